@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "driver/stack.h"
+#include "driver/module.h"
 
 static struct npu_driver *open_driver(char **error)
 {

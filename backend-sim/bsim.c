@@ -4,7 +4,7 @@
  * rooms hold, the table of functions, statistics, and the description for `npusim info`.
  */
 #include "device.h"
-#include "driver/stack.h"
+#include "driver/module.h"
 #include "memory/memory.h"
 #include "memory/tables.h"
 #include "process/ops.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "driver/code.h"
+#include "driver/layer.h"
 
 #define DEVICE_WORKS 1
 

@@ -33,10 +33,10 @@ static void in_child(void)
 static const struct npu_backend *load_model(char **error)
 {
 	char path[MODULE_PATH_MAX];
-	const struct npu_backend *backend = NULL;
+	const struct npu_backend *backend = driver_module_load("sim", path, error);
 	Dl_info own;
 
-	if (driver_module_load("sim", path, &backend, error) != MODULE_ABSENT)
+	if (backend != NULL || *error != NULL)
 		return backend;
 	if (path[0] == '\0' || dladdr((void *)load_model, &own) == 0)
 		*error = strdup("libascend_hal.so of npusim cannot tell where its own file is");

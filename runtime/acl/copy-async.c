@@ -84,10 +84,7 @@ static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
 
 static void buffer_free(void *buffer)
 {
-	struct npu_driver *drv = core_driver();
-
-	if (drv != NULL)
-		npu_call(drv, halMemFree, buffer);
+	core_call(halMemFree, buffer);
 }
 
 /* ---- the direction of a copy ---- */

@@ -6,74 +6,50 @@
 
 #include <string.h>
 
-/* The driver, and the device's number there. */
-static int find(int device, const char *call, struct npu_driver **out_drv, uint32_t *out_logic)
-{
-	*out_drv = core_driver();
-	if (*out_drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	return core_device_logic(device, "device", call, out_logic);
-}
-
 int npusim_get_stats(int device, struct npu_stats *out)
 {
-	struct npu_driver *drv;
 	uint32_t logic;
 
 	return ACL_IS_NULL(out)
 		       ?: ACL_WANT(__func__, out->size != 0,
 				   "out->size is 0; it must be sizeof(struct npu_stats), %zu",
 				   sizeof(*out))
-		       ?: find(device, __func__, &drv, &logic)
-		       ?: core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
+		       ?: core_device_logic(device, "device", __func__, &logic)
+		       ?: core_result(__func__, core_call(npusimGetStats, logic, out));
 }
 
 int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, unsigned core)
 {
-	struct npu_driver *drv;
 	uint32_t logic;
 
-	return ACL_IS_NULL(at) ?: find(device, __func__, &drv, &logic)
+	return ACL_IS_NULL(at) ?: core_device_logic(device, "device", __func__, &logic)
 		       ?: core_result(__func__,
-				      npu_call(drv, npusimTouch, logic, at, count, bytes, core));
+				      core_call(npusimTouch, logic, at, count, bytes, core));
 }
 
 int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
 {
-	struct npu_driver *drv;
 	uint32_t logic;
 
-	return ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes) ?: find(device, __func__, &drv, &logic)
-		       ?: core_result(__func__,
-				      npu_call(drv, npusimPhysical, logic, va, pa, bytes));
+	return ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes)
+		       ?: core_device_logic(device, "device", __func__, &logic)
+		       ?: core_result(__func__, core_call(npusimPhysical, logic, va, pa, bytes));
 }
 
-static int tell_block(const void *ptr, size_t size)
+/* What only layers hear: NOT_SUPPORT, nobody does. */
+static int told(drvError_t code)
 {
-	struct npu_driver *drv = core_driver();
-
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	npu_call(drv, npusimTellBlock, (uintptr_t)ptr, size);
-	return ACL_SUCCESS;
+	return code == DRV_ERROR_PROCESS_EXIT ? ACL_ERROR_INTERNAL_ERROR : ACL_SUCCESS;
 }
 
 int npusimBlock(const void *ptr, size_t size)
-	ACL_ANSWERS(ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size) ?: tell_block(ptr, size));
-int npusimBlockFree(const void *ptr) ACL_ANSWERS(ACL_IS_NULL(ptr) ?: tell_block(ptr, 0));
+	ACL_ANSWERS(ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
+			    ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, size)));
+int npusimBlockFree(const void *ptr)
+	ACL_ANSWERS(ACL_IS_NULL(ptr) ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, 0)));
 
 int npusimMark(const char *name)
-{
-	struct npu_driver *drv;
-
-	if (ACL_IS_NULL(name))
-		return ACL_ERROR_INVALID_PARAM;
-	drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	npu_call(drv, npusimMark, name); /* NOT_SUPPORT: nobody compares */
-	return ACL_SUCCESS;
-}
+	ACL_ANSWERS(ACL_IS_NULL(name) ?: told(core_call(npusimMark, name)));
 
 int npusimHeld(npusim_line_fn fn, void *arg)
 {
@@ -87,12 +63,10 @@ int npusimHeld(npusim_line_fn fn, void *arg)
 
 int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 {
-	struct npu_driver *drv = core_driver();
+	drvError_t code = core_call(npusimReports, fn, arg);
 
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	if (npu_call(drv, npusimReports, fn, arg) == DRV_ERROR_NONE)
-		return ACL_SUCCESS;
+	if (code == DRV_ERROR_NONE || code == DRV_ERROR_PROCESS_EXIT)
+		return told(code);
 	return acl_unsupported(
 		__func__, "nothing reports: the validation is off; NPUSIM_VALIDATE=on, or `npusim "
 			  "run --validate`, turns it on");

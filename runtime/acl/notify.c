@@ -11,16 +11,13 @@
 static void give_back(const struct core_notify *notify)
 {
 	struct halResourceIdInputInfo id = { .type = DRV_NOTIFY_ID, .resourceId = notify->id };
-	struct npu_driver *drv = core_driver();
 
-	if (drv == NULL)
-		return;
 	if (notify->imported)
-		npu_call(drv, halShrIdClose, notify->key);
+		core_call(halShrIdClose, notify->key);
 	else if (notify->key[0] != '\0')
-		npu_call(drv, halShrIdDestroy, notify->key);
+		core_call(halShrIdDestroy, notify->key);
 	if (!notify->imported)
-		npu_call(drv, halResourceIdFree, notify->device, &id);
+		core_call(halResourceIdFree, notify->device, &id);
 }
 
 static aclError add(const char *call, const struct core_notify *notify, aclrtNotify *out)

@@ -93,6 +93,10 @@ struct npu_word {
 	const char *from, *to;
 };
 void npu_message_words(const struct npu_word *words);
+/* In a text of `room` bytes: each that fits, and that no letter follows. */
+void npu_words_replace(char *text, size_t room, const struct npu_word *words);
+/* CUDA's names of the ACL's functions. */
+extern const struct npu_word npu_cuda_words[];
 void npu_message_clear(void);
 /* "" where there is none. Valid until the thread's next message. */
 const char *npu_message(void);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #include <ctype.h>
+#include <regex.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +16,19 @@
 #include <unistd.h>
 
 #define PREFIX         "NPUSIM_"
-#define NAME_MAX_LEN   63
 #define PATIENCE_MAX_S 1e6
 
 extern char **environ;
 
-/* `check` returns NULL if the value is valid, else what would be. Where there is none, the value is
- * one of info.values if `chosen`, a number from `least` to `most` if there is a word for that, else
- * any text. */
+/* A valid value matches `pattern`, or `check` says so. Where there is neither, it is one of
+ * info.values if `chosen`, a number from `least` to `most` if `wanted` says so, else any text. */
 struct var_row {
 	struct npu_var_info info;
 	bool chosen;
-	const char *(*check)(const char *value);
+	const char *pattern; /* POSIX extended */
+	bool (*check)(const char *value);
 	long least, most;
-	const char *number;
+	const char *wanted; /* what is valid, in words */
 };
 
 static bool is_number(const char *value, long least, long most)
@@ -39,22 +39,23 @@ static bool is_number(const char *value, long least, long most)
 	return isdigit((unsigned char)*value) && *end == '\0' && number >= least && number <= most;
 }
 
-static const char *check_size(const char *value)
+static bool matches(const char *value, const char *pattern)
+{
+	regex_t regex;
+	bool good = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) == 0;
+
+	if (!good)
+		return true; /* no memory */
+	good = regexec(&regex, value, 0, NULL, 0) == 0;
+	regfree(&regex);
+	return good;
+}
+
+static bool is_size(const char *value)
 {
 	uint64_t bytes;
 
-	return npu_parse_size(value, &bytes) && bytes > 0 ? NULL
-							  : "a size above 0, such as 64G or 512M";
-}
-
-static const char *check_node(const char *value)
-{
-	size_t length =
-		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-	return length > 0 && length <= NAME_MAX_LEN && value[length] == '\0' && value[0] != '.'
-		       ? NULL
-		       : "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'";
+	return npu_parse_size(value, &bytes) && bytes > 0;
 }
 
 bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes)
@@ -66,63 +67,31 @@ bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes)
 	       (*end == '\0' || (*end == '+' && npu_parse_size(end + 1, bytes)));
 }
 
-static const char *check_window(const char *value)
+static bool is_window(const char *value)
 {
 	uint64_t base, bytes = 0;
 
-	return strcmp(value, "auto") == 0 || npu_parse_window(value, &base, &bytes)
-		       ? NULL
-		       : "an address, such as 0x100000000000, with a size behind it or not "
-			 "(0x200000000+32G), or auto";
+	return strcmp(value, "auto") == 0 || npu_parse_window(value, &base, &bytes);
 }
 
-static const char *check_patience(const char *value)
+static bool is_patience(const char *value)
 {
 	char *end;
 	double seconds = strtod(value, &end);
 
 	return strcmp(value, "off") == 0 || (isdigit((unsigned char)*value) && *end == '\0' &&
-					     seconds > 0 && seconds <= PATIENCE_MAX_S)
-		       ? NULL
-		       : "seconds above 0, such as 10 or 0.5, or off";
-}
-
-static const char *check_leaks(const char *value)
-{
-	static const char *const words[] = { "summary", "full", "off", "fail" };
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(value, words[i]) == 0)
-			return NULL;
-	return strncmp(value, "fail:", 5) == 0 && is_number(value + 5, 1, 255)
-		       ? NULL
-		       : "summary, full, off, fail, or fail:CODE with an exit status, 1 to 255";
-}
-
-static const char *check_poison(const char *value)
-{
-	char *end;
-	long byte = strtol(value, &end, 0);
-
-	return isdigit((unsigned char)*value) && *end == '\0' && byte >= 0 && byte <= 0xff
-		       ? NULL
-		       : "a byte, 0 to 0xff";
-}
-
-static const char *check_file_id(const char *value)
-{
-	unsigned long long device, inode;
-	int end = 0;
-
-	return sscanf(value, "%llu:%llu%n", &device, &inode, &end) == 2 && value[end] == '\0'
-		       ? NULL
-		       : "device:inode, two decimal numbers";
+					     seconds > 0 && seconds <= PATIENCE_MAX_S);
 }
 
 #define CHOSEN                    .chosen = true
-#define CHECKED(f)                .check = f
-#define NUMBER(first, last, word) .least = first, .most = last, .number = word
+#define CHECKED(f, words)         .check = f, .wanted = words
+#define MATCHING(regex, words)    .pattern = regex, .wanted = words
+#define NUMBER(first, last, word) .least = first, .most = last, .wanted = word
 #define ANY                       .check = NULL
+#define NAME                                            \
+	MATCHING("^[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}$", \
+		 "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'")
+#define SIZE CHECKED(is_size, "a size above 0, such as 64G or 512M")
 static const struct var_row vars[NPU_VAR_COUNT] = {
 #define NPU_VAR(var, values, initial, reader, syntax, help) \
 	{ { PREFIX #var, values, initial, reader, help }, syntax },
@@ -136,15 +105,12 @@ const struct npu_var_info *npu_var_info(enum npu_var var)
 
 const char *npu_var_get(enum npu_var var, bool *from_env)
 {
-	const char *value =
-		(unsigned)var < NPU_VAR_COUNT ? secure_getenv(vars[var].info.name) : NULL;
+	const char *value = secure_getenv(vars[var].info.name);
 	bool found = value != NULL && value[0] != '\0';
 
 	if (from_env != NULL)
 		*from_env = found;
-	if (found)
-		return value;
-	return (unsigned)var < NPU_VAR_COUNT ? vars[var].info.initial : "";
+	return found ? value : vars[var].info.initial;
 }
 
 /* ---- names that are nearly right ---- */
@@ -221,10 +187,12 @@ static const char *what_is_wrong(const struct var_row *row, const char *value)
 	char text[64];
 	size_t count = split_choices(row, text, choices);
 
+	if (row->pattern != NULL)
+		return matches(value, row->pattern) ? NULL : row->wanted;
 	if (row->check != NULL)
-		return row->check(value);
-	if (row->number != NULL)
-		return is_number(value, row->least, row->most) ? NULL : row->number;
+		return row->check(value) ? NULL : row->wanted;
+	if (row->wanted != NULL)
+		return is_number(value, row->least, row->most) ? NULL : row->wanted;
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(choices[i], value) == 0)
 			return NULL;
@@ -233,23 +201,16 @@ static const char *what_is_wrong(const struct var_row *row, const char *value)
 
 static void warn_unknown(const char *entry)
 {
-	const char *names[NPU_VAR_COUNT];
+	const char *names[NPU_VAR_COUNT], *nearest;
 	char name[WORD_MAX];
-	const char *nearest;
-	size_t length = strcspn(entry, "=");
 
-	if (length >= sizeof(name))
-		length = sizeof(name) - 1;
-	memcpy(name, entry, length);
-	name[length] = '\0';
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
 	for (int i = 0; i < NPU_VAR_COUNT; i++) {
-		names[i] = vars[i].info.name;
-		if (strcmp(name, names[i]) == 0)
+		if (strcmp(name, vars[i].info.name) == 0)
 			return;
+		/* Without the prefix, which would make all of them near. */
+		names[i] = vars[i].info.name + strlen(PREFIX);
 	}
-	/* Without the prefix, which every name shares and which would make all of them near. */
-	for (int i = 0; i < NPU_VAR_COUNT; i++)
-		names[i] += strlen(PREFIX);
 	nearest = npu_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
 	if (nearest != NULL)
 		npu_log(NPU_LOG_WARN, "environment: %s is no variable of npusim; is %s%s meant?",
@@ -289,7 +250,7 @@ bool npu_var_check_all(char **error)
 		if (asprintf(error,
 			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
 			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
-			     nearest != NULL ? nearest : "", nearest != NULL ? " meant?" : "",
+			     nearest ?: "", nearest != NULL ? " meant?" : "",
 			     vars[i].info.initial[0] != '\0' ? vars[i].info.initial : "none") < 0)
 			*error = NULL;
 		return false;

@@ -74,15 +74,14 @@ static void describe(const struct npu_failure *failure, const char *text, char *
 		 named          ? ""
 		 : text != NULL ? ": "
 				: " failed",
-		 text != NULL ? text : "", failure->code, name != NULL ? " " : "",
-		 name != NULL ? name : "", file != NULL ? file : "",
+		 text ?: "", failure->code, name != NULL ? " " : "", name ?: "", file ?: "",
 		 (size_t)((uintptr_t)failure->site - (uintptr_t)info.dli_fbase));
 }
 
 static void note(const struct npu_failure *failure)
 {
 	bool logged = false, is_new = is_new_kind(failure);
-	const char *text = failure->text != NULL ? failure->text : npu_message_next(&logged);
+	const char *text = failure->text ?: npu_message_next(&logged);
 	enum npu_log_level level =
 		is_new && !failure->expected && !logged ? NPU_LOG_WARN : NPU_LOG_INFO;
 	char line[LINE_BYTES];

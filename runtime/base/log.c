@@ -13,12 +13,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LINE_BYTES 1024
+#define LINE_BYTES 6144 /* what is longer is cut */
 
 static const char *const level_names[] = { "error", "warn", "info", "debug" };
 
@@ -83,54 +82,25 @@ bool npu_log_enabled(enum npu_log_level level)
 	return (int)level <= limit;
 }
 
-/* Formats into `line`, or into memory of its own if that is too short; what comes back is free()d
- * if it is not `line`. */
-__attribute__((format(printf, 3, 0))) static char *format_line(char *line, enum npu_log_level level,
-							       const char *format, va_list args,
-							       size_t *out_length)
-{
-	int head = snprintf(line, LINE_BYTES, "npusim[%d] %s: ", (int)getpid(), level_names[level]);
-	va_list again;
-	char *text = line;
-	int body;
-
-	va_copy(again, args);
-	body = vsnprintf(line + head, (size_t)(LINE_BYTES - head), format, args);
-	if (body < 0)
-		body = 0;
-	if (head + body + 2 > LINE_BYTES) {
-		text = malloc((size_t)(head + body + 2));
-		if (text != NULL) {
-			memcpy(text, line, (size_t)head);
-			vsnprintf(text + head, (size_t)body + 1, format, again);
-		} else {
-			text = line;
-			body = LINE_BYTES - head - 2;
-		}
-	}
-	va_end(again);
-	text[head + body] = '\n';
-	*out_length = (size_t)(head + body) + 1;
-	return text;
-}
-
 void npu_log(enum npu_log_level level, const char *format, ...)
 {
 	UNCANCELLED;
-	int saved = errno;
+	int saved = errno, head, body;
 	char line[LINE_BYTES];
-	char *text;
-	size_t length;
 	va_list args;
 
 	if (!npu_log_enabled(level))
 		return;
+	head = snprintf(line, sizeof(line), "npusim[%d] %s: ", (int)getpid(), level_names[level]);
 	va_start(args, format);
-	text = format_line(line, level, format, args, &length);
+	body = vsnprintf(line + head, sizeof(line) - (size_t)head, format, args);
 	va_end(args);
-	write_line(log_fd, text, length);
-	if (text != line)
-		free(text);
+	if (body < 0)
+		body = 0;
+	if (head + body > LINE_BYTES - 2)
+		body = LINE_BYTES - 2 - head;
+	line[head + body] = '\n';
+	write_line(log_fd, line, (size_t)(head + body) + 1);
 	errno = saved;
 }
 

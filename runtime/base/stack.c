@@ -9,23 +9,246 @@
 
 #include "base/base.h"
 #include "base/lock.h"
-#include "base/python.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+/* ---- frames of Python 3.9 to 3.13 ----
+ *
+ * A thread's are read from its own thread state, which CPython keeps in thread-local storage. The
+ * thread may have dropped the interpreter's lock, as ctypes does, so only functions are called that
+ * read what cannot change while the frame is there: its code and the names in it. All that is
+ * reached by an offset of a structure is read by the kernel, so that an offset that is wrong finds
+ * nothing, and breaks nothing. */
+
+#define NAME_LETTERS 1024
+#define SHIM         3 /* FRAME_OWNED_BY_CSTACK: where C called into Python */
+#define FRAME_ROOM   112
+#define CODE_BYTES   128
+
+/* Offsets from CPython's headers of release builds. */
+static const struct layout {
+	const char *version;
+	uint8_t thread_frame; /* PyThreadState: to the frame, or to what has it at */
+	int8_t cframe_frame;  /* _PyCFrame; -1: there is none */
+	uint8_t frame_code;   /* PyFrameObject, _PyInterpreterFrame */
+	uint8_t frame_previous;
+	uint8_t frame_at;    /* f_lasti, or a pointer to an instruction behind code_start */
+	uint8_t frame_owner; /* 0: there is none */
+	uint8_t lasti_unit;  /* bytes; 0: frame_at is a pointer */
+	uint8_t code_line, code_file, code_name, code_start;
+} layouts[] = {
+	{ "3.9.", 24, -1, 32, 24, 104, 0, 1, 40, 104, 112, 0 },
+	{ "3.10.", 24, -1, 32, 24, 96, 0, 2, 40, 104, 112, 0 },
+	{ "3.11.", 56, 8, 32, 48, 56, 69, 0, 72, 112, 120, 184 },
+	{ "3.12.", 56, 0, 0, 8, 56, 70, 0, 68, 112, 120, 192 },
+	{ "3.13.", 72, -1, 0, 8, 56, 70, 0, 68, 112, 120, 200 },
+};
+
+static struct {
+	const struct layout *layout; /* NULL: there is no Python that is known */
+	uintptr_t begin, end;        /* of its code */
+	const void *code_type, *text_type;
+	void *(*thread)(void);
+	int (*line_of)(void *code, int offset);
+	intptr_t (*length)(void *text);
+	uint32_t (*letter)(void *text, intptr_t index);
+} python;
+
+/* Kept once for each function and line, for ever. */
+struct python_frame {
+	/* As it was met: where its code and its names lie, and the instruction. */
+	void *code, *file_text, *name_text;
+	int offset, first_line;
+	/* In words. */
+	const char *function, *file;
+	int line;
+};
+static pthread_mutex_t python_lock = PTHREAD_MUTEX_INITIALIZER;
+static void
+	*python_kept; /* a tree of struct python_frame (tsearch()), only added to; python_lock */
+
+static bool find(void *library, const char *name, void *out)
+{
+	void *symbol = dlsym(library, name);
+
+	if (symbol != NULL)
+		memcpy(out, &symbol, sizeof(symbol));
+	return symbol != NULL;
+}
+
+/* Looks for the interpreter, if none is known yet. */
+static void find_python(void)
+{
+	const char *(*version)(void);
+	struct dl_find_object object;
+	const struct layout *layout = layouts,
+			    *end = layouts + sizeof(layouts) / sizeof(layouts[0]);
+
+	if (python.layout != NULL || !find(RTLD_DEFAULT, "Py_GetVersion", &version) ||
+	    !find(RTLD_DEFAULT, "PyCode_Type", &python.code_type) ||
+	    !find(RTLD_DEFAULT, "PyUnicode_Type", &python.text_type) ||
+	    !find(RTLD_DEFAULT, "PyGILState_GetThisThreadState", &python.thread) ||
+	    !find(RTLD_DEFAULT, "PyCode_Addr2Line", &python.line_of) ||
+	    !find(RTLD_DEFAULT, "PyUnicode_GetLength", &python.length) ||
+	    !find(RTLD_DEFAULT, "PyUnicode_ReadChar", &python.letter) ||
+	    _dl_find_object((void *)(uintptr_t)python.thread, &object) != 0)
+		return;
+	python.begin = (uintptr_t)object.dlfo_map_start;
+	python.end = (uintptr_t)object.dlfo_map_end;
+	while (layout < end && strncmp(version(), layout->version, strlen(layout->version)) != 0)
+		layout++;
+	python.layout = layout < end ? layout : NULL;
+}
+
+/* Whether the address of an instruction is the interpreter's. */
+static bool is_python(const void *address)
+{
+	return python.layout != NULL && (uintptr_t)address >= python.begin &&
+	       (uintptr_t)address < python.end;
+}
+
+static bool read_bytes(const void *from, void *to, size_t bytes)
+{
+	struct iovec local = { to, bytes }, remote = { (void *)(uintptr_t)from, bytes };
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+static void *pointer_at(const unsigned char *bytes, unsigned offset)
+{
+	void *pointer;
+
+	memcpy(&pointer, bytes + offset, sizeof(pointer));
+	return pointer;
+}
+
+static int int_at(const unsigned char *bytes, unsigned offset)
+{
+	int value;
+
+	memcpy(&value, bytes + offset, sizeof(value));
+	return value;
+}
+
+static bool is_of(const void *object, const void *type)
+{
+	void *found[2];
+
+	return read_bytes(object, found, sizeof(found)) && found[1] == type;
+}
+
+static char *utf8_of(void *text)
+{
+	intptr_t length = is_of(text, python.text_type) ? python.length(text) : -1;
+	char *utf8 = length >= 0 && length <= NAME_LETTERS ? malloc((size_t)length * 4 + 1) : NULL;
+	char *to = utf8;
+
+	for (intptr_t i = 0; utf8 != NULL && i < length; i++) {
+		uint32_t letter = python.letter(text, i);
+		unsigned more = letter < 0x80 ? 0 : letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
+
+		*to++ = (char)(more == 0 ? letter : 0xff00u >> (more + 1) | letter >> (6 * more));
+		while (more-- > 0)
+			*to++ = (char)(0x80 | (letter >> (6 * more) & 0x3f));
+	}
+	if (to != NULL)
+		*to = '\0';
+	return utf8;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return memcmp(a, b, offsetof(struct python_frame, function));
+}
+
+static const struct python_frame *keep_python(struct python_frame *met)
+{
+	struct python_frame **there, *new = NULL;
+	LOCKED(&python_lock);
+
+	there = tfind(met, &python_kept, compare);
+	if (there != NULL)
+		return *there;
+	met->function = utf8_of(met->name_text);
+	met->file = utf8_of(met->file_text);
+	met->line = met->offset < 0 ? met->first_line : python.line_of(met->code, met->offset);
+	if (met->function != NULL && met->file != NULL)
+		new = malloc(sizeof(*new));
+	if (new != NULL) {
+		*new = *met;
+		if (tsearch(new, &python_kept, compare) != NULL)
+			return new;
+	}
+	free((char *)met->function);
+	free((char *)met->file);
+	free(new);
+	return NULL;
+}
+
+static const struct python_frame *frame_of(const struct layout *layout, const unsigned char *frame,
+					   const unsigned char *code)
+{
+	struct python_frame met = { .code = pointer_at(frame, layout->frame_code),
+				    .file_text = pointer_at(code, layout->code_file),
+				    .name_text = pointer_at(code, layout->code_name),
+				    .first_line = int_at(code, layout->code_line) };
+
+	if (pointer_at(code, sizeof(void *)) != python.code_type ||
+	    (layout->frame_owner != 0 && frame[layout->frame_owner] == SHIM))
+		return NULL;
+	met.offset = layout->lasti_unit != 0
+			     ? int_at(frame, layout->frame_at) * layout->lasti_unit
+			     : (int)((uintptr_t)pointer_at(frame, layout->frame_at) -
+				     (uintptr_t)met.code - layout->code_start);
+	return keep_python(&met);
+}
+
+/* The calling thread's frames, innermost first, at most `max`; how many there are: 0 where it runs
+ * no Python, or one that is not known. The interpreter's lock is neither needed nor taken, and
+ * nothing of it is changed; memory that is not what it should be ends the list. */
+static unsigned python_frames(const struct python_frame **out, unsigned max)
+{
+	const struct layout *layout = python.layout;
+	unsigned char *thread = layout != NULL ? python.thread() : NULL;
+	unsigned char frame[FRAME_ROOM], code[CODE_BYTES];
+	void *at = NULL;
+	unsigned count = 0;
+	size_t bytes;
+
+	if (thread == NULL || !read_bytes(thread + layout->thread_frame, &at, sizeof(at)) ||
+	    (layout->cframe_frame >= 0 &&
+	     !read_bytes((char *)at + layout->cframe_frame, &at, sizeof(at))))
+		return 0;
+	bytes = layout->frame_owner != 0 ? layout->frame_owner + 1u
+					 : layout->frame_at + sizeof(int);
+	while (count < max && at != NULL && read_bytes(at, frame, bytes) &&
+	       read_bytes(pointer_at(frame, layout->frame_code), code, sizeof(code))) {
+		out[count] = frame_of(layout, frame, code);
+		count += out[count] != NULL;
+		at = pointer_at(frame, layout->frame_previous);
+	}
+	return count;
+}
+
+/* ---- kept stacks ---- */
 
 #define OWN_FRAMES_MAX 16 /* of npusim, between the program and npu_stack_here() */
 #define STACKS_MAX     (1u << 20)
-#define SLOTS_FIRST    1024u
-#define PYTHON         (UINT64_C(1) << 63) /* a frame is the address of a struct npu_python_frame */
+#define CHAINS         (1u << 14)
+#define PYTHON         (UINT64_C(1) << 63) /* a frame is the address of a struct python_frame */
 
 struct kept {
 	uint64_t hash;
+	npu_stack next;   /* of its chain */
 	const char *call; /* npusim's function that the program called */
 	unsigned count;
 	void *frames[];
@@ -37,28 +260,20 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
 static struct kept *_Atomic *stacks; /* by number; STACKS_MAX of them, touched as they fill */
 static unsigned stack_count = 1;
-static uint32_t *slots; /* numbers, by hash */
-static unsigned slot_count;
-
-static bool find(void *library, const char *name, void *out_function)
-{
-	void *function = dlsym(library, name);
-
-	if (function != NULL)
-		memcpy(out_function, &function, sizeof(function));
-	return function != NULL;
-}
+static npu_stack chains[CHAINS]; /* by hash; lock */
 
 /* A thread that the child does not have may be inside: its child would wait for it. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&dw_lock);
+	pthread_mutex_lock(&python_lock);
 	pthread_mutex_lock(&lock);
 }
 
 static void after_fork(void)
 {
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&python_lock);
 	pthread_mutex_unlock(&dw_lock);
 }
 
@@ -85,16 +300,14 @@ void npu_stack_use(unsigned unset)
 		unset = depth;
 	if (unset > 0 && stacks == NULL) {
 		stacks = calloc(STACKS_MAX, sizeof(*stacks));
-		slots = calloc(SLOTS_FIRST, sizeof(*slots));
-		slot_count = slots == NULL ? 0 : SLOTS_FIRST;
 		library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
 		if (library != NULL)
 			find(library, "unw_backtrace", &unwind);
 		backtrace(warm, 2); /* the first call loads libgcc */
 	}
-	depth = stacks == NULL || slots == NULL ? 0 : unset;
+	depth = stacks == NULL ? 0 : unset;
 	if (depth > 0)
-		npu_python_find();
+		find_python();
 	if (depth > 0 && !forks)
 		forks = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 	pthread_mutex_unlock(&lock);
@@ -102,77 +315,57 @@ void npu_stack_use(unsigned unset)
 
 /* ---- whose a frame is ---- */
 
-/* Objects that have no frames of the program, once known: their text ranges do not change. */
-struct range {
-	uintptr_t begin, end;
-	bool bridge;
+enum whose {
+	PROGRAM,
+	OWN,
+	BRIDGE /* between Python and a function of C */
 };
-static struct range own[16];
-static _Atomic unsigned own_count;
 
 static const struct {
 	const char *name;
-	bool bridge; /* between Python and a function of C */
+	enum whose whose;
 } own_names[] = {
-	{ "libascendcl.so", false },
-	{ "libacl_rt.so", false },
-	{ "libascend_hal.so", false },
-	{ "libcuda.so", false },
-	{ "libcudart.so", false },
-	{ "backend-sim.so", false },
-	{ "backend-hw.so", false },
-	{ "npusim-validate.so", false },
-	{ "libnpusim-record.so", false },
-	{ "libffi.so", true },
-	{ "_ctypes.", true },
+	{ "libascendcl.so", OWN }, { "libacl_rt.so", OWN },       { "libascend_hal.so", OWN },
+	{ "libcuda.so", OWN },     { "libcudart.so", OWN },       { "backend-sim.so", OWN },
+	{ "backend-hw.so", OWN },  { "npusim-validate.so", OWN }, { "libnpusim-record.so", OWN },
+	{ "libffi.so", BRIDGE },   { "_ctypes.", BRIDGE },
 };
 
-static bool find_name(const char *path, bool *out_bridge)
+static enum whose whose_file(const char *path)
 {
 	const char *base = basename(path);
 
 	for (unsigned i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
-		if (strncmp(base, own_names[i].name, strlen(own_names[i].name)) == 0) {
-			*out_bridge = own_names[i].bridge;
-			return true;
-		}
-	return false;
+		if (strncmp(base, own_names[i].name, strlen(own_names[i].name)) == 0)
+			return own_names[i].whose;
+	return PROGRAM;
 }
 
-/* Whether an address is in such an object; looked up where none that is known has it. */
-static bool is_own(void *address, bool *out_bridge)
-{
-	uintptr_t at = (uintptr_t)address;
-	unsigned known = atomic_load_explicit(&own_count, memory_order_acquire);
-	static __thread struct range foreign; /* of the thread's last foreign frame */
-	Dl_info info;
-	struct range found;
-	struct dl_find_object object;
+#define RECENT 8u
 
-	for (unsigned i = 0; i < known; i++)
-		if (at >= own[i].begin && at < own[i].end) {
-			*out_bridge = own[i].bridge;
-			return true;
-		}
-	if (at >= foreign.begin && at < foreign.end)
-		return false;
+static enum whose whose_frame(void *address)
+{
+	static __thread struct range {
+		uintptr_t begin, end;
+		enum whose whose;
+	} recent[RECENT]; /* objects that the thread's frames were in */
+	static __thread unsigned next;
+	uintptr_t at = (uintptr_t)address;
+	struct dl_find_object object;
+	struct range found;
+	Dl_info info;
+
+	for (unsigned i = 0; i < RECENT; i++)
+		if (at >= recent[i].begin && at < recent[i].end)
+			return recent[i].whose;
 	if (_dl_find_object(address, &object) != 0)
-		return false;
+		return PROGRAM;
 	found = (struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
-				false };
-	if (dladdr(address, &info) == 0 || info.dli_fname == NULL ||
-	    !find_name(info.dli_fname, &found.bridge)) {
-		foreign = found;
-		return false;
-	}
-	*out_bridge = found.bridge;
-	LOCKED(&lock);
-	known = atomic_load(&own_count);
-	if (known < sizeof(own) / sizeof(own[0])) {
-		own[known] = found;
-		atomic_store_explicit(&own_count, known + 1, memory_order_release);
-	}
-	return true;
+				PROGRAM };
+	if (dladdr(address, &info) != 0 && info.dli_fname != NULL)
+		found.whose = whose_file(info.dli_fname);
+	recent[next++ % RECENT] = found;
+	return found.whose;
 }
 
 /* ---- taken ---- */
@@ -186,38 +379,32 @@ static uint64_t hash_of(void *const *frames, unsigned count)
 	return hash ^ hash >> 29;
 }
 
-static npu_stack find_locked(uint64_t hash, void *const *frames, unsigned count, unsigned *out_slot)
+static npu_stack find_locked(uint64_t hash, void *const *frames, unsigned count)
 {
-	unsigned slot = (unsigned)hash & (slot_count - 1);
+	npu_stack stack = chains[hash % CHAINS];
 
-	for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
-		struct kept *kept = stacks[slots[slot]];
-
-		if (kept->hash == hash && kept->count == count &&
-		    memcmp(kept->frames, frames, count * sizeof(*frames)) == 0)
-			return slots[slot];
-	}
-	*out_slot = slot;
-	return 0;
+	for (; stack != 0; stack = stacks[stack]->next)
+		if (stacks[stack]->hash == hash && stacks[stack]->count == count &&
+		    memcmp(stacks[stack]->frames, frames, count * sizeof(*frames)) == 0)
+			break;
+	return stack;
 }
 
-static void grow_locked(void)
+static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, const void *entry)
 {
-	uint32_t *grown = calloc(slot_count * 2u, sizeof(*grown));
-	unsigned mask = slot_count * 2 - 1;
+	struct kept *kept =
+		stack_count == STACKS_MAX ? NULL : malloc(sizeof(*kept) + count * sizeof(*frames));
+	Dl_info info;
 
-	if (grown == NULL)
-		return;
-	for (unsigned i = 1; i < stack_count; i++) {
-		unsigned slot = (unsigned)stacks[i]->hash & mask;
-
-		while (grown[slot] != 0)
-			slot = (slot + 1) & mask;
-		grown[slot] = i;
-	}
-	free(slots);
-	slots = grown;
-	slot_count *= 2;
+	if (kept == NULL)
+		return 0;
+	*kept = (struct kept){ .hash = hash, .count = count, .next = chains[hash % CHAINS] };
+	if (entry != NULL && dladdr(entry, &info) != 0)
+		kept->call = info.dli_sname;
+	memcpy(kept->frames, frames, count * sizeof(*frames));
+	atomic_store(&stacks[stack_count], kept);
+	chains[hash % CHAINS] = stack_count;
+	return stack_count++;
 }
 
 static npu_stack keep(void *const *frames, unsigned count, const void *entry)
@@ -227,82 +414,66 @@ static npu_stack keep(void *const *frames, unsigned count, const void *entry)
 		uint64_t hash;
 		npu_stack stack;
 	} recent[16];
-	unsigned at = (unsigned)(hash >> 7) % 16, slot = 0;
-	struct kept *kept = NULL;
-	npu_stack stack;
-	Dl_info info;
+	unsigned at = (unsigned)(hash >> 7) % 16;
 
-	if (recent[at].hash == hash && recent[at].stack != 0)
-		return recent[at].stack;
-	LOCKED(&lock);
-	stack = find_locked(hash, frames, count, &slot);
-	if (stack == 0 && stack_count < STACKS_MAX)
-		kept = malloc(sizeof(*kept) + count * sizeof(*frames));
-	if (kept != NULL) {
-		*kept = (struct kept){ .hash = hash, .count = count };
-		if (entry != NULL && dladdr(entry, &info) != 0)
-			kept->call = info.dli_sname;
-		memcpy(kept->frames, frames, count * sizeof(*frames));
-		stack = stack_count++;
-		atomic_store(&stacks[stack], kept);
-		slots[slot] = stack;
-		if (stack_count * 2 > slot_count)
-			grow_locked();
+	if (recent[at].hash != hash || recent[at].stack == 0) {
+		LOCKED(&lock);
+		recent[at].hash = hash;
+		recent[at].stack =
+			find_locked(hash, frames, count) ?: add_locked(hash, frames, count, entry);
 	}
-	recent[at].hash = hash;
-	recent[at].stack = stack;
-	return stack;
+	return recent[at].stack;
 }
 
 /* The frames of C up to the interpreter's first give way to those of Python. How many there are. */
 static unsigned add_python(void **frames, unsigned count)
 {
-	const struct npu_python_frame *found[NPU_STACK_FULL];
+	const struct python_frame *found[NPU_STACK_FULL];
 	unsigned native = 0, more;
 
-	while (native < count && !npu_python_has(frames[native]))
+	while (native < count && !is_python(frames[native]))
 		native++;
 	if (native == count)
 		return count;
-	more = npu_python_frames(found, depth - native);
+	more = python_frames(found, depth - native);
 	for (unsigned i = 0; i < more; i++)
 		frames[native + i] = (void *)((uintptr_t)found[i] | PYTHON);
 	return more > 0 ? native + more : count;
 }
 
+/* Of frames[got] from `first` on. */
+static npu_stack take(void **frames, int first, int got, const void *entry)
+{
+	unsigned count = got - first < (int)depth ? (unsigned)(got - first) : depth;
+
+	return got <= first ? 0 : keep(frames + first, add_python(frames + first, count), entry);
+}
+
 npu_stack npu_stack_here(void)
 {
 	void *frames[OWN_FRAMES_MAX + NPU_STACK_FULL], *entry = NULL;
-	bool bridge;
-	int got, first;
+	int got = depth > 0 ? unwind(frames, (int)(OWN_FRAMES_MAX + depth)) : 0, first;
 
-	if (depth == 0)
-		return 0;
-	got = unwind(frames, (int)(OWN_FRAMES_MAX + depth));
-	for (first = 0; first < got && first < OWN_FRAMES_MAX && is_own(frames[first], &bridge);
-	     first++)
-		entry = bridge ? entry : frames[first];
-	got -= first;
-	if (got > (int)depth)
-		got = (int)depth;
-	if (got <= 0)
-		return 0;
-	return keep(frames + first, add_python(frames + first, (unsigned)got), entry);
+	for (first = 0; first < got && first < OWN_FRAMES_MAX; first++) {
+		enum whose whose = whose_frame(frames[first]);
+
+		if (whose == PROGRAM)
+			break;
+		entry = whose == OWN ? frames[first] : entry;
+	}
+	return take(frames, first, got, entry);
 }
 
 npu_stack npu_stack_from(const void *pc)
 {
 	void *frames[OWN_FRAMES_MAX + NPU_STACK_FULL];
 	int got = depth > 0 ? unwind(frames, (int)(OWN_FRAMES_MAX + depth)) : 0, first = 0;
-	unsigned count;
 
 	while (first < got && frames[first] != pc)
 		first++;
-	if (first == got)
-		return 0;
-	count = (unsigned)(got - first) < depth ? (unsigned)(got - first) : depth;
-	frames[first] = (char *)frames[first] + 1; /* the others are behind their calls, too */
-	return keep(frames + first, add_python(frames + first, count), NULL);
+	if (first < got) /* the others are behind their calls, too */
+		frames[first] = (char *)frames[first] + 1;
+	return take(frames, first, got, NULL);
 }
 
 /* ---- in words ---- */
@@ -386,15 +557,15 @@ struct npu_frame npu_stack_look(const void *address)
 {
 	uint64_t at = (uintptr_t)address - 1;
 	struct npu_frame frame = { 0 };
-	const struct npu_python_frame *python;
+	const struct python_frame *met;
 	void *module, *line = NULL;
 	Dl_info info;
 
 	if (((uintptr_t)address & PYTHON) != 0) {
-		python = (const void *)((uintptr_t)address & ~PYTHON);
-		return (struct npu_frame){ .function = python->function,
-					   .file = python->file,
-					   .line = python->line };
+		met = (const void *)((uintptr_t)address & ~PYTHON);
+		return (struct npu_frame){ .function = met->function,
+					   .file = met->file,
+					   .line = met->line };
 	}
 	pthread_mutex_lock(&dw_lock);
 	module = module_locked(at);
@@ -419,7 +590,7 @@ char *npu_stack_frame(const void *address)
 	struct npu_frame frame = npu_stack_look(address);
 	char *text = NULL;
 
-	npu_text_add(&text, "%s", frame.function != NULL ? frame.function : "?");
+	npu_text_add(&text, "%s", frame.function ?: "?");
 	if (frame.file != NULL)
 		npu_text_add(&text, " at %s:%d", frame.file, frame.line);
 	else if (frame.object != NULL)
@@ -449,13 +620,11 @@ char *npu_stack_words(npu_stack stack)
 
 	if (kept == NULL)
 		return NULL;
-	while (at + 1 < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
+	while (at < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
 		at++;
-	if (npu_stack_look(kept->frames[at]).file == NULL)
-		at = 0;
-	frame = npu_stack_frame(kept->frames[at]);
-	npu_text_add(&text, "%s%s%s", kept->call != NULL ? kept->call : "",
-		     kept->call != NULL ? ", " : "", frame != NULL ? frame : "?");
+	frame = npu_stack_frame(kept->frames[at % kept->count]);
+	npu_text_add(&text, "%s%s%s", kept->call ?: "", kept->call != NULL ? ", " : "",
+		     frame ?: "?");
 	free(frame);
 	return text;
 }
@@ -472,7 +641,7 @@ void npu_stack_add(char **text, npu_stack stack, const char *indent)
 		char *frame = npu_stack_frame(kept->frames[i]);
 		bool last = frame != NULL && strncmp(frame, "main ", 5) == 0;
 
-		npu_text_add(text, "%s%s\n", indent, frame != NULL ? frame : "?");
+		npu_text_add(text, "%s%s\n", indent, frame ?: "?");
 		free(frame);
 		if (last)
 			break;

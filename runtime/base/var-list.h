@@ -2,7 +2,8 @@
  *
  * The environment variables: NPU_VAR(name without NPUSIM_, values, default, reader, syntax, help),
  * for whoever includes it. Columns but the syntax are those of struct npu_var_info; a syntax is one
- * of env.c: CHOSEN from `values`, CHECKED by a function, a NUMBER, or ANY text.
+ * of env.c: CHOSEN from `values`, MATCHING an expression, CHECKED by a function, a NUMBER, or ANY
+ * text.
  */
 NPU_VAR(BACKEND, "hw, sim, auto", "auto", "runtime", CHOSEN,
 	"which driver serves the calls; auto takes the server's own if it has a device")
@@ -14,19 +15,21 @@ NPU_VAR(SOC, "a SoC as aclrtGetSocName names it, or a profile's file", "Ascend91
 	ANY, "which device is modelled")
 NPU_VAR(DEVICES, "1 to 16", "8", "backend-sim", NUMBER(1, 16, "a number of devices, 1 to 16"),
 	"how many devices the simulated server has")
-NPU_VAR(HBM, "a size, such as 64G", "", "backend-sim", CHECKED(check_size),
+NPU_VAR(HBM, "a size, such as 64G", "", "backend-sim", SIZE,
 	"HBM of each device; the SoC's own if not given")
-NPU_VAR(HOST_MEMORY, "a size, such as 64G", "", "backend-sim", CHECKED(check_size),
+NPU_VAR(HOST_MEMORY, "a size, such as 64G", "", "backend-sim", SIZE,
 	"the host's memory that handles may take; the SoC's own if not given")
 NPU_VAR(TIMING, "on, off", "on", "backend-sim", CHOSEN,
 	"whether calls and copies take simulated time")
 NPU_VAR(CONTENTS, "on, off", "on", "backend-sim", CHOSEN,
 	"whether copies and fills move bytes; off: they take their time alone")
-NPU_VAR(POISON, "a byte, such as 0xff", "0", "backend-sim", CHECKED(check_poison),
+NPU_VAR(POISON, "a byte, such as 0xff", "0", "backend-sim",
+	MATCHING("^(0[xX]0*[0-9a-fA-F]{1,2}|0[0-7]{1,3}|[0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-5])$",
+		 "a byte, 0 to 0xff"),
 	"what new memory of a device holds, instead of zeros")
-NPU_VAR(NODE, "a name", "default", "backend-sim", CHECKED(check_node),
+NPU_VAR(NODE, "a name", "default", "backend-sim", NAME,
 	"the simulated server that this process belongs to")
-NPU_VAR(SUPERNODE, "a name, none", "", "backend-sim", CHECKED(check_node),
+NPU_VAR(SUPERNODE, "a name, none", "", "backend-sim", NAME,
 	"the simulated supernode whose server this process belongs to, in place of "
 	"NPUSIM_NODE; "
 	"none: a 910C outside of supernodes")
@@ -44,10 +47,12 @@ NPU_VAR(LOG, "error, warn, info, debug", "warn", "all", CHOSEN,
 NPU_VAR(LOG_FILE, "a path, stderr", "stderr", "all", ANY, "where log lines are added")
 NPU_VAR(TRACE, "a path", "", "runtime", ANY,
 	"file to record the driver's calls to; %p stands for the process id")
-NPU_VAR(RUN, "a name", "", "runtime", CHECKED(check_node),
+NPU_VAR(RUN, "a name", "", "runtime", NAME,
 	"names what is recorded together: its processes leave one another's NPUSIM_TRACE files "
 	"alone; the first of them sets it")
-NPU_VAR(LEAKS, "summary, full, off, fail[:CODE]", "summary", "runtime", CHECKED(check_leaks),
+NPU_VAR(LEAKS, "summary, full, off, fail[:CODE]", "summary", "runtime",
+	MATCHING("^(summary|full|off|fail(:([1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5]))?)$",
+		 "summary, full, off, fail, or fail:CODE with an exit status, 1 to 255"),
 	"what the report at exit says of memory that is still held; fail: all, and the process "
 	"ends with status CODE (1)")
 NPU_VAR(FAILURES, "on, off", "on", "all", CHOSEN,
@@ -56,9 +61,12 @@ NPU_VAR(FAULT, "CALL:WHEN:HOW,...", "", "runtime", ANY,
 	"makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; WHEN: 3 (the "
 	"third), 3+ (from it on), every:3; HOW: oom, busy, invalid, notsupport, or a driver's "
 	"code")
-NPU_VAR(WINDOW, "an address or ADDRESS+SIZE, auto", "auto", "backend-sim", CHECKED(check_window),
+NPU_VAR(WINDOW, "an address or ADDRESS+SIZE, auto", "auto", "backend-sim",
+	CHECKED(is_window, "an address, such as 0x100000000000, with a size behind it or not "
+			   "(0x200000000+32G), or auto"),
 	"base of the device address window, and its size at most; for sanitizers and valgrind")
-NPU_VAR(PATIENCE, "seconds, off", "10", "runtime", CHECKED(check_patience),
+NPU_VAR(PATIENCE, "seconds, off", "10", "runtime",
+	CHECKED(is_patience, "seconds above 0, such as 10 or 0.5, or off"),
 	"how long a stream may make no progress before a warning says what blocks the calls "
 	"that wait for it")
 NPU_VAR(STACKS, "off, short, full", "", "runtime", CHOSEN,
@@ -87,7 +95,8 @@ NPU_VAR(VALIDATE_EXIT, "0 to 255", "0", "runtime", NUMBER(0, 255, "an exit statu
 	"exit status of a process with reports; 0: its own")
 NPU_VAR(REPORT_FILE, "a path", "", "all", ANY,
 	"where reports of what ends the program are added, besides stderr; npusim run sets it")
-NPU_VAR(REPORT_STDERR, "device:inode", "", "all", CHECKED(check_file_id),
+NPU_VAR(REPORT_STDERR, "device:inode", "", "all",
+	MATCHING("^[0-9]+:[0-9]+$", "device:inode, two decimal numbers"),
 	"the stderr whose reader gets NPUSIM_REPORT_FILE too: what is written there is not "
 	"written twice")
 NPU_VAR(TEST_FILE, "a path", "", "test harnesses", ANY,

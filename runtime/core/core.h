@@ -27,13 +27,21 @@
 struct npu_driver *core_driver(void);
 /* The driver, if it is open. */
 struct npu_driver *core_driver_peek(void);
+/* Calls the driver: core_call(halMemRelease, handle). PROCESS_EXIT, the message set, where there is
+ * none. */
+#define core_call(op, ...)                                                              \
+	({                                                                              \
+		struct npu_driver *core_drv_ = core_driver();                           \
+		core_drv_ == NULL ? DRV_ERROR_PROCESS_EXIT                              \
+				  : npu_call(core_drv_, op __VA_OPT__(, ) __VA_ARGS__); \
+	})
 /* What the program knows now, without a call of the driver that says so: npusimOrder. */
 void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value);
 
 /* ---- errors (error.c) ---- */
 
-/* A driver's code as an aclError (driver/code.h). Other than 0 it takes the driver's message where
- * there is one, prefixed by the call's name. */
+/* A driver's code as an aclError (driver_code_acl()). Other than 0 it takes the driver's message
+ * where there is one, prefixed by the call's name. */
 int core_result(const char *call, drvError_t code);
 
 /* ---- devices and their ids (device.c) ---- */

@@ -5,7 +5,7 @@
  */
 #include "base/lock.h"
 #include "core/end.h"
-#include "core/object/device.h"
+#include "core/object/context.h"
 #include "core/object/error.h"
 
 void core_context_end(struct context *context, bool force, const char *call)
@@ -18,20 +18,21 @@ void core_context_end(struct context *context, bool force, const char *call)
 	core_pool_give(&core_contexts, context);
 }
 
-static int make_primary_locked(int32_t user, uint32_t logic, const char *call)
+/* A context that is one user more of its device. */
+static int make_context_locked(int32_t user, uint32_t logic, bool primary, void **out,
+			       const char *call)
 {
 	struct context *context;
 	int code = core_device_hold_locked(logic, call);
 
 	if (code != CORE_OK)
 		return code;
-	context = core_context_make(user, logic, true);
+	context = core_context_make(user, logic, primary);
 	if (context == NULL) {
 		core_device_drop_locked(logic);
 		return core_no_memory(call, "no memory for a context");
 	}
-	atomic_store_explicit(&core_devices[logic].primary, core_slot_handle(context),
-			      memory_order_release);
+	*out = core_slot_handle(context);
 	return CORE_OK;
 }
 
@@ -44,11 +45,13 @@ static int set_once(int32_t user, const char *argument, const char *call, uint32
 	if (code != CORE_OK)
 		return code;
 	LOCKED(&core_setup_lock);
+	*out_context = core_device_primary(*out_logic);
 	if (core_devices[*out_logic].set == 0)
-		code = make_primary_locked(user, *out_logic, call);
+		code = make_context_locked(user, *out_logic, true, out_context, call);
 	if (code == CORE_OK) {
 		core_devices[*out_logic].set++;
-		*out_context = core_device_primary(*out_logic);
+		atomic_store_explicit(&core_devices[*out_logic].primary, *out_context,
+				      memory_order_release);
 	}
 	return code;
 }
@@ -127,20 +130,15 @@ int core_device_primary_active(int32_t user, bool *out_active, const char *call)
 
 int core_context_create(int32_t user, void **out_context, const char *call)
 {
-	struct context *context;
 	uint32_t logic;
-	int code =
-		core_device_logic(user, "deviceId", call, &logic) ?: core_device_hold(logic, call);
+	int code = core_device_logic(user, "deviceId", call, &logic);
 
 	if (code != CORE_OK)
 		return code;
-	context = core_context_make(user, logic, false);
-	if (context == NULL) {
-		core_device_drop(logic);
-		return core_no_memory(call, "no memory for a context");
-	}
-	*out_context = core_slot_handle(context);
-	return core_context_select(*out_context, call);
+	pthread_mutex_lock(&core_setup_lock);
+	code = make_context_locked(user, logic, false, out_context, call);
+	pthread_mutex_unlock(&core_setup_lock);
+	return code ?: core_context_select(*out_context, call);
 }
 
 int core_context_destroy(void *handle, const char *call)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How objects end, for the objects that contain them: each function calls only what is below it.
+ * How objects end, for the objects that contain them, and the own threads of streams, which run
+ * host functions (callback.c): each function calls only what is below it.
  */
 #ifndef NPUSIM_CORE_END_H
 #define NPUSIM_CORE_END_H
@@ -13,5 +14,13 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call);
 void core_event_end_all(struct context *context);
 /* Ends a hidden context: its streams and events. `force`: pending work is dropped. */
 void core_context_end(struct context *context, bool force, const char *call);
+
+/* The stream's own thread looks after one more entry (lock held), until stream->attention is
+ * lowered again. It exists from the first on. */
+int core_attention_begin_locked(struct core_stream *stream, const char *call);
+/* The stream ends: its thread is stopped, its subscription is gone. No lock is held. */
+void core_callback_end(struct core_stream *stream);
+/* True in the stream's own thread, where one must not wait for it. */
+bool core_is_pump_of(const struct core_stream *stream);
 
 #endif

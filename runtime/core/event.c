@@ -278,7 +278,7 @@ static void watch_done(void *arg, const struct stars_logic_cqe *cqe)
 	struct core_stream *stream = arg;
 
 	(void)cqe;
-	core_attention_end_locked(stream);
+	stream->attention--;
 }
 
 static int watch_record(struct record *record, const char *call)
@@ -297,7 +297,7 @@ static int watch_record(struct record *record, const char *call)
 	if (stream->alive && code == CORE_OK) {
 		code = core_stream_send_locked(stream, &sqe, 1, &done, call);
 		if (code != CORE_OK)
-			core_attention_end_locked(stream);
+			stream->attention--;
 	}
 	pthread_mutex_unlock(&stream->lock);
 	return code;

@@ -47,10 +47,7 @@ int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uin
 
 static void free_buffer(void *buffer)
 {
-	struct npu_driver *drv = core_driver();
-
-	if (drv != NULL)
-		npu_call(drv, halMemFree, buffer);
+	core_call(halMemFree, buffer);
 }
 
 /* A piece of the pattern from the host, then the device doubles what it has. */

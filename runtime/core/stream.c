@@ -26,7 +26,7 @@ static void be_empty_locked(struct core_stream *stream)
 	stream->cause_text = NULL;
 }
 
-/* All but the lock, the condition and the ring of pending entries, which are of the slot. */
+/* All but the lock and the condition, which are of the slot. */
 static void be_born_locked(struct core_stream *stream, struct context *context)
 {
 	stream->context = context;
@@ -35,14 +35,12 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->life++;
 	stream->stop_on_failure = false;
 	be_empty_locked(stream);
-	stream->pending_first = stream->pending_count = 0;
 	stream->receiving = false;
 	stream->reap_due = 0;
 	stream->subscriber = NULL;
 	stream->host_funcs = false;
 	stream->attention = 0;
-	stream->ready = NULL;
-	stream->ready_last = &stream->ready;
+	STAILQ_INIT(&stream->ready);
 	stream->pump_started = stream->pump_stop = false;
 }
 
@@ -327,23 +325,12 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 /* What was sent and is not complete is dropped: whoever waits for an entry is told so. */
 static void drop_pending_locked(struct core_stream *stream)
 {
-	while (stream->pending_count > 0) {
-		struct core_done done = stream->pending[stream->pending_first].done;
-
-		stream->pending_first = (stream->pending_first + 1) % stream->pending_room;
-		stream->pending_count--;
-		if (done.fn != NULL)
-			done.fn(done.arg, NULL);
-	}
-	stream->done = stream->sent;
+	core_stream_complete_locked(stream, stream->sent, NULL);
 }
 
 static int stop_locked(struct core_stream *stream, const char *call)
 {
-	struct npu_driver *drv = core_driver();
-	int code = drv == NULL ? CORE_API_INTERNAL
-			       : core_result(call,
-					     npu_call(drv, npusimStop, stream->device, stream->sq));
+	int code = core_result(call, core_call(npusimStop, stream->device, stream->sq));
 
 	stream->stopped |= code == CORE_OK;
 	return code;

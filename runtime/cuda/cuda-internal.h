@@ -60,7 +60,6 @@ CUresult cuda_of_driver(const char *call, drvError_t code);
 CUresult cuda_of_core(const char *call, int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
-extern const struct npu_word cuda_words[];  /* CUDA's names of the ACL's functions */
 
 /* ---- device.c ---- */
 

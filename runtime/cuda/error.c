@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names and short texts of CUDA's codes, and what CUDA calls the functions that messages of the
- * core and of the driver name. No state.
+ * The names and short texts of CUDA's codes. No state.
  */
 #include "cuda-internal.h"
 
@@ -110,38 +109,6 @@ static const struct {
 	{ 915, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "invalid resource configuration" },
 	{ 916, "CUDA_ERROR_KEY_ROTATION", "key rotation" },
 	{ 999, "CUDA_ERROR_UNKNOWN", "unknown error" },
-};
-
-const struct npu_word cuda_words[] = {
-	{ "aclrtSetDevice or aclrtSetCurrentContext", "cuCtxSetCurrent" },
-	{ "aclrtCreateContext", "cuCtxCreate" },
-	{ "aclrtCreateEvent", "cuEventCreate" },
-	{ "aclrtCreateEventExWithFlag", "cuEventCreate" },
-	{ "aclrtCreateStream", "cuStreamCreate" },
-	{ "aclrtDestroyContext", "cuCtxDestroy" },
-	{ "aclrtDestroyStreamForce", "cuStreamDestroy" },
-	{ "aclrtDeviceEnablePeerAccess", "cuCtxEnablePeerAccess" },
-	{ "aclrtFreeHost", "cuMemFreeHost" },
-	{ "aclrtFreePhysical", "cuMemRelease" },
-	{ "aclrtHostUnregister", "cuMemHostUnregister" },
-	{ "aclrtLaunchHostFunc", "cuLaunchHostFunc" },
-	{ "aclrtMalloc", "cuMemAlloc" },
-	{ "aclrtMallocHost", "cuMemAllocHost" },
-	{ "aclrtMallocPhysical", "cuMemCreate" },
-	{ "aclrtMapMem", "cuMemMap" },
-	{ "aclrtMemExportToShareableHandle", "cuMemExportToShareableHandle" },
-	{ "aclrtMemSetAccess", "cuMemSetAccess" },
-	{ "aclrtMemcpy", "cuMemcpy" },
-	{ "aclrtMemcpyAsync", "cuMemcpyAsync" },
-	{ "aclrtQueryEventStatus", "cuEventQuery" },
-	{ "aclrtRecordEvent", "cuEventRecord" },
-	{ "aclrtReleaseMemAddress", "cuMemAddressFree" },
-	{ "aclrtReserveMemAddress", "cuMemAddressReserve" },
-	{ "aclrtResetDevice", "cuDevicePrimaryCtxReset" },
-	{ "aclrtSetCurrentContext", "cuCtxSetCurrent" },
-	{ "aclrtSetDevice", "cuCtxSetCurrent" },
-	{ "aclrtUnmapMem", "cuMemUnmap" },
-	{ NULL, NULL },
 };
 
 static int find(CUresult code)

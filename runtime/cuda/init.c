@@ -152,7 +152,7 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 				 "this process was forked from one that used a device");
 	if (atomic_load(&initialised))
 		return CUDA_SUCCESS;
-	npu_message_words(cuda_words);
+	npu_message_words(npu_cuda_words);
 	core_visible_use("CUDA_VISIBLE_DEVICES", true);
 	drv = core_driver();
 	if (drv == NULL)

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The one forwarding driver, on which every layer is built, and the answers for functions that a
- * driver lacks.
+ * driver lacks. The names of the driver's functions, and one table of its codes: their names, and
+ * the aclErrors to which CANN's runtime translates them.
  */
 #include "driver/layer.h"
 
+#include "base/base.h"
+#include "base/cancel.h"
+
+#include <ctype.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/cancel.h"
+#include <strings.h>
 
 /* ---- what a driver lacks ---- */
 
@@ -111,4 +116,165 @@ struct npu_driver *npu_driver_complete(struct npu_driver *drv)
 		return NULL;
 	layer_init(layer, drv->name, drv, &plain);
 	return &layer->driver;
+}
+
+/* ---- the names of the functions, as users write them in NPUSIM_FAULT ---- */
+
+static const struct {
+	const char *name;
+	bool is_call;
+} ops[] = {
+#define NPU_OP(result, missing, op, ...) { #op, false },
+#define NPU_QUERY(op, ...)               { #op, false },
+#define NPU_CALL(op, ...)                { #op, true },
+#include "npusim/driver-ops.h"
+};
+
+const char *driver_op_name(enum driver_op op)
+{
+	return (unsigned)op < DRIVER_OP_COUNT ? ops[op].name : "?";
+}
+
+bool driver_op_is_call(enum driver_op op)
+{
+	return (unsigned)op < DRIVER_OP_COUNT && ops[op].is_call;
+}
+
+/* The letters that tell names apart: "halMemCreate", "mem_create" and "MEMCREATE" are one. */
+static void plain_name(const char *name, char *out, size_t room)
+{
+	size_t length = 0;
+
+	if (strncasecmp(name, "hal", 3) == 0 || strncasecmp(name, "drv", 3) == 0)
+		name += name[3] == '_' ? 4 : 3;
+	for (; *name != '\0' && length + 1 < room; name++)
+		if (isalnum((unsigned char)*name))
+			out[length++] = (char)tolower((unsigned char)*name);
+	out[length] = '\0';
+}
+
+enum driver_op driver_op_by_name(const char *name, const char **out_nearest)
+{
+	char wanted[64], plain[DRIVER_OP_COUNT][64];
+	const char *all[DRIVER_OP_COUNT], *nearest;
+
+	plain_name(name, wanted, sizeof(wanted));
+	for (int i = 0; i < DRIVER_OP_COUNT; i++) {
+		plain_name(ops[i].name, plain[i], sizeof(plain[i]));
+		if (strcmp(wanted, plain[i]) == 0)
+			return (enum driver_op)i;
+		all[i] = plain[i];
+	}
+	nearest = npu_nearest(wanted, all, DRIVER_OP_COUNT);
+	*out_nearest =
+		nearest == NULL ? NULL : ops[(size_t)(nearest - plain[0]) / sizeof(plain[0])].name;
+	return DRIVER_OP_COUNT;
+}
+
+bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes)
+{
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe pcie;
+
+	memcpy(&sdma, entry, sizeof(sdma));
+	memcpy(&pcie, entry, sizeof(pcie));
+	if (sdma.header.type == STARS_SQE_SDMA) {
+		*dst = (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low;
+		*src = (uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low;
+		*bytes = sdma.length;
+	} else if (sdma.header.type == STARS_SQE_PCIE_DMA) {
+		*dst = pcie.dst;
+		*src = pcie.src;
+		*bytes = pcie.length;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src)
+{
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe pcie;
+
+	memcpy(&sdma, entry, sizeof(sdma));
+	memcpy(&pcie, entry, sizeof(pcie));
+	if (sdma.header.type == STARS_SQE_SDMA) {
+		sdma.dst_addr_low = (uint32_t)dst;
+		sdma.dst_addr_high = (uint32_t)(dst >> 32);
+		sdma.src_addr_low = (uint32_t)src;
+		sdma.src_addr_high = (uint32_t)(src >> 32);
+		memcpy(entry, &sdma, sizeof(sdma));
+	} else {
+		pcie.dst = dst;
+		pcie.src = src;
+		memcpy(entry, &pcie, sizeof(pcie));
+	}
+}
+
+/* ---- codes: what is not in the table is the driver's internal error, as in CANN ---- */
+
+#define INTERNAL 507899 /* ACL_ERROR_RT_DRV_INTERNAL_ERROR */
+
+static const struct {
+	drvError_t driver;
+	int acl;
+	const char *name;
+} table[] = {
+	{ DRV_ERROR_NONE, 0, "no error" },
+	{ DRV_ERROR_NO_DEVICE, 207004, "no such device" },
+	{ DRV_ERROR_INVALID_DEVICE, 107001, "invalid device" },
+	{ DRV_ERROR_INVALID_VALUE, 107000, "invalid value" },
+	{ DRV_ERROR_INVALID_HANDLE, 107017, "invalid handle" },
+	{ DRV_ERROR_INVALID_MALLOC_TYPE, 107018, "invalid kind of memory" },
+	{ DRV_ERROR_OUT_OF_MEMORY, 207001, "out of memory" },
+	{ DRV_ERROR_REPEATED_INIT, 207015, "initialised twice" },
+	{ DRV_ERROR_NO_RESOURCES, 207005, "no resources" },
+	{ DRV_ERROR_WAIT_TIMEOUT, 507012, "time-out" },
+	{ DRV_ERROR_IOCRL_FAIL, INTERNAL, "refused by the driver" },
+	{ DRV_ERROR_SOCKET_CLOSE, 507901, "connection closed" },
+	{ DRV_ERROR_SEND_MESG, 507051, "message not sent" },
+	{ DRV_ERROR_BUS_DOWN, 507010, "lost heartbeat" },
+	{ DRV_ERROR_OVER_LIMIT, 207012, "over the limit" },
+	{ DRV_ERROR_MALLOC_FAIL, 207005, "no memory of the host" },
+	{ DRV_ERROR_DEV_PROCESS_HANG, 507000, "device process hangs" },
+	{ DRV_ERROR_OPER_NOT_PERMITTED, 207006, "not permitted" },
+	{ DRV_ERROR_NO_EVENT_RESOURCES, 207007, "no event left" },
+	{ DRV_ERROR_NO_STREAM_RESOURCES, 207008, "no stream left" },
+	{ DRV_ERROR_NO_NOTIFY_RESOURCES, 207009, "no notify left" },
+	{ DRV_ERROR_NO_MODEL_RESOURCES, 207010, "no model left" },
+	{ DRV_ERROR_MEMORY_OPT_FAIL, 107000, "memory operation failed" },
+	{ DRV_ERROR_COPY_USER_FAIL, 507052, "copy from or to the program failed" },
+	{ DRV_ERROR_QUEUE_EMPTY, 207013, "queue empty" },
+	{ DRV_ERROR_QUEUE_FULL, 207014, "queue full" },
+	{ DRV_ERROR_CDQ_ABNORMAL, 507037, "queue broken" },
+	{ DRV_ERROR_CDQ_NOT_EXIST, 107000, "no such queue" },
+	{ DRV_ERROR_NO_CDQ_RESOURCES, 207011, "no queue left" },
+	{ DRV_ERROR_RESUME, 207020, "time-out of the driver" },
+	{ DRV_ERROR_NOT_SUPPORT, 207000, "not supported" },
+	/* Known to the driver, but to CANN's runtime one and the same. */
+	{ DRV_ERROR_INNER_ERR, INTERNAL, "internal error" },
+	{ DRV_ERROR_PARA_ERROR, INTERNAL, "invalid for the driver" },
+	{ DRV_ERROR_UNINIT, INTERNAL, "not initialised" },
+	{ DRV_ERROR_NOT_EXIST, INTERNAL, "does not exist" },
+	{ DRV_ERROR_BUSY, INTERNAL, "busy" },
+	{ DRV_ERROR_FILE_OPS, INTERNAL, "file operation failed" },
+	{ DRV_ERROR_PROCESS_EXIT, INTERNAL, "not this process's: it was forked, or is ending" },
+	{ DRV_ERROR_TRY_AGAIN, INTERNAL, "try again" },
+};
+
+int driver_code_acl(drvError_t code)
+{
+	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].driver == code)
+			return table[i].acl;
+	return INTERNAL;
+}
+
+const char *driver_code_name(drvError_t code)
+{
+	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].driver == code)
+			return table[i].name;
+	return NULL;
 }

@@ -16,8 +16,6 @@
 #include "base/base.h"
 #include "npusim/hal-ours.h"
 
-#define OTHERS_MAX 4
-
 /* A program that loads the library and makes no call has joined, too. */
 __attribute__((constructor)) static void tell_run(void)
 {
@@ -36,8 +34,7 @@ __attribute__((constructor)) static void tell_run(void)
 struct others {
 	bool with_hal;
 	char own[PATH_MAX];
-	unsigned count;
-	char path[OTHERS_MAX][PATH_MAX];
+	char *paths; /* a line each */
 };
 
 /* Under any version: libascendcl.so.1. The CUDA driver's name counts only where we have it: a
@@ -61,14 +58,9 @@ static int find_others(struct dl_phdr_info *info, size_t size, void *data)
 	char real[PATH_MAX];
 
 	(void)size;
-	if (info->dlpi_name[0] == '\0' || !is_our_name(others, basename(info->dlpi_name)) ||
-	    realpath(info->dlpi_name, real) == NULL || strcmp(real, others->own) == 0 ||
-	    others->count == OTHERS_MAX)
-		return 0;
-	for (unsigned i = 0; i < others->count; i++)
-		if (strcmp(others->path[i], real) == 0)
-			return 0;
-	strcpy(others->path[others->count++], real);
+	if (info->dlpi_name[0] != '\0' && is_our_name(others, basename(info->dlpi_name)) &&
+	    realpath(info->dlpi_name, real) != NULL && strcmp(real, others->own) != 0)
+		npu_text_add(&others->paths, "%s\n", real);
 	return 0;
 }
 
@@ -115,23 +107,21 @@ static const char *what_brought_it(const char *path)
 
 static void warn_of_others(bool with_hal)
 {
-	struct others *others = calloc(1, sizeof(*others));
+	struct others others = { .with_hal = with_hal };
+	char *place = NULL, *path;
 	Dl_info own;
 
-	if (others == NULL || dladdr((void *)find_others, &own) == 0 ||
-	    realpath(own.dli_fname, others->own) == NULL) {
-		free(others);
+	if (dladdr((void *)find_others, &own) == 0 || realpath(own.dli_fname, others.own) == NULL)
 		return;
-	}
-	others->with_hal = with_hal;
-	dl_iterate_phdr(find_others, others);
-	for (unsigned i = 0; i < others->count; i++)
-		if (!is_partner(others, others->path[i]))
+	dl_iterate_phdr(find_others, &others);
+	path = others.paths != NULL ? strtok_r(others.paths, "\n", &place) : NULL;
+	for (; path != NULL; path = strtok_r(NULL, "\n", &place))
+		if (!is_partner(&others, path))
 			npu_log(NPU_LOG_WARN,
 				"this process also has %s, which is not npusim's: calls that reach "
 				"it get its answers, not those of %s; %s",
-				others->path[i], others->own, what_brought_it(others->path[i]));
-	free(others);
+				path, others.own, what_brought_it(path));
+	free(others.paths);
 }
 
 static bool once_with_hal;

@@ -4,14 +4,11 @@
  * hooks what it does beside that; it overrides nothing else but the member that it changes. The
  * faults of NPUSIM_FAULT and the trace of NPUSIM_TRACE are layers.
  *
- *   ops.c      the names of the driver's functions
- *   forward.c  the forwarding driver, and the answers for functions that a driver lacks
- *   fault.c    makes chosen calls fail
+ *   forward.c  the forwarding driver; the names of functions, and the codes, in words
  *   trace.c    records calls
- *   stack.c    adds the layers that the environment asks for
- *   code.c     the driver's codes: as aclErrors, and their names
+ *   stack.c    adds the layers that the environment asks for; makes chosen calls fail
  *   module.c   finds and loads backend modules
- *   joined.c   tells `npusim run` of the process, and the process of a second libascendcl
+ *   joined.c   for who opens one: tells `npusim run`, and of a second libascendcl
  *   open.c     chooses the backend of the process
  */
 #ifndef NPUSIM_DRIVER_LAYER_H
@@ -21,7 +18,7 @@
 
 #include "npusim/driver.h"
 
-/* ---- the functions, by name (ops.c) ---- */
+/* ---- the functions, by name (forward.c) ---- */
 
 /* Indices of the driver's functions, in the order of driver-ops.h. */
 enum driver_op {
@@ -33,10 +30,17 @@ const char *driver_op_name(enum driver_op op);
 /* True for a NPU_CALL of driver-ops.h. */
 bool driver_op_is_call(enum driver_op op);
 /* By the HAL's name, or by the same in small letters with or without prefix and underscores:
- * "mem_create". COUNT: none. */
-enum driver_op driver_op_by_name(const char *name);
-/* The name that is nearest to one that does not exist, or NULL. */
-const char *driver_op_nearest(const char *name);
+ * "mem_create". COUNT: none; *out_nearest is the one that is near, or NULL. */
+enum driver_op driver_op_by_name(const char *name, const char **out_nearest);
+
+/* ---- the driver's codes, for programs (forward.c) ---- */
+
+/* As CANN's runtime translates it (its errcode_manage): one table, tested as a table. */
+int driver_code_acl(drvError_t code);
+/* "out of memory"; NULL: a code without a name. */
+const char *driver_code_name(drvError_t code);
+
+/* ---- entries of queues (forward.c) ---- */
 
 /* The copy that an entry of a queue asks for; false: it is none. */
 bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
@@ -92,13 +96,17 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 /* Whether the file can be made and written, as far as that can be told without making it. */
 bool trace_layer_check(const char *path, char **error);
 
-/* Of npusim-validate.so (runtime/validate): opens the layer that finds errors of the program;
- * `mode` is "on" or "strict". NULL and *error (free()): the settings are not right. */
+/* What npusim-validate.so (runtime/validate) exports under VALIDATE_SYMBOL. */
+struct validate_module {
+	/* Whether its settings are valid; opens and keeps nothing. */
+	bool (*check)(char **error);
+	/* Opens the layer that finds errors of the program; `mode` is "on" or "strict". NULL and
+	 * *error (free()): the settings are not right. */
+	struct npu_driver *(*open)(struct npu_driver *lower, const char *mode, char **error);
+	/* The process is to end with this status, once the sums are written. */
+	void (*exit)(int status);
+};
 #define VALIDATE_SYMBOL "npusim_validate_1"
-/* bool (char **error): whether its settings are valid. */
-#define VALIDATE_CHECK_SYMBOL "npusim_validate_check_1"
-/* void (int status): the process is to end with this status, once the sums are written. */
-#define VALIDATE_EXIT_SYMBOL "npusim_validate_exit_1"
 
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
  * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.

@@ -84,29 +84,27 @@ static bool is_in_base_namespace(char **error)
 	return where == LM_ID_BASE;
 }
 
-enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
-				     char **error)
+const struct npu_backend *driver_module_load(const char *name, char *path, char **error)
 {
+	const struct npu_backend *backend;
 	char folder[32], file[32];
 	void *module;
 
 	path[0] = '\0';
 	*error = NULL;
-	if (!is_in_base_namespace(error))
-		return MODULE_UNUSABLE;
 	snprintf(folder, sizeof(folder), "backend-%s", name);
 	snprintf(file, sizeof(file), "backend-%s.so", name);
-	if (!driver_module_find(folder, file, path))
-		return MODULE_ABSENT;
+	if (!is_in_base_namespace(error) || !driver_module_find(folder, file, path))
+		return NULL;
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (module == NULL) {
-		*error = strdup(dlerror());
-		return MODULE_UNUSABLE;
+		npu_text_add(error, "%s", dlerror());
+		return NULL;
 	}
-	*out = dlsym(module, NPU_BACKEND_SYMBOL);
-	if (*out != NULL && (*out)->abi == NPU_DRIVER_ABI)
-		return MODULE_LOADED;
+	backend = dlsym(module, NPU_BACKEND_SYMBOL);
+	if (backend != NULL && backend->abi == NPU_DRIVER_ABI)
+		return backend;
 	npu_text_add(error, "%s has no %s of ABI %u: it belongs to another version of npusim", path,
 		     NPU_BACKEND_SYMBOL, NPU_DRIVER_ABI);
-	return MODULE_UNUSABLE;
+	return NULL;
 }

@@ -4,37 +4,31 @@
  * rules; knows backends only by name.
  */
 #include "driver/module.h"
-#include "driver/stack.h"
 
 #include "base/base.h"
 #include "config.h"
+#include "driver/layer.h"
 
-#include <stdio.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct npu_backend *load_backend(const char *name, char **error)
 {
+	bool built = NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0;
 	char path[MODULE_PATH_MAX], *reason;
-	const struct npu_backend *backend = NULL;
+	const struct npu_backend *backend = driver_module_load(name, path, &reason);
 
-	switch (driver_module_load(name, path, &backend, &reason)) {
-	case MODULE_LOADED:
-		return backend;
-	case MODULE_ABSENT:
+	if (reason != NULL)
+		npu_text_add(error, "backend '%s' cannot be used: %s", name, reason);
+	else if (backend == NULL)
 		npu_text_add(error, "backend '%s' cannot be used: there is no file %s%s", name,
 			     path,
-			     NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
-				     ? ""
-				     : "; this npusim was built without the model (-Dsim=disabled, "
-				       "or no SystemC when it was configured)");
-		return NULL;
-	default:
-		npu_text_add(error, "backend '%s' cannot be used: %s", name,
-			     reason != NULL ? reason : "no memory");
-		free(reason);
-		return NULL;
-	}
+			     built ? ""
+				   : "; this npusim was built without the model (-Dsim=disabled, "
+				     "or no SystemC when it was configured)");
+	free(reason);
+	return backend;
 }
 
 /* ---- selection ---- */
@@ -45,29 +39,25 @@ static const struct npu_backend *_Atomic backend_in_use;
 static struct npu_driver *open_backend(const char *name, char **error)
 {
 	const struct npu_backend *backend = load_backend(name, error);
-	struct npu_driver *drv, *whole;
+	struct npu_driver *drv = NULL;
 	char *reason = NULL;
 
 	if (backend == NULL)
 		return NULL;
 	drv = backend->open(&reason);
-	if (drv == NULL) {
-		npu_text_add(error, "backend '%s' cannot be used: %s", name,
-			     reason != NULL ? reason : "it does not say why");
-		free(reason);
-		return NULL;
+	if (drv != NULL && drv->abi != NPU_DRIVER_ABI) {
+		npu_text_add(&reason, "its driver has ABI %u, this library %u", drv->abi,
+			     NPU_DRIVER_ABI);
+	} else if (drv != NULL) {
+		backend_in_use = backend;
+		drv = npu_driver_complete(drv);
+		if (drv != NULL)
+			return drv;
 	}
-	if (drv->abi != NPU_DRIVER_ABI) {
-		npu_text_add(error,
-			     "backend '%s' cannot be used: its driver has ABI %u, this library %u",
-			     name, drv->abi, NPU_DRIVER_ABI);
-		return NULL;
-	}
-	backend_in_use = backend;
-	whole = npu_driver_complete(drv);
-	if (whole == NULL)
-		npu_text_add(error, "backend '%s' cannot be used: no memory", name);
-	return whole;
+	npu_text_add(error, "backend '%s' cannot be used: %s", name,
+		     reason ?: "it does not say why");
+	free(reason);
+	return NULL;
 }
 
 /* The server's own driver where it has a device, else the model. The layers do not hear of the
@@ -89,7 +79,7 @@ static struct npu_driver *open_auto(char **error)
 		npu_driver_close(drv);
 		npu_text_add(&reason, "backend 'hw': the server's driver has no device");
 	}
-	npu_log(NPU_LOG_INFO, "backend sim: %s", reason != NULL ? reason : "");
+	npu_log(NPU_LOG_INFO, "backend sim: %s", reason ?: "");
 	free(reason);
 	return open_backend("sim", error);
 }
@@ -155,16 +145,76 @@ char *npu_driver_text(const struct npu_driver *top)
 	const struct npu_backend *backend = backend_in_use;
 	char *more = backend != NULL && backend->describe != NULL ? backend->describe() : NULL;
 	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
 
-	if (out != NULL) {
-		fputs("drivers=", out);
-		for (const struct npu_driver *drv = top; drv != NULL; drv = drv->lower)
-			fprintf(out, "%s%s", drv == top ? "" : ", ", drv->name);
-		fprintf(out, "\n%s", more != NULL ? more : "");
-		fclose(out);
-	}
+	npu_text_add(&text, "drivers=");
+	for (const struct npu_driver *drv = top; drv != NULL; drv = drv->lower)
+		npu_text_add(&text, "%s%s", drv == top ? "" : ", ", drv->name);
+	npu_text_add(&text, "\n%s", more ?: "");
 	free(more);
 	return text;
+}
+
+/* ---- functions of libascend_hal.so that the program, or a library in LD_PRELOAD, has under the
+ * same name, as tools do that watch memory: CANN's runtime calls these, so npusim does ---- */
+
+#define HAL "libascend_hal.so"
+
+#define NPU_OP(result, missing, op, ...)                    \
+	static result(*theirs_##op) NPU_PLAIN(__VA_ARGS__); \
+	static result call_##op NPU_WITH_SELF(__VA_ARGS__)  \
+	{                                                   \
+		(void)self;                                 \
+		return theirs_##op(NPU_ARGS(__VA_ARGS__));  \
+	}
+#include "npusim/driver-ops.h"
+
+/* NULL: nobody has it but a driver. */
+static void *find_theirs(const char *name)
+{
+	void *symbol = strncmp(name, "npusim", 6) == 0 ? NULL : dlsym(RTLD_DEFAULT, name);
+	const char *file;
+	Dl_info info;
+
+	if (symbol == NULL || dladdr(symbol, &info) == 0 || info.dli_fname == NULL)
+		return NULL;
+	file = strrchr(info.dli_fname, '/');
+	file = file != NULL ? file + 1 : info.dli_fname;
+	if (strncmp(file, HAL, strlen(HAL)) == 0)
+		return NULL;
+	npu_log(NPU_LOG_INFO, "%s of %s is called, as by CANN's runtime", name, info.dli_fname);
+	return symbol;
+}
+
+/* They look for the driver's functions behind their own (RTLD_NEXT): its library must be there. */
+static void show_library(void)
+{
+	char path[MODULE_PATH_MAX];
+
+	if (dlopen(HAL, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL) == NULL &&
+	    (!driver_module_find("backend-sim", "hal/" HAL, path) ||
+	     dlopen(path, RTLD_NOW | RTLD_GLOBAL) == NULL))
+		npu_log(NPU_LOG_WARN, "functions of " HAL " are interposed, which itself cannot be "
+				      "opened");
+}
+
+struct npu_driver *driver_interposed(struct npu_driver *drv)
+{
+	static const struct layer_hooks plain = { .end = layer_free };
+	struct layer *layer = malloc(sizeof(*layer));
+	bool any = false;
+
+	if (layer == NULL)
+		return drv;
+	layer_init(layer, "interposed", drv, &plain);
+#define NPU_OP(result, missing, op, ...)           \
+	*(void **)&theirs_##op = find_theirs(#op); \
+	if (theirs_##op != NULL)                   \
+		layer->below.op = call_##op, any = true;
+#include "npusim/driver-ops.h"
+	if (!any) {
+		free(layer);
+		return drv;
+	}
+	show_library();
+	return &layer->driver;
 }

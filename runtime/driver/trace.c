@@ -6,13 +6,11 @@
 #include "driver/layer.h"
 
 #include "base/base.h"
-#include "driver/code.h"
 #include "trace/line.h"
 #include "trace/recorder.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +29,6 @@ struct note {
 };
 _Static_assert(sizeof(struct note) <= sizeof(((struct layer_call *)0)->note), "a note fits");
 
-static struct trace_recorder *recorder_of(const struct layer *layer)
-{
-	return ((const struct trace_layer *)layer)->recorder;
-}
-
 /* What a record would only drown in. */
 static bool is_quiet(enum driver_op op)
 {
@@ -51,7 +44,7 @@ static bool obtains_memory(enum driver_op op)
 
 static bool trace_before(struct layer *layer, struct layer_call *call)
 {
-	struct trace_recorder *recorder = recorder_of(layer);
+	struct trace_recorder *recorder = ((struct trace_layer *)layer)->recorder;
 	struct note *note = (struct note *)(void *)call->note;
 	struct trace_call *stamp = &note->call;
 
@@ -194,7 +187,7 @@ static void record_import(struct trace_recorder *r, const struct trace_call *c, 
 static void trace_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
-	struct trace_recorder *r = recorder_of(layer);
+	struct trace_recorder *r = ((struct trace_layer *)layer)->recorder;
 	struct trace_call *c = &note->call;
 	bool fine = call->code == DRV_ERROR_NONE;
 
@@ -248,25 +241,26 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 
 /* ---- the object ---- */
 
+static void put(struct trace_text *text, const char *key, const char *value)
+{
+	trace_text_put(text, key, strlen(key));
+	trace_text_put_value(text, value);
+}
+
 /* What the driver says of its devices, for the head of the trace. */
 static void describe(struct npu_driver *lower, char *out, size_t room)
 {
 	struct trace_text text = { .at = out, .end = out + room - 1 };
-	char soc[64] = "", devices[32];
+	char soc[64] = "";
 	uint32_t count = 0;
 
-	trace_text_put(&text, "backend=", strlen("backend="));
-	trace_text_put_value(&text, lower->name);
-	trace_text_put(&text, " contract=", strlen(" contract="));
-	trace_text_put_value(&text, npu_var_get(NPU_VAR_CONTRACT, NULL));
+	put(&text, "backend=", lower->name);
+	put(&text, " contract=", npu_var_get(NPU_VAR_CONTRACT, NULL));
 	if (npu_call(lower, halGetSocVersion, 0, soc, (uint32_t)sizeof(soc)) == DRV_ERROR_NONE &&
-	    soc[0] != '\0') {
-		trace_text_put(&text, " soc=", strlen(" soc="));
-		trace_text_put_value(&text, soc);
-	}
+	    soc[0] != '\0')
+		put(&text, " soc=", soc);
 	if (npu_call(lower, drvGetDevNum, &count) == DRV_ERROR_NONE)
-		trace_text_put(&text, devices,
-			       (size_t)snprintf(devices, sizeof(devices), " devices=%u", count));
+		put(&text, " devices=", npu_text("%u", count));
 	*text.at = '\0';
 }
 

@@ -23,7 +23,9 @@
 
 struct form {
 	const char *name;
-	bool (*add)(const struct report_words *words);
+	bool (*add)(const struct report *report, const struct npusim_report *said,
+		    const char *function);
+	bool document; /* one for all reports */
 };
 static const struct form *form;
 static char *path; /* with %p; NULL: stderr */
@@ -101,19 +103,19 @@ static void put_calls(GString *out, npu_stack stack)
 		char *frame = npu_stack_frame(frames[i]);
 
 		put_comma(out);
-		put_text(out, frame != NULL ? frame : "?");
+		put_text(out, frame ?: "?");
 		free(frame);
 	}
 	put(out, "]");
 }
 
-static bool add_json(const struct report_words *words)
+static bool add_json(const struct report *report, const struct npusim_report *said,
+		     const char *function)
 {
-	const struct report *report = words->report;
 	g_autoptr(GString) out = g_string_new(NULL);
 
-	put(out, "{'rule':%,'pid':#,'text':%,'stack':", validate_rules[report->rule].id, getpid(),
-	    words->sentence);
+	(void)function;
+	put(out, "{'rule':%,'pid':#,'text':%,'stack':", said->rule, getpid(), said->text);
 	put_calls(out, report->now);
 	if (report->then != NULL) {
 		put(out, ",'other':%,'other_stack':", report->then);
@@ -121,7 +123,7 @@ static bool add_json(const struct report_words *words)
 	}
 	put(out, ",'made_stack':");
 	put_calls(out, report->made);
-	put(out, ",'right':%}\n", words->right);
+	put(out, ",'right':%}\n", said->right);
 	return write_all(out->str);
 }
 
@@ -129,15 +131,15 @@ static bool add_json(const struct report_words *words)
 
 static void put_location(GString *out, const struct npu_frame *frame)
 {
-	const char *name = near_path(frame->file != NULL ? frame->file : "");
+	const char *name = near_path(frame->file ?: "");
 	g_autofree char *uri = g_path_is_absolute(name) ? g_filename_to_uri(name, NULL, NULL)
 							: g_uri_escape_string(name, "/", TRUE);
 
-	put(out, "{'message':{'text':%}", frame->function != NULL ? frame->function : "?");
+	put(out, "{'message':{'text':%}", frame->function ?: "?");
 	if (frame->file != NULL)
 		put(out,
 		    ",'physicalLocation':{'artifactLocation':{'uri':%},'region':{'startLine':#}}",
-		    uri != NULL ? uri : name, MAX(frame->line, 1));
+		    uri ?: name, MAX(frame->line, 1));
 	put(out, "}");
 }
 
@@ -218,18 +220,20 @@ static bool add_sarif_text(const char *result)
 	return good;
 }
 
-static bool add_sarif(const struct report_words *words)
+static bool add_sarif(const struct report *report, const struct npusim_report *said,
+		      const char *function)
 {
-	const struct report *report = words->report;
 	g_autoptr(GString) out = g_string_new(NULL);
 
-	put(out, "{'ruleId':%,'level':'error','message':{'text':%},'locations':[",
-	    validate_rules[report->rule].id, words->sentence);
-	if (words->place.file != NULL)
-		put_location(out, &words->place);
+	put(out, "{'ruleId':%,'level':'error','message':{'text':%},'locations':[", said->rule,
+	    said->text);
+	if (said->file != NULL)
+		put_location(out, &(struct npu_frame){ .function = function,
+						       .file = said->file,
+						       .line = said->line });
 	put(out, "],'stacks':[");
 	put_stack(out, "this call", report->now);
-	put_stack(out, report->then != NULL ? report->then : "", report->before);
+	put_stack(out, report->then ?: "", report->before);
 	put_stack(out, "the memory was made by", report->made);
 	put(out, "]}");
 	return add_sarif_text(out->str);
@@ -247,21 +251,21 @@ static void add_escaped(GString *line, const char *text, bool property)
 	}
 }
 
-static bool add_github(const struct report_words *words)
+static bool add_github(const struct report *report, const struct npusim_report *said,
+		       const char *function)
 {
-	const struct validate_rule_words *rule = &validate_rules[words->report->rule];
-	char *stacks = report_stacks(words->report);
-	g_autofree char *text = g_strconcat(words->sentence, "\n", stacks != NULL ? stacks : "",
-					    "right would be: ", words->right, NULL);
+	g_autofree char *text =
+		g_strconcat(said->text, "\n", said->stacks, "right would be: ", said->right, NULL);
 	g_autoptr(GString) line = g_string_new("::error ");
 
-	free(stacks);
-	if (words->place.file != NULL) {
+	(void)report;
+	(void)function;
+	if (said->file != NULL) {
 		g_string_append(line, "file=");
-		add_escaped(line, near_path(words->place.file), true);
-		g_string_append_printf(line, ",line=%d,", words->place.line);
+		add_escaped(line, near_path(said->file), true);
+		g_string_append_printf(line, ",line=%d,", said->line);
 	}
-	g_string_append_printf(line, "title=npusim %s::", rule->id);
+	g_string_append_printf(line, "title=npusim %s::", said->rule);
 	add_escaped(line, text, false);
 	g_string_append_c(line, '\n');
 	return write_all(line->str);
@@ -269,9 +273,9 @@ static bool add_github(const struct report_words *words)
 
 /* ---- the file ---- */
 
-static const struct form forms[] = { { "json", add_json },
-				     { "sarif", add_sarif },
-				     { "github", add_github } };
+static const struct form forms[] = { { "json", add_json, false },
+				     { "sarif", add_sarif, true },
+				     { "github", add_github, false } };
 
 /* By NPUSIM_VALIDATE_FORMAT, else by the end of the file's name, else JSON. */
 static const struct form *choose(const char *name)
@@ -285,11 +289,6 @@ static const struct form *choose(const char *name)
 	return &forms[0];
 }
 
-static bool is_sarif(void)
-{
-	return form->add == add_sarif;
-}
-
 static bool open_file(bool check, char **error)
 {
 	g_auto(GStrv) parts = g_strsplit(path, "%p", -1);
@@ -297,12 +296,9 @@ static bool open_file(bool check, char **error)
 	g_autofree char *name = g_strjoinv(pid, parts);
 	bool is_new = access(name, F_OK) != 0, good;
 
-	file = open(name, (is_sarif() ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC, 0666);
-	good = file >= 0 && (!is_sarif() || check || add_sarif_text(""));
-	if (good && check && is_sarif() && sarif_end() < 0) {
-		errno = EEXIST;
-		good = false;
-	}
+	file = open(name, (form->document ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC,
+		    0666);
+	good = file >= 0 && (!form->document || add_sarif_text(""));
 	if (!good)
 		npu_text_add(error, "NPUSIM_VALIDATE_FILE=%s cannot be written: %s", name,
 			     errno == EEXIST ? "it is there, and no SARIF file of npusim's"
@@ -325,7 +321,7 @@ bool form_open(bool check, char **error)
 	if (!set && !chosen)
 		return true;
 	form = choose(name);
-	if (!set && is_sarif()) {
+	if (!set && form->document) {
 		npu_text_add(error, "NPUSIM_VALIDATE_FORMAT=sarif needs NPUSIM_VALIDATE_FILE");
 		return false;
 	}
@@ -343,12 +339,12 @@ bool form_is_open(void)
 	return file >= 0;
 }
 
-void form_add(const struct report_words *words)
+void form_add(const struct report *report, const struct npusim_report *said, const char *function)
 {
 	if (file < 0)
 		return;
 	pthread_mutex_lock(&lock);
-	if (!form->add(words))
+	if (!form->add(report, said, function))
 		npu_log(NPU_LOG_WARN, "validate: a report could not be added to the file: %s",
 			strerror(errno));
 	pthread_mutex_unlock(&lock);
@@ -363,6 +359,6 @@ void form_after_fork(void)
 		return;
 	close(file);
 	if (!open_file(false, &error))
-		npu_log(NPU_LOG_WARN, "validate: %s", error != NULL ? error : "no file");
+		npu_log(NPU_LOG_WARN, "validate: %s", error ?: "no file");
 	free(error);
 }

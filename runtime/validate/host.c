@@ -4,66 +4,63 @@
  * loads and stores, which nobody sees: a source is hashed when its copy is queued and when the host
  * knows that it is done; a target is filled with a pattern when its copy is queued, so that a read
  * before the bytes are there finds no plausible ones.
+ *
+ * strict: the memory is closed to the program while a queued copy uses it, and a load or store
+ * there traps and is reported. The driver below has a second mapping of the memory. Closed are the
+ * pages that lie wholly in the copy; after a report they are open, and the program goes on.
  */
 #include "validate/validate.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
 
-/* What a copy of 1 MiB costs bounds what may be looked at: of longer memory than the first a word
- * of each 128 bytes is hashed, and 64 bytes of each 512 are filled; of longer than the second half
- * of it at either end. */
-#define WHOLE_BYTES (UINT64_C(64) << 10)
-#define ENDS_BYTES  (UINT64_C(1) << 20)
-#define HASH_STEP   128u
-#define LINE        64u
-#define FILL_STEP   512u
+/* What a copy of 1 MiB costs bounds what is looked at: so many words are hashed, and so many lines
+ * filled, evenly spread. */
+#define WORDS_MAX 8192u
+#define LINES_MAX 2048u
+#define LINE      64u
 
 #define PATTERN    0xff /* not a number, as a float */
 #define FLAG_BYTES 64u  /* what is not longer may be a flag that the program polls */
 
-/* Memory that the layer may read and write while it is held. */
-static bool is_pinned(struct validate *v, uint64_t begin, uint64_t end)
+/* The page-locked memory that the range is a part of, which the layer may read and write while it
+ * is held; NULL: there is none. */
+static const struct object *pinned(struct validate *v, uint64_t begin, uint64_t end)
 {
-	const struct object *object = objects_meeting(v->objects, OBJECT_PINNED, begin, end);
+	const struct object *object = objects_meeting(v->objects, OBJECT_PINNED, begin, begin + 1);
 
-	return object != NULL && !object->own && begin >= object->key &&
-	       end - object->key <= object->bytes;
+	return object != NULL && !object->own && end - object->key <= object->bytes ? object : NULL;
 }
 
-/* The next of the parts of a range that count; the first is asked for with out_bytes 0. */
-static bool next_part(uint64_t begin, uint64_t end, uint64_t *part, uint64_t *bytes)
+/* From one piece to the next, so that there are at most so many. */
+static uint64_t step_of(uint64_t bytes, uint64_t piece, uint64_t most)
 {
-	if (*bytes == 0) {
-		*part = begin;
-		*bytes = end - begin <= ENDS_BYTES ? end - begin : ENDS_BYTES / 2;
-		return true;
-	}
-	if (*part != begin || *bytes == end - begin)
-		return false;
-	*part = end - *bytes;
-	return true;
+	uint64_t step = piece;
+
+	while (bytes / step > most)
+		step *= 2;
+	return step;
 }
 
 static uint64_t hash_of(uint64_t begin, uint64_t end)
 {
+	const unsigned char *at = (const unsigned char *)(uintptr_t)begin;
 	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t lanes[4] = { 1, 2, 3, 4 }, part = 0, bytes = 0, word;
-	uint64_t step = end - begin <= WHOLE_BYTES ? sizeof(word) : HASH_STEP;
+	uint64_t lanes[4] = { 1, 2, 3, 4 }, bytes = end - begin, i = 0, word;
+	uint64_t step = step_of(bytes, sizeof(word), WORDS_MAX);
 
-	while (next_part(begin, end, &part, &bytes)) {
-		const unsigned char *at = (const unsigned char *)(uintptr_t)part;
-		uint64_t i = 0;
-
-		for (; i + 4 * step <= bytes; i += 4 * step)
-			for (unsigned lane = 0; lane < 4; lane++) {
-				memcpy(&word, at + i + lane * step, sizeof(word));
-				lanes[lane] = (lanes[lane] ^ word) * factor;
-			}
-		for (; i < bytes; i += sizeof(word)) {
-			word = 0;
-			memcpy(&word, at + i, MIN(bytes - i, sizeof(word)));
-			lanes[0] = (lanes[0] ^ word) * factor;
+	for (; i + 3 * step + sizeof(word) <= bytes; i += 4 * step)
+		for (unsigned lane = 0; lane < 4; lane++) {
+			memcpy(&word, at + i + lane * step, sizeof(word));
+			lanes[lane] = (lanes[lane] ^ word) * factor;
 		}
+	for (; i < bytes; i += step) {
+		word = 0;
+		memcpy(&word, at + i, MIN(bytes - i, sizeof(word)));
+		lanes[0] = (lanes[0] ^ word) * factor;
 	}
 	return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
 }
@@ -72,26 +69,22 @@ void validate_host_access(struct validate *v, struct access *access)
 {
 	access->hashed = !access->write && report_wanted(VALIDATE_HOST_READ) &&
 			 !order_is_tainted(v->order, access->taint) &&
-			 is_pinned(v, access->begin, access->end) &&
-			 !accesses_meet(v->accesses, access->begin, access->end, true);
+			 pinned(v, access->begin, access->end) != NULL &&
+			 !accesses_meet(v->order, access->begin, access->end, true);
 	if (access->hashed)
 		access->hash = hash_of(access->begin, access->end);
 }
 
 void validate_host_done(struct validate *v, const struct access *access)
 {
-	struct report report = { .rule = VALIDATE_HOST_READ,
-				 .then = "the copy was queued by",
-				 .before = access->stack };
-
 	if (hash_of(access->begin, access->end) == access->hash)
 		return;
-	report.now = npu_stack_here();
-	report_make(&report,
+	report_make(REPORT(HOST_READ, npu_stack_here(), .then = "the copy was queued by",
+			   .before = access->stack),
 		    "the program rewrote %s while a copy in %s was to read it, before it knew that "
 		    "the copy was done",
 		    validate_range(v, access->begin, access->end),
-		    order_stream_text(order_stream_at(v->order, access->stream)));
+		    order_stream_text(v->order, access->stream));
 }
 
 /* ---- targets ---- */
@@ -101,30 +94,23 @@ struct saved {
 	unsigned char *old;
 };
 
-static void clear_saved(gpointer data)
-{
-	g_free(((struct saved *)data)->old);
-}
-
 /* Keeps what is there and fills it, or puts it back. */
 static void swap(struct saved *saved, bool back)
 {
-	uint64_t length = saved->end - saved->begin, part = 0, bytes = 0, run;
-	uint64_t step = length <= WHOLE_BYTES ? LINE : FILL_STEP;
+	uint64_t bytes = saved->end - saved->begin, step = step_of(bytes, LINE, LINES_MAX);
 	unsigned char *kept;
 
 	if (!back)
-		saved->old = g_malloc(MIN(length, ENDS_BYTES) / step * LINE + 2 * FILL_STEP);
+		saved->old = g_malloc((bytes / step + 1) * LINE);
 	kept = saved->old;
-	while (next_part(saved->begin, saved->end, &part, &bytes))
-		for (uint64_t i = 0; i < bytes; i += step, kept += run) {
-			void *at = (void *)(uintptr_t)(part + i);
+	for (uint64_t i = 0; i < bytes; i += step, kept += LINE) {
+		void *at = (void *)(uintptr_t)(saved->begin + i);
+		size_t run = MIN(bytes - i, LINE);
 
-			run = MIN(bytes - i, LINE);
-			memcpy(back ? at : kept, back ? kept : at, run);
-			if (!back)
-				memset(at, PATTERN, run);
-		}
+		memcpy(back ? at : kept, back ? kept : at, run);
+		if (!back)
+			memset(at, PATTERN, run);
+	}
 }
 
 /* Nothing on its way, nor any earlier entry of the same call, uses the target: what is there is no
@@ -139,7 +125,7 @@ static bool is_free(struct validate *v, const struct halTaskSendInfo *info, uint
 				      &bytes) &&
 		    ((dst < end && begin < dst + bytes) || (src < end && begin < src + bytes)))
 			return false;
-	return !accesses_meet(v->accesses, begin, end, false);
+	return !accesses_meet(v->order, begin, end, false);
 }
 
 static bool waits(const uint8_t *entry)
@@ -153,38 +139,233 @@ static bool waits(const uint8_t *entry)
 GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
 {
 	const struct order_stream *stream = order_stream(v->order, dev, info->sqId);
-	GArray *saved = NULL;
+	GArray *all = NULL;
 	uint64_t dst, src, bytes;
 
 	if (!report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v->order, MAX(stream->clock.taint, order_host(v->order)->taint)))
+	    order_is_tainted(v->order, MAX(stream->clock.taint, v->order->host.taint)))
 		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-		struct saved old;
+		struct saved saved;
 
 		if (waits(entry))
 			break; /* maybe for the program */
 		if (!driver_entry_copy(entry, &dst, &src, &bytes) || bytes <= FLAG_BYTES ||
-		    !is_pinned(v, dst, dst + bytes) || !is_free(v, info, i, dst, dst + bytes) ||
+		    pinned(v, dst, dst + bytes) == NULL || !is_free(v, info, i, dst, dst + bytes) ||
 		    (src < dst + bytes && dst < src + bytes))
 			continue;
-		if (saved == NULL) {
-			saved = g_array_new(FALSE, FALSE, sizeof(struct saved));
-			g_array_set_clear_func(saved, clear_saved);
-		}
-		old = (struct saved){ .begin = dst, .end = dst + bytes };
-		swap(&old, false);
-		g_array_append_val(saved, old);
+		if (all == NULL)
+			all = g_array_new(FALSE, FALSE, sizeof(saved));
+		saved = (struct saved){ .begin = dst, .end = dst + bytes };
+		swap(&saved, false);
+		g_array_append_val(all, saved);
 	}
-	return saved;
+	return all;
 }
 
-void validate_host_sent(GArray *saved, bool taken)
+void validate_host_sent(GArray *all, bool taken)
 {
-	if (saved == NULL)
+	for (guint i = 0; all != NULL && i < all->len; i++) {
+		struct saved *saved = &g_array_index(all, struct saved, i);
+
+		if (!taken)
+			swap(saved, true);
+		g_free(saved->old);
+	}
+	g_clear_pointer(&all, g_array_unref);
+}
+
+/* ---- strict: closed memory ---- */
+
+#define LOCK_TRIES 1000 /* of 1 ms: the thread that holds the lock may be the one that traps */
+
+static struct validate *watched;
+static struct sigaction below; /* the handler that was there */
+
+static const struct object *closable(struct validate *v, uint64_t begin, uint64_t end)
+{
+	const struct object *object = pinned(v, begin, end);
+
+	return object != NULL && object->inside != 0 ? object : NULL;
+}
+
+void validate_closed_new(struct validate *v, struct object *object)
+{
+	struct npu_place place;
+	void *second = MAP_FAILED;
+
+	/* A server's driver has given its pages to the device. */
+	if (validate_place(v, object->key, &place) && place.kind == NPU_PLACE_PINNED)
+		second = mmap(NULL, object->bytes, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (second == MAP_FAILED)
 		return;
-	for (guint i = 0; i < saved->len && !taken; i++)
-		swap(&g_array_index(saved, struct saved, i), true);
-	g_array_unref(saved);
+	if (mremap(second, 0, object->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+		   (void *)(uintptr_t)object->key) != MAP_FAILED)
+		object->inside = key_of(second);
+	else
+		munmap(second, object->bytes);
+}
+
+void validate_closed_end(struct validate *v, const struct object *object)
+{
+	/* What is on its way still uses it. */
+	if (object->inside != 0 &&
+	    !accesses_meet(v->order, object->key, object->key + object->bytes, false))
+		munmap((void *)(uintptr_t)object->inside, object->bytes);
+}
+
+/* ---- closed and opened ---- */
+
+static gboolean open_object(gpointer key, gpointer value, gpointer unused)
+{
+	const struct object *object = value;
+
+	(void)key;
+	(void)unused;
+	if (object != NULL && object->inside != 0)
+		mprotect((void *)(uintptr_t)object->key, object->bytes, PROT_READ | PROT_WRITE);
+	return FALSE;
+}
+
+static void close_pages(const struct access *access)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), end = access->end & ~(page - 1);
+	uint64_t begin = (access->begin + page - 1) & ~(page - 1);
+
+	if (begin < end)
+		mprotect((void *)(uintptr_t)begin, end - begin,
+			 access->write ? PROT_NONE : PROT_READ);
+}
+
+void validate_closed_renew(struct validate *v)
+{
+	const struct access *access;
+
+	if (!v->strict)
+		return;
+	g_tree_foreach(v->objects->live[OBJECT_PINNED], open_object, NULL);
+	for (unsigned writes = 0; writes < 2; writes++) { /* they close more */
+		struct access_search search = { .end = UINT64_MAX, .after = &v->order->host };
+
+		while ((access = accesses_next(v->order, &search)) != NULL)
+			if (access->closed && access->write == writes)
+				close_pages(access);
+	}
+}
+
+static void on_fault(int number, siginfo_t *info, void *context);
+
+void validate_closed_access(struct validate *v, struct access *access)
+{
+	struct sigaction trap = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	if (!v->strict || !report_wanted(VALIDATE_HOST_READ) ||
+	    order_is_tainted(v->order, access->taint) ||
+	    closable(v, access->begin, access->end) == NULL)
+		return;
+	if (watched == NULL)
+		sigaction(SIGSEGV, &trap, &below);
+	watched = v;
+	access->closed = 1;
+	if (access->write || !accesses_meet(v->order, access->begin, access->end, true))
+		close_pages(access);
+}
+
+static uint64_t second(struct validate *v, uint64_t va, uint64_t bytes)
+{
+	const struct object *object = closable(v, va, va + bytes);
+
+	return object != NULL ? object->inside + (va - object->key) : va;
+}
+
+uint8_t *validate_closed_send(struct validate *v, struct halTaskSendInfo *info)
+{
+	uint8_t *entries = info->sqe_addr;
+	uint64_t dst, src, bytes;
+
+	info->sqe_addr = g_memdup2(entries, (gsize)info->sqe_num * STARS_SQE_BYTES);
+	for (uint32_t i = 0; i < info->sqe_num; i++) {
+		uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
+
+		if (driver_entry_copy(entry, &dst, &src, &bytes))
+			driver_entry_set_copy(entry, second(v, dst, bytes), second(v, src, bytes));
+	}
+	return entries;
+}
+
+void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
+			  npu_stack stack)
+{
+	(void)stack;
+	open_object(NULL, (gpointer)closable(v, dst, dst + bytes), NULL);
+	open_object(NULL, (gpointer)closable(v, src, src + bytes), NULL);
+}
+
+static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
+{
+	struct access_search touched = { va, va + 1, .after = &v->order->host };
+	npu_stack stack = npu_stack_from(pc);
+	const struct object *object;
+	const struct access *access;
+
+	for (int i = 0; pthread_mutex_trylock(&v->lock) != 0; i++) {
+		if (i == LOCK_TRIES)
+			return false;
+		usleep(1000);
+	}
+	object = closable(v, va, va + 1);
+	while (object != NULL && (access = accesses_next(v->order, &touched)) != NULL)
+		if (access->closed)
+			report_make(
+				REPORT(HOST_READ, stack, .then = "the copy was queued by",
+				       .before = access->stack),
+				"the program touches byte %#llx of %s, which a copy in %s is to "
+				"%s: nobody has waited for it",
+				(unsigned long long)va,
+				validate_range(v, access->begin, access->end),
+				order_stream_text(v->order, access->stream),
+				access->write ? "write" : "read");
+	if (object != NULL) {
+		accesses_unwatch(v->order, va, va + 1, true);
+		validate_closed_renew(v);
+	}
+	pthread_mutex_unlock(&v->lock);
+	report_flush();
+	return object != NULL;
+}
+
+static const void *pc_of(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return (const void *)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (const void *)context->uc_mcontext.pc;
+#else
+	(void)context;
+	return NULL;
+#endif
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	if (info->si_code == SEGV_ACCERR && watched != NULL &&
+	    tell_trap(watched, key_of(info->si_addr), pc_of(context)))
+		return;
+	if (below.sa_flags & SA_SIGINFO)
+		below.sa_sigaction(number, info, context);
+	else if (below.sa_handler != SIG_DFL && below.sa_handler != SIG_IGN)
+		below.sa_handler(number);
+	else
+		sigaction(number, &below, NULL); /* the fault repeats itself */
+}
+
+void validate_closed_stop(struct validate *v)
+{
+	accesses_unwatch(v->order, 0, UINT64_MAX, true);
+	validate_closed_renew(v);
+	if (watched != NULL)
+		sigaction(SIGSEGV, &below, NULL);
+	watched = NULL;
 }

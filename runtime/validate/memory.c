@@ -1,46 +1,262 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is made and given back: what is still in use when it goes.
+ * Memory that is made and given back: what each call does to which object, what is still in use
+ * when it goes, what was shared and is held elsewhere then, and, under strict, the addresses that
+ * were given back: they stay reserved below for a while, so that a use finds nobody else there, and
+ * go before a reservation fails for want of them.
  */
 #include "validate/validate.h"
 
 #include "base/base.h"
 
 #include <string.h>
+#include <unistd.h>
 
-/* ---- what a call gives back ---- */
+#define HELD_MAX 64u
 
-bool validate_memory_ends(const struct layer_call *call, struct ending *out)
+/* ---- what calls do ---- */
+
+/* A row of the table: the object by the call's arguments, `a`. */
+#define DOES(name, does, kind_, key_, ...)                                                  \
+	case DRIVER_OP_##name: {                                                            \
+		const __typeof__(call->with.name) *a = &call->with.name;                    \
+                                                                                            \
+		*out = (struct object){                                                     \
+			.kind = OBJECT_##kind_, .key = key_, .references = 1, ##__VA_ARGS__ \
+		};                                                                          \
+		return DEED_##does;                                                         \
+	}
+#define ANSWER(pointer) (done ? (uint64_t)(uintptr_t)*a->pointer : 0)
+#define NO_DEVICE       .dev = OBJECT_NO_DEVICE
+
+enum deed validate_deed(const struct layer_call *call, bool done, struct object *out)
 {
-	static const uint8_t kinds[DRIVER_OP_COUNT] = {
-		/* + 1 */
-		[DRIVER_OP_halMemAddressFree] = OBJECT_RESERVATION + 1,
-		[DRIVER_OP_halMemUnmap] = OBJECT_MAPPING + 1,
-		[DRIVER_OP_halMemFree] = OBJECT_ALLOCATION + 1,
-		[DRIVER_OP_halHostUnregister] = OBJECT_REGISTERED + 1,
-		[DRIVER_OP_halHostUnregisterEx] = OBJECT_REGISTERED + 1,
-		[DRIVER_OP_halShmemCloseHandle] = OBJECT_OPENED + 1,
-		[DRIVER_OP_halMemRelease] = OBJECT_HANDLE + 1,
-	};
+	switch (call->op) {
+		DOES(halMemAddressReserve, MAKES, RESERVATION, ANSWER(ptr), .bytes = a->size,
+		     NO_DEVICE)
+		DOES(halMemAddressFree, ENDS, RESERVATION, key_of(a->ptr))
+		DOES(halMemCreate, MAKES, HANDLE, ANSWER(handle), .bytes = a->size,
+		     .dev = done && a->prop->side == MEM_DEV_SIDE ? a->prop->devid
+								  : OBJECT_NO_DEVICE)
+		DOES(halMemImportFromShareableHandle, TAKES, HANDLE, ANSWER(handle), .dev = a->dev)
+		DOES(halMemImportFromShareableHandleV2, TAKES, HANDLE, ANSWER(handle),
+		     .dev = a->dev)
+		DOES(halMemRetainAllocationHandle, MAKES, HANDLE, ANSWER(handle), NO_DEVICE)
+		DOES(halMemRelease, ENDS, HANDLE, key_of(a->handle))
+		DOES(halMemExportToShareableHandle, SHARES, HANDLE, key_of(a->handle))
+		DOES(halMemExportToShareableHandleV2, SHARES, HANDLE, key_of(a->handle))
+		DOES(halMemMap, MAKES, MAPPING, key_of(a->ptr), .bytes = a->size,
+		     .inside = key_of(a->handle), NO_DEVICE)
+		DOES(halMemMapNoAccess, MAKES, MAPPING, key_of(a->ptr), .bytes = a->size,
+		     .inside = key_of(a->handle), NO_DEVICE)
+		DOES(halMemSetAccess, OPENS, MAPPING, key_of(a->ptr), .bytes = a->size)
+		DOES(halMemUnmap, ENDS, MAPPING, key_of(a->ptr))
+		DOES(halMemAlloc, MAKES, ALLOCATION, ANSWER(pp), .bytes = a->size,
+		     .dev = (uint32_t)(a->flag & MEM_DEVID_MASK))
+		DOES(halMemFree, ENDS, ALLOCATION, key_of(a->pp))
+		DOES(halShmemCreateHandle, SHARES, ALLOCATION, a->va)
+		DOES(halShmemOpenHandle, TAKES, OPENED, ANSWER(va), NO_DEVICE)
+		DOES(halShmemOpenHandleByDevId, TAKES, OPENED, ANSWER(va), .dev = a->dev)
+		DOES(halShmemCloseHandle, ENDS, OPENED, a->va)
+		DOES(halHostRegister, MAKES, REGISTERED, key_of(a->src), .bytes = a->size,
+		     .dev = a->dev, .inside = a->dst != NULL ? ANSWER(dst) : 0)
+		DOES(halHostUnregister, ENDS, REGISTERED, key_of(a->src))
+		DOES(halHostUnregisterEx, ENDS, REGISTERED, key_of(a->src))
+	default:
+		*out = (struct object){ .kind = OBJECT_KIND_COUNT };
+		return DEED_NONE;
+	}
+}
 
-	if (kinds[call->op] == 0)
-		return false;
-	out->kind = kinds[call->op] - 1;
-	memcpy(&out->key, &call->with, sizeof(out->key)); /* the first argument of each */
+/* ---- what other processes keep ---- */
+
+#define HOLDERS_MAX 16u
+#define LOOK_EVERY  1024u
+
+/* A handle that was exported, or an allocation that was given a name. */
+struct share {
+	struct object object; /* as it was then */
+	uint64_t shareable;
+	char name[80]; /* "": a handle */
+	npu_stack ended;
+	bool gone; /* the object is */
+};
+
+static void share_object(struct validate *v, const struct object *object, uint64_t shareable,
+			 const char *name)
+{
+	struct share *share;
+
+	if (object == NULL)
+		return;
+	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
+		validate_kept_look(v); /* where nobody marks, those that are gone go here */
+	share = g_new0(struct share, 1);
+	share->object = *object;
+	share->shareable = shareable;
+	g_strlcpy(share->name, name, sizeof(share->name));
+	g_ptr_array_add(v->shares, share);
+}
+
+/* True: there is nothing more to say of it. */
+static bool look(struct validate *v, const struct share *share)
+{
+	const struct report *report = REPORT(KEPT, 0, .then = "it was given back by",
+					     .before = share->ended, .made = share->object.made);
+	int pids[HOLDERS_MAX];
+	uint32_t count = HOLDERS_MAX;
+	char *holders = NULL;
+	drvError_t code = BELOW(v, npusimHolders, share->shareable,
+				share->name[0] != '\0' ? share->name : NULL, pids, &count);
+
+	if (code == DRV_ERROR_NOT_EXIST)
+		report_make(report,
+			    "the handle %#llx, %s, was exported and given back, and nobody has "
+			    "imported it",
+			    (unsigned long long)share->object.key,
+			    npu_size_text(share->object.bytes));
+	if (code != DRV_ERROR_NONE || count == 0)
+		return true;
+	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
+		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
+			free(holders);
+			return false;
+		}
+		npu_text_add(&holders, "%s%d", i > 0 ? ", " : "", pids[i]);
+	}
+	report_make(report,
+		    "%s at %#llx, %s, that this process shared and gave back, is still "
+		    "held by process %s%s",
+		    object_words[share->object.kind].name, (unsigned long long)share->object.key,
+		    npu_size_text(share->object.bytes), holders,
+		    count > HOLDERS_MAX ? " and others" : "");
+	free(holders);
 	return true;
 }
 
-/* halMemFree takes memory of devices and page-locked memory. */
-static struct object *find_ending(struct validate *v, struct ending *ending)
+void validate_kept_look(struct validate *v)
 {
-	struct object *object = objects_find(v->objects, ending->kind, ending->key);
+	for (guint i = v->shares->len; i-- > 0;) {
+		const struct share *share = g_ptr_array_index(v->shares, i);
 
-	if (object == NULL && ending->kind == OBJECT_ALLOCATION) {
-		object = objects_find(v->objects, OBJECT_PINNED, ending->key);
-		if (object != NULL)
-			ending->kind = OBJECT_PINNED;
+		if (share->gone && look(v, share))
+			g_ptr_array_remove_index(v->shares, i);
 	}
-	return object;
+}
+
+static void end_shares(struct validate *v, const struct object *object, npu_stack stack)
+{
+	for (guint i = 0; i < v->shares->len; i++) {
+		struct share *share = g_ptr_array_index(v->shares, i);
+
+		if (share->gone || share->object.key != object->key ||
+		    share->object.kind != object->kind)
+			continue;
+		share->gone = true;
+		share->ended = stack;
+		if (share->name[0] != '\0' && !v->cuda)
+			report_make(REPORT(KEPT, stack, .made = object->made),
+				    "%s gives %#llx, %s, back before its key %.16s... is closed, "
+				    "by which others may still open it",
+				    call_of(stack), (unsigned long long)object->key,
+				    npu_size_text(object->bytes), share->name);
+	}
+}
+
+static void end_name(struct validate *v, const char *name)
+{
+	for (guint i = v->shares->len; i-- > 0;) {
+		const struct share *share = g_ptr_array_index(v->shares, i);
+
+		if (strcmp(share->name, name) == 0)
+			g_ptr_array_remove_index(v->shares, i);
+	}
+}
+
+/* ---- addresses that are held back ---- */
+
+static bool release_first(struct validate *v)
+{
+	const struct object *held = g_ptr_array_index(v->held, 0);
+	void *ptr = (void *)(uintptr_t)held->key;
+
+	g_ptr_array_remove_index(v->held, 0);
+	return BELOW(v, halMemAddressFree, ptr) == DRV_ERROR_NONE;
+}
+
+bool validate_memory_let_go(struct validate *v)
+{
+	bool any = false;
+
+	while (v->held->len > 0)
+		any |= release_first(v);
+	return any;
+}
+
+static bool is_held(const struct validate *v, uint64_t va)
+{
+	for (guint i = 0; i < v->held->len; i++) {
+		const struct object *held = g_ptr_array_index(v->held, i);
+
+		if (va - held->key < held->bytes)
+			return true;
+	}
+	return false;
+}
+
+/* True: it is held now, where the driver below would free it. */
+static bool hold(struct validate *v, const struct object *reservation)
+{
+	if (reservation == NULL || objects_meeting(v->objects, OBJECT_MAPPING, reservation->key,
+						   reservation->key + reservation->bytes) != NULL)
+		return false;
+	if (v->held->len == HELD_MAX)
+		release_first(v);
+	g_ptr_array_add(v->held, g_memdup2(reservation, sizeof(*reservation)));
+	return true;
+}
+
+/* True: the call is answered. */
+static bool answer_by_held(struct validate *v, struct layer_call *call, enum deed deed,
+			   const struct object *object)
+{
+	const struct object *live;
+
+	if (call->op == DRIVER_OP_halDeviceClose ||
+	    (call->op == DRIVER_OP_halMemAddressReserve &&
+	     is_held(v, key_of(call->with.halMemAddressReserve.addr)))) {
+		validate_memory_let_go(v);
+	} else if (deed == DEED_MAKES && object->kind == OBJECT_MAPPING) {
+		call->code = DRV_ERROR_PARA_ERROR;
+		return is_held(v, object->key);
+	} else if (deed == DEED_ENDS && object->kind == OBJECT_RESERVATION) {
+		live = objects_find(v->objects, OBJECT_RESERVATION, object->key);
+		call->code = live != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
+		return is_held(v, object->key) || hold(v, live);
+	}
+	return false;
+}
+
+void validate_memory_again(struct validate *v, struct layer_call *call)
+{
+	const __typeof__(call->with.halMemAddressReserve) *a = &call->with.halMemAddressReserve;
+
+	if (call->op == DRIVER_OP_halMemAddressReserve && call->code != DRV_ERROR_NONE &&
+	    validate_memory_let_go(v))
+		call->code = BELOW(v, halMemAddressReserve, a->ptr, a->size, a->alignment, a->addr,
+				   a->flag);
+}
+
+/* ---- what a call gives back ---- */
+
+/* halMemFree takes memory of devices and page-locked memory. */
+static struct object *find_ending(struct validate *v, const struct object *named)
+{
+	struct object *object = objects_find(v->objects, named->kind, named->key);
+
+	return object == NULL && named->kind == OBJECT_ALLOCATION
+		       ? objects_find(v->objects, OBJECT_PINNED, named->key)
+		       : object;
 }
 
 /* The driver has one call for memory of devices and of the host; the runtime has two. */
@@ -52,235 +268,146 @@ static bool is_wrong_call(const struct object *object, npu_stack stack)
 	       g_strcmp0(npu_stack_call(stack), pinned ? "aclrtFree" : "aclrtFreeHost") == 0;
 }
 
+/* Whether queued work still uses what the call gives back. */
+static bool is_pending(struct validate *v, const struct object *object, npu_stack stack)
+{
+	bool pending;
+
+	if (is_wrong_call(object, stack))
+		validate_why_wrong(stack, object);
+	if (object->kind == OBJECT_PINNED)
+		accesses_unwatch(v->order, object->key, object->key + object->bytes, true);
+	if (object->own || object->kind == OBJECT_HANDLE || object->kind == OBJECT_RESERVATION)
+		return false;
+	pending = validate_pending(v, stack, object, object->key);
+	if (object->kind == OBJECT_REGISTERED && object->inside != object->key)
+		pending |= validate_pending(v, stack, object, object->inside);
+	return pending;
+}
+
 bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack)
 {
-	struct ending ending;
-	const struct object *object =
-		validate_memory_ends(call, &ending) ? find_ending(v, &ending) : NULL;
-	bool unmaps = ending.kind == OBJECT_MAPPING || ending.kind == OBJECT_REGISTERED;
-	bool pending;
+	struct object named;
+	enum deed deed = validate_deed(call, false, &named);
+	const struct object *object = deed == DEED_ENDS ? find_ending(v, &named) : NULL;
 
 	if (call->op == DRIVER_OP_halDeviceClose)
 		validate_kept_look(v);
-	if (object != NULL && is_wrong_call(object, stack))
-		validate_why_wrong(stack, object);
-	if (object != NULL && object->kind == OBJECT_PINNED)
-		accesses_unwatch(v->accesses, object->key, object->key + object->bytes, true);
-	if (object == NULL || object->own || ending.kind == OBJECT_HANDLE ||
-	    ending.kind == OBJECT_RESERVATION)
-		return false;
-	pending = validate_pending(v, unmaps ? VALIDATE_PENDING_UNMAP : VALIDATE_PENDING_FREE,
-				   stack, object, object->key, object->key + object->bytes);
-	if (ending.kind == OBJECT_REGISTERED && object->inside != object->key)
-		pending |= validate_pending(v, VALIDATE_PENDING_UNMAP, stack, object,
-					    object->inside, object->inside + object->bytes);
-	if (!v->strict || !pending || ending.kind != OBJECT_MAPPING)
-		return false;
-	call->code = DRV_ERROR_BUSY;
-	return true;
+	if (object != NULL && is_pending(v, object, stack) && v->strict &&
+	    object->kind == OBJECT_MAPPING) {
+		call->code = DRV_ERROR_BUSY;
+		return true;
+	}
+	return v->strict && answer_by_held(v, call, deed, &named);
 }
 
 /* ---- calls that succeeded ---- */
 
-static void end_object(struct validate *v, struct ending *ending, npu_stack stack)
+static void end(struct validate *v, const struct object *named, npu_stack stack)
 {
-	struct object *object = find_ending(v, ending);
+	struct object *object = find_ending(v, named);
 
 	if (object == NULL ||
 	    (object->kind == OBJECT_HANDLE && objects_release(v->objects, object)))
 		return;
-	if (ending->kind != OBJECT_HANDLE)
+	if (object->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
-	validate_kept_end(v, object, stack);
+	end_shares(v, object, stack);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
-	objects_end(v->objects, ending->kind, ending->key, stack);
+	objects_end(v->objects, object->kind, object->key, stack);
 }
 
-static struct object *add(struct validate *v, enum object_kind kind, uint64_t key, uint64_t bytes,
-			  uint32_t dev, uint64_t inside, npu_stack stack)
+static void make(struct validate *v, struct object *made, npu_stack stack)
 {
-	struct object object = { .kind = kind,
-				 .key = key,
-				 .bytes = bytes,
-				 .dev = dev,
-				 .inside = inside,
-				 .references = 1,
-				 .made = stack };
-
-	return objects_add(v->objects, &object);
-}
-
-static void add_handle(struct validate *v, const drv_mem_handle_t *handle, uint64_t bytes,
-		       uint32_t dev, npu_stack stack)
-{
-	struct object *object = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
-
-	if (object != NULL)
-		objects_retain(v->objects, object);
-	else
-		add(v, OBJECT_HANDLE, key_of(handle), bytes, dev, 0, stack);
-}
-
-static void add_mapping(struct validate *v, const void *ptr, uint64_t bytes,
-			const drv_mem_handle_t *handle, npu_stack stack)
-{
-	const struct object *of = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
-
-	validate_bytes_new(v, add(v, OBJECT_MAPPING, key_of(ptr), bytes,
-				  of != NULL ? of->dev : OBJECT_NO_DEVICE, key_of(handle), stack));
-}
-
-static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint64_t flag,
-			   npu_stack stack)
-{
-	uint64_t where = flag >> MEM_VIRT_BIT & 0xf;
-	struct object *object = add(v, where == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION,
-				    va, bytes, (uint32_t)(flag & MEM_DEVID_MASK), 0, stack);
-
-	validate_bytes_new(v, object);
-	if (v->strict && object->kind == OBJECT_PINNED)
-		validate_closed_new(v, object);
-	/* The program's own loads and stores, and the scheduler's, are not seen. */
-	if (where != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0)
-		validate_bytes_give_up(v, va, va + bytes);
-}
-
-/* The handle's memory leaves the process. */
-static void export(struct validate *v, const drv_mem_handle_t *handle, uint64_t shareable)
-{
-	const struct object *object = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
-
-	v->shares_any = true;
-	if (object != NULL && shareable != 0)
-		validate_kept_share(v, object, shareable, NULL);
-}
-
-static void export_v2(struct validate *v, const drv_mem_handle_t *handle, drv_mem_handle_type type,
-		      struct MemShareHandle *share)
-{
-	uint64_t shareable = 0; /* another kind, such as a descriptor */
-	uint32_t server;
-
-	if (v->layer.below.halMemTransShareableHandle(v->layer.driver.lower, type, share, &server,
-						      &shareable) != DRV_ERROR_NONE)
-		shareable = 0;
-	export(v, handle, shareable);
-}
-
-static void name_allocation(struct validate *v, uint64_t va, const char *name)
-{
-	const struct object *object = objects_meeting(v->objects, OBJECT_ALLOCATION, va, va + 1);
-
-	v->shares_any = true;
-	if (object != NULL)
-		validate_kept_share(v, object, 0, name);
-}
-
-static void set_access(struct validate *v, uint64_t va, uint64_t bytes,
-		       const struct drv_mem_access_desc *desc, size_t count, npu_stack stack)
-{
-	struct object *mapping = objects_find(v->objects, OBJECT_MAPPING, va);
-
-	if (mapping != NULL)
-		mapping->access = stack;
-	for (size_t i = 0; i < count; i++)
-		if (desc[i].location.side != MEM_DEV_SIDE)
-			validate_bytes_give_up(v, va, va + bytes);
-}
-
-static void add_opened(struct validate *v, DVdeviceptr va, uint32_t dev, npu_stack stack)
-{
+	struct object *handle = objects_find(
+		v->objects, OBJECT_HANDLE, made->kind == OBJECT_MAPPING ? made->inside : made->key);
 	size_t bytes = 0;
 
-	v->layer.below.halMemGetAddressRange(v->layer.driver.lower, va, NULL, &bytes);
-	v->shares_any = true;
-	validate_bytes_new(v, add(v, OBJECT_OPENED, va, bytes, dev, 0, stack));
+	if (made->kind == OBJECT_HANDLE && handle != NULL) {
+		objects_retain(v->objects, handle);
+		return;
+	}
+	if (made->kind == OBJECT_MAPPING && handle != NULL)
+		made->dev = handle->dev;
+	if (made->kind == OBJECT_OPENED) {
+		BELOW(v, halMemGetAddressRange, made->key, NULL, &bytes);
+		made->bytes = bytes;
+	}
+	made->made = stack;
+	made = objects_add(v->objects, made);
+	validate_bytes_new(v, made);
+	if (v->strict && made->kind == OBJECT_PINNED)
+		validate_closed_new(v, made);
+}
+
+/* What was shared, as the program named it, from now on. */
+static void share(struct validate *v, const struct layer_call *call, const struct object *named)
+{
+	const union layer_arguments *with = &call->with;
+	uint64_t shareable = 0;
+	uint32_t server;
+
+	if (call->op == DRIVER_OP_halShmemCreateHandle) {
+		share_object(
+			v,
+			objects_meeting(v->objects, OBJECT_ALLOCATION, named->key, named->key + 1),
+			0, with->halShmemCreateHandle.name);
+		return;
+	}
+	if (call->op == DRIVER_OP_halMemExportToShareableHandle)
+		shareable = *with->halMemExportToShareableHandle.shareable;
+	else if (BELOW(v, halMemTransShareableHandle, with->halMemExportToShareableHandleV2.type,
+		       with->halMemExportToShareableHandleV2.shareable, &server,
+		       &shareable) != DRV_ERROR_NONE)
+		shareable = 0; /* of another kind, such as a descriptor */
+	if (shareable != 0)
+		share_object(v, objects_find(v->objects, OBJECT_HANDLE, named->key), shareable, "");
+}
+
+/* The program's own loads and stores, and the scheduler's, are not seen. */
+static bool is_open_to_others(const struct layer_call *call)
+{
+	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
+	bool open = false;
+
+	if (call->op == DRIVER_OP_halMemAlloc) {
+		uint64_t flag = call->with.halMemAlloc.flag;
+
+		return (flag >> MEM_VIRT_BIT & 0xf) != MEM_DEV_VAL ||
+		       (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
+	}
+	for (size_t i = 0; call->op == DRIVER_OP_halMemSetAccess && i < a->count; i++)
+		open |= a->desc[i].location.side != MEM_DEV_SIDE;
+	return open;
 }
 
 void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
-	const union layer_arguments *with = &call->with;
-	struct ending ending;
+	struct object object, *mapping;
+	enum deed deed = validate_deed(call, true, &object);
+	struct npu_written map;
 
-	if (validate_memory_ends(call, &ending)) {
-		end_object(v, &ending, stack);
-		return;
-	}
-	switch (call->op) {
-	case DRIVER_OP_halMemAddressReserve:
-		add(v, OBJECT_RESERVATION, key_of(*with->halMemAddressReserve.ptr),
-		    with->halMemAddressReserve.size, OBJECT_NO_DEVICE, 0, stack);
-		break;
-	case DRIVER_OP_halMemCreate:
-		add_handle(v, *with->halMemCreate.handle, with->halMemCreate.size,
-			   with->halMemCreate.prop->side == MEM_DEV_SIDE
-				   ? with->halMemCreate.prop->devid
-				   : OBJECT_NO_DEVICE,
-			   stack);
-		break;
-	case DRIVER_OP_halMemImportFromShareableHandle:
-		v->shares_any = true;
-		add_handle(v, *with->halMemImportFromShareableHandle.handle, 0,
-			   with->halMemImportFromShareableHandle.dev, stack);
-		break;
-	case DRIVER_OP_halMemImportFromShareableHandleV2:
-		v->shares_any = true;
-		add_handle(v, *with->halMemImportFromShareableHandleV2.handle, 0,
-			   with->halMemImportFromShareableHandleV2.dev, stack);
-		break;
-	case DRIVER_OP_halMemRetainAllocationHandle:
-		add_handle(v, *with->halMemRetainAllocationHandle.handle, 0, OBJECT_NO_DEVICE,
-			   stack);
-		break;
-	case DRIVER_OP_halMemMap:
-	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
-		add_mapping(v, with->halMemMap.ptr, with->halMemMap.size, with->halMemMap.handle,
-			    stack);
-		break;
-	case DRIVER_OP_halMemAlloc:
-		add_allocation(v, key_of(*with->halMemAlloc.pp), with->halMemAlloc.size,
-			       with->halMemAlloc.flag, stack);
-		break;
-	case DRIVER_OP_halMemSetAccess:
-		set_access(v, key_of(with->halMemSetAccess.ptr), with->halMemSetAccess.size,
-			   with->halMemSetAccess.desc, with->halMemSetAccess.count, stack);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandle:
-		export(v, with->halMemExportToShareableHandle.handle,
-		       *with->halMemExportToShareableHandle.shareable);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandleV2:
-		export_v2(v, with->halMemExportToShareableHandleV2.handle,
-			  with->halMemExportToShareableHandleV2.type,
-			  with->halMemExportToShareableHandleV2.shareable);
-		break;
-	case DRIVER_OP_halShmemCreateHandle:
-		name_allocation(v, with->halShmemCreateHandle.va, with->halShmemCreateHandle.name);
-		break;
-	case DRIVER_OP_halShmemDestroyHandle:
-		validate_kept_name_end(v, with->halShmemDestroyHandle.name);
-		break;
-	case DRIVER_OP_halHostRegister:
-		add(v, OBJECT_REGISTERED, key_of(with->halHostRegister.src),
-		    with->halHostRegister.size, with->halHostRegister.dev,
-		    with->halHostRegister.dst != NULL ? key_of(*with->halHostRegister.dst) : 0,
-		    stack);
-		break;
-	case DRIVER_OP_halShmemOpenHandle:
-		add_opened(v, *with->halShmemOpenHandle.va, OBJECT_NO_DEVICE, stack);
-		break;
-	case DRIVER_OP_halShmemOpenHandleByDevId:
-		add_opened(v, *with->halShmemOpenHandleByDevId.va,
-			   with->halShmemOpenHandleByDevId.dev, stack);
-		break;
-	case DRIVER_OP_halDeviceOpen:
-		validate_bytes_open(v);
-		break;
-	case DRIVER_OP_halDeviceClose:
-		objects_end_of(v->objects, with->halDeviceClose.dev, stack);
-		break;
-	default:
-		break;
-	}
+	if (call->op == DRIVER_OP_halMemAlloc &&
+	    (call->with.halMemAlloc.flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL)
+		object.kind = OBJECT_PINNED;
+	v->shares_any |= deed == DEED_SHARES || deed == DEED_TAKES;
+	if (deed == DEED_MAKES || deed == DEED_TAKES)
+		make(v, &object, stack);
+	else if (deed == DEED_ENDS)
+		end(v, &object, stack);
+	else if (deed == DEED_SHARES)
+		share(v, call, &object);
+	else if (deed == DEED_OPENS &&
+		 (mapping = objects_find(v->objects, OBJECT_MAPPING, object.key)) != NULL)
+		mapping->access = stack;
+	if (is_open_to_others(call))
+		validate_bytes_give_up(v, object.key, object.key + object.bytes);
+	if (call->op == DRIVER_OP_halShmemDestroyHandle)
+		end_name(v, call->with.halShmemDestroyHandle.name);
+	else if (call->op == DRIVER_OP_halDeviceOpen && report_wanted(VALIDATE_UNINITIALISED))
+		/* Others hear that this process tells of its writes. */
+		BELOW(v, npusimWritten, 0, &map);
+	else if (call->op == DRIVER_OP_halDeviceClose)
+		objects_end_of(v->objects, call->with.halDeviceClose.dev, stack);
 }

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back.
+ * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back. And
+ * growth: counters by kind and stack, and copies of them at marks.
  */
 #include "validate/objects.h"
 
+#include "base/base.h"
+#include "validate/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
 #define HISTORY_MAX 4096u
+#define STREAK      2 /* marks in a row */
 
-struct objects {
-	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
-	struct object *history;         /* a ring of HISTORY_MAX */
-	unsigned ended;                 /* since the start */
-	object_watcher watcher;
-	void *arg;
-};
-
-static const struct {
-	const char *name, *ender;
-} kinds[OBJECT_KIND_COUNT] = {
+const struct object_words object_words[OBJECT_KIND_COUNT] = {
 	[OBJECT_RESERVATION] = { "reservation", "aclrtReleaseMemAddress" },
 	[OBJECT_MAPPING] = { "mapping", "aclrtUnmapMem" },
 	[OBJECT_ALLOCATION] = { "allocation", "aclrtFree" },
@@ -28,15 +26,173 @@ static const struct {
 	[OBJECT_OLD_BLOCK] = { "block", "npusimBlock" },
 };
 
-const char *object_name(enum object_kind kind)
+/* ---- growth ---- */
+
+struct row {
+	enum object_kind kind;
+	npu_stack made;
+	struct counters now;
+};
+
+/* A row at the marks of one name. */
+struct seen {
+	struct counters first, last;
+	unsigned streak;
+	bool reported;
+};
+
+struct mark {
+	char *name;
+	npu_stack stack; /* of the last */
+	unsigned number;
+	GArray *rows; /* of struct seen, by the row's index */
+};
+
+static void mark_free(gpointer value)
 {
-	return kinds[kind].name;
+	struct mark *mark = value;
+
+	g_free(mark->name);
+	g_array_unref(mark->rows);
+	g_free(mark);
 }
 
-const char *object_ender(enum object_kind kind)
+struct counters *growth_of(struct objects *objects, const struct object *object)
 {
-	return kinds[kind].ender;
+	gint64 key = (gint64)object->kind << 32 | object->made;
+	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(objects->index, &key));
+	struct row row = { .kind = object->kind, .made = object->made };
+
+	if (at == 0) {
+		g_array_append_val(objects->rows, row);
+		at = objects->rows->len;
+		g_hash_table_insert(objects->index, g_memdup2(&key, sizeof(key)),
+				    GUINT_TO_POINTER(at));
+	}
+	return &g_array_index(objects->rows, struct row, at - 1).now;
 }
+
+/* References that are held: of all kinds but handles one an object. */
+static uint64_t held(const struct counters *counters)
+{
+	return counters->made + counters->retained - counters->ended;
+}
+
+static struct counters since(const struct counters *now, const struct counters *then)
+{
+	return (struct counters){ now->made - then->made, now->retained - then->retained,
+				  now->ended - then->ended, now->bytes - then->bytes };
+}
+
+static void tell_row(const struct mark *mark, const struct row *row, const struct seen *seen)
+{
+	struct counters grown = since(&row->now, &seen->last);
+
+	report_make(REPORT(GROWTH, mark->stack, .made = row->made),
+		    "since mark '%s' %u of 1 to %u, %" PRIu64 " more of %s %s held: %" PRIu64
+		    " made, %" PRIu64 " retained, %" PRIu64 " given back; in all %" PRIu64
+		    ", %s: %s gives such memory back",
+		    mark->name, mark->number - 1, mark->number, held(&grown),
+		    object_words[row->kind].name, held(&grown) == 1 ? "is" : "are", grown.made,
+		    grown.retained, grown.ended, held(&row->now), npu_size_text(row->now.bytes),
+		    object_words[row->kind].ender);
+}
+
+void growth_mark(struct objects *objects, const char *name, npu_stack stack)
+{
+	struct mark *mark = g_hash_table_lookup(objects->marks, name);
+
+	if (mark == NULL) {
+		mark = g_new0(struct mark, 1);
+		mark->name = g_strdup(name);
+		mark->rows = g_array_new(FALSE, TRUE, sizeof(struct seen));
+		g_hash_table_insert(objects->marks, mark->name, mark);
+	}
+	mark->number++;
+	mark->stack = stack;
+	g_array_set_size(mark->rows, objects->rows->len);
+	for (guint i = 0; i < objects->rows->len; i++) {
+		const struct row *row = &g_array_index(objects->rows, struct row, i);
+		struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+
+		if (mark->number == 1)
+			seen->first = seen->last = row->now;
+		seen->streak = held(&row->now) > held(&seen->last) ? seen->streak + 1 : 0;
+		if (seen->streak >= STREAK) {
+			tell_row(mark, row, seen);
+			seen->reported = true;
+		}
+		seen->last = row->now;
+	}
+}
+
+static gint larger_first(gconstpointer a, gconstpointer b)
+{
+	const struct row *left = a, *right = b;
+
+	return (left->now.bytes < right->now.bytes) - (left->now.bytes > right->now.bytes);
+}
+
+void growth_left(const struct objects *objects)
+{
+	g_autoptr(GArray) rows = g_array_copy(objects->rows);
+
+	g_array_sort(rows, larger_first);
+	for (guint i = 0; i < rows->len; i++) {
+		const struct row *row = &g_array_index(rows, struct row, i);
+		unsigned long long count = held(&row->now);
+
+		if (count > 0 && row->kind < OBJECT_BLOCK)
+			report_make(REPORT(LEAK, 0, .made = row->made),
+				    "%llu %s%s of %s in all %s left at the end of the process: %s "
+				    "gives such memory back",
+				    count, object_words[row->kind].name, count == 1 ? "" : "s",
+				    npu_size_text(row->now.bytes), count == 1 ? "is" : "are",
+				    object_words[row->kind].ender);
+	}
+}
+
+/* ---- the table ---- */
+
+static void add_row(char **text, const struct row *row, const struct seen *seen)
+{
+	struct counters grown = since(&seen->last, &seen->first);
+	char *by = npu_stack_words(row->made);
+
+	npu_text_add(text, "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s%s%s\n",
+		     npu_size_words((int64_t)grown.bytes), held(&grown), grown.made, grown.retained,
+		     grown.ended, object_words[row->kind].name, by != NULL ? ": " : "", by ?: "");
+	free(by);
+}
+
+void growth_tell(const struct objects *objects)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, objects->marks);
+	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct mark *mark = value;
+		char *rows = NULL;
+
+		for (guint i = 0; i < mark->rows->len; i++) {
+			const struct row *row = &g_array_index(objects->rows, struct row, i);
+			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+
+			if (seen->reported && held(&seen->last) > held(&seen->first) &&
+			    !suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
+				add_row(&rows, row, seen);
+		}
+		if (rows != NULL)
+			report_add_lines("grown from mark '%s' 1 to %u:\n"
+					 "  %10s %8s %8s %8s %8s  by\n%s",
+					 mark->name, mark->number, "bytes", "held", "+create",
+					 "+retain", "-free", rows);
+		free(rows);
+	}
+}
+
+/* ---- objects ---- */
 
 static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 {
@@ -46,12 +202,13 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 	return (*left > *right) - (*left < *right);
 }
 
-struct objects *objects_new(object_watcher watcher, void *arg)
+struct objects *objects_new(void)
 {
 	struct objects *objects = g_new0(struct objects, 1);
 
-	objects->watcher = watcher;
-	objects->arg = arg;
+	objects->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	objects->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
+	objects->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		objects->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
 	objects->history = g_new0(struct object, HISTORY_MAX);
@@ -62,32 +219,47 @@ void objects_free(struct objects *objects)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		g_tree_unref(objects->live[i]);
+	g_hash_table_unref(objects->index);
+	g_array_unref(objects->rows);
+	g_hash_table_unref(objects->marks);
 	g_free(objects->history);
 	g_free(objects);
+}
+
+/* It is counted no more. */
+static void uncount(struct objects *objects, const struct object *object)
+{
+	struct counters *counters = growth_of(objects, object);
+
+	counters->ended++;
+	counters->bytes -= object->bytes;
 }
 
 struct object *objects_add(struct objects *objects, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
 	const struct object *old = objects_find(objects, object->kind, object->key);
+	struct counters *counters;
 
 	if (old != NULL && !old->own)
-		objects->watcher(objects->arg, old, OBJECT_ENDED);
+		uncount(objects, old);
 	g_tree_replace(objects->live[object->kind], &kept->key, kept);
-	objects->watcher(objects->arg, kept, OBJECT_MADE);
+	counters = growth_of(objects, kept);
+	counters->made++;
+	counters->bytes += kept->bytes;
 	return kept;
 }
 
 void objects_retain(struct objects *objects, struct object *object)
 {
 	object->references++;
-	objects->watcher(objects->arg, object, OBJECT_RETAINED);
+	growth_of(objects, object)->retained++;
 }
 
 void objects_own(struct objects *objects, struct object *object)
 {
 	if (!object->own)
-		objects->watcher(objects->arg, object, OBJECT_ENDED);
+		uncount(objects, object);
 	object->own = true;
 }
 
@@ -96,7 +268,7 @@ bool objects_release(struct objects *objects, struct object *object)
 	if (object->references <= 1)
 		return false;
 	object->references--;
-	objects->watcher(objects->arg, object, OBJECT_RELEASED);
+	growth_of(objects, object)->ended++;
 	return true;
 }
 
@@ -148,10 +320,9 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
 	place = &objects->history[objects->ended++ % HISTORY_MAX];
 	*place = *object;
 	place->ended = stack;
-	for (uint32_t i = 1; i < object->references; i++)
-		objects->watcher(objects->arg, object, OBJECT_RELEASED);
+	growth_of(objects, object)->ended += object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
-		objects->watcher(objects->arg, object, OBJECT_ENDED);
+		uncount(objects, object);
 	g_tree_remove(objects->live[kind], &key);
 }
 
@@ -183,13 +354,4 @@ const struct object *objects_ended(const struct objects *objects, bool handle, u
 			return object;
 	}
 	return NULL;
-}
-
-void objects_each(struct objects *objects, void (*fn)(void *arg, const struct object *object),
-		  void *arg)
-{
-	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		for (GTreeNode *node = g_tree_node_first(objects->live[i]); node != NULL;
-		     node = g_tree_node_next(node))
-			fn(arg, g_tree_node_value(node));
 }

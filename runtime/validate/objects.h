@@ -41,29 +41,35 @@ struct object {
 };
 
 /* In words: "allocation", and the call that gives one back. */
-const char *object_name(enum object_kind kind);
-const char *object_ender(enum object_kind kind);
-
-struct objects;
-
-/* RETAINED, RELEASED: a reference of a handle that has others. */
-enum object_change {
-	OBJECT_MADE,
-	OBJECT_RETAINED,
-	OBJECT_RELEASED,
-	OBJECT_ENDED,
-	OBJECT_CHANGE_COUNT
+struct object_words {
+	const char *name, *ender;
 };
-typedef void (*object_watcher)(void *arg, const struct object *object, enum object_change change);
+extern const struct object_words object_words[OBJECT_KIND_COUNT];
 
-/* `watcher` is told of each change. */
-struct objects *objects_new(object_watcher watcher, void *arg);
+/* What one stack made of one kind; references count as objects do. */
+struct counters {
+	uint64_t made, retained, ended;
+	uint64_t bytes; /* that are live */
+};
+
+struct objects {
+	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
+	struct object *history;         /* a ring of those that were given back */
+	unsigned ended;                 /* since the start */
+	/* Growth: what is made, retained and given back is counted by the stack that made it; a
+	 * mark (npusimMark) compares with the mark of the same name before. */
+	GHashTable *index; /* kind and stack -> index of the row + 1 */
+	GArray *rows;      /* of counters */
+	GHashTable *marks; /* by name */
+};
+
+struct objects *objects_new(void);
 void objects_free(struct objects *objects);
 /* One more or one less reference of a handle. False: it was the last one, which stays for
  * objects_end(). */
 void objects_retain(struct objects *objects, struct object *object);
 bool objects_release(struct objects *objects, struct object *object);
-/* It is the runtime's own: to the watcher it has ended. */
+/* It is the runtime's own: to growth it has ended. */
 void objects_own(struct objects *objects, struct object *object);
 /* In the place of one with the same key; returns the one that is kept. */
 struct object *objects_add(struct objects *objects, const struct object *object);
@@ -84,7 +90,15 @@ const struct object *objects_ended(const struct objects *objects, bool handle, u
 				   bool exact);
 /* The device is closed, and what the process had there is gone. */
 void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
-void objects_each(struct objects *objects, void (*fn)(void *arg, const struct object *object),
-		  void *arg);
+
+/* The counters of what made the object; borrowed until the next call. */
+struct counters *growth_of(struct objects *objects, const struct object *object);
+/* Reports each stack of which more is held than at the last mark of the name, and more was held
+ * there than at the one before: what grows once may be warming up. */
+void growth_mark(struct objects *objects, const char *name, npu_stack stack);
+/* Reports what is still held, the largest first: a leak each. */
+void growth_left(const struct objects *objects);
+/* Writes a table of what was reported, a mark's name each. */
+void growth_tell(const struct objects *objects);
 
 #endif

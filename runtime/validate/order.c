@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens before what: the clocks and their edges.
+ * What happens before what: the clocks and their edges; and accesses on their way, in an array
+ * sorted by address: as many as queues have entries.
  */
 #include "validate/order.h"
 
@@ -9,6 +10,9 @@
 #include <string.h>
 
 #define TASK_IDS 0x8000u
+/* Of accesses: pages that are not touched cost nothing; an array that grows from little is copied,
+ * and its old places stay. */
+#define ROOM_FIRST 65536u
 
 struct order_edge {
 	uint64_t number; /* of the entry that waits */
@@ -19,16 +23,6 @@ struct event {
 	bool recorded;
 	uint64_t relay_of; /* name of its source + 1; 0: none */
 	struct clock clock;
-};
-
-struct order {
-	GPtrArray *streams; /* by index; an index is used again */
-	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
-	GHashTable *events; /* name -> struct event */
-	struct clock host;
-	uint64_t host_version;
-	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
-	uint64_t values;          /* the last of them that is a value's */
 };
 
 /* ---- clocks ---- */
@@ -95,6 +89,7 @@ struct order *order_new(void)
 	order->streams = g_ptr_array_new_with_free_func(free_stream);
 	order->by_id = g_hash_table_new(g_direct_hash, g_direct_equal);
 	order->events = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_event);
+	order->sorted = g_array_sized_new(FALSE, FALSE, sizeof(struct access), ROOM_FIRST);
 	order->host_version = 1;
 	return order;
 }
@@ -104,6 +99,7 @@ void order_free(struct order *order)
 	g_hash_table_unref(order->by_id);
 	g_hash_table_unref(order->events);
 	g_ptr_array_unref(order->streams);
+	g_array_unref(order->sorted);
 	g_free(order->host.at);
 	g_free(order);
 }
@@ -135,13 +131,10 @@ struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id
 	return stream;
 }
 
-const struct order_stream *order_stream_at(const struct order *order, unsigned index)
+const char *order_stream_text(const struct order *order, unsigned index)
 {
-	return g_ptr_array_index(order->streams, index);
-}
+	const struct order_stream *stream = order_stream_at(order, index);
 
-const char *order_stream_text(const struct order_stream *stream)
-{
 	return npu_text("queue %u of device %u", stream->id, stream->dev);
 }
 
@@ -179,8 +172,7 @@ static void add_edge(struct order_stream *stream, const struct clock *clock)
 	g_array_append_val(stream->edges, edge);
 }
 
-/* Whoever waits for something that is not known may have waited for this. */
-static void resolve(struct order *order, const struct clock *clock)
+void order_resolve(struct order *order, const struct clock *clock)
 {
 	for (unsigned i = 0; order->taints > order->settled && i < order->streams->len; i++) {
 		struct order_stream *stream = g_ptr_array_index(order->streams, i);
@@ -209,9 +201,9 @@ static struct event *event_of(struct order *order, uint64_t name)
 
 static struct event *source_of(struct order *order, uint64_t name)
 {
-	struct event *event = event_of(order, name);
+	uint64_t relay_of = event_of(order, name)->relay_of;
 
-	return event->relay_of != 0 ? event_of(order, event->relay_of - 1) : event;
+	return event_of(order, relay_of != 0 ? relay_of - 1 : name);
 }
 
 static void set_recorded(struct event *event, const struct clock *clock)
@@ -224,7 +216,7 @@ static void set_recorded(struct event *event, const struct clock *clock)
 void order_record(struct order *order, struct order_stream *stream, uint64_t name)
 {
 	set_recorded(event_of(order, name), &stream->clock);
-	resolve(order, &stream->clock);
+	order_resolve(order, &stream->clock);
 }
 
 void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
@@ -237,11 +229,6 @@ void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
 		order_value_wait(order, stream);
 }
 
-void order_value_write(struct order *order, struct order_stream *stream)
-{
-	resolve(order, &stream->clock);
-}
-
 /* ---- events by the host ---- */
 
 void order_host_record(struct order *order, uint64_t name)
@@ -251,7 +238,7 @@ void order_host_record(struct order *order, uint64_t name)
 	if (event->relay_of != 0)
 		return;
 	set_recorded(event, &order->host);
-	resolve(order, &order->host);
+	order_resolve(order, &order->host);
 }
 
 void order_event_reset(struct order *order, uint64_t name)
@@ -323,16 +310,6 @@ bool order_is_before(const struct order *order, unsigned stream, uint64_t number
 	       (stream < clock->count && clock->at[stream] >= number);
 }
 
-const struct clock *order_host(const struct order *order)
-{
-	return &order->host;
-}
-
-uint64_t order_host_version(const struct order *order)
-{
-	return order->host_version;
-}
-
 void order_quiet(struct order *order)
 {
 	for (unsigned i = 0; i < order->streams->len; i++) {
@@ -342,4 +319,80 @@ void order_quiet(struct order *order)
 			return;
 	}
 	order->settled = order->taints;
+}
+
+/* ---- accesses ---- */
+
+/* The first that begins at the address or behind it. */
+static guint first_from(const struct order *order, uint64_t begin)
+{
+	guint low = 0, high = order->sorted->len;
+
+	while (low < high) {
+		guint middle = (low + high) / 2;
+
+		if (g_array_index(order->sorted, struct access, middle).begin < begin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void accesses_add(struct order *order, const struct access *access)
+{
+	guint at = first_from(order, access->begin);
+
+	for (guint i = at; i < order->sorted->len; i++) {
+		struct access *old = &g_array_index(order->sorted, struct access, i);
+
+		if (old->begin != access->begin)
+			break;
+		if (old->end == access->end && old->stream == access->stream &&
+		    old->write <= access->write && !old->hashed && old->mark == 0 && !old->closed) {
+			*old = *access;
+			return;
+		}
+	}
+	g_array_insert_val(order->sorted, at, *access);
+	order->longest = MAX(order->longest, access->end - access->begin);
+}
+
+struct access *accesses_next(const struct order *order, struct access_search *search)
+{
+	if (search->next == 0)
+		search->next = first_from(
+			order, search->begin > order->longest ? search->begin - order->longest : 0);
+	while (search->next < order->sorted->len) {
+		struct access *access =
+			&g_array_index(order->sorted, struct access, search->next++);
+
+		if (access->begin >= search->end)
+			return NULL;
+		if (access->end > search->begin && (access->write || !search->writes) &&
+		    (search->after == NULL ||
+		     !order_is_before(order, access->stream, access->number, search->after)) &&
+		    !(search->surely && order_is_tainted(order, access->taint)))
+			return access;
+	}
+	return NULL;
+}
+
+bool accesses_meet(const struct order *order, uint64_t begin, uint64_t end, bool write)
+{
+	struct access_search search = { .begin = begin, .end = end, .writes = write };
+
+	return accesses_next(order, &search) != NULL;
+}
+
+void accesses_unwatch(struct order *order, uint64_t begin, uint64_t end, bool all)
+{
+	struct access_search search = { .begin = begin, .end = end };
+	struct access *access;
+
+	while ((access = accesses_next(order, &search)) != NULL) {
+		access->hashed = 0;
+		if (all)
+			access->mark = access->closed = 0;
+	}
 }

@@ -1,13 +1,297 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Entries of queues, copies and fills: each is put into the order, and its ranges are compared with
- * those that are on their way.
+ * those that are on their way. What copies and fills are asked to do with bytes: whether they stay
+ * within what the program asked for, whether their ends overlap and lie where their kind says, and
+ * whether somebody wrote what they read. Owns the blocks that programs tell of.
  */
 #include "validate/validate.h"
 
 #include "base/base.h"
+#include "validate/written.h"
 
 #include <string.h>
+
+/* aclrtMemcpyKind, which the driver below does not hear of. */
+enum { KIND_H2H, KIND_H2D, KIND_D2H, KIND_D2D, KIND_COUNT };
+
+/* What the calling thread's next copy, to `dst`, has. */
+static __thread struct {
+	uint32_t kind;
+	uint64_t dst;
+} said;
+
+struct bytes_move {
+	uint64_t dst, src, bytes; /* src 0: a fill */
+	npu_stack stack;
+	bool known; /* what has happened before it is known, so what was written is, too */
+};
+
+static const char *mover(const struct bytes_move *move)
+{
+	return npu_stack_call(move->stack) ?: (move->src != 0 ? "a copy" : "a fill");
+}
+
+/* ---- kind ---- */
+
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_UNKNOWN };
+
+static enum side side_of(struct validate *v, uint64_t va)
+{
+	struct npu_place place;
+	const struct object *object;
+
+	if (validate_place(v, va, &place)) {
+		if (npu_place_is_translated(&place))
+			return place.owner == NPU_OWNER_HOST ? SIDE_HOST : SIDE_DEVICE;
+		return place.kind == NPU_PLACE_PAGEABLE || place.kind == NPU_PLACE_PINNED
+			       ? SIDE_HOST
+			       : SIDE_UNKNOWN;
+	}
+	object = objects_around(v->objects, va);
+	if (object == NULL || object->kind == OBJECT_MAPPING || object->kind == OBJECT_BLOCK)
+		return SIDE_UNKNOWN;
+	return object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_OPENED ? SIDE_DEVICE
+										  : SIDE_HOST;
+}
+
+static void check_kind(struct validate *v, const struct bytes_move *move)
+{
+	static const char *const names[KIND_COUNT] = { "ACL_MEMCPY_HOST_TO_HOST",
+						       "ACL_MEMCPY_HOST_TO_DEVICE",
+						       "ACL_MEMCPY_DEVICE_TO_HOST",
+						       "ACL_MEMCPY_DEVICE_TO_DEVICE" };
+	static const char *const sides[] = { "host", "device", "some" }; /* by enum side */
+	uint32_t kind = said.kind;
+	enum side from, to;
+	bool known;
+
+	if (said.dst != move->dst)
+		return;
+	said.dst = 0;
+	if (kind >= KIND_COUNT || !report_wanted(VALIDATE_KIND))
+		return;
+	from = side_of(v, move->src);
+	to = side_of(v, move->dst);
+	known = from != SIDE_UNKNOWN && to != SIDE_UNKNOWN;
+	if ((from != SIDE_UNKNOWN && (from == SIDE_DEVICE) != (kind >= KIND_D2H)) ||
+	    (to != SIDE_UNKNOWN && (to == SIDE_DEVICE) != (kind == KIND_H2D || kind == KIND_D2D)))
+		report_make(REPORT(KIND, move->stack),
+			    "%s says %s, but copies %s memory to %s memory: %s would be right",
+			    mover(move), names[kind], sides[from], sides[to],
+			    known ? names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]
+				  : "ACL_MEMCPY_DEFAULT");
+}
+
+/* ---- overlap ---- */
+
+static void check_overlap(struct validate *v, const struct bytes_move *move)
+{
+	uint64_t low = MIN(move->dst, move->src), high = MAX(move->dst, move->src);
+
+	if (high - low >= move->bytes)
+		return;
+	report_make(REPORT(OVERLAP, move->stack),
+		    "%s copies %s from %s: %s are both read and written", mover(move),
+		    npu_size_text(move->bytes),
+		    validate_range(v, move->src, move->src + move->bytes),
+		    validate_range(v, high, low + move->bytes));
+}
+
+/* ---- bounds ---- */
+
+/* What an address lies in, or behind but on its last page, which is nobody else's. */
+static const struct object *asked_for(struct validate *v, uint64_t va)
+{
+	const struct object *object = objects_around(v->objects, va);
+	struct npu_place place;
+
+	if (object != NULL)
+		return object;
+	object = objects_before(v->objects, OBJECT_ALLOCATION, va);
+	if (object == NULL || va - object->key >= object->bytes + (UINT64_C(1) << 30) ||
+	    !validate_place(v, va, &place) || place.kind != NPU_PLACE_DEVICE ||
+	    place.base != object->key)
+		return NULL;
+	return object;
+}
+
+static void check_bounds(struct validate *v, const struct bytes_move *move, uint64_t begin,
+			 bool write)
+{
+	const struct object *object = asked_for(v, begin), *old;
+	uint64_t end = begin + move->bytes;
+
+	if (object == NULL)
+		return;
+	old = object->kind == OBJECT_BLOCK
+		      ? NULL
+		      : objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, begin + 1);
+	if (old != NULL)
+		validate_why_ended(move->stack, VALIDATE_STALE_ADDRESS, old, begin);
+	if ((object->kind != OBJECT_BLOCK && object->kind != OBJECT_ALLOCATION &&
+	     object->kind != OBJECT_PINNED) ||
+	    object->own || end <= object->key + object->bytes)
+		return;
+	report_make(REPORT(BOUNDS, move->stack, .made = object->made),
+		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(move),
+		    write ? "writes" : "reads", validate_range(v, begin, end),
+		    npu_size_words((int64_t)(end - object->key - object->bytes)),
+		    object_words[object->kind].name, npu_size_text(object->bytes));
+}
+
+/* ---- what nobody wrote ---- */
+
+#define FRAME_BYTES (2u << 20) /* the model cleans whole ones, and their maps, when they go */
+
+/* What is known of memory from an address on, for `bytes` at most. */
+static struct npu_written written_at(struct validate *v, uint64_t va, uint64_t bytes)
+{
+	struct npu_written map;
+
+	if (BELOW(v, npusimWritten, va, &map) != DRV_ERROR_NONE)
+		return (struct npu_written){ .bytes = bytes };
+	map.bytes = MIN(map.bytes, bytes);
+	return map;
+}
+
+static void tell_uninitialised(struct validate *v, const struct bytes_move *move, uint64_t begin,
+			       uint64_t end)
+{
+	const struct object *object = objects_around(v->objects, begin);
+
+	report_make(REPORT(UNINITIALISED, move->stack, .made = object != NULL ? object->made : 0),
+		    "%s reads %s, of which nobody wrote %s since the memory was made", mover(move),
+		    validate_range(v, move->src, move->src + move->bytes),
+		    validate_range(v, begin, end));
+}
+
+static void check_written(struct validate *v, const struct bytes_move *move)
+{
+	uint64_t gap, gap_end, step;
+	bool said_so = !move->known;
+
+	for (uint64_t done = 0; done < move->bytes; done += step) {
+		struct npu_written to = written_at(v, move->dst + done, move->bytes - done);
+		struct npu_written from = { .bytes = to.bytes };
+
+		if (move->src != 0)
+			from = written_at(v, move->src + done, to.bytes);
+		step = from.bytes;
+		if (!said_so && from.bits != NULL &&
+		    written_gap(from.bits, from.at, from.at + step, &gap, &gap_end)) {
+			uint64_t base = move->src + done - from.at;
+
+			tell_uninitialised(v, move, base + gap, base + gap_end);
+			said_so = true;
+		}
+		if (to.bits == NULL)
+			continue;
+		if (from.bits != NULL && move->known)
+			written_copy(to.bits, to.at, from.bits, from.at, step);
+		else
+			written_set(to.bits, to.at, to.at + step);
+	}
+}
+
+/* A copy or a fill that the driver has taken. */
+static void check_move(struct validate *v, const struct bytes_move *move)
+{
+	if (move->src != 0) {
+		check_kind(v, move);
+		check_overlap(v, move);
+		check_bounds(v, move, move->src, false);
+	}
+	check_bounds(v, move, move->dst, true);
+	if (report_wanted(VALIDATE_UNINITIALISED))
+		check_written(v, move);
+}
+
+void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end)
+{
+	for (uint64_t at = begin; at < end; at += written_at(v, at, end - at).bytes)
+		BELOW(v, npusimWritten, at, NULL);
+}
+
+static gboolean give_up_object(gpointer key, gpointer value, gpointer v)
+{
+	const struct object *object = value;
+
+	(void)key;
+	if (object->kind == OBJECT_MAPPING || object->kind == OBJECT_ALLOCATION ||
+	    object->kind == OBJECT_OPENED)
+		validate_bytes_give_up(v, object->key, object->key + object->bytes);
+	return FALSE;
+}
+
+/* They may write all memory, and are not seen. */
+static void give_up_all(struct validate *v)
+{
+	for (unsigned i = 0; i < OBJECT_KIND_COUNT && !v->kernels; i++)
+		g_tree_foreach(v->objects->live[i], give_up_object, v);
+	v->kernels = true;
+}
+
+static void clear(struct validate *v, uint64_t va, uint64_t bytes)
+{
+	struct npu_written map;
+
+	for (uint64_t done = 0; done < bytes; done += map.bytes) {
+		map = written_at(v, va + done, bytes - done);
+		if (map.bits != NULL)
+			written_clear(map.bits, map.at, map.at + map.bytes);
+	}
+}
+
+void validate_bytes_new(struct validate *v, const struct object *object)
+{
+	struct npu_place place;
+
+	if (!report_wanted(VALIDATE_UNINITIALISED))
+		return;
+	if (v->kernels)
+		give_up_object(NULL, (gpointer)object, v);
+	else if (object->kind == OBJECT_ALLOCATION && validate_place(v, object->key, &place) &&
+		 place.page_bytes < FRAME_BYTES)
+		clear(v, object->key, object->bytes);
+}
+
+/* ---- blocks ---- */
+
+void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack)
+{
+	const struct object *object;
+
+	while ((object = objects_meeting(v->objects, OBJECT_BLOCK, begin, end)) != NULL ||
+	       (object = objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, end)) != NULL)
+		objects_end(v->objects, object->kind, object->key, stack);
+}
+
+void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack)
+{
+	const struct object *live = objects_find(v->objects, OBJECT_BLOCK, va);
+	const struct object *old = objects_find(v->objects, OBJECT_OLD_BLOCK, va);
+	struct object block = { .kind = OBJECT_BLOCK,
+				.key = va,
+				.bytes = bytes,
+				.dev = OBJECT_NO_DEVICE,
+				.made = stack };
+
+	if (bytes > 0) {
+		validate_bytes_forget(v, va, va + bytes, stack);
+		objects_add(v->objects, &block);
+		if (report_wanted(VALIDATE_UNINITIALISED))
+			clear(v, va, bytes);
+	} else if (live != NULL) {
+		block = *live;
+		block.kind = OBJECT_OLD_BLOCK;
+		block.ended = stack;
+		objects_end(v->objects, OBJECT_BLOCK, va, stack);
+		objects_add(v->objects, &block);
+	} else if (old != NULL) {
+		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, va);
+	}
+}
 
 /* Who makes an access: a stream's entry, or a call of the host (stream NULL). */
 struct actor {
@@ -20,29 +304,26 @@ struct actor {
 
 /* ---- what meets ---- */
 
-struct meeting {
-	const struct actor *actor;
-	uint64_t begin, end;
-	bool write;
-};
-
-static void tell_race(void *arg, const struct access *other)
+static void tell_races(const struct actor *actor, uint64_t begin, uint64_t end, bool write)
 {
-	const struct meeting *meeting = arg;
-	const struct actor *actor = meeting->actor;
-	const struct order_stream *before = order_stream_at(actor->v->order, other->stream);
-	struct report report = { .rule = VALIDATE_RACE,
-				 .now = actor->stack,
-				 .then = "the other access was queued by",
-				 .before = other->stack };
-	uint64_t begin = MAX(meeting->begin, other->begin), end = MIN(meeting->end, other->end);
+	struct validate *v = actor->v;
+	struct access_search search = { begin, end, .writes = !write, .after = actor->clock,
+					.surely = true };
+	const struct access *other;
 
-	if (actor->stream == before)
-		return;
-	report_make(&report, "%s %s %s, which %s %s, and nothing orders the two",
-		    actor->stream != NULL ? order_stream_text(actor->stream) : "the host",
-		    meeting->write ? "writes" : "reads", validate_range(actor->v, begin, end),
-		    order_stream_text(before), other->write ? "writes" : "reads");
+	while ((other = accesses_next(v->order, &search)) != NULL)
+		if (actor->stream != order_stream_at(v->order, other->stream))
+			report_make(
+				REPORT(RACE, actor->stack, .then = "the other access was queued by",
+				       .before = other->stack),
+				"%s %s %s, which %s %s, and nothing orders the two",
+				actor->stream != NULL
+					? order_stream_text(v->order, actor->stream->index)
+					: "the host",
+				write ? "writes" : "reads",
+				validate_range(v, MAX(begin, other->begin), MIN(end, other->end)),
+				order_stream_text(v->order, other->stream),
+				other->write ? "writes" : "reads");
 }
 
 /* Other processes hear of a write to memory that they have, unless its order may hang on them.
@@ -50,16 +331,14 @@ static void tell_race(void *arg, const struct access *other)
 static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t bytes)
 {
 	struct validate *v = actor->v;
-	struct report report = { .rule = VALIDATE_SHARED_WRITE, .now = actor->stack };
 	struct npu_write write;
 
 	if (!v->shares_any || !report_wanted(VALIDATE_SHARED_WRITE) ||
 	    order_is_tainted(v->order, actor->clock->taint) ||
-	    v->layer.below.npusimWrites(v->layer.driver.lower, begin, bytes, &write) !=
-		    DRV_ERROR_NONE)
+	    BELOW(v, npusimWrites, begin, bytes, &write) != DRV_ERROR_NONE)
 		return 0;
 	if (write.pid != 0)
-		report_make(&report,
+		report_make(REPORT(SHARED_WRITE, actor->stack),
 			    "%s writes %s, which process %d has been writing for %.3f ms and has "
 			    "not seen written",
 			    call_of(actor->stack), validate_range(v, begin, begin + bytes),
@@ -69,12 +348,10 @@ static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t 
 
 static void end_shared(struct validate *v, const struct access *access)
 {
-	struct report report = { .rule = VALIDATE_SHARED_WRITE, .now = access->stack };
 	struct npu_write write = { .mark = access->mark };
 
-	if (v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &write) == DRV_ERROR_NONE &&
-	    write.pid != 0)
-		report_make(&report,
+	if (BELOW(v, npusimWrites, 0, 0, &write) == DRV_ERROR_NONE && write.pid != 0)
+		report_make(REPORT(SHARED_WRITE, access->stack),
 			    "%s writes %s, which process %d began to write before this process "
 			    "had seen it written",
 			    call_of(access->stack), validate_range(v, access->begin, access->end),
@@ -84,16 +361,14 @@ static void end_shared(struct validate *v, const struct access *access)
 static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, bool write)
 {
 	struct validate *v = actor->v;
-	struct meeting meeting = { actor, begin, begin + bytes, write };
 	struct access access;
 
 	if (bytes == 0)
 		return;
 	if (write)
-		accesses_unwatch(v->accesses, begin, begin + bytes, false);
+		accesses_unwatch(v->order, begin, begin + bytes, false);
 	if (report_wanted(VALIDATE_RACE))
-		accesses_unordered(v->accesses, v->order, actor->clock, begin, begin + bytes, write,
-				   false, tell_race, &meeting);
+		tell_races(actor, begin, begin + bytes, write);
 	access = (struct access){ .begin = begin,
 				  .end = begin + bytes,
 				  .number = actor->number,
@@ -108,7 +383,7 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 	access.stream = actor->stream->index & 0x7fffff;
 	validate_host_access(v, &access);
 	validate_closed_access(v, &access);
-	accesses_add(v->accesses, &access);
+	accesses_add(v->order, &access);
 }
 
 /* A fill has no source. */
@@ -120,7 +395,7 @@ static void move(const struct actor *actor, uint64_t dst, uint64_t src, uint64_t
 
 	if (bytes == 0)
 		return;
-	validate_bytes(actor->v, &move);
+	check_move(actor->v, &move);
 	if (src != 0)
 		touch(actor, src, bytes, false);
 	touch(actor, dst, bytes, true);
@@ -131,76 +406,70 @@ static void unmark(struct validate *v)
 {
 	struct npu_write all = { 0 };
 
-	accesses_unwatch(v->accesses, 0, UINT64_MAX, true);
+	accesses_unwatch(v->order, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (v->shares_any)
-		v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &all);
-}
-
-static void done(void *arg, const struct access *access)
-{
-	struct validate *v = arg;
-
-	v->reopen |= access->closed;
-	if (access->mark != 0)
-		end_shared(v, access);
-	if (access->hashed)
-		validate_host_done(v, access);
+		BELOW(v, npusimWrites, 0, 0, &all);
 }
 
 /* Forgets accesses that the host knows to be done. */
 static void settle(struct validate *v)
 {
-	if (v->settled == order_host_version(v->order))
+	const struct clock *host = &v->order->host;
+	GArray *sorted = v->order->sorted;
+	bool reopen = false;
+	guint left = 0;
+
+	if (v->settled == v->order->host_version)
 		return;
-	v->settled = order_host_version(v->order);
-	accesses_settle(v->accesses, v->order, done, v);
-	if (v->reopen)
+	v->settled = v->order->host_version;
+	for (guint i = 0; i < sorted->len; i++) {
+		const struct access *access = &g_array_index(sorted, struct access, i);
+
+		if (access->stream >= host->count || host->at[access->stream] < access->number) {
+			g_array_index(sorted, struct access, left++) = *access;
+			continue;
+		}
+		reopen |= access->closed;
+		if (access->mark != 0)
+			end_shared(v, access);
+		if (access->hashed)
+			validate_host_done(v, access);
+	}
+	g_array_set_size(sorted, left);
+	if (reopen)
 		validate_closed_renew(v);
-	v->reopen = false;
-	if (accesses_count(v->accesses) == 0)
+	if (left == 0) {
+		v->order->longest = 0;
 		order_quiet(v->order);
+	}
 }
 
-struct pending {
-	struct validate *v;
-	struct report report;
-	const struct object *object;
-	uint64_t begin, end;
-	bool found;
-};
-
-static void tell_pending(void *arg, const struct access *access)
+bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
+		      uint64_t begin)
 {
-	struct pending *pending = arg;
-
-	pending->found = true;
-	pending->report.before = access->stack;
-	report_make(&pending->report,
-		    "%s gives %s back, which work of %s still %s: nobody has waited for it",
-		    npu_stack_call(pending->report.now) ?: object_ender(pending->object->kind),
-		    validate_range(pending->v, MAX(pending->begin, access->begin),
-				   MIN(pending->end, access->end)),
-		    order_stream_text(order_stream_at(pending->v->order, access->stream)),
-		    access->write ? "writes" : "reads");
-}
-
-bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,
-		      const struct object *object, uint64_t begin, uint64_t end)
-{
-	struct pending pending = { .v = v,
-				   .report = { .rule = rule,
-					       .now = stack,
-					       .then = "the work was queued by",
-					       .made = object->made },
-				   .object = object,
-				   .begin = begin,
-				   .end = end };
+	bool unmaps = object->kind == OBJECT_MAPPING || object->kind == OBJECT_REGISTERED;
+	uint64_t end = begin + object->bytes;
+	struct access_search search = { begin, end, .after = &v->order->host };
+	struct report report = { .rule = unmaps ? VALIDATE_PENDING_UNMAP : VALIDATE_PENDING_FREE,
+				 .now = stack,
+				 .then = "the work was queued by",
+				 .made = object->made };
+	const struct access *access;
+	bool found = false;
 
 	settle(v);
-	accesses_unordered(v->accesses, v->order, order_host(v->order), begin, end, true, true,
-			   tell_pending, &pending);
-	return pending.found;
+	while ((access = accesses_next(v->order, &search)) != NULL) {
+		found = true;
+		report.before = access->stack;
+		report_make(&report,
+			    "%s gives %s back, which work of %s still %s: nobody has waited for it",
+			    npu_stack_call(stack) ?: object_words[object->kind].ender,
+			    validate_range(v, MAX(begin, access->begin), MIN(end, access->end)),
+			    order_stream_text(v->order, access->stream),
+			    access->write ? "writes" : "reads");
+	}
+	return found;
 }
 
 /* ---- entries ---- */
@@ -219,7 +488,7 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 	if (sqe.sub_type == 1)
 		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
 	else
-		order_value_write(v->order, stream);
+		order_resolve(v->order, &stream->clock);
 	unmark(v);
 }
 
@@ -257,32 +526,23 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 		break;
 	default:
 		if (!driver_entry_copy(entry, &dst, &src, &bytes)) {
-			validate_bytes_kernels(v);
+			give_up_all(v);
 			break;
 		}
 		move(&actor, dst, src, bytes);
 		/* Somebody may wait for a value that the copy brings. */
 		if (bytes <= sizeof(uint64_t)) {
-			order_value_write(v->order, stream);
+			order_resolve(v->order, &stream->clock);
 			unmark(v);
 		}
 	}
-}
-
-static void send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info,
-		 npu_stack stack)
-{
-	struct order_stream *stream = order_stream(v->order, dev, info->sqId);
-
-	for (uint32_t i = 0; i < info->sqe_num; i++)
-		enter(v, stream, info->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
 }
 
 /* ---- copies and fills (src 0) that the host waits for ---- */
 
 static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes, npu_stack stack)
 {
-	struct actor host = { .v = v, .clock = order_host(v->order), .stack = stack };
+	struct actor host = { .v = v, .clock = &v->order->host, .stack = stack };
 
 	move(&host, dst, src, bytes);
 }
@@ -364,7 +624,7 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value)
 {
-	struct report report = { .rule = VALIDATE_PLACEMENT };
+	npu_stack stack;
 	struct object *object;
 
 	v->told |= what != NPU_ORDER_OTHER_ID;
@@ -388,18 +648,19 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 				 ?: objects_find(v->objects, OBJECT_PINNED, value);
 		if (object != NULL && id < object->bytes) {
 			object->bytes -= id;
-			growth_shrink(v->growth, object, id);
+			growth_of(v->objects, object)->bytes -= id;
 		}
 		break;
 	case NPU_ORDER_KIND:
-		validate_bytes_kind(id, value);
+		said.kind = id;
+		said.dst = value;
 		break;
 	case NPU_ORDER_OTHER_ID:
-		report.now = npu_stack_here();
-		report_make(&report,
+		stack = npu_stack_here();
+		report_make(REPORT(PLACEMENT, stack),
 			    "%s is called with device %u, which is the driver's number: by "
 			    "ASCEND_RT_VISIBLE_DEVICES=%s this program calls that device %u",
-			    call_of(report.now), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
+			    call_of(stack), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
 			    (unsigned)value);
 		break;
 	}
@@ -409,11 +670,16 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
 	const union layer_arguments *with = &call->with;
+	const struct halTaskSendInfo *sent;
+	struct order_stream *stream;
 
 	settle(v);
 	switch (call->op) {
 	case DRIVER_OP_halSqTaskSend:
-		send(v, with->halSqTaskSend.dev, with->halSqTaskSend.info, stack);
+		sent = with->halSqTaskSend.info;
+		stream = order_stream(v->order, with->halSqTaskSend.dev, sent->sqId);
+		for (uint32_t i = 0; i < sent->sqe_num; i++)
+			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
 		break;
 	case DRIVER_OP_halSqCqFree:
 		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)

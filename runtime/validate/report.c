@@ -17,9 +17,10 @@ const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT] = {
 #include "validate/rules.h"
 };
 
-/* Equal reports. */
+/* Equal reports: the first of them, and how many. */
 struct tally {
-	enum validate_rule rule;
+	struct report report;
+	char *sentence; /* until it is written */
 	unsigned count;
 	bool suppressed;
 };
@@ -27,110 +28,227 @@ struct tally {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static bool off[VALIDATE_RULE_COUNT];
 static bool told[VALIDATE_RULE_COUNT]; /* what would be right */
+static bool in_cuda;
 static unsigned shown, shown_max;
 static GHashTable *seen; /* text that equal reports share -> struct tally */
 static npusim_report_fn listener;
 static void *listener_arg;
 
-/* Reports of the thread that are to be written. */
-struct waiting {
-	struct report report;
-	char *sentence;
-	struct tally *tally;
-};
-static __thread GQueue waiting;
+static __thread GQueue waiting; /* of struct tally: the thread's, to be written */
 
-/* ---- names ---- */
+/* ---- suppressions ---- */
 
-static bool in_cuda;
-static const char *const cuda_names[][2] = {
-	{ "aclrtDeviceEnablePeerAccess", "cuCtxEnablePeerAccess" },
-	{ "aclrtFree", "cuMemFree" },
-	{ "aclrtFreeHost", "cuMemFreeHost" },
-	{ "aclrtFreePhysical", "cuMemRelease" },
-	{ "aclrtHostRegister", "cuMemHostRegister" },
-	{ "aclrtHostUnregister", "cuMemHostUnregister" },
-	{ "aclrtIpcMemClose", "cuIpcCloseMemHandle" },
-	{ "aclrtMalloc", "cuMemAlloc" },
-	{ "aclrtMallocHost", "cuMemAllocHost" },
-	{ "aclrtMallocPhysical", "cuMemCreate" },
-	{ "aclrtMapMem", "cuMemMap" },
-	{ "aclrtMemRetainAllocationHandle", "cuMemRetainAllocationHandle" },
-	{ "aclrtMemSetAccess", "cuMemSetAccess" },
-	{ "aclrtMemset", "cuMemsetD8" },
-	{ "aclrtRecordEvent", "cuEventRecord" },
-	{ "aclrtReleaseMemAddress", "cuMemAddressFree" },
-	{ "aclrtReserveMemAddress", "cuMemAddressReserve" },
-	{ "aclrtStreamWaitEvent", "cuStreamWaitEvent" },
-	{ "aclrtSynchronizeStream", "cuStreamSynchronize" },
-	{ "aclrtUnmapMem", "cuMemUnmap" },
-};
+/* Files as valgrind's: an entry is a name, a rule, and the innermost frames of the stack that a
+ * report is about, each of which may be a pattern:
+ *
+ *   {
+ *      the loader keeps its staging buffer
+ *      npusim:leak
+ *      fun:aclrtMallocHost
+ *      src:loader.c:96
+ *      obj:*_extension.so
+ *      ...
+ *   }
+ */
+#define RULE_PREFIX "npusim:"
+#define PRINT       "print" /* the word among the files that asks for entries */
+#define ENTRY                                                                \
+	"\\s*\\{\\s*\\n[^\\n]*\\n\\s*" RULE_PREFIX                           \
+	"(\\S+)\\s*\\n((?:\\s*(?:fun:|src:|obj:|\\.\\.\\.)[^\\n]*\\n)*)\\s*" \
+	"\\}\\s*"
+
+/* One for each entry, which matches report_text(); as long as the process. */
+static GPtrArray *entries; /* of GRegex */
+static bool prints;
+
+static void add_glob(GString *regex, const char *glob)
+{
+	g_autofree char *escaped = g_regex_escape_string(glob, -1);
+
+	for (const char *at = escaped; *at != '\0'; at++) {
+		bool wild = at[0] == '\\' && (at[1] == '*' || at[1] == '?');
+
+		if (wild)
+			g_string_append(regex, *++at == '*' ? "[^\t\n]*" : "[^\t\n]");
+		else
+			g_string_append_c(regex, *at);
+	}
+}
+
+static GRegex *entry_new(const char *rule, const char *frames)
+{
+	g_autoptr(GString) regex = g_string_new("^");
+	g_auto(GStrv) lines = g_strsplit(frames, "\n", -1);
+
+	add_glob(regex, rule);
+	g_string_append_c(regex, '\n');
+	for (unsigned i = 0; lines[i] != NULL; i++) {
+		const char *line = g_strstrip(lines[i]);
+
+		if (g_str_has_prefix(line, "..."))
+			g_string_append(regex, "(?:[^\n]*\n)*");
+		if (line[0] == '\0' || line[0] == '.')
+			continue;
+		if (g_str_has_prefix(line, "src:")) /* or as much of its path as is given */
+			g_string_append(regex, "[^\n]*\tsrc:(?:[^\t\n]*/)?");
+		else
+			g_string_append(regex, line[0] == 'f' ? "fun:" : "[^\n]*\tobj:");
+		add_glob(regex, line + strlen("src:"));
+		g_string_append(regex, "(?::[0-9]+)?(?:\t[^\n]*)?\n");
+	}
+	return g_regex_new(regex->str, G_REGEX_RAW | G_REGEX_OPTIMIZE, 0, NULL);
+}
+
+static bool read_entries(const char *path, const char *all, char **error)
+{
+	g_autoptr(GRegex) comment = g_regex_new("(?m)^[ \t]*#.*$", G_REGEX_RAW, 0, NULL);
+	g_autoptr(GRegex) entry = g_regex_new(ENTRY, G_REGEX_RAW | G_REGEX_ANCHORED, 0, NULL);
+	g_autofree char *text = g_regex_replace_literal(comment, all, -1, 0, "", 0, NULL);
+	int at = 0, length = (int)strlen(g_strchomp(text));
+	unsigned line = 1;
+
+	while (at < length) {
+		g_autoptr(GMatchInfo) match = NULL;
+
+		if (!g_regex_match_full(entry, text, -1, at, 0, &match, NULL)) {
+			for (int i = 0; i < at; i++)
+				line += text[i] == '\n';
+			npu_text_add(error,
+				     "NPUSIM_VALIDATE_SUPPRESS=%s: the entry at line %u is not "
+				     "right: an entry is {, a name, npusim:RULE, then lines "
+				     "fun:NAME, src:FILE:LINE, obj:FILE or ..., }",
+				     path, line);
+			return false;
+		}
+		g_autofree char *rule = g_match_info_fetch(match, 1);
+		g_autofree char *frames = g_match_info_fetch(match, 2);
+
+		g_ptr_array_add(entries, entry_new(rule, frames));
+		g_match_info_fetch_pos(match, 0, NULL, &at);
+	}
+	return true;
+}
+
+static bool suppress_open(char **error)
+{
+	g_auto(GStrv) words = g_strsplit(npu_var_get(NPU_VAR_VALIDATE_SUPPRESS, NULL), ",", -1);
+	bool good = true;
+
+	entries = g_ptr_array_new();
+	prints = false;
+	for (unsigned i = 0; good && words[i] != NULL; i++) {
+		g_autoptr(GError) why = NULL;
+		g_autofree char *text = NULL;
+
+		if (strcmp(words[i], PRINT) == 0)
+			prints = true;
+		else if (words[i][0] != '\0' && !g_file_get_contents(words[i], &text, NULL, &why))
+			npu_text_add(error, "NPUSIM_VALIDATE_SUPPRESS: %s", why->message);
+		good = why == NULL && (text == NULL || read_entries(words[i], text, error));
+	}
+	return good;
+}
+
+/* The rule, then a line a frame, the innermost first: fun:, src: and obj:, as far as they are
+ * known. The call comes before the program's frames. */
+static GString *report_text(const struct report *report)
+{
+	npu_stack stack = report->now != 0 ? report->now : report->made;
+	GString *text = g_string_new(NULL);
+	void *const *frames;
+	unsigned count = npu_stack_frames(stack, &frames);
+
+	g_string_printf(text, "%s\n", validate_rules[report->rule].id);
+	if (npu_stack_call(stack) != NULL)
+		g_string_append_printf(text, "fun:%s\n", npu_stack_call(stack));
+	for (unsigned i = 0; i < count; i++) {
+		struct npu_frame frame = npu_stack_look(frames[i]);
+
+		if (frame.function != NULL)
+			g_string_append_printf(text, "fun:%s", frame.function);
+		if (frame.file != NULL)
+			g_string_append_printf(text, "\tsrc:%s:%d", frame.file, frame.line);
+		if (frame.object != NULL)
+			g_string_append_printf(text, "\tobj:%s", frame.object);
+		g_string_append_c(text, '\n');
+	}
+	return text;
+}
+
+bool suppress_has(const struct report *report)
+{
+	g_autoptr(GString) text = entries->len > 0 ? report_text(report) : NULL;
+
+	for (unsigned i = 0; i < entries->len; i++)
+		if (g_regex_match(g_ptr_array_index(entries, i), text->str, 0, NULL))
+			return true;
+	return false;
+}
+
+static char *suppress_text(const struct report *report)
+{
+	g_autoptr(GString) text = prints ? report_text(report) : NULL;
+	char *entry = NULL, *place = prints ? text->str : NULL, *line = strsep(&place, "\n");
+
+	if (!prints)
+		return NULL;
+	npu_text_add(&entry, "{\n   name it here\n   " RULE_PREFIX "%s\n", line);
+	while ((line = strsep(&place, "\n")) != NULL && line[0] != '\0') {
+		char *object = strstr(line, "\tobj:");
+
+		if (line[0] == 'f')
+			line[strcspn(line, "\t")] = '\0';
+		npu_text_add(&entry, "   %s\n",
+			     line[0] == 'f'   ? line
+			     : object != NULL ? object + 1
+					      : "fun:*");
+		if (strcmp(line, "fun:main") == 0)
+			break;
+	}
+	npu_text_add(&entry, "}\n");
+	return entry;
+}
+
+/* ---- settings ---- */
 
 void report_in_cuda(void)
 {
 	in_cuda = true;
 }
 
-/* The text with the names of the program's API; g_free(). */
-static char *with_names(const char *text)
-{
-	GString *out = g_string_new(NULL);
-
-	while (*text != '\0') {
-		size_t length = strspn(text, G_CSET_A_2_Z G_CSET_a_2_z), i = 0;
-
-		while (i < G_N_ELEMENTS(cuda_names) &&
-		       (strlen(cuda_names[i][0]) != length ||
-			memcmp(cuda_names[i][0], text, length) != 0))
-			i++;
-		if (in_cuda && i < G_N_ELEMENTS(cuda_names))
-			g_string_append(out, cuda_names[i][1]);
-		else
-			g_string_append_len(out, text, (gssize)MAX(length, 1));
-		text += MAX(length, 1);
-	}
-	return g_string_free(out, FALSE);
-}
-
-/* ---- settings ---- */
-
 /* "+race,-leak", "race": the first word without '-' turns all others off. */
 static bool read_rules(const char *text, char **error)
 {
 	const char *ids[VALIDATE_RULE_COUNT], *nearest;
-	char **words = g_strsplit_set(text, ", ", -1);
-	bool good = true, any = false;
+	g_auto(GStrv) words = g_strsplit_set(text, ", ", -1);
+	bool any = false;
 
 	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++)
 		ids[i] = validate_rules[i].id;
-	for (unsigned i = 0; words[i] != NULL && good; i++) {
-		const char *word = words[i];
-		bool leave_out = word[0] == '-';
+	for (unsigned i = 0; words[i] != NULL; i++) {
+		const char *word = words[i] + strspn(words[i], "+-");
 		unsigned rule = 0;
 
 		if (word[0] == '\0')
 			continue;
-		if (word[0] == '-' || word[0] == '+')
-			word++;
-		else if (!any)
+		if (word == words[i] && !any)
 			memset(off, true, sizeof(off));
 		any = true;
 		while (rule < VALIDATE_RULE_COUNT && strcmp(ids[rule], word) != 0)
 			rule++;
-		good = rule < VALIDATE_RULE_COUNT;
-		if (good) {
-			off[rule] = leave_out;
+		if (rule < VALIDATE_RULE_COUNT) {
+			off[rule] = words[i][0] == '-';
 			continue;
 		}
 		nearest = npu_nearest(word, ids, VALIDATE_RULE_COUNT);
 		npu_text_add(error,
 			     "NPUSIM_VALIDATE_RULES=%s: there is no rule '%s'%s%s%s; "
 			     "`npusim explain` lists them",
-			     text, word, nearest != NULL ? "; is " : "",
-			     nearest != NULL ? nearest : "", nearest != NULL ? " meant?" : "");
+			     text, word, nearest != NULL ? "; is " : "", nearest ?: "",
+			     nearest != NULL ? " meant?" : "");
+		return false;
 	}
-	g_strfreev(words);
-	return good;
+	return true;
 }
 
 bool report_open(bool check, char **error)
@@ -158,6 +276,14 @@ void report_listen(npusim_report_fn fn, void *arg)
 
 /* ---- written ---- */
 
+/* The text with the names of the program's API. */
+static char *with_names(char *text)
+{
+	if (in_cuda)
+		npu_words_replace(text, strlen(text) + 1, npu_cuda_words);
+	return text;
+}
+
 static void add_stack(char **text, const char *title, npu_stack stack)
 {
 	if (stack == 0)
@@ -166,7 +292,8 @@ static void add_stack(char **text, const char *title, npu_stack stack)
 	npu_stack_add(text, stack, "    ");
 }
 
-char *report_stacks(const struct report *report)
+/* free(); NULL: there are none. */
+static char *stacks_of(const struct report *report)
 {
 	char *text = NULL;
 
@@ -193,16 +320,8 @@ void report_add_lines(const char *format, ...)
 	free(text);
 }
 
-static void tell_listener(const struct report_words *words, const char *stacks)
+static void tell_listener(const struct npusim_report *said)
 {
-	const struct validate_rule_words *rule = &validate_rules[words->report->rule];
-	struct npusim_report said = { .size = sizeof(said),
-				      .rule = rule->id,
-				      .text = words->sentence,
-				      .stacks = stacks != NULL ? stacks : "",
-				      .right = words->right,
-				      .file = words->place.file,
-				      .line = words->place.line };
 	npusim_report_fn fn;
 	void *arg;
 
@@ -211,45 +330,48 @@ static void tell_listener(const struct report_words *words, const char *stacks)
 	arg = listener_arg;
 	pthread_mutex_unlock(&lock);
 	if (fn != NULL)
-		fn(arg, &said);
+		fn(arg, said);
 }
 
-static void write_report(const struct waiting *one, bool first)
+static void write_report(const struct tally *one, bool first)
 {
 	const struct report *report = &one->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
-	char *stacks = report_stacks(report), *suppression = suppress_text(report);
-	g_autofree char *right = with_names(rule->right);
-	struct report_words words = { report, one->sentence, right, { 0 } };
+	char *stacks = stacks_of(report), *suppression = suppress_text(report);
+	g_autofree char *right = with_names(g_strdup(rule->right));
+	struct npusim_report said = { .size = sizeof(said),
+				      .rule = rule->id,
+				      .text = one->sentence,
+				      .stacks = stacks ?: "",
+				      .right = right };
+	struct npu_frame place;
 
-	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence,
-			 stacks != NULL ? stacks : "", first ? "  right would be: " : "",
-			 first ? right : "", first ? "\n" : "",
-			 suppression != NULL ? suppression : "");
-	if ((form_is_open() || listener != NULL) && !npu_stack_place(report->now, &words.place) &&
-	    !npu_stack_place(report->made, &words.place) &&
-	    !npu_stack_place(report->before, &words.place))
-		words.place.file = NULL;
-	form_add(&words);
-	tell_listener(&words, stacks);
+	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, said.stacks,
+			 first ? "  right would be: " : "", first ? right : "", first ? "\n" : "",
+			 suppression ?: "");
+	if ((form_is_open() || listener != NULL) &&
+	    (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
+	     npu_stack_place(report->before, &place))) {
+		said.file = place.file;
+		said.line = place.line;
+	}
+	form_add(report, &said, said.file != NULL ? place.function : NULL);
+	tell_listener(&said);
 	free(stacks);
 	free(suppression);
 }
 
 void report_make(const struct report *report, const char *format, ...)
 {
-	struct waiting *one;
 	struct tally *tally;
-	g_autofree char *plain = NULL;
 	va_list args;
 	char *sentence, *key;
 
 	if (off[report->rule])
 		return;
 	va_start(args, format);
-	plain = g_strdup_vprintf(format, args);
+	sentence = with_names(g_strdup_vprintf(format, args));
 	va_end(args);
-	sentence = with_names(plain);
 	key = report->now != 0 || report->made != 0
 		      ? g_strdup_printf("%d %u %u", report->rule, report->now,
 					report->before != 0 ? report->before : report->made)
@@ -257,17 +379,15 @@ void report_make(const struct report *report, const char *format, ...)
 	pthread_mutex_lock(&lock);
 	tally = g_hash_table_lookup(seen, key);
 	if (tally != NULL) {
-		tally->count++;
 		g_free(key);
 		g_free(sentence);
 	} else {
 		tally = g_new(struct tally, 1);
-		*tally = (struct tally){ .rule = report->rule, .count = 1 };
+		*tally = (struct tally){ *report, sentence, 0, false };
 		g_hash_table_insert(seen, key, tally);
-		one = g_new(struct waiting, 1);
-		*one = (struct waiting){ *report, sentence, tally };
-		g_queue_push_tail(&waiting, one);
+		g_queue_push_tail(&waiting, tally);
 	}
+	tally->count++;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -292,16 +412,14 @@ static bool take_place(const struct report *report, bool *out_first)
 
 void report_flush(void)
 {
-	struct waiting *one;
+	struct tally *one;
 	bool first;
 
 	while ((one = g_queue_pop_head(&waiting)) != NULL) {
-		if (suppress_has(&one->report))
-			one->tally->suppressed = true;
-		else if (take_place(&one->report, &first))
+		one->suppressed = suppress_has(&one->report);
+		if (!one->suppressed && take_place(&one->report, &first))
 			write_report(one, first);
-		g_free(one->sentence);
-		g_free(one);
+		g_clear_pointer(&one->sentence, g_free);
 	}
 }
 
@@ -318,7 +436,7 @@ int report_end(void)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct tally *tally = value;
 
-		*(tally->suppressed ? &suppressed : &count[tally->rule]) += tally->count;
+		*(tally->suppressed ? &suppressed : &count[tally->report.rule]) += tally->count;
 	}
 	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++) {
 		if (count[i] > 0)

@@ -33,6 +33,10 @@ struct report {
 	npu_stack made;   /* where the object was made; 0: not said */
 };
 
+/* What report_make() takes: REPORT(LEAK, stack of the call, .made = ...). */
+#define REPORT(name, stack, ...) \
+	(&(struct report){ .rule = VALIDATE_##name, .now = (stack), ##__VA_ARGS__ })
+
 /* Reads the settings; `check`: looks at them only, and opens and keeps nothing. False and *error
  * (free()): a rule that does not exist, a file that cannot be read or written. */
 bool report_open(bool check, char **error);
@@ -58,28 +62,14 @@ void report_after_fork(bool child);
 
 /* ---- form.c: the file of reports ---- */
 
-/* What a report is made of, when it is written. */
-struct report_words {
-	const struct report *report;
-	const char *sentence;
-	const char *right;
-	struct npu_frame place; /* .file NULL: not known */
-};
-/* The stacks, a line a frame; free(). NULL: there are none. */
-char *report_stacks(const struct report *report);
-
 bool form_open(bool check, char **error);
 bool form_is_open(void);
-void form_add(const struct report_words *words);
+/* `function`: of said->file and line. */
+void form_add(const struct report *report, const struct npusim_report *said, const char *function);
 /* A file whose name has the process id is the child's own. */
 void form_after_fork(void);
 
-/* ---- suppress.c: what is known already ---- */
-
-bool suppress_open(char **error);
+/* A suppression leaves it out. */
 bool suppress_has(const struct report *report);
-/* The entry of a suppression file that leaves such reports out; free(). NULL: NPUSIM_VALIDATE_-
- * SUPPRESS does not ask for it. */
-char *suppress_text(const struct report *report);
 
 #endif

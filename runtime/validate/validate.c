@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct validate *active; /* the process's one layer */
 
@@ -19,12 +18,10 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 
 	if (object == NULL)
 		return npu_text("%#llx, %s", (unsigned long long)begin, size);
-	if (object->key == begin && object->bytes == end - begin)
-		return npu_text("%#llx, %s (the whole %s)", (unsigned long long)begin, size,
-				object_name(object->kind));
 	return npu_text("%#llx, %s (%s into the %s at %#llx, %s)", (unsigned long long)begin, size,
-			npu_size_words((int64_t)(begin - object->key)), object_name(object->kind),
-			(unsigned long long)object->key, npu_size_words((int64_t)object->bytes));
+			npu_size_words((int64_t)(begin - object->key)),
+			object_words[object->kind].name, (unsigned long long)object->key,
+			npu_size_words((int64_t)object->bytes));
 }
 
 static struct validate *enter(void *self)
@@ -54,48 +51,40 @@ struct note {
 /* Calls that change neither memory nor order. */
 static bool is_idle(enum driver_op op)
 {
-	switch (op) {
-	case DRIVER_OP_halMemGetInfo:
-	case DRIVER_OP_drvMemGetAttribute:
-	case DRIVER_OP_halSqCqQuery:
-	case DRIVER_OP_halGetDeviceInfo:
-		return true;
-	default:
-		return false;
-	}
+	return op == DRIVER_OP_halMemGetInfo || op == DRIVER_OP_drvMemGetAttribute ||
+	       op == DRIVER_OP_halSqCqQuery || op == DRIVER_OP_halGetDeviceInfo;
 }
 
-/* The stack costs more than all the rest: it is taken for calls whose stack somebody may read. */
-static npu_stack stack_of(const struct layer_call *call)
+/* Calls about queues alone, which memory does not change with. */
+static bool is_of_queue(enum driver_op op)
 {
-	return call->op == DRIVER_OP_halCqReportRecv || call->op == DRIVER_OP_halResourceConfig ||
-			       call->op == DRIVER_OP_halResourceIdAlloc ||
-			       call->op == DRIVER_OP_halResourceIdFree
-		       ? 0
-		       : npu_stack_here();
+	return op == DRIVER_OP_halSqTaskSend || op == DRIVER_OP_halCqReportRecv ||
+	       op == DRIVER_OP_halResourceConfig || op == DRIVER_OP_halResourceIdAlloc ||
+	       op == DRIVER_OP_halResourceIdFree;
 }
 
 static bool validate_before(struct layer *layer, struct layer_call *call)
 {
 	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
-	bool answered;
+	bool queue = is_of_queue(call->op), answered;
 
 	if (is_idle(call->op))
 		return false;
-	note->stack = stack_of(call);
+	/* A stack costs more than all the rest: it is taken where somebody may read it. */
+	*note = (struct note){ 0 };
+	if (!queue || call->op == DRIVER_OP_halSqTaskSend)
+		note->stack = npu_stack_here();
 	pthread_mutex_lock(&v->lock);
-	answered = validate_memory_before(v, call, note->stack) ||
-		   (v->strict && validate_quarantine_before(v, call));
-	note->saved = NULL;
-	note->entries = NULL;
-	if (call->op == DRIVER_OP_halSqTaskSend)
-		note->saved = validate_host_send(v, call->with.halSqTaskSend.dev,
-						 call->with.halSqTaskSend.info);
-	if (v->strict && call->op == DRIVER_OP_halSqTaskSend)
-		note->entries = validate_closed_send(v, call->with.halSqTaskSend.info);
-	else if (v->strict)
+	answered = !queue && validate_memory_before(v, call, note->stack);
+	if (call->op == DRIVER_OP_halSqTaskSend) {
+		struct halTaskSendInfo *info = call->with.halSqTaskSend.info;
+
+		note->saved = validate_host_send(v, call->with.halSqTaskSend.dev, info);
+		note->entries = v->strict ? validate_closed_send(v, info) : NULL;
+	} else if (v->strict) {
 		validate_each_copy(v, call, 0, validate_closed_open);
+	}
 	pthread_mutex_unlock(&v->lock);
 	return answered;
 }
@@ -103,31 +92,27 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
-	bool idle = is_idle(call->op);
-	npu_stack stack;
+	bool queue = is_of_queue(call->op);
 	struct validate *v;
 
-	if (idle && (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE))
-		return;
-	stack = idle ? npu_stack_here() : note->stack;
-	v = enter(layer);
-	if (idle) {
-		validate_why(v, call, stack);
-		leave(v);
-		return;
+	if (is_idle(call->op)) {
+		if (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE)
+			return;
+		*note = (struct note){ .stack = npu_stack_here() };
 	}
-	if (v->strict)
-		validate_quarantine_after(v, call);
+	v = enter(layer);
+	validate_memory_again(v, call);
 	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
 	if (note->entries != NULL) {
 		g_free(call->with.halSqTaskSend.info->sqe_addr);
 		call->with.halSqTaskSend.info->sqe_addr = note->entries;
 	}
 	if (call->code == DRV_ERROR_NONE)
-		validate_queue_call(v, call, stack);
-	validate_why(v, call, stack);
-	if (call->code == DRV_ERROR_NONE)
-		validate_memory_after(v, call, stack);
+		validate_queue_call(v, call, note->stack);
+	if (!queue)
+		validate_why(v, call, note->stack);
+	if (!queue && call->code == DRV_ERROR_NONE)
+		validate_memory_after(v, call, note->stack);
 	leave(v);
 }
 
@@ -147,14 +132,14 @@ static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dia
 	v->cuda = dialect == NPU_DIALECT_CUDA;
 	if (v->cuda)
 		report_in_cuda();
-	return v->layer.below.npusimSetDialect(v->layer.driver.lower, dialect);
+	return BELOW(v, npusimSetDialect, dialect);
 }
 
 static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,
 				 size_t bytes)
 {
 	struct validate *v = (struct validate *)self;
-	drvError_t code = v->layer.below.npusimCheckCopy(v->layer.driver.lower, dst, src, bytes);
+	drvError_t code = BELOW(v, npusimCheckCopy, dst, src, bytes);
 	npu_stack stack;
 
 	if (code == DRV_ERROR_NONE)
@@ -179,20 +164,17 @@ static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void
 {
 	struct validate *v = enter(self);
 
-	validate_quarantine_end(v);
+	validate_memory_let_go(v);
 	leave(v);
-	return v->layer.below.npusimLeaks(v->layer.driver.lower, line, arg, full);
+	return BELOW(v, npusimLeaks, line, arg, full);
 }
 
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
 	npu_stack stack = npu_stack_here();
-	struct validate *v;
+	struct validate *v = enter(self);
 
-	if (name == NULL)
-		return DRV_ERROR_INVALID_VALUE;
-	v = enter(self);
-	growth_mark(v->growth, name, stack);
+	growth_mark(v->objects, name, stack);
 	validate_kept_look(v);
 	return leave(v);
 }
@@ -208,29 +190,27 @@ static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn,
 
 static void new_records(struct validate *v)
 {
-	v->growth = growth_new();
-	v->objects = objects_new(growth_count, v->growth);
-	v->failed = validate_why_new();
-	v->shares = validate_kept_new();
-	v->held = validate_quarantine_new();
+	v->objects = objects_new();
+	v->failed = g_ptr_array_new_with_free_func(g_free);
+	v->shares = g_ptr_array_new_with_free_func(g_free);
+	v->held = g_ptr_array_new_with_free_func(g_free);
 }
 
 static void free_records(struct validate *v)
 {
 	objects_free(v->objects);
-	g_array_unref(v->failed);
-	g_array_unref(v->shares);
-	g_array_unref(v->held);
-	growth_free(v->growth);
+	g_ptr_array_unref(v->failed);
+	g_ptr_array_unref(v->shares);
+	g_ptr_array_unref(v->held);
 }
 
 /* What is still held, and what has grown; the lock is released. */
 static void tell_last_locked(struct validate *v)
 {
 	validate_kept_look(v);
-	growth_left(v->growth);
+	growth_left(v->objects);
 	leave(v);
-	growth_tell(v->growth);
+	growth_tell(v->objects);
 }
 
 static void validate_end(struct layer *layer)
@@ -239,14 +219,13 @@ static void validate_end(struct layer *layer)
 
 	if (active == v)
 		active = NULL;
-	validate_quarantine_end(v);
+	validate_memory_let_go(v);
 	validate_closed_stop(v);
 	tell_last_locked(v);
 	order_free(v->order);
-	accesses_free(v->accesses);
 	free_records(v);
 	pthread_mutex_destroy(&v->lock);
-	free(v);
+	g_free(v);
 }
 
 /* In the order in which they are taken elsewhere. */
@@ -278,15 +257,12 @@ static void forget_in_child(void)
 	pthread_mutex_unlock(&active->lock);
 }
 
-bool npusim_validate_check_1(char **error) __attribute__((visibility("default")));
-bool npusim_validate_check_1(char **error)
+static bool check_settings(char **error)
 {
 	return report_open(true, error);
 }
 
-struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode, char **error)
-	__attribute__((visibility("default")));
-struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode, char **error)
+static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode, char **error)
 {
 	static const struct layer_hooks hooks = { validate_before, validate_after, validate_end };
 	static bool forks;
@@ -295,9 +271,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	npu_stack_use(NPU_STACK_SHORT);
 	if (!report_open(false, error))
 		return NULL;
-	v = calloc(1, sizeof(*v));
-	if (v == NULL)
-		return NULL;
+	v = g_new0(struct validate, 1);
 	layer_init(&v->layer, "validate", lower, &hooks);
 	v->layer.driver.npusimOrder = validate_order;
 	v->layer.driver.npusimSetDialect = validate_dialect;
@@ -308,7 +282,6 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);
 	v->order = order_new();
-	v->accesses = accesses_new();
 	new_records(v);
 	v->strict = strcmp(mode, "strict") == 0;
 	active = v;
@@ -340,9 +313,11 @@ __attribute__((destructor)) static void end_of_process(void)
 			       */
 }
 
-void npusim_validate_exit_1(int status) __attribute__((visibility("default")));
-void npusim_validate_exit_1(int status)
+static void end_with(int status)
 {
 	asked = status;
 	end_of_process();
 }
+
+extern const struct validate_module npusim_validate_1 __attribute__((visibility("default")));
+const struct validate_module npusim_validate_1 = { check_settings, open_layer, end_with };

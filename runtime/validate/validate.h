@@ -5,22 +5,15 @@
  * it. Answers stay the lower driver's, but where `strict` refuses a call.
  *
  *   rules.h    the rules, in words
- *   order.c    what happens before what
- *   access.c   accesses of queued work
- *   objects.c  what the program holds and held
- *   queue.c    entries of queues and copies: who touches what, in which order
- *   bytes.c    what a copy is asked to do: bounds, overlap, direction, bytes that nobody wrote
+ *   order.c    what happens before what, and accesses of queued work
+ *   objects.c  what the program holds and held, and what grows between marks
+ *   queue.c    entries of queues and copies: who touches what, when; what they do with bytes
  *   written.c  which bytes somebody wrote
- *   host.c     memory of the host that a queued copy reads or writes
- *   closed.c   ... and what the program does to it meanwhile, under strict
- *   kept.c     memory that other processes keep
- *   memory.c   memory made and given back
+ *   host.c     memory of the host that queued copies use, and what the program does to it
+ *   memory.c   what each call makes, gives back and shares; what is held back, under strict
  *   why.c      calls that failed, and what they failed by
- *   growth.c   what grows between marks
- *   quarantine.c addresses that were given back, under strict
- *   report.c   reports
+ *   report.c   reports, and which are known
  *   form.c     reports for programs to read
- *   suppress.c reports that are known
  *   validate.c the layer: hooks, settings, end
  */
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
@@ -29,35 +22,37 @@
 #include <pthread.h>
 
 #include "driver/layer.h"
-#include "validate/access.h"
 #include "validate/objects.h"
+#include "validate/order.h"
 #include "validate/report.h"
+
+#define VALIDATE_DEVICES 64u
 
 struct validate {
 	struct layer layer;
 	pthread_mutex_t lock; /* of all that follows */
 	struct order *order;
-	struct accesses *accesses;
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
-	struct growth *growth;
 	bool strict;
-	bool reopen;     /* closed.c: a copy is done */
 	bool told;       /* a runtime tells of the program's waits: completions alone say nothing */
 	bool kernels;    /* queues have had entries that may write anywhere */
 	bool shares_any; /* others have memory of this process, or this one of others */
 	bool cuda;       /* whose memory it is does not matter: access is by mapping */
-	GArray *failed;  /* calls, of why.c */
-	GArray *shares;  /* of kept.c */
-	GArray *held;    /* ranges, of quarantine.c */
-	uint64_t open;   /* bit d: device d is */
-	uint64_t peers[64]; /* by device: those that it may reach */
+	GPtrArray *failed; /* calls, of why.c */
+	GPtrArray *shares; /* of memory.c */
+	GPtrArray *held;   /* reservations, of memory.c */
+	bool open[VALIDATE_DEVICES];
+	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES]; /* by device: those that it may reach */
 };
+
+/* Calls the driver below: BELOW(v, halMemAddressFree, ptr). */
+#define BELOW(v, op, ...) (v)->layer.below.op((v)->layer.driver.lower, __VA_ARGS__)
 
 /* What the model knows of an address; false: it is no model. */
 static inline bool validate_place(const struct validate *v, uint64_t va, struct npu_place *out)
 {
-	return v->layer.below.npusimPlace(v->layer.driver.lower, va, out) == DRV_ERROR_NONE;
+	return BELOW(v, npusimPlace, va, out) == DRV_ERROR_NONE;
 }
 
 static inline uint64_t key_of(const void *pointer)
@@ -84,31 +79,17 @@ void validate_each_copy(struct validate *v, const struct layer_call *call, npu_s
 			validate_copy_fn fn);
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value);
-/* Reports queued work that uses [begin, end), if the host does not know that it is done. Whether
- * there is such work. */
-bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,
-		      const struct object *object, uint64_t begin, uint64_t end);
+/* Reports queued work that uses the object, which is at `begin`, if the host does not know that it
+ * is done. Whether there is such work. */
+bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
+		      uint64_t begin);
 
-/* ---- bytes.c: under the lock ---- */
-
-struct bytes_move {
-	uint64_t dst, src, bytes; /* src 0: a fill */
-	npu_stack stack;
-	bool known; /* what has happened before it is known, so what was written is, too */
-};
-/* A copy or a fill that the driver has taken. */
-void validate_bytes(struct validate *v, const struct bytes_move *move);
-/* The calling thread's next copy to `dst` has this aclrtMemcpyKind. */
-void validate_bytes_kind(uint32_t kind, uint64_t dst);
 /* bytes 0: the block is given back. */
 void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack);
 /* Memory goes, and the blocks in it do. */
 void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack);
-/* A device is open: other processes hear that this one tells of its writes. */
-void validate_bytes_open(struct validate *v);
-/* Whoever may write the memory at the addresses is not seen; kernels: all memory. */
+/* Whoever may write the memory at the addresses is not seen. */
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end);
-void validate_bytes_kernels(struct validate *v);
 /* Memory is there: nobody has written it. */
 void validate_bytes_new(struct validate *v, const struct object *object);
 
@@ -123,8 +104,7 @@ void validate_host_sent(GArray *saved, bool taken);
 /* The host knows that the access, which has a hash, is done. */
 void validate_host_done(struct validate *v, const struct access *access);
 
-/* ---- closed.c: under the lock, and under strict alone ---- */
-
+/* Under strict alone. */
 /* Page-locked memory is made: object->inside is where the model has it, 0: there alone. */
 void validate_closed_new(struct validate *v, struct object *object);
 void validate_closed_end(struct validate *v, const struct object *object);
@@ -143,66 +123,31 @@ void validate_closed_stop(struct validate *v);
 
 /* ---- memory.c: under the lock ---- */
 
-/* The object that a call ends; false: it ends none. */
-struct ending {
-	enum object_kind kind;
-	uint64_t key;
+/* What a call does to the object that *out says. */
+enum deed {
+	DEED_NONE,
+	DEED_MAKES,
+	DEED_TAKES,  /* makes it of what another process shares */
+	DEED_ENDS,   /* by its kind and key alone */
+	DEED_SHARES, /* ... others may take it */
+	DEED_OPENS   /* gives access to it */
 };
-bool validate_memory_ends(const struct layer_call *call, struct ending *out);
+/* `done`: the call has succeeded, and its outputs are there. */
+enum deed validate_deed(const struct layer_call *call, bool done, struct object *out);
 
-/* True: the call is refused with call->code. */
+/* True: the call is answered with call->code. */
 bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack);
 /* The call succeeded. */
 void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
-
-/* ---- growth.c: under the lock ---- */
-
-/* What is made, retained and given back is counted by the stack that made it; a mark (npusimMark)
- * compares with the mark of the same name before. */
-struct growth;
-
-struct growth *growth_new(void);
-void growth_free(struct growth *growth);
-/* An object watcher's: `growth` is a struct growth. */
-void growth_count(void *growth, const struct object *object, enum object_change change);
-/* The object has so many bytes less than it was made with. */
-void growth_shrink(struct growth *growth, const struct object *object, uint64_t bytes);
-/* Reports each stack of which more is held than at the last mark of the name, and more was held
- * there than at the one before: what grows once may be warming up. */
-void growth_mark(struct growth *growth, const char *name, npu_stack stack);
-/* Reports what is still held, the largest first: a leak each. */
-void growth_left(const struct growth *growth);
-/* Writes a table of what was reported, a mark's name each. */
-void growth_tell(const struct growth *growth);
-
-/* ---- kept.c: under the lock ---- */
-
-/* What validate.shares is. */
-GArray *validate_kept_new(void);
-/* The handle is exported, or the allocation is given a name. */
-void validate_kept_share(struct validate *v, const struct object *object, uint64_t shareable,
-			 const char *name);
-void validate_kept_name_end(struct validate *v, const char *name);
-/* The object is given back. */
-void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack);
-/* Reports what was given back and is held elsewhere. */
+/* Tries a reservation that failed again, without the addresses that are held back. */
+void validate_memory_again(struct validate *v, struct layer_call *call);
+/* Gives all of those back; whether there was any. */
+bool validate_memory_let_go(struct validate *v);
+/* Reports what this process shared and gave back, and others hold. */
 void validate_kept_look(struct validate *v);
-
-/* ---- quarantine.c: under the lock, and under strict alone ---- */
-
-/* What validate.held is. */
-GArray *validate_quarantine_new(void);
-/* True: the call is answered, with call->code. */
-bool validate_quarantine_before(struct validate *v, struct layer_call *call);
-/* Tries a reservation that failed again, without them. */
-void validate_quarantine_after(struct validate *v, struct layer_call *call);
-/* Gives all of them back; whether there was any. */
-bool validate_quarantine_end(struct validate *v);
 
 /* ---- why.c: under the lock ---- */
 
-/* What validate.failed is. */
-GArray *validate_why_new(void);
 /* After a call: why it failed; what follows from earlier failures no more, where it succeeded. */
 void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack);
 /* A copy or fill (src 0) was refused before it was made. */

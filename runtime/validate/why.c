@@ -7,18 +7,10 @@
 #include "validate/validate.h"
 
 #include "base/base.h"
-#include "driver/code.h"
 
 #include <string.h>
 
 #define FAILED_MAX 64u
-#define DEVICES    64u
-
-static uint64_t device_bit(uint32_t dev)
-{
-	return UINT64_C(1) << dev % DEVICES;
-}
-
 /* ---- what was given back ---- */
 
 void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
@@ -32,55 +24,50 @@ void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct o
 
 	report_make(&report, "%s is called with %#llx, %s the %s at %#llx, %s, that was given back",
 		    call_of(stack), (unsigned long long)key,
-		    key == old->key ? "which was" : "which lay in", object_name(old->kind),
+		    key == old->key ? "which was" : "which lay in", object_words[old->kind].name,
 		    (unsigned long long)old->key, npu_size_text(old->bytes));
 }
 
 void validate_why_wrong(npu_stack stack, const struct object *object)
 {
-	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack, .made = object->made };
-
-	report_make(&report, "%s is called with %#llx (%s): %s gives it back", call_of(stack),
-		    (unsigned long long)object->key, object_name(object->kind),
-		    object_ender(object->kind));
+	report_make(REPORT(WRONG_FREE, stack, .made = object->made),
+		    "%s is called with %#llx (%s): %s gives it back", call_of(stack),
+		    (unsigned long long)object->key, object_words[object->kind].name,
+		    object_words[object->kind].ender);
 }
 
-static void explain_ending(struct validate *v, const struct ending *ending, npu_stack stack)
+static void explain_ending(struct validate *v, const struct object *named, npu_stack stack)
 {
-	const struct object *old =
-		objects_ended(v->objects, ending->kind == OBJECT_HANDLE, ending->key, true);
-	const struct object *live = NULL;
+	const struct object *live = NULL,
+			    *old = objects_ended(v->objects, named->kind == OBJECT_HANDLE,
+						 named->key, true);
 
-	if (objects_find(v->objects, ending->kind, ending->key) != NULL)
+	if (objects_find(v->objects, named->kind, named->key) != NULL)
 		return;
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
-		live = objects_find(v->objects, kind, ending->key);
-	if (live != NULL && (old == NULL || old->kind != ending->kind))
+		live = objects_find(v->objects, kind, named->key);
+	if (live != NULL && (old == NULL || old->kind != named->kind))
 		validate_why_wrong(stack, live);
 	else if (old != NULL)
-		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, ending->key);
+		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, named->key);
 }
 
-static void explain_handle(struct validate *v, const void *handle, npu_stack stack)
+/* A handle, or an address where nothing is reserved. */
+static void explain_stale(struct validate *v, bool handle, uint64_t key, npu_stack stack)
 {
-	const struct object *old = objects_ended(v->objects, true, key_of(handle), false);
+	const struct object *old = objects_ended(v->objects, handle, key, false);
+	const struct object *live =
+		handle ? objects_find(v->objects, OBJECT_HANDLE, key)
+		       : objects_meeting(v->objects, OBJECT_RESERVATION, key, key + 1);
 
-	if (old != NULL && objects_find(v->objects, OBJECT_HANDLE, key_of(handle)) == NULL)
-		validate_why_ended(stack, VALIDATE_STALE_HANDLE, old, old->key);
-}
-
-/* Where nothing is reserved. */
-static void explain_address(struct validate *v, uint64_t va, npu_stack stack)
-{
-	const struct object *old = objects_ended(v->objects, false, va, false);
-
-	if (old != NULL && objects_meeting(v->objects, OBJECT_RESERVATION, va, va + 1) == NULL)
-		validate_why_ended(stack, VALIDATE_STALE_ADDRESS, old, va);
+	if (old != NULL && live == NULL)
+		validate_why_ended(stack, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS,
+				   old, key);
 }
 
 /* ---- what failed before ---- */
 
-enum failed { FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
+enum failed { FAILED_NONE, FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
 #define CAUSE(what) (1u << FAILED_##what)
 #define CAUSE_HERE  (1u << 31) /* beside others: of exactly that address */
 
@@ -98,64 +85,39 @@ static uint64_t peer_key(uint32_t dev, uint32_t peer)
 }
 
 /* What a call that may fail, and others by it, is about. */
-static bool subject_of(const struct layer_call *call, struct failure *out)
+static struct failure subject_of(const struct layer_call *call, enum deed deed,
+				 const struct object *object)
 {
-	const union layer_arguments *with = &call->with;
-	uint64_t bytes = 1;
+	const __typeof__(call->with.halDeviceEnableP2P) *pair = &call->with.halDeviceEnableP2P;
+	struct failure failure = { .begin = object->key, .end = object->key + object->bytes };
 
-	/* The first arguments of each but the last are an address and a size. */
-	*out = (struct failure){ .code = call->code, .begin = key_of(with->halMemMap.ptr) };
-	switch (call->op) {
-	case DRIVER_OP_halMemMap:
-	case DRIVER_OP_halMemMapNoAccess:
-		out->what = FAILED_MAP;
-		bytes = with->halMemMap.size;
-		break;
-	case DRIVER_OP_halMemSetAccess:
-		out->what = FAILED_ACCESS;
-		bytes = with->halMemSetAccess.size;
-		break;
-	case DRIVER_OP_halMemUnmap:
-		out->what = FAILED_UNMAP;
-		break;
-	case DRIVER_OP_halDeviceEnableP2P:
-		out->what = FAILED_PEER;
-		out->begin = peer_key(with->halDeviceEnableP2P.dev, with->halDeviceEnableP2P.peer);
-		break;
-	default:
-		return false;
+	if (call->op == DRIVER_OP_halDeviceEnableP2P) {
+		failure = (struct failure){ .what = FAILED_PEER,
+					    .begin = peer_key(pair->dev, pair->peer),
+					    .end = peer_key(pair->dev, pair->peer) + 1 };
+	} else if (object->kind == OBJECT_MAPPING) {
+		failure.what = deed == DEED_MAKES   ? FAILED_MAP
+			       : deed == DEED_OPENS ? FAILED_ACCESS
+						    : FAILED_UNMAP;
+		if (failure.what == FAILED_UNMAP)
+			failure.end++;
 	}
-	out->end = out->begin + bytes;
-	return out->begin != 0 && out->end > out->begin;
+	if (failure.begin == 0 || failure.begin >= failure.end)
+		failure.what = FAILED_NONE;
+	return failure;
 }
 
-static bool meets(const struct failure *failure, uint64_t begin, uint64_t end)
+static bool is_one_of(const struct failure *failure, unsigned causes, uint64_t begin, uint64_t end)
 {
-	return failure->begin < end && begin < failure->end;
+	return (causes >> failure->what & 1) && failure->begin < end && begin < failure->end &&
+	       (!(causes & CAUSE_HERE) || failure->begin == begin);
 }
 
 static void forget(struct validate *v, unsigned causes, uint64_t begin, uint64_t end)
 {
-	for (guint i = v->failed->len; i-- > 0;) {
-		const struct failure *failure = &g_array_index(v->failed, struct failure, i);
-
-		if ((causes >> failure->what & 1) && meets(failure, begin, end))
-			g_array_remove_index(v->failed, i);
-	}
-}
-
-static void remember(struct validate *v, const struct layer_call *call, npu_stack stack)
-{
-	struct failure failure;
-
-	if (!subject_of(call, &failure) ||
-	    (failure.what == FAILED_UNMAP &&
-	     objects_find(v->objects, OBJECT_MAPPING, failure.begin) == NULL))
-		return;
-	failure.stack = stack;
-	if (v->failed->len == FAILED_MAX)
-		g_array_remove_index(v->failed, 0);
-	g_array_append_val(v->failed, failure);
+	for (guint i = v->failed->len; i-- > 0;)
+		if (is_one_of(g_ptr_array_index(v->failed, i), causes, begin, end))
+			g_ptr_array_remove_index(v->failed, i);
 }
 
 /* Whether an earlier failure there, one of `causes`, explains that of a call with `key`; reports
@@ -163,24 +125,18 @@ static void remember(struct validate *v, const struct layer_call *call, npu_stac
 static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned causes,
 		    uint64_t begin, uint64_t end)
 {
-	struct report report = { .rule = VALIDATE_FOLLOWS_FROM,
-				 .now = stack,
-				 .then = "the call that failed first" };
 	const struct failure *first = NULL;
 	char range[64] = "";
 
-	for (guint i = v->failed->len; i-- > 0 && first == NULL;) {
-		first = &g_array_index(v->failed, struct failure, i);
-		if (!(causes >> first->what & 1) || !meets(first, begin, end) ||
-		    ((causes & CAUSE_HERE) && first->begin != begin))
-			first = NULL;
-	}
+	for (guint i = v->failed->len; i-- > 0 && first == NULL;)
+		if (is_one_of(g_ptr_array_index(v->failed, i), causes, begin, end))
+			first = g_ptr_array_index(v->failed, i);
 	if (first == NULL)
 		return false;
-	report.before = first->stack;
 	if (first->what != FAILED_PEER)
 		g_snprintf(range, sizeof(range), " of %#llx", (unsigned long long)first->begin);
-	report_make(&report,
+	report_make(REPORT(FOLLOWS_FROM, stack, .then = "the call that failed first",
+			   .before = first->stack),
 		    "%s is called with %#llx; %s%s failed (%d), and this call fails "
 		    "because of it",
 		    call_of(stack), (unsigned long long)key, call_of(first->stack), range,
@@ -207,8 +163,8 @@ struct use {
 
 static bool may_reach(const struct validate *v, uint32_t dev, uint32_t peer)
 {
-	return v->cuda || dev == peer || dev >= DEVICES || peer >= DEVICES ||
-	       (v->peers[dev] & device_bit(peer)) != 0;
+	return v->cuda || dev == peer || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
+	       v->peers[dev][peer];
 }
 
 static bool mapping_is_closed(const struct validate *v, const struct use *use,
@@ -226,7 +182,7 @@ static bool mapping_is_closed(const struct validate *v, const struct use *use,
 static bool explain_access(struct validate *v, const struct use *use, uint64_t at,
 			   const struct object *object, const struct npu_place *place)
 {
-	struct report report = { .rule = VALIDATE_ACCESS, .now = use->stack, .made = object->made };
+	struct report *report = REPORT(ACCESS, use->stack, .made = object->made);
 	bool closed = mapping_is_closed(v, use, place);
 	const char *does = use->write ? "writes" : "reads";
 
@@ -238,16 +194,16 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 		   : follows_peer(v, use->stack, at, use->reacher, place->owner))
 		return true;
 	if (object->access != 0) {
-		report.then = "access was last set by";
-		report.before = object->access;
+		report->then = "access was last set by";
+		report->before = object->access;
 	}
 	if (closed)
-		report_make(&report, "%s %s %s, to which %s", call_of(use->stack), does,
+		report_make(report, "%s %s %s, to which %s", call_of(use->stack), does,
 			    validate_range(v, at, use->end),
 			    object->access != 0 ? "no device that could do it has access"
 						: "nobody was ever given access");
 	else
-		report_make(&report,
+		report_make(report,
 			    "%s %s %s, memory of device %u, by device %u, which may not reach it: "
 			    "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
 			    "current",
@@ -308,19 +264,15 @@ void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t 
 		explain_use(v, &use);
 }
 
-static void explain_access_of(void *arg, const struct access *access)
-{
-	struct validate *v = arg;
-	struct use use = { access->stack, access->begin,
-			   access->end,   order_stream_at(v->order, access->stream)->dev,
-			   access->write, true };
-
-	explain_use(v, &use);
-}
-
 void validate_why_stream(struct validate *v, const struct order_stream *stream)
 {
-	accesses_of(v->accesses, stream->index, explain_access_of, v);
+	struct access_search all = { .end = UINT64_MAX };
+	const struct access *access;
+
+	while ((access = accesses_next(v->order, &all)) != NULL)
+		if (access->stream == stream->index)
+			explain_use(v, &(struct use){ access->stack, access->begin, access->end,
+						      stream->dev, access->write, true });
 }
 
 /* ---- other calls ---- */
@@ -329,36 +281,32 @@ void validate_why_stream(struct validate *v, const struct order_stream *stream)
 static void explain_location(uint32_t dev, npu_stack stack)
 {
 	const char *visible = g_getenv("ASCEND_RT_VISIBLE_DEVICES");
-	struct report report = { .rule = VALIDATE_PLACEMENT, .now = stack };
-	char **ids = visible != NULL ? g_strsplit(visible, ",", -1) : NULL;
+	g_auto(GStrv) ids = visible != NULL ? g_strsplit(visible, ",", -1) : NULL;
 
 	if (ids != NULL && dev < g_strv_length(ids))
-		report_make(&report,
+		report_make(REPORT(PLACEMENT, stack),
 			    "%s names device %u, which is not open here: it takes the driver's "
 			    "numbers, and what this program calls %u is the driver's %s "
 			    "(ASCEND_RT_VISIBLE_DEVICES=%s)",
 			    call_of(stack), dev, dev, ids[dev], visible);
-	g_strfreev(ids);
 }
 
 static void explain_set_access(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
-	uint64_t va = key_of(call->with.halMemSetAccess.ptr);
-	uint64_t bytes = call->with.halMemSetAccess.size;
-	const struct drv_mem_access_desc *desc = call->with.halMemSetAccess.desc;
-	struct use use = { stack, va, va + bytes, OBJECT_NO_DEVICE, true, true };
+	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
+	uint64_t va = key_of(a->ptr);
 
 	if (objects_find(v->objects, OBJECT_MAPPING, va) == NULL) {
-		use.queued = false;
-		explain_use(v, &use);
+		explain_use(
+			v, &(struct use){ stack, va, va + a->size, OBJECT_NO_DEVICE, true, false });
 		return;
 	}
-	for (size_t i = 0; desc != NULL && i < call->with.halMemSetAccess.count; i++) {
-		uint32_t dev = desc[i].location.id, owner = owner_of(v, va);
+	for (size_t i = 0; a->desc != NULL && i < a->count; i++) {
+		uint32_t dev = a->desc[i].location.id, owner = owner_of(v, va);
 
-		if (desc[i].location.side != MEM_DEV_SIDE || dev >= DEVICES)
+		if (a->desc[i].location.side != MEM_DEV_SIDE || dev >= VALIDATE_DEVICES)
 			continue;
-		if (!(v->open & device_bit(dev)))
+		if (!v->open[dev])
 			explain_location(dev, stack);
 		else if (!may_reach(v, dev, owner))
 			follows_peer(v, stack, va, dev, owner);
@@ -366,122 +314,100 @@ static void explain_set_access(struct validate *v, const struct layer_call *call
 }
 
 /* A call about a mapping or a reservation. */
-static bool explain_by_failure(struct validate *v, const struct layer_call *call, npu_stack stack)
+static bool explain_by_failure(struct validate *v, const struct layer_call *call, enum deed deed,
+			       const struct object *named, npu_stack stack)
 {
-	uint64_t va = key_of(call->with.halMemMap.ptr), bytes = 0;
+	bool retains = call->op == DRIVER_OP_halMemRetainAllocationHandle;
+	uint64_t bytes = named->bytes, va = named->key;
 	const struct object *object;
 
-	switch (call->op) {
-	case DRIVER_OP_halMemMap:
-	case DRIVER_OP_halMemMapNoAccess:
-		bytes = call->with.halMemMap.size;
-		break;
-	case DRIVER_OP_halMemAddressFree:
-		object = objects_find(v->objects, OBJECT_RESERVATION, va);
-		bytes = object != NULL ? object->bytes : 0;
-		break;
-	case DRIVER_OP_halMemRetainAllocationHandle:
-		va = key_of(call->with.halMemRetainAllocationHandle.ptr);
-		__attribute__((fallthrough));
-	case DRIVER_OP_halMemUnmap:
+	if (retains || (deed == DEED_ENDS && named->kind == OBJECT_MAPPING)) {
 		/* No map at another address would have made it a mapping's start. */
+		va = retains ? key_of(call->with.halMemRetainAllocationHandle.ptr) : va;
 		return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
 		       follows(v, stack, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
-	default:
-		break;
+	}
+	if (deed == DEED_ENDS && named->kind == OBJECT_RESERVATION) {
+		object = objects_find(v->objects, OBJECT_RESERVATION, va);
+		bytes = object != NULL ? object->bytes : 0;
+	} else if (deed != DEED_MAKES || named->kind != OBJECT_MAPPING) {
+		return false;
 	}
 	return bytes > 0 && follows(v, stack, va, CAUSE(UNMAP), va, va + bytes);
 }
 
-static void explain(struct validate *v, const struct layer_call *call, npu_stack stack)
+static void explain(struct validate *v, const struct layer_call *call, enum deed deed,
+		    const struct object *named, npu_stack stack)
 {
-	const union layer_arguments *with = &call->with;
-	struct ending ending;
-
-	if (explain_by_failure(v, call, stack))
+	if (explain_by_failure(v, call, deed, named, stack))
 		return;
-	if (validate_memory_ends(call, &ending)) {
-		explain_ending(v, &ending, stack);
-		return;
-	}
-	switch (call->op) {
-	case DRIVER_OP_halMemMap:
-	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
-		explain_handle(v, with->halMemMap.handle, stack);
-		explain_address(v, key_of(with->halMemMap.ptr), stack);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandle:
-		explain_handle(v, with->halMemExportToShareableHandle.handle, stack);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandleV2:
-		explain_handle(v, with->halMemExportToShareableHandleV2.handle, stack);
-		break;
-	case DRIVER_OP_halMemSetAccess:
+	if (deed == DEED_ENDS) {
+		explain_ending(v, named, stack);
+	} else if (deed == DEED_MAKES && named->kind == OBJECT_MAPPING) {
+		explain_stale(v, true, named->inside, stack);
+		explain_stale(v, false, named->key, stack);
+	} else if (deed == DEED_SHARES && named->kind == OBJECT_HANDLE) {
+		explain_stale(v, true, named->key, stack);
+	} else if (deed == DEED_OPENS) {
 		explain_set_access(v, call, stack);
-		break;
-	case DRIVER_OP_drvMemGetAttribute: /* a program may ask of any address; a copy may not */
-		if (g_str_has_prefix(call_of(stack), "aclrtMemcpy") ||
-		    g_str_has_prefix(call_of(stack), "aclrtMemset"))
-			validate_why_copy(v, with->drvMemGetAttribute.va, 0, 1, stack);
-		break;
-	default:
+	} else if (call->op != DRIVER_OP_drvMemGetAttribute) {
 		validate_each_copy(v, call, stack, validate_why_copy);
-		break;
+	} else if (g_str_has_prefix(call_of(stack), "aclrtMemcpy") ||
+		   g_str_has_prefix(call_of(stack), "aclrtMemset")) {
+		/* a program may ask of any address; a copy may not */
+		validate_why_copy(v, call->with.drvMemGetAttribute.va, 0, 1, stack);
 	}
 }
 
 /* What a call that succeeded makes of what is kept here. */
-static void note(struct validate *v, const struct layer_call *call)
+static void note(struct validate *v, const struct layer_call *call, enum deed deed,
+		 const struct object *named)
 {
 	const union layer_arguments *with = &call->with;
 	const struct object *object;
-	struct failure done;
 
-	if (subject_of(call, &done))
-		forget(v, 1u << done.what, done.begin, done.end);
-	switch (call->op) {
-	case DRIVER_OP_halMemAddressFree:
-		object = objects_find(v->objects, OBJECT_RESERVATION,
-				      key_of(with->halMemAddressFree.ptr));
-		if (object != NULL)
-			forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
-			       object->key + object->bytes);
-		break;
-	case DRIVER_OP_halMemUnmap:
-		forget(v, CAUSE(ACCESS), done.begin, done.end);
-		break;
-	case DRIVER_OP_halDeviceOpen:
-		v->open |= device_bit(with->halDeviceOpen.dev);
-		break;
-	case DRIVER_OP_halDeviceClose:
-		v->open &= ~device_bit(with->halDeviceClose.dev);
-		v->peers[with->halDeviceClose.dev % DEVICES] = 0;
-		g_array_set_size(v->failed, 0);
-		break;
-	case DRIVER_OP_halDeviceEnableP2P:
-		v->peers[with->halDeviceEnableP2P.dev % DEVICES] |=
-			device_bit(with->halDeviceEnableP2P.peer);
-		break;
-	case DRIVER_OP_halDeviceDisableP2P:
-		v->peers[with->halDeviceDisableP2P.dev % DEVICES] &=
-			~device_bit(with->halDeviceDisableP2P.peer);
-		break;
-	default:
-		break;
+	if (deed == DEED_ENDS && named->kind == OBJECT_MAPPING)
+		forget(v, CAUSE(ACCESS), named->key, named->key + 1);
+	if (deed == DEED_ENDS && named->kind == OBJECT_RESERVATION &&
+	    (object = objects_find(v->objects, OBJECT_RESERVATION, named->key)) != NULL)
+		forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
+		       object->key + object->bytes);
+	if (call->op == DRIVER_OP_halDeviceOpen)
+		v->open[with->halDeviceOpen.dev % VALIDATE_DEVICES] = true;
+	if (call->op == DRIVER_OP_halDeviceClose) {
+		v->open[with->halDeviceClose.dev % VALIDATE_DEVICES] = false;
+		memset(v->peers[with->halDeviceClose.dev % VALIDATE_DEVICES], 0,
+		       sizeof(v->peers[0]));
+		g_ptr_array_set_size(v->failed, 0);
 	}
-}
-
-GArray *validate_why_new(void)
-{
-	return g_array_new(FALSE, FALSE, sizeof(struct failure));
+	/* The arguments of both are the same. */
+	if (call->op == DRIVER_OP_halDeviceEnableP2P || call->op == DRIVER_OP_halDeviceDisableP2P)
+		v->peers[with->halDeviceEnableP2P.dev % VALIDATE_DEVICES]
+			[with->halDeviceEnableP2P.peer % VALIDATE_DEVICES] =
+			call->op == DRIVER_OP_halDeviceEnableP2P;
 }
 
 void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
-	if (call->code == DRV_ERROR_NONE) {
-		note(v, call);
+	bool good = call->code == DRV_ERROR_NONE;
+	struct object named;
+	enum deed deed = validate_deed(call, good, &named);
+	struct failure failure = subject_of(call, deed, &named);
+
+	if (!good)
+		explain(v, call, deed, &named, stack);
+	else
+		note(v, call, deed, &named);
+	if (failure.what == FAILED_NONE)
 		return;
+	if (good) {
+		forget(v, 1u << failure.what, failure.begin, failure.end);
+	} else if (failure.what != FAILED_UNMAP ||
+		   objects_find(v->objects, OBJECT_MAPPING, failure.begin) != NULL) {
+		failure.code = call->code;
+		failure.stack = stack;
+		if (v->failed->len == FAILED_MAX)
+			g_ptr_array_remove_index(v->failed, 0);
+		g_ptr_array_add(v->failed, g_memdup2(&failure, sizeof(failure)));
 	}
-	explain(v, call, stack);
-	remember(v, call, stack);
 }

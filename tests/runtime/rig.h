@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "core/end.h"
-#include "core/object/device.h"
+#include "core/object/context.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
 #include "fake/fake-driver.h"

@@ -5,7 +5,6 @@
  */
 #include "harness/test.h"
 
-#include "driver/code.h"
 #include "driver/layer.h"
 #include "fake/count-layer.h"
 #include "rig.h"
@@ -113,14 +112,17 @@ TEST(driver, shorter_table_is_completed)
 
 TEST(driver, names_of_calls)
 {
-	EXPECT_EQ(driver_op_by_name("halMemCreate"), DRIVER_OP_halMemCreate);
-	EXPECT_EQ(driver_op_by_name("mem_create"), DRIVER_OP_halMemCreate);
-	EXPECT_EQ(driver_op_by_name("MemCreate"), DRIVER_OP_halMemCreate);
-	EXPECT_EQ(driver_op_by_name("drv_memcpy"), DRIVER_OP_drvMemcpy);
-	EXPECT_EQ(driver_op_by_name("mem"), DRIVER_OP_COUNT);
+	const char *nearest = "";
+
+	EXPECT_EQ(driver_op_by_name("halMemCreate", &nearest), DRIVER_OP_halMemCreate);
+	EXPECT_EQ(driver_op_by_name("mem_create", &nearest), DRIVER_OP_halMemCreate);
+	EXPECT_EQ(driver_op_by_name("MemCreate", &nearest), DRIVER_OP_halMemCreate);
+	EXPECT_EQ(driver_op_by_name("drv_memcpy", &nearest), DRIVER_OP_drvMemcpy);
+	EXPECT_EQ(driver_op_by_name("zzzzzzzz", &nearest), DRIVER_OP_COUNT);
+	EXPECT_NULL(nearest);
+	EXPECT_EQ(driver_op_by_name("mem_craete", &nearest), DRIVER_OP_COUNT);
+	EXPECT_STREQ(nearest, "halMemCreate");
 	EXPECT_STREQ(driver_op_name(DRIVER_OP_halMemMap), "halMemMap");
-	EXPECT_STREQ(driver_op_nearest("mem_craete"), "halMemCreate");
-	EXPECT_NULL(driver_op_nearest("zzzzzzzz"));
 }
 
 TEST(layer, counts_what_it_forwards)

@@ -15,7 +15,7 @@ import tempfile
 
 LIBRARY, INCLUDE = map(os.path.abspath, sys.argv[1:3])
 CC = sys.argv[3]
-KNOWN = ((3, 9), (3, 13)) # runtime/base/python.c
+KNOWN = ((3, 9), (3, 13)) # runtime/base/stack.c
 NODE = 'python-{}'.format(os.getpid())
 
 START = '''

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts as objects, and which is current in each thread.
+ * Contexts as objects, which is current in each thread, and the devices that they keep open.
  */
 #ifndef NPUSIM_CORE_CONTEXT_H
 #define NPUSIM_CORE_CONTEXT_H
@@ -9,6 +9,7 @@
 
 #include "core/core.h"
 #include "core/object/pool.h"
+#include "core/object/process.h"
 
 struct event;
 
@@ -35,5 +36,25 @@ struct context *core_context_look(void **out_handle);
 int core_context_no_such(const void *handle, const char *call);
 /* If it was the thread's current one, none is. */
 void core_context_leave(const void *handle);
+
+/* ---- devices: open while they have users, their primary context and each context of
+ * aclrtCreateContext ---- */
+
+struct device {
+	unsigned users;          /* contexts; core_setup_lock */
+	bool kept;               /* core_device_keep() is one of the users; core_setup_lock */
+	unsigned set;            /* aclrtSetDevice less aclrtResetDevice; core_setup_lock */
+	_Atomic(void *) primary; /* handle of its primary context */
+};
+extern struct device core_devices[CORE_DEVICE_MAX];
+
+/* One more, one less user of a device: opens it at the first, closes it at the last.
+ * core_setup_lock is held. */
+int core_device_hold_locked(uint32_t logic, const char *call);
+void core_device_drop_locked(uint32_t logic);
+/* The same, with the lock. */
+void core_device_drop(uint32_t logic);
+/* The handle of the device's primary context, or NULL. Any thread. */
+void *core_device_primary(uint32_t logic);
 
 #endif

@@ -57,15 +57,13 @@ void *core_pool_take(struct core_pool *pool)
 	struct core_slot *slot;
 	LOCKED(&pool->lock);
 
-	slot = pool->free_first;
-	if (slot != NULL) {
-		pool->free_first = slot->next_free;
-		if (pool->free_first == NULL)
-			pool->free_last = NULL;
-		slot->next_free = NULL;
-	} else {
+	if (pool->free.stqh_last == NULL)
+		STAILQ_INIT(&pool->free);
+	slot = STAILQ_FIRST(&pool->free);
+	if (slot != NULL)
+		STAILQ_REMOVE_HEAD(&pool->free, link);
+	else
 		slot = new_slot_locked(pool);
-	}
 	if (slot != NULL)
 		slot->generation++;
 	return slot;
@@ -98,11 +96,7 @@ void core_pool_give(struct core_pool *pool, void *object)
 	struct core_slot *slot = object;
 	LOCKED(&pool->lock);
 
-	if (pool->free_last != NULL)
-		pool->free_last->next_free = slot;
-	else
-		pool->free_first = slot;
-	pool->free_last = slot;
+	STAILQ_INSERT_TAIL(&pool->free, slot, link);
 }
 
 void *core_pool_find(struct core_pool *pool, const void *handle)

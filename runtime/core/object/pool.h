@@ -12,11 +12,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct core_slot {
 	_Atomic uint64_t handle; /* 0 while nobody may find it */
 	uint32_t index, generation;
-	struct core_slot *next_free;
+	STAILQ_ENTRY(core_slot) link; /* of free ones */
 };
 
 #define CORE_POOL_CHUNK_SLOTS 64u
@@ -29,7 +30,7 @@ struct core_pool {
 	pthread_mutex_t lock;
 	_Atomic(char *) chunk[CORE_POOL_CHUNKS];
 	uint32_t slots;
-	struct core_slot *free_first, *free_last;
+	STAILQ_HEAD(core_slots, core_slot) free;
 };
 #define CORE_POOL(kind_, type_, prepare_)                                       \
 	{                                                                       \

@@ -6,22 +6,21 @@
 
 #include "base/lock.h"
 #include "core/object/error.h"
+#include "core/object/process.h"
 #include "core/object/stream.h"
 
 #include <stdlib.h>
 
 struct relay {
-	struct relay *next;
+	SLIST_ENTRY(relay) link;
 	uint32_t device, id;
 };
 
 drvError_t core_event_id_take(uint32_t device, uint32_t *out_id)
 {
-	struct npu_driver *drv = core_driver();
 	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
 	struct halResourceIdOutputInfo out = { 0 };
-	drvError_t code = drv == NULL ? DRV_ERROR_PROCESS_EXIT
-				      : npu_call(drv, halResourceIdAlloc, device, &in, &out);
+	drvError_t code = core_call(halResourceIdAlloc, device, &in, &out);
 
 	*out_id = out.resourceId;
 	return code;
@@ -29,35 +28,26 @@ drvError_t core_event_id_take(uint32_t device, uint32_t *out_id)
 
 void core_event_id_give(uint32_t device, uint32_t id)
 {
-	struct npu_driver *drv = core_driver();
 	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
 
-	if (drv != NULL)
-		npu_call(drv, halResourceIdFree, device, &in);
+	core_call(halResourceIdFree, device, &in);
 }
 
 void core_event_id_record(uint32_t device, uint32_t id)
 {
-	struct npu_driver *drv = core_driver();
 	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
 	struct halResourceConfigInfo config = { .prop = DRV_ID_RECORD };
 
-	if (drv != NULL)
-		npu_call(drv, halResourceConfig, device, &in, &config);
+	core_call(halResourceConfig, device, &in, &config);
 }
 
 struct record *core_record_make(uint32_t device, const char *call, int *error)
 {
 	struct record *record = calloc(1, sizeof(*record));
-	drvError_t code;
 
-	if (record == NULL) {
-		*error = core_no_memory(call, "no memory for an event");
-		return NULL;
-	}
-	code = core_event_id_take(device, &record->id);
-	if (code != DRV_ERROR_NONE) {
-		*error = core_result(call, code);
+	*error = record == NULL ? core_no_memory(call, "no memory for an event")
+				: core_result(call, core_event_id_take(device, &record->id));
+	if (*error != CORE_OK) {
 		free(record);
 		return NULL;
 	}
@@ -74,15 +64,16 @@ struct record *core_record_use(struct record *record)
 	return record;
 }
 
-static void free_relays(struct relay *relay, bool happened)
+/* Under the lock: who drops a relay knows afterwards that its id is not recorded any more. */
+static void end_relays_locked(struct record *record, bool happened)
 {
-	while (relay != NULL) {
-		struct relay *next = relay->next;
+	while (!SLIST_EMPTY(&record->relays)) {
+		struct relay *relay = SLIST_FIRST(&record->relays);
 
+		SLIST_REMOVE_HEAD(&record->relays, link);
 		if (happened)
 			core_event_id_record(relay->device, relay->id);
 		free(relay);
-		relay = next;
 	}
 }
 
@@ -92,19 +83,17 @@ void core_record_unuse(struct record *record)
 		return;
 	core_record_unuse(record->instead_of);
 	core_event_id_give(record->device, record->id);
-	free_relays(record->relays, false);
+	end_relays_locked(record, false);
 	pthread_mutex_destroy(&record->lock);
 	free(record);
 }
 
-/* Under the lock: who drops a relay knows afterwards that its id is not recorded any more. */
 static void happen(struct record *record)
 {
 	LOCKED(&record->lock);
 
 	atomic_store(&record->done, true);
-	free_relays(record->relays, true);
-	record->relays = NULL;
+	end_relays_locked(record, true);
 }
 
 /* Under the lock of the stream that recorded. */
@@ -132,37 +121,30 @@ void core_record_done(void *arg, const struct stars_logic_cqe *cqe)
 int core_record_add_relay(struct record *record, uint32_t device, uint32_t id, const char *call)
 {
 	struct relay *relay = malloc(sizeof(*relay));
-	bool done;
 
 	if (relay == NULL)
 		return core_no_memory(call, "no memory for an event");
 	core_order(device, NPU_ORDER_RELAY, id, (uint64_t)record->device << 32 | record->id);
 	*relay = (struct relay){ .device = device, .id = id };
-	pthread_mutex_lock(&record->lock);
-	done = atomic_load(&record->done);
-	if (!done) {
-		relay->next = record->relays;
-		record->relays = relay;
-	}
-	pthread_mutex_unlock(&record->lock);
-	if (done)
-		free_relays(relay, true);
+	LOCKED(&record->lock);
+	SLIST_INSERT_HEAD(&record->relays, relay, link);
+	if (atomic_load(&record->done))
+		end_relays_locked(record, true);
 	return CORE_OK;
 }
 
 void core_record_drop_relay(struct record *record, uint32_t device, uint32_t id)
 {
-	pthread_mutex_lock(&record->lock);
-	for (struct relay **place = &record->relays; *place != NULL; place = &(*place)->next) {
-		struct relay *relay = *place;
+	struct relay *relay;
 
-		if (relay->device != device || relay->id != id)
-			continue;
-		*place = relay->next;
-		free(relay);
+	pthread_mutex_lock(&record->lock);
+	SLIST_FOREACH(relay, &record->relays, link)
+	if (relay->device == device && relay->id == id)
 		break;
-	}
+	if (relay != NULL)
+		SLIST_REMOVE(&record->relays, relay, relay, link);
 	pthread_mutex_unlock(&record->lock);
+	free(relay);
 	core_event_id_give(device, id);
 }
 
@@ -170,5 +152,5 @@ bool core_record_has_relays(struct record *record)
 {
 	LOCKED(&record->lock);
 
-	return record->relays != NULL;
+	return !SLIST_EMPTY(&record->relays);
 }

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "core/core.h"
 
@@ -26,7 +27,7 @@ struct record {
 	atomic_bool done;
 	atomic_bool aborted;  /* it will not happen: its stream was aborted */
 	pthread_mutex_t lock; /* of relays */
-	struct relay *relays;
+	SLIST_HEAD(, relay) relays;
 	struct record *instead_of; /* on another device, waited for before this one was made; kept
 				      until this one goes */
 };

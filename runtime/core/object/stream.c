@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams as objects: their slots, and the lists of those that are live.
+ * Streams as objects: their slots, the lists of those that are live, and their queues in the
+ * driver: entries go out, completions come in. Owns the numbers of entries, what waits for which,
+ * and the rule that one thread at a time waits in the driver for a stream's completions while the
+ * others wait for that thread. A program that waits for a stream on which nothing happens is told,
+ * once per wait, which task is at its head and what would complete it; the wait goes on.
  */
 #include "core/object/stream.h"
 
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
+#include "core/object/error.h"
 #include "core/object/process.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void prepare_stream(void *object)
 {
@@ -94,4 +102,570 @@ void **core_stream_list(uint32_t device, unsigned *out_count)
 		handles[count++] = core_slot_handle(stream);
 	*out_count = count;
 	return handles;
+}
+
+/* ---- waits without progress ---- */
+
+#define CHAIN_MAX 4u /* streams that wait for each other and are named */
+
+static void add_value(char **report, const struct npu_head *head)
+{
+	static const char *const compares[] = { "at least", "equal to", "with a bit of",
+						"with a bit that is clear in it and in" };
+
+	npu_text_add(report,
+		     "waits for a value at 0x%" PRIx64 " %s 0x%" PRIx64 ", where 0x%" PRIx64
+		     " is: a write of such a value ends the wait",
+		     head->va, head->compare < 4 ? compares[head->compare] : "compared with",
+		     head->wanted, head->found);
+}
+
+/* False: the stream moves, or has nothing to do. */
+static bool add_head(char **report, struct core_stream *stream, void **out_next)
+{
+	struct core_stall stall = { .next = NULL };
+	struct npu_head head = { .kind = NPU_HEAD_RUNS };
+	const struct core_done *first;
+	unsigned task;
+	drvError_t code;
+	int32_t id;
+
+	pthread_mutex_lock(&stream->lock);
+	first = &stream->pending[(stream->done + 1) % CORE_QUEUE_DEPTH];
+	task = (unsigned)((stream->done + 1) & (CORE_TASK_IDS - 1));
+	id = stream->id;
+	if (first->describe != NULL)
+		first->describe(first->arg, &stall);
+	pthread_mutex_unlock(&stream->lock);
+	code = core_call(npusimAwait, stream->device, (uint32_t)id, stream->logic_cq, 0, &head);
+	if (code != DRV_ERROR_NOT_SUPPORT &&
+	    (code != DRV_ERROR_WAIT_TIMEOUT || head.kind == NPU_HEAD_NONE ||
+	     head.kind == NPU_HEAD_RUNS || head.task != task))
+		return false;
+	npu_text_add(report, "task %u of stream %d ", task, id);
+	if (stall.text[0] != '\0')
+		npu_text_add(report, "%s", stall.text);
+	else if (head.kind == NPU_HEAD_VALUE)
+		add_value(report, &head);
+	else if (head.kind == NPU_HEAD_NOTIFY)
+		npu_text_add(report,
+			     "waits for notify %u of device %u, which nobody has recorded: "
+			     "aclrtRecordNotify ends the wait",
+			     head.id, head.device);
+	else if (head.kind == NPU_HEAD_STOPPED)
+		npu_text_add(report, "is not done, for aclrtStreamStop has stopped the stream: "
+				     "aclrtStreamAbort clears it");
+	else
+		npu_text_add(report, "is not done");
+	*out_next = stall.next;
+	return true;
+}
+
+static bool add_chain(char **report, struct core_stream *stream)
+{
+	const struct core_stream *first = stream;
+	unsigned count = 0;
+
+	while (stream != NULL && count < CHAIN_MAX) {
+		char *head = NULL;
+		void *next = NULL;
+		bool stands = add_head(&head, stream, &next);
+
+		if (stands)
+			npu_text_add(report, "%s%s", count++ > 0 ? "; there " : "", head ?: "");
+		free(head);
+		stream = stands ? core_pool_find(&core_streams, next) : NULL;
+		if (stream == first)
+			break;
+	}
+	return count > 0;
+}
+
+static uint64_t patience_ns(void)
+{
+	const char *value = npu_var_get(NPU_VAR_PATIENCE, NULL);
+	double seconds = strtod(value, NULL);
+
+	return strcmp(value, "off") == 0 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
+}
+
+/* Wall time in ms until tell_stall_locked() has something to say of this wait; UINT32_MAX: never.
+ */
+static uint32_t stall_due_locked(const struct core_stream *stream, struct core_wait *wait)
+{
+	uint64_t now, passed, left_ms;
+
+	if (wait->call == NULL || wait->deadline_ns != UINT64_MAX)
+		return UINT32_MAX;
+	if (wait->since_ns == 0)
+		wait->patience_ns = patience_ns();
+	if (wait->patience_ns == UINT64_MAX)
+		return UINT32_MAX;
+	now = clock_now_ns();
+	if (wait->since_ns == 0 || wait->seen != stream->done) {
+		wait->since_ns = now;
+		wait->seen = stream->done;
+	}
+	passed = now - wait->since_ns;
+	if (passed >= wait->patience_ns)
+		return 0;
+	left_ms = (wait->patience_ns - passed) / 1000000 + 1;
+	return left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+}
+
+/* Warns, once a wait, if it is due and the stream stands: who waits, for which task, and what would
+ * end it. The lock is released meanwhile. */
+static void tell_stall_locked(struct core_stream *stream, struct core_wait *wait)
+{
+	bool findable = core_slot_handle(stream) != NULL && !stream->is_default;
+	char *report = NULL;
+
+	if (!core_wait_holds(stream, wait) || stall_due_locked(stream, wait) != 0)
+		return;
+	pthread_mutex_unlock(&stream->lock);
+	npu_text_add(&report,
+		     "%s has waited for stream %d for %.3g s in which nothing of it was done: ",
+		     wait->call, stream->id, (double)wait->patience_ns * 1e-9);
+	if (add_chain(&report, stream)) {
+		if (findable)
+			npu_text_add(&report,
+				     "; aclrtDestroyStreamForce drops what is queued on a stream");
+		npu_log(NPU_LOG_WARN, "%s", report ?: wait->call);
+		wait->patience_ns = UINT64_MAX;
+	} else {
+		wait->since_ns = clock_now_ns();
+	}
+	free(report);
+	pthread_mutex_lock(&stream->lock);
+}
+
+#define IN_FLIGHT_MAX (CORE_QUEUE_DEPTH - 64u)
+#define RECEIVE_MAX   64u
+#define REAP_EVERY    64u
+/* How long one wait in a driver that simulates nothing may take: a thread that waits there sees no
+ * other's orders. */
+#define SLICE_MS 100
+
+/* ---- the queues ---- */
+
+static drvError_t bind_queues(struct core_stream *stream, int prop)
+{
+	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
+					     .resourceId = (uint32_t)stream->id };
+	struct halResourceConfigInfo config = { .prop = prop, .value = { stream->logic_cq } };
+
+	return core_call(halResourceConfig, stream->device, &id, &config);
+}
+
+static void release(struct core_stream *stream)
+{
+	struct halSqCqFreeInfo info = { .type = DRV_LOGIC_TYPE, .cqId = stream->logic_cq };
+
+	bind_queues(stream, DRV_STREAM_UNBIND_LOGIC_CQ);
+	core_call(halSqCqFree, stream->device, &info);
+	info = (struct halSqCqFreeInfo){ .type = DRV_NORMAL_TYPE,
+					 .sqId = stream->sq,
+					 .cqId = stream->cq };
+	core_call(halSqCqFree, stream->device, &info);
+	stream->sq = stream->cq = stream->logic_cq = UINT32_MAX; /* others may get the numbers */
+}
+
+static drvError_t allocate(struct core_stream *stream)
+{
+	struct halSqCqInputInfo in = {
+		.type = DRV_NORMAL_TYPE,
+		.sqeSize = STARS_SQE_BYTES,
+		.cqeSize = 16,
+		.sqeDepth = CORE_QUEUE_DEPTH,
+		.cqeDepth = CORE_QUEUE_DEPTH,
+		.info = { (uint32_t)stream->id },
+	};
+	struct halSqCqOutputInfo out = { 0 };
+	struct halSqCqFreeInfo undo = { .type = DRV_NORMAL_TYPE };
+	drvError_t code = core_call(halSqCqAllocate, stream->device, &in, &out);
+
+	if (code != DRV_ERROR_NONE)
+		return code;
+	stream->sq = undo.sqId = out.sqId;
+	stream->cq = undo.cqId = out.cqId;
+	in.type = DRV_LOGIC_TYPE;
+	in.cqeSize = sizeof(struct stars_logic_cqe);
+	memset(&out, 0, sizeof(out));
+	code = core_call(halSqCqAllocate, stream->device, &in, &out);
+	if (code != DRV_ERROR_NONE) {
+		core_call(halSqCqFree, stream->device, &undo);
+		return code;
+	}
+	stream->logic_cq = out.cqId;
+	code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
+	if (code != DRV_ERROR_NONE)
+		release(stream);
+	return code;
+}
+
+int core_stream_open_queue(struct core_stream *stream, const char *call)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_STREAM_ID,
+					     .res = { stream->priority, stream->flags } };
+	struct halResourceIdOutputInfo out = { 0 };
+	drvError_t code = core_call(halResourceIdAlloc, stream->device, &in, &out);
+
+	if (code != DRV_ERROR_NONE)
+		return core_result(call, code);
+	stream->id = (int32_t)out.resourceId;
+	in.resourceId = out.resourceId;
+	code = allocate(stream);
+	if (code != DRV_ERROR_NONE)
+		core_call(halResourceIdFree, stream->device, &in);
+	return core_result(call, code);
+}
+
+void core_stream_close_queue(struct core_stream *stream)
+{
+	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
+					     .resourceId = (uint32_t)stream->id };
+
+	release(stream);
+	core_call(halResourceIdFree, stream->device, &id);
+}
+
+/* ---- an abort ---- */
+
+#define LEAVE_MAX_MS 2000 /* for a thread to leave the driver */
+
+int core_stream_aborted(const struct core_stream *stream, const char *call)
+{
+	return core_fail(CORE_STREAM_ABORT, call,
+			 "stream %d is aborted (aclrtStreamAbort): what was on it is dropped",
+			 stream->id);
+}
+
+/* The thread that waits in the driver for this stream leaves when its queue is gone. */
+bool core_stream_wait_leave_locked(struct core_stream *stream)
+{
+	UNCANCELLED;
+	struct timespec until = clock_after_ms(LEAVE_MAX_MS);
+	int code = 0;
+
+	while (stream->receiving && code != ETIMEDOUT)
+		code = pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
+	return !stream->receiving;
+}
+
+void core_stream_wait_abort_locked(struct core_stream *stream)
+{
+	UNCANCELLED;
+
+	while (stream->aborting)
+		pthread_cond_wait(&stream->progress, &stream->lock);
+}
+
+int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
+{
+	drvError_t code;
+
+	release(stream);
+	core_stream_wait_leave_locked(stream);
+	code = allocate(stream);
+	stream->alive = code == DRV_ERROR_NONE; /* else it has no queue left */
+	return core_result(call, code);
+}
+
+/* ---- completions in ---- */
+
+static const char *entry_name(uint8_t type)
+{
+	static const char *const names[] = {
+		[STARS_SQE_SDMA] = "copy or fill on the device",
+		[STARS_SQE_PCIE_DMA] = "copy between host and device",
+		[STARS_SQE_EVENT_WAIT] = "wait for an event",
+		[STARS_SQE_EVENT_RECORD] = "record of an event",
+		[STARS_SQE_NOTIFY_WAIT] = "wait for a notify",
+		[STARS_SQE_NOTIFY_RECORD] = "record of a notify",
+		[STARS_SQE_WRITE_VALUE] = "write of a value",
+		[STARS_SQE_COND] = "wait for a value",
+	};
+
+	return type < sizeof(names) / sizeof(names[0]) && names[type] != NULL ? names[type]
+									      : "task";
+}
+
+/* Bits of a completion's error_type, as the task scheduler defines them. */
+enum { CQE_EXCEPTION = 1, CQE_TRAP = 2, CQE_TIMEOUT = 4, CQE_ERRORS = 0x3f };
+
+static enum core_cause cause_of(const struct stars_logic_cqe *cqe)
+{
+	if (cqe->error_code == TS_ERROR_HOST_MEMORY)
+		return CORE_CAUSE_HOST;
+	if (cqe->sqe_type == STARS_SQE_SDMA || cqe->sqe_type == STARS_SQE_PCIE_DMA)
+		return CORE_CAUSE_COPY;
+	return (cqe->error_type & CQE_TIMEOUT) != 0 ? CORE_CAUSE_TIMEOUT : CORE_CAUSE_TASK;
+}
+
+/* The model has told of it in the log when it happened; of others this is the first word. */
+static void note_error_locked(struct core_stream *stream, const struct stars_logic_cqe *cqe)
+{
+	struct npu_driver *drv = core_driver();
+	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
+	const char *why;
+
+	if ((cqe->error_type & CQE_ERRORS) == 0 || stream->cause != CORE_CAUSE_NONE)
+		return;
+	why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
+	stream->cause = cause_of(cqe);
+	npu_text_add(&stream->cause_text, "a %s on stream %d failed (%s, code %u)%s%s",
+		     entry_name(cqe->sqe_type), stream->id,
+		     (cqe->error_type & CQE_TIMEOUT) != 0 ? "time-out" : "exception",
+		     cqe->error_code, why != NULL && why[0] != '\0' ? ": " : "", why ?: "");
+	npu_log(model ? NPU_LOG_INFO : NPU_LOG_WARN, "%s", stream->cause_text ?: "a task failed");
+}
+
+void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
+				 const struct stars_logic_cqe *cqe)
+{
+	for (uint64_t seq = stream->done + 1; seq <= last; seq++) {
+		struct core_done *pending = &stream->pending[seq % CORE_QUEUE_DEPTH];
+		struct core_done done = *pending;
+
+		*pending = (struct core_done){ 0 };
+		if (done.fn != NULL)
+			done.fn(done.arg, cqe);
+	}
+	stream->done = last;
+}
+
+/* A completion stands for all entries up to its own: a stream does them in order. */
+static void take_locked(struct core_stream *stream, const struct stars_logic_cqe *cqe)
+{
+	uint64_t first = stream->done + 1;
+	uint64_t last = first + ((cqe->task_id - first) & (CORE_TASK_IDS - 1));
+
+	if (last > stream->sent) {
+		npu_log(NPU_LOG_WARN,
+			"stream %d: a completion of task %u, which is not in flight; ignored",
+			stream->id, cqe->task_id);
+		return;
+	}
+	note_error_locked(stream, cqe);
+	core_stream_complete_locked(stream, last, cqe);
+}
+
+/* Asks the driver for completions, the lock released meanwhile; the caller is the one receiver.
+ * patience_ms is of wall time, and counts on the model, which knows no slices. */
+static drvError_t receive_locked(struct core_stream *stream, int32_t timeout_ms,
+				 uint32_t patience_ms)
+{
+	struct stars_logic_cqe cqe[RECEIVE_MAX];
+	struct halReportRecvInfo info = {
+		.type = DRV_LOGIC_TYPE,
+		.cqId = stream->logic_cq,
+		.timeout = timeout_ms,
+		.cqe_addr = (uint8_t *)cqe,
+		.cqe_num = RECEIVE_MAX,
+		.stream_id = (uint32_t)stream->id,
+		.task_id = UINT32_MAX,
+	};
+	drvError_t code = DRV_ERROR_NONE;
+	struct npu_head head;
+
+	stream->receiving = true;
+	pthread_mutex_unlock(&stream->lock);
+	if (patience_ms != UINT32_MAX)
+		code = core_call(npusimAwait, stream->device, info.stream_id, info.cqId,
+				 patience_ms, &head);
+	if (code != DRV_ERROR_WAIT_TIMEOUT)
+		code = core_call(halCqReportRecv, stream->device, &info);
+	pthread_mutex_lock(&stream->lock);
+	stream->receiving = false;
+	stream->reap_due = 0;
+	for (uint32_t i = 0; code == DRV_ERROR_NONE && i < info.report_cqe_num; i++)
+		take_locked(stream, &cqe[i]);
+	pthread_cond_broadcast(&stream->progress);
+	return code;
+}
+
+void core_stream_reap_locked(struct core_stream *stream)
+{
+	while (stream->alive && !stream->receiving && stream->done < stream->sent) {
+		uint64_t before = stream->done;
+
+		if (receive_locked(stream, 0, UINT32_MAX) != DRV_ERROR_NONE ||
+		    stream->done == before)
+			break;
+	}
+}
+
+static int32_t receive_timeout(uint64_t deadline_ns, uint64_t now_ns, bool model)
+{
+	uint64_t ms =
+		deadline_ns == UINT64_MAX ? UINT64_MAX : (deadline_ns - now_ns + 999999) / 1000000;
+
+	if (!model && ms > SLICE_MS)
+		return SLICE_MS;
+	return ms > INT32_MAX ? -1 : (int32_t)ms;
+}
+
+static void wait_for_receiver_locked(struct core_stream *stream, uint32_t most_ms)
+{
+	UNCANCELLED;
+	struct timespec until = clock_after_ms(most_ms);
+
+	if (most_ms == UINT32_MAX)
+		pthread_cond_wait(&stream->progress, &stream->lock);
+	else
+		pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
+}
+
+int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait)
+{
+	struct npu_driver *drv = core_driver();
+	bool limited = wait->deadline_ns != UINT64_MAX;
+	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
+	uint64_t now = limited ? core_now_ns() : 0;
+	uint32_t patience_ms = stall_due_locked(stream, wait);
+	drvError_t code = DRV_ERROR_NONE;
+
+	if (stream->aborting) /* the wait began meanwhile; the queue that it would ask goes */
+		return core_stream_aborted(stream, wait->call ?: "npusim");
+	if (limited && now >= wait->deadline_ns)
+		return CORE_STREAM_SYNC_TIMEOUT;
+	/* The deadline is one of simulated time, which the wait for another thread does not know:
+	 * look again soon. */
+	if (stream->receiving)
+		wait_for_receiver_locked(stream, limited ? 2 : patience_ms);
+	else
+		code = receive_locked(stream, receive_timeout(wait->deadline_ns, now, model),
+				      model ? patience_ms : UINT32_MAX);
+	if (code != DRV_ERROR_NONE && code != DRV_ERROR_WAIT_TIMEOUT)
+		return core_result(wait->call ?: "npusim", code);
+	tell_stall_locked(stream, wait);
+	return CORE_OK;
+}
+
+/* ---- entries out ---- */
+
+static int lost(const struct core_stream *stream, const struct core_wait *wait, const char *call)
+{
+	if (core_wait_is_aborted(stream, wait))
+		return core_stream_aborted(stream, call);
+	return core_invalid(call,
+			    "stream %d was destroyed while the call waited for room in its queue",
+			    stream->id);
+}
+
+static int make_room_locked(struct core_stream *stream, unsigned count, const char *call)
+{
+	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
+
+	if (stream->aborting)
+		return core_stream_aborted(stream, call);
+	if (stream->reap_due++ >= REAP_EVERY)
+		core_stream_reap_locked(stream);
+	while (core_wait_holds(stream, &wait) &&
+	       stream->sent - stream->done + count > IN_FLIGHT_MAX) {
+		int code = core_stream_progress_locked(stream, &wait);
+
+		if (code != CORE_OK)
+			return code;
+	}
+	return core_wait_holds(stream, &wait) ? CORE_OK : lost(stream, &wait, call);
+}
+
+static bool is_full(drvError_t code)
+{
+	return code == DRV_ERROR_SQID_FULL || code == DRV_ERROR_QUEUE_FULL ||
+	       code == DRV_ERROR_OUT_OF_CMD_SLOT || code == DRV_ERROR_TRY_AGAIN ||
+	       code == DRV_ERROR_WAIT_TIMEOUT;
+}
+
+/* Waits may take for ever; npusim's own entry has no credit. */
+static void give_credit(uint8_t *entry)
+{
+	const struct stars_sqe_header *header = (const struct stars_sqe_header *)(void *)entry;
+
+	if (header->type == STARS_SQE_EVENT_WAIT || header->type == STARS_SQE_NOTIFY_WAIT)
+		entry[STARS_CREDIT_OFFSET] = STARS_CREDIT_FOREVER;
+	else if (header->type != STARS_SQE_COND)
+		entry[STARS_CREDIT_OFFSET] = STARS_CREDIT_DEFAULT;
+}
+
+static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned count,
+			 const char *call)
+{
+	struct halTaskSendInfo info = {
+		.type = DRV_NORMAL_TYPE,
+		.sqId = stream->sq,
+		.sqe_addr = entries,
+		.sqe_num = count,
+	};
+	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct stars_sqe_header *header =
+			(struct stars_sqe_header *)(void *)(entries + i * STARS_SQE_BYTES);
+
+		header->stream_id = (uint16_t)stream->id;
+		header->task_id = (uint16_t)((stream->sent + 1 + i) & (CORE_TASK_IDS - 1));
+		header->wr_cqe = 1;
+		give_credit(entries + i * STARS_SQE_BYTES);
+	}
+	for (;;) {
+		drvError_t code = core_call(halSqTaskSend, stream->device, &info);
+		int error;
+
+		if (code == DRV_ERROR_NONE)
+			return CORE_OK;
+		if (!is_full(code) || stream->done == stream->sent)
+			return core_result(call, code);
+		error = core_stream_progress_locked(stream, &wait);
+		if (error != CORE_OK)
+			return error;
+		if (!core_wait_holds(stream, &wait))
+			return lost(stream, &wait, call);
+	}
+}
+
+int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
+			    const struct core_done *done, const char *call)
+{
+	int code = make_room_locked(stream, count, call);
+
+	code = code ?: submit_locked(stream, entries, count, call);
+	if (code != CORE_OK)
+		return code;
+	for (unsigned i = 0; i < count; i++) {
+		stream->sent++;
+		if (done != NULL)
+			stream->pending[stream->sent % CORE_QUEUE_DEPTH] = done[i];
+	}
+	return CORE_OK;
+}
+
+int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
+			  const struct core_done *done, const char *call)
+{
+	LOCKED(&stream->lock);
+
+	return core_stream_send_locked(stream, entries, count, done, call);
+}
+
+void core_stream_reap(struct core_stream *stream)
+{
+	LOCKED(&stream->lock);
+
+	core_stream_reap_locked(stream);
+}
+
+void core_stream_reap_device(uint32_t device)
+{
+	unsigned count = 0;
+	void **handles = core_stream_list(device, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
+
+		if (stream != NULL)
+			core_stream_reap(stream);
+	}
+	free(handles);
 }

@@ -37,12 +37,9 @@ enum core_cause {
 /* Task ids have 16 bits; all ones stands for "any". */
 #define CORE_TASK_IDS 0x8000u
 
-struct stream_pending {
-	uint64_t seq;
-	struct core_done done;
-};
-struct callback;
+#define CORE_QUEUE_DEPTH 2048u
 struct subscriber;
+STAILQ_HEAD(core_callbacks, callback);
 
 struct core_stream {
 	struct core_slot slot;
@@ -57,13 +54,12 @@ struct core_stream {
 	uint32_t device, sq, cq, logic_cq;
 	int32_t id;
 	uint32_t priority, flags;
-	bool stopped;                   /* lock: by aclrtStreamStop, until it is aborted */
-	bool aborting;                  /* lock: takes no work meanwhile */
-	unsigned aborts;                /* so far; lock */
-	bool stop_on_failure;           /* lock; kept and no more: no task fails by itself here */
-	uint64_t sent, done;            /* entries since its birth */
-	struct stream_pending *pending; /* ring, in order of seq */
-	unsigned pending_first, pending_count, pending_room;
+	bool stopped;         /* lock: by aclrtStreamStop, until it is aborted */
+	bool aborting;        /* lock: takes no work meanwhile */
+	unsigned aborts;      /* so far; lock */
+	bool stop_on_failure; /* lock; kept and no more: no task fails by itself here */
+	uint64_t sent, done;  /* entries since its birth */
+	struct core_done pending[CORE_QUEUE_DEPTH]; /* of entry n at n % DEPTH; then cleared */
 	bool receiving; /* one thread waits in the driver for completions */
 	unsigned reap_due;
 	enum core_cause cause; /* of the first failure since the last report, and its text */
@@ -71,9 +67,8 @@ struct core_stream {
 	/* callback.c */
 	struct subscriber *subscriber;
 	bool host_funcs; /* has used core_callback_launch_host(): never mixed with a subscriber */
-	unsigned attention;     /* entries whose completion the stream's own thread must see */
-	struct callback *ready; /* host functions whose turn has come, in order */
-	struct callback **ready_last;
+	unsigned attention;          /* entries whose completion the stream's own thread must see */
+	struct core_callbacks ready; /* host functions whose turn has come, in order */
 	bool pump_started, pump_stop;
 	pthread_t pump;
 };
@@ -85,7 +80,7 @@ struct core_wait {
 	uint64_t deadline_ns; /* of core_now_ns(); UINT64_MAX: none */
 	uint64_t life;        /* the stream's */
 	unsigned aborts;      /* of it, before */
-	/* stall.c: since when, in wall time, nothing of the stream has moved; 0: not looked at */
+	/* since when, in wall time, nothing of the stream has moved; 0: not looked at */
 	uint64_t since_ns, patience_ns, seen;
 };
 static inline struct core_wait core_wait_begin(const struct core_stream *stream,
@@ -120,7 +115,7 @@ struct core_stream *core_stream_take_of(struct context *context);
 /* Handles of the streams of a device; free(). */
 void **core_stream_list(uint32_t device, unsigned *out_count);
 
-/* ---- a stream's queues in the driver: entries out, completions in (queue.c) ---- */
+/* ---- a stream's queues in the driver: entries out, completions in ---- */
 
 /* Sends entries that belong together, so that nothing comes between them. `done` has one for each
  * entry, or is NULL. */
@@ -129,6 +124,9 @@ int core_stream_send_each(struct core_stream *stream, void *entries, unsigned co
 /* The same with the stream's lock held (it is released while there is no room). */
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
 			    const struct core_done *done, const char *call);
+/* What is done up to the entry `last` is told so, by the completion `cqe`; NULL: it is dropped. */
+void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
+				 const struct stars_logic_cqe *cqe);
 /* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when the deadline has
  * passed, or the code of a driver that does not answer. */
 int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait);
@@ -146,41 +144,5 @@ bool core_stream_wait_leave_locked(struct core_stream *stream);
 /* Until nobody aborts the stream: its queue may be another one then. */
 void core_stream_wait_abort_locked(struct core_stream *stream);
 void core_stream_close_queue(struct core_stream *stream);
-
-/* ---- host functions: whose turn comes when, the stream's own thread, and the threads that
- * subscribe (callback.c) ---- */
-
-/* Queues a call of fn(arg) on the stream, whose lock is held (it is released while there is no
- * room): by the stream's subscriber, else by its own thread. `block`: the stream waits for its
- * return. aclError. */
-int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg,
-				bool block, const char *call);
-
-/* The thread subscribes to one stream more; NULL: no memory. */
-struct subscriber *core_subscriber_join(uint64_t thread);
-/* To one less. */
-void core_subscriber_leave(struct subscriber *subscriber);
-uint64_t core_subscriber_thread(const struct subscriber *subscriber);
-/* Runs the next callback of the calling thread, waiting for it timeout_ms of the host's time, -1:
- * no limit. 0, CORE_REPORT_TIMEOUT or CORE_THREAD_SUBSCRIBE. */
-int core_subscriber_process(int32_t timeout_ms);
-
-/* The stream's own thread looks after one more entry (lock held), and one less. It exists from the
- * first on. */
-int core_attention_begin_locked(struct core_stream *stream, const char *call);
-void core_attention_end_locked(struct core_stream *stream);
-/* The stream ends: its thread is stopped, its subscription is gone. No lock is held. */
-void core_callback_end(struct core_stream *stream);
-/* True in the stream's own thread, where one must not wait for it. */
-bool core_is_pump_of(const struct core_stream *stream);
-
-/* ---- waits that do not end (stall.c) ---- */
-
-/* Wall time in ms until core_stall_tell_locked() has something to say of this wait; UINT32_MAX:
- * never. */
-uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wait *wait);
-/* Warns, once a wait, if it is due and the stream stands: who waits, for which task, and what would
- * end it. The lock is released meanwhile. */
-void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait);
 
 #endif
