@@ -26,13 +26,13 @@ static int open_marked(const struct node *node, uint32_t id)
 	char path[40];
 	int fd;
 
-	if (!own_file_is_open(&node->control_file)) {
+	if (!own_file_is_open(&node->file)) {
 		npu_message_set("node %s: no descriptor can be made of this memory: the program "
 				"has closed descriptor %d, which npusim had opened",
-				node->name, node->control_file.fd);
+				node->name, node->file.fd);
 		return -1;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->control_file.fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->file.fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && lseek(fd, (off_t)(NODE_FD_BASE + id), SEEK_SET) >= 0 &&
 	    fcntl(fd, F_OFD_SETLK, &lock) == 0)

@@ -22,6 +22,7 @@
 
 #include "process.h"
 
+#define LOOKS       4      /* none is overlooked */
 #define LIST_BUFFER 131072 /* the kernel gives whole lines, a page of them at most */
 
 /* ---- what the kernel lists ---- */
@@ -29,7 +30,6 @@
 struct search {
 	const char *name;
 	char *prefix;  /* of every socket of a node */
-	unsigned most; /* so many are enough */
 	GArray *found; /* of struct candidate */
 	char own[24];  /* how the line of a socket of this process ends, which has no name */
 	bool saw_own;  /* sockets are listed here */
@@ -84,15 +84,12 @@ static bool search_sockets(struct search *search, int list)
 	unsigned reads = 0;
 	ssize_t length;
 
-	for (; search->found->len < search->most; reads++) {
-		length = read(list, text, LIST_BUFFER - 1);
-		if (length < 0)
-			search->error = errno;
-		if (length <= 0)
-			break;
+	for (; (length = read(list, text, LIST_BUFFER - 1)) > 0; reads++) {
 		text[length] = '\0';
 		search_lines(search, text);
 	}
+	if (length < 0)
+		search->error = errno;
 	return reads <= 1;
 }
 
@@ -160,17 +157,16 @@ static bool look_at_sockets(struct search *search)
 	return whole;
 }
 
-GArray *node_discover(const char *name, unsigned most, unsigned looks)
+GArray *node_discover(const char *name)
 {
 	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
 	struct search search = {
 		.name = name,
 		.prefix = prefix,
-		.most = most,
 		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
 	};
 
-	for (; looks && !search.found->len && !search.error; looks--)
+	for (unsigned looks = 0; looks < LOOKS && !search.found->len && !search.error; looks++)
 		if (look_at_sockets(&search))
 			break;
 	if (!search.found->len && !search.saw_own && !search.error)

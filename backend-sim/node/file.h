@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memfds of a node, with their descriptors and mappings in this process.
+ * The memfd of a node, with its descriptor and mappings in this process.
  */
 #ifndef NPUSIM_NODE_FILE_H
 #define NPUSIM_NODE_FILE_H
@@ -22,12 +22,7 @@ bool own_file_is_open(const struct own_file *file);
 void own_file_close(struct own_file *file);
 /* A sealed memfd of that size. -1 and *error. */
 int file_make(const char *name, uint64_t bytes, char **error);
-/* Maps it, not for children; at NULL: anywhere. NULL and *error. */
-void *file_map(const char *name, int fd, uint64_t bytes, void *at, char **error);
-/* Where an earlier membership had a memory of that size; NULL: nowhere. */
-void *range_take(uint64_t bytes);
-void range_give(void *base, uint64_t bytes);
-/* In a child: what its parent had is not there, and may be something else. */
-void ranges_forget(void);
+/* Maps a part of it, not for children. NULL and *error. */
+void *file_map(const char *name, int fd, uint64_t offset, uint64_t bytes, char **error);
 
 #endif

@@ -44,7 +44,6 @@ static void lay_memory(struct node *node, unsigned server, unsigned number, uint
 		.number = number,
 		.frames = (uint32_t)frames,
 		.bytes = bytes,
-		.file.fd = -1,
 	};
 	m->usable = m->frames - reserved_frames(&node->shape, number);
 	m->id_base = node->id_count;
@@ -62,7 +61,19 @@ static void lay_memory(struct node *node, unsigned server, unsigned number, uint
 	node->memory[m->index] = m;
 }
 
-uint64_t layout_set(struct node *node)
+/* At multiples of a frame, so that the kernel can use huge pages. */
+static void lay_files(struct node *node)
+{
+	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++) {
+		struct memory *m = &node->memories[i];
+
+		m->file_offset = (node->file_bytes + NODE_FRAME_BYTES - 1) / NODE_FRAME_BYTES *
+				 NODE_FRAME_BYTES;
+		node->file_bytes = m->file_offset + file_bytes(m);
+	}
+}
+
+void layout_set(struct node *node)
 {
 	struct memory_state *states;
 	uint64_t at = 0;
@@ -83,7 +94,8 @@ uint64_t layout_set(struct node *node)
 			lay_memory(node, server, d, node->shape.hbm_bytes, states, &at);
 		lay_memory(node, server, SIM_NODE_HOST, node->shape.host_bytes, states, &at);
 	}
-	return at;
+	node->control_bytes = node->file_bytes = at;
+	lay_files(node);
 }
 
 bool node_name_is_valid(const char *name)

@@ -35,7 +35,7 @@
 #include "node.h"
 
 #define NODE_MAGIC     UINT64_C(0x31306d697375706e)
-#define NODE_VERSION   8u
+#define NODE_VERSION   9u
 #define NODE_NAME_MAX  63u
 #define NODE_FILE_NAME 128 /* of a memfd */
 #ifndef NODE_MEMBERS       /* tests have fewer */
@@ -94,9 +94,8 @@ struct member {
 	uint32_t unvouched; /* the kernel will not say when it ends */
 	int32_t pid;
 	uint32_t service; /* the thread that vouches for it */
-	int32_t control_fd;
+	int32_t fd;       /* of the node's file */
 	uint32_t server;
-	int32_t memory_fd[SIM_SERVERS * SIM_NODE_MAX]; /* by state_index(); -1: not open */
 	uint64_t start_time;
 	char command[64];
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
@@ -169,9 +168,8 @@ struct notify_record {
 };
 
 struct memory_state {
-	uint64_t device, inode; /* of the memfd: what a newcomer opened is what was meant */
-	uint32_t used;          /* what follows, and the memory's tables, are valid: a supernode
-				   has hundreds of memories, and most of them never hold anything */
+	uint32_t used; /* what follows, and the memory's tables, are valid: a supernode has
+			  hundreds of memories, and most of them never hold anything */
 	/* derived */
 	uint64_t free_frames;    /* usable ones */
 	uint64_t closing_frames; /* usable ones of closing blocks */
@@ -183,8 +181,8 @@ struct control {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t reserved;
-	uint64_t segment_bytes;
-	uint64_t device, inode; /* of this segment's memfd */
+	uint64_t file_bytes;
+	uint64_t device, inode; /* of the node's memfd */
 	char name[NODE_NAME_MAX + 1];
 	char soc_name[32];
 	uint32_t devices, servers;
@@ -224,14 +222,19 @@ struct memory {
 	uint64_t (*more_holders)[NODE_HOLDER_WORDS - 1]; /* by first frame, as blocks */
 	unsigned char *base; /* behind its bytes: which of them are written */
 	uint64_t bytes;
+	uint64_t file_offset;
 	uint64_t own_frames, own_peak_frames;
-	struct own_file file;
 };
 
-/* Which bytes somebody has written, of so many: watch.c. In the memory's file, behind it. */
+/* Which bytes somebody has written, of so many: watch.c. */
 static inline uint64_t written_bytes(uint64_t bytes)
 {
 	return bytes / 64;
+}
+/* Of a memory in the node's file. */
+static inline uint64_t file_bytes(const struct memory *m)
+{
+	return m->bytes + written_bytes(m->bytes);
 }
 
 struct view_count {
@@ -247,8 +250,8 @@ struct node {
 	uint32_t *fork_mark; /* reads 0 in a forked child; NULL: compare pids */
 
 	struct control *control;
-	uint64_t control_bytes;
-	struct own_file control_file, socket_file;
+	uint64_t control_bytes, file_bytes;
+	struct own_file file, socket_file;
 
 	unsigned slot;
 	uint32_t generation,
@@ -283,8 +286,8 @@ static inline unsigned state_index(const struct memory *m)
 /* Corrects usable_frames. False and *error: there can be no such node. */
 bool config_check(struct node_config *config, char **error);
 bool node_name_is_valid(const char *name);
-/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns
- * the segment's size. */
-uint64_t layout_set(struct node *node);
+/* Lays the file out for node->shape: the control segment, then the memories. With the segment
+ * mapped, sets the pointers. */
+void layout_set(struct node *node);
 
 #endif

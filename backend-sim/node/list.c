@@ -98,12 +98,12 @@ static void list_members(struct node *node, struct listing *listing)
 /* What the kernel lists, where the node cannot be joined: another version of npusim runs it. */
 static void list_strangers(const char *name, struct node_info *out)
 {
-	GArray *candidates = node_discover(name, UINT_MAX, NODE_LOOKS);
+	GArray *candidates = node_discover(name);
 	char file[NODE_FILE_NAME];
 
 	if (!candidates)
 		return;
-	node_control_name(name, file);
+	node_file_name(name, file);
 	out->members = g_new0(struct node_member_info, candidates->len + 1);
 	for (unsigned i = 0; i < candidates->len; i++) {
 		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
@@ -172,7 +172,7 @@ static int compare_names(const void *a, const void *b)
 
 bool node_list(struct node_info **out, unsigned *out_count, char **error)
 {
-	GArray *candidates = node_discover(NULL, UINT_MAX, NODE_LOOKS);
+	GArray *candidates = node_discover(NULL);
 	const struct candidate *all;
 	unsigned nodes = 0;
 
@@ -235,13 +235,13 @@ static void send_signal(const struct victim *victim, int number)
 static GArray *find_victims(const char *name, char **error)
 {
 	GArray *victims = g_array_new(FALSE, FALSE, sizeof(struct victim));
-	GArray *candidates = node_discover(name, UINT_MAX, NODE_LOOKS);
+	GArray *candidates = node_discover(name);
 	char file[NODE_FILE_NAME];
 
 	if (!candidates)
 		*error = g_strdup_printf("cannot find out who runs node %s: %s", name,
 					 strerror(errno));
-	node_control_name(name, file);
+	node_file_name(name, file);
 	for (unsigned i = 0; candidates && i < candidates->len; i++) {
 		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
 		struct victim victim = { .pid = candidate->pid,

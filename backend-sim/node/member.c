@@ -70,8 +70,8 @@ bool member_anyone_died(struct node *node)
 
 static bool process_of_is_gone(const struct node *node, const struct member *member)
 {
-	return process_is_gone(member->pid, member->start_time, member->control_fd,
-			       node->control->device, node->control->inode);
+	return process_is_gone(member->pid, member->start_time, member->fd, node->control->device,
+			       node->control->inode);
 }
 
 bool member_is_gone(const struct node *node, unsigned slot)
@@ -266,10 +266,8 @@ bool member_add(struct node *node, bool visitor, char **error)
 	PUT(member->pid, node->pid);
 	PUT(member->start_time, node->start_time);
 	process_command(node->pid, member->command, sizeof(member->command));
-	PUT(member->control_fd, node->control_file.fd);
+	PUT(member->fd, node->file.fd);
 	PUT(member->server, node->shape.server);
-	for (unsigned m = 0; m < node->shape.servers * SIM_NODE_MAX; m++)
-		PUT(member->memory_fd[m], node->memories[m].base ? node->memories[m].file.fd : -1);
 	if (!start_service(node, error)) {
 		stop_service(node);
 		return false;

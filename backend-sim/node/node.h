@@ -7,8 +7,8 @@
  * knows nothing of virtual addresses, and calls nobody but the C library, GLib and runtime/base.
  * How its own files build upon each other stands in layout.h.
  *
- * No daemon: all state lies in memfds that the members map; a newcomer finds a live member and
- * opens them through /proc. A member that dies at any instruction, the node's lock held or not, is
+ * No daemon: all state lies in one memfd that the members map; a newcomer finds a live member and
+ * opens it through /proc. A member that dies at any instruction, the node's lock held or not, is
  * noticed by the next call of any other, which gives back all that it held. Every function but
  * node_join() may be called from any thread of the process.
  */
@@ -47,8 +47,8 @@ bool node_join(struct node_config *config, struct node **out, char **error);
 /* The shape of the node of that name, without joining it. False: nobody runs it, or it cannot be
  * looked at. */
 bool node_find_shape(const char *name, struct node_config *out);
-/* Gives back all that this process holds, and leaves. NULL is allowed. The mappings of the memories
- * stay until exit. */
+/* Gives back all that this process holds, and leaves: the memories are not mapped any more. NULL is
+ * allowed. */
 void node_leave(struct node *node);
 /* Before the caller registers a handler that takes, at a fork, a lock under which it joins nodes:
  * the one registered first is called last. */
@@ -60,8 +60,10 @@ const struct node_config *node_shape(const struct node *node);
 /* Where the memories lie in this process. Memories are numbered as in sim/job.h. Those of its own
  * server are mapped at join, untouched pages cost nothing; others at the first import from them. */
 const struct sim_memory *node_memory(const struct node *node);
-/* The memfd of a memory (device or SIM_NODE_HOST), for mmap() of parts of it at other addresses. */
-int node_memory_fd(const struct node *node, unsigned memory);
+/* The node's memfd, in which a memory (device or SIM_NODE_HOST) begins at *out_offset, for mmap()
+ * of parts of it at other addresses. -1 and a message: the program has closed it, and no other
+ * process has it. */
+int node_memory_fd(struct node *node, unsigned memory, uint64_t *out_offset);
 
 /* ---- blocks: physical allocations ---- */
 

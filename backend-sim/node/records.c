@@ -103,7 +103,7 @@ static bool remove_works(void)
 
 /* Through the mapping: the program may close the descriptor at any time, and have another file
  * under its number. */
-static void clean(const struct memory *m, uint64_t at, uint64_t bytes)
+static void clean(const struct node *node, const struct memory *m, uint64_t at, uint64_t bytes)
 {
 	unsigned char *start = m->base + at;
 
@@ -113,9 +113,9 @@ static void clean(const struct memory *m, uint64_t at, uint64_t bytes)
 		munlock(start, bytes); /* the program locks its memory (mlockall) */
 		if (madvise(start, bytes, MADV_REMOVE) == 0)
 			return;
-	} else if (own_file_is_open(&m->file) &&
-		   fallocate(m->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
-			     (off_t)bytes) == 0) {
+	} else if (own_file_is_open(&node->file) &&
+		   fallocate(node->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			     (off_t)(m->file_offset + at), (off_t)bytes) == 0) {
 		return;
 	}
 	memset(start, 0, bytes);
@@ -132,9 +132,9 @@ void block_clean(struct node *node, uint32_t id)
 		uint64_t at = first * NODE_FRAME_BYTES;
 		uint64_t bytes = m->extents[first].count * NODE_FRAME_BYTES;
 
-		clean(m, at, bytes);
+		clean(node, m, at, bytes);
 		if (GET(node->control->told))
-			clean(m, m->bytes + written_bytes(at), written_bytes(bytes));
+			clean(node, m, m->bytes + written_bytes(at), written_bytes(bytes));
 	}
 }
 
@@ -187,8 +187,8 @@ bool block_fd_is_open(const struct node *node, uint32_t id)
 {
 	struct flock lock = block_fd_lock(id, F_WRLCK);
 
-	return !own_file_is_open(&node->control_file) ||
-	       fcntl(node->control_file.fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+	return !own_file_is_open(&node->file) || fcntl(node->file.fd, F_OFD_GETLK, &lock) != 0 ||
+	       lock.l_type != F_UNLCK;
 }
 
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out)

@@ -63,8 +63,7 @@ void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t 
 void block_release(struct node *node, uint32_t id);
 /* It is being cleaned, then it ends. */
 void block_close(struct node *node, uint32_t id);
-/* join.c: maps the memory of another server, if it is not. False and a message: no member has it.
- * Lock not needed. */
+/* join.c: maps the memory of another server, if it is not. False and a message. Lock not needed. */
 bool memory_open(struct node *node, struct memory *m);
 /* Makes the frames of a closing block read as zeros. Lock not needed. */
 void block_clean(struct node *node, uint32_t id);
@@ -90,8 +89,8 @@ static inline bool block_is_held_by(const struct block_place *place, unsigned sl
 	return holders_word(place, slot / 64) & holder_bit(slot);
 }
 
-/* The lock on the control segment's file that a descriptor of the block has, for fcntl(). */
-#define NODE_FD_BASE (INT64_C(1) << 40) /* beyond every byte of the segment */
+/* The lock on the node's file that a descriptor of the block has, for fcntl(). */
+#define NODE_FD_BASE (INT64_C(1) << 60) /* beyond every byte of it */
 struct flock block_fd_lock(uint32_t id, short type);
 /* True if a process has, or a socket carries, a descriptor of the block. */
 bool block_fd_is_open(const struct node *node, uint32_t id);

@@ -97,7 +97,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&fork_mutex);
 }
 
-/* The thread that was joining a node is not in the child, and neither are the memories. */
+/* The thread that was joining a node is not in the child. */
 static void forget_in_child(void)
 {
 	pthread_mutex_unlock(&fork_mutex);
@@ -105,7 +105,6 @@ static void forget_in_child(void)
 		own_file_close(&startup_locks[i]);
 	own_file_close(&startup_wait);
 	pthread_mutex_init(&startup_mutex, NULL);
-	ranges_forget();
 }
 
 static void register_fork_handler(void)

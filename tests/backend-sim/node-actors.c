@@ -238,6 +238,19 @@ void do_usage(const struct order *order, struct reply *reply)
 	node_usage(actor_self.node, order->memory, &reply->usage);
 }
 
+void do_pages(const struct order *order, struct reply *reply)
+{
+	uint64_t offset = 0;
+	int fd = node_memory_fd(actor_self.node, 0, &offset);
+	off_t at = (off_t)offset, end = at + (off_t)node_memory(actor_self.node)->bytes[0], stop;
+
+	(void)order;
+	for (; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end; at = stop) {
+		stop = lseek(fd, at, SEEK_HOLE);
+		reply->value += (stop - at) / getpagesize();
+	}
+}
+
 void do_export(const struct order *order, struct reply *reply)
 {
 	uint32_t id = 0;

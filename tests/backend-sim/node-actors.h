@@ -79,6 +79,7 @@ void do_write(const struct order *order,
 void do_read(const struct order *order,
 	     struct reply *reply); /* block: the value if all are equal, else -1 */
 void do_usage(const struct order *order, struct reply *reply); /* memory */
+void do_pages(const struct order *order, struct reply *reply); /* how many memory 0 has in use */
 void do_export(const struct order *order,
 	       struct reply *reply); /* block, device: the id in usage.total_frames */
 void do_allow(const struct order *order, struct reply *reply);  /* share, pid */

@@ -376,7 +376,7 @@ static void close_control(const struct order *order, struct reply *reply)
 {
 	(void)order;
 	(void)reply;
-	if (dup2(STDERR_FILENO, actor_self.node->control_file.fd) < 0)
+	if (dup2(STDERR_FILENO, actor_self.node->file.fd) < 0)
 		abort();
 }
 

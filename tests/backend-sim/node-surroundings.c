@@ -241,7 +241,7 @@ TEST(node_surroundings, leaving_closes_nothing_of_the_programs)
 	int64_t count;
 
 	ASSERT_NO_FATAL(begin("replaced"));
-	EXPECT_ACT(5, &a, replace_descriptors); /* control, two devices, host, socket */
+	EXPECT_ACT(2, &a, replace_descriptors); /* the node's file, the socket */
 	count = ACT(&a, count_null).value;
 	EXPECT_ACT(0, &a, do_leave);
 	EXPECT_ACT(count, &a, count_null);
@@ -257,7 +257,7 @@ static void put_fifo_under_control(const struct order *order, struct reply *repl
 	snprintf(path, sizeof(path), "/tmp/node-fifo-%d", getpid());
 	if (mkfifo(path, 0600) != 0)
 		abort();
-	reply->value = dup2(open(path, O_RDWR), actor_self.node->control_file.fd) < 0;
+	reply->value = dup2(open(path, O_RDWR), actor_self.node->file.fd) < 0;
 	unlink(path);
 }
 
@@ -289,7 +289,7 @@ static void announce_for_another(const struct order *order, struct reply *reply)
 static void get_control_fd(const struct order *order, struct reply *reply)
 {
 	(void)order;
-	reply->value = actor_self.node->control_file.fd;
+	reply->value = actor_self.node->file.fd;
 }
 
 TEST(node_surroundings, stale_name_leads_to_no_other_node)
@@ -417,7 +417,7 @@ __attribute__((constructor)) static void be_the_next_program(void)
 	snprintf(order.node, sizeof(order.node), "%s", name);
 	order.frames = 7;
 	do_join(&order, &reply);
-	if (reply.value == 0 && actor_self.node->control_file.fd == atoi(fd))
+	if (reply.value == 0 && actor_self.node->file.fd == atoi(fd))
 		do_create(&order, &reply);
 	if (actor_self.blocks[0] && write(atoi(tell), "", 1) == 1)
 		pause();
@@ -431,7 +431,7 @@ static void become_the_next_program(const struct order *order, struct reply *rep
 	(void)reply;
 	snprintf(tell, sizeof(tell), "%d", joined[1]);
 	setenv("NODE_TEST_TELL", tell, 1);
-	snprintf(fd, sizeof(fd), "%d", actor_self.node->control_file.fd);
+	snprintf(fd, sizeof(fd), "%d", actor_self.node->file.fd);
 	setenv("NODE_TEST_FD", fd, 1);
 	setenv("NODE_TEST_BECOME", order->node, 1);
 	execl("/proc/self/exe", "next", NULL);
@@ -477,7 +477,7 @@ static void become_a_program_with_our_files(const struct order *order, struct re
 {
 	(void)order;
 	(void)reply;
-	fcntl(actor_self.node->control_file.fd, F_SETFD, 0);
+	fcntl(actor_self.node->file.fd, F_SETFD, 0);
 	execl("/bin/sleep", "sleep", "60", NULL);
 	abort();
 }
@@ -635,15 +635,6 @@ static void lock_memory(const struct order *order, struct reply *reply)
 			     block->frames * NODE_FRAME_BYTES);
 }
 
-static void count_pages(const struct order *order, struct reply *reply)
-{
-	struct stat file;
-
-	(void)order;
-	fstat(node_memory_fd(actor_self.node, 0), &file);
-	reply->value = file.st_blocks / 8;
-}
-
 TEST(node_surroundings, locked_memory_goes_back_to_the_host)
 {
 	ASSERT_NO_FATAL(begin("mlock"));
@@ -651,9 +642,9 @@ TEST(node_surroundings, locked_memory_goes_back_to_the_host)
 	if (ACT(&a, lock_memory).value != 0)
 		SKIP("memory cannot be locked here (ulimit -l)");
 	EXPECT_ACT(0, &a, do_write, .value = 1);
-	EXPECT_GE(ACT(&a, count_pages).value, 1);
+	EXPECT_GE(ACT(&a, do_pages).value, 1);
 	EXPECT_ACT(0, &a, do_drop);
-	EXPECT_ACT(0, &b, count_pages);
+	EXPECT_ACT(0, &b, do_pages);
 	EXPECT_TRUE(actor_end(&a));
 	EXPECT_TRUE(actor_end(&b));
 }
@@ -675,7 +666,7 @@ TEST(node_surroundings, untouched_memory_costs_nothing_where_all_is_locked)
 	if (ACT(&c, lock_all_to_come).value != 0)
 		SKIP("this much memory cannot be locked here (ulimit -l)");
 	EXPECT_STREQ(actor_do(&c, do_join, node).text, "");
-	EXPECT_ACT(0, &c, count_pages);
+	EXPECT_ACT(0, &c, do_pages);
 	EXPECT_TRUE(actor_end(&a));
 	EXPECT_TRUE(actor_end(&b));
 	EXPECT_TRUE(actor_end(&c));
