@@ -68,7 +68,7 @@ void node_block_drop(struct node *node, struct node_block *block)
 		/* What this process exported has only its own imports left here. */
 		uint32_t share = block_at(node, block->id).record->share;
 
-		if (share && grant_is_mine(node, &node->shares[share - 1].grant))
+		if (share && share_is_mine(node, &node->shares[share - 1]))
 			PUT(node->shares[share - 1].exporter_gone, 1);
 	}
 	if (--count->views == 0)

@@ -74,7 +74,7 @@ static void end_orphans(struct node *node, struct reaping *reaping)
 /* Lock held at entry and return; let go while frames are cleaned. */
 static void recover(struct node *node)
 {
-	uint32_t limit = GET(node->control->member_limit), names = node->control->name_limit;
+	uint32_t limit = GET(node->control->member_limit);
 	struct reaping reaping = { .orphans = NULL };
 	bool any = false;
 
@@ -86,11 +86,11 @@ static void recover(struct node *node)
 	if (!any)
 		return;
 	block_for_each(node, reap_block, &reaping);
-	for (uint32_t i = 0; i < names; i++) {
-		uint32_t exporter = node->names[i].grant.exporter;
+	for (uint32_t i = 0; i < node->control->share_limit; i++) {
+		uint32_t exporter = node->shares[i].exporter;
 
-		if (node->names[i].state && (reaping.dead[exporter / 64] & holder_bit(exporter)))
-			name_end(node, &node->names[i]);
+		if (node->shares[i].named && (reaping.dead[exporter / 64] & holder_bit(exporter)))
+			share_end(node, &node->shares[i]);
 	}
 	for (unsigned slot = 0; slot < limit; slot++)
 		if (reaping.dead[slot / 64] & holder_bit(slot))

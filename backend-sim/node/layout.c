@@ -83,7 +83,6 @@ void layout_set(struct node *node)
 	take_table(node, &at, 1, sizeof(struct control));
 	states = take_table(node, &at, node->shape.servers * SIM_NODE_MAX, sizeof(*states));
 	node->shares = take_table(node, &at, NODE_SHARES, sizeof(*node->shares));
-	node->names = take_table(node, &at, NODE_NAMES, sizeof(*node->names));
 	node->allows = take_table(node, &at, NODE_ALLOWS, sizeof(*node->allows));
 	node->notifies = take_table(
 		node, &at, (uint64_t)node->shape.servers * node->shape.devices * NODE_NOTIFIES,

@@ -15,9 +15,9 @@
  *     before the bit is set;
  *   - a living block has at least one holder, or a descriptor; a member holds it where its bit is
  *     set among the holders;
- *   - a share lives while its block does and the block points back at it; a name while its state
- *     says so;
- *   - a whitelist is the chain that a living share or name points at;
+ *   - a share lives while its block does and the block points back at it; one that has a name,
+ *     until `named` is cleared;
+ *   - a whitelist is the chain that a living share points at;
  *   - a notify's id is used where a living member stands among its users.
  * Which frames are used, how many are free, which whitelist entries are free: derived, and built
  * anew from the truth by whoever finds the lock in the hands of a dead member. Everything that is
@@ -44,7 +44,6 @@
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
 #define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
-#define NODE_NAMES        16384u
 #define NODE_ALLOWS       (1u << 20)
 #define NODE_NOTIFIES     8192u  /* of a device: 13 bits in an entry of a queue */
 #define NODE_NOTIFY_USERS 16u    /* processes: the driver's limit */
@@ -125,30 +124,22 @@ struct block_record {     /* valid at the first frame of a block */
 	char tag[33];
 };
 
-/* What a block's exporter has given others: the part that shares and names have in common. */
-struct grant {
-	uint32_t block, block_generation;
+/* What a process has given others: a block, by a number; a range of a block or a notify, by a name.
+ */
+struct share_record {
+	uint32_t named;
+	uint32_t generation;
+	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
+				 */
+	uint32_t block, block_generation;       /* NODE_NONE: a notify's */
 	uint32_t exporter, exporter_generation; /* member */
 	int32_t exporter_pid;
 	uint32_t device;
 	uint32_t open;  /* to all: the whitelist is switched off */
 	uint32_t allow; /* the whitelist: index + 1 */
 	uint32_t imported;
-};
-
-struct share_record {
-	uint32_t generation;
-	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
-				 */
-	struct grant grant;
-};
-
-struct name_record {
-	uint32_t state; /* 0 or 1 */
-	uint32_t generation;
-	struct grant grant;
-	uint64_t offset, bytes;
-	char text[72];
+	uint64_t offset, bytes; /* of what is named; a notify's id, and 0 */
+	char name[72];
 };
 
 struct allow_record { /* a process that may import */
@@ -193,8 +184,7 @@ struct control {
 	uint32_t lock_owner;                        /* slot + 1 */
 	uint32_t frames_wanted; /* a futex: 1 while somebody waits for frames being cleaned */
 	uint32_t member_limit;  /* no member at or above */
-	uint32_t share_limit, share_next, share_count;
-	uint32_t name_limit, name_next;
+	uint32_t share_limit, share_next, share_count; /* the last derived */
 	uint32_t allow_top,
 		allow_free; /* derived: first never used; chain of free ones, index + 1 */
 	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
@@ -269,7 +259,6 @@ struct node {
 	uint64_t lost_seen;                    /* servers whose memory is not reached any more */
 	struct sim_memory sim_memory;
 	struct share_record *shares;
-	struct name_record *names;
 	struct allow_record *allows;
 	struct notify_record *notifies;         /* by device and id */
 	struct view_count *views;               /* by block id, under the node's lock */

@@ -33,9 +33,8 @@ static void list_share(const struct node *node, const struct block_place *place,
 		       struct node_member_info *member)
 {
 	const struct share_record *share = &node->shares[place->record->share - 1];
-	const struct grant *grant = &share->grant;
-	unsigned exporter = grant->exporter;
-	bool there = grant->exporter_generation == node->control->members[exporter].generation;
+	unsigned exporter = share->exporter;
+	bool there = share->exporter_generation == node->control->members[exporter].generation;
 
 	if (there && exporter == slot && !share->exporter_gone) {
 		member->exported++;
@@ -44,8 +43,8 @@ static void list_share(const struct node *node, const struct block_place *place,
 	member->imported++;
 	if (there && !share->exporter_gone && block_is_held_by(place, exporter))
 		return;
-	member->kept_pid = member->kept_frames == 0 || member->kept_pid == grant->exporter_pid
-				   ? grant->exporter_pid
+	member->kept_pid = member->kept_frames == 0 || member->kept_pid == share->exporter_pid
+				   ? share->exporter_pid
 				   : 0;
 	member->kept_frames += place->record->frames;
 }

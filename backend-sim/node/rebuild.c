@@ -17,32 +17,26 @@ static void count_block(struct node *node, uint32_t id, void *arg)
 		frames_mark(m, first, m->extents[first].count, true);
 	if (place.record->closing && place.frame < m->usable)
 		PUT(m->state->closing_frames, m->state->closing_frames + place.record->frames);
-	if (place.record->share)
-		PUT(node->control->share_count, node->control->share_count + 1);
 	if (holders_are_none_but(&place, NODE_NONE))
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);
 }
 
-static void mark_chain(const struct node *node, uint32_t chain, uint8_t *reached)
-{
-	for (; chain; chain = node->allows[chain - 1].next)
-		reached[chain - 1] = 1;
-}
-
-/* What no living share or name reaches is free. */
-static void rebuild_whitelists(struct node *node)
+/* Whitelist entries that no living share reaches are free. */
+static void rebuild_shares(struct node *node)
 {
 	struct control *control = node->control;
-	uint32_t top = control->allow_top;
-	uint8_t *reached = g_malloc0(top + 1);
+	uint32_t top = control->allow_top, count = 0;
+	g_autofree uint8_t *reached = g_malloc0(top + 1);
 	struct block_place place;
 
-	for (uint32_t i = 0; i < control->share_limit; i++)
-		if (share_is_live(node, i, &place))
-			mark_chain(node, node->shares[i].grant.allow, reached);
-	for (uint32_t i = 0; i < control->name_limit; i++)
-		if (node->names[i].state)
-			mark_chain(node, node->names[i].grant.allow, reached);
+	for (uint32_t i = 0; i < control->share_limit; i++) {
+		if (!share_is_live(node, i, &place))
+			continue;
+		count++;
+		for (uint32_t at = node->shares[i].allow; at; at = node->allows[at - 1].next)
+			reached[at - 1] = 1;
+	}
+	PUT(control->share_count, count);
 	while (top && !reached[top - 1])
 		top--;
 	PUT(control->allow_free, 0);
@@ -52,17 +46,15 @@ static void rebuild_whitelists(struct node *node)
 			PUT(control->allow_free, i + 1);
 		}
 	PUT(control->allow_top, top);
-	g_free(reached);
 }
 
 void node_rebuild(struct node *node)
 {
-	PUT(node->control->share_count, 0);
 	PUT(node->control->fd_kept, 0);
 	frame_caches_rebuild(node);
 	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++)
 		if (node->memories[i].state && GET(node->memories[i].state->used))
 			frames_reset(&node->memories[i]);
 	block_for_each(node, count_block, NULL);
-	rebuild_whitelists(node);
+	rebuild_shares(node);
 }

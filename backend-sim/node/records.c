@@ -164,17 +164,15 @@ void block_release(struct node *node, uint32_t id)
 		PUT(m->state->closing_frames, m->state->closing_frames - place.record->frames);
 	for (; first != NODE_NONE; first = m->extents[first].next)
 		frames_mark(m, first, m->extents[first].count, false);
-	if (share) {
-		PUT(control->share_count, control->share_count - 1);
-		allow_give_back(node, node->shares[share - 1].grant.allow);
-	}
+	if (share)
+		share_end(node, &node->shares[share - 1]);
 	if (place.record->closing && control->frames_wanted) {
 		PUT(control->frames_wanted, 0);
 		syscall(SYS_futex, &control->frames_wanted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
 }
 
-/* ---- descriptors, shares, names ---- */
+/* ---- descriptors, shares ---- */
 
 struct flock block_fd_lock(uint32_t id, short type)
 {
@@ -193,21 +191,22 @@ bool block_fd_is_open(const struct node *node, uint32_t id)
 
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out)
 {
-	const struct grant *grant = &node->shares[index].grant;
+	const struct share_record *share = &node->shares[index];
 
-	return block_find(node, grant->block, grant->block_generation, out) &&
-	       out->record->share == index + 1;
+	return share->named || (block_find(node, share->block, share->block_generation, out) &&
+				out->record->share == index + 1);
 }
 
-bool grant_is_mine(const struct node *node, const struct grant *grant)
+bool share_is_mine(const struct node *node, const struct share_record *share)
 {
-	return grant->exporter == node->slot && grant->exporter_generation == node->generation;
+	return share->exporter == node->slot && share->exporter_generation == node->generation;
 }
 
-void name_end(struct node *node, struct name_record *record)
+void share_end(struct node *node, struct share_record *share)
 {
-	PUT(record->state, 0); /* here it ends; what follows is derived */
-	allow_give_back(node, record->grant.allow);
+	PUT(share->named, 0); /* here it ends, if not with its block; what follows is derived */
+	PUT(node->control->share_count, node->control->share_count - 1);
+	allow_give_back(node, share->allow);
 }
 
 /* ---- this process's account ---- */

@@ -45,7 +45,7 @@ void allow_give_back(struct node *node, uint32_t chain);
 /* Lock not needed. NULL, and the code and message, if the arguments are wrong. free(). */
 uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error);
 
-/* ---- records.c: blocks, shares, names */
+/* ---- records.c: blocks, shares */
 
 struct block_place {
 	struct memory *memory;
@@ -102,10 +102,11 @@ static inline void block_unseen(const struct node *node, const struct block_plac
 		PUT(place->record->unseen, 1);
 }
 
-/* The share of that index lives: *out is its block. */
+/* The share of that index lives: *out is the block of one that has no name. */
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out);
-bool grant_is_mine(const struct node *node, const struct grant *grant);
-void name_end(struct node *node, struct name_record *record);
+bool share_is_mine(const struct node *node, const struct share_record *share);
+/* Its name ends, or its block has. */
+void share_end(struct node *node, struct share_record *share);
 
 /* What this process holds of a memory, usable frames; any thread, lock not needed. */
 void own_frames_add(struct memory *m, uint64_t frames);

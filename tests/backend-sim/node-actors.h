@@ -37,7 +37,6 @@ struct reply {
 	char text[2048]; /* the message of a failure, a name */
 	struct node_usage usage;
 	struct node_share_info info;
-	struct node_name_info name_info;
 };
 
 /* Runs in the actor. */
