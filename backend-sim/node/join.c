@@ -190,10 +190,9 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 
 /* ---- joining one that runs ---- */
 
-enum attempt { ATTEMPT_MAPPED, ATTEMPT_GONE, ATTEMPT_REFUSED };
-
-/* Reads and checks the shape. A sealed file cannot shrink under the mapping. */
-static enum attempt read_header(struct node *node, pid_t pid, char **error)
+/* Reads and checks the shape. False: it is gone, or cannot be used (*error). A sealed file cannot
+ * shrink under the mapping. */
+static bool read_header(struct node *node, pid_t pid, char **error)
 {
 	const unsigned server = node->shape.server;
 	const int fd = node->file.fd, seals = fcntl(fd, F_GET_SEALS);
@@ -203,13 +202,13 @@ static enum attempt read_header(struct node *node, pid_t pid, char **error)
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || pread(fd, head, size, 0) != (ssize_t)size ||
 	    head->magic != NODE_MAGIC)
-		return ATTEMPT_GONE;
+		return false;
 	if (head->version != NODE_VERSION) {
 		*error = g_strdup_printf(
 			"node %s is run by another version of npusim (process %d); end it with "
 			"`npusim node --reset %s`, or choose another NPUSIM_NODE",
 			node->name, pid, node->name);
-		return ATTEMPT_REFUSED;
+		return false;
 	}
 	node->shape = (struct node_config){ .name = node->name,
 					    .devices = head->devices,
@@ -223,19 +222,19 @@ static enum attempt read_header(struct node *node, pid_t pid, char **error)
 		*error = g_strdup_printf("supernode %s has servers 0 to %u, and this process is "
 					 "to belong to server %u (NPUSIM_SERVER)",
 					 node->name, head->servers - 1, server);
-		return ATTEMPT_REFUSED;
+		return false;
 	}
 	if (config_check(&node->shape, error) &&
 	    (node->shape.server = head->servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
 	    (layout_set(node), node->file_bytes) == head->file_bytes &&
 	    (uint64_t)file.st_size == head->file_bytes &&
 	    own_file_is(&node->file, head->device, head->inode))
-		return ATTEMPT_MAPPED;
+		return true;
 	free(*error);
 	*error = g_strdup_printf("node %s: the control segment of process %d is damaged; end it "
 				 "with `npusim node --reset %s`",
 				 node->name, pid, node->name);
-	return ATTEMPT_REFUSED;
+	return false;
 }
 
 static bool anyone_lives(struct node *node)
@@ -250,10 +249,8 @@ static bool anyone_lives(struct node *node)
 	return false;
 }
 
-static enum attempt attempt_candidate(struct node *node, const struct candidate *candidate,
-				      char **error)
+static bool attach_through(struct node *node, const struct candidate *candidate, char **error)
 {
-	enum attempt attempt;
 	char name[NODE_FILE_NAME];
 
 	node_file_name(node->name, name);
@@ -263,18 +260,14 @@ static enum attempt attempt_candidate(struct node *node, const struct candidate 
 
 		/* Any user may bind any name. */
 		if (cause == ENOENT || cause == ESRCH || process_user(candidate->pid) != geteuid())
-			return ATTEMPT_GONE;
+			return false;
 		*error = g_strdup_printf(
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
 			node->name, candidate->pid, strerror(cause));
-		return ATTEMPT_REFUSED;
+		return false;
 	}
-	attempt = read_header(node, candidate->pid, error);
-	if (attempt != ATTEMPT_MAPPED)
-		return attempt;
-	if (!map_control(node, error))
-		return ATTEMPT_REFUSED;
-	return anyone_lives(node) ? ATTEMPT_MAPPED : ATTEMPT_GONE;
+	return read_header(node, candidate->pid, error) && map_control(node, error) &&
+	       anyone_lives(node);
 }
 
 /* A node that runs, joined as that server (a single one has no number). NULL: none (no *error), or
@@ -292,8 +285,8 @@ static struct node *find_running(const char *name, unsigned server, char **error
 		char *refused = NULL;
 
 		node->shape.server = server;
-		if (attempt_candidate(node, &g_array_index(candidates, struct candidate, i),
-				      &refused) == ATTEMPT_MAPPED) {
+		if (attach_through(node, &g_array_index(candidates, struct candidate, i),
+				   &refused)) {
 			g_clear_pointer(error, free);
 			return node;
 		}
@@ -440,20 +433,16 @@ bool node_join(struct node_config *config, struct node **out, char **error)
 	return true;
 }
 
-struct node *node_attach(const char *name, bool *gone, char **error)
+struct node *node_attach(const char *name, char **error)
 {
 	struct node *node;
 
 	*error = NULL;
-	*gone = false;
 	if (!node_startup_lock(name, error))
 		return NULL;
 	node = find_running(name, NODE_NONE, error);
-	*gone = !node && !*error;
-	if (node && !become_member(node, true, error)) {
-		node_free(node);
-		node = NULL;
-	}
+	if (node && !become_member(node, true, error))
+		g_clear_pointer(&node, node_free);
 	node_startup_unlock();
 	if (node) {
 		member_check_all(node);

@@ -38,8 +38,7 @@ int node_open_descriptor(pid_t pid, int fd, const char *file);
 
 /* The name of its memfd. */
 void node_file_name(const char *name, char out[NODE_FILE_NAME]);
-/* Joins a node that runs, to look at it. NULL and *error where there is none any more (*gone) or it
- * cannot be. */
-struct node *node_attach(const char *name, bool *gone, char **error);
+/* Joins a node that runs, to look at it. NULL: there is none any more, or it cannot be (*error). */
+struct node *node_attach(const char *name, char **error);
 
 #endif
