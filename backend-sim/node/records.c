@@ -77,48 +77,19 @@ bool holders_are_none_but(const struct block_place *place, unsigned slot)
 
 /* ---- the end of a block ---- */
 
-/* Some that translate system calls (qemu-user) say that MADV_REMOVE is done, and do nothing. */
-static bool remove_works(void)
-{
-	static int known = -1;
-	int works = __atomic_load_n(&known, __ATOMIC_RELAXED), fd;
-	volatile unsigned char *page = MAP_FAILED;
-	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
-
-	if (works >= 0)
-		return works;
-	fd = memfd_create("npusim-probe", MFD_CLOEXEC);
-	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
-		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (page == MAP_FAILED)
-		return false; /* for now */
-	*page = 1;
-	works = madvise((void *)page, size, MADV_REMOVE) == 0 && *page == 0;
-	munmap((void *)page, size);
-	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
-	return works;
-}
-
-/* Through the mapping: the program may close the descriptor at any time, and have another file
- * under its number. */
+/* Through the file: some that translate system calls (qemu-user) say that MADV_REMOVE is done, and
+ * do nothing. Through the mapping where the program has closed the file. */
 static void clean(const struct node *node, const struct memory *m, uint64_t at, uint64_t bytes)
 {
 	unsigned char *start = m->base + at;
 
-	if (remove_works()) {
-		if (madvise(start, bytes, MADV_REMOVE) == 0)
-			return;
-		munlock(start, bytes); /* the program locks its memory (mlockall) */
-		if (madvise(start, bytes, MADV_REMOVE) == 0)
-			return;
-	} else if (own_file_is_open(&node->file) &&
-		   fallocate(node->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			     (off_t)(m->file_offset + at), (off_t)bytes) == 0) {
+	if (own_file_is_open(&node->file) &&
+	    fallocate(node->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)(m->file_offset + at), (off_t)bytes) == 0)
 		return;
-	}
-	memset(start, 0, bytes);
+	munlock(start, bytes); /* the program may lock its memory (mlockall) */
+	if (madvise(start, bytes, MADV_REMOVE) != 0)
+		memset(start, 0, bytes);
 }
 
 void block_clean(struct node *node, uint32_t id)

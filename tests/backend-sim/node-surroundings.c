@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -370,18 +371,35 @@ TEST(node_surroundings, child_of_a_former_member_joins_beside_its_own_memory)
 	EXPECT_TRUE(actor_end(&b));
 }
 
-static void fork_while_joining(const struct order *order, struct reply *reply)
+static void *fork_a_child(void *forking)
 {
-	char *error = NULL;
-	bool locked = node_startup_lock(order->node, &error);
-	pid_t pid = locked ? fork() : -1;
+	pid_t pid;
 
+	sem_post(forking);
+	pid = fork();
 	if (pid == 0) {
 		pause();
 		_exit(0);
 	}
+	return (void *)(intptr_t)pid;
+}
+
+static void fork_while_joining(const struct order *order, struct reply *reply)
+{
+	char *error = NULL;
+	bool locked = node_startup_lock(order->node, &error);
+	pthread_t forker;
+	sem_t forking;
+	void *pid;
+
+	sem_init(&forking, 0, 0);
+	if (!locked || pthread_create(&forker, NULL, fork_a_child, &forking) != 0)
+		abort();
+	sem_wait(&forking);
+	usleep(20000);
 	node_startup_unlock();
-	reply->value = pid;
+	pthread_join(forker, &pid);
+	reply->value = (intptr_t)pid;
 }
 
 TEST(node_surroundings, child_of_a_newcomer_keeps_nobody_out)
