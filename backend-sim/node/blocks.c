@@ -3,7 +3,7 @@
  * Creates and ends blocks, the physical allocations, and the views that a process has of them, and
  * says who holds how much when there is no room for a new one. frames.c chooses the frames.
  */
-#include "blocks.h"
+#include "records.h"
 
 #include <glib.h>
 #include <stdio.h>

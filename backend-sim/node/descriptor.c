@@ -12,7 +12,7 @@
  * program that closed the node's own descriptor cannot query the locks: its blocks then count as
  * still referenced.
  */
-#include "blocks.h"
+#include "records.h"
 
 #include <errno.h>
 #include <fcntl.h>

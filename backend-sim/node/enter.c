@@ -4,7 +4,7 @@
  * their names, their slots in the table. This process may die at any step too: the next to enter
  * then starts over.
  */
-#include "members.h"
+#include "records.h"
 
 #include <glib.h>
 

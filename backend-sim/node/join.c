@@ -142,13 +142,8 @@ static void write_header(struct node *node)
 	control->file_bytes = node->file_bytes;
 	control->device = node->file.device;
 	control->inode = node->file.inode;
-	memcpy(control->name, node->name, sizeof(control->name));
-	memcpy(control->soc_name, node->shape.soc_name, sizeof(control->soc_name));
-	control->devices = node->shape.devices;
-	control->servers = node->shape.servers;
-	control->hbm_bytes = node->shape.hbm_bytes;
-	control->usable_frames = node->shape.usable_frames;
-	control->host_bytes = node->shape.host_bytes;
+	control->shape = node->shape;
+	control->shape.name = NULL;
 	node_rebuild(node);
 	PUT(control->magic, NODE_MAGIC);
 }
@@ -210,22 +205,18 @@ static bool read_header(struct node *node, pid_t pid, char **error)
 			node->name, pid, node->name);
 		return false;
 	}
-	node->shape = (struct node_config){ .name = node->name,
-					    .devices = head->devices,
-					    .servers = head->servers,
-					    .server = NODE_NONE,
-					    .hbm_bytes = head->hbm_bytes,
-					    .usable_frames = head->usable_frames,
-					    .host_bytes = head->host_bytes };
-	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name) - 1);
-	if (server != NODE_NONE && server >= head->servers) {
+	node->shape = head->shape;
+	node->shape.name = node->name;
+	node->shape.server = NODE_NONE;
+	node->shape.soc_name[sizeof(head->shape.soc_name) - 1] = '\0';
+	if (server != NODE_NONE && server >= head->shape.servers) {
 		*error = g_strdup_printf("supernode %s has servers 0 to %u, and this process is "
 					 "to belong to server %u (NPUSIM_SERVER)",
-					 node->name, head->servers - 1, server);
+					 node->name, head->shape.servers - 1, server);
 		return false;
 	}
 	if (config_check(&node->shape, error) &&
-	    (node->shape.server = head->servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
+	    (node->shape.server = head->shape.servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
 	    (layout_set(node), node->file_bytes) == head->file_bytes &&
 	    (uint64_t)file.st_size == head->file_bytes &&
 	    own_file_is(&node->file, head->device, head->inode))

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "blocks.h"
+#include "records.h"
 
 /* ---- socket.c */
 

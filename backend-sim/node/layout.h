@@ -3,11 +3,10 @@
  * The layout of the control segment that members share, and the state that each process keeps in
  * addition: the basis of all other files of the node.
  *
- * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
- * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
- * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
- * (blocks.c); notify.c; share.c, descriptor.c and watch.c; join.h (socket.c, discover.c, join.c);
- * list.c.
+ * Dependencies, lowest first: process, file (one process, one memfd); layout; frames.c,
+ * whitelist.c, records.c, frame-cache.c (the records, for whoever has the lock); member.c, lock.c,
+ * enter.c (who is alive, the lock, what dead members left); blocks.c; notify.c; share.c,
+ * descriptor.c and watch.c; join.h (socket.c, discover.c, join.c); list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
  * So the truth is small, and each change of it takes effect by one store:
@@ -171,13 +170,9 @@ struct memory_state {
 struct control {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t reserved;
 	uint64_t file_bytes;
-	uint64_t device, inode; /* of the node's memfd */
-	char name[NODE_NAME_MAX + 1];
-	char soc_name[32];
-	uint32_t devices, servers;
-	uint64_t hbm_bytes, usable_frames, host_bytes;
+	uint64_t device, inode;   /* of the node's memfd */
+	struct node_config shape; /* name: nothing */
 
 	uint64_t lost;                              /* bit k: server k was stopped */
 	uint32_t lock __attribute__((aligned(64))); /* see lock.c */
@@ -247,8 +242,7 @@ struct node {
 	uint32_t generation,
 		service; /* the thread's id: it owns the lock on the process's behalf */
 	pthread_t service_thread;
-	sem_t service_stop;
-	bool serving;
+	sem_t service_started, service_stop;
 	bool tells;                    /* of what it writes */
 	int cancel_state;              /* of the thread that has the lock */
 	int64_t looked_ms;             /* when unvouched members were last looked at */

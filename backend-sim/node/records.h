@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records of the control segment and the operations on them: frames, whitelists, blocks with
- * their holders, shares and names, and the frame caches. The caller holds the node's lock unless
- * stated otherwise; nothing here takes or releases it.
+ * The records of the control segment and the operations on them, for the files of the node: frames,
+ * whitelists, blocks with their holders, shares, the frame caches; then the members, the lock, and
+ * views of blocks. The caller holds the node's lock unless stated otherwise; nothing before the
+ * members takes or releases it.
  */
 #ifndef NPUSIM_NODE_RECORDS_H
 #define NPUSIM_NODE_RECORDS_H
@@ -42,8 +43,9 @@ drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
 enum allow_answer allow_check(const struct node *node, uint32_t chain);
 /* The chain's owner is gone: its entries may be used again. */
 void allow_give_back(struct node *node, uint32_t chain);
-/* Lock not needed. NULL, and the code and message, if the arguments are wrong. free(). */
-uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error);
+/* Lock not needed: whether these can be added at all, and when they started (0: no process). */
+drvError_t allow_check_pids(const int *pids, uint32_t count);
+drvError_t allow_look_at(const int *pids, uint32_t count, uint64_t *out_start_times);
 
 /* ---- records.c: blocks, shares */
 
@@ -108,6 +110,9 @@ bool share_is_mine(const struct node *node, const struct share_record *share);
 /* Its name ends, or its block has. */
 void share_end(struct node *node, struct share_record *share);
 
+/* Builds all that is derived from the truth. */
+void node_rebuild(struct node *node);
+
 /* What this process holds of a memory, usable frames; any thread, lock not needed. */
 void own_frames_add(struct memory *m, uint64_t frames);
 void own_frames_sub(struct memory *m, uint64_t frames);
@@ -132,9 +137,50 @@ void frame_caches_empty(struct node *node);
 /* The part of node_rebuild(). */
 void frame_caches_rebuild(struct node *node);
 
-/* ---- rebuild.c */
+/* ---- member.c, lock.c, enter.c: who is alive, the lock, and the entry through which every
+ * function passes ---- */
 
-/* Builds all that is derived from the truth. */
-void node_rebuild(struct node *node);
+/* Takes an entry of the member table for this process, alive from then on. Start-up lock held. */
+bool member_add(struct node *node, bool visitor, char **error);
+/* Ends the membership: nothing may be held. */
+void member_remove(struct node *node);
+/* Finds out that its process is gone where the kernel has not said so. */
+void member_check(struct node *node, unsigned slot);
+void member_check_all(struct node *node);
+bool member_is_dead(const struct node *node, unsigned slot);
+bool member_is_live(const struct node *node, unsigned slot, uint32_t generation);
+/* The kernel says that a member in the table has ended. */
+bool member_has_died(const struct node *node, unsigned slot);
+bool member_anyone_died(struct node *node);
+/* Dead, and none of its threads runs any more. */
+bool member_is_gone(const struct node *node, unsigned slot);
+/* Waits for that, `ms` at most; also ends, with true, when the entry is another's. */
+bool member_wait_gone(const struct node *node, unsigned slot, int ms);
+/* Lock held, and nothing held by that member. */
+void member_free(struct node *node, unsigned slot);
+
+void node_lock(struct node *node);
+void node_unlock(struct node *node);
+
+/* The entry of every function: the lock is held, what dead members left is back. Else PROCESS_EXIT
+ * and a message. */
+drvError_t node_enter(struct node *node);
+/* True if this process may go on without entering: it is a member, and nobody is dead. */
+bool node_is_quiet(struct node *node);
+/* Blocks that only descriptors kept, and whose descriptors are closed, go. Lock held at entry and
+ * return; let go while frames are cleaned. */
+void node_sweep(struct node *node);
+
+/* ---- blocks.c: the views that this process has of blocks ---- */
+
+/* "node a", "server 3 of supernode a" (npu_text()). */
+const char *server_text(const struct node *node, unsigned server);
+/* Enters the node, and finds the block; the lock is held only on success. */
+drvError_t block_enter(struct node *node, const struct node_block *block, struct block_place *out);
+/* One more view for this process. Lock held. */
+struct node_block *block_view(struct node *node, uint32_t id, bool imported);
+/* This process's hold ends, however many views it has. Lock held at entry and return; let go while
+ * frames are cleaned. */
+void block_leave(struct node *node, uint32_t id);
 
 #endif

@@ -8,7 +8,7 @@
  * 64 hexadecimal digits: the same two, followed by random digits. It lives until its creator
  * destroys it or ends.
  */
-#include "blocks.h"
+#include "records.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -440,21 +440,21 @@ static bool server_is_there(struct node *node, unsigned server)
 drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *name, unsigned server,
 			    const int *pids, uint32_t count)
 {
-	drvError_t error = DRV_ERROR_NONE;
-	g_autofree uint64_t *start_times = NULL;
+	drvError_t error = allow_check_pids(pids, count);
 
-	if (!server_is_there(node, server))
-		return node_fail(DRV_ERROR_INVALID_HANDLE, "no process of %s is there",
-				 server_text(node, server));
-	start_times = allow_start_times(pids, count, &error);
+	if (error == DRV_ERROR_NONE && !server_is_there(node, server))
+		error = node_fail(DRV_ERROR_INVALID_HANDLE, "no process of %s is there",
+				  server_text(node, server));
 	for (uint32_t i = 0; error == DRV_ERROR_NONE && i < count; i += ALLOW_BATCH) {
 		uint32_t batch = MIN(count - i, ALLOW_BATCH);
+		uint64_t start_times[ALLOW_BATCH];
 		struct share_record *share;
 
-		error = enter_to_let_in(node, share_id, name, false, &share);
+		error = allow_look_at(pids + i, batch, start_times);
+		error = error ?: enter_to_let_in(node, share_id, name, false, &share);
 		if (error != DRV_ERROR_NONE)
 			break;
-		error = allow_add(node, &share->allow, pids + i, start_times + i, batch, server);
+		error = allow_add(node, &share->allow, pids + i, start_times, batch, server);
 		node_unlock(node);
 	}
 	return error;

@@ -3,7 +3,7 @@
  * What processes tell each other of their writes, for layers that look for errors: which bytes of a
  * device somebody has written, and who writes what at this moment.
  */
-#include "blocks.h"
+#include "records.h"
 
 #include <time.h>
 

@@ -7,51 +7,38 @@
 #include "records.h"
 
 #include <errno.h>
-#include <glib.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "process.h"
 
-/* 0 for no process. False, and a message: it cannot be seen. */
-static bool look_at(int pid, uint64_t *out_start_time)
+drvError_t allow_check_pids(const int *pids, uint32_t count)
 {
-	struct process_stat stat = { .start_time = 0 };
-	bool known = pid <= 0 || process_stat(pid, 0, &stat) || errno == ENOENT || errno == ESRCH;
+	uint32_t none = 0;
 
-	*out_start_time = stat.start_time;
-	if (!known)
-		npu_message_set("whitelist: process %d cannot be looked at: %s", pid,
-				strerror(errno));
-	return known;
+	if (!pids || count == 0 || count > NODE_ALLOW_MAX)
+		return node_fail(DRV_ERROR_INVALID_VALUE,
+				 "whitelist: %u pids at %p; 1 to %u are possible", count,
+				 (const void *)pids, NODE_ALLOW_MAX);
+	while (none < count && pids[none] == 0)
+		none++;
+	return none < count ? DRV_ERROR_NONE
+			    : node_fail(DRV_ERROR_PARA_ERROR, "whitelist: all of the %u pids are 0",
+					count);
 }
 
-uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error)
+drvError_t allow_look_at(const int *pids, uint32_t count, uint64_t *out_start_times)
 {
-	uint64_t *start_times;
-	bool any = false;
-
-	if (!pids || count == 0 || count > NODE_ALLOW_MAX) {
-		npu_message_set("whitelist: %u pids at %p; 1 to %u are possible", count,
-				(const void *)pids, NODE_ALLOW_MAX);
-		*out_error = DRV_ERROR_INVALID_VALUE;
-		return NULL;
-	}
-	start_times = g_new0(uint64_t, count);
 	for (uint32_t i = 0; i < count; i++) {
-		if (!look_at(pids[i], &start_times[i])) {
-			free(start_times);
-			*out_error = DRV_ERROR_NO_RESOURCES;
-			return NULL;
-		}
-		any |= pids[i] != 0;
+		struct process_stat stat = { .start_time = 0 };
+
+		if (pids[i] > 0 && !process_stat(pids[i], 0, &stat) && errno != ENOENT &&
+		    errno != ESRCH)
+			return node_fail(DRV_ERROR_NO_RESOURCES,
+					 "whitelist: process %d cannot be looked at: %s", pids[i],
+					 strerror(errno));
+		out_start_times[i] = stat.start_time;
 	}
-	if (any)
-		return start_times;
-	free(start_times);
-	npu_message_set("whitelist: all of the %u pids are 0", count);
-	*out_error = DRV_ERROR_PARA_ERROR;
-	return NULL;
+	return DRV_ERROR_NONE;
 }
 
 static uint32_t take_entry(struct node *node)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts a node's records anew, in another way than rebuild.c does, and says where they
+ * Counts a node's records anew, in another way than node_rebuild() does, and says where they
  * contradict each other.
  */
 #include "node-actors.h"
