@@ -85,13 +85,12 @@ static bool open_model(struct bsim *bs, char **error)
 				     .lock = &bs->sim_lock,
 				     .devices = bs->devices,
 				     .timing = bs->timing };
-	char *why = NULL;
 
 	if (bs->sim != NULL)
 		return true;
-	bs->sim = sim_open(&config, &why);
+	bs->sim = sim_open(&config, error);
 	if (bs->sim == NULL)
-		return settings_take_words(error, why);
+		return false;
 	for (unsigned d = 0; d < bs->devices; d++)
 		tables_open(bs, d);
 	tables_open(bs, SIM_NODE_HOST);
@@ -112,8 +111,7 @@ drvError_t bsim_open_server_locked(struct bsim *bs)
 	}
 	npu_message_set("the simulated server cannot be opened: %s",
 			error != NULL ? error : "no memory");
-	npu_log(NPU_LOG_ERROR, "the simulated server cannot be opened: %s",
-		error != NULL ? error : "no memory");
+	npu_log(NPU_LOG_ERROR, "%s", npu_message());
 	free(error);
 	return DRV_ERROR_OPEN_FAILED;
 }
@@ -338,29 +336,23 @@ static void describe_contract(GString *text, enum bsim_contract contract)
 
 static char *describe_backend(void)
 {
-	struct bsim *own = bsim_process == NULL ? calloc(1, sizeof(*own)) : NULL;
+	g_autofree struct bsim *own = g_new0(struct bsim, 1);
 	struct bsim *bs = bsim_process == NULL ? own : bsim_process;
-	char *error = NULL, *result;
-	GString *text = g_string_new(NULL);
+	g_autofree char *error = NULL;
+	GString *text = g_string_new("backend=sim\nversion=" NPUSIM_VERSION "\n");
 
-	g_string_append(text, "backend=sim\nversion=" NPUSIM_VERSION "\n");
-	if (bs != NULL && (own == NULL || settings_read(bs, &error))) {
-		g_string_append_printf(text,
-				       "soc=%s\ndevices=%u\nhbm_bytes=%" PRIu64
-				       "\nusable_bytes=%" PRIu64
-				       "\nnode=%s\ntiming=%s\ncontents=%s\n",
-				       bs->profile.soc_name, bs->devices, bs->config.hbm_bytes,
-				       bs->config.usable_frames << NODE_FRAME_LG2, bs->config.name,
-				       bs->timing ? "on" : "off", bs->contents ? "on" : "off");
-		describe_contract(text, bs->contract);
-	} else {
+	if (bs == own && !settings_read(bs, &error)) {
 		g_string_append_printf(text, "error=%s\n", error != NULL ? error : "no memory");
+		return g_string_free(text, FALSE);
 	}
-	free(error);
-	free(own);
-	result = strdup(text->str);
-	g_string_free(text, TRUE);
-	return result;
+	g_string_append_printf(text,
+			       "soc=%s\ndevices=%u\nhbm_bytes=%" PRIu64 "\nusable_bytes=%" PRIu64
+			       "\nnode=%s\ntiming=%s\ncontents=%s\n",
+			       bs->profile.soc_name, bs->devices, bs->config.hbm_bytes,
+			       bs->config.usable_frames << NODE_FRAME_LG2, bs->config.name,
+			       bs->timing ? "on" : "off", bs->contents ? "on" : "off");
+	describe_contract(text, bs->contract);
+	return g_string_free(text, FALSE);
 }
 
 __attribute__((visibility("default"))) extern const struct npu_backend npusim_backend_1;

@@ -20,6 +20,7 @@
 #define MAINBOARD_OF_910C    0x14 /* assumed */
 #define POD_SCALE            384  /* packages of a CloudMatrix384: 8 a server */
 #define POD_NONE             UINT32_MAX
+#define INFO_ANY             (-1)
 #define ADDR_MODE_FULL_MATCH 1 /* what reaching other servers takes */
 
 /* ---- opening and closing ---- */
@@ -105,14 +106,6 @@ static drvError_t check_query(struct bsim *bs, const char *call, const void *out
 	return dev < device_count(bs) ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
 }
 
-drvError_t bsim_drvGetDevNum(struct npu_driver *self, uint32_t *num_dev)
-{
-	if (num_dev == NULL)
-		return bsim_null("drvGetDevNum", "num_dev");
-	*num_dev = device_count(bsim_of(self));
-	return DRV_ERROR_NONE;
-}
-
 drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_t len)
 {
 	unsigned count = device_count(bsim_of(self));
@@ -143,11 +136,18 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 			*out = answer;                                               \
 		return result;                                                       \
 	}
+ANSWER(drvGetDevNum, num_dev, device_count(bsim_of(self)), (uint32_t *, num_dev))
 ANSWER(drvGetPlatformInfo, info, 1, (uint32_t *, info)) /* host with devices */
 ANSWER(halGetHostID, host_id, BSIM_HOST_ID, (uint32_t *, host_id))
 ANSWER(halGetAPIVersion, version, 0x072418,
        (int *, version)) /* as CANN 9.0's runtime sets its own */
 ANSWER(drvDeviceGetTransWay, way, 0, (void *, src), (void *, dst), (uint8_t *, way)) /* SDMA */
+ANSWER(halParseSDID, out,
+       ((struct halSDIDParseInfo){ .server_id = bsim_sdid_server(sdid),
+				   .chip_id = sdid >> 18 & 15,
+				   .die_id = sdid >> 16 & 3,
+				   .udevid = sdid & 0xffff }),
+       (uint32_t, sdid), (struct halSDIDParseInfo *, out))
 DEVICE_ANSWER(drvDeviceGetIndexByPhyId, phy, index, phy, (uint32_t, phy), (uint32_t *, index))
 DEVICE_ANSWER(drvDeviceGetPhyIdByIndex, index, phy, index, (uint32_t, index), (uint32_t *, phy))
 DEVICE_ANSWER(drvMemSmmuQuery, dev, ssid, 0, (DVdevice, dev), (uint32_t *, ssid))
@@ -196,18 +196,14 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_AICPU, INFO_TYPE_UTILIZATION, 0 },
 		{ MODULE_TYPE_AICORE, INFO_TYPE_UTILIZATION, 0 },
 		{ MODULE_TYPE_VECTOR_CORE, INFO_TYPE_UTILIZATION, 0 },
+		{ MODULE_TYPE_L2BUFF, INFO_ANY, (int64_t)p->l2_bytes },
+		{ MODULE_TYPE_MEMORY, INFO_ANY,
+		  (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2) },
 	};
 
-	if (module == MODULE_TYPE_L2BUFF) {
-		*out = (int64_t)p->l2_bytes;
-		return true;
-	}
-	if (module == MODULE_TYPE_MEMORY) {
-		*out = (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2);
-		return true;
-	}
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
-		if (facts[i].module == module && facts[i].info == info) {
+		if (facts[i].module == module &&
+		    (facts[i].info == info || facts[i].info == INFO_ANY)) {
 			*out = facts[i].value;
 			return true;
 		}
@@ -226,18 +222,6 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 	if (device_fact(bs, dev, module, info, value))
 		return DRV_ERROR_NONE;
 	return bsim_unsupported("%s: module %d, info %d is not modelled", call, module, info);
-}
-
-drvError_t bsim_halParseSDID(struct npu_driver *self, uint32_t sdid, struct halSDIDParseInfo *out)
-{
-	(void)self;
-	if (out == NULL)
-		return bsim_null("halParseSDID", "out");
-	*out = (struct halSDIDParseInfo){ .server_id = bsim_sdid_server(sdid),
-					  .chip_id = sdid >> 18 & 15,
-					  .die_id = sdid >> 16 & 3,
-					  .udevid = sdid & 0xffff };
-	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,

@@ -17,7 +17,5 @@ bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **err
 void settings_learn_shape_locked(struct bsim *bs);
 /* No device is open. The SoC is the dialect's where none was named. */
 drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect);
-/* Moves GLib's words into *error; false. */
-bool settings_take_words(char **error, char *why);
 
 #endif
