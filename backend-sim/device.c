@@ -3,12 +3,9 @@
  * Opens and closes devices for the driver's calls (opening the first one joins the node and builds
  * the model), and answers for their properties and peer access. Memory is handled elsewhere.
  */
-#include "device.h"
-
 #include "memory/memory.h"
 #include "memory/tables.h"
 #include "process/ops.h"
-#include "process/settings.h"
 #include "queue/queue.h"
 
 #include <inttypes.h>
@@ -23,6 +20,77 @@
 #define INFO_ANY             (-1)
 #define ADDR_MODE_FULL_MATCH 1 /* what reaching other servers takes */
 
+/* ---- the server, opened with the first device ---- */
+
+static bool join_node(struct bsim *bs, char **error)
+{
+	struct node_config config = bs->config;
+	struct node *node = NULL;
+
+	if (bs->node != NULL)
+		return true;
+	if (!node_join(&config, &node, error))
+		return false;
+	if (!settings_adopt(bs, &config, error)) {
+		node_leave(node);
+		return false;
+	}
+	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool open_records(struct bsim *bs, char **error)
+{
+	if (bs->handles == NULL && !handle_table_open(bs)) {
+		*error = strdup("no addresses for the table of handles");
+		return false;
+	}
+	if ((bs->mappings == NULL && !mapping_open(bs)) ||
+	    (bs->allocs == NULL && !alloc_table_open(bs))) {
+		*error = strdup("no memory for the table of allocations");
+		return false;
+	}
+	return true;
+}
+
+static bool open_model(struct bsim *bs, char **error)
+{
+	struct sim_config config = { .profile = &bs->profile,
+				     .memory = node_memory(bs->node),
+				     .lock = &bs->sim_lock,
+				     .devices = bs->devices,
+				     .timing = bs->timing };
+
+	if (bs->sim != NULL)
+		return true;
+	bs->sim = sim_open(&config, error);
+	if (bs->sim == NULL)
+		return false;
+	for (unsigned d = 0; d < bs->devices; d++)
+		tables_open(bs, d);
+	tables_open(bs, SIM_NODE_HOST);
+	return true;
+}
+
+static drvError_t open_server_locked(struct bsim *bs)
+{
+	char *error = NULL;
+
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	if (join_node(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
+	    open_records(bs, &error) && open_model(bs, &error)) {
+		if (bs->queues == NULL)
+			queue_open(bs);
+		return DRV_ERROR_NONE;
+	}
+	npu_message_set("the simulated server cannot be opened: %s",
+			error != NULL ? error : "no memory");
+	npu_log(NPU_LOG_ERROR, "%s", npu_message());
+	free(error);
+	return DRV_ERROR_OPEN_FAILED;
+}
+
 /* ---- opening and closing ---- */
 
 BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
@@ -35,7 +103,7 @@ BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	settings_learn_shape_locked(c->bs);
 	if (dev >= c->bs->devices)
 		return bsim_no_device(c->bs, call, "device", dev);
-	result = bsim_open_server_locked(c->bs);
+	result = open_server_locked(c->bs);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= c->bs->devices) /* the node has fewer than was thought */

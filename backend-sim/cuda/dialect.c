@@ -14,7 +14,6 @@
 #include "memory/place.h"
 #include "memory/tables.h"
 #include "process/ops.h"
-#include "process/settings.h"
 
 #include <errno.h>
 #include <glib.h>

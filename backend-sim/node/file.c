@@ -3,7 +3,7 @@
  * Creates and maps the memfd of a node, and guards descriptors, which the program may close at any
  * time in the belief that they are its own. It does not know what the memfd contains.
  */
-#include "file.h"
+#include "layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

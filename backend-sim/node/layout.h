@@ -30,7 +30,6 @@
 #include <semaphore.h>
 
 #include "base/base.h"
-#include "file.h"
 #include "node.h"
 
 #define NODE_MAGIC     UINT64_C(0x31306d697375706e)
@@ -191,6 +190,25 @@ struct control {
 	uint32_t alive[NODE_MEMBERS] __attribute__((aligned(64)));
 	struct member members[NODE_MEMBERS];
 };
+
+/* ---- file.c: the node's memfd, with its descriptor and mappings in this process ---- */
+
+/* A descriptor of ours. Programs close descriptors that are not theirs, and open others under the
+ * same number. */
+struct own_file {
+	int fd;
+	uint64_t device, inode;
+};
+
+struct own_file own_file(int fd);
+bool own_file_is(const struct own_file *file, uint64_t device, uint64_t inode);
+bool own_file_is_open(const struct own_file *file);
+/* Closes it, if it is open; what the program has under the number stays. */
+void own_file_close(struct own_file *file);
+/* A sealed memfd of that size. -1 and *error. */
+int file_make(const char *name, uint64_t bytes, char **error);
+/* Maps a part of it, not for children. NULL and *error. */
+void *file_map(const char *name, int fd, uint64_t offset, uint64_t bytes, char **error);
 
 /* ---- this process's side ---- */
 

@@ -108,20 +108,18 @@ static struct share_record *new_share(struct node *node, const struct node_block
 
 		block_unseen(node, &place);
 	}
-	PUT(share->named, 0);
-	PUT(share->generation, share->generation % GENERATIONS + 1);
-	PUT(share->exporter_gone, 0);
-	PUT(share->imported, 0);
-	PUT(share->block, block ? block->id : NODE_NONE);
-	PUT(share->block_generation, block ? block->generation : 0);
-	PUT(share->exporter, node->slot);
-	PUT(share->exporter_generation, node->generation);
-	PUT(share->exporter_pid, node->pid);
-	PUT(share->device, device);
-	PUT(share->offset, offset);
-	PUT(share->bytes, bytes);
-	PUT(share->open, 0);
-	PUT(share->allow, 0);
+	node_step();
+	*share = (struct share_record){
+		.generation = share->generation % GENERATIONS + 1,
+		.block = block ? block->id : NODE_NONE,
+		.block_generation = block ? block->generation : 0,
+		.exporter = node->slot,
+		.exporter_generation = node->generation,
+		.exporter_pid = node->pid,
+		.device = device,
+		.offset = offset,
+		.bytes = bytes,
+	};
 	PUT(node->control->share_count, node->control->share_count + 1);
 	return share;
 }

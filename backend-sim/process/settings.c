@@ -3,7 +3,7 @@
  * Derives the settings of the driver model from the environment variables: profile, devices, HBM;
  * and adopts the shape of a node that is already running.
  */
-#include "process/settings.h"
+#include "process/process.h"
 
 #include <glib.h>
 #include <stdio.h>
