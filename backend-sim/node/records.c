@@ -246,10 +246,10 @@ static void rebuild_shares(struct node *node)
 void node_rebuild(struct node *node)
 {
 	PUT(node->control->fd_kept, 0);
-	frame_caches_rebuild(node);
 	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++)
 		if (node->memories[i].state && GET(node->memories[i].state->used))
 			frames_reset(&node->memories[i]);
 	block_for_each(node, count_block, NULL);
 	rebuild_shares(node);
+	frame_caches_rebuild(node);
 }

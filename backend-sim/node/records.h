@@ -134,7 +134,7 @@ void frame_cache_end(struct node *node);
 /* What lies in the cache of one member, or of all, is free. */
 void frame_cache_empty(struct node *node, unsigned slot);
 void frame_caches_empty(struct node *node);
-/* The part of node_rebuild(). */
+/* The last part of node_rebuild(). */
 void frame_caches_rebuild(struct node *node);
 
 /* ---- member.c, lock.c, enter.c: who is alive, the lock, and the entry through which every

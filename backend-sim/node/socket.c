@@ -17,14 +17,12 @@
 #include "join.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -131,27 +129,30 @@ static bool send_lock(const struct own_file *lock, int to)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
 }
 
-/* 0; or ECONNRESET: who had the lock died; or another error. */
+/* Sleeps until the lock comes: 0. ECONNRESET: who had it died, and it is to be tried for again.
+ * ETIMEDOUT: nobody sent it for LOCK_WAIT_MS. */
 static int receive_lock(struct own_file *lock, int from)
 {
+	const int64_t end = clock_ms() + LOCK_WAIT_MS;
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct cmsghdr *head = NULL;
+	struct cmsghdr *head;
 	struct msghdr message;
 	ssize_t length;
-	int error = 0, fd;
+	int fd;
 
-	make_message(&message, control, sizeof(control));
-	length = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (length != 1)
-		error = length < 0 && errno != EAGAIN && errno != EINTR ? errno : ECONNRESET;
-	else if (!(head = CMSG_FIRSTHDR(&message)) || head->cmsg_type != SCM_RIGHTS)
-		error = EMFILE; /* no number is free for it */
-	if (!error) {
-		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-		*lock = own_file(fd);
-		listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
-	}
-	return error;
+	do {
+		make_message(&message, control, sizeof(control));
+		length = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+	} while (length < 0 && errno == EINTR && clock_ms() < end);
+	if (length < 0)
+		return errno == EAGAIN || errno == EINTR ? ETIMEDOUT : errno;
+	head = CMSG_FIRSTHDR(&message);
+	if (length == 0 || !head || head->cmsg_type != SCM_RIGHTS)
+		return length == 0 ? ECONNRESET : EMFILE; /* no number is free for it */
+	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	*lock = own_file(fd);
+	listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
+	return 0;
 }
 
 static bool bind_lock(struct own_file *lock, const struct sockaddr_un *address, socklen_t size)
@@ -181,26 +182,11 @@ static int connect_lock(struct own_file *wait, const struct sockaddr_un *address
 	*wait = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	if (wait->fd < 0 ||
 	    setsockopt(wait->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) != 0 ||
+	    setsockopt(wait->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0 ||
 	    connect(wait->fd, (const struct sockaddr *)address, size) != 0)
 		return errno;
 	*out_holder = peer_of(wait->fd);
 	return out_holder->uid == geteuid() ? 0 : EPERM;
-}
-
-/* Sleeps until the lock comes: 0. ECONNRESET: it is to be tried for again. ETIMEDOUT: nobody sent
- * it for LOCK_WAIT_MS. */
-static int wait_for_lock(struct own_file *lock, int from)
-{
-	struct pollfd wait = { .fd = from, .events = POLLIN };
-	const int64_t end = clock_ms() + LOCK_WAIT_MS;
-	int ready;
-
-	do {
-		int64_t left = end - clock_ms();
-
-		ready = poll(&wait, 1, left > 0 ? (int)left : 0);
-	} while (ready < 0 && errno == EINTR);
-	return ready > 0 ? receive_lock(lock, from) : ready < 0 ? errno : ETIMEDOUT;
 }
 
 /* 0 or an error; ETIMEDOUT: one process has had the lock for LOCK_WAIT_MS; EPERM: another user has
@@ -208,7 +194,6 @@ static int wait_for_lock(struct own_file *lock, int from)
 static int take_name(struct own_file *lock, const struct sockaddr_un *address, socklen_t size,
 		     struct ucred *holder)
 {
-	const struct timespec pause = { .tv_nsec = 200000 };
 	int64_t refused_since = 0;
 	pid_t before = 0;
 
@@ -226,7 +211,7 @@ static int take_name(struct own_file *lock, const struct sockaddr_un *address, s
 		if (error == 0 && before && holder->pid == before)
 			error = ETIMEDOUT;
 		else if (error == 0)
-			error = wait_for_lock(lock, wait.fd);
+			error = receive_lock(lock, wait.fd);
 		own_file_close(&wait);
 		switch (error) {
 		case ETIMEDOUT:
@@ -235,12 +220,12 @@ static int take_name(struct own_file *lock, const struct sockaddr_un *address, s
 			before = holder->pid;
 			break;
 		case ECONNREFUSED: /* it was just bound, or has just been closed */
-		case EPROTOTYPE:   /* an earlier version of npusim has it */
+		case EPROTOTYPE:   /* it is a socket of another kind */
 			if (!refused_since)
 				refused_since = clock_ms();
 			if (clock_ms() - refused_since > LOCK_MUTE_MS)
 				return EPERM;
-			nanosleep(&pause, NULL);
+			g_usleep(200);
 			continue;
 		case ECONNRESET:
 		case EINTR:
