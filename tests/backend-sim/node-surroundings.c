@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -199,10 +200,12 @@ TEST(node_surroundings, who_overlooks_the_node_looks_again)
 TEST(node_surroundings, where_sockets_are_listed_nobody_looks_at_all_processes)
 {
 	struct node_config config;
+	int listed = socket(AF_UNIX, SOCK_DGRAM, 0);
 
 	looks_at_processes = 0;
 	EXPECT_FALSE(node_find_shape("nobody-runs-this", &config));
 	EXPECT_EQ(looks_at_processes, 0u);
+	close(listed);
 }
 
 /* As a program that becomes a daemon: all are closed, and others come under their numbers. */
