@@ -394,7 +394,6 @@ BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev),
 static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
 			   uint32_t flag, bool enable)
 {
-	uint32_t bit = peer < BSIM_DEVICE_MAX ? 1u << peer : 0;
 	drvError_t result = check_pair(bs, call, dev, peer);
 
 	if (result != DRV_ERROR_NONE)
@@ -403,19 +402,18 @@ static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint
 		return bsim_invalid(
 			"%s: device %u, peer %u, flag %u; the two must differ, and flag be 0", call,
 			dev, peer, flag);
-	bs->device[dev].peers = enable ? bs->device[dev].peers | bit : bs->device[dev].peers & ~bit;
+	bs->device[dev].peers &= ~(1u << peer);
+	bs->device[dev].peers |= (uint32_t)enable << peer;
 	return DRV_ERROR_NONE;
 }
 
-BSIM_CALL(halDeviceEnableP2P, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag))
-{
-	return set_peer(c->bs, "halDeviceEnableP2P", dev, peer, flag, true);
-}
-
-BSIM_CALL(halDeviceDisableP2P, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag))
-{
-	return set_peer(c->bs, "halDeviceDisableP2P", dev, peer, flag, false);
-}
+#define SET_PEER(op, enable)                                                               \
+	BSIM_CALL(op, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag)) \
+	{                                                                                  \
+		return set_peer(c->bs, #op, dev, peer, flag, enable);                      \
+	}
+SET_PEER(halDeviceEnableP2P, true)
+SET_PEER(halDeviceDisableP2P, false)
 
 BSIM_CALL(drvGetP2PStatus, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t *, status))
 {

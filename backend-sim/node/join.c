@@ -479,11 +479,6 @@ void node_leave(struct node *node)
 	node_free(node);
 }
 
-const struct node_config *node_shape(const struct node *node)
-{
-	return &node->shape;
-}
-
 const struct sim_memory *node_memory(const struct node *node)
 {
 	return &node->sim_memory;

@@ -97,7 +97,7 @@ void layout_set(struct node *node)
 	lay_files(node);
 }
 
-bool node_name_is_valid(const char *name)
+static bool name_is_valid(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -127,7 +127,7 @@ bool config_check(struct node_config *config, char **error)
 	bool alone = config->servers <= 1;
 
 	config->servers = config->servers ?: 1;
-	if (!config->name || !node_name_is_valid(config->name))
+	if (!config->name || !name_is_valid(config->name))
 		*error = g_strdup_printf("NPUSIM_NODE is \"%s\": a node's name has 1 to %u "
 					 "characters, letters, digits, '.', '_' and '-'",
 					 config->name ? config->name : "", NODE_NAME_MAX);

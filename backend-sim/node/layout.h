@@ -3,10 +3,10 @@
  * The layout of the control segment that members share, and the state that each process keeps in
  * addition: the basis of all other files of the node.
  *
- * Dependencies, lowest first: process, file (one process, one memfd); layout; frames.c,
- * whitelist.c, records.c, frame-cache.c (the records, for whoever has the lock); member.c, lock.c,
- * enter.c (who is alive, the lock, what dead members left); blocks.c; notify.c; share.c,
- * descriptor.c and watch.c; join.h (socket.c, discover.c, join.c); list.c.
+ * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
+ * records.c, frame-cache.c: the records, for whoever has the lock; member.c, lock.c, enter.c: who
+ * is alive, the lock, what dead members left; blocks.c); notify.c; share.c, descriptor.c and
+ * watch.c; join.h (socket.c, discover.c, join.c); list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
  * So the truth is small, and each change of it takes effect by one store:
@@ -267,7 +267,7 @@ struct node {
 	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */
 
 	struct memory *memory[SIM_MEMORY_MAX]; /* by index; NULL where there is none */
-	struct memory *memories;               /* by state_index() */
+	struct memory *memories;               /* by server * SIM_NODE_MAX + number */
 	uint64_t lost_seen;                    /* servers whose memory is not reached any more */
 	struct sim_memory sim_memory;
 	struct share_record *shares;
@@ -279,14 +279,8 @@ struct node {
 	uint32_t id_count;
 };
 
-static inline unsigned state_index(const struct memory *m)
-{
-	return m->server * SIM_NODE_MAX + m->number;
-}
-
 /* Corrects usable_frames. False and *error: there can be no such node. */
 bool config_check(struct node_config *config, char **error);
-bool node_name_is_valid(const char *name);
 /* Lays the file out for node->shape: the control segment, then the memories. With the segment
  * mapped, sets the pointers. */
 void layout_set(struct node *node);

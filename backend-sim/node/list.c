@@ -144,7 +144,7 @@ static void list_joined(struct node *node, struct node_info *out)
 {
 	struct listing listing = { .info = out };
 
-	out->shape = *node_shape(node);
+	out->shape = node->shape;
 	out->lost = GET(node->control->lost);
 	out->usage = g_realloc_n(out->usage, out->shape.servers, sizeof(*out->usage));
 	memset(out->usage, 0, out->shape.servers * sizeof(*out->usage));

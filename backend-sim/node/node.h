@@ -56,7 +56,6 @@ void node_watch_forks(void);
 /* True in a child that was forked after node_join(): nothing of the node may be used there. */
 bool node_is_forked(const struct node *node);
 
-const struct node_config *node_shape(const struct node *node);
 /* Where the memories lie in this process. Memories are numbered as in sim/job.h. Those of its own
  * server are mapped at join, untouched pages cost nothing; others at the first import from them. */
 const struct sim_memory *node_memory(const struct node *node);

@@ -33,20 +33,6 @@ static inline void frames_ready(struct memory *m)
 }
 uint32_t frames_largest_run(const struct memory *m);
 
-/* ---- whitelist.c: chains of the processes that may import */
-
-enum allow_answer { ALLOW_YES, ALLOW_STALE, ALLOW_NO };
-/* Adds processes of a server to the chain; start_times[i] belongs to pids[i]; pids of 0 are left
- * out. */
-drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
-		     const uint64_t *start_times, uint32_t count, unsigned server);
-enum allow_answer allow_check(const struct node *node, uint32_t chain);
-/* The chain's owner is gone: its entries may be used again. */
-void allow_give_back(struct node *node, uint32_t chain);
-/* Lock not needed: whether these can be added at all, and when they started (0: no process). */
-drvError_t allow_check_pids(const int *pids, uint32_t count);
-drvError_t allow_look_at(const int *pids, uint32_t count, uint64_t *out_start_times);
-
 /* ---- records.c: blocks, shares */
 
 struct block_place {
@@ -109,6 +95,8 @@ bool share_is_live(const struct node *node, uint32_t index, struct block_place *
 bool share_is_mine(const struct node *node, const struct share_record *share);
 /* Its name ends, or its block has. */
 void share_end(struct node *node, struct share_record *share);
+/* share.c: the entries of a whitelist whose owner is gone may be used again. */
+void allow_give_back(struct node *node, uint32_t chain);
 
 /* Builds all that is derived from the truth. */
 void node_rebuild(struct node *node);
