@@ -143,7 +143,6 @@ static struct node_block *write_block(struct node *node, struct memory *m,
 
 	node_step();
 	*record = (struct block_record){
-		.holder_words = 1,
 		.generation = record->generation + 1,
 		.frames = frames,
 		.extent_count = chain->count,

@@ -41,9 +41,9 @@ static void reap_block(struct node *node, uint32_t id, void *arg)
 	struct reaping *reaping = arg;
 	uint64_t lost = 0, left = 0;
 
-	for (unsigned w = 0; w < record->holder_words; w++) {
-		lost |= holders_word(&place, w) & reaping->dead[w];
-		left |= holders_word(&place, w) & ~reaping->dead[w];
+	for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++) {
+		lost |= record->holders[w] & reaping->dead[w];
+		left |= record->holders[w] & ~reaping->dead[w];
 	}
 	if (!lost)
 		return;
@@ -51,10 +51,9 @@ static void reap_block(struct node *node, uint32_t id, void *arg)
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);
 	else if (!left && !end_block(node, id, reaping))
 		return;
-	for (unsigned w = 0; w < record->holder_words; w++)
-		for (uint64_t bits = holders_word(&place, w) & reaping->dead[w]; bits;
-		     bits &= bits - 1)
-			holders_set(&place, w * 64 + (unsigned)__builtin_ctzll(bits), false);
+	for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++)
+		if (record->holders[w] & reaping->dead[w])
+			PUT(record->holders[w], record->holders[w] & ~reaping->dead[w]);
 }
 
 /* Lock held at entry and return. */

@@ -54,7 +54,6 @@ static void lay_memory(struct node *node, unsigned server, unsigned number, uint
 				   sizeof(*m->giant_used));
 	m->extents = take_table(node, at, frames, sizeof(*m->extents));
 	m->blocks = take_table(node, at, frames, sizeof(*m->blocks));
-	m->more_holders = take_table(node, at, frames, sizeof(*m->more_holders));
 	if (!node->control)
 		return;
 	m->state = &states[server * SIM_NODE_MAX + number];

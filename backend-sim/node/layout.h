@@ -106,19 +106,18 @@ struct extent_record { /* valid at the first frame of an extent */
 	uint32_t next; /* first frame of the next extent, NODE_NONE at the end */
 };
 
-struct block_record {     /* valid at the first frame of a block */
-	uint64_t holders; /* members 0-63; the others' bits lie in more_holders */
+struct block_record {                        /* valid at the first frame of a block */
+	uint64_t holders[NODE_HOLDER_WORDS]; /* a bit for each member */
 	uint32_t generation;
 	uint32_t frames;
 	uint32_t extent_count;
 	uint32_t share; /* index + 1 */
 	uint8_t giant;
 	uint8_t touched;
-	uint8_t closing;      /* its holder is cleaning it, then it goes: no more imports */
-	uint8_t fd;           /* was exported as a descriptor */
-	uint8_t named;        /* a name was made for a part of it */
-	uint8_t unseen;       /* somebody may write it who does not tell */
-	uint8_t holder_words; /* so many words of holders have been written: the rest are none */
+	uint8_t closing; /* its holder is cleaning it, then it goes: no more imports */
+	uint8_t fd;      /* was exported as a descriptor */
+	uint8_t named;   /* a name was made for a part of it */
+	uint8_t unseen;  /* somebody may write it who does not tell */
 	char tag[33];
 };
 
@@ -222,7 +221,6 @@ struct memory {
 	uint16_t *giant_used; /* used frames of each 512, usable ones */
 	struct extent_record *extents;
 	struct block_record *blocks;
-	uint64_t (*more_holders)[NODE_HOLDER_WORDS - 1]; /* by first frame, as blocks */
 	unsigned char *base; /* behind its bytes: which of them are written */
 	uint64_t bytes;
 	uint64_t file_offset;

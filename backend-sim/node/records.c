@@ -54,25 +54,19 @@ void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t 
 
 /* ---- holders ---- */
 
-/* What an earlier block left in later words is cleared when they are first needed. */
 void holders_set(const struct block_place *place, unsigned slot, bool held)
 {
-	unsigned words = place->record->holder_words;
-	uint64_t *at = holders_at(place, slot / 64);
+	uint64_t *word = &place->record->holders[slot / 64];
 
-	for (; words <= slot / 64; words++) {
-		PUT(*holders_at(place, words), 0);
-		PUT(place->record->holder_words, (uint8_t)(words + 1));
-	}
-	PUT(*at, held ? *at | holder_bit(slot) : *at & ~holder_bit(slot));
+	PUT(*word, held ? *word | holder_bit(slot) : *word & ~holder_bit(slot));
 }
 
 bool holders_are_none_but(const struct block_place *place, unsigned slot)
 {
 	uint64_t others = 0;
 
-	for (unsigned w = 0; w < place->record->holder_words; w++)
-		others |= holders_word(place, w) &
+	for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++)
+		others |= place->record->holders[w] &
 			  ~(slot != NODE_NONE && w == slot / 64 ? holder_bit(slot) : 0);
 	return others == 0;
 }

@@ -63,18 +63,9 @@ static inline uint64_t holder_bit(unsigned slot)
 {
 	return UINT64_C(1) << (slot % 64);
 }
-static inline uint64_t *holders_at(const struct block_place *place, unsigned w)
-{
-	return w ? &place->memory->more_holders[place->frame][w - 1] : &place->record->holders;
-}
-/* The bits of members 64 * w on. */
-static inline uint64_t holders_word(const struct block_place *place, unsigned w)
-{
-	return w < place->record->holder_words ? *holders_at(place, w) : 0;
-}
 static inline bool block_is_held_by(const struct block_place *place, unsigned slot)
 {
-	return holders_word(place, slot / 64) & holder_bit(slot);
+	return place->record->holders[slot / 64] & holder_bit(slot);
 }
 
 /* The lock on the node's file that a descriptor of the block has, for fcntl(). */
