@@ -5,59 +5,49 @@
  */
 #include "hw.h"
 
-#include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LIBRARY  "libascend_hal.so"
-#define IN_ROOT  "driver/lib64/driver/" LIBRARY
+#define IN_ROOT  "/driver/lib64/driver/" LIBRARY
 #define TEXT_MAX 512
+#define SPACE    " \t\r\n"
 
 /* The value of "key=..." in a file of such lines, without white space around it. */
 static bool read_key(const char *path, const char *key, char *out, size_t room)
 {
 	char line[TEXT_MAX];
-	size_t length = strlen(key);
+	const size_t length = strlen(key);
 	bool found = false;
 	FILE *file = fopen(path, "re");
 
-	if (file == NULL)
-		return false;
-	while (!found && fgets(line, sizeof(line), file) != NULL) {
-		char *value = line + length, *end = line + strlen(line);
+	while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+		const char *value = line + length + 1;
+		size_t size;
 
-		if (strncasecmp(line, key, length) != 0 || *value != '=')
+		if (strncasecmp(line, key, length) != 0 || line[length] != '=')
 			continue;
-		value++;
-		while (isspace((unsigned char)*value))
-			value++;
-		while (end > value && isspace((unsigned char)end[-1]))
-			*--end = '\0';
-		found = *value != '\0' && (size_t)(end - value) < room;
+		value += strspn(value, SPACE);
+		for (size = strlen(value); size > 0 && strchr(SPACE, value[size - 1]) != NULL;)
+			size--;
+		found = size > 0 && size < room;
 		if (found)
-			memcpy(out, value, (size_t)(end - value) + 1);
+			snprintf(out, room, "%.*s", (int)size, value);
 	}
-	fclose(file);
+	if (file != NULL)
+		fclose(file);
 	return found;
 }
 
-__attribute__((format(printf, 2, 3))) static void add(struct hw_places *places, const char *format,
-						      ...)
+static void add(struct hw_places *places, const char *root, const char *file)
 {
-	char path[PATH_MAX];
-	va_list args;
-	int length;
+	char *path = places->path[places->count];
+	int length = snprintf(path, PATH_MAX, "%s%s", root, file);
+	bool fresh = length < PATH_MAX;
 
-	va_start(args, format);
-	length = vsnprintf(path, sizeof(path), format, args);
-	va_end(args);
-	if (length >= (int)sizeof(path))
-		return;
 	for (unsigned i = 0; i < places->count; i++)
-		if (strcmp(places->path[i], path) == 0)
-			return;
-	memcpy(places->path[places->count++], path, (size_t)length + 1);
+		fresh = fresh && strcmp(places->path[i], path) != 0;
+	places->count += fresh;
 }
 
 void hw_find(const char *named, const char *install_info, const char *default_root,
@@ -68,13 +58,13 @@ void hw_find(const char *named, const char *install_info, const char *default_ro
 	out->count = 0;
 	out->named = named[0] != '\0';
 	if (out->named) {
-		add(out, "%s", named);
+		add(out, "", named);
 		return;
 	}
-	add(out, "%s", LIBRARY);
+	add(out, "", LIBRARY);
 	if (read_key(install_info, "Driver_Install_Path_Param", root, sizeof(root)))
-		add(out, "%s/%s", root, IN_ROOT);
-	add(out, "%s/%s", default_root, IN_ROOT);
+		add(out, root, IN_ROOT);
+	add(out, default_root, IN_ROOT);
 }
 
 bool hw_package_version(const char *library, char *out, size_t room)
@@ -92,11 +82,7 @@ bool hw_package_version(const char *library, char *out, size_t room)
 	strcat(path, "/version.info");
 	read_key(path, "Version", version, sizeof(version));
 	read_key(path, "Innerversion", inner, sizeof(inner));
-	if (version[0] == '\0' && inner[0] == '\0')
-		return false;
-	if (version[0] == '\0' || inner[0] == '\0')
-		snprintf(out, room, "%s%s", version, inner);
-	else
-		snprintf(out, room, "%s (%s)", version, inner);
-	return true;
+	snprintf(out, room, version[0] != '\0' && inner[0] != '\0' ? "%s (%s)" : "%s%s", version,
+		 inner);
+	return out[0] != '\0';
 }

@@ -4,7 +4,6 @@
  */
 #include "hw.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,48 +39,39 @@ static struct npu_driver *open_driver(char **error)
 	return top;
 }
 
-static void describe_library(FILE *out, const struct hw_library *library)
-{
-	char *missing = hw_missing_names(&library->symbols);
-	char *model = library->ours != NULL ? library->ours->describe() : NULL;
-	int api = library->api;
-
-	if (library->ours != NULL)
-		library->symbols.halGetAPIVersion(&api);
-
-	fprintf(out, "file=%s\n", library->path);
-	fprintf(out, "driver_version=%s\n", library->version);
-	if (api != 0)
-		fprintf(out, "interface=%d.%d.%d\n", api >> 16 & 0xff, api >> 8 & 0xff, api & 0xff);
-	fprintf(out, "vendor=%s\n", library->ours != NULL ? "npusim" : "the server's own");
-	fprintf(out, "missing=%s\n", missing == NULL ? "" : missing);
-	if (model != NULL)
-		fputs(model, out);
-	free(model);
-	free(missing);
-}
-
 static char *describe(void)
 {
 	struct hw_places places;
 	struct hw_library library;
-	char *error = NULL, *text = NULL;
-	size_t length;
-	FILE *out = open_memstream(&text, &length);
+	char *error = NULL, *text = NULL, *missing, *model = NULL;
+	int api;
 
-	if (out == NULL)
-		return NULL;
 	hw_find(npu_var_get(NPU_VAR_HAL, NULL), HW_INSTALL_INFO, HW_DEFAULT_ROOT, &places);
-	if (hw_load(&places, &library, &error))
-		describe_library(out, &library);
-	else
-		fprintf(out, "error=%s\n", error == NULL ? "no memory" : error);
-	free(error);
-	fclose(out);
+	if (!hw_load(&places, &library, &error)) {
+		npu_text_add(&text, "error=%s\n", error == NULL ? "no memory" : error);
+		free(error);
+		return text;
+	}
+	api = library.api;
+	missing = hw_missing_names(&library.symbols);
+	if (library.ours != NULL) {
+		model = library.ours->describe();
+		library.symbols.halGetAPIVersion(&api);
+	}
+	npu_text_add(&text, "file=%s\ndriver_version=%s\n", library.path, library.version);
+	if (api != 0)
+		npu_text_add(&text, "interface=%d.%d.%d\n", HW_API_MAJOR_OF(api),
+			     HW_API_MINOR_OF(api), HW_API_PATCH_OF(api));
+	npu_text_add(&text, "vendor=%s\nmissing=%s\n%s",
+		     library.ours != NULL ? "npusim" : "the server's own",
+		     missing == NULL ? "" : missing, model == NULL ? "" : model);
+	free(model);
+	free(missing);
 	return text;
 }
 
-__attribute__((visibility("default"))) const struct npu_backend npusim_backend_1 = {
+__attribute__((visibility("default"))) extern const struct npu_backend npusim_backend_1;
+const struct npu_backend npusim_backend_1 = {
 	.abi = NPU_DRIVER_ABI,
 	.size = sizeof(struct npu_backend),
 	.name = "hw",

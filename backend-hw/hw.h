@@ -12,8 +12,8 @@
 
 #include <limits.h>
 
+#include "npusim/driver.h"
 #include "npusim/hal-ours.h"
-#include "symbols.h"
 
 /* ---- find.c ---- */
 
@@ -38,6 +38,53 @@ bool hw_package_version(const char *library, char *out, size_t room);
 
 /* ---- load.c ---- */
 
+/* X(result type, name, (parameters)): how drivers from before halDeviceOpen open a device. */
+#define HW_OLD_SYMBOLS(X)                                         \
+	X(int, drvMemDeviceOpen, (uint32_t dev, int fd))          \
+	X(int, drvMemDeviceClose, (uint32_t dev))                 \
+	X(drvError_t, drvDeviceOpen, (void **info, uint32_t dev)) \
+	X(drvError_t, drvDeviceClose, (uint32_t dev))
+
+/* Without one of these nothing useful runs. CANN's runtime links the most of them strongly, and
+ * crashes without the other queue functions; the virtual memory functions are what npusim is for.
+ * All the rest is weak there: a call answers "not supported". */
+#define HW_ESSENTIAL(X)                   \
+	X(drvGetDevNum)                   \
+	X(halGetDeviceInfo)               \
+	X(halMemAddressReserve)           \
+	X(halMemAddressFree)              \
+	X(halMemCreate)                   \
+	X(halMemRelease)                  \
+	X(halMemMap)                      \
+	X(halMemUnmap)                    \
+	X(halMemGetAllocationGranularity) \
+	X(halMemAlloc)                    \
+	X(halMemFree)                     \
+	X(halMemGetInfo)                  \
+	X(drvMemGetAttribute)             \
+	X(drvMemcpy)                      \
+	X(drvMemsetD8)                    \
+	X(halResourceIdAlloc)             \
+	X(halResourceIdFree)              \
+	X(halResourceConfig)              \
+	X(halSqCqAllocate)                \
+	X(halSqCqFree)                    \
+	X(halSqCqQuery)                   \
+	X(halSqTaskSend)                  \
+	X(halCqReportRecv)
+
+struct hw_symbols {
+#define NPU_OP(result, missing, op, ...) result(*op) NPU_PLAIN(__VA_ARGS__);
+#include "npusim/driver-ops.h"
+#define HW_POINTER(result, op, params) result(*op) params;
+	HW_OLD_SYMBOLS(HW_POINTER)
+#undef HW_POINTER
+};
+
+#define HW_API_MAJOR_OF(api) ((api) >> 16 & 0xff)
+#define HW_API_MINOR_OF(api) ((api) >> 8 & 0xff)
+#define HW_API_PATCH_OF(api) ((api)&0xff)
+
 struct hw_library {
 	void *handle;
 	char path[PATH_MAX];           /* of the file */
@@ -58,11 +105,7 @@ bool hw_load(const struct hw_places *places, struct hw_library *out, char **erro
 /* The driver object over a library, which is copied. model_caps: what our own library said when it
  * was opened; a vendor's is judged by the functions that it has. NULL: no memory. */
 struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t model_caps);
-/* Names that the library has not, separated by blanks, "" for none; free(). */
+/* Names that the library has not, separated by blanks; NULL for none; free(). */
 char *hw_missing_names(const struct hw_symbols *symbols);
-
-/* ---- hw.c ---- */
-
-extern const struct npu_backend npusim_backend_1;
 
 #endif

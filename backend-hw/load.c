@@ -15,10 +15,7 @@
 
 /* The interface that the layouts of npusim/hal.h belong to. The driver's authors raise the first
  * number when a prototype changes. */
-#define API_MAJOR         7
-#define API_MAJOR_OF(api) ((api) >> 16 & 0xff)
-#define API_MINOR_OF(api) ((api) >> 8 & 0xff)
-#define API_PATCH_OF(api) ((api)&0xff)
+#define API_MAJOR 7
 
 /* The loader blames a library that the driver's needs, not the driver's own. */
 static bool is_of_a_dependency(const char *path, const char *complaint)
@@ -102,6 +99,7 @@ static bool check_essential(const struct hw_library *library, char **error)
 
 static bool check_version(struct hw_library *library, char **error)
 {
+	char *what = NULL;
 	int major;
 
 	if (library->ours != NULL)
@@ -109,19 +107,19 @@ static bool check_version(struct hw_library *library, char **error)
 	if (library->symbols.halGetAPIVersion == NULL ||
 	    library->symbols.halGetAPIVersion(&library->api) != DRV_ERROR_NONE)
 		return true; /* from before there was the question */
-	major = API_MAJOR_OF(library->api);
+	major = HW_API_MAJOR_OF(library->api);
+	npu_text_add(&what, "%s (driver version %s) speaks interface %d.%d.%d", library->path,
+		     library->version, major, HW_API_MINOR_OF(library->api),
+		     HW_API_PATCH_OF(library->api));
 	if (major > API_MAJOR)
 		npu_text_add(error,
-			     "%s (driver version %s) speaks interface %d.%d.%d, and this npusim "
-			     "knows up to %d.x: a newer npusim may have its layouts",
-			     library->path, library->version, major, API_MINOR_OF(library->api),
-			     API_PATCH_OF(library->api), API_MAJOR);
+			     "%s, and this npusim knows up to %d.x: a newer npusim may have its "
+			     "layouts",
+			     what, API_MAJOR);
 	else if (major < API_MAJOR)
-		npu_log(NPU_LOG_WARN,
-			"%s (driver version %s) speaks interface %d.%d.%d, older than %d.x which "
-			"npusim was written against",
-			library->path, library->version, major, API_MINOR_OF(library->api),
-			API_PATCH_OF(library->api), API_MAJOR);
+		npu_log(NPU_LOG_WARN, "%s, older than %d.x which npusim was written against", what,
+			API_MAJOR);
+	free(what);
 	return major <= API_MAJOR;
 }
 

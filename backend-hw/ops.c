@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 struct hw {
 	struct npu_driver driver; /* first: the driver's self is the hw */
 	struct hw_library library;
@@ -147,15 +149,10 @@ struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t mode
 char *hw_missing_names(const struct hw_symbols *have)
 {
 	char *names = NULL;
-	size_t length = 0;
-	FILE *text = open_memstream(&names, &length);
 
-	if (text == NULL)
-		return NULL;
 #define NPU_OP(result, missing, op, ...)                        \
 	if (have->op == NULL && strncmp(#op, "npusim", 6) != 0) \
-		fprintf(text, "%s%s", ftell(text) > 0 ? " " : "", #op);
+		npu_text_add(&names, names == NULL ? "%s" : " %s", #op);
 #include "npusim/driver-ops.h"
-	fclose(text);
 	return names;
 }

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver model as a backend of the runtime: opening and closing it with everything that its
+ * The driver model as a backend of the runtime: its object, closing it with everything that its
  * rooms hold, the table of functions, statistics, and the description for `npusim info`.
  */
-#include "device.h"
 #include "driver/module.h"
 #include "memory/memory.h"
 #include "memory/tables.h"
 #include "process/ops.h"
 #include "process/contract.h"
-#include "process/settings.h"
 #include "queue/queue.h"
 
 #include <glib.h>
@@ -43,79 +41,6 @@ static void after_fork_in_child(void)
 {
 	server.lock.waiting = server.lock.passed = 0; /* they are not here */
 	after_fork();
-}
-
-/* ---- the server ---- */
-
-static bool join(struct bsim *bs, char **error)
-{
-	struct node_config config = bs->config;
-	struct node *node = NULL;
-
-	if (bs->node != NULL)
-		return true;
-	if (!node_join(&config, &node, error))
-		return false;
-	if (!settings_adopt(bs, &config, error)) {
-		node_leave(node);
-		return false;
-	}
-	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
-	return true;
-}
-
-static bool open_records(struct bsim *bs, char **error)
-{
-	if (bs->handles == NULL && !handle_table_open(bs)) {
-		*error = strdup("no addresses for the table of handles");
-		return false;
-	}
-	if ((bs->mappings == NULL && !mapping_open(bs)) ||
-	    (bs->allocs == NULL && !alloc_table_open(bs))) {
-		*error = strdup("no memory for the table of allocations");
-		return false;
-	}
-	return true;
-}
-
-static bool open_model(struct bsim *bs, char **error)
-{
-	struct sim_config config = { .profile = &bs->profile,
-				     .memory = node_memory(bs->node),
-				     .lock = &bs->sim_lock,
-				     .devices = bs->devices,
-				     .timing = bs->timing };
-	char *why = NULL;
-
-	if (bs->sim != NULL)
-		return true;
-	bs->sim = sim_open(&config, &why);
-	if (bs->sim == NULL)
-		return settings_take_words(error, why);
-	for (unsigned d = 0; d < bs->devices; d++)
-		tables_open(bs, d);
-	tables_open(bs, SIM_NODE_HOST);
-	return true;
-}
-
-drvError_t bsim_open_server_locked(struct bsim *bs)
-{
-	char *error = NULL;
-
-	if (bs->any_open)
-		return DRV_ERROR_NONE;
-	if (join(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_records(bs, &error) && open_model(bs, &error)) {
-		if (bs->queues == NULL)
-			queue_open(bs);
-		return DRV_ERROR_NONE;
-	}
-	npu_message_set("the simulated server cannot be opened: %s",
-			error != NULL ? error : "no memory");
-	npu_log(NPU_LOG_ERROR, "the simulated server cannot be opened: %s",
-		error != NULL ? error : "no memory");
-	free(error);
-	return DRV_ERROR_OPEN_FAILED;
 }
 
 /* ---- statistics ---- */
@@ -338,29 +263,23 @@ static void describe_contract(GString *text, enum bsim_contract contract)
 
 static char *describe_backend(void)
 {
-	struct bsim *own = bsim_process == NULL ? calloc(1, sizeof(*own)) : NULL;
+	g_autofree struct bsim *own = g_new0(struct bsim, 1);
 	struct bsim *bs = bsim_process == NULL ? own : bsim_process;
-	char *error = NULL, *result;
-	GString *text = g_string_new(NULL);
+	g_autofree char *error = NULL;
+	GString *text = g_string_new("backend=sim\nversion=" NPUSIM_VERSION "\n");
 
-	g_string_append(text, "backend=sim\nversion=" NPUSIM_VERSION "\n");
-	if (bs != NULL && (own == NULL || settings_read(bs, &error))) {
-		g_string_append_printf(text,
-				       "soc=%s\ndevices=%u\nhbm_bytes=%" PRIu64
-				       "\nusable_bytes=%" PRIu64
-				       "\nnode=%s\ntiming=%s\ncontents=%s\n",
-				       bs->profile.soc_name, bs->devices, bs->config.hbm_bytes,
-				       bs->config.usable_frames << NODE_FRAME_LG2, bs->config.name,
-				       bs->timing ? "on" : "off", bs->contents ? "on" : "off");
-		describe_contract(text, bs->contract);
-	} else {
+	if (bs == own && !settings_read(bs, &error)) {
 		g_string_append_printf(text, "error=%s\n", error != NULL ? error : "no memory");
+		return g_string_free(text, FALSE);
 	}
-	free(error);
-	free(own);
-	result = strdup(text->str);
-	g_string_free(text, TRUE);
-	return result;
+	g_string_append_printf(text,
+			       "soc=%s\ndevices=%u\nhbm_bytes=%" PRIu64 "\nusable_bytes=%" PRIu64
+			       "\nnode=%s\ntiming=%s\ncontents=%s\n",
+			       bs->profile.soc_name, bs->devices, bs->config.hbm_bytes,
+			       bs->config.usable_frames << NODE_FRAME_LG2, bs->config.name,
+			       bs->timing ? "on" : "off", bs->contents ? "on" : "off");
+	describe_contract(text, bs->contract);
+	return g_string_free(text, FALSE);
 }
 
 __attribute__((visibility("default"))) extern const struct npu_backend npusim_backend_1;

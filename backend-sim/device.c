@@ -3,12 +3,9 @@
  * Opens and closes devices for the driver's calls (opening the first one joins the node and builds
  * the model), and answers for their properties and peer access. Memory is handled elsewhere.
  */
-#include "device.h"
-
 #include "memory/memory.h"
 #include "memory/tables.h"
 #include "process/ops.h"
-#include "process/settings.h"
 #include "queue/queue.h"
 
 #include <inttypes.h>
@@ -20,7 +17,79 @@
 #define MAINBOARD_OF_910C    0x14 /* assumed */
 #define POD_SCALE            384  /* packages of a CloudMatrix384: 8 a server */
 #define POD_NONE             UINT32_MAX
+#define INFO_ANY             (-1)
 #define ADDR_MODE_FULL_MATCH 1 /* what reaching other servers takes */
+
+/* ---- the server, opened with the first device ---- */
+
+static bool join_node(struct bsim *bs, char **error)
+{
+	struct node_config config = bs->config;
+	struct node *node = NULL;
+
+	if (bs->node != NULL)
+		return true;
+	if (!node_join(&config, &node, error))
+		return false;
+	if (!settings_adopt(bs, &config, error)) {
+		node_leave(node);
+		return false;
+	}
+	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool open_records(struct bsim *bs, char **error)
+{
+	if (bs->handles == NULL && !handle_table_open(bs)) {
+		*error = strdup("no addresses for the table of handles");
+		return false;
+	}
+	if ((bs->mappings == NULL && !mapping_open(bs)) ||
+	    (bs->allocs == NULL && !alloc_table_open(bs))) {
+		*error = strdup("no memory for the table of allocations");
+		return false;
+	}
+	return true;
+}
+
+static bool open_model(struct bsim *bs, char **error)
+{
+	struct sim_config config = { .profile = &bs->profile,
+				     .memory = node_memory(bs->node),
+				     .lock = &bs->sim_lock,
+				     .devices = bs->devices,
+				     .timing = bs->timing };
+
+	if (bs->sim != NULL)
+		return true;
+	bs->sim = sim_open(&config, error);
+	if (bs->sim == NULL)
+		return false;
+	for (unsigned d = 0; d < bs->devices; d++)
+		tables_open(bs, d);
+	tables_open(bs, SIM_NODE_HOST);
+	return true;
+}
+
+static drvError_t open_server_locked(struct bsim *bs)
+{
+	char *error = NULL;
+
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	if (join_node(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
+	    open_records(bs, &error) && open_model(bs, &error)) {
+		if (bs->queues == NULL)
+			queue_open(bs);
+		return DRV_ERROR_NONE;
+	}
+	npu_message_set("the simulated server cannot be opened: %s",
+			error != NULL ? error : "no memory");
+	npu_log(NPU_LOG_ERROR, "%s", npu_message());
+	free(error);
+	return DRV_ERROR_OPEN_FAILED;
+}
 
 /* ---- opening and closing ---- */
 
@@ -34,7 +103,7 @@ BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	settings_learn_shape_locked(c->bs);
 	if (dev >= c->bs->devices)
 		return bsim_no_device(c->bs, call, "device", dev);
-	result = bsim_open_server_locked(c->bs);
+	result = open_server_locked(c->bs);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= c->bs->devices) /* the node has fewer than was thought */
@@ -105,14 +174,6 @@ static drvError_t check_query(struct bsim *bs, const char *call, const void *out
 	return dev < device_count(bs) ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
 }
 
-drvError_t bsim_drvGetDevNum(struct npu_driver *self, uint32_t *num_dev)
-{
-	if (num_dev == NULL)
-		return bsim_null("drvGetDevNum", "num_dev");
-	*num_dev = device_count(bsim_of(self));
-	return DRV_ERROR_NONE;
-}
-
 drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_t len)
 {
 	unsigned count = device_count(bsim_of(self));
@@ -143,11 +204,18 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 			*out = answer;                                               \
 		return result;                                                       \
 	}
+ANSWER(drvGetDevNum, num_dev, device_count(bsim_of(self)), (uint32_t *, num_dev))
 ANSWER(drvGetPlatformInfo, info, 1, (uint32_t *, info)) /* host with devices */
 ANSWER(halGetHostID, host_id, BSIM_HOST_ID, (uint32_t *, host_id))
 ANSWER(halGetAPIVersion, version, 0x072418,
        (int *, version)) /* as CANN 9.0's runtime sets its own */
 ANSWER(drvDeviceGetTransWay, way, 0, (void *, src), (void *, dst), (uint8_t *, way)) /* SDMA */
+ANSWER(halParseSDID, out,
+       ((struct halSDIDParseInfo){ .server_id = bsim_sdid_server(sdid),
+				   .chip_id = sdid >> 18 & 15,
+				   .die_id = sdid >> 16 & 3,
+				   .udevid = sdid & 0xffff }),
+       (uint32_t, sdid), (struct halSDIDParseInfo *, out))
 DEVICE_ANSWER(drvDeviceGetIndexByPhyId, phy, index, phy, (uint32_t, phy), (uint32_t *, index))
 DEVICE_ANSWER(drvDeviceGetPhyIdByIndex, index, phy, index, (uint32_t, index), (uint32_t *, phy))
 DEVICE_ANSWER(drvMemSmmuQuery, dev, ssid, 0, (DVdevice, dev), (uint32_t *, ssid))
@@ -196,18 +264,14 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_AICPU, INFO_TYPE_UTILIZATION, 0 },
 		{ MODULE_TYPE_AICORE, INFO_TYPE_UTILIZATION, 0 },
 		{ MODULE_TYPE_VECTOR_CORE, INFO_TYPE_UTILIZATION, 0 },
+		{ MODULE_TYPE_L2BUFF, INFO_ANY, (int64_t)p->l2_bytes },
+		{ MODULE_TYPE_MEMORY, INFO_ANY,
+		  (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2) },
 	};
 
-	if (module == MODULE_TYPE_L2BUFF) {
-		*out = (int64_t)p->l2_bytes;
-		return true;
-	}
-	if (module == MODULE_TYPE_MEMORY) {
-		*out = (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2);
-		return true;
-	}
 	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
-		if (facts[i].module == module && facts[i].info == info) {
+		if (facts[i].module == module &&
+		    (facts[i].info == info || facts[i].info == INFO_ANY)) {
 			*out = facts[i].value;
 			return true;
 		}
@@ -226,18 +290,6 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 	if (device_fact(bs, dev, module, info, value))
 		return DRV_ERROR_NONE;
 	return bsim_unsupported("%s: module %d, info %d is not modelled", call, module, info);
-}
-
-drvError_t bsim_halParseSDID(struct npu_driver *self, uint32_t sdid, struct halSDIDParseInfo *out)
-{
-	(void)self;
-	if (out == NULL)
-		return bsim_null("halParseSDID", "out");
-	*out = (struct halSDIDParseInfo){ .server_id = bsim_sdid_server(sdid),
-					  .chip_id = sdid >> 18 & 15,
-					  .die_id = sdid >> 16 & 3,
-					  .udevid = sdid & 0xffff };
-	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,
@@ -342,7 +394,6 @@ BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev),
 static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
 			   uint32_t flag, bool enable)
 {
-	uint32_t bit = peer < BSIM_DEVICE_MAX ? 1u << peer : 0;
 	drvError_t result = check_pair(bs, call, dev, peer);
 
 	if (result != DRV_ERROR_NONE)
@@ -351,19 +402,18 @@ static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint
 		return bsim_invalid(
 			"%s: device %u, peer %u, flag %u; the two must differ, and flag be 0", call,
 			dev, peer, flag);
-	bs->device[dev].peers = enable ? bs->device[dev].peers | bit : bs->device[dev].peers & ~bit;
+	bs->device[dev].peers &= ~(1u << peer);
+	bs->device[dev].peers |= (uint32_t)enable << peer;
 	return DRV_ERROR_NONE;
 }
 
-BSIM_CALL(halDeviceEnableP2P, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag))
-{
-	return set_peer(c->bs, "halDeviceEnableP2P", dev, peer, flag, true);
-}
-
-BSIM_CALL(halDeviceDisableP2P, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag))
-{
-	return set_peer(c->bs, "halDeviceDisableP2P", dev, peer, flag, false);
-}
+#define SET_PEER(op, enable)                                                               \
+	BSIM_CALL(op, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag)) \
+	{                                                                                  \
+		return set_peer(c->bs, #op, dev, peer, flag, enable);                      \
+	}
+SET_PEER(halDeviceEnableP2P, true)
+SET_PEER(halDeviceDisableP2P, false)
 
 BSIM_CALL(drvGetP2PStatus, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t *, status))
 {

@@ -14,12 +14,11 @@
 #include "memory/place.h"
 #include "memory/tables.h"
 #include "process/ops.h"
-#include "process/settings.h"
 
 #include <errno.h>
+#include <glib.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define RESERVE "halMemAddressReserve"
@@ -31,82 +30,53 @@
 
 /* ---- where reservations lie ---- */
 
-/* A record that says whose the slots of one GiB are. */
-static struct range *edge_slab(struct window *w, uint64_t va)
+/* The record that says whose the slots of one GiB are. */
+static struct range *edge_slab(struct bsim *bs, uint64_t va)
 {
-	struct granule *g = &w->granules[va >> 30];
-	struct range *slab;
+	struct range *slab = bs->window->granules[va >> 30].range;
 
-	if (g->range != NULL)
-		return g->range;
-	slab = calloc(1, sizeof(*slab));
-	if (slab == NULL)
-		return NULL;
-	slab->cut = calloc(WINDOW_SLOTS, sizeof(*slab->cut));
-	if (slab->cut == NULL) {
-		free(slab);
-		return NULL;
-	}
-	slab->kind = RANGE_SLAB;
-	slab->page_lg2 = 21;
-	slab->va = va & ~(WINDOW_GIB - 1);
-	slab->bytes = WINDOW_GIB;
-	g->range = slab;
+	if (slab != NULL)
+		return slab;
+	slab = window_add(bs, RANGE_SLAB, va & ~(WINDOW_GIB - 1), WINDOW_GIB);
+	if (slab != NULL)
+		LIST_INSERT_HEAD(&bs->window->slabs, slab, link);
 	return slab;
 }
 
-static void clear_granule(struct granule *g)
+static void set_granule(struct granule *g, struct range *owner)
 {
-	free(g->slots);
-	g->slots = NULL;
-	g->range = NULL;
+	if (owner == NULL)
+		g_clear_pointer(&g->slots, free);
+	g->range = owner;
 }
 
-static void clear_range(struct window *w, uint64_t va, uint64_t end)
+/* Makes all of [start, end) the owner's, which it was nobody's, or nobody's (NULL). False: no
+ * memory, and nothing is changed; not where it becomes nobody's. */
+static bool set_owner(struct bsim *bs, uint64_t start, uint64_t end, struct range *owner)
 {
-	while (va < end) {
-		struct granule *g = &w->granules[va >> 30];
-		uint64_t stop = (va | (WINDOW_GIB - 1)) + 1;
+	uint64_t va = start, stop;
 
-		stop = stop < end ? stop : end;
+	for (; va < end; va = stop) {
+		struct granule *g = &bs->window->granules[va >> 30];
+		struct range *slab;
+
+		stop = MIN((va | (WINDOW_GIB - 1)) + 1, end);
 		if (stop - va == WINDOW_GIB) {
-			clear_granule(g);
-		} else {
-			struct range *slab = g->range;
-
-			for (uint64_t at = va; at < stop; at += WINDOW_SLOT, slab->used_slots--)
-				slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = NULL;
-			if (slab->used_slots == 0) {
-				clear_granule(g);
-				free(slab->cut);
-				free(slab);
-			}
+			set_granule(g, owner);
+			continue;
 		}
-		va = stop;
-	}
-}
-
-static bool enter_range(struct window *w, struct range *r)
-{
-	uint64_t va = r->va, end = r->va + r->bytes;
-
-	while (va < end) {
-		uint64_t stop = (va | (WINDOW_GIB - 1)) + 1;
-
-		stop = stop < end ? stop : end;
-		if (stop - va == WINDOW_GIB) {
-			w->granules[va >> 30].range = r;
-		} else {
-			struct range *slab = edge_slab(w, va);
-
-			if (slab == NULL) {
-				clear_range(w, r->va, va);
-				return false;
-			}
-			for (uint64_t at = va; at < stop; at += WINDOW_SLOT, slab->used_slots++)
-				slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = r;
+		slab = edge_slab(bs, va);
+		if (slab == NULL) {
+			set_owner(bs, start, va, NULL);
+			return false;
 		}
-		va = stop;
+		for (uint64_t at = va; at < stop; at += WINDOW_SLOT)
+			slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = owner;
+		slab->used_slots += (owner != NULL ? 1 : -1u) * (unsigned)((stop - va) >> 21);
+		if (slab->used_slots == 0) {
+			set_granule(g, NULL);
+			window_retire(bs->window, slab);
+		}
 	}
 	return true;
 }
@@ -115,17 +85,12 @@ static bool enter_range(struct window *w, struct range *r)
 static uint64_t taken_until(const struct window *w, uint64_t va, uint64_t bytes)
 {
 	for (uint64_t at = va, end = va + bytes; at < end;) {
-		const struct range *r = w->granules[at >> 30].range;
+		const struct range *r = window_peek(w, at);
 
-		if (r == NULL) {
-			at = (at | (WINDOW_GIB - 1)) + 1;
-			continue;
-		}
-		if (r->kind == RANGE_SLAB)
-			r = r->cut[at >> 21 & (WINDOW_SLOTS - 1)];
 		if (r != NULL)
 			return r->va + r->bytes;
-		at += WINDOW_SLOT;
+		at = w->granules[at >> 30].range == NULL ? (at | (WINDOW_GIB - 1)) + 1
+							 : at + WINDOW_SLOT;
 	}
 	return 0;
 }
@@ -216,7 +181,7 @@ static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint6
 		r->bytes = r->asked = size;
 		r->asked_page = MEM_HUGE_PAGE_TYPE;
 	}
-	if (r == NULL || !enter_range(w, r)) {
+	if (r == NULL || !set_owner(bs, va, va + size, r)) {
 		window_host_give(va, size);
 		if (r != NULL)
 			window_retire(w, r);
@@ -230,30 +195,15 @@ static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint6
 	return DRV_ERROR_NONE;
 }
 
-static void drop_reservation(struct window *w, struct range *r)
+static void drop_reservation(struct bsim *bs, struct range *r)
 {
-	clear_range(w, r->va, r->va + r->bytes);
+	struct window *w = bs->window;
+
+	set_owner(bs, r->va, r->va + r->bytes, NULL);
 	window_host_give(r->va, r->bytes);
 	if (w->cursor != 0 && r->va < w->cursor && r->va >= FIRST_VA)
 		w->cursor = r->va;
 	window_retire(w, r);
-}
-
-static void close_window(struct window *w)
-{
-	for (uint64_t i = 0; i < WINDOW_GRANULES; i++) {
-		struct range *r = w->granules[i].range;
-
-		if (r == NULL)
-			continue;
-		if (r->kind == RANGE_SLAB) {
-			free(r->cut);
-			free(r);
-			clear_granule(&w->granules[i]);
-		} else if (!range_is_reservation(r) && r->va == i << 30) {
-			window_host_give(r->va, r->bytes);
-		}
-	}
 }
 
 /* ---- who may reach a mapping ---- */
@@ -428,7 +378,6 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 static const struct dialect cuda_dialect = {
 	.reserve = reserve_cuda,
 	.drop = drop_reservation,
-	.close = close_window,
 	.set_access = set_access_cuda,
 	.export_fd = export_fd,
 	.import_fd = import_fd,

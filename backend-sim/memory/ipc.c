@@ -87,8 +87,8 @@ static drvError_t allow(struct bsim *bs, const char *call, const char *name, uns
 				 "%s: server %u; the supernode has servers 0 to %u", call, server,
 				 bs->config.servers - 1);
 	return bsim_check_server_locked(bs, call, server)
-		       ?: bsim_pass(call,
-				    node_name_allow(bs->node, name, server, pid, (uint32_t)num));
+		       ?: bsim_pass(call, node_share_allow(bs->node, 0, name, server, pid,
+							   (uint32_t)num));
 }
 
 BSIM_OPEN_CALL(halShmemSetPidHandle, SIM_CALL_EXPORT, (const char *, name), (int *, pid),
@@ -120,18 +120,18 @@ BSIM_OPEN_CALL(halShmemSetAttribute, SIM_CALL_EXPORT, (const char *, name), (uin
 				 "%s: type %u with value %" PRIu64
 				 "; only type 1 (no whitelist) with 1 is known",
 				 call, type, attr);
-	return bsim_pass(call, node_name_set_open(c->bs->node, name));
+	return bsim_pass(call, node_share_set_open(c->bs->node, 0, name));
 }
 
 BSIM_OPEN_CALL(halShmemInfoGet, SIM_CALL_QUERY, (const char *, name), (struct ShmemGetInfo *, info))
 {
 	const char *call = "halShmemInfoGet";
-	struct node_name_info found;
+	struct node_share_info found;
 	drvError_t result;
 
 	if (name == NULL || info == NULL)
 		return bsim_null(call, name == NULL ? "name" : "info");
-	result = bsim_pass(call, node_name_info(c->bs->node, name, &found));
+	result = bsim_pass(call, node_share_info(c->bs->node, 0, name, &found));
 	if (result == DRV_ERROR_NONE)
 		*info = (struct ShmemGetInfo){ .phyDevid = found.device };
 	return result;
@@ -141,7 +141,7 @@ BSIM_OPEN_CALL(halShmemInfoGet, SIM_CALL_QUERY, (const char *, name), (struct Sh
 
 /* The frames that hold the range get an address here, whole: what was named may start inside the
  * first. */
-static drvError_t open_block(struct bsim *bs, unsigned device, const struct node_name_info *info,
+static drvError_t open_block(struct bsim *bs, unsigned device, const struct node_share_info *info,
 			     struct node_block *block, uint64_t *va)
 {
 	struct pool_kind kind = {
@@ -170,7 +170,7 @@ static drvError_t open_block(struct bsim *bs, unsigned device, const struct node
 BSIM_OPEN_CALL(halShmemOpenHandleByDevId, SIM_CALL_IMPORT, (DVdevice, dev), (const char *, name),
 	       (DVdeviceptr *, va))
 {
-	struct node_name_info info;
+	struct node_share_info info;
 	struct node_block *block;
 	uint64_t at = 0;
 	drvError_t result;

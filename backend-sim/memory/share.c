@@ -184,7 +184,7 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	result = bsim_pass(IMPORT, node_share_info(bs->node, share_id, &info));
+	result = bsim_pass(IMPORT, node_share_info(bs->node, share_id, NULL, &info));
 	if (result == DRV_ERROR_NONE && shareable != share_value(info.device, share_id))
 		result = bsim_fail(
 			DRV_ERROR_INVALID_HANDLE,
@@ -330,7 +330,8 @@ BSIM_OPEN_CALL(halMemSetPidToShareableHandle, SIM_CALL_EXPORT, (uint64_t, sharea
 	if (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX)
 		return bsim_invalid("%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
 				    (void *)pid, PID_COUNT_MAX);
-	return bsim_pass(call, node_share_allow(c->bs->node, SHARE_ID(shareable), pid, pid_num));
+	return bsim_pass(call, node_share_allow(c->bs->node, SHARE_ID(shareable), NULL,
+						c->bs->config.server, pid, pid_num));
 }
 
 static drvError_t check_attribute(const char *call, int type, const void *attr)
@@ -352,23 +353,23 @@ BSIM_OPEN_CALL(halMemShareHandleSetAttribute, SIM_CALL_EXPORT, (uint64_t, sharea
 		return bsim_invalid(
 			"%s: enableFlag is %u; the whitelist can be switched off (1), not on again",
 			call, attr.enableFlag);
-	return bsim_pass(call, node_share_set_open(c->bs->node, SHARE_ID(shareable)));
+	return bsim_pass(call, node_share_set_open(c->bs->node, SHARE_ID(shareable), NULL));
 }
 
 BSIM_OPEN_CALL(halMemShareHandleGetAttribute, SIM_CALL_QUERY, (uint64_t, shareable),
 	       (enum ShareHandleAttrType, type), (struct ShareHandleAttr *, attr))
 {
 	const char *call = "halMemShareHandleGetAttribute";
-	bool open = false;
+	struct node_share_info info = { .open = false };
 	drvError_t result =
 		check_attribute(call, (int)type, attr)
-			?: bsim_pass(call,
-				     node_share_get_open(c->bs->node, SHARE_ID(shareable), &open));
+			?: bsim_pass(call, node_share_info(c->bs->node, SHARE_ID(shareable), NULL,
+							   &info));
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	memset(attr, 0, sizeof(*attr));
-	attr->enableFlag = open ? SHR_HANDLE_NO_WLIST_ENABLE : SHR_HANDLE_WLIST_ENABLE;
+	attr->enableFlag = info.open ? SHR_HANDLE_NO_WLIST_ENABLE : SHR_HANDLE_WLIST_ENABLE;
 	return DRV_ERROR_NONE;
 }
 
@@ -379,8 +380,8 @@ BSIM_OPEN_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
 	struct node_share_info found;
 	drvError_t result =
 		info == NULL ? bsim_null(call, "info")
-			     : bsim_pass(call,
-					 node_share_info(c->bs->node, SHARE_ID(shareable), &found));
+			     : bsim_pass(call, node_share_info(c->bs->node, SHARE_ID(shareable),
+							       NULL, &found));
 
 	if (result != DRV_ERROR_NONE)
 		return result;

@@ -169,8 +169,8 @@ void tables_unmap_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t 
 bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
 			const struct node_block *block)
 {
-	int fd = node_memory_fd(bs->node, block->memory);
-	uint64_t done = 0;
+	uint64_t done = 0, offset = 0;
+	int fd = node_memory_fd(bs->node, block->memory, &offset);
 
 	if (!host_maps_left(block->extent_count))
 		return false;
@@ -181,7 +181,8 @@ bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
 		if (part > bytes - done)
 			part = bytes - done;
 		if (mmap(p, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			 fd, (off_t)(block->extents[i].frame << NODE_FRAME_LG2)) == MAP_FAILED) {
+			 fd, (off_t)(offset + (block->extents[i].frame << NODE_FRAME_LG2))) ==
+		    MAP_FAILED) {
 			int cause = errno;
 
 			window_close_to_cpu(va, bytes);

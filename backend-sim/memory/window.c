@@ -203,8 +203,9 @@ void window_close(struct bsim *bs)
 	if (w == NULL)
 		return;
 	__atomic_store_n(&bs->window, NULL, __ATOMIC_RELEASE); /* the fault handler reads it */
+	LIST_FOREACH(r, &w->heaps, link)
 	if (bs->cuda != NULL)
-		bs->cuda->close(w);
+		window_host_give(r->va, r->bytes);
 	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
 		if (w->granules[i].range != NULL)
 			free(w->granules[i].slots);
@@ -518,7 +519,7 @@ void window_drop(struct bsim *bs, struct range *range)
 	struct range *heap = w->granules[range->va >> 30].range;
 
 	if (bs->cuda != NULL && range_is_reservation(range)) {
-		bs->cuda->drop(w, range);
+		bs->cuda->drop(bs, range);
 		return;
 	}
 	if (heap != range) {

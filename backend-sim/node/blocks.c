@@ -3,7 +3,7 @@
  * Creates and ends blocks, the physical allocations, and the views that a process has of them, and
  * says who holds how much when there is no room for a new one. frames.c chooses the frames.
  */
-#include "blocks.h"
+#include "records.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ void node_block_drop(struct node *node, struct node_block *block)
 		/* What this process exported has only its own imports left here. */
 		uint32_t share = block_at(node, block->id).record->share;
 
-		if (share && grant_is_mine(node, &node->shares[share - 1].grant))
+		if (share && share_is_mine(node, &node->shares[share - 1]))
 			PUT(node->shares[share - 1].exporter_gone, 1);
 	}
 	if (--count->views == 0)
@@ -141,18 +141,14 @@ static struct node_block *write_block(struct node *node, struct memory *m,
 	struct block_record *record = &m->blocks[first];
 	struct node_block *block;
 
-	PUT(record->holders, 0);
-	PUT(record->holder_words, 1);
-	PUT(record->generation, record->generation + 1);
-	PUT(record->frames, frames);
-	PUT(record->extent_count, chain->count);
-	PUT(record->share, 0);
-	PUT(record->giant, giant);
-	PUT(record->touched, first >= m->usable); /* page tables are written at once */
-	PUT(record->closing, 0);
-	PUT(record->fd, 0);
-	PUT(record->named, 0);
-	PUT(record->unseen, 0);
+	node_step();
+	*record = (struct block_record){
+		.generation = record->generation + 1,
+		.frames = frames,
+		.extent_count = chain->count,
+		.giant = giant,
+		.touched = first >= m->usable, /* page tables are written at once */
+	};
 	node_step();
 	snprintf(record->tag, sizeof(record->tag), "%s", tag ? tag : "");
 	block = block_view(node, m->id_base + first, false);
@@ -180,28 +176,27 @@ static void add_holding(struct node *node, uint32_t id, void *arg)
 }
 
 /* "process 12 (python3) holds 40960 MiB, process 13 (python3) 2 MiB" */
-static void describe_holders(struct node *node, struct memory *m, char *out, size_t size)
+static char *holders_text(struct node *node, struct memory *m)
 {
-	struct holdings *holdings = g_new0(struct holdings, 1);
-	size_t at = 0;
+	g_autofree struct holdings *holdings = g_new0(struct holdings, 1);
+	GString *text = g_string_new(NULL);
 
 	holdings->memory = m;
 	block_for_each(node, add_holding, holdings);
-	out[0] = '\0';
-	for (unsigned n = 0; n < TOP_HOLDERS && at < size; n++) {
+	for (unsigned n = 0; n < TOP_HOLDERS; n++) {
 		unsigned top = 0;
 
 		for (unsigned slot = 1; slot < NODE_MEMBERS; slot++)
 			top = holdings->frames[slot] > holdings->frames[top] ? slot : top;
 		if (!holdings->frames[top])
 			break;
-		at += (size_t)snprintf(out + at, size - at, "%sprocess %d (%s) %s%llu MiB",
-				       n ? ", " : "", node->control->members[top].pid,
+		g_string_append_printf(text, "%sprocess %d (%s) %s%llu MiB", n ? ", " : "",
+				       node->control->members[top].pid,
 				       node->control->members[top].command, n ? "" : "holds ",
 				       (unsigned long long)holdings->frames[top] * 2);
 		holdings->frames[top] = 0;
 	}
-	g_free(holdings);
+	return g_string_free(text->len ? text : g_string_assign(text, "nothing is held"), FALSE);
 }
 
 static const char *memory_text(const struct node *node, unsigned memory)
@@ -218,23 +213,21 @@ static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, 
 	unsigned long long free_mib = m->state->free_frames * 2,
 			   total_mib = (uint64_t)m->usable * 2;
 	unsigned giants = m->state->free_giants;
-	char holders[1024];
+	g_autofree char *holders = holders_text(node, m);
 	const char *where = memory_text(node, m->index);
 
-	describe_holders(node, m, holders, sizeof(holders));
 	node_unlock(node);
 	if (giant)
-		npu_message_set("out of memory: %s: %llu pages of 1 GiB are asked for, and %u are "
-				"free (%llu MiB of %llu MiB are "
-				"free, but a 1 GiB page needs a whole, aligned GiB); %s",
-				where, (unsigned long long)frames / NODE_GIANT_FRAMES, giants,
-				free_mib, total_mib, holders[0] ? holders : "nothing is held");
-	else
-		npu_message_set("out of memory: %s: %llu MiB are asked for, and %llu MiB of %llu "
-				"MiB are free; %s",
-				where, (unsigned long long)frames * 2, free_mib, total_mib,
-				holders[0] ? holders : "nothing is held");
-	return DRV_ERROR_OUT_OF_MEMORY;
+		return node_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 "out of memory: %s: %llu pages of 1 GiB are asked for, and %u are "
+				 "free (%llu MiB of %llu MiB are free, but a 1 GiB page needs a "
+				 "whole, aligned GiB); %s",
+				 where, (unsigned long long)frames / NODE_GIANT_FRAMES, giants,
+				 free_mib, total_mib, holders);
+	return node_fail(DRV_ERROR_OUT_OF_MEMORY,
+			 "out of memory: %s: %llu MiB are asked for, and %llu MiB of %llu MiB are "
+			 "free; %s",
+			 where, (unsigned long long)frames * 2, free_mib, total_mib, holders);
 }
 
 /* ---- creating ---- */

@@ -12,7 +12,7 @@
  * program that closed the node's own descriptor cannot query the locks: its blocks then count as
  * still referenced.
  */
-#include "blocks.h"
+#include "records.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +26,13 @@ static int open_marked(const struct node *node, uint32_t id)
 	char path[40];
 	int fd;
 
-	if (!own_file_is_open(&node->control_file)) {
+	if (!own_file_is_open(&node->file)) {
 		npu_message_set("node %s: no descriptor can be made of this memory: the program "
 				"has closed descriptor %d, which npusim had opened",
-				node->name, node->control_file.fd);
+				node->name, node->file.fd);
 		return -1;
 	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->control_file.fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->file.fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && lseek(fd, (off_t)(NODE_FD_BASE + id), SEEK_SET) >= 0 &&
 	    fcntl(fd, F_OFD_SETLK, &lock) == 0)
@@ -65,38 +65,29 @@ drvError_t node_fd_export(struct node *node, const struct node_block *block, int
 }
 
 /* Lock held. */
-static bool find_fd_block(const struct node *node, int fd, uint32_t *out_id,
-			  struct block_place *out)
+static bool find_fd_block(const struct node *node, int fd, uint32_t *out_id)
 {
 	const struct own_file file = own_file(fd);
+	const off_t at = lseek(fd, 0, SEEK_CUR) - (off_t)NODE_FD_BASE;
+	const uint32_t id = (uint32_t)at;
 	struct block_place place;
-	off_t at = lseek(fd, 0, SEEK_CUR);
-	uint64_t id;
 
-	if (!own_file_is(&file, node->control->device, node->control->inode) ||
-	    at < (off_t)NODE_FD_BASE)
-		return false;
-	id = (uint64_t)at - NODE_FD_BASE;
-	if (id >= node->id_count)
-		return false;
-	place = block_at(node, (uint32_t)id);
-	if (!block_find(node, (uint32_t)id, place.record->generation, &place) ||
-	    !place.record->fd || place.record->closing || !block_fd_is_open(node, (uint32_t)id))
-		return false;
-	*out_id = (uint32_t)id;
-	*out = place;
-	return true;
+	*out_id = id;
+	return own_file_is(&file, node->control->device, node->control->inode) && at >= 0 &&
+	       at < (off_t)node->id_count &&
+	       block_find(node, id, block_at(node, id).record->generation, &place) &&
+	       place.record->fd && !place.record->closing && block_fd_is_open(node, id);
 }
 
 drvError_t node_fd_import(struct node *node, int fd, struct node_block **out)
 {
 	drvError_t error = node_enter(node);
-	struct block_place place;
 	uint32_t id;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	if (find_fd_block(node, fd, &id, &place)) {
+	if (find_fd_block(node, fd, &id)) {
+		struct block_place place = block_at(node, id);
 		bool kept = holders_are_none_but(&place, NODE_NONE);
 
 		*out = block_view(node, id, true);

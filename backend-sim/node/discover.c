@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "process.h"
 
+#define LOOKS       4      /* none is overlooked */
 #define LIST_BUFFER 131072 /* the kernel gives whole lines, a page of them at most */
 
 /* ---- what the kernel lists ---- */
@@ -29,10 +29,8 @@
 struct search {
 	const char *name;
 	char *prefix;  /* of every socket of a node */
-	unsigned most; /* so many are enough */
 	GArray *found; /* of struct candidate */
-	char own[24];  /* how the line of a socket of this process ends, which has no name */
-	bool saw_own;  /* sockets are listed here */
+	bool listed;   /* sockets are, here */
 	int error;     /* what is there could not be looked at */
 };
 
@@ -69,30 +67,32 @@ static void search_lines(struct search *search, char *text)
 	for (char *line = strtok_r(text, "\n", &place); line; line = strtok_r(NULL, "\n", &place)) {
 		const char *name = strstr(line, search->prefix);
 
+		search->listed |= !g_str_has_prefix(line, "Num"); /* the head of the list */
 		if (name && parse_member(name + strlen(search->prefix), &candidate))
 			add_candidate(search, &candidate);
-		else if (!name && g_str_has_suffix(line, search->own))
-			search->saw_own = true;
 	}
 }
 
 /* False: the list may have left out a socket that is there all the time, since others came or went
  * between two reads. */
-static bool search_sockets(struct search *search, int list)
+static bool search_sockets(struct search *search)
 {
 	g_autofree char *text = g_malloc(LIST_BUFFER);
+	int list = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
 	unsigned reads = 0;
 	ssize_t length;
 
-	for (; search->found->len < search->most; reads++) {
-		length = read(list, text, LIST_BUFFER - 1);
-		if (length < 0)
-			search->error = errno;
-		if (length <= 0)
-			break;
+	if (list < 0) {
+		note_error(search);
+		return true;
+	}
+	for (; (length = read(list, text, LIST_BUFFER - 1)) > 0; reads++) {
 		text[length] = '\0';
 		search_lines(search, text);
 	}
+	if (length < 0)
+		search->error = errno;
+	close(list);
 	return reads <= 1;
 }
 
@@ -138,42 +138,19 @@ static void search_processes(struct search *search)
 	closedir(processes);
 }
 
-/* False: it is worth another look. */
-static bool look_at_sockets(struct search *search)
-{
-	int own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int list = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
-	bool whole = true;
-	struct stat stat;
-
-	if (list >= 0 && own >= 0 && fstat(own, &stat) == 0) {
-		snprintf(search->own, sizeof(search->own), " %llu",
-			 (unsigned long long)stat.st_ino);
-		whole = search_sockets(search, list);
-	} else {
-		note_error(search);
-	}
-	if (list >= 0)
-		close(list);
-	if (own >= 0)
-		close(own);
-	return whole;
-}
-
-GArray *node_discover(const char *name, unsigned most, unsigned looks)
+GArray *node_discover(const char *name)
 {
 	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
 	struct search search = {
 		.name = name,
 		.prefix = prefix,
-		.most = most,
 		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
 	};
 
-	for (; looks && !search.found->len && !search.error; looks--)
-		if (look_at_sockets(&search))
+	for (unsigned looks = 0; looks < LOOKS && !search.found->len && !search.error; looks++)
+		if (search_sockets(&search))
 			break;
-	if (!search.found->len && !search.saw_own && !search.error)
+	if (!search.found->len && !search.listed && !search.error)
 		search_processes(&search);
 	if (!search.error)
 		return search.found;

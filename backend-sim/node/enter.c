@@ -4,7 +4,7 @@
  * their names, their slots in the table. This process may die at any step too: the next to enter
  * then starts over.
  */
-#include "members.h"
+#include "records.h"
 
 #include <glib.h>
 
@@ -41,9 +41,9 @@ static void reap_block(struct node *node, uint32_t id, void *arg)
 	struct reaping *reaping = arg;
 	uint64_t lost = 0, left = 0;
 
-	for (unsigned w = 0; w < record->holder_words; w++) {
-		lost |= holders_word(&place, w) & reaping->dead[w];
-		left |= holders_word(&place, w) & ~reaping->dead[w];
+	for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++) {
+		lost |= record->holders[w] & reaping->dead[w];
+		left |= record->holders[w] & ~reaping->dead[w];
 	}
 	if (!lost)
 		return;
@@ -51,10 +51,9 @@ static void reap_block(struct node *node, uint32_t id, void *arg)
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);
 	else if (!left && !end_block(node, id, reaping))
 		return;
-	for (unsigned w = 0; w < record->holder_words; w++)
-		for (uint64_t bits = holders_word(&place, w) & reaping->dead[w]; bits;
-		     bits &= bits - 1)
-			holders_set(&place, w * 64 + (unsigned)__builtin_ctzll(bits), false);
+	for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++)
+		if (record->holders[w] & reaping->dead[w])
+			PUT(record->holders[w], record->holders[w] & ~reaping->dead[w]);
 }
 
 /* Lock held at entry and return. */
@@ -74,7 +73,7 @@ static void end_orphans(struct node *node, struct reaping *reaping)
 /* Lock held at entry and return; let go while frames are cleaned. */
 static void recover(struct node *node)
 {
-	uint32_t limit = GET(node->control->member_limit), names = node->control->name_limit;
+	uint32_t limit = GET(node->control->member_limit);
 	struct reaping reaping = { .orphans = NULL };
 	bool any = false;
 
@@ -86,11 +85,11 @@ static void recover(struct node *node)
 	if (!any)
 		return;
 	block_for_each(node, reap_block, &reaping);
-	for (uint32_t i = 0; i < names; i++) {
-		uint32_t exporter = node->names[i].grant.exporter;
+	for (uint32_t i = 0; i < node->control->share_limit; i++) {
+		uint32_t exporter = node->shares[i].exporter;
 
-		if (node->names[i].state && (reaping.dead[exporter / 64] & holder_bit(exporter)))
-			name_end(node, &node->names[i]);
+		if (node->shares[i].named && (reaping.dead[exporter / 64] & holder_bit(exporter)))
+			share_end(node, &node->shares[i]);
 	}
 	for (unsigned slot = 0; slot < limit; slot++)
 		if (reaping.dead[slot / 64] & holder_bit(slot))

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Creates and maps the memfds of a node, and guards their descriptors, which the program may close
- * at any time in the belief that they are its own. It does not know what the memfds contain.
+ * Creates and maps the memfd of a node, and guards descriptors, which the program may close at any
+ * time in the belief that they are its own. It does not know what the memfd contains.
  */
-#include "file.h"
+#include "layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -79,55 +78,11 @@ int file_make(const char *name, uint64_t bytes, char **error)
 	return -1;
 }
 
-/* Address ranges that an earlier membership of this process used: a later one maps its memories
- * there again, so that joining and leaving does not use up the address space. */
-struct range {
-	void *base;
-	uint64_t bytes;
-	bool used;
-};
-static struct range ranges[64];
-static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void *range_take(uint64_t bytes)
-{
-	void *base = NULL;
-
-	pthread_mutex_lock(&ranges_lock);
-	for (unsigned i = 0; !base && i < G_N_ELEMENTS(ranges); i++)
-		if (ranges[i].base && !ranges[i].used && ranges[i].bytes == bytes) {
-			ranges[i].used = true;
-			base = ranges[i].base;
-		}
-	pthread_mutex_unlock(&ranges_lock);
-	return base;
-}
-
-void range_give(void *base, uint64_t bytes)
-{
-	struct range *at = NULL;
-
-	pthread_mutex_lock(&ranges_lock);
-	for (unsigned i = 0; i < G_N_ELEMENTS(ranges); i++)
-		if (ranges[i].base == base || (!at && !ranges[i].base))
-			at = &ranges[i];
-	if (at)
-		*at = (struct range){ .base = base, .bytes = bytes };
-	pthread_mutex_unlock(&ranges_lock);
-}
-
-void ranges_forget(void)
-{
-	memset(ranges, 0, sizeof(ranges));
-	pthread_mutex_init(&ranges_lock, NULL);
-}
-
 /* Accessible at the end only: where the program locks all that it will map (mlockall), the kernel
  * would make every page at once. */
-void *file_map(const char *name, int fd, uint64_t bytes, void *at, char **error)
+void *file_map(const char *name, int fd, uint64_t offset, uint64_t bytes, char **error)
 {
-	int flags = MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0);
-	void *base = mmap(at, bytes, PROT_NONE, flags, fd, 0);
+	void *base = mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
 
 	if (base != MAP_FAILED)
 		munlock(base, bytes);

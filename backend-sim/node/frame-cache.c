@@ -131,11 +131,16 @@ void frame_cache_end(struct node *node)
 
 /* ---- everybody: lock held ---- */
 
-/* The block of a word, if it is still the one that was meant: who buries a dead member, and dies of
- * it, has ended some. */
-static bool find_claimed(struct node *node, uint64_t word, struct block_place *out)
+/* Ends the block of a claimed word, if it is still the one that was meant: who buries a dead
+ * member, and dies of it, has ended some. */
+static void end_claimed(struct node *node, uint64_t *word)
 {
-	return block_find(node, (uint32_t)(word & WORD_ID_MASK) - 1, (uint32_t)(word >> 32), out);
+	const uint32_t id = (uint32_t)(*word & WORD_ID_MASK) - 1;
+	struct block_place place;
+
+	if (block_find(node, id, (uint32_t)(*word >> 32), &place))
+		block_release(node, id);
+	PUT(*word, 0);
 }
 
 void frame_cache_empty(struct node *node, unsigned slot)
@@ -144,13 +149,9 @@ void frame_cache_empty(struct node *node, unsigned slot)
 
 	for (unsigned i = 0; i < NODE_CACHED; i++) {
 		uint64_t word = GET(words[i]);
-		struct block_place place;
 
-		if (!holds_block(word) || !cache_swap(&words[i], word, word | WORD_CLAIMED))
-			continue;
-		if (find_claimed(node, word, &place))
-			block_release(node, place.memory->id_base + place.frame);
-		PUT(words[i], 0);
+		if (holds_block(word) && cache_swap(&words[i], word, word | WORD_CLAIMED))
+			end_claimed(node, &words[i]);
 	}
 }
 
@@ -169,15 +170,8 @@ void frame_caches_rebuild(struct node *node)
 	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
 		for (unsigned i = 0; i < NODE_CACHED; i++) {
 			uint64_t *word = &node->control->members[slot].frame_cache[i];
-			struct block_place place;
 
-			if (GET(*word) == WORD_BUSY || !(GET(*word) & WORD_CLAIMED))
-				continue;
-			if (find_claimed(node, *word, &place)) {
-				uint64_t *live = &place.memory->live[place.frame / 64];
-
-				PUT(*live, *live & ~(UINT64_C(1) << (place.frame % 64)));
-			}
-			PUT(*word, 0);
+			if (GET(*word) != WORD_BUSY && GET(*word) & WORD_CLAIMED)
+				end_claimed(node, word);
 		}
 }

@@ -6,34 +6,43 @@
 #include "node.h"
 
 #include <glib.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#define FRESH_NS 50000000ll
+#include "process.h"
 
-static bool read_number(const char *path, uint64_t *out)
+#define FRESH_MS 50
+
+/* The number after `key`, which begins a line of the file; "": the file is a number. False: there
+ * is none ("max" is no limit). */
+static bool read_number(const char *folder, const char *name, const char *key, uint64_t *out)
 {
-	g_autofree char *text = NULL;
-	char *end = NULL;
-
-	if (!g_file_get_contents(path, &text, NULL, NULL))
-		return false;
-	*out = g_ascii_strtoull(text, &end, 10);
-	return end != text; /* "max" is no number, and no limit */
-}
-
-/* The value after `key` in a file of lines "key value". */
-static uint64_t read_key(const char *path, const char *key)
-{
-	g_autofree char *text = NULL;
+	g_autofree char *path = g_build_filename(folder, name, NULL), *text = NULL;
 	const char *at = NULL;
+	char *end = NULL;
 
 	if (g_file_get_contents(path, &text, NULL, NULL))
 		for (at = strstr(text, key); at && at != text && at[-1] != '\n';)
 			at = strstr(at + 1, key);
-	return at ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
+	if (!at)
+		return false;
+	at += strlen(key);
+	*out = g_ascii_strtoull(at, &end, 10);
+	return end != at;
+}
+
+static uint64_t left_of(uint64_t limit, uint64_t used)
+{
+	return limit > used ? limit - used : 0;
+}
+
+static uint64_t machine_room(void)
+{
+	uint64_t available, swap = 0;
+
+	if (!read_number("/proc", "meminfo", "MemAvailable:", &available))
+		return UINT64_MAX;
+	read_number("/proc", "meminfo", "SwapFree:", &swap);
+	return (available + swap) * 1024;
 }
 
 /* Where the kernel promises no more than it has (vm.overcommit_memory 2), a page beyond that is a
@@ -42,77 +51,57 @@ static uint64_t commit_room(void)
 {
 	uint64_t mode, limit, used;
 
-	if (!read_number("/proc/sys/vm/overcommit_memory", &mode) || mode != 2)
+	if (!read_number("/proc/sys/vm", "overcommit_memory", "", &mode) || mode != 2 ||
+	    !read_number("/proc", "meminfo", "CommitLimit:", &limit) ||
+	    !read_number("/proc", "meminfo", "Committed_AS:", &used))
 		return UINT64_MAX;
-	limit = read_key("/proc/meminfo", "CommitLimit:");
-	used = read_key("/proc/meminfo", "Committed_AS:");
-	if (limit == 0)
-		return UINT64_MAX;
-	return limit > used ? (limit - used) * 1024 : 0;
+	return left_of(limit, used) * 1024;
 }
 
-static uint64_t group_room(const char *folder, const char *limit_name, const char *used_name)
-{
-	uint64_t limit, used, cache;
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, limit_name);
-	if (!read_number(path, &limit))
-		return UINT64_MAX;
-	snprintf(path, sizeof(path), "%s/%s", folder, used_name);
-	if (!read_number(path, &used))
-		return UINT64_MAX;
-	snprintf(path, sizeof(path), "%s/memory.stat", folder);
-	cache = read_key(path, "inactive_file "); /* given back when needed */
-	used = used > cache ? used - cache : 0;
-	return limit > used ? limit - used : 0;
-}
+/* Lines of /proc/self/cgroup are "0::GROUP" of cgroup v2, "N:memory:GROUP" of v1. */
+static const struct hierarchy {
+	const char *controllers, *mount, *limit, *used;
+} hierarchies[] = {
+	{ "", "/sys/fs/cgroup", "memory.max", "memory.current" },
+	{ "memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" },
+};
 
 /* The least room of a group and all above it. */
-static uint64_t groups_room(const char *mount, const char *group, const char *limit_name,
-			    const char *used_name)
+static uint64_t group_room(const struct hierarchy *h, const char *group)
 {
-	size_t root = strlen(mount);
-	uint64_t least = UINT64_MAX, room;
-	char path[PATH_MAX];
+	g_autofree char *folder = g_strconcat(h->mount, group, NULL);
+	uint64_t least = UINT64_MAX, limit, used, cache;
 	char *slash;
 
-	snprintf(path, sizeof(path), "%s%s", mount, group);
 	do {
-		room = group_room(path, limit_name, used_name);
-		least = MIN(room, least);
-		slash = strrchr(path + root - 1, '/');
-		if (slash)
-			*slash = '\0';
-	} while (slash && strlen(path) >= root);
+		cache = 0;
+		if (read_number(folder, h->limit, "", &limit) &&
+		    read_number(folder, h->used, "", &used)) {
+			read_number(folder, "memory.stat", "inactive_file ", &cache);
+			used = left_of(used, cache); /* given back when needed */
+			least = MIN(least, left_of(limit, used));
+		}
+		slash = strrchr(folder, '/');
+		*slash = '\0';
+	} while (strlen(folder) >= strlen(h->mount));
 	return least;
 }
 
-/* "0::GROUP" of cgroup v2, "N:memory:GROUP" of v1. */
 static uint64_t control_group_room(void)
 {
 	g_autofree char *text = NULL;
-	uint64_t least = UINT64_MAX, room;
+	g_auto(GStrv) lines = NULL;
+	uint64_t least = UINT64_MAX;
 
-	if (!g_file_get_contents("/proc/self/cgroup", &text, NULL, NULL))
-		return least;
-	for (char *line = text, *next; *line; line = next) {
-		char *names = strchr(line, ':'), *group;
+	if (g_file_get_contents("/proc/self/cgroup", &text, NULL, NULL))
+		lines = g_strsplit(text, "\n", -1);
+	for (char **line = lines; line && *line; line++) {
+		g_auto(GStrv) parts = g_strsplit(*line, ":", 3);
 
-		next = line + strcspn(line, "\n");
-		if (*next)
-			*next++ = '\0';
-		group = names ? strchr(names + 1, ':') : NULL;
-		if (!group)
-			continue;
-		*group++ = '\0';
-		room = UINT64_MAX;
-		if (!strcmp(names, ":"))
-			room = groups_room("/sys/fs/cgroup", group, "memory.max", "memory.current");
-		else if (!strcmp(names, ":memory"))
-			room = groups_room("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
-					   "memory.usage_in_bytes");
-		least = MIN(least, room);
+		for (unsigned i = 0; i < G_N_ELEMENTS(hierarchies); i++)
+			if (g_strv_length(parts) == 3 &&
+			    !strcmp(parts[1], hierarchies[i].controllers))
+				least = MIN(least, group_room(&hierarchies[i], parts[2]));
 	}
 	return least;
 }
@@ -121,21 +110,15 @@ uint64_t node_host_room_bytes(void)
 {
 	static uint64_t room;
 	static int64_t when;
-	struct timespec now;
-	uint64_t machine, commit, group;
-	int64_t ns;
+	const int64_t now = clock_ms();
+	uint64_t least;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	ns = now.tv_sec * 1000000000ll + now.tv_nsec;
-	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_NS > ns &&
+	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_MS > now &&
 	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
-	machine = read_key("/proc/meminfo", "MemAvailable:");
-	machine = machine ? (machine + read_key("/proc/meminfo", "SwapFree:")) * 1024 : UINT64_MAX;
-	commit = commit_room();
-	group = control_group_room();
-	group = MIN(group, MIN(machine, commit));
-	__atomic_store_n(&room, group, __ATOMIC_RELAXED);
-	__atomic_store_n(&when, ns, __ATOMIC_RELEASE);
-	return group;
+	least = MIN(machine_room(), commit_room());
+	least = MIN(least, control_group_room());
+	__atomic_store_n(&room, least, __ATOMIC_RELAXED);
+	__atomic_store_n(&when, now, __ATOMIC_RELEASE);
+	return least;
 }

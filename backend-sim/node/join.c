@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins and leaves a node: creates its memfds or opens those of a member, maps them, and enters
- * this process in the member table.
+ * Joins and leaves a node: creates its memfd or opens that of a member, maps what this process
+ * needs of it, and enters the process in the member table.
  */
 #include "join.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,45 +17,77 @@
 
 #include "process.h"
 
-#define FIRST_CANDIDATES 8u /* most often one of so many can be reached */
+/* ---- the node's file ---- */
 
-/* ---- files ---- */
-
-static void memory_name(const struct node *node, const struct memory *m, char out[NODE_FILE_NAME])
-{
-	char server[16] = "";
-
-	if (node->shape.servers > 1)
-		snprintf(server, sizeof(server), "%u-", m->server);
-	if (m->number == SIM_NODE_HOST)
-		snprintf(out, NODE_FILE_NAME, "npusim-%shost:%s", server, node->name);
-	else
-		snprintf(out, NODE_FILE_NAME, "npusim-%shbm%u:%s", server, m->number, node->name);
-}
-
-void node_control_name(const char *name, char out[NODE_FILE_NAME])
+void node_file_name(const char *name, char out[NODE_FILE_NAME])
 {
 	snprintf(out, NODE_FILE_NAME, "npusim-node:%s", name);
 }
 
-static uint64_t file_bytes(const struct memory *m)
+static bool map_memory(struct node *node, struct memory *m, char **error)
 {
-	return m->bytes + written_bytes(m->bytes);
-}
-
-static bool map_memory(struct node *node, struct memory *m, int fd, char **error)
-{
-	char name[NODE_FILE_NAME];
-
-	memory_name(node, m, name);
-	/* A range that cannot be mapped may be anybody's by now: it is not given back. */
-	m->base = file_map(name, fd, file_bytes(m), range_take(file_bytes(m)), error);
+	m->base = file_map(node->name, node->file.fd, m->file_offset, file_bytes(m), error);
 	if (!m->base)
 		return false;
-	m->file = own_file(fd);
 	node->sim_memory.base[m->index] = m->base;
 	node->sim_memory.bytes[m->index] = m->bytes;
 	return true;
+}
+
+/* Where the program has closed it, it is opened through another member. False and a message. */
+static bool have_file(struct node *node)
+{
+	char name[NODE_FILE_NAME];
+
+	if (own_file_is_open(&node->file))
+		return true;
+	node_file_name(node->name, name);
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {
+		const struct member *member = &node->control->members[slot];
+		struct own_file file = { .fd = -1 };
+
+		if (slot != node->slot && !member_is_dead(node, slot))
+			file = own_file(node_open_descriptor(member->pid, member->fd, name));
+		if (own_file_is(&file, node->control->device, node->control->inode)) {
+			node->file = file;
+			PUT(node->control->members[node->slot].fd, file.fd);
+			return true;
+		}
+		own_file_close(&file);
+	}
+	npu_message_set("node %s: this program has closed descriptors that npusim had opened, and "
+			"no other process of the node has them any more",
+			node->name);
+	return false;
+}
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool memory_open(struct node *node, struct memory *m)
+{
+	char *error = NULL;
+
+	pthread_mutex_lock(&open_lock);
+	if (!m->base && have_file(node) && !map_memory(node, m, &error))
+		npu_message_set("%s", error);
+	pthread_mutex_unlock(&open_lock);
+	g_free(error);
+	return m->base;
+}
+
+int node_memory_fd(struct node *node, unsigned memory, uint64_t *out_offset)
+{
+	const struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
+	int fd;
+
+	if (!m || node_is_forked(node))
+		return -1;
+	pthread_mutex_lock(&open_lock);
+	fd = have_file(node) ? node->file.fd : -1;
+	pthread_mutex_unlock(&open_lock);
+	if (fd >= 0)
+		*out_offset = m->file_offset;
+	return fd;
 }
 
 /* ---- this process's side ---- */
@@ -69,7 +100,7 @@ static struct node *node_new(const char *name)
 
 	snprintf(node->name, sizeof(node->name), "%s", name);
 	node->pid = getpid();
-	node->control_file.fd = node->socket_file.fd = -1;
+	node->file.fd = node->socket_file.fd = -1;
 	mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mark != MAP_FAILED && madvise(mark, (size_t)page, MADV_WIPEONFORK) == 0) {
 		node->fork_mark = mark;
@@ -84,19 +115,17 @@ static void node_free(struct node *node)
 {
 	frame_cache_end(node);
 	for (unsigned i = 0; i < SIM_MEMORY_MAX; i++) {
-		struct memory *m = node->memory[i];
+		const struct memory *m = node->memory[i];
 
 		if (m && m->base)
-			range_give(m->base, file_bytes(m));
-		if (m)
-			own_file_close(&m->file);
+			munmap(m->base, file_bytes(m));
 	}
 	g_free(node->memories);
 	if (node->views)
 		munmap(node->views, node->id_count * sizeof(*node->views));
 	if (node->control)
 		munmap(node->control, node->control_bytes);
-	own_file_close(&node->control_file);
+	own_file_close(&node->file);
 	own_file_close(&node->socket_file);
 	if (node->fork_mark)
 		munmap(node->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
@@ -110,16 +139,11 @@ static void write_header(struct node *node)
 	struct control *control = node->control;
 
 	control->version = NODE_VERSION;
-	control->segment_bytes = node->control_bytes;
-	control->device = node->control_file.device;
-	control->inode = node->control_file.inode;
-	memcpy(control->name, node->name, sizeof(control->name));
-	memcpy(control->soc_name, node->shape.soc_name, sizeof(control->soc_name));
-	control->devices = node->shape.devices;
-	control->servers = node->shape.servers;
-	control->hbm_bytes = node->shape.hbm_bytes;
-	control->usable_frames = node->shape.usable_frames;
-	control->host_bytes = node->shape.host_bytes;
+	control->file_bytes = node->file_bytes;
+	control->device = node->file.device;
+	control->inode = node->file.inode;
+	control->shape = node->shape;
+	control->shape.name = NULL;
 	node_rebuild(node);
 	PUT(control->magic, NODE_MAGIC);
 }
@@ -128,9 +152,9 @@ static bool map_control(struct node *node, char **error)
 {
 	void *views;
 
-	node->control_bytes = layout_set(node);
-	node->control = file_map("the node's control segment", node->control_file.fd,
-				 node->control_bytes, NULL, error);
+	layout_set(node);
+	node->control = file_map("the node's control segment", node->file.fd, 0,
+				 node->control_bytes, error);
 	if (!node->control)
 		return false;
 	layout_set(node);
@@ -145,89 +169,63 @@ static bool map_control(struct node *node, char **error)
 	return true;
 }
 
-static bool make_memory(struct node *node, struct memory *m, char **error)
-{
-	char name[NODE_FILE_NAME];
-	int fd;
-
-	memory_name(node, m, name);
-	fd = file_make(name, file_bytes(m), error);
-	if (fd < 0)
-		return false;
-	if (!map_memory(node, m, fd, error)) {
-		close(fd);
-		return false;
-	}
-	m->state->device = m->file.device;
-	m->state->inode = m->file.inode;
-	return true;
-}
-
 static bool node_make(struct node *node, const struct node_config *config, char **error)
 {
 	char name[NODE_FILE_NAME];
 
 	node->shape = *config;
-	node->control_bytes = layout_set(node);
-	node_control_name(node->name, name);
-	node->control_file = own_file(file_make(name, node->control_bytes, error));
-	if (node->control_file.fd < 0 || !map_control(node, error))
+	layout_set(node);
+	node_file_name(node->name, name);
+	node->file = own_file(file_make(name, node->file_bytes, error));
+	if (node->file.fd < 0 || !map_control(node, error))
 		return false;
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		if (node->memory[i] && !make_memory(node, node->memory[i], error))
-			return false;
 	write_header(node);
 	return true;
 }
 
 /* ---- joining one that runs ---- */
 
-enum attempt { ATTEMPT_MAPPED, ATTEMPT_GONE, ATTEMPT_REFUSED };
-
-/* Reads and checks the shape. A sealed file cannot shrink under the mapping. */
-static enum attempt read_header(struct node *node, pid_t pid, char **error)
+/* Reads and checks the shape. False: it is gone, or cannot be used (*error). A sealed file cannot
+ * shrink under the mapping. */
+static bool read_header(struct node *node, pid_t pid, char **error)
 {
 	const unsigned server = node->shape.server;
-	const int fd = node->control_file.fd, seals = fcntl(fd, F_GET_SEALS);
+	const int fd = node->file.fd, seals = fcntl(fd, F_GET_SEALS);
 	g_autofree struct control *head = g_new0(struct control, 1);
 	const size_t size = offsetof(struct control, lock);
 	struct stat file;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || pread(fd, head, size, 0) != (ssize_t)size ||
 	    head->magic != NODE_MAGIC)
-		return ATTEMPT_GONE;
+		return false;
 	if (head->version != NODE_VERSION) {
 		*error = g_strdup_printf(
 			"node %s is run by another version of npusim (process %d); end it with "
 			"`npusim node --reset %s`, or choose another NPUSIM_NODE",
 			node->name, pid, node->name);
-		return ATTEMPT_REFUSED;
+		return false;
 	}
-	node->shape = (struct node_config){ .name = node->name,
-					    .devices = head->devices,
-					    .servers = head->servers,
-					    .server = NODE_NONE,
-					    .hbm_bytes = head->hbm_bytes,
-					    .usable_frames = head->usable_frames,
-					    .host_bytes = head->host_bytes };
-	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name) - 1);
-	if (server != NODE_NONE && server >= head->servers) {
+	node->shape = head->shape;
+	node->shape.name = node->name;
+	node->shape.server = NODE_NONE;
+	node->shape.soc_name[sizeof(head->shape.soc_name) - 1] = '\0';
+	if (server != NODE_NONE && server >= head->shape.servers) {
 		*error = g_strdup_printf("supernode %s has servers 0 to %u, and this process is "
 					 "to belong to server %u (NPUSIM_SERVER)",
-					 node->name, head->servers - 1, server);
-		return ATTEMPT_REFUSED;
+					 node->name, head->shape.servers - 1, server);
+		return false;
 	}
 	if (config_check(&node->shape, error) &&
-	    (node->shape.server = head->servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
-	    layout_set(node) == head->segment_bytes &&
-	    (uint64_t)file.st_size == head->segment_bytes &&
-	    own_file_is(&node->control_file, head->device, head->inode))
-		return ATTEMPT_MAPPED;
+	    (node->shape.server = head->shape.servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
+	    (layout_set(node), node->file_bytes) == head->file_bytes &&
+	    (uint64_t)file.st_size == head->file_bytes &&
+	    own_file_is(&node->file, head->device, head->inode))
+		return true;
 	free(*error);
 	*error = g_strdup_printf("node %s: the control segment of process %d is damaged; end it "
 				 "with `npusim node --reset %s`",
 				 node->name, pid, node->name);
-	return ATTEMPT_REFUSED;
+	return false;
 }
 
 static bool anyone_lives(struct node *node)
@@ -242,121 +240,44 @@ static bool anyone_lives(struct node *node)
 	return false;
 }
 
-/* Opens a memory through any other member that lives. -1: there is none, and *had says whether any
- * should have it. */
-static int open_through_members(const struct node *node, const struct memory *m, bool *had)
+static bool attach_through(struct node *node, const struct candidate *candidate, char **error)
 {
 	char name[NODE_FILE_NAME];
 
-	memory_name(node, m, name);
-	*had = false;
-	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
-		const struct member *member = &node->control->members[slot];
-		const int fd = GET(member->memory_fd[state_index(m)]);
-		struct own_file file;
-
-		if (member_is_dead(node, slot) || GET(member->left) || fd < 0)
-			continue;
-		*had = true;
-		file = own_file(node_open_descriptor(member->pid, fd, name));
-		if (own_file_is(&file, m->state->device, m->state->inode))
-			return file.fd;
-		own_file_close(&file);
-	}
-	return -1;
-}
-
-/* A server of which nobody has the memory begins with new one. */
-static enum attempt open_memory(struct node *node, struct memory *m, char **error)
-{
-	bool had;
-	int fd = open_through_members(node, m, &had);
-
-	if (fd < 0 && !anyone_lives(node))
-		return ATTEMPT_GONE;
-	if (fd < 0 && !had && node->shape.servers > 1)
-		return make_memory(node, m, error) ? ATTEMPT_MAPPED : ATTEMPT_REFUSED;
-	if (fd < 0) {
-		*error = g_strdup_printf(
-			"node %s: its memories cannot be opened through any of its processes (%s): "
-			"did a program close descriptors that it had not opened?",
-			node->name, strerror(errno));
-		return ATTEMPT_REFUSED;
-	}
-	if (map_memory(node, m, fd, error))
-		return ATTEMPT_MAPPED;
-	close(fd);
-	return ATTEMPT_REFUSED;
-}
-
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-
-bool memory_open(struct node *node, struct memory *m)
-{
-	char *error = NULL;
-	bool had;
-	int fd;
-
-	pthread_mutex_lock(&open_lock);
-	fd = m->base ? -1 : open_through_members(node, m, &had);
-	if (fd >= 0 && !map_memory(node, m, fd, &error)) {
-		npu_message_set("%s", error);
-		g_free(error);
-		close(fd);
-	} else if (fd >= 0) {
-		PUT(node->control->members[node->slot].memory_fd[state_index(m)], fd);
-	} else if (!m->base) {
-		npu_message_set("node %s: no process has the memory of server %u any more",
-				node->name, m->server);
-	}
-	pthread_mutex_unlock(&open_lock);
-	return m->base;
-}
-
-static enum attempt attempt_candidate(struct node *node, const struct candidate *candidate,
-				      bool memories, char **error)
-{
-	enum attempt attempt;
-	char name[NODE_FILE_NAME];
-
-	node_control_name(node->name, name);
-	node->control_file = own_file(node_open_descriptor(candidate->pid, candidate->fd, name));
-	if (node->control_file.fd < 0) {
+	node_file_name(node->name, name);
+	node->file = own_file(node_open_descriptor(candidate->pid, candidate->fd, name));
+	if (node->file.fd < 0) {
 		int cause = errno;
 
 		/* Any user may bind any name. */
 		if (cause == ENOENT || cause == ESRCH || process_user(candidate->pid) != geteuid())
-			return ATTEMPT_GONE;
+			return false;
 		*error = g_strdup_printf(
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
 			node->name, candidate->pid, strerror(cause));
-		return ATTEMPT_REFUSED;
+		return false;
 	}
-	attempt = read_header(node, candidate->pid, error);
-	if (attempt != ATTEMPT_MAPPED)
-		return attempt;
-	if (!map_control(node, error))
-		return ATTEMPT_REFUSED;
-	if (!anyone_lives(node))
-		return ATTEMPT_GONE;
-	for (unsigned i = 0; memories && i < SIM_NODE_MAX && attempt == ATTEMPT_MAPPED; i++)
-		if (node->memory[i])
-			attempt = open_memory(node, node->memory[i], error);
-	return attempt;
+	return read_header(node, candidate->pid, error) && map_control(node, error) &&
+	       anyone_lives(node);
 }
 
-/* The first of the candidates whose node can be joined, its memories mapped where they are wanted.
- * NULL; and *error says why not, if any of them was refused. */
-static struct node *try_candidates(const char *name, unsigned server, const GArray *candidates,
-				   bool memories, char **error)
+/* A node that runs, joined as that server (a single one has no number). NULL: none (no *error), or
+ * none that may be used (*error: why the first was refused). Without the start-up lock the answer
+ * may be old at once, and joining corrects it. */
+static struct node *find_running(const char *name, unsigned server, char **error)
 {
-	for (unsigned i = 0; i < candidates->len; i++) {
-		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
+	g_autoptr(GArray) candidates = node_discover(name);
+
+	if (!candidates)
+		*error = g_strdup_printf("node %s: cannot find out whether it runs: %s", name,
+					 strerror(errno));
+	for (unsigned i = 0; candidates && i < candidates->len; i++) {
 		struct node *node = node_new(name);
 		char *refused = NULL;
 
 		node->shape.server = server;
-		if (attempt_candidate(node, candidate, memories, &refused) == ATTEMPT_MAPPED) {
+		if (attach_through(node, &g_array_index(candidates, struct candidate, i),
+				   &refused)) {
 			g_clear_pointer(error, free);
 			return node;
 		}
@@ -367,31 +288,6 @@ static struct node *try_candidates(const char *name, unsigned server, const GArr
 			*error = refused;
 	}
 	return NULL;
-}
-
-/* A node that runs, with the memories of that server mapped where they are wanted; a single one has
- * no number. NULL: none (no *error), or none
- * that may be used (*error). */
-static struct node *find_running(const char *name, unsigned server, bool memories, char **error)
-{
-	unsigned most = FIRST_CANDIDATES, count = most;
-	struct node *found = NULL;
-
-	for (; !found && count >= most && most; most = most == FIRST_CANDIDATES ? UINT_MAX : 0) {
-		/* Without the lock the answer may be old at once, and joining corrects it. */
-		GArray *candidates = node_discover(name, most, memories ? NODE_LOOKS : 1);
-
-		if (!candidates) {
-			g_free(*error);
-			*error = g_strdup_printf("node %s: cannot find out whether it runs: %s",
-						 name, strerror(errno));
-			return NULL;
-		}
-		count = candidates->len;
-		found = try_candidates(name, server, candidates, memories, error);
-		g_array_unref(candidates);
-	}
-	return found;
 }
 
 /* ---- joining ---- */
@@ -446,15 +342,15 @@ static bool announce(struct node *node)
 	for (unsigned tries = 0; tries < 64; tries++) {
 		int fd;
 
-		fd = node_announce(node->name, node->pid, node->control_file.fd);
+		fd = node_announce(node->name, node->pid, node->file.fd);
 		node->socket_file = own_file(fd);
 		if (fd >= 0 || errno != EADDRINUSE)
 			break;
-		fd = fcntl(node->control_file.fd, F_DUPFD_CLOEXEC, node->control_file.fd + 1);
+		fd = fcntl(node->file.fd, F_DUPFD_CLOEXEC, node->file.fd + 1);
 		if (fd < 0)
 			break;
-		close(node->control_file.fd);
-		node->control_file.fd = fd;
+		close(node->file.fd);
+		node->file.fd = fd;
 	}
 	return node->socket_file.fd >= 0;
 }
@@ -477,24 +373,28 @@ static bool become_member(struct node *node, bool visitor, char **error)
 	return false;
 }
 
+static bool map_own_memories(struct node *node, char **error)
+{
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		if (node->memory[i] && !map_memory(node, node->memory[i], error))
+			return false;
+	return true;
+}
+
 static struct node *join_locked(const struct node_config *config, char **error)
 {
-	struct node *node = find_running(config->name, config->server, true, error);
+	struct node *node = find_running(config->name, config->server, error);
+	bool joined;
 
-	if (!node && !*error) {
-		node = node_new(config->name);
-		if (!node_make(node, config, error)) {
-			node_free(node);
-			return NULL;
-		}
-	}
-	if (!node)
+	if (!node && *error)
 		return NULL;
-	if (!check_shape(node, config, error) || !become_member(node, false, error)) {
-		node_free(node);
-		return NULL;
-	}
-	return node;
+	joined = node != NULL;
+	node = node ?: node_new(config->name);
+	if ((joined || node_make(node, config, error)) && map_own_memories(node, error) &&
+	    check_shape(node, config, error) && become_member(node, false, error))
+		return node;
+	node_free(node);
+	return NULL;
 }
 
 /* What others left is given back at once, so that the table of members never fills up with dead
@@ -524,20 +424,16 @@ bool node_join(struct node_config *config, struct node **out, char **error)
 	return true;
 }
 
-struct node *node_attach(const char *name, bool *gone, char **error)
+struct node *node_attach(const char *name, char **error)
 {
 	struct node *node;
 
 	*error = NULL;
-	*gone = false;
 	if (!node_startup_lock(name, error))
 		return NULL;
-	node = find_running(name, NODE_NONE, true, error);
-	*gone = !node && !*error;
-	if (node && !become_member(node, true, error)) {
-		node_free(node);
-		node = NULL;
-	}
+	node = find_running(name, NODE_NONE, error);
+	if (node && !become_member(node, true, error))
+		g_clear_pointer(&node, node_free);
 	node_startup_unlock();
 	if (node) {
 		member_check_all(node);
@@ -549,7 +445,7 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 bool node_find_shape(const char *name, struct node_config *out)
 {
 	char *error = NULL;
-	struct node *node = find_running(name, NODE_NONE, false, &error);
+	struct node *node = find_running(name, NODE_NONE, &error);
 
 	if (node) {
 		*out = node->shape;
@@ -583,11 +479,6 @@ void node_leave(struct node *node)
 	node_free(node);
 }
 
-const struct node_config *node_shape(const struct node *node)
-{
-	return &node->shape;
-}
-
 const struct sim_memory *node_memory(const struct node *node)
 {
 	return &node->sim_memory;
@@ -604,21 +495,4 @@ uint64_t node_lost_servers(struct node *node)
 			node->sim_memory.base[node->memories[i].index] = NULL;
 	node->lost_seen = lost;
 	return lost;
-}
-
-int node_memory_fd(const struct node *node, unsigned memory)
-{
-	struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
-	bool had;
-
-	if (!m || node_is_forked(node))
-		return -1;
-	if (own_file_is_open(&m->file))
-		return m->file.fd;
-	m->file.fd = open_through_members(node, m, &had);
-	if (m->file.fd < 0)
-		npu_message_set("node %s: this program has closed descriptors that npusim had "
-				"opened, and no other process of the node has them any more",
-				node->name);
-	return m->file.fd;
 }

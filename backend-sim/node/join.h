@@ -8,7 +8,7 @@
 
 #include <glib.h>
 
-#include "blocks.h"
+#include "records.h"
 
 /* ---- socket.c */
 
@@ -27,22 +27,18 @@ struct candidate {
 	pid_t pid;
 	int fd;
 };
-#define NODE_LOOKS 4 /* none is overlooked */
-/* Members of the node (of all of this user's with NULL) by what the kernel lists, `most` or a few
- * more; none of them need live. While sockets come and go a long list may leave out one: where none
- * is found, so many looks are taken. Of struct candidate. NULL and errno: it cannot be looked at.
- */
-GArray *node_discover(const char *name, unsigned most, unsigned looks);
+/* Members of the node (of all of this user's with NULL) by what the kernel lists; none of them need
+ * live. Of struct candidate. NULL and errno: it cannot be looked at. */
+GArray *node_discover(const char *name);
 /* The descriptor `fd` of the process, opened again; -1 and errno: ENOENT or ESRCH, it is not there.
  * Opens nothing but a memfd of that name that is ours. */
 int node_open_descriptor(pid_t pid, int fd, const char *file);
 
 /* ---- join.c */
 
-/* The name of the control segment's memfd. */
-void node_control_name(const char *name, char out[NODE_FILE_NAME]);
-/* Joins a node that runs, to look at it. NULL and *error where there is none any more (*gone) or it
- * cannot be. */
-struct node *node_attach(const char *name, bool *gone, char **error);
+/* The name of its memfd. */
+void node_file_name(const char *name, char out[NODE_FILE_NAME]);
+/* Joins a node that runs, to look at it. NULL: there is none any more, or it cannot be (*error). */
+struct node *node_attach(const char *name, char **error);
 
 #endif

@@ -44,7 +44,6 @@ static void lay_memory(struct node *node, unsigned server, unsigned number, uint
 		.number = number,
 		.frames = (uint32_t)frames,
 		.bytes = bytes,
-		.file.fd = -1,
 	};
 	m->usable = m->frames - reserved_frames(&node->shape, number);
 	m->id_base = node->id_count;
@@ -55,14 +54,25 @@ static void lay_memory(struct node *node, unsigned server, unsigned number, uint
 				   sizeof(*m->giant_used));
 	m->extents = take_table(node, at, frames, sizeof(*m->extents));
 	m->blocks = take_table(node, at, frames, sizeof(*m->blocks));
-	m->more_holders = take_table(node, at, frames, sizeof(*m->more_holders));
 	if (!node->control)
 		return;
 	m->state = &states[server * SIM_NODE_MAX + number];
 	node->memory[m->index] = m;
 }
 
-uint64_t layout_set(struct node *node)
+/* At multiples of a frame, so that the kernel can use huge pages. */
+static void lay_files(struct node *node)
+{
+	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++) {
+		struct memory *m = &node->memories[i];
+
+		m->file_offset = (node->file_bytes + NODE_FRAME_BYTES - 1) / NODE_FRAME_BYTES *
+				 NODE_FRAME_BYTES;
+		node->file_bytes = m->file_offset + file_bytes(m);
+	}
+}
+
+void layout_set(struct node *node)
 {
 	struct memory_state *states;
 	uint64_t at = 0;
@@ -72,7 +82,6 @@ uint64_t layout_set(struct node *node)
 	take_table(node, &at, 1, sizeof(struct control));
 	states = take_table(node, &at, node->shape.servers * SIM_NODE_MAX, sizeof(*states));
 	node->shares = take_table(node, &at, NODE_SHARES, sizeof(*node->shares));
-	node->names = take_table(node, &at, NODE_NAMES, sizeof(*node->names));
 	node->allows = take_table(node, &at, NODE_ALLOWS, sizeof(*node->allows));
 	node->notifies = take_table(
 		node, &at, (uint64_t)node->shape.servers * node->shape.devices * NODE_NOTIFIES,
@@ -83,10 +92,11 @@ uint64_t layout_set(struct node *node)
 			lay_memory(node, server, d, node->shape.hbm_bytes, states, &at);
 		lay_memory(node, server, SIM_NODE_HOST, node->shape.host_bytes, states, &at);
 	}
-	return at;
+	node->control_bytes = node->file_bytes = at;
+	lay_files(node);
 }
 
-bool node_name_is_valid(const char *name)
+static bool name_is_valid(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -116,7 +126,7 @@ bool config_check(struct node_config *config, char **error)
 	bool alone = config->servers <= 1;
 
 	config->servers = config->servers ?: 1;
-	if (!config->name || !node_name_is_valid(config->name))
+	if (!config->name || !name_is_valid(config->name))
 		*error = g_strdup_printf("NPUSIM_NODE is \"%s\": a node's name has 1 to %u "
 					 "characters, letters, digits, '.', '_' and '-'",
 					 config->name ? config->name : "", NODE_NAME_MAX);

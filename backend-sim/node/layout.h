@@ -4,10 +4,9 @@
  * addition: the basis of all other files of the node.
  *
  * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
- * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
- * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
- * (blocks.c); notify.c; share.c, descriptor.c and watch.c; join.h (socket.c, discover.c, join.c);
- * list.c.
+ * records.c, frame-cache.c: the records, for whoever has the lock; member.c, lock.c, enter.c: who
+ * is alive, the lock, what dead members left; blocks.c); notify.c; share.c, descriptor.c and
+ * watch.c; join.h (socket.c, discover.c, join.c); list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
  * So the truth is small, and each change of it takes effect by one store:
@@ -15,9 +14,9 @@
  *     before the bit is set;
  *   - a living block has at least one holder, or a descriptor; a member holds it where its bit is
  *     set among the holders;
- *   - a share lives while its block does and the block points back at it; a name while its state
- *     says so;
- *   - a whitelist is the chain that a living share or name points at;
+ *   - a share lives while its block does and the block points back at it; one that has a name,
+ *     until `named` is cleared;
+ *   - a whitelist is the chain that a living share points at;
  *   - a notify's id is used where a living member stands among its users.
  * Which frames are used, how many are free, which whitelist entries are free: derived, and built
  * anew from the truth by whoever finds the lock in the hands of a dead member. Everything that is
@@ -31,11 +30,10 @@
 #include <semaphore.h>
 
 #include "base/base.h"
-#include "file.h"
 #include "node.h"
 
 #define NODE_MAGIC     UINT64_C(0x31306d697375706e)
-#define NODE_VERSION   8u
+#define NODE_VERSION   9u
 #define NODE_NAME_MAX  63u
 #define NODE_FILE_NAME 128 /* of a memfd */
 #ifndef NODE_MEMBERS       /* tests have fewer */
@@ -44,7 +42,6 @@
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
 #define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
-#define NODE_NAMES        16384u
 #define NODE_ALLOWS       (1u << 20)
 #define NODE_NOTIFIES     8192u  /* of a device: 13 bits in an entry of a queue */
 #define NODE_NOTIFY_USERS 16u    /* processes: the driver's limit */
@@ -94,9 +91,8 @@ struct member {
 	uint32_t unvouched; /* the kernel will not say when it ends */
 	int32_t pid;
 	uint32_t service; /* the thread that vouches for it */
-	int32_t control_fd;
+	int32_t fd;       /* of the node's file */
 	uint32_t server;
-	int32_t memory_fd[SIM_SERVERS * SIM_NODE_MAX]; /* by state_index(); -1: not open */
 	uint64_t start_time;
 	char command[64];
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
@@ -110,46 +106,37 @@ struct extent_record { /* valid at the first frame of an extent */
 	uint32_t next; /* first frame of the next extent, NODE_NONE at the end */
 };
 
-struct block_record {     /* valid at the first frame of a block */
-	uint64_t holders; /* members 0-63; the others' bits lie in more_holders */
+struct block_record {                        /* valid at the first frame of a block */
+	uint64_t holders[NODE_HOLDER_WORDS]; /* a bit for each member */
 	uint32_t generation;
 	uint32_t frames;
 	uint32_t extent_count;
 	uint32_t share; /* index + 1 */
 	uint8_t giant;
 	uint8_t touched;
-	uint8_t closing;      /* its holder is cleaning it, then it goes: no more imports */
-	uint8_t fd;           /* was exported as a descriptor */
-	uint8_t named;        /* a name was made for a part of it */
-	uint8_t unseen;       /* somebody may write it who does not tell */
-	uint8_t holder_words; /* so many words of holders have been written: the rest are none */
+	uint8_t closing; /* its holder is cleaning it, then it goes: no more imports */
+	uint8_t fd;      /* was exported as a descriptor */
+	uint8_t named;   /* a name was made for a part of it */
+	uint8_t unseen;  /* somebody may write it who does not tell */
 	char tag[33];
 };
 
-/* What a block's exporter has given others: the part that shares and names have in common. */
-struct grant {
-	uint32_t block, block_generation;
+/* What a process has given others: a block, by a number; a range of a block or a notify, by a name.
+ */
+struct share_record {
+	uint32_t named;
+	uint32_t generation;
+	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
+				 */
+	uint32_t block, block_generation;       /* NODE_NONE: a notify's */
 	uint32_t exporter, exporter_generation; /* member */
 	int32_t exporter_pid;
 	uint32_t device;
 	uint32_t open;  /* to all: the whitelist is switched off */
 	uint32_t allow; /* the whitelist: index + 1 */
 	uint32_t imported;
-};
-
-struct share_record {
-	uint32_t generation;
-	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
-				 */
-	struct grant grant;
-};
-
-struct name_record {
-	uint32_t state; /* 0 or 1 */
-	uint32_t generation;
-	struct grant grant;
-	uint64_t offset, bytes;
-	char text[72];
+	uint64_t offset, bytes; /* of what is named; a notify's id, and 0 */
+	char name[72];
 };
 
 struct allow_record { /* a process that may import */
@@ -169,9 +156,8 @@ struct notify_record {
 };
 
 struct memory_state {
-	uint64_t device, inode; /* of the memfd: what a newcomer opened is what was meant */
-	uint32_t used;          /* what follows, and the memory's tables, are valid: a supernode
-				   has hundreds of memories, and most of them never hold anything */
+	uint32_t used; /* what follows, and the memory's tables, are valid: a supernode has
+			  hundreds of memories, and most of them never hold anything */
 	/* derived */
 	uint64_t free_frames;    /* usable ones */
 	uint64_t closing_frames; /* usable ones of closing blocks */
@@ -182,21 +168,16 @@ struct memory_state {
 struct control {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t reserved;
-	uint64_t segment_bytes;
-	uint64_t device, inode; /* of this segment's memfd */
-	char name[NODE_NAME_MAX + 1];
-	char soc_name[32];
-	uint32_t devices, servers;
-	uint64_t hbm_bytes, usable_frames, host_bytes;
+	uint64_t file_bytes;
+	uint64_t device, inode;   /* of the node's memfd */
+	struct node_config shape; /* name: nothing */
 
 	uint64_t lost;                              /* bit k: server k was stopped */
 	uint32_t lock __attribute__((aligned(64))); /* see lock.c */
 	uint32_t lock_owner;                        /* slot + 1 */
 	uint32_t frames_wanted; /* a futex: 1 while somebody waits for frames being cleaned */
 	uint32_t member_limit;  /* no member at or above */
-	uint32_t share_limit, share_next, share_count;
-	uint32_t name_limit, name_next;
+	uint32_t share_limit, share_next, share_count; /* the last derived */
 	uint32_t allow_top,
 		allow_free; /* derived: first never used; chain of free ones, index + 1 */
 	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
@@ -208,6 +189,25 @@ struct control {
 	uint32_t alive[NODE_MEMBERS] __attribute__((aligned(64)));
 	struct member members[NODE_MEMBERS];
 };
+
+/* ---- file.c: the node's memfd, with its descriptor and mappings in this process ---- */
+
+/* A descriptor of ours. Programs close descriptors that are not theirs, and open others under the
+ * same number. */
+struct own_file {
+	int fd;
+	uint64_t device, inode;
+};
+
+struct own_file own_file(int fd);
+bool own_file_is(const struct own_file *file, uint64_t device, uint64_t inode);
+bool own_file_is_open(const struct own_file *file);
+/* Closes it, if it is open; what the program has under the number stays. */
+void own_file_close(struct own_file *file);
+/* A sealed memfd of that size. -1 and *error. */
+int file_make(const char *name, uint64_t bytes, char **error);
+/* Maps a part of it, not for children. NULL and *error. */
+void *file_map(const char *name, int fd, uint64_t offset, uint64_t bytes, char **error);
 
 /* ---- this process's side ---- */
 
@@ -221,17 +221,21 @@ struct memory {
 	uint16_t *giant_used; /* used frames of each 512, usable ones */
 	struct extent_record *extents;
 	struct block_record *blocks;
-	uint64_t (*more_holders)[NODE_HOLDER_WORDS - 1]; /* by first frame, as blocks */
 	unsigned char *base; /* behind its bytes: which of them are written */
 	uint64_t bytes;
+	uint64_t file_offset;
 	uint64_t own_frames, own_peak_frames;
-	struct own_file file;
 };
 
-/* Which bytes somebody has written, of so many: watch.c. In the memory's file, behind it. */
+/* Which bytes somebody has written, of so many: watch.c. */
 static inline uint64_t written_bytes(uint64_t bytes)
 {
 	return bytes / 64;
+}
+/* Of a memory in the node's file. */
+static inline uint64_t file_bytes(const struct memory *m)
+{
+	return m->bytes + written_bytes(m->bytes);
 }
 
 struct view_count {
@@ -247,26 +251,24 @@ struct node {
 	uint32_t *fork_mark; /* reads 0 in a forked child; NULL: compare pids */
 
 	struct control *control;
-	uint64_t control_bytes;
-	struct own_file control_file, socket_file;
+	uint64_t control_bytes, file_bytes;
+	struct own_file file, socket_file;
 
 	unsigned slot;
 	uint32_t generation,
 		service; /* the thread's id: it owns the lock on the process's behalf */
 	pthread_t service_thread;
-	sem_t service_stop;
-	bool serving;
+	sem_t service_started, service_stop;
 	bool tells;                    /* of what it writes */
 	int cancel_state;              /* of the thread that has the lock */
 	int64_t looked_ms;             /* when unvouched members were last looked at */
 	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */
 
 	struct memory *memory[SIM_MEMORY_MAX]; /* by index; NULL where there is none */
-	struct memory *memories;               /* by state_index() */
+	struct memory *memories;               /* by server * SIM_NODE_MAX + number */
 	uint64_t lost_seen;                    /* servers whose memory is not reached any more */
 	struct sim_memory sim_memory;
 	struct share_record *shares;
-	struct name_record *names;
 	struct allow_record *allows;
 	struct notify_record *notifies;         /* by device and id */
 	struct view_count *views;               /* by block id, under the node's lock */
@@ -275,16 +277,10 @@ struct node {
 	uint32_t id_count;
 };
 
-static inline unsigned state_index(const struct memory *m)
-{
-	return m->server * SIM_NODE_MAX + m->number;
-}
-
 /* Corrects usable_frames. False and *error: there can be no such node. */
 bool config_check(struct node_config *config, char **error);
-bool node_name_is_valid(const char *name);
-/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns
- * the segment's size. */
-uint64_t layout_set(struct node *node);
+/* Lays the file out for node->shape: the control segment, then the memories. With the segment
+ * mapped, sets the pointers. */
+void layout_set(struct node *node);
 
 #endif

@@ -6,20 +6,50 @@
 #include "join.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "process.h"
 
-#define TERM_WAIT_MS  2000
-#define KILL_WAIT_MS  5000
-#define BLIND_LOOK_MS 20 /* where the kernel has no pidfd */
+#define TERM_WAIT_MS 2000
+#define KILL_WAIT_MS 5000
+#define LOOK_MS      20
+
+struct runner {
+	pid_t pid;
+	uint64_t start_time;
+};
+
+/* The processes that really have what their sockets name. Of struct runner; NULL and *error. */
+static GArray *find_runners(const char *name, char **error)
+{
+	g_autoptr(GArray) candidates = node_discover(name);
+	GArray *runners;
+	char file[NODE_FILE_NAME];
+
+	if (!candidates) {
+		*error = g_strdup_printf("cannot find out who runs node %s: %s", name,
+					 strerror(errno));
+		return NULL;
+	}
+	runners = g_array_new(FALSE, FALSE, sizeof(struct runner));
+	node_file_name(name, file);
+	for (unsigned i = 0; i < candidates->len; i++) {
+		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
+		/* First, so that it is of what is looked at afterwards, or of nobody. */
+		const struct runner runner = { candidate->pid, process_start_time(candidate->pid) };
+		int fd = node_open_descriptor(candidate->pid, candidate->fd, file);
+
+		if (fd < 0)
+			continue;
+		close(fd);
+		g_array_append_val(runners, runner);
+	}
+	return runners;
+}
 
 /* ---- listing ---- */
 
@@ -33,9 +63,8 @@ static void list_share(const struct node *node, const struct block_place *place,
 		       struct node_member_info *member)
 {
 	const struct share_record *share = &node->shares[place->record->share - 1];
-	const struct grant *grant = &share->grant;
-	unsigned exporter = grant->exporter;
-	bool there = grant->exporter_generation == node->control->members[exporter].generation;
+	unsigned exporter = share->exporter;
+	bool there = share->exporter_generation == node->control->members[exporter].generation;
 
 	if (there && exporter == slot && !share->exporter_gone) {
 		member->exported++;
@@ -44,8 +73,8 @@ static void list_share(const struct node *node, const struct block_place *place,
 	member->imported++;
 	if (there && !share->exporter_gone && block_is_held_by(place, exporter))
 		return;
-	member->kept_pid = member->kept_frames == 0 || member->kept_pid == grant->exporter_pid
-				   ? grant->exporter_pid
+	member->kept_pid = member->kept_frames == 0 || member->kept_pid == share->exporter_pid
+				   ? share->exporter_pid
 				   : 0;
 	member->kept_frames += place->record->frames;
 }
@@ -95,37 +124,27 @@ static void list_members(struct node *node, struct listing *listing)
 	block_for_each(node, list_block, listing);
 }
 
-/* What the kernel lists, where the node cannot be joined: another version of npusim runs it. */
+/* Where the node cannot be joined: another version of npusim runs it. */
 static void list_strangers(const char *name, struct node_info *out)
 {
-	GArray *candidates = node_discover(name, UINT_MAX, NODE_LOOKS);
-	char file[NODE_FILE_NAME];
+	g_autofree char *error = NULL;
+	g_autoptr(GArray) runners = find_runners(name, &error);
 
-	if (!candidates)
-		return;
-	node_control_name(name, file);
-	out->members = g_new0(struct node_member_info, candidates->len + 1);
-	for (unsigned i = 0; i < candidates->len; i++) {
-		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
-		struct node_member_info *member = &out->members[out->member_count];
-		int fd = node_open_descriptor(candidate->pid, candidate->fd, file);
+	out->members = g_new0(struct node_member_info, runners ? runners->len : 0);
+	for (unsigned i = 0; runners && i < runners->len; i++) {
+		struct node_member_info *member = &out->members[out->member_count++];
 
-		if (fd < 0)
-			continue;
-		close(fd);
-		member->pid = candidate->pid;
-		member->start_time = process_start_time(member->pid);
+		member->pid = g_array_index(runners, struct runner, i).pid;
+		member->start_time = g_array_index(runners, struct runner, i).start_time;
 		process_command(member->pid, member->command, sizeof(member->command));
-		out->member_count++;
 	}
-	g_array_unref(candidates);
 }
 
 static void list_joined(struct node *node, struct node_info *out)
 {
 	struct listing listing = { .info = out };
 
-	out->shape = *node_shape(node);
+	out->shape = node->shape;
 	out->lost = GET(node->control->lost);
 	out->usage = g_realloc_n(out->usage, out->shape.servers, sizeof(*out->usage));
 	memset(out->usage, 0, out->shape.servers * sizeof(*out->usage));
@@ -144,20 +163,18 @@ static void list_joined(struct node *node, struct node_info *out)
 /* False: nobody runs the node any more. */
 static bool list_node(const char *name, struct node_info *out)
 {
-	char *error = NULL;
+	g_autofree char *error = NULL;
 	struct node *node;
-	bool gone;
 
 	*out = (struct node_info){ .shape.servers = 1, .usage = g_malloc0(sizeof(*out->usage)) };
 	snprintf(out->name, sizeof(out->name), "%s", name);
-	node = node_attach(name, &gone, &error);
+	node = node_attach(name, &error);
 	if (node) {
 		list_joined(node, out);
 		node_leave(node);
-	} else if (!gone) {
+	} else if (error) {
 		list_strangers(name, out);
 	}
-	free(error);
 	if (out->member_count)
 		return true;
 	free(out->members);
@@ -172,7 +189,7 @@ static int compare_names(const void *a, const void *b)
 
 bool node_list(struct node_info **out, unsigned *out_count, char **error)
 {
-	GArray *candidates = node_discover(NULL, UINT_MAX, NODE_LOOKS);
+	GArray *candidates = node_discover(NULL);
 	const struct candidate *all;
 	unsigned nodes = 0;
 
@@ -204,126 +221,69 @@ void node_list_free(struct node_info *list, unsigned count)
 
 /* ---- ending ---- */
 
-struct victim {
-	pid_t pid;
-	uint64_t start_time;
-	int fd; /* pidfd, or -1 where the kernel has none */
-};
-
-static bool victim_is_gone(const struct victim *victim)
+static bool has_ended(const struct runner *runner)
 {
 	struct process_stat stat;
 
-	if (!process_stat(victim->pid, 0, &stat))
-		return !process_is_same(victim->pid, victim->start_time);
-	return stat.start_time != victim->start_time ||
+	if (!process_stat(runner->pid, 0, &stat))
+		return !process_is_same(runner->pid, runner->start_time);
+	return stat.start_time != runner->start_time ||
 	       ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1);
 }
 
-static void send_signal(const struct victim *victim, int number)
-{
-	if (victim_is_gone(victim))
-		return;
-	if (victim->fd >= 0)
-		syscall(SYS_pidfd_send_signal, victim->fd, number, NULL, 0);
-	else
-		kill(victim->pid, number);
-}
-
-/* The processes that really have what their socket names; a pidfd first, so that it is of what is
- * looked at afterwards, or of nobody. Of struct victim. */
-static GArray *find_victims(const char *name, char **error)
-{
-	GArray *victims = g_array_new(FALSE, FALSE, sizeof(struct victim));
-	GArray *candidates = node_discover(name, UINT_MAX, NODE_LOOKS);
-	char file[NODE_FILE_NAME];
-
-	if (!candidates)
-		*error = g_strdup_printf("cannot find out who runs node %s: %s", name,
-					 strerror(errno));
-	node_control_name(name, file);
-	for (unsigned i = 0; candidates && i < candidates->len; i++) {
-		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
-		struct victim victim = { .pid = candidate->pid,
-					 .fd = process_open(candidate->pid),
-					 .start_time = process_start_time(candidate->pid) };
-		int fd = node_open_descriptor(candidate->pid, candidate->fd, file);
-
-		if (fd >= 0) {
-			close(fd);
-			g_array_append_val(victims, victim);
-		} else if (victim.fd >= 0) {
-			close(victim.fd);
-		}
-	}
-	if (candidates)
-		g_array_unref(candidates);
-	return victims;
-}
-
 /* Returns how many have not ended after that time. */
-static unsigned signal_all(const GArray *victims, int number, int wait_ms)
+static unsigned signal_all(const GArray *runners, int number, int wait_ms)
 {
-	struct pollfd *ends = g_new(struct pollfd, victims->len + 1);
 	const int64_t end = clock_ms() + wait_ms;
-	int64_t rest = wait_ms;
-	unsigned left;
+	unsigned left = 0;
 
-	for (unsigned i = 0; i < victims->len; i++)
-		send_signal(&g_array_index(victims, struct victim, i), number);
-	for (;; rest = end - clock_ms()) {
-		left = 0;
-		for (unsigned i = 0; i < victims->len; i++) {
-			const struct victim *victim = &g_array_index(victims, struct victim, i);
+	for (unsigned i = 0; i < runners->len; i++) {
+		const struct runner *runner = &g_array_index(runners, struct runner, i);
 
-			if (victim_is_gone(victim))
-				continue;
-			ends[left++] = (struct pollfd){ .fd = victim->fd, .events = POLLIN };
-			if (victim->fd < 0)
-				rest = MIN(rest, BLIND_LOOK_MS);
-		}
-		if (!left || rest <= 0)
-			break;
-		poll(ends, left, (int)rest);
+		if (!has_ended(runner))
+			kill(runner->pid, number);
 	}
-	g_free(ends);
+	for (unsigned i = 0; i < runners->len; i++) {
+		const struct runner *runner = &g_array_index(runners, struct runner, i);
+
+		while (!has_ended(runner) && clock_ms() < end)
+			process_wait(runner->pid, LOOK_MS);
+		left += !has_ended(runner);
+	}
 	return left;
 }
 
 /* SIGTERM, then SIGKILL. False and *error: some do not end. */
-static bool end_victims(const char *name, GArray *victims, char **error)
+static bool end_runners(const char *name, const GArray *runners, char **error)
 {
-	unsigned left = 0;
+	unsigned left;
 
-	for (unsigned i = 0; i < victims->len && !*error; i++)
-		if (g_array_index(victims, struct victim, i).pid == getpid())
+	for (unsigned i = 0; i < runners->len; i++)
+		if (g_array_index(runners, struct runner, i).pid == getpid()) {
 			*error = g_strdup_printf("node %s: this very process runs it", name);
-	if (!*error)
-		left = signal_all(victims, SIGTERM, TERM_WAIT_MS);
+			return false;
+		}
+	left = signal_all(runners, SIGTERM, TERM_WAIT_MS);
 	if (left)
-		left = signal_all(victims, SIGKILL, KILL_WAIT_MS);
+		left = signal_all(runners, SIGKILL, KILL_WAIT_MS);
 	if (left)
 		*error = g_strdup_printf(
 			"node %s: %u of its %u processes do not end, not even by SIGKILL", name,
-			left, victims->len);
-	for (unsigned i = 0; i < victims->len; i++)
-		if (g_array_index(victims, struct victim, i).fd >= 0)
-			close(g_array_index(victims, struct victim, i).fd);
-	g_array_unref(victims);
-	return !*error;
+			left, runners->len);
+	return !left;
 }
 
 bool node_reset(const char *name, char **error)
 {
-	GArray *victims;
+	g_autoptr(GArray) victims = find_runners(name, error);
 
-	*error = NULL;
-	victims = find_victims(name, error);
-	if (!victims->len && !*error)
+	if (victims && victims->len)
+		return end_runners(name, victims, error);
+	if (victims)
 		*error = g_strdup_printf("no process of this user runs a node of the name %s; "
 					 "`npusim node` lists those that run",
 					 name);
-	return end_victims(name, victims, error);
+	return false;
 }
 
 /* From here on nobody joins the server, and others do not reach it. */
@@ -350,37 +310,30 @@ static bool mark_lost(struct node *node, unsigned server, char **error)
 	return true;
 }
 
+static bool is_of_server(const struct node *node, unsigned server, pid_t pid)
+{
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
+		if (node->control->members[slot].pid == pid && !member_is_dead(node, slot) &&
+		    node->control->members[slot].server == server)
+			return true;
+	return false;
+}
+
 bool node_stop_server(const char *name, unsigned server, char **error)
 {
-	GArray *victims;
-	struct node *node;
-	bool gone;
+	g_autoptr(GArray) victims = NULL;
+	struct node *node = node_attach(name, error);
 
-	node = node_attach(name, &gone, error);
 	if (!node) {
-		if (gone)
+		if (!*error)
 			*error = g_strdup_printf("no process of this user runs supernode %s", name);
 		return false;
 	}
-	if (!mark_lost(node, server, error)) {
-		node_leave(node);
-		return false;
-	}
-	victims = find_victims(name, error);
-	for (unsigned i = victims->len; i-- > 0;) {
-		const struct victim *victim = &g_array_index(victims, struct victim, i);
-		bool is_its = false;
-
-		for (unsigned slot = 0; slot < node->control->member_limit; slot++)
-			is_its |= node->control->members[slot].pid == victim->pid &&
-				  !member_is_dead(node, slot) &&
-				  node->control->members[slot].server == server;
-		if (is_its)
-			continue;
-		if (victim->fd >= 0)
-			close(victim->fd);
-		g_array_remove_index(victims, i);
-	}
+	if (mark_lost(node, server, error))
+		victims = find_runners(name, error);
+	for (unsigned i = victims ? victims->len : 0; i-- > 0;)
+		if (!is_of_server(node, server, g_array_index(victims, struct runner, i).pid))
+			g_array_remove_index(victims, i);
 	node_leave(node);
-	return end_victims(name, victims, error);
+	return victims && end_runners(name, victims, error);
 }

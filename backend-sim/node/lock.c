@@ -9,7 +9,7 @@
  * The kernel takes the owner's name off the word, so control->lock_owner has it too, from just
  * after the lock is taken until just before it is let go: who dies between has nothing half done.
  */
-#include "members.h"
+#include "records.h"
 
 #include <errno.h>
 #include <sys/syscall.h>

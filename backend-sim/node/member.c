@@ -13,7 +13,7 @@
  * Where the kernel has no robust lists (a filter of system calls, qemu-user), others look in /proc
  * for such a member, every few milliseconds.
  */
-#include "members.h"
+#include "records.h"
 
 #include <errno.h>
 #include <glib.h>
@@ -70,8 +70,8 @@ bool member_anyone_died(struct node *node)
 
 static bool process_of_is_gone(const struct node *node, const struct member *member)
 {
-	return process_is_gone(member->pid, member->start_time, member->control_fd,
-			       node->control->device, node->control->inode);
+	return process_is_gone(member->pid, member->start_time, member->fd, node->control->device,
+			       node->control->inode);
 }
 
 bool member_is_gone(const struct node *node, unsigned slot)
@@ -133,15 +133,9 @@ void member_check_all(struct node *node)
 
 /* ---- joining and leaving the table ---- */
 
-struct service {
-	struct node *node;
-	sem_t started;
-};
-
 static void *serve(void *arg)
 {
-	struct service *service = arg;
-	struct node *node = service->node;
+	struct node *node = arg;
 	struct member *member = &node->control->members[node->slot];
 	uint32_t *word = &node->control->alive[node->slot];
 
@@ -162,7 +156,7 @@ static void *serve(void *arg)
 			"(set_robust_list: %s); they look for it every %d ms",
 			node->name, strerror(errno), LOOK_MS);
 	}
-	sem_post(&service->started);
+	sem_post(&node->service_started);
 	while (sem_wait(&node->service_stop) != 0)
 		continue;
 	return NULL;
@@ -170,65 +164,36 @@ static void *serve(void *arg)
 
 static bool start_service(struct node *node, char **error)
 {
-	struct service service = { .node = node };
 	sigset_t all, before;
 	int failed;
 
-	sem_init(&service.started, 0, 0);
+	sem_init(&node->service_started, 0, 0);
 	sem_init(&node->service_stop, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	failed = pthread_create(&node->service_thread, NULL, serve, &service);
+	failed = pthread_create(&node->service_thread, NULL, serve, node);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!failed) {
-		pthread_setname_np(node->service_thread, "npusim-node");
-		while (sem_wait(&service.started) != 0)
-			continue;
-		node->serving = true;
+	if (failed) {
+		*error = g_strdup_printf(
+			"node %s: cannot start the thread that vouches for this process: %s",
+			node->name, strerror(failed));
+		return false;
 	}
-	sem_destroy(&service.started);
-	if (!failed)
-		return true;
-	*error = g_strdup_printf(
-		"node %s: cannot start the thread that vouches for this process: %s", node->name,
-		strerror(failed));
-	return false;
+	pthread_setname_np(node->service_thread, "npusim-node");
+	while (sem_wait(&node->service_started) != 0)
+		continue;
+	return true;
 }
 
-static void stop_service(struct node *node)
-{
-	if (!node->serving)
-		return;
-	sem_post(&node->service_stop);
-	pthread_join(node->service_thread, NULL);
-	node->serving = false;
-	sem_destroy(&node->service_stop);
-}
-
-static bool find_free_slot(struct node *node)
+static bool find_slot(struct node *node)
 {
 	/* The last entry is for a newcomer that finds dead ones in the others, and will bury them.
 	 */
 	unsigned limit = member_anyone_died(node) ? NODE_MEMBERS : NODE_MEMBERS - 1;
 
-	for (unsigned slot = 0; slot < limit; slot++)
-		if (GET(node->control->members[slot].state) == MEMBER_FREE) {
-			node->slot = slot;
+	for (node->slot = 0; node->slot < limit; node->slot++)
+		if (GET(node->control->members[node->slot].state) == MEMBER_FREE)
 			return true;
-		}
-	return false;
-}
-
-static bool find_slot(struct node *node, char **error)
-{
-	if (find_free_slot(node))
-		return true;
-	member_check_all(node);
-	if (find_free_slot(node))
-		return true;
-	*error = g_strdup_printf("node %s: %u processes use it already, which is the limit; end "
-				 "some of them, or choose another NPUSIM_NODE",
-				 node->name, NODE_MEMBERS - 1);
 	return false;
 }
 
@@ -251,8 +216,16 @@ bool member_add(struct node *node, bool visitor, char **error)
 	struct member *member;
 
 	end_former_programs(node);
-	if (!find_slot(node, error))
-		return false;
+	if (!find_slot(node)) {
+		member_check_all(node);
+		if (!find_slot(node)) {
+			*error = g_strdup_printf("node %s: %u processes use it already, which is "
+						 "the limit; end some of them, or choose another "
+						 "NPUSIM_NODE",
+						 node->name, NODE_MEMBERS - 1);
+			return false;
+		}
+	}
 	member = &control->members[node->slot];
 	PUT(member->generation, member->generation + 1);
 	node->generation = member->generation;
@@ -266,14 +239,10 @@ bool member_add(struct node *node, bool visitor, char **error)
 	PUT(member->pid, node->pid);
 	PUT(member->start_time, node->start_time);
 	process_command(node->pid, member->command, sizeof(member->command));
-	PUT(member->control_fd, node->control_file.fd);
+	PUT(member->fd, node->file.fd);
 	PUT(member->server, node->shape.server);
-	for (unsigned m = 0; m < node->shape.servers * SIM_NODE_MAX; m++)
-		PUT(member->memory_fd[m], node->memories[m].base ? node->memories[m].file.fd : -1);
-	if (!start_service(node, error)) {
-		stop_service(node);
+	if (!start_service(node, error))
 		return false;
-	}
 	if (node->slot >= control->member_limit)
 		PUT(control->member_limit, node->slot + 1);
 	PUT(member->state, MEMBER_LIVE);
@@ -287,7 +256,8 @@ void member_remove(struct node *node)
 	struct member *member = &node->control->members[node->slot];
 
 	PUT(member->left, 1);
-	stop_service(node);
+	sem_post(&node->service_stop);
+	pthread_join(node->service_thread, NULL);
 	if (member->unvouched)
 		__atomic_fetch_or(&node->control->alive[node->slot], FUTEX_OWNER_DIED,
 				  __ATOMIC_ACQ_REL);

@@ -7,8 +7,8 @@
  * knows nothing of virtual addresses, and calls nobody but the C library, GLib and runtime/base.
  * How its own files build upon each other stands in layout.h.
  *
- * No daemon: all state lies in memfds that the members map; a newcomer finds a live member and
- * opens them through /proc. A member that dies at any instruction, the node's lock held or not, is
+ * No daemon: all state lies in one memfd that the members map; a newcomer finds a live member and
+ * opens it through /proc. A member that dies at any instruction, the node's lock held or not, is
  * noticed by the next call of any other, which gives back all that it held. Every function but
  * node_join() may be called from any thread of the process.
  */
@@ -47,8 +47,8 @@ bool node_join(struct node_config *config, struct node **out, char **error);
 /* The shape of the node of that name, without joining it. False: nobody runs it, or it cannot be
  * looked at. */
 bool node_find_shape(const char *name, struct node_config *out);
-/* Gives back all that this process holds, and leaves. NULL is allowed. The mappings of the memories
- * stay until exit. */
+/* Gives back all that this process holds, and leaves: the memories are not mapped any more. NULL is
+ * allowed. */
 void node_leave(struct node *node);
 /* Before the caller registers a handler that takes, at a fork, a lock under which it joins nodes:
  * the one registered first is called last. */
@@ -56,12 +56,13 @@ void node_watch_forks(void);
 /* True in a child that was forked after node_join(): nothing of the node may be used there. */
 bool node_is_forked(const struct node *node);
 
-const struct node_config *node_shape(const struct node *node);
 /* Where the memories lie in this process. Memories are numbered as in sim/job.h. Those of its own
  * server are mapped at join, untouched pages cost nothing; others at the first import from them. */
 const struct sim_memory *node_memory(const struct node *node);
-/* The memfd of a memory (device or SIM_NODE_HOST), for mmap() of parts of it at other addresses. */
-int node_memory_fd(const struct node *node, unsigned memory);
+/* The node's memfd, in which a memory (device or SIM_NODE_HOST) begins at *out_offset, for mmap()
+ * of parts of it at other addresses. -1 and a message: the program has closed it, and no other
+ * process has it. */
+int node_memory_fd(struct node *node, unsigned memory, uint64_t *out_offset);
 
 /* ---- blocks: physical allocations ---- */
 
@@ -107,34 +108,47 @@ void node_usage(struct node *node, unsigned memory, struct node_usage *out);
 /* Its own_peak_frames alone; takes no lock. */
 uint64_t node_own_peak(struct node *node, unsigned memory);
 
-/* ---- sharing of blocks ---- */
+/* ---- sharing: blocks by a number, ranges of legacy IPC memory (halShmem*) and notifies
+ * (halShrId*) by a name ---- */
 
-/* The 64-bit shareable value of acl_api: device id in bits 39-32, share id in bits 31-0;
- * node_share_id() is the lower word, unique in the node and not used again soon. */
+/* The 64-bit shareable value of acl_api: device id in bits 39-32, share id in bits 31-0, unique in
+ * the node and not used again soon. */
 
 /* Exports a block. DRV_ERROR_PARA_ERROR: exported already ("exporting twice"). device: the
  * exporter's device id. */
 drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device,
 			     uint32_t *out_share_id);
-/* Adds processes to the whitelist, with their start times. Codes of facts: unknown id
- * INVALID_HANDLE; not the exporter IOCRL_FAIL; whitelist switched off OPER_NOT_PERMITTED; all pids
- * 0 PARA_ERROR. */
-drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count);
-/* Switches the whitelist off (or reads the switch). After node_share_allow(): OPER_NOT_PERMITTED.
- */
-drvError_t node_share_set_open(struct node *node, uint32_t share_id);
-drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_open);
+/* Makes a name (up to 64 characters + NUL into name[65]) for a range of a block; block NULL: for
+ * the notify `offset` of the device, `bytes` 0. */
+drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
+			    uint64_t bytes, unsigned device, char name[65]);
+drvError_t node_name_destroy(struct node *node, const char *name);
+
+/* The next functions are about a share of this server, or about the name where that is not NULL.
+ * Unknown: INVALID_HANDLE, a name PARA_ERROR. */
+
+/* Adds processes of a server to the whitelist, with their start times. Not the exporter:
+ * IOCRL_FAIL; whitelist switched off: OPER_NOT_PERMITTED; all pids 0: PARA_ERROR; no process of
+ * that server is there: INVALID_HANDLE. */
+drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *name, unsigned server,
+			    const int *pids, uint32_t count);
+/* Switches the whitelist off. After node_share_allow(): OPER_NOT_PERMITTED. */
+drvError_t node_share_set_open(struct node *node, uint32_t share_id, const char *name);
 struct node_share_info {
-	unsigned memory; /* where the pages are */
-	unsigned device; /* exporter's device */
-	uint64_t frames;
-	bool giant;
+	unsigned memory;        /* where the pages are */
+	unsigned device;        /* exporter's device */
+	uint64_t offset, bytes; /* of a named range in the block; a notify's id, and 0 */
 	pid_t exporter_pid;
 	bool exporter_is_me;
-	bool exporter_alive;
+	bool open; /* the whitelist is switched off */
 };
-/* Of this server alone. Unknown id: INVALID_HANDLE. */
-drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_share_info *out);
+drvError_t node_share_info(struct node *node, uint32_t share_id, const char *name,
+			   struct node_share_info *out);
+/* The processes that hold what it stands for: the first of them in pids[*count]; *count: how many
+ * there are. NOT_EXIST: a share that is gone, and that nobody has imported. */
+drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
+			      uint32_t *count);
+
 /* A view of a shared block of that server for this process: one more hold. Unknown:
  * INVALID_HANDLE. In this server: not whitelisted, or whitelisted before this process started:
  * IOCRL_FAIL; no process holds the exporter's side any more: BUSY; the rules about importing in the
@@ -142,6 +156,12 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_sha
  * whitelists are not looked at. */
 drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned server,
 			     struct node_block **out);
+/* The same by name. out NULL: of a notify, which this process uses once more. */
+drvError_t node_name_import(struct node *node, const char *name, struct node_share_info *out_info,
+			    struct node_block **out);
+/* Which notify a name stands for, or stood for before its maker ended it. */
+bool node_name_of_notify(const struct node *node, const char *name, unsigned *out_device,
+			 uint32_t *out_id);
 
 /* ---- blocks as file descriptors ---- */
 
@@ -162,43 +182,12 @@ bool node_notify_close(struct node *node, unsigned device, uint32_t id);
 /* 1: recorded. Changed by any process at any time, without a lock. */
 uint32_t *node_notify_register(struct node *node, unsigned device, uint32_t id);
 
-/* ---- names: ranges of legacy IPC memory (halShmem*), notifies (halShrId*) ---- */
-
-struct node_name_info {
-	uint64_t offset, bytes; /* of the range in the block; a notify's id, and 0 */
-	unsigned device;
-	pid_t exporter_pid;
-	bool exporter_is_me;
-};
-/* Makes a name (up to 64 characters + NUL into name[65]) for a range of a block; block NULL: for
- * the notify `offset` of the device. */
-drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
-			    uint64_t bytes, unsigned device, char name[65]);
-drvError_t node_name_destroy(struct node *node, const char *name);
-/* server: theirs. INVALID_HANDLE: no process of it is there. */
-drvError_t node_name_allow(struct node *node, const char *name, unsigned server, const int *pids,
-			   uint32_t count);
-drvError_t node_name_set_open(struct node *node, const char *name);
-drvError_t node_name_info(struct node *node, const char *name, struct node_name_info *out);
-/* out NULL: of a notify, which this process uses once more. */
-drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
-			    struct node_block **out);
-/* Which notify a name stands for, or stood for before its maker ended it. */
-bool node_name_of_notify(const struct node *node, const char *name, unsigned *out_device,
-			 uint32_t *out_id);
-
 /* ---- room in the host's memory ---- */
 
 /* How many bytes this process could write to pages not yet touched before the host or its control
  * group runs out: for a clear message instead of a kill. An estimate, at most 50 ms old; UINT64_MAX
  * where nothing is known. Any thread, cheap. */
 uint64_t node_host_room_bytes(void);
-
-/* The processes that hold what a share, or a name that is not NULL, stands for: the first of them
- * in pids[*count]; *count: how many there are. NOT_EXIST: a share that is gone, and that nobody has
- * imported. */
-drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
-			      uint32_t *count);
 
 /* ---- for layers that watch (watch.c) ---- */
 

@@ -4,7 +4,7 @@
  * processes that use it: the one that took it, and those that opened a name of it. It is free when
  * none of these lives, so the end of a process needs no bookkeeping.
  */
-#include "blocks.h"
+#include "records.h"
 
 /* device: of this process's server, which alone uses it. */
 static struct notify_record *at(struct node *node, unsigned device, uint32_t id)

@@ -162,14 +162,9 @@ bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, ui
 	return gone;
 }
 
-int process_open(pid_t pid)
-{
-	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
 void process_wait(pid_t pid, int ms)
 {
-	struct pollfd end = { .fd = process_open(pid), .events = POLLIN };
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
 
 	if (end.fd < 0 && errno == ESRCH)
 		return;

@@ -35,7 +35,6 @@ void process_command(pid_t pid, char *out, size_t size);
 bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode);
 /* Sleeps until the process has ended, `ms` at most; all of them where the kernel has no pidfd. */
 void process_wait(pid_t pid, int ms);
-int process_open(pid_t pid); /* a pidfd, or -1 */
 /* Milliseconds of the clock that only goes on. */
 static inline int64_t clock_ms(void)
 {

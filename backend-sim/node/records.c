@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finds, ends and cleans up blocks by their records, and says who holds them, for all files that
- * work on blocks with the node's lock held.
+ * work on blocks with the node's lock held; and builds anew what is derived from these records, for
+ * who creates a node or takes the lock of a dead member over.
  */
 #include "records.h"
 
 #include <fcntl.h>
+#include <glib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -52,73 +54,38 @@ void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t 
 
 /* ---- holders ---- */
 
-/* What an earlier block left in later words is cleared when they are first needed. */
 void holders_set(const struct block_place *place, unsigned slot, bool held)
 {
-	unsigned words = place->record->holder_words;
-	uint64_t *at = holders_at(place, slot / 64);
+	uint64_t *word = &place->record->holders[slot / 64];
 
-	for (; words <= slot / 64; words++) {
-		PUT(*holders_at(place, words), 0);
-		PUT(place->record->holder_words, (uint8_t)(words + 1));
-	}
-	PUT(*at, held ? *at | holder_bit(slot) : *at & ~holder_bit(slot));
+	PUT(*word, held ? *word | holder_bit(slot) : *word & ~holder_bit(slot));
 }
 
 bool holders_are_none_but(const struct block_place *place, unsigned slot)
 {
 	uint64_t others = 0;
 
-	for (unsigned w = 0; w < place->record->holder_words; w++)
-		others |= holders_word(place, w) &
+	for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++)
+		others |= place->record->holders[w] &
 			  ~(slot != NODE_NONE && w == slot / 64 ? holder_bit(slot) : 0);
 	return others == 0;
 }
 
 /* ---- the end of a block ---- */
 
-/* Some that translate system calls (qemu-user) say that MADV_REMOVE is done, and do nothing. */
-static bool remove_works(void)
-{
-	static int known = -1;
-	int works = __atomic_load_n(&known, __ATOMIC_RELAXED), fd;
-	volatile unsigned char *page = MAP_FAILED;
-	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
-
-	if (works >= 0)
-		return works;
-	fd = memfd_create("npusim-probe", MFD_CLOEXEC);
-	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
-		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (page == MAP_FAILED)
-		return false; /* for now */
-	*page = 1;
-	works = madvise((void *)page, size, MADV_REMOVE) == 0 && *page == 0;
-	munmap((void *)page, size);
-	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
-	return works;
-}
-
-/* Through the mapping: the program may close the descriptor at any time, and have another file
- * under its number. */
-static void clean(const struct memory *m, uint64_t at, uint64_t bytes)
+/* Through the file: some that translate system calls (qemu-user) say that MADV_REMOVE is done, and
+ * do nothing. Through the mapping where the program has closed the file. */
+static void clean(const struct node *node, const struct memory *m, uint64_t at, uint64_t bytes)
 {
 	unsigned char *start = m->base + at;
 
-	if (remove_works()) {
-		if (madvise(start, bytes, MADV_REMOVE) == 0)
-			return;
-		munlock(start, bytes); /* the program locks its memory (mlockall) */
-		if (madvise(start, bytes, MADV_REMOVE) == 0)
-			return;
-	} else if (own_file_is_open(&m->file) &&
-		   fallocate(m->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
-			     (off_t)bytes) == 0) {
+	if (own_file_is_open(&node->file) &&
+	    fallocate(node->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)(m->file_offset + at), (off_t)bytes) == 0)
 		return;
-	}
-	memset(start, 0, bytes);
+	munlock(start, bytes); /* the program may lock its memory (mlockall) */
+	if (madvise(start, bytes, MADV_REMOVE) != 0)
+		memset(start, 0, bytes);
 }
 
 void block_clean(struct node *node, uint32_t id)
@@ -132,9 +99,9 @@ void block_clean(struct node *node, uint32_t id)
 		uint64_t at = first * NODE_FRAME_BYTES;
 		uint64_t bytes = m->extents[first].count * NODE_FRAME_BYTES;
 
-		clean(m, at, bytes);
+		clean(node, m, at, bytes);
 		if (GET(node->control->told))
-			clean(m, m->bytes + written_bytes(at), written_bytes(bytes));
+			clean(node, m, m->bytes + written_bytes(at), written_bytes(bytes));
 	}
 }
 
@@ -164,17 +131,15 @@ void block_release(struct node *node, uint32_t id)
 		PUT(m->state->closing_frames, m->state->closing_frames - place.record->frames);
 	for (; first != NODE_NONE; first = m->extents[first].next)
 		frames_mark(m, first, m->extents[first].count, false);
-	if (share) {
-		PUT(control->share_count, control->share_count - 1);
-		allow_give_back(node, node->shares[share - 1].grant.allow);
-	}
+	if (share)
+		share_end(node, &node->shares[share - 1]);
 	if (place.record->closing && control->frames_wanted) {
 		PUT(control->frames_wanted, 0);
 		syscall(SYS_futex, &control->frames_wanted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
 }
 
-/* ---- descriptors, shares, names ---- */
+/* ---- descriptors, shares ---- */
 
 struct flock block_fd_lock(uint32_t id, short type)
 {
@@ -187,27 +152,28 @@ bool block_fd_is_open(const struct node *node, uint32_t id)
 {
 	struct flock lock = block_fd_lock(id, F_WRLCK);
 
-	return !own_file_is_open(&node->control_file) ||
-	       fcntl(node->control_file.fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+	return !own_file_is_open(&node->file) || fcntl(node->file.fd, F_OFD_GETLK, &lock) != 0 ||
+	       lock.l_type != F_UNLCK;
 }
 
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out)
 {
-	const struct grant *grant = &node->shares[index].grant;
+	const struct share_record *share = &node->shares[index];
 
-	return block_find(node, grant->block, grant->block_generation, out) &&
-	       out->record->share == index + 1;
+	return share->named || (block_find(node, share->block, share->block_generation, out) &&
+				out->record->share == index + 1);
 }
 
-bool grant_is_mine(const struct node *node, const struct grant *grant)
+bool share_is_mine(const struct node *node, const struct share_record *share)
 {
-	return grant->exporter == node->slot && grant->exporter_generation == node->generation;
+	return share->exporter == node->slot && share->exporter_generation == node->generation;
 }
 
-void name_end(struct node *node, struct name_record *record)
+void share_end(struct node *node, struct share_record *share)
 {
-	PUT(record->state, 0); /* here it ends; what follows is derived */
-	allow_give_back(node, record->grant.allow);
+	PUT(share->named, 0); /* here it ends, if not with its block; what follows is derived */
+	PUT(node->control->share_count, node->control->share_count - 1);
+	allow_give_back(node, share->allow);
 }
 
 /* ---- this process's account ---- */
@@ -225,4 +191,59 @@ void own_frames_add(struct memory *m, uint64_t frames)
 void own_frames_sub(struct memory *m, uint64_t frames)
 {
 	__atomic_sub_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
+}
+
+/* ---- derived state ---- */
+
+static void count_block(struct node *node, uint32_t id, void *arg)
+{
+	struct block_place place = block_at(node, id);
+	struct memory *m = place.memory;
+
+	(void)arg;
+	for (uint32_t first = place.frame; first != NODE_NONE; first = m->extents[first].next)
+		frames_mark(m, first, m->extents[first].count, true);
+	if (place.record->closing && place.frame < m->usable)
+		PUT(m->state->closing_frames, m->state->closing_frames + place.record->frames);
+	if (holders_are_none_but(&place, NODE_NONE))
+		PUT(node->control->fd_kept, node->control->fd_kept + 1);
+}
+
+/* Whitelist entries that no living share reaches are free. */
+static void rebuild_shares(struct node *node)
+{
+	struct control *control = node->control;
+	uint32_t top = control->allow_top, count = 0;
+	g_autofree uint8_t *reached = g_malloc0(top + 1);
+	struct block_place place;
+
+	for (uint32_t i = 0; i < control->share_limit; i++) {
+		if (!share_is_live(node, i, &place))
+			continue;
+		count++;
+		for (uint32_t at = node->shares[i].allow; at; at = node->allows[at - 1].next)
+			reached[at - 1] = 1;
+	}
+	PUT(control->share_count, count);
+	while (top && !reached[top - 1])
+		top--;
+	PUT(control->allow_free, 0);
+	for (uint32_t i = 0; i < top; i++)
+		if (!reached[i]) {
+			PUT(node->allows[i].next, control->allow_free);
+			PUT(control->allow_free, i + 1);
+		}
+	PUT(control->allow_top, top);
+}
+
+/* Who does this may die of it at any step: the next one then starts over. */
+void node_rebuild(struct node *node)
+{
+	PUT(node->control->fd_kept, 0);
+	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++)
+		if (node->memories[i].state && GET(node->memories[i].state->used))
+			frames_reset(&node->memories[i]);
+	block_for_each(node, count_block, NULL);
+	rebuild_shares(node);
+	frame_caches_rebuild(node);
 }

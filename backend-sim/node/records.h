@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records of the control segment and the operations on them: frames, whitelists, blocks with
- * their holders, shares and names, and the frame caches. The caller holds the node's lock unless
- * stated otherwise; nothing here takes or releases it.
+ * The records of the control segment and the operations on them, for the files of the node: frames,
+ * whitelists, blocks with their holders, shares, the frame caches; then the members, the lock, and
+ * views of blocks. The caller holds the node's lock unless stated otherwise; nothing before the
+ * members takes or releases it.
  */
 #ifndef NPUSIM_NODE_RECORDS_H
 #define NPUSIM_NODE_RECORDS_H
@@ -32,20 +33,7 @@ static inline void frames_ready(struct memory *m)
 }
 uint32_t frames_largest_run(const struct memory *m);
 
-/* ---- whitelist.c: chains of the processes that may import */
-
-enum allow_answer { ALLOW_YES, ALLOW_STALE, ALLOW_NO };
-/* Adds processes of a server to the chain; start_times[i] belongs to pids[i]; pids of 0 are left
- * out. */
-drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
-		     const uint64_t *start_times, uint32_t count, unsigned server);
-enum allow_answer allow_check(const struct node *node, uint32_t chain);
-/* The chain's owner is gone: its entries may be used again. */
-void allow_give_back(struct node *node, uint32_t chain);
-/* Lock not needed. NULL, and the code and message, if the arguments are wrong. free(). */
-uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error);
-
-/* ---- records.c: blocks, shares, names */
+/* ---- records.c: blocks, shares */
 
 struct block_place {
 	struct memory *memory;
@@ -63,8 +51,7 @@ void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t 
 void block_release(struct node *node, uint32_t id);
 /* It is being cleaned, then it ends. */
 void block_close(struct node *node, uint32_t id);
-/* join.c: maps the memory of another server, if it is not. False and a message: no member has it.
- * Lock not needed. */
+/* join.c: maps the memory of another server, if it is not. False and a message. Lock not needed. */
 bool memory_open(struct node *node, struct memory *m);
 /* Makes the frames of a closing block read as zeros. Lock not needed. */
 void block_clean(struct node *node, uint32_t id);
@@ -76,22 +63,13 @@ static inline uint64_t holder_bit(unsigned slot)
 {
 	return UINT64_C(1) << (slot % 64);
 }
-static inline uint64_t *holders_at(const struct block_place *place, unsigned w)
-{
-	return w ? &place->memory->more_holders[place->frame][w - 1] : &place->record->holders;
-}
-/* The bits of members 64 * w on. */
-static inline uint64_t holders_word(const struct block_place *place, unsigned w)
-{
-	return w < place->record->holder_words ? *holders_at(place, w) : 0;
-}
 static inline bool block_is_held_by(const struct block_place *place, unsigned slot)
 {
-	return holders_word(place, slot / 64) & holder_bit(slot);
+	return place->record->holders[slot / 64] & holder_bit(slot);
 }
 
-/* The lock on the control segment's file that a descriptor of the block has, for fcntl(). */
-#define NODE_FD_BASE (INT64_C(1) << 40) /* beyond every byte of the segment */
+/* The lock on the node's file that a descriptor of the block has, for fcntl(). */
+#define NODE_FD_BASE (INT64_C(1) << 60) /* beyond every byte of it */
 struct flock block_fd_lock(uint32_t id, short type);
 /* True if a process has, or a socket carries, a descriptor of the block. */
 bool block_fd_is_open(const struct node *node, uint32_t id);
@@ -103,10 +81,16 @@ static inline void block_unseen(const struct node *node, const struct block_plac
 		PUT(place->record->unseen, 1);
 }
 
-/* The share of that index lives: *out is its block. */
+/* The share of that index lives: *out is the block of one that has no name. */
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out);
-bool grant_is_mine(const struct node *node, const struct grant *grant);
-void name_end(struct node *node, struct name_record *record);
+bool share_is_mine(const struct node *node, const struct share_record *share);
+/* Its name ends, or its block has. */
+void share_end(struct node *node, struct share_record *share);
+/* share.c: the entries of a whitelist whose owner is gone may be used again. */
+void allow_give_back(struct node *node, uint32_t chain);
+
+/* Builds all that is derived from the truth. */
+void node_rebuild(struct node *node);
 
 /* What this process holds of a memory, usable frames; any thread, lock not needed. */
 void own_frames_add(struct memory *m, uint64_t frames);
@@ -129,12 +113,53 @@ void frame_cache_end(struct node *node);
 /* What lies in the cache of one member, or of all, is free. */
 void frame_cache_empty(struct node *node, unsigned slot);
 void frame_caches_empty(struct node *node);
-/* The part of node_rebuild(). */
+/* The last part of node_rebuild(). */
 void frame_caches_rebuild(struct node *node);
 
-/* ---- rebuild.c */
+/* ---- member.c, lock.c, enter.c: who is alive, the lock, and the entry through which every
+ * function passes ---- */
 
-/* Builds all that is derived from the truth. */
-void node_rebuild(struct node *node);
+/* Takes an entry of the member table for this process, alive from then on. Start-up lock held. */
+bool member_add(struct node *node, bool visitor, char **error);
+/* Ends the membership: nothing may be held. */
+void member_remove(struct node *node);
+/* Finds out that its process is gone where the kernel has not said so. */
+void member_check(struct node *node, unsigned slot);
+void member_check_all(struct node *node);
+bool member_is_dead(const struct node *node, unsigned slot);
+bool member_is_live(const struct node *node, unsigned slot, uint32_t generation);
+/* The kernel says that a member in the table has ended. */
+bool member_has_died(const struct node *node, unsigned slot);
+bool member_anyone_died(struct node *node);
+/* Dead, and none of its threads runs any more. */
+bool member_is_gone(const struct node *node, unsigned slot);
+/* Waits for that, `ms` at most; also ends, with true, when the entry is another's. */
+bool member_wait_gone(const struct node *node, unsigned slot, int ms);
+/* Lock held, and nothing held by that member. */
+void member_free(struct node *node, unsigned slot);
+
+void node_lock(struct node *node);
+void node_unlock(struct node *node);
+
+/* The entry of every function: the lock is held, what dead members left is back. Else PROCESS_EXIT
+ * and a message. */
+drvError_t node_enter(struct node *node);
+/* True if this process may go on without entering: it is a member, and nobody is dead. */
+bool node_is_quiet(struct node *node);
+/* Blocks that only descriptors kept, and whose descriptors are closed, go. Lock held at entry and
+ * return; let go while frames are cleaned. */
+void node_sweep(struct node *node);
+
+/* ---- blocks.c: the views that this process has of blocks ---- */
+
+/* "node a", "server 3 of supernode a" (npu_text()). */
+const char *server_text(const struct node *node, unsigned server);
+/* Enters the node, and finds the block; the lock is held only on success. */
+drvError_t block_enter(struct node *node, const struct node_block *block, struct block_place *out);
+/* One more view for this process. Lock held. */
+struct node_block *block_view(struct node *node, uint32_t id, bool imported);
+/* This process's hold ends, however many views it has. Lock held at entry and return; let go while
+ * frames are cleaned. */
+void block_leave(struct node *node, uint32_t id);
 
 #endif

@@ -17,14 +17,12 @@
 #include "join.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -34,13 +32,10 @@
 #define LOCK_NAMES   3
 #define LOCK_MUTE_MS 1000 /* a name of ours listens at once; one that does not is not ours */
 
-/* The start-up lock, and the connection by which it is waited for: a child that is forked meanwhile
- * must keep neither. */
 static struct own_file startup_locks[LOCK_NAMES] = { { .fd = -1 }, { .fd = -1 }, { .fd = -1 } };
-static struct own_file startup_wait = { .fd = -1 };
+/* Held while this process has the start-up lock or waits for it, and while it forks: a child must
+ * keep none of the sockets. */
 static pthread_mutex_t startup_mutex = PTHREAD_MUTEX_INITIALIZER;
-/* Held from where a socket of the lock gets its number until that is noted, and while forking. */
-static pthread_mutex_t fork_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t startup_once = PTHREAD_ONCE_INIT;
 
 char *socket_prefix(void)
@@ -89,41 +84,22 @@ int node_announce(const char *name, pid_t pid, int control_fd)
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&fork_mutex);
+	pthread_mutex_lock(&startup_mutex);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&fork_mutex);
-}
-
-/* The thread that was joining a node is not in the child, and neither are the memories. */
-static void forget_in_child(void)
-{
-	pthread_mutex_unlock(&fork_mutex);
-	for (unsigned i = 0; i < LOCK_NAMES; i++)
-		own_file_close(&startup_locks[i]);
-	own_file_close(&startup_wait);
-	pthread_mutex_init(&startup_mutex, NULL);
-	ranges_forget();
+	pthread_mutex_unlock(&startup_mutex);
 }
 
 static void register_fork_handler(void)
 {
-	pthread_atfork(before_fork, after_fork, forget_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 void node_watch_forks(void)
 {
 	pthread_once(&startup_once, register_fork_handler);
-}
-
-static int note_socket(struct own_file *file, int flags)
-{
-	pthread_mutex_lock(&fork_mutex);
-	*file = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
-	pthread_mutex_unlock(&fork_mutex);
-	return file->fd;
 }
 
 static void make_message(struct msghdr *message, void *control, size_t control_size)
@@ -153,37 +129,37 @@ static bool send_lock(const struct own_file *lock, int to)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
 }
 
-/* 0; or ECONNRESET: who had the lock died; or another error. */
+/* Sleeps until the lock comes: 0. ECONNRESET: who had it died, and it is to be tried for again.
+ * ETIMEDOUT: nobody sent it for LOCK_WAIT_MS. */
 static int receive_lock(struct own_file *lock, int from)
 {
+	const int64_t end = clock_ms() + LOCK_WAIT_MS;
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct cmsghdr *head = NULL;
+	struct cmsghdr *head;
 	struct msghdr message;
 	ssize_t length;
-	int error = 0, fd;
+	int fd;
 
-	make_message(&message, control, sizeof(control));
-	pthread_mutex_lock(&fork_mutex);
-	length = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (length != 1)
-		error = length < 0 && errno != EAGAIN && errno != EINTR ? errno : ECONNRESET;
-	else if (!(head = CMSG_FIRSTHDR(&message)) || head->cmsg_type != SCM_RIGHTS)
-		error = EMFILE; /* no number is free for it */
-	if (!error) {
-		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-		*lock = own_file(fd);
-		listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
-	}
-	pthread_mutex_unlock(&fork_mutex);
-	return error;
+	do {
+		make_message(&message, control, sizeof(control));
+		length = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+	} while (length < 0 && errno == EINTR && clock_ms() < end);
+	if (length < 0)
+		return errno == EAGAIN || errno == EINTR ? ETIMEDOUT : errno;
+	head = CMSG_FIRSTHDR(&message);
+	if (length == 0 || !head || head->cmsg_type != SCM_RIGHTS)
+		return length == 0 ? ECONNRESET : EMFILE; /* no number is free for it */
+	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	*lock = own_file(fd);
+	listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
+	return 0;
 }
 
 static bool bind_lock(struct own_file *lock, const struct sockaddr_un *address, socklen_t size)
 {
-	if (note_socket(lock, SOCK_NONBLOCK) >= 0 &&
-	    bind(lock->fd, (const struct sockaddr *)address, size) == 0)
-		return listen(lock->fd, LOCK_QUEUE) == 0;
-	return false;
+	*lock = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	return lock->fd >= 0 && bind(lock->fd, (const struct sockaddr *)address, size) == 0 &&
+	       listen(lock->fd, LOCK_QUEUE) == 0;
 }
 
 /* Who is at the other end. */
@@ -198,32 +174,19 @@ static struct ucred peer_of(int fd)
 
 /* Connects to whom has the lock. 0, or an error: ECONNREFUSED and EPROTOTYPE, it does not listen;
  * EAGAIN: LOCK_WAIT_MS are over; EPERM: another user. */
-static int connect_lock(const struct sockaddr_un *address, socklen_t size, struct ucred *out_holder)
+static int connect_lock(struct own_file *wait, const struct sockaddr_un *address, socklen_t size,
+			struct ucred *out_holder)
 {
 	const struct timeval timeout = { .tv_sec = LOCK_WAIT_MS / 1000 };
 
-	if (note_socket(&startup_wait, 0) < 0 ||
-	    setsockopt(startup_wait.fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) != 0 ||
-	    connect(startup_wait.fd, (const struct sockaddr *)address, size) != 0)
+	*wait = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (wait->fd < 0 ||
+	    setsockopt(wait->fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) != 0 ||
+	    setsockopt(wait->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) != 0 ||
+	    connect(wait->fd, (const struct sockaddr *)address, size) != 0)
 		return errno;
-	*out_holder = peer_of(startup_wait.fd);
+	*out_holder = peer_of(wait->fd);
 	return out_holder->uid == geteuid() ? 0 : EPERM;
-}
-
-/* Sleeps until the lock comes: 0. ECONNRESET: it is to be tried for again. ETIMEDOUT: nobody sent
- * it for LOCK_WAIT_MS. */
-static int wait_for_lock(struct own_file *lock)
-{
-	struct pollfd wait = { .fd = startup_wait.fd, .events = POLLIN };
-	const int64_t end = clock_ms() + LOCK_WAIT_MS;
-	int ready;
-
-	do {
-		int64_t left = end - clock_ms();
-
-		ready = poll(&wait, 1, left > 0 ? (int)left : 0);
-	} while (ready < 0 && errno == EINTR);
-	return ready > 0 ? receive_lock(lock, wait.fd) : ready < 0 ? errno : ETIMEDOUT;
 }
 
 /* 0 or an error; ETIMEDOUT: one process has had the lock for LOCK_WAIT_MS; EPERM: another user has
@@ -231,11 +194,11 @@ static int wait_for_lock(struct own_file *lock)
 static int take_name(struct own_file *lock, const struct sockaddr_un *address, socklen_t size,
 		     struct ucred *holder)
 {
-	const struct timespec pause = { .tv_nsec = 200000 };
 	int64_t refused_since = 0;
 	pid_t before = 0;
 
 	for (;;) {
+		struct own_file wait;
 		int error;
 
 		if (bind_lock(lock, address, size))
@@ -244,12 +207,12 @@ static int take_name(struct own_file *lock, const struct sockaddr_un *address, s
 		own_file_close(lock);
 		if (error != EADDRINUSE)
 			return error;
-		error = connect_lock(address, size, holder);
+		error = connect_lock(&wait, address, size, holder);
 		if (error == 0 && before && holder->pid == before)
 			error = ETIMEDOUT;
 		else if (error == 0)
-			error = wait_for_lock(lock);
-		own_file_close(&startup_wait);
+			error = receive_lock(lock, wait.fd);
+		own_file_close(&wait);
 		switch (error) {
 		case ETIMEDOUT:
 			if (before == holder->pid)
@@ -257,12 +220,12 @@ static int take_name(struct own_file *lock, const struct sockaddr_un *address, s
 			before = holder->pid;
 			break;
 		case ECONNREFUSED: /* it was just bound, or has just been closed */
-		case EPROTOTYPE:   /* an earlier version of npusim has it */
+		case EPROTOTYPE:   /* it is a socket of another kind */
 			if (!refused_since)
 				refused_since = clock_ms();
 			if (clock_ms() - refused_since > LOCK_MUTE_MS)
 				return EPERM;
-			nanosleep(&pause, NULL);
+			g_usleep(200);
 			continue;
 		case ECONNRESET:
 		case EINTR:

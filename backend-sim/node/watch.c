@@ -3,9 +3,9 @@
  * What processes tell each other of their writes, for layers that look for errors: which bytes of a
  * device somebody has written, and who writes what at this moment.
  */
-#include "blocks.h"
+#include "records.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 /* ---- what is written ---- */
 
@@ -63,14 +63,12 @@ drvError_t node_write_begin(struct node *node, const struct node_block *block, u
 	struct write_record write = { block->id + 1, block->generation, 0, begin, end, 0 };
 	struct block_place place;
 	drvError_t error = block_enter(node, block, &place);
-	struct timespec now;
 	unsigned free = 0;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	*out = (struct npu_write){ 0 };
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	write.since_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+	write.since_ns = (int64_t)clock_now_ns();
 	if (place.record->share || place.record->named || place.record->fd) {
 		meet(node, &write, out);
 		while (free < NODE_WRITES && own[free].block)

@@ -128,6 +128,19 @@ struct bsim_call {
 bool bsim_is_forked(const struct bsim *bs);
 drvError_t bsim_forked(void);
 
+/* ---- settings.c: from the environment variables, and the shape of the server that they and a
+ * running node determine. *error: free() ---- */
+
+/* Reads every variable. False, and *error. */
+bool settings_read(struct bsim *bs, char **error);
+/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
+bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error);
+/* Where neither SoC, devices nor HBM were given: takes the shape of the node of that name that runs
+ * already. Once. */
+void settings_learn_shape_locked(struct bsim *bs);
+/* No device is open. The SoC is the dialect's where none was named. */
+drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect);
+
 /* ---- process.c: the lock ---- */
 
 /* Takes the lock behind all who wait for it. */

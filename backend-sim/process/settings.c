@@ -3,7 +3,7 @@
  * Derives the settings of the driver model from the environment variables: profile, devices, HBM;
  * and adopts the shape of a node that is already running.
  */
-#include "process/settings.h"
+#include "process/process.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -15,61 +15,36 @@
 #define HOST_MIN      (UINT64_C(128) << 20)
 #define HOST_MAX      (UINT64_C(1) << SIM_HOST_LG2)
 
-bool settings_take_words(char **error, char *why)
-{
-	*error = why == NULL ? NULL : strdup(why);
-	g_free(why);
-	return false;
-}
-
-/* Loads the profile of config.soc_name, and what follows from it where the user did not say. */
-static bool load_profile(struct bsim *bs, char **error)
-{
-	char *why = NULL;
-
-	return sim_profile_load(bs->config.soc_name, &bs->profile, &why) ||
-	       settings_take_words(error, why);
-}
-
 static bool soc_is_known(const char *soc, char **error)
 {
 	const char *const *names = sim_profile_names();
-	size_t count = 0;
-	const char *nearest;
+	const char *nearest = npu_nearest(soc, names, g_strv_length((char **)names));
+	g_autofree char *known = g_strjoinv(", ", (char **)names);
 
-	for (; names[count] != NULL; count++)
-		if (strcmp(names[count], soc) == 0)
-			return true;
-	nearest = npu_nearest(soc, names, count);
-	npu_text_add(error, "NPUSIM_SOC=%s: there is no such SoC%s%s%s known are", soc,
+	if (g_strv_contains(names, soc))
+		return true;
+	npu_text_add(error, "NPUSIM_SOC=%s: there is no such SoC%s%s%s known are %s", soc,
 		     nearest != NULL ? "; is " : ";", nearest != NULL ? nearest : "",
-		     nearest != NULL ? " meant?" : "");
-	for (size_t i = 0; i < count; i++)
-		npu_text_add(error, "%s %s", i > 0 ? "," : "", names[i]);
+		     nearest != NULL ? " meant?" : "", known);
 	return false;
 }
 
 /* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
  * SoC's name. */
-static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
+static bool load_profile(struct bsim *bs, const char *soc, char **error)
 {
-	char *why = NULL;
+	g_autofree char *why = NULL;
+	bool is_file = strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini");
 
-	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
-		if (!sim_profile_load(soc, &bs->profile, &why)) {
-			npu_text_add(error, "NPUSIM_SOC=%s%s%s",
-				     g_str_has_prefix(why, soc) ? "" : soc,
-				     g_str_has_prefix(why, soc) ? "" : ": ", why);
-			g_free(why);
-			return false;
-		}
-		strcpy(bs->config.soc_name, bs->profile.soc_name);
+	if (!is_file && !soc_is_known(soc, error))
+		return false;
+	if (sim_profile_load(soc, &bs->profile, &why)) {
+		strcpy(bs->config.soc_name, is_file ? bs->profile.soc_name : soc);
 		return true;
 	}
-	if (soc_is_known(soc, error)) {
-		strcpy(bs->config.soc_name, soc);
-		return load_profile(bs, error);
-	}
+	npu_text_add(error, "%s%s%s%s", is_file ? "NPUSIM_SOC=" : "",
+		     is_file && !g_str_has_prefix(why, soc) ? soc : "",
+		     is_file && !g_str_has_prefix(why, soc) ? ": " : "", why);
 	return false;
 }
 
@@ -81,15 +56,15 @@ static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
 }
 
 /* What the variable says, if it is given: *bytes. False, and *error. */
-static bool read_bytes(enum npu_var var, const char *what, uint64_t least, uint64_t most,
-		       uint64_t *bytes, bool *explicit_shape, char **error)
+static bool read_bytes(struct bsim *bs, enum npu_var var, const char *what, uint64_t least,
+		       uint64_t most, uint64_t *bytes, char **error)
 {
 	bool given;
 	const char *text = npu_var_get(var, &given);
 
 	if (!given)
 		return true;
-	*explicit_shape = true;
+	bs->config.explicit_shape = true;
 	if (npu_parse_size(text, bytes) && *bytes % NODE_FRAME_BYTES == 0 && *bytes >= least &&
 	    *bytes <= most)
 		return true;
@@ -162,7 +137,7 @@ static bool read_shape(struct bsim *bs, char **error)
 	else if (!soc_given && named)
 		soc = SUPERNODE_SOC;
 	bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
-	if (!load_profile_of(bs, soc, error))
+	if (!load_profile(bs, soc, error))
 		return false;
 	bs->config.devices =
 		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
@@ -176,11 +151,10 @@ static bool read_shape(struct bsim *bs, char **error)
 	}
 	bs->devices = bs->config.devices;
 	if (!read_supernode(bs, error) ||
-	    !read_bytes(NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,
-			sim_profile_hbm_max(&bs->profile), &bs->config.hbm_bytes,
-			&bs->config.explicit_shape, error) ||
-	    !read_bytes(NPU_VAR_HOST_MEMORY, "the host's memory", HOST_MIN, HOST_MAX,
-			&bs->config.host_bytes, &bs->config.explicit_shape, error))
+	    !read_bytes(bs, NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,
+			sim_profile_hbm_max(&bs->profile), &bs->config.hbm_bytes, error) ||
+	    !read_bytes(bs, NPU_VAR_HOST_MEMORY, "the host's memory", HOST_MIN, HOST_MAX,
+			&bs->config.host_bytes, error))
 		return false;
 	bs->config.usable_frames = usable_frames(&bs->profile, bs->config.hbm_bytes);
 	return true;
@@ -211,7 +185,6 @@ bool settings_read(struct bsim *bs, char **error)
 	return read_shape(bs, error);
 }
 
-/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
 bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error)
 {
 	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
@@ -222,7 +195,7 @@ bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **err
 	bs->config.name = name;
 	bs->config.server = server;
 	bs->devices = shape->devices;
-	return !other_soc || load_profile(bs, error);
+	return !other_soc || sim_profile_load(bs->config.soc_name, &bs->profile, error);
 }
 
 void settings_learn_shape_locked(struct bsim *bs)

@@ -371,8 +371,8 @@ QUEUE_CALL(halShrIdSetPid, SIM_CALL_EXPORT, (const char *, name), (pid_t *, pid)
 	if (count > 1 && !contract_docs_apply(c->bs, CONTRACT_NOTIFY_PIDS, call))
 		return bsim_invalid("%s: pid_num is %u; the driver takes one", call, count);
 	return name_check(call, name)
-		       ?: bsim_pass(call, node_name_allow(c->bs->node, name, c->bs->config.server,
-							  pid, count));
+		       ?: bsim_pass(call, node_share_allow(c->bs->node, 0, name,
+							   c->bs->config.server, pid, count));
 }
 
 QUEUE_CALL(halShrIdSetAttribute, SIM_CALL_EXPORT, (const char *, name), (int, type),
@@ -384,13 +384,13 @@ QUEUE_CALL(halShrIdSetAttribute, SIM_CALL_EXPORT, (const char *, name), (int, ty
 		return bsim_unsupported(
 			"%s: type %d with %u; type 0 (no whitelist) with 1 is known", call, type,
 			attr.enableFlag);
-	return name_check(call, name) ?: bsim_pass(call, node_name_set_open(c->bs->node, name));
+	return name_check(call, name) ?: bsim_pass(call, node_share_set_open(c->bs->node, 0, name));
 }
 
 QUEUE_CALL(halShrIdOpen, SIM_CALL_IMPORT, (const char *, name), (struct drvShrIdInfo *, info))
 {
 	static const char call[] = "halShrIdOpen";
-	struct node_name_info found;
+	struct node_share_info found;
 	drvError_t result = info == NULL ? bsim_null(call, "info") : name_check(call, name);
 
 	result = result ?: bsim_pass(call, node_name_import(c->bs->node, name, &found, NULL));

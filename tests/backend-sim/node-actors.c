@@ -238,6 +238,19 @@ void do_usage(const struct order *order, struct reply *reply)
 	node_usage(actor_self.node, order->memory, &reply->usage);
 }
 
+void do_pages(const struct order *order, struct reply *reply)
+{
+	uint64_t offset = 0;
+	int fd = node_memory_fd(actor_self.node, 0, &offset);
+	off_t at = (off_t)offset, end = at + (off_t)node_memory(actor_self.node)->bytes[0], stop;
+
+	(void)order;
+	for (; (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end; at = stop) {
+		stop = lseek(fd, at, SEEK_HOLE);
+		reply->value += (stop - at) / getpagesize();
+	}
+}
+
 void do_export(const struct order *order, struct reply *reply)
 {
 	uint32_t id = 0;
@@ -249,17 +262,17 @@ void do_export(const struct order *order, struct reply *reply)
 
 void do_allow(const struct order *order, struct reply *reply)
 {
-	say(reply, node_share_allow(actor_self.node, order->share, &order->pid, 1));
+	say(reply, node_share_allow(actor_self.node, order->share, NULL, 0, &order->pid, 1));
 }
 
 void do_open(const struct order *order, struct reply *reply)
 {
-	say(reply, node_share_set_open(actor_self.node, order->share));
+	say(reply, node_share_set_open(actor_self.node, order->share, NULL));
 }
 
 void do_info(const struct order *order, struct reply *reply)
 {
-	say(reply, node_share_info(actor_self.node, order->share, &reply->info));
+	say(reply, node_share_info(actor_self.node, order->share, NULL, &reply->info));
 }
 
 void do_import(const struct order *order, struct reply *reply)
@@ -282,22 +295,22 @@ void do_name_destroy(const struct order *order, struct reply *reply)
 
 void do_name_allow(const struct order *order, struct reply *reply)
 {
-	say(reply, node_name_allow(actor_self.node, order->name, 0, &order->pid, 1));
+	say(reply, node_share_allow(actor_self.node, 0, order->name, 0, &order->pid, 1));
 }
 
 void do_name_open(const struct order *order, struct reply *reply)
 {
-	say(reply, node_name_set_open(actor_self.node, order->name));
+	say(reply, node_share_set_open(actor_self.node, 0, order->name));
 }
 
 void do_name_info(const struct order *order, struct reply *reply)
 {
-	say(reply, node_name_info(actor_self.node, order->name, &reply->name_info));
+	say(reply, node_share_info(actor_self.node, 0, order->name, &reply->info));
 }
 
 void do_name_import(const struct order *order, struct reply *reply)
 {
-	say(reply, node_name_import(actor_self.node, order->name, &reply->name_info,
+	say(reply, node_name_import(actor_self.node, order->name, &reply->info,
 				    &actor_self.blocks[order->block]));
 }
 

@@ -37,7 +37,6 @@ struct reply {
 	char text[2048]; /* the message of a failure, a name */
 	struct node_usage usage;
 	struct node_share_info info;
-	struct node_name_info name_info;
 };
 
 /* Runs in the actor. */
@@ -79,6 +78,7 @@ void do_write(const struct order *order,
 void do_read(const struct order *order,
 	     struct reply *reply); /* block: the value if all are equal, else -1 */
 void do_usage(const struct order *order, struct reply *reply); /* memory */
+void do_pages(const struct order *order, struct reply *reply); /* how many memory 0 has in use */
 void do_export(const struct order *order,
 	       struct reply *reply); /* block, device: the id in usage.total_frames */
 void do_allow(const struct order *order, struct reply *reply);  /* share, pid */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts a node's records anew, in another way than rebuild.c does, and says where they
+ * Counts a node's records anew, in another way than node_rebuild() does, and says where they
  * contradict each other.
  */
 #include "node-actors.h"
@@ -81,11 +81,11 @@ static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 		const struct share_record *share = &audit->node->shares[record->share - 1];
 
 		audit->shares++;
-		if (share->grant.block != m->id_base + first ||
-		    share->grant.block_generation != record->generation)
+		if (share->block != m->id_base + first ||
+		    share->block_generation != record->generation)
 			WRONG(audit, "memory %u, block %u: its share is another block's", m->index,
 			      first);
-		audit_chain(audit, share->grant.allow, "share", record->share - 1);
+		audit_chain(audit, share->allow, "share", record->share - 1);
 	}
 }
 
@@ -132,17 +132,18 @@ static void audit_pool(struct audit *audit)
 {
 	const struct control *control = audit->node->control;
 
-	for (uint32_t i = 0; i < control->name_limit; i++) {
-		const struct name_record *name = &audit->node->names[i];
-		const struct member *member = &control->members[name->grant.exporter];
+	for (uint32_t i = 0; i < control->share_limit; i++) {
+		const struct share_record *name = &audit->node->shares[i];
+		const struct member *member = &control->members[name->exporter];
 
-		if (!name->state)
+		if (!name->named)
 			continue;
-		audit_chain(audit, name->grant.allow, "name", i);
+		audit->shares++;
+		audit_chain(audit, name->allow, "name", i);
 		if (GET(member->state) != MEMBER_LIVE ||
-		    member->generation != name->grant.exporter_generation)
+		    member->generation != name->exporter_generation)
 			WRONG(audit, "name %u: it was made by member %u, who is none", i,
-			      name->grant.exporter);
+			      name->exporter);
 	}
 	for (unsigned slot = 0; slot < control->member_limit; slot++)
 		if (audit->alive[slot] & FUTEX_OWNER_DIED &&
@@ -153,8 +154,7 @@ static void audit_pool(struct audit *audit)
 		if (!audit->reached[i])
 			WRONG(audit, "whitelist entry %u is lost", i + 1);
 	if (audit->shares != control->share_count)
-		WRONG(audit, "%u blocks are shared, %u are counted", audit->shares,
-		      control->share_count);
+		WRONG(audit, "%u shares live, %u are counted", audit->shares, control->share_count);
 }
 
 char *node_audit(struct node *node)

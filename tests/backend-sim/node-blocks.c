@@ -414,22 +414,17 @@ TEST(node_blocks, threads_side_by_side)
 
 /* ---- leaving ---- */
 
-TEST(node_blocks, leave_gives_all_back_and_join_reuses_the_addresses)
+/* 128 TiB of addresses are not enough for as many memberships that leave something behind. */
+TEST(node_blocks, leave_gives_all_back)
 {
-	const void *base = NULL;
-
-	for (unsigned round = 0; round < 20; round++) {
+	for (unsigned round = 0; round < 40; round++) {
 		struct node_block *block;
 
-		ASSERT_NO_FATAL(join(2, GIB(64), 31216));
+		ASSERT_NO_FATAL(join(2, UINT64_C(2) << 40, 31216));
 		block = create(0, 100, false);
 		EXPECT_EQ(*at(block, block->extents[0].frame), 0u);
 		node_block_touch(node, block);
 		*at(block, block->extents[0].frame) = 1;
-		if (round)
-			EXPECT_TRUE(node_memory(node)->base[0] == base ||
-				    node_memory(node)->base[1] == base);
-		base = node_memory(node)->base[0];
 		leave();
 		free(block);
 	}
@@ -440,19 +435,20 @@ TEST(node_blocks, memory_fd_is_the_memory)
 {
 	struct node_block *block;
 	uint64_t value = 0;
-	off_t offset;
+	uint64_t offset = 0;
+	int fd;
 
 	ASSERT_NO_FATAL(join(1, MIB(64), 0));
 	block = create(0, 1, false);
 	node_block_touch(node, block);
 	*at(block, block->extents[0].frame) = 4711;
-	offset = (off_t)(block->extents[0].frame * NODE_FRAME_BYTES);
-	EXPECT_EQ(pread(node_memory_fd(node, 0), &value, sizeof(value), offset),
-		  (ssize_t)sizeof(value));
+	fd = node_memory_fd(node, 0, &offset);
+	offset += block->extents[0].frame * NODE_FRAME_BYTES;
+	EXPECT_EQ(pread(fd, &value, sizeof(value), (off_t)offset), (ssize_t)sizeof(value));
 	EXPECT_EQ(value, 4711u);
-	EXPECT_EQ(node_memory_fd(node, 5), -1);
-	EXPECT_EQ(close(node_memory_fd(node, 0)), 0); /* as a program that closes all it finds */
-	EXPECT_EQ(node_memory_fd(node, 0), -1);
+	EXPECT_EQ(node_memory_fd(node, 5, &offset), -1);
+	EXPECT_EQ(close(fd), 0); /* as a program that closes all it finds */
+	EXPECT_EQ(node_memory_fd(node, 0, &offset), -1);
 	EXPECT_CONTAINS(npu_message(), "closed descriptors");
 	node_block_drop(node, block);
 	block = create(0, 1, false);

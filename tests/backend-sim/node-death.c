@@ -351,7 +351,7 @@ static const struct death deaths[] = {
 	{ "drop of touched", prepare_touched, act_drop, 7 },
 	{ "drop of shared", prepare_share, act_drop, 7 },
 	{ "drop of imported", prepare_import, act_drop, 2 },
-	{ "export", prepare_touched, act_export, 12 },
+	{ "export", prepare_touched, act_export, 9 },
 	{ "allow", prepare_share, act_allow, 8 },
 	{ "import", prepare_nothing, act_import, 2 },
 	{ "name", prepare_touched, act_name, 12 },

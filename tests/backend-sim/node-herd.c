@@ -4,7 +4,7 @@
  * join, all released at once. Built with a small table of members; NODE_MEMBERS in the compiler's
  * arguments makes it as large as the product's.
  */
-#include "backend-sim/node/members.h"
+#include "backend-sim/node/records.h"
 #include "node-actors.h"
 
 #define PLACES  (NODE_MEMBERS - 1) /* the last one is for whoever buries the dead */

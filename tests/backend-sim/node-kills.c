@@ -133,9 +133,9 @@ static void work_export(struct held *h)
 		return;
 	stamp(h, h->share);
 	if (chance(2))
-		error = node_share_set_open(actor_self.node, h->share);
+		error = node_share_set_open(actor_self.node, h->share, NULL);
 	else
-		error = node_share_allow(actor_self.node, h->share, board->pids, WORKERS);
+		error = node_share_allow(actor_self.node, h->share, NULL, 0, board->pids, WORKERS);
 	if (error == DRV_ERROR_NONE)
 		__atomic_store_n(&board->shares[chance(SHARES)], h->share, __ATOMIC_RELEASE);
 }
@@ -147,7 +147,7 @@ static void work_name(struct held *h)
 	if (h->reserved || node_name_create(actor_self.node, h->block, 0, NODE_FRAME_BYTES, 0,
 					    name) != DRV_ERROR_NONE)
 		return;
-	node_name_allow(actor_self.node, name, 0, board->pids, WORKERS);
+	node_share_allow(actor_self.node, 0, name, 0, board->pids, WORKERS);
 	if (chance(4))
 		node_name_destroy(actor_self.node, name);
 }

@@ -267,8 +267,8 @@ static void export_all(const struct order *order, struct reply *reply)
 		reply->value += node_block_create(actor_self.node, order->memory, 1, false, "x",
 						  &blocks[i]);
 		reply->value += node_share_export(actor_self.node, blocks[i], 0, &share);
-		reply->value +=
-			node_share_allow(actor_self.node, share, (int[]){ 1, 2, getpid() }, 3);
+		reply->value += node_share_allow(actor_self.node, share, NULL, 0,
+						 (int[]){ 1, 2, getpid() }, 3);
 	}
 	for (uint32_t i = 0; i < n; i++)
 		node_block_drop(actor_self.node, blocks[i]);
@@ -302,11 +302,11 @@ TEST(node_sharing, named_ranges)
 	memcpy(order.name, reply.text, sizeof(order.name));
 	reply = actor_do(&b, do_name_info, order);
 	EXPECT_EQ(reply.value, NONE);
-	EXPECT_EQ(reply.name_info.offset, NODE_FRAME_BYTES);
-	EXPECT_EQ(reply.name_info.bytes, 2 * NODE_FRAME_BYTES);
-	EXPECT_EQ(reply.name_info.device, 1u);
-	EXPECT_EQ(reply.name_info.exporter_pid, a.pid);
-	EXPECT_FALSE(reply.name_info.exporter_is_me);
+	EXPECT_EQ(reply.info.offset, NODE_FRAME_BYTES);
+	EXPECT_EQ(reply.info.bytes, 2 * NODE_FRAME_BYTES);
+	EXPECT_EQ(reply.info.device, 1u);
+	EXPECT_EQ(reply.info.exporter_pid, a.pid);
+	EXPECT_FALSE(reply.info.exporter_is_me);
 	EXPECT_EQ(actor_do(&b, do_name_import, order).value, DRV_ERROR_IOCRL_FAIL);
 	order.pid = b.pid;
 	EXPECT_EQ(actor_do(&b, do_name_allow, order).value, DRV_ERROR_IOCRL_FAIL);
@@ -376,7 +376,7 @@ static void close_control(const struct order *order, struct reply *reply)
 {
 	(void)order;
 	(void)reply;
-	if (dup2(STDERR_FILENO, actor_self.node->control_file.fd) < 0)
+	if (dup2(STDERR_FILENO, actor_self.node->file.fd) < 0)
 		abort();
 }
 

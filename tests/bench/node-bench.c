@@ -191,7 +191,8 @@ static void bench_share(void)
 		*first_word(block) = i;
 		times[i] = bench_seconds();
 		if (node_share_export(node, block, 0, &board->share) != DRV_ERROR_NONE ||
-		    node_share_allow(node, board->share, (int[]){ pid }, 1) != DRV_ERROR_NONE)
+		    node_share_allow(node, board->share, NULL, 0, (int[]){ pid }, 1) !=
+			    DRV_ERROR_NONE)
 			abort();
 		__atomic_store_n(&board->turn, 2 * i + 1, __ATOMIC_RELEASE);
 		wait_for(&board->turn, 2 * i + 2);

@@ -8,7 +8,7 @@
 
 #include "fake-hal.h"
 
-#include "symbols.h"
+#include "hw.h"
 
 #define NPU_OP(result, missing, op, ...) result op NPU_PLAIN(__VA_ARGS__);
 #include "npusim/driver-ops.h"
