@@ -64,20 +64,6 @@ static bool join(struct bsim *bs, char **error)
 	return true;
 }
 
-static bool open_records(struct bsim *bs, char **error)
-{
-	if (bs->handles == NULL && !handle_table_open(bs)) {
-		*error = strdup("no addresses for the table of handles");
-		return false;
-	}
-	if ((bs->mappings == NULL && !mapping_open(bs)) ||
-	    (bs->allocs == NULL && !alloc_table_open(bs))) {
-		*error = strdup("no memory for the table of allocations");
-		return false;
-	}
-	return true;
-}
-
 static bool open_model(struct bsim *bs, char **error)
 {
 	struct sim_config config = { .profile = &bs->profile,
@@ -104,8 +90,12 @@ drvError_t bsim_open_server_locked(struct bsim *bs)
 
 	if (bs->any_open)
 		return DRV_ERROR_NONE;
+	if (bs->handles == NULL)
+		handle_table_open(bs);
+	if (bs->allocs == NULL)
+		alloc_table_open(bs);
 	if (join(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_records(bs, &error) && open_model(bs, &error)) {
+	    open_model(bs, &error)) {
 		if (bs->queues == NULL)
 			queue_open(bs);
 		return DRV_ERROR_NONE;
@@ -204,7 +194,6 @@ static void end_server(struct bsim *bs)
 {
 	queue_close(bs);
 	bsim_lock(bs);
-	mapping_close(bs);
 	handle_table_close(bs);
 	alloc_table_close(bs);
 	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++)

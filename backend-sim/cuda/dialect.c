@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -31,33 +30,9 @@
 
 /* ---- where reservations lie ---- */
 
-/* A record that says whose the slots of one GiB are. */
-static struct range *edge_slab(struct window *w, uint64_t va)
-{
-	struct granule *g = &w->granules[va >> 30];
-	struct range *slab;
-
-	if (g->range != NULL)
-		return g->range;
-	slab = calloc(1, sizeof(*slab));
-	if (slab == NULL)
-		return NULL;
-	slab->cut = calloc(WINDOW_SLOTS, sizeof(*slab->cut));
-	if (slab->cut == NULL) {
-		free(slab);
-		return NULL;
-	}
-	slab->kind = RANGE_SLAB;
-	slab->page_lg2 = 21;
-	slab->va = va & ~(WINDOW_GIB - 1);
-	slab->bytes = WINDOW_GIB;
-	g->range = slab;
-	return slab;
-}
-
 static void clear_granule(struct granule *g)
 {
-	free(g->slots);
+	g_free(g->slots);
 	g->slots = NULL;
 	g->range = NULL;
 }
@@ -78,37 +53,32 @@ static void clear_range(struct window *w, uint64_t va, uint64_t end)
 				slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = NULL;
 			if (slab->used_slots == 0) {
 				clear_granule(g);
-				free(slab->cut);
-				free(slab);
+				g_free(slab);
 			}
 		}
 		va = stop;
 	}
 }
 
-static bool enter_range(struct window *w, struct range *r)
+static void enter_range(struct window *w, struct range *r)
 {
 	uint64_t va = r->va, end = r->va + r->bytes;
 
 	while (va < end) {
+		struct range **range = &w->granules[va >> 30].range;
 		uint64_t stop = (va | (WINDOW_GIB - 1)) + 1;
 
 		stop = stop < end ? stop : end;
 		if (stop - va == WINDOW_GIB) {
-			w->granules[va >> 30].range = r;
+			*range = r;
 		} else {
-			struct range *slab = edge_slab(w, va);
-
-			if (slab == NULL) {
-				clear_range(w, r->va, va);
-				return false;
-			}
-			for (uint64_t at = va; at < stop; at += WINDOW_SLOT, slab->used_slots++)
-				slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = r;
+			if (*range == NULL)
+				*range = range_new(RANGE_SLAB, va & ~(WINDOW_GIB - 1), WINDOW_GIB);
+			for (uint64_t at = va; at < stop; at += WINDOW_SLOT, (*range)->used_slots++)
+				(*range)->cut[at >> 21 & (WINDOW_SLOTS - 1)] = r;
 		}
 		va = stop;
 	}
-	return true;
 }
 
 /* Where the first thing of ours that reaches into the range ends; 0: there is none. */
@@ -211,49 +181,20 @@ static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint6
 				 hint >= WINDOW_HOST_END ? " at that address" : "",
 				 WINDOW_HOST_END);
 	r = window_add(bs, RANGE_NOUC, va, 0);
-	if (r != NULL) {
-		r->va = va;
-		r->bytes = r->asked = size;
-		r->asked_page = MEM_HUGE_PAGE_TYPE;
-	}
-	if (r == NULL || !enter_range(w, r)) {
-		window_host_give(va, size);
-		if (r != NULL)
-			window_retire(w, r);
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 RESERVE ": no memory for one more reservation");
-	}
+	r->bytes = r->asked = size;
+	enter_range(w, r);
 	w->reserved_bytes += size;
 	w->reservation_count++;
-	w->nouc_count++;
 	*ptr = (void *)(uintptr_t)va;
 	return DRV_ERROR_NONE;
 }
 
-static void drop_reservation(struct window *w, struct range *r)
+static void drop_reservation(struct window *w, const struct range *r)
 {
 	clear_range(w, r->va, r->va + r->bytes);
 	window_host_give(r->va, r->bytes);
 	if (w->cursor != 0 && r->va < w->cursor && r->va >= FIRST_VA)
 		w->cursor = r->va;
-	window_retire(w, r);
-}
-
-static void close_window(struct window *w)
-{
-	for (uint64_t i = 0; i < WINDOW_GRANULES; i++) {
-		struct range *r = w->granules[i].range;
-
-		if (r == NULL)
-			continue;
-		if (r->kind == RANGE_SLAB) {
-			free(r->cut);
-			free(r);
-			clear_granule(&w->granules[i]);
-		} else if (!range_is_reservation(r) && r->va == i << 30) {
-			window_host_give(r->va, r->bytes);
-		}
-	}
 }
 
 /* ---- who may reach a mapping ---- */
@@ -282,7 +223,7 @@ static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device
 	if (access_of(m, device) == type)
 		return DRV_ERROR_NONE;
 	if (access_of(m, device) != MEM_ACCESS_TYPE_NONE)
-		tables_unmap(bs, device, m->va, bytes, handle_is_giant(m->handle));
+		tables_unmap(bs, device, m->va, bytes, handle_page_lg2(m->handle));
 	note_access(m, device, MEM_ACCESS_TYPE_NONE);
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
@@ -411,11 +352,7 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_make(bs, call, block);
-	if (h == NULL) {
-		node_block_drop(bs->node, block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	h = handle_make(bs, block);
 	h->from_fd = true;
 	handle_set_imported_prop(h, h->space);
 	h->pg_type = MEM_HUGE_PAGE_TYPE;
@@ -428,7 +365,6 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 static const struct dialect cuda_dialect = {
 	.reserve = reserve_cuda,
 	.drop = drop_reservation,
-	.close = close_window,
 	.set_access = set_access_cuda,
 	.export_fd = export_fd,
 	.import_fd = import_fd,

@@ -189,7 +189,7 @@ void allocation_finish(struct bsim *bs, struct allocation *a)
 	if (a->kind == NPU_PLACE_PINNED)
 		window_close_to_cpu(a->va, a->bytes);
 	if (a->block != NULL) {
-		tables_unmap(bs, a->memory, a->va, a->bytes, a->block->giant);
+		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
 		node_block_drop(bs->node, a->block);
 	}
 	allocation_drop(bs, a);

@@ -12,10 +12,8 @@
 struct dialect {
 	drvError_t (*reserve)(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
 			      uint64_t hint);
-	/* Ends a reservation that nothing is mapped in. */
-	void (*drop)(struct window *w, struct range *r);
-	/* window_close(): edges of reservations, and the addresses of heaps. */
-	void (*close)(struct window *w);
+	/* Gives the addresses of a reservation back. */
+	void (*drop)(struct window *w, const struct range *r);
 	drvError_t (*set_access)(struct bsim *bs, uint64_t va, uint64_t size,
 				 const struct drv_mem_access_desc *desc, size_t count);
 	/* Shares that are file descriptors. */

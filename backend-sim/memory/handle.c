@@ -12,36 +12,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HANDLE_STRIDE   sizeof(struct drv_mem_handle)
-#define HANDLE_MOST     (UINT64_C(1) << 22)
-#define HANDLE_GROW     8192u
+#define HANDLE_FIRST    1024u /* records of the first block */
 #define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
 #define DEVICE_ID_LIMIT 64u   /* of the driver, whatever the server has */
 #define ANY_NUMA        UINT32_MAX
 
-_Static_assert(HANDLE_GROW *HANDLE_STRIDE % 65536 == 0,
-	       "it grows by whole pages, of 64 KiB at most");
-
 /* ---- the table ---- */
 
-bool handle_table_open(struct bsim *bs)
+void handle_table_open(struct bsim *bs)
 {
-	struct handle_table *t = calloc(1, sizeof(*t));
-	void *arena = mmap(NULL, HANDLE_MOST * HANDLE_STRIDE, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct handle_table *t = g_new0(struct handle_table, 1);
 
-	if (t == NULL || arena == MAP_FAILED) {
-		if (arena != MAP_FAILED)
-			munmap(arena, HANDLE_MOST * HANDLE_STRIDE);
-		free(t);
-		return false;
-	}
-	t->arena = arena;
 	TAILQ_INIT(&t->live);
 	TAILQ_INIT(&t->freed);
+	t->imports = g_hash_table_new(g_direct_hash, g_direct_equal);
 	bs->handles = t;
-	LEAKS_LOOK(register, arena, HANDLE_MOST * HANDLE_STRIDE);
-	return true;
 }
 
 void handle_table_close(struct bsim *bs)
@@ -53,44 +38,42 @@ void handle_table_close(struct bsim *bs)
 		return;
 	TAILQ_FOREACH(h, &t->live, link)
 	node_block_drop(bs->node, h->block);
-	LEAKS_LOOK(unregister, t->arena, HANDLE_MOST * HANDLE_STRIDE);
-	munmap(t->arena, HANDLE_MOST * HANDLE_STRIDE);
+	for (unsigned i = 0; i < t->blocks; i++)
+		g_free(t->block[i]);
+	g_hash_table_unref(t->imports);
 	bs->handles = NULL;
-	free(t);
-}
-
-static struct drv_mem_handle *record_at(const struct handle_table *t, uint64_t index)
-{
-	return (struct drv_mem_handle *)(void *)(t->arena + index * HANDLE_STRIDE);
+	g_free(t);
 }
 
 static struct drv_mem_handle *new_record(struct handle_table *t)
 {
 	struct drv_mem_handle *h = TAILQ_FIRST(&t->freed);
 
-	if (t->freed_count > HANDLE_KEPT || (t->used == HANDLE_MOST && h != NULL)) {
+	if (t->freed_count > HANDLE_KEPT) {
 		TAILQ_REMOVE(&t->freed, h, link);
 		t->freed_count--;
 		return h;
 	}
-	if (t->used == t->usable) {
-		if (t->usable == HANDLE_MOST ||
-		    mprotect(record_at(t, t->usable), HANDLE_GROW * HANDLE_STRIDE,
-			     PROT_READ | PROT_WRITE) != 0)
-			return NULL;
-		t->usable += HANDLE_GROW;
+	if (t->fresh == 0) {
+		t->fresh = (uint64_t)HANDLE_FIRST << t->blocks;
+		t->block[t->blocks++] = g_new0(struct drv_mem_handle, t->fresh);
 	}
-	return record_at(t, t->used++);
+	return &t->block[t->blocks - 1][--t->fresh];
 }
 
 /* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
 static struct drv_mem_handle *remembered(const struct handle_table *t, const void *pointer)
 {
-	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
+	for (unsigned i = 0; i < t->blocks; i++) {
+		uint64_t offset = (uintptr_t)pointer - (uintptr_t)t->block[i];
+		struct drv_mem_handle *h;
 
-	if (pointer == NULL || offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0)
-		return NULL;
-	return record_at(t, offset / HANDLE_STRIDE);
+		if (offset >= ((uint64_t)HANDLE_FIRST << i) * sizeof(*h))
+			continue;
+		h = &t->block[i][offset / sizeof(*h)];
+		return h == pointer && h->state != HANDLE_NEVER ? h : NULL;
+	}
+	return NULL;
 }
 
 static struct drv_mem_handle *find_live(struct bsim *bs, const char *call, const void *pointer)
@@ -134,16 +117,11 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
 	return *out != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
 }
 
-struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block)
+struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
 {
 	struct handle_table *t = bs->handles;
 	struct drv_mem_handle *h = new_record(t);
 
-	if (h == NULL) {
-		npu_message_set("%s: no memory for one more handle; %" PRIu64 " are live", call,
-				t->live_count);
-		return NULL;
-	}
 	memset(h, 0, sizeof(*h));
 	h->state = HANDLE_LIVE;
 	h->ref = 1;
@@ -156,26 +134,19 @@ struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct nod
 	return h;
 }
 
-static struct drv_mem_handle **import_bucket(struct handle_table *t, uint32_t share_id)
+static void *import_key(uint32_t share_id, unsigned space)
 {
-	return &t->imports[share_id % HANDLE_IMPORT_BUCKETS];
+	return (void *)(uintptr_t)((uint64_t)share_id << 8 | space);
 }
 
 struct drv_mem_handle *handle_find_import(struct bsim *bs, uint32_t share_id, unsigned space)
 {
-	struct drv_mem_handle *h = *import_bucket(bs->handles, share_id);
-
-	while (h != NULL && (h->share_id != share_id || h->space != space))
-		h = h->next_import;
-	return h;
+	return g_hash_table_lookup(bs->handles->imports, import_key(share_id, space));
 }
 
 void handle_add_import(struct bsim *bs, struct drv_mem_handle *h)
 {
-	struct drv_mem_handle **bucket = import_bucket(bs->handles, h->share_id);
-
-	h->next_import = *bucket;
-	*bucket = h;
+	g_hash_table_insert(bs->handles->imports, import_key(h->share_id, h->space), h);
 }
 
 void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
@@ -192,13 +163,9 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
 void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
 {
 	struct handle_table *t = bs->handles;
-	struct drv_mem_handle **at = import_bucket(t, h->share_id);
 
-	if (h->imported) {
-		while (*at != h)
-			at = &(*at)->next_import;
-		*at = h->next_import;
-	}
+	if (h->imported && handle_find_import(bs, h->share_id, h->space) == h)
+		g_hash_table_remove(t->imports, import_key(h->share_id, h->space));
 	gone_block_locked(bs, h->block);
 	h->block = NULL;
 	TAILQ_REMOVE(&t->live, h, link);
@@ -335,11 +302,7 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		return result;
 	if (memory != SIM_NODE_HOST)
 		stall(bs, memory, node_own_peak(bs->node, memory) - peak);
-	h = handle_make(bs, call, block);
-	if (h == NULL) {
-		node_block_drop(bs->node, block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	h = handle_make(bs, block);
 	block_poison(bs, block);
 	h->side = (uint8_t)prop->side;
 	h->devid = prop->devid;

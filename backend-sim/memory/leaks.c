@@ -69,7 +69,7 @@ static void say_mappings(const struct report *r, const struct bsim *bs, bool ful
 	uint64_t count = 0, bytes = 0;
 	const struct mapping *m;
 
-	LIST_FOREACH(m, &bs->mappings->live, link)
+	LIST_FOREACH(m, &bs->window->mappings, link)
 	{
 		count++;
 		bytes += mapping_bytes(m);

@@ -10,60 +10,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define MAP              "halMemMap"
-#define MAPPINGS_AT_ONCE 256u /* records taken from the C library at a time */
-
-/* ---- records ---- */
-
-bool mapping_open(struct bsim *bs)
-{
-	bs->mappings = calloc(1, sizeof(*bs->mappings));
-	return bs->mappings != NULL;
-}
-
-void mapping_close(struct bsim *bs)
-{
-	struct mapping_table *t = bs->mappings;
-
-	while (t != NULL && t->blocks != NULL) {
-		struct mapping *block = t->blocks;
-
-		t->blocks = LIST_NEXT(block, link);
-		free(block);
-	}
-	free(t);
-	bs->mappings = NULL;
-}
-
-static void retire_mapping(struct mapping_table *t, struct mapping *m)
-{
-	LIST_NEXT(m, link) = t->unused;
-	t->unused = m;
-}
-
-/* Blocks of records are never given back one by one: their first record only links them. */
-static struct mapping *new_mapping(struct mapping_table *t)
-{
-	struct mapping *m;
-
-	if (t->unused == NULL) {
-		struct mapping *block = calloc(MAPPINGS_AT_ONCE, sizeof(*block));
-
-		if (block == NULL)
-			return NULL;
-		LIST_NEXT(block, link) = t->blocks;
-		t->blocks = block;
-		for (unsigned i = 1; i < MAPPINGS_AT_ONCE; i++)
-			retire_mapping(t, &block[i]);
-	}
-	m = t->unused;
-	t->unused = LIST_NEXT(m, link);
-	return m;
-}
+#define MAP "halMemMap"
 
 /* ---- map: the checks ---- */
 
@@ -100,7 +48,7 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
 			     const struct drv_mem_handle *h)
 {
-	struct mapping *in_the_way;
+	const struct mapping *in_the_way;
 
 	if (r->kind == RANGE_RESERVATION && r->bound >= 0 && (unsigned)r->bound != h->space)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
@@ -109,7 +57,8 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 				     "reserve another range for %s",
 				 (const void *)h, bsim_memory_text(h->space), r->va,
 				 bsim_memory_text((unsigned)r->bound), bsim_memory_text(h->space));
-	if (window_slots_clear(bs->window, va, size, &in_the_way))
+	in_the_way = window_first_mapping(bs->window, va, size);
+	if (in_the_way == NULL)
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
@@ -141,7 +90,7 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 				     " was made for %s: below 2 MiB its pages are of 4 KiB, and "
 				     "handle %p's are of 2 MiB; reserve 2 MiB or more",
 				 r->va, npu_size_text(r->asked), (const void *)h);
-	if (handle_is_giant(h) && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
+	if (h->block->giant && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": handle %p has 1 GiB pages: ptr and size must be multiples "
 				     "of 1 GiB, %s is 0x%" PRIx64,
@@ -173,7 +122,7 @@ static bool open_mapping(struct bsim *bs, const struct mapping *m)
 		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
 				npu_size_text(mapping_bytes(m)), host_map_problem(errno));
 		if (m->tables != 0)
-			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
+			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_page_lg2(h));
 		return false;
 	}
 	return true;
@@ -182,23 +131,20 @@ static bool open_mapping(struct bsim *bs, const struct mapping *m)
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
-	struct mapping *m = new_mapping(bs->mappings);
+	struct mapping *m = g_new(struct mapping, 1);
 
-	if (m == NULL)
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for one more mapping");
 	*m = (struct mapping){ .va = va,
 			       .slots = (uint32_t)(size >> 21),
 			       .handle = h,
 			       .made = bsim_made_locked(bs),
 			       .tables = access ? UINT32_C(1) << h->space : 0,
 			       .cpu = access && h->space == SIM_NODE_HOST };
-	if (!window_set_mapping(bs->window, va, size, m) || !open_mapping(bs, m)) {
-		if (bs->window->granules[(va + size - 1) >> 30].slots != NULL)
-			window_set_mapping(bs->window, va, size, NULL);
-		retire_mapping(bs->mappings, m);
+	if (!open_mapping(bs, m)) {
+		g_free(m);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	LIST_INSERT_HEAD(&bs->mappings->live, m, link);
+	window_set_mapping(bs->window, va, size, m);
+	LIST_INSERT_HEAD(&bs->window->mappings, m, link);
 	if (r->bound < 0)
 		r->bound = (int)h->space;
 	*(h->imported ? &r->imported : &r->own) += 1;
@@ -208,25 +154,6 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	node_block_touch(bs->node, h->block);
 	fault_install();
 	return DRV_ERROR_NONE;
-}
-
-/* Documented (rule R7): the flags of a reservation agree with the page type of what is mapped
- * there. The driver does not look, and programs in the field do not care: told once, never refused.
- */
-static void note_page_type(const struct range *r, const struct drv_mem_handle *h)
-{
-	static bool told;
-	unsigned fits =
-		h->pg_type == MEM_NORMAL_PAGE_TYPE ? MEM_NORMAL_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
-
-	if (told || r->asked_page == fits || !npu_log_enabled(NPU_LOG_INFO))
-		return;
-	told = true;
-	npu_log(NPU_LOG_INFO,
-		MAP ": the reservation at 0x%" PRIx64
-		    " was made with flags %u, and handle %p has page type %u: documented is that "
-		    "they agree (rule R7); no driver looks",
-		r->va, r->asked_page, (const void *)h, h->pg_type);
 }
 
 static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_mem_handle_t *handle,
@@ -246,7 +173,6 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 		 ?: check_size(bs, size, h) ?: check_pages(bs, va, size, r, h);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	note_page_type(r, h);
 	return map_new(bs, va, size, r, h, access);
 }
 
@@ -278,7 +204,7 @@ static drvError_t map(struct npu_driver *self, void *ptr, size_t size, size_t of
 	if (c.result == DRV_ERROR_NONE)
 		c.result = map_locked(c.bs, (uintptr_t)ptr, size, handle, access);
 	if (c.result == DRV_ERROR_NONE)
-		c.page_lg2 = handle_is_giant(handle) ? 30 : 21;
+		c.page_lg2 = handle_page_lg2(handle);
 	c.pages = size >> c.page_lg2;
 	return bsim_end(&c);
 }
@@ -310,16 +236,16 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 
 	for (uint32_t left = m->tables & ~(UINT32_C(1) << h->space); left != 0; left &= left - 1)
 		tables_unmap(bs, (unsigned)__builtin_ctz(left), m->va, mapping_bytes(m),
-			     handle_is_giant(h));
+			     handle_page_lg2(h));
 	if (m->cpu)
 		window_close_to_cpu(m->va, mapping_bytes(m));
 	if (m->tables >> h->space & 1)
-		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
+		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_page_lg2(h));
 	window_set_mapping(bs->window, m->va, mapping_bytes(m), NULL);
 	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
 	*(h->imported ? &r->imported : &r->own) -= 1;
 	LIST_REMOVE(m, link);
-	retire_mapping(bs->mappings, m);
+	g_free(m);
 	handle_unmapped(bs, h);
 }
 
@@ -328,14 +254,14 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 	struct mapping *next;
 	unsigned ended = 0;
 
-	for (struct mapping *m = LIST_FIRST(&bs->mappings->live); m != NULL; m = next) {
+	for (struct mapping *m = LIST_FIRST(&bs->window->mappings); m != NULL; m = next) {
 		next = LIST_NEXT(m, link);
 		if (m->handle->space == device) {
 			end_mapping(bs, m);
 			ended++;
 		} else if (m->tables >> device & 1) {
 			tables_unmap(bs, device, m->va, mapping_bytes(m),
-				     handle_is_giant(m->handle));
+				     handle_page_lg2(m->handle));
 			m->tables &= ~(UINT32_C(1) << device);
 		}
 	}
@@ -362,7 +288,7 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 				 ", %s; a mapping is removed whole, by its start",
 				 call, va, npu_size_text(va - m->va), m->va,
 				 npu_size_text(mapping_bytes(m)));
-	c->page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
+	c->page_lg2 = handle_page_lg2(m->handle);
 	c->pages = mapping_bytes(m) >> c->page_lg2;
 	end_mapping(bs, m);
 	return DRV_ERROR_NONE;

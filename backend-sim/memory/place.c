@@ -120,7 +120,7 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 
 BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 {
-	struct mapping *next = NULL;
+	const struct mapping *next;
 
 	if (out == NULL)
 		return bsim_null("npusimPlace", "out");
@@ -128,7 +128,7 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
 
-		window_slots_clear(bs->window, slot, end - slot, &next);
+		next = window_first_mapping(bs->window, slot, end - slot);
 		out->next_mapped = next != NULL ? next->va : end;
 	}
 	return DRV_ERROR_NONE;

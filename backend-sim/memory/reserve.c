@@ -150,16 +150,15 @@ static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, stru
 			CALL ": [0x%" PRIx64 ", +%s) is not inside [0x%" PRIx64 ", 0x%" PRIx64
 			     "): below lies the window, above ends the address space of this host",
 			va, npu_size_text(size), WINDOW_NOUC_BASE, WINDOW_HOST_END);
-	*out = window_add_nouc(bs, va, size);
-	if (*out != NULL) {
-		bs->window->nouc_count++;
-		return DRV_ERROR_NONE;
-	}
-	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-			 CALL ": [0x%" PRIx64
-			      ", +%s) cannot be had in this process's address space (%s): %s",
-			 va, npu_size_text(size), host_map_problem(errno),
-			 window_host_occupant(va, size));
+	if (!window_host_take(va, size))
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 CALL ": [0x%" PRIx64
+				      ", +%s) cannot be had in this process's address space "
+				      "(%s): %s",
+				 va, npu_size_text(size), host_map_problem(errno),
+				 window_host_occupant(va, size));
+	*out = window_add(bs, RANGE_NOUC, va, size);
+	return DRV_ERROR_NONE;
 }
 
 static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uint64_t hint,
@@ -181,7 +180,6 @@ static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uin
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r->asked = size;
-	r->asked_page = (unsigned)(flag & PAGE_TYPE_BITS);
 	bs->window->reserved_bytes += r->bytes;
 	bs->window->reservation_count++;
 	*ptr = (void *)(uintptr_t)r->va;
@@ -209,7 +207,7 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 	struct bsim *bs = c->bs;
 	uint64_t va = (uintptr_t)ptr;
 	const char *call = "halMemAddressFree";
-	struct mapping *below;
+	const struct mapping *below;
 	struct range *r;
 	drvError_t result;
 
@@ -232,7 +230,8 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 				 "%s: the reservation at 0x%" PRIx64
 				 ", %s, still has %u mappings; unmap them first. It stays as it is",
 				 call, va, npu_size_text(r->bytes), r->own + r->imported);
-	if (!window_slots_clear(bs->window, va, WINDOW_SLOT, &below)) /* CUDA's may span two */
+	below = window_first_mapping(bs->window, va, WINDOW_SLOT); /* CUDA's may span two */
+	if (below != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: into the reservation at 0x%" PRIx64
 				 " reaches the mapping at 0x%" PRIx64 ", %s; unmap it first",
@@ -240,7 +239,6 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 	c->pages = r->bytes / WINDOW_SLOT;
 	bs->window->reserved_bytes -= r->bytes;
 	bs->window->reservation_count--;
-	bs->window->nouc_count -= r->kind == RANGE_NOUC;
 	window_drop(bs, r);
 	return DRV_ERROR_NONE;
 }

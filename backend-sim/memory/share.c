@@ -149,11 +149,7 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, unsigned server
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_make(bs, IMPORT, block);
-	if (h == NULL) {
-		node_block_drop(bs->node, block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	h = handle_make(bs, block);
 	h->imported = true;
 	h->share_id = share_id;
 	if (block->memory != SIM_NODE_HOST)

@@ -6,67 +6,39 @@
 #include "memory/memory.h"
 #include "memory/tables.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define FRAME_PAGES 512u /* 4 KiB pages of a frame */
 
-static bool has_frames(const struct pool_kind *kind)
-{
-	return kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE;
-}
-
-static void free_pool(struct pool *p)
-{
-	if (p == NULL)
-		return;
-	free(p->bits);
-	free(p->owner);
-	free(p->frames);
-	free(p->frame_used);
-	free(p->run_most);
-	free(p->written);
-	free(p);
-}
-
 static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
 {
-	struct pool *p = calloc(1, sizeof(*p));
+	struct range *range = window_take(bs, call, kind->area, RANGE_POOL, 1);
+	struct pool *p;
 
-	if (p == NULL)
+	if (range == NULL)
 		return NULL;
+	p = range->pool = g_new0(struct pool, 1);
 	p->kind = *kind;
+	p->range = range;
 	p->pages = 1u << (30 - kind->page_lg2);
-	p->bits = calloc(p->pages / 64, sizeof(uint64_t));
-	p->owner = calloc(p->pages, sizeof(*p->owner));
-	if (has_frames(kind)) {
-		p->frames = calloc(WINDOW_SLOTS, sizeof(*p->frames));
-		p->frame_used = calloc(WINDOW_SLOTS, sizeof(*p->frame_used));
-		p->run_most = malloc(WINDOW_SLOTS * sizeof(*p->run_most));
-		p->written = calloc(p->pages / 64, sizeof(uint64_t));
-	}
-	if (p->bits == NULL || p->owner == NULL ||
-	    (has_frames(kind) && (p->frames == NULL || p->frame_used == NULL ||
-				  p->run_most == NULL || p->written == NULL)))
-		goto fail;
-	for (unsigned f = 0; has_frames(kind) && f < WINDOW_SLOTS; f++)
-		p->run_most[f] = FRAME_PAGES;
-	p->range = window_take(bs, call, kind->area, RANGE_POOL, 1);
-	if (p->range == NULL)
-		goto fail;
-	p->range->pool = p;
+	p->bits = g_new0(uint64_t, p->pages / 64);
+	p->owner = g_new0(struct allocation *, p->pages);
+	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
+		p->frame = g_new0(struct pool_frame, WINDOW_SLOTS);
+	for (unsigned f = 0; p->frame != NULL && f < WINDOW_SLOTS; f++)
+		p->frame[f].run_most = FRAME_PAGES;
 	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
 	return p;
-fail:
-	free_pool(p);
-	return NULL;
 }
 
 static void end_pool(struct bsim *bs, struct pool *p)
 {
 	TAILQ_REMOVE(&bs->allocs->pools, p, link);
 	window_drop(bs, p->range);
-	free_pool(p);
+	g_free(p->bits);
+	g_free(p->owner);
+	g_free(p->frame);
+	g_free(p);
 }
 
 /* The first run of `count` free pages within a frame, or p->pages. */
@@ -81,7 +53,7 @@ static unsigned find_in_frame(struct pool *p, unsigned frame, unsigned count)
 			return page;
 		longest = stop - page > longest ? stop - page : longest;
 	}
-	p->run_most[frame] = (uint16_t)longest;
+	p->frame[frame].run_most = (uint16_t)longest;
 	return p->pages;
 }
 
@@ -90,7 +62,7 @@ static unsigned find_in_frames(struct pool *p, unsigned count)
 	unsigned page = p->pages;
 
 	for (unsigned f = p->lowest_free / FRAME_PAGES; f < WINDOW_SLOTS && page == p->pages; f++)
-		if (p->run_most[f] >= count)
+		if (p->frame[f].run_most >= count)
 			page = find_in_frame(p, f, count);
 	return page;
 }
@@ -98,7 +70,7 @@ static unsigned find_in_frames(struct pool *p, unsigned count)
 /* Where a run of `count` pages may start from `page` on: large host blocks at 2 MiB. */
 static unsigned placed(const struct pool *p, unsigned page, unsigned count)
 {
-	if (p->kind.page_lg2 == 12 && count >= FRAME_PAGES && !has_frames(&p->kind))
+	if (p->kind.page_lg2 == 12 && count >= FRAME_PAGES && p->frame == NULL)
 		return (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
 	return page;
 }
@@ -111,7 +83,7 @@ static unsigned find_pages(struct pool *p, unsigned count)
 	p->lowest_free = page;
 	if (count > p->pages - p->used)
 		return p->pages;
-	if (has_frames(&p->kind) && count <= FRAME_PAGES)
+	if (p->frame != NULL && count <= FRAME_PAGES)
 		return find_in_frames(p, count);
 	while (page < p->pages) {
 		unsigned taken;
@@ -143,43 +115,49 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
 	for (unsigned page = first; page < first + count; page++) {
-		unsigned f = page / FRAME_PAGES;
+		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
 
-		p->run_most[f] = FRAME_PAGES; /* until somebody looks */
-		if (--p->frame_used[f] != 0)
+		f->run_most = FRAME_PAGES; /* until somebody looks */
+		if (--f->used != 0)
 			continue;
-		node_block_drop(bs->node, p->frames[f]);
-		p->frames[f] = NULL;
-		memset(&p->written[f * (FRAME_PAGES / 64)], 0, FRAME_PAGES / 8);
+		node_block_drop(bs->node, f->block);
+		*f = (struct pool_frame){ .run_most = FRAME_PAGES };
 	}
 }
 
 static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
 	for (unsigned page = first; page < first + count; page++) {
-		unsigned f = page / FRAME_PAGES;
+		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
 
-		if (p->frame_used[f] == 0) {
-			drvError_t result = memory_take(bs, p->kind.memory, 1, false, "4 KiB pages",
-							&p->frames[f]);
+		if (f->used == 0) {
+			drvError_t result =
+				memory_take(bs, p->kind.memory, 1, false, "4 KiB pages", &f->block);
 
 			if (result != DRV_ERROR_NONE) {
 				put_frames(bs, p, first, page - first);
 				return result;
 			}
-			node_block_touch(bs->node, p->frames[f]);
+			node_block_touch(bs->node, f->block);
 		}
-		p->frame_used[f]++;
+		f->used++;
 	}
 	return DRV_ERROR_NONE;
 }
 
 static uint64_t page_pa(const struct pool *p, unsigned page)
 {
-	const struct node_block *frame = p->frames[page / FRAME_PAGES];
+	const struct node_block *block = p->frame[page / FRAME_PAGES].block;
 
-	return SIM_PA(frame->memory,
-		      (frame->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
+	return SIM_PA(block->memory,
+		      (block->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
+}
+
+static unsigned char *page_bytes(struct bsim *bs, const struct pool *p, unsigned page)
+{
+	uint64_t pa = page_pa(p, page);
+
+	return node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
 }
 
 static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
@@ -187,13 +165,11 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 	uint64_t va = p->range->va;
 
 	for (unsigned page = first, n; page < first + count; page += n) {
-		n = FRAME_PAGES - page % FRAME_PAGES;
-		if (n > first + count - page)
-			n = first + count - page;
+		n = MIN(FRAME_PAGES - page % FRAME_PAGES, first + count - page);
 		if (!tables_map_pages(bs, p->kind.memory, va + ((uint64_t)page << 12),
 				      page_pa(p, page), n)) {
-			tables_unmap_pages(bs, p->kind.memory, va + ((uint64_t)first << 12),
-					   page - first);
+			tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
+				     (uint64_t)(page - first) << 12, 12);
 			npu_message_set("halMemAlloc: no memory for page tables on device %u",
 					p->kind.memory);
 			return false;
@@ -201,12 +177,12 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 	}
 	/* A page that was somebody's before reads as new memory again. */
 	for (unsigned page = first; page < first + count; page++) {
-		uint64_t pa = page_pa(p, page), bit = UINT64_C(1) << (page % 64);
+		uint64_t *written = &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
+		uint64_t bit = UINT64_C(1) << (page % 64);
 
-		if (bs->contents && (bs->poison != 0 || (p->written[page / 64] & bit)))
-			memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa),
-			       bs->poison, 4096);
-		p->written[page / 64] |= bit;
+		if (bs->contents && (bs->poison != 0 || (*written & bit)))
+			memset(page_bytes(bs, p, page), bs->poison, 4096);
+		*written |= bit;
 	}
 	return true;
 }
@@ -216,32 +192,15 @@ bool pool_pages_used(struct bsim *bs, const struct allocation *a)
 	const struct pool *p = a->range->kind == RANGE_POOL ? a->range->pool : NULL;
 	unsigned n, page, end;
 
-	if (p == NULL || !has_frames(&p->kind))
+	if (p == NULL || p->frame == NULL)
 		return false;
 	page = (unsigned)((a->va - a->range->va) >> 12);
 	for (end = page + (unsigned)(a->bytes >> 12); page < end; page += n) {
-		uint64_t pa = page_pa(p, page);
-
-		n = FRAME_PAGES - page % FRAME_PAGES;
-		n = n < end - page ? n : end - page;
-		if (sim_uses(bs->sim,
-			     node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa),
-			     (uint64_t)n << 12))
+		n = MIN(FRAME_PAGES - page % FRAME_PAGES, end - page);
+		if (sim_uses(bs->sim, page_bytes(bs, p, page), (uint64_t)n << 12))
 			return true;
 	}
 	return false;
-}
-
-static drvError_t back_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
-{
-	drvError_t result = get_frames(bs, p, first, count);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (map_pages(bs, p, first, count))
-		return DRV_ERROR_NONE;
-	put_frames(bs, p, first, count);
-	return DRV_ERROR_OUT_OF_MEMORY;
 }
 
 /* ---- allocations ---- */
@@ -259,17 +218,21 @@ static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct 
 	drvError_t result = DRV_ERROR_NONE;
 	struct pool *p;
 
-	for (p = TAILQ_FIRST(&bs->allocs->pools); p != NULL; p = TAILQ_NEXT(p, link))
-		if (same_kind(&p->kind, kind) && (first = find_pages(p, count)) != p->pages)
-			break;
+	TAILQ_FOREACH(p, &bs->allocs->pools, link)
+	if (same_kind(&p->kind, kind) && (first = find_pages(p, count)) != p->pages)
+		break;
 	if (p == NULL) {
 		first = 0;
 		p = new_pool(bs, call, kind);
 		if (p == NULL)
 			return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	if (has_frames(kind))
-		result = back_pages(bs, p, first, count);
+	if (p->frame != NULL)
+		result = get_frames(bs, p, first, count);
+	if (p->frame != NULL && result == DRV_ERROR_NONE && !map_pages(bs, p, first, count)) {
+		put_frames(bs, p, first, count);
+		result = DRV_ERROR_OUT_OF_MEMORY;
+	}
 	if (result == DRV_ERROR_NONE) {
 		a->va = p->range->va + ((uint64_t)first << kind->page_lg2);
 		a->range = p->range;
@@ -295,13 +258,8 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
-	struct allocation *a = calloc(1, sizeof(*a));
+	struct allocation *a = g_new0(struct allocation, 1);
 
-	if (a == NULL) {
-		*out_error = bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				       "%s: no memory for one more allocation", call);
-		return NULL;
-	}
 	a->kind = kind->use;
 	a->memory = kind->memory;
 	a->page_lg2 = kind->page_lg2;
@@ -309,7 +267,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
 					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
-		free(a);
+		g_free(a);
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
@@ -323,10 +281,11 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* One empty heap of a kind is kept: the next allocation need not make it again. */
 static bool has_spare(const struct bsim *bs, const struct pool *empty)
 {
-	for (const struct pool *p = TAILQ_FIRST(&bs->allocs->pools); p != NULL;
-	     p = TAILQ_NEXT(p, link))
-		if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
-			return true;
+	const struct pool *p;
+
+	TAILQ_FOREACH(p, &bs->allocs->pools, link)
+	if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
+		return true;
 	return false;
 }
 
@@ -347,8 +306,8 @@ static void leave_pool(struct bsim *bs, struct allocation *a)
 	unsigned first = (unsigned)((a->va - a->range->va) >> p->kind.page_lg2);
 	unsigned count = (unsigned)(a->bytes >> p->kind.page_lg2);
 
-	if (has_frames(&p->kind)) {
-		tables_unmap_pages(bs, p->kind.memory, a->va, count);
+	if (p->frame != NULL) {
+		tables_unmap(bs, p->kind.memory, a->va, a->bytes, 12);
 		put_frames(bs, p, first, count);
 	}
 	mark_pages(p, first, count, NULL);
@@ -367,24 +326,21 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
 	}
-	free(a);
+	g_free(a);
 }
 
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)
 {
 	if (a->block != NULL)
 		return a->block;
-	return a->range->pool->frames[(va - a->range->va) >> NODE_FRAME_LG2];
+	return a->range->pool->frame[(va - a->range->va) >> NODE_FRAME_LG2].block;
 }
 
-bool alloc_table_open(struct bsim *bs)
+void alloc_table_open(struct bsim *bs)
 {
-	bs->allocs = calloc(1, sizeof(*bs->allocs));
-	if (bs->allocs == NULL)
-		return false;
+	bs->allocs = g_new0(struct alloc_table, 1);
 	TAILQ_INIT(&bs->allocs->pools);
 	bs->allocs->gone_blocks = g_ptr_array_new();
-	return true;
 }
 
 void alloc_table_close(struct bsim *bs)
@@ -402,6 +358,6 @@ void alloc_table_close(struct bsim *bs)
 	for (unsigned i = 0; i < t->gone_blocks->len; i++)
 		node_block_drop(bs->node, t->gone_blocks->pdata[i]);
 	g_ptr_array_free(t->gone_blocks, TRUE);
-	free(t);
+	g_free(t);
 	bs->allocs = NULL;
 }

@@ -9,12 +9,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* Parts of the window in 32nds of it, from the driver's layout of 8 TiB: 2 TiB of DVPP, 256 GiB
  * read-only, 512 GiB read-only to devices, the rest for everything else. */
@@ -22,8 +18,6 @@
 #define LAYOUT_READ_ONLY        8
 #define LAYOUT_DEVICE_READ_ONLY 9
 #define LAYOUT_NORMAL           11
-
-#define GRANULE_BYTES (WINDOW_GRANULES * sizeof(struct granule))
 
 /* ---- the window ---- */
 
@@ -93,7 +87,7 @@ static bool try_elsewhere(struct window *w)
 	return false;
 }
 
-/* What the last window of this process left reserved: a later one takes it over. */
+/* What the window of this process reserves, or the last one has left reserved. */
 static struct {
 	uint64_t base, bytes, mapped_base;
 } kept;
@@ -103,29 +97,14 @@ bool window_traps(uint64_t va)
 	return va >= kept.mapped_base && va - kept.base < kept.bytes;
 }
 
-static bool take_over(struct window *w, const char *text)
-{
-	uint64_t base, bytes;
-
-	if (kept.bytes == 0)
-		return false;
-	if (strcmp(text, "auto") == 0 ||
-	    (npu_parse_window(text, &base, &bytes) && base == kept.base)) {
-		lay_out(w, kept.base, kept.bytes, kept.mapped_base);
-		return true;
-	}
-	window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
-	kept.bytes = 0;
-	return false;
-}
-
 static bool place_window(struct window *w, char **error)
 {
 	const char *text = npu_var_get(NPU_VAR_WINDOW, NULL);
 	uint64_t base = WINDOW_DEFAULT_BASE, bytes = WINDOW_DEFAULT_BYTES;
 
-	if (take_over(w, text))
-		return true;
+	if (kept.bytes != 0)
+		window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
+	kept.bytes = 0;
 	if (strcmp(text, "auto") == 0) {
 		if (try_window(w, WINDOW_DEFAULT_BASE, WINDOW_DEFAULT_BYTES))
 			return true;
@@ -150,141 +129,92 @@ static bool place_window(struct window *w, char **error)
 
 bool window_open(struct bsim *bs, char **error)
 {
-	struct window *w = calloc(1, sizeof(*w));
-	void *granules = mmap(NULL, GRANULE_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct window *w = g_new0(struct window, 1);
 
-	if (w == NULL || granules == MAP_FAILED) {
-		*error = strdup("no memory for the table of device addresses");
-		goto fail;
-	}
-	w->granules = granules;
 	if (bs->cuda == NULL) {
-		if (!place_window(w, error))
-			goto fail;
+		if (!place_window(w, error)) {
+			g_free(w);
+			return false;
+		}
 		kept.base = w->base;
 		kept.bytes = w->bytes;
 		kept.mapped_base = w->mapped_base;
 		for (w->leaves = 1; w->leaves < w->bytes / WINDOW_GIB;)
 			w->leaves *= 2;
-		w->room[0] = calloc(4 * w->leaves, sizeof(*w->room[0]));
+		w->room[0] = g_new0(uint16_t, 4 * w->leaves);
 		w->room[1] = w->room[0] + 2 * w->leaves;
-		if (w->room[0] == NULL) {
-			*error = strdup("no memory for the table of reservations");
-			goto fail;
-		}
 	}
+	w->granules = g_new0(struct granule, WINDOW_GRANULES);
 	bs->window = w;
-	LEAKS_LOOK(register, granules, GRANULE_BYTES);
 	return true;
-fail:
-	if (granules != MAP_FAILED)
-		munmap(granules, GRANULE_BYTES);
-	free(w);
-	return false;
-}
-
-static void free_list(struct range_list *list)
-{
-	struct range *r;
-
-	while ((r = LIST_FIRST(list)) != NULL) {
-		LIST_REMOVE(r, link);
-		free(r->cut);
-		free(r);
-	}
 }
 
 void window_close(struct bsim *bs)
 {
 	struct window *w = bs->window;
 	struct range *r;
+	struct mapping *m;
 
 	if (w == NULL)
 		return;
 	__atomic_store_n(&bs->window, NULL, __ATOMIC_RELEASE); /* the fault handler reads it */
-	if (bs->cuda != NULL)
-		bs->cuda->close(w);
-	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
-		if (w->granules[i].range != NULL)
-			free(w->granules[i].slots);
-	LIST_FOREACH(r, &w->reservations, link)
-	if (r->kind == RANGE_NOUC)
-		window_host_give(r->va, r->bytes);
+	for (uint64_t i = 0; i < WINDOW_GRANULES; i++) {
+		g_free(w->granules[i].slots);
+		if (w->granules[i].range != NULL && w->granules[i].range->kind == RANGE_SLAB)
+			g_free(w->granules[i].range);
+	}
 	if (bs->cuda == NULL)
 		window_host_keep(w->mapped_base, w->end - w->mapped_base);
-	free_list(&w->reservations);
-	free_list(&w->slabs);
-	free_list(&w->heaps);
-	free_list(&w->unused);
-	LEAKS_LOOK(unregister, w->granules, GRANULE_BYTES);
-	munmap(w->granules, GRANULE_BYTES);
-	free(w->room[0]);
-	free(w);
+	while ((r = LIST_FIRST(&w->reservations)) != NULL) {
+		if (r->kind == RANGE_NOUC)
+			window_host_give(r->va, r->bytes);
+		LIST_REMOVE(r, link);
+		g_free(r);
+	}
+	while ((m = LIST_FIRST(&w->mappings)) != NULL) {
+		LIST_REMOVE(m, link);
+		g_free(m);
+	}
+	g_free(w->granules);
+	g_free(w->room[0]);
+	g_free(w);
 }
 
 /* ---- slots ---- */
 
-static bool make_slots(struct window *w, uint64_t va, uint64_t bytes)
+void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m)
 {
-	for (uint64_t g = va >> 30; g <= (va + bytes - 1) >> 30; g++) {
-		if (w->granules[g].slots != NULL)
-			continue;
-		w->granules[g].slots = calloc(WINDOW_SLOTS, sizeof(struct mapping *));
-		if (w->granules[g].slots == NULL)
-			return false;
+	for (uint64_t slot = va >> 21; slot < (va + bytes) >> 21; slot++) {
+		struct granule *g = &w->granules[slot >> 9];
+
+		if (g->slots == NULL)
+			g->slots = g_new0(struct mapping *, WINDOW_SLOTS);
+		g->slots[slot & (WINDOW_SLOTS - 1)] = m;
 	}
-	return true;
 }
 
-bool window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m)
-{
-	if (m != NULL && !make_slots(w, va, bytes))
-		return false;
-	for (uint64_t slot = va >> 21; slot < (va + bytes) >> 21; slot++)
-		w->granules[slot >> 9].slots[slot & (WINDOW_SLOTS - 1)] = m;
-	return true;
-}
-
-bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
-			struct mapping **out_first)
+struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes)
 {
 	uint64_t slot = va >> 21, end = (va + bytes) >> 21;
 
-	while (slot < end) {
+	for (; slot < end; slot++) {
 		struct mapping **slots = w->granules[slot >> 9].slots;
 
-		if (slots == NULL) { /* nothing was ever mapped in this GiB */
-			slot = (slot | (WINDOW_SLOTS - 1)) + 1;
-			continue;
-		}
-		if (slots[slot & (WINDOW_SLOTS - 1)] != NULL) {
-			*out_first = slots[slot & (WINDOW_SLOTS - 1)];
-			return false;
-		}
-		slot++;
+		if (slots == NULL) /* nothing was ever mapped in this GiB */
+			slot |= WINDOW_SLOTS - 1;
+		else if (slots[slot & (WINDOW_SLOTS - 1)] != NULL)
+			return slots[slot & (WINDOW_SLOTS - 1)];
 	}
-	return true;
+	return NULL;
 }
 
 /* ---- heaps ---- */
-
-static struct range *new_range(struct window *w)
-{
-	struct range *r = LIST_FIRST(&w->unused);
-
-	if (r == NULL)
-		return calloc(1, sizeof(*r));
-	LIST_REMOVE(r, link);
-	memset(r, 0, sizeof(*r));
-	return r;
-}
 
 static void set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r)
 {
 	for (uint64_t g = va >> 30; g < (va + bytes) >> 30; g++) {
 		if (r == NULL) {
-			free(w->granules[g].slots);
+			g_free(w->granules[g].slots);
 			w->granules[g].slots = NULL;
 		}
 		w->granules[g].range = r;
@@ -341,29 +271,27 @@ uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t cou
 	return find_granules(w, &w->lowest_free, w->end, count);
 }
 
+struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes)
+{
+	size_t slots = kind == RANGE_SLAB ? WINDOW_SLOTS : 0;
+	struct range *r = g_malloc0(sizeof(*r) + slots * sizeof(r->cut[0]));
+
+	r->kind = kind;
+	r->va = va;
+	r->bytes = r->asked = bytes;
+	r->bound = -1;
+	r->page_lg2 = 21;
+	return r;
+}
+
 struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes)
 {
 	struct window *w = bs->window;
-	struct range *r = new_range(w);
+	struct range *r = range_new(kind, va, bytes);
 
-	if (r == NULL)
-		return NULL;
-	r->kind = kind;
-	r->va = va;
-	r->bytes = bytes;
-	r->asked = bytes;
-	r->bound = -1;
-	r->page_lg2 = 21;
 	r->made = bsim_made_locked(bs);
-	if (kind == RANGE_SLAB) {
-		r->cut = calloc(WINDOW_SLOTS, sizeof(struct range *));
-		if (r->cut == NULL) {
-			free(r);
-			return NULL;
-		}
-	} else {
-		LIST_INSERT_HEAD(range_is_reservation(r) ? &w->reservations : &w->heaps, r, link);
-	}
+	if (range_is_reservation(r))
+		LIST_INSERT_HEAD(&w->reservations, r, link);
 	if (bytes >= WINDOW_GIB)
 		set_granules(w, va, bytes, r);
 	return r;
@@ -374,17 +302,15 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 {
 	uint64_t va = bs->cuda != NULL ? window_host_find(count * WINDOW_GIB, WINDOW_GIB)
 				       : window_find_heaps(bs->window, area, count);
-	struct range *r = va == 0 ? NULL : window_add(bs, kind, va, count * WINDOW_GIB);
 
-	if (r == NULL && va != 0 && bs->cuda != NULL)
-		window_host_give(va, count * WINDOW_GIB);
-	if (r == NULL)
-		npu_message_set("%s: no %s of device addresses in a row are free: %s of the "
-				"window's %s are reserved by %" PRIu64 " reservations",
-				call, npu_size_text(count * WINDOW_GIB),
-				npu_size_text(bs->window->reserved_bytes),
-				npu_size_text(bs->window->bytes), bs->window->reservation_count);
-	return r;
+	if (va != 0)
+		return window_add(bs, kind, va, count * WINDOW_GIB);
+	npu_message_set("%s: no %s of device addresses in a row are free: %s of the window's %s "
+			"are reserved by %" PRIu64 " reservations",
+			call, npu_size_text(count * WINDOW_GIB),
+			npu_size_text(bs->window->reserved_bytes), npu_size_text(bs->window->bytes),
+			bs->window->reservation_count);
+	return NULL;
 }
 
 /* ---- slabs: heaps that smaller reservations are cut from ---- */
@@ -448,11 +374,8 @@ static struct range *add_slab(struct bsim *bs, uint64_t va, bool huge, bool hint
 {
 	struct range *slab = window_add(bs, RANGE_SLAB, va, WINDOW_GIB);
 
-	if (slab == NULL)
-		return NULL;
 	slab->page_lg2 = huge ? 21 : 12;
 	slab->hinted = hinted;
-	LIST_INSERT_HEAD(&bs->window->slabs, slab, link);
 	return slab;
 }
 
@@ -460,8 +383,6 @@ static struct range *cut(struct bsim *bs, struct range *slab, unsigned first, ui
 {
 	struct range *r = window_add(bs, RANGE_RESERVATION, slab->va + first * WINDOW_SLOT, bytes);
 
-	if (r == NULL)
-		return NULL;
 	r->page_lg2 = slab->page_lg2;
 	mark_slots(bs->window, slab, r, r);
 	return r;
@@ -476,8 +397,7 @@ struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
 	if (slab != NULL)
 		return cut(bs, slab, (unsigned)find_slots(slab, count, &longest), bytes);
 	va = window_find_heaps(bs->window, WINDOW_NORMAL, 1);
-	slab = va == 0 ? NULL : add_slab(bs, va, huge, false);
-	return slab == NULL ? NULL : cut(bs, slab, 0, bytes);
+	return va == 0 ? NULL : cut(bs, add_slab(bs, va, huge, false), 0, bytes);
 }
 
 struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
@@ -485,17 +405,14 @@ struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool h
 	struct range *slab = bs->window->granules[va >> 30].range;
 	unsigned first = va >> 21 & (WINDOW_SLOTS - 1), end = first + (unsigned)(bytes >> 21);
 
-	if (end > WINDOW_SLOTS)
+	if (end > WINDOW_SLOTS ||
+	    (slab != NULL && (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
+			      bits_next(slab->used, first, end, 0) != end)))
 		return NULL;
-	if (slab == NULL)
-		slab = add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true);
-	else if (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
-		 bits_next(slab->used, first, end, 0) != end)
-		return NULL;
-	return slab == NULL ? NULL : cut(bs, slab, first, bytes);
+	return cut(bs, slab ?: add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true), first, bytes);
 }
 
-static void give_back_heaps(struct window *w, struct range *r)
+static void give_back_heaps(struct window *w, const struct range *r)
 {
 	set_granules(w, r->va, r->bytes, NULL);
 	if (r->va >= w->normal_base && r->va < w->lowest_free)
@@ -504,52 +421,27 @@ static void give_back_heaps(struct window *w, struct range *r)
 		w->lowest_free_read_only = r->va;
 }
 
-void window_retire(struct window *w, struct range *r)
-{
-	LIST_REMOVE(r, link);
-	free(r->cut);
-	r->cut = NULL;
-	LIST_INSERT_HEAD(&w->unused, r, link);
-}
-
 void window_drop(struct bsim *bs, struct range *range)
 {
 	struct window *w = bs->window;
 	struct range *heap = w->granules[range->va >> 30].range;
 
+	if (range_is_reservation(range))
+		LIST_REMOVE(range, link);
 	if (bs->cuda != NULL && range_is_reservation(range)) {
 		bs->cuda->drop(w, range);
-		return;
-	}
-	if (heap != range) {
+	} else if (heap != range) {
 		mark_slots(w, heap, range, NULL);
 		if (heap->used_slots == 0) {
 			give_back_heaps(w, heap);
-			window_retire(w, heap);
+			g_free(heap);
 		}
-	} else if (range->kind == RANGE_NOUC) {
-		set_granules(w, range->va, range->bytes, NULL);
-		window_host_give(range->va, range->bytes);
 	} else {
 		give_back_heaps(w, range);
-		if (bs->cuda != NULL)
+		if (bs->cuda != NULL || range->kind == RANGE_NOUC)
 			window_host_give(range->va, range->bytes);
 	}
-	window_retire(w, range);
-}
-
-/* ---- NoUC ranges ---- */
-
-struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes)
-{
-	struct range *r;
-
-	if (!window_host_take(va, bytes))
-		return NULL;
-	r = window_add(bs, RANGE_NOUC, va, bytes);
-	if (r == NULL)
-		window_host_give(va, bytes);
-	return r;
+	g_free(range);
 }
 
 const char *window_occupant(const struct window *w, uint64_t va)

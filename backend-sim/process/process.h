@@ -84,7 +84,6 @@ struct bsim {
 			       */
 	/* The rooms above, each in its own headers. */
 	struct window *window;
-	struct mapping_table *mappings;
 	struct handle_table *handles;
 	struct alloc_table *allocs;
 	const struct dialect *cuda; /* NULL: the window's rules */
