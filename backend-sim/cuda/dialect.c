@@ -288,9 +288,8 @@ static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
 	if (desc == NULL || count == 0)
 		return bsim_invalid(SET ": %s", desc == NULL ? "desc is NULL" : "count is 0");
 	if (m == NULL || m->va != va || mapping_bytes(m) != size)
-		return bsim_invalid(SET ": [0x%" PRIx64
-					", +%s) is not exactly one mapping: at ptr, %s",
-				    va, npu_size_text(size), place_text_locked(bs, va));
+		return bsim_invalid(SET ": %s is not exactly one mapping: at ptr, %s",
+				    range_text(va, size), place_text_locked(bs, va));
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
 		result = check_grant(bs, &desc[i], i);
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)

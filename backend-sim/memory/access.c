@@ -126,9 +126,8 @@ static drvError_t set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
 
 	if (m == NULL || m->va != va || mapping_bytes(m) != size)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 SET ": [0x%" PRIx64
-				     ", +%s) is not exactly one mapping: at ptr, %s",
-				 va, npu_size_text(size), place_text_locked(bs, va));
+				 SET ": %s is not exactly one mapping: at ptr, %s",
+				 range_text(va, size), place_text_locked(bs, va));
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
 		result = desc[i].location.side == MEM_HOST_SIDE
 				 ? grant_cpu(bs, m)

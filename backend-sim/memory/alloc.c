@@ -290,14 +290,13 @@ BSIM_CALL(halMemGetInfo, SIM_CALL_QUERY, (DVdevice, dev), (unsigned int, type),
 	  (struct MemInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	const char *call = "halMemGetInfo";
 	drvError_t result =
-		info == NULL ? bsim_null(call, "info") : bsim_require_open_locked(bs, call);
+		info == NULL ? bsim_null(c->name, "info") : bsim_require_open_locked(bs, c->name);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= bs->devices)
-		return bsim_no_device(bs, call, "device", dev);
+		return bsim_no_device(bs, c->name, "device", dev);
 	switch (type) {
 	case MEM_INFO_TYPE_HBM_SIZE:
 	case MEM_INFO_TYPE_HBM_P2P_SIZE: /* the same memory: what peers may reach is no pool of its
@@ -313,7 +312,7 @@ BSIM_CALL(halMemGetInfo, SIM_CALL_QUERY, (DVdevice, dev), (unsigned int, type),
 	default:
 		npu_message_set("%s: type is %u; modelled are 1 to 5 (sizes of DDR and HBM, P2P "
 				"too, and address check)",
-				call, type);
+				c->name, type);
 		return type < MEM_INFO_TYPE_MAX ? DRV_ERROR_NOT_SUPPORT : DRV_ERROR_INVALID_VALUE;
 	}
 }

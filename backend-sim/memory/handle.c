@@ -317,15 +317,14 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 BSIM_CALL(halMemCreate, SIM_CALL_CREATE, (drv_mem_handle_t **, handle), (size_t, size),
 	  (const struct drv_mem_prop *, prop), (uint64_t, flag))
 {
-	const char *call = "halMemCreate";
 	drvError_t result;
 
 	if (handle == NULL || size == 0 || flag != 0)
-		return bsim_invalid("%s: %s", call,
+		return bsim_invalid("%s: %s", c->name,
 				    handle == NULL ? "handle is NULL"
 				    : size == 0    ? "size is 0"
 						   : "flag must be 0");
-	result = check_prop(c->bs, call, prop)
+	result = check_prop(c->bs, c->name, prop)
 			 ?: create_locked(c->bs, handle, size, prop, &c->pages);
 	if (result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE) {
 		c->pages /= NODE_GIANT_FRAMES;
@@ -338,9 +337,8 @@ BSIM_CALL(halMemCreate, SIM_CALL_CREATE, (drv_mem_handle_t **, handle), (size_t,
 
 BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 {
-	const char *call = "halMemRelease";
 	struct drv_mem_handle *h;
-	drvError_t result = handle_find(c->bs, call, handle, &h);
+	drvError_t result = handle_find(c->bs, c->name, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -349,9 +347,10 @@ BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 		return bsim_invalid(
 			"%s: handle %p was released too often: all of its references are those of "
 			"its %u mappings; the memory goes with the last of them",
-			call, (void *)handle, h->map_ref);
+			c->name, (void *)handle, h->map_ref);
 	if (h->ref == 1 && handle_is_remote(h))
-		result = bsim_check_server_locked(c->bs, call, SIM_PEER_SERVER(h->block->memory));
+		result =
+			bsim_check_server_locked(c->bs, c->name, SIM_PEER_SERVER(h->block->memory));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (h->ref == 1)
@@ -366,15 +365,14 @@ BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_prop *, prop),
 	  (drv_mem_granularity_options, option), (size_t *, granularity))
 {
-	const char *call = "halMemGetAllocationGranularity";
 	drvError_t result;
 
 	if ((unsigned)option >= MEM_ALLOC_GRANULARITY_INVALID)
 		return bsim_unsupported(
-			"%s: option is %d; known are 0 (minimum) and 1 (recommended)", call,
+			"%s: option is %d; known are 0 (minimum) and 1 (recommended)", c->name,
 			(int)option);
-	result = granularity == NULL ? bsim_null(call, "granularity")
-				     : check_prop(c->bs, call, prop);
+	result = granularity == NULL ? bsim_null(c->name, "granularity")
+				     : check_prop(c->bs, c->name, prop);
 	if (result == DRV_ERROR_NONE)
 		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
 	return result;
@@ -383,17 +381,16 @@ BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_
 BSIM_OPEN_CALL(halMemGetAllocationPropertiesFromHandle, SIM_CALL_QUERY,
 	       (struct drv_mem_prop *, prop), (drv_mem_handle_t *, handle))
 {
-	const char *call = "halMemGetAllocationPropertiesFromHandle";
 	const struct drv_mem_handle *h = NULL;
 
 	if (c->bs->cuda != NULL)
 		h = remembered(c->bs->handles, handle);
 	if (h == NULL)
-		h = find_live(c->bs, call, handle);
+		h = find_live(c->bs, c->name, handle);
 	if (h == NULL)
 		return DRV_ERROR_INVALID_VALUE;
 	if (prop == NULL)
-		return bsim_null(call, "prop");
+		return bsim_null(c->name, "prop");
 	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
 				       h->pg_type, h->mem_type, h->word };
 	return DRV_ERROR_NONE;

@@ -37,9 +37,8 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 			end = next->va + next->bytes;
 	if (size > end - va)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 MAP ": [0x%" PRIx64
-				     ", +%s) ends %s behind the reservation at 0x%" PRIx64 ", %s",
-				 va, npu_size_text(size), npu_size_text(size - (end - va)), r->va,
+				 MAP ": %s ends %s behind the reservation at 0x%" PRIx64 ", %s",
+				 range_text(va, size), npu_size_text(size - (end - va)), r->va,
 				 npu_size_text(r->bytes));
 	*out = r;
 	return DRV_ERROR_NONE;
@@ -61,9 +60,9 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 	if (in_the_way == NULL)
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
-			 MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
+			 MAP ": %s is mapped already: at 0x%" PRIx64
 			     " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
-			 va, npu_size_text(size), in_the_way->va,
+			 range_text(va, size), in_the_way->va,
 			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
 }
 
@@ -272,13 +271,12 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 {
 	struct bsim *bs = c->bs;
 	uint64_t va = (uintptr_t)ptr;
-	const char *call = "halMemUnmap";
 	struct mapping *m = window_mapping(bs->window, va);
 
 	if (m == NULL)
 		return bsim_fail(
 			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",
-			call, va, place_text_locked(bs, va),
+			c->name, va, place_text_locked(bs, va),
 			bs->handles->resets > 0
 				? "; a device was reset in this process, which ends its mappings"
 				: "");
@@ -286,7 +284,7 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64
 				 ", %s; a mapping is removed whole, by its start",
-				 call, va, npu_size_text(va - m->va), m->va,
+				 c->name, va, npu_size_text(va - m->va), m->va,
 				 npu_size_text(mapping_bytes(m)));
 	c->page_lg2 = handle_page_lg2(m->handle);
 	c->pages = mapping_bytes(m) >> c->page_lg2;
@@ -301,19 +299,18 @@ BSIM_CALL(halMemRetainAllocationHandle, SIM_CALL_QUERY, (drv_mem_handle_t **, ha
 {
 	struct bsim *bs = c->bs;
 	uint64_t va = (uintptr_t)ptr;
-	const char *call = "halMemRetainAllocationHandle";
 	struct range *r;
 	struct mapping *m;
 	drvError_t result;
 
 	if (handle == NULL || va == 0)
-		return bsim_null(call, handle == NULL ? "handle" : "ptr");
-	result = bsim_require_open_locked(bs, call);
+		return bsim_null(c->name, handle == NULL ? "handle" : "ptr");
+	result = bsim_require_open_locked(bs, c->name);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r = window_reservation(bs->window, va);
 	if (r == NULL || r->bound < 0)
-		return bsim_fail(DRV_ERROR_INVALID_HANDLE, "%s: ptr 0x%" PRIx64 ": %s", call, va,
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE, "%s: ptr 0x%" PRIx64 ": %s", c->name, va,
 				 r == NULL
 					 ? place_text_locked(bs, va)
 					 : "nothing has ever been mapped in the reservation there");
@@ -321,7 +318,7 @@ BSIM_CALL(halMemRetainAllocationHandle, SIM_CALL_QUERY, (drv_mem_handle_t **, ha
 	if (m == NULL || m->va != va)
 		return bsim_fail(DRV_ERROR_NOT_EXIST,
 				 "%s: ptr must be the start of a live mapping: 0x%" PRIx64 " is %s",
-				 call, va, place_text_locked(bs, va));
+				 c->name, va, place_text_locked(bs, va));
 	m->handle->ref++;
 	*handle = m->handle;
 	return DRV_ERROR_NONE;

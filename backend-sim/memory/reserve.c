@@ -64,10 +64,9 @@ static drvError_t reserve_at(struct bsim *bs, uint64_t hint, uint64_t bytes, boo
 
 	if (!window_has(w, hint) || bytes > w->end - hint)
 		return bsim_fail(contract_code(bs, CONTRACT_HINT_OUT_OF_WINDOW, CALL),
-				 CALL ": [0x%" PRIx64
-				      ", +%s) is not inside the device addresses [0x%" PRIx64
+				 CALL ": %s is not inside the device addresses [0x%" PRIx64
 				      ", 0x%" PRIx64 "); pass NULL to get an address that is",
-				 hint, npu_size_text(bytes), w->normal_base, w->end);
+				 range_text(hint, bytes), w->normal_base, w->end);
 	if (hint < w->normal_base)
 		*out = NULL;
 	else if (bytes <= WINDOW_LARGE)
@@ -77,8 +76,8 @@ static drvError_t reserve_at(struct bsim *bs, uint64_t hint, uint64_t bytes, boo
 	if (*out != NULL)
 		return DRV_ERROR_NONE;
 	return bsim_fail(contract_code(bs, CONTRACT_HINT_TAKEN, CALL),
-			 CALL ": [0x%" PRIx64 ", +%s) is not free: at 0x%" PRIx64 " lies %s", hint,
-			 npu_size_text(bytes), taken, window_occupant(w, taken));
+			 CALL ": %s is not free: at 0x%" PRIx64 " lies %s", range_text(hint, bytes),
+			 taken, window_occupant(w, taken));
 }
 
 static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hint,
@@ -147,15 +146,13 @@ static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, stru
 	if (va < WINDOW_NOUC_BASE || va >= WINDOW_HOST_END || size > WINDOW_HOST_END - va)
 		return bsim_fail(
 			DRV_ERROR_OUT_OF_MEMORY,
-			CALL ": [0x%" PRIx64 ", +%s) is not inside [0x%" PRIx64 ", 0x%" PRIx64
+			CALL ": %s is not inside [0x%" PRIx64 ", 0x%" PRIx64
 			     "): below lies the window, above ends the address space of this host",
-			va, npu_size_text(size), WINDOW_NOUC_BASE, WINDOW_HOST_END);
+			range_text(va, size), WINDOW_NOUC_BASE, WINDOW_HOST_END);
 	if (!window_host_take(va, size))
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 CALL ": [0x%" PRIx64
-				      ", +%s) cannot be had in this process's address space "
-				      "(%s): %s",
-				 va, npu_size_text(size), host_map_problem(errno),
+				 CALL ": %s cannot be had in this process's address space (%s): %s",
+				 range_text(va, size), host_map_problem(errno),
 				 window_host_occupant(va, size));
 	*out = window_add(bs, RANGE_NOUC, va, size);
 	return DRV_ERROR_NONE;
@@ -206,36 +203,35 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 {
 	struct bsim *bs = c->bs;
 	uint64_t va = (uintptr_t)ptr;
-	const char *call = "halMemAddressFree";
 	const struct mapping *below;
 	struct range *r;
 	drvError_t result;
 
 	if (va == 0)
-		return bsim_null(call, "ptr");
-	result = bsim_require_open_locked(bs, call);
+		return bsim_null(c->name, "ptr");
+	result = bsim_require_open_locked(bs, c->name);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r = window_reservation(bs->window, va);
 	if (r == NULL)
 		return bsim_invalid("%s: ptr 0x%" PRIx64 " is not the start of a reservation: %s",
-				    call, va, place_text_locked(bs, va));
+				    c->name, va, place_text_locked(bs, va));
 	if (r->va != va)
 		return bsim_invalid("%s: ptr 0x%" PRIx64
 				    " lies %s into the reservation at 0x%" PRIx64 ", %s; free that",
-				    call, va, npu_size_text(va - r->va), r->va,
+				    c->name, va, npu_size_text(va - r->va), r->va,
 				    npu_size_text(r->bytes));
 	if (r->own + r->imported > 0)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: the reservation at 0x%" PRIx64
 				 ", %s, still has %u mappings; unmap them first. It stays as it is",
-				 call, va, npu_size_text(r->bytes), r->own + r->imported);
+				 c->name, va, npu_size_text(r->bytes), r->own + r->imported);
 	below = window_first_mapping(bs->window, va, WINDOW_SLOT); /* CUDA's may span two */
 	if (below != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: into the reservation at 0x%" PRIx64
 				 " reaches the mapping at 0x%" PRIx64 ", %s; unmap it first",
-				 call, va, below->va, npu_size_text(mapping_bytes(below)));
+				 c->name, va, below->va, npu_size_text(mapping_bytes(below)));
 	c->pages = r->bytes / WINDOW_SLOT;
 	bs->window->reserved_bytes -= r->bytes;
 	bs->window->reservation_count--;

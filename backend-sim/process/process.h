@@ -114,6 +114,7 @@ struct bsim_made {
  * bytes; one that fails costs a query. */
 struct bsim_call {
 	struct bsim *bs;
+	const char *name;  /* of a BSIM_CALL() */
 	drvError_t result; /* what the call is about to return */
 	enum sim_call cost;
 	unsigned page_lg2; /* 21 */
