@@ -26,12 +26,6 @@ void hbm_module::reset(const sim_config *config, uint64_t origin_ps)
 	set_memory(config->memory, m_device);
 }
 
-void hbm_module::expect(uint64_t pa)
-{
-	if (m_hbm)
-		hbm_expect(m_hbm, SIM_PA_OFFSET(pa));
-}
-
 void hbm_module::get_counters(sim_counters *out) const
 {
 	if (m_hbm)

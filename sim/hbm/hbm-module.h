@@ -22,7 +22,6 @@ public:
 	void reset(const sim_config *config, uint64_t origin_ps);
 	void get_counters(sim_counters *out) const;
 	void serve(access &request) override;
-	void expect(uint64_t pa) override;
 
 private:
 	const unsigned m_device;

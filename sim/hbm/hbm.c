@@ -81,8 +81,7 @@ struct hbm {
 	uint64_t stripe, stripe_end;
 	uint32_t stripe_row;
 	bool stripe_write;
-	uint64_t latest, expected; /* what hbm_expect() was told last, and where it lies */
-	struct hbm_place expected_place;
+	uint64_t latest;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
 	uint64_t read_bytes, write_bytes, requests, bursts, row_misses;
@@ -164,7 +163,6 @@ struct hbm *hbm_new(const struct sim_profile *p)
 	struct hbm *hbm = g_new0(struct hbm, 1);
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
-	hbm->expected = UINT64_MAX;
 	hbm->record = hbm_record_next;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
@@ -621,10 +619,7 @@ G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, un
 	struct pseudo *pseudo;
 	uint64_t done;
 
-	if (offset == hbm->expected)
-		place = hbm->expected_place;
-	else
-		hbm_map_find(&hbm->map, offset, &place);
+	hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
@@ -787,14 +782,4 @@ void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 	out->hbm_row_misses = hbm->row_misses;
 	out->hbm_bursts = hbm->bursts;
 	out->hbm_refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
-}
-
-void hbm_expect(struct hbm *hbm, uint64_t offset)
-{
-	struct hbm_place *place = &hbm->expected_place;
-
-	hbm->expected = offset;
-	hbm_map_find(&hbm->map, offset, place);
-	__builtin_prefetch(&hbm->pseudo[place->pseudo], 1);
-	__builtin_prefetch(&hbm->bank[place->pseudo * hbm->banks + place->bank], 1);
 }

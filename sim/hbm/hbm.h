@@ -31,9 +31,6 @@ void hbm_free(struct hbm *hbm);
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 
-/* The bytes at offset will be asked for soon: brings their state near, and changes no answer. */
-void hbm_expect(struct hbm *hbm, uint64_t offset);
-
 /* Sets the hbm_ counters, up to the time of the latest access. */
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out);
 

@@ -104,15 +104,6 @@ static inline unsigned l2_line(const struct l2_cache *cache, uint64_t pa)
 	return (unsigned)(pa >> cache->line_lg2) & ((1u << cache->lines_lg2) - 1);
 }
 
-/* pa will be looked up soon. */
-static inline void l2_cache_expect(const struct l2_cache *cache, uint64_t pa)
-{
-	if (cache->set)
-		__builtin_prefetch(l2_set_of(cache, l2_group_of(cache, l2_number(cache, pa)),
-					     l2_line(cache, pa)),
-				   1);
-}
-
 /* Puts the tag first; those before place `at` move one further, what was there goes. */
 static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 {

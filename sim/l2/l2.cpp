@@ -26,12 +26,6 @@ inline l2::meeting &l2::meeting_at(uint32_t block)
 	return m_meeting[block * UINT32_C(0x9e3779b1) >> (32 - meeting_lg2)];
 }
 
-void l2::expect(uint64_t pa)
-{
-	l2_cache_expect(m_cache, pa);
-	out.expect(pa & ~(m_line_bytes - 1));
-}
-
 void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters)
 {
 	const sim_profile *p = config->profile;

@@ -23,7 +23,6 @@ public:
 	// origin_ps: where this simulation begins. counters: of the device.
 	void reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters);
 	void serve(access &request) override;
-	void expect(uint64_t pa) override;
 
 private:
 	// When what is asked of memory is there, in the kernel's time; and what was looked up.

@@ -213,12 +213,8 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	struct pt_step steps;
 
 	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.at, mmu->memory.ctx, va,
-			 out_leaf, &steps)) {
+			 out_leaf, &steps))
 		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
-		/* The walk will bring the page in: what that needs is brought near meanwhile. */
-		if (mmu->memory.expect)
-			mmu->memory.expect(mmu->memory.ctx, out_leaf->pa);
-	}
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 	set_walker(mmu, walker, t);

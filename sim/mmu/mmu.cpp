@@ -25,7 +25,7 @@ mmu::~mmu()
 void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared,
 		sim_counters *counters)
 {
-	const mmu_memory memory = { read_descriptor, descriptor_at, this, expect_page };
+	const mmu_memory memory = { read_descriptor, descriptor_at, this };
 
 	set_memory(config->memory, any_node);
 	m_foreign_lane = lanes;
@@ -48,14 +48,6 @@ void *mmu::descriptor_at(void *ctx, uint64_t pa)
 	uint64_t bytes;
 
 	return memory_at(static_cast<mmu *>(ctx)->memory(), pa, &bytes);
-}
-
-void mmu::expect_page(void *ctx, uint64_t pa)
-{
-	auto *self = static_cast<mmu *>(ctx);
-
-	if (SIM_PA_NODE(pa) == self->m_device)
-		self->local.expect(pa);
 }
 
 // To where the physical address lies, at a time of the kernel. Returns when the last byte is there.

@@ -31,11 +31,6 @@ public:
 	// From another block of the model. The answer is in the access on return; its address and
 	// length may have changed. Returns at once: time is in the access.
 	virtual void serve(access &request) = 0;
-	// The address will be asked for soon. Nothing comes of it but speed: what is looked up for
-	// it is brought near.
-	virtual void expect(uint64_t)
-	{
-	}
 	// From anybody: with an access as extension, or with none.
 	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
 	// The same, done at once.
@@ -95,11 +90,6 @@ public:
 	}
 	// To a foreign target, with request.length bytes of data. request.bytes is left alone.
 	void send_foreign(access &request, tlm::tlm_command command, unsigned char *data);
-	void expect(uint64_t address)
-	{
-		if (m_own)
-			m_own->expect(address);
-	}
 
 private:
 	void send_memory(access &request, const sim_memory *memory);
