@@ -113,7 +113,8 @@ void model::get_counters(unsigned index, sim_counters *out) const
 	const device &d = at(index);
 
 	*out = d.counters;
-	out->tlb_live_bytes = mmu_state_live_bytes(d.mmu.state());
+	if (d.mmu.state())
+		out->tlb_live_bytes = mmu_state_live_bytes(d.mmu.state());
 	d.hbm.get_counters(out);
 }
 

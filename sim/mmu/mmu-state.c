@@ -5,6 +5,7 @@
 #include "mmu-state.h"
 
 #include <glib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "sim/page-table.h"
@@ -283,22 +284,24 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 
 /* --- invalidation --- */
 
-static bool overlaps(uint64_t key, unsigned space, uint64_t va, uint64_t last)
-{
-	uint64_t start = tlb_key_va(key);
-	uint64_t end = start + ((UINT64_C(1) << tlb_size_lg2(tlb_key_size(key))) - 1);
+#define ANY_ASID UINT_MAX
 
-	return key && tlb_key_space(key) == space && start <= last && end >= va;
-}
-
-static void scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)
+/* Drops what is of the address space, in [va, last]. */
+static void scan(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va, uint64_t last)
 {
-	for (unsigned i = 0; mmu->l2.entry && i < mmu->l2.entries; i++)
-		if (overlaps(mmu->l2.entry[i].key, space, va, last))
-			drop_page(mmu, mmu->l2.entry[i].key);
-	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
-		if (overlaps(mmu->walk_cache.entry[i].key, space, va, last))
-			drop_table(mmu, mmu->walk_cache.entry[i].key);
+	struct tlb *const tlbs[] = { &mmu->l2, &mmu->walk_cache };
+
+	for (unsigned t = 0; t < 2; t++) {
+		for (unsigned i = 0; i < tlbs[t]->entries; i++) {
+			uint64_t key = tlbs[t]->entry[i].key, start = tlb_key_va(key);
+			uint64_t size = UINT64_C(1) << tlb_size_lg2(tlb_key_size(key));
+
+			if (key && tlb_key_space(key) == space && start <= last &&
+			    start + (size - 1) >= va &&
+			    (asid == ANY_ASID || tlb_key_asid(key) == asid))
+				(t == 0 ? drop_page : drop_table)(mmu, key);
+		}
+	}
 }
 
 /* Small pages of one 2 MiB region. */
@@ -339,28 +342,17 @@ void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, ui
 	if (!bytes || !mmu->space_entries[space])
 		return;
 	if ((last >> PT_HUGE_LG2) - (va >> PT_HUGE_LG2) >= SCAN_ABOVE) {
-		scan(mmu, space, va, last);
+		scan(mmu, space, ANY_ASID, va, last);
 		return;
 	}
 	for (unsigned i = 0; i < mmu->shared->seen_count[space]; i++)
 		invalidate_asid(mmu, space, mmu->shared->seen[space][i].asid, va, last);
 }
 
-static bool is_of(uint64_t key, unsigned space, unsigned asid)
-{
-	return key && tlb_key_space(key) == space && (key >> 43 & 0xfffff) == asid;
-}
-
 void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid)
 {
-	if (!mmu->space_entries[space])
-		return;
-	for (unsigned i = 0; mmu->l2.entry && i < mmu->l2.entries; i++)
-		if (is_of(mmu->l2.entry[i].key, space, asid))
-			drop_page(mmu, mmu->l2.entry[i].key);
-	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
-		if (is_of(mmu->walk_cache.entry[i].key, space, asid))
-			drop_table(mmu, mmu->walk_cache.entry[i].key);
+	if (mmu->space_entries[space])
+		scan(mmu, space, asid, 0, UINT64_MAX);
 }
 
 uint64_t mmu_state_live_bytes(const struct mmu_state *mmu)

@@ -25,13 +25,13 @@ mmu::~mmu()
 void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared,
 		sim_counters *counters)
 {
-	const mmu_memory memory = { read_descriptor, descriptor_at, this };
-
 	set_memory(config->memory, any_node);
+	m_profile = config->profile;
 	m_foreign_lane = lanes;
 	m_shared = shared;
+	m_counters = counters;
 	mmu_state_free(m_state);
-	m_state = mmu_state_new(config->profile, m_device, lanes + 1, shared, &memory, counters);
+	m_state = nullptr;
 }
 
 // Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is
@@ -103,6 +103,12 @@ void mmu::serve(access &request)
 	uint64_t va = request.address, bytes = request.length, first = 0;
 	uint64_t issue = request.at_ps, end = issue;
 
+	if (G_UNLIKELY(!m_state)) {
+		const mmu_memory memory = { read_descriptor, descriptor_at, this };
+
+		m_state = mmu_state_new(m_profile, m_device, m_foreign_lane + 1, m_shared, &memory,
+					m_counters);
+	}
 	request.status = SIM_OK;
 	request.bytes = 0;
 	while (request.bytes < bytes) {

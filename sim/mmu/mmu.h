@@ -44,8 +44,10 @@ private:
 
 	const unsigned m_device;
 	unsigned m_foreign_lane = 0;
-	const mmu_shared *m_shared = nullptr;
-	mmu_state *m_state = nullptr;
+	const sim_profile *m_profile = nullptr;
+	mmu_shared *m_shared = nullptr;
+	sim_counters *m_counters = nullptr;
+	mmu_state *m_state = nullptr; // had at the first request: an idle device costs nothing
 	access m_walk;
 };
 
