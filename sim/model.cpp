@@ -22,7 +22,7 @@ device::device(sc_core::sc_module_name name, unsigned index)
 
 model::model(unsigned devices)
     : m_interconnect(new interconnect("interconnect", devices)),
-      m_plane(new plane("plane", devices)), m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
+      m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
 {
 	for (unsigned i = 0; i < devices; i++) {
 		std::string name = "device" + std::to_string(i);
@@ -31,7 +31,6 @@ model::model(unsigned devices)
 		at(i).mmu.remote.bind(m_interconnect->in[i]);
 		m_interconnect->count(i, &at(i).counters);
 		m_interconnect->out[i].bind(at(i).hbm.in);
-		m_interconnect->plane[i].bind(m_plane->in[i]);
 	}
 }
 
@@ -53,7 +52,6 @@ void model::reset(const sim_config *config, uint64_t origin_ps)
 	}
 	m_shared = {};
 	m_interconnect->reset(config, origin_ps);
-	m_plane->reset(config, origin_ps);
 }
 
 uint64_t model::due_ps() const

@@ -65,7 +65,6 @@ private:
 
 	mmu_shared m_shared = {};
 	std::unique_ptr<interconnect> m_interconnect;
-	std::unique_ptr<plane> m_plane;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
 };

@@ -63,37 +63,30 @@ static bool parse_number(const char *text, uint64_t *out)
 	return true;
 }
 
-static char *set_string(struct sim_profile *profile, const struct key *key, const char *text)
-{
-	if (!*text || strlen(text) >= key->size)
-		return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed",
-				       key->group, key->name, text, key->size - 1);
-	memset((char *)profile + key->offset, 0, key->size);
-	memcpy((char *)profile + key->offset, text, strlen(text));
-	return NULL;
-}
-
-static char *set_bool(struct sim_profile *profile, const struct key *key, const char *text)
-{
-	bool value = !strcmp(text, "true") || !strcmp(text, "1");
-
-	if (!value && strcmp(text, "false") && strcmp(text, "0"))
-		return g_strdup_printf("%s.%s=%s: true or false is needed", key->group, key->name,
-				       text);
-	*(bool *)((char *)profile + key->offset) = value;
-	return NULL;
-}
-
 /* NULL, or what is wrong. */
 static char *set_value(struct sim_profile *profile, const struct key *key, const char *text)
 {
 	void *place = (char *)profile + key->offset;
+	bool yes = !strcmp(text, "true") || !strcmp(text, "1");
 	uint64_t value;
 
-	if (key->kind == KIND_STRING)
-		return set_string(profile, key, text);
-	if (key->kind == KIND_BOOL)
-		return set_bool(profile, key, text);
+	switch (key->kind) {
+	case KIND_STRING:
+		if (!*text || strlen(text) >= key->size)
+			return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed",
+					       key->group, key->name, text, key->size - 1);
+		memset(place, 0, key->size);
+		memcpy(place, text, strlen(text));
+		return NULL;
+	case KIND_BOOL:
+		if (!yes && strcmp(text, "false") && strcmp(text, "0"))
+			return g_strdup_printf("%s.%s=%s: true or false is needed", key->group,
+					       key->name, text);
+		*(bool *)place = yes;
+		return NULL;
+	default:
+		break;
+	}
 	if (!parse_number(text, &value))
 		return g_strdup_printf("%s.%s=%s: a whole number is needed, with K, M, G or T "
 				       "behind it for powers of 1024",
@@ -101,12 +94,10 @@ static char *set_value(struct sim_profile *profile, const struct key *key, const
 	if (value < key->min || value > key->max)
 		return g_strdup_printf("%s.%s=%s: must be %" PRIu64 " to %" PRIu64, key->group,
 				       key->name, text, key->min, key->max);
-	if (key->kind == KIND_U64)
+	if (key->size == sizeof(value))
 		*(uint64_t *)place = value;
-	else if (key->kind == KIND_U32)
-		*(uint32_t *)place = (uint32_t)value;
 	else
-		*(unsigned *)place = (unsigned)value;
+		*(uint32_t *)place = (uint32_t)value;
 	return NULL;
 }
 
@@ -339,27 +330,17 @@ bool sim_profile_load(const char *name, struct sim_profile *out, char **error)
 	return true;
 }
 
-/* "Group.key", up to `end`. NULL: there is none. */
-static const struct key *find_dotted(const char *text, const char *end)
-{
-	const char *dot = memchr(text, '.', (size_t)(end - text));
-	g_autofree char *group = dot ? g_strndup(text, (size_t)(dot - text)) : NULL;
-	g_autofree char *name = dot ? g_strndup(dot + 1, (size_t)(end - dot - 1)) : NULL;
-
-	return dot ? find_key(group, name) : NULL;
-}
-
 static char *set_dotted(struct sim_profile *profile, const char *assignment)
 {
-	const char *equals = strchr(assignment, '=');
-	const struct key *key = equals ? find_dotted(assignment, equals) : NULL;
+	g_auto(GStrv) words = g_strsplit_set(assignment, ".=", 3);
+	const struct key *key = g_strv_length(words) == 3 ? find_key(words[0], words[1]) : NULL;
 
 	if (key)
-		return set_value(profile, key, equals + 1);
+		return set_value(profile, key, words[2]);
 	return g_strdup_printf(
-		equals ? "\"%s\": there is no such key; 'npusim profile keys' lists them"
-		       : "\"%s\": Group.key=value is needed, such as "
-			 "MMU.tlb_l2_entries=4096",
+		strchr(assignment, '=')
+			? "\"%s\": there is no such key; 'npusim profile keys' lists them"
+			: "\"%s\": Group.key=value is needed, such as MMU.tlb_l2_entries=4096",
 		assignment);
 }
 
@@ -389,10 +370,9 @@ static void dump_value(GString *text, const struct sim_profile *profile, const s
 		g_string_append(text, *(const bool *)place ? "true" : "false");
 	else if (key->kind == KIND_U64)
 		g_string_append_printf(text, "%" PRIu64, *(const uint64_t *)place);
-	else if (key->kind == KIND_U32)
-		g_string_append_printf(text, "0x%" PRIx32, *(const uint32_t *)place);
 	else
-		g_string_append_printf(text, "%u", *(const unsigned *)place);
+		g_string_append_printf(text, key->kind == KIND_U32 ? "0x%" PRIx32 : "%" PRIu32,
+				       *(const uint32_t *)place);
 	g_string_append_c(text, '\n');
 }
 

@@ -9,8 +9,7 @@ namespace npusim
 {
 
 interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
-    : sc_module(name), in("in", devices), out("out", devices), plane("plane", devices),
-      m_gate(devices)
+    : sc_module(name), in("in", devices), out("out", devices), m_gate(devices)
 {
 	for (unsigned i = 0; i < devices; i++) {
 		m_gate[i].of = this;
@@ -26,7 +25,7 @@ interconnect::~interconnect()
 
 void interconnect::clear()
 {
-	for (auto *links : { &m_host, &m_peer })
+	for (auto *links : { &m_host, &m_peer, &m_plane })
 		for (bandwidth &link : *links)
 			bandwidth_clear(&link);
 }
@@ -44,6 +43,7 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 		it.set_memory(m_memory);
 	m_host.assign(2 * m_devices, idle);
 	m_peer.assign(m_devices * m_devices, idle);
+	m_plane.assign(m_devices * SIM_REMOTE_COUNT, idle);
 }
 
 // The host's memory is faster than the link: only the link takes time.
@@ -87,18 +87,38 @@ void interconnect::to_peer(const gate &from, access &request)
 	request.done_ps = std::max(request.done_ps, end) + latency / 2;
 }
 
+// The far side is in the latency.
+void interconnect::to_server(const gate &from, access &request)
+{
+	sim_remote kind = sim_remote_of(SIM_PA_NODE(request.address), request.write);
+	const sim_remote_cost &cost = m_profile->remote[kind];
+	uint64_t end, start;
+
+	from.counters->link_peer_bytes += request.length;
+	if (!cost.bytes_per_us) { // the device is in no supernode
+		request.status = SIM_FAULT_ADDRESS;
+		request.done_ps = request.first_ps = request.at_ps;
+		return;
+	}
+	start = bandwidth_take(&m_plane[from.device * SIM_REMOTE_COUNT + kind],
+			       transfer_ps(request.length, cost.bytes_per_us), request.at_ps, &end);
+	// A stream's own rate begins with its first byte.
+	if (cost.engine_bytes_per_us)
+		end = std::max(end, start + transfer_ps(request.length, cost.engine_bytes_per_us));
+	request.first_ps = start + cost.ps;
+	request.done_ps = end + cost.ps;
+}
+
 void interconnect::gate::serve(access &request)
 {
 	unsigned node = SIM_PA_NODE(request.address);
 
-	if (node < of->m_devices) {
+	if (node < of->m_devices)
 		of->to_peer(*this, request);
-	} else if (node >= SIM_NODE_MAX) {
-		counters->link_peer_bytes += request.length;
-		of->plane[device].send(request, of->m_memory);
-	} else {
+	else if (node >= SIM_NODE_MAX)
+		of->to_server(*this, request);
+	else
 		of->to_host(*this, request);
-	}
 }
 
 } // namespace npusim
