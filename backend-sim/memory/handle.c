@@ -8,9 +8,7 @@
 #include "process/contract.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define HANDLE_FIRST    1024u /* records of the first block */
 #define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
@@ -76,45 +74,34 @@ static struct drv_mem_handle *remembered(const struct handle_table *t, const voi
 	return NULL;
 }
 
-static struct drv_mem_handle *find_live(struct bsim *bs, const char *call, const void *pointer)
-{
-	struct handle_table *t = bs->handles;
-	struct drv_mem_handle *h = remembered(t, pointer);
-
-	if (pointer == NULL) {
-		bsim_null(call, "handle");
-		return NULL;
-	}
-	if (h == NULL) {
-		npu_message_set("%s: handle %p was never given out in this process (its %" PRIu64
-				" live handles come from creating and from importing memory)",
-				call, pointer, t->live_count);
-		return NULL;
-	}
-	if (h->state == HANDLE_LIVE)
-		return h;
-	if (h->state == HANDLE_LOST_TO_RESET)
-		npu_message_set("%s: handle %p, %s on device %u, made by driver call %" PRIu64
-				", was destroyed when device %u was reset by driver call %" PRIu64,
-				call, pointer, npu_size_text(h->bytes), h->devid, h->made.number,
-				h->space, h->freed_number);
-	else
-		npu_message_set(
-			"%s: handle %p, %s, made by driver call %" PRIu64
-			", was freed by driver call %" PRIu64 " (its last reference went there)",
-			call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
-	return NULL;
-}
-
 drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
 		       struct drv_mem_handle **out)
 {
+	struct drv_mem_handle *h;
 	drvError_t result = bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	*out = find_live(bs, call, pointer);
-	return *out != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
+	if (pointer == NULL)
+		return bsim_null(call, "handle");
+	h = *out = remembered(bs->handles, pointer);
+	if (h == NULL)
+		return bsim_invalid("%s: handle %p was never given out in this process (its "
+				    "%" PRIu64 " live handles come from creating and from "
+				    "importing memory)",
+				    call, pointer, bs->handles->live_count);
+	if (h->state == HANDLE_LIVE)
+		return DRV_ERROR_NONE;
+	if (h->state == HANDLE_LOST_TO_RESET)
+		return bsim_invalid("%s: handle %p, %s on device %u, made by driver call %" PRIu64
+				    ", was destroyed when device %u was reset by driver call "
+				    "%" PRIu64,
+				    call, pointer, npu_size_text(h->bytes), h->devid,
+				    h->made.number, h->space, h->freed_number);
+	return bsim_invalid(
+		"%s: handle %p, %s, made by driver call %" PRIu64
+		", was freed by driver call %" PRIu64 " (its last reference went there)",
+		call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
 }
 
 struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
@@ -203,28 +190,26 @@ void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h)
 
 static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
 {
-	const char *what = NULL;
-	uint64_t value = 0, limit = 0;
-
 	if (prop == NULL)
 		return bsim_null(call, "prop");
-	if (prop->side >= MEM_MAX_SIDE) {
-		what = "side", value = prop->side, limit = MEM_MAX_SIDE;
-		if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
-			(void)contract_code(bs, CONTRACT_CREATE_MANAGED, call);
-	} else if (prop->side != MEM_HOST_NUMA_SIDE && prop->devid >= DEVICE_ID_LIMIT) {
-		what = "devid", value = prop->devid, limit = DEVICE_ID_LIMIT;
-	} else if (prop->pg_type >= MEM_MAX_PAGE_TYPE) {
-		what = "pg_type", value = prop->pg_type, limit = MEM_MAX_PAGE_TYPE;
-	} else if (prop->mem_type >= MEM_MAX_TYPE) {
-		what = "mem_type", value = prop->mem_type, limit = MEM_MAX_TYPE;
-	} else if (prop->reserve != 0 && bs->cuda == NULL) {
-		what = "reserve", value = prop->reserve, limit = 1;
-	}
-	if (what == NULL)
-		return DRV_ERROR_NONE;
-	return bsim_invalid("%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what,
-			    value, limit);
+	if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
+		(void)contract_code(bs, CONTRACT_CREATE_MANAGED, call);
+	const struct {
+		const char *name;
+		uint64_t value, limit;
+	} members[] = {
+		{ "side", prop->side, MEM_MAX_SIDE },
+		{ "devid", prop->side == MEM_HOST_NUMA_SIDE ? 0 : prop->devid, DEVICE_ID_LIMIT },
+		{ "pg_type", prop->pg_type, MEM_MAX_PAGE_TYPE },
+		{ "mem_type", prop->mem_type, MEM_MAX_TYPE },
+		{ "reserve", bs->cuda == NULL ? prop->reserve : 0, 1 },
+	};
+	for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+		if (members[i].value >= members[i].limit)
+			return bsim_invalid("%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64,
+					    call, members[i].name, members[i].value,
+					    members[i].limit);
+	return DRV_ERROR_NONE;
 }
 
 static drvError_t check_place(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
@@ -381,14 +366,12 @@ BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_
 BSIM_OPEN_CALL(halMemGetAllocationPropertiesFromHandle, SIM_CALL_QUERY,
 	       (struct drv_mem_prop *, prop), (drv_mem_handle_t *, handle))
 {
-	const struct drv_mem_handle *h = NULL;
+	struct drv_mem_handle *h = NULL;
+	drvError_t result = handle_find(c->bs, c->name, handle, &h);
 
-	if (c->bs->cuda != NULL)
-		h = remembered(c->bs->handles, handle);
-	if (h == NULL)
-		h = find_live(c->bs, c->name, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
+	/* in the CUDA dialect of a released one, too */
+	if (result != DRV_ERROR_NONE && (c->bs->cuda == NULL || h == NULL))
+		return result;
 	if (prop == NULL)
 		return bsim_null(c->name, "prop");
 	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,

@@ -4,10 +4,10 @@
  * handles of physical memory, mappings of handles, classic allocations; the lookup of the record
  * at an address, and the operations on all of these:
  *
- *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reserve.c: the calls
+ *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reservations
  *   host-space.c  where the host gives them, and how many maps it allows
  *   handle.c   physical handles; share.c: between processes
- *   mapping.c  map and unmap; access.c: access rights to a mapping
+ *   mapping.c  map and unmap; access rights to a mapping
  *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
  *   tables.c   page tables, which say where bytes go (tables.h)
  *   place.c    what lies at an address, for every caller (place.h)
@@ -335,15 +335,9 @@ void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct ma
 /* The first mapping that has a slot of the range. */
 struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes);
 
-/* A record that is nowhere yet. */
+/* A record that is nowhere yet; and one that has addresses which are known to be free. */
 struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes);
-/* Addresses for reservations: 0 or NULL where there is no room, without a message. `bytes` is
- * rounded already. window_add() takes addresses that are known to be free. */
-uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t count);
-bool window_granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken);
 struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes);
-struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge);
-struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge);
 
 /* `count` whole heaps for classic allocations, in the area that is asked for. NULL: no room
  * (message set). */
@@ -351,9 +345,6 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 			  enum range_kind kind, uint64_t count);
 /* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
 void window_drop(struct bsim *bs, struct range *range);
-
-/* What lies in the way at va, in words, for a message (npu_text()). */
-const char *window_occupant(const struct window *w, uint64_t va);
 
 /* ---- host-space.c: the address space of this process ---- */
 
@@ -385,8 +376,9 @@ void handle_table_close(struct bsim *bs);
 drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
 		       const char *tag, struct node_block **out);
 
-/* The live handle at that address; INVALID_VALUE, and INVALID_HANDLE before any device is open,
- * with a message that starts with the call. */
+/* The live handle at that address; INVALID_VALUE, then *out is one that was freed and is
+ * remembered, or NULL; INVALID_HANDLE before any device is open; with a message that starts with
+ * the call. */
 drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
 		       struct drv_mem_handle **out);
 /* A live handle for the block, with one reference. */
@@ -410,7 +402,7 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
  * mappings ended. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);
 
-/* ---- alloc.c and its heaps: memory that has an address from the start ---- */
+/* ---- alloc.c: memory that has an address from the start ---- */
 
 void alloc_table_open(struct bsim *bs);
 void alloc_table_close(struct bsim *bs);
@@ -424,8 +416,6 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
-/* Ends the heaps of a memory that nothing is in. */
-void pool_end_empty(struct bsim *bs, unsigned memory);
 /* Ends an allocation with everything that belongs to it; host memory, once no queued work uses it.
  */
 void allocation_end(struct bsim *bs, struct allocation *a);
