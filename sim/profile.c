@@ -200,7 +200,8 @@ static char *unknown_key(const char *name, const char *group)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	g_string_printf(text, "unknown key \"%s\" in group [%s]; known are", name, group);
+	g_string_printf(text, "unknown key \"%s\" in group [%s]; known are%s", name, group,
+			strcmp(group, "Profile") ? "" : " base");
 	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
 		if (!strcmp(keys[i].group, group))
 			g_string_append_printf(text, " %s", keys[i].name);
@@ -216,6 +217,8 @@ static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char 
 		const struct key *key = find_key(group, names[i]);
 		char *problem;
 
+		if (!strcmp(group, "Profile") && !strcmp(names[i], "base"))
+			continue;
 		if (!key)
 			return unknown_key(names[i], group);
 		problem = set_value(profile, key, text ? g_strchomp(text) : "");
@@ -241,45 +244,28 @@ static char *load_builtin(const char *name, struct sim_profile *out, unsigned de
 	return g_strdup_printf("unknown SoC \"%s\"; known are %s", name, known);
 }
 
-static char *load_base(GKeyFile *file, struct sim_profile *out, unsigned depth, bool *out_based)
-{
-	g_auto(GStrv) names = g_key_file_get_keys(file, "Profile", NULL, NULL);
-	g_autofree char *base = NULL;
-
-	*out_based = false;
-	for (size_t i = 0; names && names[i]; i++)
-		if (strcmp(names[i], "base"))
-			return g_strdup_printf(
-				"unknown key \"%s\" in group [Profile]; base is the one", names[i]);
-	base = g_key_file_get_string(file, "Profile", "base", NULL);
-	if (!base)
-		return NULL;
-	if (depth >= BASE_DEPTH_MAX)
-		return g_strdup_printf("[Profile] base=%s: more than %d profiles in a chain", base,
-				       BASE_DEPTH_MAX);
-	*out_based = true;
-	return load_builtin(g_strchomp(base), out, depth + 1);
-}
-
 static char *load_text(const char *text, struct sim_profile *out, unsigned depth)
 {
 	g_autoptr(GKeyFile) file = g_key_file_new();
 	g_autoptr(GError) error = NULL;
 	g_auto(GStrv) groups = NULL;
+	g_autofree char *base = NULL;
 	bool seen[G_N_ELEMENTS(keys)] = { false };
-	bool based;
-	char *problem;
+	char *problem = NULL;
 
 	if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
 		return g_strdup(error->message);
 	memset(out, 0, sizeof(*out));
-	problem = load_base(file, out, depth, &based);
+	base = g_key_file_get_string(file, "Profile", "base", NULL);
+	if (base && depth >= BASE_DEPTH_MAX)
+		return g_strdup_printf("[Profile] base=%s: more than %d profiles in a chain", base,
+				       BASE_DEPTH_MAX);
+	if (base)
+		problem = load_builtin(g_strchomp(base), out, depth + 1);
 	groups = g_key_file_get_groups(file, NULL);
 	for (size_t g = 0; !problem && groups[g]; g++) {
 		bool known = !strcmp(groups[g], "Profile");
 
-		if (known)
-			continue;
 		for (size_t i = 0; i < G_N_ELEMENTS(keys) && !known; i++)
 			known = !strcmp(keys[i].group, groups[g]);
 		problem = known ? apply_keys(out, file, groups[g], seen)
@@ -287,7 +273,7 @@ static char *load_text(const char *text, struct sim_profile *out, unsigned depth
 						  "MMU, HBM, L2, Engine, Link, DriverCalls",
 						  groups[g]);
 	}
-	for (size_t i = 0; !problem && !based && i < G_N_ELEMENTS(keys); i++)
+	for (size_t i = 0; !problem && !base && i < G_N_ELEMENTS(keys); i++)
 		if (!seen[i] && !keys[i].optional)
 			problem = g_strdup_printf("key \"%s\" is missing in group [%s], and "
 						  "[Profile] names no base",

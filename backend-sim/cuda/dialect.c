@@ -9,7 +9,6 @@
  */
 #include "cuda/dialect.h"
 
-#include "memory/dialect.h"
 #include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"

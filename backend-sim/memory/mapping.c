@@ -3,7 +3,6 @@
  * Implements halMemMap and halMemUnmap, and access rights to mappings: halMemSetAccess and
  * halMemGetAccess. The checks and their order are those of the driver.
  */
-#include "memory/dialect.h"
 #include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"

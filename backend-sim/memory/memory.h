@@ -13,9 +13,8 @@
  *   place.c    what lies at an address, for every caller (place.h)
  *   leaks.c    what is left at exit; fault.c: the report of a host access to device memory
  *
- * dialect.h is the table by which another dialect replaces the window's rules. A lookup takes
- * constant time: an array over all addresses below 128 TiB has an entry per GiB, and in it an
- * array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
+ * A lookup takes constant time: an array over all addresses below 128 TiB has an entry per GiB, and
+ * in it an array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
  * lookups, which a signal handler may call.
  */
 #ifndef NPUSIM_BSIM_MEMORY_H
@@ -87,8 +86,7 @@ struct window {
 	uint64_t cursor;      /* CUDA dialect: no free address that was given before lies below */
 	uint64_t mapped_base; /* what of it could be reserved: [mapped_base, base + bytes) */
 	uint64_t read_only_base, device_read_only_base, normal_base, end;
-	uint64_t lowest_free; /* no free granule of the normal heaps lies below */
-	uint64_t lowest_free_read_only;
+	uint64_t lowest_free;            /* no free granule of the normal heaps lies below */
 	struct granule *granules;        /* [WINDOW_GRANULES] */
 	LIST_HEAD(, range) reservations; /* RESERVATION and NOUC */
 	LIST_HEAD(, mapping) mappings;
@@ -319,6 +317,25 @@ static inline struct allocation *allocation_at(const struct window *w, uint64_t 
 {
 	return allocation_sent_at(w, va, ALLOCATION_NOW);
 }
+
+/* ---- another dialect ---- */
+
+/* The table by which a dialect of virtual memory replaces the window's rules (NPU_DIALECT_CUDA;
+ * npusim/driver.h says what programs see). The room above fills in the table, and bsim.cuda points
+ * to it while the dialect is in use. */
+struct dialect {
+	drvError_t (*reserve)(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
+			      uint64_t hint);
+	/* Gives the addresses of a reservation back. */
+	void (*drop)(struct window *w, const struct range *r);
+	drvError_t (*set_access)(struct bsim *bs, uint64_t va, uint64_t size,
+				 const struct drv_mem_access_desc *desc, size_t count);
+	/* Shares that are file descriptors. */
+	drvError_t (*export_fd)(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
+				int *out_fd);
+	drvError_t (*import_fd)(struct bsim *bs, const char *call, int fd,
+				struct drv_mem_handle **out);
+};
 
 /* ---- window.c: who has which addresses ---- */
 

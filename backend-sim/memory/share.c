@@ -4,7 +4,6 @@
  * about which process may import where; the shares themselves, their whitelists and lifetimes
  * belong to the node.
  */
-#include "memory/dialect.h"
 #include "memory/memory.h"
 #include "process/ops.h"
 #include "process/contract.h"

@@ -4,7 +4,6 @@
  * say which mapping a page belongs to. Implements reservations, with the checks in their order:
  * halMemAddressReserve and halMemAddressFree.
  */
-#include "memory/dialect.h"
 #include "memory/memory.h"
 #include "memory/place.h"
 #include "process/contract.h"
@@ -39,7 +38,6 @@ static void lay_out(struct window *w, uint64_t base, uint64_t bytes, uint64_t ma
 	w->device_read_only_base = base + LAYOUT_DEVICE_READ_ONLY * part;
 	w->normal_base = base + LAYOUT_NORMAL * part;
 	w->lowest_free = w->normal_base;
-	w->lowest_free_read_only = w->read_only_base;
 }
 
 /* The whole window, or all of it but the DVPP part, which nobody is given. */
@@ -264,17 +262,13 @@ static uint64_t find_granules(struct window *w, uint64_t *lowest, uint64_t end, 
 
 static uint64_t find_heaps(struct window *w, enum window_area area, uint64_t count)
 {
-	uint64_t device_read_only = w->device_read_only_base;
+	uint64_t from = area == WINDOW_READ_ONLY ? w->read_only_base : w->device_read_only_base;
 
-	switch (area) {
-	case WINDOW_READ_ONLY:
-		return find_granules(w, &w->lowest_free_read_only, w->device_read_only_base, count);
-	case WINDOW_DEVICE_READ_ONLY:
-		return find_granules(w, &device_read_only, w->normal_base, count);
-	case WINDOW_NORMAL:
-		break;
-	}
-	return find_granules(w, &w->lowest_free, w->end, count);
+	if (area == WINDOW_NORMAL)
+		return find_granules(w, &w->lowest_free, w->end, count);
+	return find_granules(w, &from,
+			     area == WINDOW_READ_ONLY ? w->device_read_only_base : w->normal_base,
+			     count);
 }
 
 struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes)
@@ -423,8 +417,6 @@ static void give_back_heaps(struct window *w, const struct range *r)
 	set_granules(w, r->va, r->bytes, NULL);
 	if (r->va >= w->normal_base && r->va < w->lowest_free)
 		w->lowest_free = r->va;
-	if (r->va >= w->read_only_base && r->va < w->lowest_free_read_only)
-		w->lowest_free_read_only = r->va;
 }
 
 void window_drop(struct bsim *bs, struct range *range)

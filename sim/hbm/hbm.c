@@ -10,7 +10,6 @@
 #include <glib.h>
 #include <string.h>
 
-#include "divisor.h"
 #include "hbm-bus.h"
 #include "hbm-record.h"
 
@@ -65,7 +64,6 @@ struct pseudo {
 struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
-	struct divisor by_tck, by_ccd_s;
 	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes, burst_lg2;
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	struct sim_hbm_clocks t;
@@ -111,8 +109,6 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->burst = p->hbm_burst / 2;
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
-	hbm->by_tck = divisor_of(hbm->tck_ps);
-	hbm->by_ccd_s = divisor_of(t->ccd_s);
 	hbm->refreshes = p->hbm_refresh;
 	hbm->refresh_period = UINT64_MAX;
 	if (!p->hbm_refresh)
@@ -483,7 +479,7 @@ G_ALWAYS_INLINE static inline uint64_t find_slots(const struct hbm *hbm,
 	if (!write)
 		ready = max_of(ready, pseudo->group_floor[group]);
 	return hbm_bus_find(&pseudo->bus, &hbm->bus, group, bursts,
-			    divide_up(&hbm->by_ccd_s, ready));
+			    (ready + hbm->t.ccd_s - 1) / hbm->t.ccd_s);
 }
 
 static inline bool was_open(const struct bank *bank, uint32_t row)
@@ -736,7 +732,7 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
-	uint64_t t = divide_up(&hbm->by_tck, at_ps);
+	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
 	uint64_t piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
