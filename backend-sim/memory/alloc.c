@@ -82,15 +82,8 @@ static unsigned find_in_frames(struct pool *p, unsigned count)
 	return page;
 }
 
-/* Where a run of `count` pages may start from `page` on: large host blocks at 2 MiB. */
-static unsigned placed(const struct pool *p, unsigned page, unsigned count)
-{
-	if (p->kind.page_lg2 == 12 && count >= FRAME_PAGES && p->frame == NULL)
-		return (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
-	return page;
-}
-
-/* First fit, of what fits into a frame within one; p->pages for none. */
+/* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages for none.
+ */
 static unsigned find_pages(struct pool *p, unsigned count)
 {
 	unsigned page = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
@@ -103,7 +96,8 @@ static unsigned find_pages(struct pool *p, unsigned count)
 	while (page < p->pages) {
 		unsigned taken;
 
-		page = placed(p, page, count);
+		if (p->kind.page_lg2 == 12 && count >= FRAME_PAGES && p->frame == NULL)
+			page = (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
 		if (page + count > p->pages)
 			break;
 		taken = bits_next(p->bits, page, page + count, 0);
@@ -378,11 +372,6 @@ void alloc_table_close(struct bsim *bs)
 
 /* ---- allocate ---- */
 
-struct alloc_request {
-	struct pool_kind kind;
-	bool giant;
-};
-
 static unsigned mem_type_of(uint64_t flag)
 {
 	bool hbm = flag & MEM_TYPE_HBM, p2p = flag & MEM_ADVISE_P2P;
@@ -393,18 +382,31 @@ static unsigned mem_type_of(uint64_t flag)
 		   : (p2p ? MEM_P2P_DDR_TYPE : MEM_DDR_TYPE);
 }
 
-static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_request *out)
+static drvError_t decode(struct bsim *bs, uint64_t flag, struct pool_kind *out)
 {
+	uint64_t side = flag >> MEM_VIRT_BIT & SIDE_MASK;
 	unsigned device = flag & MEM_DEVID_MASK;
 
+	if (side == MEM_HOST_VAL) {
+		*out = (struct pool_kind){ .use = NPU_PLACE_PINNED,
+					   .area = WINDOW_NORMAL,
+					   .memory = SIM_NODE_HOST,
+					   .page_lg2 = 12,
+					   .mem_type = MEM_DDR_TYPE };
+		return DRV_ERROR_NONE;
+	}
+	if (side != MEM_DEV_VAL && side != MEM_DVPP_VAL)
+		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
+					      "; 1 (device), 2 (host) and 3 (DVPP) are modelled, "
+					      "shared virtual memory is not",
+					flag, side);
 	if (!bsim_require_device_locked(bs, ALLOC, device))
 		return DRV_ERROR_INVALID_DEVICE;
-	out->giant = flag & MEM_PAGE_GIANT;
-	if (out->giant && !bs->profile.giant_pages)
+	if (flag & MEM_PAGE_GIANT && !bs->profile.giant_pages)
 		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64
 					      " asks for 1 GiB pages, which a %s does not have",
 					flag, bs->profile.soc_name);
-	out->kind = (struct pool_kind){
+	*out = (struct pool_kind){
 		.use = NPU_PLACE_DEVICE,
 		.area = flag & MEM_READONLY         ? WINDOW_READ_ONLY
 			: flag & MEM_HOST_RW_DEV_RO ? WINDOW_DEVICE_READ_ONLY
@@ -414,30 +416,6 @@ static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_req
 		.mem_type = mem_type_of(flag),
 	};
 	return DRV_ERROR_NONE;
-}
-
-static drvError_t decode(struct bsim *bs, uint64_t flag, struct alloc_request *out)
-{
-	uint64_t side = flag >> MEM_VIRT_BIT & SIDE_MASK;
-
-	*out = (struct alloc_request){ 0 };
-	switch (side) {
-	case MEM_DEV_VAL:
-	case MEM_DVPP_VAL:
-		return decode_device(bs, flag, out);
-	case MEM_HOST_VAL:
-		out->kind = (struct pool_kind){ .use = NPU_PLACE_PINNED,
-						.area = WINDOW_NORMAL,
-						.memory = SIM_NODE_HOST,
-						.page_lg2 = 12,
-						.mem_type = MEM_DDR_TYPE };
-		return DRV_ERROR_NONE;
-	default:
-		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
-					      "; 1 (device), 2 (host) and 3 (DVPP) are modelled, "
-					      "shared virtual memory is not",
-					flag, side);
-	}
 }
 
 void block_poison(struct bsim *bs, const struct node_block *block)
@@ -498,31 +476,33 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	  (unsigned long long, flag))
 {
 	struct bsim *bs = c->bs;
-	struct alloc_request want;
+	struct pool_kind kind = { .use = NPU_PLACE_DEVICE };
+	bool giant;
 	struct allocation *a;
 	uint64_t page;
 	drvError_t result;
 
 	if (pp == NULL || size == 0)
 		return bsim_invalid(ALLOC ": %s", pp == NULL ? "pp is NULL" : "size is 0");
-	result = bsim_require_open_locked(bs, ALLOC) ?: decode(bs, flag, &want);
+	result = bsim_require_open_locked(bs, ALLOC) ?: decode(bs, flag, &kind);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (size > LARGEST)
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 ALLOC ": size %s is more than any memory of this server",
 				 npu_size_text(size));
-	if (size > WINDOW_LARGE && want.kind.use == NPU_PLACE_DEVICE)
-		want.kind.page_lg2 = 21; /* heaps of its own take whole frames */
-	page = want.giant ? WINDOW_GIB : UINT64_C(1) << want.kind.page_lg2;
-	a = allocation_new(bs, ALLOC, &want.kind, (size + page - 1) / page * page, &result);
+	if (size > WINDOW_LARGE && kind.use == NPU_PLACE_DEVICE)
+		kind.page_lg2 = 21; /* heaps of its own take whole frames */
+	giant = kind.use == NPU_PLACE_DEVICE && (flag & MEM_PAGE_GIANT);
+	page = giant ? WINDOW_GIB : UINT64_C(1) << kind.page_lg2;
+	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
 	if (a == NULL)
 		return result;
 	a->asked = size;
 	if (a->kind == NPU_PLACE_PINNED)
 		result = back_pinned(a);
-	else if (want.kind.page_lg2 == 21)
-		result = back_alone(bs, a, want.giant);
+	else if (kind.page_lg2 == 21)
+		result = back_alone(bs, a, giant);
 	if (result != DRV_ERROR_NONE) {
 		allocation_drop(bs, a);
 		return result;

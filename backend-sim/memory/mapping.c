@@ -71,7 +71,8 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
 }
 
-static drvError_t check_size(struct bsim *bs, uint64_t size, const struct drv_mem_handle *h)
+static drvError_t check_handle(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
+			       const struct drv_mem_handle *h)
 {
 	if (size > h->bytes)
 		return bsim_fail(contract_code(bs, CONTRACT_MAP_LARGER, MAP),
@@ -82,12 +83,6 @@ static drvError_t check_size(struct bsim *bs, uint64_t size, const struct drv_me
 			contract_code(bs, CONTRACT_MAP_SMALLER, MAP),
 			MAP ": size %s is less than handle %p has, %s; a handle is mapped whole",
 			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
-	return DRV_ERROR_NONE;
-}
-
-static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
-			      const struct drv_mem_handle *h)
-{
 	if (r->page_lg2 != 21)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": the reservation at 0x%" PRIx64
@@ -112,26 +107,6 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 
 /* ---- map: the deed ---- */
 
-static bool open_mapping(struct bsim *bs, const struct mapping *m)
-{
-	struct drv_mem_handle *h = m->handle;
-
-	if (m->tables != 0 &&
-	    !tables_map(bs, h->space, m->va, mapping_bytes(m), h->block, PT_WRITE)) {
-		npu_message_set(MAP ": no memory for page tables on %s",
-				bsim_memory_text(h->space));
-		return false;
-	}
-	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
-		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
-				npu_size_text(mapping_bytes(m)), host_map_problem(errno));
-		if (m->tables != 0)
-			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_page_lg2(h));
-		return false;
-	}
-	return true;
-}
-
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
@@ -143,7 +118,15 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 			       .made = bsim_made_locked(bs),
 			       .tables = access ? UINT32_C(1) << h->space : 0,
 			       .cpu = access && h->space == SIM_NODE_HOST };
-	if (!open_mapping(bs, m)) {
+	if (access && !tables_map(bs, h->space, va, size, h->block, PT_WRITE)) {
+		g_free(m);
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for page tables on %s",
+				 bsim_memory_text(h->space));
+	}
+	if (m->cpu && !tables_open_to_cpu(bs, va, size, h->block)) {
+		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
+				npu_size_text(size), host_map_problem(errno));
+		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
 		g_free(m);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
@@ -174,7 +157,7 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 			MAP ": size is %s and handle %p has %s; a handle is mapped whole",
 			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
 	result = check_address(bs, va, size, &r) ?: check_free(bs, va, size, r, h)
-		 ?: check_size(bs, size, h) ?: check_pages(bs, va, size, r, h);
+		 ?: check_handle(bs, va, size, r, h);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	return map_new(bs, va, size, r, h, access);

@@ -2,16 +2,8 @@
  *
  * The memory of this process, as its driver model keeps it: ranges of addresses in the window,
  * handles of physical memory, mappings of handles, classic allocations; the lookup of the record
- * at an address, and the operations on all of these:
- *
- *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reservations
- *   host-space.c  where the host gives them, and how many maps it allows
- *   handle.c   physical handles; share.c: between processes
- *   mapping.c  map and unmap; access rights to a mapping
- *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
- *   tables.c   page tables, which say where bytes go (tables.h)
- *   place.c    what lies at an address, for every caller (place.h)
- *   leaks.c    what is left at exit; fault.c: the report of a host access to device memory
+ * at an address, and the operations on all of these. tables.h has the page tables, which say where
+ * bytes go, place.h the answer to what lies at an address.
  *
  * A lookup takes constant time: an array over all addresses below 128 TiB has an entry per GiB, and
  * in it an array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
@@ -33,16 +25,15 @@ struct pool;
 #define WINDOW_DEFAULT_BASE  UINT64_C(0x100000000000)
 #define WINDOW_DEFAULT_BYTES (UINT64_C(8) << 40)
 #define WINDOW_SMALLEST      (UINT64_C(32) << 30)
-#define WINDOW_HOST_END \
-	(UINT64_C(1) << 47) /* where the host's address space ends (x86-64, four levels) */
-#define WINDOW_GIB         (UINT64_C(1) << 30)
-#define WINDOW_SLOT        (UINT64_C(1) << 21)
-#define WINDOW_SLOTS       512u
-#define WINDOW_GRANULES    (WINDOW_HOST_END >> 30)
-#define WINDOW_LARGE       (UINT64_C(512) << 20) /* more than this takes whole heaps */
-#define WINDOW_RESERVE_MAX (UINT64_C(128) << 30)
-#define WINDOW_NOUC_BASE   (UINT64_C(24) << 40)
-#define WINDOW_NOUC_MAX    (UINT64_C(128) << 40)
+#define WINDOW_HOST_END      (UINT64_C(1) << 47) /* of the host's addresses: x86-64, four levels */
+#define WINDOW_GIB           (UINT64_C(1) << 30)
+#define WINDOW_SLOT          (UINT64_C(1) << 21)
+#define WINDOW_SLOTS         512u
+#define WINDOW_GRANULES      (WINDOW_HOST_END >> 30)
+#define WINDOW_LARGE         (UINT64_C(512) << 20) /* more than this takes whole heaps */
+#define WINDOW_RESERVE_MAX   (UINT64_C(128) << 30)
+#define WINDOW_NOUC_BASE     (UINT64_C(24) << 40)
+#define WINDOW_NOUC_MAX      (UINT64_C(128) << 40)
 
 enum window_area { WINDOW_NORMAL, WINDOW_READ_ONLY, WINDOW_DEVICE_READ_ONLY };
 
@@ -63,8 +54,7 @@ struct range {
 	struct bsim_made made;
 	LIST_ENTRY(range) link; /* of a reservation */
 	/* RESERVATION, NOUC */
-	int bound; /* memory side of the first map: a device, SIM_NODE_HOST, or -1; unmapping leaves
-		      it */
+	int bound; /* whose memory was mapped first: a device, SIM_NODE_HOST; -1: nobody's yet */
 	unsigned own, imported; /* live mappings of handles made here, and of imported ones */
 	/* SLAB */
 	bool hinted; /* made for a caller's address: reservations without one stay away */
@@ -105,8 +95,7 @@ enum handle_state { HANDLE_NEVER, HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESE
  * those of struct drv_mem_prop as given at creation. */
 struct drv_mem_handle {
 	uint8_t state; /* enum handle_state */
-	uint8_t space; /* whose page table translates where it is mapped: a device, or SIM_NODE_HOST
-			*/
+	uint8_t space; /* whose page table translates it: a device, or SIM_NODE_HOST */
 	bool imported, exported;
 	bool from_fd; /* by a descriptor, in this process or another */
 	uint8_t side, pg_type, mem_type;

@@ -560,7 +560,7 @@ static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hin
 			 npu_size_text(bs->window->bytes));
 }
 
-static drvError_t check_nouc(struct bsim *bs, uint64_t size, uint64_t va)
+static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, struct range **out)
 {
 	if (!bs->profile.is_910c && contract_docs_apply(bs, CONTRACT_NOUC_NEEDS_910C, CALL))
 		return bsim_fail(
@@ -580,15 +580,6 @@ static drvError_t check_nouc(struct bsim *bs, uint64_t size, uint64_t va)
 			DRV_ERROR_OUT_OF_MEMORY,
 			CALL ": size is %s; a range outside the window (NoUC) can have %s at most",
 			npu_size_text(size), npu_size_text(WINDOW_NOUC_MAX));
-	return DRV_ERROR_NONE;
-}
-
-static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, struct range **out)
-{
-	drvError_t result = check_nouc(bs, size, va);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
 	if (va < WINDOW_NOUC_BASE || va >= WINDOW_HOST_END || size > WINDOW_HOST_END - va)
 		return bsim_fail(
 			DRV_ERROR_OUT_OF_MEMORY,
