@@ -59,9 +59,14 @@ private:
 	unsigned m_devices = 0; // of this simulation
 	const sim_memory *m_memory = nullptr;
 	const sim_profile *m_profile = nullptr;
-	std::vector<bandwidth> m_host;  // of each device, towards it and from it
-	std::vector<bandwidth> m_peer;  // from device to device
-	std::vector<bandwidth> m_plane; // of each device, by sim_remote
+	// Of each device: towards it from the host and from it, its ways into the plane, by
+	// sim_remote, and that to each device.
+	static constexpr unsigned plane_at = 2, peers_at = plane_at + SIM_REMOTE_COUNT;
+	std::vector<bandwidth> m_links;
+	bandwidth *link(unsigned device, unsigned which)
+	{
+		return &m_links[device * (peers_at + m_devices) + which];
+	}
 };
 
 } // namespace npusim

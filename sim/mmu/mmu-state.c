@@ -124,24 +124,16 @@ static uint32_t *region_of(struct mmu_state *mmu, unsigned space, uint64_t va)
 	return &mmu->shared->filter.region[hash >> 52 & (MMU_REGIONS - 1)];
 }
 
-static void entry_came(struct mmu_state *mmu, uint64_t key, bool is_page)
+/* An entry of the L2 TLB or the walk cache has come (1) or gone (-1). */
+static void count_entry(struct mmu_state *mmu, uint64_t key, bool is_page, int by)
 {
 	unsigned space = tlb_key_space(key);
+	uint32_t bit = 1u << mmu->device, *devices = &mmu->shared->filter.devices[space];
 
 	if (is_page && tlb_key_size(key) <= 1)
-		++*region_of(mmu, space, tlb_key_va(key));
-	if (G_UNLIKELY(!mmu->space_entries[space]++))
-		mmu->shared->filter.devices[space] |= 1u << mmu->device;
-}
-
-static void entry_went(struct mmu_state *mmu, uint64_t key, bool is_page)
-{
-	unsigned space = tlb_key_space(key);
-
-	if (is_page && tlb_key_size(key) <= 1)
-		--*region_of(mmu, space, tlb_key_va(key));
-	if (G_UNLIKELY(!--mmu->space_entries[space]))
-		mmu->shared->filter.devices[space] &= ~(1u << mmu->device);
+		*region_of(mmu, space, tlb_key_va(key)) += (uint32_t)by;
+	mmu->space_entries[space] += (uint64_t)(int64_t)by;
+	*devices = mmu->space_entries[space] ? *devices | bit : *devices & ~bit;
 }
 
 /* A page that leaves the L2 TLB leaves every L1 TLB. */
@@ -151,7 +143,7 @@ static void page_went(struct mmu_state *mmu, uint64_t key, uint64_t holders)
 		for (unsigned lane = (unsigned)__builtin_ctzll(holders); lane < mmu->lanes;
 		     lane += HOLDER_BITS)
 			(void)tlb_drop(&mmu->l1[lane], key);
-	entry_went(mmu, key, true);
+	count_entry(mmu, key, true, -1);
 }
 
 static void drop_page(struct mmu_state *mmu, uint64_t key)
@@ -169,7 +161,7 @@ static void drop_page(struct mmu_state *mmu, uint64_t key)
 static void drop_table(struct mmu_state *mmu, uint64_t key)
 {
 	if (tlb_drop(&mmu->walk_cache, key))
-		entry_went(mmu, key, false);
+		count_entry(mmu, key, false, -1);
 }
 
 /* --- translation --- */
@@ -196,8 +188,8 @@ __attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t b
 		if (!entry)
 			return;
 		if (evicted)
-			entry_went(mmu, evicted, false);
-		entry_came(mmu, key, false);
+			count_entry(mmu, evicted, false, -1);
+		count_entry(mmu, key, false, 1);
 		entry->pa = steps->descriptor_pa[level] & ~UINT64_C(0xfff);
 	}
 }
@@ -242,7 +234,7 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 	entry = tlb_insert(&mmu->l2, key, &evicted, &holders);
 	if (G_LIKELY(evicted))
 		page_went(mmu, evicted, holders);
-	entry_came(mmu, key, true);
+	count_entry(mmu, key, true, 1);
 	entry->pa = leaf.pa & ~((UINT64_C(1) << leaf.page_lg2) - 1);
 	entry->flags = leaf.flags;
 	entry->ready_ps = *out_done_ps;
