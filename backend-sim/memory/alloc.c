@@ -2,7 +2,8 @@
  *
  * Implements halMemAlloc, halMemFree and memory information. Owns the meaning of an allocation's
  * flags, and the heaps that allocations of up to 512 MiB are cut from: 1 GiB each, of one kind,
- * first fit, with a record of which pages are in use, and the frames behind 4 KiB pages.
+ * first fit, with a record of which pages are in use, and the frames behind 4 KiB pages; and memory
+ * that was given back and is in use.
  */
 #include "memory/memory.h"
 #include "memory/place.h"
@@ -196,7 +197,7 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 	return true;
 }
 
-bool pool_pages_used(struct bsim *bs, const struct allocation *a)
+static bool pool_pages_used(struct bsim *bs, const struct allocation *a)
 {
 	const struct pool *p = a->range->kind == RANGE_POOL ? a->range->pool : NULL;
 	unsigned n, page, end;
@@ -511,6 +512,117 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	c->pages = a->bytes >> a->page_lg2;
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
+}
+
+/* ---- who gave back which range of the host, for messages ---- */
+
+static void note_gone(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
+{
+	struct alloc_table *t = bs->allocs;
+
+	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
+		.va = va, .bytes = bytes, .number = bs->call_number, .call = call
+	};
+}
+
+const char *gone_text_locked(const struct bsim *bs, uint64_t va)
+{
+	const struct alloc_table *t = bs->allocs;
+
+	for (uint64_t i = t == NULL ? 0 : t->gone_count, n = 0; i-- > 0 && n < ALLOC_GONE_MAX;
+	     n++) {
+		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
+
+		if (va - gone->va < gone->bytes)
+			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64
+					") was given back by %s, driver call %" PRIu64,
+					gone->va, gone->va + gone->bytes, gone->call, gone->number);
+	}
+	return NULL;
+}
+
+BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
+{
+	if (bs->allocs != NULL)
+		note_gone(bs, va, bytes, call);
+	return DRV_ERROR_NONE;
+}
+
+/* ---- memory that was given back and is in use: the host's stays until the work is done that was
+ * sent before, a device's until the copies end that have translated addresses to it ---- */
+
+static bool frames_used(struct bsim *bs, const struct node_block *block)
+{
+	const unsigned char *base = node_memory(bs->node)->base[block->memory];
+
+	for (unsigned i = 0; i < block->extent_count; i++)
+		if (sim_uses(bs->sim, base + (block->extents[i].frame << NODE_FRAME_LG2),
+			     block->extents[i].count << NODE_FRAME_LG2))
+			return true;
+	return false;
+}
+
+static bool allocation_used(struct bsim *bs, const struct allocation *a)
+{
+	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
+}
+
+/* The allocation is freed. True: it is host memory that queued work uses, and stays until
+ * gone_release_locked() finishes it, or a device's that a copy under way uses, until gone_locked().
+ */
+static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
+{
+	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
+
+	if (host)
+		note_gone(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
+			  bs->cuda != NULL ? "cuMemFreeHost"
+			  : pinned         ? "aclrtFreeHost"
+					   : "aclrtHostUnregister");
+	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
+	if (a->held == 0 && (host || !allocation_used(bs, a)))
+		return false;
+	a->gone_number = bs->call_number;
+	LIST_REMOVE(a, link);
+	LIST_INSERT_HEAD(&bs->allocs->held, a, link);
+	bs->allocs->count[a->kind]--;
+	bs->allocs->bytes[a->kind] -= a->bytes;
+	return true;
+}
+
+void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent)
+{
+	struct allocation *next;
+
+	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
+		if (a->held != 0 && a->gone_number > sent && a->va < va + bytes &&
+		    va < a->va + a->bytes && --a->held == 0)
+			allocation_finish(bs, a);
+	}
+}
+
+void gone_block_locked(struct bsim *bs, struct node_block *block)
+{
+	if (frames_used(bs, block))
+		g_ptr_array_add(bs->allocs->gone_blocks, block);
+	else
+		node_block_drop(bs->node, block);
+}
+
+void gone_end_locked(struct bsim *bs)
+{
+	GPtrArray *gone = bs->allocs->gone_blocks;
+	struct allocation *next;
+
+	for (unsigned i = gone->len; i-- > 0;)
+		if (!frames_used(bs, gone->pdata[i]))
+			node_block_drop(bs->node, g_ptr_array_remove_index_fast(gone, i));
+	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
+		if (a->held == 0 && !allocation_used(bs, a))
+			allocation_finish(bs, a);
+	}
 }
 
 /* ---- free ---- */

@@ -220,7 +220,7 @@ struct gone_range {
 
 struct alloc_table {
 	LIST_HEAD(, allocation) all;  /* the newest first */
-	LIST_HEAD(, allocation) held; /* freed, see gone.c; not counted */
+	LIST_HEAD(, allocation) held; /* freed, in use; not counted */
 	GPtrArray *gone_blocks;       /* the same of struct node_block */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
@@ -430,17 +430,11 @@ void allocation_finish(struct bsim *bs, struct allocation *a);
 
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
-/* True if copies under way use pages of its heap. */
-bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 /* The block that has the page at va. */
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
-/* ---- gone.c: memory that was given back and is in use ---- */
+/* ---- memory that was given back and is in use ---- */
 
-/* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it, or a device's that a copy under way uses, until gone_locked().
- */
-bool gone_hold_locked(struct bsim *bs, struct allocation *a);
 /* Driver call `sent`, or an entry that it sent, does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "server.h"
-#include "sim/hbm/hbm-record.h"
+#include "sim/hbm/hbm.h"
 
 #define BATCH_ROWS 4096u /* of one job */
 

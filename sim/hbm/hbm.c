@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "hbm-bus.h"
-#include "hbm-record.h"
 
 #define NO_ROW     UINT32_MAX
 #define ACTS       32u /* activations remembered; a power of two */
@@ -87,6 +86,24 @@ struct hbm {
 };
 
 struct hbm_record hbm_record_next;
+
+static inline void record_row(const struct hbm_record *record, enum hbm_command command,
+			      uint32_t row, uint64_t clock)
+{
+	const struct hbm_place place = { record->place.pseudo, record->place.bank, row, 0 };
+
+	if (G_UNLIKELY(record->call))
+		record->call(record->ctx, command, &place, clock);
+}
+
+static inline void record_bursts(const struct hbm_record *record, bool write, unsigned bursts,
+				 uint64_t clock, uint64_t step)
+{
+	struct hbm_place place = record->place;
+
+	for (; G_UNLIKELY(record->call) && bursts > 0; bursts--, place.column++, clock += step)
+		record->call(record->ctx, write ? HBM_WRITE : HBM_READ, &place, clock);
+}
 
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
@@ -387,7 +404,7 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 {
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
-	hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
+	record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
 	bank->old_row[i] = bank->row;
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
@@ -426,7 +443,7 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
 		keep_old_row(hbm, pseudo, bank, index, act);
-	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
+	record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
 	bank->act = act;
@@ -511,7 +528,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
+		record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
 	return 0;
@@ -545,7 +562,7 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 	}
 	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
-	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
+	record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
 
