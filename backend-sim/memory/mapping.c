@@ -107,10 +107,26 @@ static drvError_t check_handle(struct bsim *bs, uint64_t va, uint64_t size, cons
 
 /* ---- map: the deed ---- */
 
+static struct mapping *new_mapping(struct window *w)
+{
+	struct mapping *m = w->unused;
+
+	if (m == NULL)
+		return g_new(struct mapping, 1);
+	w->unused = LIST_NEXT(m, link);
+	return m;
+}
+
+static void retire_mapping(struct window *w, struct mapping *m)
+{
+	LIST_NEXT(m, link) = w->unused;
+	w->unused = m;
+}
+
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
-	struct mapping *m = g_new(struct mapping, 1);
+	struct mapping *m = new_mapping(bs->window);
 
 	*m = (struct mapping){ .va = va,
 			       .slots = (uint32_t)(size >> 21),
@@ -119,7 +135,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 			       .tables = access ? UINT32_C(1) << h->space : 0,
 			       .cpu = access && h->space == SIM_NODE_HOST };
 	if (access && !tables_map(bs, h->space, va, size, h->block, PT_WRITE)) {
-		g_free(m);
+		retire_mapping(bs->window, m);
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for page tables on %s",
 				 bsim_memory_text(h->space));
 	}
@@ -127,7 +143,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
 				npu_size_text(size), host_map_problem(errno));
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
-		g_free(m);
+		retire_mapping(bs->window, m);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
 	window_set_mapping(bs->window, va, size, m);
@@ -232,7 +248,7 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
 	*(h->imported ? &r->imported : &r->own) -= 1;
 	LIST_REMOVE(m, link);
-	g_free(m);
+	retire_mapping(bs->window, m);
 	handle_unmapped(bs, h);
 }
 

@@ -80,6 +80,7 @@ struct window {
 	struct granule *granules;        /* [WINDOW_GRANULES] */
 	LIST_HEAD(, range) reservations; /* RESERVATION and NOUC */
 	LIST_HEAD(, mapping) mappings;
+	struct mapping *unused; /* records to use again, linked forwards alone */
 	/* The longest run of free slots of each slab, by page (0 small, 1 huge): a tree of maxima
 	 * whose leaves are the window's granules. */
 	uint16_t *room[2]; /* [2 * leaves] */

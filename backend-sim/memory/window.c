@@ -179,6 +179,10 @@ void window_close(struct bsim *bs)
 		LIST_REMOVE(m, link);
 		g_free(m);
 	}
+	while ((m = w->unused) != NULL) {
+		w->unused = LIST_NEXT(m, link);
+		g_free(m);
+	}
 	g_free(w->granules);
 	g_free(w->room[0]);
 	g_free(w);
