@@ -129,7 +129,6 @@ static void end_server(struct bsim *bs)
 {
 	queue_close(bs);
 	bsim_lock(bs);
-	mapping_close(bs);
 	handle_table_close(bs);
 	alloc_table_close(bs);
 	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++)

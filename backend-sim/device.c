@@ -39,20 +39,6 @@ static bool join_node(struct bsim *bs, char **error)
 	return true;
 }
 
-static bool open_records(struct bsim *bs, char **error)
-{
-	if (bs->handles == NULL && !handle_table_open(bs)) {
-		*error = strdup("no addresses for the table of handles");
-		return false;
-	}
-	if ((bs->mappings == NULL && !mapping_open(bs)) ||
-	    (bs->allocs == NULL && !alloc_table_open(bs))) {
-		*error = strdup("no memory for the table of allocations");
-		return false;
-	}
-	return true;
-}
-
 static bool open_model(struct bsim *bs, char **error)
 {
 	struct sim_config config = { .profile = &bs->profile,
@@ -78,8 +64,12 @@ static drvError_t open_server_locked(struct bsim *bs)
 
 	if (bs->any_open)
 		return DRV_ERROR_NONE;
+	if (bs->handles == NULL)
+		handle_table_open(bs);
+	if (bs->allocs == NULL)
+		alloc_table_open(bs);
 	if (join_node(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_records(bs, &error) && open_model(bs, &error)) {
+	    open_model(bs, &error)) {
 		if (bs->queues == NULL)
 			queue_open(bs);
 		return DRV_ERROR_NONE;

@@ -63,37 +63,30 @@ static bool parse_number(const char *text, uint64_t *out)
 	return true;
 }
 
-static char *set_string(struct sim_profile *profile, const struct key *key, const char *text)
-{
-	if (!*text || strlen(text) >= key->size)
-		return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed",
-				       key->group, key->name, text, key->size - 1);
-	memset((char *)profile + key->offset, 0, key->size);
-	memcpy((char *)profile + key->offset, text, strlen(text));
-	return NULL;
-}
-
-static char *set_bool(struct sim_profile *profile, const struct key *key, const char *text)
-{
-	bool value = !strcmp(text, "true") || !strcmp(text, "1");
-
-	if (!value && strcmp(text, "false") && strcmp(text, "0"))
-		return g_strdup_printf("%s.%s=%s: true or false is needed", key->group, key->name,
-				       text);
-	*(bool *)((char *)profile + key->offset) = value;
-	return NULL;
-}
-
 /* NULL, or what is wrong. */
 static char *set_value(struct sim_profile *profile, const struct key *key, const char *text)
 {
 	void *place = (char *)profile + key->offset;
+	bool yes = !strcmp(text, "true") || !strcmp(text, "1");
 	uint64_t value;
 
-	if (key->kind == KIND_STRING)
-		return set_string(profile, key, text);
-	if (key->kind == KIND_BOOL)
-		return set_bool(profile, key, text);
+	switch (key->kind) {
+	case KIND_STRING:
+		if (!*text || strlen(text) >= key->size)
+			return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed",
+					       key->group, key->name, text, key->size - 1);
+		memset(place, 0, key->size);
+		memcpy(place, text, strlen(text));
+		return NULL;
+	case KIND_BOOL:
+		if (!yes && strcmp(text, "false") && strcmp(text, "0"))
+			return g_strdup_printf("%s.%s=%s: true or false is needed", key->group,
+					       key->name, text);
+		*(bool *)place = yes;
+		return NULL;
+	default:
+		break;
+	}
 	if (!parse_number(text, &value))
 		return g_strdup_printf("%s.%s=%s: a whole number is needed, with K, M, G or T "
 				       "behind it for powers of 1024",
@@ -101,12 +94,10 @@ static char *set_value(struct sim_profile *profile, const struct key *key, const
 	if (value < key->min || value > key->max)
 		return g_strdup_printf("%s.%s=%s: must be %" PRIu64 " to %" PRIu64, key->group,
 				       key->name, text, key->min, key->max);
-	if (key->kind == KIND_U64)
+	if (key->size == sizeof(value))
 		*(uint64_t *)place = value;
-	else if (key->kind == KIND_U32)
-		*(uint32_t *)place = (uint32_t)value;
 	else
-		*(unsigned *)place = (unsigned)value;
+		*(uint32_t *)place = (uint32_t)value;
 	return NULL;
 }
 
@@ -209,7 +200,8 @@ static char *unknown_key(const char *name, const char *group)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	g_string_printf(text, "unknown key \"%s\" in group [%s]; known are", name, group);
+	g_string_printf(text, "unknown key \"%s\" in group [%s]; known are%s", name, group,
+			strcmp(group, "Profile") ? "" : " base");
 	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
 		if (!strcmp(keys[i].group, group))
 			g_string_append_printf(text, " %s", keys[i].name);
@@ -225,6 +217,8 @@ static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char 
 		const struct key *key = find_key(group, names[i]);
 		char *problem;
 
+		if (!strcmp(group, "Profile") && !strcmp(names[i], "base"))
+			continue;
 		if (!key)
 			return unknown_key(names[i], group);
 		problem = set_value(profile, key, text ? g_strchomp(text) : "");
@@ -250,45 +244,28 @@ static char *load_builtin(const char *name, struct sim_profile *out, unsigned de
 	return g_strdup_printf("unknown SoC \"%s\"; known are %s", name, known);
 }
 
-static char *load_base(GKeyFile *file, struct sim_profile *out, unsigned depth, bool *out_based)
-{
-	g_auto(GStrv) names = g_key_file_get_keys(file, "Profile", NULL, NULL);
-	g_autofree char *base = NULL;
-
-	*out_based = false;
-	for (size_t i = 0; names && names[i]; i++)
-		if (strcmp(names[i], "base"))
-			return g_strdup_printf(
-				"unknown key \"%s\" in group [Profile]; base is the one", names[i]);
-	base = g_key_file_get_string(file, "Profile", "base", NULL);
-	if (!base)
-		return NULL;
-	if (depth >= BASE_DEPTH_MAX)
-		return g_strdup_printf("[Profile] base=%s: more than %d profiles in a chain", base,
-				       BASE_DEPTH_MAX);
-	*out_based = true;
-	return load_builtin(g_strchomp(base), out, depth + 1);
-}
-
 static char *load_text(const char *text, struct sim_profile *out, unsigned depth)
 {
 	g_autoptr(GKeyFile) file = g_key_file_new();
 	g_autoptr(GError) error = NULL;
 	g_auto(GStrv) groups = NULL;
+	g_autofree char *base = NULL;
 	bool seen[G_N_ELEMENTS(keys)] = { false };
-	bool based;
-	char *problem;
+	char *problem = NULL;
 
 	if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
 		return g_strdup(error->message);
 	memset(out, 0, sizeof(*out));
-	problem = load_base(file, out, depth, &based);
+	base = g_key_file_get_string(file, "Profile", "base", NULL);
+	if (base && depth >= BASE_DEPTH_MAX)
+		return g_strdup_printf("[Profile] base=%s: more than %d profiles in a chain", base,
+				       BASE_DEPTH_MAX);
+	if (base)
+		problem = load_builtin(g_strchomp(base), out, depth + 1);
 	groups = g_key_file_get_groups(file, NULL);
 	for (size_t g = 0; !problem && groups[g]; g++) {
 		bool known = !strcmp(groups[g], "Profile");
 
-		if (known)
-			continue;
 		for (size_t i = 0; i < G_N_ELEMENTS(keys) && !known; i++)
 			known = !strcmp(keys[i].group, groups[g]);
 		problem = known ? apply_keys(out, file, groups[g], seen)
@@ -296,7 +273,7 @@ static char *load_text(const char *text, struct sim_profile *out, unsigned depth
 						  "MMU, HBM, L2, Engine, Link, DriverCalls",
 						  groups[g]);
 	}
-	for (size_t i = 0; !problem && !based && i < G_N_ELEMENTS(keys); i++)
+	for (size_t i = 0; !problem && !base && i < G_N_ELEMENTS(keys); i++)
 		if (!seen[i] && !keys[i].optional)
 			problem = g_strdup_printf("key \"%s\" is missing in group [%s], and "
 						  "[Profile] names no base",
@@ -339,27 +316,17 @@ bool sim_profile_load(const char *name, struct sim_profile *out, char **error)
 	return true;
 }
 
-/* "Group.key", up to `end`. NULL: there is none. */
-static const struct key *find_dotted(const char *text, const char *end)
-{
-	const char *dot = memchr(text, '.', (size_t)(end - text));
-	g_autofree char *group = dot ? g_strndup(text, (size_t)(dot - text)) : NULL;
-	g_autofree char *name = dot ? g_strndup(dot + 1, (size_t)(end - dot - 1)) : NULL;
-
-	return dot ? find_key(group, name) : NULL;
-}
-
 static char *set_dotted(struct sim_profile *profile, const char *assignment)
 {
-	const char *equals = strchr(assignment, '=');
-	const struct key *key = equals ? find_dotted(assignment, equals) : NULL;
+	g_auto(GStrv) words = g_strsplit_set(assignment, ".=", 3);
+	const struct key *key = g_strv_length(words) == 3 ? find_key(words[0], words[1]) : NULL;
 
 	if (key)
-		return set_value(profile, key, equals + 1);
+		return set_value(profile, key, words[2]);
 	return g_strdup_printf(
-		equals ? "\"%s\": there is no such key; 'npusim profile keys' lists them"
-		       : "\"%s\": Group.key=value is needed, such as "
-			 "MMU.tlb_l2_entries=4096",
+		strchr(assignment, '=')
+			? "\"%s\": there is no such key; 'npusim profile keys' lists them"
+			: "\"%s\": Group.key=value is needed, such as MMU.tlb_l2_entries=4096",
 		assignment);
 }
 
@@ -389,10 +356,9 @@ static void dump_value(GString *text, const struct sim_profile *profile, const s
 		g_string_append(text, *(const bool *)place ? "true" : "false");
 	else if (key->kind == KIND_U64)
 		g_string_append_printf(text, "%" PRIu64, *(const uint64_t *)place);
-	else if (key->kind == KIND_U32)
-		g_string_append_printf(text, "0x%" PRIx32, *(const uint32_t *)place);
 	else
-		g_string_append_printf(text, "%u", *(const unsigned *)place);
+		g_string_append_printf(text, key->kind == KIND_U32 ? "0x%" PRIx32 : "%" PRIu32,
+				       *(const uint32_t *)place);
 	g_string_append_c(text, '\n');
 }
 

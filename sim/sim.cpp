@@ -1,23 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements sim.h: one simulation over the one SystemC kernel of the process, and its two clocks:
-// host time (that of the calling program) and kernel time, which follows it. No exception leaves
-// this file.
+// Implements sim.h: builds the modules of all devices and wires them, and runs one simulation over
+// the one SystemC kernel of the process, with its two clocks: host time (that of the calling
+// program) and kernel time, which follows it. No exception leaves this file.
 #include "sim.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <glib.h>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <systemc>
 #include <thread>
+#include <vector>
 
 #include "functional.h"
-#include "model.h"
+#include "sim/engine/engine.h"
+#include "sim/hbm/hbm-module.h"
+#include "sim/l2/l2.h"
+#include "sim/link/interconnect.h"
+#include "sim/mmu/mmu.h"
 
-using npusim::model;
 using npusim::now_ps;
+
+namespace
+{
+
+// One device's modules, wired.
+struct device : public sc_core::sc_module {
+	sim_counters counters = {};
+	npusim::mmu mmu;
+	npusim::l2 l2;
+	npusim::hbm_module hbm;
+	npusim::engine sdma, h2d, d2h, core;
+	npusim::engine *const engines[SIM_ENGINE_COUNT] = { &sdma, &h2d, &d2h, &core };
+
+	device(sc_core::sc_module_name name, unsigned index)
+	    : sc_module(name), mmu("mmu", index), l2("l2", index), hbm("hbm", index),
+	      sdma("sdma", SIM_ENGINE_SDMA), h2d("h2d", SIM_ENGINE_H2D), d2h("d2h", SIM_ENGINE_D2H),
+	      core("core", SIM_ENGINE_CORE)
+	{
+		for (npusim::engine *it : engines)
+			it->out.bind(mmu.in);
+		mmu.local.bind(l2.in);
+		l2.out.bind(hbm.in);
+	}
+};
+
+// The elaborated model: the modules of all devices. There is one in a process, since SystemC
+// elaborates once; it is reset for another simulation. Its time is the simulated time.
+class model
+{
+public:
+	explicit model(unsigned devices)
+	    : m_interconnect(new npusim::interconnect("interconnect", devices)),
+	      m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
+	{
+		for (unsigned i = 0; i < devices; i++) {
+			std::string name = "device" + std::to_string(i);
+
+			m_devices.emplace_back(new device(name.c_str(), i));
+			at(i).mmu.remote.bind(m_interconnect->in[i]);
+			m_interconnect->count(i, &at(i).counters);
+			m_interconnect->out[i].bind(at(i).hbm.in);
+		}
+	}
+	unsigned size() const
+	{
+		return static_cast<unsigned>(m_devices.size());
+	}
+	device &at(unsigned index) const
+	{
+		return *m_devices[index];
+	}
+	// The earliest time at which anything is to be done.
+	uint64_t due_ps() const
+	{
+		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
+	}
+	// For a simulation of as many devices or fewer, which begins at origin_ps.
+	void reset(const sim_config *config, uint64_t origin_ps);
+	// Which tables translate for a space from now on.
+	void set_root(unsigned space, unsigned asid, uint64_t root_pa);
+	// Calls drop(the MMU's state) for each device that has anything of the space.
+	template <typename dropper> void invalidate(unsigned space, dropper drop)
+	{
+		for (uint32_t mask = m_shared.filter.devices[space]; mask; mask &= mask - 1)
+			drop(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state());
+	}
+	// True if a job under way has translated addresses to any of these bytes.
+	bool uses(const unsigned char *at, uint64_t bytes) const;
+	// Does what is due, and was not done for want of memory.
+	void catch_up();
+
+private:
+	mmu_shared m_shared = {};
+	std::unique_ptr<npusim::interconnect> m_interconnect;
+	std::vector<std::unique_ptr<device>> m_devices;
+	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
+};
+
+void model::reset(const sim_config *config, uint64_t origin_ps)
+{
+	unsigned cores = config->profile->cube_cores + config->profile->vector_cores;
+	uint64_t *due = m_due_ps.data();
+
+	for (const auto &d : m_devices) {
+		sim_counters *counters = &d->counters;
+
+		*counters = {};
+		d->mmu.reset(config, SIM_ENGINE_CORE + cores, &m_shared, counters);
+		d->l2.reset(config, origin_ps, counters);
+		d->hbm.reset(config, origin_ps);
+		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
+			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
+						counters, due++);
+	}
+	m_shared = {};
+	m_interconnect->reset(config, origin_ps);
+}
+
+void model::catch_up()
+{
+	for (unsigned i = 0; i < m_due_ps.size(); i++)
+		if (m_due_ps[i] <= now_ps())
+			m_devices[i / SIM_ENGINE_COUNT]->engines[i % SIM_ENGINE_COUNT]->step();
+}
+
+void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
+{
+	auto flush = [=](unsigned of) {
+		invalidate(space, [=](mmu_state *mmu) { mmu_state_flush(mmu, space, of); });
+	};
+	mmu_root *seen = m_shared.seen[space];
+	unsigned &count = m_shared.seen_count[space], i = 0;
+
+	while (i < count && seen[i].asid != asid)
+		i++;
+	if (i < count && seen[i].root_pa != root_pa)
+		flush(asid); // the address space's number is used again
+	if (i == MMU_ASIDS) {
+		i = 0;
+		flush(seen[0].asid);
+	}
+	count = std::max(count, i + 1);
+	seen[i] = m_shared.root[space] = { root_pa, asid };
+}
+
+bool model::uses(const unsigned char *at, uint64_t bytes) const
+{
+	for (const auto &d : m_devices)
+		for (const npusim::engine *e : d->engines)
+			if (e->uses(at, bytes))
+				return true;
+	return false;
+}
+
+} // namespace
 
 struct sim {
 	sim_config config;
@@ -33,15 +174,11 @@ struct sim {
 namespace
 {
 
-// SystemC elaborates once in a process: the model outlives simulations. Its time is the simulated
-// time.
-struct kernel {
-	model *built = nullptr;
-	uint64_t last_ps = 0; // of the simulation before
+struct {
+	model *built = nullptr; // outlives simulations
+	uint64_t last_ps = 0;   // of the simulation before
 	bool taken = false;
-};
-
-kernel the_kernel;
+} the_kernel;
 
 // Nothing is printed. That nothing is to be done yet when elaboration ends is no mistake.
 void on_report(const sc_core::sc_report &report, const sc_core::sc_actions &)
@@ -87,11 +224,6 @@ void raise_host(sim *s, uint64_t to_ps)
 		;
 }
 
-void update_due(sim *s)
-{
-	s->due_ps = s->built->due_ps();
-}
-
 // Another thread is inside the kernel, and has let go of the lock there.
 bool runs_elsewhere(const sim *s)
 {
@@ -118,10 +250,10 @@ void run_next(sim *s)
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
-	update_due(s);
+	s->due_ps = s->built->due_ps();
 	if (G_UNLIKELY(s->due_ps <= now_ps())) {
 		s->built->catch_up();
-		update_due(s);
+		s->due_ps = s->built->due_ps();
 	}
 	s->running = false;
 }
@@ -248,11 +380,11 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	/* From a done call the time is the kernel's: the host may be ahead, and work that follows
 	 * work does not wait for it. */
 	s->built->at(job->device)
-		.engine_of(job->engine)
-		.submit(job,
-			s->running && !runs_elsewhere(s) ? now_ps() : std::max(host, now_ps()));
+		.engines[job->engine]
+		->submit(job,
+			 s->running && !runs_elsewhere(s) ? now_ps() : std::max(host, now_ps()));
 	if (!s->running)
-		update_due(s);
+		s->due_ps = s->built->due_ps();
 }
 
 void sim_catch_up(struct sim *s)
@@ -324,14 +456,20 @@ void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
 	if (s->built)
-		s->built->invalidate(static_cast<unsigned>(space), va, bytes);
+		s->built->invalidate(static_cast<unsigned>(space), [=](mmu_state *mmu) {
+			mmu_state_invalidate(mmu, static_cast<unsigned>(space), va, bytes);
+		});
 }
 
 void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)
 {
 	*out = {};
 	if (s->built) {
-		s->built->get_counters(device, out);
+		const struct device &d = s->built->at(device);
+
+		*out = d.counters;
+		out->tlb_live_bytes = d.mmu.state() ? mmu_state_live_bytes(d.mmu.state()) : 0;
+		d.hbm.get_counters(out);
 	} else {
 		out->jobs = s->functional_jobs[device];
 		out->faults = s->functional_faults[device];

@@ -9,7 +9,6 @@
  */
 #include "cuda/dialect.h"
 
-#include "memory/dialect.h"
 #include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
@@ -18,7 +17,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define RESERVE "halMemAddressReserve"
@@ -30,34 +29,18 @@
 
 /* ---- where reservations lie ---- */
 
-/* The record that says whose the slots of one GiB are. */
-static struct range *edge_slab(struct bsim *bs, uint64_t va)
-{
-	struct range *slab = bs->window->granules[va >> 30].range;
-
-	if (slab != NULL)
-		return slab;
-	slab = window_add(bs, RANGE_SLAB, va & ~(WINDOW_GIB - 1), WINDOW_GIB);
-	if (slab != NULL)
-		LIST_INSERT_HEAD(&bs->window->slabs, slab, link);
-	return slab;
-}
-
 static void set_granule(struct granule *g, struct range *owner)
 {
 	if (owner == NULL)
-		g_clear_pointer(&g->slots, free);
+		g_clear_pointer(&g->slots, g_free);
 	g->range = owner;
 }
 
-/* Makes all of [start, end) the owner's, which it was nobody's, or nobody's (NULL). False: no
- * memory, and nothing is changed; not where it becomes nobody's. */
-static bool set_owner(struct bsim *bs, uint64_t start, uint64_t end, struct range *owner)
+/* Makes all of [va, end) the owner's, which it was nobody's, or nobody's (NULL). */
+static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range *owner)
 {
-	uint64_t va = start, stop;
-
-	for (; va < end; va = stop) {
-		struct granule *g = &bs->window->granules[va >> 30];
+	for (uint64_t stop; va < end; va = stop) {
+		struct granule *g = &w->granules[va >> 30];
 		struct range *slab;
 
 		stop = MIN((va | (WINDOW_GIB - 1)) + 1, end);
@@ -65,20 +48,17 @@ static bool set_owner(struct bsim *bs, uint64_t start, uint64_t end, struct rang
 			set_granule(g, owner);
 			continue;
 		}
-		slab = edge_slab(bs, va);
-		if (slab == NULL) {
-			set_owner(bs, start, va, NULL);
-			return false;
-		}
+		if (g->range == NULL)
+			g->range = range_new(RANGE_SLAB, va & ~(WINDOW_GIB - 1), WINDOW_GIB);
+		slab = g->range;
 		for (uint64_t at = va; at < stop; at += WINDOW_SLOT)
 			slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = owner;
 		slab->used_slots += (owner != NULL ? 1 : -1u) * (unsigned)((stop - va) >> 21);
 		if (slab->used_slots == 0) {
 			set_granule(g, NULL);
-			window_retire(bs->window, slab);
+			g_free(slab);
 		}
 	}
-	return true;
 }
 
 /* Where the first thing of ours that reaches into the range ends; 0: there is none. */
@@ -176,34 +156,20 @@ static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint6
 				 hint >= WINDOW_HOST_END ? " at that address" : "",
 				 WINDOW_HOST_END);
 	r = window_add(bs, RANGE_NOUC, va, 0);
-	if (r != NULL) {
-		r->va = va;
-		r->bytes = r->asked = size;
-		r->asked_page = MEM_HUGE_PAGE_TYPE;
-	}
-	if (r == NULL || !set_owner(bs, va, va + size, r)) {
-		window_host_give(va, size);
-		if (r != NULL)
-			window_retire(w, r);
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 RESERVE ": no memory for one more reservation");
-	}
+	r->bytes = r->asked = size;
+	set_owner(w, va, va + size, r);
 	w->reserved_bytes += size;
 	w->reservation_count++;
-	w->nouc_count++;
 	*ptr = (void *)(uintptr_t)va;
 	return DRV_ERROR_NONE;
 }
 
-static void drop_reservation(struct bsim *bs, struct range *r)
+static void drop_reservation(struct window *w, const struct range *r)
 {
-	struct window *w = bs->window;
-
-	set_owner(bs, r->va, r->va + r->bytes, NULL);
+	set_owner(w, r->va, r->va + r->bytes, NULL);
 	window_host_give(r->va, r->bytes);
 	if (w->cursor != 0 && r->va < w->cursor && r->va >= FIRST_VA)
 		w->cursor = r->va;
-	window_retire(w, r);
 }
 
 /* ---- who may reach a mapping ---- */
@@ -232,7 +198,7 @@ static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device
 	if (access_of(m, device) == type)
 		return DRV_ERROR_NONE;
 	if (access_of(m, device) != MEM_ACCESS_TYPE_NONE)
-		tables_unmap(bs, device, m->va, bytes, handle_is_giant(m->handle));
+		tables_unmap(bs, device, m->va, bytes, handle_page_lg2(m->handle));
 	note_access(m, device, MEM_ACCESS_TYPE_NONE);
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
@@ -297,9 +263,8 @@ static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
 	if (desc == NULL || count == 0)
 		return bsim_invalid(SET ": %s", desc == NULL ? "desc is NULL" : "count is 0");
 	if (m == NULL || m->va != va || mapping_bytes(m) != size)
-		return bsim_invalid(SET ": [0x%" PRIx64
-					", +%s) is not exactly one mapping: at ptr, %s",
-				    va, npu_size_text(size), place_text_locked(bs, va));
+		return bsim_invalid(SET ": %s is not exactly one mapping: at ptr, %s",
+				    range_text(va, size), place_text_locked(bs, va));
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
 		result = check_grant(bs, &desc[i], i);
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
@@ -361,11 +326,7 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_make(bs, call, block);
-	if (h == NULL) {
-		node_block_drop(bs->node, block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	h = handle_make(bs, block);
 	h->from_fd = true;
 	handle_set_imported_prop(h, h->space);
 	h->pg_type = MEM_HUGE_PAGE_TYPE;

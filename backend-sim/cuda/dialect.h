@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The CUDA dialect (NPU_DIALECT_CUDA) as the rooms above see it: who may access a range of
- * mappings. Everything else goes through the table of memory/dialect.h. Called with bsim.lock
+ * mappings. Everything else goes through the table of memory/memory.h. Called with bsim.lock
  * held.
  */
 #ifndef NPUSIM_BSIM_CUDA_DIALECT_H

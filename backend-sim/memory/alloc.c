@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Implements halMemAlloc, halMemFree and memory information. Owns the meaning of an allocation's
- * flags, and the pages of allocations that have their own; allocations from heaps are in slab.c.
+ * flags, and the heaps that allocations of up to 512 MiB are cut from: 1 GiB each, of one kind,
+ * first fit, with a record of which pages are in use, and the frames behind 4 KiB pages; and memory
+ * that was given back and is in use.
  */
 #include "memory/memory.h"
 #include "memory/place.h"
@@ -20,11 +22,356 @@
 #define SIDE_MASK           UINT64_C(0xf)
 #define LARGEST             (UINT64_C(1) << 43)
 #define CHECKED_ADDRESS_MAX 1024u
+#define FRAME_PAGES         512u /* 4 KiB pages of a frame */
 
-struct alloc_request {
-	struct pool_kind kind;
-	bool giant;
-};
+/* ---- heaps ---- */
+
+static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
+{
+	struct range *range = window_take(bs, call, kind->area, RANGE_POOL, 1);
+	struct pool *p;
+
+	if (range == NULL)
+		return NULL;
+	p = range->pool = g_new0(struct pool, 1);
+	p->kind = *kind;
+	p->range = range;
+	p->pages = 1u << (30 - kind->page_lg2);
+	p->bits = g_new0(uint64_t, p->pages / 64);
+	p->owner = g_new0(struct allocation *, p->pages);
+	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
+		p->frame = g_new0(struct pool_frame, WINDOW_SLOTS);
+	for (unsigned f = 0; p->frame != NULL && f < WINDOW_SLOTS; f++)
+		p->frame[f].run_most = FRAME_PAGES;
+	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
+	return p;
+}
+
+static void end_pool(struct bsim *bs, struct pool *p)
+{
+	TAILQ_REMOVE(&bs->allocs->pools, p, link);
+	window_drop(bs, p->range);
+	g_free(p->bits);
+	g_free(p->owner);
+	g_free(p->frame);
+	g_free(p);
+}
+
+/* The first run of `count` free pages within a frame, or p->pages. */
+static unsigned find_in_frame(struct pool *p, unsigned frame, unsigned count)
+{
+	unsigned end = (frame + 1) * FRAME_PAGES, longest = 0, stop;
+
+	for (unsigned page = bits_next(p->bits, frame * FRAME_PAGES, end, UINT64_MAX); page < end;
+	     page = bits_next(p->bits, stop, end, UINT64_MAX)) {
+		stop = bits_next(p->bits, page, end, 0);
+		if (stop - page >= count)
+			return page;
+		longest = stop - page > longest ? stop - page : longest;
+	}
+	p->frame[frame].run_most = (uint16_t)longest;
+	return p->pages;
+}
+
+static unsigned find_in_frames(struct pool *p, unsigned count)
+{
+	unsigned page = p->pages;
+
+	for (unsigned f = p->lowest_free / FRAME_PAGES; f < WINDOW_SLOTS && page == p->pages; f++)
+		if (p->frame[f].run_most >= count)
+			page = find_in_frame(p, f, count);
+	return page;
+}
+
+/* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages for none.
+ */
+static unsigned find_pages(struct pool *p, unsigned count)
+{
+	unsigned page = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
+
+	p->lowest_free = page;
+	if (count > p->pages - p->used)
+		return p->pages;
+	if (p->frame != NULL && count <= FRAME_PAGES)
+		return find_in_frames(p, count);
+	while (page < p->pages) {
+		unsigned taken;
+
+		if (p->kind.page_lg2 == 12 && count >= FRAME_PAGES && p->frame == NULL)
+			page = (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
+		if (page + count > p->pages)
+			break;
+		taken = bits_next(p->bits, page, page + count, 0);
+		if (taken == page + count)
+			return page;
+		page = bits_next(p->bits, taken, p->pages, UINT64_MAX);
+	}
+	return p->pages;
+}
+
+static void mark_pages(struct pool *p, unsigned first, unsigned count, struct allocation *a)
+{
+	for (unsigned page = first; page < first + count; page++) {
+		p->bits[page / 64] ^= UINT64_C(1) << (page % 64);
+		p->owner[page] = a;
+	}
+	p->used += a != NULL ? count : -count;
+	if (a == NULL && first < p->lowest_free)
+		p->lowest_free = first;
+}
+
+/* ---- frames behind 4 KiB pages ---- */
+
+static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	for (unsigned page = first; page < first + count; page++) {
+		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
+
+		f->run_most = FRAME_PAGES; /* until somebody looks */
+		if (--f->used != 0)
+			continue;
+		node_block_drop(bs->node, f->block);
+		*f = (struct pool_frame){ .run_most = FRAME_PAGES };
+	}
+}
+
+static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	for (unsigned page = first; page < first + count; page++) {
+		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
+
+		if (f->used == 0) {
+			drvError_t result =
+				memory_take(bs, p->kind.memory, 1, false, "4 KiB pages", &f->block);
+
+			if (result != DRV_ERROR_NONE) {
+				put_frames(bs, p, first, page - first);
+				return result;
+			}
+			node_block_touch(bs->node, f->block);
+		}
+		f->used++;
+	}
+	return DRV_ERROR_NONE;
+}
+
+static uint64_t page_pa(const struct pool *p, unsigned page)
+{
+	const struct node_block *block = p->frame[page / FRAME_PAGES].block;
+
+	return SIM_PA(block->memory,
+		      (block->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
+}
+
+static unsigned char *page_bytes(struct bsim *bs, const struct pool *p, unsigned page)
+{
+	uint64_t pa = page_pa(p, page);
+
+	return node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
+}
+
+static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	uint64_t va = p->range->va;
+
+	for (unsigned page = first, n; page < first + count; page += n) {
+		n = MIN(FRAME_PAGES - page % FRAME_PAGES, first + count - page);
+		if (!tables_map_pages(bs, p->kind.memory, va + ((uint64_t)page << 12),
+				      page_pa(p, page), n)) {
+			tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
+				     (uint64_t)(page - first) << 12, 12);
+			npu_message_set("halMemAlloc: no memory for page tables on device %u",
+					p->kind.memory);
+			return false;
+		}
+	}
+	/* A page that was somebody's before reads as new memory again. */
+	for (unsigned page = first; page < first + count; page++) {
+		uint64_t *written = &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
+		uint64_t bit = UINT64_C(1) << (page % 64);
+
+		if (bs->contents && (bs->poison != 0 || (*written & bit)))
+			memset(page_bytes(bs, p, page), bs->poison, 4096);
+		*written |= bit;
+	}
+	return true;
+}
+
+static bool pool_pages_used(struct bsim *bs, const struct allocation *a)
+{
+	const struct pool *p = a->range->kind == RANGE_POOL ? a->range->pool : NULL;
+	unsigned n, page, end;
+
+	if (p == NULL || p->frame == NULL)
+		return false;
+	page = (unsigned)((a->va - a->range->va) >> 12);
+	for (end = page + (unsigned)(a->bytes >> 12); page < end; page += n) {
+		n = MIN(FRAME_PAGES - page % FRAME_PAGES, end - page);
+		if (sim_uses(bs->sim, page_bytes(bs, p, page), (uint64_t)n << 12))
+			return true;
+	}
+	return false;
+}
+
+/* ---- allocations in heaps ---- */
+
+static bool same_kind(const struct pool_kind *a, const struct pool_kind *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0; /* there is no padding */
+}
+
+static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct pool_kind *kind,
+				struct allocation *a)
+{
+	unsigned count = (unsigned)(a->bytes >> kind->page_lg2), first = 0;
+	drvError_t result = DRV_ERROR_NONE;
+	struct pool *p;
+
+	TAILQ_FOREACH(p, &bs->allocs->pools, link)
+	if (same_kind(&p->kind, kind) && (first = find_pages(p, count)) != p->pages)
+		break;
+	if (p == NULL) {
+		first = 0;
+		p = new_pool(bs, call, kind);
+		if (p == NULL)
+			return DRV_ERROR_OUT_OF_MEMORY;
+	}
+	if (p->frame != NULL)
+		result = get_frames(bs, p, first, count);
+	if (p->frame != NULL && result == DRV_ERROR_NONE && !map_pages(bs, p, first, count)) {
+		put_frames(bs, p, first, count);
+		result = DRV_ERROR_OUT_OF_MEMORY;
+	}
+	if (result == DRV_ERROR_NONE) {
+		a->va = p->range->va + ((uint64_t)first << kind->page_lg2);
+		a->range = p->range;
+		mark_pages(p, first, count, a);
+	} else if (p->used == 0) {
+		end_pool(bs, p);
+	}
+	return result;
+}
+
+static drvError_t place_alone(struct bsim *bs, const char *call, const struct pool_kind *kind,
+			      struct allocation *a)
+{
+	a->range = window_take(bs, call, kind->area, RANGE_ALLOCATION,
+			       (a->bytes + WINDOW_GIB - 1) / WINDOW_GIB);
+	if (a->range == NULL)
+		return DRV_ERROR_OUT_OF_MEMORY;
+	a->range->allocation = a;
+	a->va = a->range->va;
+	return DRV_ERROR_NONE;
+}
+
+struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
+				  uint64_t bytes, drvError_t *out_error)
+{
+	struct allocation *a = g_new0(struct allocation, 1);
+
+	a->kind = kind->use;
+	a->memory = kind->memory;
+	a->page_lg2 = kind->page_lg2;
+	a->bytes = bytes;
+	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
+					  : place_in_pool(bs, call, kind, a);
+	if (*out_error != DRV_ERROR_NONE) {
+		g_free(a);
+		return NULL;
+	}
+	a->made = bsim_made_locked(bs);
+	LIST_INSERT_HEAD(&bs->allocs->all, a, link);
+	bs->allocs->count[a->kind]++;
+	bs->allocs->bytes[a->kind] += a->bytes;
+	fault_install();
+	return a;
+}
+
+/* One empty heap of a kind is kept: the next allocation need not make it again. */
+static bool has_spare(const struct bsim *bs, const struct pool *empty)
+{
+	const struct pool *p;
+
+	TAILQ_FOREACH(p, &bs->allocs->pools, link)
+	if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
+		return true;
+	return false;
+}
+
+static void end_empty_pools(struct bsim *bs, unsigned memory)
+{
+	struct pool *next;
+
+	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (p->used == 0 && p->kind.memory == memory)
+			end_pool(bs, p);
+	}
+}
+
+static void leave_pool(struct bsim *bs, struct allocation *a)
+{
+	struct pool *p = a->range->pool;
+	unsigned first = (unsigned)((a->va - a->range->va) >> p->kind.page_lg2);
+	unsigned count = (unsigned)(a->bytes >> p->kind.page_lg2);
+
+	if (p->frame != NULL) {
+		tables_unmap(bs, p->kind.memory, a->va, a->bytes, 12);
+		put_frames(bs, p, first, count);
+	}
+	mark_pages(p, first, count, NULL);
+	if (p->used == 0 && has_spare(bs, p))
+		end_pool(bs, p);
+}
+
+void allocation_drop(struct bsim *bs, struct allocation *a)
+{
+	if (a->range->kind == RANGE_POOL)
+		leave_pool(bs, a);
+	else
+		window_drop(bs, a->range);
+	LIST_REMOVE(a, link);
+	if (a->gone_number == 0) { /* else when it was freed */
+		bs->allocs->count[a->kind]--;
+		bs->allocs->bytes[a->kind] -= a->bytes;
+	}
+	g_free(a);
+}
+
+const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)
+{
+	if (a->block != NULL)
+		return a->block;
+	return a->range->pool->frame[(va - a->range->va) >> NODE_FRAME_LG2].block;
+}
+
+void alloc_table_open(struct bsim *bs)
+{
+	bs->allocs = g_new0(struct alloc_table, 1);
+	TAILQ_INIT(&bs->allocs->pools);
+	bs->allocs->gone_blocks = g_ptr_array_new();
+}
+
+void alloc_table_close(struct bsim *bs)
+{
+	struct alloc_table *t = bs->allocs;
+
+	if (t == NULL)
+		return;
+	while (!LIST_EMPTY(&t->all))
+		allocation_finish(bs, LIST_FIRST(&t->all));
+	while (!LIST_EMPTY(&t->held))
+		allocation_finish(bs, LIST_FIRST(&t->held));
+	while (!TAILQ_EMPTY(&t->pools))
+		end_pool(bs, TAILQ_FIRST(&t->pools));
+	for (unsigned i = 0; i < t->gone_blocks->len; i++)
+		node_block_drop(bs->node, t->gone_blocks->pdata[i]);
+	g_ptr_array_free(t->gone_blocks, TRUE);
+	g_free(t);
+	bs->allocs = NULL;
+}
+
+/* ---- allocate ---- */
 
 static unsigned mem_type_of(uint64_t flag)
 {
@@ -36,18 +383,31 @@ static unsigned mem_type_of(uint64_t flag)
 		   : (p2p ? MEM_P2P_DDR_TYPE : MEM_DDR_TYPE);
 }
 
-static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_request *out)
+static drvError_t decode(struct bsim *bs, uint64_t flag, struct pool_kind *out)
 {
+	uint64_t side = flag >> MEM_VIRT_BIT & SIDE_MASK;
 	unsigned device = flag & MEM_DEVID_MASK;
 
+	if (side == MEM_HOST_VAL) {
+		*out = (struct pool_kind){ .use = NPU_PLACE_PINNED,
+					   .area = WINDOW_NORMAL,
+					   .memory = SIM_NODE_HOST,
+					   .page_lg2 = 12,
+					   .mem_type = MEM_DDR_TYPE };
+		return DRV_ERROR_NONE;
+	}
+	if (side != MEM_DEV_VAL && side != MEM_DVPP_VAL)
+		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
+					      "; 1 (device), 2 (host) and 3 (DVPP) are modelled, "
+					      "shared virtual memory is not",
+					flag, side);
 	if (!bsim_require_device_locked(bs, ALLOC, device))
 		return DRV_ERROR_INVALID_DEVICE;
-	out->giant = flag & MEM_PAGE_GIANT;
-	if (out->giant && !bs->profile.giant_pages)
+	if (flag & MEM_PAGE_GIANT && !bs->profile.giant_pages)
 		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64
 					      " asks for 1 GiB pages, which a %s does not have",
 					flag, bs->profile.soc_name);
-	out->kind = (struct pool_kind){
+	*out = (struct pool_kind){
 		.use = NPU_PLACE_DEVICE,
 		.area = flag & MEM_READONLY         ? WINDOW_READ_ONLY
 			: flag & MEM_HOST_RW_DEV_RO ? WINDOW_DEVICE_READ_ONLY
@@ -57,30 +417,6 @@ static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_req
 		.mem_type = mem_type_of(flag),
 	};
 	return DRV_ERROR_NONE;
-}
-
-static drvError_t decode(struct bsim *bs, uint64_t flag, struct alloc_request *out)
-{
-	uint64_t side = flag >> MEM_VIRT_BIT & SIDE_MASK;
-
-	*out = (struct alloc_request){ 0 };
-	switch (side) {
-	case MEM_DEV_VAL:
-	case MEM_DVPP_VAL:
-		return decode_device(bs, flag, out);
-	case MEM_HOST_VAL:
-		out->kind = (struct pool_kind){ .use = NPU_PLACE_PINNED,
-						.area = WINDOW_NORMAL,
-						.memory = SIM_NODE_HOST,
-						.page_lg2 = 12,
-						.mem_type = MEM_DDR_TYPE };
-		return DRV_ERROR_NONE;
-	default:
-		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
-					      "; 1 (device), 2 (host) and 3 (DVPP) are modelled, "
-					      "shared virtual memory is not",
-					flag, side);
-	}
 }
 
 void block_poison(struct bsim *bs, const struct node_block *block)
@@ -141,31 +477,33 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	  (unsigned long long, flag))
 {
 	struct bsim *bs = c->bs;
-	struct alloc_request want;
+	struct pool_kind kind = { .use = NPU_PLACE_DEVICE };
+	bool giant;
 	struct allocation *a;
 	uint64_t page;
 	drvError_t result;
 
 	if (pp == NULL || size == 0)
 		return bsim_invalid(ALLOC ": %s", pp == NULL ? "pp is NULL" : "size is 0");
-	result = bsim_require_open_locked(bs, ALLOC) ?: decode(bs, flag, &want);
+	result = bsim_require_open_locked(bs, ALLOC) ?: decode(bs, flag, &kind);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (size > LARGEST)
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 ALLOC ": size %s is more than any memory of this server",
 				 npu_size_text(size));
-	if (size > WINDOW_LARGE && want.kind.use == NPU_PLACE_DEVICE)
-		want.kind.page_lg2 = 21; /* heaps of its own take whole frames */
-	page = want.giant ? WINDOW_GIB : UINT64_C(1) << want.kind.page_lg2;
-	a = allocation_new(bs, ALLOC, &want.kind, (size + page - 1) / page * page, &result);
+	if (size > WINDOW_LARGE && kind.use == NPU_PLACE_DEVICE)
+		kind.page_lg2 = 21; /* heaps of its own take whole frames */
+	giant = kind.use == NPU_PLACE_DEVICE && (flag & MEM_PAGE_GIANT);
+	page = giant ? WINDOW_GIB : UINT64_C(1) << kind.page_lg2;
+	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
 	if (a == NULL)
 		return result;
 	a->asked = size;
 	if (a->kind == NPU_PLACE_PINNED)
 		result = back_pinned(a);
-	else if (want.kind.page_lg2 == 21)
-		result = back_alone(bs, a, want.giant);
+	else if (kind.page_lg2 == 21)
+		result = back_alone(bs, a, giant);
 	if (result != DRV_ERROR_NONE) {
 		allocation_drop(bs, a);
 		return result;
@@ -174,6 +512,117 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	c->pages = a->bytes >> a->page_lg2;
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
+}
+
+/* ---- who gave back which range of the host, for messages ---- */
+
+static void note_gone(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
+{
+	struct alloc_table *t = bs->allocs;
+
+	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
+		.va = va, .bytes = bytes, .number = bs->call_number, .call = call
+	};
+}
+
+const char *gone_text_locked(const struct bsim *bs, uint64_t va)
+{
+	const struct alloc_table *t = bs->allocs;
+
+	for (uint64_t i = t == NULL ? 0 : t->gone_count, n = 0; i-- > 0 && n < ALLOC_GONE_MAX;
+	     n++) {
+		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
+
+		if (va - gone->va < gone->bytes)
+			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64
+					") was given back by %s, driver call %" PRIu64,
+					gone->va, gone->va + gone->bytes, gone->call, gone->number);
+	}
+	return NULL;
+}
+
+BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
+{
+	if (bs->allocs != NULL)
+		note_gone(bs, va, bytes, call);
+	return DRV_ERROR_NONE;
+}
+
+/* ---- memory that was given back and is in use: the host's stays until the work is done that was
+ * sent before, a device's until the copies end that have translated addresses to it ---- */
+
+static bool frames_used(struct bsim *bs, const struct node_block *block)
+{
+	const unsigned char *base = node_memory(bs->node)->base[block->memory];
+
+	for (unsigned i = 0; i < block->extent_count; i++)
+		if (sim_uses(bs->sim, base + (block->extents[i].frame << NODE_FRAME_LG2),
+			     block->extents[i].count << NODE_FRAME_LG2))
+			return true;
+	return false;
+}
+
+static bool allocation_used(struct bsim *bs, const struct allocation *a)
+{
+	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
+}
+
+/* The allocation is freed. True: it is host memory that queued work uses, and stays until
+ * gone_release_locked() finishes it, or a device's that a copy under way uses, until gone_locked().
+ */
+static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
+{
+	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
+
+	if (host)
+		note_gone(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
+			  bs->cuda != NULL ? "cuMemFreeHost"
+			  : pinned         ? "aclrtFreeHost"
+					   : "aclrtHostUnregister");
+	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
+	if (a->held == 0 && (host || !allocation_used(bs, a)))
+		return false;
+	a->gone_number = bs->call_number;
+	LIST_REMOVE(a, link);
+	LIST_INSERT_HEAD(&bs->allocs->held, a, link);
+	bs->allocs->count[a->kind]--;
+	bs->allocs->bytes[a->kind] -= a->bytes;
+	return true;
+}
+
+void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent)
+{
+	struct allocation *next;
+
+	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
+		if (a->held != 0 && a->gone_number > sent && a->va < va + bytes &&
+		    va < a->va + a->bytes && --a->held == 0)
+			allocation_finish(bs, a);
+	}
+}
+
+void gone_block_locked(struct bsim *bs, struct node_block *block)
+{
+	if (frames_used(bs, block))
+		g_ptr_array_add(bs->allocs->gone_blocks, block);
+	else
+		node_block_drop(bs->node, block);
+}
+
+void gone_end_locked(struct bsim *bs)
+{
+	GPtrArray *gone = bs->allocs->gone_blocks;
+	struct allocation *next;
+
+	for (unsigned i = gone->len; i-- > 0;)
+		if (!frames_used(bs, gone->pdata[i]))
+			node_block_drop(bs->node, g_ptr_array_remove_index_fast(gone, i));
+	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
+		if (a->held == 0 && !allocation_used(bs, a))
+			allocation_finish(bs, a);
+	}
 }
 
 /* ---- free ---- */
@@ -189,7 +638,7 @@ void allocation_finish(struct bsim *bs, struct allocation *a)
 	if (a->kind == NPU_PLACE_PINNED)
 		window_close_to_cpu(a->va, a->bytes);
 	if (a->block != NULL) {
-		tables_unmap(bs, a->memory, a->va, a->bytes, a->block->giant);
+		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
 		node_block_drop(bs->node, a->block);
 	}
 	allocation_drop(bs, a);
@@ -207,7 +656,7 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 		allocation_end(bs, a);
 		ended++;
 	}
-	pool_end_empty(bs, device);
+	end_empty_pools(bs, device);
 	return ended;
 }
 
@@ -290,14 +739,13 @@ BSIM_CALL(halMemGetInfo, SIM_CALL_QUERY, (DVdevice, dev), (unsigned int, type),
 	  (struct MemInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	const char *call = "halMemGetInfo";
 	drvError_t result =
-		info == NULL ? bsim_null(call, "info") : bsim_require_open_locked(bs, call);
+		info == NULL ? bsim_null(c->name, "info") : bsim_require_open_locked(bs, c->name);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= bs->devices)
-		return bsim_no_device(bs, call, "device", dev);
+		return bsim_no_device(bs, c->name, "device", dev);
 	switch (type) {
 	case MEM_INFO_TYPE_HBM_SIZE:
 	case MEM_INFO_TYPE_HBM_P2P_SIZE: /* the same memory: what peers may reach is no pool of its
@@ -313,7 +761,7 @@ BSIM_CALL(halMemGetInfo, SIM_CALL_QUERY, (DVdevice, dev), (unsigned int, type),
 	default:
 		npu_message_set("%s: type is %u; modelled are 1 to 5 (sizes of DDR and HBM, P2P "
 				"too, and address check)",
-				call, type);
+				c->name, type);
 		return type < MEM_INFO_TYPE_MAX ? DRV_ERROR_NOT_SUPPORT : DRV_ERROR_INVALID_VALUE;
 	}
 }

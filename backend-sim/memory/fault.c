@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -29,7 +30,7 @@ struct text {
 	size_t used;
 };
 
-static void add(struct text *t, const char *s)
+static void add_text(struct text *t, const char *s)
 {
 	while (*s != '\0' && t->used < sizeof(t->bytes) - 1)
 		t->bytes[t->used++] = *s++;
@@ -45,45 +46,50 @@ static void add_number(struct text *t, uint64_t value, unsigned base)
 		digits[--n] = "0123456789abcdef"[value % base];
 		value /= base;
 	} while (value != 0);
-	if (base == 16)
-		add(t, "0x");
-	add(t, digits + n);
+	add_text(t, base == 16 ? "0x" : "");
+	add_text(t, digits + n);
 }
 
-static void add_bytes(struct text *t, uint64_t bytes)
+/* A text with, for each %, what its letter says: s a text, x and u a uint64_t as an address and as
+ * a number, b one of bytes: "4 MiB". */
+static void add(struct text *t, const char *format, ...)
 {
-	static const char *const names[] = { " bytes", " KiB", " MiB", " GiB", " TiB" };
-	unsigned unit = 0;
+	static const char *const units[] = { " bytes", " KiB", " MiB", " GiB", " TiB" };
+	va_list args;
 
-	while (unit < 4 && bytes >= 1024 && bytes % 1024 == 0) {
-		bytes /= 1024;
-		unit++;
+	va_start(args, format);
+	for (; *format != '\0'; format++) {
+		uint64_t value;
+		unsigned unit = 0;
+
+		if (*format != '%') {
+			add_text(t, (char[]){ *format, '\0' });
+		} else if (*++format == 's') {
+			add_text(t, va_arg(args, const char *));
+		} else {
+			value = va_arg(args, uint64_t);
+			while (*format == 'b' && unit < 4 && value >= 1024 && value % 1024 == 0) {
+				value /= 1024;
+				unit++;
+			}
+			add_number(t, value, *format == 'x' ? 16 : 10);
+			add_text(t, *format == 'b' ? units[unit] : "");
+		}
 	}
-	add_number(t, bytes, 10);
-	add(t, names[unit]);
+	va_end(args);
 }
 
 static void add_owner(struct text *t, uint32_t owner)
 {
-	if (owner == NPU_OWNER_HOST) {
+	if (owner == NPU_OWNER_HOST)
 		add(t, " of the host");
-		return;
-	}
-	add(t, " of device ");
-	add_number(t, owner, 10);
+	else
+		add(t, " of device %u", (uint64_t)owner);
 }
 
-/* "4 MiB into the thing at 0x..., 16 MiB" */
 static void add_place(struct text *t, uint64_t va, const char *thing, const struct npu_place *p)
 {
-	add(t, ": ");
-	add_bytes(t, va - p->base);
-	add(t, " into the ");
-	add(t, thing);
-	add(t, " at ");
-	add_number(t, p->base, 16);
-	add(t, ", ");
-	add_bytes(t, p->bytes);
+	add(t, ": %b into the %s at %x, %b", va - p->base, thing, p->base, p->bytes);
 }
 
 static void tell(struct text *t, const struct bsim *bs, int number, uint64_t va)
@@ -99,8 +105,8 @@ static void tell(struct text *t, const struct bsim *bs, int number, uint64_t va)
 	switch (p.kind) {
 	case NPU_PLACE_RESERVED:
 		add_place(t, va, "reservation", &p);
-		add(t, ", where nothing is mapped (any more). Map memory there first (");
-		add(t, bs->cuda != NULL ? "cuMemMap)" : "aclrtMapMem)");
+		add(t, ", where nothing is mapped (any more). Map memory there first (%s)",
+		    bs->cuda != NULL ? "cuMemMap" : "aclrtMapMem");
 		break;
 	case NPU_PLACE_MAPPED:
 		add_place(t, va, "mapping", &p);
@@ -115,8 +121,7 @@ static void tell(struct text *t, const struct bsim *bs, int number, uint64_t va)
 		break;
 	case NPU_PLACE_REGISTERED:
 		add_place(t, va, "device's address of host memory", &p);
-		add(t, ". The CPU has it at ");
-		add_number(t, p.host_va, 16);
+		add(t, ". The CPU has it at %x", p.host_va);
 		break;
 	case NPU_PLACE_DEVICE:
 	case NPU_PLACE_PINNED:
@@ -200,10 +205,7 @@ static __attribute__((noinline)) void report(int signal, uint64_t va, bool sent)
 	number = atomic_fetch_add(&told, 1) + 1;
 	if (number > REPORTS_MAX)
 		return;
-	add(&t, "npusim[");
-	add_number(&t, (uint64_t)getpid(), 10);
-	add(&t, "] error: the program touched ");
-	add_number(&t, va, 16);
+	add(&t, "npusim[%u] error: the program touched %x", (uint64_t)getpid(), va);
 	tell(&t, bsim_process, signal, va);
 	if (number == REPORTS_MAX)
 		add(&t, "Such accesses are not reported any more.\n");

@@ -8,40 +8,23 @@
 #include "process/contract.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#define HANDLE_STRIDE   sizeof(struct drv_mem_handle)
-#define HANDLE_MOST     (UINT64_C(1) << 22)
-#define HANDLE_GROW     8192u
+#define HANDLE_FIRST    1024u /* records of the first block */
 #define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
 #define DEVICE_ID_LIMIT 64u   /* of the driver, whatever the server has */
 #define ANY_NUMA        UINT32_MAX
 
-_Static_assert(HANDLE_GROW *HANDLE_STRIDE % 65536 == 0,
-	       "it grows by whole pages, of 64 KiB at most");
-
 /* ---- the table ---- */
 
-bool handle_table_open(struct bsim *bs)
+void handle_table_open(struct bsim *bs)
 {
-	struct handle_table *t = calloc(1, sizeof(*t));
-	void *arena = mmap(NULL, HANDLE_MOST * HANDLE_STRIDE, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct handle_table *t = g_new0(struct handle_table, 1);
 
-	if (t == NULL || arena == MAP_FAILED) {
-		if (arena != MAP_FAILED)
-			munmap(arena, HANDLE_MOST * HANDLE_STRIDE);
-		free(t);
-		return false;
-	}
-	t->arena = arena;
 	TAILQ_INIT(&t->live);
 	TAILQ_INIT(&t->freed);
+	t->imports = g_hash_table_new(g_direct_hash, g_direct_equal);
 	bs->handles = t;
-	LEAKS_LOOK(register, arena, HANDLE_MOST * HANDLE_STRIDE);
-	return true;
 }
 
 void handle_table_close(struct bsim *bs)
@@ -53,97 +36,79 @@ void handle_table_close(struct bsim *bs)
 		return;
 	TAILQ_FOREACH(h, &t->live, link)
 	node_block_drop(bs->node, h->block);
-	LEAKS_LOOK(unregister, t->arena, HANDLE_MOST * HANDLE_STRIDE);
-	munmap(t->arena, HANDLE_MOST * HANDLE_STRIDE);
+	for (unsigned i = 0; i < t->blocks; i++)
+		g_free(t->block[i]);
+	g_hash_table_unref(t->imports);
 	bs->handles = NULL;
-	free(t);
-}
-
-static struct drv_mem_handle *record_at(const struct handle_table *t, uint64_t index)
-{
-	return (struct drv_mem_handle *)(void *)(t->arena + index * HANDLE_STRIDE);
+	g_free(t);
 }
 
 static struct drv_mem_handle *new_record(struct handle_table *t)
 {
 	struct drv_mem_handle *h = TAILQ_FIRST(&t->freed);
 
-	if (t->freed_count > HANDLE_KEPT || (t->used == HANDLE_MOST && h != NULL)) {
+	if (t->freed_count > HANDLE_KEPT) {
 		TAILQ_REMOVE(&t->freed, h, link);
 		t->freed_count--;
 		return h;
 	}
-	if (t->used == t->usable) {
-		if (t->usable == HANDLE_MOST ||
-		    mprotect(record_at(t, t->usable), HANDLE_GROW * HANDLE_STRIDE,
-			     PROT_READ | PROT_WRITE) != 0)
-			return NULL;
-		t->usable += HANDLE_GROW;
+	if (t->fresh == 0) {
+		t->fresh = (uint64_t)HANDLE_FIRST << t->blocks;
+		t->block[t->blocks++] = g_new0(struct drv_mem_handle, t->fresh);
 	}
-	return record_at(t, t->used++);
+	return &t->block[t->blocks - 1][--t->fresh];
 }
 
 /* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
 static struct drv_mem_handle *remembered(const struct handle_table *t, const void *pointer)
 {
-	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
+	for (unsigned i = 0; i < t->blocks; i++) {
+		uint64_t offset = (uintptr_t)pointer - (uintptr_t)t->block[i];
+		struct drv_mem_handle *h;
 
-	if (pointer == NULL || offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0)
-		return NULL;
-	return record_at(t, offset / HANDLE_STRIDE);
-}
-
-static struct drv_mem_handle *find_live(struct bsim *bs, const char *call, const void *pointer)
-{
-	struct handle_table *t = bs->handles;
-	struct drv_mem_handle *h = remembered(t, pointer);
-
-	if (pointer == NULL) {
-		bsim_null(call, "handle");
-		return NULL;
+		if (offset >= ((uint64_t)HANDLE_FIRST << i) * sizeof(*h))
+			continue;
+		h = &t->block[i][offset / sizeof(*h)];
+		return h == pointer && h->state != HANDLE_NEVER ? h : NULL;
 	}
-	if (h == NULL) {
-		npu_message_set("%s: handle %p was never given out in this process (its %" PRIu64
-				" live handles come from creating and from importing memory)",
-				call, pointer, t->live_count);
-		return NULL;
-	}
-	if (h->state == HANDLE_LIVE)
-		return h;
-	if (h->state == HANDLE_LOST_TO_RESET)
-		npu_message_set("%s: handle %p, %s on device %u, made by driver call %" PRIu64
-				", was destroyed when device %u was reset by driver call %" PRIu64,
-				call, pointer, npu_size_text(h->bytes), h->devid, h->made.number,
-				h->space, h->freed_number);
-	else
-		npu_message_set(
-			"%s: handle %p, %s, made by driver call %" PRIu64
-			", was freed by driver call %" PRIu64 " (its last reference went there)",
-			call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
 	return NULL;
 }
 
 drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
 		       struct drv_mem_handle **out)
 {
+	struct drv_mem_handle *h;
 	drvError_t result = bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	*out = find_live(bs, call, pointer);
-	return *out != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
+	if (pointer == NULL)
+		return bsim_null(call, "handle");
+	h = *out = remembered(bs->handles, pointer);
+	if (h == NULL)
+		return bsim_invalid("%s: handle %p was never given out in this process (its "
+				    "%" PRIu64 " live handles come from creating and from "
+				    "importing memory)",
+				    call, pointer, bs->handles->live_count);
+	if (h->state == HANDLE_LIVE)
+		return DRV_ERROR_NONE;
+	if (h->state == HANDLE_LOST_TO_RESET)
+		return bsim_invalid("%s: handle %p, %s on device %u, made by driver call %" PRIu64
+				    ", was destroyed when device %u was reset by driver call "
+				    "%" PRIu64,
+				    call, pointer, npu_size_text(h->bytes), h->devid,
+				    h->made.number, h->space, h->freed_number);
+	return bsim_invalid(
+		"%s: handle %p, %s, made by driver call %" PRIu64
+		", was freed by driver call %" PRIu64 " (its last reference went there)",
+		call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
 }
 
-struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block)
+struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
 {
 	struct handle_table *t = bs->handles;
 	struct drv_mem_handle *h = new_record(t);
 
-	if (h == NULL) {
-		npu_message_set("%s: no memory for one more handle; %" PRIu64 " are live", call,
-				t->live_count);
-		return NULL;
-	}
 	memset(h, 0, sizeof(*h));
 	h->state = HANDLE_LIVE;
 	h->ref = 1;
@@ -156,26 +121,19 @@ struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct nod
 	return h;
 }
 
-static struct drv_mem_handle **import_bucket(struct handle_table *t, uint32_t share_id)
+static void *import_key(uint32_t share_id, unsigned space)
 {
-	return &t->imports[share_id % HANDLE_IMPORT_BUCKETS];
+	return (void *)(uintptr_t)((uint64_t)share_id << 8 | space);
 }
 
 struct drv_mem_handle *handle_find_import(struct bsim *bs, uint32_t share_id, unsigned space)
 {
-	struct drv_mem_handle *h = *import_bucket(bs->handles, share_id);
-
-	while (h != NULL && (h->share_id != share_id || h->space != space))
-		h = h->next_import;
-	return h;
+	return g_hash_table_lookup(bs->handles->imports, import_key(share_id, space));
 }
 
 void handle_add_import(struct bsim *bs, struct drv_mem_handle *h)
 {
-	struct drv_mem_handle **bucket = import_bucket(bs->handles, h->share_id);
-
-	h->next_import = *bucket;
-	*bucket = h;
+	g_hash_table_insert(bs->handles->imports, import_key(h->share_id, h->space), h);
 }
 
 void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
@@ -192,13 +150,9 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
 void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
 {
 	struct handle_table *t = bs->handles;
-	struct drv_mem_handle **at = import_bucket(t, h->share_id);
 
-	if (h->imported) {
-		while (*at != h)
-			at = &(*at)->next_import;
-		*at = h->next_import;
-	}
+	if (h->imported && handle_find_import(bs, h->share_id, h->space) == h)
+		g_hash_table_remove(t->imports, import_key(h->share_id, h->space));
 	gone_block_locked(bs, h->block);
 	h->block = NULL;
 	TAILQ_REMOVE(&t->live, h, link);
@@ -236,28 +190,26 @@ void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h)
 
 static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
 {
-	const char *what = NULL;
-	uint64_t value = 0, limit = 0;
-
 	if (prop == NULL)
 		return bsim_null(call, "prop");
-	if (prop->side >= MEM_MAX_SIDE) {
-		what = "side", value = prop->side, limit = MEM_MAX_SIDE;
-		if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
-			(void)contract_code(bs, CONTRACT_CREATE_MANAGED, call);
-	} else if (prop->side != MEM_HOST_NUMA_SIDE && prop->devid >= DEVICE_ID_LIMIT) {
-		what = "devid", value = prop->devid, limit = DEVICE_ID_LIMIT;
-	} else if (prop->pg_type >= MEM_MAX_PAGE_TYPE) {
-		what = "pg_type", value = prop->pg_type, limit = MEM_MAX_PAGE_TYPE;
-	} else if (prop->mem_type >= MEM_MAX_TYPE) {
-		what = "mem_type", value = prop->mem_type, limit = MEM_MAX_TYPE;
-	} else if (prop->reserve != 0 && bs->cuda == NULL) {
-		what = "reserve", value = prop->reserve, limit = 1;
-	}
-	if (what == NULL)
-		return DRV_ERROR_NONE;
-	return bsim_invalid("%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what,
-			    value, limit);
+	if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
+		(void)contract_code(bs, CONTRACT_CREATE_MANAGED, call);
+	const struct {
+		const char *name;
+		uint64_t value, limit;
+	} members[] = {
+		{ "side", prop->side, MEM_MAX_SIDE },
+		{ "devid", prop->side == MEM_HOST_NUMA_SIDE ? 0 : prop->devid, DEVICE_ID_LIMIT },
+		{ "pg_type", prop->pg_type, MEM_MAX_PAGE_TYPE },
+		{ "mem_type", prop->mem_type, MEM_MAX_TYPE },
+		{ "reserve", bs->cuda == NULL ? prop->reserve : 0, 1 },
+	};
+	for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+		if (members[i].value >= members[i].limit)
+			return bsim_invalid("%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64,
+					    call, members[i].name, members[i].value,
+					    members[i].limit);
+	return DRV_ERROR_NONE;
 }
 
 static drvError_t check_place(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
@@ -335,11 +287,7 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		return result;
 	if (memory != SIM_NODE_HOST)
 		stall(bs, memory, node_own_peak(bs->node, memory) - peak);
-	h = handle_make(bs, call, block);
-	if (h == NULL) {
-		node_block_drop(bs->node, block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	h = handle_make(bs, block);
 	block_poison(bs, block);
 	h->side = (uint8_t)prop->side;
 	h->devid = prop->devid;
@@ -354,15 +302,14 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 BSIM_CALL(halMemCreate, SIM_CALL_CREATE, (drv_mem_handle_t **, handle), (size_t, size),
 	  (const struct drv_mem_prop *, prop), (uint64_t, flag))
 {
-	const char *call = "halMemCreate";
 	drvError_t result;
 
 	if (handle == NULL || size == 0 || flag != 0)
-		return bsim_invalid("%s: %s", call,
+		return bsim_invalid("%s: %s", c->name,
 				    handle == NULL ? "handle is NULL"
 				    : size == 0    ? "size is 0"
 						   : "flag must be 0");
-	result = check_prop(c->bs, call, prop)
+	result = check_prop(c->bs, c->name, prop)
 			 ?: create_locked(c->bs, handle, size, prop, &c->pages);
 	if (result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE) {
 		c->pages /= NODE_GIANT_FRAMES;
@@ -375,9 +322,8 @@ BSIM_CALL(halMemCreate, SIM_CALL_CREATE, (drv_mem_handle_t **, handle), (size_t,
 
 BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 {
-	const char *call = "halMemRelease";
 	struct drv_mem_handle *h;
-	drvError_t result = handle_find(c->bs, call, handle, &h);
+	drvError_t result = handle_find(c->bs, c->name, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -386,9 +332,10 @@ BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 		return bsim_invalid(
 			"%s: handle %p was released too often: all of its references are those of "
 			"its %u mappings; the memory goes with the last of them",
-			call, (void *)handle, h->map_ref);
+			c->name, (void *)handle, h->map_ref);
 	if (h->ref == 1 && handle_is_remote(h))
-		result = bsim_check_server_locked(c->bs, call, SIM_PEER_SERVER(h->block->memory));
+		result =
+			bsim_check_server_locked(c->bs, c->name, SIM_PEER_SERVER(h->block->memory));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (h->ref == 1)
@@ -403,15 +350,14 @@ BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_prop *, prop),
 	  (drv_mem_granularity_options, option), (size_t *, granularity))
 {
-	const char *call = "halMemGetAllocationGranularity";
 	drvError_t result;
 
 	if ((unsigned)option >= MEM_ALLOC_GRANULARITY_INVALID)
 		return bsim_unsupported(
-			"%s: option is %d; known are 0 (minimum) and 1 (recommended)", call,
+			"%s: option is %d; known are 0 (minimum) and 1 (recommended)", c->name,
 			(int)option);
-	result = granularity == NULL ? bsim_null(call, "granularity")
-				     : check_prop(c->bs, call, prop);
+	result = granularity == NULL ? bsim_null(c->name, "granularity")
+				     : check_prop(c->bs, c->name, prop);
 	if (result == DRV_ERROR_NONE)
 		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
 	return result;
@@ -420,17 +366,14 @@ BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_
 BSIM_OPEN_CALL(halMemGetAllocationPropertiesFromHandle, SIM_CALL_QUERY,
 	       (struct drv_mem_prop *, prop), (drv_mem_handle_t *, handle))
 {
-	const char *call = "halMemGetAllocationPropertiesFromHandle";
-	const struct drv_mem_handle *h = NULL;
+	struct drv_mem_handle *h = NULL;
+	drvError_t result = handle_find(c->bs, c->name, handle, &h);
 
-	if (c->bs->cuda != NULL)
-		h = remembered(c->bs->handles, handle);
-	if (h == NULL)
-		h = find_live(c->bs, call, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
+	/* in the CUDA dialect of a released one, too */
+	if (result != DRV_ERROR_NONE && (c->bs->cuda == NULL || h == NULL))
+		return result;
 	if (prop == NULL)
-		return bsim_null(call, "prop");
+		return bsim_null(c->name, "prop");
 	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
 				       h->pg_type, h->mem_type, h->word };
 	return DRV_ERROR_NONE;

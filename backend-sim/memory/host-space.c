@@ -132,21 +132,14 @@ static struct {
 
 static void count_maps(void)
 {
-	FILE *file = fopen(MAPS_LIMIT, "re");
-	char text[4096];
-	size_t length;
+	g_autofree char *limit = NULL, *list = NULL;
 
-	if (file == NULL || fscanf(file, "%" SCNu64, &maps.limit) != 1)
-		maps.limit = MAPS_DEFAULT;
-	if (file != NULL)
-		fclose(file);
+	maps.limit = g_file_get_contents(MAPS_LIMIT, &limit, NULL, NULL) ? strtoull(limit, NULL, 10)
+									 : MAPS_DEFAULT;
 	maps.used = 0;
-	file = fopen("/proc/self/maps", "re");
-	while (file != NULL && (length = fread(text, 1, sizeof(text), file)) > 0)
-		for (const char *at = text; (at = memchr(at, '\n', length - (at - text))); at++)
-			maps.used++;
-	if (file != NULL)
-		fclose(file);
+	g_file_get_contents("/proc/self/maps", &list, NULL, NULL);
+	for (const char *at = list; at != NULL && (at = strchr(at, '\n')) != NULL; at++)
+		maps.used++;
 	maps.left = maps.limit - maps.limit / 8;
 	maps.left = maps.left > maps.used ? (maps.left - maps.used) / 2 : 0;
 	if (maps.left > maps.limit / MAPS_COUNTED)

@@ -33,9 +33,8 @@ static drvError_t find_named(struct bsim *bs, uint64_t va, uint64_t bytes,
 				    "are exported instead (aclrtMemExportToShareableHandle)",
 				    place_text_locked(bs, va));
 	if (bytes > a->va + a->bytes - va)
-		return bsim_invalid(CREATE ": [0x%" PRIx64
-					   ", +%s) ends behind the allocation at 0x%" PRIx64 ", %s",
-				    va, npu_size_text(bytes), a->va, npu_size_text(a->bytes));
+		return bsim_invalid(CREATE ": %s ends behind the allocation at 0x%" PRIx64 ", %s",
+				    range_text(va, bytes), a->va, npu_size_text(a->bytes));
 	*out_block = allocation_frame(a, va);
 	*out_offset = a->block != NULL ? va - a->va : va % NODE_FRAME_BYTES;
 	if (a->block == NULL && *out_offset + bytes > NODE_FRAME_BYTES)
@@ -68,10 +67,8 @@ BSIM_OPEN_CALL(halShmemCreateHandle, SIM_CALL_EXPORT, (DVdeviceptr, va), (size_t
 
 BSIM_OPEN_CALL(halShmemDestroyHandle, SIM_CALL_EXPORT, (const char *, name))
 {
-	const char *call = "halShmemDestroyHandle";
-
-	return name == NULL ? bsim_null(call, "name")
-			    : bsim_pass(call, node_name_destroy(c->bs->node, name));
+	return name == NULL ? bsim_null(c->name, "name")
+			    : bsim_pass(c->name, node_name_destroy(c->bs->node, name));
 }
 
 static drvError_t allow(struct bsim *bs, const char *call, const char *name, unsigned server,
@@ -100,38 +97,34 @@ BSIM_OPEN_CALL(halShmemSetPidHandle, SIM_CALL_EXPORT, (const char *, name), (int
 BSIM_OPEN_CALL(halShmemSetPodPid, SIM_CALL_EXPORT, (const char *, name), (uint32_t, sdid),
 	       (int *, pid), (int, num))
 {
-	const char *call = "halShmemSetPodPid";
-
 	if (bsim_server_id(c->bs) == BSIM_SERVER_NONE)
-		return bsim_unsupported("%s: this server is in no supernode", call);
-	return allow(c->bs, call, name, bsim_sdid_server(sdid), pid, num);
+		return bsim_unsupported("%s: this server is in no supernode", c->name);
+	return allow(c->bs, c->name, name, bsim_sdid_server(sdid), pid, num);
 }
 
 BSIM_OPEN_CALL(halShmemSetAttribute, SIM_CALL_EXPORT, (const char *, name), (uint32_t, type),
 	       (uint64_t, attr))
 {
-	const char *call = "halShmemSetAttribute";
 	bool known = type == SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER;
 
 	if (name == NULL)
-		return bsim_null(call, "name");
+		return bsim_null(c->name, "name");
 	if (!known || attr != SHMEM_NO_WLIST_ENABLE)
 		return bsim_fail(known ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_NOT_SUPPORT,
 				 "%s: type %u with value %" PRIu64
 				 "; only type 1 (no whitelist) with 1 is known",
-				 call, type, attr);
-	return bsim_pass(call, node_share_set_open(c->bs->node, 0, name));
+				 c->name, type, attr);
+	return bsim_pass(c->name, node_share_set_open(c->bs->node, 0, name));
 }
 
 BSIM_OPEN_CALL(halShmemInfoGet, SIM_CALL_QUERY, (const char *, name), (struct ShmemGetInfo *, info))
 {
-	const char *call = "halShmemInfoGet";
 	struct node_share_info found;
 	drvError_t result;
 
 	if (name == NULL || info == NULL)
-		return bsim_null(call, name == NULL ? "name" : "info");
-	result = bsim_pass(call, node_share_info(c->bs->node, 0, name, &found));
+		return bsim_null(c->name, name == NULL ? "name" : "info");
+	result = bsim_pass(c->name, node_share_info(c->bs->node, 0, name, &found));
 	if (result == DRV_ERROR_NONE)
 		*info = (struct ShmemGetInfo){ .phyDevid = found.device };
 	return result;
@@ -203,11 +196,10 @@ drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DV
 BSIM_OPEN_CALL(halShmemCloseHandle, SIM_CALL_RELEASE, (DVdeviceptr, va))
 {
 	struct bsim *bs = c->bs;
-	const char *call = "halShmemCloseHandle";
 	struct allocation *a = allocation_at(bs->window, va);
 
 	if (a == NULL || a->kind != NPU_PLACE_OPENED || va != a->va + a->opened_offset)
-		return bsim_invalid("%s: va %s; it must be what opening a name gave", call,
+		return bsim_invalid("%s: va %s; it must be what opening a name gave", c->name,
 				    place_text_locked(bs, va));
 	allocation_end(bs, a);
 	return DRV_ERROR_NONE;
@@ -261,11 +253,11 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 	other = find_registered(bs, src, size, dev);
 	if (other != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
-				 REGISTER ": [0x%" PRIx64
-					  ", +%s) is registered for device %u already: [0x%" PRIx64
-					  ", +%s), by driver call %" PRIu64,
-				 src, npu_size_text(size), dev, registered_start(other),
-				 npu_size_text(other->asked), other->made.number);
+				 REGISTER ": %s is registered for device %u already: %s, by driver "
+					  "call %" PRIu64,
+				 range_text(src, size), dev,
+				 range_text(registered_start(other), other->asked),
+				 other->made.number);
 	return DRV_ERROR_NONE;
 }
 
@@ -301,7 +293,6 @@ BSIM_OPEN_CALL(halHostRegister, SIM_CALL_ALLOC, (void *, src), (uint64_t, size),
 
 BSIM_OPEN_CALL(halHostUnregister, SIM_CALL_FREE, (void *, src), (uint32_t, dev))
 {
-	const char *call = "halHostUnregister";
 	uint64_t va = (uintptr_t)src;
 	struct allocation *a = find_registered(c->bs, va, 1, dev);
 
@@ -309,7 +300,7 @@ BSIM_OPEN_CALL(halHostUnregister, SIM_CALL_FREE, (void *, src), (uint32_t, dev))
 	if (a == NULL || registered_start(a) != va)
 		return bsim_invalid("%s: src 0x%" PRIx64
 				    " is not the start of memory that is registered for device %u",
-				    call, va, dev);
+				    c->name, va, dev);
 	allocation_end(c->bs, a);
 	return DRV_ERROR_NONE;
 }

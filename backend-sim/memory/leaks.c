@@ -7,134 +7,126 @@
 #include "process/ops.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct report {
-	void (*line)(void *arg, const char *text);
+	npu_line_fn line;
 	void *arg;
+	bool full;
 	uint64_t now_ps;
 };
 
-static void say(const struct report *r, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void say(const struct report *r, const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void say(const struct report *r, const char *format,
+						      ...)
 {
-	char text[768];
+	g_autofree char *text = NULL;
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	text = g_strdup_vprintf(format, args);
 	va_end(args);
 	r->line(r->arg, text);
 }
 
-/* "by driver call 17, 3.250 ms of simulated time ago"; where the stack is known, "by aclrtMalloc,
- * load at train.c:96, 3.250 ms ..." */
-static const char *made_text(const struct report *r, const struct bsim_made *made)
+/* A thing that is left, if each is wanted: "by driver call 17, 3.250 ms of simulated time ago";
+ * where the stack is known, "by aclrtMalloc, load at train.c:96, 3.250 ms ..." */
+static void say_each(const struct report *r, const struct bsim_made *made, const char *thing)
 {
-	char *by = npu_stack_words(made->stack);
-	const char *text;
+	char *by = r->full ? npu_stack_words(made->stack) : NULL;
 
-	if (by == NULL)
-		npu_text_add(&by, "driver call %" PRIu64, made->number);
-	text = npu_text("by %.300s, %.3f ms of simulated time ago", by != NULL ? by : "?",
-			(double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
+	if (r->full)
+		say(r, "  %s, by %.300s, %.3f ms of simulated time ago", thing,
+		    by ?: npu_text("driver call %" PRIu64, made->number),
+		    (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
 	free(by);
-	return text;
 }
 
-static void say_reservations(const struct report *r, const struct bsim *bs, bool full)
+static void say_sum(const struct report *r, uint64_t count, const char *what, uint64_t bytes,
+		    const char *rest)
 {
-	uint64_t count = 0, bytes = 0;
-	const struct range *v;
-
-	LIST_FOREACH(v, &bs->window->reservations, link)
-	{
-		count++;
-		bytes += v->bytes;
-		if (full)
-			say(r, "  reservation 0x%" PRIx64 ", %s, %u mappings in it, %s", v->va,
-			    npu_size_text(v->bytes), v->own + v->imported, made_text(r, &v->made));
-	}
 	if (count > 0)
-		say(r, "%" PRIu64 " reservation%s: %s of addresses still reserved", count,
-		    count == 1 ? "" : "s", npu_size_text(bytes));
+		say(r, "%" PRIu64 " %s%s: %s %s", count, what, count == 1 ? "" : "s",
+		    npu_size_text(bytes), rest);
 }
 
-static void say_mappings(const struct report *r, const struct bsim *bs, bool full)
+static void say_mappings(const struct report *r, const struct bsim *bs)
 {
 	uint64_t count = 0, bytes = 0;
 	const struct mapping *m;
 
-	LIST_FOREACH(m, &bs->mappings->live, link)
+	LIST_FOREACH(m, &bs->window->mappings, link)
 	{
 		count++;
 		bytes += mapping_bytes(m);
-		if (full)
-			say(r, "  mapping 0x%" PRIx64 ", %s, %s, of handle %p, %s", m->va,
-			    npu_size_text(mapping_bytes(m)), bsim_memory_text(m->handle->space),
-			    (void *)m->handle, made_text(r, &m->made));
+		say_each(r, &m->made,
+			 npu_text("mapping 0x%" PRIx64 ", %s, %s, of handle %p", m->va,
+				  npu_size_text(mapping_bytes(m)),
+				  bsim_memory_text(m->handle->space), (void *)m->handle));
 	}
-	if (count > 0)
-		say(r, "%" PRIu64 " mapping%s: %s still mapped", count, count == 1 ? "" : "s",
-		    npu_size_text(bytes));
+	say_sum(r, count, "mapping", bytes, "still mapped");
 }
 
-static void say_handles(const struct report *r, const struct bsim *bs, bool full)
+static void say_handles(const struct report *r, const struct bsim *bs)
 {
-	uint64_t count = 0, bytes = 0, held = 0;
+	uint64_t bytes = 0, held = 0;
 	const struct drv_mem_handle *h;
 
 	TAILQ_FOREACH(h, &bs->handles->live, link)
 	{
-		count++;
 		bytes += h->bytes;
 		held += h->ref > h->map_ref;
-		if (full)
-			say(r,
-			    "  handle %p, %s, %s%s, %u references of the program and %u of "
-			    "mappings, %s",
-			    (const void *)h, npu_size_text(h->bytes), bsim_memory_text(h->space),
-			    h->imported   ? ", imported"
-			    : h->exported ? ", exported"
-					  : "",
-			    h->ref - h->map_ref, h->map_ref, made_text(r, &h->made));
+		say_each(r, &h->made,
+			 npu_text("handle %p, %s, %s%s, %u references of the program and %u of "
+				  "mappings",
+				  (const void *)h, npu_size_text(h->bytes),
+				  bsim_memory_text(h->space),
+				  h->imported   ? ", imported"
+				  : h->exported ? ", exported"
+						: "",
+				  h->ref - h->map_ref, h->map_ref));
 	}
-	if (count > 0)
-		say(r,
-		    "%" PRIu64 " handle%s: %s of physical memory still held, %" PRIu64
-		    " of them not freed by the program",
-		    count, count == 1 ? "" : "s", npu_size_text(bytes), held);
+	say_sum(r, bs->handles->live_count, "handle", bytes,
+		npu_text("of physical memory still held, %" PRIu64
+			 " of them not freed by the program",
+			 held));
 }
 
-static void say_allocations(const struct report *r, const struct bsim *bs, bool full)
+static void say_reservations(const struct report *r, const struct bsim *bs)
 {
-	static const char *const names[] = {
+	const struct range *v;
+
+	LIST_FOREACH(v, &bs->window->reservations, link)
+	say_each(r, &v->made,
+		 npu_text("reservation 0x%" PRIx64 ", %s, %u mappings in it", v->va,
+			  npu_size_text(v->bytes), v->own + v->imported));
+	say_sum(r, bs->window->reservation_count, "reservation", bs->window->reserved_bytes,
+		"of addresses still reserved");
+}
+
+static void say_allocations(const struct report *r, const struct bsim *bs)
+{
+	static const char *const names[NPU_PLACE_KIND_COUNT] = {
 		[NPU_PLACE_DEVICE] = "device allocation",
 		[NPU_PLACE_PINNED] = "pinned host allocation",
 		[NPU_PLACE_OPENED] = "range opened by its key",
 		[NPU_PLACE_REGISTERED] = "registered host range",
 	};
+	const struct allocation *a;
 
-	for (const struct allocation *a = LIST_FIRST(&bs->allocs->all); full && a != NULL;
-	     a = LIST_NEXT(a, link))
-		say(r, "  %s 0x%" PRIx64 ", %s, %s, %s", names[a->kind], a->va,
-		    npu_size_text(a->asked), bsim_memory_text(a->memory), made_text(r, &a->made));
-	for (unsigned kind = 0; kind < sizeof(names) / sizeof(names[0]); kind++)
-		if (names[kind] != NULL && bs->allocs->count[kind] > 0)
-			say(r, "%" PRIu64 " %s%s: %s not freed", bs->allocs->count[kind],
-			    names[kind], bs->allocs->count[kind] == 1 ? "" : "s",
-			    npu_size_text(bs->allocs->bytes[kind]));
+	LIST_FOREACH(a, &bs->allocs->all, link)
+	say_each(r, &a->made,
+		 npu_text("%s 0x%" PRIx64 ", %s, %s", names[a->kind], a->va,
+			  npu_size_text(a->asked), bsim_memory_text(a->memory)));
+	for (unsigned kind = 0; kind < NPU_PLACE_KIND_COUNT; kind++)
+		say_sum(r, bs->allocs->count[kind], names[kind], bs->allocs->bytes[kind],
+			"not freed");
 }
 
-drvError_t bsim_npusimLeaks(struct npu_driver *self, void (*line)(void *arg, const char *text),
-			    void *arg, bool full)
+drvError_t bsim_npusimLeaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
 {
 	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-	struct report r = { line, arg, 0 };
+	struct report r = { line, arg, full, 0 };
 
 	if (c.result != DRV_ERROR_NONE)
 		return bsim_end(&c);
@@ -142,10 +134,10 @@ drvError_t bsim_npusimLeaks(struct npu_driver *self, void (*line)(void *arg, con
 		c.result = bsim_null("npusimLeaks", "line");
 	} else if (c.bs->any_open) {
 		r.now_ps = bsim_now_locked(c.bs);
-		say_mappings(&r, c.bs, full);
-		say_handles(&r, c.bs, full);
-		say_reservations(&r, c.bs, full);
-		say_allocations(&r, c.bs, full);
+		say_mappings(&r, c.bs);
+		say_handles(&r, c.bs);
+		say_reservations(&r, c.bs);
+		say_allocations(&r, c.bs);
 	}
 	bsim_unlock(c.bs); /* the report takes no time and is not counted */
 	return c.result;
@@ -153,66 +145,50 @@ drvError_t bsim_npusimLeaks(struct npu_driver *self, void (*line)(void *arg, con
 
 /* ---- a memory that is full ---- */
 
-#define HOLDERS_MAX  256 /* stacks that are told apart */
 #define HOLDERS_SAID 3
 
-struct holder {
-	npu_stack stack;
-	uint64_t bytes;
-};
-struct holders {
-	struct holder each[HOLDERS_MAX];
-	unsigned count;
-};
-
-static void add_holding(struct holders *holders, npu_stack stack, uint64_t bytes)
+static void add_holding(GHashTable *held, npu_stack stack, uint64_t bytes)
 {
-	unsigned at = 0;
+	void *key = GUINT_TO_POINTER(stack);
 
-	while (at < holders->count && holders->each[at].stack != stack)
-		at++;
-	if (at == HOLDERS_MAX)
-		return;
-	if (at == holders->count)
-		holders->each[holders->count++] = (struct holder){ .stack = stack };
-	holders->each[at].bytes += bytes;
+	if (stack != 0)
+		g_hash_table_insert(held, key, (char *)g_hash_table_lookup(held, key) + bytes);
 }
 
 /* What this process has of a memory, by the stacks that made it: behind the thread's message. */
 static void say_who_holds(const struct bsim *bs, unsigned memory)
 {
-	struct holders holders = { .count = 0 };
+	g_autoptr(GHashTable) held = g_hash_table_new(g_direct_hash, g_direct_equal);
+	g_autoptr(GString) text = g_string_new(npu_message());
 	const struct drv_mem_handle *h;
-	char *text = NULL;
+	const struct allocation *a;
 
 	TAILQ_FOREACH(h, &bs->handles->live, link)
-	if (h->space == memory && h->made.stack != 0)
-		add_holding(&holders, h->made.stack, h->bytes);
-	for (const struct allocation *a = LIST_FIRST(&bs->allocs->all); a != NULL;
-	     a = LIST_NEXT(a, link))
-		if (a->kind == NPU_PLACE_DEVICE && a->memory == memory && a->made.stack != 0 &&
-		    (a->block != NULL || a->page_lg2 == 12)) /* else: the one that is refused */
-			add_holding(&holders, a->made.stack, a->bytes);
-	for (unsigned said = 0; said < HOLDERS_SAID && said < holders.count; said++) {
-		struct holder *most = holders.each;
+	if (h->space == memory)
+		add_holding(held, h->made.stack, h->bytes);
+	LIST_FOREACH(a, &bs->allocs->all, link)
+	if (a->kind == NPU_PLACE_DEVICE && a->memory == memory &&
+	    (a->block != NULL || a->page_lg2 == 12)) /* else: the one that is refused */
+		add_holding(held, a->made.stack, a->bytes);
+	for (unsigned said = 0; said < HOLDERS_SAID && g_hash_table_size(held) > 0; said++) {
+		void *stack, *bytes, *most = NULL, *most_bytes = NULL;
+		GHashTableIter iter;
 		char *by;
 
-		for (unsigned i = 1; i < holders.count; i++)
-			if (holders.each[i].bytes > most->bytes)
-				most = &holders.each[i];
-		by = npu_stack_words(most->stack);
-		npu_text_add(&text, "%s%s by %s", said > 0 ? "; " : "",
-			     npu_size_words((int64_t)most->bytes), by != NULL ? by : "?");
+		g_hash_table_iter_init(&iter, held);
+		while (g_hash_table_iter_next(&iter, &stack, &bytes)) {
+			if (bytes > most_bytes) {
+				most = stack;
+				most_bytes = bytes;
+			}
+		}
+		by = npu_stack_words(GPOINTER_TO_UINT(most));
+		g_string_append_printf(text, "%s%s by %s", said > 0 ? "; " : "; of this process: ",
+				       npu_size_words((intptr_t)most_bytes), by != NULL ? by : "?");
 		free(by);
-		most->bytes = 0;
+		g_hash_table_remove(held, most);
 	}
-	if (text != NULL) {
-		char *before = strdup(npu_message());
-
-		npu_message_set("%s; of this process: %s", before != NULL ? before : "", text);
-		free(before);
-	}
-	free(text);
+	npu_message_set("%s", text->str);
 }
 
 drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements halMemMap and halMemUnmap. The checks and their order are those of the driver.
+ * Implements halMemMap and halMemUnmap, and access rights to mappings: halMemSetAccess and
+ * halMemGetAccess. The checks and their order are those of the driver.
  */
 #include "memory/memory.h"
 #include "memory/place.h"
@@ -10,60 +11,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define MAP              "halMemMap"
-#define MAPPINGS_AT_ONCE 256u /* records taken from the C library at a time */
+#define MAP "halMemMap"
+#define SET "halMemSetAccess"
+#define GET "halMemGetAccess"
 
-/* ---- records ---- */
-
-bool mapping_open(struct bsim *bs)
-{
-	bs->mappings = calloc(1, sizeof(*bs->mappings));
-	return bs->mappings != NULL;
-}
-
-void mapping_close(struct bsim *bs)
-{
-	struct mapping_table *t = bs->mappings;
-
-	while (t != NULL && t->blocks != NULL) {
-		struct mapping *block = t->blocks;
-
-		t->blocks = LIST_NEXT(block, link);
-		free(block);
-	}
-	free(t);
-	bs->mappings = NULL;
-}
-
-static void retire_mapping(struct mapping_table *t, struct mapping *m)
-{
-	LIST_NEXT(m, link) = t->unused;
-	t->unused = m;
-}
-
-/* Blocks of records are never given back one by one: their first record only links them. */
-static struct mapping *new_mapping(struct mapping_table *t)
-{
-	struct mapping *m;
-
-	if (t->unused == NULL) {
-		struct mapping *block = calloc(MAPPINGS_AT_ONCE, sizeof(*block));
-
-		if (block == NULL)
-			return NULL;
-		LIST_NEXT(block, link) = t->blocks;
-		t->blocks = block;
-		for (unsigned i = 1; i < MAPPINGS_AT_ONCE; i++)
-			retire_mapping(t, &block[i]);
-	}
-	m = t->unused;
-	t->unused = LIST_NEXT(m, link);
-	return m;
-}
+#define DEVICE_ID_LIMIT 64u
 
 /* ---- map: the checks ---- */
 
@@ -89,9 +42,8 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 			end = next->va + next->bytes;
 	if (size > end - va)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 MAP ": [0x%" PRIx64
-				     ", +%s) ends %s behind the reservation at 0x%" PRIx64 ", %s",
-				 va, npu_size_text(size), npu_size_text(size - (end - va)), r->va,
+				 MAP ": %s ends %s behind the reservation at 0x%" PRIx64 ", %s",
+				 range_text(va, size), npu_size_text(size - (end - va)), r->va,
 				 npu_size_text(r->bytes));
 	*out = r;
 	return DRV_ERROR_NONE;
@@ -100,7 +52,7 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
 			     const struct drv_mem_handle *h)
 {
-	struct mapping *in_the_way;
+	const struct mapping *in_the_way;
 
 	if (r->kind == RANGE_RESERVATION && r->bound >= 0 && (unsigned)r->bound != h->space)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
@@ -109,16 +61,18 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 				     "reserve another range for %s",
 				 (const void *)h, bsim_memory_text(h->space), r->va,
 				 bsim_memory_text((unsigned)r->bound), bsim_memory_text(h->space));
-	if (window_slots_clear(bs->window, va, size, &in_the_way))
+	in_the_way = window_first_mapping(bs->window, va, size);
+	if (in_the_way == NULL)
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
-			 MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
+			 MAP ": %s is mapped already: at 0x%" PRIx64
 			     " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
-			 va, npu_size_text(size), in_the_way->va,
+			 range_text(va, size), in_the_way->va,
 			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
 }
 
-static drvError_t check_size(struct bsim *bs, uint64_t size, const struct drv_mem_handle *h)
+static drvError_t check_handle(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
+			       const struct drv_mem_handle *h)
 {
 	if (size > h->bytes)
 		return bsim_fail(contract_code(bs, CONTRACT_MAP_LARGER, MAP),
@@ -129,19 +83,13 @@ static drvError_t check_size(struct bsim *bs, uint64_t size, const struct drv_me
 			contract_code(bs, CONTRACT_MAP_SMALLER, MAP),
 			MAP ": size %s is less than handle %p has, %s; a handle is mapped whole",
 			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
-	return DRV_ERROR_NONE;
-}
-
-static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
-			      const struct drv_mem_handle *h)
-{
 	if (r->page_lg2 != 21)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": the reservation at 0x%" PRIx64
 				     " was made for %s: below 2 MiB its pages are of 4 KiB, and "
 				     "handle %p's are of 2 MiB; reserve 2 MiB or more",
 				 r->va, npu_size_text(r->asked), (const void *)h);
-	if (handle_is_giant(h) && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
+	if (h->block->giant && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": handle %p has 1 GiB pages: ptr and size must be multiples "
 				     "of 1 GiB, %s is 0x%" PRIx64,
@@ -159,46 +107,47 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 
 /* ---- map: the deed ---- */
 
-static bool open_mapping(struct bsim *bs, const struct mapping *m)
+static struct mapping *new_mapping(struct window *w)
 {
-	struct drv_mem_handle *h = m->handle;
+	struct mapping *m = w->unused;
 
-	if (m->tables != 0 &&
-	    !tables_map(bs, h->space, m->va, mapping_bytes(m), h->block, PT_WRITE)) {
-		npu_message_set(MAP ": no memory for page tables on %s",
-				bsim_memory_text(h->space));
-		return false;
-	}
-	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
-		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
-				npu_size_text(mapping_bytes(m)), host_map_problem(errno));
-		if (m->tables != 0)
-			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
-		return false;
-	}
-	return true;
+	if (m == NULL)
+		return g_new(struct mapping, 1);
+	w->unused = LIST_NEXT(m, link);
+	return m;
+}
+
+static void retire_mapping(struct window *w, struct mapping *m)
+{
+	LIST_NEXT(m, link) = w->unused;
+	w->unused = m;
 }
 
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
-	struct mapping *m = new_mapping(bs->mappings);
+	struct mapping *m = new_mapping(bs->window);
 
-	if (m == NULL)
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for one more mapping");
 	*m = (struct mapping){ .va = va,
 			       .slots = (uint32_t)(size >> 21),
 			       .handle = h,
 			       .made = bsim_made_locked(bs),
 			       .tables = access ? UINT32_C(1) << h->space : 0,
 			       .cpu = access && h->space == SIM_NODE_HOST };
-	if (!window_set_mapping(bs->window, va, size, m) || !open_mapping(bs, m)) {
-		if (bs->window->granules[(va + size - 1) >> 30].slots != NULL)
-			window_set_mapping(bs->window, va, size, NULL);
-		retire_mapping(bs->mappings, m);
+	if (access && !tables_map(bs, h->space, va, size, h->block, PT_WRITE)) {
+		retire_mapping(bs->window, m);
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for page tables on %s",
+				 bsim_memory_text(h->space));
+	}
+	if (m->cpu && !tables_open_to_cpu(bs, va, size, h->block)) {
+		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
+				npu_size_text(size), host_map_problem(errno));
+		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
+		retire_mapping(bs->window, m);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	LIST_INSERT_HEAD(&bs->mappings->live, m, link);
+	window_set_mapping(bs->window, va, size, m);
+	LIST_INSERT_HEAD(&bs->window->mappings, m, link);
 	if (r->bound < 0)
 		r->bound = (int)h->space;
 	*(h->imported ? &r->imported : &r->own) += 1;
@@ -208,25 +157,6 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	node_block_touch(bs->node, h->block);
 	fault_install();
 	return DRV_ERROR_NONE;
-}
-
-/* Documented (rule R7): the flags of a reservation agree with the page type of what is mapped
- * there. The driver does not look, and programs in the field do not care: told once, never refused.
- */
-static void note_page_type(const struct range *r, const struct drv_mem_handle *h)
-{
-	static bool told;
-	unsigned fits =
-		h->pg_type == MEM_NORMAL_PAGE_TYPE ? MEM_NORMAL_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
-
-	if (told || r->asked_page == fits || !npu_log_enabled(NPU_LOG_INFO))
-		return;
-	told = true;
-	npu_log(NPU_LOG_INFO,
-		MAP ": the reservation at 0x%" PRIx64
-		    " was made with flags %u, and handle %p has page type %u: documented is that "
-		    "they agree (rule R7); no driver looks",
-		r->va, r->asked_page, (const void *)h, h->pg_type);
 }
 
 static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_mem_handle_t *handle,
@@ -243,10 +173,9 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 			MAP ": size is %s and handle %p has %s; a handle is mapped whole",
 			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
 	result = check_address(bs, va, size, &r) ?: check_free(bs, va, size, r, h)
-		 ?: check_size(bs, size, h) ?: check_pages(bs, va, size, r, h);
+		 ?: check_handle(bs, va, size, r, h);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	note_page_type(r, h);
 	return map_new(bs, va, size, r, h, access);
 }
 
@@ -278,7 +207,7 @@ static drvError_t map(struct npu_driver *self, void *ptr, size_t size, size_t of
 	if (c.result == DRV_ERROR_NONE)
 		c.result = map_locked(c.bs, (uintptr_t)ptr, size, handle, access);
 	if (c.result == DRV_ERROR_NONE)
-		c.page_lg2 = handle_is_giant(handle) ? 30 : 21;
+		c.page_lg2 = handle_page_lg2(handle);
 	c.pages = size >> c.page_lg2;
 	return bsim_end(&c);
 }
@@ -310,16 +239,16 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 
 	for (uint32_t left = m->tables & ~(UINT32_C(1) << h->space); left != 0; left &= left - 1)
 		tables_unmap(bs, (unsigned)__builtin_ctz(left), m->va, mapping_bytes(m),
-			     handle_is_giant(h));
+			     handle_page_lg2(h));
 	if (m->cpu)
 		window_close_to_cpu(m->va, mapping_bytes(m));
 	if (m->tables >> h->space & 1)
-		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
+		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_page_lg2(h));
 	window_set_mapping(bs->window, m->va, mapping_bytes(m), NULL);
 	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
 	*(h->imported ? &r->imported : &r->own) -= 1;
 	LIST_REMOVE(m, link);
-	retire_mapping(bs->mappings, m);
+	retire_mapping(bs->window, m);
 	handle_unmapped(bs, h);
 }
 
@@ -328,14 +257,14 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 	struct mapping *next;
 	unsigned ended = 0;
 
-	for (struct mapping *m = LIST_FIRST(&bs->mappings->live); m != NULL; m = next) {
+	for (struct mapping *m = LIST_FIRST(&bs->window->mappings); m != NULL; m = next) {
 		next = LIST_NEXT(m, link);
 		if (m->handle->space == device) {
 			end_mapping(bs, m);
 			ended++;
 		} else if (m->tables >> device & 1) {
 			tables_unmap(bs, device, m->va, mapping_bytes(m),
-				     handle_is_giant(m->handle));
+				     handle_page_lg2(m->handle));
 			m->tables &= ~(UINT32_C(1) << device);
 		}
 	}
@@ -346,13 +275,12 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 {
 	struct bsim *bs = c->bs;
 	uint64_t va = (uintptr_t)ptr;
-	const char *call = "halMemUnmap";
 	struct mapping *m = window_mapping(bs->window, va);
 
 	if (m == NULL)
 		return bsim_fail(
 			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",
-			call, va, place_text_locked(bs, va),
+			c->name, va, place_text_locked(bs, va),
 			bs->handles->resets > 0
 				? "; a device was reset in this process, which ends its mappings"
 				: "");
@@ -360,9 +288,9 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64
 				 ", %s; a mapping is removed whole, by its start",
-				 call, va, npu_size_text(va - m->va), m->va,
+				 c->name, va, npu_size_text(va - m->va), m->va,
 				 npu_size_text(mapping_bytes(m)));
-	c->page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
+	c->page_lg2 = handle_page_lg2(m->handle);
 	c->pages = mapping_bytes(m) >> c->page_lg2;
 	end_mapping(bs, m);
 	return DRV_ERROR_NONE;
@@ -375,19 +303,18 @@ BSIM_CALL(halMemRetainAllocationHandle, SIM_CALL_QUERY, (drv_mem_handle_t **, ha
 {
 	struct bsim *bs = c->bs;
 	uint64_t va = (uintptr_t)ptr;
-	const char *call = "halMemRetainAllocationHandle";
 	struct range *r;
 	struct mapping *m;
 	drvError_t result;
 
 	if (handle == NULL || va == 0)
-		return bsim_null(call, handle == NULL ? "handle" : "ptr");
-	result = bsim_require_open_locked(bs, call);
+		return bsim_null(c->name, handle == NULL ? "handle" : "ptr");
+	result = bsim_require_open_locked(bs, c->name);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r = window_reservation(bs->window, va);
 	if (r == NULL || r->bound < 0)
-		return bsim_fail(DRV_ERROR_INVALID_HANDLE, "%s: ptr 0x%" PRIx64 ": %s", call, va,
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE, "%s: ptr 0x%" PRIx64 ": %s", c->name, va,
 				 r == NULL
 					 ? place_text_locked(bs, va)
 					 : "nothing has ever been mapped in the reservation there");
@@ -395,8 +322,165 @@ BSIM_CALL(halMemRetainAllocationHandle, SIM_CALL_QUERY, (drv_mem_handle_t **, ha
 	if (m == NULL || m->va != va)
 		return bsim_fail(DRV_ERROR_NOT_EXIST,
 				 "%s: ptr must be the start of a live mapping: 0x%" PRIx64 " is %s",
-				 call, va, place_text_locked(bs, va));
+				 c->name, va, place_text_locked(bs, va));
 	m->handle->ref++;
 	*handle = m->handle;
+	return DRV_ERROR_NONE;
+}
+
+/* ---- access ---- */
+
+static drvError_t check_location(const char *call, const struct drv_mem_location *location,
+				 bool host_id_counts)
+{
+	if (location->side == MEM_HOST_SIDE && (location->id == 0 || !host_id_counts))
+		return DRV_ERROR_NONE;
+	if (location->side == MEM_DEV_SIDE && location->id < DEVICE_ID_LIMIT)
+		return DRV_ERROR_NONE;
+	return bsim_invalid("%s: location (side %d, id %u): the host is side 0 with id 0, a device "
+			    "side 1 with an id below %u",
+			    call, (int)location->side, location->id, DEVICE_ID_LIMIT);
+}
+
+static drvError_t check_descriptors(const void *ptr, const struct drv_mem_access_desc *desc,
+				    size_t count)
+{
+	if (ptr == NULL || desc == NULL || count == 0)
+		return bsim_invalid(SET ": %s", ptr == NULL    ? "ptr is NULL"
+						: desc == NULL ? "desc is NULL"
+							       : "count is 0");
+	for (size_t i = 0; i < count; i++) {
+		int type = (int)desc[i].type;
+		drvError_t result;
+
+		if (type != MEM_ACCESS_TYPE_NONE && type != MEM_ACCESS_TYPE_READ &&
+		    type != MEM_ACCESS_TYPE_READWRITE)
+			return bsim_invalid(SET ": desc[%zu].type is %d; known are 0 (none), 1 "
+						"(read) and 3 (read and write)",
+					    i, type);
+		result = check_location(SET, &desc[i].location, true);
+		if (result != DRV_ERROR_NONE)
+			return result;
+		if (type != MEM_ACCESS_TYPE_READWRITE)
+			return bsim_unsupported(
+				SET ": desc[%zu].type is %d (%s); only 3 (read and write) can be "
+				    "granted, and only unmapping takes it away",
+				i, type, type == MEM_ACCESS_TYPE_NONE ? "none" : "read");
+	}
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t grant_cpu(struct bsim *bs, struct mapping *m)
+{
+	if (m->cpu)
+		return DRV_ERROR_NONE;
+	if (handle_is_remote(m->handle))
+		return bsim_unsupported(SET ": the mapping at 0x%" PRIx64 " is of server %u, whose "
+					    "memory devices reach, and no CPU",
+					m->va, SIM_PEER_SERVER(m->handle->block->memory));
+	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 SET ": this process cannot map %s for the CPU: %s",
+				 npu_size_text(mapping_bytes(m)), host_map_problem(errno));
+	m->cpu = true;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t check_peer(struct bsim *bs, const struct mapping *m, unsigned device)
+{
+	unsigned owner = m->handle->block->memory;
+
+	if (!bsim_require_device_locked(bs, SET, device))
+		return DRV_ERROR_PARA_ERROR;
+	if (handle_is_remote(m->handle))
+		return bsim_unsupported(SET ": device %u: the mapping at 0x%" PRIx64
+					    " is of server %u, imported on device %u; import it "
+					    "on each device that is to reach it",
+					device, m->va, SIM_PEER_SERVER(owner), m->handle->space);
+	if (owner == SIM_NODE_HOST) {
+		if (bs->profile.host_link_hccs)
+			return DRV_ERROR_NONE;
+		return bsim_unsupported(SET ": devices of this server reach the host through PCIe, "
+					    "which cannot map the host's memory for them");
+	}
+	if (owner == device || bs->device[device].peers >> owner & 1)
+		return DRV_ERROR_NONE;
+	return bsim_fail(
+		DRV_ERROR_IOCRL_FAIL,
+		SET ": device %u may not reach device %u, whose memory the mapping at 0x%" PRIx64
+		    " is: enable it first (aclrtSetDevice(%u), aclrtDeviceEnablePeerAccess(%u, 0))",
+		device, owner, m->va, device, owner);
+}
+
+static drvError_t grant_device(struct bsim *bs, struct mapping *m, unsigned device)
+{
+	drvError_t result;
+
+	if (device < BSIM_DEVICE_MAX && m->tables >> device & 1)
+		return DRV_ERROR_NONE;
+	result = check_peer(bs, m, device);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (!tables_map(bs, device, m->va, mapping_bytes(m), m->handle->block, PT_WRITE))
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 SET ": no memory for page tables on device %u", device);
+	m->tables |= UINT32_C(1) << device;
+	return DRV_ERROR_NONE;
+}
+
+/* Grants that were made stay when a later one fails, as in the driver. */
+static drvError_t set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
+				    const struct drv_mem_access_desc *desc, size_t count)
+{
+	struct mapping *m = window_mapping(bs->window, va);
+	drvError_t result = DRV_ERROR_NONE;
+
+	if (m == NULL || m->va != va || mapping_bytes(m) != size)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 SET ": %s is not exactly one mapping: at ptr, %s",
+				 range_text(va, size), place_text_locked(bs, va));
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
+		result = desc[i].location.side == MEM_HOST_SIDE
+				 ? grant_cpu(bs, m)
+				 : grant_device(bs, m, desc[i].location.id);
+	return result;
+}
+
+BSIM_CALL(halMemSetAccess, SIM_CALL_ACCESS, (void *, ptr), (size_t, size),
+	  (struct drv_mem_access_desc *, desc), (size_t, count))
+{
+	const struct dialect *cuda = c->bs->cuda;
+	drvError_t result = cuda == NULL ? check_descriptors(ptr, desc, count) : DRV_ERROR_NONE;
+
+	c->pages = size >> 21;
+	return result ?: bsim_require_open_locked(c->bs, SET)
+		       ?: (cuda != NULL ? cuda->set_access : set_access_locked)(
+				  c->bs, (uintptr_t)ptr, size, desc, count);
+}
+
+BSIM_CALL(halMemGetAccess, SIM_CALL_QUERY, (void *, ptr), (struct drv_mem_location *, location),
+	  (uint64_t *, flags))
+{
+	uint64_t va = (uintptr_t)ptr;
+	struct npu_place p;
+	bool reached;
+	drvError_t result;
+
+	if (ptr == NULL || location == NULL || flags == NULL)
+		return bsim_null(GET, ptr == NULL        ? "ptr"
+				      : location == NULL ? "location"
+							 : "flags");
+	result = check_location(GET, location, false) ?: bsim_require_open_locked(c->bs, GET);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	p = place_at(c->bs, va);
+	if (p.kind != NPU_PLACE_MAPPED)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 GET ": nothing is mapped at ptr 0x%" PRIx64 ": %s", va,
+				 place_text_locked(c->bs, va));
+	reached = location->side == MEM_HOST_SIDE
+			  ? p.cpu
+			  : location->id < BSIM_DEVICE_MAX && (p.readers >> location->id & 1);
+	*flags = reached ? MEM_ACCESS_TYPE_READWRITE : MEM_ACCESS_TYPE_NONE;
 	return DRV_ERROR_NONE;
 }

@@ -2,20 +2,11 @@
  *
  * The memory of this process, as its driver model keeps it: ranges of addresses in the window,
  * handles of physical memory, mappings of handles, classic allocations; the lookup of the record
- * at an address, and the operations on all of these:
+ * at an address, and the operations on all of these. tables.h has the page tables, which say where
+ * bytes go, place.h the answer to what lies at an address.
  *
- *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reserve.c: the calls
- *   host-space.c  where the host gives them, and how many maps it allows
- *   handle.c   physical handles; share.c: between processes
- *   mapping.c  map and unmap; access.c: access rights to a mapping
- *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
- *   tables.c   page tables, which say where bytes go (tables.h)
- *   place.c    what lies at an address, for every caller (place.h)
- *   leaks.c    what is left at exit; fault.c: the report of a host access to device memory
- *
- * dialect.h is the table by which another dialect replaces the window's rules. A lookup takes
- * constant time: an array over all addresses below 128 TiB has an entry per GiB, and in it an
- * array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
+ * A lookup takes constant time: an array over all addresses below 128 TiB has an entry per GiB, and
+ * in it an array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
  * lookups, which a signal handler may call.
  */
 #ifndef NPUSIM_BSIM_MEMORY_H
@@ -28,23 +19,21 @@
 
 /* ---- addresses ---- */
 
-struct mapping;
 struct allocation;
 struct pool;
 
 #define WINDOW_DEFAULT_BASE  UINT64_C(0x100000000000)
 #define WINDOW_DEFAULT_BYTES (UINT64_C(8) << 40)
 #define WINDOW_SMALLEST      (UINT64_C(32) << 30)
-#define WINDOW_HOST_END \
-	(UINT64_C(1) << 47) /* where the host's address space ends (x86-64, four levels) */
-#define WINDOW_GIB         (UINT64_C(1) << 30)
-#define WINDOW_SLOT        (UINT64_C(1) << 21)
-#define WINDOW_SLOTS       512u
-#define WINDOW_GRANULES    (WINDOW_HOST_END >> 30)
-#define WINDOW_LARGE       (UINT64_C(512) << 20) /* more than this takes whole heaps */
-#define WINDOW_RESERVE_MAX (UINT64_C(128) << 30)
-#define WINDOW_NOUC_BASE   (UINT64_C(24) << 40)
-#define WINDOW_NOUC_MAX    (UINT64_C(128) << 40)
+#define WINDOW_HOST_END      (UINT64_C(1) << 47) /* of the host's addresses: x86-64, four levels */
+#define WINDOW_GIB           (UINT64_C(1) << 30)
+#define WINDOW_SLOT          (UINT64_C(1) << 21)
+#define WINDOW_SLOTS         512u
+#define WINDOW_GRANULES      (WINDOW_HOST_END >> 30)
+#define WINDOW_LARGE         (UINT64_C(512) << 20) /* more than this takes whole heaps */
+#define WINDOW_RESERVE_MAX   (UINT64_C(128) << 30)
+#define WINDOW_NOUC_BASE     (UINT64_C(24) << 40)
+#define WINDOW_NOUC_MAX      (UINT64_C(128) << 40)
 
 enum window_area { WINDOW_NORMAL, WINDOW_READ_ONLY, WINDOW_DEVICE_READ_ONLY };
 
@@ -61,22 +50,20 @@ struct range {
 	enum range_kind kind;
 	unsigned page_lg2; /* 12: below 2 MiB, its page table pages are of 4 KiB */
 	uint64_t va, bytes;
-	uint64_t asked;      /* bytes as the caller gave them */
-	unsigned asked_page; /* enum drv_mem_pg_type as the caller gave it: for a note only */
+	uint64_t asked; /* bytes as the caller gave them */
 	struct bsim_made made;
-	LIST_ENTRY(range) link; /* list of its kind */
+	LIST_ENTRY(range) link; /* of a reservation */
 	/* RESERVATION, NOUC */
-	int bound; /* memory side of the first map: a device, SIM_NODE_HOST, or -1; unmapping leaves
-		      it */
+	int bound; /* whose memory was mapped first: a device, SIM_NODE_HOST; -1: nobody's yet */
 	unsigned own, imported; /* live mappings of handles made here, and of imported ones */
 	/* SLAB */
 	bool hinted; /* made for a caller's address: reservations without one stay away */
 	unsigned used_slots;
 	uint64_t used[WINDOW_SLOTS / 64];
-	struct range **cut; /* [512]: the reservation that has the slot */
 	/* POOL, ALLOCATION */
 	struct pool *pool;
 	struct allocation *allocation;
+	struct range *cut[]; /* SLAB: [512]: the reservation that has the slot */
 };
 
 struct granule {
@@ -84,25 +71,21 @@ struct granule {
 	struct mapping **slots; /* [512], made at the first map in this GiB */
 };
 
-LIST_HEAD(range_list, range);
-
 struct window {
 	uint64_t base, bytes; /* of the window as it is laid out; 0, 0 in the CUDA dialect */
 	uint64_t cursor;      /* CUDA dialect: no free address that was given before lies below */
 	uint64_t mapped_base; /* what of it could be reserved: [mapped_base, base + bytes) */
 	uint64_t read_only_base, device_read_only_base, normal_base, end;
-	uint64_t lowest_free; /* no free granule of the normal heaps lies below */
-	uint64_t lowest_free_read_only;
-	struct granule *granules;       /* [WINDOW_GRANULES] */
-	struct range_list reservations; /* RESERVATION and NOUC */
-	struct range_list slabs;
+	uint64_t lowest_free;            /* no free granule of the normal heaps lies below */
+	struct granule *granules;        /* [WINDOW_GRANULES] */
+	LIST_HEAD(, range) reservations; /* RESERVATION and NOUC */
+	LIST_HEAD(, mapping) mappings;
+	struct mapping *unused; /* records to use again, linked forwards alone */
 	/* The longest run of free slots of each slab, by page (0 small, 1 huge): a tree of maxima
 	 * whose leaves are the window's granules. */
-	uint16_t *room[2];        /* [2 * leaves] */
-	uint64_t leaves;          /* a power of two */
-	struct range_list heaps;  /* POOL and ALLOCATION */
-	struct range_list unused; /* records to use again */
-	uint64_t reserved_bytes, reservation_count, nouc_count;
+	uint16_t *room[2]; /* [2 * leaves] */
+	uint64_t leaves;   /* a power of two */
+	uint64_t reserved_bytes, reservation_count;
 };
 
 /* ---- physical handles ---- */
@@ -113,8 +96,7 @@ enum handle_state { HANDLE_NEVER, HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESE
  * those of struct drv_mem_prop as given at creation. */
 struct drv_mem_handle {
 	uint8_t state; /* enum handle_state */
-	uint8_t space; /* whose page table translates where it is mapped: a device, or SIM_NODE_HOST
-			*/
+	uint8_t space; /* whose page table translates it: a device, or SIM_NODE_HOST */
 	bool imported, exported;
 	bool from_fd; /* by a descriptor, in this process or another */
 	uint8_t side, pg_type, mem_type;
@@ -126,28 +108,23 @@ struct drv_mem_handle {
 	uint64_t word;  /* struct drv_mem_prop.reserve */
 	struct node_block *block;
 	struct bsim_made made;
-	union {
-		struct drv_mem_handle *next_import; /* live: bucket of imports by share id */
-		uint64_t freed_number;              /* gone: by which driver call */
-	};
+	uint64_t freed_number;            /* gone: by which driver call */
 	TAILQ_ENTRY(drv_mem_handle) link; /* live ones; freed ones by age */
 };
 
-#define HANDLE_IMPORT_BUCKETS 256u
-
 struct handle_table {
-	unsigned char *arena; /* one stretch of addresses, used from the bottom */
-	uint64_t used;        /* records that were ever handed out */
-	uint64_t usable;      /* records that can be written */
+	struct drv_mem_handle *block[32]; /* each of twice as many records as the one before */
+	unsigned blocks;
+	uint64_t fresh; /* records of the last block that were never handed out */
 	TAILQ_HEAD(, drv_mem_handle) live, freed; /* the newest first; the oldest first */
 	uint64_t live_count, freed_count;
-	struct drv_mem_handle *imports[HANDLE_IMPORT_BUCKETS];
-	uint64_t resets; /* devices that were closed with handles or mappings */
+	GHashTable *imports; /* by share and space */
+	uint64_t resets;     /* devices that were closed with handles or mappings */
 };
 
-static inline bool handle_is_giant(const struct drv_mem_handle *h)
+static inline unsigned handle_page_lg2(const struct drv_mem_handle *h)
 {
-	return h->block->giant;
+	return h->block->giant ? 30 : 21;
 }
 
 /* Imported from another server. */
@@ -167,12 +144,6 @@ struct mapping {
 	uint32_t tables;    /* bit s: space s (a device, SIM_NODE_HOST) has it in its page table */
 	uint16_t read_only; /* bit d: device d may only read */
 	bool cpu;           /* the CPU may reach it */
-};
-
-struct mapping_table {
-	LIST_HEAD(, mapping) live;
-	struct mapping *unused; /* linked forwards alone */
-	struct mapping *blocks; /* of records, from the C library; linked by their first ones */
 };
 
 static inline uint64_t mapping_bytes(const struct mapping *m)
@@ -221,6 +192,14 @@ struct allocation {
 	unsigned held;
 };
 
+/* A frame that 4 KiB pages of a device are parts of. */
+struct pool_frame {
+	struct node_block *block;
+	uint16_t used;       /* pages */
+	uint16_t run_most;   /* no run of free pages is longer */
+	uint64_t written[8]; /* pages that were handed out since the frame came */
+};
+
 /* A 1 GiB heap. Its pages are the allocations' own blocks, or - of 4 KiB on a device - parts of
  * frames that it holds. */
 struct pool {
@@ -229,11 +208,8 @@ struct pool {
 	TAILQ_ENTRY(pool) link;
 	unsigned pages, used, lowest_free; /* no free page lies below */
 	uint64_t *bits;
-	struct allocation **owner;  /* by page */
-	struct node_block **frames; /* [512] */
-	uint16_t *frame_used;       /* pages in use of each */
-	uint16_t *run_most;         /* no run of free pages in the frame is longer */
-	uint64_t *written;          /* pages that were handed out since their frame came */
+	struct allocation **owner; /* by page */
+	struct pool_frame *frame;  /* [512], or NULL */
 };
 
 #define ALLOC_GONE_MAX 64u
@@ -245,7 +221,7 @@ struct gone_range {
 
 struct alloc_table {
 	LIST_HEAD(, allocation) all;  /* the newest first */
-	LIST_HEAD(, allocation) held; /* freed, see gone.c; not counted */
+	LIST_HEAD(, allocation) held; /* freed, in use; not counted */
 	GPtrArray *gone_blocks;       /* the same of struct node_block */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
@@ -332,6 +308,25 @@ static inline struct allocation *allocation_at(const struct window *w, uint64_t 
 	return allocation_sent_at(w, va, ALLOCATION_NOW);
 }
 
+/* ---- another dialect ---- */
+
+/* The table by which a dialect of virtual memory replaces the window's rules (NPU_DIALECT_CUDA;
+ * npusim/driver.h says what programs see). The room above fills in the table, and bsim.cuda points
+ * to it while the dialect is in use. */
+struct dialect {
+	drvError_t (*reserve)(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
+			      uint64_t hint);
+	/* Gives the addresses of a reservation back. */
+	void (*drop)(struct window *w, const struct range *r);
+	drvError_t (*set_access)(struct bsim *bs, uint64_t va, uint64_t size,
+				 const struct drv_mem_access_desc *desc, size_t count);
+	/* Shares that are file descriptors. */
+	drvError_t (*export_fd)(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
+				int *out_fd);
+	drvError_t (*import_fd)(struct bsim *bs, const char *call, int fd,
+				struct drv_mem_handle **out);
+};
+
 /* ---- window.c: who has which addresses ---- */
 
 /* Reserves the window's addresses, as NPUSIM_WINDOW says. False, and *error (free()). */
@@ -342,21 +337,14 @@ void window_close(struct bsim *bs);
 bool window_traps(uint64_t va);
 
 /* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
- * reserved. False: host memory. */
-bool window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m);
-/* True if every slot of the range is free of mappings; else *out_first is the first mapping. */
-bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
-			struct mapping **out_first);
+ * reserved. */
+void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m);
+/* The first mapping that has a slot of the range. */
+struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes);
 
-/* Addresses for reservations. Each returns NULL where there is no room, without a message. `bytes`
- * is rounded already. */
-uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t count);
-bool window_granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken);
+/* A record that is nowhere yet; and one that has addresses which are known to be free. */
+struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes);
 struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes);
-struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge);
-struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge);
-/* Takes the addresses from the host, too: errno says why it could not. */
-struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes);
 
 /* `count` whole heaps for classic allocations, in the area that is asked for. NULL: no room
  * (message set). */
@@ -364,12 +352,6 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 			  enum range_kind kind, uint64_t count);
 /* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
 void window_drop(struct bsim *bs, struct range *range);
-
-/* The record of a range that is in no granule any more. */
-void window_retire(struct window *w, struct range *r);
-
-/* What lies in the way at va, in words, for a message (npu_text()). */
-const char *window_occupant(const struct window *w, uint64_t va);
 
 /* ---- host-space.c: the address space of this process ---- */
 
@@ -389,22 +371,11 @@ bool host_maps_left(uint64_t pieces);
 /* Why memory could not be mapped for the CPU (npu_text()). */
 const char *host_map_problem(int error);
 
-/* A sanitizer's leak checker looks for pointers in the heap only: tables that lie elsewhere and
- * hold the only pointers to things are shown to it, and hidden before they go. Not there otherwise.
- */
-extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
-extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
-#define LEAKS_LOOK(register, start, bytes)                             \
-	do {                                                           \
-		if (__lsan_##register##_root_region != NULL)           \
-			__lsan_##register##_root_region(start, bytes); \
-	} while (0)
-
 /* ---- handle.c: physical handles. A handle is never believed: its address is looked up first, so
  * that a stale, foreign or made-up one gets its code. The record of a freed handle is kept until
  * thousands more have been freed, and says who freed it. ---- */
 
-bool handle_table_open(struct bsim *bs);
+void handle_table_open(struct bsim *bs);
 void handle_table_close(struct bsim *bs);
 
 /* node_block_create(); where there is no room, the message says which stacks of this process hold
@@ -412,12 +383,13 @@ void handle_table_close(struct bsim *bs);
 drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
 		       const char *tag, struct node_block **out);
 
-/* The live handle at that address; INVALID_VALUE, and INVALID_HANDLE before any device is open,
- * with a message that starts with the call. */
+/* The live handle at that address; INVALID_VALUE, then *out is one that was freed and is
+ * remembered, or NULL; INVALID_HANDLE before any device is open; with a message that starts with
+ * the call. */
 drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
 		       struct drv_mem_handle **out);
-/* A live handle for the block, with one reference. NULL: host memory is short (message set). */
-struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block);
+/* A live handle for the block, with one reference. */
+struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block);
 /* Ends a handle whatever its references say: its pages go back. */
 void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state);
 /* Ends all whose pages lie on, or were imported to, the device. Returns how many. */
@@ -433,15 +405,13 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
 /* ---- mapping.c: mappings of handles. What a mapping says, its leaves in the page tables say too,
  * always: it is made, granted and ended together with them. ---- */
 
-bool mapping_open(struct bsim *bs);
 /* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
  * mappings ended. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);
-void mapping_close(struct bsim *bs);
 
-/* ---- alloc.c and its heaps: memory that has an address from the start ---- */
+/* ---- alloc.c: memory that has an address from the start ---- */
 
-bool alloc_table_open(struct bsim *bs);
+void alloc_table_open(struct bsim *bs);
 void alloc_table_close(struct bsim *bs);
 /* Ends everything that lies in or was registered for a device; returns how many. */
 unsigned alloc_end_device(struct bsim *bs, unsigned device);
@@ -453,8 +423,6 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
-/* Ends the heaps of a memory that nothing is in. */
-void pool_end_empty(struct bsim *bs, unsigned memory);
 /* Ends an allocation with everything that belongs to it; host memory, once no queued work uses it.
  */
 void allocation_end(struct bsim *bs, struct allocation *a);
@@ -463,17 +431,11 @@ void allocation_finish(struct bsim *bs, struct allocation *a);
 
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
-/* True if copies under way use pages of its heap. */
-bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 /* The block that has the page at va. */
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
-/* ---- gone.c: memory that was given back and is in use ---- */
+/* ---- memory that was given back and is in use ---- */
 
-/* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it, or a device's that a copy under way uses, until gone_locked().
- */
-bool gone_hold_locked(struct bsim *bs, struct allocation *a);
 /* Driver call `sent`, or an entry that it sent, does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */

@@ -86,6 +86,11 @@ struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent
 				   .host_va = va };
 }
 
+const char *range_text(uint64_t va, uint64_t bytes)
+{
+	return npu_text("[0x%" PRIx64 ", +%s)", va, npu_size_text(bytes));
+}
+
 const char *place_text_locked(struct bsim *bs, uint64_t va)
 {
 	static const char *const names[NPU_PLACE_KIND_COUNT] = {
@@ -120,7 +125,7 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 
 BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 {
-	struct mapping *next = NULL;
+	const struct mapping *next;
 
 	if (out == NULL)
 		return bsim_null("npusimPlace", "out");
@@ -128,7 +133,7 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
 
-		window_slots_clear(bs->window, slot, end - slot, &next);
+		next = window_first_mapping(bs->window, slot, end - slot);
 		out->next_mapped = next != NULL ? next->va : end;
 	}
 	return DRV_ERROR_NONE;
@@ -137,13 +142,12 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 BSIM_OPEN_CALL(halMemGetAddressRange, SIM_CALL_QUERY, (DVdeviceptr, ptr), (DVdeviceptr *, base),
 	       (size_t *, size))
 {
-	const char *call = "halMemGetAddressRange";
 	struct npu_place p = place_at(c->bs, ptr);
 
 	if (base == NULL && size == NULL)
-		return bsim_invalid("%s: base and size are both NULL", call);
+		return bsim_invalid("%s: base and size are both NULL", c->name);
 	if (!npu_place_is_translated(&p))
-		return bsim_invalid("%s: no memory of a device or mapping at %s", call,
+		return bsim_invalid("%s: no memory of a device or mapping at %s", c->name,
 				    place_text_locked(c->bs, ptr));
 	if (base != NULL)
 		*base = p.base;

@@ -18,6 +18,8 @@
 struct npu_place place_at(const struct bsim *bs, uint64_t va);
 /* The same for an entry that driver call `sent` sent: host memory that was freed since is there. */
 struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent);
+/* "[0x12c000000000, +2097152 (2 MiB))": as npu_text(). */
+const char *range_text(uint64_t va, uint64_t bytes);
 /* "0x12c000200000 (2 MiB into the mapping at 0x12c000000000, 4 MiB, device 0)": as npu_text(). */
 const char *place_text_locked(struct bsim *bs, uint64_t va);
 

@@ -4,7 +4,6 @@
  * about which process may import where; the shares themselves, their whitelists and lifetimes
  * belong to the node.
  */
-#include "memory/dialect.h"
 #include "memory/memory.h"
 #include "process/ops.h"
 #include "process/contract.h"
@@ -71,7 +70,8 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 			"%s: handle %p was exported already (share %u); use that value again", call,
 			(void *)handle, h->share_id);
 	*out_device = h->space == SIM_NODE_HOST ? BSIM_HOST_ID : h->space;
-	result = bsim_pass(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
+	result = bsim_pass(call,
+			   node_share_export(bs->node, h->block, *out_device, out_share_id));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	h->exported = true;
@@ -82,10 +82,9 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 BSIM_CALL(halMemExportToShareableHandle, SIM_CALL_EXPORT, (drv_mem_handle_t *, handle),
 	  (drv_mem_handle_type, type), (uint64_t, flags), (uint64_t *, shareable))
 {
-	const char *call = "halMemExportToShareableHandle";
 	uint32_t device, share_id;
-	drvError_t result = check_export(call, handle, (int)type, false, flags, shareable)
-				    ?: export_locked(c->bs, call, handle, &device, &share_id);
+	drvError_t result = check_export(c->name, handle, (int)type, false, flags, shareable)
+				    ?: export_locked(c->bs, c->name, handle, &device, &share_id);
 
 	if (result == DRV_ERROR_NONE)
 		*shareable = share_value(device, share_id);
@@ -95,17 +94,16 @@ BSIM_CALL(halMemExportToShareableHandle, SIM_CALL_EXPORT, (drv_mem_handle_t *, h
 BSIM_CALL(halMemExportToShareableHandleV2, SIM_CALL_EXPORT, (drv_mem_handle_t *, handle),
 	  (drv_mem_handle_type, type), (uint64_t, flags), (struct MemShareHandle *, shareable))
 {
-	const char *call = "halMemExportToShareableHandleV2";
 	bool posix = c->bs->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX;
 	struct share_block block = { .handle_type = (uint32_t)type };
 	int fd = -1;
-	drvError_t result = check_export(call, handle, posix ? MEM_HANDLE_TYPE_NONE : (int)type,
+	drvError_t result = check_export(c->name, handle, posix ? MEM_HANDLE_TYPE_NONE : (int)type,
 					 true, flags, shareable);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	result = posix ? c->bs->cuda->export_fd(c->bs, call, handle, &fd)
-		       : export_locked(c->bs, call, handle, &block.devid, &block.share_id);
+	result = posix ? c->bs->cuda->export_fd(c->bs, c->name, handle, &fd)
+		       : export_locked(c->bs, c->name, handle, &block.devid, &block.share_id);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	block.phy_devid = block.devid;
@@ -149,11 +147,7 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, unsigned server
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_make(bs, IMPORT, block);
-	if (h == NULL) {
-		node_block_drop(bs->node, block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	h = handle_make(bs, block);
 	h->imported = true;
 	h->share_id = share_id;
 	if (block->memory != SIM_NODE_HOST)
@@ -205,7 +199,7 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 BSIM_CALL(halMemImportFromShareableHandle, SIM_CALL_IMPORT, (uint64_t, shareable), (uint32_t, dev),
 	  (drv_mem_handle_t **, handle))
 {
-	drvError_t result = handle == NULL ? bsim_null(IMPORT, "handle")
+	drvError_t result = handle == NULL ? bsim_null(c->name, "handle")
 					   : import_locked(c->bs, shareable, dev, handle);
 
 	if (result == DRV_ERROR_NONE)
@@ -214,8 +208,8 @@ BSIM_CALL(halMemImportFromShareableHandle, SIM_CALL_IMPORT, (uint64_t, shareable
 }
 
 /* From another server: nobody asks for a whitelist there, and each import is one of its own. */
-static drvError_t import_remote_locked(struct bsim *bs, const struct share_block *block,
-				       uint32_t dev, drv_mem_handle_t **out)
+static drvError_t import_remote(struct bsim *bs, const struct share_block *block, uint32_t dev,
+				drv_mem_handle_t **out)
 {
 	unsigned server = bsim_sdid_server(block->sdid);
 	drvError_t result = check_importer(bs, dev);
@@ -235,71 +229,46 @@ static drvError_t import_remote_locked(struct bsim *bs, const struct share_block
 		       ?: import_new(bs, block->share_id, server, dev, block->devid, out);
 }
 
-static drvError_t import_remote(struct npu_driver *self, const struct share_block *block,
-				uint32_t dev, drv_mem_handle_t **handle)
+/* The message says where the 128 bytes are none of an export. */
+static drvError_t read_block(const char *call, int type, const struct MemShareHandle *shareable,
+			     struct share_block *out)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = handle == NULL ? bsim_null(IMPORT, "handle")
-					  : import_remote_locked(c.bs, block, dev, handle);
-	if (c.result == DRV_ERROR_NONE)
-		c.pages = (*handle)->block->frames;
-	return bsim_end(&c);
-}
-
-/* The memory says where it is. */
-static drvError_t import_posix(struct npu_driver *self, const struct MemShareHandle *shareable,
-			       drv_mem_handle_t **handle)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
-	int fd = -1;
-
-	if (shareable != NULL)
-		memcpy(&fd, shareable, sizeof(fd));
-	if (c.result == DRV_ERROR_NONE)
-		c.result = shareable == NULL || handle == NULL
-				   ? bsim_null(IMPORT, handle == NULL ? "handle" : "shareable")
-				   : c.bs->cuda->import_fd(c.bs, IMPORT, fd, handle);
-	if (c.result == DRV_ERROR_NONE)
-		c.pages = (*handle)->block->frames;
-	return bsim_end(&c);
-}
-
-/* False and a message: the 128 bytes are none of an export. */
-static bool read_block(const char *call, int type, const struct MemShareHandle *shareable,
-		       struct share_block *out)
-{
-	if (shareable == NULL) {
-		npu_message_set("%s: shareable is NULL", call);
-		return false;
-	}
+	if (shareable == NULL)
+		return bsim_null(call, "shareable");
 	memcpy(out, shareable, sizeof(*out));
-	if (out->handle_type != (uint32_t)type || type > MEM_HANDLE_TYPE_FABRIC ||
-	    type < MEM_HANDLE_TYPE_NONE) {
-		npu_message_set("%s: type is %d, and the shareable block says type %u; known are 0 "
-				"and 1 (fabric)",
-				call, type, out->handle_type);
-		return false;
-	}
-	return true;
+	if (out->handle_type == (uint32_t)type &&
+	    (type == MEM_HANDLE_TYPE_NONE || type == MEM_HANDLE_TYPE_FABRIC))
+		return DRV_ERROR_NONE;
+	return bsim_invalid("%s: type is %d, and the shareable block says type %u; known are 0 and "
+			    "1 (fabric)",
+			    call, type, out->handle_type);
 }
 
-drvError_t bsim_halMemImportFromShareableHandleV2(struct npu_driver *self, drv_mem_handle_type type,
-						  struct MemShareHandle *shareable, uint32_t dev,
-						  drv_mem_handle_t **handle)
+BSIM_CALL(halMemImportFromShareableHandleV2, SIM_CALL_IMPORT, (drv_mem_handle_type, type),
+	  (struct MemShareHandle *, shareable), (uint32_t, dev), (drv_mem_handle_t **, handle))
 {
+	struct bsim *bs = c->bs;
+	bool posix = bs->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX;
 	struct share_block block;
+	drvError_t result =
+		posix ? DRV_ERROR_NONE : read_block(c->name, (int)type, shareable, &block);
+	int fd;
 
-	if (bsim_of(self)->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX)
-		return import_posix(self, shareable, handle);
-	if (!read_block("halMemImportFromShareableHandleV2", (int)type, shareable, &block))
-		return DRV_ERROR_INVALID_VALUE;
-	if (type == MEM_HANDLE_TYPE_FABRIC &&
-	    bsim_sdid_server(block.sdid) != bsim_server_id(bsim_of(self)))
-		return import_remote(self, &block, dev, handle);
-	return bsim_halMemImportFromShareableHandle(self, share_value(block.devid, block.share_id),
-						    dev, handle);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (handle == NULL || shareable == NULL)
+		return bsim_null(IMPORT, handle == NULL ? "handle" : "shareable");
+	memcpy(&fd, shareable, sizeof(fd));
+	if (posix) /* the memory says where it is */
+		result = bs->cuda->import_fd(bs, IMPORT, fd, handle);
+	else if (type == MEM_HANDLE_TYPE_FABRIC &&
+		 bsim_sdid_server(block.sdid) != bsim_server_id(bs))
+		result = import_remote(bs, &block, dev, handle);
+	else
+		result = import_locked(bs, share_value(block.devid, block.share_id), dev, handle);
+	if (result == DRV_ERROR_NONE)
+		c->pages = (*handle)->block->frames;
+	return result;
 }
 
 drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_handle_type type,
@@ -308,16 +277,18 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 {
 	const char *call = "halMemTransShareableHandle";
 	struct share_block block;
+	drvError_t result;
 
 	(void)self;
 	if (server == NULL || shareable == NULL)
 		return bsim_invalid("%s: %s is NULL", call,
 				    server == NULL ? "server" : "shareable");
-	if (!read_block(call, (int)type, share, &block))
-		return DRV_ERROR_INVALID_VALUE;
-	*server = bsim_sdid_server(block.sdid);
-	*shareable = share_value(block.devid, block.share_id);
-	return DRV_ERROR_NONE;
+	result = read_block(call, (int)type, share, &block);
+	if (result == DRV_ERROR_NONE) {
+		*server = bsim_sdid_server(block.sdid);
+		*shareable = share_value(block.devid, block.share_id);
+	}
+	return result;
 }
 
 /* ---- who may import ---- */
@@ -325,13 +296,11 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 BSIM_OPEN_CALL(halMemSetPidToShareableHandle, SIM_CALL_EXPORT, (uint64_t, shareable), (int *, pid),
 	       (uint32_t, pid_num))
 {
-	const char *call = "halMemSetPidToShareableHandle";
-
 	if (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX)
-		return bsim_invalid("%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
+		return bsim_invalid("%s: %u process ids at %p; 1 to %u are taken", c->name, pid_num,
 				    (void *)pid, PID_COUNT_MAX);
-	return bsim_pass(call, node_share_allow(c->bs->node, SHARE_ID(shareable), NULL,
-						c->bs->config.server, pid, pid_num));
+	return bsim_pass(c->name, node_share_allow(c->bs->node, SHARE_ID(shareable), NULL,
+						   c->bs->config.server, pid, pid_num));
 }
 
 static drvError_t check_attribute(const char *call, int type, const void *attr)
@@ -344,27 +313,25 @@ static drvError_t check_attribute(const char *call, int type, const void *attr)
 BSIM_OPEN_CALL(halMemShareHandleSetAttribute, SIM_CALL_EXPORT, (uint64_t, shareable),
 	       (enum ShareHandleAttrType, type), (struct ShareHandleAttr, attr))
 {
-	const char *call = "halMemShareHandleSetAttribute";
-	drvError_t result = check_attribute(call, (int)type, &attr);
+	drvError_t result = check_attribute(c->name, (int)type, &attr);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE)
 		return bsim_invalid(
 			"%s: enableFlag is %u; the whitelist can be switched off (1), not on again",
-			call, attr.enableFlag);
-	return bsim_pass(call, node_share_set_open(c->bs->node, SHARE_ID(shareable), NULL));
+			c->name, attr.enableFlag);
+	return bsim_pass(c->name, node_share_set_open(c->bs->node, SHARE_ID(shareable), NULL));
 }
 
 BSIM_OPEN_CALL(halMemShareHandleGetAttribute, SIM_CALL_QUERY, (uint64_t, shareable),
 	       (enum ShareHandleAttrType, type), (struct ShareHandleAttr *, attr))
 {
-	const char *call = "halMemShareHandleGetAttribute";
 	struct node_share_info info = { .open = false };
 	drvError_t result =
-		check_attribute(call, (int)type, attr)
-			?: bsim_pass(call, node_share_info(c->bs->node, SHARE_ID(shareable), NULL,
-							   &info));
+		check_attribute(c->name, (int)type, attr)
+			?: bsim_pass(c->name, node_share_info(c->bs->node, SHARE_ID(shareable),
+							      NULL, &info));
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -376,12 +343,11 @@ BSIM_OPEN_CALL(halMemShareHandleGetAttribute, SIM_CALL_QUERY, (uint64_t, shareab
 BSIM_OPEN_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
 	       (struct ShareHandleGetInfo *, info))
 {
-	const char *call = "halMemShareHandleInfoGet";
 	struct node_share_info found;
 	drvError_t result =
-		info == NULL ? bsim_null(call, "info")
-			     : bsim_pass(call, node_share_info(c->bs->node, SHARE_ID(shareable),
-							       NULL, &found));
+		info == NULL ? bsim_null(c->name, "info")
+			     : bsim_pass(c->name, node_share_info(c->bs->node, SHARE_ID(shareable),
+								  NULL, &found));
 
 	if (result != DRV_ERROR_NONE)
 		return result;

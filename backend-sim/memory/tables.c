@@ -9,7 +9,6 @@
 #include "memory/memory.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -34,20 +33,13 @@ static void *table_at(void *ctx, uint64_t pa)
 /* One more frame for tables. */
 static bool add_frame(struct space *space)
 {
-	struct node_block **blocks = realloc(
-		space->table_blocks, (space->table_block_count + 1) * sizeof(struct node_block *));
+	struct node_block *block;
 
-	if (blocks == NULL)
+	if (node_table_frame(space->bs->node, space->memory, &block) != DRV_ERROR_NONE)
 		return false;
-	space->table_blocks = blocks;
-	if (node_table_frame(space->bs->node, space->memory, &blocks[space->table_block_count]) !=
-	    DRV_ERROR_NONE)
-		return false;
-	space->fresh_table_pa =
-		SIM_PA(space->memory,
-		       blocks[space->table_block_count]->extents[0].frame << NODE_FRAME_LG2);
+	g_ptr_array_add(space->table_blocks, block);
+	space->fresh_table_pa = SIM_PA(space->memory, block->extents[0].frame << NODE_FRAME_LG2);
 	space->fresh_tables = TABLES_IN_FRAME;
-	space->table_block_count++;
 	return true;
 }
 
@@ -85,7 +77,7 @@ void tables_open(struct bsim *bs, unsigned memory)
 	struct space *space = &spaces[memory];
 	struct pt_host host = { alloc_table, free_table, table_at, space };
 
-	*space = (struct space){ .bs = bs, .memory = memory };
+	*space = (struct space){ .bs = bs, .memory = memory, .table_blocks = g_ptr_array_new() };
 	pt_init(&space->pt, &host);
 }
 
@@ -96,74 +88,60 @@ void tables_close(struct bsim *bs, unsigned memory)
 	pt_destroy(&space->pt);
 	if (bs->sim != NULL)
 		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, 0);
-	for (unsigned i = 0; i < space->table_block_count; i++)
-		node_block_drop(bs->node, space->table_blocks[i]);
-	free(space->table_blocks);
+	for (unsigned i = 0; i < space->table_blocks->len; i++)
+		node_block_drop(bs->node, space->table_blocks->pdata[i]);
+	g_ptr_array_unref(space->table_blocks);
 	memset(space, 0, sizeof(*space));
 }
 
-/* What follows a change of leaves: the root may be new, the tables more than ever. */
-static void after_map(struct bsim *bs, unsigned memory, struct space *space, uint64_t old_root)
+/* With what follows a change of leaves: the root may be new, the tables more than ever. */
+static bool map_leaves(struct bsim *bs, struct space *space, uint64_t va, uint64_t pa,
+		       unsigned page_lg2, uint64_t pages, unsigned flags)
 {
+	uint64_t old_root = space->pt.root_pa;
+	bool mapped = pt_map(&space->pt, va, pa, page_lg2, pages, flags);
+
 	if (space->pt.root_pa != old_root)
-		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, space->pt.root_pa);
-	if (space->pt.tables * TABLE_BYTES > space->table_peak)
-		space->table_peak = space->pt.tables * TABLE_BYTES;
+		sim_set_root(bs->sim, (int)space->memory, ADDRESS_SPACE_ID, space->pt.root_pa);
+	space->table_peak = MAX(space->table_peak, space->pt.tables * TABLE_BYTES);
+	space->leaves[(page_lg2 - 12) / 9] += mapped ? pages : 0;
+	return mapped;
 }
 
 bool tables_map(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
 		const struct node_block *block, unsigned flags)
 {
-	struct space *space = &spaces[memory];
 	unsigned page_lg2 = block->giant ? PT_GIANT_LG2 : PT_HUGE_LG2;
-	uint64_t old_root = space->pt.root_pa, done = 0;
+	uint64_t done = 0;
 
 	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
-		uint64_t part = block->extents[i].count << NODE_FRAME_LG2;
+		uint64_t part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
 		uint64_t pa = SIM_PA(block->memory, block->extents[i].frame << NODE_FRAME_LG2);
 
-		if (part > bytes - done)
-			part = bytes - done;
-		if (!pt_map(&space->pt, va + done, pa, page_lg2, part >> page_lg2, flags)) {
-			pt_unmap(&space->pt, va, done);
-			after_map(bs, memory, space, old_root);
+		if (!map_leaves(bs, &spaces[memory], va + done, pa, page_lg2, part >> page_lg2,
+				flags)) {
+			tables_unmap(bs, memory, va, done, page_lg2);
 			return false;
 		}
 		done += part;
 	}
-	space->leaves[block->giant ? 2 : 1] += bytes >> page_lg2;
-	after_map(bs, memory, space, old_root);
 	return true;
-}
-
-void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes, bool giant)
-{
-	struct space *space = &spaces[memory];
-
-	pt_unmap(&space->pt, va, bytes);
-	sim_invalidate(bs->sim, (int)memory, va, bytes);
-	space->leaves[giant ? 2 : 1] -= bytes >> (giant ? PT_GIANT_LG2 : PT_HUGE_LG2);
 }
 
 bool tables_map_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pa, uint64_t pages)
 {
-	struct space *space = &spaces[memory];
-	uint64_t old_root = space->pt.root_pa;
-
-	if (!pt_map(&space->pt, va, pa, PT_PAGE_LG2, pages, PT_WRITE))
-		return false;
-	space->leaves[0] += pages;
-	after_map(bs, memory, space, old_root);
-	return true;
+	return map_leaves(bs, &spaces[memory], va, pa, PT_PAGE_LG2, pages, PT_WRITE);
 }
 
-void tables_unmap_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pages)
+void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes, unsigned page_lg2)
 {
 	struct space *space = &spaces[memory];
 
-	pt_unmap(&space->pt, va, pages << PT_PAGE_LG2);
-	sim_invalidate(bs->sim, (int)memory, va, pages << PT_PAGE_LG2);
-	space->leaves[0] -= pages;
+	if (bytes == 0)
+		return;
+	pt_unmap(&space->pt, va, bytes);
+	sim_invalidate(bs->sim, (int)memory, va, bytes);
+	space->leaves[(page_lg2 - 12) / 9] -= bytes >> page_lg2;
 }
 
 bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
@@ -175,11 +153,9 @@ bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
 	if (!host_maps_left(block->extent_count))
 		return false;
 	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
-		uint64_t part = block->extents[i].count << NODE_FRAME_LG2;
+		uint64_t part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
 		void *p = (void *)(uintptr_t)(va + done);
 
-		if (part > bytes - done)
-			part = bytes - done;
 		if (mmap(p, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
 			 fd, (off_t)(offset + (block->extents[i].frame << NODE_FRAME_LG2))) ==
 		    MAP_FAILED) {

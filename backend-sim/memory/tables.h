@@ -7,6 +7,8 @@
 #ifndef NPUSIM_BSIM_TABLES_H
 #define NPUSIM_BSIM_TABLES_H
 
+#include <glib.h>
+
 #include "page-table.h"
 #include "process/process.h"
 
@@ -14,10 +16,9 @@
 struct space {
 	struct page_table pt;
 	struct bsim *bs;
-	unsigned memory;                  /* whose it is: a device, or SIM_NODE_HOST */
-	struct node_block **table_blocks; /* frames that the tables are cut from */
-	unsigned table_block_count;
-	uint64_t free_table_pa; /* chain of free 4 KiB tables: each holds the next one's address */
+	unsigned memory;         /* whose it is: a device, or SIM_NODE_HOST */
+	GPtrArray *table_blocks; /* struct node_block: frames that the tables are cut from */
+	uint64_t free_table_pa;  /* chain of free 4 KiB tables: each holds the next one's address */
 	uint64_t fresh_table_pa, fresh_tables; /* tables of the newest block that were never used */
 	uint64_t mapped_bytes;
 	uint64_t table_peak;
@@ -32,10 +33,10 @@ void tables_close(struct bsim *bs, unsigned memory);
  * for tables; nothing is mapped then. */
 bool tables_map(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes,
 		const struct node_block *block, unsigned flags);
-void tables_unmap(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes, bool giant);
 /* 4 KiB pages, from `pa` on. */
 bool tables_map_pages(struct bsim *bs, unsigned space, uint64_t va, uint64_t pa, uint64_t pages);
-void tables_unmap_pages(struct bsim *bs, unsigned space, uint64_t va, uint64_t pages);
+/* `bytes` of leaves of 2^page_lg2 bytes; 0 is allowed. */
+void tables_unmap(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes, unsigned page_lg2);
 /* Lets the CPU reach the first `bytes` of a block at va; false with errno. */
 bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
 			const struct node_block *block);

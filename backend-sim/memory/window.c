@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manages the addresses of the window: places it, hands out 1 GiB heaps, and
- * keeps the slots that say which mapping a page belongs to. The checks of a reservation are in
- * reserve.c.
+ * Manages the addresses of the window: places it, hands out 1 GiB heaps, and keeps the slots that
+ * say which mapping a page belongs to. Implements reservations, with the checks in their order:
+ * halMemAddressReserve and halMemAddressFree.
  */
 #include "memory/memory.h"
-#include "memory/dialect.h"
+#include "memory/place.h"
+#include "process/contract.h"
+#include "process/ops.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* Parts of the window in 32nds of it, from the driver's layout of 8 TiB: 2 TiB of DVPP, 256 GiB
  * read-only, 512 GiB read-only to devices, the rest for everything else. */
@@ -23,7 +21,8 @@
 #define LAYOUT_DEVICE_READ_ONLY 9
 #define LAYOUT_NORMAL           11
 
-#define GRANULE_BYTES (WINDOW_GRANULES * sizeof(struct granule))
+#define CALL           "halMemAddressReserve"
+#define PAGE_TYPE_BITS UINT64_C(0xff)
 
 /* ---- the window ---- */
 
@@ -39,7 +38,6 @@ static void lay_out(struct window *w, uint64_t base, uint64_t bytes, uint64_t ma
 	w->device_read_only_base = base + LAYOUT_DEVICE_READ_ONLY * part;
 	w->normal_base = base + LAYOUT_NORMAL * part;
 	w->lowest_free = w->normal_base;
-	w->lowest_free_read_only = w->read_only_base;
 }
 
 /* The whole window, or all of it but the DVPP part, which nobody is given. */
@@ -93,7 +91,7 @@ static bool try_elsewhere(struct window *w)
 	return false;
 }
 
-/* What the last window of this process left reserved: a later one takes it over. */
+/* What the window of this process reserves, or the last one has left reserved. */
 static struct {
 	uint64_t base, bytes, mapped_base;
 } kept;
@@ -103,29 +101,14 @@ bool window_traps(uint64_t va)
 	return va >= kept.mapped_base && va - kept.base < kept.bytes;
 }
 
-static bool take_over(struct window *w, const char *text)
-{
-	uint64_t base, bytes;
-
-	if (kept.bytes == 0)
-		return false;
-	if (strcmp(text, "auto") == 0 ||
-	    (npu_parse_window(text, &base, &bytes) && base == kept.base)) {
-		lay_out(w, kept.base, kept.bytes, kept.mapped_base);
-		return true;
-	}
-	window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
-	kept.bytes = 0;
-	return false;
-}
-
 static bool place_window(struct window *w, char **error)
 {
 	const char *text = npu_var_get(NPU_VAR_WINDOW, NULL);
 	uint64_t base = WINDOW_DEFAULT_BASE, bytes = WINDOW_DEFAULT_BYTES;
 
-	if (take_over(w, text))
-		return true;
+	if (kept.bytes != 0)
+		window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
+	kept.bytes = 0;
 	if (strcmp(text, "auto") == 0) {
 		if (try_window(w, WINDOW_DEFAULT_BASE, WINDOW_DEFAULT_BYTES))
 			return true;
@@ -150,149 +133,103 @@ static bool place_window(struct window *w, char **error)
 
 bool window_open(struct bsim *bs, char **error)
 {
-	struct window *w = calloc(1, sizeof(*w));
-	void *granules = mmap(NULL, GRANULE_BYTES, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct window *w = g_new0(struct window, 1);
 
-	if (w == NULL || granules == MAP_FAILED) {
-		*error = strdup("no memory for the table of device addresses");
-		goto fail;
-	}
-	w->granules = granules;
 	if (bs->cuda == NULL) {
-		if (!place_window(w, error))
-			goto fail;
+		if (!place_window(w, error)) {
+			g_free(w);
+			return false;
+		}
 		kept.base = w->base;
 		kept.bytes = w->bytes;
 		kept.mapped_base = w->mapped_base;
 		for (w->leaves = 1; w->leaves < w->bytes / WINDOW_GIB;)
 			w->leaves *= 2;
-		w->room[0] = calloc(4 * w->leaves, sizeof(*w->room[0]));
+		w->room[0] = g_new0(uint16_t, 4 * w->leaves);
 		w->room[1] = w->room[0] + 2 * w->leaves;
-		if (w->room[0] == NULL) {
-			*error = strdup("no memory for the table of reservations");
-			goto fail;
-		}
 	}
+	w->granules = g_new0(struct granule, WINDOW_GRANULES);
 	bs->window = w;
-	LEAKS_LOOK(register, granules, GRANULE_BYTES);
 	return true;
-fail:
-	if (granules != MAP_FAILED)
-		munmap(granules, GRANULE_BYTES);
-	free(w);
-	return false;
-}
-
-static void free_list(struct range_list *list)
-{
-	struct range *r;
-
-	while ((r = LIST_FIRST(list)) != NULL) {
-		LIST_REMOVE(r, link);
-		free(r->cut);
-		free(r);
-	}
 }
 
 void window_close(struct bsim *bs)
 {
 	struct window *w = bs->window;
 	struct range *r;
+	struct mapping *m;
 
 	if (w == NULL)
 		return;
 	__atomic_store_n(&bs->window, NULL, __ATOMIC_RELEASE); /* the fault handler reads it */
-	LIST_FOREACH(r, &w->heaps, link)
-	if (bs->cuda != NULL)
-		window_host_give(r->va, r->bytes);
-	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
-		if (w->granules[i].range != NULL)
-			free(w->granules[i].slots);
-	LIST_FOREACH(r, &w->reservations, link)
-	if (r->kind == RANGE_NOUC)
-		window_host_give(r->va, r->bytes);
+	for (uint64_t i = 0; i < WINDOW_GRANULES; i++) {
+		g_free(w->granules[i].slots);
+		if (w->granules[i].range != NULL && w->granules[i].range->kind == RANGE_SLAB)
+			g_free(w->granules[i].range);
+	}
 	if (bs->cuda == NULL)
 		window_host_keep(w->mapped_base, w->end - w->mapped_base);
-	free_list(&w->reservations);
-	free_list(&w->slabs);
-	free_list(&w->heaps);
-	free_list(&w->unused);
-	LEAKS_LOOK(unregister, w->granules, GRANULE_BYTES);
-	munmap(w->granules, GRANULE_BYTES);
-	free(w->room[0]);
-	free(w);
+	while ((r = LIST_FIRST(&w->reservations)) != NULL) {
+		if (r->kind == RANGE_NOUC)
+			window_host_give(r->va, r->bytes);
+		LIST_REMOVE(r, link);
+		g_free(r);
+	}
+	while ((m = LIST_FIRST(&w->mappings)) != NULL) {
+		LIST_REMOVE(m, link);
+		g_free(m);
+	}
+	while ((m = w->unused) != NULL) {
+		w->unused = LIST_NEXT(m, link);
+		g_free(m);
+	}
+	g_free(w->granules);
+	g_free(w->room[0]);
+	g_free(w);
 }
 
 /* ---- slots ---- */
 
-static bool make_slots(struct window *w, uint64_t va, uint64_t bytes)
+void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m)
 {
-	for (uint64_t g = va >> 30; g <= (va + bytes - 1) >> 30; g++) {
-		if (w->granules[g].slots != NULL)
-			continue;
-		w->granules[g].slots = calloc(WINDOW_SLOTS, sizeof(struct mapping *));
-		if (w->granules[g].slots == NULL)
-			return false;
+	for (uint64_t slot = va >> 21; slot < (va + bytes) >> 21; slot++) {
+		struct granule *g = &w->granules[slot >> 9];
+
+		if (g->slots == NULL)
+			g->slots = g_new0(struct mapping *, WINDOW_SLOTS);
+		g->slots[slot & (WINDOW_SLOTS - 1)] = m;
 	}
-	return true;
 }
 
-bool window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m)
-{
-	if (m != NULL && !make_slots(w, va, bytes))
-		return false;
-	for (uint64_t slot = va >> 21; slot < (va + bytes) >> 21; slot++)
-		w->granules[slot >> 9].slots[slot & (WINDOW_SLOTS - 1)] = m;
-	return true;
-}
-
-bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
-			struct mapping **out_first)
+struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes)
 {
 	uint64_t slot = va >> 21, end = (va + bytes) >> 21;
 
-	while (slot < end) {
+	for (; slot < end; slot++) {
 		struct mapping **slots = w->granules[slot >> 9].slots;
 
-		if (slots == NULL) { /* nothing was ever mapped in this GiB */
-			slot = (slot | (WINDOW_SLOTS - 1)) + 1;
-			continue;
-		}
-		if (slots[slot & (WINDOW_SLOTS - 1)] != NULL) {
-			*out_first = slots[slot & (WINDOW_SLOTS - 1)];
-			return false;
-		}
-		slot++;
+		if (slots == NULL) /* nothing was ever mapped in this GiB */
+			slot |= WINDOW_SLOTS - 1;
+		else if (slots[slot & (WINDOW_SLOTS - 1)] != NULL)
+			return slots[slot & (WINDOW_SLOTS - 1)];
 	}
-	return true;
+	return NULL;
 }
 
 /* ---- heaps ---- */
-
-static struct range *new_range(struct window *w)
-{
-	struct range *r = LIST_FIRST(&w->unused);
-
-	if (r == NULL)
-		return calloc(1, sizeof(*r));
-	LIST_REMOVE(r, link);
-	memset(r, 0, sizeof(*r));
-	return r;
-}
 
 static void set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r)
 {
 	for (uint64_t g = va >> 30; g < (va + bytes) >> 30; g++) {
 		if (r == NULL) {
-			free(w->granules[g].slots);
+			g_free(w->granules[g].slots);
 			w->granules[g].slots = NULL;
 		}
 		w->granules[g].range = r;
 	}
 }
 
-bool window_granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken)
+static bool granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken)
 {
 	for (uint64_t g = va >> 30; g < (va + bytes) >> 30; g++) {
 		if (w->granules[g].range != NULL) {
@@ -327,44 +264,38 @@ static uint64_t find_granules(struct window *w, uint64_t *lowest, uint64_t end, 
 	return 0;
 }
 
-uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t count)
+static uint64_t find_heaps(struct window *w, enum window_area area, uint64_t count)
 {
-	uint64_t device_read_only = w->device_read_only_base;
+	uint64_t from = area == WINDOW_READ_ONLY ? w->read_only_base : w->device_read_only_base;
 
-	switch (area) {
-	case WINDOW_READ_ONLY:
-		return find_granules(w, &w->lowest_free_read_only, w->device_read_only_base, count);
-	case WINDOW_DEVICE_READ_ONLY:
-		return find_granules(w, &device_read_only, w->normal_base, count);
-	case WINDOW_NORMAL:
-		break;
-	}
-	return find_granules(w, &w->lowest_free, w->end, count);
+	if (area == WINDOW_NORMAL)
+		return find_granules(w, &w->lowest_free, w->end, count);
+	return find_granules(w, &from,
+			     area == WINDOW_READ_ONLY ? w->device_read_only_base : w->normal_base,
+			     count);
+}
+
+struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes)
+{
+	size_t slots = kind == RANGE_SLAB ? WINDOW_SLOTS : 0;
+	struct range *r = g_malloc0(sizeof(*r) + slots * sizeof(r->cut[0]));
+
+	r->kind = kind;
+	r->va = va;
+	r->bytes = r->asked = bytes;
+	r->bound = -1;
+	r->page_lg2 = 21;
+	return r;
 }
 
 struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes)
 {
 	struct window *w = bs->window;
-	struct range *r = new_range(w);
+	struct range *r = range_new(kind, va, bytes);
 
-	if (r == NULL)
-		return NULL;
-	r->kind = kind;
-	r->va = va;
-	r->bytes = bytes;
-	r->asked = bytes;
-	r->bound = -1;
-	r->page_lg2 = 21;
 	r->made = bsim_made_locked(bs);
-	if (kind == RANGE_SLAB) {
-		r->cut = calloc(WINDOW_SLOTS, sizeof(struct range *));
-		if (r->cut == NULL) {
-			free(r);
-			return NULL;
-		}
-	} else {
-		LIST_INSERT_HEAD(range_is_reservation(r) ? &w->reservations : &w->heaps, r, link);
-	}
+	if (range_is_reservation(r))
+		LIST_INSERT_HEAD(&w->reservations, r, link);
 	if (bytes >= WINDOW_GIB)
 		set_granules(w, va, bytes, r);
 	return r;
@@ -374,18 +305,16 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 			  enum range_kind kind, uint64_t count)
 {
 	uint64_t va = bs->cuda != NULL ? window_host_find(count * WINDOW_GIB, WINDOW_GIB)
-				       : window_find_heaps(bs->window, area, count);
-	struct range *r = va == 0 ? NULL : window_add(bs, kind, va, count * WINDOW_GIB);
+				       : find_heaps(bs->window, area, count);
 
-	if (r == NULL && va != 0 && bs->cuda != NULL)
-		window_host_give(va, count * WINDOW_GIB);
-	if (r == NULL)
-		npu_message_set("%s: no %s of device addresses in a row are free: %s of the "
-				"window's %s are reserved by %" PRIu64 " reservations",
-				call, npu_size_text(count * WINDOW_GIB),
-				npu_size_text(bs->window->reserved_bytes),
-				npu_size_text(bs->window->bytes), bs->window->reservation_count);
-	return r;
+	if (va != 0)
+		return window_add(bs, kind, va, count * WINDOW_GIB);
+	npu_message_set("%s: no %s of device addresses in a row are free: %s of the window's %s "
+			"are reserved by %" PRIu64 " reservations",
+			call, npu_size_text(count * WINDOW_GIB),
+			npu_size_text(bs->window->reserved_bytes), npu_size_text(bs->window->bytes),
+			bs->window->reservation_count);
+	return NULL;
 }
 
 /* ---- slabs: heaps that smaller reservations are cut from ---- */
@@ -449,11 +378,8 @@ static struct range *add_slab(struct bsim *bs, uint64_t va, bool huge, bool hint
 {
 	struct range *slab = window_add(bs, RANGE_SLAB, va, WINDOW_GIB);
 
-	if (slab == NULL)
-		return NULL;
 	slab->page_lg2 = huge ? 21 : 12;
 	slab->hinted = hinted;
-	LIST_INSERT_HEAD(&bs->window->slabs, slab, link);
 	return slab;
 }
 
@@ -461,14 +387,12 @@ static struct range *cut(struct bsim *bs, struct range *slab, unsigned first, ui
 {
 	struct range *r = window_add(bs, RANGE_RESERVATION, slab->va + first * WINDOW_SLOT, bytes);
 
-	if (r == NULL)
-		return NULL;
 	r->page_lg2 = slab->page_lg2;
 	mark_slots(bs->window, slab, r, r);
 	return r;
 }
 
-struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
+static struct range *cut_anywhere(struct bsim *bs, uint64_t bytes, bool huge)
 {
 	unsigned count = (unsigned)(bytes >> 21), longest;
 	struct range *slab = find_slab(bs->window, huge, count);
@@ -476,41 +400,27 @@ struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
 
 	if (slab != NULL)
 		return cut(bs, slab, (unsigned)find_slots(slab, count, &longest), bytes);
-	va = window_find_heaps(bs->window, WINDOW_NORMAL, 1);
-	slab = va == 0 ? NULL : add_slab(bs, va, huge, false);
-	return slab == NULL ? NULL : cut(bs, slab, 0, bytes);
+	va = find_heaps(bs->window, WINDOW_NORMAL, 1);
+	return va == 0 ? NULL : cut(bs, add_slab(bs, va, huge, false), 0, bytes);
 }
 
-struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
+static struct range *cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
 {
 	struct range *slab = bs->window->granules[va >> 30].range;
 	unsigned first = va >> 21 & (WINDOW_SLOTS - 1), end = first + (unsigned)(bytes >> 21);
 
-	if (end > WINDOW_SLOTS)
+	if (end > WINDOW_SLOTS ||
+	    (slab != NULL && (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
+			      bits_next(slab->used, first, end, 0) != end)))
 		return NULL;
-	if (slab == NULL)
-		slab = add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true);
-	else if (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
-		 bits_next(slab->used, first, end, 0) != end)
-		return NULL;
-	return slab == NULL ? NULL : cut(bs, slab, first, bytes);
+	return cut(bs, slab ?: add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true), first, bytes);
 }
 
-static void give_back_heaps(struct window *w, struct range *r)
+static void give_back_heaps(struct window *w, const struct range *r)
 {
 	set_granules(w, r->va, r->bytes, NULL);
 	if (r->va >= w->normal_base && r->va < w->lowest_free)
 		w->lowest_free = r->va;
-	if (r->va >= w->read_only_base && r->va < w->lowest_free_read_only)
-		w->lowest_free_read_only = r->va;
-}
-
-void window_retire(struct window *w, struct range *r)
-{
-	LIST_REMOVE(r, link);
-	free(r->cut);
-	r->cut = NULL;
-	LIST_INSERT_HEAD(&w->unused, r, link);
 }
 
 void window_drop(struct bsim *bs, struct range *range)
@@ -518,42 +428,25 @@ void window_drop(struct bsim *bs, struct range *range)
 	struct window *w = bs->window;
 	struct range *heap = w->granules[range->va >> 30].range;
 
+	if (range_is_reservation(range))
+		LIST_REMOVE(range, link);
 	if (bs->cuda != NULL && range_is_reservation(range)) {
-		bs->cuda->drop(bs, range);
-		return;
-	}
-	if (heap != range) {
+		bs->cuda->drop(w, range);
+	} else if (heap != range) {
 		mark_slots(w, heap, range, NULL);
 		if (heap->used_slots == 0) {
 			give_back_heaps(w, heap);
-			window_retire(w, heap);
+			g_free(heap);
 		}
-	} else if (range->kind == RANGE_NOUC) {
-		set_granules(w, range->va, range->bytes, NULL);
-		window_host_give(range->va, range->bytes);
 	} else {
 		give_back_heaps(w, range);
-		if (bs->cuda != NULL)
+		if (bs->cuda != NULL || range->kind == RANGE_NOUC)
 			window_host_give(range->va, range->bytes);
 	}
-	window_retire(w, range);
+	g_free(range);
 }
 
-/* ---- NoUC ranges ---- */
-
-struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes)
-{
-	struct range *r;
-
-	if (!window_host_take(va, bytes))
-		return NULL;
-	r = window_add(bs, RANGE_NOUC, va, bytes);
-	if (r == NULL)
-		window_host_give(va, bytes);
-	return r;
-}
-
-const char *window_occupant(const struct window *w, uint64_t va)
+static const char *occupant(const struct window *w, uint64_t va)
 {
 	const struct range *r = window_peek(w, va);
 
@@ -570,4 +463,219 @@ const char *window_occupant(const struct window *w, uint64_t va)
 				")",
 				w->base, w->normal_base);
 	return "nothing";
+}
+
+/* ---- reservations ---- */
+
+static uint64_t next_power_of_two(uint64_t value)
+{
+	return value <= 1 ? 1 : UINT64_C(1) << (64 - __builtin_clzll(value - 1));
+}
+
+static drvError_t check_arguments(void **ptr, size_t size, size_t alignment, uint64_t flag)
+{
+	if (ptr == NULL || size == 0)
+		return bsim_invalid(CALL
+				    ": %s; a place for the address and a size above 0 are needed",
+				    ptr == NULL ? "ptr is NULL" : "size is 0");
+	if (alignment != 0)
+		return bsim_invalid(CALL ": alignment is %zu; it is reserved and must be 0",
+				    alignment);
+	if ((flag & PAGE_TYPE_BITS) >= MEM_MAX_PAGE_TYPE)
+		return bsim_invalid(CALL ": flag 0x%" PRIx64 " asks for page type %" PRIu64
+					 "; known are 0 (normal), 1 (huge) and 2 (giant)",
+				    flag, flag & PAGE_TYPE_BITS);
+	return DRV_ERROR_NONE;
+}
+
+/* The alignment of an address that the caller chose. */
+static drvError_t check_hint(struct bsim *bs, uint64_t hint, uint64_t size)
+{
+	uint64_t need = size > WINDOW_LARGE  ? WINDOW_GIB
+			: size > WINDOW_SLOT ? next_power_of_two(size)
+					     : WINDOW_SLOT;
+
+	if (hint % need != 0)
+		return bsim_invalid(CALL
+				    ": addr 0x%" PRIx64
+				    " is not a multiple of %s, which %s need; documented is 1 GiB",
+				    hint, npu_size_text(need), npu_size_text(size));
+	if (hint % WINDOW_GIB != 0 && contract_docs_apply(bs, CONTRACT_HINT_NOT_1G_ALIGNED, CALL))
+		return bsim_fail(contract_code(bs, CONTRACT_HINT_NOT_1G_ALIGNED, CALL),
+				 CALL ": addr 0x%" PRIx64 " is not a multiple of 1 GiB", hint);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t reserve_at(struct bsim *bs, uint64_t hint, uint64_t bytes, bool huge,
+			     struct range **out)
+{
+	struct window *w = bs->window;
+	uint64_t taken = hint;
+
+	if (!window_has(w, hint) || bytes > w->end - hint)
+		return bsim_fail(contract_code(bs, CONTRACT_HINT_OUT_OF_WINDOW, CALL),
+				 CALL ": %s is not inside the device addresses [0x%" PRIx64
+				      ", 0x%" PRIx64 "); pass NULL to get an address that is",
+				 range_text(hint, bytes), w->normal_base, w->end);
+	if (hint < w->normal_base)
+		*out = NULL;
+	else if (bytes <= WINDOW_LARGE)
+		*out = cut_at(bs, hint, bytes, huge);
+	else if (granules_free(w, hint, bytes, &taken))
+		*out = window_add(bs, RANGE_RESERVATION, hint, bytes);
+	if (*out != NULL)
+		return DRV_ERROR_NONE;
+	return bsim_fail(contract_code(bs, CONTRACT_HINT_TAKEN, CALL),
+			 CALL ": %s is not free: at 0x%" PRIx64 " lies %s", range_text(hint, bytes),
+			 taken, occupant(w, taken));
+}
+
+static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hint,
+				    struct range **out)
+{
+	bool huge = size >= WINDOW_SLOT;
+	uint64_t bytes = bsim_round_up(size, size > WINDOW_LARGE ? WINDOW_GIB : WINDOW_SLOT);
+	drvError_t result;
+
+	*out = NULL;
+	result = hint == 0 ? DRV_ERROR_NONE : check_hint(bs, hint, size);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (bytes > WINDOW_RESERVE_MAX || bytes < size)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 CALL ": size is %s; one reservation can have %s at most",
+				 npu_size_text(size), npu_size_text(WINDOW_RESERVE_MAX));
+	if (hint != 0)
+		return reserve_at(bs, hint, bytes, huge, out);
+	if (bytes <= WINDOW_LARGE) {
+		*out = cut_anywhere(bs, bytes, huge);
+	} else {
+		uint64_t va = find_heaps(bs->window, WINDOW_NORMAL, bytes / WINDOW_GIB);
+
+		*out = va == 0 ? NULL : window_add(bs, RANGE_RESERVATION, va, bytes);
+	}
+	if (*out != NULL)
+		return DRV_ERROR_NONE;
+	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+			 CALL ": no %s of device addresses in a row are free; %" PRIu64
+			      " reservations have %s of the window's %s",
+			 npu_size_text(bytes), bs->window->reservation_count,
+			 npu_size_text(bs->window->reserved_bytes),
+			 npu_size_text(bs->window->bytes));
+}
+
+static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, struct range **out)
+{
+	if (!bs->profile.is_910c && contract_docs_apply(bs, CONTRACT_NOUC_NEEDS_910C, CALL))
+		return bsim_fail(
+			contract_code(bs, CONTRACT_NOUC_NEEDS_910C, CALL),
+			CALL ": ranges outside the window (NoUC) are for the 910C; this is a %s",
+			bs->profile.soc_name);
+	if (va == 0)
+		return bsim_unsupported(CALL ": a range outside the window (NoUC) needs an "
+					     "address; documented are 40 TiB to 224 TiB");
+	if (size % WINDOW_GIB != 0 || va % WINDOW_GIB != 0)
+		return bsim_invalid(CALL ": a range outside the window (NoUC) must be of whole "
+					 "GiB: %s is 0x%" PRIx64,
+				    size % WINDOW_GIB != 0 ? "size" : "addr",
+				    size % WINDOW_GIB != 0 ? size : va);
+	if (size > WINDOW_NOUC_MAX)
+		return bsim_fail(
+			DRV_ERROR_OUT_OF_MEMORY,
+			CALL ": size is %s; a range outside the window (NoUC) can have %s at most",
+			npu_size_text(size), npu_size_text(WINDOW_NOUC_MAX));
+	if (va < WINDOW_NOUC_BASE || va >= WINDOW_HOST_END || size > WINDOW_HOST_END - va)
+		return bsim_fail(
+			DRV_ERROR_OUT_OF_MEMORY,
+			CALL ": %s is not inside [0x%" PRIx64 ", 0x%" PRIx64
+			     "): below lies the window, above ends the address space of this host",
+			range_text(va, size), WINDOW_NOUC_BASE, WINDOW_HOST_END);
+	if (!window_host_take(va, size))
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 CALL ": %s cannot be had in this process's address space (%s): %s",
+				 range_text(va, size), host_map_problem(errno),
+				 window_host_occupant(va, size));
+	*out = window_add(bs, RANGE_NOUC, va, size);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uint64_t hint,
+				 uint64_t flag)
+{
+	struct range *r = NULL;
+	drvError_t result;
+
+	if (flag & MEM_RSV_TYPE_REMOTE_MAP) {
+		result = reserve_nouc(bs, size, hint, &r);
+	} else if (flag & MEM_RSV_TYPE_DEVICE_SHARE && hint == 0) {
+		result = bsim_unsupported(CALL
+					  ": flag 0x%" PRIx64
+					  " (the same address on every device) needs an address",
+					  flag);
+	} else {
+		result = reserve_in_window(bs, size, hint, &r);
+	}
+	if (result != DRV_ERROR_NONE)
+		return result;
+	r->asked = size;
+	bs->window->reserved_bytes += r->bytes;
+	bs->window->reservation_count++;
+	*ptr = (void *)(uintptr_t)r->va;
+	return DRV_ERROR_NONE;
+}
+
+BSIM_CALL(halMemAddressReserve, SIM_CALL_RESERVE, (void **, ptr), (size_t, size),
+	  (size_t, alignment), (void *, addr), (uint64_t, flag))
+{
+	const struct dialect *cuda = c->bs->cuda;
+	uint64_t hint = (uintptr_t)addr;
+	drvError_t result =
+		cuda == NULL ? check_arguments(ptr, size, alignment, flag) : DRV_ERROR_NONE;
+
+	c->pages = (size + WINDOW_SLOT - 1) / WINDOW_SLOT;
+	result = result ?: bsim_require_open_locked(c->bs, CALL);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	return cuda != NULL ? cuda->reserve(c->bs, ptr, size, alignment, hint)
+			    : reserve_locked(c->bs, ptr, size, hint, flag);
+}
+
+BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
+{
+	struct bsim *bs = c->bs;
+	uint64_t va = (uintptr_t)ptr;
+	const struct mapping *below;
+	struct range *r;
+	drvError_t result;
+
+	if (va == 0)
+		return bsim_null(c->name, "ptr");
+	result = bsim_require_open_locked(bs, c->name);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	r = window_reservation(bs->window, va);
+	if (r == NULL)
+		return bsim_invalid("%s: ptr 0x%" PRIx64 " is not the start of a reservation: %s",
+				    c->name, va, place_text_locked(bs, va));
+	if (r->va != va)
+		return bsim_invalid("%s: ptr 0x%" PRIx64
+				    " lies %s into the reservation at 0x%" PRIx64 ", %s; free that",
+				    c->name, va, npu_size_text(va - r->va), r->va,
+				    npu_size_text(r->bytes));
+	if (r->own + r->imported > 0)
+		return bsim_fail(DRV_ERROR_BUSY,
+				 "%s: the reservation at 0x%" PRIx64
+				 ", %s, still has %u mappings; unmap them first. It stays as it is",
+				 c->name, va, npu_size_text(r->bytes), r->own + r->imported);
+	below = window_first_mapping(bs->window, va, WINDOW_SLOT); /* CUDA's may span two */
+	if (below != NULL)
+		return bsim_fail(DRV_ERROR_BUSY,
+				 "%s: into the reservation at 0x%" PRIx64
+				 " reaches the mapping at 0x%" PRIx64 ", %s; unmap it first",
+				 c->name, va, below->va, npu_size_text(mapping_bytes(below)));
+	c->pages = r->bytes / WINDOW_SLOT;
+	bs->window->reserved_bytes -= r->bytes;
+	bs->window->reservation_count--;
+	window_drop(bs, r);
+	return DRV_ERROR_NONE;
 }

@@ -23,6 +23,7 @@
 	{                                                                            \
 		struct bsim_call begun = begin;                                      \
                                                                                      \
+		begun.name = #op;                                                    \
 		if (begun.result == DRV_ERROR_NONE)                                  \
 			begun.result = op##_locked(&begun, NPU_ARGS(__VA_ARGS__));   \
 		return bsim_end(&begun);                                             \

@@ -84,7 +84,6 @@ struct bsim {
 			       */
 	/* The rooms above, each in its own headers. */
 	struct window *window;
-	struct mapping_table *mappings;
 	struct handle_table *handles;
 	struct alloc_table *allocs;
 	const struct dialect *cuda; /* NULL: the window's rules */
@@ -115,6 +114,7 @@ struct bsim_made {
  * bytes; one that fails costs a query. */
 struct bsim_call {
 	struct bsim *bs;
+	const char *name;  /* of a BSIM_CALL() */
 	drvError_t result; /* what the call is about to return */
 	enum sim_call cost;
 	unsigned page_lg2; /* 21 */

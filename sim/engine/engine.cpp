@@ -45,16 +45,13 @@ uint64_t engine::rate(unsigned index, uint64_t limit) const
 {
 	const sim_profile *p = m_profile;
 
-	switch (m_kind) {
-	case SIM_ENGINE_SDMA:
+	if (m_kind == SIM_ENGINE_SDMA)
 		return std::min(p->sdma_bytes_per_us, limit);
-	case SIM_ENGINE_H2D:
+	if (m_kind == SIM_ENGINE_H2D)
 		return lower_of(p->h2d_bytes_per_us, p->h2d_engine_bytes_per_us);
-	case SIM_ENGINE_D2H:
+	if (m_kind == SIM_ENGINE_D2H)
 		return lower_of(p->d2h_bytes_per_us, p->d2h_engine_bytes_per_us);
-	default:
-		return index < p->cube_cores ? p->core_bytes_per_us : p->vector_core_bytes_per_us;
-	}
+	return index < p->cube_cores ? p->core_bytes_per_us : p->vector_core_bytes_per_us;
 }
 
 // What an SDMA engine gets out of the link over which it asked last: to the other die of the chip,

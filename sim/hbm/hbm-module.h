@@ -15,14 +15,40 @@ class hbm_module : public sc_core::sc_module, public target
 public:
 	target_socket in;
 
-	hbm_module(sc_core::sc_module_name name, unsigned device);
-	~hbm_module() override;
+	hbm_module(sc_core::sc_module_name name, unsigned device)
+	    : sc_module(name), in("in"), m_device(device)
+	{
+		in.bind(*this);
+	}
+	~hbm_module() override
+	{
+		hbm_free(m_hbm);
+	}
 	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a
 	// simulation's times do not hang on when it was opened.
-	void reset(const sim_config *config, uint64_t origin_ps);
-	void get_counters(sim_counters *out) const;
-	void serve(access &request) override;
-	void expect(uint64_t pa) override;
+	void reset(const sim_config *config, uint64_t origin_ps)
+	{
+		g_clear_pointer(&m_hbm, hbm_free);
+		m_profile = config->profile;
+		m_origin_ps = origin_ps;
+		set_memory(config->memory, m_device);
+	}
+	void get_counters(sim_counters *out) const
+	{
+		if (m_hbm)
+			hbm_get_counters(m_hbm, out);
+	}
+	void serve(access &request) override
+	{
+		if (!m_hbm)
+			m_hbm = hbm_new(m_profile);
+		// Of the HBM's own time: the origin is never after what is asked for.
+		request.done_ps =
+			m_origin_ps + hbm_access(m_hbm, SIM_PA_OFFSET(request.address),
+						 request.length, request.write,
+						 request.at_ps - m_origin_ps, &request.first_ps);
+		request.first_ps += m_origin_ps;
+	}
 
 private:
 	const unsigned m_device;

@@ -10,9 +10,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "divisor.h"
 #include "hbm-bus.h"
-#include "hbm-record.h"
 
 #define NO_ROW     UINT32_MAX
 #define ACTS       32u /* activations remembered; a power of two */
@@ -65,7 +63,6 @@ struct pseudo {
 struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
-	struct divisor by_tck, by_ccd_s;
 	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes, burst_lg2;
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	struct sim_hbm_clocks t;
@@ -81,8 +78,7 @@ struct hbm {
 	uint64_t stripe, stripe_end;
 	uint32_t stripe_row;
 	bool stripe_write;
-	uint64_t latest, expected; /* what hbm_expect() was told last, and where it lies */
-	struct hbm_place expected_place;
+	uint64_t latest;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
 	uint64_t read_bytes, write_bytes, requests, bursts, row_misses;
@@ -90,6 +86,24 @@ struct hbm {
 };
 
 struct hbm_record hbm_record_next;
+
+static inline void record_row(const struct hbm_record *record, enum hbm_command command,
+			      uint32_t row, uint64_t clock)
+{
+	const struct hbm_place place = { record->place.pseudo, record->place.bank, row, 0 };
+
+	if (G_UNLIKELY(record->call))
+		record->call(record->ctx, command, &place, clock);
+}
+
+static inline void record_bursts(const struct hbm_record *record, bool write, unsigned bursts,
+				 uint64_t clock, uint64_t step)
+{
+	struct hbm_place place = record->place;
+
+	for (; G_UNLIKELY(record->call) && bursts > 0; bursts--, place.column++, clock += step)
+		record->call(record->ctx, write ? HBM_WRITE : HBM_READ, &place, clock);
+}
 
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
@@ -112,8 +126,6 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->burst = p->hbm_burst / 2;
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
-	hbm->by_tck = divisor_of(hbm->tck_ps);
-	hbm->by_ccd_s = divisor_of(t->ccd_s);
 	hbm->refreshes = p->hbm_refresh;
 	hbm->refresh_period = UINT64_MAX;
 	if (!p->hbm_refresh)
@@ -164,7 +176,6 @@ struct hbm *hbm_new(const struct sim_profile *p)
 	struct hbm *hbm = g_new0(struct hbm, 1);
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
-	hbm->expected = UINT64_MAX;
 	hbm->record = hbm_record_next;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
@@ -393,7 +404,7 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 {
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
-	hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
+	record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
 	bank->old_row[i] = bank->row;
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
@@ -432,7 +443,7 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
 		keep_old_row(hbm, pseudo, bank, index, act);
-	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
+	record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
 	bank->act = act;
@@ -485,7 +496,7 @@ G_ALWAYS_INLINE static inline uint64_t find_slots(const struct hbm *hbm,
 	if (!write)
 		ready = max_of(ready, pseudo->group_floor[group]);
 	return hbm_bus_find(&pseudo->bus, &hbm->bus, group, bursts,
-			    divide_up(&hbm->by_ccd_s, ready));
+			    (ready + hbm->t.ccd_s - 1) / hbm->t.ccd_s);
 }
 
 static inline bool was_open(const struct bank *bank, uint32_t row)
@@ -517,7 +528,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
+		record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
 	return 0;
@@ -551,7 +562,7 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 	}
 	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
-	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
+	record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
 
@@ -621,10 +632,7 @@ G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, un
 	struct pseudo *pseudo;
 	uint64_t done;
 
-	if (offset == hbm->expected)
-		place = hbm->expected_place;
-	else
-		hbm_map_find(&hbm->map, offset, &place);
+	hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
@@ -741,7 +749,7 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
-	uint64_t t = divide_up(&hbm->by_tck, at_ps);
+	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
 	uint64_t piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
@@ -787,14 +795,4 @@ void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 	out->hbm_row_misses = hbm->row_misses;
 	out->hbm_bursts = hbm->bursts;
 	out->hbm_refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
-}
-
-void hbm_expect(struct hbm *hbm, uint64_t offset)
-{
-	struct hbm_place *place = &hbm->expected_place;
-
-	hbm->expected = offset;
-	hbm_map_find(&hbm->map, offset, place);
-	__builtin_prefetch(&hbm->pseudo[place->pseudo], 1);
-	__builtin_prefetch(&hbm->bank[place->pseudo * hbm->banks + place->bank], 1);
 }

@@ -19,6 +19,22 @@ G_BEGIN_DECLS
 
 struct hbm;
 
+enum hbm_command { HBM_ACTIVATE, HBM_PRECHARGE, HBM_READ, HBM_WRITE, HBM_REFRESH };
+
+/* A record of the commands that an HBM issues, but for refreshes and the precharges before them,
+ * which follow from the profile (TIMING.md): in the order in which they are scheduled, not that of
+ * their clocks. Nothing is said of runs that are booked in one step. */
+struct hbm_record {
+	/* NULL: nobody asks. The column is that of reads and writes. */
+	void (*call)(void *ctx, enum hbm_command command, const struct hbm_place *place,
+		     uint64_t clock);
+	void *ctx;
+	struct hbm_place place; /* of what is served */
+};
+
+/* Of the HBMs that are made from now on. */
+extern struct hbm_record hbm_record_next;
+
 /* `profile` is only read during the call. */
 struct hbm *hbm_new(const struct sim_profile *profile);
 void hbm_free(struct hbm *hbm);
@@ -30,9 +46,6 @@ void hbm_free(struct hbm *hbm);
  * one for each whole stripe (every bank's row of that number). */
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
-
-/* The bytes at offset will be asked for soon: brings their state near, and changes no answer. */
-void hbm_expect(struct hbm *hbm, uint64_t offset);
 
 /* Sets the hbm_ counters, up to the time of the latest access. */
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out);

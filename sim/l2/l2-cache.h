@@ -19,9 +19,6 @@ G_BEGIN_DECLS
 #define L2_LINES_MAX   32u /* of a block */
 #define L2_NUMBER_BITS 30u /* of a block's number that a tag holds; others are the memory's own */
 
-/* Four tags are compared at once. */
-typedef uint32_t l2_quad __attribute__((vector_size(16)));
-
 /* What a lookup reads, one cache line of the machine that runs the model: the line used last comes
  * first. A tag: the block's number + 1, and below it whether the line is dirty; 0: free. */
 struct l2_set {
@@ -104,56 +101,28 @@ static inline unsigned l2_line(const struct l2_cache *cache, uint64_t pa)
 	return (unsigned)(pa >> cache->line_lg2) & ((1u << cache->lines_lg2) - 1);
 }
 
-/* pa will be looked up soon. */
-static inline void l2_cache_expect(const struct l2_cache *cache, uint64_t pa)
-{
-	if (cache->set)
-		__builtin_prefetch(l2_set_of(cache, l2_group_of(cache, l2_number(cache, pa)),
-					     l2_line(cache, pa)),
-				   1);
-}
-
 /* Puts the tag first; those before place `at` move one further, what was there goes. */
 static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 {
-	uint64_t carry = tag, two;
-
 	if (G_LIKELY(at == L2_WAYS_MAX - 1)) { /* of one size, and so without a loop */
 		const struct l2_set was = *set;
 
 		memcpy(&set->tag[1], was.tag, sizeof(was.tag) - sizeof(tag));
-		set->tag[0] = tag;
-		return;
+	} else {
+		memmove(&set->tag[1], set->tag, at * sizeof(tag));
 	}
-	for (unsigned i = 0; i < at / 2; i++) {
-		memcpy(&two, &set->tag[2 * i], sizeof(two));
-		carry |= two << 32;
-		memcpy(&set->tag[2 * i], &carry, sizeof(carry));
-		carry = two >> 32;
-	}
-	if (at % 2)
-		set->tag[at] = set->tag[at - 1];
-	set->tag[at & ~1u] = (uint32_t)carry;
+	set->tag[0] = tag;
 }
 
-/* The place of the tag, dirty or not, plus 1; 0: none. */
+/* The place of the tag, dirty or not, plus 1; 0: none. Without a branch, so that several are
+ * compared at once. */
 static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
-	const l2_quad *tags = (const l2_quad *)(const void *)set->tag;
-	const l2_quad want = { tag, tag, tag, tag }, clean = { ~1u, ~1u, ~1u, ~1u };
-	l2_quad a = (tags[0] & clean) == want, b = (tags[1] & clean) == want,
-		c = (tags[2] & clean) == want, d = (tags[3] & clean) == want;
-	l2_quad found = a | b | c | d;
-	uint64_t any[2];
+	uint32_t found = 0;
 
-	memcpy(any, &found, sizeof(any));
-	if (G_LIKELY(!(any[0] | any[1])))
-		return 0;
-	found = (a & (l2_quad){ 1, 2, 3, 4 }) | (b & (l2_quad){ 5, 6, 7, 8 }) |
-		(c & (l2_quad){ 9, 10, 11, 12 }) | (d & (l2_quad){ 13, 14, 15, 16 });
-	memcpy(any, &found, sizeof(any));
-	any[0] |= any[1];
-	return (unsigned)(any[0] | any[0] >> 32);
+	for (uint32_t i = 0; i < L2_WAYS_MAX; i++)
+		found |= (set->tag[i] & ~1u) == tag ? i + 1 : 0;
+	return found;
 }
 
 /* Looks the tag up, which is there afterwards, as the newest. True if it was before. *out_gone: the

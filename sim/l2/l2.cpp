@@ -26,12 +26,6 @@ inline l2::meeting &l2::meeting_at(uint32_t block)
 	return m_meeting[block * UINT32_C(0x9e3779b1) >> (32 - meeting_lg2)];
 }
 
-void l2::expect(uint64_t pa)
-{
-	l2_cache_expect(m_cache, pa);
-	out.expect(pa & ~(m_line_bytes - 1));
-}
-
 void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters)
 {
 	const sim_profile *p = config->profile;
@@ -41,7 +35,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	m_profile = p;
 	m_cache = l2_cache_new(p->l2_bytes, p->l2_block_bytes, p->l2_line_bytes, p->l2_ways);
 	m_counters = counters;
-	m_booked_lines = m_booked_ps = m_booked_rest = m_rest = 0;
+	m_rest = 0;
 	bandwidth_clear(&m_bandwidth);
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
 	std::fill(std::begin(m_meeting), std::end(m_meeting), meeting{ 0, UINT32_MAX, 0 });
@@ -49,44 +43,33 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	m_lock = config->lock;
 }
 
-// One request to memory. Returns when its last byte is there, m_access when the first.
-inline uint64_t l2::ask(bool write, const l2_stretch &what, uint64_t at_ps)
+// One request to memory. A victim has gone when memory has taken it: what took its place is there
+// no sooner, or writes would run ahead of the memory without end.
+inline void l2::ask(bool write, const l2_stretch &what, fetch &times)
 {
 	m_access.write = write;
 	m_access.address = what.pa;
 	m_access.length = what.bytes;
-	m_access.at_ps = at_ps;
+	m_access.at_ps = times.at_ps;
 	out.send(m_access, memory());
-	return m_access.done_ps;
+	times.last_ps = std::max(times.last_ps, m_access.done_ps);
+	if (!write)
+		times.first_ps = std::min(times.first_ps, m_access.first_ps);
 }
 
-// A victim has gone when memory has taken it: what took its place is there no sooner, or writes
-// would run ahead of the memory without end.
-inline void l2::write_back(const l2_stretch &what, fetch &times)
+// Adds to a run that is asked for at once; what does not follow it begins another.
+inline void l2::extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times)
 {
-	times.last_ps = std::max(times.last_ps, ask(true, what, times.at_ps));
-}
-
-inline void l2::read(const l2_stretch &what, fetch &times)
-{
-	times.last_ps = std::max(times.last_ps, ask(false, what, times.at_ps));
-	times.first_ps = std::min(times.first_ps, m_access.first_ps);
-}
-
-// True if `next` is nothing, or begins where the run ends.
-static bool follows(const l2_stretch &run, const l2_stretch &next)
-{
-	return !next.bytes || run.pa + run.bytes == next.pa;
-}
-
-static void extend(l2_stretch &run, const l2_stretch &next)
-{
+	if (run.bytes && next.bytes && run.pa + run.bytes != next.pa) {
+		ask(write, run, times);
+		run.bytes = 0;
+	}
 	if (!run.bytes)
 		run.pa = next.pa;
 	run.bytes += next.bytes;
 }
 
-// Several blocks: what follows one another is asked for at once.
+// Several blocks.
 void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 {
 	uint64_t block = m_profile->l2_block_bytes;
@@ -101,24 +84,15 @@ void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 		l2_cache_access(m_cache, pa, stop - pa, write, &answer);
 		times.lines += answer.lines;
 		times.hits += answer.hits;
-		for (unsigned i = 0; i < answer.cleans; i++) {
-			if (clean.bytes && !follows(clean, answer.clean[i])) {
-				write_back(clean, times);
-				clean.bytes = 0;
-			}
-			extend(clean, answer.clean[i]);
-		}
-		if (fill.bytes && !follows(fill, answer.fill)) {
-			read(fill, times);
-			fill.bytes = 0;
-		}
-		extend(fill, answer.fill);
+		for (unsigned i = 0; i < answer.cleans; i++)
+			extend(true, clean, answer.clean[i], times);
+		extend(false, fill, answer.fill, times);
 		pa = stop;
 	}
 	if (fill.bytes)
-		read(fill, times);
+		ask(false, fill, times);
 	if (clean.bytes)
-		write_back(clean, times);
+		ask(true, clean, times);
 }
 
 G_ALWAYS_INLINE inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
@@ -133,27 +107,21 @@ G_ALWAYS_INLINE inline void l2::look_up(uint64_t pa, uint64_t end, bool write, f
 	times.lines = answer.lines;
 	times.hits = answer.hits;
 	if (answer.fill.bytes)
-		read(answer.fill, times);
+		ask(false, answer.fill, times);
 	for (unsigned i = 0; i < answer.cleans; i++)
-		write_back(answer.clean[i], times);
+		ask(true, answer.clean[i], times);
 }
 
 // Takes bandwidth for so many lines, fractions of a picosecond carried over; more where it meets
 // another request to the same 512 bytes. Returns since when; *out_end_ps: until when.
 inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps)
 {
-	uint64_t takes;
+	uint64_t bytes = lines * m_line_bytes, rate = m_profile->l2_bytes_per_us;
+	uint64_t takes = transfer_ps(bytes, rate);
 
-	if (G_UNLIKELY(lines != m_booked_lines)) {
-		uint64_t bytes = lines * m_line_bytes;
-
-		m_booked_lines = lines;
-		m_booked_ps = transfer_ps(bytes, m_profile->l2_bytes_per_us);
-		m_booked_rest = bytes * SIM_PS_PER_US % m_profile->l2_bytes_per_us;
-	}
-	m_rest += m_booked_rest;
-	takes = m_booked_ps + (m_rest >= m_profile->l2_bytes_per_us);
-	m_rest -= m_rest >= m_profile->l2_bytes_per_us ? m_profile->l2_bytes_per_us : 0;
+	m_rest += bytes * SIM_PS_PER_US % rate;
+	takes += m_rest >= rate;
+	m_rest -= m_rest >= rate ? rate : 0;
 	if (G_UNLIKELY(conflict))
 		takes = std::max(takes, m_profile->l2_conflict_ps);
 	m_counters->l2_conflicts += conflict;
@@ -172,7 +140,7 @@ void l2::serve(access &request)
 
 	if (G_UNLIKELY(request.partial)) {
 		times.lines = bytes / m_line_bytes;
-		read({ pa, bytes }, times);
+		ask(false, { pa, bytes }, times);
 	} else {
 		look_up(pa, pa + bytes, write, times);
 	}

@@ -23,7 +23,6 @@ public:
 	// origin_ps: where this simulation begins. counters: of the device.
 	void reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters);
 	void serve(access &request) override;
-	void expect(uint64_t pa) override;
 
 private:
 	// When what is asked of memory is there, in the kernel's time; and what was looked up.
@@ -32,9 +31,8 @@ private:
 		uint64_t lines, hits;
 	};
 
-	uint64_t ask(bool write, const l2_stretch &what, uint64_t at_ps);
-	void read(const l2_stretch &what, fetch &times);
-	void write_back(const l2_stretch &what, fetch &times);
+	void ask(bool write, const l2_stretch &what, fetch &times);
+	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	void look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times);
 	uint64_t book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps);
@@ -60,10 +58,8 @@ private:
 	sim_lock *m_lock = nullptr;
 	static constexpr unsigned offer_blocks = 64; // a few microseconds
 	unsigned m_looked_up = 0;                    // blocks, of requests that have several
-	// what was booked last: mostly the same again
-	uint64_t m_booked_lines = 0, m_booked_ps = 0;
-	uint64_t m_booked_rest = 0, m_rest = 0; // of a picosecond, in parts of the bandwidth
-	access m_access;                        // of memory
+	uint64_t m_rest = 0; // booked, of a picosecond, in parts of the bandwidth
+	access m_access;     // of memory
 };
 
 } // namespace npusim

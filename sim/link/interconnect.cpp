@@ -9,8 +9,7 @@ namespace npusim
 {
 
 interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
-    : sc_module(name), in("in", devices), out("out", devices), plane("plane", devices),
-      m_gate(devices)
+    : sc_module(name), in("in", devices), out("out", devices), m_gate(devices)
 {
 	for (unsigned i = 0; i < devices; i++) {
 		m_gate[i].of = this;
@@ -26,9 +25,8 @@ interconnect::~interconnect()
 
 void interconnect::clear()
 {
-	for (auto *links : { &m_host, &m_peer })
-		for (bandwidth &link : *links)
-			bandwidth_clear(&link);
+	for (bandwidth &link : m_links)
+		bandwidth_clear(&link);
 }
 
 void interconnect::reset(const sim_config *config, uint64_t origin_ps)
@@ -42,8 +40,7 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 	m_devices = config->devices;
 	for (gate &it : m_gate)
 		it.set_memory(m_memory);
-	m_host.assign(2 * m_devices, idle);
-	m_peer.assign(m_devices * m_devices, idle);
+	m_links.assign(m_devices * (peers_at + m_devices), idle);
 }
 
 // The host's memory is faster than the link: only the link takes time.
@@ -51,8 +48,8 @@ void interconnect::to_host(const gate &from, access &request)
 {
 	bool d2h = request.write;
 	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us, end;
-	uint64_t start = bandwidth_take(&m_host[2 * from.device + d2h],
-					transfer_ps(request.length, rate), request.at_ps, &end);
+	uint64_t start = bandwidth_take(link(from.device, d2h), transfer_ps(request.length, rate),
+					request.at_ps, &end);
 
 	request.first_ps = start + m_profile->host_link_ps;
 	request.done_ps = end + m_profile->host_link_ps;
@@ -69,11 +66,11 @@ void interconnect::to_peer(const gate &from, access &request)
 			: write ? m_profile->peer_write_bytes_per_us
 				: m_profile->peer_read_bytes_per_us;
 	uint64_t takes = transfer_ps(request.length, rate), start, end;
-	bandwidth *link = &m_peer[write ? me * m_devices + peer : peer * m_devices + me];
+	bandwidth *way = write ? link(me, peers_at + peer) : link(peer, peers_at + me);
 
 	from.counters->link_peer_bytes += request.length;
 	if (write) {
-		start = bandwidth_take(link, takes, request.at_ps, &end);
+		start = bandwidth_take(way, takes, request.at_ps, &end);
 		request.at_ps = start + latency;
 		out[peer].send(request, m_memory);
 		request.first_ps = start + latency;
@@ -82,23 +79,43 @@ void interconnect::to_peer(const gate &from, access &request)
 	}
 	request.at_ps += latency / 2;
 	out[peer].send(request, m_memory);
-	start = bandwidth_take(link, takes, request.first_ps, &end);
+	start = bandwidth_take(way, takes, request.first_ps, &end);
 	request.first_ps = start + latency / 2;
 	request.done_ps = std::max(request.done_ps, end) + latency / 2;
+}
+
+// The far side is in the latency.
+void interconnect::to_server(const gate &from, access &request)
+{
+	sim_remote kind = sim_remote_of(SIM_PA_NODE(request.address), request.write);
+	const sim_remote_cost &cost = m_profile->remote[kind];
+	uint64_t end, start;
+
+	from.counters->link_peer_bytes += request.length;
+	if (!cost.bytes_per_us) { // the device is in no supernode
+		request.status = SIM_FAULT_ADDRESS;
+		request.done_ps = request.first_ps = request.at_ps;
+		return;
+	}
+	start = bandwidth_take(link(from.device, plane_at + kind),
+			       transfer_ps(request.length, cost.bytes_per_us), request.at_ps, &end);
+	// A stream's own rate begins with its first byte.
+	if (cost.engine_bytes_per_us)
+		end = std::max(end, start + transfer_ps(request.length, cost.engine_bytes_per_us));
+	request.first_ps = start + cost.ps;
+	request.done_ps = end + cost.ps;
 }
 
 void interconnect::gate::serve(access &request)
 {
 	unsigned node = SIM_PA_NODE(request.address);
 
-	if (node < of->m_devices) {
+	if (node < of->m_devices)
 		of->to_peer(*this, request);
-	} else if (node >= SIM_NODE_MAX) {
-		counters->link_peer_bytes += request.length;
-		of->plane[device].send(request, of->m_memory);
-	} else {
+	else if (node >= SIM_NODE_MAX)
+		of->to_server(*this, request);
+	else
 		of->to_host(*this, request);
-	}
 }
 
 } // namespace npusim

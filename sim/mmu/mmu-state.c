@@ -5,6 +5,7 @@
 #include "mmu-state.h"
 
 #include <glib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "sim/page-table.h"
@@ -123,24 +124,16 @@ static uint32_t *region_of(struct mmu_state *mmu, unsigned space, uint64_t va)
 	return &mmu->shared->filter.region[hash >> 52 & (MMU_REGIONS - 1)];
 }
 
-static void entry_came(struct mmu_state *mmu, uint64_t key, bool is_page)
+/* An entry of the L2 TLB or the walk cache has come (1) or gone (-1). */
+static void count_entry(struct mmu_state *mmu, uint64_t key, bool is_page, int by)
 {
 	unsigned space = tlb_key_space(key);
+	uint32_t bit = 1u << mmu->device, *devices = &mmu->shared->filter.devices[space];
 
 	if (is_page && tlb_key_size(key) <= 1)
-		++*region_of(mmu, space, tlb_key_va(key));
-	if (G_UNLIKELY(!mmu->space_entries[space]++))
-		mmu->shared->filter.devices[space] |= 1u << mmu->device;
-}
-
-static void entry_went(struct mmu_state *mmu, uint64_t key, bool is_page)
-{
-	unsigned space = tlb_key_space(key);
-
-	if (is_page && tlb_key_size(key) <= 1)
-		--*region_of(mmu, space, tlb_key_va(key));
-	if (G_UNLIKELY(!--mmu->space_entries[space]))
-		mmu->shared->filter.devices[space] &= ~(1u << mmu->device);
+		*region_of(mmu, space, tlb_key_va(key)) += (uint32_t)by;
+	mmu->space_entries[space] += (uint64_t)(int64_t)by;
+	*devices = mmu->space_entries[space] ? *devices | bit : *devices & ~bit;
 }
 
 /* A page that leaves the L2 TLB leaves every L1 TLB. */
@@ -150,7 +143,7 @@ static void page_went(struct mmu_state *mmu, uint64_t key, uint64_t holders)
 		for (unsigned lane = (unsigned)__builtin_ctzll(holders); lane < mmu->lanes;
 		     lane += HOLDER_BITS)
 			(void)tlb_drop(&mmu->l1[lane], key);
-	entry_went(mmu, key, true);
+	count_entry(mmu, key, true, -1);
 }
 
 static void drop_page(struct mmu_state *mmu, uint64_t key)
@@ -168,7 +161,7 @@ static void drop_page(struct mmu_state *mmu, uint64_t key)
 static void drop_table(struct mmu_state *mmu, uint64_t key)
 {
 	if (tlb_drop(&mmu->walk_cache, key))
-		entry_went(mmu, key, false);
+		count_entry(mmu, key, false, -1);
 }
 
 /* --- translation --- */
@@ -195,8 +188,8 @@ __attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t b
 		if (!entry)
 			return;
 		if (evicted)
-			entry_went(mmu, evicted, false);
-		entry_came(mmu, key, false);
+			count_entry(mmu, evicted, false, -1);
+		count_entry(mmu, key, false, 1);
 		entry->pa = steps->descriptor_pa[level] & ~UINT64_C(0xfff);
 	}
 }
@@ -213,12 +206,8 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	struct pt_step steps;
 
 	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.at, mmu->memory.ctx, va,
-			 out_leaf, &steps)) {
+			 out_leaf, &steps))
 		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
-		/* The walk will bring the page in: what that needs is brought near meanwhile. */
-		if (mmu->memory.expect)
-			mmu->memory.expect(mmu->memory.ctx, out_leaf->pa);
-	}
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 	set_walker(mmu, walker, t);
@@ -245,7 +234,7 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 	entry = tlb_insert(&mmu->l2, key, &evicted, &holders);
 	if (G_LIKELY(evicted))
 		page_went(mmu, evicted, holders);
-	entry_came(mmu, key, true);
+	count_entry(mmu, key, true, 1);
 	entry->pa = leaf.pa & ~((UINT64_C(1) << leaf.page_lg2) - 1);
 	entry->flags = leaf.flags;
 	entry->ready_ps = *out_done_ps;
@@ -287,22 +276,24 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 
 /* --- invalidation --- */
 
-static bool overlaps(uint64_t key, unsigned space, uint64_t va, uint64_t last)
-{
-	uint64_t start = tlb_key_va(key);
-	uint64_t end = start + ((UINT64_C(1) << tlb_size_lg2(tlb_key_size(key))) - 1);
+#define ANY_ASID UINT_MAX
 
-	return key && tlb_key_space(key) == space && start <= last && end >= va;
-}
-
-static void scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)
+/* Drops what is of the address space, in [va, last]. */
+static void scan(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va, uint64_t last)
 {
-	for (unsigned i = 0; mmu->l2.entry && i < mmu->l2.entries; i++)
-		if (overlaps(mmu->l2.entry[i].key, space, va, last))
-			drop_page(mmu, mmu->l2.entry[i].key);
-	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
-		if (overlaps(mmu->walk_cache.entry[i].key, space, va, last))
-			drop_table(mmu, mmu->walk_cache.entry[i].key);
+	struct tlb *const tlbs[] = { &mmu->l2, &mmu->walk_cache };
+
+	for (unsigned t = 0; t < 2; t++) {
+		for (unsigned i = 0; i < tlbs[t]->entries; i++) {
+			uint64_t key = tlbs[t]->entry[i].key, start = tlb_key_va(key);
+			uint64_t size = UINT64_C(1) << tlb_size_lg2(tlb_key_size(key));
+
+			if (key && tlb_key_space(key) == space && start <= last &&
+			    start + (size - 1) >= va &&
+			    (asid == ANY_ASID || tlb_key_asid(key) == asid))
+				(t == 0 ? drop_page : drop_table)(mmu, key);
+		}
+	}
 }
 
 /* Small pages of one 2 MiB region. */
@@ -343,28 +334,17 @@ void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, ui
 	if (!bytes || !mmu->space_entries[space])
 		return;
 	if ((last >> PT_HUGE_LG2) - (va >> PT_HUGE_LG2) >= SCAN_ABOVE) {
-		scan(mmu, space, va, last);
+		scan(mmu, space, ANY_ASID, va, last);
 		return;
 	}
 	for (unsigned i = 0; i < mmu->shared->seen_count[space]; i++)
 		invalidate_asid(mmu, space, mmu->shared->seen[space][i].asid, va, last);
 }
 
-static bool is_of(uint64_t key, unsigned space, unsigned asid)
-{
-	return key && tlb_key_space(key) == space && (key >> 43 & 0xfffff) == asid;
-}
-
 void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid)
 {
-	if (!mmu->space_entries[space])
-		return;
-	for (unsigned i = 0; mmu->l2.entry && i < mmu->l2.entries; i++)
-		if (is_of(mmu->l2.entry[i].key, space, asid))
-			drop_page(mmu, mmu->l2.entry[i].key);
-	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
-		if (is_of(mmu->walk_cache.entry[i].key, space, asid))
-			drop_table(mmu, mmu->walk_cache.entry[i].key);
+	if (mmu->space_entries[space])
+		scan(mmu, space, asid, 0, UINT64_MAX);
 }
 
 uint64_t mmu_state_live_bytes(const struct mmu_state *mmu)

@@ -49,8 +49,6 @@ struct mmu_memory {
 	/* Where the bytes at pa lie, NULL if there is no memory. */
 	void *(*at)(void *ctx, uint64_t pa);
 	void *ctx;
-	/* pa will be asked for soon; may be NULL. Nothing comes of it but speed. */
-	void (*expect)(void *ctx, uint64_t pa);
 };
 
 struct mmu_state;

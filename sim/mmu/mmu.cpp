@@ -25,13 +25,13 @@ mmu::~mmu()
 void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared,
 		sim_counters *counters)
 {
-	const mmu_memory memory = { read_descriptor, descriptor_at, this, expect_page };
-
 	set_memory(config->memory, any_node);
+	m_profile = config->profile;
 	m_foreign_lane = lanes;
 	m_shared = shared;
+	m_counters = counters;
 	mmu_state_free(m_state);
-	m_state = mmu_state_new(config->profile, m_device, lanes + 1, shared, &memory, counters);
+	m_state = nullptr;
 }
 
 // Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is
@@ -48,14 +48,6 @@ void *mmu::descriptor_at(void *ctx, uint64_t pa)
 	uint64_t bytes;
 
 	return memory_at(static_cast<mmu *>(ctx)->memory(), pa, &bytes);
-}
-
-void mmu::expect_page(void *ctx, uint64_t pa)
-{
-	auto *self = static_cast<mmu *>(ctx);
-
-	if (SIM_PA_NODE(pa) == self->m_device)
-		self->local.expect(pa);
 }
 
 // To where the physical address lies, at a time of the kernel. Returns when the last byte is there.
@@ -111,6 +103,12 @@ void mmu::serve(access &request)
 	uint64_t va = request.address, bytes = request.length, first = 0;
 	uint64_t issue = request.at_ps, end = issue;
 
+	if (G_UNLIKELY(!m_state)) {
+		const mmu_memory memory = { read_descriptor, descriptor_at, this };
+
+		m_state = mmu_state_new(m_profile, m_device, m_foreign_lane + 1, m_shared, &memory,
+					m_counters);
+	}
 	request.status = SIM_OK;
 	request.bytes = 0;
 	while (request.bytes < bytes) {

@@ -41,12 +41,13 @@ private:
 	uint64_t forward(access &request, uint64_t pa, uint64_t bytes, uint64_t at_ps);
 	static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps);
 	static void *descriptor_at(void *ctx, uint64_t pa);
-	static void expect_page(void *ctx, uint64_t pa);
 
 	const unsigned m_device;
 	unsigned m_foreign_lane = 0;
-	const mmu_shared *m_shared = nullptr;
-	mmu_state *m_state = nullptr;
+	const sim_profile *m_profile = nullptr;
+	mmu_shared *m_shared = nullptr;
+	sim_counters *m_counters = nullptr;
+	mmu_state *m_state = nullptr; // had at the first request: an idle device costs nothing
 	access m_walk;
 };
 

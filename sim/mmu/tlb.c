@@ -9,44 +9,26 @@
 #include <glib.h>
 #include <string.h>
 
-static const uint32_t no_chains[2];
-
+/* Every entry is on its set's ring always, the free ones at the old end. */
 void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 {
+	unsigned lg2 = 1;
+
 	memset(tlb, 0, sizeof(*tlb));
 	tlb->entries = entries;
 	tlb->ways = ways;
 	tlb->sets = ways ? entries / ways : 0;
 	tlb->set_mask = tlb->sets - 1;
 	tlb->set_modulo = tlb->sets & tlb->set_mask ? tlb->sets : 0;
-	tlb->chain = no_chains;
-	tlb->hash_mask = 1;
-}
-
-void tlb_clear(struct tlb *tlb)
-{
-	g_aligned_free(tlb->entry);
-	g_free(tlb->oldest);
-	g_free(tlb->chains);
-	tlb_init(tlb, tlb->entries, tlb->ways);
-}
-
-/* Every entry is on its set's ring always, the free ones at the old end. */
-bool tlb_allocate(struct tlb *tlb)
-{
-	unsigned lg2 = 1;
-
-	if (!tlb->entries)
-		return false;
 	/* Few chains have anything, next to none more than one: what a search does is foreseen. */
-	while (1u << lg2 < 8 * tlb->entries)
+	while (1u << lg2 < 8 * entries)
 		lg2++;
 	tlb->hash_mask = (1u << lg2) - 1;
-	tlb->chain = tlb->chains = g_new0(uint32_t, (size_t)1 << lg2);
-	tlb->entry = g_aligned_alloc0(tlb->entries, sizeof(struct tlb_entry), 64);
+	tlb->chain = g_new0(uint32_t, (size_t)1 << lg2);
+	tlb->entry = g_aligned_alloc0(entries, sizeof(struct tlb_entry), 64);
 	tlb->oldest = g_new(uint32_t, tlb->sets);
 	for (unsigned set = 0; set < tlb->sets; set++) {
-		uint32_t first = set * tlb->ways, last = first + tlb->ways - 1;
+		uint32_t first = set * ways, last = first + ways - 1;
 
 		for (uint32_t i = first; i <= last; i++) {
 			tlb->entry[i].older = i > first ? i - 1 : last;
@@ -54,7 +36,14 @@ bool tlb_allocate(struct tlb *tlb)
 		}
 		tlb->oldest[set] = first;
 	}
-	return true;
+}
+
+void tlb_clear(struct tlb *tlb)
+{
+	g_aligned_free(tlb->entry);
+	g_free(tlb->oldest);
+	g_free(tlb->chain);
+	memset(tlb, 0, sizeof(*tlb));
 }
 
 /* Evicted or not: an entry of another size than the one before it in its place. */

@@ -33,11 +33,9 @@ struct tlb {
 	unsigned live_sizes; /* bit of each size that has entries */
 	uint64_t live[TLB_SIZES];
 	uint64_t live_bytes;
-	/* NULL until the first insertion: an idle engine's TLB costs nothing */
 	struct tlb_entry *entry;
-	uint32_t *oldest;      /* of each set; the newest is next to it */
-	const uint32_t *chain; /* of each hash: index + 1 of its first entry; 0: none */
-	uint32_t *chains;      /* the same, once there are entries */
+	uint32_t *oldest; /* of each set; the newest is next to it */
+	uint32_t *chain;  /* of each hash: index + 1 of its first entry; 0: none */
 };
 
 /* entries 0 makes a cache that never holds anything; ways divides entries. */
@@ -74,6 +72,11 @@ static inline unsigned tlb_key_size(uint64_t key)
 static inline unsigned tlb_key_space(uint64_t key)
 {
 	return key >> 38 & 31;
+}
+
+static inline unsigned tlb_key_asid(uint64_t key)
+{
+	return key >> 43 & 0xfffff;
 }
 
 static inline uint64_t tlb_key_va(uint64_t key)
@@ -155,15 +158,14 @@ static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, uint64_t base, uint
 
 static inline void tlb_unchain(struct tlb *tlb, uint32_t index)
 {
-	uint32_t *at = &tlb->chains[tlb->entry[index].hash];
+	uint32_t *at = &tlb->chain[tlb->entry[index].hash];
 
 	while (G_UNLIKELY(*at != index + 1))
 		at = &tlb->entry[*at - 1].next;
 	*at = tlb->entry[index].next;
 }
 
-/* For tlb_insert(): the first time (false: there are no entries to have); where counts change. */
-__attribute__((cold)) bool tlb_allocate(struct tlb *tlb);
+/* For tlb_insert(), where counts change. */
 __attribute__((cold)) void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come);
 
 /* A new entry for a key that is not there; the oldest of the set makes room: its key (or 0) in
@@ -181,7 +183,7 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	*out_evicted = 0;
 	if (out_holders)
 		*out_holders = 0;
-	if (G_UNLIKELY(!tlb->entry) && !tlb_allocate(tlb))
+	if (G_UNLIKELY(!tlb->entries))
 		return NULL;
 	set = tlb_set_of(tlb, key);
 	index = tlb->oldest[set];
@@ -196,8 +198,8 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 		tlb_count(tlb, entry->key, key);
 	hash = tlb_hash(tlb, key);
 	entry->hash = hash;
-	entry->next = tlb->chains[hash];
-	tlb->chains[hash] = index + 1;
+	entry->next = tlb->chain[hash];
+	tlb->chain[hash] = index + 1;
 	entry->key = key;
 	entry->holders = 0;
 	return entry;

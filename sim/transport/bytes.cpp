@@ -52,10 +52,10 @@ bool span_list::touches(const unsigned char *at, uint64_t bytes) const
 			   [=](const span &s) { return s.at < at + bytes && at < s.at + s.bytes; });
 }
 
-// Calls move(to, from, bytes) for each piece, which returns how many bytes it has moved, until one
-// comes short. Returns the sum.
-template <typename mover>
-static uint64_t for_pieces(const span_list &dst, const span_list &src, mover move)
+// Moves piece by piece, until one comes short. Returns how many bytes are moved; *at_src: whose
+// next byte was in the way.
+static uint64_t move_pieces(const span_list &dst, int dst_pid, const span_list &src, int src_pid,
+			    bool *at_src)
 {
 	auto s = src.spans().begin();
 	uint64_t into = 0, sum = 0;
@@ -63,7 +63,8 @@ static uint64_t for_pieces(const span_list &dst, const span_list &src, mover mov
 	for (const span &d : dst.spans()) {
 		for (uint64_t done = 0; done < d.bytes;) {
 			uint64_t n = std::min(d.bytes - done, s->bytes - into);
-			uint64_t moved = move(d.at + done, s->at + into, n);
+			uint64_t moved =
+				loose_move(d.at + done, dst_pid, s->at + into, src_pid, n, at_src);
 
 			sum += moved;
 			if (moved < n)
@@ -79,30 +80,23 @@ static uint64_t for_pieces(const span_list &dst, const span_list &src, mover mov
 	return sum;
 }
 
-static uint64_t plain_move(unsigned char *to, const unsigned char *from, uint64_t bytes)
-{
-	std::memmove(to, from, bytes);
-	return bytes;
-}
-
 void copy_bytes(const span_list &dst, const span_list &src)
 {
-	for_pieces(dst, src, plain_move);
+	bool at_src;
+
+	move_pieces(dst, 0, src, 0, &at_src);
 }
 
-static uint64_t copy_loose(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
+static uint64_t copy_job(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
 {
 	bool at_src = false;
-	uint64_t moved = for_pieces(
-		dst, src, [&](unsigned char *to, const unsigned char *from, uint64_t bytes) {
-			return loose_move(to, job->dst.pid, from, job->src.pid, bytes, &at_src);
-		});
+	uint64_t moved = move_pieces(dst, job->dst.pid, src, job->src.pid, &at_src);
 
-	if (moved == dst.bytes())
-		return moved;
-	job->status = SIM_FAULT_HOST;
-	job->fault_space = SIM_RAW;
-	job->fault_va = (at_src ? job->src.va : job->dst.va) + begin + moved;
+	if (moved < dst.bytes()) {
+		job->status = SIM_FAULT_HOST;
+		job->fault_space = SIM_RAW;
+		job->fault_va = (at_src ? job->src.va : job->dst.va) + begin + moved;
+	}
 	return moved;
 }
 
@@ -136,10 +130,8 @@ uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, ui
 
 	if (job->contents_stay)
 		return dst.bytes();
-	if (job->kind == SIM_JOB_COPY && (job->dst.pid | job->src.pid) != 0)
-		return copy_loose(job, dst, src, begin);
 	if (job->kind == SIM_JOB_COPY)
-		copy_bytes(dst, src);
+		return copy_job(job, dst, src, begin);
 	if (job->kind != SIM_JOB_FILL)
 		return dst.bytes();
 	for (const span &d : dst.spans()) {

@@ -346,5 +346,5 @@ TEST(process, threads_call_side_by_side)
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT_EQ(space_free_frames(0) + space_free_frames(1), frames);
-	EXPECT_NULL(LIST_FIRST(&bsim_of(drv)->mappings->live));
+	EXPECT_NULL(LIST_FIRST(&bsim_of(drv)->window->mappings));
 }

@@ -213,7 +213,7 @@ static void compare_all(void)
 	const struct allocation *a;
 	const struct mapping *m;
 
-	LIST_FOREACH(m, &bs->mappings->live, link)
+	LIST_FOREACH(m, &bs->window->mappings, link)
 	ASSERT_NO_FATAL(compare_mapping(m, &counted));
 	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = LIST_NEXT(a, link))
 		ASSERT_NO_FATAL(compare_allocation(a, &counted));

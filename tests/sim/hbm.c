@@ -359,28 +359,6 @@ TEST(hbm, refresh_of_one_bank_leaves_the_others_alone)
 	hbm_free(hbm);
 }
 
-/* Told what comes, rightly or wrongly, or told nothing. */
-TEST(hbm, what_is_expected_changes_no_answer)
-{
-	struct hbm *told = one_stack(true), *plain = one_stack(true);
-	g_autoptr(GRand) rand = g_rand_new_with_seed(1);
-	uint64_t now = 0;
-
-	for (unsigned i = 0; i < 10000; i++) {
-		uint64_t offset = g_rand_int(rand) & ~63u, first, first_told;
-		uint64_t bytes = UINT64_C(64) << g_rand_int_range(rand, 0, 4);
-		bool write = g_rand_boolean(rand);
-
-		now += (uint64_t)g_rand_int_range(rand, 0, 10000);
-		hbm_expect(told, g_rand_boolean(rand) ? offset : g_rand_int(rand));
-		ASSERT_EQ(hbm_access(told, offset, bytes, write, now, &first_told),
-			  hbm_access(plain, offset, bytes, write, now, &first));
-		ASSERT_EQ(first_told, first);
-	}
-	hbm_free(told);
-	hbm_free(plain);
-}
-
 /* Runs: the same bytes asked for in one go or piece by piece take the same time, to a few per cent.
  */
 TEST(hbm, runs_agree_with_their_pieces)

@@ -53,7 +53,7 @@ static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 
 static void open_mmu(void)
 {
-	const struct mmu_memory memory = { read_descriptor, at, NULL, NULL };
+	const struct mmu_memory memory = { read_descriptor, at, NULL };
 
 	memset(&shared, 0, sizeof(shared));
 	memset(&counters, 0, sizeof(counters));

@@ -15,7 +15,6 @@
 #include "sim/hbm/hbm-module.h"
 #include "sim/l2/l2.h"
 #include "sim/link/interconnect.h"
-#include "sim/link/plane.h"
 #include "sim/mmu/mmu.h"
 
 extern "C" {
@@ -130,7 +129,6 @@ struct server : sc_core::sc_module {
 	npusim::l2 l20{ "l20", 0 }, l21{ "l21", 1 };
 	npusim::hbm_module hbm{ "hbm", 0 };
 	npusim::interconnect links{ "links", 2 };
-	npusim::plane plane{ "plane", 2 };
 	npusim::engine engine{ "engine", SIM_ENGINE_SDMA };
 	foreign memory{ "memory" }, peer{ "peer" }, flat{ "flat" };
 	initiator to_mmu0{ "to_mmu0" }, to_mmu1{ "to_mmu1" }, to_l2{ "to_l2" }, to_hbm{ "to_hbm" },
@@ -150,8 +148,6 @@ struct server : sc_core::sc_module {
 		mmu1.remote.bind(links.in[1]);
 		l21.out.bind(memory.socket);
 		links.out[1].bind(peer.socket);
-		links.plane[0].bind(plane.in[0]);
-		links.plane[1].bind(plane.in[1]);
 		engine.out.bind(flat.socket);
 		to_mmu0.socket.bind(mmu0.in);
 		to_mmu1.socket.bind(mmu1.in);
@@ -170,7 +166,6 @@ struct server : sc_core::sc_module {
 		l21.reset(&config, now, &counters[1]);
 		hbm.reset(&config, now);
 		links.reset(&config, now);
-		plane.reset(&config, now);
 		links.count(0, &counters[0]);
 		links.count(1, &counters[1]);
 		engine.reset(&config, 1, SIM_ENGINE_SDMA, &counters[0], &due_ps);

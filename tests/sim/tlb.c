@@ -17,9 +17,10 @@ TEST(tlb, empty_finds_nothing)
 
 	tlb_init(&tlb, 4, 4);
 	EXPECT_NULL(tlb_find(&tlb, tlb_key(tlb_key_base(0, 0), 0, 0)));
-	EXPECT_NULL(tlb.entry);
+	tlb_clear(&tlb);
 	tlb_init(&tlb, 0, 0);
 	EXPECT_NULL(tlb_insert(&tlb, tlb_key(tlb_key_base(0, 0), 0, 0), &evicted, NULL));
+	tlb_clear(&tlb);
 }
 
 TEST(tlb, key_tells_everything_apart)
