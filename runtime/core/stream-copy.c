@@ -45,10 +45,11 @@ int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uin
 	return code;
 }
 
-static void free_buffer(void *buffer)
+static void free_buffer(void *buffer, const struct stars_logic_cqe *cqe)
 {
 	struct npu_driver *drv = core_driver();
 
+	(void)cqe;
 	if (drv != NULL)
 		npu_call(drv, halMemFree, buffer);
 }
@@ -87,6 +88,6 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 	}
 	code = code ?: core_stream_send(stream, entries, count, free_buffer, buffer, call);
 	if (code != CORE_OK)
-		free_buffer(buffer);
+		free_buffer(buffer, NULL);
 	return code;
 }
