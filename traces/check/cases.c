@@ -113,10 +113,11 @@ const char *check_case_skip(const struct test_case *test, const struct check_lim
 		return "fills a device, and --full is not given";
 	if (test->full_size && !limits->same_shape)
 		return "is written for a server of eight devices, each with all its memory free";
-	if (limits->safe_bytes > 0 && bytes > limits->safe_bytes) {
+	if (limits->most_bytes > 0 && bytes > limits->most_bytes) {
 		text = g_strdup_printf("takes up to %" G_GUINT64_FORMAT
-				       " MiB, and --safe allows %" G_GUINT64_FORMAT,
-				       bytes >> 20, limits->safe_bytes >> 20);
+				       " MiB, and %" G_GUINT64_FORMAT
+				       " are allowed (--safe, --max-memory)",
+				       bytes >> 20, limits->most_bytes >> 20);
 		return g_intern_string(text);
 	}
 	if (needed > limits->devices) {
@@ -213,6 +214,41 @@ void check_result_free(struct check_result *result)
 
 /* ---- two backends ---- */
 
+static void watch(struct test_case *test, const char *verb, const char *name)
+{
+	struct case_step step = { .line = test->line, .text = g_strjoin(" ", verb, name, NULL) };
+
+	step.argv = g_strsplit(step.text, " ", -1);
+	step.argc = (int)g_strv_length(step.argv);
+	g_array_append_val(test->steps, step);
+}
+
+void check_case_watch(struct test_case *test)
+{
+	g_autoptr(GHashTable) addresses = g_hash_table_new(g_str_hash, g_str_equal);
+	guint count = test->steps->len;
+	gboolean marked = FALSE;
+
+	for (guint s = 0; s < count; s++)
+		if (case_step_at(test, s)->docs.code <= CASE_SIGNAL)
+			return; /* nobody is left to be asked */
+	for (guint s = 0; s < count; s++) {
+		const struct case_step *step = case_step_at(test, s);
+		const char *verb = step->argv[0], *name = step->argc > 1 ? step->argv[1] : NULL;
+
+		marked |= step->process == 0 && strcmp(verb, "mark") == 0;
+		if (step->process != 0 || name == NULL ||
+		    (!g_str_has_prefix(verb, "reserve") && !g_str_has_prefix(verb, "malloc")) ||
+		    !g_hash_table_add(addresses, (char *)name))
+			continue;
+		watch(test, "whose", name);
+		watch(test, "range", name);
+		watch(test, "access", name);
+	}
+	if (marked)
+		watch(test, "used", NULL);
+}
+
 static void say_expected(GString *text, const struct case_dialect *dialect, const char *who,
 			 const struct case_expect *expected)
 {
@@ -239,7 +275,8 @@ static void say_difference(struct check_result *result, const struct check_answe
 	say_answer(result->text, dialect, name, a);
 	g_string_append(result->text, ", ");
 	say_answer(result->text, dialect, other_name, b);
-	say_expected(result->text, dialect, "the documents say", &a->step->docs);
+	if (a->step->docs.given)
+		say_expected(result->text, dialect, "the documents say", &a->step->docs);
 	if (a->step->driver.given)
 		say_expected(result->text, dialect, "the driver's source", &a->step->driver);
 }

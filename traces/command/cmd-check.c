@@ -17,10 +17,11 @@
 #include "format/out-file.h"
 
 #define LATENCY_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
+#define MEMORY_DEFAULT  (G_GUINT64_CONSTANT(1) << 30) /* of a driver's device, without --full */
 #define LATENCY_LEAST   (G_GUINT64_CONSTANT(2) << 20)
 
 static struct {
-	char *against, *format, *output, *record, *safe, *latency, *only, *library, *cases;
+	char *against, *format, *output, *record, *safe, *most, *latency, *only, *library, *cases;
 	int device;
 	gboolean full, driver, list;
 } opt;
@@ -37,7 +38,10 @@ static const GOptionEntry entries[] = {
 	  "DIR" },
 	{ "safe", 0, 0, G_OPTION_ARG_STRING, &opt.safe,
 	  "one device only, and never more than SIZE of its memory", "SIZE" },
-	{ "device", 0, 0, G_OPTION_ARG_INT, &opt.device, "this device only", "N" },
+	{ "max-memory", 0, 0, G_OPTION_ARG_STRING, &opt.most,
+	  "never more than SIZE of a device's memory; 1G on a driver without --full", "SIZE" },
+	{ "device", 0, 0, G_OPTION_ARG_INT, &opt.device,
+	  "this device only, others' memory on it or not", "N" },
 	{ "full", 0, 0, G_OPTION_ARG_NONE, &opt.full, "also cases that fill a device's memory",
 	  NULL },
 	{ "latency", 0, 0, G_OPTION_ARG_FILENAME, &opt.latency,
@@ -56,8 +60,8 @@ struct check {
 	char *library, *folder;
 	const char *backend;
 	report_writer *write;
-	guint64 safe_bytes;
-	GPtrArray *cases; /* of struct test_case */
+	guint64 most_bytes; /* of one device at a time; 0: no limit */
+	GPtrArray *cases;   /* of struct test_case */
 	struct check_server server;
 	struct check_report report;
 };
@@ -86,10 +90,12 @@ static gboolean read_format(struct check *check, GError **error)
 
 static gboolean read_options(struct check *check, GError **error)
 {
-	if (opt.safe != NULL &&
-	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST))
-		return refuse_option(error, "--safe=%s: it is a size of at least 2M, such as 1G",
-				     opt.safe);
+	const char *most = opt.safe != NULL ? opt.safe : opt.most;
+
+	if (most != NULL &&
+	    (!npu_parse_size(most, &check->most_bytes) || check->most_bytes < LATENCY_LEAST))
+		return refuse_option(error, "--%s=%s: it is a size of at least 2M, such as 1G",
+				     opt.safe != NULL ? "safe" : "max-memory", most);
 	if (opt.safe != NULL && opt.full)
 		return refuse_option(error, "--safe and --full are opposites: give one");
 	if (opt.against != NULL && strcmp(opt.against, "sim") != 0 &&
@@ -172,11 +178,11 @@ static void run_device(struct check *check, unsigned device)
 {
 	gboolean is_sim = strcmp(check->backend, "sim") == 0;
 	struct check_limits limits = {
-		.safe_bytes = check->safe_bytes,
-		.full = opt.full || (is_sim && check->safe_bytes == 0),
+		.most_bytes = check->most_bytes,
+		.full = opt.full || (is_sim && check->most_bytes == 0),
 		.device = device,
-		.is_first = device == 0 || opt.device >= 0 || check->safe_bytes > 0,
-		.devices = check->safe_bytes > 0 ? 1 : check->server.devices - device,
+		.is_first = check->report.results->len == 0,
+		.devices = opt.safe != NULL ? 1 : check->server.devices - device,
 		.same_shape =
 			device == 0 && check->server.devices == 8 && g_getenv("NPUSIM_HBM") == NULL,
 	};
@@ -204,6 +210,33 @@ static void shape_model(const struct check *check)
 	g_setenv("NPUSIM_DEVICES", devices, FALSE);
 }
 
+/* Whether others have little of the device's memory; a driver's firmware has some of it, too. */
+static gboolean is_free(const struct check_server *server, unsigned device)
+{
+	return server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
+}
+
+/* On somebody's server: what will be done, before it is. */
+static void announce(const struct check *check)
+{
+	const struct check_server *server = &check->server;
+	guint cases = 0;
+
+	for (guint i = 0; i < check->cases->len; i++)
+		cases += is_wanted(g_ptr_array_index(check->cases, i));
+	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
+		if (!is_free(server, d))
+			fprintf(stderr,
+				"npusim check: device %u is left alone: %s of its %s are free; "
+				"--device=%u checks it all the same\n",
+				d, npu_size_text(server->free_bytes[d]),
+				npu_size_text(server->total_bytes[d]), d);
+	fprintf(stderr,
+		"npusim check: up to %u cases a device, which take at most %s of its "
+		"memory at a time and leave nothing behind\n",
+		cases, check->most_bytes > 0 ? npu_size_text(check->most_bytes) : "all");
+}
+
 static void run_cases(struct check *check)
 {
 	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
@@ -214,12 +247,15 @@ static void run_cases(struct check *check)
 		case_preload(libraries);
 	if (opt.against != NULL && strcmp(check->backend, "hw") == 0)
 		shape_model(check);
-	if (opt.device >= 0 || check->safe_bytes > 0) {
+	if (strcmp(check->backend, "hw") == 0)
+		announce(check);
+	for (; device < check->server.devices && !interrupted(); device++) {
+		if (opt.device < 0 && !is_free(&check->server, device))
+			continue;
 		run_device(check, device);
-		return;
+		if (opt.device >= 0 || opt.safe != NULL)
+			return;
 	}
-	for (; device < check->server.devices && !interrupted(); device++)
-		run_device(check, device);
 }
 
 /* ---- latency ---- */
@@ -255,8 +291,8 @@ static gboolean measure(struct check *check, GError **error)
 					   ? g_strdup(opt.latency)
 					   : g_build_filename(opt.record, "profile.ini", NULL);
 	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	guint64 most = check->safe_bytes > 0
-			       ? check->safe_bytes
+	guint64 most = check->most_bytes > 0
+			       ? check->most_bytes
 			       : MIN(LATENCY_DEFAULT, check->server.free_bytes[device] / 4);
 	g_autoptr(GArray) samples = NULL;
 
@@ -390,6 +426,8 @@ static gboolean run_all(struct check *check, GError **error)
 		return FALSE;
 	if (opt.list)
 		return list_cases(check, error);
+	for (guint i = 0; opt.against != NULL && i < check->cases->len; i++)
+		check_case_watch(g_ptr_array_index(check->cases, i));
 	if (!check_probe(check->library, &check->server, error))
 		return FALSE;
 	if (opt.device >= (int)check->server.devices)
@@ -466,6 +504,8 @@ int cmd_check(int argc, char **argv)
 	     !run_check_settings(&error)))
 		return usage_error("check", "%s", error->message);
 	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
+	if (check.most_bytes == 0 && !opt.full && strcmp(check.backend, "hw") == 0)
+		check.most_bytes = MEMORY_DEFAULT;
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
