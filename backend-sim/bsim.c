@@ -47,23 +47,6 @@ static void after_fork_in_child(void)
 
 /* ---- the server ---- */
 
-static bool join(struct bsim *bs, char **error)
-{
-	struct node_config config = bs->config;
-	struct node *node = NULL;
-
-	if (bs->node != NULL)
-		return true;
-	if (!node_join(&config, &node, error))
-		return false;
-	if (!settings_adopt(bs, &config, error)) {
-		node_leave(node);
-		return false;
-	}
-	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
-	return true;
-}
-
 static bool open_records(struct bsim *bs, char **error)
 {
 	if (bs->handles == NULL && !handle_table_open(bs)) {
@@ -101,21 +84,17 @@ static bool open_model(struct bsim *bs, char **error)
 drvError_t bsim_open_server_locked(struct bsim *bs)
 {
 	char *error = NULL;
+	drvError_t result = bs->any_open ? DRV_ERROR_NONE : settings_join_locked(bs);
 
-	if (bs->any_open)
-		return DRV_ERROR_NONE;
-	if (join(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_records(bs, &error) && open_model(bs, &error)) {
+	if (bs->any_open || result != DRV_ERROR_NONE)
+		return result;
+	if ((bs->window != NULL || window_open(bs, &error)) && open_records(bs, &error) &&
+	    open_model(bs, &error)) {
 		if (bs->queues == NULL)
 			queue_open(bs);
 		return DRV_ERROR_NONE;
 	}
-	npu_message_set("the simulated server cannot be opened: %s",
-			error != NULL ? error : "no memory");
-	npu_log(NPU_LOG_ERROR, "the simulated server cannot be opened: %s",
-		error != NULL ? error : "no memory");
-	free(error);
-	return DRV_ERROR_OPEN_FAILED;
+	return bsim_open_failed(error);
 }
 
 /* ---- statistics ---- */
@@ -207,8 +186,10 @@ static void end_server(struct bsim *bs)
 	mapping_close(bs);
 	handle_table_close(bs);
 	alloc_table_close(bs);
-	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++)
+	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++) {
+		node_block_drop(bs->node, bs->device[d].runtime);
 		tables_close(bs, d);
+	}
 	if (bs->sim != NULL)
 		tables_close(bs, SIM_NODE_HOST);
 	window_close(bs);

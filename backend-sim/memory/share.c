@@ -7,6 +7,7 @@
 #include "memory/dialect.h"
 #include "memory/memory.h"
 #include "process/ops.h"
+#include "process/settings.h"
 #include "process/contract.h"
 
 #include <inttypes.h>
@@ -372,15 +373,17 @@ BSIM_OPEN_CALL(halMemShareHandleGetAttribute, SIM_CALL_QUERY, (uint64_t, shareab
 	return DRV_ERROR_NONE;
 }
 
-BSIM_OPEN_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
-	       (struct ShareHandleGetInfo *, info))
+/* Device open or not: CANN's runtime finds out by itself that there is none. */
+BSIM_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
+	  (struct ShareHandleGetInfo *, info))
 {
 	const char *call = "halMemShareHandleInfoGet";
 	struct node_share_info found;
-	drvError_t result =
-		info == NULL ? bsim_null(call, "info")
-			     : bsim_pass(call,
-					 node_share_info(c->bs->node, SHARE_ID(shareable), &found));
+	drvError_t result = info == NULL ? bsim_null(call, "info") : settings_join_locked(c->bs);
+
+	result = result
+			 ?: bsim_pass(call,
+				      node_share_info(c->bs->node, SHARE_ID(shareable), &found));
 
 	if (result != DRV_ERROR_NONE)
 		return result;

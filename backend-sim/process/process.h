@@ -35,8 +35,9 @@ enum bsim_contract { BSIM_DOCS, BSIM_DRIVER };
 
 struct bsim_device {
 	bool open;
-	uint32_t peers;        /* bit p: P2P enabled from this device to device p */
-	uint64_t fresh_frames; /* created where this process had never held as much */
+	struct node_block *runtime; /* in place of what CANN's runtime holds; NULL: nothing */
+	uint32_t peers;             /* bit p: P2P enabled from this device to device p */
+	uint64_t fresh_frames;      /* created where this process had never held as much */
 };
 
 /* A mutex that nobody is kept from: who finds it taken stands in line, and those who come later
@@ -115,6 +116,7 @@ struct bsim_made {
  * bytes; one that fails costs a query. */
 struct bsim_call {
 	struct bsim *bs;
+	const char *call;  /* the function's name */
 	drvError_t result; /* what the call is about to return */
 	enum sim_call cost;
 	unsigned page_lg2; /* 21 */
@@ -193,6 +195,8 @@ drvError_t bsim_null(const char *call, const char *argument);
 /* Simulated time of the calling program. */
 uint64_t bsim_now_locked(struct bsim *bs);
 struct bsim_made bsim_made_locked(struct bsim *bs);
+/* OPEN_FAILED, and a message with `error`, which is freed; NULL: no memory. */
+drvError_t bsim_open_failed(char *error);
 /* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call
  * aclrtSetDevice first". */
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);

@@ -212,7 +212,7 @@ bool settings_read(struct bsim *bs, char **error)
 }
 
 /* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
-bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error)
+static bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error)
 {
 	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
 	const char *name = bs->config.name;
@@ -223,6 +223,24 @@ bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **err
 	bs->config.server = server;
 	bs->devices = shape->devices;
 	return !other_soc || load_profile(bs, error);
+}
+
+drvError_t settings_join_locked(struct bsim *bs)
+{
+	struct node_config config = bs->config;
+	struct node *node = NULL;
+	char *error = NULL;
+
+	if (bs->node != NULL)
+		return DRV_ERROR_NONE;
+	if (!node_join(&config, &node, &error))
+		return bsim_open_failed(error);
+	if (!settings_adopt(bs, &config, &error)) {
+		node_leave(node);
+		return bsim_open_failed(error);
+	}
+	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
+	return DRV_ERROR_NONE;
 }
 
 void settings_learn_shape_locked(struct bsim *bs)

@@ -10,8 +10,9 @@
 
 /* Reads every variable. False, and *error. */
 bool settings_read(struct bsim *bs, char **error);
-/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
-bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error);
+/* Joins the node, if that has not happened yet, and takes over its shape. OPEN_FAILED and a
+ * message where that cannot be. */
+drvError_t settings_join_locked(struct bsim *bs);
 /* Where neither SoC, devices nor HBM were given: takes the shape of the node of that name that runs
  * already. Once. */
 void settings_learn_shape_locked(struct bsim *bs);
