@@ -131,8 +131,10 @@ static void end_server(struct bsim *bs)
 	bsim_lock(bs);
 	handle_table_close(bs);
 	alloc_table_close(bs);
-	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++)
+	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++) {
+		node_block_drop(bs->node, bs->device[d].runtime);
 		tables_close(bs, d);
+	}
 	if (bs->sim != NULL)
 		tables_close(bs, SIM_NODE_HOST);
 	window_close(bs);

@@ -22,23 +22,6 @@
 
 /* ---- the server, opened with the first device ---- */
 
-static bool join_node(struct bsim *bs, char **error)
-{
-	struct node_config config = bs->config;
-	struct node *node = NULL;
-
-	if (bs->node != NULL)
-		return true;
-	if (!node_join(&config, &node, error))
-		return false;
-	if (!settings_adopt(bs, &config, error)) {
-		node_leave(node);
-		return false;
-	}
-	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
-	return true;
-}
-
 static bool open_model(struct bsim *bs, char **error)
 {
 	struct sim_config config = { .profile = &bs->profile,
@@ -61,27 +44,40 @@ static bool open_model(struct bsim *bs, char **error)
 static drvError_t open_server_locked(struct bsim *bs)
 {
 	char *error = NULL;
+	drvError_t result = bs->any_open ? DRV_ERROR_NONE : settings_join_locked(bs);
 
-	if (bs->any_open)
-		return DRV_ERROR_NONE;
+	if (bs->any_open || result != DRV_ERROR_NONE)
+		return result;
 	if (bs->handles == NULL)
 		handle_table_open(bs);
 	if (bs->allocs == NULL)
 		alloc_table_open(bs);
-	if (join_node(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_model(bs, &error)) {
+	if ((bs->window != NULL || window_open(bs, &error)) && open_model(bs, &error)) {
 		if (bs->queues == NULL)
 			queue_open(bs);
 		return DRV_ERROR_NONE;
 	}
-	npu_message_set("the simulated server cannot be opened: %s",
-			error != NULL ? error : "no memory");
-	npu_log(NPU_LOG_ERROR, "%s", npu_message());
-	free(error);
-	return DRV_ERROR_OPEN_FAILED;
+	return bsim_open_failed(error);
 }
 
 /* ---- opening and closing ---- */
+
+/* So that as much is free as on a server, where CANN's runtime has its streams, rings and stacks on
+ * the device. */
+static drvError_t hold_runtime_locked(struct bsim *bs, unsigned dev)
+{
+	uint64_t bytes = bs->profile.runtime_bytes;
+	bool given;
+	const char *text = npu_var_get(NPU_VAR_RUNTIME_MEMORY, &given);
+
+	if (given)
+		npu_parse_size(text, &bytes);
+	if (bytes == 0 || bs->device[dev].runtime != NULL)
+		return DRV_ERROR_NONE;
+	return bsim_pass("halDeviceOpen",
+			 memory_take(bs, dev, (bytes + NODE_FRAME_BYTES - 1) >> NODE_FRAME_LG2,
+				     false, "runtime", &bs->device[dev].runtime));
+}
 
 BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	  (halDevOpenOut *, out))
@@ -98,6 +94,9 @@ BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 		return result;
 	if (dev >= c->bs->devices) /* the node has fewer than was thought */
 		return bsim_no_device(c->bs, call, "device", dev);
+	result = hold_runtime_locked(c->bs, dev);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	fault_install();
 	c->bs->any_open = true;
 	c->bs->device[dev].open = true;
@@ -121,6 +120,8 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 			": %u mappings, %u handles and %u allocations destroyed",
 			dev, bs->call_number, mappings, handles, allocations);
 	}
+	node_block_drop(bs->node, bs->device[dev].runtime);
+	bs->device[dev].runtime = NULL;
 	tables_close(bs, dev);
 	tables_open(bs, dev);
 	bs->device[dev].peers = 0;
@@ -346,8 +347,7 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 		return bsim_unsupported(
 			"%s: type is %d; only 2 (which features memory has) is modelled", call,
 			type);
-	if (param == NULL || out == NULL || param_size < sizeof(*asked) ||
-	    (out_size != NULL && *out_size < sizeof(*answer)))
+	if (param == NULL || out == NULL || param_size < sizeof(*asked))
 		return bsim_invalid("%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
 				    param, param_size, out, sizeof(*asked));
 	if (asked->device >= device_count(bs))

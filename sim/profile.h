@@ -82,6 +82,7 @@ struct sim_profile {
 	uint64_t hbm_bytes;     /* one device's HBM */
 	uint64_t usable_frames; /* 2 MiB frames left to users; the rest is firmware's, system's and
 				   page tables' */
+	uint64_t runtime_bytes; /* what CANN's runtime holds of a device in each process */
 	uint64_t host_bytes;    /* memory of the host that handles may take */
 	unsigned host_numa_nodes;
 	bool giant_pages; /* 1 GiB pages on the device */

@@ -149,6 +149,34 @@ drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct
 			  __builtin_return_address(0));
 }
 
+static drvError_t translate(DVdeviceptr va, uint64_t *pa)
+{
+	struct npu_driver *drv = hal_driver();
+	struct npu_place place;
+	uint64_t bytes = 1;
+	drvError_t result;
+
+	if (drv == NULL)
+		return DRV_ERROR_NO_DEVICE;
+	if (pa == NULL) {
+		npu_message_set("drvMemAddressTranslate: pptr is NULL");
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	result = drv->npusimPlace(drv, va, &place);
+	if (result == DRV_ERROR_NONE &&
+	    (!npu_place_is_translated(&place) || place.owner == NPU_OWNER_HOST)) {
+		npu_message_set("drvMemAddressTranslate: 0x%llx is no memory of a device",
+				(unsigned long long)va);
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	return result ?: drv->npusimPhysical(drv, place.owner, va, pa, &bytes);
+}
+
+DVresult drvMemAddressTranslate(DVdeviceptr vptr, uint64_t *pptr)
+{
+	return hal_answer(__func__, translate(vptr, pptr), __builtin_return_address(0));
+}
+
 /* What CANN's runtime closes a notify by. */
 drvError_t drvCloseIpcNotify(const char *name, void *info)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Names that must exist for other libraries to load, with nothing behind them: what CANN's runtime
- * links strongly (the channel to the device's daemons, report queues of older chips, physical
- * addresses), and what memfabric looks up but does not call on drivers that have the virtual
- * memory functions. A file that includes this defines UNMODELLED(result type, answer, name, what
- * it is); no function uses its arguments.
+ * links strongly (the channel to the device's daemons, callback queues), and what memfabric looks
+ * up but does not call on drivers that have the virtual memory functions. A file that includes this
+ * defines UNMODELLED(result type, answer, name, what it is); no function uses its arguments.
  */
 #ifndef UNMODELLED
 #define UNMODELLED(result, answer, name, what)
@@ -47,12 +46,11 @@ REFUSED(halSqMemGet, REPORTS)
 REFUSED(halSqMsgSend, REPORTS)
 REFUSED(halGetCapabilityGroupInfo, "dividing a device into groups")
 
-/* ---- physical addresses and registers ---- */
+/* ---- descriptors of copies ---- */
 
-#define PHYSICAL "a physical address that a program may use"
-REFUSED(drvMemAddressTranslate, PHYSICAL)
-REFUSED(drvMemConvertAddr, PHYSICAL)
-REFUSED(drvMemDestroyAddr, PHYSICAL)
+#define DESCRIPTORS "a descriptor of a copy; entries carry addresses"
+REFUSED(drvMemConvertAddr, DESCRIPTORS)
+REFUSED(drvMemDestroyAddr, DESCRIPTORS)
 
 /* ---- the vendor's private functions that memfabric looks up ---- */
 
@@ -74,5 +72,5 @@ REFUSED(svm_module_alloced_size_inc, PRIVATE)
 #undef REFUSED
 #undef HDC
 #undef REPORTS
-#undef PHYSICAL
+#undef DESCRIPTORS
 #undef PRIVATE

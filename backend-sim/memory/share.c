@@ -70,8 +70,7 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 			"%s: handle %p was exported already (share %u); use that value again", call,
 			(void *)handle, h->share_id);
 	*out_device = h->space == SIM_NODE_HOST ? BSIM_HOST_ID : h->space;
-	result = bsim_pass(call,
-			   node_share_export(bs->node, h->block, *out_device, out_share_id));
+	result = bsim_pass(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	h->exported = true;
@@ -340,14 +339,15 @@ BSIM_OPEN_CALL(halMemShareHandleGetAttribute, SIM_CALL_QUERY, (uint64_t, shareab
 	return DRV_ERROR_NONE;
 }
 
-BSIM_OPEN_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
-	       (struct ShareHandleGetInfo *, info))
+/* Device open or not: CANN's runtime finds out by itself that there is none. */
+BSIM_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
+	  (struct ShareHandleGetInfo *, info))
 {
 	struct node_share_info found;
 	drvError_t result =
-		info == NULL ? bsim_null(c->name, "info")
-			     : bsim_pass(c->name, node_share_info(c->bs->node, SHARE_ID(shareable),
-								  NULL, &found));
+		(info == NULL ? bsim_null(c->name, "info") : settings_join_locked(c->bs))
+			?: bsim_pass(c->name, node_share_info(c->bs->node, SHARE_ID(shareable),
+							      NULL, &found));
 
 	if (result != DRV_ERROR_NONE)
 		return result;

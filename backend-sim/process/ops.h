@@ -13,7 +13,8 @@
 
 /* Defines a function that is a call: BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t
  * *, handle)) and a body, which runs between bsim_begin() and bsim_end(). It has `struct bsim_call
- * *c`, and returns the result. BSIM_OPEN_CALL: one that needs an open device before all else. */
+ * *c`, with its name in c->name, and returns the result. BSIM_OPEN_CALL: one that needs an open
+ * device before all else. */
 #define BSIM_CALL(op, cost, ...) BSIM_CALL_BEGUN_BY(bsim_begin(self, cost), op, __VA_ARGS__)
 #define BSIM_OPEN_CALL(op, cost, ...) \
 	BSIM_CALL_BEGUN_BY(bsim_begin_open(self, cost, #op), op, __VA_ARGS__)

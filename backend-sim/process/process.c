@@ -6,6 +6,8 @@
  */
 #include "process/process.h"
 
+#include <stdlib.h>
+
 struct bsim *bsim_process;
 
 /* ---- the lock ---- */
@@ -171,6 +173,15 @@ drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)
 	return bsim_fail(DRV_ERROR_INVALID_HANDLE,
 			 "%s: no device has been opened in this process: call aclrtSetDevice first",
 			 call);
+}
+
+drvError_t bsim_open_failed(char *error)
+{
+	npu_message_set("the simulated server cannot be opened: %s",
+			error != NULL ? error : "no memory");
+	npu_log(NPU_LOG_ERROR, "%s", npu_message());
+	free(error);
+	return DRV_ERROR_OPEN_FAILED;
 }
 
 bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device)

@@ -35,8 +35,9 @@ enum bsim_contract { BSIM_DOCS, BSIM_DRIVER };
 
 struct bsim_device {
 	bool open;
-	uint32_t peers;        /* bit p: P2P enabled from this device to device p */
-	uint64_t fresh_frames; /* created where this process had never held as much */
+	struct node_block *runtime; /* in place of what CANN's runtime holds; NULL: nothing */
+	uint32_t peers;             /* bit p: P2P enabled from this device to device p */
+	uint64_t fresh_frames;      /* created where this process had never held as much */
 };
 
 /* A mutex that nobody is kept from: who finds it taken stands in line, and those who come later
@@ -133,8 +134,9 @@ drvError_t bsim_forked(void);
 
 /* Reads every variable. False, and *error. */
 bool settings_read(struct bsim *bs, char **error);
-/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
-bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error);
+/* Joins the node, if that has not happened yet, and takes over its shape. OPEN_FAILED and a
+ * message where that cannot be. */
+drvError_t settings_join_locked(struct bsim *bs);
 /* Where neither SoC, devices nor HBM were given: takes the shape of the node of that name that runs
  * already. Once. */
 void settings_learn_shape_locked(struct bsim *bs);
@@ -206,6 +208,8 @@ drvError_t bsim_null(const char *call, const char *argument);
 /* Simulated time of the calling program. */
 uint64_t bsim_now_locked(struct bsim *bs);
 struct bsim_made bsim_made_locked(struct bsim *bs);
+/* OPEN_FAILED, and a message with `error`, which is freed; NULL: no memory. */
+drvError_t bsim_open_failed(char *error);
 /* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call
  * aclrtSetDevice first". */
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);

@@ -185,7 +185,8 @@ bool settings_read(struct bsim *bs, char **error)
 	return read_shape(bs, error);
 }
 
-bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error)
+/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
+static bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error)
 {
 	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
 	const char *name = bs->config.name;
@@ -196,6 +197,24 @@ bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **err
 	bs->config.server = server;
 	bs->devices = shape->devices;
 	return !other_soc || sim_profile_load(bs->config.soc_name, &bs->profile, error);
+}
+
+drvError_t settings_join_locked(struct bsim *bs)
+{
+	struct node_config config = bs->config;
+	struct node *node = NULL;
+	char *error = NULL;
+
+	if (bs->node != NULL)
+		return DRV_ERROR_NONE;
+	if (!node_join(&config, &node, &error))
+		return bsim_open_failed(error);
+	if (!settings_adopt(bs, &config, &error)) {
+		node_leave(node);
+		return bsim_open_failed(error);
+	}
+	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
+	return DRV_ERROR_NONE;
 }
 
 void settings_learn_shape_locked(struct bsim *bs)

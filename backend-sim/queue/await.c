@@ -13,9 +13,12 @@
 
 static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)
 {
-	for (uint32_t i = 0; i < device->sq_slots; i++)
-		if (device->sqs[i] != NULL && device->sqs[i]->stream_id == stream)
-			return device->sqs[i];
+	for (uint32_t i = 0; i < device->sqs.slots; i++) {
+		struct queue_sq *sq = device->sqs.at[i];
+
+		if (sq != NULL && sq->stream_id == stream)
+			return sq;
+	}
 	return NULL;
 }
 
@@ -59,7 +62,11 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 	case SQ_WAIT_NOTIFY:
 		out->kind = NPU_HEAD_NOTIFY;
 		break;
-	case SQ_WAIT_VALUE:
+	case SQ_WAIT_VALUE: /* condition code does not say what it waits for */
+		if (value->magic != STARS_VALUE_WAIT_MAGIC) {
+			out->kind = NPU_HEAD_RUNS;
+			break;
+		}
 		out->kind = NPU_HEAD_VALUE;
 		out->va = value->addr;
 		out->wanted = value->value;
@@ -84,9 +91,9 @@ struct await {
 static bool is_over(void *arg)
 {
 	const struct await *await = arg;
-	const struct queue_cq *cq = queue_cq_find(await->device, await->id);
+	const struct queue_cq *cq = queue_table_find(&await->device->cqs, await->id);
 
-	return cq != await->cq || cq == NULL || cq->count != 0;
+	return cq != await->cq || cq == NULL || cq->reports.length != 0;
 }
 
 drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stream, uint32_t cq,
@@ -102,7 +109,7 @@ drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stre
 	bsim_lock(bs);
 	result = queue_device_find_locked(bs, CALL, dev, 0, &await.device);
 	if (result == DRV_ERROR_NONE) {
-		await.cq = queue_cq_find(await.device, cq);
+		await.cq = queue_table_find(&await.device->cqs, cq);
 		result = queue_await_locked(bs, is_over, &await, wall_ms);
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)

@@ -340,20 +340,19 @@ static drvError_t too_small(const char *call, size_t dest_max, size_t count, con
 BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVdeviceptr, src),
 	  (size_t, count))
 {
-	static const char call[] = "drvMemcpy";
 	struct copy_plan plan;
 
 	if (dst == 0 || src == 0)
-		return bad_argument(call, dst == 0 ? "dst" : "src",
+		return bad_argument(c->name, dst == 0 ? "dst" : "src",
 				    "is NULL: it must be the address of memory");
 	if (dest_max == 0)
-		return bad_argument(call, "dest_max",
+		return bad_argument(c->name, "dest_max",
 				    "is 0: it must be the size of the memory at dst");
 	if (dest_max < count)
-		return too_small(call, dest_max, count, "count");
+		return too_small(c->name, dest_max, count, "count");
 	if (count == 0)
 		return DRV_ERROR_NONE;
-	return copy_locked(c->bs, call, dst, src, count, true, &plan);
+	return copy_locked(c->bs, c->name, dst, src, count, true, &plan);
 }
 
 /* ---- fills ---- */
@@ -415,29 +414,25 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (uint8_t, value),
 	  (size_t, num))
 {
-	static const char call[] = "drvMemsetD8";
-
 	if (dst == 0)
-		return bad_argument(call, "dst", "is NULL: it must be the address of memory");
+		return bad_argument(c->name, "dst", "is NULL: it must be the address of memory");
 	if (num == 0)
-		return bad_argument(call, "num", "is 0: it must be the number of bytes to set");
+		return bad_argument(c->name, "num", "is 0: it must be the number of bytes to set");
 	if (dest_max < num)
-		return too_small(call, dest_max, num, "num");
-	return fill_locked(c->bs, call, dst, value, 1, num);
+		return too_small(c->name, dest_max, num, "num");
+	return fill_locked(c->bs, c->name, dst, value, 1, num);
 }
 
 BSIM_CALL(npusimFill, SIM_CALL_COPY, (DVdeviceptr, dst), (uint32_t, pattern),
 	  (unsigned, pattern_bytes), (size_t, count))
 {
-	static const char call[] = "npusimFill";
-
 	if (dst == 0 || count == 0)
-		return bad_argument(call, dst == 0 ? "dst" : "count", "is 0");
+		return bad_argument(c->name, dst == 0 ? "dst" : "count", "is 0");
 	if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
-		return bad_argument(call, "pattern_bytes", "must be 1, 2 or 4");
+		return bad_argument(c->name, "pattern_bytes", "must be 1, 2 or 4");
 	if (count > UINT64_MAX / pattern_bytes)
-		return bad_argument(call, "count", "runs over the end of the address space");
-	return fill_locked(c->bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
+		return bad_argument(c->name, "count", "runs over the end of the address space");
+	return fill_locked(c->bs, c->name, dst, pattern, pattern_bytes, count * pattern_bytes);
 }
 
 /* ---- two dimensions, and many at once ---- */
@@ -514,18 +509,16 @@ static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
 
 BSIM_CALL(halMemcpy2D, SIM_CALL_COPY, (struct MEMCPY2D *, copy))
 {
-	static const char call[] = "halMemcpy2D";
-
 	if (copy == NULL)
-		return bad_argument(call, "copy", "is NULL");
+		return bad_argument(c->name, "copy", "is NULL");
 	if (copy->type == DEVMM_MEMCPY2D_SYNC)
 		return memcpy_2d_locked(c->bs, &copy->copy2d);
 	if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT ||
 	    copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY)
 		return not_supported(
-			call,
+			c->name,
 			"descriptors of asynchronous copies are not made: entries carry addresses");
-	return bad_argument(call, "type", "is not 0, 1 or 2");
+	return bad_argument(c->name, "type", "is not 0, 1 or 2");
 }
 
 static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
@@ -555,16 +548,15 @@ static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, 
 BSIM_CALL(halMemcpyBatch, SIM_CALL_COPY, (uint64_t *, dst), (uint64_t *, src), (size_t *, size),
 	  (size_t, count))
 {
-	static const char call[] = "halMemcpyBatch";
 	drvError_t result = DRV_ERROR_NONE;
 
 	c->pages = MAX(1, count);
 	if (dst == NULL || src == NULL || size == NULL || count == 0)
-		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: %s", call,
+		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: %s", c->name,
 				 count == 0 ? "count is 0" : "dst, src or size is NULL");
 	if (count > COPY_BATCH_MAX)
-		return bsim_unsupported("%s: count is %zu: one call takes at most %u copies", call,
-					count, COPY_BATCH_MAX);
+		return bsim_unsupported("%s: count is %zu: one call takes at most %u copies",
+					c->name, count, COPY_BATCH_MAX);
 	/* Nothing moves until all is well. */
 	for (int move = 0; move < 2; move++)
 		for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
@@ -576,18 +568,17 @@ BSIM_CALL(halMemcpyBatch, SIM_CALL_COPY, (uint64_t *, dst), (uint64_t *, src), (
 
 BSIM_CALL(drvMemPrefetchToDevice, SIM_CALL_QUERY, (DVdeviceptr, va), (size_t, len), (DVdevice, dev))
 {
-	static const char call[] = "drvMemPrefetchToDevice";
 	struct copy_end end;
 	drvError_t result;
 
 	if (va == 0 || len == 0)
-		return bad_argument(call, va == 0 ? "dev_ptr" : "len",
+		return bad_argument(c->name, va == 0 ? "dev_ptr" : "len",
 				    va == 0 ? "is NULL" : "is 0");
 	if (dev >= c->bs->devices)
-		return bsim_no_device(c->bs, call, "device", dev);
-	result = copy_end_locked(c->bs, call, "dev_ptr", va, len, ALLOCATION_NOW, &end);
+		return bsim_no_device(c->bs, c->name, "device", dev);
+	result = copy_end_locked(c->bs, c->name, "dev_ptr", va, len, ALLOCATION_NOW, &end);
 	if (result == DRV_ERROR_NONE && end.ref.space == SIM_RAW)
-		return bsim_invalid("%s: 0x%llx is no memory of a device", call,
+		return bsim_invalid("%s: 0x%llx is no memory of a device", c->name,
 				    (unsigned long long)va);
 	return result;
 }

@@ -10,25 +10,25 @@
 #include "process/ops.h"
 #include "queue/queue.h"
 
-struct queue_cq *queue_cq_find(struct queue_device *device, uint32_t id)
+struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream)
 {
-	return id < device->cq_slots ? device->cqs[id] : NULL;
+	const struct queue_id *id = queue_table_find(&device->ids[DRV_STREAM_ID], stream);
+
+	return id == NULL ? NULL : id->cq;
 }
 
-bool queue_cq_post(struct queue_cq *cq, const struct stars_logic_cqe *cqe, char *text)
+bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const struct stars_logic_cqe *cqe,
+		   char *text)
 {
-	uint32_t at = (cq->first + cq->count) % cq->depth;
+	struct queue_report *report;
 
-	if (cq->count == cq->depth)
+	if (cq->reports.length == cq->depth)
 		return false;
-	if (cq->ring == NULL)
-		cq->ring = g_new(struct stars_logic_cqe, cq->depth);
-	cq->ring[at] = *cqe;
-	if (text != NULL && cq->texts == NULL)
-		cq->texts = g_new0(char *, cq->depth);
-	if (cq->texts != NULL)
-		cq->texts[at] = text;
-	cq->count++;
+	report = g_new(struct queue_report, 1);
+	*report = (struct queue_report){ .link.data = report, .cqe = *cqe, .text = text };
+	cq->errors += text != NULL;
+	g_queue_push_tail_link(&cq->reports, &report->link);
+	queue_changed_locked(bs);
 	return true;
 }
 
@@ -39,7 +39,6 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 {
 	static const char call[] = "halSqCqAllocate";
 	struct queue_cq *cq;
-	uint32_t id;
 
 	if (in->cqeSize != sizeof(struct stars_logic_cqe))
 		return bsim_invalid(
@@ -48,114 +47,89 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 	if (in->cqeDepth == 0 || in->cqeDepth > QUEUE_CQ_DEPTH)
 		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
 				    in->cqeDepth, QUEUE_CQ_DEPTH);
-	device->cq_ids.capacity = QUEUE_LOGIC_CQS;
-	if (!queue_id_take(&device->cq_ids, &id))
+	cq = g_new0(struct queue_cq, 1);
+	if (!queue_table_add(&device->cqs, QUEUE_LOGIC_CQS, cq, out_id)) {
+		g_free(cq);
 		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u logic completion queues of device %u are in use", call,
 				 QUEUE_LOGIC_CQS, dev);
-	device->cqs = queue_slots_for(device->cqs, &device->cq_slots, id);
-	cq = g_new0(struct queue_cq, 1);
+	}
 	cq->device = dev;
-	cq->id = id;
+	cq->id = *out_id;
 	cq->depth = in->cqeDepth;
-	cq->streams_first = QUEUE_STREAMS;
-	device->cqs[id] = cq;
 	queue_changed_locked(bs);
-	*out_id = id;
 	return DRV_ERROR_NONE;
 }
 
-/* Queues whose completion waits for room go on: what they hold is lost with the queue. */
-static void wake_writers_locked(struct bsim *bs, const struct queue_cq *cq)
+void queue_room_locked(struct bsim *bs, unsigned device)
 {
-	struct queue_device *device = &bs->queues->device[cq->device];
 	struct queue_sq *sq, *next;
 
 	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
 		next = TAILQ_NEXT(sq, blocked_link);
-		if (sq->state == SQ_CQ_FULL && sq->device == cq->device &&
-		    (device->stream_cq == NULL || device->stream_cq[sq->stream_id] == cq->id ||
-		     device->stream_cq[sq->stream_id] == QUEUE_NO_CQ))
+		if (sq->state == SQ_CQ_FULL && sq->device == device)
 			queue_kick_locked(bs, sq);
 	}
 }
 
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq)
 {
-	device->cqs[cq->id] = NULL;
-	queue_id_give(&device->cq_ids, cq->id);
-	wake_writers_locked(bs, cq);
-	for (uint32_t i = cq->streams_first; i < cq->streams_end; i++) {
-		if (device->stream_cq[i] == cq->id)
-			device->stream_cq[i] = QUEUE_NO_CQ;
+	GList *link;
+
+	queue_table_remove(&device->cqs, cq->id);
+	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
+	for (uint32_t i = 0; i < device->ids[DRV_STREAM_ID].slots; i++) {
+		struct queue_id *stream = device->ids[DRV_STREAM_ID].at[i];
+
+		if (stream != NULL && stream->cq == cq)
+			stream->cq = NULL;
 	}
-	for (uint32_t i = 0; cq->texts != NULL && i < cq->count; i++)
-		g_free(cq->texts[(cq->first + i) % cq->depth]);
-	g_free(cq->texts);
-	g_free(cq->ring);
+	while ((link = g_queue_pop_head_link(&cq->reports)) != NULL) {
+		g_free(((struct queue_report *)link->data)->text);
+		g_free(link->data);
+	}
 	g_free(cq);
 	queue_changed_locked(bs);
 }
 
 /* ---- taking reports ---- */
 
-/* The run of reports that this caller gets: consecutive ones that are for anybody, and at its end
- * at most one that is for the caller's own task. Reports that are for others before the run are
- * stepped over; others' after its start end it. */
-static uint32_t run_for(const struct queue_cq *cq, uint32_t stream, uint32_t task, uint32_t limit,
-			uint32_t *out_start)
+/* The first report that this caller gets, from `link` on: one that is for anybody, or for the
+ * caller's own task; those for others are stepped over. */
+static GList *next_for(GList *link, const struct halReportRecvInfo *info)
 {
-	uint32_t start = 0, length = 0;
+	for (; link != NULL; link = link->next) {
+		const struct stars_logic_cqe *cqe = &((struct queue_report *)link->data)->cqe;
 
-	for (uint32_t i = 0; i < cq->count && length < limit; i++) {
-		const struct stars_logic_cqe *cqe = &cq->ring[(cq->first + i) % cq->depth];
-		bool reserved = (cqe->flags & STARS_CQE_FLAG_MATCH) != 0,
-		     mine = cqe->stream_id == stream && cqe->task_id == task;
-
-		if (reserved && !mine && length != 0)
-			break;
-		if (reserved && !mine)
-			continue;
-		if (length++ == 0)
-			start = i;
-		if (reserved)
-			break;
+		if ((cqe->flags & STARS_CQE_FLAG_MATCH) == 0 ||
+		    (cqe->stream_id == info->stream_id && cqe->task_id == info->task_id))
+			return link;
 	}
-	*out_start = start;
-	return length;
+	return NULL;
 }
 
-/* Copies a report out. True, and the thread's message is set, if it is the first of a failed task
- * in this call: who looks at the first error of a stream finds its cause. */
-static bool take_one(struct queue_cq *cq, uint32_t index, uint8_t *out, bool told)
+/* Consecutive ones, and at their end at most one that is the caller's own. */
+static void take_reports(struct queue_cq *cq, struct halReportRecvInfo *info)
 {
-	uint32_t at = (cq->first + index) % cq->depth;
+	GList *link = next_for(cq->reports.head, info), *next;
+	bool told = false, last = false;
 
-	memcpy(out, &cq->ring[at], sizeof(cq->ring[at]));
-	if (cq->texts == NULL || cq->texts[at] == NULL)
-		return told;
-	if (!told)
-		npu_message_set("%s", cq->texts[at]);
-	g_free(cq->texts[at]);
-	cq->texts[at] = NULL;
-	return true;
-}
+	for (; link != NULL && !last && info->report_cqe_num < info->cqe_num; link = next) {
+		struct queue_report *report = link->data;
 
-/* The hole behind the run is closed by what lies before it. */
-static void close_hole(struct queue_cq *cq, uint32_t start, uint32_t length)
-{
-	for (uint32_t i = start; i-- > 0;) {
-		uint32_t from = (cq->first + i) % cq->depth,
-			 to = (cq->first + i + length) % cq->depth;
-
-		cq->ring[to] = cq->ring[from];
-		if (cq->texts != NULL) {
-			cq->texts[to] = cq->texts[from];
-			cq->texts[from] = NULL;
-		}
+		next = next_for(link->next, info);
+		last = (report->cqe.flags & STARS_CQE_FLAG_MATCH) != 0 || next != link->next;
+		memcpy(info->cqe_addr + info->report_cqe_num++ * sizeof(report->cqe), &report->cqe,
+		       sizeof(report->cqe));
+		/* Who looks at the first error of a stream finds its cause. */
+		if (report->text != NULL && !told)
+			npu_message_set("%s", report->text);
+		told = told || report->text != NULL;
+		cq->errors -= report->text != NULL;
+		g_queue_unlink(&cq->reports, link);
+		g_free(report->text);
+		g_free(report);
 	}
-	cq->first = (cq->first + length) % cq->depth;
-	cq->count -= length;
 }
 
 struct recv_wait {
@@ -168,12 +142,10 @@ struct recv_wait {
 static bool recv_ready(void *arg)
 {
 	struct recv_wait *wait = arg;
-	struct queue_cq *cq = queue_cq_find(wait->device, wait->info->cqId);
-	uint32_t start;
+	struct queue_cq *cq = queue_table_find(&wait->device->cqs, wait->info->cqId);
 
 	wait->gone = wait->gone || cq != wait->cq;
-	return wait->gone ||
-	       run_for(cq, wait->info->stream_id, wait->info->task_id, 1, &start) != 0;
+	return wait->gone || next_for(cq->reports.head, wait->info) != NULL;
 }
 
 static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
@@ -188,7 +160,7 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (queue_cq_find(*out, info->cqId) == NULL)
+	if (queue_table_find(&(*out)->cqs, info->cqId) == NULL)
 		return bsim_invalid(
 			"%s: cqId is %u: device %u has no logic completion queue of that id", call,
 			info->cqId, dev);
@@ -206,43 +178,33 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRecvInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	static const char call[] = "halCqReportRecv";
 	struct queue_device *device = NULL;
 	struct recv_wait wait = { .info = info };
-	uint32_t start, length;
-	bool told = false;
 	drvError_t result;
 
 	if (info == NULL)
-		return bsim_null(call, "info");
+		return bsim_null(c->name, "info");
 	info->report_cqe_num = 0;
-	result = recv_check(bs, call, dev, info, &device);
+	result = recv_check(bs, c->name, dev, info, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	wait.device = device;
-	wait.cq = queue_cq_find(device, info->cqId);
+	wait.cq = queue_table_find(&device->cqs, info->cqId);
 	if (!recv_ready(&wait)) {
 		if (info->timeout == 0)
 			return DRV_ERROR_NONE;
 		result = queue_wait_locked(bs, recv_ready, &wait, info->timeout);
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
-		return bsim_fail(result, "%s: no report within %d ms of simulated time", call,
+		return bsim_fail(result, "%s: no report within %d ms of simulated time", c->name,
 				 info->timeout);
 	if (result == DRV_ERROR_NONE && wait.gone)
-		return bsim_invalid("%s: the completion queue %u was freed by another thread", call,
-				    info->cqId);
+		return bsim_invalid("%s: the completion queue %u was freed by another thread",
+				    c->name, info->cqId);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	struct queue_cq *cq = queue_cq_find(device, info->cqId);
-
-	length = run_for(cq, info->stream_id, info->task_id, info->cqe_num, &start);
-	for (uint32_t i = 0; i < length; i++)
-		told = take_one(cq, start + i, info->cqe_addr + i * sizeof(struct stars_logic_cqe),
-				told);
-	close_hole(cq, start, length);
-	info->report_cqe_num = length;
-	wake_writers_locked(bs, cq);
+	take_reports(queue_table_find(&device->cqs, info->cqId), info);
+	queue_room_locked(bs, dev);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
 }

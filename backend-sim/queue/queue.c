@@ -93,19 +93,17 @@ static void device_clear_locked(struct bsim *bs, unsigned index)
 {
 	struct queue_device *device = &bs->queues->device[index];
 
-	for (uint32_t i = 0; i < device->sq_slots; i++) {
-		if (device->sqs[i] != NULL)
-			queue_sq_drop_locked(bs, device->sqs[i]);
+	for (uint32_t i = 0; i < device->sqs.slots; i++) {
+		if (device->sqs.at[i] != NULL)
+			queue_sq_drop_locked(bs, device->sqs.at[i]);
 	}
-	for (uint32_t i = 0; i < device->cq_slots; i++) {
-		if (device->cqs[i] != NULL)
-			queue_cq_drop_locked(bs, device, device->cqs[i]);
+	for (uint32_t i = 0; i < device->cqs.slots; i++) {
+		if (device->cqs.at[i] != NULL)
+			queue_cq_drop_locked(bs, device, device->cqs.at[i]);
 	}
 	queue_idents_clear_locked(bs, index);
-	g_free(device->sq_ids.bits);
-	g_free(device->cq_ids.bits);
-	g_free(device->sqs);
-	g_free(device->cqs);
+	g_free(device->sqs.at);
+	g_free(device->cqs.at);
 	*device = (struct queue_device){ 0 };
 }
 
@@ -193,32 +191,15 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	return DRV_ERROR_NONE;
 }
 
-static struct queue_sq *find_sq(struct queue_device *device, uint32_t id)
-{
-	return id < device->sq_slots ? device->sqs[id] : NULL;
-}
-
 static drvError_t find_named_sq(const char *call, struct queue_device *device, uint32_t dev,
 				int type, uint32_t id, struct queue_sq **out)
 {
-	*out = find_sq(device, id);
+	*out = queue_table_find(&device->sqs, id);
 	if (type == DRV_NORMAL_TYPE && *out != NULL)
 		return DRV_ERROR_NONE;
 	return bsim_invalid(
 		"%s: type is %d and sqId %u: device %u has no submission queue of that id", call,
 		type, id, dev);
-}
-
-void *queue_slots_for(void *slots, uint32_t *count, uint32_t id)
-{
-	uint32_t before = *count;
-
-	if (id < before)
-		return slots;
-	*count = MAX(16, (id + 1) * 2);
-	slots = g_renew(void *, slots, *count);
-	memset((void **)slots + before, 0, (*count - before) * sizeof(void *));
-	return slots;
 }
 
 /* ---- making and ending submission queues ---- */
@@ -234,7 +215,7 @@ static drvError_t sq_check(const char *call, const struct queue_device *device, 
 	if (in->sqeDepth < 2 || in->sqeDepth > QUEUE_SQ_DEPTH)
 		return bsim_invalid("%s: sqeDepth is %u: it must be from 2 to %u", call,
 				    in->sqeDepth, QUEUE_SQ_DEPTH);
-	if (!queue_id_is_live(&device->ids[DRV_STREAM_ID], in->info[0]))
+	if (queue_table_find(&device->ids[DRV_STREAM_ID], in->info[0]) == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: info[0] is %u: stream %u of device %u is not in use", call,
 				 in->info[0], in->info[0], dev);
@@ -247,27 +228,34 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 	static const char call[] = "halSqCqAllocate";
 	drvError_t result = sq_check(call, device, dev, in);
 	struct queue_sq *sq;
-	uint32_t id;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	device->sq_ids.capacity = QUEUE_SQS;
-	if (!queue_id_take(&device->sq_ids, &id))
-		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "%s: all %u submission queues of device %u are in use", call,
-				 QUEUE_SQS, dev);
-	device->sqs = queue_slots_for(device->sqs, &device->sq_slots, id);
 	sq = g_new0(struct queue_sq, 1);
+	if (!queue_table_add(&device->sqs, QUEUE_SQS, sq, out_id)) {
+		g_free(sq);
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
+				 "halSqCqAllocate: all %u submission queues of device %u are in "
+				 "use",
+				 QUEUE_SQS, dev);
+	}
 	sq->bs = bs;
 	sq->device = dev;
-	sq->id = sq->cq_id = id;
+	sq->id = sq->cq_id = *out_id;
 	sq->stream_id = in->info[0];
 	sq->depth = in->sqeDepth;
 	sq->only_id = (in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0;
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
-	device->sqs[id] = sq;
-	*out_id = id;
 	return DRV_ERROR_NONE;
+}
+
+static drvError_t type_check(const char *call, int type)
+{
+	return type == DRV_NORMAL_TYPE || type == DRV_LOGIC_TYPE
+		       ? DRV_ERROR_NONE
+		       : bsim_unsupported("%s: type is %d: submission queues (0) and logic "
+					  "completion queues (2) are modelled",
+					  call, type);
 }
 
 BSIM_CALL(halSqCqAllocate,
@@ -275,18 +263,14 @@ BSIM_CALL(halSqCqAllocate,
 	  (uint32_t, dev), (struct halSqCqInputInfo *, in), (struct halSqCqOutputInfo *, out))
 {
 	struct bsim *bs = c->bs;
-	static const char call[] = "halSqCqAllocate";
 	struct queue_device *device = NULL;
 	drvError_t result;
 	uint32_t id;
 
 	if (in == NULL || out == NULL)
-		return bsim_null(call, in == NULL ? "in" : "out");
-	if (in->type != DRV_NORMAL_TYPE && in->type != DRV_LOGIC_TYPE)
-		return bsim_unsupported("%s: type is %d: submission queues (0) and logic "
-					"completion queues (2) are modelled",
-					call, in->type);
-	result = queue_device_find_locked(bs, call, dev, in->tsId, &device);
+		return bsim_null(c->name, in == NULL ? "in" : "out");
+	result = type_check(c->name, in->type)
+			 ?: queue_device_find_locked(bs, c->name, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	result = in->type == DRV_NORMAL_TYPE ? sq_make_locked(dev, bs, device, in, &id)
@@ -299,37 +283,29 @@ BSIM_CALL(halSqCqAllocate,
 QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	static const char call[] = "halSqCqFree";
 	struct queue_device *device = NULL;
-	struct queue_sq *sq;
-	struct queue_cq *cq;
+	uint32_t id;
+	void *found;
 	drvError_t result;
 
 	if (info == NULL)
-		return bsim_null(call, "info");
-	if (info->type != DRV_NORMAL_TYPE && info->type != DRV_LOGIC_TYPE)
-		return bsim_invalid("%s: type is %d: it must be 0 or 2", call, info->type);
-	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
+		return bsim_null(c->name, "info");
+	result = type_check(c->name, info->type)
+			 ?: queue_device_find_locked(bs, c->name, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (info->type == DRV_LOGIC_TYPE) {
-		cq = queue_cq_find(device, info->cqId);
-		if (cq == NULL)
-			return bsim_fail(DRV_ERROR_PARA_ERROR,
-					 "%s: cqId is %u: device %u has no logic completion queue "
-					 "of that id",
-					 call, info->cqId, dev);
-		queue_cq_drop_locked(bs, device, cq);
+	id = info->type == DRV_NORMAL_TYPE ? info->sqId : info->cqId;
+	found = queue_table_find(info->type == DRV_NORMAL_TYPE ? &device->sqs : &device->cqs, id);
+	if (found == NULL)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: %s is %u: device %u has no %s queue of that id", c->name,
+				 info->type == DRV_NORMAL_TYPE ? "sqId" : "cqId", id, dev,
+				 info->type == DRV_NORMAL_TYPE ? "submission" : "logic completion");
+	if (info->type != DRV_NORMAL_TYPE) {
+		queue_cq_drop_locked(bs, device, found);
 	} else {
-		sq = find_sq(device, info->sqId);
-		if (sq == NULL)
-			return bsim_fail(
-				DRV_ERROR_PARA_ERROR,
-				"%s: sqId is %u: device %u has no submission queue of that id",
-				call, info->sqId, dev);
-		device->sqs[sq->id] = NULL;
-		queue_id_give(&device->sq_ids, sq->id);
-		queue_sq_drop_locked(bs, sq);
+		queue_table_remove(&device->sqs, id);
+		queue_sq_drop_locked(bs, found);
 		queue_changed_locked(bs);
 	}
 	queue_run_locked(bs, sim_host_ps(bs->sim));
@@ -347,16 +323,24 @@ static uint64_t registers_of(const struct queue_sq *sq)
 	return REGISTERS_BASE + ((uint64_t)sq->device * QUEUE_SQS + sq->id) * REGISTERS_BYTES;
 }
 
-static bool has_report(const struct queue_device *device, uint32_t cq_id)
+/* For who asks: an entry that failed is done when its completion has been taken. */
+static uint32_t head_to_tell(const struct queue_cq *cq, const struct queue_sq *sq)
 {
-	return cq_id < device->cq_slots && device->cqs[cq_id] != NULL &&
-	       device->cqs[cq_id]->count != 0;
+	if (cq == NULL || cq->errors == 0)
+		return sq->head;
+	for (const GList *link = cq->reports.head; link != NULL; link = link->next) {
+		const struct queue_report *report = link->data;
+
+		if (report->text != NULL && report->cqe.sq_id == sq->id)
+			return report->cqe.sq_head;
+	}
+	return sq->head;
 }
 
 static drvError_t query_sq(const char *call, struct queue_device *device, struct queue_sq *sq,
 			   struct halSqCqQueryInfo *info)
 {
-	uint32_t cq = device->stream_cq == NULL ? QUEUE_NO_CQ : device->stream_cq[sq->stream_id];
+	const struct queue_cq *cq = queue_cq_of_stream(device, sq->stream_id);
 
 	switch (info->prop) {
 	case DRV_SQCQ_PROP_SQ_STATUS: /* an error has stopped it, and it has gone on: 0 is read once
@@ -365,7 +349,7 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 		sq->fresh_errors -= sq->fresh_errors != 0;
 		return DRV_ERROR_NONE;
 	case DRV_SQCQ_PROP_SQ_HEAD:
-		info->value[0] = sq->head;
+		info->value[0] = head_to_tell(cq, sq);
 		return DRV_ERROR_NONE;
 	case DRV_SQCQ_PROP_SQ_TAIL:
 		info->value[0] = sq->tail;
@@ -374,7 +358,7 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 		info->value[0] = 1;
 		return DRV_ERROR_NONE;
 	case DRV_SQCQ_PROP_SQ_CQE_STATUS:
-		info->value[0] = has_report(device, cq);
+		info->value[0] = cq != NULL && cq->reports.length != 0;
 		return DRV_ERROR_NONE;
 	case DRV_SQCQ_PROP_SQ_REG_BASE:
 		info->value[0] = (uint32_t)(registers_of(sq) >> 32);
@@ -396,32 +380,33 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 
 QUEUE_CALL(halSqCqQuery, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqQueryInfo *, info))
 {
-	static const char call[] = "halSqCqQuery";
 	struct queue_device *device = NULL;
+	const struct queue_cq *cq;
 	struct queue_sq *sq;
 	drvError_t result;
 
 	if (info == NULL)
-		return bsim_null(call, "info");
-	result = queue_device_find_locked(c->bs, call, dev, info->tsId, &device);
+		return bsim_null(c->name, "info");
+	result = queue_device_find_locked(c->bs, c->name, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
+	cq = queue_table_find(&device->cqs, info->cqId);
 	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
-	    queue_cq_find(device, info->cqId) != NULL) {
-		info->value[0] = has_report(device, info->cqId);
+	    cq != NULL) {
+		info->value[0] = cq->reports.length != 0;
 		return DRV_ERROR_NONE;
 	}
-	return find_named_sq(call, device, dev, info->type, info->sqId, &sq)
-		       ?: query_sq(call, device, sq, info);
+	return find_named_sq(c->name, device, dev, info->type, info->sqId, &sq)
+		       ?: query_sq(c->name, device, sq, info);
 }
 
 QUEUE_CALL(npusimStop, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, id))
 {
-	static const char call[] = "npusimStop";
 	struct queue_device *device = NULL;
 	struct queue_sq *sq = NULL;
-	drvError_t result = queue_device_find_locked(c->bs, call, dev, 0, &device)
-				    ?: find_named_sq(call, device, dev, DRV_NORMAL_TYPE, id, &sq);
+	drvError_t result =
+		queue_device_find_locked(c->bs, c->name, dev, 0, &device)
+			?: find_named_sq(c->name, device, dev, DRV_NORMAL_TYPE, id, &sq);
 
 	if (result == DRV_ERROR_NONE)
 		sq->stopped = sq->job.contents_stay = true;
@@ -445,7 +430,7 @@ static uint32_t room(const struct queue_sq *sq)
 static bool send_ready(void *arg)
 {
 	struct send_wait *wait = arg;
-	struct queue_sq *sq = find_sq(wait->device, wait->id);
+	struct queue_sq *sq = queue_table_find(&wait->device->sqs, wait->id);
 
 	wait->gone = wait->gone || sq != wait->sq;
 	return wait->gone || room(sq) >= wait->need;
@@ -489,30 +474,29 @@ static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t co
 QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	static const char call[] = "halSqTaskSend";
 	struct queue_device *device = NULL;
 	struct send_wait wait = { .gone = false };
-	drvError_t result = send_check(bs, call, dev, info, &device);
+	drvError_t result = send_check(bs, c->name, dev, info, &device);
 	struct queue_sq *sq;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	c->pages = info->sqe_num;
-	sq = find_sq(device, info->sqId);
+	sq = queue_table_find(&device->sqs, info->sqId);
 	wait = (struct send_wait){
 		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
 	};
 	if (!send_ready(&wait))
 		result = queue_wait_locked(bs, send_ready, &wait, info->timeout);
 	if (result == DRV_ERROR_NONE && wait.gone)
-		return bsim_invalid("%s: submission queue %u was freed by another thread", call,
+		return bsim_invalid("%s: submission queue %u was freed by another thread", c->name,
 				    info->sqId);
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		return bsim_fail(
 			DRV_ERROR_NO_RESOURCES,
 			"%s: submission queue %u of device %u has room for %u entries of %u, and "
 			"%u are sent: nothing was completed within %d ms of simulated time",
-			call, info->sqId, dev, room(sq), sq->depth - 1, info->sqe_num,
+			c->name, info->sqId, dev, room(sq), sq->depth - 1, info->sqe_num,
 			info->timeout);
 	if (result != DRV_ERROR_NONE)
 		return result;

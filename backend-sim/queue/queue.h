@@ -7,9 +7,10 @@
  *             halSqTaskSend, npusimStop; waiting
  *   cq.c      logic completion queues: halCqReportRecv
  *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
- *             halResourceConfig, halShrId*, drvNotifyIdAddrOffset
+ *             halResourceConfig, halShrId*, drvNotifyIdAddrOffset; tables of objects by id
  *   await.c   npusimAwait: what a stream without progress is waiting for
- *   sqe.c     execution of entries; uses.c: what host memory they use
+ *   sqe.c     execution of entries; uses.c: what host memory they use; condition.c: condition
+ *             code; errors.c: the ring in which CANN's runtime looks for the cause of an error
  *   idle.c    the thread that serves a program which polls memory without making calls
  *
  * A queue executes its entries in order, on simulated time. Entries that move data are jobs of the
@@ -18,11 +19,13 @@
  * happens, or when they are sent. After an entry that failed the queue goes on with the next, as
  * CANN's runtime has it by skipping the entry: the error is in the completion, which is made
  * whether or not the entry asked for one. A full completion queue stops the queues that complete
- * into it; nothing is lost. All under bsim.lock.
+ * into it; nothing is lost. To who asks, the head stands at the failed entry until its completion
+ * has been taken: CANN's runtime goes by the head. All under bsim.lock.
  */
 #ifndef NPUSIM_BSIM_QUEUE_H
 #define NPUSIM_BSIM_QUEUE_H
 
+#include <glib.h>
 #include <sys/queue.h>
 
 #include "process/ops.h"
@@ -35,7 +38,6 @@
 #define QUEUE_LOGIC_CQS 32768u
 #define QUEUE_SQ_DEPTH  4096u
 #define QUEUE_CQ_DEPTH  65536u
-#define QUEUE_NO_CQ     UINT32_MAX
 
 /* Fields of entries. */
 static inline uint64_t queue_word(uint32_t low, uint32_t high)
@@ -52,22 +54,34 @@ union queue_entry {
 	struct stars_event_sqe event;
 	struct stars_write_value_sqe write;
 	struct stars_value_wait_sqe wait;
+	uint32_t words[STARS_SQE_BYTES / 4]; /* of condition code: from STARS_CONDITION_AT on */
+	struct stars_error_ring_sqe ring;
 };
 _Static_assert(sizeof(union queue_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
 
-/* Ids 0 .. capacity - 1. After an id was given back, all others come first. */
-struct queue_ids {
-	uint32_t capacity, live, next;
-	uint64_t *bits; /* made at first use */
+/* Objects by id, from 0 on. After an id was given back, all others come first. */
+struct queue_table {
+	void **at; /* grows */
+	uint32_t slots, live, next;
+};
+
+/* What is known of an id of a stream, event, model or notify. */
+struct queue_id {
+	bool recorded;       /* an event */
+	struct queue_cq *cq; /* a stream's, or NULL */
+};
+
+struct queue_report {
+	GList link; /* of its queue; its data is the report */
+	struct stars_logic_cqe cqe;
+	char *text; /* of an error, or NULL */
 };
 
 struct queue_cq {
 	unsigned device;
 	uint32_t id, depth;
-	uint32_t first, count;
-	uint32_t streams_first, streams_end; /* among these ids are all that it is of */
-	struct stars_logic_cqe *ring;
-	char **texts; /* of entries with an error; NULL until there is one */
+	GQueue reports;
+	unsigned errors; /* among them */
 };
 
 enum queue_sq_state {
@@ -116,13 +130,10 @@ struct queue_sq {
 };
 
 struct queue_device {
-	struct queue_ids ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
-	struct queue_ids sq_ids, cq_ids;
-	uint64_t *recorded;    /* bits of events */
-	uint32_t *stream_cq;   /* logic completion queue of each stream */
-	struct queue_sq **sqs; /* by id; grows */
-	struct queue_cq **cqs;
-	uint32_t sq_slots, cq_slots;
+	struct queue_table ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
+	struct queue_table sqs, cqs;
+	uint64_t ring_pa, ring_errors;
+	uint32_t ring_elements; /* 0: no error ring */
 };
 
 /* Memory that a call uses while it lets go of the lock. */
@@ -179,8 +190,6 @@ struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost);
  * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out);
-/* Makes room for an object of that id in an array of pointers. */
-void *queue_slots_for(void *slots, uint32_t *count, uint32_t id);
 /* Around what takes long: the lock is let go, and taken again. Others call meanwhile; the model and
  * the queues do not end. Of a struct bsim, for struct sim_lock. */
 void queue_let_go_locked(void *bsim);
@@ -200,10 +209,12 @@ drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 
 /* ---- ids.c ---- */
 
-bool queue_id_is_live(const struct queue_ids *ids, uint32_t id);
-/* False: all are taken. */
-bool queue_id_take(struct queue_ids *ids, uint32_t *out);
-void queue_id_give(struct queue_ids *ids, uint32_t id);
+/* NULL: there is none of that id. */
+void *queue_table_find(const struct queue_table *table, uint32_t id);
+/* False: there are `capacity` already. */
+bool queue_table_add(struct queue_table *table, uint32_t capacity, void *object, uint32_t *out_id);
+/* The object. */
+void *queue_table_remove(struct queue_table *table, uint32_t id);
 /* An event or a notify (type) of the device happens at queue_set.now_ps: who waits for it becomes
  * ready. */
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
@@ -211,16 +222,44 @@ void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id);
 /* A wait takes the record of a notify: false: it is not recorded. */
 bool queue_notify_take(struct bsim *bs, unsigned device, uint32_t id);
+/* The host records it, for a call; PARA_ERROR: it is not in use. */
+drvError_t queue_id_record_locked(struct bsim_call *c, uint32_t dev, int type, uint32_t id);
 void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
 /* ---- cq.c ---- */
 
-struct queue_cq *queue_cq_find(struct queue_device *device, uint32_t id);
-/* False: it is full. Takes text. */
-bool queue_cq_post(struct queue_cq *cq, const struct stars_logic_cqe *cqe, char *text);
+struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream);
+/* Takes text. False: it is full. */
+bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const struct stars_logic_cqe *cqe,
+		   char *text);
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id);
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
+/* Queues of the device that wait for room in another try again. */
+void queue_room_locked(struct bsim *bs, unsigned device);
+
+/* ---- condition.c ---- */
+
+enum condition_end {
+	CONDITION_DONE, /* the last instruction was the last */
+	CONDITION_GOTO, /* entry `head` of queue `sq` is next */
+	CONDITION_BAD   /* the instruction `word` is not known, or memory could not be read */
+};
+struct condition {
+	/* `bytes` bytes at va; false: they cannot be read */
+	bool (*read)(void *arg, uint64_t va, void *to, unsigned bytes);
+	void *arg;
+	uint32_t sq, head, word;
+};
+enum condition_end condition_run(struct condition *condition, const uint32_t *code, unsigned words);
+
+/* ---- errors.c ---- */
+
+/* The device's error ring is where the place holder says, or is gone. */
+void queue_ring_set_locked(struct bsim *bs, unsigned device,
+			   const struct stars_error_ring_sqe *sqe);
+/* The entry at the head of the queue has failed. */
+void queue_ring_tell_locked(struct bsim *bs, const struct queue_sq *sq, uint8_t error_type);
 
 /* ---- sqe.c ---- */
 

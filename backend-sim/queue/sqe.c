@@ -62,11 +62,9 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
  * queue it is dropped. */
 static void post_held(struct bsim *bs, struct queue_sq *sq)
 {
-	struct queue_device *device = &bs->queues->device[sq->device];
-	uint32_t id = device->stream_cq == NULL ? QUEUE_NO_CQ : device->stream_cq[sq->stream_id];
-	struct queue_cq *cq = id == QUEUE_NO_CQ ? NULL : queue_cq_find(device, id);
+	struct queue_cq *cq = queue_cq_of_stream(&bs->queues->device[sq->device], sq->stream_id);
 
-	if (cq != NULL && !queue_cq_post(cq, &sq->held, sq->held_text)) {
+	if (cq != NULL && !queue_cq_post(bs, cq, &sq->held, sq->held_text)) {
 		block(bs->queues, sq, SQ_CQ_FULL);
 		return;
 	}
@@ -93,6 +91,7 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 		npu_log(sq->told <= TOLD_MAX ? NPU_LOG_WARN : NPU_LOG_INFO, "%s%s", error->text,
 			sq->told == TOLD_MAX ? "; further failures on this stream are told at info"
 					     : "");
+		queue_ring_tell_locked(bs, sq, error->type);
 	} else if (!header.wr_cqe) {
 		sq->head = (sq->head + 1) % sq->depth;
 		queue_changed_locked(bs);
@@ -164,15 +163,19 @@ static char *message_keep(void)
 	return npu_message()[0] == '\0' ? NULL : g_strdup(npu_message());
 }
 
-/* An entry's error from the thread's message, which becomes what was kept. */
-static enum outcome fail_by_message(struct attempt *a, uint32_t code, char *kept)
+static void message_restore(char *kept)
 {
-	a->error = (struct queue_error){ STARS_ERROR_EXCEPTION, code, g_strdup(npu_message()) };
 	if (kept != NULL)
 		npu_message_set("%s", kept);
 	else
 		npu_message_clear();
 	g_free(kept);
+}
+
+/* An entry's error from the thread's message. */
+static enum outcome fail_by_message(struct attempt *a, uint32_t code)
+{
+	a->error = (struct queue_error){ STARS_ERROR_EXCEPTION, code, g_strdup(npu_message()) };
 	return DONE;
 }
 
@@ -183,7 +186,7 @@ static void job_done(struct sim_job *job)
 	struct queue_sq *sq = job->arg;
 	struct bsim *bs = sq->bs;
 	struct attempt a;
-	char name[96];
+	char name[96], *kept;
 
 	if (sq->doomed) {
 		LIST_REMOVE(sq, doomed_link);
@@ -201,16 +204,14 @@ static void job_done(struct sim_job *job)
 	if (!bs->queues->running)
 		bs->queues->now_ps = job->finish_ps;
 	a = attempt_of(bs, sq, "copy");
+	kept = message_keep();
 	if (job->status != SIM_OK) {
-		char *kept = message_keep();
-
 		name_entry(&a, name);
 		copy_fault_locked(bs, name, job);
-		fail_by_message(&a,
-				job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
-							      : TS_ERROR_SDMA_ERROR,
-				kept);
+		fail_by_message(&a, job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
+								  : TS_ERROR_SDMA_ERROR);
 	}
+	message_restore(kept);
 	complete(bs, sq, &a.error);
 	if (sq->state == SQ_READY)
 		queue_kick_locked(bs, sq);
@@ -223,22 +224,20 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 	struct bsim *bs = a->bs;
 	struct queue_sq *sq = a->sq;
 	struct copy_plan plan;
-	char name[96], *kept;
+	char name[96];
 	bool loose;
 
 	if (bytes == 0)
 		return DONE;
-	kept = message_keep();
 	name_entry(a, name);
 	if (copy_plan_locked(bs, name, (int)sq->device, sq->sent[sq->head], dst, src, bytes,
 			     &plan) != DRV_ERROR_NONE)
-		return fail_by_message(a, TS_ERROR_SDMA_ERROR, kept);
+		return fail_by_message(a, TS_ERROR_SDMA_ERROR);
 	loose = host_loosen_locked(bs, &plan.dst);
 	loose = host_loosen_locked(bs, &plan.src) && loose;
 	if ((!loose || !bs->contents) &&
 	    host_check_locked(bs, name, &plan, bytes) != DRV_ERROR_NONE)
-		return fail_by_message(a, TS_ERROR_HOST_MEMORY, kept);
-	g_free(kept);
+		return fail_by_message(a, TS_ERROR_HOST_MEMORY);
 	sq->job = (struct sim_job){
 		.kind = SIM_JOB_COPY,
 		.engine = plan.engine,
@@ -322,7 +321,8 @@ static bool find_target(struct attempt *a, int type, uint32_t id)
 	sq->wait_device = other == 0 ? sq->device : other - 1u;
 	sq->wait_id = type == DRV_EVENT_ID ? id : id % QUEUE_NOTIFIES;
 	if (sq->wait_device < a->bs->devices &&
-	    queue_id_is_live(&a->bs->queues->device[sq->wait_device].ids[type], sq->wait_id))
+	    queue_table_find(&a->bs->queues->device[sq->wait_device].ids[type], sq->wait_id) !=
+		    NULL)
 		return true;
 	fail_sqe(a,
 		 "id %u of device %u is not in use: it was never taken, or given back before "
@@ -365,7 +365,7 @@ static enum outcome wait_notify(struct attempt *a)
 static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, uint64_t sent,
 			      struct copy_end *out)
 {
-	char name[96], *kept = message_keep();
+	char name[96];
 	drvError_t result;
 
 	name_entry(a, name);
@@ -377,10 +377,8 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 				   "aclrtMallocHost",
 				   name, (unsigned long long)va);
 	result = result ?: copy_access_locked(a->bs, name, a->sq->device, out);
-	if (result == DRV_ERROR_NONE)
-		g_free(kept);
-	else
-		fail_by_message(a, TS_ERROR_TASK_EXCEPTION, kept);
+	if (result != DRV_ERROR_NONE)
+		fail_by_message(a, TS_ERROR_TASK_EXCEPTION);
 	return result == DRV_ERROR_NONE;
 }
 
@@ -388,14 +386,13 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 static bool value_moves(struct attempt *a, struct copy_end *end, void *value, unsigned bytes,
 			bool write)
 {
-	char name[96], *kept;
+	char name[96];
 
 	if (host_move_value(a->bs, end, value, bytes, write))
 		return true;
-	kept = message_keep();
 	name_entry(a, name);
 	host_gone_message_locked(a->bs, name, end->ref.va, write);
-	fail_by_message(a, TS_ERROR_HOST_MEMORY, kept);
+	fail_by_message(a, TS_ERROR_HOST_MEMORY);
 	return false;
 }
 
@@ -414,21 +411,17 @@ static void store(unsigned char *at, const uint32_t *value, unsigned bytes)
 
 	memcpy(&whole, value, sizeof(whole));
 	switch (bytes) {
-	case 1:
-		__atomic_store_n(at, (uint8_t)whole, __ATOMIC_RELEASE);
-		break;
-	case 2:
-		__atomic_store_n((uint16_t *)at, (uint16_t)whole, __ATOMIC_RELEASE);
-		break;
-	case 4:
-		__atomic_store_n((uint32_t *)at, (uint32_t)whole, __ATOMIC_RELEASE);
-		break;
-	case 8:
-		__atomic_store_n((uint64_t *)at, whole, __ATOMIC_RELEASE);
-		break;
+#define WHOLE(type)                                                                  \
+	case sizeof(type):                                                           \
+		__atomic_store_n((type *)(void *)at, (type)whole, __ATOMIC_RELEASE); \
+		break
+		WHOLE(uint8_t);
+		WHOLE(uint16_t);
+		WHOLE(uint32_t);
+		WHOLE(uint64_t);
+#undef WHOLE
 	default:
 		memcpy(at, value, bytes);
-		break;
 	}
 }
 
@@ -494,37 +487,94 @@ static bool compares(uint32_t how, uint64_t found, uint64_t value)
 	}
 }
 
-/* Looks at the value. True: it is as wished, or cannot be read, and then the error says why. */
-static bool value_settled(struct attempt *a)
+/* False, and the error says why: it cannot be read. */
+static bool read_memory(void *arg, uint64_t va, void *to, unsigned bytes)
+{
+	struct attempt *a = arg;
+	struct copy_end end;
+	const unsigned char *at;
+	uint64_t run;
+
+	if (!scheduler_reaches(a, va, bytes, ALLOCATION_NOW, &end))
+		return false;
+	if (end.kind == NPU_PLACE_REGISTERED)
+		return value_moves(a, &end, to, bytes, false);
+	for (uint64_t done = 0; done < bytes; done += run, end.ref.va += run) {
+		at = copy_at_locked(a->bs, &end.ref, false, &run);
+		if (at == NULL) {
+			fail_entry(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION,
+				   "0x%llx does not translate", (unsigned long long)end.ref.va);
+			return false;
+		}
+		run = MIN(run, bytes - done);
+		if (bytes == sizeof(uint64_t) && end.ref.va % bytes == 0)
+			*(uint64_t *)to = __atomic_load_n((const uint64_t *)(const void *)at,
+							  __ATOMIC_ACQUIRE);
+		else
+			memcpy((unsigned char *)to + done, at, run);
+	}
+	return true;
+}
+
+/* A value wait of CANN's runtime: a write of its own flag, and code that goes back to it until the
+ * value is there. To stay at the code is the same. */
+static bool goes_back_to_wait(const struct queue_sq *sq, const struct condition *condition)
+{
+	uint32_t before = (sq->head + sq->depth - 1) % sq->depth;
+
+	return condition->sq == (sq->id & 0x7ff) &&
+	       (condition->head == sq->head ||
+		(condition->head == before &&
+		 sq->ring[before].header.type == STARS_SQE_WRITE_VALUE));
+}
+
+/* True: the code has come to its end, or cannot be run, and then the error says why. */
+static bool condition_settled(struct attempt *a)
+{
+	struct condition condition = { .read = read_memory, .arg = a };
+
+	switch (condition_run(&condition, &a->entry->words[STARS_CONDITION_AT],
+			      STARS_SQE_BYTES / 4 - STARS_CONDITION_AT)) {
+	case CONDITION_DONE:
+		return true;
+	case CONDITION_GOTO:
+		if (goes_back_to_wait(a->sq, &condition))
+			return false;
+		fail_sqe(a,
+			 "condition code goes to entry %u of queue %u: it may go back to its own "
+			 "entry of queue %u, %u, or to a write of a value before it",
+			 condition.head, condition.sq, a->sq->id, a->sq->head);
+		return true;
+	default:
+		if (a->error.type == 0)
+			fail_sqe(a, "instruction 0x%08x of condition code is not modelled",
+				 condition.word);
+		return true;
+	}
+}
+
+/* True: the wait is over, or cannot go on, and then the error says why. */
+static bool settled(struct attempt *a)
 {
 	const struct stars_value_wait_sqe *sqe = &a->entry->wait;
-	struct copy_end end;
-	unsigned char *at;
-	uint64_t run, found;
+	uint64_t found;
 
-	if (!scheduler_reaches(a, sqe->addr, sizeof(uint64_t), ALLOCATION_NOW, &end))
-		return true;
-	if (end.kind == NPU_PLACE_REGISTERED)
-		return !value_moves(a, &end, &found, sizeof(found), false) ||
-		       compares(sqe->compare, found, sqe->value);
-	at = copy_at_locked(a->bs, &end.ref, false, &run);
-	if (at == NULL)
-		return fail_entry(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION,
-				  "0x%llx does not translate",
-				  (unsigned long long)sqe->addr) == DONE;
-	return compares(sqe->compare, __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE),
-			sqe->value);
+	if (sqe->magic != STARS_VALUE_WAIT_MAGIC)
+		return condition_settled(a);
+	return !read_memory(a, sqe->addr, &found, sizeof(found)) ||
+	       compares(sqe->compare, found, sqe->value);
 }
 
 static enum outcome wait_value(struct attempt *a)
 {
 	const struct stars_value_wait_sqe *sqe = &a->entry->wait;
+	bool own = sqe->magic == STARS_VALUE_WAIT_MAGIC;
 
-	a->what = "wait for value";
-	if (sqe->magic != STARS_VALUE_WAIT_MAGIC || sqe->compare > COMPARE_NOR)
-		return fail_sqe(a, "conditional entries are modelled as struct "
-				   "stars_value_wait_sqe with compare 0 to 3 only");
-	if (!is_aligned(a, sqe->addr, sizeof(uint64_t)) || value_settled(a))
+	a->what = own ? "wait for value" : "condition";
+	if (own && sqe->compare > COMPARE_NOR)
+		return fail_sqe(a, "compare is %u: it must be from 0 to %d", sqe->compare,
+				COMPARE_NOR);
+	if ((own && !is_aligned(a, sqe->addr, sizeof(uint64_t))) || settled(a))
 		return DONE;
 	block(a->bs->queues, a->sq, SQ_WAIT_VALUE);
 	return BLOCKED;
@@ -536,6 +586,8 @@ static enum outcome execute(struct attempt *a)
 {
 	switch (a->entry->header.type) {
 	case STARS_SQE_PLACE_HOLDER:
+		if (a->entry->header.sub_type == STARS_TASK_ERROR_RING)
+			queue_ring_set_locked(a->bs, a->sq->device, &a->entry->ring);
 		return DONE;
 	case STARS_SQE_EVENT_RECORD:
 		return record(a, DRV_EVENT_ID, "record event");
@@ -568,8 +620,11 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 		post_held(bs, sq);
 	while (sq->state == SQ_READY && !sq->stopped && sq->head != sq->tail) {
 		struct attempt a = attempt_of(bs, sq, NULL);
+		char *kept = message_keep();
+		enum outcome outcome = execute(&a);
 
-		if (execute(&a) == DONE)
+		message_restore(kept);
+		if (outcome == DONE)
 			complete(bs, sq, &a.error);
 	}
 	if (sq->state == SQ_DONE)
@@ -598,22 +653,25 @@ void queue_poll_locked(struct bsim *bs)
 	struct queue_set *set = bs->queues;
 	struct queue_sq *sq, *next;
 	uint64_t now = sim_host_ps(bs->sim);
+	char *kept;
 
 	if (set->polled == 0 && set->deadlines == 0)
 		return;
+	kept = message_keep();
 	for (sq = TAILQ_FIRST(&set->blocked); sq != NULL; sq = next) {
 		struct attempt a = attempt_of(bs, sq, "wait for value");
 		bool go = sq->deadline_ps != SIM_NEVER && now >= sq->deadline_ps;
 
 		next = TAILQ_NEXT(sq, blocked_link);
 		if (sq->state == SQ_WAIT_VALUE)
-			go = value_settled(&a);
+			go = settled(&a);
 		else if (sq->state == SQ_WAIT_NOTIFY)
 			go |= queue_is_recorded(bs, sq->wait_device, DRV_NOTIFY_ID, sq->wait_id);
 		g_free(a.error.text); /* it is said again when the entry is tried */
 		if (go)
 			queue_kick_locked(bs, sq);
 	}
+	message_restore(kept);
 }
 
 /* ---- ends ---- */

@@ -63,10 +63,10 @@ unsigned queue_uses_locked(struct bsim *bs, uint64_t va, uint64_t bytes)
 	for (unsigned d = 0; d < bs->devices; d++) {
 		const struct queue_device *device = &bs->queues->device[d];
 
-		for (uint32_t i = 0; i < device->sq_slots; i++)
-			if (device->sqs[i] != NULL)
-				uses += uses_of(device->sqs[i], queue_undone(device->sqs[i]), va,
-						bytes);
+		for (uint32_t i = 0; i < device->sqs.slots; i++) {
+			sq = device->sqs.at[i];
+			uses += sq == NULL ? 0 : uses_of(sq, queue_undone(sq), va, bytes);
+		}
 	}
 	LIST_FOREACH(sq, &bs->queues->doomed, doomed_link)
 	uses += uses_of(sq, 1, va, bytes);

@@ -234,7 +234,7 @@ NPU_CALL(halMemGetInfo, (DVdevice, dev), (unsigned int, type), (struct MemInfo *
 NPU_CALL(drvMemGetAttribute, (DVdeviceptr, va), (struct DVattribute *, attr))
 
 /* Questions by number. 2: which of the features in *param the device's memory has, in *out;
- * *out_size is its room, then its size. Any may be NOT_SUPPORT. */
+ * *out_size, an output alone, is the answer's size. Any may be NOT_SUPPORT. */
 NPU_CALL(halMemCtl, (int, type), (void *, param), (size_t, param_size), (void *, out),
 	 (size_t *, out_size))
 
@@ -284,7 +284,8 @@ NPU_CALL(halSqCqAllocate, (uint32_t, dev), (struct halSqCqInputInfo *, in),
 	 (struct halSqCqOutputInfo *, out))
 NPU_CALL(halSqCqFree, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
 
-/* One property (info->prop, DRV_SQCQ_PROP_*), in info->value. */
+/* One property (info->prop, DRV_SQCQ_PROP_*), in info->value. The head stands at an entry that
+ * failed until its completion has been taken. */
 NPU_CALL(halSqCqQuery, (uint32_t, dev), (struct halSqCqQueryInfo *, info))
 
 /* Hands info->sqe_num entries of 64 bytes over, all or none; info->pos is where the first went.
@@ -413,6 +414,9 @@ NPU_CALL(halShrIdClose, (const char *, name))
 
 /* Where the notify's register lies among those of the device. */
 NPU_CALL(drvNotifyIdAddrOffset, (uint32_t, dev), (struct drvNotifyInfo *, info))
+
+/* Which device a name's notify is of, by its physical number. */
+NPU_CALL(halShrIdInfoGet, (const char *, name), (struct shrIdGetInfo *, info))
 
 #undef NPU_OP
 #undef NPU_CALL

@@ -115,11 +115,7 @@ enum { SHR_HANDLE_WLIST_ENABLE = 0, SHR_HANDLE_NO_WLIST_ENABLE = 1 };
 typedef struct drv_mem_handle drv_mem_handle_t;
 
 struct drv_mem_prop {
-	uint32_t side;
-	uint32_t devid;
-	uint32_t module_id;
-	uint32_t pg_type;
-	uint32_t mem_type;
+	uint32_t side, devid, module_id, pg_type, mem_type;
 	uint64_t reserve; /* 0 */
 };
 struct drv_mem_location {
@@ -135,16 +131,13 @@ struct MemShareHandle {
 	uint8_t share_info[MEM_SHARE_HANDLE_LEN];
 };
 struct halSDIDParseInfo { /* what a super device id consists of */
-	uint32_t server_id, chip_id, die_id, udevid;
-	uint32_t reserve[8];
+	uint32_t server_id, chip_id, die_id, udevid, reserve[8];
 };
 struct ShareHandleAttr {
-	unsigned int enableFlag;
-	unsigned int rsv[8];
+	unsigned int enableFlag, rsv[8];
 };
 struct ShareHandleGetInfo {
-	unsigned int phyDevid;
-	unsigned int reserve[8];
+	unsigned int phyDevid, reserve[8];
 };
 enum {
 	SHMEM_ATTR_TYPE_MEM_MAP = 0,
@@ -152,8 +145,7 @@ enum {
 }; /* type of halShmemSetAttribute */
 enum { SHMEM_WLIST_ENABLE = 0, SHMEM_NO_WLIST_ENABLE = 1 };
 struct ShmemGetInfo {
-	unsigned int phyDevid;
-	unsigned int reserve[8];
+	unsigned int phyDevid, reserve[8];
 };
 
 /* ---- memory information ---- */
@@ -176,9 +168,7 @@ struct MemPhyInfo {
 };
 struct MemAddrInfo {
 	DVdeviceptr **addr;
-	unsigned int cnt;
-	unsigned int mem_type;
-	unsigned int flag;
+	unsigned int cnt, mem_type, flag;
 };
 struct MemInfo {
 	union {
@@ -203,12 +193,7 @@ enum { /* memType of struct DVattribute */
 };
 #define DV_MEM_RESV 8
 struct DVattribute {
-	uint32_t memType;
-	uint32_t resv1;
-	uint32_t resv2;
-	uint32_t devId;
-	uint32_t pageSize;
-	uint32_t resv[DV_MEM_RESV];
+	uint32_t memType, resv1, resv2, devId, pageSize, resv[DV_MEM_RESV];
 };
 
 /* ---- classic allocation: flag of halMemAlloc ---- */
@@ -250,12 +235,9 @@ struct drvMem2D {
 	unsigned long long *dst;
 	unsigned long long dpitch;
 	unsigned long long *src;
-	unsigned long long spitch;
-	unsigned long long width;
-	unsigned long long height;
+	unsigned long long spitch, width, height;
 	unsigned long long fixed_size; /* bytes that earlier calls have moved */
-	unsigned int direction;
-	unsigned int resv1;
+	unsigned int direction, resv1;
 	unsigned long long resv2;
 };
 enum {
@@ -268,8 +250,7 @@ struct drvMem2DAsync {
 	void *dmaAddr;
 };
 struct MEMCPY2D {
-	unsigned int type;
-	unsigned int resv;
+	unsigned int type, resv;
 	union {
 		struct drvMem2D copy2d;
 		struct drvMem2DAsync copy2dAsync;
@@ -343,10 +324,7 @@ enum { /* drvFeature_t */
 };
 #define CAP_RESERVE_SIZE 30
 struct halCapabilityInfo {
-	uint32_t sdma_reduce_support;
-	uint32_t memory_support;
-	uint32_t ts_group_number;
-	uint32_t sdma_reduce_kind;
+	uint32_t sdma_reduce_support, memory_support, ts_group_number, sdma_reduce_kind;
 	uint32_t res[CAP_RESERVE_SIZE];
 };
 
@@ -380,44 +358,31 @@ enum { /* drvResourceConfigType_t */
 
 struct halSqCqInputInfo {
 	int type;
-	uint32_t tsId;
-	uint32_t sqeSize;
-	uint32_t cqeSize;
-	uint32_t sqeDepth;
-	uint32_t cqeDepth;
-	uint32_t grpId;
-	uint32_t flag;
-	uint32_t cqId;
-	uint32_t sqId;
+	uint32_t tsId, sqeSize, cqeSize, sqeDepth, cqeDepth, grpId, flag, cqId, sqId;
 	uint32_t info[SQCQ_RTS_INFO_LENGTH]; /* [0]: stream id */
 	uint32_t ext_info_len;
 	void *ext_info;
 	uint32_t res[SQCQ_RESV_LENGTH - 3];
 };
 struct halSqCqOutputInfo {
-	uint32_t sqId;
-	uint32_t cqId;
+	uint32_t sqId, cqId;
 	unsigned long long queueVAddr;
 	uint32_t flag;
 	uint32_t res[SQCQ_RESV_LENGTH - 3];
 };
 struct halSqCqFreeInfo {
 	int type;
-	uint32_t tsId;
-	uint32_t sqId;
-	uint32_t cqId;
+	uint32_t tsId, sqId, cqId;
 	uint32_t flag; /* bit 0: the completion queue stays */
 	uint32_t res[SQCQ_RESV_LENGTH];
 };
 struct halResourceIdInputInfo {
 	int type; /* drvIdType_t */
-	uint32_t tsId;
-	uint32_t resourceId;
+	uint32_t tsId, resourceId;
 	uint32_t res[RESOURCEID_RESV_LENGTH]; /* streams: [0] priority, [1] flags */
 };
 struct halResourceIdOutputInfo {
-	uint32_t resourceId;
-	uint32_t res[RESOURCEID_RESV_LENGTH];
+	uint32_t resourceId, res[RESOURCEID_RESV_LENGTH];
 };
 struct halResourceConfigInfo {
 	int prop;
@@ -425,9 +390,7 @@ struct halResourceConfigInfo {
 };
 struct halSqCqQueryInfo {
 	int type;
-	uint32_t tsId;
-	uint32_t sqId;
-	uint32_t cqId;
+	uint32_t tsId, sqId, cqId;
 	int prop;
 	uint32_t value[SQCQ_QUERY_INFO_LENGTH];
 };
@@ -435,27 +398,24 @@ struct halSqCqQueryInfo {
 enum { SHR_ID_NOTIFY_TYPE = 0 };
 struct drvShrIdInfo {
 	uint32_t devid; /* in: the driver's number; out: the physical one */
-	uint32_t tsid;
-	uint32_t id_type;
-	uint32_t shrid;
-	uint32_t flag;
-	uint32_t rsv[2];
+	uint32_t tsid, id_type, shrid, flag, rsv[2];
 };
 enum { SHR_ID_ATTR_NO_WLIST_IN_SERVER = 0 };
 #define SHRID_NO_WLIST_ENABLE 1
 struct shrIdAttr {
-	unsigned int enableFlag;
+	unsigned int enableFlag, rsv[8];
+};
+struct shrIdGetInfo {
+	uint32_t phyDevid;
 	unsigned int rsv[8];
 };
 struct drvNotifyInfo {
-	uint32_t tsId;
-	uint32_t notifyId;
+	uint32_t tsId, notifyId;
 	uint64_t devAddrOffset;
 };
 struct halTaskSendInfo {
 	int type;
-	uint32_t tsId;
-	uint32_t sqId;
+	uint32_t tsId, sqId;
 	int32_t timeout; /* ms to wait for room */
 	uint8_t *sqe_addr;
 	uint32_t sqe_num;
@@ -464,8 +424,7 @@ struct halTaskSendInfo {
 };
 struct halReportRecvInfo {
 	int type;
-	uint32_t tsId;
-	uint32_t cqId;
+	uint32_t tsId, cqId;
 	int32_t timeout; /* ms; 0: do not wait, -1: no limit */
 	uint8_t *cqe_addr;
 	uint32_t cqe_num;
@@ -503,20 +462,16 @@ struct stars_sqe_header {
 	uint8_t wr_cqe : 1; /* completion wanted */
 	uint8_t res : 1;
 	uint16_t sub_type; /* place holder: the task's type */
-	uint16_t stream_id;
-	uint16_t task_id;
+	uint16_t stream_id, task_id;
 };
 struct stars_sdma_sqe {
 	struct stars_sqe_header header;
 	uint32_t res3;
 	uint16_t res4;
-	uint8_t kernel_credit;
-	uint8_t ptr_mode;
+	uint8_t kernel_credit, ptr_mode;
 	uint32_t control; /* opcode in bits 0-7: 0 is a copy */
 	uint16_t src_stream_id, src_sub_stream_id, dst_stream_id, dst_sub_stream_id;
-	uint32_t length;
-	uint32_t src_addr_low, src_addr_high;
-	uint32_t dst_addr_low, dst_addr_high;
+	uint32_t length, src_addr_low, src_addr_high, dst_addr_low, dst_addr_high;
 	uint32_t src_offset_low, dst_offset_low;
 	uint16_t src_offset_high, dst_offset_high;
 	uint32_t res5;
@@ -528,18 +483,13 @@ struct stars_pcie_dma_sqe {
 	struct stars_sqe_header header;
 	uint32_t res0;
 	uint16_t res1;
-	uint8_t kernel_credit;
-	uint8_t res2;
+	uint8_t kernel_credit, res2;
 	uint32_t sq_addr_low, sq_addr_high;
-	uint16_t sq_tail_ptr;
-	uint16_t res3;
+	uint16_t sq_tail_ptr, res3;
 	uint32_t convert; /* bit 0: the entry carries converted DMA descriptors; else src, dst,
 			     length are virtual */
-	uint64_t src;
-	uint64_t dst;
-	uint64_t length;
-	uint32_t passid;
-	uint32_t res5;
+	uint64_t src, dst, length;
+	uint32_t passid, res5;
 };
 /* EVENT_RECORD, EVENT_WAIT; NOTIFY_RECORD, NOTIFY_WAIT have the notify's id and, 4 bytes earlier
  * than an event's, the time-out in exe_result's place. */
@@ -548,8 +498,7 @@ struct stars_event_sqe {
 	uint16_t event_id;
 	uint16_t res2; /* 0: the queue's own device; npusim alone: d + 1, of device d */
 	uint16_t res3;
-	uint8_t kernel_credit;
-	uint8_t res4;
+	uint8_t kernel_credit, res4;
 	uint32_t exe_result;
 	uint32_t timeout; /* s; 0: none */
 	uint32_t res5[10];
@@ -558,8 +507,7 @@ struct stars_write_value_sqe {
 	struct stars_sqe_header header;
 	uint32_t res3;
 	uint16_t res4;
-	uint8_t kernel_credit;
-	uint8_t res5;
+	uint8_t kernel_credit, res5;
 	uint32_t write_addr_low;
 	uint32_t write_addr_high; /* bits 0-16 address, 20-22 log2 of the bytes, 31 virtual */
 	uint32_t res7;
@@ -574,22 +522,53 @@ struct stars_value_wait_sqe {
 	struct stars_sqe_header header; /* type STARS_SQE_COND */
 	uint32_t magic;                 /* STARS_VALUE_WAIT_MAGIC */
 	uint32_t compare;               /* ACL_STREAM_WAIT_VALUE_* */
-	uint64_t addr;
-	uint64_t value;
+	uint64_t addr, value;
 	uint32_t res[8];
 };
 #define STARS_VALUE_WAIT_MAGIC 0x7761696eu
 
+/* STARS_SQE_COND has condition code behind its first 16 bytes: 32-bit instructions that read memory
+ * and may send the queue back to an entry before. A value wait is a WRITE_VALUE and one of these,
+ * that goes back to it until the value is there. */
+#define STARS_CONDITION_AT 4 /* in words of 4 bytes */
+/* Where the device's scheduler tells of failed tasks, a ring of device memory: a place holder of
+ * this task says where it is. */
+#define STARS_TASK_ERROR_RING 0x53
+struct stars_error_ring_sqe {
+	struct stars_sqe_header header;
+	uint32_t res0[2];
+	uint64_t address; /* as drvMemAddressTranslate answers it */
+	uint64_t res1, pid;
+	uint32_t elements;
+	uint8_t end; /* 1: no ring any more */
+	uint8_t res2[19];
+};
+#define STARS_ERROR_RING_MAGIC    0xa55a2020u
+#define STARS_ERROR_ELEMENT_BYTES 12288u
+struct stars_error_ring {
+	uint32_t magic, head, tail, elements;
+	uint64_t pid;
+	uint32_t element_bytes, res;
+};
+struct stars_error_element {
+	uint64_t pid;
+	uint32_t bytes, kind; /* STARS_RING_* */
+	uint64_t number, res;
+	/* SDMA: the kind again, how many units failed, [8] stream, [9] task. Else [1] stream, [3]
+	 * task: of an entry that is wrong [1] is the queue, [0] the stream, [2] the head and from
+	 * [8] on the entry; of a wait [0] is its type, [2] the queue, [8] the id and [10] the
+	 * seconds. */
+	uint16_t about[40];
+};
+enum { STARS_RING_SDMA = 2, STARS_RING_SQE = 9, STARS_RING_WAIT = 10 };
+
 /* The 32-byte entry of a logic completion queue. */
 struct stars_logic_cqe {
-	uint16_t stream_id;
-	uint16_t task_id;
+	uint16_t stream_id, task_id;
 	uint32_t error_code;
 	uint8_t error_type; /* bits 0-5: what went wrong, 0 nothing; bit 6: warning only */
 	uint8_t sqe_type;
-	uint16_t sq_id;
-	uint16_t sq_head;
-	uint16_t flags;
+	uint16_t sq_id, sq_head, flags;
 	uint64_t timestamp; /* in clocks of STARS_CLOCK_HZ */
 	uint64_t reserved;
 };

@@ -33,7 +33,8 @@ static aclError sender_init(struct sender *sender, const char *call, aclrtStream
 	return sender->error;
 }
 
-static aclError sender_flush(struct sender *sender, void (*keep)(void *arg), void *arg)
+static aclError sender_flush(struct sender *sender,
+			     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
 {
 	if (sender->error == ACL_SUCCESS && sender->count > 0)
 		sender->error = core_stream_send(sender->stream, sender->entries, sender->count,
@@ -82,8 +83,9 @@ static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
 	return made;
 }
 
-static void buffer_free(void *buffer)
+static void buffer_free(void *buffer, const struct stars_logic_cqe *cqe)
 {
+	(void)cqe;
 	core_call(halMemFree, buffer);
 }
 
@@ -184,7 +186,7 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 		error = sender_flush(sender, buffer_free, buffer);
 	}
 	if (error != ACL_SUCCESS)
-		buffer_free(buffer);
+		buffer_free(buffer, NULL);
 	return error;
 }
 

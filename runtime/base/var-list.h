@@ -19,6 +19,9 @@ NPU_VAR(HBM, "a size, such as 64G", "", "backend-sim", SIZE,
 	"HBM of each device; the SoC's own if not given")
 NPU_VAR(HOST_MEMORY, "a size, such as 64G", "", "backend-sim", SIZE,
 	"the host's memory that handles may take; the SoC's own if not given")
+NPU_VAR(RUNTIME_MEMORY, "a size, such as 30M", "", "backend-sim", SIZE,
+	"what CANN's runtime would hold of each device in each process; the SoC's own if not "
+	"given, which is none")
 NPU_VAR(TIMING, "on, off", "on", "backend-sim", CHOSEN,
 	"whether calls and copies take simulated time")
 NPU_VAR(CONTENTS, "on, off", "on", "backend-sim", CHOSEN,

@@ -85,7 +85,8 @@ int core_stream_find(void *stream, const char *call, struct core_stream **out);
  * room while the queue is full. `keep` (may be NULL) is called with `arg` when the last entry is
  * complete, from whatever thread sees it: to free what the entries point to. aclError. */
 int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
-		     void (*keep)(void *arg), void *arg, const char *call);
+		     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg,
+		     const char *call);
 /* Waits until all that was sent is complete. timeout_ms of simulated time, -1: none. 0, 507046
  * (time-out), or the first error of a task since the last time it was reported (the mapping of
  * completion errors to codes is stream.c's). */

@@ -45,8 +45,9 @@ int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uin
 	return code;
 }
 
-static void free_buffer(void *buffer)
+static void free_buffer(void *buffer, const struct stars_logic_cqe *cqe)
 {
+	(void)cqe;
 	core_call(halMemFree, buffer);
 }
 
@@ -84,6 +85,6 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 	}
 	code = code ?: core_stream_send(stream, entries, count, free_buffer, buffer, call);
 	if (code != CORE_OK)
-		free_buffer(buffer);
+		free_buffer(buffer, NULL);
 	return code;
 }

@@ -21,7 +21,7 @@ static void be_empty_locked(struct core_stream *stream)
 {
 	stream->sent = stream->done = 0;
 	stream->stopped = stream->aborting = false;
-	stream->cause = CORE_CAUSE_NONE;
+	stream->failure = CORE_OK;
 	free(stream->cause_text);
 	stream->cause_text = NULL;
 }
@@ -197,67 +197,40 @@ static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const c
 	return code;
 }
 
-struct kept {
-	void (*keep)(void *arg);
-	void *arg;
-};
-
-static void kept_done(void *arg, const struct stars_logic_cqe *cqe)
-{
-	struct kept *kept = arg;
-
-	(void)cqe;
-	kept->keep(kept->arg);
-	free(kept);
-}
-
 #define BATCH 64u
 
 int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
-		     void (*keep)(void *arg), void *arg, const char *call)
+		     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg,
+		     const char *call)
 {
 	struct core_done done[BATCH] = { { 0 } };
-	struct kept *kept = NULL;
 	uint8_t *entry = entries;
 	int code = CORE_OK;
 
-	if (keep != NULL) {
-		kept = malloc(sizeof(*kept));
-		if (kept == NULL)
-			return core_no_memory(call, "no memory to remember work on a stream");
-		*kept = (struct kept){ .keep = keep, .arg = arg };
-	}
 	LOCKED(&stream->lock);
 	while (code == CORE_OK && count > 0) {
 		unsigned batch = count < BATCH ? count : BATCH;
 
-		if (batch == count && kept != NULL)
-			done[batch - 1] = (struct core_done){ .fn = kept_done, .arg = kept };
+		if (batch == count)
+			done[batch - 1] = (struct core_done){ .fn = keep, .arg = arg };
 		code = core_stream_send_locked(stream, entry, batch, done, call);
 		entry += batch * STARS_SQE_BYTES;
 		count -= batch;
 	}
 	/* The caller frees what the entries point to: none of them may still be on its way. */
-	if (code != CORE_OK) {
+	if (code != CORE_OK)
 		wait_locked(stream, UINT64_MAX, call);
-		free(kept);
-	}
 	return code;
 }
 
 static int take_error_locked(struct core_stream *stream, const char *call)
 {
-	static const int codes[] = {
-		[CORE_CAUSE_NONE] = CORE_OK,       [CORE_CAUSE_COPY] = CORE_SYS_DMA,
-		[CORE_CAUSE_HOST] = CORE_TS_ERROR, [CORE_CAUSE_TIMEOUT] = CORE_TASK_TIMEOUT,
-		[CORE_CAUSE_TASK] = CORE_TS_ERROR,
-	};
-	int code = codes[stream->cause];
+	int code = stream->failure;
 
 	if (code != CORE_OK)
 		core_fail(code, call, "%s",
 			  stream->cause_text != NULL ? stream->cause_text : "a task failed");
-	stream->cause = CORE_CAUSE_NONE;
+	stream->failure = CORE_OK;
 	free(stream->cause_text);
 	stream->cause_text = NULL;
 	return code;
@@ -394,7 +367,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	left = core_stream_wait_leave_locked(stream);
 	drop_pending_locked(stream);
 	pthread_cond_broadcast(&stream->progress);
-	if (stream->cause != CORE_CAUSE_NONE)
+	if (stream->failure != CORE_OK)
 		npu_log(NPU_LOG_INFO, "stream %d ended with an error that nobody asked for: %s",
 			stream->id, stream->cause_text != NULL ? stream->cause_text : "");
 	pthread_mutex_unlock(&stream->lock);

@@ -90,13 +90,35 @@ def formats(folder):
           and os.uname().nodename not in (suite.get('hostname'), ''), found)
     found = run('--backend', 'sim', '--safe', '64M', '--format', 'tap')
     check('--safe leaves out what takes more', found.returncode == 0
-          and 'and --safe allows 64' in found.stdout and ' device 1 ' not in found.stdout, found)
+          and 'and 64 are allowed' in found.stdout and ' device 1 ' not in found.stdout, found)
+
+
+def manners():
+    found = run('--only', 'create.zero', '--format', 'tap', hal=FAKES / 'fake-hal-busy.so')
+    check('a device that others use is left alone, and it is said what will be done',
+          ' device 0 ' in found.stdout and ' device 1 ' not in found.stdout
+          and 'device 1 is left alone: ' in found.stderr
+          and 'at most 1073741824 (1 GiB)' in found.stderr, found)
+    found = run('--only', 'create.zero', '--device', '1', '--format', 'tap',
+                hal=FAKES / 'fake-hal-busy.so')
+    check('unless it is named', ' device 1 ' in found.stdout
+          and 'left alone' not in found.stderr, found)
+    found = run('--backend', 'sim', '--max-memory', '64M', '--device', '1', '--format', 'tap')
+    check('--max-memory leaves out what takes more', found.returncode == 0
+          and 'and 64 are allowed' in found.stdout and found.stderr == '', found)
+    found = run('--max-memory', '1M')
+    check('--max-memory is a size', found.returncode == 2
+          and '--max-memory=1M: ' in found.stderr, found)
 
 
 def against():
     found = run('--against', 'sim', '--device', '0', '--only', 'share.*', hal=HAL)
     check('the model against itself: no difference', found.returncode == 0
           and ' 0 failed' in found.stdout, found)
+    found = run('--against', 'sim', '--device', '0', '--only', 'map.unmap_twice',
+                hal=FAKES / 'fake-hal-good.so')
+    check('and what can be seen of its memory at the end',
+          'whose a: hw ok: device:0 0, sim ok: device:0 2M\n' in found.stdout, found)
     found = run('--against', 'sim', '--device', '0', '--only', 'map.fresh_pages*',
                 hal=FAKES / 'fake-hal-good.so')
     check('a driver that differs: both answers, and what the documents say',
@@ -178,6 +200,7 @@ def main():
         no_driver()
         usage()
         formats(folder)
+        manners()
         against()
         crash()
         record_and_latency(folder)

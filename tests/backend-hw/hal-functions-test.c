@@ -187,7 +187,6 @@ TEST(hal_names, what_is_not_modelled_refuses)
 		"halSqMemGet",
 		"halSqMsgSend",
 		"halGetCapabilityGroupInfo",
-		"drvMemAddressTranslate",
 		"drvMemConvertAddr",
 		"drvMemDestroyAddr",
 		"svm_module_alloced_size_inc",
@@ -253,6 +252,8 @@ static void call_questions(void)
 	uint32_t ids[2] = { 9, 9 }, number = 9;
 	int version = 0;
 	int64_t value = -1;
+	uint64_t feature[2] = { 1u << 4, 0 }, answer[2] = { 0 };
+	size_t size = 0;
 	char name[64];
 	struct halCapabilityInfo capability;
 	struct halSDIDParseInfo parsed;
@@ -285,6 +286,9 @@ static void call_questions(void)
 	EXPECT_HAL(HAL(halGetHostID)(&number));
 	EXPECT_EQ(number, 65u);
 	EXPECT_EQ(HAL(halMemCtl)(0, NULL, 0, NULL, NULL), DRV_ERROR_NOT_SUPPORT);
+	EXPECT_HAL(HAL(halMemCtl)(2, feature, sizeof(feature), answer, &size)); /* size is 0 */
+	EXPECT_EQ(answer[0], 1u << 4);
+	EXPECT_EQ(size, sizeof(answer));
 	EXPECT_HAL(HAL(halHostRegisterCapabilities)(0, 0, &number));
 }
 
@@ -395,6 +399,7 @@ static void call_notifies(void)
 	struct halResourceIdOutputInfo out = { 0 };
 	struct drvShrIdInfo info = { .id_type = SHR_ID_NOTIFY_TYPE }, opened = { .devid = 1 };
 	struct drvNotifyInfo where = { 0 };
+	struct shrIdGetInfo of = { .phyDevid = 9 };
 	struct shrIdAttr to_all = { .enableFlag = SHRID_NO_WLIST_ENABLE };
 	char name[65] = "";
 	pid_t pid = getpid();
@@ -409,6 +414,8 @@ static void call_notifies(void)
 	EXPECT_HAL(HAL(halShrIdSetPid)(name, &pid, 1));
 	EXPECT_EQ(HAL(halShrIdSetAttribute)(name, SHR_ID_ATTR_NO_WLIST_IN_SERVER, to_all),
 		  DRV_ERROR_OPER_NOT_PERMITTED);
+	EXPECT_HAL(HAL(halShrIdInfoGet)(name, &of));
+	EXPECT_EQ(of.phyDevid, 0u);
 	EXPECT_HAL(HAL(halShrIdOpen)(name, &opened));
 	EXPECT_EQ(opened.devid, 0u);
 	EXPECT_EQ(opened.shrid, out.resourceId);
@@ -426,6 +433,8 @@ static void call_copies(void)
 	size_t size[1] = { 4096 };
 	struct MEMCPY2D plane = { .type = DEVMM_MEMCPY2D_SYNC };
 	struct memcpy_info to_host = { .dir = DRV_MEMCPY_DEVICE_TO_HOST };
+	drvError_t (*translate)(DVdeviceptr va, uint64_t * pa);
+	uint64_t pa = 0, next = 0;
 	drvError_t (*explicit_copy)(void *d, size_t room, void *s, size_t count,
 				    struct memcpy_info *info);
 
@@ -441,6 +450,12 @@ static void call_copies(void)
 					  .height = 16,
 					  .direction = DRV_MEMCPY_HOST_TO_DEVICE };
 	EXPECT_HAL(HAL(halMemcpy2D)(&plane));
+	*(void **)&translate = hal_symbol("drvMemAddressTranslate");
+	EXPECT_HAL(translate((uintptr_t)device, &pa));
+	EXPECT_HAL(translate((uintptr_t)device + 4096, &next));
+	EXPECT_EQ(next, pa + 4096);
+	EXPECT_EQ(translate((uintptr_t)host, &pa), DRV_ERROR_INVALID_VALUE);
+	EXPECT_EQ(translate((uintptr_t)device, NULL), DRV_ERROR_INVALID_VALUE);
 	*(void **)&explicit_copy = hal_symbol("halMemcpy");
 	ASSERT_NOT_NULL(explicit_copy);
 	EXPECT_HAL(explicit_copy(back, MIB, device, MIB, &to_host));

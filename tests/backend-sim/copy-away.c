@@ -255,8 +255,9 @@ static void close_stream(void)
 		struct bsim *bs = bsim_of(rig);
 
 		bsim_lock(bs);
-		there = bs->timing ? bs->queues->waiters >= 2
-				   : bs->queues->device[0].sqs[stream.sq] == NULL;
+		there = bs->timing
+				? bs->queues->waiters >= 2
+				: queue_table_find(&bs->queues->device[0].sqs, stream.sq) == NULL;
 		bsim_unlock(bs);
 	}
 }

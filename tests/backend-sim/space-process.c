@@ -6,6 +6,7 @@
 #include "space-rig.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -289,6 +290,38 @@ TEST(process, host_memory_is_as_large_as_the_variable_says)
 	EXPECT_CONTAINS(error, "NPUSIM_HOST_MEMORY=64M: the host's memory is a multiple of 2 MiB");
 	free(error);
 	unsetenv("NPUSIM_HOST_MEMORY");
+}
+
+/* Of each device in each process, from its opening to its close; a profile may say so, too. */
+TEST(process, holds_what_a_runtime_would)
+{
+	static const char profile[] = "/tmp/npusim-holds.ini";
+	uint64_t all, held;
+	FILE *file;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	all = space_free_frames(0);
+	space_close();
+	setenv("NPUSIM_RUNTIME_MEMORY", "29M", 1);
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	EXPECT_EQ(space_free_frames(0), all - 15);
+	EXPECT_EQ(space_free_frames(1), all - 15);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceOpen, 0, NULL, NULL); /* once more: no more */
+	EXPECT_EQ(space_free_frames(0), all - 15);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceClose, 0, NULL);
+	EXPECT_EQ(space_free_frames(0), all);
+	space_close();
+	unsetenv("NPUSIM_RUNTIME_MEMORY");
+	file = fopen(profile, "w");
+	ASSERT_NOT_NULL(file);
+	fputs("[Profile]\nbase=Ascend910B1\n[SoCInfo]\nruntime_bytes=30M\n", file);
+	fclose(file);
+	ASSERT_NO_FATAL(space_open("docs", profile));
+	held = space_free_frames(0);
+	unlink(profile);
+	EXPECT_EQ(held, all - 15);
+	space_close();
+	unsetenv("NPUSIM_SOC");
 }
 
 TEST(process, statistics_count_calls_and_pages)

@@ -11,7 +11,8 @@
  *not FAKE_FAIL="halMemMap"   that function ("*": any) fails ... FAKE_CODE=n             ... with
  *this code, FAKE_AT=n               ... at its n-th call, alone (default 1), FAKE_FROM=n ... or at
  *this and all later ones FAKE_SLEEP_MS=n         does not fail, but takes that long FAKE_CRASH does
- *not fail, but dies of SIGSEGV FAKE_STUCK              queues take entries, and never come to them
+ *not fail, but dies of SIGSEGV FAKE_STUCK              queues take entries, and never come
+ *to them FAKE_BUSY               half of the memory of device 1 is not free
  *
  * Beside the HAL's, each variant exports the two functions below.
  */

@@ -645,7 +645,7 @@ TEST(work, copy_that_faults_is_reported_by_the_next_synchronize)
 		  0);
 	EXPECT_EQ(aclrtUnmapMem(va), 0);
 	EXPECT_EQ(aclrtRecordEvent(gate, second), 0);
-	EXPECT_EQ(aclrtSynchronizeStream(first), 507013);
+	EXPECT_EQ(aclrtSynchronizeStream(first), 507001);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "a copy or fill on the device on stream");
 	EXPECT_EQ(aclrtSynchronizeStream(first), 0);
 	EXPECT_EQ(aclrtFreePhysical(handle), 0);

@@ -279,7 +279,7 @@ static void fail_often(void *arg)
 		EXPECT_EQ(copy_to_device(at), 0);
 	EXPECT_EQ(aclrtFree(device), 0);
 	open_gate();
-	EXPECT_EQ(aclrtSynchronizeStream(stream), 507013);
+	EXPECT_EQ(aclrtSynchronizeStream(stream), 507001);
 	text = aclGetRecentErrMsg();
 	EXPECT_GT(strlen(text), 256u);
 	EXPECT_CONTAINS(text, "or give the size of what is mapped");

@@ -31,7 +31,8 @@ TEARDOWN(stream)
 }
 
 /* Sends `count` placeholders as one call. */
-static int send_some(unsigned count, uint8_t type, void (*keep)(void *), void *arg)
+static int send_some(unsigned count, uint8_t type,
+		     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
 {
 	static struct stars_event_sqe sqe[300];
 
@@ -41,8 +42,9 @@ static int send_some(unsigned count, uint8_t type, void (*keep)(void *), void *a
 	return core_stream_send(stream, sqe, count, keep, arg, "send");
 }
 
-static void count_up(void *arg)
+static void count_up(void *arg, const struct stars_logic_cqe *cqe)
 {
+	(void)cqe;
 	atomic_fetch_add((atomic_int *)arg, 1);
 }
 
@@ -133,12 +135,12 @@ static const struct failure_case {
 	int code;
 	const char *text;
 } failures[] = {
-	{ "copy_on_device", STARS_SQE_SDMA, 1, 507013, "a copy or fill on the device on stream" },
-	{ "copy_with_host", STARS_SQE_PCIE_DMA, 1, 507013,
+	{ "copy_on_device", STARS_SQE_SDMA, 1, 507001, "a copy or fill on the device on stream" },
+	{ "copy_with_host", STARS_SQE_PCIE_DMA, 1, 507001,
 	  "a copy between host and device on stream" },
 	{ "memory_gone", STARS_SQE_PCIE_DMA, 1, 507001,
 	  "a copy between host and device on stream" },
-	{ "copy_time_out", STARS_SQE_SDMA, 4, 507013, "time-out" },
+	{ "copy_time_out", STARS_SQE_SDMA, 4, 107020, "time-out" },
 	{ "other", STARS_SQE_WRITE_VALUE, 1, 507001, "a write of a value on stream" },
 	{ "other_time_out", STARS_SQE_PLACE_HOLDER, 4, 107020, "time-out" },
 	{ "warning_only", STARS_SQE_SDMA, 0x40, 0, NULL },
@@ -168,7 +170,7 @@ TEST(stream, first_of_two_failures_is_reported)
 	EXPECT_EQ(send_some(1, STARS_SQE_SDMA, NULL, NULL), 0);
 	fake_fail_next(rig, STARS_SQE_WRITE_VALUE, 1, 2);
 	EXPECT_EQ(send_some(1, STARS_SQE_WRITE_VALUE, NULL, NULL), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 507013);
+	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 507001);
 	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
 }
 

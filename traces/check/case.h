@@ -28,7 +28,7 @@ struct case_dialect;
 extern const struct case_dialect case_acl, case_cuda;
 
 struct case_expect {
-	gboolean given;
+	gboolean given; /* docs not given: any answer will do */
 	int code;
 	char *value; /* NULL: not looked at; tokens; "*" is any token */
 };

@@ -57,11 +57,11 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 	else if (test->full_size && !limits->same_shape)
 		g_string_assign(result->text, "is written for a server of eight devices, each "
 					      "with all its memory free");
-	else if (limits->safe_bytes > 0 && bytes > limits->safe_bytes)
+	else if (limits->most_bytes > 0 && bytes > limits->most_bytes)
 		g_string_printf(result->text,
-				"takes up to %" G_GUINT64_FORMAT
-				" MiB, and --safe allows %" G_GUINT64_FORMAT,
-				bytes >> 20, limits->safe_bytes >> 20);
+				"takes up to %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
+				" are allowed (--safe, --max-memory)",
+				bytes >> 20, limits->most_bytes >> 20);
 	else if (test->devices > limits->devices)
 		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
 				test->devices, limits->devices);
@@ -73,6 +73,40 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 	if (result->text->len == 0)
 		g_clear_pointer(&result, case_result_free);
 	return result;
+}
+
+static void watch(struct test_case *test, const char *verb, const char *name)
+{
+	struct case_step step = { .line = test->line, .text = g_strjoin(" ", verb, name, NULL) };
+
+	step.argv = g_strsplit(step.text, " ", -1);
+	g_array_append_val(test->steps, step);
+}
+
+void check_case_watch(struct test_case *test)
+{
+	g_autoptr(GHashTable) addresses = g_hash_table_new(g_str_hash, g_str_equal);
+	guint count = test->steps->len;
+	gboolean marked = FALSE;
+
+	for (guint s = 0; s < count; s++)
+		if (case_step_at(test, s)->docs.code <= CASE_SIGNAL)
+			return; /* nobody is left to be asked */
+	for (guint s = 0; s < count; s++) {
+		const struct case_step *step = case_step_at(test, s);
+		const char *verb = step->argv[0], *name = step->argv[1];
+
+		marked |= step->process == 0 && strcmp(verb, "mark") == 0;
+		if (step->process != 0 || name == NULL ||
+		    (!g_str_has_prefix(verb, "reserve") && !g_str_has_prefix(verb, "malloc")) ||
+		    !g_hash_table_add(addresses, (char *)name))
+			continue;
+		watch(test, "whose", name);
+		watch(test, "range", name);
+		watch(test, "access", name);
+	}
+	if (marked)
+		watch(test, "used", NULL);
 }
 
 static void say(GString *text, const struct test_case *test, const char *who, int code,
@@ -98,12 +132,15 @@ void check_compare(struct case_result *result, const struct case_result *other, 
 		say(text, result->test, name, a->code, a->value);
 		g_string_append(text, ", ");
 		say(text, result->test, other_name, b->code, b->value);
-		g_string_append(text, "; ");
-		say(text, result->test, "the documents say:", step->docs.code, step->docs.value);
-		if (!step->driver.given)
-			continue;
-		g_string_append(text, "; ");
-		say(text, result->test, "the driver's source:", step->driver.code,
-		    step->driver.value);
+		if (step->docs.given) {
+			g_string_append(text, "; ");
+			say(text, result->test, "the documents say:", step->docs.code,
+			    step->docs.value);
+		}
+		if (step->driver.given) {
+			g_string_append(text, "; ");
+			say(text, result->test, "the driver's source:", step->driver.code,
+			    step->driver.value);
+		}
 	}
 }

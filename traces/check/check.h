@@ -35,7 +35,7 @@ void check_server_clear(struct check_server *server);
 /* ---- cases.c ---- */
 
 struct check_limits {
-	guint64 safe_bytes;  /* 0: no limit; else what a case may take at once */
+	guint64 most_bytes;  /* 0: no limit; else what a case may take at once */
 	gboolean full;       /* also cases that fill a device */
 	unsigned device;     /* the server's number of what the case sees as device 0 */
 	gboolean is_first;   /* the first device that is checked */
@@ -47,6 +47,10 @@ struct check_limits {
 struct case_result *check_case_skip(const struct test_case *test,
 				    const struct check_limits *limits);
 
+/* Asks at the case's end what can be seen of it from outside: whose the addresses are that its
+ * first process has made, their ranges, who may reach them, and how much memory is held. Nothing is
+ * expected of the answers: they are for check_compare(). */
+void check_case_watch(struct test_case *test);
 /* Fails `result` where it answers other than `other`, the same case on another backend, and says
  * how, with what the documents and the driver's source say. */
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,

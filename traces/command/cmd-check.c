@@ -15,6 +15,7 @@
 #include "format/out-file.h"
 
 #define LATENCY_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
+#define MEMORY_DEFAULT  (G_GUINT64_CONSTANT(1) << 30) /* of a driver's device, without --full */
 #define LATENCY_LEAST   (G_GUINT64_CONSTANT(2) << 20)
 
 enum { ON_SIM, ON_HW, ON_ONE };
@@ -23,7 +24,7 @@ static const char *const backends[] = { "sim", "hw", NULL };
 static struct {
 	char *output, *record, *latency, *only, *library, *cases;
 	guint against, format;
-	guint64 safe_bytes;
+	guint64 safe_bytes, most_bytes; /* of one device at a time; 0: no limit */
 	gint64 device;
 	gboolean full, driver, list;
 } opt = { .against = ON_ONE, .device = -1 };
@@ -49,7 +50,10 @@ static const struct option options[] = {
 	       "somebody"),
 	OPTION_RANGE("safe", SIZE, &opt.safe_bytes, LATENCY_LEAST, 0, "SIZE",
 		     "one device only, and never more than SIZE of its memory"),
-	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N", "this device only"),
+	OPTION_RANGE("max-memory", SIZE, &opt.most_bytes, LATENCY_LEAST, 0, "SIZE",
+		     "never more than SIZE of a device's memory; 1G on a driver without --full"),
+	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N",
+		     "this device only, others' memory on it or not"),
 	OPTION("full", FLAG, &opt.full, NULL, "also cases that fill a device's memory"),
 	OPTION("latency", FILE, &opt.latency, "FILE",
 	       "measure how long calls take, and write a profile for the model to FILE"),
@@ -160,10 +164,10 @@ static void run_device(struct check *check, unsigned device)
 {
 	gboolean is_sim = strcmp(check->backend, "sim") == 0;
 	struct check_limits limits = {
-		.safe_bytes = opt.safe_bytes,
-		.full = opt.full || (is_sim && opt.safe_bytes == 0),
+		.most_bytes = opt.most_bytes,
+		.full = opt.full || (is_sim && opt.most_bytes == 0),
 		.device = device,
-		.is_first = device == 0 || opt.device >= 0 || opt.safe_bytes > 0,
+		.is_first = check->report.results->len == 0,
 		.devices = opt.safe_bytes > 0 ? 1 : check->server.devices - device,
 		.same_shape =
 			device == 0 && check->server.devices == 8 && g_getenv("NPUSIM_HBM") == NULL,
@@ -181,6 +185,33 @@ static void run_device(struct check *check, unsigned device)
 		fprintf(stderr, "\r\033[K");
 }
 
+/* Whether others have little of the device's memory; a driver's firmware has some of it, too. */
+static gboolean is_free(const struct check_server *server, unsigned device)
+{
+	return server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
+}
+
+/* On somebody's server: what will be done, before it is. */
+static void announce(const struct check *check)
+{
+	const struct check_server *server = &check->server;
+	guint cases = 0;
+
+	for (guint i = 0; i < check->cases->len; i++)
+		cases += is_wanted(g_ptr_array_index(check->cases, i));
+	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
+		if (!is_free(server, d))
+			fprintf(stderr,
+				"npusim check: device %u is left alone: %s of its %s are free; "
+				"--device=%u checks it all the same\n",
+				d, npu_size_text(server->free_bytes[d]),
+				npu_size_text(server->total_bytes[d]), d);
+	fprintf(stderr,
+		"npusim check: up to %u cases a device, which take at most %s of its "
+		"memory at a time and leave nothing behind\n",
+		cases, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
+}
+
 static void run_cases(struct check *check)
 {
 	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
@@ -194,8 +225,12 @@ static void run_cases(struct check *check)
 		g_setenv("NPUSIM_SOC", check->server.soc, FALSE);
 		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(check->server.devices, 16)), FALSE);
 	}
+	if (strcmp(check->backend, "hw") == 0)
+		announce(check);
 	for (unsigned device = first_device(); device < check->server.devices && !interrupted();
 	     device++) {
+		if (opt.device < 0 && !is_free(&check->server, device))
+			continue;
 		run_device(check, device);
 		if (one)
 			break;
@@ -231,7 +266,7 @@ static gboolean measure(const struct check *check, GError **error)
 	fresh_node(check->backend);
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	if (!check_latency(opt.library, first_device(),
-			   opt.safe_bytes > 0 ? opt.safe_bytes : MIN(LATENCY_DEFAULT, quarter),
+			   opt.most_bytes > 0 ? opt.most_bytes : MIN(LATENCY_DEFAULT, quarter),
 			   &samples, error)) {
 		g_prefix_error(error, "the latency of calls: ");
 		return FALSE;
@@ -350,6 +385,8 @@ static gboolean run_all(struct check *check, GError **error)
 		return FALSE;
 	if (opt.list)
 		return list_cases(check, error);
+	for (guint i = 0; opt.against != ON_ONE && i < check->cases->len; i++)
+		check_case_watch(g_ptr_array_index(check->cases, i));
 	if (!check_probe(opt.library, &check->server, error))
 		return FALSE;
 	if (opt.device >= check->server.devices)
@@ -410,6 +447,10 @@ static int run(char **words, GError **error)
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
+	if (opt.safe_bytes > 0)
+		opt.most_bytes = opt.safe_bytes;
+	else if (opt.most_bytes == 0 && !opt.full && strcmp(check.backend, "hw") == 0)
+		opt.most_bytes = MEMORY_DEFAULT;
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */

@@ -310,8 +310,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *
  * Context: needed.
  * Returns: as aclrtMemcpy; 107000: @kind is heard and wrong; 207000: both ends on the host. What
  *   only shows when its turn comes is in the log then, and the answer of the next synchronisation:
- *   507013: an address of a device is not mapped; 507001: registered host memory is gone, or
- *   protected, or its file shorter. Bytes before that are copied.
+ *   507001: an address of a device is not mapped, or registered host memory is gone, or protected,
+ *   or its file shorter. Bytes before that are copied.
  * Time: queued. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,

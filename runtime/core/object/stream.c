@@ -393,13 +393,18 @@ static const char *entry_name(uint8_t type)
 /* Bits of a completion's error_type, as the task scheduler defines them. */
 enum { CQE_EXCEPTION = 1, CQE_TRAP = 2, CQE_TIMEOUT = 4, CQE_ERRORS = 0x3f };
 
-static enum core_cause cause_of(const struct stars_logic_cqe *cqe)
+/* As CANN's runtime v8.5.0 has it (src/runtime/feature/src):
+ *
+ *   a copy by SDMA or PCIe DMA   TS_ERROR_SDMA_ERROR      507001  task/task_info/memory_task.cc:685
+ *   its time-out                 TS_ERROR_SDMA_TIMEOUT    107020  memory_task.cc:681
+ *   a wait's time-out            TS_ERROR_TASK_TIMEOUT    107020 task/task_info/task_manager.cc:434
+ *   an entry that is not right   TS_ERROR_TASK_SQE_ERROR  507001  task_manager.cc:435
+ *   any other exception          TS_ERROR_TASK_EXCEPTION  507001  task_manager.cc:432
+ *
+ * which common/error_code.cc:257-271 and common/errcode_manage.cc:441-444 make these codes of. */
+static int code_of(const struct stars_logic_cqe *cqe)
 {
-	if (cqe->error_code == TS_ERROR_HOST_MEMORY)
-		return CORE_CAUSE_HOST;
-	if (cqe->sqe_type == STARS_SQE_SDMA || cqe->sqe_type == STARS_SQE_PCIE_DMA)
-		return CORE_CAUSE_COPY;
-	return (cqe->error_type & CQE_TIMEOUT) != 0 ? CORE_CAUSE_TIMEOUT : CORE_CAUSE_TASK;
+	return (cqe->error_type & CQE_TIMEOUT) != 0 ? CORE_TASK_TIMEOUT : CORE_TS_ERROR;
 }
 
 /* The model has told of it in the log when it happened; of others this is the first word. */
@@ -409,10 +414,10 @@ static void note_error_locked(struct core_stream *stream, const struct stars_log
 	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
 	const char *why;
 
-	if ((cqe->error_type & CQE_ERRORS) == 0 || stream->cause != CORE_CAUSE_NONE)
+	if ((cqe->error_type & CQE_ERRORS) == 0 || stream->failure != CORE_OK)
 		return;
 	why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
-	stream->cause = cause_of(cqe);
+	stream->failure = code_of(cqe);
 	npu_text_add(&stream->cause_text, "a %s on stream %d failed (%s, code %u)%s%s",
 		     entry_name(cqe->sqe_type), stream->id,
 		     (cqe->error_type & CQE_TIMEOUT) != 0 ? "time-out" : "exception",

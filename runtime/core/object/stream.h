@@ -25,15 +25,6 @@ struct core_done {
 	void (*describe)(void *arg, struct core_stall *out);
 };
 
-/* Why an entry failed. */
-enum core_cause {
-	CORE_CAUSE_NONE,
-	CORE_CAUSE_COPY,    /* an address of a device did not translate */
-	CORE_CAUSE_HOST,    /* memory of the program was gone */
-	CORE_CAUSE_TIMEOUT, /* of a wait */
-	CORE_CAUSE_TASK     /* all else */
-};
-
 /* Task ids have 16 bits; all ones stands for "any". */
 #define CORE_TASK_IDS 0x8000u
 
@@ -62,8 +53,8 @@ struct core_stream {
 	struct core_done pending[CORE_QUEUE_DEPTH]; /* of entry n at n % DEPTH; then cleared */
 	bool receiving; /* one thread waits in the driver for completions */
 	unsigned reap_due;
-	enum core_cause cause; /* of the first failure since the last report, and its text */
-	char *cause_text;      /* free(); NULL: no memory for it */
+	int failure;      /* the first since the last report: its aclError, and why */
+	char *cause_text; /* free(); NULL: no memory for it */
 	/* callback.c */
 	struct subscriber *subscriber;
 	bool host_funcs; /* has used core_callback_launch_host(): never mixed with a subscriber */
