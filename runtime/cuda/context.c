@@ -270,7 +270,18 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
-/* ---- a profiler, which there is none of ---- */
+/* ---- captures and a profiler, which there are none of ---- */
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	static __thread CUstreamCaptureMode current;
+	CUstreamCaptureMode before = current;
+
+	if (mode == NULL || *mode < 0 || *mode > 2)
+		return cuda_invalid(__func__, "mode is %d; known are 0 to 2", mode ? *mode : -1);
+	current = *mode;
+	return CUDA_GIVE(mode, before);
+}
 
 CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 {

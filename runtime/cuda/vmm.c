@@ -164,17 +164,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(prop);
 
-	if (handle == NULL || prop == NULL || flags != 0)
-		return cuda_invalid(__func__, "%s",
-				    handle == NULL ? "handle is NULL"
-				    : prop == NULL ? "prop is NULL"
-						   : "flags must be 0");
-	if (size == 0 || !is_granular(size))
+	if (code == CUDA_SUCCESS && (flags != 0 || size == 0 || !is_granular(size)))
 		return cuda_invalid(__func__,
-				    "size is %zu; it must be a multiple of 2 MiB, the granularity",
-				    size);
-	return prop_of(__func__, prop, &want)
+				    "size is %zu, flags %llu: size must be a multiple of 2 MiB, "
+				    "the granularity, and flags 0",
+				    size, flags);
+	return code ?: prop_of(__func__, prop, &want)
 		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__)
 		       ?: CUDA_CALL(__func__, halMemCreate, &made, size, &want, 0)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
@@ -268,14 +265,12 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code;
+	CUresult code =
+		CUDA_IS_NULL(shareable) ?: cuda_null(__func__, "handle", cuda_handle(handle));
 
-	if (shareable == NULL || handle == 0 || flags != 0)
-		return cuda_invalid(__func__, "%s",
-				    shareable == NULL ? "shareable is NULL"
-				    : handle == 0     ? "handle is 0"
-						      : "flags must be 0");
-	code = check_type(__func__, type) ?: properties(__func__, handle, &prop);
+	if (code == CUDA_SUCCESS && flags != 0)
+		return cuda_invalid(__func__, "flags is %llu; it must be 0", flags);
+	code = code ?: check_type(__func__, type) ?: properties(__func__, handle, &prop);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)

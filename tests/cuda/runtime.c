@@ -195,6 +195,20 @@ TEST(cuda_runtime, ids_of_streams)
 	FAILS(INVALID_VALUE, cuStreamGetId(NULL, NULL));
 }
 
+/* Each thread has a mode of its own, which does nothing: there are no captures. */
+TEST(cuda_runtime, modes_of_capture)
+{
+	CUstreamCaptureMode mode = 2;
+
+	TRY(cuThreadExchangeStreamCaptureMode(&mode));
+	EXPECT_EQ(0, mode);
+	TRY(cuThreadExchangeStreamCaptureMode(&mode));
+	EXPECT_EQ(2, mode);
+	mode = 3;
+	FAILS(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(&mode));
+	FAILS(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(NULL));
+}
+
 static void count_up(void *arg)
 {
 	atomic_fetch_add((_Atomic int *)arg, 1);
