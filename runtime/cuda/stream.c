@@ -308,7 +308,9 @@ static CUresult of_event(const char *call, int code)
 {
 	CUresult result = cuda_unharmed(call) ?: cuda_of_core(call, code);
 
-	return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_INVALID_HANDLE : result;
+	return result == CUDA_ERROR_INVALID_VALUE || code == 507000 /* never recorded */
+		       ? CUDA_ERROR_INVALID_HANDLE
+		       : result;
 }
 
 CUresult cuEventDestroy_v2(CUevent event)
@@ -354,14 +356,12 @@ CUresult cuEventSynchronize(CUevent event)
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
-	bool done = false;
-	CUresult code =
-		CUDA_IS_NULL(ms)
-			?: of_event(__func__, core_event_query(start, false, &done, __func__));
+	bool first = false, last = false;
+	CUresult code = CUDA_IS_NULL(ms)
+			?: of_event(__func__, core_event_query(start, false, &first, __func__))
+			?: of_event(__func__, core_event_query(end, false, &last, __func__));
 
-	if (code == CUDA_SUCCESS && done)
-		code = of_event(__func__, core_event_query(end, false, &done, __func__));
-	if (code == CUDA_SUCCESS && !done)
+	if (code == CUDA_SUCCESS && !(first && last))
 		return CUDA_ERROR_NOT_READY;
 	return code ?: of_event(__func__, core_event_elapsed(start, end, ms, __func__));
 }

@@ -230,6 +230,7 @@ TEST(cuda_runtime, streams_events_and_host_functions)
 	TRY(cuMemAllocHost_v2(&host, 64 * MIB));
 	memset(host, 1, 64 * MIB);
 	TRY(cuEventQuery(start)); /* never recorded: nothing to wait for */
+	FAILS(INVALID_HANDLE, cuEventElapsedTime(&ms, start, end));
 	TRY(cuEventRecord(start, stream));
 	TRY(cuMemsetD32Async(ptr, 0x05050505, 16 * MIB, stream));
 	TRY(cuMemcpyDtoHAsync_v2(host, ptr, 64 * MIB, stream));
