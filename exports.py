@@ -5,8 +5,8 @@
 #
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
-#   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X) of a header's list; CUDA_UNMODELLED(X),
-#                                          CUDA_ALIASES(X) of names.txt
+#   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X), CUDA_UNMODELLED(X), CUDA_ALIASES(X) of
+#                                          names.txt: what a header declares is modelled
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
 #                                          answers a code; FACE_CODES(X): the codes' names
 #   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder, and
@@ -14,10 +14,9 @@
 #
 # A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a
 # header, or the headers of a folder, declare; or "@hal PATH": the HAL's functions that a header
-# lists or exports; or "@list PATH": the first word of each X() in a file; or "@names PATH": the
-# first word of each line; or "@wrapped FOLDER
-# HEADERS": the wrappers in a folder, which the headers must declare. Paths are the project's. A
-# line that names nothing, a name twice, or a wrapper that no header declares ends the build.
+# lists or exports; or "@names PATH": the first word of each line; or "@wrapped FOLDER HEADERS":
+# the wrappers in a folder, which the headers must declare. Paths are the project's. A line that
+# names nothing, a name twice, or a wrapper that no header declares ends the build.
 
 import pathlib
 import re
@@ -95,9 +94,6 @@ def names_in(list_path):
             found = list(wrappers(ROOT / words[1], ROOT / words[2]))
         elif paths and words[0] == '@names':
             found = [name for name, _ in lines_of(paths[0])]
-        elif paths and words[0] == '@list':
-            text = re.sub(r'/\*.*?\*/', '', paths[0].read_text(), flags=re.DOTALL)
-            found = re.findall(r'^\s*X\((\w+)', text, re.MULTILINE)
         if words and not found:
             sys.exit('{}: "{}" names nothing'.format(list_path, line))
         names += found
@@ -132,20 +128,22 @@ def write_unmodelled(out, header):
                     header, name, kind))
 
 
-def write_cuda(out, functions, names):
-    listed = re.findall(r'^\tX\((\w+), (\d+),', pathlib.Path(functions).read_text(), re.MULTILINE)
-    modelled = [(symbol, re.sub(r'_v\d+$', '', symbol), since) for symbol, since in listed]
-    symbols = {symbol for symbol, _ in listed}
-    unmodelled, aliases = [], []
+def write_cuda(out, header, names):
+    declared = {name for _, name, _ in declarations(pathlib.Path(header), 'cu')}
+    modelled, unmodelled, aliases = [], [], []
     for name, since in lines_of(pathlib.Path(names)):
         plain = re.sub(r'_pt[sd][sz]$', '', name)
         if since:
-            unmodelled.append((name, re.sub(r'_v\d+$', '', plain), since))
+            rows = modelled if name in declared else unmodelled
+            rows.append((name, re.sub(r'_v\d+$', '', plain), since))
             continue
         aliases.append((name, plain if plain != name else name + '_v2'))
-        if aliases[-1][1] not in symbols:
+        if aliases[-1][1] not in declared:
             sys.exit('{}: {} is the second name of {}, which {} does not have'.format(
-                names, *aliases[-1], functions))
+                names, *aliases[-1], header))
+    strangers = declared - {symbol for symbol, _, _ in modelled}
+    if strangers:
+        sys.exit('{} lacks {}'.format(names, ' '.join(sorted(strangers))))
     with open(out, 'w', encoding='ascii') as stream:
         for macro, rows in (('CUDA_MODELLED', modelled), ('CUDA_UNMODELLED', unmodelled),
                             ('CUDA_ALIASES', aliases)):
@@ -155,10 +153,9 @@ def write_cuda(out, functions, names):
 
 def doors_of(path):
     """(name, parameters) of each function that answers a code."""
-    listed = re.findall(r'\bX\((\w+), \d+, (\([^()]*\))\)', ' '.join(text_of(path).split()))
-    yield from listed or ((name, parameters) for prefix in ('acl', 'npusim_', 'rt')
-                          for kind, name, parameters in declarations(path, prefix)
-                          if kind in ('aclError', 'int', 'rtError_t'))
+    yield from ((name, parameters) for prefix in ('acl', 'cu', 'npusim_', 'rt')
+                for kind, name, parameters in declarations(path, prefix)
+                if kind in ('aclError', 'CUresult', 'int', 'rtError_t'))
 
 
 def write_doors(out, face, *headers):

@@ -2,7 +2,8 @@
  *
  * NPU_DIALECT_CUDA: reservations anywhere in the process's address space, access to mappings
  * device by device, and shares that are file descriptors. Owns the rules of that dialect where
- * they differ from the window's; the records are those of memory/.
+ * they differ from the window's; the records are those of memory/. Only the CUDA face sets the
+ * dialect, and has checked its arguments: what is checked here are the records.
  *
  * Host address space is reserved for exactly the length of a reservation, so the kernel decides
  * what is free. Without a hint the lowest free addresses from 12 GiB up are chosen.
@@ -118,33 +119,17 @@ static uint64_t find_addresses(struct window *w, uint64_t bytes, uint64_t align,
 	return choose(w, bytes, align);
 }
 
-static drvError_t check_request(void **ptr, uint64_t size, uint64_t alignment, uint64_t hint)
-{
-	if (ptr == NULL || size == 0 || size % WINDOW_SLOT != 0)
-		npu_message_set(RESERVE ": %s", ptr == NULL ? "ptr is NULL"
-						: size == 0 ? "size is 0"
-							    : "size must be a multiple of 2 MiB");
-	else if ((alignment & (alignment - 1)) != 0)
-		npu_message_set(RESERVE ": alignment is 0x%" PRIx64
-					"; it must be a power of two, or 0",
-				alignment);
-	else if (hint % WINDOW_SLOT != 0)
-		npu_message_set(RESERVE ": addr 0x%" PRIx64 " is not a multiple of 2 MiB", hint);
-	else
-		return DRV_ERROR_NONE;
-	return DRV_ERROR_INVALID_VALUE;
-}
-
 static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
 			       uint64_t hint)
 {
 	struct window *w = bs->window;
 	uint64_t align = alignment > WINDOW_SLOT ? alignment : WINDOW_SLOT, va;
 	struct range *r;
-	drvError_t result = check_request(ptr, size, alignment, hint);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if ((alignment & (alignment - 1)) != 0)
+		return bsim_invalid(RESERVE ": alignment is 0x%" PRIx64
+					    "; it must be a power of two, or 0",
+				    alignment);
 	va = size >= WINDOW_HOST_END || align >= WINDOW_HOST_END || hint > WINDOW_HOST_END - size
 		     ? 0
 		     : find_addresses(w, size, align, hint);
@@ -234,39 +219,15 @@ static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_typ
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t check_grant(struct bsim *bs, const struct drv_mem_access_desc *desc, size_t i)
-{
-	int type = (int)desc->type;
-	bool device = desc->location.side == MEM_DEV_SIDE;
-
-	if (type != MEM_ACCESS_TYPE_NONE && type != MEM_ACCESS_TYPE_READ &&
-	    type != MEM_ACCESS_TYPE_READWRITE)
-		npu_message_set(SET ": desc[%zu].type is %d; known are 0 (none), 1 (read) and 3 "
-				    "(read and write)",
-				i, type);
-	else if (device ? desc->location.id >= bs->devices : desc->location.side >= MEM_MAX_SIDE)
-		npu_message_set(
-			SET
-			": desc[%zu].location (side %d, id %u): this server has devices 0 to %u",
-			i, (int)desc->location.side, desc->location.id, bs->devices - 1);
-	else
-		return DRV_ERROR_NONE;
-	return DRV_ERROR_INVALID_VALUE;
-}
-
 static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
 				  const struct drv_mem_access_desc *desc, size_t count)
 {
 	struct mapping *m = window_mapping(bs->window, va);
 	drvError_t result = DRV_ERROR_NONE;
 
-	if (desc == NULL || count == 0)
-		return bsim_invalid(SET ": %s", desc == NULL ? "desc is NULL" : "count is 0");
 	if (m == NULL || m->va != va || mapping_bytes(m) != size)
 		return bsim_invalid(SET ": %s is not exactly one mapping: at ptr, %s",
 				    range_text(va, size), place_text_locked(bs, va));
-	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
-		result = check_grant(bs, &desc[i], i);
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
 		result = desc[i].location.side == MEM_DEV_SIDE
 				 ? set_device(bs, m, desc[i].location.id, desc[i].type)

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cuda/functions.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,31 +28,112 @@ typedef struct CUuuid_st {
 	char bytes[16];
 } CUuuid;
 
-typedef enum cudaError_enum {
-	CUDA_SUCCESS = 0,
-	CUDA_ERROR_INVALID_VALUE = 1,
-	CUDA_ERROR_OUT_OF_MEMORY = 2,
-	CUDA_ERROR_NOT_INITIALIZED = 3,
-	CUDA_ERROR_DEINITIALIZED = 4,
-	CUDA_ERROR_NO_DEVICE = 100,
-	CUDA_ERROR_INVALID_DEVICE = 101,
-	CUDA_ERROR_INVALID_CONTEXT = 201,
-	CUDA_ERROR_OPERATING_SYSTEM = 304,
-	CUDA_ERROR_INVALID_HANDLE = 400,
-	CUDA_ERROR_ILLEGAL_STATE = 401,
-	CUDA_ERROR_NOT_FOUND = 500,
-	CUDA_ERROR_NOT_READY = 600,
-	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
-	CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
-	CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
-	CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
-	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
-	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
-	CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
-	CUDA_ERROR_NOT_PERMITTED = 800,
-	CUDA_ERROR_NOT_SUPPORTED = 801,
-	CUDA_ERROR_UNKNOWN = 999
-} CUresult;
+/* X(code, name, text of cuGetErrorString) */
+#define CUDA_ERRORS(X)                                                                      \
+	X(0, CUDA_SUCCESS, "no error")                                                      \
+	X(1, CUDA_ERROR_INVALID_VALUE, "invalid argument")                                  \
+	X(2, CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                                     \
+	X(3, CUDA_ERROR_NOT_INITIALIZED, "initialization error")                            \
+	X(4, CUDA_ERROR_DEINITIALIZED, "driver shutting down")                              \
+	X(5, CUDA_ERROR_PROFILER_DISABLED, "profiler disabled")                             \
+	X(6, CUDA_ERROR_PROFILER_NOT_INITIALIZED, "profiler not initialized")               \
+	X(7, CUDA_ERROR_PROFILER_ALREADY_STARTED, "profiler already started")               \
+	X(8, CUDA_ERROR_PROFILER_ALREADY_STOPPED, "profiler already stopped")               \
+	X(34, CUDA_ERROR_STUB_LIBRARY, "stub library")                                      \
+	X(36, CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER, "call requires newer driver")          \
+	X(46, CUDA_ERROR_DEVICE_UNAVAILABLE, "device unavailable")                          \
+	X(100, CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")                  \
+	X(101, CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                         \
+	X(102, CUDA_ERROR_DEVICE_NOT_LICENSED, "device not licensed")                       \
+	X(200, CUDA_ERROR_INVALID_IMAGE, "invalid image")                                   \
+	X(201, CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                        \
+	X(202, CUDA_ERROR_CONTEXT_ALREADY_CURRENT, "context already current")               \
+	X(205, CUDA_ERROR_MAP_FAILED, "map failed")                                         \
+	X(206, CUDA_ERROR_UNMAP_FAILED, "unmap failed")                                     \
+	X(207, CUDA_ERROR_ARRAY_IS_MAPPED, "array is mapped")                               \
+	X(208, CUDA_ERROR_ALREADY_MAPPED, "already mapped")                                 \
+	X(209, CUDA_ERROR_NO_BINARY_FOR_GPU, "no binary for gpu")                           \
+	X(210, CUDA_ERROR_ALREADY_ACQUIRED, "already acquired")                             \
+	X(211, CUDA_ERROR_NOT_MAPPED, "not mapped")                                         \
+	X(212, CUDA_ERROR_NOT_MAPPED_AS_ARRAY, "not mapped as array")                       \
+	X(213, CUDA_ERROR_NOT_MAPPED_AS_POINTER, "not mapped as pointer")                   \
+	X(214, CUDA_ERROR_ECC_UNCORRECTABLE, "ecc uncorrectable")                           \
+	X(215, CUDA_ERROR_UNSUPPORTED_LIMIT, "unsupported limit")                           \
+	X(216, CUDA_ERROR_CONTEXT_ALREADY_IN_USE, "context already in use")                 \
+	X(217, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access unsupported")               \
+	X(218, CUDA_ERROR_INVALID_PTX, "invalid ptx")                                       \
+	X(219, CUDA_ERROR_INVALID_GRAPHICS_CONTEXT, "invalid graphics context")             \
+	X(220, CUDA_ERROR_NVLINK_UNCORRECTABLE, "nvlink uncorrectable")                     \
+	X(221, CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "jit compiler not found")                 \
+	X(222, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "unsupported ptx version")               \
+	X(223, CUDA_ERROR_JIT_COMPILATION_DISABLED, "jit compilation disabled")             \
+	X(224, CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, "unsupported exec affinity")           \
+	X(225, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC, "unsupported devside sync")             \
+	X(226, CUDA_ERROR_CONTAINED, "contained")                                           \
+	X(300, CUDA_ERROR_INVALID_SOURCE, "invalid source")                                 \
+	X(301, CUDA_ERROR_FILE_NOT_FOUND, "file not found")                                 \
+	X(302, CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "shared object symbol not found") \
+	X(303, CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "shared object init failed")           \
+	X(304, CUDA_ERROR_OPERATING_SYSTEM, "operating system")                             \
+	X(400, CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                        \
+	X(401, CUDA_ERROR_ILLEGAL_STATE, "illegal state")                                   \
+	X(402, CUDA_ERROR_LOSSY_QUERY, "lossy query")                                       \
+	X(500, CUDA_ERROR_NOT_FOUND, "named symbol not found")                              \
+	X(600, CUDA_ERROR_NOT_READY, "device not ready")                                    \
+	X(700, CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered")      \
+	X(701, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "launch out of resources")               \
+	X(702, CUDA_ERROR_LAUNCH_TIMEOUT, "launch timeout")                                 \
+	X(703, CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING, "launch incompatible texturing")   \
+	X(704, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "peer access is already enabled")    \
+	X(705, CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "peer access has not been enabled")      \
+	X(708, CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "primary context active")                 \
+	X(709, CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed")                     \
+	X(710, CUDA_ERROR_ASSERT, "assert")                                                 \
+	X(711, CUDA_ERROR_TOO_MANY_PEERS, "too many peers")                                 \
+	X(712, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "host memory already registered") \
+	X(713, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "host memory not registered")         \
+	X(714, CUDA_ERROR_HARDWARE_STACK_ERROR, "hardware stack error")                     \
+	X(715, CUDA_ERROR_ILLEGAL_INSTRUCTION, "illegal instruction")                       \
+	X(716, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address")                         \
+	X(717, CUDA_ERROR_INVALID_ADDRESS_SPACE, "invalid address space")                   \
+	X(718, CUDA_ERROR_INVALID_PC, "invalid pc")                                         \
+	X(719, CUDA_ERROR_LAUNCH_FAILED, "launch failed")                                   \
+	X(720, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "cooperative launch too large")     \
+	X(721, CUDA_ERROR_TENSOR_MEMORY_LEAK, "tensor memory leak")                         \
+	X(800, CUDA_ERROR_NOT_PERMITTED, "operation not permitted")                         \
+	X(801, CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                         \
+	X(802, CUDA_ERROR_SYSTEM_NOT_READY, "system not ready")                             \
+	X(803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "system driver mismatch")                 \
+	X(804, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, "compat not supported on device") \
+	X(805, CUDA_ERROR_MPS_CONNECTION_FAILED, "mps connection failed")                   \
+	X(806, CUDA_ERROR_MPS_RPC_FAILURE, "mps rpc failure")                               \
+	X(807, CUDA_ERROR_MPS_SERVER_NOT_READY, "mps server not ready")                     \
+	X(808, CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "mps max clients reached")               \
+	X(809, CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, "mps max connections reached")       \
+	X(810, CUDA_ERROR_MPS_CLIENT_TERMINATED, "mps client terminated")                   \
+	X(811, CUDA_ERROR_CDP_NOT_SUPPORTED, "cdp not supported")                           \
+	X(812, CUDA_ERROR_CDP_VERSION_MISMATCH, "cdp version mismatch")                     \
+	X(900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "stream capture unsupported")         \
+	X(901, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "stream capture invalidated")         \
+	X(902, CUDA_ERROR_STREAM_CAPTURE_MERGE, "stream capture merge")                     \
+	X(903, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "stream capture unmatched")             \
+	X(904, CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "stream capture unjoined")               \
+	X(905, CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "stream capture isolation")             \
+	X(906, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "stream capture implicit")               \
+	X(907, CUDA_ERROR_CAPTURED_EVENT, "captured event")                                 \
+	X(908, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "stream capture wrong thread")       \
+	X(909, CUDA_ERROR_TIMEOUT, "timeout")                                               \
+	X(910, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "graph exec update failure")           \
+	X(911, CUDA_ERROR_EXTERNAL_DEVICE, "external device")                               \
+	X(912, CUDA_ERROR_INVALID_CLUSTER_SIZE, "invalid cluster size")                     \
+	X(913, CUDA_ERROR_FUNCTION_NOT_LOADED, "function not loaded")                       \
+	X(914, CUDA_ERROR_INVALID_RESOURCE_TYPE, "invalid resource type")                   \
+	X(915, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, "invalid resource configuration") \
+	X(916, CUDA_ERROR_KEY_ROTATION, "key rotation")                                     \
+	X(999, CUDA_ERROR_UNKNOWN, "unknown error")
+#define CUDA_ERROR_VALUE(code, name, text) name = code,
+typedef enum cudaError_enum { CUDA_ERRORS(CUDA_ERROR_VALUE) } CUresult;
+#undef CUDA_ERROR_VALUE
 
 /* ---- devices and contexts ---- */
 
@@ -69,6 +148,7 @@ enum {
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED = 128
 };
 typedef int CUdevice_P2PAttribute;
+typedef int CUstreamCaptureMode; /* 0 to 2: global, of a thread, relaxed */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
@@ -179,15 +259,201 @@ typedef struct CUmemAllocationProp_st {
 	} allocFlags;
 } CUmemAllocationProp;
 
+/* ---- pools, and sharing by handles of 64 bytes ---- */
+
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef enum CUmemPool_attribute_enum {
+	CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+	CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+	CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+	CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4, /* from here on uint64_t, above int */
+	CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+	CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+	CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+	CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
+} CUmemPool_attribute;
+typedef struct CUmemPoolProps_st {
+	CUmemAllocationType allocType;
+	CUmemAllocationHandleType handleTypes;
+	CUmemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	unsigned short usage;
+	unsigned char reserved[54];
+} CUmemPoolProps;
+typedef struct CUipcMemHandle_st {
+	char reserved[64];
+} CUipcMemHandle;
+enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
+
 typedef enum CUdriverProcAddressQueryResult_enum {
 	CU_GET_PROC_ADDRESS_SUCCESS = 0,
 	CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
 	CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-#define CUDA_PROTOTYPE(symbol, since, params) CUresult symbol params;
-CUDA_FUNCTIONS(CUDA_PROTOTYPE)
-#undef CUDA_PROTOTYPE
+/* ---- functions ---- */
+
+CUresult cuInit(unsigned int flags);
+CUresult cuDriverGetVersion(int *version);
+CUresult cuGetErrorName(CUresult error, const char **name);
+CUresult cuGetErrorString(CUresult error, const char **text);
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+			     CUdriverProcAddressQueryResult *status);
+CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUresult cuDeviceGetCount(int *count);
+CUresult cuDeviceGetName(char *name, int length, CUdevice device);
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device);
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice src,
+				 CUdevice dst);
+CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device);
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id);
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities, unsigned int flags,
+			CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
+CUresult cuCtxPushCurrent_v2(CUcontext context);
+CUresult cuCtxPopCurrent_v2(CUcontext *context);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetFlags(unsigned int *flags);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
+CUresult cuCtxSynchronize(void);
+CUresult cuProfilerInitialize(const char *config, const char *output, int mode);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
+CUresult cuCtxDisablePeerAccess(CUcontext peer);
+
+CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
+CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamQuery(CUstream stream);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);
+CUresult cuStreamGetPriority(CUstream stream, int *priority);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
+CUresult cuStreamIsCapturing(CUstream stream, int *status);
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user_data,
+			     unsigned int flags);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data);
+CUresult cuEventCreate(CUevent *event, unsigned int flags);
+CUresult cuEventDestroy_v2(CUevent event);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
+CUresult cuEventQuery(CUevent event);
+CUresult cuEventSynchronize(CUevent event);
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end);
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
+
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
+CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
+			    unsigned int element);
+CUresult cuMemFree_v2(CUdeviceptr ptr);
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
+CUresult cuMemAllocHost_v2(void **ptr, size_t size);
+CUresult cuMemFreeHost(void *ptr);
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags);
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags);
+CUresult cuMemHostGetFlags(unsigned int *flags, void *host);
+CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags);
+CUresult cuMemHostUnregister(void *host);
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
+				CUdeviceptr ptr);
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr);
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
+CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
+CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location);
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+		      CUcontext src_context, size_t bytes);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes);
+CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy);
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+			   CUcontext src_context, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
+CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count);
+CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count);
+CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t count);
+CUresult cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+			 size_t height);
+CUresult cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+			  size_t height);
+CUresult cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
+			  size_t height);
+CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream);
+CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream);
+CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t count, CUstream stream);
+CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+			   size_t height, CUstream stream);
+CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+			    size_t height, CUstream stream);
+CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
+			    size_t height, CUstream stream);
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+			     unsigned long long flags);
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size);
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+		     const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		  unsigned long long flags);
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+				       CUmemAllocationGranularity_flags option);
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+						CUmemGenericAllocationHandle handle);
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr);
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+				      CUmemAllocationHandleType type, unsigned long long flags);
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+					CUmemAllocationHandleType type);
 
 #ifdef __cplusplus
 }

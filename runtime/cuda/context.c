@@ -5,12 +5,43 @@
  */
 #include "cuda-internal.h"
 
-#define STACK_MAX 64
+#include <pthread.h>
+#include <stdlib.h>
 
-static __thread struct {
-	void *below[STACK_MAX]; /* under the current one, which the core knows */
-	unsigned depth;
-} stack;
+/* What lies under a thread's current context, which the core knows. */
+struct stack {
+	size_t depth;
+	void *below[];
+};
+static pthread_key_t stack_key;
+
+__attribute__((constructor)) static void make_key(void)
+{
+	pthread_key_create(&stack_key, free);
+}
+
+static CUresult push(void *context)
+{
+	struct stack *stack = pthread_getspecific(stack_key);
+	size_t depth = stack != NULL ? stack->depth : 0;
+
+	stack = realloc(stack, sizeof(*stack) + (depth + 1) * sizeof(void *));
+	if (stack == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stack->below[depth] = context;
+	stack->depth = depth + 1;
+	pthread_setspecific(stack_key, stack);
+	return CUDA_SUCCESS;
+}
+
+/* NULL: there is nothing, or nothing live, under the current one. */
+static void *pop(void)
+{
+	struct stack *stack = pthread_getspecific(stack_key);
+	void *context = stack != NULL && stack->depth > 0 ? stack->below[--stack->depth] : NULL;
+
+	return core_context_find(context) != NULL ? context : NULL;
+}
 
 static void *current_handle(void)
 {
@@ -42,7 +73,7 @@ static CUresult select_context(const char *call, void *context)
 
 /* ---- primary contexts ---- */
 
-CUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	void *made = NULL;
 	uint32_t logic;
@@ -79,13 +110,13 @@ static CUresult leave_primary(const char *call, CUdevice device, bool all)
 	return code;
 }
 
-CUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	CUDA_ANSWERS(leave_primary(__func__, device, false));
-CUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	CUDA_ANSWERS(leave_primary(__func__, device, true));
 
 /* How a thread waits for a device: this model's threads always sleep. */
-CUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	uint32_t logic;
 
@@ -93,100 +124,79 @@ CUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int
 	return cuda_check_device(__func__, device, &logic);
 }
 
-CUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
 	uint32_t logic;
 	bool is_active = false;
-	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	code = cuda_check_device(__func__, device, &logic)
+	return CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active)
+		       ?: cuda_check_device(__func__, device, &logic)
 		       ?: cuda_of_core(__func__,
-				       core_device_primary_active(device, &is_active, __func__));
-	*flags = 0;
-	*active = is_active;
-	return code;
+				       core_device_primary_active(device, &is_active, __func__))
+		       ?: CUDA_GIVE(flags, 0) ?: CUDA_GIVE(active, is_active);
 }
 
 /* ---- the stack ---- */
 
-CUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
+CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	void *before = current_handle();
-	CUresult code;
 
 	if (context == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, "context is NULL");
-	if (stack.depth == STACK_MAX)
-		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, __func__,
-				 "%d contexts are pushed already", STACK_MAX);
-	code = select_context(__func__, context);
-	if (code == CUDA_SUCCESS)
-		stack.below[stack.depth++] = before;
-	return code;
+	return select_context(__func__, context) ?: push(before);
 }
 
-CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
-	void *top = current_handle(), *next;
+	void *top = current_handle();
 
 	if (top == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
 				 "no context is current in this thread");
-	next = stack.depth > 0 ? stack.below[--stack.depth] : NULL;
-	if (next != NULL && core_context_find(next) == NULL)
-		next = NULL;
 	if (context != NULL)
 		*context = top;
-	return select_context(__func__, next);
+	return select_context(__func__, pop());
 }
 
-CUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext context)
-	CUDA_ANSWERS(select_context(__func__, context));
-CUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+CUresult cuCtxSetCurrent(CUcontext context) CUDA_ANSWERS(select_context(__func__, context));
+CUresult cuCtxGetCurrent(CUcontext *context)
 	CUDA_ANSWERS(CUDA_IS_NULL(context) ?: CUDA_GIVE(context, current_handle()));
 
 /* ---- those that programs make ---- */
 
-static CUresult create(const char *call, CUcontext *context, CUdevice device)
+static CUresult create(CUcontext *context, CUdevice device)
 {
+	const char *call = "cuCtxCreate";
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
-	CUresult code = cuda_null(call, "context", context)
-			?: cuda_check_device(call, device, &logic) ?: cuda_keep(logic, call);
 
-	if (code == CUDA_SUCCESS && stack.depth == STACK_MAX)
-		code = CUDA_ERROR_OUT_OF_MEMORY;
-	code = code ?: cuda_of_core(call, core_context_create(device, &made, call));
-	if (code != CUDA_SUCCESS)
-		return code;
-	stack.below[stack.depth++] = before;
-	*context = made;
-	return CUDA_SUCCESS;
+	return cuda_null(call, "context", context) ?: cuda_check_device(call, device, &logic)
+			?: cuda_keep(logic, call)
+			?: cuda_of_core(call, core_context_create(device, &made, call))
+			?: push(before) ?: CUDA_GIVE(context, made);
 }
 
-CUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	(void)flags;
-	return create("cuCtxCreate", context, device);
+	return create(context, device);
 }
 
-CUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities,
-				    unsigned int flags, CUdevice device)
+CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities, unsigned int flags,
+			CUdevice device)
 {
 	(void)affinity, (void)affinities, (void)flags;
-	return create("cuCtxCreate", context, device);
+	return create(context, device);
 }
 
-CUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags,
-				    CUdevice device)
+CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
 	(void)params, (void)flags;
-	return create("cuCtxCreate", context, device);
+	return create(context, device);
 }
 
-CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found;
 	CUresult code = find_context(__func__, context, CUDA_ERROR_INVALID_CONTEXT, &found);
@@ -207,7 +217,7 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 
 /* ---- about the current one ---- */
 
-CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
 
@@ -215,10 +225,10 @@ CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 			?: CUDA_GIVE(device, context->user_device);
 }
 
-CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
+CUresult cuCtxGetFlags(unsigned int *flags)
 	CUDA_ANSWERS(CUDA_IS_NULL(flags) ?: cuda_current(__func__, NULL) ?: CUDA_GIVE(flags, 0));
 
-CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
 	const struct core_context *found;
@@ -228,16 +238,17 @@ CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 			?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
-CUDA_EXPORT CUresult cuCtxSynchronize(void)
+CUresult cuCtxSynchronize(void)
 {
 	struct core_context *context;
 
-	return cuda_current(__func__, &context)
-		       ?: cuda_of_core(__func__,
-				       core_device_synchronize(context->device, -1, __func__));
+	return cuda_pools_settle(
+		cuda_current(__func__, &context)
+			?: cuda_of_core(__func__,
+					core_device_synchronize(context->device, -1, __func__)));
 }
 
-CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
 	if (version == NULL || (context != NULL && core_context_find(context) == NULL))
 		return cuda_fail(version == NULL ? CUDA_ERROR_INVALID_VALUE
@@ -246,7 +257,7 @@ CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version
 	return CUDA_GIVE(version, 3020);
 }
 
-CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
 	CUresult code = cuda_current(__func__, NULL);
 
@@ -259,16 +270,27 @@ CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
-/* ---- a profiler, which there is none of ---- */
+/* ---- captures and a profiler, which there are none of ---- */
 
-CUDA_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	static __thread CUstreamCaptureMode current;
+	CUstreamCaptureMode before = current;
+
+	if (mode == NULL || *mode < 0 || *mode > 2)
+		return cuda_invalid(__func__, "mode is %d; known are 0 to 2", mode ? *mode : -1);
+	current = *mode;
+	return CUDA_GIVE(mode, before);
+}
+
+CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 {
 	(void)config, (void)output, (void)mode;
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuProfilerStart(void) CUDA_ANSWERS(CUDA_SUCCESS);
-CUDA_EXPORT CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
+CUresult cuProfilerStart(void) CUDA_ANSWERS(CUDA_SUCCESS);
+CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 
 /* ---- peers ---- */
 
@@ -293,12 +315,11 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 		      : CUDA_CALL(call, halDeviceDisableP2P, own->device, other->device, 0);
 }
 
-CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
 	if (flags != 0)
 		return cuda_invalid(__func__, "flags is %u; it must be 0", flags);
 	return set_peer(__func__, peer, true);
 }
 
-CUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
-	CUDA_ANSWERS(set_peer(__func__, peer, false));
+CUresult cuCtxDisablePeerAccess(CUcontext peer) CUDA_ANSWERS(set_peer(__func__, peer, false));

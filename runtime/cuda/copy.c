@@ -16,6 +16,11 @@ static bool is_pageable(uint64_t va)
 	return cuda_place(va).kind == NPU_PLACE_PAGEABLE;
 }
 
+static bool is_loose(uint64_t va)
+{
+	return is_pageable(va) && cuda_memory_find(va).letter != NPU_PLACE_REGISTERED;
+}
+
 static bool is_on_device(uint64_t va)
 {
 	struct npu_place place = cuda_place(va);
@@ -34,9 +39,7 @@ static CUresult copy_in_stream(const char *call, uint64_t dst, uint64_t src, siz
 			       CUstream handle)
 {
 	bool to_device = is_on_device(dst), from_device = is_on_device(src);
-	bool waits = (is_pageable(dst) && cuda_memory_kind(dst) != NPU_PLACE_REGISTERED) ||
-		     (is_pageable(src) && cuda_memory_kind(src) != NPU_PLACE_REGISTERED) ||
-		     (!to_device && !from_device);
+	bool waits = is_loose(dst) || is_loose(src) || (!to_device && !from_device);
 	struct core_stream *stream;
 	CUresult code = cuda_stream(handle, call, &stream) ?: cuda_stream_order(handle, call);
 
@@ -69,12 +72,11 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 }
 
 #define COPIES(name, version, to, from)                                                          \
-	CUDA_EXPORT CUresult cuMemcpy##name##version(to dst, from src, size_t bytes)             \
+	CUresult cuMemcpy##name##version(to dst, from src, size_t bytes)                         \
 	{                                                                                        \
 		return copy("cuMemcpy" #name, (uintptr_t)dst, (uintptr_t)src, bytes, NO_STREAM); \
 	}                                                                                        \
-	CUDA_EXPORT CUresult cuMemcpy##name##Async##version(to dst, from src, size_t bytes,      \
-							    CUstream stream)                     \
+	CUresult cuMemcpy##name##Async##version(to dst, from src, size_t bytes, CUstream stream) \
 	{                                                                                        \
 		return copy("cuMemcpy" #name "Async", (uintptr_t)dst, (uintptr_t)src, bytes,     \
 			    &stream);                                                            \
@@ -94,11 +96,11 @@ static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_conte
 	return copy(call, dst, src, bytes, stream);
 }
 
-CUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-				  CUcontext src_context, size_t bytes)
+CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+		      CUcontext src_context, size_t bytes)
 	CUDA_ANSWERS(copy_peer(__func__, dst, dst_context, src, src_context, bytes, NO_STREAM));
-CUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-				       CUcontext src_context, size_t bytes, CUstream stream)
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+			   CUcontext src_context, size_t bytes, CUstream stream)
 	CUDA_ANSWERS(copy_peer(__func__, dst, dst_context, src, src_context, bytes, &stream));
 
 /* ---- rows ---- */
@@ -142,11 +144,11 @@ static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUs
 	return code;
 }
 
-CUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_)
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_)
 	CUDA_ANSWERS(copy_rows("cuMemcpy2D", copy_, NO_STREAM));
-CUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy_)
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy_)
 	CUDA_ANSWERS(copy_rows("cuMemcpy2DUnaligned", copy_, NO_STREAM));
-CUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream stream)
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream stream)
 	CUDA_ANSWERS(copy_rows("cuMemcpy2DAsync", copy_, &stream));
 
 /* ---- fills ---- */
@@ -204,27 +206,26 @@ static CUresult fill_rows(const char *call, uint64_t dst, size_t pitch, uint32_t
 	return code;
 }
 
-#define FILLS(bits, type)                                                                         \
-	CUDA_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)      \
-	{                                                                                         \
-		return fill("cuMemsetD" #bits, dst, value, bits / 8, count, NO_STREAM);           \
-	}                                                                                         \
-	CUDA_EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,    \
-						    CUstream stream)                              \
-	{                                                                                         \
-		return fill(__func__, dst, value, bits / 8, count, &stream);                      \
-	}                                                                                         \
-	CUDA_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value,    \
-						    size_t width, size_t height)                  \
-	{                                                                                         \
-		return fill_rows("cuMemsetD2D" #bits, dst, pitch, value, bits / 8, width, height, \
-				 NO_STREAM);                                                      \
-	}                                                                                         \
-	CUDA_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value,  \
-						      size_t width, size_t height,                \
-						      CUstream stream)                            \
-	{                                                                                         \
-		return fill_rows(__func__, dst, pitch, value, bits / 8, width, height, &stream);  \
+#define FILLS(bits, type)                                                                          \
+	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)                   \
+	{                                                                                          \
+		return fill("cuMemsetD" #bits, dst, value, bits / 8, count, NO_STREAM);            \
+	}                                                                                          \
+	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,                 \
+					CUstream stream)                                           \
+	{                                                                                          \
+		return fill(__func__, dst, value, bits / 8, count, &stream);                       \
+	}                                                                                          \
+	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,   \
+					size_t height)                                             \
+	{                                                                                          \
+		return fill_rows("cuMemsetD2D" #bits, dst, pitch, value, bits / 8, width, height,  \
+				 NO_STREAM);                                                       \
+	}                                                                                          \
+	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, \
+					  size_t height, CUstream stream)                          \
+	{                                                                                          \
+		return fill_rows(__func__, dst, pitch, value, bits / 8, width, height, &stream);   \
 	}
 FILLS(8, unsigned char)
 FILLS(16, unsigned short)

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "cuda-doors.h"
 #include "cuda/cuda.h"
+#include "trace/names.h"
 
 /* Programs call through door.c, which has the exported names: what is defined here by such a name
  * is another symbol. */
@@ -74,21 +75,36 @@ CUresult cuda_keep(uint32_t logic, const char *call);
 
 /* ---- memory.c ---- */
 
+#define CUDA_HUGE_ABOVE_BYTES (UINT64_C(1) << 20)
+#define CUDA_POOLED           NPU_PLACE_KIND_COUNT
+/* halMemAlloc's flags for memory of a device. */
+uint64_t cuda_device_flags(size_t size);
+/* What lies at an address: the letter is its kind (NPU_PLACE_DEVICE of cuMemAlloc, _MANAGED,
+ * _PINNED of cuMemAllocHost, _REGISTERED, _OPENED, CUDA_POOLED), the number its context, or pool.
+ * No bytes: nothing that this face has made. */
+struct trace_name cuda_memory_find(uint64_t va);
+/* False: no memory. */
+bool cuda_memory_add(uint64_t va, uint64_t bytes, const void *owner, int kind);
+/* Takes what begins at va, if it is of one of the kinds, one bit each. */
+bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out);
+/* The same, and gives it back. Work that still uses it ends first, as in CUDA's driver. */
+CUresult cuda_memory_release(const char *call, uint64_t va, unsigned kinds);
 /* The context ends: what was allocated in it goes. */
 void cuda_memory_end_context(void *context);
-/* The context in which cuMemAlloc made it; NULL: none. */
-void *cuda_memory_context(uint64_t va);
-/* DEVICE, MANAGED, PINNED or REGISTERED by a call of memory.c; PAGEABLE: by none. */
-enum npu_place_kind cuda_memory_kind(uint64_t va);
 
+/* ---- pool.c, ipc.c ---- */
+
+/* Of CUDA_POOLED memory; stream NULL: at once, when all of its device is done. */
+CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *stream);
+/* The program waited: pools give back what is above their thresholds. */
+CUresult cuda_pools_settle(CUresult code);
+/* The memory goes, and its name with it. */
+void cuda_ipc_forget(uint64_t va);
 /* ---- vmm.c ---- */
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
 CUresult cuda_vmm_ready(const char *call);
-/* Of a handle that is live, or was, and is remembered. */
-CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
-			 CUmemAllocationProp *out);
 
 /* ---- stream.c ---- */
 

@@ -44,7 +44,7 @@ CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic)
 
 /* ---- which there are ---- */
 
-CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
+CUresult cuDeviceGetCount(int *count)
 {
 	uint32_t users, all;
 
@@ -52,7 +52,7 @@ CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 		       ?: CUDA_GIVE(count, core_device_count(&users, &all) == 0 ? (int)users : 0);
 }
 
-CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
 	uint32_t logic;
 
@@ -60,7 +60,7 @@ CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 			?: CUDA_GIVE(device, ordinal);
 }
 
-CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	char soc[64] = "";
 	uint32_t logic;
@@ -78,7 +78,7 @@ CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 }
 
 /* The same for a device of the same number in every process, as programs compare them. */
-CUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	uint32_t logic;
 	CUresult code = CUDA_IS_NULL(uuid) ?: cuda_check_device(__func__, device, &logic);
@@ -91,10 +91,10 @@ CUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 	CUDA_ANSWERS(cuDeviceGetUuid(uuid, device));
 
-CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
+CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
 	uint32_t logic;
 	CUresult code;
@@ -109,7 +109,7 @@ CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
 	unsigned bus = 0;
 	const char *colon;
@@ -131,7 +131,7 @@ CUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 
 /* ---- what they are ---- */
 
-CUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	int64_t value = 0;
 	uint32_t logic;
@@ -143,10 +143,10 @@ CUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 }
 
 /* By number; the names stand in CUDA's cuda.h. What is not here is 0, as it is for what this
- * library does not do (pools 115 and 119, values in streams 122, multicast 132). Sources: R,
- * recorded on an H100 (traces/check/cases/cuda); Q, what CUDA's sample deviceQuery prints of an
- * H100 80GB HBM3; C, the table of compute capability 9.0 in the CUDA C++ Programming Guide; M, what
- * the model does. */
+ * library does not do (pools that are shared 119, values in streams 122, dma-buf 124, events
+ * between processes 125, multicast 132). Sources: R, recorded on an H100 (traces/check/cases/cuda);
+ * Q, what CUDA's sample deviceQuery prints of an H100 80GB HBM3; C, the table of compute
+ * capability 9.0 in the CUDA C++ Programming Guide; M, what the model does. */
 static const struct {
 	int attribute, value;
 } attributes[] = {
@@ -204,13 +204,14 @@ static const struct {
 	{ 107, 1 },         /* GENERIC_COMPRESSION_SUPPORTED: cuMemCreate takes the flag, M */
 	{ 110, 1 },         /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: the flag is taken, M */
 	{ 111, 1024 },      /* RESERVED_SHARED_MEMORY_PER_BLOCK: C */
+	{ 115, 1 },         /* MEMORY_POOLS_SUPPORTED: M */
 	{ 120, 1 },         /* CLUSTER_LAUNCH: C */
 	{ 128, 1 }, /* HANDLE_TYPE_FABRIC_SUPPORTED: R: as the H100 says, IMEX channel or not */
 	{ 141, 1 }, /* HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: M */
 };
 #define ATTRIBUTE_LAST 150
 
-CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	int64_t number = 0;
 	uint32_t logic;
@@ -242,7 +243,7 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 	CUDA_ANSWERS(CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
 			?: cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
 						device)
@@ -251,7 +252,7 @@ CUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice 
 
 /* ---- peers ---- */
 
-CUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
 	uint32_t from, to;
 
@@ -263,8 +264,8 @@ CUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice p
 
 enum { P2P_PERFORMANCE_RANK = 1, P2P_ACCESS, P2P_NATIVE_ATOMIC, P2P_ARRAY_ACCESS, P2P_LAST };
 
-CUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
-					     CUdevice src, CUdevice dst)
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice src,
+				 CUdevice dst)
 {
 	if (value != NULL && (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST))
 		return cuda_invalid(__func__, "attribute is %d", attribute);

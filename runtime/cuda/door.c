@@ -56,7 +56,7 @@ static CUresult missing(const char *symbol, _Atomic int *told, const void *site)
 	if ((*told)++ == 0)
 		npu_log(NPU_LOG_WARN,
 			"%s is not modelled: npusim's CUDA has memory, streams and events, and no "
-			"modules, kernels, graphs, arrays, multicast or pools",
+			"modules, kernels, graphs, arrays or multicast",
 			symbol);
 	note(symbol, CUDA_ERROR_NOT_SUPPORTED, site);
 	return CUDA_ERROR_NOT_SUPPORTED;

@@ -11,28 +11,19 @@
 #define FLAGS_KNOWN     UINT64_C(3) /* legacy and per-thread default stream */
 #define FLAG_PER_THREAD UINT64_C(2)
 
-#define PROTOTYPE(symbol, name, since) CUresult symbol(void);
-CUDA_UNMODELLED(PROTOTYPE)
-#define DOOR(symbol, params, args) CUresult door_##symbol params __asm__(#symbol);
-CUDA_DOORS(DOOR)
-
-#define SECOND(alias, symbol) void second_##alias(void) __asm__(#alias);
-CUDA_ALIASES(SECOND)
+#define FUNCTION(symbol, ...) void at_##symbol(void) __asm__(#symbol);
+CUDA_MODELLED(FUNCTION)
+CUDA_UNMODELLED(FUNCTION)
+CUDA_ALIASES(FUNCTION)
 
 static const struct entry {
 	const char *symbol, *name;
 	int since;
 	void (*function)(void);
 } entries[] = {
-#define ENTRY(symbol, name, since) { #symbol, #name, since, (void (*)(void))door_##symbol },
-	CUDA_MODELLED(ENTRY)
-#undef ENTRY
-#define ENTRY(symbol, name, since) { #symbol, #name, since, (void (*)(void))symbol },
-		CUDA_UNMODELLED(ENTRY)
-#undef ENTRY
-#define ENTRY(alias, symbol) { #alias, "", 0, second_##alias },
-			CUDA_ALIASES(ENTRY)
-#undef ENTRY
+#define ENTRY(symbol, name, since) { #symbol, #name, since, at_##symbol },
+#define SECOND(alias, symbol)      { #alias, "", 0, at_##alias },
+	CUDA_MODELLED(ENTRY) CUDA_UNMODELLED(ENTRY) CUDA_ALIASES(SECOND)
 };
 #define ENTRIES (sizeof(entries) / sizeof(entries[0]))
 
@@ -67,8 +58,8 @@ static const struct entry *per_thread(const struct entry *entry)
 
 /* As CUDA documents it: a name that is unknown, or newer than `version`, is no failure, but NULL.
  */
-CUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
-					 uint64_t flags, CUdriverProcAddressQueryResult *status)
+CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+			     CUdriverProcAddressQueryResult *status)
 {
 	CUdriverProcAddressQueryResult answer = CU_GET_PROC_ADDRESS_SUCCESS;
 	const struct entry *entry;
@@ -96,8 +87,7 @@ CUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, in
 }
 
 /* Of CUDA 11, which documents NOT_FOUND. */
-CUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version,
-				      uint64_t flags)
+CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
 {
 	CUresult code = cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 

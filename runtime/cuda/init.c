@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuInit, versions, and the translation from codes of the driver and of the core to those of CUDA.
- * Owns whether the process has called cuInit.
+ * cuInit, versions, the translation from codes of the driver and of the core to those of CUDA, and
+ * npusim's own functions for programs of CUDA. Owns whether the process has called cuInit.
  */
 #include "cuda-internal.h"
+
+#include "npusim/npusim.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -139,7 +141,7 @@ CUresult cuda_null(const char *call, const char *argument, const void *value)
 	return value != NULL ? CUDA_SUCCESS : cuda_invalid(call, "%s is NULL", argument);
 }
 
-CUDA_EXPORT CUresult cuInit(unsigned int flags)
+CUresult cuInit(unsigned int flags)
 {
 	struct npu_driver *drv;
 	drvError_t result;
@@ -167,5 +169,37 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuDriverGetVersion(int *version)
+CUresult cuDriverGetVersion(int *version)
 	CUDA_ANSWERS(CUDA_IS_NULL(version) ?: CUDA_GIVE(version, CUDA_VERSION));
+
+/* ---- of include/npusim/npusim.h ---- */
+
+static int tell_block(const char *call, const void *ptr, size_t size)
+{
+	CUresult code = cuda_null(call, "ptr", ptr) ?: cuda_initialised();
+
+	if (code == CUDA_SUCCESS)
+		npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
+	return (int)code;
+}
+
+int npusimBlock(const void *ptr, size_t size)
+{
+	if (size == 0)
+		return (int)cuda_invalid(__func__, "size is 0");
+	return tell_block(__func__, ptr, size);
+}
+
+int npusimBlockFree(const void *ptr)
+{
+	return tell_block(__func__, ptr, 0);
+}
+
+int npusimMark(const char *name)
+{
+	CUresult code = CUDA_IS_NULL(name) ?: cuda_initialised();
+
+	if (code == CUDA_SUCCESS)
+		npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
+	return (int)code;
+}

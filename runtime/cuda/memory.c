@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Classic allocations: cuMemAlloc and related calls, host memory, managed memory. Owns which
- * context an allocation belongs to, and which ones are managed; the memory is the driver's.
- * Managed memory is page-locked host memory here, which host and device can both access.
+ * Classic allocations: cuMemAlloc and related calls, host memory, managed memory. Owns what there
+ * is of these and of what pools and other processes gave, and which context it belongs to; the
+ * memory is the driver's. Managed memory is page-locked host memory here, which host and device can
+ * both access.
  */
 #include "cuda-internal.h"
 
@@ -12,25 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HUGE_ABOVE_BYTES (UINT64_C(1) << 20)
-#define PITCH_BYTES      512u
-#define DEVICE_KINDS     (1u << NPU_PLACE_DEVICE | 1u << NPU_PLACE_MANAGED) /* of cuMemFree */
+#define PITCH_BYTES   512u
+#define DEVICE_KINDS  (1u << NPU_PLACE_DEVICE | 1u << NPU_PLACE_MANAGED) /* of cuMemFree */
+#define CONTEXT_KINDS (DEVICE_KINDS | 1u << NPU_PLACE_OPENED)            /* that go with it */
 
-/* By address; the letter is the kind of place (DEVICE of cuMemAlloc, MANAGED, PINNED of
- * cuMemAllocHost, REGISTERED), the number the context. */
-static struct trace_names allocations;
+static struct trace_names allocations; /* by address; cuda_memory_find() says what they have */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool remember(uint64_t va, uint64_t bytes, const void *context, enum npu_place_kind kind)
+bool cuda_memory_add(uint64_t va, uint64_t bytes, const void *owner, int kind)
 {
 	LOCKED(&lock);
 
 	return trace_name_add(&allocations,
-			      (struct trace_name){ va, bytes, (uintptr_t)context, 1, (char)kind });
+			      (struct trace_name){ va, bytes, (uintptr_t)owner, 1, (char)kind });
 }
 
-/* Takes the allocation that begins at va, if it is of one of the kinds, one bit each. */
-static bool forget(uint64_t va, unsigned kinds, struct trace_name *out)
+bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out)
 {
 	const struct trace_name *name;
 	LOCKED(&lock);
@@ -40,7 +38,7 @@ static bool forget(uint64_t va, unsigned kinds, struct trace_name *out)
 	       trace_name_take(&allocations, va, out);
 }
 
-static struct trace_name find(uint64_t va)
+struct trace_name cuda_memory_find(uint64_t va)
 {
 	const struct trace_name *name;
 	LOCKED(&lock);
@@ -49,14 +47,12 @@ static struct trace_name find(uint64_t va)
 	return name != NULL ? *name : (struct trace_name){ 0 };
 }
 
-void *cuda_memory_context(uint64_t va)
+static CUresult give_back(const char *call, const struct trace_name *gone)
 {
-	return cuda_pointer(find(va).number);
-}
-
-enum npu_place_kind cuda_memory_kind(uint64_t va)
-{
-	return (enum npu_place_kind)find(va).letter;
+	cuda_ipc_forget(gone->key);
+	if (gone->letter == NPU_PLACE_OPENED)
+		return CUDA_CALL(call, halShmemCloseHandle, gone->key);
+	return CUDA_CALL(call, halMemFree, cuda_pointer(gone->key));
 }
 
 void cuda_memory_end_context(void *context)
@@ -69,8 +65,9 @@ void cuda_memory_end_context(void *context)
 	count = trace_names_list(&allocations, &keys);
 	pthread_mutex_unlock(&lock);
 	for (size_t i = 0; core_driver() != NULL && i < count; i++)
-		if (cuda_memory_context(keys[i]) == context && forget(keys[i], DEVICE_KINDS, &name))
-			npu_call(core_driver(), halMemFree, cuda_pointer(keys[i]));
+		if (cuda_memory_find(keys[i]).number == (uintptr_t)context &&
+		    cuda_memory_take(keys[i], CONTEXT_KINDS, &name))
+			give_back("cuCtxDestroy", &name);
 	free(keys);
 }
 
@@ -92,19 +89,18 @@ static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64
 	code = CUDA_CALL(call, halMemAlloc, &made, size, flags);
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (!remember((uintptr_t)made, size, core_context_handle(context), kind)) {
+	if (!cuda_memory_add((uintptr_t)made, size, core_context_handle(context), kind)) {
 		npu_call(core_driver(), halMemFree, made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*ptr = (uintptr_t)made;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(ptr, (uintptr_t)made);
 }
 
-static uint64_t device_flags(size_t size)
+uint64_t cuda_device_flags(size_t size)
 {
 	return (MEM_DEV_VAL << MEM_VIRT_BIT) | MEM_TYPE_HBM |
 	       ((uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT) |
-	       (size > HUGE_ABOVE_BYTES ? MEM_PAGE_HUGE : 0);
+	       (size > CUDA_HUGE_ABOVE_BYTES ? MEM_PAGE_HUGE : 0);
 }
 
 static uint64_t host_flags(void)
@@ -112,14 +108,13 @@ static uint64_t host_flags(void)
 	return (MEM_HOST_VAL << MEM_VIRT_BIT) | ((uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
 }
 
-CUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
-	CUDA_ANSWERS(allocate("cuMemAlloc", ptr, size, device_flags(size), NPU_PLACE_DEVICE));
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
+	CUDA_ANSWERS(allocate("cuMemAlloc", ptr, size, cuda_device_flags(size), NPU_PLACE_DEVICE));
 
-CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width,
-					size_t height, unsigned int element)
+CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
+			    unsigned int element)
 {
 	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
-	CUresult code;
 
 	if (pitch == NULL || width == 0 || height == 0 ||
 	    (element != 4 && element != 8 && element != 16) || row < width ||
@@ -127,14 +122,12 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 		return cuda_invalid("cuMemAllocPitch",
 				    "pitch %p, width %zu, height %zu, element %u", (void *)pitch,
 				    width, height, element);
-	code = allocate("cuMemAllocPitch", ptr, row * height, device_flags(row * height),
-			NPU_PLACE_DEVICE);
-	if (code == CUDA_SUCCESS)
-		*pitch = row;
-	return code;
+	return allocate("cuMemAllocPitch", ptr, row * height, cuda_device_flags(row * height),
+			NPU_PLACE_DEVICE)
+		       ?: CUDA_GIVE(pitch, row);
 }
 
-CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
 	CUresult code = CUDA_IS_NULL(ptr);
 
@@ -145,9 +138,7 @@ CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned i
 	return allocate(__func__, ptr, size, host_flags(), NPU_PLACE_MANAGED);
 }
 
-/* Work that still uses the memory ends first, as in CUDA's driver. The context is the allocation's;
- * the calling thread needs none. */
-static CUresult release(const char *call, uint64_t va, unsigned kinds)
+CUresult cuda_memory_release(const char *call, uint64_t va, unsigned kinds)
 {
 	const struct core_context *context;
 	struct trace_name gone;
@@ -155,20 +146,24 @@ static CUresult release(const char *call, uint64_t va, unsigned kinds)
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (!forget(va, kinds, &gone))
+	if (!cuda_memory_take(va, kinds, &gone))
 		return cuda_invalid(call,
 				    "0x%llx is not the start of an allocation that this call frees",
 				    (unsigned long long)va);
 	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
 		core_device_synchronize(context->device, -1, call);
-	return CUDA_CALL(call, halMemFree, cuda_pointer(va));
+	return give_back(call, &gone);
 }
 
-CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
-	CUDA_ANSWERS(release("cuMemFree", ptr, DEVICE_KINDS));
+CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+	if (cuda_memory_find(ptr).letter == CUDA_POOLED)
+		return cuda_unharmed("cuMemFree") ?: cuda_pool_free("cuMemFree", ptr, NULL);
+	return cuda_memory_release("cuMemFree", ptr, DEVICE_KINDS);
+}
 
-CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	struct MemInfo info;
 	struct core_context *context;
@@ -190,7 +185,7 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 }
 
 /* The H100's driver finds a mapping only once a device has access to it. */
-CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
 	struct npu_place place;
 	CUresult code = cuda_unharmed(__func__);
@@ -201,8 +196,8 @@ CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CU
 		return cuda_invalid(__func__, "base and size are NULL");
 	place = cuda_place(ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
-	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_PINNED &&
-	    place.kind != NPU_PLACE_MANAGED)
+	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_OPENED &&
+	    place.kind != NPU_PLACE_PINNED && place.kind != NPU_PLACE_MANAGED)
 		return cuda_fail(CUDA_ERROR_NOT_FOUND, __func__,
 				 "no memory that a device can reach lies at 0x%llx", ptr);
 	if (base != NULL)
@@ -222,10 +217,10 @@ static CUresult allocate_host(const char *call, void **ptr, size_t size)
 		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
-CUDA_EXPORT CUresult cuMemAllocHost_v2(void **ptr, size_t size)
+CUresult cuMemAllocHost_v2(void **ptr, size_t size)
 	CUDA_ANSWERS(allocate_host("cuMemAllocHost", ptr, size));
 
-CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	if (flags >
 	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
@@ -233,31 +228,28 @@ CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 	return allocate_host(__func__, ptr, size);
 }
 
-CUDA_EXPORT CUresult cuMemFreeHost(void *ptr)
-	CUDA_ANSWERS(release(__func__, (uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
+CUresult cuMemFreeHost(void *ptr)
+	CUDA_ANSWERS(cuda_memory_release(__func__, (uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
 
-CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {
-	struct trace_name name;
+	struct trace_name name = cuda_memory_find((uintptr_t)host);
 
-	name = find((uintptr_t)host);
 	if (ptr == NULL || flags != 0 || name.bytes == 0)
 		return cuda_invalid("cuMemHostGetDevicePointer", "ptr %p, host %p, flags %u",
 				    (void *)ptr, host, flags);
-	*ptr = (uintptr_t)host; /* one address space */
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(ptr, (uintptr_t)host); /* one address space */
 }
 
-CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
+CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
-	if (flags == NULL || cuda_memory_kind((uintptr_t)host) != NPU_PLACE_PINNED)
+	if (flags == NULL || cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
 		return cuda_invalid(__func__, "host %p was not made by cuMemHostAlloc", host);
-	*flags = CU_MEMHOSTALLOC_DEVICEMAP;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(flags, CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
 /* Copies reach the program's own memory as it is: only who registered what is kept. */
-CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
+CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
 	CUresult code = CUDA_IS_NULL(host) ?: cuda_current("cuMemHostRegister", &context);
@@ -267,19 +259,21 @@ CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int 
 	(void)flags;
 	if (size == 0)
 		return cuda_invalid("cuMemHostRegister", "size is 0");
-	if (find((uintptr_t)host).bytes != 0 || find((uintptr_t)host + size - 1).bytes != 0)
+	if (cuda_memory_find((uintptr_t)host).bytes != 0 ||
+	    cuda_memory_find((uintptr_t)host + size - 1).bytes != 0)
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister",
 				 "host %p, size %zu", host, size);
-	return remember((uintptr_t)host, size, core_context_handle(context), NPU_PLACE_REGISTERED)
+	return cuda_memory_add((uintptr_t)host, size, core_context_handle(context),
+			       NPU_PLACE_REGISTERED)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUDA_EXPORT CUresult cuMemHostUnregister(void *host)
+CUresult cuMemHostUnregister(void *host)
 {
 	struct trace_name gone;
 
-	if (!forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone))
+	if (!cuda_memory_take((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone))
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p", host);
 	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, __func__);
 	return CUDA_SUCCESS;

@@ -43,6 +43,7 @@ static bool has(const struct npu_place *place, CUpointer_attribute a)
 static uint64_t value_of(CUpointer_attribute attribute, uint64_t va, const struct npu_place *place)
 {
 	bool mapped = place->kind == NPU_PLACE_MAPPED, managed = place->kind == NPU_PLACE_MANAGED;
+	struct trace_name own = cuda_memory_find(va);
 
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -53,8 +54,12 @@ static uint64_t value_of(CUpointer_attribute attribute, uint64_t va, const struc
 		return place->base;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		return mapped ? place->bytes : place->asked_bytes;
-	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		return (uintptr_t)cuda_memory_context(va);
+	case CU_POINTER_ATTRIBUTE_CONTEXT: /* memory of a pool has none */
+		return own.letter == CUDA_POOLED ? 0 : own.number;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		return own.letter == CUDA_POOLED ? own.number : 0;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		return own.letter == NPU_PLACE_DEVICE;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		return is_on_device(place) || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -86,8 +91,7 @@ static bool is_known(const struct npu_place *place)
 	return place->kind != NPU_PLACE_PAGEABLE && place->kind != NPU_PLACE_RESERVED;
 }
 
-CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
-					   CUdeviceptr ptr)
+CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct npu_place place;
 	CUresult code = CUDA_IS_NULL(data);
@@ -109,8 +113,8 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 }
 
 /* What does not apply is 0, as CUDA documents it; that is no failure. */
-CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
-					    void **data, CUdeviceptr ptr)
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
+				CUdeviceptr ptr)
 {
 	struct npu_place place;
 
@@ -131,12 +135,10 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
-					   CUdeviceptr ptr)
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	struct npu_place place;
+	struct npu_place place = cuda_place(ptr);
 
-	place = cuda_place(ptr);
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
 		return cuda_invalid(__func__, "attribute %d of 0x%llx cannot be set",
 				    (int)attribute, ptr);

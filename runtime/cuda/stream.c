@@ -142,12 +142,12 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
+CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 	CUDA_ANSWERS(create(__func__, stream, flags, 0));
-CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
 	CUDA_ANSWERS(create(__func__, stream, flags, priority));
 
-CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+CUresult cuStreamDestroy_v2(CUstream stream)
 {
 	const char *call = "cuStreamDestroy";
 	CUresult code;
@@ -165,7 +165,7 @@ CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 	return cuda_of_core(call, core_stream_destroy(stream, false, call));
 }
 
-CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
+CUresult cuStreamQuery(CUstream handle)
 {
 	struct core_stream *stream;
 	bool idle = false;
@@ -177,16 +177,17 @@ CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
 	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
 }
 
-CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
+CUresult cuStreamSynchronize(CUstream handle)
 {
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
 
-	return cuda_stream(handle, __func__, &stream)
-		       ?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__));
+	return cuda_pools_settle(
+		cuda_stream(handle, __func__, &stream)
+			?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__)));
 }
 
-CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
+CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
@@ -197,7 +198,7 @@ CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 					     : CU_STREAM_NON_BLOCKING);
 }
 
-CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
+CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
@@ -209,7 +210,7 @@ CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 								  PRIORITY_GREATEST);
 }
 
-CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
+CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
@@ -219,19 +220,28 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 			?: CUDA_GIVE(context, core_context_handle(own));
 }
 
-CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
+CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(status) ?: cuda_stream(stream, __func__, NULL);
+	void *handle = core_handle(stream);
+	CUresult code = CUDA_IS_NULL(id) ?: cuda_stream(stream, __func__, NULL);
 
-	if (code == CUDA_SUCCESS)
-		*status = 0; /* graphs are not modelled */
-	return code;
+	if (code == CUDA_SUCCESS && handle == NULL)
+		code = cuda_of_core(__func__, core_stream_default(&handle, __func__));
+	return code ?: CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, int *status)
+{
+	CUDA_IN_CONTEXT_OF(stream);
+
+	return CUDA_IS_NULL(status) ?: cuda_stream(stream, __func__, NULL)
+			?: CUDA_GIVE(status, 0); /* graphs are not modelled */
 }
 
 /* ---- host functions ---- */
 
-CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
@@ -256,8 +266,8 @@ static void run_callback(void *arg)
 	free(callback);
 }
 
-CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function,
-					 void *user_data, unsigned int flags)
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *user_data,
+			     unsigned int flags)
 {
 	struct stream_callback *callback;
 	CUresult code;
@@ -277,7 +287,7 @@ CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback funct
 
 /* ---- events ---- */
 
-CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
+CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
@@ -291,22 +301,22 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	if (!(flags & CU_EVENT_DISABLE_TIMING))
 		want |= CORE_EVENT_TIME_LINE;
 	code = cuda_of_core(__func__, core_event_create(CORE_EVENT_AGAIN, want, &made, __func__));
-	if (code == CUDA_SUCCESS)
-		*event = made;
-	return code;
+	return code ?: CUDA_GIVE(event, made);
 }
 
 static CUresult of_event(const char *call, int code)
 {
 	CUresult result = cuda_unharmed(call) ?: cuda_of_core(call, code);
 
-	return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_INVALID_HANDLE : result;
+	return result == CUDA_ERROR_INVALID_VALUE || code == 507000 /* never recorded */
+		       ? CUDA_ERROR_INVALID_HANDLE
+		       : result;
 }
 
-CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event)
+CUresult cuEventDestroy_v2(CUevent event)
 	CUDA_ANSWERS(of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy")));
 
-CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
+CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
@@ -316,13 +326,13 @@ CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 				   core_event_record(event, core_handle(stream), __func__));
 }
 
-CUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
 	(void)flags;
 	return cuEventRecord(event, stream);
 }
 
-CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
@@ -332,7 +342,7 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 				   core_event_wait(event, core_handle(stream), 0, __func__));
 }
 
-CUDA_EXPORT CUresult cuEventQuery(CUevent event)
+CUresult cuEventQuery(CUevent event)
 {
 	bool done = false;
 	CUresult code = of_event(__func__, core_event_query(event, false, &done, __func__));
@@ -340,22 +350,21 @@ CUDA_EXPORT CUresult cuEventQuery(CUevent event)
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
-CUDA_EXPORT CUresult cuEventSynchronize(CUevent event)
-	CUDA_ANSWERS(of_event(__func__, core_event_synchronize(event, -1, __func__)));
+CUresult cuEventSynchronize(CUevent event)
+	CUDA_ANSWERS(cuda_pools_settle(of_event(__func__,
+						core_event_synchronize(event, -1, __func__))));
 
-CUDA_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
-	bool done = false;
-	CUresult code =
-		CUDA_IS_NULL(ms)
-			?: of_event(__func__, core_event_query(start, false, &done, __func__));
+	bool first = false, last = false;
+	CUresult code = CUDA_IS_NULL(ms)
+			?: of_event(__func__, core_event_query(start, false, &first, __func__))
+			?: of_event(__func__, core_event_query(end, false, &last, __func__));
 
-	if (code == CUDA_SUCCESS && done)
-		code = of_event(__func__, core_event_query(end, false, &done, __func__));
-	if (code == CUDA_SUCCESS && !done)
+	if (code == CUDA_SUCCESS && !(first && last))
 		return CUDA_ERROR_NOT_READY;
 	return code ?: of_event(__func__, core_event_elapsed(start, end, ms, __func__));
 }
 
-CUDA_EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 	CUDA_ANSWERS(cuEventElapsedTime(ms, start, end));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Virtual memory management: reservations, handles, mappings, access. Owns the checks and their
- * order, as an H100's driver (580) answers; sharing is share.c's.
+ * Virtual memory management: reservations, handles, mappings, access, sharing. Owns the checks and
+ * their order, as an H100's driver (580) answers.
  *
  * One lock makes each call one step: a call on a range looks at all of its mappings before it
  * changes one. The driver below takes one mapping at a time.
@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what lies where */
 
@@ -23,9 +24,15 @@ struct npu_place cuda_place(uint64_t va)
 {
 	struct npu_place place = { .kind = NPU_PLACE_PAGEABLE };
 
+	struct trace_name own = cuda_memory_find(va);
+
 	npu_call(core_driver(), npusimPlace, va, &place);
-	if (place.kind == NPU_PLACE_PINNED && cuda_memory_kind(va) == NPU_PLACE_MANAGED)
-		place.kind = NPU_PLACE_MANAGED;
+	if (own.bytes != 0 && place.kind != NPU_PLACE_PAGEABLE) {
+		place.base = own.key;
+		place.asked_bytes = own.bytes;
+		if (own.letter == NPU_PLACE_MANAGED)
+			place.kind = NPU_PLACE_MANAGED;
+	}
 	return place;
 }
 
@@ -53,11 +60,10 @@ static CUresult end(CUresult code)
 
 /* ---- reservations ---- */
 
-CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
-					 CUdeviceptr addr, unsigned long long flags)
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+			     unsigned long long flags)
 {
 	void *made = NULL;
-	CUresult code;
 
 	if (ptr == NULL || flags != 0)
 		return cuda_invalid(__func__, "%s",
@@ -67,12 +73,10 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 				    "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
 				    "and size not 0",
 				    size, addr);
-	code = begin(__func__)
+	return begin(__func__)
 		       ?: end(CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment,
-					cuda_pointer(addr), 0));
-	if (code == CUDA_SUCCESS)
-		*ptr = (uintptr_t)made;
-	return code;
+					cuda_pointer(addr), 0))
+		       ?: CUDA_GIVE(ptr, (uintptr_t)made);
 }
 
 static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t size)
@@ -88,15 +92,10 @@ static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t si
 	return CUDA_CALL(call, halMemAddressFree, cuda_pointer(ptr));
 }
 
-CUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	CUDA_ANSWERS(begin(__func__) ?: end(address_free_locked(__func__, ptr, size)));
 
 /* ---- handles ---- */
-
-#define WORD_TYPES       UINT64_C(0xffffffff)
-#define WORD_COMPRESSION 32
-#define WORD_RDMA        40
-#define WORD_USAGE       48
 
 static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
 			      struct drv_mem_prop *out)
@@ -137,6 +136,7 @@ static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
 static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
 	unsigned types = (unsigned)prop->requestedHandleTypes;
+	uint32_t flags; /* all of allocFlags that is not reserved */
 	CUresult code;
 
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
@@ -154,37 +154,30 @@ static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struc
 				 "prop.requestedHandleTypes is %u; fabric handles need an IMEX "
 				 "channel, and there is none",
 				 types);
-	out->reserve = types | (uint64_t)prop->allocFlags.compressionType << WORD_COMPRESSION |
-		       (uint64_t)prop->allocFlags.gpuDirectRDMACapable << WORD_RDMA |
-		       (uint64_t)prop->allocFlags.usage << WORD_USAGE;
+	memcpy(&flags, &prop->allocFlags, sizeof(flags));
+	out->reserve = types | (uint64_t)flags << 32;
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
-				 const CUmemAllocationProp *prop, unsigned long long flags)
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+		     const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
-	CUresult code;
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(prop);
 
-	if (handle == NULL || prop == NULL || flags != 0)
-		return cuda_invalid(__func__, "%s",
-				    handle == NULL ? "handle is NULL"
-				    : prop == NULL ? "prop is NULL"
-						   : "flags must be 0");
-	if (size == 0 || !is_granular(size))
+	if (code == CUDA_SUCCESS && (flags != 0 || size == 0 || !is_granular(size)))
 		return cuda_invalid(__func__,
-				    "size is %zu; it must be a multiple of 2 MiB, the granularity",
-				    size);
-	code = prop_of(__func__, prop, &want)
-			?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__)
-			?: CUDA_CALL(__func__, halMemCreate, &made, size, &want, 0);
-	if (code == CUDA_SUCCESS)
-		*handle = (uintptr_t)made;
-	return code;
+				    "size is %zu, flags %llu: size must be a multiple of 2 MiB, "
+				    "the granularity, and flags 0",
+				    size, flags);
+	return code ?: prop_of(__func__, prop, &want)
+		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__)
+		       ?: CUDA_CALL(__func__, halMemCreate, &made, size, &want, 0)
+		       ?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
-CUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	if (handle == 0)
 		return cuda_invalid(__func__, "handle is 0");
@@ -200,7 +193,7 @@ static CUresult retain_locked(const char *call, uint64_t va, drv_mem_handle_t **
 	return CUDA_CALL(call, halMemRetainAllocationHandle, out, cuda_pointer(place.base));
 }
 
-CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
 
@@ -209,9 +202,8 @@ CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *h
 			?: CUDA_GIVE(handle, (uintptr_t)got);
 }
 
-CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
-						   const CUmemAllocationProp *prop,
-						   CUmemAllocationGranularity_flags option)
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+				       CUmemAllocationGranularity_flags option)
 {
 	CUresult code = CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
 
@@ -221,14 +213,14 @@ CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 		return cuda_invalid(__func__,
 				    "option is %d; known are 0 (minimum) and 1 (recommended)",
 				    (int)option);
-	*granularity = CUDA_GRANULE_BYTES;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(granularity, CUDA_GRANULE_BYTES);
 }
 
-CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
-			 CUmemAllocationProp *out)
+static CUresult properties(const char *call, CUmemGenericAllocationHandle handle,
+			   CUmemAllocationProp *out)
 {
 	struct drv_mem_prop have = { 0 };
+	uint32_t flags;
 	CUresult code = cuda_vmm_ready(call)
 				?: CUDA_CALL(call, halMemGetAllocationPropertiesFromHandle, &have,
 					     cuda_handle(handle));
@@ -237,31 +229,88 @@ CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
 		return code;
 	*out = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = (CUmemAllocationHandleType)(have.reserve & WORD_TYPES),
+		.requestedHandleTypes = (CUmemAllocationHandleType)(uint32_t)have.reserve,
 		.location = { have.side == MEM_DEV_SIDE    ? CU_MEM_LOCATION_TYPE_DEVICE
 			      : have.side == MEM_HOST_SIDE ? CU_MEM_LOCATION_TYPE_HOST
 							   : CU_MEM_LOCATION_TYPE_HOST_NUMA,
 			      have.side == MEM_DEV_SIDE ? cuda_ordinal(have.devid)
 							: (int)have.devid },
 	};
-	out->allocFlags.compressionType = (unsigned char)(have.reserve >> WORD_COMPRESSION);
-	out->allocFlags.gpuDirectRDMACapable = (unsigned char)(have.reserve >> WORD_RDMA);
-	out->allocFlags.usage = (unsigned short)(have.reserve >> WORD_USAGE);
+	flags = (uint32_t)(have.reserve >> 32);
+	memcpy(&out->allocFlags, &flags, sizeof(flags));
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-							    CUmemGenericAllocationHandle handle)
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+						CUmemGenericAllocationHandle handle)
 {
 	if (prop == NULL || handle == 0)
 		return cuda_invalid(__func__, "%s", prop == NULL ? "prop is NULL" : "handle is 0");
-	return cuda_properties(__func__, handle, prop);
+	return properties(__func__, handle, prop);
+}
+
+/* ---- shareable handles: POSIX file descriptors, real ones, which pass over sockets, keep memory
+ * alive and are the program's to close. Fabric handles answer as without an IMEX channel. ---- */
+
+static CUresult check_type(const char *call, CUmemAllocationHandleType type)
+{
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_SUCCESS;
+	return cuda_invalid(call, "type is %d; memory is shared as a file descriptor (1)",
+			    (int)type);
+}
+
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+				      CUmemAllocationHandleType type, unsigned long long flags)
+{
+	struct MemShareHandle share;
+	CUmemAllocationProp prop;
+	CUresult code =
+		CUDA_IS_NULL(shareable) ?: cuda_null(__func__, "handle", cuda_handle(handle));
+
+	if (code == CUDA_SUCCESS && flags != 0)
+		return cuda_invalid(__func__, "flags is %llu; it must be 0", flags);
+	code = code ?: check_type(__func__, type) ?: properties(__func__, handle, &prop);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
+		return cuda_invalid(__func__,
+				    "handle 0x%llx was not made to be shared: "
+				    "prop.requestedHandleTypes was %d, and %d is asked for",
+				    handle, (int)prop.requestedHandleTypes, (int)type);
+	code = CUDA_CALL(__func__, halMemExportToShareableHandleV2, cuda_handle(handle),
+			 MEM_HANDLE_TYPE_POSIX, 0, &share);
+	if (code == CUDA_SUCCESS)
+		memcpy(shareable, &share, sizeof(int));
+	return code;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+					CUmemAllocationHandleType type)
+{
+	struct MemShareHandle share = { { 0 } };
+	drv_mem_handle_t *made = NULL;
+	int fd = (int)(intptr_t)shareable;
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable);
+
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
+		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, __func__,
+				 "fabric handles need an IMEX channel, and there is none");
+	code = check_type(__func__, type) ?: cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	memcpy(&share, &fd, sizeof(fd));
+	return CUDA_CALL(__func__, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share,
+			 0, &made)
+		       ?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
 /* ---- mappings ---- */
 
-CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
-			      CUmemGenericAllocationHandle handle, unsigned long long flags)
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+		  unsigned long long flags)
 {
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
 		return cuda_invalid(__func__,
@@ -277,51 +326,42 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 }
 
 /* Every mapping that the range touches must lie in it; parts of it may be without one. Reservations
- * that adjoin are one to it. */
-static CUresult check_whole_locked(const char *call, uint64_t start, uint64_t end)
+ * that adjoin are one to it. All is looked at, then all is unmapped. */
+static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end, bool only_look)
 {
-	for (uint64_t at = start; at < end;) {
-		struct npu_place place = cuda_place(at);
+	CUresult code = only_look ? CUDA_SUCCESS : unmap_locked(call, start, end, true);
+	struct npu_place place;
 
+	for (uint64_t at = start; code == CUDA_SUCCESS && at < end;
+	     at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped) {
+		place = cuda_place(at);
 		if (place.reserved_bytes == 0)
 			return cuda_invalid(call,
 					    "[0x%" PRIx64 ", 0x%" PRIx64
 					    ") is not reserved from 0x%" PRIx64 " on",
 					    start, end, at);
-		if (place.kind == NPU_PLACE_MAPPED &&
-		    (place.base < start || place.base + place.bytes > end))
+		if (place.kind != NPU_PLACE_MAPPED)
+			continue;
+		if (place.base < start || place.base + place.bytes > end)
 			return cuda_invalid(call,
 					    "[0x%" PRIx64 ", 0x%" PRIx64
 					    ") cuts the mapping [0x%" PRIx64 ", +0x%" PRIx64
 					    "); a mapping is removed whole",
 					    start, end, place.base, place.bytes);
-		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
-	}
-	return CUDA_SUCCESS;
-}
-
-static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
-{
-	CUresult code = check_whole_locked(call, start, end);
-
-	for (uint64_t at = start; code == CUDA_SUCCESS && at < end;) {
-		struct npu_place place = cuda_place(at);
-
-		if (place.kind == NPU_PLACE_MAPPED)
+		if (!only_look)
 			code = CUDA_CALL(call, halMemUnmap, cuda_pointer(at));
-		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
 	}
 	return code;
 }
 
-CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
 		return cuda_invalid(
 			__func__,
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
-	return begin(__func__) ?: end(unmap_locked(__func__, ptr, ptr + size));
+	return begin(__func__) ?: end(unmap_locked(__func__, ptr, ptr + size, false));
 }
 
 /* ---- access ---- */
@@ -379,53 +419,33 @@ static drv_mem_access_type access_of(const struct npu_place *place,
 							   : MEM_ACCESS_TYPE_NONE;
 }
 
-/* Ends the changes, the last first; takes them back, if wanted. */
-static void end_changes(struct change *change, bool take_back)
+static CUresult grant_one(const char *call, const struct npu_place *place,
+			  struct drv_mem_access_desc *grant, struct change **changes)
 {
-	struct change *earlier;
+	struct change *change = malloc(sizeof(*change));
+	CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
 
-	for (; change != NULL; change = earlier) {
-		earlier = change->earlier;
-		if (take_back)
-			npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va),
-				 change->bytes, &change->before, 1);
+	if (change != NULL)
+		code = CUDA_CALL(call, halMemSetAccess, cuda_pointer(place->base), place->bytes,
+				 grant, 1);
+	if (code != CUDA_SUCCESS) {
 		free(change);
+		return code;
 	}
+	*change = (struct change){ *changes, place->base, place->bytes, *grant };
+	change->before.type = access_of(place, &grant->location);
+	*changes = change;
+	return CUDA_SUCCESS;
 }
 
-/* To all mappings from `start` on that follow one another without a gap. */
-static CUresult grant_locked(const char *call, uint64_t start, uint64_t end,
-			     struct drv_mem_access_desc *grant, struct change **changes)
-{
-	CUresult code = CUDA_SUCCESS;
-
-	for (uint64_t at = start; at < end && code == CUDA_SUCCESS;) {
-		struct npu_place place = cuda_place(at);
-		struct change *change;
-
-		if (place.kind != NPU_PLACE_MAPPED)
-			break;
-		change = malloc(sizeof(*change));
-		if (change == NULL)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		*change = (struct change){ *changes, at, place.bytes, *grant };
-		change->before.type = access_of(&place, &grant->location);
-		code = CUDA_CALL(call, halMemSetAccess, cuda_pointer(at), place.bytes, grant, 1);
-		if (code == CUDA_SUCCESS)
-			*changes = change;
-		else
-			free(change);
-		at += place.bytes;
-	}
-	return code;
-}
-
-/* The range must begin where a mapping does and end where one does. */
+/* The range must begin where a mapping does and end where one does; rights go to all from the first
+ * on that follow one another without a gap. What was changed before a failure is taken back. */
 static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end,
 				  const CUmemAccessDesc *desc, size_t count)
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
-	struct change *changes = NULL;
+	bool host = place.owner == NPU_OWNER_HOST;
+	struct change *changes = NULL, *change;
 	CUresult code = CUDA_SUCCESS;
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
@@ -437,15 +457,25 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		struct drv_mem_access_desc grant = { 0 };
 
-		code = grant_of(call, &desc[i], place.owner == NPU_OWNER_HOST, &grant)
-			       ?: grant_locked(call, start, end, &grant, &changes);
+		code = grant_of(call, &desc[i], host, &grant);
+		for (uint64_t at = start; at < end && code == CUDA_SUCCESS; at += place.bytes) {
+			place = cuda_place(at);
+			if (place.kind != NPU_PLACE_MAPPED)
+				break;
+			code = grant_one(call, &place, &grant, &changes);
+		}
 	}
-	end_changes(changes, code != CUDA_SUCCESS);
+	while ((change = changes) != NULL) {
+		changes = change->earlier;
+		if (code != CUDA_SUCCESS)
+			npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va),
+				 change->bytes, &change->before, 1);
+		free(change);
+	}
 	return code;
 }
 
-CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
-				    size_t count)
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
 		return cuda_invalid(__func__,
@@ -455,8 +485,7 @@ CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcc
 }
 
 /* The H100's driver asks a host location of device memory as if it were the device of that id. */
-CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
-				    CUdeviceptr ptr)
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	struct drv_mem_location asked;
 	struct npu_place place;
@@ -481,6 +510,5 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	if (place.kind != NPU_PLACE_MAPPED)
 		return cuda_invalid(__func__, "nothing is mapped at 0x%llx", ptr);
 	asked = (struct drv_mem_location){ logic, host ? MEM_HOST_SIDE : MEM_DEV_SIDE };
-	*flags = access_of(&place, &asked);
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(flags, access_of(&place, &asked));
 }

@@ -134,7 +134,7 @@ static void send_place_holder(struct hal_stream *stream, uint16_t task, bool rep
 /* Version, ring buffer with its copies there and back, address of the DSA. */
 static void first_tasks(struct hal_stream *stream, void *ring)
 {
-	drvError_t (*translate)(DVdeviceptr va, uint64_t *pa);
+	drvError_t (*translate)(DVdeviceptr va, uint64_t * pa);
 	uint64_t pa = 0;
 	uint8_t *host = calloc(2, MIB), back[10240];
 	struct stars_logic_cqe cqes[4];

@@ -156,6 +156,59 @@ TEST(cuda_runtime, contexts)
 	TRY(cuCtxSetCurrent(primary));
 }
 
+/* CUDA's stack has no limit. */
+TEST(cuda_runtime, contexts_are_pushed_as_often_as_programs_like)
+{
+	CUcontext primary = NULL, other = NULL, got = NULL;
+
+	TRY(cuCtxGetCurrent(&primary));
+	TRY(cuDevicePrimaryCtxRetain(&other, 1));
+	for (int i = 0; i < 1000; i++)
+		TRY(cuCtxPushCurrent_v2(i % 2 == 0 ? other : primary));
+	for (int i = 1000; i-- > 0;) {
+		TRY(cuCtxPopCurrent_v2(&got));
+		EXPECT_EQ((void *)(i % 2 == 0 ? other : primary), (void *)got);
+	}
+	TRY(cuCtxGetCurrent(&got));
+	EXPECT_EQ((void *)primary, (void *)got);
+	FAILS(INVALID_CONTEXT, cuCtxPushCurrent_v2(NULL));
+	TRY(cuDevicePrimaryCtxRelease_v2(1));
+}
+
+/* An id is a stream's own for the life of the program. */
+TEST(cuda_runtime, ids_of_streams)
+{
+	unsigned long long id[4] = { 0 };
+	CUstream stream = NULL;
+
+	for (int i = 0; i < 2; i++) {
+		TRY(cuStreamCreate(&stream, 0));
+		TRY(cuStreamGetId(stream, &id[i]));
+		TRY(cuStreamDestroy_v2(stream));
+		FAILS(INVALID_HANDLE, cuStreamGetId(stream, &id[3]));
+	}
+	TRY(cuStreamGetId(NULL, &id[2]));
+	TRY(cuStreamGetId(CU_STREAM_LEGACY, &id[3]));
+	EXPECT_NE(id[0], id[1]);
+	EXPECT_NE(id[1], id[2]);
+	EXPECT_EQ(id[2], id[3]);
+	FAILS(INVALID_VALUE, cuStreamGetId(NULL, NULL));
+}
+
+/* Each thread has a mode of its own, which does nothing: there are no captures. */
+TEST(cuda_runtime, modes_of_capture)
+{
+	CUstreamCaptureMode mode = 2;
+
+	TRY(cuThreadExchangeStreamCaptureMode(&mode));
+	EXPECT_EQ(0, mode);
+	TRY(cuThreadExchangeStreamCaptureMode(&mode));
+	EXPECT_EQ(2, mode);
+	mode = 3;
+	FAILS(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(&mode));
+	FAILS(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(NULL));
+}
+
 static void count_up(void *arg)
 {
 	atomic_fetch_add((_Atomic int *)arg, 1);
@@ -177,6 +230,7 @@ TEST(cuda_runtime, streams_events_and_host_functions)
 	TRY(cuMemAllocHost_v2(&host, 64 * MIB));
 	memset(host, 1, 64 * MIB);
 	TRY(cuEventQuery(start)); /* never recorded: nothing to wait for */
+	FAILS(INVALID_HANDLE, cuEventElapsedTime(&ms, start, end));
 	TRY(cuEventRecord(start, stream));
 	TRY(cuMemsetD32Async(ptr, 0x05050505, 16 * MIB, stream));
 	TRY(cuMemcpyDtoHAsync_v2(host, ptr, 64 * MIB, stream));
@@ -435,8 +489,9 @@ TEST(cuda_runtime, attributes_agree_with_behaviour)
 	static const struct {
 		int attribute, value;
 	} expected[] = {
-		{ 32, 1 },  { 89, 1 },  { 90, 1 },  { 95, 1 },  { 21, 131072 }, { 107, 1 },
-		{ 102, 1 }, { 103, 1 }, { 141, 1 }, { 115, 0 }, { 122, 0 },     { 132, 0 },
+		{ 32, 1 },  { 89, 1 },  { 90, 1 },  { 95, 1 },  { 21, 131072 },
+		{ 107, 1 }, { 102, 1 }, { 103, 1 }, { 141, 1 }, { 115, 1 },
+		{ 119, 0 }, { 122, 0 }, { 132, 0 },
 	};
 
 	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {

@@ -14,8 +14,7 @@
 
 static void look(struct trace *trace)
 {
-	g_autofree struct memory *usages =
-		g_new0(struct memory, trace->devices->len + 1);
+	g_autofree struct memory *usages = g_new0(struct memory, trace->devices->len + 1);
 	struct record_item item;
 	guint64 events = 0;
 

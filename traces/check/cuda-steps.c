@@ -155,16 +155,8 @@ static const struct case_verb verbs[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
-#define CODE(name)                       \
-	{                                \
-		CUDA_ERROR_##name, #name \
-	}
-static const struct case_code codes[] = {
-	CODE(INVALID_VALUE),  CODE(OUT_OF_MEMORY),   CODE(NOT_INITIALIZED), CODE(NO_DEVICE),
-	CODE(INVALID_DEVICE), CODE(INVALID_CONTEXT), CODE(INVALID_HANDLE),  CODE(ILLEGAL_STATE),
-	CODE(NOT_FOUND),      CODE(ILLEGAL_ADDRESS), CODE(NOT_PERMITTED),   CODE(NOT_SUPPORTED),
-	CODE(UNKNOWN),        { 0, NULL },
-};
+#define CODE(code, name, text) { code, &#name[sizeof("CUDA_ERROR_") - 1] },
+static const struct case_code codes[] = { CUDA_ERRORS(CODE){ 0, NULL } };
 
 static const char *const beginning[] = { "init", "ctx", "mark", NULL };
 const struct case_dialect case_cuda = { verbs, codes, beginning, NULL, NULL, argument };

@@ -322,9 +322,10 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 	X(tlb_l2_entries)                                                              \
 	X(tlb_live_bytes)                                                              \
 	X(l2_reads)                                                                    \
-	X(l2_read_hits) X(l2_writes) X(l2_write_hits) X(l2_walk_reads) X(l2_walk_hits) \
-		X(l2_conflicts) X(hbm_read_bytes) X(hbm_write_bytes) X(hbm_row_hits)   \
-			X(hbm_row_misses) X(hbm_bursts) X(hbm_refreshes)
+	X(l2_read_hits)                                                                \
+	X(l2_writes) X(l2_write_hits) X(l2_walk_reads) X(l2_walk_hits) X(l2_conflicts) \
+		X(hbm_read_bytes) X(hbm_write_bytes) X(hbm_row_hits) X(hbm_row_misses) \
+			X(hbm_bursts) X(hbm_refreshes)
 
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {

@@ -89,7 +89,7 @@ static gboolean parse_moment(const char *text, struct moment *out)
 		if (end == text || strcmp(end, units[i].name) != 0 || !(value >= 0) || value > 1e12)
 			continue;
 		*out = (struct moment){ .what = MOMENT_TIME,
-					       .wanted = (guint64)(value * units[i].us) };
+					.wanted = (guint64)(value * units[i].us) };
 		return TRUE;
 	}
 	return FALSE;

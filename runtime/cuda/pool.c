@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Stream-ordered memory: pools, and what streams have given back to them. Owns who may have it
+ * again; what the program has at the moment stands in memory.c's list.
+ *
+ * A block is a classic allocation of a round size, and goes from hand to hand whole. The stream
+ * that gave it back has it again at once, others when that stream has got there: none is made to
+ * wait.
+ */
+#include "cuda-internal.h"
+
+#include "base/lock.h"
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#define SMALL_BYTES (UINT64_C(4) << 10) /* sizes are multiples of it, above 1 MiB of 2 MiB */
+#define ATTRIBUTES  (CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1)
+#define NUMBERS     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES /* these, and below: int */
+#define RESERVED    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT /* the highest stands behind */
+#define USED        CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+
+/* The stream has got to the end of its use, and the block has been taken out of its list: the later
+ * of the two ends it. */
+enum { BLOCK_FREED, BLOCK_IDLE, BLOCK_TAKEN };
+struct block {
+	LIST_ENTRY(block) link;
+	uint64_t va, bytes;
+	unsigned long long stream; /* the id of the one that gave it back */
+	atomic_int state;
+};
+struct pool {
+	LIST_ENTRY(pool) link;
+	LIST_HEAD(, block) blocks; /* that nobody has */
+	CUmemPoolProps props;
+	uint32_t device;
+	uint64_t attribute[ATTRIBUTES], peers; /* peers: bit d: device d has access */
+	bool destroyed;                        /* it ends with its last block */
+};
+static LIST_HEAD(, pool) pools = LIST_HEAD_INITIALIZER(pools);
+static struct pool *defaults[CORE_DEVICE_MAX], *current[CORE_DEVICE_MAX];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult find_locked(const char *call, const void *handle, struct pool **out)
+{
+	LIST_FOREACH(*out, &pools, link)
+	if (*out == handle && !(*out)->destroyed)
+		return cuda_unharmed(call);
+	return cuda_invalid(call, "pool %p is no pool of this process", handle);
+}
+
+/* ---- blocks ---- */
+
+static uint64_t block_bytes(uint64_t asked)
+{
+	uint64_t unit = asked > CUDA_HUGE_ABOVE_BYTES ? CUDA_GRANULE_BYTES : SMALL_BYTES;
+
+	return (asked + unit - 1) / unit * unit;
+}
+
+static void count(struct pool *pool, CUmemPool_attribute what, uint64_t more)
+{
+	uint64_t *now = &pool->attribute[what];
+
+	*now += more;
+	now[1] = now[1] < *now ? *now : now[1];
+}
+
+/* A `keep` of core_stream_send(). */
+static void become_idle(void *arg, const struct stars_logic_cqe *cqe)
+{
+	struct block *block = arg;
+
+	(void)cqe;
+	if (atomic_exchange(&block->state, BLOCK_IDLE) == BLOCK_TAKEN)
+		free(block);
+}
+
+static void take_out(struct block *block)
+{
+	LIST_REMOVE(block, link);
+	if (atomic_exchange(&block->state, BLOCK_TAKEN) == BLOCK_IDLE)
+		free(block);
+}
+
+/* Gives back what nobody uses, until no more than `keep` bytes are left. */
+static void trim_locked(struct pool *pool, uint64_t keep)
+{
+	struct block *block, *next;
+
+	for (block = LIST_FIRST(&pool->blocks); block != NULL; block = next) {
+		next = LIST_NEXT(block, link);
+		if (pool->attribute[RESERVED] <= keep || block->state != BLOCK_IDLE)
+			continue;
+		npu_call(core_driver(), halMemFree, cuda_pointer(block->va));
+		count(pool, RESERVED, -block->bytes);
+		take_out(block);
+	}
+	if (pool->destroyed && pool->attribute[RESERVED] == 0) {
+		LIST_REMOVE(pool, link);
+		free(pool);
+	}
+}
+
+CUresult cuda_pools_settle(CUresult code)
+{
+	struct pool *pool, *next;
+	LOCKED(&lock);
+
+	for (pool = LIST_FIRST(&pools); pool != NULL; pool = next) {
+		next = LIST_NEXT(pool, link);
+		trim_locked(pool, pool->attribute[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD]);
+	}
+	return code;
+}
+
+static CUresult make_block(const char *call, struct pool *pool, uint64_t bytes, uint64_t *out_va)
+{
+	uint64_t have = pool->attribute[RESERVED];
+	void *made = NULL;
+	CUresult code;
+
+	if (pool->props.maxSize != 0 && have + bytes > pool->props.maxSize)
+		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, call,
+				 "the pool has %" PRIu64 " bytes, and may have %zu", have,
+				 pool->props.maxSize);
+	code = CUDA_CALL(call, halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device);
+	if (code == CUDA_SUCCESS)
+		count(pool, RESERVED, bytes);
+	return code ?: CUDA_GIVE(out_va, (uintptr_t)made);
+}
+
+CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *handle)
+{
+	union core_entry entry = { .header.type = STARS_SQE_PLACE_HOLDER };
+	struct block *block = calloc(1, sizeof(*block));
+	struct core_stream *stream;
+	CUresult code;
+	LOCKED(&lock);
+	struct trace_name memory = cuda_memory_find(va);
+	struct pool *pool = cuda_pointer(memory.number);
+
+	if (block == NULL || memory.letter != CUDA_POOLED || memory.key != va)
+		code = cuda_invalid(call, "0x%" PRIx64 " is not the start of memory of a pool", va);
+	else if (handle == NULL)
+		code = cuda_of_core(call, core_device_synchronize(pool->device, -1, call));
+	else
+		code = cuStreamGetId(*handle, &block->stream) ?: cuda_stream(*handle, call, &stream)
+			?: cuda_stream_order(*handle, call)
+			?: cuda_of_core(call, core_stream_send(stream, &entry, 1, become_idle,
+							       block, call));
+	if (code != CUDA_SUCCESS) {
+		free(block);
+		return code;
+	}
+	if (handle == NULL)
+		block->state = BLOCK_IDLE;
+	block->va = va;
+	block->bytes = block_bytes(memory.bytes);
+	LIST_INSERT_HEAD(&pool->blocks, block, link);
+	count(pool, USED, -block->bytes);
+	cuda_memory_take(va, 1u << CUDA_POOLED, NULL);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool handle,
+				 CUstream stream)
+{
+	struct pool *pool;
+	struct block *block;
+	unsigned long long id = 0;
+	uint64_t bytes = block_bytes(size), va = 0;
+	bool any;
+	CUDA_IN_CONTEXT_OF(stream);
+	CUresult code = CUDA_IS_NULL(ptr) ?: cuda_stream(stream, __func__, NULL)
+			?: cuStreamGetId(stream, &id);
+	LOCKED(&lock);
+
+	code = code ?: find_locked(__func__, handle, &pool);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (bytes < size || bytes == 0)
+		return cuda_invalid(__func__, "size is %zu", size);
+	any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
+	LIST_FOREACH(block, &pool->blocks, link)
+	if (block->bytes == bytes && (block->stream == id || (any && block->state == BLOCK_IDLE)))
+		break;
+	if (block != NULL) {
+		va = block->va;
+		take_out(block);
+	} else {
+		code = make_block(__func__, pool, bytes, &va);
+	}
+	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+		core_device_synchronize(pool->device, -1, __func__);
+		trim_locked(pool, 0);
+		code = make_block(__func__, pool, bytes, &va);
+	}
+	if (code != CUDA_SUCCESS)
+		return code;
+	count(pool, USED, bytes);
+	cuda_memory_add(va, size, pool, CUDA_POOLED);
+	return CUDA_GIVE(ptr, va);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
+{
+	CUmemoryPool pool;
+	struct core_context *context;
+	CUDA_IN_CONTEXT_OF(stream);
+
+	return CUDA_IS_NULL(ptr) ?: cuda_stream(stream, __func__, NULL)
+			?: cuda_current(__func__, &context)
+			?: cuDeviceGetMemPool(&pool, context->user_device)
+			?: cuMemAllocFromPoolAsync(ptr, size, pool, stream);
+}
+
+/* Classic memory may be given to it, too. */
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
+{
+	CUDA_IN_CONTEXT_OF(stream);
+
+	return cuda_stream(stream, __func__, NULL)
+		       ?: cuda_memory_find(ptr).letter == NPU_PLACE_DEVICE
+			  ? cuda_memory_release(__func__, ptr, 1u << NPU_PLACE_DEVICE)
+			  : cuda_pool_free(__func__, ptr, &stream);
+}
+
+/* ---- pools ---- */
+
+static CUresult add_pool(const char *call, const CUmemPoolProps *props, struct pool **out)
+{
+	struct pool *pool;
+	uint32_t device;
+	CUresult code;
+
+	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != 0)
+		return cuda_invalid(call,
+				    "allocType %d, location.type %d, handleTypes %d: a pool has "
+				    "pinned memory (1) of a device (1), and is not shared",
+				    (int)props->allocType, (int)props->location.type,
+				    (int)props->handleTypes);
+	code = cuda_check_device(call, props->location.id, &device) ?: cuda_keep(device, call);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pool = calloc(1, sizeof(*pool));
+	if (pool == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pool->props = *props;
+	pool->device = device;
+	pool->peers = UINT64_C(1) << device;
+	for (int i = 1; i <= NUMBERS; i++)
+		pool->attribute[i] = 1;
+	LIST_INSERT_HEAD(&pools, pool, link);
+	return CUDA_GIVE(out, pool);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
+{
+	struct pool *pool;
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(props);
+	LOCKED(&lock);
+
+	return code ?: add_pool(__func__, props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool handle)
+{
+	struct pool *pool;
+	LOCKED(&lock);
+	CUresult code = find_locked(__func__, handle, &pool);
+
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (pool == defaults[pool->device])
+		return cuda_invalid(__func__, "a device's default pool cannot be destroyed");
+	if (current[pool->device] == pool)
+		current[pool->device] = defaults[pool->device];
+	pool->destroyed = true;
+	pool->attribute[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD] = 0;
+	trim_locked(pool, 0);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
+{
+	struct pool *pool;
+	LOCKED(&lock);
+	CUresult code = find_locked(__func__, handle, &pool);
+
+	if (code == CUDA_SUCCESS)
+		trim_locked(pool, keep);
+	return code;
+}
+
+static CUresult of_device(const char *call, CUmemoryPool *handle, CUdevice device,
+			  struct pool **which)
+{
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
+	uint32_t logic;
+	CUresult code = cuda_null(call, "pool", handle) ?: cuda_check_device(call, device, &logic);
+	LOCKED(&lock);
+
+	if (code == CUDA_SUCCESS && defaults[logic] == NULL) {
+		code = add_pool(call, &props, &defaults[logic]);
+		current[logic] = defaults[logic];
+	}
+	return code ?: CUDA_GIVE(handle, (void *)which[logic]);
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+	CUDA_ANSWERS(of_device(__func__, pool, device, defaults));
+CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+	CUDA_ANSWERS(of_device(__func__, pool, device, current));
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
+{
+	struct pool *pool;
+	CUmemoryPool before;
+	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
+	LOCKED(&lock);
+
+	code = code ?: find_locked(__func__, handle, &pool);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (pool->props.location.id != device)
+		return cuda_invalid(__func__, "the pool is one of device %d",
+				    pool->props.location.id);
+	current[pool->device] = pool;
+	return CUDA_SUCCESS;
+}
+
+/* ---- what they are ---- */
+
+static CUresult attribute(const char *call, const void *handle, CUmemPool_attribute what,
+			  void *value, bool set)
+{
+	size_t bytes = what <= NUMBERS ? sizeof(int) : sizeof(uint64_t);
+	bool is_size = what >= RESERVED, is_high = is_size && (what - RESERVED) % 2 == 1;
+	uint64_t number = 0;
+	struct pool *pool;
+	LOCKED(&lock);
+	CUresult code = cuda_null(call, "value", value) ?: find_locked(call, handle, &pool);
+
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (what < 1 || what >= ATTRIBUTES)
+		return cuda_invalid(call, "attribute is %d; known are 1 to %d", (int)what,
+				    ATTRIBUTES - 1);
+	memcpy(set ? (void *)&number : value, set ? value : (void *)&pool->attribute[what], bytes);
+	if (set && is_size && (!is_high || number != 0))
+		return cuda_invalid(call,
+				    "attribute %d, %" PRIu64
+				    ": of sizes only the highest so far are set, to 0",
+				    (int)what, number);
+	if (set)
+		pool->attribute[what] = is_size ? pool->attribute[what - 1] : number;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void *value)
+	CUDA_ANSWERS(attribute(__func__, pool, what, value, false));
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void *value)
+	CUDA_ANSWERS(attribute(__func__, pool, what, value, true));
+
+CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, size_t number)
+{
+	struct pool *pool;
+	LOCKED(&lock);
+	CUresult code = CUDA_IS_NULL(desc) ?: find_locked(__func__, handle, &pool);
+
+	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++) {
+		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		uint32_t logic;
+
+		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		    !cuda_device(desc[i].location.id, &logic) ||
+		    (!all && (desc[i].flags != 0 || logic == pool->device)))
+			return cuda_invalid(__func__,
+					    "map[%zu]: location (%d, %d), flags %d: another device "
+					    "has all access (3) or none (0)",
+					    i, (int)desc[i].location.type, desc[i].location.id,
+					    (int)desc[i].flags);
+		pool->peers &= ~(UINT64_C(1) << logic);
+		pool->peers |= (uint64_t)all << logic;
+	}
+	return code;
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
+{
+	struct pool *pool;
+	uint32_t logic;
+	LOCKED(&lock);
+	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location)
+			?: find_locked(__func__, handle, &pool);
+	bool device = code == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+
+	return code ?: cuda_check_device(__func__, device ? location->id : -1, &logic)
+		       ?: CUDA_GIVE(flags, pool->peers >> logic & 1
+						   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						   : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+}

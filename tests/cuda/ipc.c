@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of cuMemAlloc in two processes, by handles of cuIpcGetMemHandle. The test program itself
+ * uses no device, so that its children may.
+ */
+#include "rig.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LARGE (6 * MIB)
+#define SMALL 768u
+#define PEER  CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+
+/* Both sides of a socket pair take turns: who has written waits for the other's byte. */
+static void say(int socket)
+{
+	EXPECT_EQ(1, write(socket, "x", 1));
+}
+
+static void hear(int socket)
+{
+	char byte;
+
+	EXPECT_EQ(1, read(socket, &byte, 1));
+}
+
+static void begin(void)
+{
+	alarm(60);
+	rig_begin();
+}
+
+static size_t free_bytes(void)
+{
+	size_t now = 0, total;
+
+	TRY(cuMemGetInfo_v2(&now, &total));
+	return now;
+}
+
+/* The exporter's answer to the importer's child process; two handles are sent. */
+static void import(int socket)
+{
+	CUipcMemHandle handle[2];
+	CUdeviceptr large = 0, again = 0, small = 0, base = 0;
+	size_t before, bytes = 0;
+	int ordinal = -1;
+
+	begin();
+	hear(socket);
+	EXPECT_EQ((ssize_t)sizeof(handle), read(socket, handle, sizeof(handle)));
+	before = free_bytes();
+	TRY(cuIpcOpenMemHandle_v2(&large, handle[0], PEER));
+	TRY(cuIpcOpenMemHandle_v2(&again, handle[0], PEER));
+	EXPECT_EQ(large, again);
+	TRY(cuIpcOpenMemHandle_v2(&small, handle[1], PEER));
+	EXPECT_EQ(before, free_bytes()); /* it is the exporter's */
+	TRY(cuMemGetAddressRange_v2(&base, &bytes, large + MIB));
+	EXPECT_EQ(large, base);
+	EXPECT_EQ(LARGE, bytes);
+	TRY(cuMemGetAddressRange_v2(&base, &bytes, small + 5));
+	EXPECT_EQ(small, base);
+	EXPECT_EQ(SMALL, bytes);
+	TRY(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, large));
+	EXPECT_EQ(1, ordinal); /* the exporter's device, whichever is current here */
+	EXPECT_TRUE(rig_is_filled(large, LARGE, 31));
+	EXPECT_TRUE(rig_is_filled(small, SMALL, 32));
+	TRY(cuMemsetD8_v2(large, 41, LARGE));
+	TRY(cuMemsetD8_v2(small, 42, SMALL));
+	FAILS(INVALID_VALUE, cuMemFree_v2(large)); /* it is closed instead */
+	TRY(cuIpcCloseMemHandle(large));
+	EXPECT_TRUE(rig_is_filled(large, LARGE, 41)); /* it is open once more */
+	TRY(cuIpcCloseMemHandle(large));
+	FAILS(INVALID_VALUE, cuIpcCloseMemHandle(large));
+	FAILS(INVALID_VALUE, cuMemsetD8_v2(large, 1, 1));
+	FAILS(INVALID_VALUE, cuIpcOpenMemHandle_v2(NULL, handle[0], PEER));
+	FAILS(INVALID_VALUE, cuIpcOpenMemHandle_v2(&again, handle[0], 0));
+	say(socket);
+	hear(socket); /* the exporter has freed the large one */
+	FAILS(INVALID_VALUE, cuIpcOpenMemHandle_v2(&again, handle[0], PEER));
+	EXPECT_TRUE(rig_is_filled(small, SMALL, 42));
+	memset(handle, '0', sizeof(handle));
+	FAILS(INVALID_VALUE, cuIpcOpenMemHandle_v2(&again, handle[0], PEER));
+	exit(harness_has_failed() ? 1 : 0);
+}
+
+static void export(void *unused)
+{
+	CUipcMemHandle handle[2], same, other;
+	CUdeviceptr large = 0, small = 0, managed = 0;
+	CUcontext context;
+	int sockets[2], status = -1;
+	struct piece piece;
+	pid_t child;
+
+	(void)unused;
+	EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	if (child == 0)
+		import(sockets[1]);
+	begin();
+	TRY(cuDevicePrimaryCtxRetain(&context, 1));
+	TRY(cuCtxSetCurrent(context));
+	TRY(cuMemAlloc_v2(&large, LARGE));
+	TRY(cuMemAlloc_v2(&small, SMALL));
+	TRY(cuMemsetD8_v2(large, 31, LARGE));
+	TRY(cuMemsetD8_v2(small, 32, SMALL));
+	TRY(cuIpcGetMemHandle(&handle[0], large + 1)); /* any address of it will do */
+	TRY(cuIpcGetMemHandle(&handle[1], small));
+	TRY(cuIpcGetMemHandle(&same, large));
+	EXPECT_EQ(0, memcmp(&same, &handle[0], sizeof(same)));
+	say(sockets[0]);
+	EXPECT_EQ((ssize_t)sizeof(handle), write(sockets[0], handle, sizeof(handle)));
+	hear(sockets[0]);
+	EXPECT_TRUE(rig_is_filled(large, LARGE, 41));
+	EXPECT_TRUE(rig_is_filled(small, SMALL, 42));
+	TRY(cuMemFree_v2(large));
+	say(sockets[0]);
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	/* New memory at the old address has a handle of its own. */
+	TRY(cuMemAlloc_v2(&large, LARGE));
+	TRY(cuIpcGetMemHandle(&other, large));
+	EXPECT_NE(0, memcmp(&same, &other, sizeof(same)));
+	TRY(cuMemAllocManaged(&managed, MIB, CU_MEM_ATTACH_GLOBAL));
+	piece = rig_make(1, GRANULE);
+	FAILS(INVALID_VALUE, cuIpcGetMemHandle(NULL, large));
+	FAILS(INVALID_VALUE, cuIpcGetMemHandle(&other, managed));
+	FAILS(INVALID_VALUE, cuIpcGetMemHandle(&other, piece.va));
+	FAILS(INVALID_VALUE, cuIpcGetMemHandle(&other, 0));
+	FAILS(INVALID_VALUE, cuIpcCloseMemHandle(large));
+	exit(harness_has_failed() ? 1 : 0);
+}
+
+TEST(cuda_ipc, memory_is_one_in_two_processes)
+{
+	EXPECT_EXIT(0, export, NULL);
+}
