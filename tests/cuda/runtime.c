@@ -214,9 +214,15 @@ static void count_up(void *arg)
 	atomic_fetch_add((_Atomic int *)arg, 1);
 }
 
+static void wait_for_go(void *arg)
+{
+	while (!atomic_load((_Atomic int *)arg))
+		sched_yield();
+}
+
 TEST(cuda_runtime, streams_events_and_host_functions)
 {
-	static _Atomic int calls;
+	static _Atomic int calls, go;
 	CUstream stream = NULL;
 	CUevent start = NULL, end = NULL;
 	CUdeviceptr ptr = 0;
@@ -231,11 +237,13 @@ TEST(cuda_runtime, streams_events_and_host_functions)
 	memset(host, 1, 64 * MIB);
 	TRY(cuEventQuery(start)); /* never recorded: nothing to wait for */
 	FAILS(INVALID_HANDLE, cuEventElapsedTime(&ms, start, end));
+	TRY(cuLaunchHostFunc(stream, wait_for_go, &go));
 	TRY(cuEventRecord(start, stream));
 	TRY(cuMemsetD32Async(ptr, 0x05050505, 16 * MIB, stream));
 	TRY(cuMemcpyDtoHAsync_v2(host, ptr, 64 * MIB, stream));
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	EXPECT_NE(5, *(unsigned char *)host); /* not yet */
+	atomic_store(&go, 1);
 	TRY(cuLaunchHostFunc(stream, count_up, &calls));
 	TRY(cuEventRecord(end, stream));
 	TRY(cuEventSynchronize(end));
