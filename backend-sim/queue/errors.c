@@ -82,6 +82,7 @@ void queue_ring_tell_locked(struct bsim *bs, const struct queue_sq *sq, uint8_t 
 					       .number = device->ring_errors };
 	struct stars_error_ring *ring;
 	uint32_t next;
+	void *at;
 
 	/* Of a copy with the host the runtime looks for no element. */
 	if (device->ring_elements == 0 || sq->ring[sq->head].header.type == STARS_SQE_PCIE_DMA)
@@ -89,13 +90,15 @@ void queue_ring_tell_locked(struct bsim *bs, const struct queue_sq *sq, uint8_t 
 	describe(sq, error_type, &element);
 	device->ring_errors++;
 	ring = ring_at(bs, sq->device, 0, sizeof(*ring));
+	if (ring == NULL || ring->magic != STARS_ERROR_RING_MAGIC)
+		return; /* the server is stopped, or the program has written over it */
 	next = (ring->tail + 1) % device->ring_elements;
-	if (ring->magic != STARS_ERROR_RING_MAGIC || next == ring->head)
+	at = ring_at(bs, sq->device,
+		     sizeof(*ring) + (uint64_t)(ring->tail % device->ring_elements) *
+					     STARS_ERROR_ELEMENT_BYTES,
+		     sizeof(element));
+	if (next == ring->head || at == NULL)
 		return;
-	memcpy(ring_at(bs, sq->device,
-		       sizeof(*ring) + (uint64_t)(ring->tail % device->ring_elements) *
-					       STARS_ERROR_ELEMENT_BYTES,
-		       sizeof(element)),
-	       &element, sizeof(element));
+	memcpy(at, &element, sizeof(element));
 	__atomic_store_n(&ring->tail, next, __ATOMIC_RELEASE);
 }

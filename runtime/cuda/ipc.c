@@ -33,31 +33,35 @@ static struct name **find_locked(uint64_t va, const char *text)
 	return at;
 }
 
-/* Without memory for it, the same name is not found again. */
-static void add_locked(const struct name *made)
+static bool add_locked(const struct name *made)
 {
 	struct name *name = malloc(sizeof(*name));
 
 	if (name == NULL)
-		return;
+		return false;
 	*name = *made;
 	name->next = names;
 	names = name;
+	return true;
 }
 
-void cuda_ipc_forget(uint64_t va)
+static void forget_locked(struct name **at)
 {
-	struct name **at, *gone;
-	LOCKED(&lock);
+	struct name *gone = *at;
 
-	at = find_locked(va, NULL);
-	gone = *at;
 	if (gone == NULL)
 		return;
 	*at = gone->next;
 	if (gone->opens == 0)
 		npu_call(core_driver(), halShmemDestroyHandle, gone->text);
 	free(gone);
+}
+
+void cuda_ipc_forget(uint64_t va)
+{
+	LOCKED(&lock);
+
+	forget_locked(find_locked(va, NULL));
 }
 
 /* The same handle each time. */
@@ -77,12 +81,15 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 	if (code == CUDA_SUCCESS && name == NULL) {
 		name = &made;
 		code = CUDA_CALL(__func__, halShmemCreateHandle, made.va, memory.bytes, made.text,
-				 (uint32_t)sizeof(made.text))
-			       ?: CUDA_CALL(__func__, halShmemSetAttribute, made.text,
-					    SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER,
-					    SHMEM_NO_WLIST_ENABLE);
-		if (code == CUDA_SUCCESS)
-			add_locked(&made);
+				 (uint32_t)sizeof(made.text));
+		if (code != CUDA_SUCCESS)
+			return code;
+		code = CUDA_CALL(__func__, halShmemSetAttribute, made.text,
+				 SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE);
+		if (code != CUDA_SUCCESS || !add_locked(&made)) {
+			npu_call(core_driver(), halShmemDestroyHandle, made.text);
+			return code ?: CUDA_ERROR_OUT_OF_MEMORY;
+		}
 	}
 	if (code == CUDA_SUCCESS)
 		memcpy(handle, name->text, sizeof(*handle));
@@ -113,22 +120,26 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned
 		       ?: CUDA_CALL(OPEN, halShmemOpenHandleByDevId, device, made.text, &made.va);
 	if (code != CUDA_SUCCESS)
 		return code;
-	add_locked(&made);
-	cuda_memory_add(made.va, cuda_place(made.va).asked_bytes, core_context_handle(context),
-			NPU_PLACE_OPENED);
-	return CUDA_GIVE(ptr, made.va);
+	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
+						 core_context_handle(context), NPU_PLACE_OPENED))
+		return CUDA_GIVE(ptr, made.va);
+	forget_locked(find_locked(made.va, NULL));
+	npu_call(core_driver(), halShmemCloseHandle, made.va);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
-	struct name *name;
+	struct name **at;
 	bool stays;
 
 	pthread_mutex_lock(&lock);
-	name = *find_locked(ptr, NULL);
-	stays = name != NULL && name->opens > 1;
+	at = find_locked(ptr, NULL);
+	stays = *at != NULL && (*at)->opens > 1;
 	if (stays)
-		name->opens--;
+		(*at)->opens--;
+	else if (*at != NULL && (*at)->opens == 1)
+		forget_locked(at); /* who opens the handle from now on gets it anew */
 	pthread_mutex_unlock(&lock);
 	return stays ? cuda_unharmed(__func__)
 		     : cuda_memory_release(__func__, ptr, 1u << NPU_PLACE_OPENED);

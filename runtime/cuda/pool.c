@@ -133,19 +133,23 @@ static CUresult make_block(const char *call, struct pool *pool, uint64_t bytes, 
 	return code ?: CUDA_GIVE(out_va, (uintptr_t)made);
 }
 
+/* The record is taken first: nobody else gives the block back, and the pool stays while the lock is
+ * not held. */
 CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *handle)
 {
 	union core_entry entry = { .header.type = STARS_SQE_PLACE_HOLDER };
 	struct block *block = calloc(1, sizeof(*block));
+	struct trace_name memory;
 	struct core_stream *stream;
+	struct pool *pool;
 	CUresult code;
-	LOCKED(&lock);
-	struct trace_name memory = cuda_memory_find(va);
-	struct pool *pool = cuda_pointer(memory.number);
 
-	if (block == NULL || memory.letter != CUDA_POOLED || memory.key != va)
-		code = cuda_invalid(call, "0x%" PRIx64 " is not the start of memory of a pool", va);
-	else if (handle == NULL)
+	if (block == NULL || !cuda_memory_take(va, 1u << CUDA_POOLED, &memory)) {
+		free(block);
+		return cuda_invalid(call, "0x%" PRIx64 " is not the start of memory of a pool", va);
+	}
+	pool = cuda_pointer(memory.number);
+	if (handle == NULL)
 		code = cuda_of_core(call, core_device_synchronize(pool->device, -1, call));
 	else
 		code = cuStreamGetId(*handle, &block->stream) ?: cuda_stream(*handle, call, &stream)
@@ -153,6 +157,7 @@ CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *handle)
 			?: cuda_of_core(call, core_stream_send(stream, &entry, 1, become_idle,
 							       block, call));
 	if (code != CUDA_SUCCESS) {
+		cuda_memory_add(va, memory.bytes, pool, CUDA_POOLED);
 		free(block);
 		return code;
 	}
@@ -160,9 +165,9 @@ CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *handle)
 		block->state = BLOCK_IDLE;
 	block->va = va;
 	block->bytes = block_bytes(memory.bytes);
+	LOCKED(&lock);
 	LIST_INSERT_HEAD(&pool->blocks, block, link);
 	count(pool, USED, -block->bytes);
-	cuda_memory_take(va, 1u << CUDA_POOLED, NULL);
 	return CUDA_SUCCESS;
 }
 
@@ -195,14 +200,26 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 		code = make_block(__func__, pool, bytes, &va);
 	}
 	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-		core_device_synchronize(pool->device, -1, __func__);
-		trim_locked(pool, 0);
-		code = make_block(__func__, pool, bytes, &va);
+		uint32_t device = pool->device;
+
+		/* What waits for the device may need the lock. */
+		pthread_mutex_unlock(&lock);
+		core_device_synchronize(device, -1, __func__);
+		pthread_mutex_lock(&lock);
+		code = find_locked(__func__, handle, &pool);
+		if (code == CUDA_SUCCESS) {
+			trim_locked(pool, 0);
+			code = make_block(__func__, pool, bytes, &va);
+		}
 	}
 	if (code != CUDA_SUCCESS)
 		return code;
+	if (!cuda_memory_add(va, size, pool, CUDA_POOLED)) {
+		npu_call(core_driver(), halMemFree, cuda_pointer(va));
+		count(pool, RESERVED, -bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	count(pool, USED, bytes);
-	cuda_memory_add(va, size, pool, CUDA_POOLED);
 	return CUDA_GIVE(ptr, va);
 }
 

@@ -5,7 +5,10 @@
  */
 #include "rig.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -43,6 +46,54 @@ static size_t free_bytes(void)
 	return now;
 }
 
+static atomic_bool go;
+
+static void wait_for_go(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&go))
+		sched_yield();
+}
+
+struct closed {
+	CUcontext context;
+	CUdeviceptr ptr;
+};
+
+static void *close_it(void *arg)
+{
+	struct closed *closed = arg;
+
+	TRY(cuCtxSetCurrent(closed->context));
+	TRY(cuIpcCloseMemHandle(closed->ptr));
+	return NULL;
+}
+
+/* Who opens a handle while its last close waits for the device gets it anew. */
+static void open_while_it_is_closed(const CUipcMemHandle *handle)
+{
+	struct closed closed = { 0 };
+	CUdeviceptr again = 0, at;
+	pthread_t thread;
+	CUstream stream;
+
+	TRY(cuCtxGetCurrent(&closed.context));
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuIpcOpenMemHandle_v2(&closed.ptr, *handle, PEER));
+	TRY(cuLaunchHostFunc(stream, wait_for_go, NULL));
+	EXPECT_EQ(0, pthread_create(&thread, NULL, close_it, &closed));
+	/* as long as the memory is the program's */
+	while (cuMemHostGetDevicePointer_v2(&at, (void *)(uintptr_t)closed.ptr, 0) == CUDA_SUCCESS)
+		sched_yield();
+	TRY(cuIpcOpenMemHandle_v2(&again, *handle, PEER));
+	EXPECT_NE(closed.ptr, again);
+	atomic_store(&go, true);
+	pthread_join(thread, NULL);
+	EXPECT_TRUE(rig_is_filled(again, LARGE, 41));
+	TRY(cuIpcCloseMemHandle(again));
+	TRY(cuStreamDestroy_v2(stream));
+}
+
 /* The exporter's answer to the importer's child process; two handles are sent. */
 static void import(int socket)
 {
@@ -78,6 +129,7 @@ static void import(int socket)
 	TRY(cuIpcCloseMemHandle(large));
 	FAILS(INVALID_VALUE, cuIpcCloseMemHandle(large));
 	FAILS(INVALID_VALUE, cuMemsetD8_v2(large, 1, 1));
+	open_while_it_is_closed(&handle[0]);
 	FAILS(INVALID_VALUE, cuIpcOpenMemHandle_v2(NULL, handle[0], PEER));
 	FAILS(INVALID_VALUE, cuIpcOpenMemHandle_v2(&again, handle[0], 0));
 	say(socket);

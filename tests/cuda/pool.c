@@ -5,6 +5,7 @@
  */
 #include "rig.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -120,6 +121,42 @@ TEST(cuda_pool, gives_a_block_to_another_stream_once_it_is_idle)
 	EXPECT_NE(first, fourth);
 	TRY(cuMemFreeAsync(second, streams[1]));
 	TRY(cuMemFreeAsync(fourth, streams[1]));
+}
+
+struct freed {
+	CUcontext context;
+	CUdeviceptr ptr;
+};
+
+static void *free_it(void *arg)
+{
+	struct freed *freed = arg;
+
+	TRY(cuCtxSetCurrent(freed->context));
+	TRY(cuMemFree_v2(freed->ptr));
+	return NULL;
+}
+
+/* A free that waits for the device keeps no other thread from its work. */
+TEST(cuda_pool, waits_while_others_go_on)
+{
+	struct freed freed = { .ptr = take(BYTES, streams[0]) };
+	CUdeviceptr other, at;
+	pthread_t thread;
+
+	TRY(cuCtxGetCurrent(&freed.context));
+	TRY(cuLaunchHostFunc(streams[0], wait_for_open, NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, free_it, &freed));
+	/* as long as the memory is the program's */
+	while (cuMemHostGetDevicePointer_v2(&at, (void *)(uintptr_t)freed.ptr, 0) == CUDA_SUCCESS)
+		sched_yield();
+	TRY(cuStreamSynchronize(streams[1]));
+	other = take(BYTES, streams[1]);
+	EXPECT_NE(freed.ptr, other);
+	TRY(cuMemFreeAsync(other, streams[1]));
+	atomic_store(&open, true);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, size_of(CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
 }
 
 TEST(cuda_pool, gives_back_above_its_threshold_when_the_program_waits)
