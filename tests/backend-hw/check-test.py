@@ -70,6 +70,15 @@ def usage():
           found)
 
 
+    found = run('--backend', 'sim', '--devices', '3', '--only', 'create')
+    check('cases ask for as many devices as they need', found.returncode == 0, found)
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, 'h.case').write_text('case a\n  device 0 | ok |\n', encoding='ascii')
+        found = run('--backend', 'sim', '--cases', folder)
+    check('an empty answer is refused', found.returncode == 1
+          and "'' is no answer" in found.stderr, found)
+
+
 def formats(folder):
     found = run('--backend', 'sim', '--only', 'create.*', '--format', 'tap', NPUSIM_DEVICES='2')
     plan = re.search(r'^1\.\.(\d+)$', found.stdout, re.M)
@@ -106,6 +115,18 @@ def manners():
     found = run('--backend', 'sim', '--max-memory', '64M', '--device', '1', '--format', 'tap')
     check('--max-memory leaves out what takes more', found.returncode == 0
           and 'and 64 are allowed' in found.stdout and found.stderr == '', found)
+    found = run('--only', 'create.zero', hal=HAL, NPUSIM_DEVICES='2', NPUSIM_RUNTIME_MEMORY='10G')
+    check('that no device is free enough is a failure', found.returncode == 1
+          and 'device 1 is left alone' in found.stderr
+          and 'no device is free enough; --device=N' in found.stderr, found)
+    found = run('--backend', 'sim', '--only', 'create.zero', NPUSIM_DEVICES='2',
+                NPUSIM_RUNTIME_MEMORY='10G')
+    check("a model's devices are nobody else's", found.returncode == 0
+          and '2 passed' in found.stdout, found)
+    found = run('--backend', 'sim', '--device', '0', '--max-memory', '2M', '--full', '--only',
+                'malloc_of_one_gigabyte', '--format', 'tap')
+    check('--max-memory counts whole pages', found.returncode == 0
+          and 'takes up to 1024 MiB, and 2 are allowed' in found.stdout, found)
     found = run('--max-memory', '1M')
     check('--max-memory is a size', found.returncode == 2
           and '--max-memory=1M: ' in found.stderr, found)

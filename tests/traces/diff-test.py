@@ -8,10 +8,11 @@ import copy
 import json
 import pathlib
 import re
+import subprocess
 import sys
 
-from command import (BASE, MIB, Device, case, expect, main, npusim, random_device, replay, same,
-                     snapshot, write, write_trace)
+from command import (BASE, MIB, NPUSIM, Device, case, environment, expect, main, npusim,
+                     random_device, replay, same, snapshot, write, write_trace)
 
 SAMPLE, MAN = sys.argv[2], pathlib.Path(sys.argv[3])
 
@@ -238,6 +239,12 @@ def trouble_is_status_2_and_says_what_is_wrong(folder):
         same(run.returncode, 2, args)
         for text in says:
             expect(text in run.stderr, text, 'is not in', run.stderr)
+    for other in (SAMPLE, write_trace(folder / 'o.npt', 'alloc b1 size=1 device=0')):
+        with open('/dev/full', 'w') as full:
+            run = subprocess.run([NPUSIM, 'diff', SAMPLE, other], env=environment(), stdout=full,
+                                 stderr=subprocess.PIPE, text=True, timeout=60)
+        same(run.returncode, 2, 'status where the output cannot be written')
+        expect('No space left' in run.stderr, run.stderr)
 
 
 @case

@@ -274,6 +274,8 @@ static const struct {
 	{ "log_size", stalloc_read, "1 1 -1 0\n", "line 1: the size is '-1'" },
 	{ "profiler_time", profiler_read, OPERATORS "a,1,soon,,,,NPU:0\n",
 	  "line 2: Allocation Time(us) is \"soon\"" },
+	{ "profiler_first_time", profiler_read, OPERATORS "a,1,-9223372036854775808,,,,NPU:0\n",
+	  "line 2: Allocation Time(us) is \"-9223372036854775808\"" },
 	{ "profiler_row", profiler_read, OPERATORS "a,1\n",
 	  "line 2: it has no Allocation Time(us)" },
 	{ "profiler_size", profiler_read, OPERATORS "a,99999999999999,5,,,,NPU:0\n",

@@ -182,9 +182,9 @@ static gboolean read_step(struct reader *r, const char *text)
 		answer += driver ? 7 : g_str_has_prefix(answer, "docs ") ? 5 : 0;
 		struct case_expect *expect = driver ? &last->driver : &last->docs;
 		g_auto(GStrv) said = g_strsplit(answer, ":", 2);
-		if (!code_of(r->dialect, g_strstrip(said[0]), &expect->code))
+		if (said[0] == NULL || !code_of(r->dialect, g_strstrip(said[0]), &expect->code))
 			return fail(r, "'%s' is no answer; say ok, any, a number, or a signal",
-				    said[0]);
+				    said[0] == NULL ? "" : said[0]);
 		expect->given = TRUE;
 		expect->value = said[1] == NULL ? NULL : g_strdup(g_strstrip(said[1]));
 	}

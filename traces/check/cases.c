@@ -20,19 +20,31 @@ static gboolean makes_memory(const struct case_step *step)
 	       strcmp(verb, "plain") == 0;
 }
 
-/* The most that the steps of a case could hold together; variables count as nothing. */
+/* Of the largest pages that the step may get: 1 GiB where it asks for them, else 2 MiB. */
+static guint64 page_of(const struct case_step *step)
+{
+	for (char **word = step->argv; *word != NULL; word++)
+		if (g_str_has_suffix(*word, "huge1g") || strcmp(*word, "policy=6") == 0 ||
+		    strcmp(*word, "policy=7") == 0)
+			return G_GUINT64_CONSTANT(1) << 30;
+	return 2 << 20;
+}
+
+/* The most that the steps of a case could hold together, in whole pages; variables count as
+ * nothing. */
 static guint64 memory_of(const struct test_case *test)
 {
 	guint64 sum = 0, bytes;
 
 	for (guint s = 0; s < test->steps->len; s++) {
 		const struct case_step *step = case_step_at(test, s);
+		guint64 page = page_of(step);
 
 		for (int a = 1; makes_memory(step) && step->argv[a] != NULL; a++) {
 			if (a == 1 || strchr(step->argv[a], '=') != NULL)
 				continue;
 			case_number(step->argv[a], &bytes);
-			sum += bytes;
+			sum += bytes / page * page + (bytes % page != 0 ? page : 0);
 		}
 	}
 	return sum;

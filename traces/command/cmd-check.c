@@ -185,10 +185,14 @@ static void run_device(struct check *check, unsigned device)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* Whether others have little of the device's memory; a driver's firmware has some of it, too. */
-static gboolean is_free(const struct check_server *server, unsigned device)
+/* Whether others have little of the device's memory; a driver's firmware has some of it, too. A
+ * model is the check's own. */
+static gboolean is_free(const struct check *check, unsigned device)
 {
-	return server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
+	const struct check_server *server = &check->server;
+
+	return strcmp(check->backend, "sim") == 0 ||
+	       server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
 }
 
 /* On somebody's server: what will be done, before it is. */
@@ -200,7 +204,7 @@ static void announce(const struct check *check)
 	for (guint i = 0; i < check->cases->len; i++)
 		cases += is_wanted(g_ptr_array_index(check->cases, i));
 	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
-		if (!is_free(server, d))
+		if (!is_free(check, d))
 			fprintf(stderr,
 				"npusim check: device %u is left alone: %s of its %s are free; "
 				"--device=%u checks it all the same\n",
@@ -229,7 +233,7 @@ static void run_cases(struct check *check)
 		announce(check);
 	for (unsigned device = first_device(); device < check->server.devices && !interrupted();
 	     device++) {
-		if (opt.device < 0 && !is_free(&check->server, device))
+		if (opt.device < 0 && !is_free(check, device))
 			continue;
 		run_device(check, device);
 		if (one)
@@ -260,14 +264,13 @@ static gboolean measure(const struct check *check, GError **error)
 	const char *record = opt.record ? opt.record : "";
 	g_autofree char *csv = g_build_filename(record, "latency.csv", NULL);
 	g_autofree char *profile = g_build_filename(record, "profile.ini", NULL);
-	guint64 quarter = server->free_bytes[first_device()] / 4;
+	guint64 most = opt.most_bytes > 0 ? opt.most_bytes : LATENCY_DEFAULT;
 	g_autoptr(GArray) samples = NULL;
 
 	fresh_node(check->backend);
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	if (!check_latency(opt.library, first_device(),
-			   opt.most_bytes > 0 ? opt.most_bytes : MIN(LATENCY_DEFAULT, quarter),
-			   &samples, error)) {
+			   MIN(most, server->free_bytes[first_device()] / 4), &samples, error)) {
 		g_prefix_error(error, "the latency of calls: ");
 		return FALSE;
 	}
@@ -399,12 +402,15 @@ static gboolean run_all(struct check *check, GError **error)
 	interrupts_watch(TRUE);
 	run_cases(check);
 	interrupts_leave();
-	if (opt.record != NULL && !end_record(&check->report, error))
+	if (check->report.results->len == 0 && !interrupted())
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
+			      "no device is free enough; --device=N checks one all the same");
+	if ((opt.record != NULL && !end_record(&check->report, error)) ||
+	    !write_report(opt.output ? opt.output : "-", &check->report, formats[opt.format].write,
+			  error))
 		return FALSE;
-	if ((opt.latency != NULL || opt.record != NULL) && !interrupted() && !measure(check, error))
-		return FALSE;
-	return write_report(opt.output ? opt.output : "-", &check->report,
-			    formats[opt.format].write, error);
+	return (opt.latency == NULL && opt.record == NULL) || interrupted() ||
+	       measure(check, error);
 }
 
 static int run_check(struct check *check, GError **error)

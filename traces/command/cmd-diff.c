@@ -103,6 +103,8 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 	}
 	if (json && !write_json(paths, v, diff, error))
 		return EXIT_TROUBLE;
+	if (output_error() != 0) /* main() says so */
+		return EXIT_TROUBLE;
 	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }
 
