@@ -43,10 +43,8 @@ bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	unsigned long long start;
 	const char *rest;
 
-	if (tid)
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	/* Of the first thread too: qemu-user makes up /proc/PID/stat where a process asks for its own. */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid ? tid : pid);
 	if (read_file(path, text, sizeof(text)) < 0)
 		return false;
 	rest = strrchr(text, ')'); /* the command may hold spaces and parentheses */

@@ -36,7 +36,7 @@ static uint64_t elapsed_of_a_scene(void)
 static uint64_t in_a_child(void)
 {
 	uint64_t ps = 0;
-	int ends[2], status;
+	int ends[2], status = -1;
 	pid_t pid;
 
 	if (pipe(ends) != 0)

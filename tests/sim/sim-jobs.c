@@ -376,7 +376,7 @@ TEST(jobs, unmap_reaches_every_engine_and_other_devices)
 
 TEST(jobs, tables_freed_and_made_anew_are_not_walked_stale)
 {
-	unsigned char out;
+	unsigned char out = 0;
 	struct sim_job job = machine_copy(SIM_ENGINE_D2H, machine_raw(&out),
 					  machine_ref(0, MACHINE_VA + HUGE), 1);
 
@@ -424,7 +424,7 @@ TEST(jobs, unmap_during_a_job_ends_it)
 TEST(jobs, address_spaces_of_a_device_are_apart)
 {
 	struct page_table other;
-	unsigned char out;
+	unsigned char out = 0;
 	struct sim_job job =
 		machine_copy(SIM_ENGINE_D2H, machine_raw(&out), machine_ref(0, MACHINE_VA), 1);
 
