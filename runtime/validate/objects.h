@@ -32,6 +32,7 @@ struct object {
 	uint64_t bytes;      /* as the program asked for them, where that is known */
 	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address; PINNED: of
 				a second mapping, or 0 */
+	uint64_t nodes;      /* NUMA nodes of the host that the program put it on; 0: any */
 	uint32_t references; /* HANDLE */
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;
@@ -56,6 +57,7 @@ struct objects {
 	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
 	struct object *history;         /* a ring of those that were given back */
 	unsigned ended;                 /* since the start */
+	bool placed;                    /* some have nodes */
 	/* Growth: what is made, retained and given back is counted by the stack that made it; a
 	 * mark (npusimMark) compares with the mark of the same name before. */
 	GHashTable *index; /* kind and stack -> index of the row + 1 */

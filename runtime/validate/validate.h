@@ -28,9 +28,24 @@
 
 #define VALIDATE_DEVICES 64u
 
+/* What a call does to the object that it names. */
+enum deed {
+	DEED_NONE,
+	DEED_MAKES,
+	DEED_TAKES,  /* makes it of what another process shares */
+	DEED_ENDS,   /* by its kind and key alone */
+	DEED_SHARES, /* ... others may take it */
+	DEED_OPENS   /* gives access to it */
+};
+
 struct validate {
 	struct layer layer;
 	pthread_mutex_t lock; /* of all that follows */
+	/* The call that the lock is held for, */
+	npu_stack stack;         /* 0: not taken yet: stack_of() */
+	struct layer_call *call; /* and, in the hooks, validate_call() */
+	struct object named;     /* what it is about; its outputs, if it has succeeded */
+	enum deed deed;
 	struct order *order;
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
@@ -60,10 +75,27 @@ static inline uint64_t key_of(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-/* The API's name of the call of a stack. */
+/* The call's stack, which is taken where somebody wants it: it costs more than all the rest. */
+static inline npu_stack stack_of(struct validate *v)
+{
+	if (v->stack == 0)
+		v->stack = npu_stack_here();
+	return v->stack;
+}
+
+/* The API's name of the call of a stack, and of the call that the lock is held for. */
 static inline const char *call_of(npu_stack stack)
 {
 	return npu_stack_call(stack) ?: "a call";
+}
+static inline const char *caller(struct validate *v)
+{
+	return call_of(stack_of(v));
+}
+
+static inline bool is_deed(const struct validate *v, enum deed deed, enum object_kind kind)
+{
+	return v->deed == deed && v->named.kind == kind;
 }
 
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
@@ -71,23 +103,20 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
 
 /* ---- queue.c: after the call, which succeeded, under the lock ---- */
 
-void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_queue_call(struct validate *v);
 /* Calls fn for each copy or fill (src 0) that the call asks for at once. */
-typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-				 npu_stack stack);
-void validate_each_copy(struct validate *v, const struct layer_call *call, npu_stack stack,
-			validate_copy_fn fn);
+typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
+void validate_each_copy(struct validate *v, validate_copy_fn fn);
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value);
 /* Reports queued work that uses the object, which is at `begin`, if the host does not know that it
  * is done. Whether there is such work. */
-bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
-		      uint64_t begin);
+bool validate_pending(struct validate *v, const struct object *object, uint64_t begin);
 
 /* bytes 0: the block is given back. */
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack);
+void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes);
 /* Memory goes, and the blocks in it do. */
-void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack);
+void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end);
 /* Whoever may write the memory at the addresses is not seen. */
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end);
 /* Memory is there: nobody has written it. */
@@ -97,10 +126,14 @@ void validate_bytes_new(struct validate *v, const struct object *object);
 
 /* A queued read or write of the host's memory: completes *access, which is not yet added. */
 void validate_host_access(struct validate *v, struct access *access);
-/* The entries are about to be sent: fills what they will write. What it leaves is given to _sent(),
- * which puts the old bytes back where they were not taken. */
-GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info);
-void validate_host_sent(GArray *saved, bool taken);
+/* The entries of v->call are about to be sent: fills what they will write; under strict it gives
+ * the call other entries, which use second mappings. And when they are sent, or were not taken. */
+struct validate_sent {
+	GArray *saved;    /* what was there, to be put back */
+	uint8_t *entries; /* the program's; NULL: these were sent */
+};
+struct validate_sent validate_host_send(struct validate *v);
+void validate_host_sent(struct validate *v, const struct validate_sent *sent);
 /* The host knows that the access, which has a hash, is done. */
 void validate_host_done(struct validate *v, const struct access *access);
 
@@ -113,32 +146,18 @@ void validate_closed_access(struct validate *v, struct access *access);
 /* Opens all, and closes what is still used. */
 void validate_closed_renew(struct validate *v);
 /* Opens what a call is about to copy at once; a validate_copy_fn. */
-void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-			  npu_stack stack);
-/* Gives info other entries, which use the second mappings: to be freed (g_free()) when they are
- * sent. Returns the program's, to be put back. */
-uint8_t *validate_closed_send(struct validate *v, struct halTaskSendInfo *info);
+void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 /* Opens all, and watches no more. */
 void validate_closed_stop(struct validate *v);
 
 /* ---- memory.c: under the lock ---- */
 
-/* What a call does to the object that *out says. */
-enum deed {
-	DEED_NONE,
-	DEED_MAKES,
-	DEED_TAKES,  /* makes it of what another process shares */
-	DEED_ENDS,   /* by its kind and key alone */
-	DEED_SHARES, /* ... others may take it */
-	DEED_OPENS   /* gives access to it */
-};
-/* `done`: the call has succeeded, and its outputs are there. */
-enum deed validate_deed(const struct layer_call *call, bool done, struct object *out);
-
+/* Sets v->call, v->deed and v->named. `done`: it has succeeded, and its outputs are there. */
+void validate_call(struct validate *v, struct layer_call *call, bool done);
 /* True: the call is answered with call->code. */
-bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack);
+bool validate_memory_before(struct validate *v);
 /* The call succeeded. */
-void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_memory_after(struct validate *v);
 /* Tries a reservation that failed again, without the addresses that are held back. */
 void validate_memory_again(struct validate *v, struct layer_call *call);
 /* Gives all of those back; whether there was any. */
@@ -149,16 +168,15 @@ void validate_kept_look(struct validate *v);
 /* ---- why.c: under the lock ---- */
 
 /* After a call: why it failed; what follows from earlier failures no more, where it succeeded. */
-void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_why(struct validate *v);
 /* A copy or fill (src 0) was refused before it was made. */
-void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-		       npu_stack stack);
+void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 /* An entry of the stream failed: which of its accesses are not possible. */
 void validate_why_stream(struct validate *v, const struct order_stream *stream);
 /* The call gives back what another is to give back. */
-void validate_why_wrong(npu_stack stack, const struct object *object);
+void validate_why_wrong(struct validate *v, const struct object *object);
 /* The call is given `key`, an address or handle of what was given back. */
-void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
+void validate_why_ended(struct validate *v, enum validate_rule rule, const struct object *old,
 			uint64_t key);
 
 #endif
