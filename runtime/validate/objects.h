@@ -80,8 +80,6 @@ struct object *objects_find(struct objects *objects, enum object_kind kind, uint
 /* One of the kind, the first, that has a byte of [begin, end); NULL: there is none. */
 struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
 			       uint64_t end);
-/* The last of the kind that begins at the address or before it. */
-struct object *objects_before(struct objects *objects, enum object_kind kind, uint64_t address);
 /* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
 struct object *objects_around(struct objects *objects, uint64_t address);
 /* Into the history. */

@@ -8,7 +8,7 @@
  *   order.c    what happens before what, and accesses of queued work
  *   objects.c  what the program holds and held, and what grows between marks
  *   queue.c    entries of queues and copies: who touches what, when; what they do with bytes
- *   written.c  which bytes somebody wrote
+ *   written.h  which bytes somebody wrote
  *   host.c     memory of the host that queued copies use, and what the program does to it
  *   memory.c   what each call makes, gives back and shares; what is held back, under strict
  *   why.c      calls that failed, and what they failed by
