@@ -3,10 +3,9 @@
  * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back. And
  * growth: counters by kind and stack, and copies of them at marks.
  */
-#include "validate/objects.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
-#include "validate/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

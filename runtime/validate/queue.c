@@ -497,7 +497,7 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 
 	memcpy(&sqe, entry, sizeof(sqe));
 	if (sqe.sub_type == 1)
-		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
+		order_event(v->order, order_event_name(stream->dev, sqe.res7))->recorded = false;
 	else
 		order_resolve(v->order, &stream->clock);
 	unmark(v);
@@ -523,7 +523,7 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 		break;
 	case STARS_SQE_NOTIFY_WAIT: /* it takes the record with it */
 		order_wait(v->order, stream, event_name(stream->dev, &event, true));
-		order_event_reset(v->order, event_name(stream->dev, &event, true));
+		order_event(v->order, event_name(stream->dev, &event, true))->recorded = false;
 		break;
 	case STARS_SQE_WRITE_VALUE:
 		write_value(v, stream, entry);
@@ -624,7 +624,7 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 	if (config->prop == DRV_ID_RECORD)
 		order_host_record(v->order, name);
 	else if (config->prop == DRV_ID_RESET)
-		order_event_reset(v->order, name);
+		order_event(v->order, name)->recorded = false;
 }
 
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
@@ -641,7 +641,7 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		order_seen_event(v->order, order_event_name(dev, id));
 		break;
 	case NPU_ORDER_RELAY:
-		order_relay(v->order, order_event_name(dev, id), value);
+		order_event(v->order, order_event_name(dev, id))->relay_of = value + 1;
 		break;
 	case NPU_ORDER_OWN:
 		object = objects_find(v->objects, OBJECT_PINNED, value);

@@ -3,7 +3,7 @@
  * Reports: made under the layer's lock, written after the call as text, to the file of reports, and
  * to the program's own callback.
  */
-#include "validate/report.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
 
@@ -334,9 +334,8 @@ static void write_report(const struct tally *one, bool first)
 	pthread_mutex_lock(&lock);
 	call = listener;
 	pthread_mutex_unlock(&lock);
-	if ((form_is_open() || call.fn != NULL) &&
-	    (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
-	     npu_stack_place(report->before, &place))) {
+	if (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
+	    npu_stack_place(report->before, &place)) {
 		said.file = place.file;
 		said.line = place.line;
 	}

@@ -19,12 +19,300 @@
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
 #define NPUSIM_VALIDATE_VALIDATE_H
 
+#include <glib.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "base/stack.h"
 #include "driver/layer.h"
-#include "validate/objects.h"
-#include "validate/order.h"
-#include "validate/report.h"
+#include "npusim/npusim.h"
+
+/* ---- report.c: any thread ---- */
+
+enum validate_rule {
+#define VALIDATE_RULE(rule, id, finds, why, right) VALIDATE_##rule,
+#include "validate/rules.h"
+	VALIDATE_RULE_COUNT
+};
+
+/* The rules in words: rules.h. */
+struct validate_rule_words {
+	const char *id, *finds, *why, *right;
+};
+extern const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT];
+
+struct report {
+	enum validate_rule rule;
+	npu_stack now; /* of the call that the report is about */
+	const char
+		*then; /* what the other stack is: "the copy was queued by"; NULL: there is none */
+	npu_stack before; /* the other stack */
+	npu_stack made;   /* where the object was made; 0: not said */
+};
+
+/* What report_make() takes: REPORT(LEAK, stack of the call, .made = ...). */
+#define REPORT(name, stack, ...) \
+	(&(struct report){ .rule = VALIDATE_##name, .now = (stack), ##__VA_ARGS__ })
+
+/* Reads the settings; `check`: looks at them only, and opens and keeps nothing. False and *error
+ * (free()): a rule that does not exist, a file that cannot be read or written. */
+bool report_open(bool check, char **error);
+bool report_wanted(enum validate_rule rule);
+/* The program is one of CUDA: reports name cu* functions where aclrt* ones would be right. */
+void report_in_cuda(void);
+/* One report: a sentence, then the stacks, to be written by the thread's next report_flush(). Equal
+ * ones (rule and stacks; without stacks the sentence) are counted, and written once. */
+void report_make(const struct report *report, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Writes the calling thread's reports; no lock is held, and the call that they are about is over:
+ * how long that takes changes none of its answers. */
+void report_flush(void);
+/* Whole lines beside the reports: a table. */
+void report_add_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Who is called with each report that is written; NULL: nobody. */
+void report_listen(npusim_report_fn fn, void *arg);
+/* The sums, at the end of the process; the exit status that NPUSIM_VALIDATE_EXIT asks for, or 0. */
+int report_end(void);
+/* Around a fork(); a child has no reports yet. */
+void report_before_fork(void);
+void report_after_fork(bool child);
+
+/* ---- form.c: the file of reports ---- */
+
+bool form_open(bool check, char **error);
+/* `function`: of said->file and line. */
+void form_add(const struct report *report, const struct npusim_report *said, const char *function);
+/* A file whose name has the process id is the child's own. */
+void form_after_fork(void);
+
+/* A suppression leaves it out. */
+bool suppress_has(const struct report *report);
+
+/* ---- objects.c: under the lock ---- */
+
+enum object_kind {
+	OBJECT_RESERVATION,
+	OBJECT_MAPPING,
+	OBJECT_ALLOCATION, /* of a device: aclrtMalloc */
+	OBJECT_PINNED,     /* aclrtMallocHost */
+	OBJECT_REGISTERED, /* the program's own memory: by its address */
+	OBJECT_OPENED,     /* another process's, by its name */
+	OBJECT_HANDLE,     /* physical memory: key is the handle */
+	OBJECT_BLOCK,      /* what the program says it has carved out of one of these */
+	OBJECT_OLD_BLOCK,  /* and given back, where no other block is */
+	OBJECT_KIND_COUNT
+};
+
+#define OBJECT_NO_DEVICE UINT32_MAX
+
+struct object {
+	uint64_t key;        /* its address, or the handle */
+	uint64_t bytes;      /* as the program asked for them, where that is known */
+	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address; PINNED: of
+				a second mapping, or 0 */
+	uint64_t nodes;      /* NUMA nodes of the host that the program put it on; 0: any */
+	uint32_t references; /* HANDLE */
+	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
+	uint8_t kind;
+	bool own; /* the runtime's, not the program's */
+	npu_stack made, ended;
+	npu_stack access; /* MAPPING: somebody was given access */
+};
+
+/* In words: "allocation", and the call that gives one back. */
+struct object_words {
+	const char *name, *ender;
+};
+extern const struct object_words object_words[OBJECT_KIND_COUNT];
+
+/* What one stack made of one kind; references count as objects do. */
+struct counters {
+	uint64_t made, retained, ended;
+	uint64_t bytes; /* that are live */
+};
+
+struct objects {
+	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
+	struct object *history;         /* a ring of those that were given back */
+	unsigned ended;                 /* since the start */
+	bool placed;                    /* some have nodes */
+	/* Growth: what is made, retained and given back is counted by the stack that made it; a
+	 * mark (npusimMark) compares with the mark of the same name before. */
+	GHashTable *index; /* kind and stack -> index of the row + 1 */
+	GArray *rows;      /* of counters */
+	GHashTable *marks; /* by name */
+};
+
+struct objects *objects_new(void);
+void objects_free(struct objects *objects);
+/* One more or one less reference of a handle. False: it was the last one, which stays for
+ * objects_end(). */
+void objects_retain(struct objects *objects, struct object *object);
+bool objects_release(struct objects *objects, struct object *object);
+/* It is the runtime's own: to growth it has ended. */
+void objects_own(struct objects *objects, struct object *object);
+/* In the place of one with the same key; returns the one that is kept. */
+struct object *objects_add(struct objects *objects, const struct object *object);
+/* Borrowed until the next change; NULL: there is none. */
+struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key);
+/* One of the kind, the first, that has a byte of [begin, end); NULL: there is none. */
+struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
+			       uint64_t end);
+/* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
+struct object *objects_around(struct objects *objects, uint64_t address);
+/* Into the history. */
+void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack);
+/* The last that was given back of what had the address (in it, or `exact`: as its start) or the
+ * handle. NULL: none is known. */
+const struct object *objects_ended(const struct objects *objects, bool handle, uint64_t key,
+				   bool exact);
+/* The device is closed, and what the process had there is gone. */
+void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
+
+/* The counters of what made the object; borrowed until the next call. */
+struct counters *growth_of(struct objects *objects, const struct object *object);
+/* Reports each stack of which more is held than at the last mark of the name, and more was held
+ * there than at the one before: what grows once may be warming up. */
+void growth_mark(struct objects *objects, const char *name, npu_stack stack);
+/* Reports what is still held, the largest first: a leak each. */
+void growth_left(const struct objects *objects);
+/* Writes a table of what was reported, a mark's name each. */
+void growth_tell(const struct objects *objects);
+
+/* ---- order.c: under the lock ---- */
+
+/*
+ * What happens before what: a vector clock a stream, and one for the host, whose threads count as
+ * one that makes calls in the order in which they enter. Edges come from the queue's entries and
+ * from what the runtime tells of the program's waits; simulated time plays no part.
+ *
+ * Where an edge cannot be known (a value that somebody may write, an event that is recorded later)
+ * the clock is tainted: nothing that comes later in it is called unordered, with what came before
+ * or comes after, until all queues have been empty. Errors may be missed so; none is invented.
+ */
+
+struct clock {
+	uint64_t *at; /* by stream: the last entry that has happened before */
+	unsigned count;
+	uint64_t taint; /* number of the last wait whose edge is not known; 0: none */
+};
+
+struct order_stream {
+	uint32_t dev, id;
+	unsigned index;
+	uint64_t base; /* entries of the streams that had this index before */
+	uint64_t sent; /* of all that had it */
+	uint16_t last_task;
+	uint64_t host_version; /* of the host's clock, joined last */
+	struct clock clock;
+	GArray *edges; /* of struct order_edge: what the waits brought, oldest first */
+	bool live;
+};
+
+struct order {
+	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
+	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
+	GHashTable *events; /* by name */
+	struct clock host;
+	uint64_t host_version;    /* counts changes of what the host knows */
+	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
+	GArray *sorted;           /* of struct access, on their way, by begin */
+	uint64_t longest;         /* bytes of one of them; never too small */
+};
+
+struct order *order_new(void);
+void order_free(struct order *order);
+
+/* The live stream of that id; made where there is none. */
+struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id);
+/* The last that had an index. */
+static inline const struct order_stream *order_stream_at(const struct order *order, unsigned index)
+{
+	return g_ptr_array_index(order->streams, index);
+}
+/* The stream of an index in words; see npu_text(). */
+const char *order_stream_text(const struct order *order, unsigned index);
+/* Its queue is gone, and all of its work with it. */
+void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
+
+/* The stream's next entry: its number. Everything that the host knows happened before it. */
+uint64_t order_entry(struct order *order, struct order_stream *stream, uint16_t task);
+/* That entry records an event, waits for one, waits for a value. */
+void order_record(struct order *order, struct order_stream *stream, uint64_t event);
+void order_wait(struct order *order, struct order_stream *stream, uint64_t event);
+void order_value_wait(struct order *order, struct order_stream *stream);
+/* What has the clock may be what was waited for by anybody whose edge is not known. */
+void order_resolve(struct order *order, const struct clock *clock);
+
+/* Events are named by device and id; a notify by its id with NOTIFY set. */
+#define ORDER_NOTIFY UINT64_C(0x80000000)
+static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
+{
+	return (uint64_t)dev << 32 | id;
+}
+/* What is known of one; made where nothing is. */
+struct order_event {
+	bool recorded;
+	uint64_t relay_of; /* the host records it when that has happened: name + 1; 0: none */
+	struct clock clock;
+};
+struct order_event *order_event(struct order *order, uint64_t name);
+/* The host records it; its id is given back. */
+void order_host_record(struct order *order, uint64_t event);
+void order_event_end(struct order *order, uint64_t event);
+
+/* The host knows that entries of a stream up to the number are done: counted as order_entry() does,
+ * or since the stream's queue was made (of_queue). */
+void order_seen(struct order *order, struct order_stream *stream, uint64_t number, bool of_queue);
+void order_seen_event(struct order *order, uint64_t event);
+/* By the task id of a completion. */
+void order_seen_task(struct order *order, struct order_stream *stream, uint16_t task);
+
+/* Whether the entry has happened before whatever comes next in the clock. */
+bool order_is_before(const struct order *order, unsigned stream, uint64_t number,
+		     const struct clock *clock);
+/* Whether a clock's taint still matters. */
+bool order_is_tainted(const struct order *order, uint64_t taint);
+/* If the host knows all entries to be done, what was not known does not matter any more. */
+void order_quiet(struct order *order);
+
+/* ---- accesses of queued work that the host does not know to be done ---- */
+
+struct access {
+	uint64_t begin, end;  /* addresses, [begin, end) */
+	uint64_t number;      /* of the entry in its stream */
+	uint64_t taint;       /* of its clock: what it waits for may be anybody */
+	uint64_t hash;        /* of its bytes, as they were queued, where it is `hashed` */
+	npu_stack stack;      /* where it was queued */
+	uint32_t stream : 23; /* index in order.h */
+	uint32_t mark : 6;    /* a write of memory that others have: struct npu_write; 0: none */
+	uint32_t write : 1;
+	uint32_t hashed : 1; /* a read of memory of the host, which the program is to leave alone */
+	uint32_t closed : 1; /* its pages are, to the program */
+};
+
+/* Takes the place of an earlier access of its stream to the same range that is no more than it, but
+ * of none with a hash or a mark, or that is closed. */
+void accesses_add(struct order *order, const struct access *access);
+/* Which accesses a search finds, in the order of their addresses. */
+struct access_search {
+	uint64_t begin, end;       /* a byte in [begin, end) */
+	bool writes;               /* these alone */
+	const struct clock *after; /* what has not happened before it; NULL: all */
+	bool surely;               /* ... nor may come after it */
+	guint next;                /* 0 at first */
+};
+/* The next; NULL: there is none. */
+struct access *accesses_next(const struct order *order, struct access_search *search);
+/* Whether any, or a write, has a byte in [begin, end). */
+bool accesses_meet(const struct order *order, uint64_t begin, uint64_t end, bool write);
+/* Takes the hashes of those that have a byte in [begin, end): others than the program may change
+ * what they read. all: their marks, too, and they are not closed any more: the program may know
+ * that they are done. */
+void accesses_unwatch(struct order *order, uint64_t begin, uint64_t end, bool all);
+
+/* ---- the layer ---- */
 
 #define VALIDATE_DEVICES 64u
 
