@@ -85,31 +85,15 @@ struct share {
 	struct object object; /* as it was then */
 	uint64_t shareable;
 	char name[80]; /* "": a handle */
-	npu_stack ended;
-	bool gone; /* the object is */
+	bool gone;     /* the object is */
 };
-
-static void share_object(struct validate *v, const struct object *object, uint64_t shareable,
-			 const char *name)
-{
-	struct share *share;
-
-	if (object == NULL)
-		return;
-	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
-		validate_kept_look(v); /* where nobody marks, those that are gone go here */
-	share = g_new0(struct share, 1);
-	share->object = *object;
-	share->shareable = shareable;
-	g_strlcpy(share->name, name, sizeof(share->name));
-	g_ptr_array_add(v->shares, share);
-}
 
 /* True: there is nothing more to say of it. */
 static bool look(struct validate *v, const struct share *share)
 {
-	const struct report *report = REPORT(KEPT, 0, .then = "it was given back by",
-					     .before = share->ended, .made = share->object.made);
+	const struct report *report =
+		REPORT(KEPT, 0, .then = "it was given back by", .before = share->object.ended,
+		       .made = share->object.made);
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
@@ -160,7 +144,7 @@ static void end_shares(struct validate *v, const struct object *object)
 		    share->object.kind != object->kind)
 			continue;
 		share->gone = true;
-		share->ended = stack_of(v);
+		share->object.ended = stack_of(v);
 		if (share->name[0] != '\0' && !v->cuda)
 			report_make(REPORT(KEPT, stack_of(v), .made = object->made),
 				    "%s gives %#llx, %s, back before its key %.16s... is closed, "
@@ -369,25 +353,26 @@ static void make(struct validate *v)
 static void share(struct validate *v)
 {
 	const union layer_arguments *with = &v->call->with;
-	const struct object *named = &v->named;
-	uint64_t shareable = 0;
+	const struct object *object =
+		v->named.kind == OBJECT_HANDLE
+			? objects_find(v->objects, OBJECT_HANDLE, v->named.key)
+			: objects_meeting(v->objects, OBJECT_ALLOCATION, v->named.key,
+					  v->named.key + 1);
+	struct share share = { .object = object != NULL ? *object : v->named };
 	uint32_t server;
 
-	if (v->call->op == DRIVER_OP_halShmemCreateHandle) {
-		share_object(
-			v,
-			objects_meeting(v->objects, OBJECT_ALLOCATION, named->key, named->key + 1),
-			0, with->halShmemCreateHandle.name);
-		return;
-	}
-	if (v->call->op == DRIVER_OP_halMemExportToShareableHandle)
-		shareable = *with->halMemExportToShareableHandle.shareable;
+	if (v->call->op == DRIVER_OP_halShmemCreateHandle)
+		g_strlcpy(share.name, with->halShmemCreateHandle.name, sizeof(share.name));
+	else if (v->call->op == DRIVER_OP_halMemExportToShareableHandle)
+		share.shareable = *with->halMemExportToShareableHandle.shareable;
 	else if (BELOW(v, halMemTransShareableHandle, with->halMemExportToShareableHandleV2.type,
 		       with->halMemExportToShareableHandleV2.shareable, &server,
-		       &shareable) != DRV_ERROR_NONE)
-		shareable = 0; /* of another kind, such as a descriptor */
-	if (shareable != 0)
-		share_object(v, objects_find(v->objects, OBJECT_HANDLE, named->key), shareable, "");
+		       &share.shareable) != DRV_ERROR_NONE)
+		return; /* of another kind, such as a descriptor */
+	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
+		validate_kept_look(v); /* where nobody marks, those that are gone go here */
+	if (object != NULL)
+		g_ptr_array_add(v->shares, g_memdup2(&share, sizeof(share)));
 }
 
 /* The program's own loads and stores, and the scheduler's, are not seen. */
