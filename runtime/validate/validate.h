@@ -44,9 +44,8 @@ extern const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT];
 
 struct report {
 	enum validate_rule rule;
-	npu_stack now; /* of the call that the report is about */
-	const char
-		*then; /* what the other stack is: "the copy was queued by"; NULL: there is none */
+	npu_stack now;    /* of the call that the report is about */
+	const char *then; /* what the other stack is: "the copy was queued by"; NULL: none */
 	npu_stack before; /* the other stack */
 	npu_stack made;   /* where the object was made; 0: not said */
 };
@@ -285,7 +284,7 @@ struct access {
 	uint64_t taint;       /* of its clock: what it waits for may be anybody */
 	uint64_t hash;        /* of its bytes, as they were queued, where it is `hashed` */
 	npu_stack stack;      /* where it was queued */
-	uint32_t stream : 23; /* index in order.h */
+	uint32_t stream : 23; /* its index */
 	uint32_t mark : 6;    /* a write of memory that others have: struct npu_write; 0: none */
 	uint32_t write : 1;
 	uint32_t hashed : 1; /* a read of memory of the host, which the program is to leave alone */

@@ -84,15 +84,15 @@ RIGHT = [
     'frees_after_key', 'writes_beside_copy', 'unregister_synchronized',
     'written_in_other_stream', 'blocks_in_turn', 'release_under_mappings', 'peer_with_access',
     'mapped_with_access', 'maps_again', 'frees_after_importer', 'takes_right_numbers',
-    'near_nodes', 'near_pinned',
+    'near_nodes', 'near_pinned', 'asks_for_node',
 ]
 RIGHT_ANYWHERE = ('streams_event', 'host_event', 'unmap_synchronized', 'free_synchronized',
                   'rewrites_when_done')
-CUDA = ('mapped_without_access', 'mapped_with_access', 'leaves_handle')
+CUDA = ('mapped_without_access', 'mapped_with_access', 'leaves_handle', 'asks_for_node')
 FAILS = ('maps_again',)  # and the runtime says so
 ENVIRONMENT = {case: {'ASCEND_RT_VISIBLE_DEVICES': '1'} for case in
                ('takes_driver_number', 'takes_own_number', 'takes_right_numbers')}
-ENVIRONMENT['near_pinned'] = {'NPUSIM_DEVICES': '5'}
+ENVIRONMENT['near_pinned'] = ENVIRONMENT['asks_for_node'] = {'NPUSIM_DEVICES': '5'}
 ENVIRONMENT['releases_what_is_mapped'] = {'NPUSIM_FAULT': 'halMemUnmap:1:busy'}
 ENVIRONMENT['copies_without_peer'] = {'NPUSIM_FAULT': 'halDeviceEnableP2P:1:busy'}
 
