@@ -237,6 +237,10 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 	} else if (attribute == 38) { /* L2_CACHE_SIZE */
 		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_L2BUFF, 0, &number);
 		*value = (int)number;
+	} else if (attribute == 134) { /* HOST_NUMA_ID */
+		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM,
+			 INFO_TYPE_NEAR_NODE, &number);
+		*value = (int)number;
 	} else if (attribute == 33) { /* PCI_BUS_ID */
 		*value = 0x10 + (int)logic;
 	}

@@ -4,7 +4,7 @@
  * is whole after each report. GitHub: a workflow command each, which puts the sentence beside the
  * line of the source. Several processes may add to one file.
  */
-#include "validate/report.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
 
@@ -332,11 +332,6 @@ bool form_open(bool check, char **error)
 	g_free(path);
 	path = g_strdup(name);
 	return open_file(check, error);
-}
-
-bool form_is_open(void)
-{
-	return file >= 0;
 }
 
 void form_add(const struct report *report, const struct npusim_report *said, const char *function)

@@ -79,7 +79,7 @@ void validate_host_done(struct validate *v, const struct access *access)
 {
 	if (hash_of(access->begin, access->end) == access->hash)
 		return;
-	report_make(REPORT(HOST_READ, npu_stack_here(), .then = "the copy was queued by",
+	report_make(REPORT(HOST_READ, stack_of(v), .then = "the copy was queued by",
 			   .before = access->stack),
 		    "the program rewrote %s while a copy in %s was to read it, before it knew that "
 		    "the copy was done",
@@ -136,15 +136,15 @@ static bool waits(const uint8_t *entry)
 	       type == STARS_SQE_COND;
 }
 
-GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
+static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
 {
 	const struct order_stream *stream = order_stream(v->order, dev, info->sqId);
-	GArray *all = NULL;
+	GArray *all = g_array_new(FALSE, FALSE, sizeof(struct saved));
 	uint64_t dst, src, bytes;
 
 	if (!report_wanted(VALIDATE_HOST_READ) ||
 	    order_is_tainted(v->order, MAX(stream->clock.taint, v->order->host.taint)))
-		return NULL;
+		return all;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
 		struct saved saved;
@@ -155,8 +155,6 @@ GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTas
 		    pinned(v, dst, dst + bytes) == NULL || !is_free(v, info, i, dst, dst + bytes) ||
 		    (src < dst + bytes && dst < src + bytes))
 			continue;
-		if (all == NULL)
-			all = g_array_new(FALSE, FALSE, sizeof(saved));
 		saved = (struct saved){ .begin = dst, .end = dst + bytes };
 		swap(&saved, false);
 		g_array_append_val(all, saved);
@@ -164,16 +162,61 @@ GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTas
 	return all;
 }
 
-void validate_host_sent(GArray *all, bool taken)
-{
-	for (guint i = 0; all != NULL && i < all->len; i++) {
-		struct saved *saved = &g_array_index(all, struct saved, i);
+/* ---- strict: second mappings ---- */
 
-		if (!taken)
+static const struct object *closable(struct validate *v, uint64_t begin, uint64_t end)
+{
+	const struct object *object = pinned(v, begin, end);
+
+	return object != NULL && object->inside != 0 ? object : NULL;
+}
+
+static uint64_t second(struct validate *v, uint64_t va, uint64_t bytes)
+{
+	const struct object *object = closable(v, va, va + bytes);
+
+	return object != NULL ? object->inside + (va - object->key) : va;
+}
+
+/* Gives info entries with other addresses; returns those that it had. */
+static uint8_t *use_seconds(struct validate *v, struct halTaskSendInfo *info)
+{
+	uint8_t *entries = info->sqe_addr;
+	uint64_t dst, src, bytes;
+
+	info->sqe_addr = g_memdup2(entries, (gsize)info->sqe_num * STARS_SQE_BYTES);
+	for (uint32_t i = 0; i < info->sqe_num; i++) {
+		uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
+
+		if (driver_entry_copy(entry, &dst, &src, &bytes))
+			driver_entry_set_copy(entry, second(v, dst, bytes), second(v, src, bytes));
+	}
+	return entries;
+}
+
+struct validate_sent validate_host_send(struct validate *v)
+{
+	const __typeof__(v->call->with.halSqTaskSend) *a = &v->call->with.halSqTaskSend;
+	GArray *saved = fill_targets(v, a->dev, a->info);
+
+	return (struct validate_sent){ saved, v->strict ? use_seconds(v, a->info) : NULL };
+}
+
+void validate_host_sent(struct validate *v, const struct validate_sent *sent)
+{
+	for (guint i = 0; sent->saved != NULL && i < sent->saved->len; i++) {
+		struct saved *saved = &g_array_index(sent->saved, struct saved, i);
+
+		if (v->call->code != DRV_ERROR_NONE)
 			swap(saved, true);
 		g_free(saved->old);
 	}
-	g_clear_pointer(&all, g_array_unref);
+	if (sent->saved != NULL)
+		g_array_unref(sent->saved);
+	if (sent->entries != NULL) {
+		g_free(v->call->with.halSqTaskSend.info->sqe_addr);
+		v->call->with.halSqTaskSend.info->sqe_addr = sent->entries;
+	}
 }
 
 /* ---- strict: closed memory ---- */
@@ -182,13 +225,6 @@ void validate_host_sent(GArray *all, bool taken)
 
 static struct validate *watched;
 static struct sigaction below; /* the handler that was there */
-
-static const struct object *closable(struct validate *v, uint64_t begin, uint64_t end)
-{
-	const struct object *object = pinned(v, begin, end);
-
-	return object != NULL && object->inside != 0 ? object : NULL;
-}
 
 void validate_closed_new(struct validate *v, struct object *object)
 {
@@ -273,32 +309,8 @@ void validate_closed_access(struct validate *v, struct access *access)
 		close_pages(access);
 }
 
-static uint64_t second(struct validate *v, uint64_t va, uint64_t bytes)
+void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	const struct object *object = closable(v, va, va + bytes);
-
-	return object != NULL ? object->inside + (va - object->key) : va;
-}
-
-uint8_t *validate_closed_send(struct validate *v, struct halTaskSendInfo *info)
-{
-	uint8_t *entries = info->sqe_addr;
-	uint64_t dst, src, bytes;
-
-	info->sqe_addr = g_memdup2(entries, (gsize)info->sqe_num * STARS_SQE_BYTES);
-	for (uint32_t i = 0; i < info->sqe_num; i++) {
-		uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-
-		if (driver_entry_copy(entry, &dst, &src, &bytes))
-			driver_entry_set_copy(entry, second(v, dst, bytes), second(v, src, bytes));
-	}
-	return entries;
-}
-
-void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-			  npu_stack stack)
-{
-	(void)stack;
 	open_object(NULL, (gpointer)closable(v, dst, dst + bytes), NULL);
 	open_object(NULL, (gpointer)closable(v, src, src + bytes), NULL);
 }
@@ -306,7 +318,6 @@ void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64
 static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 {
 	struct access_search touched = { va, va + 1, .after = &v->order->host };
-	npu_stack stack = npu_stack_from(pc);
 	const struct object *object;
 	const struct access *access;
 
@@ -315,11 +326,12 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 			return false;
 		usleep(1000);
 	}
+	v->stack = npu_stack_from(pc);
 	object = closable(v, va, va + 1);
 	while (object != NULL && (access = accesses_next(v->order, &touched)) != NULL)
 		if (access->closed)
 			report_make(
-				REPORT(HOST_READ, stack, .then = "the copy was queued by",
+				REPORT(HOST_READ, stack_of(v), .then = "the copy was queued by",
 				       .before = access->stack),
 				"the program touches byte %#llx of %s, which a copy in %s is to "
 				"%s: nobody has waited for it",

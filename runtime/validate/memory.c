@@ -9,35 +9,42 @@
 
 #include "base/base.h"
 
+#include <linux/mempolicy.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define HELD_MAX 64u
 
 /* ---- what calls do ---- */
 
-/* A row of the table: the object by the call's arguments, `a`. */
+/* A row of the table: what the call does, and the object by its arguments, `a`. */
 #define DOES(name, does, kind_, key_, ...)                                                  \
 	case DRIVER_OP_##name: {                                                            \
 		const __typeof__(call->with.name) *a = &call->with.name;                    \
                                                                                             \
-		*out = (struct object){                                                     \
+		v->deed = DEED_##does;                                                      \
+		v->named = (struct object){                                                 \
 			.kind = OBJECT_##kind_, .key = key_, .references = 1, ##__VA_ARGS__ \
 		};                                                                          \
-		return DEED_##does;                                                         \
+		break;                                                                      \
 	}
 #define ANSWER(pointer) (done ? (uint64_t)(uintptr_t)*a->pointer : 0)
 #define NO_DEVICE       .dev = OBJECT_NO_DEVICE
 
-enum deed validate_deed(const struct layer_call *call, bool done, struct object *out)
+void validate_call(struct validate *v, struct layer_call *call, bool done)
 {
+	v->call = call;
 	switch (call->op) {
 		DOES(halMemAddressReserve, MAKES, RESERVATION, ANSWER(ptr), .bytes = a->size,
 		     NO_DEVICE)
 		DOES(halMemAddressFree, ENDS, RESERVATION, key_of(a->ptr))
 		DOES(halMemCreate, MAKES, HANDLE, ANSWER(handle), .bytes = a->size,
 		     .dev = done && a->prop->side == MEM_DEV_SIDE ? a->prop->devid
-								  : OBJECT_NO_DEVICE)
+								  : OBJECT_NO_DEVICE,
+		     .nodes = done && a->prop->side == MEM_HOST_NUMA_SIDE && a->prop->devid < 64
+				      ? UINT64_C(1) << a->prop->devid
+				      : 0)
 		DOES(halMemImportFromShareableHandle, TAKES, HANDLE, ANSWER(handle), .dev = a->dev)
 		DOES(halMemImportFromShareableHandleV2, TAKES, HANDLE, ANSWER(handle),
 		     .dev = a->dev)
@@ -63,8 +70,8 @@ enum deed validate_deed(const struct layer_call *call, bool done, struct object 
 		DOES(halHostUnregister, ENDS, REGISTERED, key_of(a->src))
 		DOES(halHostUnregisterEx, ENDS, REGISTERED, key_of(a->src))
 	default:
-		*out = (struct object){ .kind = OBJECT_KIND_COUNT };
-		return DEED_NONE;
+		v->named = (struct object){ .kind = OBJECT_KIND_COUNT };
+		v->deed = DEED_NONE;
 	}
 }
 
@@ -78,31 +85,15 @@ struct share {
 	struct object object; /* as it was then */
 	uint64_t shareable;
 	char name[80]; /* "": a handle */
-	npu_stack ended;
-	bool gone; /* the object is */
+	bool gone;     /* the object is */
 };
-
-static void share_object(struct validate *v, const struct object *object, uint64_t shareable,
-			 const char *name)
-{
-	struct share *share;
-
-	if (object == NULL)
-		return;
-	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
-		validate_kept_look(v); /* where nobody marks, those that are gone go here */
-	share = g_new0(struct share, 1);
-	share->object = *object;
-	share->shareable = shareable;
-	g_strlcpy(share->name, name, sizeof(share->name));
-	g_ptr_array_add(v->shares, share);
-}
 
 /* True: there is nothing more to say of it. */
 static bool look(struct validate *v, const struct share *share)
 {
-	const struct report *report = REPORT(KEPT, 0, .then = "it was given back by",
-					     .before = share->ended, .made = share->object.made);
+	const struct report *report =
+		REPORT(KEPT, 0, .then = "it was given back by", .before = share->object.ended,
+		       .made = share->object.made);
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
@@ -144,7 +135,7 @@ void validate_kept_look(struct validate *v)
 	}
 }
 
-static void end_shares(struct validate *v, const struct object *object, npu_stack stack)
+static void end_shares(struct validate *v, const struct object *object)
 {
 	for (guint i = 0; i < v->shares->len; i++) {
 		struct share *share = g_ptr_array_index(v->shares, i);
@@ -153,12 +144,12 @@ static void end_shares(struct validate *v, const struct object *object, npu_stac
 		    share->object.kind != object->kind)
 			continue;
 		share->gone = true;
-		share->ended = stack;
+		share->object.ended = stack_of(v);
 		if (share->name[0] != '\0' && !v->cuda)
-			report_make(REPORT(KEPT, stack, .made = object->made),
+			report_make(REPORT(KEPT, stack_of(v), .made = object->made),
 				    "%s gives %#llx, %s, back before its key %.16s... is closed, "
 				    "by which others may still open it",
-				    call_of(stack), (unsigned long long)object->key,
+				    caller(v), (unsigned long long)object->key,
 				    npu_size_text(object->bytes), share->name);
 	}
 }
@@ -217,22 +208,22 @@ static bool hold(struct validate *v, const struct object *reservation)
 }
 
 /* True: the call is answered. */
-static bool answer_by_held(struct validate *v, struct layer_call *call, enum deed deed,
-			   const struct object *object)
+static bool answer_by_held(struct validate *v)
 {
+	struct layer_call *call = v->call;
 	const struct object *live;
 
 	if (call->op == DRIVER_OP_halDeviceClose ||
 	    (call->op == DRIVER_OP_halMemAddressReserve &&
 	     is_held(v, key_of(call->with.halMemAddressReserve.addr)))) {
 		validate_memory_let_go(v);
-	} else if (deed == DEED_MAKES && object->kind == OBJECT_MAPPING) {
+	} else if (is_deed(v, DEED_MAKES, OBJECT_MAPPING)) {
 		call->code = DRV_ERROR_PARA_ERROR;
-		return is_held(v, object->key);
-	} else if (deed == DEED_ENDS && object->kind == OBJECT_RESERVATION) {
-		live = objects_find(v->objects, OBJECT_RESERVATION, object->key);
+		return is_held(v, v->named.key);
+	} else if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION)) {
+		live = objects_find(v->objects, OBJECT_RESERVATION, v->named.key);
 		call->code = live != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
-		return is_held(v, object->key) || hold(v, live);
+		return is_held(v, v->named.key) || hold(v, live);
 	}
 	return false;
 }
@@ -250,76 +241,88 @@ void validate_memory_again(struct validate *v, struct layer_call *call)
 /* ---- what a call gives back ---- */
 
 /* halMemFree takes memory of devices and page-locked memory. */
-static struct object *find_ending(struct validate *v, const struct object *named)
+static struct object *find_ending(struct validate *v)
 {
-	struct object *object = objects_find(v->objects, named->kind, named->key);
+	struct object *object = objects_find(v->objects, v->named.kind, v->named.key);
 
-	return object == NULL && named->kind == OBJECT_ALLOCATION
-		       ? objects_find(v->objects, OBJECT_PINNED, named->key)
+	return object == NULL && v->named.kind == OBJECT_ALLOCATION
+		       ? objects_find(v->objects, OBJECT_PINNED, v->named.key)
 		       : object;
 }
 
 /* The driver has one call for memory of devices and of the host; the runtime has two. */
-static bool is_wrong_call(const struct object *object, npu_stack stack)
+static bool is_wrong_call(struct validate *v, const struct object *object)
 {
 	bool pinned = object->kind == OBJECT_PINNED;
 
 	return (pinned || object->kind == OBJECT_ALLOCATION) &&
-	       g_strcmp0(npu_stack_call(stack), pinned ? "aclrtFree" : "aclrtFreeHost") == 0;
+	       strcmp(caller(v), pinned ? "aclrtFree" : "aclrtFreeHost") == 0;
 }
 
 /* Whether queued work still uses what the call gives back. */
-static bool is_pending(struct validate *v, const struct object *object, npu_stack stack)
+static bool is_pending(struct validate *v, const struct object *object)
 {
 	bool pending;
 
-	if (is_wrong_call(object, stack))
-		validate_why_wrong(stack, object);
+	if (is_wrong_call(v, object))
+		validate_why_wrong(v, object);
 	if (object->kind == OBJECT_PINNED)
 		accesses_unwatch(v->order, object->key, object->key + object->bytes, true);
 	if (object->own || object->kind == OBJECT_HANDLE || object->kind == OBJECT_RESERVATION)
 		return false;
-	pending = validate_pending(v, stack, object, object->key);
+	pending = validate_pending(v, object, object->key);
 	if (object->kind == OBJECT_REGISTERED && object->inside != object->key)
-		pending |= validate_pending(v, stack, object, object->inside);
+		pending |= validate_pending(v, object, object->inside);
 	return pending;
 }
 
-bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack)
+bool validate_memory_before(struct validate *v)
 {
-	struct object named;
-	enum deed deed = validate_deed(call, false, &named);
-	const struct object *object = deed == DEED_ENDS ? find_ending(v, &named) : NULL;
+	const struct object *object = v->deed == DEED_ENDS ? find_ending(v) : NULL;
 
-	if (call->op == DRIVER_OP_halDeviceClose)
+	if (v->call->op == DRIVER_OP_halDeviceClose)
 		validate_kept_look(v);
-	if (object != NULL && is_pending(v, object, stack) && v->strict &&
+	if (object != NULL && is_pending(v, object) && v->strict &&
 	    object->kind == OBJECT_MAPPING) {
-		call->code = DRV_ERROR_BUSY;
+		v->call->code = DRV_ERROR_BUSY;
 		return true;
 	}
-	return v->strict && answer_by_held(v, call, deed, &named);
+	return v->strict && answer_by_held(v);
 }
 
 /* ---- calls that succeeded ---- */
 
-static void end(struct validate *v, const struct object *named, npu_stack stack)
+static void end(struct validate *v)
 {
-	struct object *object = find_ending(v, named);
+	struct object *object = find_ending(v);
 
 	if (object == NULL ||
 	    (object->kind == OBJECT_HANDLE && objects_release(v->objects, object)))
 		return;
 	if (object->kind != OBJECT_HANDLE)
-		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
-	end_shares(v, object, stack);
+		validate_bytes_forget(v, object->key, object->key + object->bytes);
+	end_shares(v, object);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
-	objects_end(v->objects, object->kind, object->key, stack);
+	objects_end(v->objects, object->kind, object->key, stack_of(v));
 }
 
-static void make(struct validate *v, struct object *made, npu_stack stack)
+/* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages
+ * that were just made, the thread (numactl). 0: to none. */
+static uint64_t bound_nodes(uint64_t va, bool is_new)
 {
+	uint64_t nodes[16] = { 0 }; /* no kernel has more */
+	int mode;
+
+	syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof(nodes), va, MPOL_F_ADDR);
+	if (nodes[0] == 0 && is_new)
+		syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof(nodes), NULL, 0);
+	return nodes[0];
+}
+
+static void make(struct validate *v)
+{
+	struct object *made = &v->named;
 	struct object *handle = objects_find(
 		v->objects, OBJECT_HANDLE, made->kind == OBJECT_MAPPING ? made->inside : made->key);
 	size_t bytes = 0;
@@ -328,13 +331,18 @@ static void make(struct validate *v, struct object *made, npu_stack stack)
 		objects_retain(v->objects, handle);
 		return;
 	}
-	if (made->kind == OBJECT_MAPPING && handle != NULL)
+	if (made->kind == OBJECT_MAPPING && handle != NULL) {
 		made->dev = handle->dev;
+		made->nodes = handle->nodes;
+	}
+	if (made->kind == OBJECT_PINNED || made->kind == OBJECT_REGISTERED)
+		made->nodes = bound_nodes(made->key, made->kind == OBJECT_PINNED);
 	if (made->kind == OBJECT_OPENED) {
 		BELOW(v, halMemGetAddressRange, made->key, NULL, &bytes);
 		made->bytes = bytes;
 	}
-	made->made = stack;
+	made->made = stack_of(v);
+	v->objects->placed |= made->nodes != 0;
 	made = objects_add(v->objects, made);
 	validate_bytes_new(v, made);
 	if (v->strict && made->kind == OBJECT_PINNED)
@@ -342,27 +350,29 @@ static void make(struct validate *v, struct object *made, npu_stack stack)
 }
 
 /* What was shared, as the program named it, from now on. */
-static void share(struct validate *v, const struct layer_call *call, const struct object *named)
+static void share(struct validate *v)
 {
-	const union layer_arguments *with = &call->with;
-	uint64_t shareable = 0;
+	const union layer_arguments *with = &v->call->with;
+	const struct object *object =
+		v->named.kind == OBJECT_HANDLE
+			? objects_find(v->objects, OBJECT_HANDLE, v->named.key)
+			: objects_meeting(v->objects, OBJECT_ALLOCATION, v->named.key,
+					  v->named.key + 1);
+	struct share share = { .object = object != NULL ? *object : v->named };
 	uint32_t server;
 
-	if (call->op == DRIVER_OP_halShmemCreateHandle) {
-		share_object(
-			v,
-			objects_meeting(v->objects, OBJECT_ALLOCATION, named->key, named->key + 1),
-			0, with->halShmemCreateHandle.name);
-		return;
-	}
-	if (call->op == DRIVER_OP_halMemExportToShareableHandle)
-		shareable = *with->halMemExportToShareableHandle.shareable;
+	if (v->call->op == DRIVER_OP_halShmemCreateHandle)
+		g_strlcpy(share.name, with->halShmemCreateHandle.name, sizeof(share.name));
+	else if (v->call->op == DRIVER_OP_halMemExportToShareableHandle)
+		share.shareable = *with->halMemExportToShareableHandle.shareable;
 	else if (BELOW(v, halMemTransShareableHandle, with->halMemExportToShareableHandleV2.type,
 		       with->halMemExportToShareableHandleV2.shareable, &server,
-		       &shareable) != DRV_ERROR_NONE)
-		shareable = 0; /* of another kind, such as a descriptor */
-	if (shareable != 0)
-		share_object(v, objects_find(v->objects, OBJECT_HANDLE, named->key), shareable, "");
+		       &share.shareable) != DRV_ERROR_NONE)
+		return; /* of another kind, such as a descriptor */
+	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
+		validate_kept_look(v); /* where nobody marks, those that are gone go here */
+	if (object != NULL)
+		g_ptr_array_add(v->shares, g_memdup2(&share, sizeof(share)));
 }
 
 /* The program's own loads and stores, and the scheduler's, are not seen. */
@@ -382,32 +392,32 @@ static bool is_open_to_others(const struct layer_call *call)
 	return open;
 }
 
-void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack)
+void validate_memory_after(struct validate *v)
 {
-	struct object object, *mapping;
-	enum deed deed = validate_deed(call, true, &object);
+	const struct layer_call *call = v->call;
+	struct object *mapping;
 	struct npu_written map;
 
 	if (call->op == DRIVER_OP_halMemAlloc &&
 	    (call->with.halMemAlloc.flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL)
-		object.kind = OBJECT_PINNED;
-	v->shares_any |= deed == DEED_SHARES || deed == DEED_TAKES;
-	if (deed == DEED_MAKES || deed == DEED_TAKES)
-		make(v, &object, stack);
-	else if (deed == DEED_ENDS)
-		end(v, &object, stack);
-	else if (deed == DEED_SHARES)
-		share(v, call, &object);
-	else if (deed == DEED_OPENS &&
-		 (mapping = objects_find(v->objects, OBJECT_MAPPING, object.key)) != NULL)
-		mapping->access = stack;
+		v->named.kind = OBJECT_PINNED;
+	v->shares_any |= v->deed == DEED_SHARES || v->deed == DEED_TAKES;
+	if (v->deed == DEED_MAKES || v->deed == DEED_TAKES)
+		make(v);
+	else if (v->deed == DEED_ENDS)
+		end(v);
+	else if (v->deed == DEED_SHARES)
+		share(v);
+	else if (v->deed == DEED_OPENS &&
+		 (mapping = objects_find(v->objects, OBJECT_MAPPING, v->named.key)) != NULL)
+		mapping->access = stack_of(v);
 	if (is_open_to_others(call))
-		validate_bytes_give_up(v, object.key, object.key + object.bytes);
+		validate_bytes_give_up(v, v->named.key, v->named.key + v->named.bytes);
 	if (call->op == DRIVER_OP_halShmemDestroyHandle)
 		end_name(v, call->with.halShmemDestroyHandle.name);
 	else if (call->op == DRIVER_OP_halDeviceOpen && report_wanted(VALIDATE_UNINITIALISED))
 		/* Others hear that this process tells of its writes. */
 		BELOW(v, npusimWritten, 0, &map);
 	else if (call->op == DRIVER_OP_halDeviceClose)
-		objects_end_of(v->objects, call->with.halDeviceClose.dev, stack);
+		objects_end_of(v->objects, call->with.halDeviceClose.dev, stack_of(v));
 }

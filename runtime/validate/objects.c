@@ -3,10 +3,9 @@
  * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back. And
  * growth: counters by kind and stack, and copies of them at marks.
  */
-#include "validate/objects.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
-#include "validate/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -277,24 +276,17 @@ struct object *objects_find(struct objects *objects, enum object_kind kind, uint
 	return g_tree_lookup(objects->live[kind], &key);
 }
 
-struct object *objects_before(struct objects *objects, enum object_kind kind, uint64_t address)
-{
-	GTreeNode *node = g_tree_upper_bound(objects->live[kind], &address);
-
-	node = node != NULL ? g_tree_node_previous(node) : g_tree_node_last(objects->live[kind]);
-	return node != NULL ? g_tree_node_value(node) : NULL;
-}
-
 struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
 			       uint64_t end)
 {
-	struct object *object = objects_before(objects, kind, begin);
-	GTreeNode *node;
+	GTreeNode *next = g_tree_upper_bound(objects->live[kind], &begin);
+	GTreeNode *node =
+		next != NULL ? g_tree_node_previous(next) : g_tree_node_last(objects->live[kind]);
+	struct object *object = node != NULL ? g_tree_node_value(node) : NULL;
 
 	if (object != NULL && begin - object->key < object->bytes)
 		return object;
-	node = g_tree_upper_bound(objects->live[kind], &begin);
-	object = node != NULL ? g_tree_node_value(node) : NULL;
+	object = next != NULL ? g_tree_node_value(next) : NULL;
 	return object != NULL && object->key < end ? object : NULL;
 }
 

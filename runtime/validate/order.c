@@ -3,7 +3,7 @@
  * What happens before what: the clocks and their edges; and accesses on their way, in an array
  * sorted by address: as many as queues have entries.
  */
-#include "validate/order.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
 
@@ -16,12 +16,6 @@
 
 struct order_edge {
 	uint64_t number; /* of the entry that waits */
-	struct clock clock;
-};
-
-struct event {
-	bool recorded;
-	uint64_t relay_of; /* name of its source + 1; 0: none */
 	struct clock clock;
 };
 
@@ -78,7 +72,7 @@ static void free_stream(gpointer data)
 
 static void free_event(gpointer data)
 {
-	g_free(((struct event *)data)->clock.at);
+	g_free(((struct order_event *)data)->clock.at);
 	g_free(data);
 }
 
@@ -187,26 +181,26 @@ void order_value_wait(struct order *order, struct order_stream *stream)
 	stream->clock.taint = ++order->taints;
 }
 
-static struct event *event_of(struct order *order, uint64_t name)
+struct order_event *order_event(struct order *order, uint64_t name)
 {
 	gpointer key = (gpointer)(uintptr_t)(name + 1);
-	struct event *event = g_hash_table_lookup(order->events, key);
+	struct order_event *event = g_hash_table_lookup(order->events, key);
 
 	if (event == NULL) {
-		event = g_new0(struct event, 1);
+		event = g_new0(struct order_event, 1);
 		g_hash_table_insert(order->events, key, event);
 	}
 	return event;
 }
 
-static struct event *source_of(struct order *order, uint64_t name)
+static struct order_event *source_of(struct order *order, uint64_t name)
 {
-	uint64_t relay_of = event_of(order, name)->relay_of;
+	uint64_t relay_of = order_event(order, name)->relay_of;
 
-	return event_of(order, relay_of != 0 ? relay_of - 1 : name);
+	return order_event(order, relay_of != 0 ? relay_of - 1 : name);
 }
 
-static void set_recorded(struct event *event, const struct clock *clock)
+static void set_recorded(struct order_event *event, const struct clock *clock)
 {
 	g_free(event->clock.at);
 	event->clock = copy_of(clock);
@@ -215,13 +209,13 @@ static void set_recorded(struct event *event, const struct clock *clock)
 
 void order_record(struct order *order, struct order_stream *stream, uint64_t name)
 {
-	set_recorded(event_of(order, name), &stream->clock);
+	set_recorded(order_event(order, name), &stream->clock);
 	order_resolve(order, &stream->clock);
 }
 
 void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
 {
-	struct event *event = source_of(order, name);
+	struct order_event *event = source_of(order, name);
 
 	if (event->recorded)
 		add_edge(stream, &event->clock);
@@ -233,7 +227,7 @@ void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
 
 void order_host_record(struct order *order, uint64_t name)
 {
-	struct event *event = event_of(order, name);
+	struct order_event *event = order_event(order, name);
 
 	if (event->relay_of != 0)
 		return;
@@ -241,19 +235,9 @@ void order_host_record(struct order *order, uint64_t name)
 	order_resolve(order, &order->host);
 }
 
-void order_event_reset(struct order *order, uint64_t name)
-{
-	event_of(order, name)->recorded = false;
-}
-
 void order_event_end(struct order *order, uint64_t name)
 {
 	g_hash_table_remove(order->events, (gpointer)(uintptr_t)(name + 1));
-}
-
-void order_relay(struct order *order, uint64_t name, uint64_t source)
-{
-	event_of(order, name)->relay_of = source + 1;
 }
 
 /* ---- what the host knows ---- */
@@ -282,7 +266,7 @@ void order_seen(struct order *order, struct order_stream *stream, uint64_t numbe
 
 void order_seen_event(struct order *order, uint64_t name)
 {
-	struct event *event = source_of(order, name);
+	struct order_event *event = source_of(order, name);
 
 	if (!event->recorded)
 		return;

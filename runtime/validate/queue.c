@@ -21,15 +21,18 @@ static __thread struct {
 	uint64_t dst;
 } said;
 
-struct bytes_move {
-	uint64_t dst, src, bytes; /* src 0: a fill */
-	npu_stack stack;
-	bool known; /* what has happened before it is known, so what was written is, too */
+/* A copy or fill (src 0), and who makes it: a stream's entry, or a call of the host (stream NULL).
+ */
+struct move {
+	const struct order_stream *stream;
+	const struct clock *clock; /* what has happened before */
+	uint64_t number;           /* of the entry */
+	uint64_t dst, src, bytes;
 };
 
-static const char *mover(const struct bytes_move *move)
+static const char *mover(struct validate *v, const struct move *move)
 {
-	return npu_stack_call(move->stack) ?: (move->src != 0 ? "a copy" : "a fill");
+	return npu_stack_call(stack_of(v)) ?: (move->src != 0 ? "a copy" : "a fill");
 }
 
 /* ---- kind ---- */
@@ -55,7 +58,7 @@ static enum side side_of(struct validate *v, uint64_t va)
 										  : SIDE_HOST;
 }
 
-static void check_kind(struct validate *v, const struct bytes_move *move)
+static void check_kind(struct validate *v, const struct move *move)
 {
 	static const char *const names[KIND_COUNT] = { "ACL_MEMCPY_HOST_TO_HOST",
 						       "ACL_MEMCPY_HOST_TO_DEVICE",
@@ -76,23 +79,23 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 	known = from != SIDE_UNKNOWN && to != SIDE_UNKNOWN;
 	if ((from != SIDE_UNKNOWN && (from == SIDE_DEVICE) != (kind >= KIND_D2H)) ||
 	    (to != SIDE_UNKNOWN && (to == SIDE_DEVICE) != (kind == KIND_H2D || kind == KIND_D2D)))
-		report_make(REPORT(KIND, move->stack),
+		report_make(REPORT(KIND, stack_of(v)),
 			    "%s says %s, but copies %s memory to %s memory: %s would be right",
-			    mover(move), names[kind], sides[from], sides[to],
+			    mover(v, move), names[kind], sides[from], sides[to],
 			    known ? names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]
 				  : "ACL_MEMCPY_DEFAULT");
 }
 
 /* ---- overlap ---- */
 
-static void check_overlap(struct validate *v, const struct bytes_move *move)
+static void check_overlap(struct validate *v, const struct move *move)
 {
 	uint64_t low = MIN(move->dst, move->src), high = MAX(move->dst, move->src);
 
 	if (high - low >= move->bytes)
 		return;
-	report_make(REPORT(OVERLAP, move->stack),
-		    "%s copies %s from %s: %s are both read and written", mover(move),
+	report_make(REPORT(OVERLAP, stack_of(v)),
+		    "%s copies %s from %s: %s are both read and written", mover(v, move),
 		    npu_size_text(move->bytes),
 		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, high, low + move->bytes));
@@ -106,18 +109,12 @@ static const struct object *asked_for(struct validate *v, uint64_t va)
 	const struct object *object = objects_around(v->objects, va);
 	struct npu_place place;
 
-	if (object != NULL)
-		return object;
-	object = objects_before(v->objects, OBJECT_ALLOCATION, va);
-	if (object == NULL || va - object->key >= object->bytes + (UINT64_C(1) << 30) ||
-	    !validate_place(v, va, &place) || place.kind != NPU_PLACE_DEVICE ||
-	    place.base != object->key)
-		return NULL;
-	return object;
+	return object == NULL && validate_place(v, va, &place) && place.kind == NPU_PLACE_DEVICE
+		       ? objects_find(v->objects, OBJECT_ALLOCATION, place.base)
+		       : object;
 }
 
-static void check_bounds(struct validate *v, const struct bytes_move *move, uint64_t begin,
-			 bool write)
+static void check_bounds(struct validate *v, const struct move *move, uint64_t begin, bool write)
 {
 	const struct object *object = asked_for(v, begin), *old;
 	uint64_t end = begin + move->bytes;
@@ -128,13 +125,13 @@ static void check_bounds(struct validate *v, const struct bytes_move *move, uint
 		      ? NULL
 		      : objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, begin + 1);
 	if (old != NULL)
-		validate_why_ended(move->stack, VALIDATE_STALE_ADDRESS, old, begin);
+		validate_why_ended(v, VALIDATE_STALE_ADDRESS, old, begin);
 	if ((object->kind != OBJECT_BLOCK && object->kind != OBJECT_ALLOCATION &&
 	     object->kind != OBJECT_PINNED) ||
 	    object->own || end <= object->key + object->bytes)
 		return;
-	report_make(REPORT(BOUNDS, move->stack, .made = object->made),
-		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(move),
+	report_make(REPORT(BOUNDS, stack_of(v), .made = object->made),
+		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(v, move),
 		    write ? "writes" : "reads", validate_range(v, begin, end),
 		    npu_size_words((int64_t)(end - object->key - object->bytes)),
 		    object_words[object->kind].name, npu_size_text(object->bytes));
@@ -155,21 +152,21 @@ static struct npu_written written_at(struct validate *v, uint64_t va, uint64_t b
 	return map;
 }
 
-static void tell_uninitialised(struct validate *v, const struct bytes_move *move, uint64_t begin,
+static void tell_uninitialised(struct validate *v, const struct move *move, uint64_t begin,
 			       uint64_t end)
 {
 	const struct object *object = objects_around(v->objects, begin);
 
-	report_make(REPORT(UNINITIALISED, move->stack, .made = object != NULL ? object->made : 0),
-		    "%s reads %s, of which nobody wrote %s since the memory was made", mover(move),
-		    validate_range(v, move->src, move->src + move->bytes),
+	report_make(REPORT(UNINITIALISED, stack_of(v), .made = object != NULL ? object->made : 0),
+		    "%s reads %s, of which nobody wrote %s since the memory was made",
+		    mover(v, move), validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, begin, end));
 }
 
-static void check_written(struct validate *v, const struct bytes_move *move)
+static void check_written(struct validate *v, const struct move *move)
 {
 	uint64_t gap, gap_end, step;
-	bool said_so = !move->known;
+	bool known = !order_is_tainted(v->order, move->clock->taint), said_so = !known;
 
 	for (uint64_t done = 0; done < move->bytes; done += step) {
 		struct npu_written to = written_at(v, move->dst + done, move->bytes - done);
@@ -187,15 +184,37 @@ static void check_written(struct validate *v, const struct bytes_move *move)
 		}
 		if (to.bits == NULL)
 			continue;
-		if (from.bits != NULL && move->known)
+		if (from.bits != NULL && known)
 			written_copy(to.bits, to.at, from.bits, from.at, step);
 		else
 			written_set(to.bits, to.at, to.at + step);
 	}
 }
 
+/* ---- nodes ---- */
+
+/* `host` is on nodes of the host; `other` is where its bytes come from or go to. */
+static void check_nodes(struct validate *v, const struct move *move, const struct object *host,
+			const struct object *other)
+{
+	uint64_t nodes = host != NULL ? host->nodes : 0;
+	int64_t near;
+
+	if (nodes == 0 || other == NULL || other->dev == OBJECT_NO_DEVICE ||
+	    BELOW(v, halGetDeviceInfo, other->dev, MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE,
+		  &near) != DRV_ERROR_NONE ||
+	    near < 0 || nodes >> near & 1)
+		return;
+	report_make(REPORT(PLACEMENT, stack_of(v), .made = host->made),
+		    "%s copies between memory of device %u, which is near NUMA node %d of the "
+		    "host, and the %s at %#llx, %s, which the program put on node %d%s",
+		    mover(v, move), other->dev, (int)near, object_words[host->kind].name,
+		    (unsigned long long)host->key, npu_size_text(host->bytes),
+		    __builtin_ctzll(nodes), nodes & (nodes - 1) ? " and others" : "");
+}
+
 /* A copy or a fill that the driver has taken. */
-static void check_move(struct validate *v, const struct bytes_move *move)
+static void check_move(struct validate *v, const struct move *move)
 {
 	if (move->src != 0) {
 		check_kind(v, move);
@@ -203,6 +222,13 @@ static void check_move(struct validate *v, const struct bytes_move *move)
 		check_bounds(v, move, move->src, false);
 	}
 	check_bounds(v, move, move->dst, true);
+	if (v->objects->placed) {
+		const struct object *to = objects_around(v->objects, move->dst);
+		const struct object *from = objects_around(v->objects, move->src);
+
+		check_nodes(v, move, to, from);
+		check_nodes(v, move, from, to);
+	}
 	if (report_wanted(VALIDATE_UNINITIALISED))
 		check_written(v, move);
 }
@@ -258,67 +284,62 @@ void validate_bytes_new(struct validate *v, const struct object *object)
 
 /* ---- blocks ---- */
 
-void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack)
+void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end)
 {
 	const struct object *object;
 
 	while ((object = objects_meeting(v->objects, OBJECT_BLOCK, begin, end)) != NULL ||
 	       (object = objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, end)) != NULL)
-		objects_end(v->objects, object->kind, object->key, stack);
+		objects_end(v->objects, object->kind, object->key, stack_of(v));
 }
 
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack)
+void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes)
 {
 	const struct object *live = objects_find(v->objects, OBJECT_BLOCK, va);
-	const struct object *old = objects_find(v->objects, OBJECT_OLD_BLOCK, va);
-	struct object block = { .kind = OBJECT_BLOCK,
-				.key = va,
-				.bytes = bytes,
-				.dev = OBJECT_NO_DEVICE,
-				.made = stack };
+	const struct object *old = objects_find(v->objects, OBJECT_OLD_BLOCK, va), *memory;
+	struct object block = { .dev = OBJECT_NO_DEVICE };
 
 	if (bytes > 0) {
-		validate_bytes_forget(v, va, va + bytes, stack);
+		validate_bytes_forget(v, va, va + bytes);
+		memory = objects_around(v->objects, va);
+		if (memory != NULL)
+			block = *memory;
+		block.kind = OBJECT_BLOCK;
+		block.key = va;
+		block.bytes = bytes;
+		block.own = false;
+		block.made = stack_of(v);
 		objects_add(v->objects, &block);
 		if (report_wanted(VALIDATE_UNINITIALISED))
 			clear(v, va, bytes);
 	} else if (live != NULL) {
 		block = *live;
 		block.kind = OBJECT_OLD_BLOCK;
-		block.ended = stack;
-		objects_end(v->objects, OBJECT_BLOCK, va, stack);
+		block.ended = stack_of(v);
+		objects_end(v->objects, OBJECT_BLOCK, va, stack_of(v));
 		objects_add(v->objects, &block);
 	} else if (old != NULL) {
-		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, va);
+		validate_why_ended(v, VALIDATE_DOUBLE_FREE, old, va);
 	}
 }
 
-/* Who makes an access: a stream's entry, or a call of the host (stream NULL). */
-struct actor {
-	struct validate *v;
-	const struct order_stream *stream;
-	const struct clock *clock;
-	uint64_t number;
-	npu_stack stack;
-};
-
 /* ---- what meets ---- */
 
-static void tell_races(const struct actor *actor, uint64_t begin, uint64_t end, bool write)
+static void tell_races(struct validate *v, const struct move *move, uint64_t begin, uint64_t end,
+		       bool write)
 {
-	struct validate *v = actor->v;
-	struct access_search search = { begin, end, .writes = !write, .after = actor->clock,
+	struct access_search search = { begin, end, .writes = !write, .after = move->clock,
 					.surely = true };
 	const struct access *other;
 
 	while ((other = accesses_next(v->order, &search)) != NULL)
-		if (actor->stream != order_stream_at(v->order, other->stream))
+		if (move->stream != order_stream_at(v->order, other->stream))
 			report_make(
-				REPORT(RACE, actor->stack, .then = "the other access was queued by",
+				REPORT(RACE, stack_of(v), .then = "the other access was queued by",
 				       .before = other->stack),
 				"%s %s %s, which %s %s, and nothing orders the two",
-				actor->stream != NULL
-					? order_stream_text(v->order, actor->stream->index)
+				move->stream != NULL
+					? order_stream_text(v->order, move->stream->index)
 					: "the host",
 				write ? "writes" : "reads",
 				validate_range(v, MAX(begin, other->begin), MIN(end, other->end)),
@@ -328,20 +349,19 @@ static void tell_races(const struct actor *actor, uint64_t begin, uint64_t end, 
 
 /* Other processes hear of a write to memory that they have, unless its order may hang on them.
  * Returns its mark, which is the host's to end. */
-static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t bytes)
+static uint32_t tell_others(struct validate *v, const struct move *move)
 {
-	struct validate *v = actor->v;
 	struct npu_write write;
 
 	if (!v->shares_any || !report_wanted(VALIDATE_SHARED_WRITE) ||
-	    order_is_tainted(v->order, actor->clock->taint) ||
-	    BELOW(v, npusimWrites, begin, bytes, &write) != DRV_ERROR_NONE)
+	    order_is_tainted(v->order, move->clock->taint) ||
+	    BELOW(v, npusimWrites, move->dst, move->bytes, &write) != DRV_ERROR_NONE)
 		return 0;
 	if (write.pid != 0)
-		report_make(REPORT(SHARED_WRITE, actor->stack),
+		report_make(REPORT(SHARED_WRITE, stack_of(v)),
 			    "%s writes %s, which process %d has been writing for %.3f ms and has "
 			    "not seen written",
-			    call_of(actor->stack), validate_range(v, begin, begin + bytes),
+			    caller(v), validate_range(v, move->dst, move->dst + move->bytes),
 			    write.pid, (double)write.since_ns / 1e6);
 	return write.mark;
 }
@@ -358,47 +378,39 @@ static void end_shared(struct validate *v, const struct access *access)
 			    write.pid);
 }
 
-static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, bool write)
+static void touch(struct validate *v, const struct move *move, uint64_t begin, bool write)
 {
-	struct validate *v = actor->v;
-	struct access access;
+	struct access access = { .begin = begin,
+				 .end = begin + move->bytes,
+				 .number = move->number,
+				 .taint = move->clock->taint,
+				 .stack = stack_of(v),
+				 .write = write };
 
-	if (bytes == 0)
-		return;
 	if (write)
-		accesses_unwatch(v->order, begin, begin + bytes, false);
+		accesses_unwatch(v->order, begin, access.end, false);
 	if (report_wanted(VALIDATE_RACE))
-		tell_races(actor, begin, begin + bytes, write);
-	access = (struct access){ .begin = begin,
-				  .end = begin + bytes,
-				  .number = actor->number,
-				  .taint = actor->clock->taint,
-				  .stack = actor->stack,
-				  .mark = write ? tell_others(actor, begin, bytes) : 0,
-				  .write = write };
-	if (actor->stream == NULL && access.mark != 0)
-		end_shared(v, &access);
-	if (actor->stream == NULL)
+		tell_races(v, move, begin, access.end, write);
+	access.mark = write ? tell_others(v, move) : 0;
+	if (move->stream == NULL) {
+		if (access.mark != 0)
+			end_shared(v, &access);
 		return;
-	access.stream = actor->stream->index & 0x7fffff;
+	}
+	access.stream = move->stream->index & 0x7fffff;
 	validate_host_access(v, &access);
 	validate_closed_access(v, &access);
 	accesses_add(v->order, &access);
 }
 
-/* A fill has no source. */
-static void move(const struct actor *actor, uint64_t dst, uint64_t src, uint64_t bytes)
+static void take(struct validate *v, const struct move *move)
 {
-	struct order *order = actor->v->order;
-	struct bytes_move move = { dst, src, bytes, actor->stack,
-				   !order_is_tainted(order, actor->clock->taint) };
-
-	if (bytes == 0)
+	if (move->bytes == 0)
 		return;
-	check_move(actor->v, &move);
-	if (src != 0)
-		touch(actor, src, bytes, false);
-	touch(actor, dst, bytes, true);
+	check_move(v, move);
+	if (move->src != 0)
+		touch(v, move, move->src, false);
+	touch(v, move, move->dst, true);
 }
 
 /* The program may know what is done without a call. */
@@ -445,14 +457,13 @@ static void settle(struct validate *v)
 	}
 }
 
-bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
-		      uint64_t begin)
+bool validate_pending(struct validate *v, const struct object *object, uint64_t begin)
 {
 	bool unmaps = object->kind == OBJECT_MAPPING || object->kind == OBJECT_REGISTERED;
 	uint64_t end = begin + object->bytes;
 	struct access_search search = { begin, end, .after = &v->order->host };
 	struct report report = { .rule = unmaps ? VALIDATE_PENDING_UNMAP : VALIDATE_PENDING_FREE,
-				 .now = stack,
+				 .now = stack_of(v),
 				 .then = "the work was queued by",
 				 .made = object->made };
 	const struct access *access;
@@ -464,7 +475,7 @@ bool validate_pending(struct validate *v, npu_stack stack, const struct object *
 		report.before = access->stack;
 		report_make(&report,
 			    "%s gives %s back, which work of %s still %s: nobody has waited for it",
-			    npu_stack_call(stack) ?: object_words[object->kind].ender,
+			    npu_stack_call(stack_of(v)) ?: object_words[object->kind].ender,
 			    validate_range(v, MAX(begin, access->begin), MIN(end, access->end)),
 			    order_stream_text(v->order, access->stream),
 			    access->write ? "writes" : "reads");
@@ -486,22 +497,20 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 
 	memcpy(&sqe, entry, sizeof(sqe));
 	if (sqe.sub_type == 1)
-		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
+		order_event(v->order, order_event_name(stream->dev, sqe.res7))->recorded = false;
 	else
 		order_resolve(v->order, &stream->clock);
 	unmark(v);
 }
 
-static void enter(struct validate *v, struct order_stream *stream, const uint8_t *entry,
-		  npu_stack stack)
+static void enter(struct validate *v, struct order_stream *stream, const uint8_t *entry)
 {
 	const struct stars_sqe_header *header = (const void *)entry;
-	struct actor actor = { .v = v, .stream = stream, .clock = &stream->clock, .stack = stack };
-	uint64_t dst, src, bytes;
+	struct move move = { .stream = stream, .clock = &stream->clock };
 	struct stars_event_sqe event;
 
 	memcpy(&event, entry, sizeof(event));
-	actor.number = order_entry(v->order, stream, header->task_id);
+	move.number = order_entry(v->order, stream, header->task_id);
 	switch (header->type) {
 	case STARS_SQE_EVENT_RECORD:
 	case STARS_SQE_NOTIFY_RECORD:
@@ -514,7 +523,7 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 		break;
 	case STARS_SQE_NOTIFY_WAIT: /* it takes the record with it */
 		order_wait(v->order, stream, event_name(stream->dev, &event, true));
-		order_event_reset(v->order, event_name(stream->dev, &event, true));
+		order_event(v->order, event_name(stream->dev, &event, true))->recorded = false;
 		break;
 	case STARS_SQE_WRITE_VALUE:
 		write_value(v, stream, entry);
@@ -525,13 +534,13 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 	case STARS_SQE_PLACE_HOLDER:
 		break;
 	default:
-		if (!driver_entry_copy(entry, &dst, &src, &bytes)) {
+		if (!driver_entry_copy(entry, &move.dst, &move.src, &move.bytes)) {
 			give_up_all(v);
 			break;
 		}
-		move(&actor, dst, src, bytes);
+		take(v, &move);
 		/* Somebody may wait for a value that the copy brings. */
-		if (bytes <= sizeof(uint64_t)) {
+		if (move.bytes <= sizeof(uint64_t)) {
 			order_resolve(v->order, &stream->clock);
 			unmark(v);
 		}
@@ -540,23 +549,20 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 
 /* ---- copies and fills (src 0) that the host waits for ---- */
 
-static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes, npu_stack stack)
+static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	struct actor host = { .v = v, .clock = &v->order->host, .stack = stack };
-
-	move(&host, dst, src, bytes);
+	take(v, &(struct move){ .clock = &v->order->host, .dst = dst, .src = src, .bytes = bytes });
 }
 
-void validate_each_copy(struct validate *v, const struct layer_call *call, npu_stack stack,
-			validate_copy_fn fn)
+void validate_each_copy(struct validate *v, validate_copy_fn fn)
 {
-	const union layer_arguments *with = &call->with;
+	const union layer_arguments *with = &v->call->with;
 	const struct drvMem2D *rows;
 	bool bad;
 
-	switch (call->op) {
+	switch (v->call->op) {
 	case DRIVER_OP_drvMemcpy:
-		fn(v, with->drvMemcpy.dst, with->drvMemcpy.src, with->drvMemcpy.count, stack);
+		fn(v, with->drvMemcpy.dst, with->drvMemcpy.src, with->drvMemcpy.count);
 		break;
 	case DRIVER_OP_halMemcpy2D:
 		rows = with->halMemcpy2D.copy != NULL &&
@@ -565,21 +571,21 @@ void validate_each_copy(struct validate *v, const struct layer_call *call, npu_s
 			       : NULL;
 		for (unsigned long long i = 0; rows != NULL && i < rows->height; i++)
 			fn(v, (uintptr_t)rows->dst + i * rows->dpitch,
-			   (uintptr_t)rows->src + i * rows->spitch, rows->width, stack);
+			   (uintptr_t)rows->src + i * rows->spitch, rows->width);
 		break;
 	case DRIVER_OP_halMemcpyBatch:
 		bad = with->halMemcpyBatch.dst == NULL || with->halMemcpyBatch.src == NULL ||
 		      with->halMemcpyBatch.size == NULL;
 		for (size_t i = 0; !bad && i < with->halMemcpyBatch.count; i++)
 			fn(v, with->halMemcpyBatch.dst[i], with->halMemcpyBatch.src[i],
-			   with->halMemcpyBatch.size[i], stack);
+			   with->halMemcpyBatch.size[i]);
 		break;
 	case DRIVER_OP_drvMemsetD8:
-		fn(v, with->drvMemsetD8.dst, 0, with->drvMemsetD8.num, stack);
+		fn(v, with->drvMemsetD8.dst, 0, with->drvMemsetD8.num);
 		break;
 	case DRIVER_OP_npusimFill:
 		fn(v, with->npusimFill.dst, 0,
-		   (uint64_t)with->npusimFill.count * with->npusimFill.pattern_bytes, stack);
+		   (uint64_t)with->npusimFill.count * with->npusimFill.pattern_bytes);
 		break;
 	default:
 		break;
@@ -618,13 +624,12 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 	if (config->prop == DRV_ID_RECORD)
 		order_host_record(v->order, name);
 	else if (config->prop == DRV_ID_RESET)
-		order_event_reset(v->order, name);
+		order_event(v->order, name)->recorded = false;
 }
 
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value)
 {
-	npu_stack stack;
 	struct object *object;
 
 	v->told |= what != NPU_ORDER_OTHER_ID;
@@ -636,7 +641,7 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		order_seen_event(v->order, order_event_name(dev, id));
 		break;
 	case NPU_ORDER_RELAY:
-		order_relay(v->order, order_event_name(dev, id), value);
+		order_event(v->order, order_event_name(dev, id))->relay_of = value + 1;
 		break;
 	case NPU_ORDER_OWN:
 		object = objects_find(v->objects, OBJECT_PINNED, value);
@@ -656,30 +661,29 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		said.dst = value;
 		break;
 	case NPU_ORDER_OTHER_ID:
-		stack = npu_stack_here();
-		report_make(REPORT(PLACEMENT, stack),
+		report_make(REPORT(PLACEMENT, stack_of(v)),
 			    "%s is called with device %u, which is the driver's number: by "
 			    "ASCEND_RT_VISIBLE_DEVICES=%s this program calls that device %u",
-			    call_of(stack), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
+			    caller(v), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
 			    (unsigned)value);
 		break;
 	}
 	settle(v); /* at once: from now on the program may do what the wait allows */
 }
 
-void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack)
+void validate_queue_call(struct validate *v)
 {
-	const union layer_arguments *with = &call->with;
+	const union layer_arguments *with = &v->call->with;
 	const struct halTaskSendInfo *sent;
 	struct order_stream *stream;
 
 	settle(v);
-	switch (call->op) {
+	switch (v->call->op) {
 	case DRIVER_OP_halSqTaskSend:
 		sent = with->halSqTaskSend.info;
 		stream = order_stream(v->order, with->halSqTaskSend.dev, sent->sqId);
 		for (uint32_t i = 0; i < sent->sqe_num; i++)
-			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
+			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
 		break;
 	case DRIVER_OP_halSqCqFree:
 		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)
@@ -703,7 +707,7 @@ void validate_queue_call(struct validate *v, const struct layer_call *call, npu_
 		unmark(v);
 		break;
 	default:
-		validate_each_copy(v, call, stack, copy);
+		validate_each_copy(v, copy);
 		break;
 	}
 	settle(v);

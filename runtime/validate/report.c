@@ -3,7 +3,7 @@
  * Reports: made under the layer's lock, written after the call as text, to the file of reports, and
  * to the program's own callback.
  */
-#include "validate/report.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
 
@@ -31,8 +31,10 @@ static bool told[VALIDATE_RULE_COUNT]; /* what would be right */
 static bool in_cuda;
 static unsigned shown, shown_max;
 static GHashTable *seen; /* text that equal reports share -> struct tally */
-static npusim_report_fn listener;
-static void *listener_arg;
+static struct {
+	npusim_report_fn fn;
+	void *arg;
+} listener;
 
 static __thread GQueue waiting; /* of struct tally: the thread's, to be written */
 
@@ -64,15 +66,11 @@ static bool prints;
 static void add_glob(GString *regex, const char *glob)
 {
 	g_autofree char *escaped = g_regex_escape_string(glob, -1);
+	g_autoptr(GString) text = g_string_new(escaped);
 
-	for (const char *at = escaped; *at != '\0'; at++) {
-		bool wild = at[0] == '\\' && (at[1] == '*' || at[1] == '?');
-
-		if (wild)
-			g_string_append(regex, *++at == '*' ? "[^\t\n]*" : "[^\t\n]");
-		else
-			g_string_append_c(regex, *at);
-	}
+	g_string_replace(text, "\\*", "[^\t\n]*", 0);
+	g_string_replace(text, "\\?", "[^\t\n]", 0);
+	g_string_append(regex, text->str);
 }
 
 static GRegex *entry_new(const char *rule, const char *frames)
@@ -185,28 +183,22 @@ bool suppress_has(const struct report *report)
 	return false;
 }
 
-static char *suppress_text(const struct report *report)
+/* The entry for a report, where entries are asked for: of a frame its function, else its object. */
+static void add_entry(char **text, const struct report *report)
 {
-	g_autoptr(GString) text = prints ? report_text(report) : NULL;
-	char *entry = NULL, *place = prints ? text->str : NULL, *line = strsep(&place, "\n");
+	g_autoptr(GString) all = report_text(report);
+	g_auto(GStrv) lines = g_strsplit(all->str, "\n", -1);
 
-	if (!prints)
-		return NULL;
-	npu_text_add(&entry, "{\n   name it here\n   " RULE_PREFIX "%s\n", line);
-	while ((line = strsep(&place, "\n")) != NULL && line[0] != '\0') {
-		char *object = strstr(line, "\tobj:");
+	npu_text_add(text, "{\n   name it here\n   " RULE_PREFIX "%s\n", lines[0]);
+	for (unsigned i = 1; lines[i] != NULL && lines[i][0] != '\0'; i++) {
+		g_auto(GStrv) words = g_strsplit(lines[i], "\t", -1);
+		const char *last = words[g_strv_length(words) - 1];
 
-		if (line[0] == 'f')
-			line[strcspn(line, "\t")] = '\0';
-		npu_text_add(&entry, "   %s\n",
-			     line[0] == 'f'   ? line
-			     : object != NULL ? object + 1
-					      : "fun:*");
-		if (strcmp(line, "fun:main") == 0)
+		npu_text_add(text, "   %s\n", words[0][0] == 'f' ? words[0] : last);
+		if (strcmp(words[0], "fun:main") == 0)
 			break;
 	}
-	npu_text_add(&entry, "}\n");
-	return entry;
+	npu_text_add(text, "}\n");
 }
 
 /* ---- settings ---- */
@@ -269,8 +261,8 @@ bool report_wanted(enum validate_rule rule)
 void report_listen(npusim_report_fn fn, void *arg)
 {
 	pthread_mutex_lock(&lock);
-	listener = fn;
-	listener_arg = arg;
+	listener.fn = fn;
+	listener.arg = arg;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -320,24 +312,11 @@ void report_add_lines(const char *format, ...)
 	free(text);
 }
 
-static void tell_listener(const struct npusim_report *said)
-{
-	npusim_report_fn fn;
-	void *arg;
-
-	pthread_mutex_lock(&lock);
-	fn = listener;
-	arg = listener_arg;
-	pthread_mutex_unlock(&lock);
-	if (fn != NULL)
-		fn(arg, said);
-}
-
 static void write_report(const struct tally *one, bool first)
 {
 	const struct report *report = &one->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
-	char *stacks = stacks_of(report), *suppression = suppress_text(report);
+	char *stacks = stacks_of(report), *entry = NULL;
 	g_autofree char *right = with_names(g_strdup(rule->right));
 	struct npusim_report said = { .size = sizeof(said),
 				      .rule = rule->id,
@@ -345,20 +324,26 @@ static void write_report(const struct tally *one, bool first)
 				      .stacks = stacks ?: "",
 				      .right = right };
 	struct npu_frame place;
+	__typeof__(listener) call;
 
+	if (prints)
+		add_entry(&entry, report);
 	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, said.stacks,
 			 first ? "  right would be: " : "", first ? right : "", first ? "\n" : "",
-			 suppression ?: "");
-	if ((form_is_open() || listener != NULL) &&
-	    (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
-	     npu_stack_place(report->before, &place))) {
+			 entry ?: "");
+	pthread_mutex_lock(&lock);
+	call = listener;
+	pthread_mutex_unlock(&lock);
+	if (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
+	    npu_stack_place(report->before, &place)) {
 		said.file = place.file;
 		said.line = place.line;
 	}
 	form_add(report, &said, said.file != NULL ? place.function : NULL);
-	tell_listener(&said);
+	if (call.fn != NULL)
+		call.fn(call.arg, &said);
 	free(stacks);
-	free(suppression);
+	free(entry);
 }
 
 void report_make(const struct report *report, const char *format, ...)

@@ -56,11 +56,17 @@ VALIDATE_RULE(FOLLOWS_FROM, "follows-from",
 	      "The code of the later call speaks of an address that is not mapped or a device "
 	      "without access, not of what went wrong.",
 	      "Look at the code of the first call, and do not go on without what it was to make.")
-VALIDATE_RULE(PLACEMENT, "placement", "a device's number given where its other number is meant",
-	      "With ASCEND_RT_VISIBLE_DEVICES a device has two numbers: the program's, from 0 on, "
-	      "and the driver's. The wrong one is another device, or none.",
-	      "Most calls take the program's number; aclrtMemSetAccess and aclrtMemGetAccess take "
-	      "the driver's, as aclrtGetLogicDevIdByUserDevId gives it.")
+VALIDATE_RULE(
+	PLACEMENT, "placement",
+	"a device's number given where its other number is meant, or a copy between a device "
+	"and memory of the host that the program put on a NUMA node far from it",
+	"With ASCEND_RT_VISIBLE_DEVICES a device has two numbers: the program's, from 0 on, "
+	"and the driver's. The wrong one is another device, or none. Bytes of a far node pass "
+	"the link between the host's sockets, which all its devices share.",
+	"Most calls take the program's number; aclrtMemSetAccess and aclrtMemGetAccess take "
+	"the driver's, as aclrtGetLogicDevIdByUserDevId gives it. Put memory of the host "
+	"(HOST_NUMA, mbind, numactl) on the node near the device that copies it, as "
+	"`npu-smi info -t topo` shows it on a server, or name none.")
 VALIDATE_RULE(
 	KIND, "kind", "a copy whose kind contradicts where its source and target lie",
 	"The synchronous copy takes the direction from the addresses and goes on; asynchronous "

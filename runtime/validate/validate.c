@@ -29,6 +29,7 @@ static struct validate *enter(void *self)
 	struct validate *v = self;
 
 	pthread_mutex_lock(&v->lock);
+	v->stack = 0;
 	return v;
 }
 
@@ -44,8 +45,7 @@ static drvError_t leave(struct validate *v)
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
-	GArray *saved;    /* of validate_host_send() */
-	uint8_t *entries; /* of validate_closed_send() */
+	struct validate_sent sent;
 };
 
 /* Calls that change neither memory nor order. */
@@ -65,26 +65,23 @@ static bool is_of_queue(enum driver_op op)
 
 static bool validate_before(struct layer *layer, struct layer_call *call)
 {
-	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
-	bool queue = is_of_queue(call->op), answered;
+	struct validate *v;
+	bool answered = false;
 
+	*note = (struct note){ 0 };
 	if (is_idle(call->op))
 		return false;
-	/* A stack costs more than all the rest: it is taken where somebody may read it. */
-	*note = (struct note){ 0 };
-	if (!queue || call->op == DRIVER_OP_halSqTaskSend)
-		note->stack = npu_stack_here();
-	pthread_mutex_lock(&v->lock);
-	answered = !queue && validate_memory_before(v, call, note->stack);
+	v = enter(layer);
+	validate_call(v, call, false);
 	if (call->op == DRIVER_OP_halSqTaskSend) {
-		struct halTaskSendInfo *info = call->with.halSqTaskSend.info;
-
-		note->saved = validate_host_send(v, call->with.halSqTaskSend.dev, info);
-		note->entries = v->strict ? validate_closed_send(v, info) : NULL;
-	} else if (v->strict) {
-		validate_each_copy(v, call, 0, validate_closed_open);
+		note->sent = validate_host_send(v);
+	} else if (!is_of_queue(call->op)) {
+		answered = validate_memory_before(v);
+		if (v->strict)
+			validate_each_copy(v, validate_closed_open);
 	}
+	note->stack = v->stack;
 	pthread_mutex_unlock(&v->lock);
 	return answered;
 }
@@ -95,24 +92,20 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	bool queue = is_of_queue(call->op);
 	struct validate *v;
 
-	if (is_idle(call->op)) {
-		if (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE)
-			return;
-		*note = (struct note){ .stack = npu_stack_here() };
-	}
+	if (is_idle(call->op) &&
+	    (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE))
+		return;
 	v = enter(layer);
+	v->stack = note->stack;
 	validate_memory_again(v, call);
-	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
-	if (note->entries != NULL) {
-		g_free(call->with.halSqTaskSend.info->sqe_addr);
-		call->with.halSqTaskSend.info->sqe_addr = note->entries;
-	}
+	validate_call(v, call, call->code == DRV_ERROR_NONE);
+	validate_host_sent(v, &note->sent);
 	if (call->code == DRV_ERROR_NONE)
-		validate_queue_call(v, call, note->stack);
+		validate_queue_call(v);
 	if (!queue)
-		validate_why(v, call, note->stack);
+		validate_why(v);
 	if (!queue && call->code == DRV_ERROR_NONE)
-		validate_memory_after(v, call, note->stack);
+		validate_memory_after(v);
 	leave(v);
 }
 
@@ -140,22 +133,19 @@ static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdev
 {
 	struct validate *v = (struct validate *)self;
 	drvError_t code = BELOW(v, npusimCheckCopy, dst, src, bytes);
-	npu_stack stack;
 
 	if (code == DRV_ERROR_NONE)
 		return code;
-	stack = npu_stack_here();
-	validate_why_copy(enter(self), dst, src, bytes, stack);
+	validate_why_copy(enter(self), dst, src, bytes);
 	leave(v);
 	return code;
 }
 
 static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
 {
-	npu_stack stack = npu_stack_here();
 	struct validate *v = enter(self);
 
-	validate_bytes_block(v, va, bytes, stack);
+	validate_bytes_block(v, va, bytes);
 	return leave(v);
 }
 
@@ -171,10 +161,9 @@ static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void
 
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
-	npu_stack stack = npu_stack_here();
 	struct validate *v = enter(self);
 
-	growth_mark(v->objects, name, stack);
+	growth_mark(v->objects, name, stack_of(v));
 	validate_kept_look(v);
 	return leave(v);
 }

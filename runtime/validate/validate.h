@@ -8,7 +8,7 @@
  *   order.c    what happens before what, and accesses of queued work
  *   objects.c  what the program holds and held, and what grows between marks
  *   queue.c    entries of queues and copies: who touches what, when; what they do with bytes
- *   written.c  which bytes somebody wrote
+ *   written.h  which bytes somebody wrote
  *   host.c     memory of the host that queued copies use, and what the program does to it
  *   memory.c   what each call makes, gives back and shares; what is held back, under strict
  *   why.c      calls that failed, and what they failed by
@@ -19,18 +19,320 @@
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
 #define NPUSIM_VALIDATE_VALIDATE_H
 
+#include <glib.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "base/stack.h"
 #include "driver/layer.h"
-#include "validate/objects.h"
-#include "validate/order.h"
-#include "validate/report.h"
+#include "npusim/npusim.h"
+
+/* ---- report.c: any thread ---- */
+
+enum validate_rule {
+#define VALIDATE_RULE(rule, id, finds, why, right) VALIDATE_##rule,
+#include "validate/rules.h"
+	VALIDATE_RULE_COUNT
+};
+
+/* The rules in words: rules.h. */
+struct validate_rule_words {
+	const char *id, *finds, *why, *right;
+};
+extern const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT];
+
+struct report {
+	enum validate_rule rule;
+	npu_stack now;    /* of the call that the report is about */
+	const char *then; /* what the other stack is: "the copy was queued by"; NULL: none */
+	npu_stack before; /* the other stack */
+	npu_stack made;   /* where the object was made; 0: not said */
+};
+
+/* What report_make() takes: REPORT(LEAK, stack of the call, .made = ...). */
+#define REPORT(name, stack, ...) \
+	(&(struct report){ .rule = VALIDATE_##name, .now = (stack), ##__VA_ARGS__ })
+
+/* Reads the settings; `check`: looks at them only, and opens and keeps nothing. False and *error
+ * (free()): a rule that does not exist, a file that cannot be read or written. */
+bool report_open(bool check, char **error);
+bool report_wanted(enum validate_rule rule);
+/* The program is one of CUDA: reports name cu* functions where aclrt* ones would be right. */
+void report_in_cuda(void);
+/* One report: a sentence, then the stacks, to be written by the thread's next report_flush(). Equal
+ * ones (rule and stacks; without stacks the sentence) are counted, and written once. */
+void report_make(const struct report *report, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Writes the calling thread's reports; no lock is held, and the call that they are about is over:
+ * how long that takes changes none of its answers. */
+void report_flush(void);
+/* Whole lines beside the reports: a table. */
+void report_add_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Who is called with each report that is written; NULL: nobody. */
+void report_listen(npusim_report_fn fn, void *arg);
+/* The sums, at the end of the process; the exit status that NPUSIM_VALIDATE_EXIT asks for, or 0. */
+int report_end(void);
+/* Around a fork(); a child has no reports yet. */
+void report_before_fork(void);
+void report_after_fork(bool child);
+
+/* ---- form.c: the file of reports ---- */
+
+bool form_open(bool check, char **error);
+/* `function`: of said->file and line. */
+void form_add(const struct report *report, const struct npusim_report *said, const char *function);
+/* A file whose name has the process id is the child's own. */
+void form_after_fork(void);
+
+/* A suppression leaves it out. */
+bool suppress_has(const struct report *report);
+
+/* ---- objects.c: under the lock ---- */
+
+enum object_kind {
+	OBJECT_RESERVATION,
+	OBJECT_MAPPING,
+	OBJECT_ALLOCATION, /* of a device: aclrtMalloc */
+	OBJECT_PINNED,     /* aclrtMallocHost */
+	OBJECT_REGISTERED, /* the program's own memory: by its address */
+	OBJECT_OPENED,     /* another process's, by its name */
+	OBJECT_HANDLE,     /* physical memory: key is the handle */
+	OBJECT_BLOCK,      /* what the program says it has carved out of one of these */
+	OBJECT_OLD_BLOCK,  /* and given back, where no other block is */
+	OBJECT_KIND_COUNT
+};
+
+#define OBJECT_NO_DEVICE UINT32_MAX
+
+struct object {
+	uint64_t key;        /* its address, or the handle */
+	uint64_t bytes;      /* as the program asked for them, where that is known */
+	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address; PINNED: of
+				a second mapping, or 0 */
+	uint64_t nodes;      /* NUMA nodes of the host that the program put it on; 0: any */
+	uint32_t references; /* HANDLE */
+	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
+	uint8_t kind;
+	bool own; /* the runtime's, not the program's */
+	npu_stack made, ended;
+	npu_stack access; /* MAPPING: somebody was given access */
+};
+
+/* In words: "allocation", and the call that gives one back. */
+struct object_words {
+	const char *name, *ender;
+};
+extern const struct object_words object_words[OBJECT_KIND_COUNT];
+
+/* What one stack made of one kind; references count as objects do. */
+struct counters {
+	uint64_t made, retained, ended;
+	uint64_t bytes; /* that are live */
+};
+
+struct objects {
+	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
+	struct object *history;         /* a ring of those that were given back */
+	unsigned ended;                 /* since the start */
+	bool placed;                    /* some have nodes */
+	/* Growth: what is made, retained and given back is counted by the stack that made it; a
+	 * mark (npusimMark) compares with the mark of the same name before. */
+	GHashTable *index; /* kind and stack -> index of the row + 1 */
+	GArray *rows;      /* of counters */
+	GHashTable *marks; /* by name */
+};
+
+struct objects *objects_new(void);
+void objects_free(struct objects *objects);
+/* One more or one less reference of a handle. False: it was the last one, which stays for
+ * objects_end(). */
+void objects_retain(struct objects *objects, struct object *object);
+bool objects_release(struct objects *objects, struct object *object);
+/* It is the runtime's own: to growth it has ended. */
+void objects_own(struct objects *objects, struct object *object);
+/* In the place of one with the same key; returns the one that is kept. */
+struct object *objects_add(struct objects *objects, const struct object *object);
+/* Borrowed until the next change; NULL: there is none. */
+struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key);
+/* One of the kind, the first, that has a byte of [begin, end); NULL: there is none. */
+struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
+			       uint64_t end);
+/* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
+struct object *objects_around(struct objects *objects, uint64_t address);
+/* Into the history. */
+void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack);
+/* The last that was given back of what had the address (in it, or `exact`: as its start) or the
+ * handle. NULL: none is known. */
+const struct object *objects_ended(const struct objects *objects, bool handle, uint64_t key,
+				   bool exact);
+/* The device is closed, and what the process had there is gone. */
+void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
+
+/* The counters of what made the object; borrowed until the next call. */
+struct counters *growth_of(struct objects *objects, const struct object *object);
+/* Reports each stack of which more is held than at the last mark of the name, and more was held
+ * there than at the one before: what grows once may be warming up. */
+void growth_mark(struct objects *objects, const char *name, npu_stack stack);
+/* Reports what is still held, the largest first: a leak each. */
+void growth_left(const struct objects *objects);
+/* Writes a table of what was reported, a mark's name each. */
+void growth_tell(const struct objects *objects);
+
+/* ---- order.c: under the lock ---- */
+
+/*
+ * What happens before what: a vector clock a stream, and one for the host, whose threads count as
+ * one that makes calls in the order in which they enter. Edges come from the queue's entries and
+ * from what the runtime tells of the program's waits; simulated time plays no part.
+ *
+ * Where an edge cannot be known (a value that somebody may write, an event that is recorded later)
+ * the clock is tainted: nothing that comes later in it is called unordered, with what came before
+ * or comes after, until all queues have been empty. Errors may be missed so; none is invented.
+ */
+
+struct clock {
+	uint64_t *at; /* by stream: the last entry that has happened before */
+	unsigned count;
+	uint64_t taint; /* number of the last wait whose edge is not known; 0: none */
+};
+
+struct order_stream {
+	uint32_t dev, id;
+	unsigned index;
+	uint64_t base; /* entries of the streams that had this index before */
+	uint64_t sent; /* of all that had it */
+	uint16_t last_task;
+	uint64_t host_version; /* of the host's clock, joined last */
+	struct clock clock;
+	GArray *edges; /* of struct order_edge: what the waits brought, oldest first */
+	bool live;
+};
+
+struct order {
+	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
+	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
+	GHashTable *events; /* by name */
+	struct clock host;
+	uint64_t host_version;    /* counts changes of what the host knows */
+	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
+	GArray *sorted;           /* of struct access, on their way, by begin */
+	uint64_t longest;         /* bytes of one of them; never too small */
+};
+
+struct order *order_new(void);
+void order_free(struct order *order);
+
+/* The live stream of that id; made where there is none. */
+struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id);
+/* The last that had an index. */
+static inline const struct order_stream *order_stream_at(const struct order *order, unsigned index)
+{
+	return g_ptr_array_index(order->streams, index);
+}
+/* The stream of an index in words; see npu_text(). */
+const char *order_stream_text(const struct order *order, unsigned index);
+/* Its queue is gone, and all of its work with it. */
+void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
+
+/* The stream's next entry: its number. Everything that the host knows happened before it. */
+uint64_t order_entry(struct order *order, struct order_stream *stream, uint16_t task);
+/* That entry records an event, waits for one, waits for a value. */
+void order_record(struct order *order, struct order_stream *stream, uint64_t event);
+void order_wait(struct order *order, struct order_stream *stream, uint64_t event);
+void order_value_wait(struct order *order, struct order_stream *stream);
+/* What has the clock may be what was waited for by anybody whose edge is not known. */
+void order_resolve(struct order *order, const struct clock *clock);
+
+/* Events are named by device and id; a notify by its id with NOTIFY set. */
+#define ORDER_NOTIFY UINT64_C(0x80000000)
+static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
+{
+	return (uint64_t)dev << 32 | id;
+}
+/* What is known of one; made where nothing is. */
+struct order_event {
+	bool recorded;
+	uint64_t relay_of; /* the host records it when that has happened: name + 1; 0: none */
+	struct clock clock;
+};
+struct order_event *order_event(struct order *order, uint64_t name);
+/* The host records it; its id is given back. */
+void order_host_record(struct order *order, uint64_t event);
+void order_event_end(struct order *order, uint64_t event);
+
+/* The host knows that entries of a stream up to the number are done: counted as order_entry() does,
+ * or since the stream's queue was made (of_queue). */
+void order_seen(struct order *order, struct order_stream *stream, uint64_t number, bool of_queue);
+void order_seen_event(struct order *order, uint64_t event);
+/* By the task id of a completion. */
+void order_seen_task(struct order *order, struct order_stream *stream, uint16_t task);
+
+/* Whether the entry has happened before whatever comes next in the clock. */
+bool order_is_before(const struct order *order, unsigned stream, uint64_t number,
+		     const struct clock *clock);
+/* Whether a clock's taint still matters. */
+bool order_is_tainted(const struct order *order, uint64_t taint);
+/* If the host knows all entries to be done, what was not known does not matter any more. */
+void order_quiet(struct order *order);
+
+/* ---- accesses of queued work that the host does not know to be done ---- */
+
+struct access {
+	uint64_t begin, end;  /* addresses, [begin, end) */
+	uint64_t number;      /* of the entry in its stream */
+	uint64_t taint;       /* of its clock: what it waits for may be anybody */
+	uint64_t hash;        /* of its bytes, as they were queued, where it is `hashed` */
+	npu_stack stack;      /* where it was queued */
+	uint32_t stream : 23; /* its index */
+	uint32_t mark : 6;    /* a write of memory that others have: struct npu_write; 0: none */
+	uint32_t write : 1;
+	uint32_t hashed : 1; /* a read of memory of the host, which the program is to leave alone */
+	uint32_t closed : 1; /* its pages are, to the program */
+};
+
+/* Takes the place of an earlier access of its stream to the same range that is no more than it, but
+ * of none with a hash or a mark, or that is closed. */
+void accesses_add(struct order *order, const struct access *access);
+/* Which accesses a search finds, in the order of their addresses. */
+struct access_search {
+	uint64_t begin, end;       /* a byte in [begin, end) */
+	bool writes;               /* these alone */
+	const struct clock *after; /* what has not happened before it; NULL: all */
+	bool surely;               /* ... nor may come after it */
+	guint next;                /* 0 at first */
+};
+/* The next; NULL: there is none. */
+struct access *accesses_next(const struct order *order, struct access_search *search);
+/* Whether any, or a write, has a byte in [begin, end). */
+bool accesses_meet(const struct order *order, uint64_t begin, uint64_t end, bool write);
+/* Takes the hashes of those that have a byte in [begin, end): others than the program may change
+ * what they read. all: their marks, too, and they are not closed any more: the program may know
+ * that they are done. */
+void accesses_unwatch(struct order *order, uint64_t begin, uint64_t end, bool all);
+
+/* ---- the layer ---- */
 
 #define VALIDATE_DEVICES 64u
+
+/* What a call does to the object that it names. */
+enum deed {
+	DEED_NONE,
+	DEED_MAKES,
+	DEED_TAKES,  /* makes it of what another process shares */
+	DEED_ENDS,   /* by its kind and key alone */
+	DEED_SHARES, /* ... others may take it */
+	DEED_OPENS   /* gives access to it */
+};
 
 struct validate {
 	struct layer layer;
 	pthread_mutex_t lock; /* of all that follows */
+	/* The call that the lock is held for, */
+	npu_stack stack;         /* 0: not taken yet: stack_of() */
+	struct layer_call *call; /* and, in the hooks, validate_call() */
+	struct object named;     /* what it is about; its outputs, if it has succeeded */
+	enum deed deed;
 	struct order *order;
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
@@ -60,10 +362,27 @@ static inline uint64_t key_of(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
-/* The API's name of the call of a stack. */
+/* The call's stack, which is taken where somebody wants it: it costs more than all the rest. */
+static inline npu_stack stack_of(struct validate *v)
+{
+	if (v->stack == 0)
+		v->stack = npu_stack_here();
+	return v->stack;
+}
+
+/* The API's name of the call of a stack, and of the call that the lock is held for. */
 static inline const char *call_of(npu_stack stack)
 {
 	return npu_stack_call(stack) ?: "a call";
+}
+static inline const char *caller(struct validate *v)
+{
+	return call_of(stack_of(v));
+}
+
+static inline bool is_deed(const struct validate *v, enum deed deed, enum object_kind kind)
+{
+	return v->deed == deed && v->named.kind == kind;
 }
 
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
@@ -71,23 +390,20 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
 
 /* ---- queue.c: after the call, which succeeded, under the lock ---- */
 
-void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_queue_call(struct validate *v);
 /* Calls fn for each copy or fill (src 0) that the call asks for at once. */
-typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-				 npu_stack stack);
-void validate_each_copy(struct validate *v, const struct layer_call *call, npu_stack stack,
-			validate_copy_fn fn);
+typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
+void validate_each_copy(struct validate *v, validate_copy_fn fn);
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value);
 /* Reports queued work that uses the object, which is at `begin`, if the host does not know that it
  * is done. Whether there is such work. */
-bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
-		      uint64_t begin);
+bool validate_pending(struct validate *v, const struct object *object, uint64_t begin);
 
 /* bytes 0: the block is given back. */
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack);
+void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes);
 /* Memory goes, and the blocks in it do. */
-void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack);
+void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end);
 /* Whoever may write the memory at the addresses is not seen. */
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end);
 /* Memory is there: nobody has written it. */
@@ -97,10 +413,14 @@ void validate_bytes_new(struct validate *v, const struct object *object);
 
 /* A queued read or write of the host's memory: completes *access, which is not yet added. */
 void validate_host_access(struct validate *v, struct access *access);
-/* The entries are about to be sent: fills what they will write. What it leaves is given to _sent(),
- * which puts the old bytes back where they were not taken. */
-GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info);
-void validate_host_sent(GArray *saved, bool taken);
+/* The entries of v->call are about to be sent: fills what they will write; under strict it gives
+ * the call other entries, which use second mappings. And when they are sent, or were not taken. */
+struct validate_sent {
+	GArray *saved;    /* what was there, to be put back */
+	uint8_t *entries; /* the program's; NULL: these were sent */
+};
+struct validate_sent validate_host_send(struct validate *v);
+void validate_host_sent(struct validate *v, const struct validate_sent *sent);
 /* The host knows that the access, which has a hash, is done. */
 void validate_host_done(struct validate *v, const struct access *access);
 
@@ -113,32 +433,18 @@ void validate_closed_access(struct validate *v, struct access *access);
 /* Opens all, and closes what is still used. */
 void validate_closed_renew(struct validate *v);
 /* Opens what a call is about to copy at once; a validate_copy_fn. */
-void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-			  npu_stack stack);
-/* Gives info other entries, which use the second mappings: to be freed (g_free()) when they are
- * sent. Returns the program's, to be put back. */
-uint8_t *validate_closed_send(struct validate *v, struct halTaskSendInfo *info);
+void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 /* Opens all, and watches no more. */
 void validate_closed_stop(struct validate *v);
 
 /* ---- memory.c: under the lock ---- */
 
-/* What a call does to the object that *out says. */
-enum deed {
-	DEED_NONE,
-	DEED_MAKES,
-	DEED_TAKES,  /* makes it of what another process shares */
-	DEED_ENDS,   /* by its kind and key alone */
-	DEED_SHARES, /* ... others may take it */
-	DEED_OPENS   /* gives access to it */
-};
-/* `done`: the call has succeeded, and its outputs are there. */
-enum deed validate_deed(const struct layer_call *call, bool done, struct object *out);
-
+/* Sets v->call, v->deed and v->named. `done`: it has succeeded, and its outputs are there. */
+void validate_call(struct validate *v, struct layer_call *call, bool done);
 /* True: the call is answered with call->code. */
-bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack);
+bool validate_memory_before(struct validate *v);
 /* The call succeeded. */
-void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_memory_after(struct validate *v);
 /* Tries a reservation that failed again, without the addresses that are held back. */
 void validate_memory_again(struct validate *v, struct layer_call *call);
 /* Gives all of those back; whether there was any. */
@@ -149,16 +455,15 @@ void validate_kept_look(struct validate *v);
 /* ---- why.c: under the lock ---- */
 
 /* After a call: why it failed; what follows from earlier failures no more, where it succeeded. */
-void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_why(struct validate *v);
 /* A copy or fill (src 0) was refused before it was made. */
-void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-		       npu_stack stack);
+void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 /* An entry of the stream failed: which of its accesses are not possible. */
 void validate_why_stream(struct validate *v, const struct order_stream *stream);
 /* The call gives back what another is to give back. */
-void validate_why_wrong(npu_stack stack, const struct object *object);
+void validate_why_wrong(struct validate *v, const struct object *object);
 /* The call is given `key`, an address or handle of what was given back. */
-void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
+void validate_why_ended(struct validate *v, enum validate_rule rule, const struct object *old,
 			uint64_t key);
 
 #endif

@@ -13,31 +13,32 @@
 #define FAILED_MAX 64u
 /* ---- what was given back ---- */
 
-void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
+void validate_why_ended(struct validate *v, enum validate_rule rule, const struct object *old,
 			uint64_t key)
 {
 	struct report report = { .rule = rule,
-				 .now = stack,
+				 .now = stack_of(v),
 				 .then = "it was given back by",
 				 .before = old->ended,
 				 .made = old->made };
 
 	report_make(&report, "%s is called with %#llx, %s the %s at %#llx, %s, that was given back",
-		    call_of(stack), (unsigned long long)key,
+		    caller(v), (unsigned long long)key,
 		    key == old->key ? "which was" : "which lay in", object_words[old->kind].name,
 		    (unsigned long long)old->key, npu_size_text(old->bytes));
 }
 
-void validate_why_wrong(npu_stack stack, const struct object *object)
+void validate_why_wrong(struct validate *v, const struct object *object)
 {
-	report_make(REPORT(WRONG_FREE, stack, .made = object->made),
-		    "%s is called with %#llx (%s): %s gives it back", call_of(stack),
+	report_make(REPORT(WRONG_FREE, stack_of(v), .made = object->made),
+		    "%s is called with %#llx (%s): %s gives it back", caller(v),
 		    (unsigned long long)object->key, object_words[object->kind].name,
 		    object_words[object->kind].ender);
 }
 
-static void explain_ending(struct validate *v, const struct object *named, npu_stack stack)
+static void explain_ending(struct validate *v)
 {
+	const struct object *named = &v->named;
 	const struct object *live = NULL,
 			    *old = objects_ended(v->objects, named->kind == OBJECT_HANDLE,
 						 named->key, true);
@@ -47,13 +48,13 @@ static void explain_ending(struct validate *v, const struct object *named, npu_s
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
 		live = objects_find(v->objects, kind, named->key);
 	if (live != NULL && (old == NULL || old->kind != named->kind))
-		validate_why_wrong(stack, live);
+		validate_why_wrong(v, live);
 	else if (old != NULL)
-		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, named->key);
+		validate_why_ended(v, VALIDATE_DOUBLE_FREE, old, named->key);
 }
 
 /* A handle, or an address where nothing is reserved. */
-static void explain_stale(struct validate *v, bool handle, uint64_t key, npu_stack stack)
+static void explain_stale(struct validate *v, bool handle, uint64_t key)
 {
 	const struct object *old = objects_ended(v->objects, handle, key, false);
 	const struct object *live =
@@ -61,8 +62,8 @@ static void explain_stale(struct validate *v, bool handle, uint64_t key, npu_sta
 		       : objects_meeting(v->objects, OBJECT_RESERVATION, key, key + 1);
 
 	if (old != NULL && live == NULL)
-		validate_why_ended(stack, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS,
-				   old, key);
+		validate_why_ended(v, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS, old,
+				   key);
 }
 
 /* ---- what failed before ---- */
@@ -85,20 +86,21 @@ static uint64_t peer_key(uint32_t dev, uint32_t peer)
 }
 
 /* What a call that may fail, and others by it, is about. */
-static struct failure subject_of(const struct layer_call *call, enum deed deed,
-				 const struct object *object)
+static struct failure subject_of(const struct validate *v)
 {
-	const __typeof__(call->with.halDeviceEnableP2P) *pair = &call->with.halDeviceEnableP2P;
+	const __typeof__(v->call->with.halDeviceEnableP2P) *pair =
+		&v->call->with.halDeviceEnableP2P;
+	const struct object *object = &v->named;
 	struct failure failure = { .begin = object->key, .end = object->key + object->bytes };
 
-	if (call->op == DRIVER_OP_halDeviceEnableP2P) {
+	if (v->call->op == DRIVER_OP_halDeviceEnableP2P) {
 		failure = (struct failure){ .what = FAILED_PEER,
 					    .begin = peer_key(pair->dev, pair->peer),
 					    .end = peer_key(pair->dev, pair->peer) + 1 };
 	} else if (object->kind == OBJECT_MAPPING) {
-		failure.what = deed == DEED_MAKES   ? FAILED_MAP
-			       : deed == DEED_OPENS ? FAILED_ACCESS
-						    : FAILED_UNMAP;
+		failure.what = v->deed == DEED_MAKES   ? FAILED_MAP
+			       : v->deed == DEED_OPENS ? FAILED_ACCESS
+						       : FAILED_UNMAP;
 		if (failure.what == FAILED_UNMAP)
 			failure.end++;
 	}
@@ -122,8 +124,7 @@ static void forget(struct validate *v, unsigned causes, uint64_t begin, uint64_t
 
 /* Whether an earlier failure there, one of `causes`, explains that of a call with `key`; reports
  * that. */
-static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned causes,
-		    uint64_t begin, uint64_t end)
+static bool follows(struct validate *v, uint64_t key, unsigned causes, uint64_t begin, uint64_t end)
 {
 	const struct failure *first = NULL;
 	char range[64] = "";
@@ -135,27 +136,25 @@ static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned 
 		return false;
 	if (first->what != FAILED_PEER)
 		g_snprintf(range, sizeof(range), " of %#llx", (unsigned long long)first->begin);
-	report_make(REPORT(FOLLOWS_FROM, stack, .then = "the call that failed first",
+	report_make(REPORT(FOLLOWS_FROM, stack_of(v), .then = "the call that failed first",
 			   .before = first->stack),
 		    "%s is called with %#llx; %s%s failed (%d), and this call fails "
 		    "because of it",
-		    call_of(stack), (unsigned long long)key, call_of(first->stack), range,
+		    caller(v), (unsigned long long)key, call_of(first->stack), range,
 		    driver_code_acl(first->code));
 	return true;
 }
 
 /* The same of peer access. */
-static bool follows_peer(struct validate *v, npu_stack stack, uint64_t key, uint32_t dev,
-			 uint32_t peer)
+static bool follows_peer(struct validate *v, uint64_t key, uint32_t dev, uint32_t peer)
 {
-	return follows(v, stack, key, CAUSE(PEER), peer_key(dev, peer), peer_key(dev, peer) + 1);
+	return follows(v, key, CAUSE(PEER), peer_key(dev, peer), peer_key(dev, peer) + 1);
 }
 
 /* ---- copies and fills ---- */
 
 /* One end of a copy that failed. */
 struct use {
-	npu_stack stack;
 	uint64_t begin, end;
 	uint32_t reacher; /* the device that is to reach it; OBJECT_NO_DEVICE: its own */
 	bool write, queued;
@@ -182,7 +181,7 @@ static bool mapping_is_closed(const struct validate *v, const struct use *use,
 static bool explain_access(struct validate *v, const struct use *use, uint64_t at,
 			   const struct object *object, const struct npu_place *place)
 {
-	struct report *report = REPORT(ACCESS, use->stack, .made = object->made);
+	struct report *report = REPORT(ACCESS, stack_of(v), .made = object->made);
 	bool closed = mapping_is_closed(v, use, place);
 	const char *does = use->write ? "writes" : "reads";
 
@@ -190,15 +189,15 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 			may_reach(v, use->reacher, place->owner) ||
 			(!use->queued && may_reach(v, place->owner, use->reacher))))
 		return false;
-	if (closed ? follows(v, use->stack, at, CAUSE(ACCESS), at, at + 1)
-		   : follows_peer(v, use->stack, at, use->reacher, place->owner))
+	if (closed ? follows(v, at, CAUSE(ACCESS), at, at + 1)
+		   : follows_peer(v, at, use->reacher, place->owner))
 		return true;
 	if (object->access != 0) {
 		report->then = "access was last set by";
 		report->before = object->access;
 	}
 	if (closed)
-		report_make(report, "%s %s %s, to which %s", call_of(use->stack), does,
+		report_make(report, "%s %s %s, to which %s", caller(v), does,
 			    validate_range(v, at, use->end),
 			    object->access != 0 ? "no device that could do it has access"
 						: "nobody was ever given access");
@@ -207,8 +206,8 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 			    "%s %s %s, memory of device %u, by device %u, which may not reach it: "
 			    "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
 			    "current",
-			    call_of(use->stack), does, validate_range(v, at, use->end),
-			    place->owner, use->reacher, place->owner, use->reacher);
+			    caller(v), does, validate_range(v, at, use->end), place->owner,
+			    use->reacher, place->owner, use->reacher);
 	return true;
 }
 
@@ -230,12 +229,12 @@ static bool explain_use(struct validate *v, const struct use *use)
 	}
 	if (object != NULL)
 		return false;
-	if (follows(v, use->stack, use->begin, CAUSE(MAP), use->begin, use->end))
+	if (follows(v, use->begin, CAUSE(MAP), use->begin, use->end))
 		return true;
 	old = objects_ended(v->objects, false, use->begin, false);
 	if (old == NULL || use->queued || objects_around(v->objects, use->begin) != NULL)
 		return false;
-	validate_why_ended(use->stack, VALIDATE_STALE_ADDRESS, old, use->begin);
+	validate_why_ended(v, VALIDATE_STALE_ADDRESS, old, use->begin);
 	return true;
 }
 
@@ -249,10 +248,9 @@ static uint32_t owner_of(struct validate *v, uint64_t va)
 		       : OBJECT_NO_DEVICE;
 }
 
-void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
-		       npu_stack stack)
+void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	struct use use = { stack, dst, dst + bytes, OBJECT_NO_DEVICE, true, false };
+	struct use use = { dst, dst + bytes, OBJECT_NO_DEVICE, true, false };
 
 	if (dst != 0 && explain_use(v, &use))
 		return;
@@ -268,37 +266,41 @@ void validate_why_stream(struct validate *v, const struct order_stream *stream)
 {
 	struct access_search all = { .end = UINT64_MAX };
 	const struct access *access;
+	npu_stack stack = v->stack;
 
-	while ((access = accesses_next(v->order, &all)) != NULL)
-		if (access->stream == stream->index)
-			explain_use(v, &(struct use){ access->stack, access->begin, access->end,
-						      stream->dev, access->write, true });
+	while ((access = accesses_next(v->order, &all)) != NULL) {
+		if (access->stream != stream->index)
+			continue;
+		v->stack = access->stack;
+		explain_use(v, &(struct use){ access->begin, access->end, stream->dev,
+					      access->write, true });
+	}
+	v->stack = stack;
 }
 
 /* ---- other calls ---- */
 
 /* The program knows devices by other numbers than the driver. */
-static void explain_location(uint32_t dev, npu_stack stack)
+static void explain_location(struct validate *v, uint32_t dev)
 {
 	const char *visible = g_getenv("ASCEND_RT_VISIBLE_DEVICES");
 	g_auto(GStrv) ids = visible != NULL ? g_strsplit(visible, ",", -1) : NULL;
 
 	if (ids != NULL && dev < g_strv_length(ids))
-		report_make(REPORT(PLACEMENT, stack),
+		report_make(REPORT(PLACEMENT, stack_of(v)),
 			    "%s names device %u, which is not open here: it takes the driver's "
 			    "numbers, and what this program calls %u is the driver's %s "
 			    "(ASCEND_RT_VISIBLE_DEVICES=%s)",
-			    call_of(stack), dev, dev, ids[dev], visible);
+			    caller(v), dev, dev, ids[dev], visible);
 }
 
-static void explain_set_access(struct validate *v, const struct layer_call *call, npu_stack stack)
+static void explain_set_access(struct validate *v)
 {
-	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
+	const __typeof__(v->call->with.halMemSetAccess) *a = &v->call->with.halMemSetAccess;
 	uint64_t va = key_of(a->ptr);
 
 	if (objects_find(v->objects, OBJECT_MAPPING, va) == NULL) {
-		explain_use(
-			v, &(struct use){ stack, va, va + a->size, OBJECT_NO_DEVICE, true, false });
+		explain_use(v, &(struct use){ va, va + a->size, OBJECT_NO_DEVICE, true, false });
 		return;
 	}
 	for (size_t i = 0; a->desc != NULL && i < a->count; i++) {
@@ -307,105 +309,102 @@ static void explain_set_access(struct validate *v, const struct layer_call *call
 		if (a->desc[i].location.side != MEM_DEV_SIDE || dev >= VALIDATE_DEVICES)
 			continue;
 		if (!v->open[dev])
-			explain_location(dev, stack);
+			explain_location(v, dev);
 		else if (!may_reach(v, dev, owner))
-			follows_peer(v, stack, va, dev, owner);
+			follows_peer(v, va, dev, owner);
 	}
 }
 
 /* A call about a mapping or a reservation. */
-static bool explain_by_failure(struct validate *v, const struct layer_call *call, enum deed deed,
-			       const struct object *named, npu_stack stack)
+static bool explain_by_failure(struct validate *v)
 {
-	bool retains = call->op == DRIVER_OP_halMemRetainAllocationHandle;
-	uint64_t bytes = named->bytes, va = named->key;
+	bool retains = v->call->op == DRIVER_OP_halMemRetainAllocationHandle;
+	uint64_t bytes = v->named.bytes, va = v->named.key;
 	const struct object *object;
 
-	if (retains || (deed == DEED_ENDS && named->kind == OBJECT_MAPPING)) {
+	if (retains || is_deed(v, DEED_ENDS, OBJECT_MAPPING)) {
 		/* No map at another address would have made it a mapping's start. */
-		va = retains ? key_of(call->with.halMemRetainAllocationHandle.ptr) : va;
+		va = retains ? key_of(v->call->with.halMemRetainAllocationHandle.ptr) : va;
 		return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
-		       follows(v, stack, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
+		       follows(v, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
 	}
-	if (deed == DEED_ENDS && named->kind == OBJECT_RESERVATION) {
+	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION)) {
 		object = objects_find(v->objects, OBJECT_RESERVATION, va);
 		bytes = object != NULL ? object->bytes : 0;
-	} else if (deed != DEED_MAKES || named->kind != OBJECT_MAPPING) {
+	} else if (!is_deed(v, DEED_MAKES, OBJECT_MAPPING)) {
 		return false;
 	}
-	return bytes > 0 && follows(v, stack, va, CAUSE(UNMAP), va, va + bytes);
+	return bytes > 0 && follows(v, va, CAUSE(UNMAP), va, va + bytes);
 }
 
-static void explain(struct validate *v, const struct layer_call *call, enum deed deed,
-		    const struct object *named, npu_stack stack)
+static void explain(struct validate *v)
 {
-	if (explain_by_failure(v, call, deed, named, stack))
+	const char *call = caller(v);
+
+	if (explain_by_failure(v))
 		return;
-	if (deed == DEED_ENDS) {
-		explain_ending(v, named, stack);
-	} else if (deed == DEED_MAKES && named->kind == OBJECT_MAPPING) {
-		explain_stale(v, true, named->inside, stack);
-		explain_stale(v, false, named->key, stack);
-	} else if (deed == DEED_SHARES && named->kind == OBJECT_HANDLE) {
-		explain_stale(v, true, named->key, stack);
-	} else if (deed == DEED_OPENS) {
-		explain_set_access(v, call, stack);
-	} else if (call->op != DRIVER_OP_drvMemGetAttribute) {
-		validate_each_copy(v, call, stack, validate_why_copy);
-	} else if (g_str_has_prefix(call_of(stack), "aclrtMemcpy") ||
-		   g_str_has_prefix(call_of(stack), "aclrtMemset")) {
+	if (v->deed == DEED_ENDS) {
+		explain_ending(v);
+	} else if (is_deed(v, DEED_MAKES, OBJECT_MAPPING)) {
+		explain_stale(v, true, v->named.inside);
+		explain_stale(v, false, v->named.key);
+	} else if (is_deed(v, DEED_SHARES, OBJECT_HANDLE)) {
+		explain_stale(v, true, v->named.key);
+	} else if (v->deed == DEED_OPENS) {
+		explain_set_access(v);
+	} else if (v->call->op != DRIVER_OP_drvMemGetAttribute) {
+		validate_each_copy(v, validate_why_copy);
+	} else if (g_str_has_prefix(call, "aclrtMemcpy") || g_str_has_prefix(call, "aclrtMemset")) {
 		/* a program may ask of any address; a copy may not */
-		validate_why_copy(v, call->with.drvMemGetAttribute.va, 0, 1, stack);
+		validate_why_copy(v, v->call->with.drvMemGetAttribute.va, 0, 1);
 	}
 }
 
 /* What a call that succeeded makes of what is kept here. */
-static void note(struct validate *v, const struct layer_call *call, enum deed deed,
-		 const struct object *named)
+static void note(struct validate *v)
 {
-	const union layer_arguments *with = &call->with;
+	/* The arguments of the calls that enable and disable are the same. */
+	const __typeof__(v->call->with.halDeviceEnableP2P) *pair =
+		&v->call->with.halDeviceEnableP2P;
+	enum driver_op op = v->call->op;
+	uint32_t dev = op == DRIVER_OP_halDeviceClose ? v->call->with.halDeviceClose.dev : 0;
 	const struct object *object;
 
-	if (deed == DEED_ENDS && named->kind == OBJECT_MAPPING)
-		forget(v, CAUSE(ACCESS), named->key, named->key + 1);
-	if (deed == DEED_ENDS && named->kind == OBJECT_RESERVATION &&
-	    (object = objects_find(v->objects, OBJECT_RESERVATION, named->key)) != NULL)
+	if (is_deed(v, DEED_ENDS, OBJECT_MAPPING))
+		forget(v, CAUSE(ACCESS), v->named.key, v->named.key + 1);
+	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION) &&
+	    (object = objects_find(v->objects, OBJECT_RESERVATION, v->named.key)) != NULL)
 		forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
 		       object->key + object->bytes);
-	if (call->op == DRIVER_OP_halDeviceOpen)
-		v->open[with->halDeviceOpen.dev % VALIDATE_DEVICES] = true;
-	if (call->op == DRIVER_OP_halDeviceClose) {
-		v->open[with->halDeviceClose.dev % VALIDATE_DEVICES] = false;
-		memset(v->peers[with->halDeviceClose.dev % VALIDATE_DEVICES], 0,
-		       sizeof(v->peers[0]));
+	if (op == DRIVER_OP_halDeviceOpen)
+		v->open[v->call->with.halDeviceOpen.dev % VALIDATE_DEVICES] = true;
+	if (op == DRIVER_OP_halDeviceClose) {
+		v->open[dev % VALIDATE_DEVICES] = false;
+		memset(v->peers[dev % VALIDATE_DEVICES], 0, sizeof(v->peers[0]));
 		g_ptr_array_set_size(v->failed, 0);
 	}
-	/* The arguments of both are the same. */
-	if (call->op == DRIVER_OP_halDeviceEnableP2P || call->op == DRIVER_OP_halDeviceDisableP2P)
-		v->peers[with->halDeviceEnableP2P.dev % VALIDATE_DEVICES]
-			[with->halDeviceEnableP2P.peer % VALIDATE_DEVICES] =
-			call->op == DRIVER_OP_halDeviceEnableP2P;
+	if (op == DRIVER_OP_halDeviceEnableP2P || op == DRIVER_OP_halDeviceDisableP2P)
+		v->peers[pair->dev % VALIDATE_DEVICES][pair->peer % VALIDATE_DEVICES] =
+			op == DRIVER_OP_halDeviceEnableP2P;
 }
 
-void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack)
+void validate_why(struct validate *v)
 {
-	bool good = call->code == DRV_ERROR_NONE;
-	struct object named;
-	enum deed deed = validate_deed(call, good, &named);
-	struct failure failure = subject_of(call, deed, &named);
+	bool good = v->call->code == DRV_ERROR_NONE;
+	struct failure failure = subject_of(v);
 
-	if (!good)
-		explain(v, call, deed, &named, stack);
+	if (good)
+		note(v);
 	else
-		note(v, call, deed, &named);
+		explain(v);
 	if (failure.what == FAILED_NONE)
 		return;
 	if (good) {
 		forget(v, 1u << failure.what, failure.begin, failure.end);
 	} else if (failure.what != FAILED_UNMAP ||
 		   objects_find(v->objects, OBJECT_MAPPING, failure.begin) != NULL) {
-		failure.code = call->code;
-		failure.stack = stack;
+		failure.code = v->call->code;
+		failure.stack = stack_of(v);
 		if (v->failed->len == FAILED_MAX)
 			g_ptr_array_remove_index(v->failed, 0);
 		g_ptr_array_add(v->failed, g_memdup2(&failure, sizeof(failure)));

@@ -41,6 +41,17 @@ static void leaves_handle(void)
 	MUST(cuMemCreate(&lost, BYTES, &prop, 0));
 }
 
+/* Device 4 of an H100's server is near node 1 of its host. */
+static void asks_for_node(void)
+{
+	const int host_numa_id = 134;
+	int node = -1;
+
+	MUST(cuDeviceGetAttribute(&node, host_numa_id, 4));
+	if (node != 1)
+		printf("node: %d\n", node);
+}
+
 static void begin(void)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -62,6 +73,7 @@ static const struct {
 	{ "mapped_without_access", mapped_without_access },
 	{ "mapped_with_access", mapped_with_access },
 	{ "leaves_handle", leaves_handle },
+	{ "asks_for_node", asks_for_node },
 };
 
 int main(int argc, char **argv)

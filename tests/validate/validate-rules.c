@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdint.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -443,6 +445,103 @@ static void takes_right_numbers(void)
 	unmap(mapping);
 }
 
+/* ---- nodes: devices 0 and 1 are near node 6, 4 and 5 near node 0 ---- */
+
+static struct mapping map_on_node(uint32_t node)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = ACL_DDR_MEM_HUGE,
+				      .location = { .id = node,
+						    .type = ACL_MEM_LOCATION_TYPE_HOST_NUMA } };
+	struct mapping mapping;
+	void *va;
+
+	MUST(aclrtMallocPhysical(&mapping.handle, 2 * MIB, &prop, 0));
+	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(va, 2 * MIB, 0, mapping.handle, 0));
+	mapping.va = va;
+	return mapping;
+}
+
+static void far_node(void)
+{
+	struct mapping mapping = map_on_node(0);
+
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtSynchronizeStream(one));
+	unmap(mapping);
+}
+
+static void near_nodes(void)
+{
+	struct mapping near = map_on_node(6), any = map_on_node(UINT32_MAX);
+
+	MUST(aclrtMemcpyAsync(near.va, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtMemcpyAsync(any.va, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtMemcpyAsync(pinned, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtSynchronizeStream(one));
+	unmap(near);
+	unmap(any);
+}
+
+/* From now on memory is bound to a node, which each machine has; -1: to none. */
+static void bind_to(int node)
+{
+	unsigned long nodes = 1ul << (node & 63);
+
+	if (syscall(SYS_set_mempolicy, node < 0 ? MPOL_DEFAULT : MPOL_BIND,
+		    node < 0 ? NULL : &nodes, 8 * sizeof(nodes)) != 0)
+		exit(77); /* a container may refuse it */
+}
+
+static void *pinned_on_node_0(void)
+{
+	void *memory = NULL;
+
+	bind_to(0);
+	MUST(aclrtMallocHost(&memory, 65536));
+	memset(memory, 1, 65536);
+	bind_to(-1);
+	return memory;
+}
+
+static void far_pinned(void)
+{
+	void *memory = pinned_on_node_0();
+
+	MUST(aclrtMemcpy(device, 65536, memory, 65536, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtFreeHost(memory));
+}
+
+static void near_pinned(void)
+{
+	void *memory = pinned_on_node_0(), *other = NULL;
+
+	MUST(aclrtSetDevice(4));
+	MUST(aclrtMalloc(&other, MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMemcpy(other, 65536, memory, 65536, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtFree(other));
+	MUST(aclrtResetDevice(4));
+	MUST(aclrtSetDevice(0));
+	MUST(aclrtFreeHost(memory));
+}
+
+static void far_registered(void)
+{
+	char *memory = aligned_alloc(4096, 65536);
+	unsigned long node_0 = 1;
+	void *mapped;
+
+	if (syscall(SYS_mbind, memory, 65536, MPOL_BIND, &node_0, 8 * sizeof(node_0), 0) != 0)
+		exit(77);
+	memset(memory, 1, 65536);
+	MUST(aclrtHostRegister(memory, 65536, ACL_HOST_REGISTER_MAPPED, &mapped));
+	MUST(aclrtMemcpy(device, 65536, memory, 65536, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtHostUnregister(memory));
+	free(memory);
+}
+
 const struct validate_case rules_cases[] = {
 	CASE(peer_without_access),
 	CASE(peer_with_access),
@@ -471,5 +570,10 @@ const struct validate_case rules_cases[] = {
 	CASE(takes_driver_number),
 	CASE(takes_own_number),
 	CASE(takes_right_numbers),
+	CASE(far_node),
+	CASE(near_nodes),
+	CASE(far_pinned),
+	CASE(near_pinned),
+	CASE(far_registered),
 	{ NULL, NULL },
 };

@@ -96,7 +96,7 @@ TEST(written, is_a_plain_array)
 
 TEST(written, counts_granules)
 {
-	uint64_t map[2] = { 0 }, begin, end;
+	uint64_t map[2] = { 0 }, begin = 0, end = 0;
 
 	EXPECT_TRUE(written_gap(map, 3, 100, &begin, &end));
 	EXPECT_EQ(begin, 3u);
