@@ -245,7 +245,8 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	struct copy_plan plan = { .device = 0 };
 	drvError_t result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 
-	(void)node_lost_servers(bs->node); /* whose memory faults from here on */
+	if (bs->node != NULL) /* a copy of the program's own memory needs none */
+		(void)node_lost_servers(bs->node); /* whose memory faults from here on */
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
 		result = host_check_locked(bs, call, &plan, bytes);
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC &&

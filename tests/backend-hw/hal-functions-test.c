@@ -737,3 +737,39 @@ TEST(hal_open, is_one_with_the_acl_of_the_process)
 	else
 		beside_the_acl();
 }
+
+/* No device is open: memory of the program is moved all the same, and nothing else is there. */
+static void copies_without_a_device(void)
+{
+	uint8_t from[8192], to[8192] = { 0 };
+	uint64_t dst[1] = { (uintptr_t)to }, src[1] = { (uintptr_t)from };
+	size_t size[1] = { sizeof(to) };
+	struct MEMCPY2D plane = { .type = DEVMM_MEMCPY2D_SYNC };
+
+	memset(from, 0x5a, sizeof(from));
+	EXPECT_HAL(HAL(drvMemcpy)((uintptr_t)to, sizeof(to), (uintptr_t)from, sizeof(from)));
+	EXPECT_MEMEQ(to, from, sizeof(to));
+	EXPECT_HAL(HAL(drvMemsetD8)((uintptr_t)to, sizeof(to), 0x11, sizeof(to)));
+	EXPECT_EQ(to[sizeof(to) - 1], 0x11);
+	EXPECT_EQ(HAL(halMemcpyBatch)(dst, src, size, 1), DRV_ERROR_NOT_SUPPORT);
+	plane.copy2d = (struct drvMem2D){ .dst = (unsigned long long *)to,
+					  .dpitch = 64,
+					  .src = (unsigned long long *)from,
+					  .spitch = 64,
+					  .width = 32,
+					  .height = 4,
+					  .direction = DRV_MEMCPY_HOST_TO_DEVICE };
+	EXPECT_EQ(HAL(halMemcpy2D)(&plane), DRV_ERROR_NOT_SUPPORT);
+	EXPECT_NE(HAL(npusimCheckCopy)((uintptr_t)to, (uintptr_t)from, 8), DRV_ERROR_NONE);
+	EXPECT_NE(HAL(drvMemPrefetchToDevice)((uintptr_t)to, 8, 0), DRV_ERROR_NONE);
+}
+
+TEST(hal_open, copies_need_no_device_within_the_program)
+{
+	char filter[] = "--gtest_filter=hal_open.copies_need_no_device_within_the_program";
+
+	if (getenv("HAL_FRESH") == NULL)
+		EXPECT_EXIT(0, exec_self, filter);
+	else
+		copies_without_a_device();
+}
