@@ -177,6 +177,14 @@ DVresult drvMemAddressTranslate(DVdeviceptr vptr, uint64_t *pptr)
 	return hal_answer(__func__, translate(vptr, pptr), __builtin_return_address(0));
 }
 
+/* The end of what halMemcpy2D made. */
+DVresult drvMemDestroyAddr(struct DMA_ADDR *ptr)
+{
+	struct MEMCPY2D end = { .type = DEVMM_MEMCPY2D_ASYNC_DESTROY, .copy2dAsync.dmaAddr = ptr };
+
+	return halMemcpy2D(&end);
+}
+
 /* What CANN's runtime closes a notify by. */
 drvError_t drvCloseIpcNotify(const char *name, void *info)
 {

@@ -25,6 +25,7 @@ HAL_EXPORT drvError_t drvDeviceStatus(uint32_t dev, int *status);
 HAL_EXPORT drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count,
 				struct memcpy_info *info);
 HAL_EXPORT DVresult drvMemAddressTranslate(DVdeviceptr vptr, uint64_t *pptr);
+HAL_EXPORT DVresult drvMemDestroyAddr(struct DMA_ADDR *ptr);
 HAL_EXPORT drvError_t drvCloseIpcNotify(const char *name, void *info);
 HAL_EXPORT void drvDfxShowReport(uint32_t dev);
 HAL_EXPORT void drvFlushCache(uint64_t base, uint32_t length);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logic completion queues: the reports of completed entries, and the call that takes them. The
+ * Completion queues, and the call that takes the reports of completed entries from a logic one. The
  * report of a task for which a caller waits (STARS_CQE_FLAG_MATCH) is left in place for the caller
  * that asks for that task.
  */
@@ -17,19 +17,28 @@ struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t 
 	return id == NULL ? NULL : id->cq;
 }
 
-bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const struct stars_logic_cqe *cqe,
-		   char *text)
+bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text)
 {
 	struct queue_report *report;
 
 	if (cq->reports.length == cq->depth)
 		return false;
 	report = g_new(struct queue_report, 1);
-	*report = (struct queue_report){ .link.data = report, .cqe = *cqe, .text = text };
+	*report = (struct queue_report){ .link.data = report,
+					 .number = bs->queues->reports++,
+					 .text = text };
+	memcpy(&report->logic, cqe, sizeof(report->logic));
 	cq->errors += text != NULL;
 	g_queue_push_tail_link(&cq->reports, &report->link);
 	queue_changed_locked(bs);
 	return true;
+}
+
+void queue_report_free(struct queue_report *report)
+{
+	if (report != NULL)
+		g_free(report->text);
+	g_free(report);
 }
 
 /* ---- making and ending ---- */
@@ -38,25 +47,32 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 				const struct halSqCqInputInfo *in, uint32_t *out_id)
 {
 	static const char call[] = "halSqCqAllocate";
+	bool is_callback = in->type == DRV_CALLBACK_TYPE;
+	uint32_t capacity = is_callback ? QUEUE_CALLBACKS : QUEUE_LOGIC_CQS;
 	struct queue_cq *cq;
 
-	if (in->cqeSize != sizeof(struct stars_logic_cqe))
-		return bsim_invalid(
-			"%s: cqeSize is %u: entries of a logic completion queue have %zu bytes",
-			call, in->cqeSize, sizeof(struct stars_logic_cqe));
+	if (in->cqeSize != sizeof(struct stars_logic_cqe) ||
+	    (is_callback && in->sqeSize != sizeof(cq->command)))
+		return bsim_invalid("%s: cqeSize is %u and sqeSize %u: reports have %zu bytes, "
+				    "commands of a callback queue %zu",
+				    call, in->cqeSize, in->sqeSize, sizeof(struct stars_logic_cqe),
+				    sizeof(cq->command));
 	if (in->cqeDepth == 0 || in->cqeDepth > QUEUE_CQ_DEPTH)
 		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
 				    in->cqeDepth, QUEUE_CQ_DEPTH);
 	cq = g_new0(struct queue_cq, 1);
-	if (!queue_table_add(&device->cqs, QUEUE_LOGIC_CQS, cq, out_id)) {
+	if (!queue_table_add(is_callback ? &device->callbacks : &device->cqs, capacity, cq,
+			     out_id)) {
 		g_free(cq);
 		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "%s: all %u logic completion queues of device %u are in use", call,
-				 QUEUE_LOGIC_CQS, dev);
+				 "%s: all %u %s queues of device %u are in use", call, capacity,
+				 is_callback ? "callback" : "logic completion", dev);
 	}
+	cq->is_callback = is_callback;
 	cq->device = dev;
 	cq->id = *out_id;
 	cq->depth = in->cqeDepth;
+	cq->group = in->grpId;
 	queue_changed_locked(bs);
 	return DRV_ERROR_NONE;
 }
@@ -76,7 +92,7 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 {
 	GList *link;
 
-	queue_table_remove(&device->cqs, cq->id);
+	queue_table_remove(cq->is_callback ? &device->callbacks : &device->cqs, cq->id);
 	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
 	for (uint32_t i = 0; i < device->ids[DRV_STREAM_ID].slots; i++) {
 		struct queue_id *stream = device->ids[DRV_STREAM_ID].at[i];
@@ -84,10 +100,9 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 		if (stream != NULL && stream->cq == cq)
 			stream->cq = NULL;
 	}
-	while ((link = g_queue_pop_head_link(&cq->reports)) != NULL) {
-		g_free(((struct queue_report *)link->data)->text);
-		g_free(link->data);
-	}
+	while ((link = g_queue_pop_head_link(&cq->reports)) != NULL)
+		queue_report_free(link->data);
+	queue_report_free(cq->taken);
 	g_free(cq);
 	queue_changed_locked(bs);
 }
@@ -99,7 +114,7 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 static GList *next_for(GList *link, const struct halReportRecvInfo *info)
 {
 	for (; link != NULL; link = link->next) {
-		const struct stars_logic_cqe *cqe = &((struct queue_report *)link->data)->cqe;
+		const struct stars_logic_cqe *cqe = &((struct queue_report *)link->data)->logic;
 
 		if ((cqe->flags & STARS_CQE_FLAG_MATCH) == 0 ||
 		    (cqe->stream_id == info->stream_id && cqe->task_id == info->task_id))
@@ -118,17 +133,16 @@ static void take_reports(struct queue_cq *cq, struct halReportRecvInfo *info)
 		struct queue_report *report = link->data;
 
 		next = next_for(link->next, info);
-		last = (report->cqe.flags & STARS_CQE_FLAG_MATCH) != 0 || next != link->next;
-		memcpy(info->cqe_addr + info->report_cqe_num++ * sizeof(report->cqe), &report->cqe,
-		       sizeof(report->cqe));
+		last = (report->logic.flags & STARS_CQE_FLAG_MATCH) != 0 || next != link->next;
+		memcpy(info->cqe_addr + info->report_cqe_num++ * sizeof(report->logic),
+		       &report->logic, sizeof(report->logic));
 		/* Who looks at the first error of a stream finds its cause. */
 		if (report->text != NULL && !told)
 			npu_message_set("%s", report->text);
 		told = told || report->text != NULL;
 		cq->errors -= report->text != NULL;
 		g_queue_unlink(&cq->reports, link);
-		g_free(report->text);
-		g_free(report);
+		queue_report_free(report);
 	}
 }
 

@@ -92,18 +92,21 @@ void queue_open(struct bsim *bs)
 static void device_clear_locked(struct bsim *bs, unsigned index)
 {
 	struct queue_device *device = &bs->queues->device[index];
+	struct queue_table *const cqs[] = { &device->cqs, &device->callbacks };
 
 	for (uint32_t i = 0; i < device->sqs.slots; i++) {
 		if (device->sqs.at[i] != NULL)
 			queue_sq_drop_locked(bs, device->sqs.at[i]);
 	}
-	for (uint32_t i = 0; i < device->cqs.slots; i++) {
-		if (device->cqs.at[i] != NULL)
-			queue_cq_drop_locked(bs, device, device->cqs.at[i]);
+	for (size_t t = 0; t < G_N_ELEMENTS(cqs); t++) {
+		for (uint32_t i = 0; i < cqs[t]->slots; i++)
+			if (cqs[t]->at[i] != NULL)
+				queue_cq_drop_locked(bs, device, cqs[t]->at[i]);
+		g_free(cqs[t]->at);
 	}
 	queue_idents_clear_locked(bs, index);
+	g_clear_pointer(&device->rows, g_hash_table_destroy);
 	g_free(device->sqs.at);
-	g_free(device->cqs.at);
 	*device = (struct queue_device){ 0 };
 }
 
@@ -251,10 +254,10 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 
 static drvError_t type_check(const char *call, int type)
 {
-	return type == DRV_NORMAL_TYPE || type == DRV_LOGIC_TYPE
+	return type >= DRV_NORMAL_TYPE && type <= DRV_LOGIC_TYPE
 		       ? DRV_ERROR_NONE
-		       : bsim_unsupported("%s: type is %d: submission queues (0) and logic "
-					  "completion queues (2) are modelled",
+		       : bsim_unsupported("%s: type is %d: submission queues (0), callback queues "
+					  "(1) and logic completion queues (2) are modelled",
 					  call, type);
 }
 
@@ -282,6 +285,7 @@ BSIM_CALL(halSqCqAllocate,
 
 QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
 {
+	static const char *const names[] = { "submission", "callback", "logic completion" };
 	struct bsim *bs = c->bs;
 	struct queue_device *device = NULL;
 	uint32_t id;
@@ -295,12 +299,15 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 	if (result != DRV_ERROR_NONE)
 		return result;
 	id = info->type == DRV_NORMAL_TYPE ? info->sqId : info->cqId;
-	found = queue_table_find(info->type == DRV_NORMAL_TYPE ? &device->sqs : &device->cqs, id);
+	found = queue_table_find(info->type == DRV_NORMAL_TYPE  ? &device->sqs
+				 : info->type == DRV_LOGIC_TYPE ? &device->cqs
+								: &device->callbacks,
+				 id);
 	if (found == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: %s is %u: device %u has no %s queue of that id", c->name,
 				 info->type == DRV_NORMAL_TYPE ? "sqId" : "cqId", id, dev,
-				 info->type == DRV_NORMAL_TYPE ? "submission" : "logic completion");
+				 names[info->type]);
 	if (info->type != DRV_NORMAL_TYPE) {
 		queue_cq_drop_locked(bs, device, found);
 	} else {
@@ -331,8 +338,8 @@ static uint32_t head_to_tell(const struct queue_cq *cq, const struct queue_sq *s
 	for (const GList *link = cq->reports.head; link != NULL; link = link->next) {
 		const struct queue_report *report = link->data;
 
-		if (report->text != NULL && report->cqe.sq_id == sq->id)
-			return report->cqe.sq_head;
+		if (report->text != NULL && report->logic.sq_id == sq->id)
+			return report->logic.sq_head;
 	}
 	return sq->head;
 }

@@ -6,6 +6,8 @@
  *   queue.c   opening, closing, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
  *             halSqTaskSend, npusimStop; waiting
  *   cq.c      logic completion queues: halCqReportRecv
+ *   callback.c callback queues: halCqReportIrqWait, halCqReportGet, halReportRelease,
+ *             halSqMemGet, halSqMsgSend
  *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
  *             halResourceConfig, halShrId*, drvNotifyIdAddrOffset; tables of objects by id
  *   await.c   npusimAwait: what a stream without progress is waiting for
@@ -36,6 +38,7 @@
 #define QUEUE_NOTIFIES  8192u /* 13 bits in an entry; the node's */
 #define QUEUE_SQS       32768u
 #define QUEUE_LOGIC_CQS 32768u
+#define QUEUE_CALLBACKS 1024u /* bits that CANN's runtime has for them */
 #define QUEUE_SQ_DEPTH  4096u
 #define QUEUE_CQ_DEPTH  65536u
 
@@ -55,6 +58,7 @@ union queue_entry {
 	struct stars_write_value_sqe write;
 	struct stars_value_wait_sqe wait;
 	uint32_t words[STARS_SQE_BYTES / 4]; /* of condition code: from STARS_CONDITION_AT on */
+	struct stars_callback_sqe callback;
 	struct stars_error_ring_sqe ring;
 };
 _Static_assert(sizeof(union queue_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
@@ -73,15 +77,24 @@ struct queue_id {
 
 struct queue_report {
 	GList link; /* of its queue; its data is the report */
-	struct stars_logic_cqe cqe;
+	uint64_t number;
+	union {
+		struct stars_logic_cqe logic;
+		struct stars_callback_cqe callback;
+	};
 	char *text; /* of an error, or NULL */
 };
 
+/* A completion queue: a logic one, or the one of a callback queue. */
 struct queue_cq {
+	bool is_callback;
 	unsigned device;
-	uint32_t id, depth;
+	uint32_t id, depth, group;
 	GQueue reports;
 	unsigned errors; /* among them */
+	/* of a callback queue */
+	struct queue_report *taken;
+	struct stars_callback_command command;
 };
 
 enum queue_sq_state {
@@ -117,6 +130,7 @@ struct queue_sq {
 	bool listed; /* in queue_set.ready */
 	bool doomed; /* freed, waits for its job's end only */
 	struct sim_job job;
+	uint64_t row; /* of a copy by descriptors, that is next */
 	/* blocked on */
 	unsigned wait_device;
 	uint32_t wait_id;
@@ -131,9 +145,11 @@ struct queue_sq {
 
 struct queue_device {
 	struct queue_table ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
-	struct queue_table sqs, cqs;
+	struct queue_table sqs, cqs, callbacks;
 	uint64_t ring_pa, ring_errors;
 	uint32_t ring_elements; /* 0: no error ring */
+	GHashTable *rows;       /* struct queue_rows by its number; NULL until there is one */
+	uint64_t rows_made;
 };
 
 /* Memory that a call uses while it lets go of the lock. */
@@ -146,13 +162,21 @@ struct queue_user {
 	LIST_ENTRY(queue_user) link;
 };
 
+/* A copy by descriptors. */
+struct queue_rows {
+	struct bsim *bs;
+	struct drvMem2D rows; /* those of this number only */
+	struct queue_user user;
+};
+
 struct queue_set {
 	struct bsim *bs;
 	struct queue_device device[BSIM_DEVICE_MAX];
-	uint64_t now_ps; /* the time at which entries are being executed */
-	bool running;    /* queue_run_locked() is below on the stack, of this thread or of another
-			    that has let go of the lock */
-	unsigned away;   /* calls that have let go of the lock to move bytes, or between events */
+	uint64_t reports; /* so far */
+	uint64_t now_ps;  /* the time at which entries are being executed */
+	bool running;     /* queue_run_locked() is below on the stack, of this thread or of another
+			     that has let go of the lock */
+	unsigned away;    /* calls that have let go of the lock to move bytes, or between events */
 	TAILQ_HEAD(, queue_sq) ready, blocked;
 	LIST_HEAD(queue_list, queue_sq) doomed;
 	LIST_HEAD(, queue_user) users;
@@ -230,13 +254,20 @@ void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
 struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream);
 /* Takes text. False: it is full. */
-bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const struct stars_logic_cqe *cqe,
-		   char *text);
+bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
+/* A report that is in no queue. */
+void queue_report_free(struct queue_report *report);
+/* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id);
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
 /* Queues of the device that wait for room in another try again. */
 void queue_room_locked(struct bsim *bs, unsigned device);
+
+/* ---- copy.c ---- */
+
+/* The copy by descriptors of that number (DMA_ADDR's phyAddr.src), or NULL. */
+struct queue_rows *queue_rows_find(const struct queue_device *device, void *number);
 
 /* ---- condition.c ---- */
 
