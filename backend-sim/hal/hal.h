@@ -4,7 +4,8 @@
  * backend-sim.so, so that a process that holds both libascendcl.so and libascend_hal.so has one
  * model, one address window, one set of handles.
  *
- *   functions.c   the functions of the seam, made of driver-ops.h, and a few more that answer
+ *   functions.c   the functions of the seam, made of driver-ops.h, a few more that answer, and
+ *                 those of unmodelled.h
  *   unmodelled.h  functions that callers link strongly, and that have nothing behind them
  *   open.c        opening the model at the first call; the symbol that says whose this is
  *   symbols.py    makes the list of exports from driver-ops.h, unmodelled.h and this header

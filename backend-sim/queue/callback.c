@@ -17,7 +17,8 @@ static drvError_t find_queue(struct bsim_call *c, uint32_t dev, int type, uint32
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	*out = type == DRV_CALLBACK_TYPE ? queue_table_find(&device->callbacks, id) : NULL;
+	*out = type == DRV_CALLBACK_TYPE ? queue_table_find(&device->queues[DRV_CALLBACK_TYPE], id)
+					 : NULL;
 	return *out != NULL ? DRV_ERROR_NONE
 			    : bsim_invalid("%s: type is %d and id %u: device %u has no callback "
 					   "queue (type %d) of that id",
@@ -69,8 +70,9 @@ QUEUE_CALL(halCqReportIrqWait, SIM_CALL_QUERY, (uint32_t, dev), (struct halRepor
 	result = queue_device_find_locked(c->bs, c->name, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	wait = (struct group_wait){ .callbacks = &device->callbacks, .group = in->grpId };
-	result = queue_wait_locked(c->bs, has_report, &wait, in->timeout);
+	wait = (struct group_wait){ .callbacks = &device->queues[DRV_CALLBACK_TYPE],
+				    .group = in->grpId };
+	result = queue_wait_locked(c->bs, has_report, &wait, in->timeout, QUEUE_NO_LIMIT);
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		return bsim_fail(result, "%s: no callback within %d ms of simulated time", c->name,
 				 in->timeout);

@@ -61,14 +61,13 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
 				    in->cqeDepth, QUEUE_CQ_DEPTH);
 	cq = g_new0(struct queue_cq, 1);
-	if (!queue_table_add(is_callback ? &device->callbacks : &device->cqs, capacity, cq,
-			     out_id)) {
+	if (!queue_table_add(&device->queues[in->type], capacity, cq, out_id)) {
 		g_free(cq);
 		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u %s queues of device %u are in use", call, capacity,
 				 is_callback ? "callback" : "logic completion", dev);
 	}
-	cq->is_callback = is_callback;
+	cq->type = in->type;
 	cq->device = dev;
 	cq->id = *out_id;
 	cq->depth = in->cqeDepth;
@@ -92,7 +91,6 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 {
 	GList *link;
 
-	queue_table_remove(cq->is_callback ? &device->callbacks : &device->cqs, cq->id);
 	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
 	for (uint32_t i = 0; i < device->ids[DRV_STREAM_ID].slots; i++) {
 		struct queue_id *stream = device->ids[DRV_STREAM_ID].at[i];
@@ -156,7 +154,8 @@ struct recv_wait {
 static bool recv_ready(void *arg)
 {
 	struct recv_wait *wait = arg;
-	struct queue_cq *cq = queue_table_find(&wait->device->cqs, wait->info->cqId);
+	struct queue_cq *cq =
+		queue_table_find(&wait->device->queues[DRV_LOGIC_TYPE], wait->info->cqId);
 
 	wait->gone = wait->gone || cq != wait->cq;
 	return wait->gone || next_for(cq->reports.head, wait->info) != NULL;
@@ -174,7 +173,7 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (queue_table_find(&(*out)->cqs, info->cqId) == NULL)
+	if (queue_table_find(&(*out)->queues[DRV_LOGIC_TYPE], info->cqId) == NULL)
 		return bsim_invalid(
 			"%s: cqId is %u: device %u has no logic completion queue of that id", call,
 			info->cqId, dev);
@@ -184,8 +183,8 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 				 info->timeout);
 	if (info->cqe_addr == NULL || info->cqe_num == 0)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 "%s: %s: there must be room for one report at least", call,
-				 info->cqe_num == 0 ? "cqe_num is 0" : "cqe_addr is NULL");
+				 "%s: cqe_addr is %p and cqe_num %u: give room for one report",
+				 call, (void *)info->cqe_addr, info->cqe_num);
 	return DRV_ERROR_NONE;
 }
 
@@ -203,11 +202,11 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 	if (result != DRV_ERROR_NONE)
 		return result;
 	wait.device = device;
-	wait.cq = queue_table_find(&device->cqs, info->cqId);
+	wait.cq = queue_table_find(&device->queues[DRV_LOGIC_TYPE], info->cqId);
 	if (!recv_ready(&wait)) {
 		if (info->timeout == 0)
 			return DRV_ERROR_NONE;
-		result = queue_wait_locked(bs, recv_ready, &wait, info->timeout);
+		result = queue_wait_locked(bs, recv_ready, &wait, info->timeout, QUEUE_NO_LIMIT);
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		return bsim_fail(result, "%s: no report within %d ms of simulated time", c->name,
@@ -217,7 +216,7 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 				    c->name, info->cqId);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	take_reports(queue_table_find(&device->cqs, info->cqId), info);
+	take_reports(queue_table_find(&device->queues[DRV_LOGIC_TYPE], info->cqId), info);
 	queue_room_locked(bs, dev);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;

@@ -224,7 +224,7 @@ QUEUE_CALL(halResourceIdFree, SIM_CALL_QUERY, (uint32_t, dev),
 static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_t stream,
 			      uint32_t cq)
 {
-	struct queue_cq *to = queue_table_find(&device->cqs, cq);
+	struct queue_cq *to = queue_table_find(&device->queues[DRV_LOGIC_TYPE], cq);
 
 	if (to == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,

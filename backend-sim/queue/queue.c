@@ -89,24 +89,29 @@ void queue_open(struct bsim *bs)
 	};
 }
 
+static void drop_locked(struct bsim *bs, struct queue_device *device, int type, uint32_t id)
+{
+	void *queue = queue_table_remove(&device->queues[type], id);
+
+	if (type == DRV_NORMAL_TYPE)
+		queue_sq_drop_locked(bs, queue);
+	else
+		queue_cq_drop_locked(bs, device, queue);
+}
+
 static void device_clear_locked(struct bsim *bs, unsigned index)
 {
 	struct queue_device *device = &bs->queues->device[index];
-	struct queue_table *const cqs[] = { &device->cqs, &device->callbacks };
+	for (int type = 0; type <= DRV_LOGIC_TYPE; type++) {
+		struct queue_table *queues = &device->queues[type];
 
-	for (uint32_t i = 0; i < device->sqs.slots; i++) {
-		if (device->sqs.at[i] != NULL)
-			queue_sq_drop_locked(bs, device->sqs.at[i]);
-	}
-	for (size_t t = 0; t < G_N_ELEMENTS(cqs); t++) {
-		for (uint32_t i = 0; i < cqs[t]->slots; i++)
-			if (cqs[t]->at[i] != NULL)
-				queue_cq_drop_locked(bs, device, cqs[t]->at[i]);
-		g_free(cqs[t]->at);
+		for (uint32_t i = 0; i < queues->slots; i++)
+			if (queues->at[i] != NULL)
+				drop_locked(bs, device, type, i);
+		g_free(queues->at);
 	}
 	queue_idents_clear_locked(bs, index);
 	g_clear_pointer(&device->rows, g_hash_table_destroy);
-	g_free(device->sqs.at);
 	*device = (struct queue_device){ 0 };
 }
 
@@ -118,31 +123,12 @@ void queue_device_close_locked(struct bsim *bs, unsigned device)
 	queue_changed_locked(bs);
 }
 
-/* Queues that an engine of the model still works for when everything ends: the model drops their
- * jobs without a word, but may look at them until sim_close(). They are freed with the next
- * queue_close(), and can be reached until then. */
-static struct queue_list graveyard;
-
-static void bury_locked(struct queue_set *set)
-{
-	struct queue_sq *sq;
-
-	while ((sq = LIST_FIRST(&graveyard)) != NULL) {
-		LIST_REMOVE(sq, doomed_link);
-		queue_sq_free(sq);
-	}
-	while ((sq = LIST_FIRST(&set->doomed)) != NULL) {
-		LIST_REMOVE(sq, doomed_link);
-		LIST_INSERT_HEAD(&graveyard, sq, doomed_link);
-	}
-}
-
-void queue_close(struct bsim *bs)
+struct queue_set *queue_close(struct bsim *bs)
 {
 	struct queue_set *set = bs->queues;
 
 	if (set == NULL || set->pid != getpid())
-		return;
+		return NULL;
 	queue_idle_end(bs);
 	bsim_lock(bs);
 	set->closing = true;
@@ -152,11 +138,23 @@ void queue_close(struct bsim *bs)
 	}
 	for (unsigned d = 0; d < BSIM_DEVICE_MAX; d++)
 		device_clear_locked(bs, d);
-	bury_locked(set);
 	bs->queues = NULL;
 	bs->catch_up = NULL;
 	bs->uses = NULL;
 	bsim_unlock(bs);
+	return set;
+}
+
+void queue_free(struct queue_set *set)
+{
+	struct queue_sq *sq;
+
+	if (set == NULL)
+		return;
+	while ((sq = LIST_FIRST(&set->doomed)) != NULL) {
+		LIST_REMOVE(sq, doomed_link);
+		queue_sq_free(sq);
+	}
 	pthread_cond_destroy(&set->changed);
 	pthread_cond_destroy(&set->work);
 	g_free(set);
@@ -197,7 +195,7 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 static drvError_t find_named_sq(const char *call, struct queue_device *device, uint32_t dev,
 				int type, uint32_t id, struct queue_sq **out)
 {
-	*out = queue_table_find(&device->sqs, id);
+	*out = queue_table_find(&device->queues[DRV_NORMAL_TYPE], id);
 	if (type == DRV_NORMAL_TYPE && *out != NULL)
 		return DRV_ERROR_NONE;
 	return bsim_invalid(
@@ -235,7 +233,7 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 	if (result != DRV_ERROR_NONE)
 		return result;
 	sq = g_new0(struct queue_sq, 1);
-	if (!queue_table_add(&device->sqs, QUEUE_SQS, sq, out_id)) {
+	if (!queue_table_add(&device->queues[DRV_NORMAL_TYPE], QUEUE_SQS, sq, out_id)) {
 		g_free(sq);
 		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "halSqCqAllocate: all %u submission queues of device %u are in "
@@ -289,7 +287,6 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 	struct bsim *bs = c->bs;
 	struct queue_device *device = NULL;
 	uint32_t id;
-	void *found;
 	drvError_t result;
 
 	if (info == NULL)
@@ -299,22 +296,13 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 	if (result != DRV_ERROR_NONE)
 		return result;
 	id = info->type == DRV_NORMAL_TYPE ? info->sqId : info->cqId;
-	found = queue_table_find(info->type == DRV_NORMAL_TYPE  ? &device->sqs
-				 : info->type == DRV_LOGIC_TYPE ? &device->cqs
-								: &device->callbacks,
-				 id);
-	if (found == NULL)
+	if (queue_table_find(&device->queues[info->type], id) == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: %s is %u: device %u has no %s queue of that id", c->name,
 				 info->type == DRV_NORMAL_TYPE ? "sqId" : "cqId", id, dev,
 				 names[info->type]);
-	if (info->type != DRV_NORMAL_TYPE) {
-		queue_cq_drop_locked(bs, device, found);
-	} else {
-		queue_table_remove(&device->sqs, id);
-		queue_sq_drop_locked(bs, found);
-		queue_changed_locked(bs);
-	}
+	drop_locked(bs, device, info->type, id);
+	queue_changed_locked(bs);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
 }
@@ -397,7 +385,7 @@ QUEUE_CALL(halSqCqQuery, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqQueryIn
 	result = queue_device_find_locked(c->bs, c->name, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	cq = queue_table_find(&device->cqs, info->cqId);
+	cq = queue_table_find(&device->queues[DRV_LOGIC_TYPE], info->cqId);
 	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
 	    cq != NULL) {
 		info->value[0] = cq->reports.length != 0;
@@ -437,7 +425,7 @@ static uint32_t room(const struct queue_sq *sq)
 static bool send_ready(void *arg)
 {
 	struct send_wait *wait = arg;
-	struct queue_sq *sq = queue_table_find(&wait->device->sqs, wait->id);
+	struct queue_sq *sq = queue_table_find(&wait->device->queues[DRV_NORMAL_TYPE], wait->id);
 
 	wait->gone = wait->gone || sq != wait->sq;
 	return wait->gone || room(sq) >= wait->need;
@@ -489,12 +477,12 @@ QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendI
 	if (result != DRV_ERROR_NONE)
 		return result;
 	c->pages = info->sqe_num;
-	sq = queue_table_find(&device->sqs, info->sqId);
+	sq = queue_table_find(&device->queues[DRV_NORMAL_TYPE], info->sqId);
 	wait = (struct send_wait){
 		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
 	};
 	if (!send_ready(&wait))
-		result = queue_wait_locked(bs, send_ready, &wait, info->timeout);
+		result = queue_wait_locked(bs, send_ready, &wait, info->timeout, QUEUE_NO_LIMIT);
 	if (result == DRV_ERROR_NONE && wait.gone)
 		return bsim_invalid("%s: submission queue %u was freed by another thread", c->name,
 				    info->sqId);
@@ -631,10 +619,18 @@ static void sleep_locked(struct bsim *bs, struct limits *limits)
 		sim_spend(bs->sim, stop - now);
 }
 
-static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			      struct limits *limits)
+drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			     int32_t timeout_ms, uint32_t wall_ms)
 {
 	struct queue_set *set = bs->queues;
+	struct limits limits = {
+		.ps = timeout_ms < 0 ? SIM_NEVER
+				     : sim_host_ps(bs->sim) + (uint64_t)timeout_ms * SIM_PS_PER_MS,
+		.wall_ns = UINT64_MAX,
+		.give_up_ns = wall_ms == QUEUE_NO_LIMIT
+				      ? UINT64_MAX
+				      : clock_now_ns() + wall_ms * UINT64_C(1000000),
+	};
 
 	for (;;) {
 		uint64_t now, stop;
@@ -646,10 +642,10 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 			return bsim_fail(DRV_ERROR_PROCESS_EXIT,
 					 "the driver was closed while this call waited");
 		now = sim_host_ps(bs->sim);
-		if (now >= limits->ps ||
-		    (limits->wall_ns != UINT64_MAX && clock_now_ns() >= limits->wall_ns))
+		if (now >= limits.ps ||
+		    (limits.wall_ns != UINT64_MAX && clock_now_ns() >= limits.wall_ns))
 			return DRV_ERROR_WAIT_TIMEOUT;
-		stop = next_stop(set, limits->ps);
+		stop = next_stop(set, limits.ps);
 		if (sim_wait(bs->sim, ready, arg,
 			     stop == SIM_NEVER ? SIM_NEVER : stop - MIN(stop, now)) !=
 		    SIM_WAIT_IDLE)
@@ -657,33 +653,8 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 		queue_catch_up_locked(bs);
 		if (ready(arg))
 			continue;
-		if (limits->give_up_ns != UINT64_MAX && clock_now_ns() >= limits->give_up_ns)
+		if (limits.give_up_ns != UINT64_MAX && clock_now_ns() >= limits.give_up_ns)
 			return DRV_ERROR_WAIT_TIMEOUT;
-		sleep_locked(bs, limits);
+		sleep_locked(bs, &limits);
 	}
-}
-
-drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			     int32_t timeout_ms)
-{
-	struct limits limits = {
-		.ps = timeout_ms < 0 ? SIM_NEVER
-				     : sim_host_ps(bs->sim) + (uint64_t)timeout_ms * SIM_PS_PER_MS,
-		.wall_ns = UINT64_MAX,
-		.give_up_ns = UINT64_MAX,
-	};
-
-	return wait_locked(bs, ready, arg, &limits);
-}
-
-drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			      uint32_t wall_ms)
-{
-	struct limits limits = {
-		.ps = SIM_NEVER,
-		.wall_ns = UINT64_MAX,
-		.give_up_ns = clock_now_ns() + wall_ms * UINT64_C(1000000),
-	};
-
-	return wait_locked(bs, ready, arg, &limits);
 }

@@ -87,7 +87,7 @@ struct queue_report {
 
 /* A completion queue: a logic one, or the one of a callback queue. */
 struct queue_cq {
-	bool is_callback;
+	int type; /* DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE */
 	unsigned device;
 	uint32_t id, depth, group;
 	GQueue reports;
@@ -145,7 +145,8 @@ struct queue_sq {
 
 struct queue_device {
 	struct queue_table ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
-	struct queue_table sqs, cqs, callbacks;
+	/* by DRV_NORMAL_TYPE: struct queue_sq; DRV_CALLBACK_TYPE, DRV_LOGIC_TYPE: queue_cq */
+	struct queue_table queues[3];
 	uint64_t ring_pa, ring_errors;
 	uint32_t ring_elements; /* 0: no error ring */
 	GHashTable *rows;       /* struct queue_rows by its number; NULL until there is one */
@@ -178,7 +179,7 @@ struct queue_set {
 			     that has let go of the lock */
 	unsigned away;    /* calls that have let go of the lock to move bytes, or between events */
 	TAILQ_HEAD(, queue_sq) ready, blocked;
-	LIST_HEAD(queue_list, queue_sq) doomed;
+	LIST_HEAD(, queue_sq) doomed;
 	LIST_HEAD(, queue_user) users;
 	unsigned polled, deadlines; /* blocked queues that a poll must look at */
 	/* calls that wait in wall time for another thread's */
@@ -197,9 +198,12 @@ struct queue_set {
 
 /* The idle thread, and what the queues need at opening and end. */
 void queue_open(struct bsim *bs);
-/* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). Does nothing
- * in a forked child, nor where queue_open() was not called. */
-void queue_close(struct bsim *bs);
+/* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). NULL, and
+ * nothing done, in a forked child or where queue_open() was not called. Else what is for
+ * queue_free() after sim_close(): the model may look at the jobs of its engines until then, but
+ * drops them without a word. */
+struct queue_set *queue_close(struct bsim *bs);
+void queue_free(struct queue_set *set);
 /* What is due by the host's time takes effect: runs the model up to it, looks at value waits and
  * time-outs. bsim_end() calls it after it has let time pass; cheap where nothing is due. */
 void queue_catch_up_locked(struct bsim *bs);
@@ -222,14 +226,12 @@ void queue_take_back(void *bsim);
 void queue_changed_locked(struct bsim *bs);
 /* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;
  * where it has nothing to do, waits in wall time, with the lock released, for another thread's
- * call, a nanosecond of one for one of the other. NONE, WAIT_TIMEOUT or, at queue_close(),
- * PROCESS_EXIT. ready() may be called at any time in between. */
+ * call, a nanosecond of one for one of the other; and gives up when wall_ms of that have passed,
+ * which costs no simulated time. NONE, WAIT_TIMEOUT or, at queue_close(), PROCESS_EXIT. ready() may
+ * be called at any time in between. */
+#define QUEUE_NO_LIMIT UINT32_MAX
 drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			     int32_t timeout_ms);
-/* The same without a limit, but it gives up (WAIT_TIMEOUT) when wall_ms have passed in wall time
- * and the model has nothing to do. That costs no simulated time. */
-drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			      uint32_t wall_ms);
+			     int32_t timeout_ms, uint32_t wall_ms);
 
 /* ---- ids.c ---- */
 
@@ -260,6 +262,7 @@ void queue_report_free(struct queue_report *report);
 /* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id);
+/* It is in no table any more. */
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
 /* Queues of the device that wait for room in another try again. */
 void queue_room_locked(struct bsim *bs, unsigned device);
@@ -301,7 +304,10 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq);
 void queue_run_locked(struct bsim *bs, uint64_t now_ps);
 /* Blocked queues whose value compares true, or whose time-out has passed, become ready. */
 void queue_poll_locked(struct bsim *bs);
-/* Ends a queue: now, or when its job has ended. */
+/* What a wait for a value at the head of the queue finds there. 0 where it cannot be read: the
+ * entry will fail at its next try, and say so. */
+uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq);
+/* Ends a queue, which is in no table any more: now, or when its job has ended. */
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
 void queue_sq_free(struct queue_sq *sq);
 

@@ -542,6 +542,16 @@ static bool read_memory(void *arg, uint64_t va, void *to, unsigned bytes)
 	return true;
 }
 
+uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq)
+{
+	struct attempt a = attempt_of(bs, sq, "wait for value");
+	uint64_t found = 0;
+
+	read_memory(&a, a.entry->wait.addr, &found, sizeof(found));
+	g_free(a.error.text);
+	return found;
+}
+
 /* A value wait of CANN's runtime: a write of its own flag, and code that goes back to it until the
  * value is there. To stay at the code is the same. */
 static bool goes_back_to_wait(const struct queue_sq *sq, const struct condition *condition)
@@ -612,7 +622,7 @@ static enum outcome call_back(struct attempt *a)
 {
 	const struct stars_callback_sqe *sqe = &a->entry->callback;
 	struct queue_device *device = &a->bs->queues->device[a->sq->device];
-	struct queue_cq *cq = queue_table_find(&device->callbacks, sqe->cq_id);
+	struct queue_cq *cq = queue_table_find(&device->queues[DRV_CALLBACK_TYPE], sqe->cq_id);
 	const struct stars_callback_cqe report = {
 		.phase = (uint16_t)(sqe->cq_id << 4),
 		.stream_id = sqe->stream_id,
