@@ -245,6 +245,7 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 	sq->id = sq->cq_id = *out_id;
 	sq->stream_id = in->info[0];
 	sq->depth = in->sqeDepth;
+	sq->reports_before = bs->queues->reports;
 	sq->only_id = (in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0;
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
 	return DRV_ERROR_NONE;
@@ -326,7 +327,8 @@ static uint32_t head_to_tell(const struct queue_cq *cq, const struct queue_sq *s
 	for (const GList *link = cq->reports.head; link != NULL; link = link->next) {
 		const struct queue_report *report = link->data;
 
-		if (report->text != NULL && report->logic.sq_id == sq->id)
+		if (report->text != NULL && report->logic.sq_id == sq->id &&
+		    report->number >= sq->reports_before)
 			return report->logic.sq_head;
 	}
 	return sq->head;

@@ -76,8 +76,8 @@ struct queue_id {
 };
 
 struct queue_report {
-	GList link; /* of its queue; its data is the report */
-	uint64_t number;
+	GList link;      /* of its queue; its data is the report */
+	uint64_t number; /* how many were before it */
 	union {
 		struct stars_logic_cqe logic;
 		struct stars_callback_cqe callback;
@@ -130,7 +130,8 @@ struct queue_sq {
 	bool listed; /* in queue_set.ready */
 	bool doomed; /* freed, waits for its job's end only */
 	struct sim_job job;
-	uint64_t row; /* of a copy by descriptors, that is next */
+	uint64_t reports_before; /* it was made: of another of its id, if in a cq */
+	uint64_t row;            /* of a copy by descriptors, that is next */
 	/* blocked on */
 	unsigned wait_device;
 	uint32_t wait_id;

@@ -88,6 +88,37 @@ static struct stars_error_element ring_element(uint64_t ring, uint32_t index)
 	return element;
 }
 
+/* Ids come back when all others were taken: what is left of an old queue is not the new one's. */
+TEST(failed, head_of_a_new_queue_of_an_old_id)
+{
+	struct halSqCqFreeInfo end = { .type = DRV_NORMAL_TYPE };
+	struct halSqCqInputInfo in = {
+		.type = DRV_NORMAL_TYPE, .sqeSize = 64, .cqeSize = 16, .sqeDepth = 16
+	};
+	struct halSqCqOutputInfo out = { 0 };
+	struct stars_logic_cqe cqe;
+	struct rig_stream stream;
+	uint32_t count;
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 16, 64));
+	rig_sdma(&stream, hole, hole, 4096, QUIET);
+	rig_nop(&stream, QUIET);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 0u);
+	in.info[0] = stream.id;
+	end.sqId = stream.sq;
+	do {
+		ASSERT_EQ(npu_call(rig, halSqCqFree, 0, &end), DRV_ERROR_NONE);
+		ASSERT_EQ(npu_call(rig, halSqCqAllocate, 0, &in, &out), DRV_ERROR_NONE);
+		end.sqId = out.sqId;
+	} while (out.sqId != stream.sq);
+	rig_nop(&stream, QUIET);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 1u);
+	ASSERT_EQ(rig_recv(&stream, &cqe, 1, 0, &count), DRV_ERROR_NONE);
+	EXPECT_EQ(count, 1u); /* the old one's */
+	EXPECT_NE(cqe.error_type, 0);
+	rig_stream_close(&stream);
+}
+
 TEST(failed, tasks_are_told_in_the_error_ring)
 {
 	struct stars_event_sqe unknown = { .header.type = 15 };
