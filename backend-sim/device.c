@@ -44,9 +44,12 @@ static bool open_model(struct bsim *bs, char **error)
 static drvError_t open_server_locked(struct bsim *bs)
 {
 	char *error = NULL;
-	drvError_t result = bs->any_open ? DRV_ERROR_NONE : settings_join_locked(bs);
+	drvError_t result;
 
-	if (bs->any_open || result != DRV_ERROR_NONE)
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	result = settings_join_locked(bs);
+	if (result != DRV_ERROR_NONE)
 		return result;
 	if (bs->handles == NULL)
 		handle_table_open(bs);
@@ -82,18 +85,17 @@ static drvError_t hold_runtime_locked(struct bsim *bs, unsigned dev)
 BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	  (halDevOpenOut *, out))
 {
-	const char *call = "halDeviceOpen";
 	drvError_t result;
 
 	(void)in;
 	settings_learn_shape_locked(c->bs);
 	if (dev >= c->bs->devices)
-		return bsim_no_device(c->bs, call, "device", dev);
+		return bsim_no_device(c->bs, c->name, "device", dev);
 	result = open_server_locked(c->bs);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= c->bs->devices) /* the node has fewer than was thought */
-		return bsim_no_device(c->bs, call, "device", dev);
+		return bsim_no_device(c->bs, c->name, "device", dev);
 	result = hold_runtime_locked(c->bs, dev);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -130,14 +132,12 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 
 BSIM_CALL(halDeviceClose, SIM_CALL_QUERY, (uint32_t, dev), (halDevCloseIn *, in))
 {
-	const char *call = "halDeviceClose";
-
 	(void)in;
 	if (dev >= c->bs->devices)
-		return bsim_no_device(c->bs, call, "device", dev);
+		return bsim_no_device(c->bs, c->name, "device", dev);
 	if (!c->bs->device[dev].open)
 		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
-				 "%s: device %u is not open in this process", call, dev);
+				 "%s: device %u is not open in this process", c->name, dev);
 	close_device_locked(c->bs, dev);
 	return DRV_ERROR_NONE;
 }
@@ -372,9 +372,8 @@ static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, ui
 
 BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev), (uint32_t, peer))
 {
-	const char *call = "halDeviceCanAccessPeer";
 	drvError_t result =
-		can == NULL ? bsim_null(call, "can") : check_pair(c->bs, call, dev, peer);
+		can == NULL ? bsim_null(c->name, "can") : check_pair(c->bs, c->name, dev, peer);
 
 	if (result == DRV_ERROR_NONE)
 		*can = dev != peer;
@@ -407,9 +406,8 @@ SET_PEER(halDeviceDisableP2P, false)
 
 BSIM_CALL(drvGetP2PStatus, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t *, status))
 {
-	const char *call = "drvGetP2PStatus";
-	drvError_t result =
-		status == NULL ? bsim_null(call, "status") : check_pair(c->bs, call, dev, peer);
+	drvError_t result = status == NULL ? bsim_null(c->name, "status")
+					   : check_pair(c->bs, c->name, dev, peer);
 
 	if (result == DRV_ERROR_NONE)
 		*status = c->bs->device[dev].peers >> peer & 1;
