@@ -66,6 +66,20 @@ drvError_t hal_answer(const char *call, drvError_t code, const void *site)
 	return code;
 }
 
+/* Defines a function: a body that has `drv`, and answers a code. */
+#define HAL_CALL(op, ...)                                                                         \
+	static drvError_t op##_of(struct npu_driver *drv __VA_OPT__(, ) NPU_PARAMS(__VA_ARGS__)); \
+	drvError_t op NPU_PLAIN(__VA_ARGS__)                                                      \
+	{                                                                                         \
+		struct npu_driver *drv = hal_driver();                                            \
+                                                                                                  \
+		return hal_answer(#op,                                                            \
+				  drv == NULL ? DRV_ERROR_NO_DEVICE                               \
+					      : op##_of NPU_TO(drv, ##__VA_ARGS__),               \
+				  __builtin_return_address(0));                                   \
+	}                                                                                         \
+	static drvError_t op##_of(struct npu_driver *drv __VA_OPT__(, ) NPU_PARAMS(__VA_ARGS__))
+
 /* What those answer without a model that answer no code. */
 #define NO_MODEL(missing) _Generic((missing), void * : npu_message(), default : (missing))
 
@@ -77,40 +91,21 @@ drvError_t hal_answer(const char *call, drvError_t code, const void *site)
                                                                                              \
 		return drv == NULL ? NO_MODEL(missing) : drv->op NPU_TO(drv, ##__VA_ARGS__); \
 	}
-#define NPU_CALL(op, ...)                                                                    \
-	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                                     \
-	drvError_t op NPU_PLAIN(__VA_ARGS__)                                                 \
-	{                                                                                    \
-		struct npu_driver *drv = hal_driver();                                       \
-                                                                                             \
-		if (strcmp(#op, "halGetSocVersion") == 0 && drv != NULL && has_no_name(drv)) \
-			return DRV_ERROR_NOT_SUPPORT;                                        \
-		return hal_answer(#op,                                                       \
-				  drv == NULL ? DRV_ERROR_NO_DEVICE                          \
-					      : drv->op NPU_TO(drv, ##__VA_ARGS__),          \
-				  __builtin_return_address(0));                              \
+#define NPU_CALL(op, ...)                                                     \
+	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                      \
+	HAL_CALL(op, __VA_ARGS__)                                             \
+	{                                                                     \
+		if (strcmp(#op, "halGetSocVersion") == 0 && has_no_name(drv)) \
+			return DRV_ERROR_NOT_SUPPORT;                         \
+		return drv->op NPU_TO(drv, ##__VA_ARGS__);                    \
 	}
 #include "npusim/driver-ops.h"
 
 /* ---- beyond the seam ---- */
 
-/* Defines one: a body that has `drv`, and answers a code. */
-#define BEYOND(op, ...)                                                              \
-	static drvError_t op##_of(struct npu_driver *drv, NPU_PARAMS(__VA_ARGS__));  \
-	drvError_t op NPU_PLAIN(__VA_ARGS__)                                         \
-	{                                                                            \
-		struct npu_driver *drv = hal_driver();                               \
-                                                                                     \
-		return hal_answer(#op,                                               \
-				  drv == NULL ? DRV_ERROR_NO_DEVICE                  \
-					      : op##_of(drv, NPU_ARGS(__VA_ARGS__)), \
-				  __builtin_return_address(0));                      \
-	}                                                                            \
-	static drvError_t op##_of(struct npu_driver *drv, NPU_PARAMS(__VA_ARGS__))
-
 #define INVALID(...) (npu_message_set(__VA_ARGS__), DRV_ERROR_INVALID_VALUE)
 
-BEYOND(drvDeviceStatus, (uint32_t, dev), (int *, status))
+HAL_CALL(drvDeviceStatus, (uint32_t, dev), (int *, status))
 {
 	uint32_t id;
 	drvError_t result = status == NULL ? INVALID("drvDeviceStatus: status is NULL")
@@ -122,8 +117,8 @@ BEYOND(drvDeviceStatus, (uint32_t, dev), (int *, status))
 }
 
 /* The addresses say where the bytes are; the direction is a promise of the caller's. */
-BEYOND(halMemcpy, (void *, dst), (size_t, dst_size), (void *, src), (size_t, count),
-       (struct memcpy_info *, info))
+HAL_CALL(halMemcpy, (void *, dst), (size_t, dst_size), (void *, src), (size_t, count),
+	 (struct memcpy_info *, info))
 {
 	if (info == NULL || (unsigned)info->dir > DRV_MEMCPY_DEVICE_TO_DEVICE)
 		return INVALID("halMemcpy: info is %p, and its dir %d; it must be from 0 to 3",
@@ -132,7 +127,7 @@ BEYOND(halMemcpy, (void *, dst), (size_t, dst_size), (void *, src), (size_t, cou
 			      (DVdeviceptr)(uintptr_t)src, count);
 }
 
-BEYOND(drvMemAddressTranslate, (DVdeviceptr, va), (uint64_t *, pa))
+HAL_CALL(drvMemAddressTranslate, (DVdeviceptr, va), (uint64_t *, pa))
 {
 	struct npu_place place;
 	uint64_t bytes = 1;

@@ -36,6 +36,11 @@ struct group_wait {
 	struct queue_cq *first; /* with the oldest report */
 };
 
+static struct queue_report *first_of(const struct queue_cq *cq)
+{
+	return cq->reports.head->data;
+}
+
 static bool has_report(void *arg)
 {
 	struct group_wait *wait = arg;
@@ -44,11 +49,9 @@ static bool has_report(void *arg)
 	for (uint32_t i = 0; i < wait->callbacks->slots; i++) {
 		struct queue_cq *cq = wait->callbacks->at[i];
 
-		if (cq != NULL && cq->group == wait->group && cq->taken == NULL &&
+		if (cq != NULL && cq->group == wait->group && !cq->shown &&
 		    cq->reports.length != 0 &&
-		    (wait->first == NULL ||
-		     ((struct queue_report *)cq->reports.head->data)->number <
-			     ((struct queue_report *)wait->first->reports.head->data)->number))
+		    (wait->first == NULL || first_of(cq)->number < first_of(wait->first)->number))
 			wait->first = cq;
 	}
 	return wait->first != NULL;
@@ -78,11 +81,9 @@ QUEUE_CALL(halCqReportIrqWait, SIM_CALL_QUERY, (uint32_t, dev), (struct halRepor
 				 in->timeout);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	wait.first->taken = g_queue_pop_head_link(&wait.first->reports)->data;
+	wait.first->shown = true;
 	memset(out->cqIdBitmap, 0, out->cqIdBitmapSize * sizeof(*out->cqIdBitmap));
 	out->cqIdBitmap[wait.first->id / 64] = UINT64_C(1) << wait.first->id % 64;
-	queue_room_locked(c->bs, dev);
-	queue_run_locked(c->bs, sim_host_ps(c->bs->sim));
 	return DRV_ERROR_NONE;
 }
 
@@ -94,24 +95,27 @@ BSIM_CALL(halCqReportGet, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportGetI
 
 	if (result != DRV_ERROR_NONE || out == NULL)
 		return result ?: bsim_null(c->name, "out");
-	*out = (struct halReportGetOutput){ .count = cq->taken != NULL };
-	if (cq->taken != NULL)
-		out->reportPtr = &cq->taken->callback;
+	*out = (struct halReportGetOutput){ .count = cq->shown };
+	if (cq->shown)
+		out->reportPtr = &first_of(cq)->callback;
 	return DRV_ERROR_NONE;
 }
 
-BSIM_CALL(halReportRelease, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportReleaseInfo *, info))
+QUEUE_CALL(halReportRelease, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportReleaseInfo *, info))
 {
 	struct queue_cq *cq = NULL;
 	drvError_t result = FIND(c, dev, info, cqId, &cq);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (info->count != 1 || cq->taken == NULL)
+	if (info->count != 1 || !cq->shown)
 		return bsim_invalid("%s: count is %u: %d reports of callback queue %u are taken",
-				    c->name, info->count, cq->taken != NULL, info->cqId);
-	g_clear_pointer(&cq->taken, queue_report_free);
+				    c->name, info->count, cq->shown, info->cqId);
+	cq->shown = false;
+	queue_report_drop(cq, first_of(cq));
 	queue_changed_locked(c->bs);
+	queue_room_locked(c->bs, dev);
+	queue_run_locked(c->bs, sim_host_ps(c->bs->sim));
 	return DRV_ERROR_NONE;
 }
 

@@ -344,8 +344,7 @@ BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVd
 	struct copy_plan plan;
 
 	if (dst == 0 || src == 0)
-		return bad_argument(c->name, dst == 0 ? "dst" : "src",
-				    "is NULL: it must be the address of memory");
+		return bsim_null(c->name, dst == 0 ? "dst" : "src");
 	if (dest_max == 0)
 		return bad_argument(c->name, "dest_max",
 				    "is 0: it must be the size of the memory at dst");
@@ -416,7 +415,7 @@ BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (u
 	  (size_t, num))
 {
 	if (dst == 0)
-		return bad_argument(c->name, "dst", "is NULL: it must be the address of memory");
+		return bsim_null(c->name, "dst");
 	if (num == 0)
 		return bad_argument(c->name, "num", "is 0: it must be the number of bytes to set");
 	if (dest_max < num)
@@ -451,8 +450,7 @@ static drvError_t one_end_check(const char *call, const struct copy_plan *plan)
 static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 {
 	if (copy->dst == NULL || copy->src == NULL)
-		return bad_argument(call, copy->dst == NULL ? "dst" : "src",
-				    "is NULL: it must be the address of memory");
+		return bsim_null(call, copy->dst == NULL ? "dst" : "src");
 	if (copy->width == 0 || copy->height == 0)
 		return bad_argument(call, copy->width == 0 ? "width" : "height",
 				    "is 0: it must be larger");
@@ -618,8 +616,7 @@ static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, 
 	if (bytes == 0)
 		result = bad_argument(call, "size", "is 0: it must be larger");
 	else if (dst == 0 || src == 0)
-		result = bad_argument(call, dst == 0 ? "dst" : "src",
-				      "is NULL: it must be the address of memory");
+		result = bsim_null(call, dst == 0 ? "dst" : "src");
 	else
 		result = copy_locked(bs, call, dst, src, bytes, move, &plan)
 				 ?: one_end_check(call, &plan);

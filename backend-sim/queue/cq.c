@@ -34,10 +34,11 @@ bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *
 	return true;
 }
 
-void queue_report_free(struct queue_report *report)
+void queue_report_drop(struct queue_cq *cq, struct queue_report *report)
 {
-	if (report != NULL)
-		g_free(report->text);
+	cq->errors -= report->text != NULL;
+	g_queue_unlink(&cq->reports, &report->link);
+	g_free(report->text);
 	g_free(report);
 }
 
@@ -89,8 +90,6 @@ void queue_room_locked(struct bsim *bs, unsigned device)
 
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq)
 {
-	GList *link;
-
 	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
 	for (uint32_t i = 0; i < device->ids[DRV_STREAM_ID].slots; i++) {
 		struct queue_id *stream = device->ids[DRV_STREAM_ID].at[i];
@@ -98,9 +97,8 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 		if (stream != NULL && stream->cq == cq)
 			stream->cq = NULL;
 	}
-	while ((link = g_queue_pop_head_link(&cq->reports)) != NULL)
-		queue_report_free(link->data);
-	queue_report_free(cq->taken);
+	while (cq->reports.length != 0)
+		queue_report_drop(cq, cq->reports.head->data);
 	g_free(cq);
 	queue_changed_locked(bs);
 }
@@ -138,9 +136,7 @@ static void take_reports(struct queue_cq *cq, struct halReportRecvInfo *info)
 		if (report->text != NULL && !told)
 			npu_message_set("%s", report->text);
 		told = told || report->text != NULL;
-		cq->errors -= report->text != NULL;
-		g_queue_unlink(&cq->reports, link);
-		queue_report_free(report);
+		queue_report_drop(cq, report);
 	}
 }
 

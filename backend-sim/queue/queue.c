@@ -560,65 +560,56 @@ void queue_changed_locked(struct bsim *bs)
 		pthread_cond_broadcast(&bs->queues->changed);
 }
 
-/* The first point of simulated time at which something must be looked at: `limit`, or a time-out of
- * a blocked queue. */
-static uint64_t next_stop(const struct queue_set *set, uint64_t limit)
+struct limits {
+	uint64_t ps, wall_ns; /* in simulated time, and what that is in wall time */
+	uint64_t give_up_ns;  /* in wall time, whatever simulated time is left */
+};
+
+/* When something must be looked at: at the call's limits, or at a time-out of a blocked queue. */
+static struct limits next_stop(const struct queue_set *set, const struct limits *of_call)
 {
+	struct limits next = *of_call;
+	uint64_t wall, now = sim_host_ps(set->bs->sim);
 	const struct queue_sq *sq;
 
 	if (set->deadlines == 0)
-		return limit;
-	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
-	limit = MIN(limit, sq->deadline_ps);
-	return limit;
-}
-
-/* When to wake up, in wall time: at the call's own limit or at the first time-out of a blocked
- * queue. */
-static uint64_t wake_ns(const struct queue_set *set, uint64_t wall_limit)
-{
-	uint64_t wall = clock_now_ns(), now = sim_host_ps(set->bs->sim), until = wall_limit;
-	const struct queue_sq *sq;
-
-	if (set->deadlines == 0)
-		return until;
+		return next;
+	wall = clock_now_ns();
 	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
 	{
 		if (sq->deadline_ps == SIM_NEVER)
 			continue;
-		until = MIN(until, sq->deadline_wall_ns);
-		until = MIN(until,
+		next.ps = MIN(next.ps, sq->deadline_ps);
+		next.wall_ns = MIN(next.wall_ns, sq->deadline_wall_ns);
+		next.wall_ns =
+			MIN(next.wall_ns,
 			    wall + (sq->deadline_ps - MIN(now, sq->deadline_ps)) / SIM_PS_PER_NS);
 	}
-	return until;
+	return next;
 }
-
-struct limits {
-	uint64_t ps, wall_ns; /* of the call: in simulated time, and what that is in wall time */
-	uint64_t give_up_ns;  /* in wall time, whatever simulated time is left */
-};
 
 /* The model has nothing to do: sleeps until another thread changes something, or so long in wall
  * time as simulated time is left; then that has passed too. */
 static void sleep_locked(struct bsim *bs, struct limits *limits)
 {
 	struct queue_set *set = bs->queues;
-	uint64_t now = sim_host_ps(bs->sim), stop = next_stop(set, limits->ps), wake, until_ns;
+	uint64_t now = sim_host_ps(bs->sim), until_ns;
+	struct limits next;
 	struct timespec until;
 	int rc;
 
 	if (limits->ps != SIM_NEVER)
 		limits->wall_ns =
 			MIN(limits->wall_ns, clock_now_ns() + (limits->ps - now) / SIM_PS_PER_NS);
-	wake = wake_ns(set, limits->wall_ns);
-	until_ns = MIN(wake, limits->give_up_ns);
+	next = next_stop(set, limits);
+	until_ns = MIN(next.wall_ns, limits->give_up_ns);
 	set->waiters++;
 	until = clock_at_ns(until_ns);
 	rc = bsim_wait_locked(bs, &set->changed, until_ns == UINT64_MAX ? NULL : &until);
 	stop_waiting_locked(set);
 	now = sim_host_ps(bs->sim);
-	if (rc == ETIMEDOUT && until_ns == wake && stop != SIM_NEVER && stop > now)
-		sim_spend(bs->sim, stop - now);
+	if (rc == ETIMEDOUT && until_ns == next.wall_ns && next.ps != SIM_NEVER && next.ps > now)
+		sim_spend(bs->sim, next.ps - now);
 }
 
 drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
@@ -647,7 +638,7 @@ drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *ar
 		if (now >= limits.ps ||
 		    (limits.wall_ns != UINT64_MAX && clock_now_ns() >= limits.wall_ns))
 			return DRV_ERROR_WAIT_TIMEOUT;
-		stop = next_stop(set, limits.ps);
+		stop = next_stop(set, &limits).ps;
 		if (sim_wait(bs->sim, ready, arg,
 			     stop == SIM_NEVER ? SIM_NEVER : stop - MIN(stop, now)) !=
 		    SIM_WAIT_IDLE)

@@ -71,7 +71,7 @@ struct queue_table {
 
 /* What is known of an id of a stream, event, model or notify. */
 struct queue_id {
-	bool recorded;       /* an event */
+	uint32_t recorded;   /* an event: 1 */
 	struct queue_cq *cq; /* a stream's, or NULL */
 };
 
@@ -93,7 +93,7 @@ struct queue_cq {
 	GQueue reports;
 	unsigned errors; /* among them */
 	/* of a callback queue */
-	struct queue_report *taken;
+	bool shown; /* its first report was waited for, and is not released */
 	struct stars_callback_command command;
 };
 
@@ -245,10 +245,9 @@ void *queue_table_remove(struct queue_table *table, uint32_t id);
 /* An event or a notify (type) of the device happens at queue_set.now_ps: who waits for it becomes
  * ready. */
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
-void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
 bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id);
-/* A wait takes the record of a notify: false: it is not recorded. */
-bool queue_notify_take(struct bsim *bs, unsigned device, uint32_t id);
+/* Resets it, as does a wait for a notify. False: it was not recorded. */
+bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id);
 /* The host records it, for a call; PARA_ERROR: it is not in use. */
 drvError_t queue_id_record_locked(struct bsim_call *c, uint32_t dev, int type, uint32_t id);
 void queue_idents_clear_locked(struct bsim *bs, unsigned device);
@@ -258,8 +257,7 @@ void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream);
 /* Takes text. False: it is full. */
 bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
-/* A report that is in no queue. */
-void queue_report_free(struct queue_report *report);
+void queue_report_drop(struct queue_cq *cq, struct queue_report *report);
 /* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id);

@@ -379,7 +379,7 @@ static enum outcome wait_notify(struct attempt *a)
 	a->what = "wait for notify";
 	if (!find_target(a, DRV_NOTIFY_ID, a->entry->event.event_id))
 		return DONE;
-	if (!queue_notify_take(a->bs, a->sq->wait_device, a->sq->wait_id))
+	if (!queue_record_take(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id))
 		return wait_longer(a, SQ_WAIT_NOTIFY, a->entry->event.exe_result);
 	return DONE;
 }
@@ -467,7 +467,7 @@ static enum outcome write_value(struct attempt *a)
 	if (sqe.sub_type == WRITE_EVENT_RESET) {
 		a->what = "reset event";
 		if (find_target(a, DRV_EVENT_ID, (uint16_t)sqe.res7))
-			queue_reset_locked(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
+			queue_record_take(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
 		return DONE;
 	}
 	a->what = "write value";
