@@ -9,26 +9,11 @@
 
 #include "queue/queue.h"
 
-static drvError_t find_queue(struct bsim_call *c, uint32_t dev, int type, uint32_t ts, uint32_t id,
-			     struct queue_cq **out)
-{
-	struct queue_device *device = NULL;
-	drvError_t result = queue_device_find_locked(c->bs, c->name, dev, ts, &device);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
-	*out = type == DRV_CALLBACK_TYPE ? queue_table_find(&device->queues[DRV_CALLBACK_TYPE], id)
-					 : NULL;
-	return *out != NULL ? DRV_ERROR_NONE
-			    : bsim_invalid("%s: type is %d and id %u: device %u has no callback "
-					   "queue (type %d) of that id",
-					   c->name, type, id, dev, DRV_CALLBACK_TYPE);
-}
-
-/* The queue that the arguments `of` name by their member `id`. */
-#define FIND(c, dev, of, id, out)                 \
-	((of) == NULL ? bsim_null((c)->name, #of) \
-		      : find_queue((c), (dev), (of)->type, (of)->tsId, (of)->id, (out)))
+/* The queue that the arguments `of` name by their member `id`; NULL, and c->result says why. */
+#define FIND(c, dev, of, id)                                                                     \
+	((of) == NULL ? ((c)->result = bsim_null((c)->name, #of), NULL)                          \
+		      : queue_find_locked((c), (dev), (of)->tsId, (of)->type, DRV_CALLBACK_TYPE, \
+					  (of)->id))
 
 struct group_wait {
 	const struct queue_table *callbacks;
@@ -90,11 +75,10 @@ QUEUE_CALL(halCqReportIrqWait, SIM_CALL_QUERY, (uint32_t, dev), (struct halRepor
 BSIM_CALL(halCqReportGet, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportGetInput *, in),
 	  (struct halReportGetOutput *, out))
 {
-	struct queue_cq *cq = NULL;
-	drvError_t result = FIND(c, dev, in, cqId, &cq);
+	struct queue_cq *cq = FIND(c, dev, in, cqId);
 
-	if (result != DRV_ERROR_NONE || out == NULL)
-		return result ?: bsim_null(c->name, "out");
+	if (cq == NULL || out == NULL)
+		return c->result ?: bsim_null(c->name, "out");
 	*out = (struct halReportGetOutput){ .count = cq->shown };
 	if (cq->shown)
 		out->reportPtr = &first_of(cq)->callback;
@@ -103,11 +87,10 @@ BSIM_CALL(halCqReportGet, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportGetI
 
 QUEUE_CALL(halReportRelease, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportReleaseInfo *, info))
 {
-	struct queue_cq *cq = NULL;
-	drvError_t result = FIND(c, dev, info, cqId, &cq);
+	struct queue_cq *cq = FIND(c, dev, info, cqId);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (cq == NULL)
+		return c->result;
 	if (info->count != 1 || !cq->shown)
 		return bsim_invalid("%s: count is %u: %d reports of callback queue %u are taken",
 				    c->name, info->count, cq->shown, info->cqId);
@@ -122,22 +105,20 @@ QUEUE_CALL(halReportRelease, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportR
 BSIM_CALL(halSqMemGet, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqMemGetInput *, in),
 	  (struct halSqMemGetOutput *, out))
 {
-	struct queue_cq *cq = NULL;
-	drvError_t result = FIND(c, dev, in, sqId, &cq);
+	struct queue_cq *cq = FIND(c, dev, in, sqId);
 
-	if (result != DRV_ERROR_NONE || out == NULL)
-		return result ?: bsim_null(c->name, "out");
+	if (cq == NULL || out == NULL)
+		return c->result ?: bsim_null(c->name, "out");
 	*out = (struct halSqMemGetOutput){ .cmdCount = 1, .cmdPtr = &cq->command };
 	return DRV_ERROR_NONE;
 }
 
 QUEUE_CALL(halSqMsgSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halSqMsgInfo *, info))
 {
-	struct queue_cq *cq = NULL;
-	drvError_t result = FIND(c, dev, info, sqId, &cq);
+	struct queue_cq *cq = FIND(c, dev, info, sqId);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (cq == NULL)
+		return c->result;
 	if (info->cmdCount != 1 || cq->command.type != STARS_COMMAND_RECORD)
 		return bsim_unsupported("%s: cmdCount is %u and the command's type %u: one of type "
 					"%d, which records an event, is modelled",

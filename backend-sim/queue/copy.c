@@ -327,11 +327,6 @@ static drvError_t copy_locked(struct bsim *bs, const char *call, uint64_t dst, u
 	return result;
 }
 
-static drvError_t bad_argument(const char *call, const char *argument, const char *must)
-{
-	return bsim_invalid("%s: %s %s", call, argument, must);
-}
-
 static drvError_t too_small(const char *call, size_t dest_max, size_t count, const char *name)
 {
 	return bsim_invalid("%s: dest_max is %s and %s is %s: it must not be larger", call,
@@ -346,8 +341,8 @@ BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVd
 	if (dst == 0 || src == 0)
 		return bsim_null(c->name, dst == 0 ? "dst" : "src");
 	if (dest_max == 0)
-		return bad_argument(c->name, "dest_max",
-				    "is 0: it must be the size of the memory at dst");
+		return bsim_invalid("%s: dest_max is 0: it must be the size of the memory at dst",
+				    c->name);
 	if (dest_max < count)
 		return too_small(c->name, dest_max, count, "count");
 	if (count == 0)
@@ -417,7 +412,7 @@ BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (u
 	if (dst == 0)
 		return bsim_null(c->name, "dst");
 	if (num == 0)
-		return bad_argument(c->name, "num", "is 0: it must be the number of bytes to set");
+		return bsim_invalid("%s: num is 0: it must be the number of bytes to set", c->name);
 	if (dest_max < num)
 		return too_small(c->name, dest_max, num, "num");
 	return fill_locked(c->bs, c->name, dst, value, 1, num);
@@ -427,11 +422,11 @@ BSIM_CALL(npusimFill, SIM_CALL_COPY, (DVdeviceptr, dst), (uint32_t, pattern),
 	  (unsigned, pattern_bytes), (size_t, count))
 {
 	if (dst == 0 || count == 0)
-		return bad_argument(c->name, dst == 0 ? "dst" : "count", "is 0");
+		return bsim_invalid("%s: %s is 0", c->name, dst == 0 ? "dst" : "count");
 	if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
-		return bad_argument(c->name, "pattern_bytes", "must be 1, 2 or 4");
+		return bsim_invalid("%s: pattern_bytes must be 1, 2 or 4", c->name);
 	if (count > UINT64_MAX / pattern_bytes)
-		return bad_argument(c->name, "count", "runs over the end of the address space");
+		return bsim_invalid("%s: count runs over the end of the address space", c->name);
 	return fill_locked(c->bs, c->name, dst, pattern, pattern_bytes, count * pattern_bytes);
 }
 
@@ -452,8 +447,8 @@ static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 	if (copy->dst == NULL || copy->src == NULL)
 		return bsim_null(call, copy->dst == NULL ? "dst" : "src");
 	if (copy->width == 0 || copy->height == 0)
-		return bad_argument(call, copy->width == 0 ? "width" : "height",
-				    "is 0: it must be larger");
+		return bsim_invalid("%s: %s is 0: it must be larger", call,
+				    copy->width == 0 ? "width" : "height");
 	if (copy->width > copy->dpitch || copy->width > copy->spitch)
 		return bsim_invalid("%s: width is %llu, dpitch %llu and spitch %llu: a pitch must "
 				    "not be smaller than the width",
@@ -464,8 +459,8 @@ static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 			"%s: direction is %u: it must be 1 (host to device) or 2 (device to host)",
 			call, copy->direction);
 	if ((copy->height - 1) > (UINT64_MAX - copy->width) / MAX(copy->dpitch, copy->spitch))
-		return bad_argument(call, "height",
-				    "times the pitch runs over the end of the address space");
+		return bsim_invalid(
+			"%s: height times the pitch runs over the end of the address space", call);
 	return DRV_ERROR_NONE;
 }
 
@@ -614,7 +609,7 @@ static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, 
 	drvError_t result;
 
 	if (bytes == 0)
-		result = bad_argument(call, "size", "is 0: it must be larger");
+		result = bsim_invalid("%s: size is 0: it must be larger", call);
 	else if (dst == 0 || src == 0)
 		result = bsim_null(call, dst == 0 ? "dst" : "src");
 	else
@@ -652,8 +647,7 @@ BSIM_CALL(drvMemPrefetchToDevice, SIM_CALL_QUERY, (DVdeviceptr, va), (size_t, le
 	drvError_t result;
 
 	if (va == 0 || len == 0)
-		return bad_argument(c->name, va == 0 ? "dev_ptr" : "len",
-				    va == 0 ? "is NULL" : "is 0");
+		return bsim_invalid("%s: %s is 0", c->name, va == 0 ? "dev_ptr" : "len");
 	if (dev >= c->bs->devices)
 		return bsim_no_device(c->bs, c->name, "device", dev);
 	result = copy_end_locked(c->bs, c->name, "dev_ptr", va, len, ALLOCATION_NOW, &end);

@@ -10,9 +10,10 @@
 #include "process/ops.h"
 #include "queue/queue.h"
 
-struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream)
+struct queue_cq *queue_cq_of(const struct queue_sq *sq)
 {
-	const struct queue_id *id = queue_table_find(&device->ids[DRV_STREAM_ID], stream);
+	const struct queue_id *id = queue_table_find(
+		&sq->bs->queues->device[sq->device].ids[DRV_STREAM_ID], sq->stream_id);
 
 	return id == NULL ? NULL : id->cq;
 }
@@ -141,38 +142,26 @@ static void take_reports(struct queue_cq *cq, struct halReportRecvInfo *info)
 }
 
 struct recv_wait {
-	struct queue_device *device;
+	const struct queue_table *queues;
 	const struct halReportRecvInfo *info;
-	const struct queue_cq *cq; /* which it was: the id may be given to another meanwhile */
+	struct queue_cq *cq; /* which it was: the id may be given to another meanwhile */
 	bool gone;
 };
 
 static bool recv_ready(void *arg)
 {
 	struct recv_wait *wait = arg;
-	struct queue_cq *cq =
-		queue_table_find(&wait->device->queues[DRV_LOGIC_TYPE], wait->info->cqId);
 
-	wait->gone = wait->gone || cq != wait->cq;
-	return wait->gone || next_for(cq->reports.head, wait->info) != NULL;
+	wait->gone = wait->gone || queue_table_find(wait->queues, wait->info->cqId) != wait->cq;
+	return wait->gone || next_for(wait->cq->reports.head, wait->info) != NULL;
 }
 
-static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
-			     const struct halReportRecvInfo *info, struct queue_device **out)
+static drvError_t recv_check(const char *call, const struct halReportRecvInfo *info)
 {
-	drvError_t result;
-
 	if (info->type != DRV_LOGIC_TYPE)
 		return bsim_unsupported(
 			"%s: type is %d: reports are made in logic completion queues, type %d",
 			call, info->type, DRV_LOGIC_TYPE);
-	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (queue_table_find(&(*out)->queues[DRV_LOGIC_TYPE], info->cqId) == NULL)
-		return bsim_invalid(
-			"%s: cqId is %u: device %u has no logic completion queue of that id", call,
-			info->cqId, dev);
 	if (info->timeout < -1)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: timeout is %d ms: it must be -1 (no limit), 0 or more", call,
@@ -187,18 +176,19 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRecvInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	struct queue_device *device = NULL;
 	struct recv_wait wait = { .info = info };
 	drvError_t result;
 
 	if (info == NULL)
 		return bsim_null(c->name, "info");
 	info->report_cqe_num = 0;
-	result = recv_check(bs, c->name, dev, info, &device);
+	result = recv_check(c->name, info);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	wait.device = device;
-	wait.cq = queue_table_find(&device->queues[DRV_LOGIC_TYPE], info->cqId);
+	wait.cq = queue_find_locked(c, dev, info->tsId, info->type, DRV_LOGIC_TYPE, info->cqId);
+	if (wait.cq == NULL)
+		return c->result;
+	wait.queues = &bs->queues->device[dev].queues[DRV_LOGIC_TYPE];
 	if (!recv_ready(&wait)) {
 		if (info->timeout == 0)
 			return DRV_ERROR_NONE;
@@ -212,7 +202,7 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 				    c->name, info->cqId);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	take_reports(queue_table_find(&device->queues[DRV_LOGIC_TYPE], info->cqId), info);
+	take_reports(wait.cq, info);
 	queue_room_locked(bs, dev);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;

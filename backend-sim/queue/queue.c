@@ -192,15 +192,27 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t find_named_sq(const char *call, struct queue_device *device, uint32_t dev,
-				int type, uint32_t id, struct queue_sq **out)
+static const char *const types[] = {
+	[DRV_NORMAL_TYPE] = "submission",
+	[DRV_CALLBACK_TYPE] = "callback",
+	[DRV_LOGIC_TYPE] = "logic completion",
+};
+
+void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type, int wanted,
+			uint32_t id)
 {
-	*out = queue_table_find(&device->queues[DRV_NORMAL_TYPE], id);
-	if (type == DRV_NORMAL_TYPE && *out != NULL)
-		return DRV_ERROR_NONE;
-	return bsim_invalid(
-		"%s: type is %d and sqId %u: device %u has no submission queue of that id", call,
-		type, id, dev);
+	struct queue_device *device = NULL;
+	void *queue;
+
+	c->result = queue_device_find_locked(c->bs, c->name, dev, ts, &device);
+	if (c->result != DRV_ERROR_NONE)
+		return NULL;
+	queue = type == wanted ? queue_table_find(&device->queues[type], id) : NULL;
+	if (queue == NULL)
+		c->result = bsim_invalid("%s: type is %d and the id %u: device %u has no %s queue "
+					 "(type %d) of that id",
+					 c->name, type, id, dev, types[wanted], wanted);
+	return queue;
 }
 
 /* ---- making and ending submission queues ---- */
@@ -284,7 +296,6 @@ BSIM_CALL(halSqCqAllocate,
 
 QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
 {
-	static const char *const names[] = { "submission", "callback", "logic completion" };
 	struct bsim *bs = c->bs;
 	struct queue_device *device = NULL;
 	uint32_t id;
@@ -301,7 +312,7 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: %s is %u: device %u has no %s queue of that id", c->name,
 				 info->type == DRV_NORMAL_TYPE ? "sqId" : "cqId", id, dev,
-				 names[info->type]);
+				 types[info->type]);
 	drop_locked(bs, device, info->type, id);
 	queue_changed_locked(bs);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
@@ -334,10 +345,9 @@ static uint32_t head_to_tell(const struct queue_cq *cq, const struct queue_sq *s
 	return sq->head;
 }
 
-static drvError_t query_sq(const char *call, struct queue_device *device, struct queue_sq *sq,
-			   struct halSqCqQueryInfo *info)
+static drvError_t query_sq(const char *call, struct queue_sq *sq, struct halSqCqQueryInfo *info)
 {
-	const struct queue_cq *cq = queue_cq_of_stream(device, sq->stream_id);
+	const struct queue_cq *cq = queue_cq_of(sq);
 
 	switch (info->prop) {
 	case DRV_SQCQ_PROP_SQ_STATUS: /* an error has stopped it, and it has gone on: 0 is read once
@@ -377,44 +387,35 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 
 QUEUE_CALL(halSqCqQuery, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqQueryInfo *, info))
 {
-	struct queue_device *device = NULL;
 	const struct queue_cq *cq;
 	struct queue_sq *sq;
-	drvError_t result;
 
 	if (info == NULL)
 		return bsim_null(c->name, "info");
-	result = queue_device_find_locked(c->bs, c->name, dev, info->tsId, &device);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	cq = queue_table_find(&device->queues[DRV_LOGIC_TYPE], info->cqId);
-	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
-	    cq != NULL) {
-		info->value[0] = cq->reports.length != 0;
-		return DRV_ERROR_NONE;
+	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS) {
+		cq = queue_find_locked(c, dev, info->tsId, info->type, info->type, info->cqId);
+		if (cq != NULL)
+			info->value[0] = cq->reports.length != 0;
+		return c->result;
 	}
-	return find_named_sq(c->name, device, dev, info->type, info->sqId, &sq)
-		       ?: query_sq(c->name, device, sq, info);
+	sq = queue_find_locked(c, dev, info->tsId, info->type, DRV_NORMAL_TYPE, info->sqId);
+	return sq == NULL ? c->result : query_sq(c->name, sq, info);
 }
 
 QUEUE_CALL(npusimStop, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, id))
 {
-	struct queue_device *device = NULL;
-	struct queue_sq *sq = NULL;
-	drvError_t result =
-		queue_device_find_locked(c->bs, c->name, dev, 0, &device)
-			?: find_named_sq(c->name, device, dev, DRV_NORMAL_TYPE, id, &sq);
+	struct queue_sq *sq = queue_find_locked(c, dev, 0, DRV_NORMAL_TYPE, DRV_NORMAL_TYPE, id);
 
-	if (result == DRV_ERROR_NONE)
+	if (sq != NULL)
 		sq->stopped = sq->job.contents_stay = true;
-	return result;
+	return c->result;
 }
 
 /* ---- sending ---- */
 
 struct send_wait {
-	struct queue_device *device;
-	const struct queue_sq *sq;
+	const struct queue_table *queues;
+	struct queue_sq *sq;
 	uint32_t id, need;
 	bool gone;
 };
@@ -427,32 +428,28 @@ static uint32_t room(const struct queue_sq *sq)
 static bool send_ready(void *arg)
 {
 	struct send_wait *wait = arg;
-	struct queue_sq *sq = queue_table_find(&wait->device->queues[DRV_NORMAL_TYPE], wait->id);
 
-	wait->gone = wait->gone || sq != wait->sq;
-	return wait->gone || room(sq) >= wait->need;
+	wait->gone = wait->gone || queue_table_find(wait->queues, wait->id) != wait->sq;
+	return wait->gone || room(wait->sq) >= wait->need;
 }
 
-static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
-			     const struct halTaskSendInfo *info, struct queue_device **out)
+/* NULL: c->result says why. */
+static struct queue_sq *send_check(struct bsim_call *c, uint32_t dev,
+				   const struct halTaskSendInfo *info)
 {
-	struct queue_sq *sq = NULL;
-	drvError_t result;
+	struct queue_sq *sq =
+		queue_find_locked(c, dev, info->tsId, info->type, DRV_NORMAL_TYPE, info->sqId);
 
-	if (info == NULL)
-		return bsim_null(call, "info");
-	result = queue_device_find_locked(bs, call, dev, info->tsId, out)
-			 ?: find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (sq->only_id)
-		return bsim_unsupported(
-			"%s: submission queue %u of device %u is an id only (flag 0x%x)", call,
+	if (sq != NULL && sq->only_id)
+		c->result = bsim_unsupported(
+			"%s: submission queue %u of device %u is an id only (flag 0x%x)", c->name,
 			info->sqId, dev, TSDRV_FLAG_ONLY_SQCQ_ID);
-	if (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth)
-		return bsim_invalid("%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries", call,
-				    (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
-	return DRV_ERROR_NONE;
+	else if (sq != NULL &&
+		 (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth))
+		c->result =
+			bsim_invalid("%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries",
+				     c->name, (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
+	return c->result == DRV_ERROR_NONE ? sq : NULL;
 }
 
 static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t count)
@@ -471,18 +468,17 @@ static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t co
 QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	struct queue_device *device = NULL;
-	struct send_wait wait = { .gone = false };
-	drvError_t result = send_check(bs, c->name, dev, info, &device);
-	struct queue_sq *sq;
+	struct queue_sq *sq = info == NULL ? NULL : send_check(c, dev, info);
+	struct send_wait wait;
+	drvError_t result = DRV_ERROR_NONE;
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (sq == NULL)
+		return info == NULL ? bsim_null(c->name, "info") : c->result;
 	c->pages = info->sqe_num;
-	sq = queue_table_find(&device->queues[DRV_NORMAL_TYPE], info->sqId);
-	wait = (struct send_wait){
-		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
-	};
+	wait = (struct send_wait){ .queues = &bs->queues->device[dev].queues[DRV_NORMAL_TYPE],
+				   .sq = sq,
+				   .id = info->sqId,
+				   .need = info->sqe_num };
 	if (!send_ready(&wait))
 		result = queue_wait_locked(bs, send_ready, &wait, info->timeout, QUEUE_NO_LIMIT);
 	if (result == DRV_ERROR_NONE && wait.gone)

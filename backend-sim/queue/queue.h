@@ -219,6 +219,11 @@ struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost);
  * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out);
+/* The queue of that id, a struct queue_sq or queue_cq. NULL, and c->result and the message say why:
+ * the codes of queue_device_find_locked(), and INVALID_VALUE: there is none, or `type` is not the
+ * one that is wanted. */
+void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type, int wanted,
+			uint32_t id);
 /* Around what takes long: the lock is let go, and taken again. Others call meanwhile; the model and
  * the queues do not end. Of a struct bsim, for struct sim_lock. */
 void queue_let_go_locked(void *bsim);
@@ -254,7 +259,8 @@ void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
 /* ---- cq.c ---- */
 
-struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream);
+/* Its stream's; NULL: none. */
+struct queue_cq *queue_cq_of(const struct queue_sq *sq);
 /* Takes text. False: it is full. */
 bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
 void queue_report_drop(struct queue_cq *cq, struct queue_report *report);

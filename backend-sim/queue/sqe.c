@@ -62,7 +62,7 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
  * queue it is dropped. */
 static void post_held(struct bsim *bs, struct queue_sq *sq)
 {
-	struct queue_cq *cq = queue_cq_of_stream(&bs->queues->device[sq->device], sq->stream_id);
+	struct queue_cq *cq = queue_cq_of(sq);
 
 	if (cq != NULL && !queue_cq_post(bs, cq, &sq->held, sq->held_text)) {
 		block(bs->queues, sq, SQ_CQ_FULL);
