@@ -162,16 +162,22 @@ static drvError_t check_query(struct bsim *bs, const char *call, const void *out
 {
 	if (out == NULL)
 		return bsim_null(call, name);
-	return dev < device_count(bs) ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
+	settings_learn_shape_locked(bs);
+	return dev < bs->devices ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
 }
 
-drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_t len)
+static drvError_t check_pair(struct bsim *bs, const char *call, const void *out, const char *name,
+			     uint32_t dev, uint32_t peer)
 {
-	unsigned count = device_count(bsim_of(self));
+	return check_query(bs, call, out, name, dev) ?: check_query(bs, call, out, name, peer);
+}
 
+BSIM_QUESTION(drvGetDevIDs, (uint32_t *, devices), (uint32_t, len))
+{
 	if (devices == NULL)
-		return bsim_null("drvGetDevIDs", "devices");
-	for (uint32_t i = 0; i < len && i < count; i++)
+		return bsim_null(call, "devices");
+	settings_learn_shape_locked(bs);
+	for (uint32_t i = 0; i < len && i < bs->devices; i++)
 		devices[i] = i;
 	return DRV_ERROR_NONE;
 }
@@ -186,14 +192,14 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 		*out = answer;                          \
 		return DRV_ERROR_NONE;                  \
 	}
-#define DEVICE_ANSWER(op, dev, out, answer, ...)                                     \
-	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                              \
-	{                                                                            \
-		drvError_t result = check_query(bsim_of(self), #op, out, #out, dev); \
-                                                                                     \
-		if (result == DRV_ERROR_NONE)                                        \
-			*out = answer;                                               \
-		return result;                                                       \
+#define DEVICE_ANSWER(op, dev, out, answer, ...)                           \
+	BSIM_QUESTION(op, __VA_ARGS__)                                     \
+	{                                                                  \
+		drvError_t result = check_query(bs, call, out, #out, dev); \
+                                                                           \
+		if (result == DRV_ERROR_NONE)                              \
+			*out = answer;                                     \
+		return result;                                             \
 	}
 ANSWER(drvGetDevNum, num_dev, device_count(bsim_of(self)), (uint32_t *, num_dev))
 ANSWER(drvGetPlatformInfo, info, 1, (uint32_t *, info)) /* host with devices */
@@ -269,11 +275,9 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 	return false;
 }
 
-drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t module,
-				 int32_t info, int64_t *value)
+BSIM_QUESTION(halGetDeviceInfo, (uint32_t, dev), (int32_t, module), (int32_t, info),
+	      (int64_t *, value))
 {
-	const char *call = "halGetDeviceInfo";
-	struct bsim *bs = bsim_of(self);
 	drvError_t result = check_query(bs, call, value, "value", dev);
 
 	if (result != DRV_ERROR_NONE)
@@ -283,17 +287,13 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 	return bsim_unsupported("%s: module %d, info %d is not modelled", call, module, info);
 }
 
-drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,
-				      int32_t info, int64_t *value)
+BSIM_QUESTION(halGetPairDevicesInfo, (uint32_t, dev), (uint32_t, other), (int32_t, info),
+	      (int64_t *, value))
 {
-	const char *call = "halGetPairDevicesInfo";
-	struct bsim *bs = bsim_of(self);
-	unsigned count = device_count(bs);
+	drvError_t result = check_pair(bs, call, value, "value", dev, other);
 
-	if (value == NULL)
-		return bsim_null(call, "value");
-	if (dev >= count || other >= count)
-		return bsim_no_device(bs, call, "device", dev >= count ? dev : other);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (info != 0)
 		return bsim_unsupported("%s: info is %d; only 0 (topology) is modelled", call,
 					info);
@@ -302,11 +302,8 @@ drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uin
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halGetSocVersion(struct npu_driver *self, uint32_t dev, char *soc_version,
-				 uint32_t len)
+BSIM_QUESTION(halGetSocVersion, (uint32_t, dev), (char *, soc_version), (uint32_t, len))
 {
-	const char *call = "halGetSocVersion";
-	struct bsim *bs = bsim_of(self);
 	drvError_t result = check_query(bs, call, soc_version, "soc_version", dev);
 
 	if (result != DRV_ERROR_NONE)
@@ -334,14 +331,13 @@ struct memory_features {
 #define FEATURE_GIANT_PAGE      (1ull << 4)
 #define FEATURE_SHMEM_MAP_EXBUS (1ull << 5)
 
-drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t param_size,
-			  void *out, size_t *out_size)
+BSIM_QUESTION(halMemCtl, (int, type), (void *, param), (size_t, param_size), (void *, out),
+	      (size_t *, out_size))
 {
-	const char *call = "halMemCtl";
-	struct bsim *bs = bsim_of(self);
 	const struct memory_features *asked = param;
 	struct memory_features *answer = out;
 	unsigned long long have;
+	drvError_t result;
 
 	if (type != CTL_SUPPORT_FEATURE)
 		return bsim_unsupported(
@@ -350,8 +346,9 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 	if (param == NULL || out == NULL || param_size < sizeof(*asked))
 		return bsim_invalid("%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
 				    param, param_size, out, sizeof(*asked));
-	if (asked->device >= device_count(bs))
-		return bsim_no_device(bs, call, "device", asked->device);
+	result = check_query(bs, call, out, "out", asked->device);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	have = (bs->profile.giant_pages ? FEATURE_GIANT_PAGE : 0) |
 	       (bs->profile.host_link_hccs ? FEATURE_SHMEM_MAP_EXBUS : 0);
 	*answer = (struct memory_features){ .mask = asked->mask & have, .device = asked->device };
@@ -362,18 +359,9 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 
 /* ---- peer access ---- */
 
-static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer)
-{
-	settings_learn_shape_locked(bs);
-	if (dev >= bs->devices || peer >= bs->devices)
-		return bsim_no_device(bs, call, "device", dev >= bs->devices ? dev : peer);
-	return DRV_ERROR_NONE;
-}
-
 BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev), (uint32_t, peer))
 {
-	drvError_t result =
-		can == NULL ? bsim_null(c->name, "can") : check_pair(c->bs, c->name, dev, peer);
+	drvError_t result = check_pair(c->bs, c->name, can, "can", dev, peer);
 
 	if (result == DRV_ERROR_NONE)
 		*can = dev != peer;
@@ -383,7 +371,7 @@ BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev),
 static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
 			   uint32_t flag, bool enable)
 {
-	drvError_t result = check_pair(bs, call, dev, peer);
+	drvError_t result = check_pair(bs, call, bs, "", dev, peer);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -406,8 +394,7 @@ SET_PEER(halDeviceDisableP2P, false)
 
 BSIM_CALL(drvGetP2PStatus, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t *, status))
 {
-	drvError_t result = status == NULL ? bsim_null(c->name, "status")
-					   : check_pair(c->bs, c->name, dev, peer);
+	drvError_t result = check_pair(c->bs, c->name, status, "status", dev, peer);
 
 	if (result == DRV_ERROR_NONE)
 		*status = c->bs->device[dev].peers >> peer & 1;

@@ -665,9 +665,8 @@ static drvError_t check_touch(struct bsim *bs, uint32_t dev, const uint64_t *at,
 	unsigned cores = bs->profile.cube_cores + bs->profile.vector_cores;
 
 	if (at == NULL || count == 0 || bytes == 0)
-		return bsim_invalid("npusimTouch: %s", at == NULL   ? "at is NULL"
-						       : count == 0 ? "count is 0"
-								    : "bytes is 0");
+		return bsim_invalid("npusimTouch: at is %p, count %zu and bytes %zu: none may be 0",
+				    (const void *)at, count, bytes);
 	if (count > UINT64_MAX / bytes)
 		return bsim_invalid("npusimTouch: %zu times %zu bytes is more than 2^64", count,
 				    bytes);

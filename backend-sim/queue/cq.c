@@ -50,7 +50,6 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 {
 	static const char call[] = "halSqCqAllocate";
 	bool is_callback = in->type == DRV_CALLBACK_TYPE;
-	uint32_t capacity = is_callback ? QUEUE_CALLBACKS : QUEUE_LOGIC_CQS;
 	struct queue_cq *cq;
 
 	if (in->cqeSize != sizeof(struct stars_logic_cqe) ||
@@ -63,12 +62,8 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
 				    in->cqeDepth, QUEUE_CQ_DEPTH);
 	cq = g_new0(struct queue_cq, 1);
-	if (!queue_table_add(&device->queues[in->type], capacity, cq, out_id)) {
-		g_free(cq);
-		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "%s: all %u %s queues of device %u are in use", call, capacity,
-				 is_callback ? "callback" : "logic completion", dev);
-	}
+	queue_table_add(&device->queues[in->type], is_callback ? QUEUE_CALLBACKS : QUEUE_LOGIC_CQS,
+			cq, out_id);
 	cq->type = in->type;
 	cq->device = dev;
 	cq->id = *out_id;

@@ -192,10 +192,13 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	return DRV_ERROR_NONE;
 }
 
-static const char *const types[] = {
-	[DRV_NORMAL_TYPE] = "submission",
-	[DRV_CALLBACK_TYPE] = "callback",
-	[DRV_LOGIC_TYPE] = "logic completion",
+static const struct {
+	const char *name;
+	uint32_t capacity;
+} types[] = {
+	[DRV_NORMAL_TYPE] = { "submission", QUEUE_SQS },
+	[DRV_CALLBACK_TYPE] = { "callback", QUEUE_CALLBACKS },
+	[DRV_LOGIC_TYPE] = { "logic completion", QUEUE_LOGIC_CQS },
 };
 
 void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type, int wanted,
@@ -211,7 +214,7 @@ void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type
 	if (queue == NULL)
 		c->result = bsim_invalid("%s: type is %d and the id %u: device %u has no %s queue "
 					 "(type %d) of that id",
-					 c->name, type, id, dev, types[wanted], wanted);
+					 c->name, type, id, dev, types[wanted].name, wanted);
 	return queue;
 }
 
@@ -238,20 +241,13 @@ static drvError_t sq_check(const char *call, const struct queue_device *device, 
 static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_device *device,
 				 const struct halSqCqInputInfo *in, uint32_t *out_id)
 {
-	static const char call[] = "halSqCqAllocate";
-	drvError_t result = sq_check(call, device, dev, in);
+	drvError_t result = sq_check("halSqCqAllocate", device, dev, in);
 	struct queue_sq *sq;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	sq = g_new0(struct queue_sq, 1);
-	if (!queue_table_add(&device->queues[DRV_NORMAL_TYPE], QUEUE_SQS, sq, out_id)) {
-		g_free(sq);
-		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "halSqCqAllocate: all %u submission queues of device %u are in "
-				 "use",
-				 QUEUE_SQS, dev);
-	}
+	queue_table_add(&device->queues[DRV_NORMAL_TYPE], QUEUE_SQS, sq, out_id);
 	sq->bs = bs;
 	sq->device = dev;
 	sq->id = sq->cq_id = *out_id;
@@ -287,6 +283,10 @@ BSIM_CALL(halSqCqAllocate,
 			 ?: queue_device_find_locked(bs, c->name, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (device->queues[in->type].live == types[in->type].capacity)
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
+				 "%s: all %u %s queues of device %u are in use", c->name,
+				 types[in->type].capacity, types[in->type].name, dev);
 	result = in->type == DRV_NORMAL_TYPE ? sq_make_locked(dev, bs, device, in, &id)
 					     : queue_cq_make_locked(bs, dev, device, in, &id);
 	if (result == DRV_ERROR_NONE)
@@ -312,7 +312,7 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: %s is %u: device %u has no %s queue of that id", c->name,
 				 info->type == DRV_NORMAL_TYPE ? "sqId" : "cqId", id, dev,
-				 types[info->type]);
+				 types[info->type].name);
 	drop_locked(bs, device, info->type, id);
 	queue_changed_locked(bs);
 	queue_run_locked(bs, sim_host_ps(bs->sim));

@@ -264,7 +264,7 @@ struct queue_cq *queue_cq_of(const struct queue_sq *sq);
 /* Takes text. False: it is full. */
 bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
 void queue_report_drop(struct queue_cq *cq, struct queue_report *report);
-/* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE. */
+/* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE, and there is room for one more. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id);
 /* It is in no table any more. */
