@@ -6,7 +6,6 @@
  * An entry that waits for a value does not count: nobody could change it any more. Nor does a copy
  * by descriptors: these count themselves, from halMemcpy2D's call to their end.
  */
-#include "driver/layer.h"
 #include "memory/memory.h"
 #include "queue/copy.h"
 #include "queue/queue.h"
@@ -14,8 +13,13 @@
 static void find_uses(const union queue_entry *sqe, struct queue_use out[2])
 {
 	out[0] = out[1] = (struct queue_use){ 0, 0 };
-	if (driver_entry_copy((const uint8_t *)sqe, &out[0].va, &out[1].va, &out[0].bytes)) {
-		out[1].bytes = out[0].bytes;
+	if (sqe->header.type == STARS_SQE_SDMA) {
+		out[0].va = queue_word(sqe->sdma.dst_addr_low, sqe->sdma.dst_addr_high);
+		out[1].va = queue_word(sqe->sdma.src_addr_low, sqe->sdma.src_addr_high);
+		out[0].bytes = out[1].bytes = sqe->sdma.length;
+	} else if (sqe->header.type == STARS_SQE_PCIE_DMA && (sqe->dma.convert & 1) == 0) {
+		out[0] = (struct queue_use){ sqe->dma.dst, sqe->dma.length };
+		out[1] = (struct queue_use){ sqe->dma.src, sqe->dma.length };
 	} else if (sqe->header.type == STARS_SQE_WRITE_VALUE) {
 		out[0].va = queue_word(sqe->write.write_addr_low,
 				       sqe->write.write_addr_high & QUEUE_WRITE_HIGH_MASK);
