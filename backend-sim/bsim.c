@@ -127,7 +127,8 @@ const char *bsim_npusimLastMessage(struct npu_driver *self)
 
 static void end_server(struct bsim *bs)
 {
-	queue_close(bs);
+	struct queue_set *queues = queue_close(bs);
+
 	bsim_lock(bs);
 	handle_table_close(bs);
 	alloc_table_close(bs);
@@ -139,6 +140,7 @@ static void end_server(struct bsim *bs)
 		tables_close(bs, SIM_NODE_HOST);
 	window_close(bs);
 	sim_close(bs->sim);
+	queue_free(queues);
 	node_leave(bs->node);
 	bsim_unlock(bs);
 }

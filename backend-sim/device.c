@@ -44,9 +44,12 @@ static bool open_model(struct bsim *bs, char **error)
 static drvError_t open_server_locked(struct bsim *bs)
 {
 	char *error = NULL;
-	drvError_t result = bs->any_open ? DRV_ERROR_NONE : settings_join_locked(bs);
+	drvError_t result;
 
-	if (bs->any_open || result != DRV_ERROR_NONE)
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	result = settings_join_locked(bs);
+	if (result != DRV_ERROR_NONE)
 		return result;
 	if (bs->handles == NULL)
 		handle_table_open(bs);
@@ -82,18 +85,17 @@ static drvError_t hold_runtime_locked(struct bsim *bs, unsigned dev)
 BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	  (halDevOpenOut *, out))
 {
-	const char *call = "halDeviceOpen";
 	drvError_t result;
 
 	(void)in;
 	settings_learn_shape_locked(c->bs);
 	if (dev >= c->bs->devices)
-		return bsim_no_device(c->bs, call, "device", dev);
+		return bsim_no_device(c->bs, c->name, "device", dev);
 	result = open_server_locked(c->bs);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= c->bs->devices) /* the node has fewer than was thought */
-		return bsim_no_device(c->bs, call, "device", dev);
+		return bsim_no_device(c->bs, c->name, "device", dev);
 	result = hold_runtime_locked(c->bs, dev);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -130,14 +132,12 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 
 BSIM_CALL(halDeviceClose, SIM_CALL_QUERY, (uint32_t, dev), (halDevCloseIn *, in))
 {
-	const char *call = "halDeviceClose";
-
 	(void)in;
 	if (dev >= c->bs->devices)
-		return bsim_no_device(c->bs, call, "device", dev);
+		return bsim_no_device(c->bs, c->name, "device", dev);
 	if (!c->bs->device[dev].open)
 		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
-				 "%s: device %u is not open in this process", call, dev);
+				 "%s: device %u is not open in this process", c->name, dev);
 	close_device_locked(c->bs, dev);
 	return DRV_ERROR_NONE;
 }
@@ -162,16 +162,22 @@ static drvError_t check_query(struct bsim *bs, const char *call, const void *out
 {
 	if (out == NULL)
 		return bsim_null(call, name);
-	return dev < device_count(bs) ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
+	settings_learn_shape_locked(bs);
+	return dev < bs->devices ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
 }
 
-drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_t len)
+static drvError_t check_pair(struct bsim *bs, const char *call, const void *out, const char *name,
+			     uint32_t dev, uint32_t peer)
 {
-	unsigned count = device_count(bsim_of(self));
+	return check_query(bs, call, out, name, dev) ?: check_query(bs, call, out, name, peer);
+}
 
+BSIM_QUESTION(drvGetDevIDs, (uint32_t *, devices), (uint32_t, len))
+{
 	if (devices == NULL)
-		return bsim_null("drvGetDevIDs", "devices");
-	for (uint32_t i = 0; i < len && i < count; i++)
+		return bsim_null(call, "devices");
+	settings_learn_shape_locked(bs);
+	for (uint32_t i = 0; i < len && i < bs->devices; i++)
 		devices[i] = i;
 	return DRV_ERROR_NONE;
 }
@@ -186,14 +192,14 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 		*out = answer;                          \
 		return DRV_ERROR_NONE;                  \
 	}
-#define DEVICE_ANSWER(op, dev, out, answer, ...)                                     \
-	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                              \
-	{                                                                            \
-		drvError_t result = check_query(bsim_of(self), #op, out, #out, dev); \
-                                                                                     \
-		if (result == DRV_ERROR_NONE)                                        \
-			*out = answer;                                               \
-		return result;                                                       \
+#define DEVICE_ANSWER(op, dev, out, answer, ...)                           \
+	BSIM_QUESTION(op, __VA_ARGS__)                                     \
+	{                                                                  \
+		drvError_t result = check_query(bs, call, out, #out, dev); \
+                                                                           \
+		if (result == DRV_ERROR_NONE)                              \
+			*out = answer;                                     \
+		return result;                                             \
 	}
 ANSWER(drvGetDevNum, num_dev, device_count(bsim_of(self)), (uint32_t *, num_dev))
 ANSWER(drvGetPlatformInfo, info, 1, (uint32_t *, info)) /* host with devices */
@@ -270,11 +276,9 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 	return false;
 }
 
-drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t module,
-				 int32_t info, int64_t *value)
+BSIM_QUESTION(halGetDeviceInfo, (uint32_t, dev), (int32_t, module), (int32_t, info),
+	      (int64_t *, value))
 {
-	const char *call = "halGetDeviceInfo";
-	struct bsim *bs = bsim_of(self);
 	drvError_t result = check_query(bs, call, value, "value", dev);
 
 	if (result != DRV_ERROR_NONE)
@@ -284,17 +288,13 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 	return bsim_unsupported("%s: module %d, info %d is not modelled", call, module, info);
 }
 
-drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,
-				      int32_t info, int64_t *value)
+BSIM_QUESTION(halGetPairDevicesInfo, (uint32_t, dev), (uint32_t, other), (int32_t, info),
+	      (int64_t *, value))
 {
-	const char *call = "halGetPairDevicesInfo";
-	struct bsim *bs = bsim_of(self);
-	unsigned count = device_count(bs);
+	drvError_t result = check_pair(bs, call, value, "value", dev, other);
 
-	if (value == NULL)
-		return bsim_null(call, "value");
-	if (dev >= count || other >= count)
-		return bsim_no_device(bs, call, "device", dev >= count ? dev : other);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (info != 0)
 		return bsim_unsupported("%s: info is %d; only 0 (topology) is modelled", call,
 					info);
@@ -303,11 +303,8 @@ drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uin
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halGetSocVersion(struct npu_driver *self, uint32_t dev, char *soc_version,
-				 uint32_t len)
+BSIM_QUESTION(halGetSocVersion, (uint32_t, dev), (char *, soc_version), (uint32_t, len))
 {
-	const char *call = "halGetSocVersion";
-	struct bsim *bs = bsim_of(self);
 	drvError_t result = check_query(bs, call, soc_version, "soc_version", dev);
 
 	if (result != DRV_ERROR_NONE)
@@ -335,14 +332,13 @@ struct memory_features {
 #define FEATURE_GIANT_PAGE      (1ull << 4)
 #define FEATURE_SHMEM_MAP_EXBUS (1ull << 5)
 
-drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t param_size,
-			  void *out, size_t *out_size)
+BSIM_QUESTION(halMemCtl, (int, type), (void *, param), (size_t, param_size), (void *, out),
+	      (size_t *, out_size))
 {
-	const char *call = "halMemCtl";
-	struct bsim *bs = bsim_of(self);
 	const struct memory_features *asked = param;
 	struct memory_features *answer = out;
 	unsigned long long have;
+	drvError_t result;
 
 	if (type != CTL_SUPPORT_FEATURE)
 		return bsim_unsupported(
@@ -351,8 +347,9 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 	if (param == NULL || out == NULL || param_size < sizeof(*asked))
 		return bsim_invalid("%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
 				    param, param_size, out, sizeof(*asked));
-	if (asked->device >= device_count(bs))
-		return bsim_no_device(bs, call, "device", asked->device);
+	result = check_query(bs, call, out, "out", asked->device);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	have = (bs->profile.giant_pages ? FEATURE_GIANT_PAGE : 0) |
 	       (bs->profile.host_link_hccs ? FEATURE_SHMEM_MAP_EXBUS : 0);
 	*answer = (struct memory_features){ .mask = asked->mask & have, .device = asked->device };
@@ -363,19 +360,9 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 
 /* ---- peer access ---- */
 
-static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer)
-{
-	settings_learn_shape_locked(bs);
-	if (dev >= bs->devices || peer >= bs->devices)
-		return bsim_no_device(bs, call, "device", dev >= bs->devices ? dev : peer);
-	return DRV_ERROR_NONE;
-}
-
 BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev), (uint32_t, peer))
 {
-	const char *call = "halDeviceCanAccessPeer";
-	drvError_t result =
-		can == NULL ? bsim_null(call, "can") : check_pair(c->bs, call, dev, peer);
+	drvError_t result = check_pair(c->bs, c->name, can, "can", dev, peer);
 
 	if (result == DRV_ERROR_NONE)
 		*can = dev != peer;
@@ -385,7 +372,7 @@ BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev),
 static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
 			   uint32_t flag, bool enable)
 {
-	drvError_t result = check_pair(bs, call, dev, peer);
+	drvError_t result = check_pair(bs, call, bs, "", dev, peer);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -408,9 +395,7 @@ SET_PEER(halDeviceDisableP2P, false)
 
 BSIM_CALL(drvGetP2PStatus, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t *, status))
 {
-	const char *call = "drvGetP2PStatus";
-	drvError_t result =
-		status == NULL ? bsim_null(call, "status") : check_pair(c->bs, call, dev, peer);
+	drvError_t result = check_pair(c->bs, c->name, status, "status", dev, peer);
 
 	if (result == DRV_ERROR_NONE)
 		*status = c->bs->device[dev].peers >> peer & 1;

@@ -15,7 +15,6 @@
 #include "memory/tables.h"
 #include "process/ops.h"
 
-#include <errno.h>
 #include <glib.h>
 #include <inttypes.h>
 #include <string.h>
@@ -198,6 +197,7 @@ static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device
 static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_type type)
 {
 	void *p = (void *)(uintptr_t)m->va;
+	drvError_t result;
 
 	if (m->handle->space != SIM_NODE_HOST)
 		return bsim_unsupported(SET
@@ -209,14 +209,10 @@ static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_typ
 	m->cpu = false;
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
-	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 SET ": this process cannot map %s for the CPU: %s",
-				 npu_size_text(mapping_bytes(m)), host_map_problem(errno));
-	if (type == MEM_ACCESS_TYPE_READ)
+	result = mapping_open_to_cpu(bs, SET, m);
+	if (result == DRV_ERROR_NONE && type == MEM_ACCESS_TYPE_READ)
 		mprotect(p, mapping_bytes(m), PROT_READ);
-	m->cpu = true;
-	return DRV_ERROR_NONE;
+	return result;
 }
 
 static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,

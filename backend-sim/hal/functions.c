@@ -6,6 +6,7 @@
 #include "hal.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -65,6 +66,20 @@ drvError_t hal_answer(const char *call, drvError_t code, const void *site)
 	return code;
 }
 
+/* Defines a function: a body that has `drv`, and answers a code. */
+#define HAL_CALL(op, ...)                                                                         \
+	static drvError_t op##_of(struct npu_driver *drv __VA_OPT__(, ) NPU_PARAMS(__VA_ARGS__)); \
+	drvError_t op NPU_PLAIN(__VA_ARGS__)                                                      \
+	{                                                                                         \
+		struct npu_driver *drv = hal_driver();                                            \
+                                                                                                  \
+		return hal_answer(#op,                                                            \
+				  drv == NULL ? DRV_ERROR_NO_DEVICE                               \
+					      : op##_of NPU_TO(drv, ##__VA_ARGS__),               \
+				  __builtin_return_address(0));                                   \
+	}                                                                                         \
+	static drvError_t op##_of(struct npu_driver *drv __VA_OPT__(, ) NPU_PARAMS(__VA_ARGS__))
+
 /* What those answer without a model that answer no code. */
 #define NO_MODEL(missing) _Generic((missing), void * : npu_message(), default : (missing))
 
@@ -76,105 +91,62 @@ drvError_t hal_answer(const char *call, drvError_t code, const void *site)
                                                                                              \
 		return drv == NULL ? NO_MODEL(missing) : drv->op NPU_TO(drv, ##__VA_ARGS__); \
 	}
-#define NPU_CALL(op, ...)                                                                    \
-	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                                     \
-	drvError_t op NPU_PLAIN(__VA_ARGS__)                                                 \
-	{                                                                                    \
-		struct npu_driver *drv = hal_driver();                                       \
-                                                                                             \
-		if (strcmp(#op, "halGetSocVersion") == 0 && drv != NULL && has_no_name(drv)) \
-			return DRV_ERROR_NOT_SUPPORT;                                        \
-		return hal_answer(#op,                                                       \
-				  drv == NULL ? DRV_ERROR_NO_DEVICE                          \
-					      : drv->op NPU_TO(drv, ##__VA_ARGS__),          \
-				  __builtin_return_address(0));                              \
+#define NPU_CALL(op, ...)                                                     \
+	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                      \
+	HAL_CALL(op, __VA_ARGS__)                                             \
+	{                                                                     \
+		if (strcmp(#op, "halGetSocVersion") == 0 && has_no_name(drv)) \
+			return DRV_ERROR_NOT_SUPPORT;                         \
+		return drv->op NPU_TO(drv, ##__VA_ARGS__);                    \
 	}
 #include "npusim/driver-ops.h"
 
 /* ---- beyond the seam ---- */
 
-static drvError_t device_status(uint32_t dev, int *status)
-{
-	struct npu_driver *drv = hal_driver();
-	uint32_t devices;
-	drvError_t result;
+#define INVALID(...) (npu_message_set(__VA_ARGS__), DRV_ERROR_INVALID_VALUE)
 
-	if (drv == NULL)
-		return DRV_ERROR_NO_DEVICE;
-	if (status == NULL) {
-		npu_message_set("drvDeviceStatus: status is NULL");
-		return DRV_ERROR_INVALID_VALUE;
-	}
-	result = drv->drvGetDevNum(drv, &devices);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (dev >= devices) {
-		npu_message_set("drvDeviceStatus: device is %u; this server has devices 0 to %u",
-				dev, devices - 1);
-		return DRV_ERROR_INVALID_DEVICE;
-	}
-	*status = DEVICE_WORKS;
-	return DRV_ERROR_NONE;
-}
-
-drvError_t drvDeviceStatus(uint32_t dev, int *status)
+HAL_CALL(drvDeviceStatus, (uint32_t, dev), (int *, status))
 {
-	return hal_answer(__func__, device_status(dev, status), __builtin_return_address(0));
+	uint32_t id;
+	drvError_t result = status == NULL ? INVALID("drvDeviceStatus: status is NULL")
+					   : drv->drvDeviceGetPhyIdByIndex(drv, dev, &id);
+
+	if (result == DRV_ERROR_NONE)
+		*status = DEVICE_WORKS;
+	return result;
 }
 
 /* The addresses say where the bytes are; the direction is a promise of the caller's. */
-static drvError_t copy(void *dst, size_t dst_size, void *src, size_t count,
-		       const struct memcpy_info *info)
+HAL_CALL(halMemcpy, (void *, dst), (size_t, dst_size), (void *, src), (size_t, count),
+	 (struct memcpy_info *, info))
 {
-	struct npu_driver *drv = hal_driver();
-
-	if (drv == NULL)
-		return DRV_ERROR_NO_DEVICE;
-	if (info == NULL) {
-		npu_message_set("halMemcpy: info is NULL");
-		return DRV_ERROR_INVALID_VALUE;
-	}
-	if ((int)info->dir < DRV_MEMCPY_HOST_TO_HOST || info->dir > DRV_MEMCPY_DEVICE_TO_DEVICE) {
-		npu_message_set("halMemcpy: info->dir is %d; it must be from 0 to 3",
-				(int)info->dir);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (info == NULL || (unsigned)info->dir > DRV_MEMCPY_DEVICE_TO_DEVICE)
+		return INVALID("halMemcpy: info is %p, and its dir %d; it must be from 0 to 3",
+			       (void *)info, info == NULL ? -1 : (int)info->dir);
 	return drv->drvMemcpy(drv, (DVdeviceptr)(uintptr_t)dst, dst_size,
 			      (DVdeviceptr)(uintptr_t)src, count);
 }
 
-drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct memcpy_info *info)
+HAL_CALL(drvMemAddressTranslate, (DVdeviceptr, va), (uint64_t *, pa))
 {
-	return hal_answer(__func__, copy(dst, dst_size, src, count, info),
-			  __builtin_return_address(0));
-}
-
-static drvError_t translate(DVdeviceptr va, uint64_t *pa)
-{
-	struct npu_driver *drv = hal_driver();
 	struct npu_place place;
 	uint64_t bytes = 1;
-	drvError_t result;
+	drvError_t result = pa == NULL ? INVALID("drvMemAddressTranslate: pptr is NULL")
+				       : drv->npusimPlace(drv, va, &place);
 
-	if (drv == NULL)
-		return DRV_ERROR_NO_DEVICE;
-	if (pa == NULL) {
-		npu_message_set("drvMemAddressTranslate: pptr is NULL");
-		return DRV_ERROR_INVALID_VALUE;
-	}
-	result = drv->npusimPlace(drv, va, &place);
 	if (result == DRV_ERROR_NONE &&
-	    (!npu_place_is_translated(&place) || place.owner == NPU_OWNER_HOST)) {
-		npu_message_set("drvMemAddressTranslate: 0x%llx is no memory of a device",
-				(unsigned long long)va);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	    (!npu_place_is_translated(&place) || place.owner == NPU_OWNER_HOST))
+		return INVALID("drvMemAddressTranslate: 0x%llx is no memory of a device",
+			       (unsigned long long)va);
 	return result ?: drv->npusimPhysical(drv, place.owner, va, pa, &bytes);
 }
 
-DVresult drvMemAddressTranslate(DVdeviceptr vptr, uint64_t *pptr)
+/* The end of what halMemcpy2D made. */
+DVresult drvMemDestroyAddr(struct DMA_ADDR *ptr)
 {
-	return hal_answer(__func__, translate(vptr, pptr), __builtin_return_address(0));
+	struct MEMCPY2D end = { .type = DEVMM_MEMCPY2D_ASYNC_DESTROY, .copy2dAsync.dmaAddr = ptr };
+
+	return halMemcpy2D(&end);
 }
 
 /* What CANN's runtime closes a notify by. */
@@ -197,3 +169,23 @@ void drvFlushCache(uint64_t base, uint32_t length)
 }
 
 int g_devmm_mem_dev = -1; /* a file descriptor: none */
+
+/* ---- without anything behind them: each says once what is missing, and refuses ---- */
+
+static void refuse(atomic_bool *said, const char *name, const char *what)
+{
+	npu_message_set("%s: %s is not modelled", name, what);
+	if (!atomic_exchange(said, true))
+		npu_log(NPU_LOG_DEBUG, "%s: %s is not modelled", name, what);
+}
+
+#define UNMODELLED(result, answer, name, what) \
+	HAL_EXPORT result name(void);          \
+	result name(void)                      \
+	{                                      \
+		static atomic_bool said;       \
+                                               \
+		refuse(&said, #name, what);    \
+		return answer;                 \
+	}
+#include "unmodelled.h"

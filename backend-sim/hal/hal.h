@@ -4,7 +4,8 @@
  * backend-sim.so, so that a process that holds both libascendcl.so and libascend_hal.so has one
  * model, one address window, one set of handles.
  *
- *   functions.c   the functions of the seam, made of driver-ops.h, and a few more that answer
+ *   functions.c   the functions of the seam, made of driver-ops.h, a few more that answer, and
+ *                 those of unmodelled.h
  *   unmodelled.h  functions that callers link strongly, and that have nothing behind them
  *   open.c        opening the model at the first call; the symbol that says whose this is
  *   symbols.py    makes the list of exports from driver-ops.h, unmodelled.h and this header
@@ -25,6 +26,7 @@ HAL_EXPORT drvError_t drvDeviceStatus(uint32_t dev, int *status);
 HAL_EXPORT drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count,
 				struct memcpy_info *info);
 HAL_EXPORT DVresult drvMemAddressTranslate(DVdeviceptr vptr, uint64_t *pptr);
+HAL_EXPORT DVresult drvMemDestroyAddr(struct DMA_ADDR *ptr);
 HAL_EXPORT drvError_t drvCloseIpcNotify(const char *name, void *info);
 HAL_EXPORT void drvDfxShowReport(uint32_t dev);
 HAL_EXPORT void drvFlushCache(uint64_t base, uint32_t length);

@@ -75,18 +75,26 @@ static struct npu_driver *open_locked(char **error)
 	return drv;
 }
 
-static struct npu_driver *open_at_first_call(void)
+/* Counts the user: the program, which is one for good, or backend-hw. */
+static struct npu_driver *open_for(bool program, char **error)
 {
-	char *error = NULL;
 	struct npu_driver *drv;
 
 	pthread_mutex_lock(&lock);
-	drv = open_locked(&error);
-	if (drv != NULL && !direct) {
-		direct = true;
-		users++;
+	drv = open_locked(error);
+	if (drv != NULL) {
+		users += !program || !direct;
+		direct = direct || program;
 	}
 	pthread_mutex_unlock(&lock);
+	return drv;
+}
+
+static struct npu_driver *open_at_first_call(void)
+{
+	char *error = NULL;
+	struct npu_driver *drv = open_for(true, &error);
+
 	if (drv != NULL)
 		return drv;
 	npu_message_set("the model of the driver cannot be used: %s",
@@ -112,13 +120,9 @@ static bool open_for_backend(uint32_t *out_caps, char **error)
 	struct npu_driver *drv;
 
 	*error = NULL;
-	pthread_mutex_lock(&lock);
-	drv = open_locked(error);
-	if (drv != NULL) {
-		users++;
+	drv = open_for(false, error);
+	if (drv != NULL)
 		*out_caps = drv->caps;
-	}
-	pthread_mutex_unlock(&lock);
 	return drv != NULL;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Names that must exist for other libraries to load, with nothing behind them: what CANN's runtime
- * links strongly (the channel to the device's daemons, callback queues), and what memfabric looks
- * up but does not call on drivers that have the virtual memory functions. A file that includes this
- * defines UNMODELLED(result type, answer, name, what it is); no function uses its arguments.
+ * links strongly (the channel to the device's daemons), and what memfabric looks up but does not
+ * call on drivers that have the virtual memory functions. A file that includes this defines
+ * UNMODELLED(result type, answer, name, what it is); no function uses its arguments.
  */
 #ifndef UNMODELLED
 #define UNMODELLED(result, answer, name, what)
@@ -36,21 +36,10 @@ REFUSED(halHdcRecv, HDC)
 REFUSED(halHdcSend, HDC)
 REFUSED(halHdcSessionConnectEx, HDC)
 
-/* ---- queues of older chips, shared submission memory ---- */
+/* ---- what nobody asks for on a 910B ---- */
 
-#define REPORTS "a report queue that the host maps"
-REFUSED(halCqReportGet, REPORTS)
-REFUSED(halCqReportIrqWait, REPORTS)
-REFUSED(halReportRelease, REPORTS)
-REFUSED(halSqMemGet, REPORTS)
-REFUSED(halSqMsgSend, REPORTS)
 REFUSED(halGetCapabilityGroupInfo, "dividing a device into groups")
-
-/* ---- descriptors of copies ---- */
-
-#define DESCRIPTORS "a descriptor of a copy; entries carry addresses"
-REFUSED(drvMemConvertAddr, DESCRIPTORS)
-REFUSED(drvMemDestroyAddr, DESCRIPTORS)
+REFUSED(drvMemConvertAddr, "a descriptor of a plain copy, which entries do without")
 
 /* ---- the vendor's private functions that memfabric looks up ---- */
 
@@ -71,6 +60,4 @@ REFUSED(svm_module_alloced_size_inc, PRIVATE)
 #undef UNMODELLED
 #undef REFUSED
 #undef HDC
-#undef REPORTS
-#undef DESCRIPTORS
 #undef PRIVATE

@@ -541,10 +541,10 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va)
 	return NULL;
 }
 
-BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
+BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, by))
 {
 	if (bs->allocs != NULL)
-		note_gone(bs, va, bytes, call);
+		note_gone(bs, va, bytes, by);
 	return DRV_ERROR_NONE;
 }
 

@@ -123,6 +123,15 @@ static void retire_mapping(struct window *w, struct mapping *m)
 	w->unused = m;
 }
 
+drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m)
+{
+	m->cpu = tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block);
+	return m->cpu ? DRV_ERROR_NONE
+		      : bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				  "%s: this process cannot map %s for the CPU: %s", call,
+				  npu_size_text(mapping_bytes(m)), host_map_problem(errno));
+}
+
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
@@ -132,16 +141,14 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 			       .slots = (uint32_t)(size >> 21),
 			       .handle = h,
 			       .made = bsim_made_locked(bs),
-			       .tables = access ? UINT32_C(1) << h->space : 0,
-			       .cpu = access && h->space == SIM_NODE_HOST };
+			       .tables = access ? UINT32_C(1) << h->space : 0 };
 	if (access && !tables_map(bs, h->space, va, size, h->block, PT_WRITE)) {
 		retire_mapping(bs->window, m);
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for page tables on %s",
 				 bsim_memory_text(h->space));
 	}
-	if (m->cpu && !tables_open_to_cpu(bs, va, size, h->block)) {
-		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
-				npu_size_text(size), host_map_problem(errno));
+	if (access && h->space == SIM_NODE_HOST &&
+	    mapping_open_to_cpu(bs, MAP, m) != DRV_ERROR_NONE) {
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
 		retire_mapping(bs->window, m);
 		return DRV_ERROR_OUT_OF_MEMORY;
@@ -378,12 +385,7 @@ static drvError_t grant_cpu(struct bsim *bs, struct mapping *m)
 		return bsim_unsupported(SET ": the mapping at 0x%" PRIx64 " is of server %u, whose "
 					    "memory devices reach, and no CPU",
 					m->va, SIM_PEER_SERVER(m->handle->block->memory));
-	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 SET ": this process cannot map %s for the CPU: %s",
-				 npu_size_text(mapping_bytes(m)), host_map_problem(errno));
-	m->cpu = true;
-	return DRV_ERROR_NONE;
+	return mapping_open_to_cpu(bs, SET, m);
 }
 
 static drvError_t check_peer(struct bsim *bs, const struct mapping *m, unsigned device)

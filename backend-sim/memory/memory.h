@@ -405,6 +405,9 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
 /* ---- mapping.c: mappings of handles. What a mapping says, its leaves in the page tables say too,
  * always: it is made, granted and ended together with them. ---- */
 
+/* Lets the CPU reach the mapping. OUT_OF_MEMORY and a message: this process cannot map it. */
+drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m);
+
 /* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
  * mappings ended. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);

@@ -32,19 +32,21 @@
 	static drvError_t op##_locked(struct bsim_call *c, NPU_PARAMS(__VA_ARGS__))
 
 /* The same of a question that is no call, costs no time and is not counted: what watches must not
- * change what it sees. The body has `struct bsim *bs`, whose lock is held. */
-#define BSIM_QUESTION(op, ...)                                                   \
-	static drvError_t op##_locked(struct bsim *bs, NPU_PARAMS(__VA_ARGS__)); \
-	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                          \
-	{                                                                        \
-		struct bsim *bs = bsim_of(self);                                 \
-		drvError_t result;                                               \
-                                                                                 \
-		bsim_lock(bs);                                                   \
-		result = op##_locked(bs, NPU_ARGS(__VA_ARGS__));                 \
-		bsim_unlock(bs);                                                 \
-		return result;                                                   \
-	}                                                                        \
-	static drvError_t op##_locked(struct bsim *bs, NPU_PARAMS(__VA_ARGS__))
+ * change what it sees. The body has `struct bsim *bs`, whose lock is held, and its name in `call`.
+ */
+#define BSIM_QUESTION(op, ...)                                                                     \
+	static drvError_t op##_locked(struct bsim *bs, const char *call, NPU_PARAMS(__VA_ARGS__)); \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                                            \
+	{                                                                                          \
+		struct bsim *bs = bsim_of(self);                                                   \
+		drvError_t result;                                                                 \
+                                                                                                   \
+		bsim_lock(bs);                                                                     \
+		result = op##_locked(bs, #op, NPU_ARGS(__VA_ARGS__));                              \
+		bsim_unlock(bs);                                                                   \
+		return result;                                                                     \
+	}                                                                                          \
+	static drvError_t op##_locked(struct bsim *bs, __attribute__((unused)) const char *call,   \
+				      NPU_PARAMS(__VA_ARGS__))
 
 #endif

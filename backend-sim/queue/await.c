@@ -4,8 +4,6 @@
  * wall time, and the query for what the head of a stream is waiting for. It takes no report and
  * changes nothing.
  */
-#include "queue/copy.h"
-#include "memory/memory.h"
 #include "process/ops.h"
 #include "queue/queue.h"
 
@@ -13,8 +11,8 @@
 
 static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)
 {
-	for (uint32_t i = 0; i < device->sqs.slots; i++) {
-		struct queue_sq *sq = device->sqs.at[i];
+	for (uint32_t i = 0; i < device->queues[DRV_NORMAL_TYPE].slots; i++) {
+		struct queue_sq *sq = device->queues[DRV_NORMAL_TYPE].at[i];
 
 		if (sq != NULL && sq->stream_id == stream)
 			return sq;
@@ -22,26 +20,10 @@ static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t
 	return NULL;
 }
 
-/* 0 where it cannot be read: the entry will fail at its next try, and say so. */
-static uint64_t value_at(struct bsim *bs, uint64_t va)
-{
-	struct copy_end end;
-	unsigned char *at = NULL;
-	uint64_t run, found = 0;
-
-	if (copy_end_locked(bs, CALL, "address", va, sizeof(found), ALLOCATION_NOW, &end) !=
-	    DRV_ERROR_NONE)
-		return 0;
-	if (end.kind == NPU_PLACE_REGISTERED)
-		return host_move_value(bs, &end, &found, sizeof(found), false) ? found : 0;
-	at = copy_at_locked(bs, &end.ref, false, &run);
-	return at == NULL ? 0 : __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE);
-}
-
 static void look_locked(struct bsim *bs, const struct queue_device *device, uint32_t stream,
 			struct npu_head *out)
 {
-	const struct queue_sq *sq = sq_of_stream(device, stream);
+	struct queue_sq *sq = sq_of_stream(device, stream);
 	const struct stars_value_wait_sqe *value;
 
 	*out = (struct npu_head){ .kind = NPU_HEAD_NONE };
@@ -71,7 +53,7 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 		out->va = value->addr;
 		out->wanted = value->value;
 		out->compare = value->compare;
-		out->found = value_at(bs, value->addr);
+		out->found = queue_value_locked(bs, sq);
 		break;
 	case SQ_CQ_FULL:
 		out->kind = NPU_HEAD_REPORT;
@@ -91,7 +73,8 @@ struct await {
 static bool is_over(void *arg)
 {
 	const struct await *await = arg;
-	const struct queue_cq *cq = queue_table_find(&await->device->cqs, await->id);
+	const struct queue_cq *cq =
+		queue_table_find(&await->device->queues[DRV_LOGIC_TYPE], await->id);
 
 	return cq != await->cq || cq == NULL || cq->reports.length != 0;
 }
@@ -109,8 +92,8 @@ drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stre
 	bsim_lock(bs);
 	result = queue_device_find_locked(bs, CALL, dev, 0, &await.device);
 	if (result == DRV_ERROR_NONE) {
-		await.cq = queue_table_find(&await.device->cqs, cq);
-		result = queue_await_locked(bs, is_over, &await, wall_ms);
+		await.cq = queue_table_find(&await.device->queues[DRV_LOGIC_TYPE], cq);
+		result = queue_wait_locked(bs, is_over, &await, -1, wall_ms);
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		look_locked(bs, await.device, stream, out);

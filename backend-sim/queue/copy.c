@@ -245,7 +245,8 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	struct copy_plan plan = { .device = 0 };
 	drvError_t result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 
-	(void)node_lost_servers(bs->node); /* whose memory faults from here on */
+	if (bs->node != NULL) /* a copy of the program's own memory needs none */
+		(void)node_lost_servers(bs->node); /* whose memory faults from here on */
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
 		result = host_check_locked(bs, call, &plan, bytes);
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC &&
@@ -326,11 +327,6 @@ static drvError_t copy_locked(struct bsim *bs, const char *call, uint64_t dst, u
 	return result;
 }
 
-static drvError_t bad_argument(const char *call, const char *argument, const char *must)
-{
-	return bsim_invalid("%s: %s %s", call, argument, must);
-}
-
 static drvError_t too_small(const char *call, size_t dest_max, size_t count, const char *name)
 {
 	return bsim_invalid("%s: dest_max is %s and %s is %s: it must not be larger", call,
@@ -343,11 +339,10 @@ BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVd
 	struct copy_plan plan;
 
 	if (dst == 0 || src == 0)
-		return bad_argument(c->name, dst == 0 ? "dst" : "src",
-				    "is NULL: it must be the address of memory");
+		return bsim_null(c->name, dst == 0 ? "dst" : "src");
 	if (dest_max == 0)
-		return bad_argument(c->name, "dest_max",
-				    "is 0: it must be the size of the memory at dst");
+		return bsim_invalid("%s: dest_max is 0: it must be the size of the memory at dst",
+				    c->name);
 	if (dest_max < count)
 		return too_small(c->name, dest_max, count, "count");
 	if (count == 0)
@@ -415,9 +410,9 @@ BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (u
 	  (size_t, num))
 {
 	if (dst == 0)
-		return bad_argument(c->name, "dst", "is NULL: it must be the address of memory");
+		return bsim_null(c->name, "dst");
 	if (num == 0)
-		return bad_argument(c->name, "num", "is 0: it must be the number of bytes to set");
+		return bsim_invalid("%s: num is 0: it must be the number of bytes to set", c->name);
 	if (dest_max < num)
 		return too_small(c->name, dest_max, num, "num");
 	return fill_locked(c->bs, c->name, dst, value, 1, num);
@@ -427,29 +422,33 @@ BSIM_CALL(npusimFill, SIM_CALL_COPY, (DVdeviceptr, dst), (uint32_t, pattern),
 	  (unsigned, pattern_bytes), (size_t, count))
 {
 	if (dst == 0 || count == 0)
-		return bad_argument(c->name, dst == 0 ? "dst" : "count", "is 0");
+		return bsim_invalid("%s: %s is 0", c->name, dst == 0 ? "dst" : "count");
 	if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
-		return bad_argument(c->name, "pattern_bytes", "must be 1, 2 or 4");
+		return bsim_invalid("%s: pattern_bytes must be 1, 2 or 4", c->name);
 	if (count > UINT64_MAX / pattern_bytes)
-		return bad_argument(c->name, "count", "runs over the end of the address space");
+		return bsim_invalid("%s: count runs over the end of the address space", c->name);
 	return fill_locked(c->bs, c->name, dst, pattern, pattern_bytes, count * pattern_bytes);
 }
 
 /* ---- two dimensions, and many at once ---- */
 
-static drvError_t not_supported(const char *call, const char *what)
+/* Copies of these calls lie between a device and the host. */
+static drvError_t one_end_check(const char *call, const struct copy_plan *plan)
 {
-	return bsim_unsupported("%s: %s", call, what);
+	if ((plan->dst.memory == SIM_NODE_HOST) != (plan->src.memory == SIM_NODE_HOST))
+		return DRV_ERROR_NONE;
+	return bsim_unsupported("%s: one of dst and src must be memory of a device, and the other "
+				"of the host",
+				call);
 }
 
 static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 {
 	if (copy->dst == NULL || copy->src == NULL)
-		return bad_argument(call, copy->dst == NULL ? "dst" : "src",
-				    "is NULL: it must be the address of memory");
+		return bsim_null(call, copy->dst == NULL ? "dst" : "src");
 	if (copy->width == 0 || copy->height == 0)
-		return bad_argument(call, copy->width == 0 ? "width" : "height",
-				    "is 0: it must be larger");
+		return bsim_invalid("%s: %s is 0: it must be larger", call,
+				    copy->width == 0 ? "width" : "height");
 	if (copy->width > copy->dpitch || copy->width > copy->spitch)
 		return bsim_invalid("%s: width is %llu, dpitch %llu and spitch %llu: a pitch must "
 				    "not be smaller than the width",
@@ -460,8 +459,8 @@ static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 			"%s: direction is %u: it must be 1 (host to device) or 2 (device to host)",
 			call, copy->direction);
 	if ((copy->height - 1) > (UINT64_MAX - copy->width) / MAX(copy->dpitch, copy->spitch))
-		return bad_argument(call, "height",
-				    "times the pitch runs over the end of the address space");
+		return bsim_invalid(
+			"%s: height times the pitch runs over the end of the address space", call);
 	return DRV_ERROR_NONE;
 }
 
@@ -469,56 +468,137 @@ static drvError_t memcpy_2d_direction(const char *call, const struct copy_plan *
 				      unsigned direction)
 {
 	bool to_device = plan->dst.memory != SIM_NODE_HOST,
-	     from_device = plan->src.memory != SIM_NODE_HOST;
+	     says_to_device = direction == DRV_MEMCPY_HOST_TO_DEVICE;
+	drvError_t result = one_end_check(call, plan);
 
-	if (to_device == from_device)
-		return not_supported(
-			call,
-			"one of dst and src must be memory of a device, and the other of the host");
-	if (to_device == (direction == DRV_MEMCPY_HOST_TO_DEVICE))
-		return DRV_ERROR_NONE;
-	return bsim_fail(
-		DRV_ERROR_PARA_ERROR,
-		"%s: direction says %s, but dst is memory of %s and src of %s", call,
-		direction == DRV_MEMCPY_HOST_TO_DEVICE ? "host to device" : "device to host",
-		to_device ? "a device" : "the host", from_device ? "a device" : "the host");
+	if (result != DRV_ERROR_NONE || to_device == says_to_device)
+		return result;
+	return bsim_fail(DRV_ERROR_PARA_ERROR,
+			 "%s: direction says %s, but dst is memory of %s and src of %s", call,
+			 says_to_device ? "host to device" : "device to host",
+			 to_device ? "a device" : "the host", to_device ? "the host" : "a device");
 }
 
-/* The rows are one piece where the pitches are the width. */
-static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
+static drvError_t memcpy_2d_rows_locked(struct bsim *bs, const char *call,
+					const struct drvMem2D *copy, bool move)
 {
-	static const char call[] = "halMemcpy2D";
-	drvError_t result = memcpy_2d_check(call, copy);
-	bool one_piece = copy->dpitch == copy->width && copy->spitch == copy->width;
-	uint64_t rows = one_piece ? 1 : copy->height;
-	uint64_t bytes = one_piece ? copy->width * copy->height : copy->width;
+	drvError_t result = DRV_ERROR_NONE;
+	struct copy_plan plan;
 
-	for (int move = 0; move < 2; move++) { /* nothing moves until all is well */
-		for (uint64_t row = 0; row < rows && result == DRV_ERROR_NONE; row++) {
-			struct copy_plan plan;
-
-			result = copy_locked(bs, call, (uint64_t)copy->dst + row * copy->dpitch,
-					     (uint64_t)copy->src + row * copy->spitch, bytes,
-					     move != 0, &plan);
-			if (result == DRV_ERROR_NONE && row == 0)
-				result = memcpy_2d_direction(call, &plan, copy->direction);
-		}
+	for (uint64_t row = 0; row < copy->height && result == DRV_ERROR_NONE; row++) {
+		result = copy_locked(bs, call, (uint64_t)copy->dst + row * copy->dpitch,
+				     (uint64_t)copy->src + row * copy->spitch, copy->width, move,
+				     &plan);
+		if (result == DRV_ERROR_NONE && row == 0)
+			result = memcpy_2d_direction(call, &plan, copy->direction);
 	}
 	return result;
 }
 
+static drvError_t memcpy_2d_locked(struct bsim *bs, const char *call, struct drvMem2D copy)
+{
+	drvError_t result = memcpy_2d_check(call, &copy);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (copy.dpitch == copy.width && copy.spitch == copy.width) { /* one piece */
+		copy.width *= copy.height;
+		copy.height = 1;
+	}
+	return memcpy_2d_rows_locked(bs, call, &copy, false) /* nothing moves until all is well */
+		       ?: memcpy_2d_rows_locked(bs, call, &copy, true);
+}
+
+/* ---- descriptors of rows: numbers, by which entries of the device's queues find them ---- */
+
+#define DESCRIPTORS_MAX UINT16_MAX /* an entry counts them in 16 bits */
+
+struct queue_rows *queue_rows_find(const struct queue_device *device, void *number)
+{
+	return device->rows == NULL ? NULL : g_hash_table_lookup(device->rows, number);
+}
+
+static void rows_free(void *made)
+{
+	struct queue_rows *rows = made;
+
+	queue_use_end_locked(rows->bs, &rows->user);
+	g_free(rows);
+}
+
+/* The rows that are left behind fixed_size bytes, as many as one entry takes. */
+static drvError_t rows_left(const char *call, struct drvMem2D *copy)
+{
+	uint64_t done = copy->fixed_size / copy->width;
+
+	if (copy->fixed_size % copy->width != 0 || done >= copy->height || copy->width > UINT32_MAX)
+		return bsim_invalid("%s: fixed_size is %llu and width %llu: these must be less "
+				    "than all %llu rows, in whole rows, of less than 4 GiB each",
+				    call, copy->fixed_size, copy->width, copy->height);
+	copy->dst = (void *)((uint64_t)copy->dst + done * copy->dpitch);
+	copy->src = (void *)((uint64_t)copy->src + done * copy->spitch);
+	copy->height = MIN(copy->height - done, MIN(DESCRIPTORS_MAX, UINT32_MAX / copy->width));
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t convert_locked(struct bsim *bs, const char *call, struct drvMem2D rows,
+				 struct DMA_ADDR *out)
+{
+	uint32_t dev = out->offsetAddr.devid;
+	struct queue_device *device;
+	struct queue_rows *made;
+	drvError_t result = queue_device_find_locked(bs, call, dev, 0, &device)
+				    ?: memcpy_2d_check(call, &rows) ?: rows_left(call, &rows);
+
+	result = result ?: memcpy_2d_rows_locked(bs, call, &rows, false);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	made = g_new0(struct queue_rows, 1);
+	made->bs = bs;
+	made->rows = rows;
+	queue_use_locked(bs, &made->user, (uint64_t)rows.dst, (uint64_t)rows.src, 1);
+	made->user.use[0].bytes = (rows.height - 1) * rows.dpitch + rows.width;
+	made->user.use[1].bytes = (rows.height - 1) * rows.spitch + rows.width;
+	if (device->rows == NULL)
+		device->rows = g_hash_table_new_full(NULL, NULL, NULL, rows_free);
+	*out = (struct DMA_ADDR){ .phyAddr = { .src = GSIZE_TO_POINTER(++device->rows_made),
+					       .len = (unsigned)rows.height,
+					       .flag = 1 },
+				  .fixed_size = (unsigned)(rows.height * rows.width),
+				  .virt_id = dev };
+	g_hash_table_insert(device->rows, out->phyAddr.src, made);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t destroy_locked(struct bsim *bs, const char *call, const struct DMA_ADDR *dma)
+{
+	struct queue_device *device;
+	drvError_t result = queue_device_find_locked(bs, call, dma->virt_id, 0, &device);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (device->rows == NULL || !g_hash_table_remove(device->rows, dma->phyAddr.src))
+		return bsim_invalid("%s: there are no descriptors at %p on device %u", call,
+				    dma->phyAddr.src, dma->virt_id);
+	return DRV_ERROR_NONE;
+}
+
 BSIM_CALL(halMemcpy2D, SIM_CALL_COPY, (struct MEMCPY2D *, copy))
 {
+	struct DMA_ADDR *dma;
+
 	if (copy == NULL)
-		return bad_argument(c->name, "copy", "is NULL");
+		return bsim_null(c->name, "copy");
 	if (copy->type == DEVMM_MEMCPY2D_SYNC)
-		return memcpy_2d_locked(c->bs, &copy->copy2d);
-	if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT ||
-	    copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY)
-		return not_supported(
-			c->name,
-			"descriptors of asynchronous copies are not made: entries carry addresses");
-	return bad_argument(c->name, "type", "is not 0, 1 or 2");
+		return memcpy_2d_locked(c->bs, c->name, copy->copy2d);
+	if (copy->type > DEVMM_MEMCPY2D_ASYNC_DESTROY)
+		return bsim_invalid("%s: type is %u: it must be 0, 1 or 2", c->name, copy->type);
+	dma = copy->copy2dAsync.dmaAddr;
+	if (dma == NULL)
+		return bsim_null(c->name, "dmaAddr");
+	return copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY
+		       ? destroy_locked(c->bs, c->name, dma)
+		       : convert_locked(c->bs, c->name, copy->copy2dAsync.copy2dInfo, dma);
 }
 
 static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
@@ -529,17 +609,12 @@ static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, 
 	drvError_t result;
 
 	if (bytes == 0)
-		result = bad_argument(call, "size", "is 0: it must be larger");
+		result = bsim_invalid("%s: size is 0: it must be larger", call);
 	else if (dst == 0 || src == 0)
-		result = bad_argument(call, dst == 0 ? "dst" : "src",
-				      "is NULL: it must be the address of memory");
+		result = bsim_null(call, dst == 0 ? "dst" : "src");
 	else
-		result = copy_locked(bs, call, dst, src, bytes, move, &plan);
-	if (result == DRV_ERROR_NONE &&
-	    (plan.dst.memory == SIM_NODE_HOST) == (plan.src.memory == SIM_NODE_HOST))
-		result = not_supported(
-			call,
-			"one of dst and src must be memory of a device, and the other of the host");
+		result = copy_locked(bs, call, dst, src, bytes, move, &plan)
+				 ?: one_end_check(call, &plan);
 	if (result != DRV_ERROR_NONE)
 		npu_message_prefix("copy %zu of the batch: ", index);
 	return result;
@@ -572,8 +647,7 @@ BSIM_CALL(drvMemPrefetchToDevice, SIM_CALL_QUERY, (DVdeviceptr, va), (size_t, le
 	drvError_t result;
 
 	if (va == 0 || len == 0)
-		return bad_argument(c->name, va == 0 ? "dev_ptr" : "len",
-				    va == 0 ? "is NULL" : "is 0");
+		return bsim_invalid("%s: %s is 0", c->name, va == 0 ? "dev_ptr" : "len");
 	if (dev >= c->bs->devices)
 		return bsim_no_device(c->bs, c->name, "device", dev);
 	result = copy_end_locked(c->bs, c->name, "dev_ptr", va, len, ALLOCATION_NOW, &end);
@@ -581,6 +655,60 @@ BSIM_CALL(drvMemPrefetchToDevice, SIM_CALL_QUERY, (DVdeviceptr, va), (size_t, le
 		return bsim_invalid("%s: 0x%llx is no memory of a device", c->name,
 				    (unsigned long long)va);
 	return result;
+}
+
+/* ---- reads by a core, for their effect on time, TLBs and the memory's rows only ---- */
+
+static drvError_t check_touch(struct bsim *bs, uint32_t dev, const uint64_t *at, size_t count,
+			      size_t bytes, uint32_t core)
+{
+	unsigned cores = bs->profile.cube_cores + bs->profile.vector_cores;
+
+	if (at == NULL || count == 0 || bytes == 0)
+		return bsim_invalid("npusimTouch: at is %p, count %zu and bytes %zu: none may be 0",
+				    (const void *)at, count, bytes);
+	if (count > UINT64_MAX / bytes)
+		return bsim_invalid("npusimTouch: %zu times %zu bytes is more than 2^64", count,
+				    bytes);
+	if (!bsim_require_device_locked(bs, "npusimTouch", dev))
+		return DRV_ERROR_PARA_ERROR;
+	if (core >= cores)
+		return bsim_invalid("npusimTouch: core is %u; the device has cores 0 to %u", core,
+				    cores - 1);
+	return DRV_ERROR_NONE;
+}
+
+/* Where a read begins, seen from the first; below it, round the end of 64 bits. */
+static uint64_t offset_of(const struct sim_job *job, uint64_t row)
+{
+	const uint64_t *at = job->arg;
+
+	return at[row] - at[0];
+}
+
+BSIM_OPEN_CALL(npusimTouch, SIM_CALL_QUERY, (uint32_t, dev), (const uint64_t *, at),
+	       (size_t, count), (size_t, bytes), (uint32_t, core))
+{
+	drvError_t result = check_touch(c->bs, dev, at, count, bytes, core);
+	struct sim_job job = {
+		.kind = SIM_JOB_READ,
+		.engine = SIM_ENGINE_CORE,
+		.device = dev,
+		.core = core,
+		.src = { .space = (int)dev },
+		.bytes = count * bytes,
+		.row_bytes = bytes,
+		.row_offset = offset_of,
+		.arg = (void *)at,
+	};
+	enum sim_status status;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	job.src.va = at[0];
+	status = sim_execute(c->bs->sim, &job);
+	queue_catch_up_locked(c->bs);
+	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(c->bs, c->name, &job);
 }
 
 /* ---- whether a copy may be, before it is made ---- */

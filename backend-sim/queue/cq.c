@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logic completion queues: the reports of completed entries, and the call that takes them. The
+ * Completion queues, and the call that takes the reports of completed entries from a logic one. The
  * report of a task for which a caller waits (STARS_CQE_FLAG_MATCH) is left in place for the caller
  * that asks for that task.
  */
@@ -10,26 +10,37 @@
 #include "process/ops.h"
 #include "queue/queue.h"
 
-struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream)
+struct queue_cq *queue_cq_of(const struct queue_sq *sq)
 {
-	const struct queue_id *id = queue_table_find(&device->ids[DRV_STREAM_ID], stream);
+	const struct queue_id *id = queue_table_find(
+		&sq->bs->queues->device[sq->device].ids[DRV_STREAM_ID], sq->stream_id);
 
 	return id == NULL ? NULL : id->cq;
 }
 
-bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const struct stars_logic_cqe *cqe,
-		   char *text)
+bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text)
 {
 	struct queue_report *report;
 
 	if (cq->reports.length == cq->depth)
 		return false;
 	report = g_new(struct queue_report, 1);
-	*report = (struct queue_report){ .link.data = report, .cqe = *cqe, .text = text };
+	*report = (struct queue_report){ .link.data = report,
+					 .number = bs->queues->reports++,
+					 .text = text };
+	memcpy(&report->logic, cqe, sizeof(report->logic));
 	cq->errors += text != NULL;
 	g_queue_push_tail_link(&cq->reports, &report->link);
 	queue_changed_locked(bs);
 	return true;
+}
+
+void queue_report_drop(struct queue_cq *cq, struct queue_report *report)
+{
+	cq->errors -= report->text != NULL;
+	g_queue_unlink(&cq->reports, &report->link);
+	g_free(report->text);
+	g_free(report);
 }
 
 /* ---- making and ending ---- */
@@ -38,25 +49,26 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 				const struct halSqCqInputInfo *in, uint32_t *out_id)
 {
 	static const char call[] = "halSqCqAllocate";
+	bool is_callback = in->type == DRV_CALLBACK_TYPE;
 	struct queue_cq *cq;
 
-	if (in->cqeSize != sizeof(struct stars_logic_cqe))
-		return bsim_invalid(
-			"%s: cqeSize is %u: entries of a logic completion queue have %zu bytes",
-			call, in->cqeSize, sizeof(struct stars_logic_cqe));
+	if (in->cqeSize != sizeof(struct stars_logic_cqe) ||
+	    (is_callback && in->sqeSize != sizeof(cq->command)))
+		return bsim_invalid("%s: cqeSize is %u and sqeSize %u: reports have %zu bytes, "
+				    "commands of a callback queue %zu",
+				    call, in->cqeSize, in->sqeSize, sizeof(struct stars_logic_cqe),
+				    sizeof(cq->command));
 	if (in->cqeDepth == 0 || in->cqeDepth > QUEUE_CQ_DEPTH)
 		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
 				    in->cqeDepth, QUEUE_CQ_DEPTH);
 	cq = g_new0(struct queue_cq, 1);
-	if (!queue_table_add(&device->cqs, QUEUE_LOGIC_CQS, cq, out_id)) {
-		g_free(cq);
-		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "%s: all %u logic completion queues of device %u are in use", call,
-				 QUEUE_LOGIC_CQS, dev);
-	}
+	queue_table_add(&device->queues[in->type], is_callback ? QUEUE_CALLBACKS : QUEUE_LOGIC_CQS,
+			cq, out_id);
+	cq->type = in->type;
 	cq->device = dev;
 	cq->id = *out_id;
 	cq->depth = in->cqeDepth;
+	cq->group = in->grpId;
 	queue_changed_locked(bs);
 	return DRV_ERROR_NONE;
 }
@@ -74,9 +86,6 @@ void queue_room_locked(struct bsim *bs, unsigned device)
 
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq)
 {
-	GList *link;
-
-	queue_table_remove(&device->cqs, cq->id);
 	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
 	for (uint32_t i = 0; i < device->ids[DRV_STREAM_ID].slots; i++) {
 		struct queue_id *stream = device->ids[DRV_STREAM_ID].at[i];
@@ -84,10 +93,8 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 		if (stream != NULL && stream->cq == cq)
 			stream->cq = NULL;
 	}
-	while ((link = g_queue_pop_head_link(&cq->reports)) != NULL) {
-		g_free(((struct queue_report *)link->data)->text);
-		g_free(link->data);
-	}
+	while (cq->reports.length != 0)
+		queue_report_drop(cq, cq->reports.head->data);
 	g_free(cq);
 	queue_changed_locked(bs);
 }
@@ -99,7 +106,7 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 static GList *next_for(GList *link, const struct halReportRecvInfo *info)
 {
 	for (; link != NULL; link = link->next) {
-		const struct stars_logic_cqe *cqe = &((struct queue_report *)link->data)->cqe;
+		const struct stars_logic_cqe *cqe = &((struct queue_report *)link->data)->logic;
 
 		if ((cqe->flags & STARS_CQE_FLAG_MATCH) == 0 ||
 		    (cqe->stream_id == info->stream_id && cqe->task_id == info->task_id))
@@ -118,82 +125,69 @@ static void take_reports(struct queue_cq *cq, struct halReportRecvInfo *info)
 		struct queue_report *report = link->data;
 
 		next = next_for(link->next, info);
-		last = (report->cqe.flags & STARS_CQE_FLAG_MATCH) != 0 || next != link->next;
-		memcpy(info->cqe_addr + info->report_cqe_num++ * sizeof(report->cqe), &report->cqe,
-		       sizeof(report->cqe));
+		last = (report->logic.flags & STARS_CQE_FLAG_MATCH) != 0 || next != link->next;
+		memcpy(info->cqe_addr + info->report_cqe_num++ * sizeof(report->logic),
+		       &report->logic, sizeof(report->logic));
 		/* Who looks at the first error of a stream finds its cause. */
 		if (report->text != NULL && !told)
 			npu_message_set("%s", report->text);
 		told = told || report->text != NULL;
-		cq->errors -= report->text != NULL;
-		g_queue_unlink(&cq->reports, link);
-		g_free(report->text);
-		g_free(report);
+		queue_report_drop(cq, report);
 	}
 }
 
 struct recv_wait {
-	struct queue_device *device;
+	const struct queue_table *queues;
 	const struct halReportRecvInfo *info;
-	const struct queue_cq *cq; /* which it was: the id may be given to another meanwhile */
+	struct queue_cq *cq; /* which it was: the id may be given to another meanwhile */
 	bool gone;
 };
 
 static bool recv_ready(void *arg)
 {
 	struct recv_wait *wait = arg;
-	struct queue_cq *cq = queue_table_find(&wait->device->cqs, wait->info->cqId);
 
-	wait->gone = wait->gone || cq != wait->cq;
-	return wait->gone || next_for(cq->reports.head, wait->info) != NULL;
+	wait->gone = wait->gone || queue_table_find(wait->queues, wait->info->cqId) != wait->cq;
+	return wait->gone || next_for(wait->cq->reports.head, wait->info) != NULL;
 }
 
-static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
-			     const struct halReportRecvInfo *info, struct queue_device **out)
+static drvError_t recv_check(const char *call, const struct halReportRecvInfo *info)
 {
-	drvError_t result;
-
 	if (info->type != DRV_LOGIC_TYPE)
 		return bsim_unsupported(
 			"%s: type is %d: reports are made in logic completion queues, type %d",
 			call, info->type, DRV_LOGIC_TYPE);
-	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (queue_table_find(&(*out)->cqs, info->cqId) == NULL)
-		return bsim_invalid(
-			"%s: cqId is %u: device %u has no logic completion queue of that id", call,
-			info->cqId, dev);
 	if (info->timeout < -1)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: timeout is %d ms: it must be -1 (no limit), 0 or more", call,
 				 info->timeout);
 	if (info->cqe_addr == NULL || info->cqe_num == 0)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 "%s: %s: there must be room for one report at least", call,
-				 info->cqe_num == 0 ? "cqe_num is 0" : "cqe_addr is NULL");
+				 "%s: cqe_addr is %p and cqe_num %u: give room for one report",
+				 call, (void *)info->cqe_addr, info->cqe_num);
 	return DRV_ERROR_NONE;
 }
 
 QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRecvInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	struct queue_device *device = NULL;
 	struct recv_wait wait = { .info = info };
 	drvError_t result;
 
 	if (info == NULL)
 		return bsim_null(c->name, "info");
 	info->report_cqe_num = 0;
-	result = recv_check(bs, c->name, dev, info, &device);
+	result = recv_check(c->name, info);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	wait.device = device;
-	wait.cq = queue_table_find(&device->cqs, info->cqId);
+	wait.cq = queue_find_locked(c, dev, info->tsId, info->type, DRV_LOGIC_TYPE, info->cqId);
+	if (wait.cq == NULL)
+		return c->result;
+	wait.queues = &bs->queues->device[dev].queues[DRV_LOGIC_TYPE];
 	if (!recv_ready(&wait)) {
 		if (info->timeout == 0)
 			return DRV_ERROR_NONE;
-		result = queue_wait_locked(bs, recv_ready, &wait, info->timeout);
+		result = queue_wait_locked(bs, recv_ready, &wait, info->timeout, QUEUE_NO_LIMIT);
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		return bsim_fail(result, "%s: no report within %d ms of simulated time", c->name,
@@ -203,7 +197,7 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 				    c->name, info->cqId);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	take_reports(queue_table_find(&device->cqs, info->cqId), info);
+	take_reports(wait.cq, info);
 	queue_room_locked(bs, dev);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;

@@ -82,42 +82,31 @@ static void wake_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 	}
 }
 
-static struct queue_id *event_of(struct bsim *bs, unsigned device, uint32_t id)
+/* Not 0: it is recorded. Other processes write those of notifies. */
+static uint32_t *record_of(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
-	return queue_table_find(&bs->queues->device[device].ids[DRV_EVENT_ID], id);
+	struct queue_id *event;
+
+	if (type == DRV_NOTIFY_ID)
+		return node_notify_register(bs->node, device, id);
+	event = queue_table_find(&bs->queues->device[device].ids[type], id);
+	return &event->recorded;
 }
 
 bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
-	return type == DRV_EVENT_ID ? event_of(bs, device, id)->recorded
-				    : __atomic_load_n(node_notify_register(bs->node, device, id),
-						      __ATOMIC_ACQUIRE) != 0;
-}
-
-static void mark(struct bsim *bs, unsigned device, int type, uint32_t id, bool value)
-{
-	if (type == DRV_EVENT_ID)
-		event_of(bs, device, id)->recorded = value;
-	else
-		__atomic_store_n(node_notify_register(bs->node, device, id), value,
-				 __ATOMIC_RELEASE);
+	return __atomic_load_n(record_of(bs, device, type, id), __ATOMIC_ACQUIRE) != 0;
 }
 
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
-	mark(bs, device, type, id, true);
+	__atomic_store_n(record_of(bs, device, type, id), 1, __ATOMIC_RELEASE);
 	wake_locked(bs, device, type, id);
 }
 
-void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
+bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
-	mark(bs, device, type, id, false);
-}
-
-bool queue_notify_take(struct bsim *bs, unsigned device, uint32_t id)
-{
-	return __atomic_exchange_n(node_notify_register(bs->node, device, id), 0,
-				   __ATOMIC_ACQ_REL) != 0;
+	return __atomic_exchange_n(record_of(bs, device, type, id), 0, __ATOMIC_ACQ_REL) != 0;
 }
 
 /* One use less of a notify that this process uses. */
@@ -224,7 +213,7 @@ QUEUE_CALL(halResourceIdFree, SIM_CALL_QUERY, (uint32_t, dev),
 static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_t stream,
 			      uint32_t cq)
 {
-	struct queue_cq *to = queue_table_find(&device->cqs, cq);
+	struct queue_cq *to = queue_table_find(&device->queues[DRV_LOGIC_TYPE], cq);
 
 	if (to == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
@@ -256,7 +245,7 @@ static drvError_t reset_locked(struct bsim_call *c, uint32_t dev, int type, uint
 		result = id_check(c->name, dev, device, type, id);
 	for (uint32_t i = 0; result == DRV_ERROR_NONE && i < device->ids[type].slots; i++)
 		if ((id == UINT32_MAX || id == i) && device->ids[type].at[i] != NULL)
-			queue_reset_locked(c->bs, dev, type, i);
+			queue_record_take(c->bs, dev, type, i);
 	return result;
 }
 
@@ -333,8 +322,8 @@ QUEUE_CALL(halShrIdCreate, SIM_CALL_EXPORT, (struct drvShrIdInfo *, info), (char
 
 QUEUE_CALL(halShrIdDestroy, SIM_CALL_EXPORT, (const char *, name))
 {
-	return name_check(c->bs, "halShrIdDestroy", name)
-		       ?: bsim_pass("halShrIdDestroy", node_name_destroy(c->bs->node, name));
+	return name_check(c->bs, c->name, name)
+		       ?: bsim_pass(c->name, node_name_destroy(c->bs->node, name));
 }
 
 QUEUE_CALL(halShrIdSetPid, SIM_CALL_EXPORT, (const char *, name), (pid_t *, pid), (uint32_t, count))

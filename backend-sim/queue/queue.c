@@ -89,21 +89,29 @@ void queue_open(struct bsim *bs)
 	};
 }
 
+static void drop_locked(struct bsim *bs, struct queue_device *device, int type, uint32_t id)
+{
+	void *queue = queue_table_remove(&device->queues[type], id);
+
+	if (type == DRV_NORMAL_TYPE)
+		queue_sq_drop_locked(bs, queue);
+	else
+		queue_cq_drop_locked(bs, device, queue);
+}
+
 static void device_clear_locked(struct bsim *bs, unsigned index)
 {
 	struct queue_device *device = &bs->queues->device[index];
+	for (int type = 0; type <= DRV_LOGIC_TYPE; type++) {
+		struct queue_table *queues = &device->queues[type];
 
-	for (uint32_t i = 0; i < device->sqs.slots; i++) {
-		if (device->sqs.at[i] != NULL)
-			queue_sq_drop_locked(bs, device->sqs.at[i]);
-	}
-	for (uint32_t i = 0; i < device->cqs.slots; i++) {
-		if (device->cqs.at[i] != NULL)
-			queue_cq_drop_locked(bs, device, device->cqs.at[i]);
+		for (uint32_t i = 0; i < queues->slots; i++)
+			if (queues->at[i] != NULL)
+				drop_locked(bs, device, type, i);
+		g_free(queues->at);
 	}
 	queue_idents_clear_locked(bs, index);
-	g_free(device->sqs.at);
-	g_free(device->cqs.at);
+	g_clear_pointer(&device->rows, g_hash_table_destroy);
 	*device = (struct queue_device){ 0 };
 }
 
@@ -115,31 +123,12 @@ void queue_device_close_locked(struct bsim *bs, unsigned device)
 	queue_changed_locked(bs);
 }
 
-/* Queues that an engine of the model still works for when everything ends: the model drops their
- * jobs without a word, but may look at them until sim_close(). They are freed with the next
- * queue_close(), and can be reached until then. */
-static struct queue_list graveyard;
-
-static void bury_locked(struct queue_set *set)
-{
-	struct queue_sq *sq;
-
-	while ((sq = LIST_FIRST(&graveyard)) != NULL) {
-		LIST_REMOVE(sq, doomed_link);
-		queue_sq_free(sq);
-	}
-	while ((sq = LIST_FIRST(&set->doomed)) != NULL) {
-		LIST_REMOVE(sq, doomed_link);
-		LIST_INSERT_HEAD(&graveyard, sq, doomed_link);
-	}
-}
-
-void queue_close(struct bsim *bs)
+struct queue_set *queue_close(struct bsim *bs)
 {
 	struct queue_set *set = bs->queues;
 
 	if (set == NULL || set->pid != getpid())
-		return;
+		return NULL;
 	queue_idle_end(bs);
 	bsim_lock(bs);
 	set->closing = true;
@@ -149,11 +138,23 @@ void queue_close(struct bsim *bs)
 	}
 	for (unsigned d = 0; d < BSIM_DEVICE_MAX; d++)
 		device_clear_locked(bs, d);
-	bury_locked(set);
 	bs->queues = NULL;
 	bs->catch_up = NULL;
 	bs->uses = NULL;
 	bsim_unlock(bs);
+	return set;
+}
+
+void queue_free(struct queue_set *set)
+{
+	struct queue_sq *sq;
+
+	if (set == NULL)
+		return;
+	while ((sq = LIST_FIRST(&set->doomed)) != NULL) {
+		LIST_REMOVE(sq, doomed_link);
+		queue_sq_free(sq);
+	}
 	pthread_cond_destroy(&set->changed);
 	pthread_cond_destroy(&set->work);
 	g_free(set);
@@ -191,15 +192,30 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t find_named_sq(const char *call, struct queue_device *device, uint32_t dev,
-				int type, uint32_t id, struct queue_sq **out)
+static const struct {
+	const char *name;
+	uint32_t capacity;
+} types[] = {
+	[DRV_NORMAL_TYPE] = { "submission", QUEUE_SQS },
+	[DRV_CALLBACK_TYPE] = { "callback", QUEUE_CALLBACKS },
+	[DRV_LOGIC_TYPE] = { "logic completion", QUEUE_LOGIC_CQS },
+};
+
+void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type, int wanted,
+			uint32_t id)
 {
-	*out = queue_table_find(&device->sqs, id);
-	if (type == DRV_NORMAL_TYPE && *out != NULL)
-		return DRV_ERROR_NONE;
-	return bsim_invalid(
-		"%s: type is %d and sqId %u: device %u has no submission queue of that id", call,
-		type, id, dev);
+	struct queue_device *device = NULL;
+	void *queue;
+
+	c->result = queue_device_find_locked(c->bs, c->name, dev, ts, &device);
+	if (c->result != DRV_ERROR_NONE)
+		return NULL;
+	queue = type == wanted ? queue_table_find(&device->queues[type], id) : NULL;
+	if (queue == NULL)
+		c->result = bsim_invalid("%s: type is %d and the id %u: device %u has no %s queue "
+					 "(type %d) of that id",
+					 c->name, type, id, dev, types[wanted].name, wanted);
+	return queue;
 }
 
 /* ---- making and ending submission queues ---- */
@@ -225,25 +241,19 @@ static drvError_t sq_check(const char *call, const struct queue_device *device, 
 static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_device *device,
 				 const struct halSqCqInputInfo *in, uint32_t *out_id)
 {
-	static const char call[] = "halSqCqAllocate";
-	drvError_t result = sq_check(call, device, dev, in);
+	drvError_t result = sq_check("halSqCqAllocate", device, dev, in);
 	struct queue_sq *sq;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	sq = g_new0(struct queue_sq, 1);
-	if (!queue_table_add(&device->sqs, QUEUE_SQS, sq, out_id)) {
-		g_free(sq);
-		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "halSqCqAllocate: all %u submission queues of device %u are in "
-				 "use",
-				 QUEUE_SQS, dev);
-	}
+	queue_table_add(&device->queues[DRV_NORMAL_TYPE], QUEUE_SQS, sq, out_id);
 	sq->bs = bs;
 	sq->device = dev;
 	sq->id = sq->cq_id = *out_id;
 	sq->stream_id = in->info[0];
 	sq->depth = in->sqeDepth;
+	sq->reports_before = bs->queues->reports;
 	sq->only_id = (in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0;
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
 	return DRV_ERROR_NONE;
@@ -251,10 +261,10 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 
 static drvError_t type_check(const char *call, int type)
 {
-	return type == DRV_NORMAL_TYPE || type == DRV_LOGIC_TYPE
+	return type >= DRV_NORMAL_TYPE && type <= DRV_LOGIC_TYPE
 		       ? DRV_ERROR_NONE
-		       : bsim_unsupported("%s: type is %d: submission queues (0) and logic "
-					  "completion queues (2) are modelled",
+		       : bsim_unsupported("%s: type is %d: submission queues (0), callback queues "
+					  "(1) and logic completion queues (2) are modelled",
 					  call, type);
 }
 
@@ -273,6 +283,10 @@ BSIM_CALL(halSqCqAllocate,
 			 ?: queue_device_find_locked(bs, c->name, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (device->queues[in->type].live == types[in->type].capacity)
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
+				 "%s: all %u %s queues of device %u are in use", c->name,
+				 types[in->type].capacity, types[in->type].name, dev);
 	result = in->type == DRV_NORMAL_TYPE ? sq_make_locked(dev, bs, device, in, &id)
 					     : queue_cq_make_locked(bs, dev, device, in, &id);
 	if (result == DRV_ERROR_NONE)
@@ -285,7 +299,6 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 	struct bsim *bs = c->bs;
 	struct queue_device *device = NULL;
 	uint32_t id;
-	void *found;
 	drvError_t result;
 
 	if (info == NULL)
@@ -295,19 +308,13 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 	if (result != DRV_ERROR_NONE)
 		return result;
 	id = info->type == DRV_NORMAL_TYPE ? info->sqId : info->cqId;
-	found = queue_table_find(info->type == DRV_NORMAL_TYPE ? &device->sqs : &device->cqs, id);
-	if (found == NULL)
+	if (queue_table_find(&device->queues[info->type], id) == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: %s is %u: device %u has no %s queue of that id", c->name,
 				 info->type == DRV_NORMAL_TYPE ? "sqId" : "cqId", id, dev,
-				 info->type == DRV_NORMAL_TYPE ? "submission" : "logic completion");
-	if (info->type != DRV_NORMAL_TYPE) {
-		queue_cq_drop_locked(bs, device, found);
-	} else {
-		queue_table_remove(&device->sqs, id);
-		queue_sq_drop_locked(bs, found);
-		queue_changed_locked(bs);
-	}
+				 types[info->type].name);
+	drop_locked(bs, device, info->type, id);
+	queue_changed_locked(bs);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
 }
@@ -331,16 +338,16 @@ static uint32_t head_to_tell(const struct queue_cq *cq, const struct queue_sq *s
 	for (const GList *link = cq->reports.head; link != NULL; link = link->next) {
 		const struct queue_report *report = link->data;
 
-		if (report->text != NULL && report->cqe.sq_id == sq->id)
-			return report->cqe.sq_head;
+		if (report->text != NULL && report->logic.sq_id == sq->id &&
+		    report->number >= sq->reports_before)
+			return report->logic.sq_head;
 	}
 	return sq->head;
 }
 
-static drvError_t query_sq(const char *call, struct queue_device *device, struct queue_sq *sq,
-			   struct halSqCqQueryInfo *info)
+static drvError_t query_sq(const char *call, struct queue_sq *sq, struct halSqCqQueryInfo *info)
 {
-	const struct queue_cq *cq = queue_cq_of_stream(device, sq->stream_id);
+	const struct queue_cq *cq = queue_cq_of(sq);
 
 	switch (info->prop) {
 	case DRV_SQCQ_PROP_SQ_STATUS: /* an error has stopped it, and it has gone on: 0 is read once
@@ -380,44 +387,35 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 
 QUEUE_CALL(halSqCqQuery, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqQueryInfo *, info))
 {
-	struct queue_device *device = NULL;
 	const struct queue_cq *cq;
 	struct queue_sq *sq;
-	drvError_t result;
 
 	if (info == NULL)
 		return bsim_null(c->name, "info");
-	result = queue_device_find_locked(c->bs, c->name, dev, info->tsId, &device);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	cq = queue_table_find(&device->cqs, info->cqId);
-	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
-	    cq != NULL) {
-		info->value[0] = cq->reports.length != 0;
-		return DRV_ERROR_NONE;
+	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS) {
+		cq = queue_find_locked(c, dev, info->tsId, info->type, info->type, info->cqId);
+		if (cq != NULL)
+			info->value[0] = cq->reports.length != 0;
+		return c->result;
 	}
-	return find_named_sq(c->name, device, dev, info->type, info->sqId, &sq)
-		       ?: query_sq(c->name, device, sq, info);
+	sq = queue_find_locked(c, dev, info->tsId, info->type, DRV_NORMAL_TYPE, info->sqId);
+	return sq == NULL ? c->result : query_sq(c->name, sq, info);
 }
 
 QUEUE_CALL(npusimStop, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, id))
 {
-	struct queue_device *device = NULL;
-	struct queue_sq *sq = NULL;
-	drvError_t result =
-		queue_device_find_locked(c->bs, c->name, dev, 0, &device)
-			?: find_named_sq(c->name, device, dev, DRV_NORMAL_TYPE, id, &sq);
+	struct queue_sq *sq = queue_find_locked(c, dev, 0, DRV_NORMAL_TYPE, DRV_NORMAL_TYPE, id);
 
-	if (result == DRV_ERROR_NONE)
+	if (sq != NULL)
 		sq->stopped = sq->job.contents_stay = true;
-	return result;
+	return c->result;
 }
 
 /* ---- sending ---- */
 
 struct send_wait {
-	struct queue_device *device;
-	const struct queue_sq *sq;
+	const struct queue_table *queues;
+	struct queue_sq *sq;
 	uint32_t id, need;
 	bool gone;
 };
@@ -430,32 +428,28 @@ static uint32_t room(const struct queue_sq *sq)
 static bool send_ready(void *arg)
 {
 	struct send_wait *wait = arg;
-	struct queue_sq *sq = queue_table_find(&wait->device->sqs, wait->id);
 
-	wait->gone = wait->gone || sq != wait->sq;
-	return wait->gone || room(sq) >= wait->need;
+	wait->gone = wait->gone || queue_table_find(wait->queues, wait->id) != wait->sq;
+	return wait->gone || room(wait->sq) >= wait->need;
 }
 
-static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
-			     const struct halTaskSendInfo *info, struct queue_device **out)
+/* NULL: c->result says why. */
+static struct queue_sq *send_check(struct bsim_call *c, uint32_t dev,
+				   const struct halTaskSendInfo *info)
 {
-	struct queue_sq *sq = NULL;
-	drvError_t result;
+	struct queue_sq *sq =
+		queue_find_locked(c, dev, info->tsId, info->type, DRV_NORMAL_TYPE, info->sqId);
 
-	if (info == NULL)
-		return bsim_null(call, "info");
-	result = queue_device_find_locked(bs, call, dev, info->tsId, out)
-			 ?: find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (sq->only_id)
-		return bsim_unsupported(
-			"%s: submission queue %u of device %u is an id only (flag 0x%x)", call,
+	if (sq != NULL && sq->only_id)
+		c->result = bsim_unsupported(
+			"%s: submission queue %u of device %u is an id only (flag 0x%x)", c->name,
 			info->sqId, dev, TSDRV_FLAG_ONLY_SQCQ_ID);
-	if (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth)
-		return bsim_invalid("%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries", call,
-				    (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
-	return DRV_ERROR_NONE;
+	else if (sq != NULL &&
+		 (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth))
+		c->result =
+			bsim_invalid("%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries",
+				     c->name, (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
+	return c->result == DRV_ERROR_NONE ? sq : NULL;
 }
 
 static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t count)
@@ -474,20 +468,19 @@ static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t co
 QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	struct queue_device *device = NULL;
-	struct send_wait wait = { .gone = false };
-	drvError_t result = send_check(bs, c->name, dev, info, &device);
-	struct queue_sq *sq;
+	struct queue_sq *sq = info == NULL ? NULL : send_check(c, dev, info);
+	struct send_wait wait;
+	drvError_t result = DRV_ERROR_NONE;
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (sq == NULL)
+		return info == NULL ? bsim_null(c->name, "info") : c->result;
 	c->pages = info->sqe_num;
-	sq = queue_table_find(&device->sqs, info->sqId);
-	wait = (struct send_wait){
-		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
-	};
+	wait = (struct send_wait){ .queues = &bs->queues->device[dev].queues[DRV_NORMAL_TYPE],
+				   .sq = sq,
+				   .id = info->sqId,
+				   .need = info->sqe_num };
 	if (!send_ready(&wait))
-		result = queue_wait_locked(bs, send_ready, &wait, info->timeout);
+		result = queue_wait_locked(bs, send_ready, &wait, info->timeout, QUEUE_NO_LIMIT);
 	if (result == DRV_ERROR_NONE && wait.gone)
 		return bsim_invalid("%s: submission queue %u was freed by another thread", c->name,
 				    info->sqId);
@@ -563,71 +556,70 @@ void queue_changed_locked(struct bsim *bs)
 		pthread_cond_broadcast(&bs->queues->changed);
 }
 
-/* The first point of simulated time at which something must be looked at: `limit`, or a time-out of
- * a blocked queue. */
-static uint64_t next_stop(const struct queue_set *set, uint64_t limit)
+struct limits {
+	uint64_t ps, wall_ns; /* in simulated time, and what that is in wall time */
+	uint64_t give_up_ns;  /* in wall time, whatever simulated time is left */
+};
+
+/* When something must be looked at: at the call's limits, or at a time-out of a blocked queue. */
+static struct limits next_stop(const struct queue_set *set, const struct limits *of_call)
 {
+	struct limits next = *of_call;
+	uint64_t wall, now = sim_host_ps(set->bs->sim);
 	const struct queue_sq *sq;
 
 	if (set->deadlines == 0)
-		return limit;
-	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
-	limit = MIN(limit, sq->deadline_ps);
-	return limit;
-}
-
-/* When to wake up, in wall time: at the call's own limit or at the first time-out of a blocked
- * queue. */
-static uint64_t wake_ns(const struct queue_set *set, uint64_t wall_limit)
-{
-	uint64_t wall = clock_now_ns(), now = sim_host_ps(set->bs->sim), until = wall_limit;
-	const struct queue_sq *sq;
-
-	if (set->deadlines == 0)
-		return until;
+		return next;
+	wall = clock_now_ns();
 	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
 	{
 		if (sq->deadline_ps == SIM_NEVER)
 			continue;
-		until = MIN(until, sq->deadline_wall_ns);
-		until = MIN(until,
+		next.ps = MIN(next.ps, sq->deadline_ps);
+		next.wall_ns = MIN(next.wall_ns, sq->deadline_wall_ns);
+		next.wall_ns =
+			MIN(next.wall_ns,
 			    wall + (sq->deadline_ps - MIN(now, sq->deadline_ps)) / SIM_PS_PER_NS);
 	}
-	return until;
+	return next;
 }
-
-struct limits {
-	uint64_t ps, wall_ns; /* of the call: in simulated time, and what that is in wall time */
-	uint64_t give_up_ns;  /* in wall time, whatever simulated time is left */
-};
 
 /* The model has nothing to do: sleeps until another thread changes something, or so long in wall
  * time as simulated time is left; then that has passed too. */
 static void sleep_locked(struct bsim *bs, struct limits *limits)
 {
 	struct queue_set *set = bs->queues;
-	uint64_t now = sim_host_ps(bs->sim), stop = next_stop(set, limits->ps), wake, until_ns;
+	uint64_t now = sim_host_ps(bs->sim), until_ns;
+	struct limits next;
 	struct timespec until;
 	int rc;
 
 	if (limits->ps != SIM_NEVER)
 		limits->wall_ns =
 			MIN(limits->wall_ns, clock_now_ns() + (limits->ps - now) / SIM_PS_PER_NS);
-	wake = wake_ns(set, limits->wall_ns);
-	until_ns = MIN(wake, limits->give_up_ns);
+	next = next_stop(set, limits);
+	until_ns = MIN(next.wall_ns, limits->give_up_ns);
 	set->waiters++;
 	until = clock_at_ns(until_ns);
 	rc = bsim_wait_locked(bs, &set->changed, until_ns == UINT64_MAX ? NULL : &until);
 	stop_waiting_locked(set);
 	now = sim_host_ps(bs->sim);
-	if (rc == ETIMEDOUT && until_ns == wake && stop != SIM_NEVER && stop > now)
-		sim_spend(bs->sim, stop - now);
+	if (rc == ETIMEDOUT && until_ns == next.wall_ns && next.ps != SIM_NEVER && next.ps > now)
+		sim_spend(bs->sim, next.ps - now);
 }
 
-static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			      struct limits *limits)
+drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			     int32_t timeout_ms, uint32_t wall_ms)
 {
 	struct queue_set *set = bs->queues;
+	struct limits limits = {
+		.ps = timeout_ms < 0 ? SIM_NEVER
+				     : sim_host_ps(bs->sim) + (uint64_t)timeout_ms * SIM_PS_PER_MS,
+		.wall_ns = UINT64_MAX,
+		.give_up_ns = wall_ms == QUEUE_NO_LIMIT
+				      ? UINT64_MAX
+				      : clock_now_ns() + wall_ms * UINT64_C(1000000),
+	};
 
 	for (;;) {
 		uint64_t now, stop;
@@ -639,10 +631,10 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 			return bsim_fail(DRV_ERROR_PROCESS_EXIT,
 					 "the driver was closed while this call waited");
 		now = sim_host_ps(bs->sim);
-		if (now >= limits->ps ||
-		    (limits->wall_ns != UINT64_MAX && clock_now_ns() >= limits->wall_ns))
+		if (now >= limits.ps ||
+		    (limits.wall_ns != UINT64_MAX && clock_now_ns() >= limits.wall_ns))
 			return DRV_ERROR_WAIT_TIMEOUT;
-		stop = next_stop(set, limits->ps);
+		stop = next_stop(set, &limits).ps;
 		if (sim_wait(bs->sim, ready, arg,
 			     stop == SIM_NEVER ? SIM_NEVER : stop - MIN(stop, now)) !=
 		    SIM_WAIT_IDLE)
@@ -650,33 +642,8 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 		queue_catch_up_locked(bs);
 		if (ready(arg))
 			continue;
-		if (limits->give_up_ns != UINT64_MAX && clock_now_ns() >= limits->give_up_ns)
+		if (limits.give_up_ns != UINT64_MAX && clock_now_ns() >= limits.give_up_ns)
 			return DRV_ERROR_WAIT_TIMEOUT;
-		sleep_locked(bs, limits);
+		sleep_locked(bs, &limits);
 	}
-}
-
-drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			     int32_t timeout_ms)
-{
-	struct limits limits = {
-		.ps = timeout_ms < 0 ? SIM_NEVER
-				     : sim_host_ps(bs->sim) + (uint64_t)timeout_ms * SIM_PS_PER_MS,
-		.wall_ns = UINT64_MAX,
-		.give_up_ns = UINT64_MAX,
-	};
-
-	return wait_locked(bs, ready, arg, &limits);
-}
-
-drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			      uint32_t wall_ms)
-{
-	struct limits limits = {
-		.ps = SIM_NEVER,
-		.wall_ns = UINT64_MAX,
-		.give_up_ns = clock_now_ns() + wall_ms * UINT64_C(1000000),
-	};
-
-	return wait_locked(bs, ready, arg, &limits);
 }

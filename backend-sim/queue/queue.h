@@ -6,6 +6,8 @@
  *   queue.c   opening, closing, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
  *             halSqTaskSend, npusimStop; waiting
  *   cq.c      logic completion queues: halCqReportRecv
+ *   callback.c callback queues: halCqReportIrqWait, halCqReportGet, halReportRelease,
+ *             halSqMemGet, halSqMsgSend
  *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
  *             halResourceConfig, halShrId*, drvNotifyIdAddrOffset; tables of objects by id
  *   await.c   npusimAwait: what a stream without progress is waiting for
@@ -36,6 +38,7 @@
 #define QUEUE_NOTIFIES  8192u /* 13 bits in an entry; the node's */
 #define QUEUE_SQS       32768u
 #define QUEUE_LOGIC_CQS 32768u
+#define QUEUE_CALLBACKS 1024u /* bits that CANN's runtime has for them */
 #define QUEUE_SQ_DEPTH  4096u
 #define QUEUE_CQ_DEPTH  65536u
 
@@ -55,6 +58,7 @@ union queue_entry {
 	struct stars_write_value_sqe write;
 	struct stars_value_wait_sqe wait;
 	uint32_t words[STARS_SQE_BYTES / 4]; /* of condition code: from STARS_CONDITION_AT on */
+	struct stars_callback_sqe callback;
 	struct stars_error_ring_sqe ring;
 };
 _Static_assert(sizeof(union queue_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
@@ -67,21 +71,30 @@ struct queue_table {
 
 /* What is known of an id of a stream, event, model or notify. */
 struct queue_id {
-	bool recorded;       /* an event */
+	uint32_t recorded;   /* an event: 1 */
 	struct queue_cq *cq; /* a stream's, or NULL */
 };
 
 struct queue_report {
-	GList link; /* of its queue; its data is the report */
-	struct stars_logic_cqe cqe;
+	GList link;      /* of its queue; its data is the report */
+	uint64_t number; /* how many were before it */
+	union {
+		struct stars_logic_cqe logic;
+		struct stars_callback_cqe callback;
+	};
 	char *text; /* of an error, or NULL */
 };
 
+/* A completion queue: a logic one, or the one of a callback queue. */
 struct queue_cq {
+	int type; /* DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE */
 	unsigned device;
-	uint32_t id, depth;
+	uint32_t id, depth, group;
 	GQueue reports;
 	unsigned errors; /* among them */
+	/* of a callback queue */
+	bool shown; /* its first report was waited for, and is not released */
+	struct stars_callback_command command;
 };
 
 enum queue_sq_state {
@@ -117,6 +130,8 @@ struct queue_sq {
 	bool listed; /* in queue_set.ready */
 	bool doomed; /* freed, waits for its job's end only */
 	struct sim_job job;
+	uint64_t reports_before; /* it was made: of another of its id, if in a cq */
+	uint64_t row;            /* of a copy by descriptors, that is next */
 	/* blocked on */
 	unsigned wait_device;
 	uint32_t wait_id;
@@ -131,9 +146,12 @@ struct queue_sq {
 
 struct queue_device {
 	struct queue_table ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
-	struct queue_table sqs, cqs;
+	/* by DRV_NORMAL_TYPE: struct queue_sq; DRV_CALLBACK_TYPE, DRV_LOGIC_TYPE: queue_cq */
+	struct queue_table queues[3];
 	uint64_t ring_pa, ring_errors;
 	uint32_t ring_elements; /* 0: no error ring */
+	GHashTable *rows;       /* struct queue_rows by its number; NULL until there is one */
+	uint64_t rows_made;
 };
 
 /* Memory that a call uses while it lets go of the lock. */
@@ -146,15 +164,23 @@ struct queue_user {
 	LIST_ENTRY(queue_user) link;
 };
 
+/* A copy by descriptors. */
+struct queue_rows {
+	struct bsim *bs;
+	struct drvMem2D rows; /* those of this number only */
+	struct queue_user user;
+};
+
 struct queue_set {
 	struct bsim *bs;
 	struct queue_device device[BSIM_DEVICE_MAX];
-	uint64_t now_ps; /* the time at which entries are being executed */
-	bool running;    /* queue_run_locked() is below on the stack, of this thread or of another
-			    that has let go of the lock */
-	unsigned away;   /* calls that have let go of the lock to move bytes, or between events */
+	uint64_t reports; /* so far */
+	uint64_t now_ps;  /* the time at which entries are being executed */
+	bool running;     /* queue_run_locked() is below on the stack, of this thread or of another
+			     that has let go of the lock */
+	unsigned away;    /* calls that have let go of the lock to move bytes, or between events */
 	TAILQ_HEAD(, queue_sq) ready, blocked;
-	LIST_HEAD(queue_list, queue_sq) doomed;
+	LIST_HEAD(, queue_sq) doomed;
 	LIST_HEAD(, queue_user) users;
 	unsigned polled, deadlines; /* blocked queues that a poll must look at */
 	/* calls that wait in wall time for another thread's */
@@ -173,9 +199,12 @@ struct queue_set {
 
 /* The idle thread, and what the queues need at opening and end. */
 void queue_open(struct bsim *bs);
-/* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). Does nothing
- * in a forked child, nor where queue_open() was not called. */
-void queue_close(struct bsim *bs);
+/* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). NULL, and
+ * nothing done, in a forked child or where queue_open() was not called. Else what is for
+ * queue_free() after sim_close(): the model may look at the jobs of its engines until then, but
+ * drops them without a word. */
+struct queue_set *queue_close(struct bsim *bs);
+void queue_free(struct queue_set *set);
 /* What is due by the host's time takes effect: runs the model up to it, looks at value waits and
  * time-outs. bsim_end() calls it after it has let time pass; cheap where nothing is due. */
 void queue_catch_up_locked(struct bsim *bs);
@@ -190,6 +219,11 @@ struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost);
  * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out);
+/* The queue of that id, a struct queue_sq or queue_cq. NULL, and c->result and the message say why:
+ * the codes of queue_device_find_locked(), and INVALID_VALUE: there is none, or `type` is not the
+ * one that is wanted. */
+void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type, int wanted,
+			uint32_t id);
 /* Around what takes long: the lock is let go, and taken again. Others call meanwhile; the model and
  * the queues do not end. Of a struct bsim, for struct sim_lock. */
 void queue_let_go_locked(void *bsim);
@@ -198,14 +232,12 @@ void queue_take_back(void *bsim);
 void queue_changed_locked(struct bsim *bs);
 /* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;
  * where it has nothing to do, waits in wall time, with the lock released, for another thread's
- * call, a nanosecond of one for one of the other. NONE, WAIT_TIMEOUT or, at queue_close(),
- * PROCESS_EXIT. ready() may be called at any time in between. */
+ * call, a nanosecond of one for one of the other; and gives up when wall_ms of that have passed,
+ * which costs no simulated time. NONE, WAIT_TIMEOUT or, at queue_close(), PROCESS_EXIT. ready() may
+ * be called at any time in between. */
+#define QUEUE_NO_LIMIT UINT32_MAX
 drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			     int32_t timeout_ms);
-/* The same without a limit, but it gives up (WAIT_TIMEOUT) when wall_ms have passed in wall time
- * and the model has nothing to do. That costs no simulated time. */
-drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			      uint32_t wall_ms);
+			     int32_t timeout_ms, uint32_t wall_ms);
 
 /* ---- ids.c ---- */
 
@@ -218,25 +250,32 @@ void *queue_table_remove(struct queue_table *table, uint32_t id);
 /* An event or a notify (type) of the device happens at queue_set.now_ps: who waits for it becomes
  * ready. */
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
-void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
 bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id);
-/* A wait takes the record of a notify: false: it is not recorded. */
-bool queue_notify_take(struct bsim *bs, unsigned device, uint32_t id);
+/* Resets it, as does a wait for a notify. False: it was not recorded. */
+bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id);
 /* The host records it, for a call; PARA_ERROR: it is not in use. */
 drvError_t queue_id_record_locked(struct bsim_call *c, uint32_t dev, int type, uint32_t id);
 void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
 /* ---- cq.c ---- */
 
-struct queue_cq *queue_cq_of_stream(const struct queue_device *device, uint32_t stream);
+/* Its stream's; NULL: none. */
+struct queue_cq *queue_cq_of(const struct queue_sq *sq);
 /* Takes text. False: it is full. */
-bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const struct stars_logic_cqe *cqe,
-		   char *text);
+bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
+void queue_report_drop(struct queue_cq *cq, struct queue_report *report);
+/* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE, and there is room for one more. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id);
+/* It is in no table any more. */
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
 /* Queues of the device that wait for room in another try again. */
 void queue_room_locked(struct bsim *bs, unsigned device);
+
+/* ---- copy.c ---- */
+
+/* The copy by descriptors of that number (DMA_ADDR's phyAddr.src), or NULL. */
+struct queue_rows *queue_rows_find(const struct queue_device *device, void *number);
 
 /* ---- condition.c ---- */
 
@@ -270,7 +309,10 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq);
 void queue_run_locked(struct bsim *bs, uint64_t now_ps);
 /* Blocked queues whose value compares true, or whose time-out has passed, become ready. */
 void queue_poll_locked(struct bsim *bs);
-/* Ends a queue: now, or when its job has ended. */
+/* What a wait for a value at the head of the queue finds there. 0 where it cannot be read: the
+ * entry will fail at its next try, and say so. */
+uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq);
+/* Ends a queue, which is in no table any more: now, or when its job has ended. */
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
 void queue_sq_free(struct queue_sq *sq);
 

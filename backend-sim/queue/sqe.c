@@ -62,7 +62,7 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
  * queue it is dropped. */
 static void post_held(struct bsim *bs, struct queue_sq *sq)
 {
-	struct queue_cq *cq = queue_cq_of_stream(&bs->queues->device[sq->device], sq->stream_id);
+	struct queue_cq *cq = queue_cq_of(sq);
 
 	if (cq != NULL && !queue_cq_post(bs, cq, &sq->held, sq->held_text)) {
 		block(bs->queues, sq, SQ_CQ_FULL);
@@ -83,6 +83,7 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
 	sq->state = SQ_READY;
+	sq->row = 0;
 	queue_uses_end_locked(bs, sq, 0, 1);
 	if (error->type != 0) {
 		sq->fresh_errors++;
@@ -181,6 +182,18 @@ static enum outcome fail_by_message(struct attempt *a, uint32_t code)
 
 /* ---- copies ---- */
 
+#define PCIE_DESCRIPTORS 1u
+#define PCIE_UPDATE_MASK 6u /* of other queues' entries */
+
+/* Each is a job of its own. */
+static uint64_t rows_of(const union queue_entry *entry)
+{
+	return entry->header.type == STARS_SQE_PCIE_DMA &&
+			       (entry->dma.convert & PCIE_DESCRIPTORS) != 0
+		       ? entry->dma.sq_tail_ptr
+		       : 1;
+}
+
 static void job_done(struct sim_job *job)
 {
 	struct queue_sq *sq = job->arg;
@@ -212,7 +225,10 @@ static void job_done(struct sim_job *job)
 								  : TS_ERROR_SDMA_ERROR);
 	}
 	message_restore(kept);
-	complete(bs, sq, &a.error);
+	if (job->status == SIM_OK && ++sq->row < rows_of(a.entry))
+		sq->state = SQ_READY;
+	else
+		complete(bs, sq, &a.error);
 	if (sq->state == SQ_READY)
 		queue_kick_locked(bs, sq);
 	queue_poll_locked(bs);
@@ -255,9 +271,8 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 	return STARTED;
 }
 
-#define SDMA_OPCODE_MASK     0xffu
-#define SDMA_OFFSET_FLAG     (1u << 28) /* the addresses are those of addresses */
-#define PCIE_DESCRIPTOR_MASK 0x7u
+#define SDMA_OPCODE_MASK 0xffu
+#define SDMA_OFFSET_FLAG (1u << 28) /* the addresses are those of addresses */
 
 static enum outcome sdma(struct attempt *a)
 {
@@ -279,15 +294,26 @@ static enum outcome sdma(struct attempt *a)
 static enum outcome pcie_dma(struct attempt *a)
 {
 	const struct stars_pcie_dma_sqe *sqe = &a->entry->dma;
+	uint64_t number = queue_word(sqe->sq_addr_low, sqe->sq_addr_high), row = a->sq->row;
+	const struct queue_rows *made;
 
 	a->what = "PCIe DMA";
-	if ((sqe->convert & PCIE_DESCRIPTOR_MASK) != 0)
+	if ((sqe->convert & PCIE_UPDATE_MASK) != 0)
 		return fail_sqe(a,
-				"the entry carries DMA descriptors (mode %u): give virtual "
-				"addresses and mode 0",
-				sqe->convert & PCIE_DESCRIPTOR_MASK);
+				"mode %u: the entry changes entries of a queue; only copies of "
+				"memory are modelled",
+				sqe->convert & (PCIE_DESCRIPTORS | PCIE_UPDATE_MASK));
 	a->what = "PCIe DMA copy";
-	return start_copy(a, sqe->dst, sqe->src, sqe->length);
+	if ((sqe->convert & PCIE_DESCRIPTORS) == 0)
+		return start_copy(a, sqe->dst, sqe->src, sqe->length);
+	made = queue_rows_find(&a->bs->queues->device[a->sq->device], (void *)number);
+	if (made == NULL || sqe->sq_tail_ptr != made->rows.height)
+		return fail_sqe(a,
+				"%u descriptors at 0x%llx: halMemcpy2D has not made them, or they "
+				"are destroyed",
+				sqe->sq_tail_ptr, (unsigned long long)number);
+	return start_copy(a, (uint64_t)made->rows.dst + row * made->rows.dpitch,
+			  (uint64_t)made->rows.src + row * made->rows.spitch, made->rows.width);
 }
 
 /* ---- events and notifies ---- */
@@ -353,7 +379,7 @@ static enum outcome wait_notify(struct attempt *a)
 	a->what = "wait for notify";
 	if (!find_target(a, DRV_NOTIFY_ID, a->entry->event.event_id))
 		return DONE;
-	if (!queue_notify_take(a->bs, a->sq->wait_device, a->sq->wait_id))
+	if (!queue_record_take(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id))
 		return wait_longer(a, SQ_WAIT_NOTIFY, a->entry->event.exe_result);
 	return DONE;
 }
@@ -441,7 +467,7 @@ static enum outcome write_value(struct attempt *a)
 	if (sqe.sub_type == WRITE_EVENT_RESET) {
 		a->what = "reset event";
 		if (find_target(a, DRV_EVENT_ID, (uint16_t)sqe.res7))
-			queue_reset_locked(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
+			queue_record_take(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
 		return DONE;
 	}
 	a->what = "write value";
@@ -516,6 +542,16 @@ static bool read_memory(void *arg, uint64_t va, void *to, unsigned bytes)
 	return true;
 }
 
+uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq)
+{
+	struct attempt a = attempt_of(bs, sq, "wait for value");
+	uint64_t found = 0;
+
+	read_memory(&a, a.entry->wait.addr, &found, sizeof(found));
+	g_free(a.error.text);
+	return found;
+}
+
 /* A value wait of CANN's runtime: a write of its own flag, and code that goes back to it until the
  * value is there. To stay at the code is the same. */
 static bool goes_back_to_wait(const struct queue_sq *sq, const struct condition *condition)
@@ -580,6 +616,37 @@ static enum outcome wait_value(struct attempt *a)
 	return BLOCKED;
 }
 
+/* ---- functions of the host ---- */
+
+static enum outcome call_back(struct attempt *a)
+{
+	const struct stars_callback_sqe *sqe = &a->entry->callback;
+	struct queue_device *device = &a->bs->queues->device[a->sq->device];
+	struct queue_cq *cq = queue_table_find(&device->queues[DRV_CALLBACK_TYPE], sqe->cq_id);
+	const struct stars_callback_cqe report = {
+		.phase = (uint16_t)(sqe->cq_id << 4),
+		.stream_id = sqe->stream_id,
+		.task_id = sqe->task_id,
+		.sq_id = (uint16_t)a->sq->id,
+		.sq_head = (uint16_t)a->sq->head,
+		.is_block = sqe->is_block != 0,
+		.event_id = sqe->event_id,
+		.function = sqe->function,
+		.data = sqe->data,
+	};
+
+	a->what = "callback";
+	if (STARS_TOPIC_OF(sqe->topic) != STARS_TOPIC_CALLBACK || cq == NULL)
+		return fail_sqe(a,
+				"topic %u, callback queue %u: topic %u and a queue of the device "
+				"are modelled, and no kernels of the AI CPU",
+				STARS_TOPIC_OF(sqe->topic), sqe->cq_id, STARS_TOPIC_CALLBACK);
+	if (queue_cq_post(a->bs, cq, &report, NULL))
+		return DONE;
+	block(a->bs->queues, a->sq, SQ_CQ_FULL);
+	return BLOCKED;
+}
+
 /* ---- the loop ---- */
 
 static enum outcome execute(struct attempt *a)
@@ -589,6 +656,8 @@ static enum outcome execute(struct attempt *a)
 		if (a->entry->header.sub_type == STARS_TASK_ERROR_RING)
 			queue_ring_set_locked(a->bs, a->sq->device, &a->entry->ring);
 		return DONE;
+	case STARS_SQE_AICPU:
+		return call_back(a);
 	case STARS_SQE_EVENT_RECORD:
 		return record(a, DRV_EVENT_ID, "record event");
 	case STARS_SQE_EVENT_WAIT:

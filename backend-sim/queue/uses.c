@@ -3,7 +3,8 @@
  * Which memory copies read and write: entries of submission queues from the time they are sent
  * until they are done, calls until they end. Host memory that is freed meanwhile stays as long.
  *
- * An entry that waits for a value does not count: nobody could change it any more.
+ * An entry that waits for a value does not count: nobody could change it any more. Nor does a copy
+ * by descriptors: these count themselves, from halMemcpy2D's call to their end.
  */
 #include "memory/memory.h"
 #include "queue/copy.h"
@@ -16,7 +17,7 @@ static void find_uses(const union queue_entry *sqe, struct queue_use out[2])
 		out[0].va = queue_word(sqe->sdma.dst_addr_low, sqe->sdma.dst_addr_high);
 		out[1].va = queue_word(sqe->sdma.src_addr_low, sqe->sdma.src_addr_high);
 		out[0].bytes = out[1].bytes = sqe->sdma.length;
-	} else if (sqe->header.type == STARS_SQE_PCIE_DMA) {
+	} else if (sqe->header.type == STARS_SQE_PCIE_DMA && (sqe->dma.convert & 1) == 0) {
 		out[0] = (struct queue_use){ sqe->dma.dst, sqe->dma.length };
 		out[1] = (struct queue_use){ sqe->dma.src, sqe->dma.length };
 	} else if (sqe->header.type == STARS_SQE_WRITE_VALUE) {
@@ -63,8 +64,8 @@ unsigned queue_uses_locked(struct bsim *bs, uint64_t va, uint64_t bytes)
 	for (unsigned d = 0; d < bs->devices; d++) {
 		const struct queue_device *device = &bs->queues->device[d];
 
-		for (uint32_t i = 0; i < device->sqs.slots; i++) {
-			sq = device->sqs.at[i];
+		for (uint32_t i = 0; i < device->queues[DRV_NORMAL_TYPE].slots; i++) {
+			sq = device->queues[DRV_NORMAL_TYPE].at[i];
 			uses += sq == NULL ? 0 : uses_of(sq, queue_undone(sq), va, bytes);
 		}
 	}

@@ -243,7 +243,9 @@ NPU_CALL(halMemCtl, (int, type), (void *, param), (size_t, param_size), (void *,
  * IOCRL_FAIL and others: an address that is not mapped. */
 NPU_CALL(drvMemcpy, (DVdeviceptr, dst), (size_t, dest_max), (DVdeviceptr, src), (size_t, count))
 
-/* `height` rows of `width` bytes, `spitch` and `dpitch` bytes apart; type DEVMM_MEMCPY2D_SYNC. */
+/* `height` rows of `width` bytes, `spitch` and `dpitch` bytes apart: type DEVMM_MEMCPY2D_SYNC. Or
+ * descriptors of them, or of as many rows as fit behind the fixed_size bytes that others copy, for
+ * an entry of a queue; and their end: DEVMM_MEMCPY2D_ASYNC_CONVERT and _DESTROY. */
 NPU_CALL(halMemcpy2D, (struct MEMCPY2D *, copy))
 
 /* `count` copies in their order: size[i] bytes from src[i] to dst[i]. */
@@ -278,8 +280,9 @@ NPU_CALL(halResourceIdFree, (uint32_t, dev), (struct halResourceIdInputInfo *, i
 NPU_CALL(halResourceConfig, (uint32_t, dev), (struct halResourceIdInputInfo *, in),
 	 (struct halResourceConfigInfo *, para))
 
-/* A submission queue with its completion queue (DRV_NORMAL_TYPE), or a logic completion queue
- * (DRV_LOGIC_TYPE) of which the host reads; depths count entries. */
+/* A submission queue with its completion queue (DRV_NORMAL_TYPE), a logic completion queue of which
+ * the host reads (DRV_LOGIC_TYPE), or a callback queue (DRV_CALLBACK_TYPE) of the group in->grpId;
+ * depths count entries. */
 NPU_CALL(halSqCqAllocate, (uint32_t, dev), (struct halSqCqInputInfo *, in),
 	 (struct halSqCqOutputInfo *, out))
 NPU_CALL(halSqCqFree, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
@@ -417,6 +420,25 @@ NPU_CALL(drvNotifyIdAddrOffset, (uint32_t, dev), (struct drvNotifyInfo *, info))
 
 /* Which device a name's notify is of, by its physical number. */
 NPU_CALL(halShrIdInfoGet, (const char *, name), (struct shrIdGetInfo *, info))
+
+/* ---- callback queues: type is DRV_CALLBACK_TYPE ---- */
+
+/* Waits up to in->timeout ms of simulated time for a report in the group in->grpId, takes the
+ * oldest and says in out->cqIdBitmap whose it is. WAIT_TIMEOUT: none came. */
+NPU_CALL(halCqReportIrqWait, (uint32_t, dev), (struct halReportInfoInput *, in),
+	 (struct halReportInfoOutput *, out))
+
+/* The report that was taken, out->count 0 or 1, which stays until it is released; info->count is as
+ * much. */
+NPU_CALL(halCqReportGet, (uint32_t, dev), (struct halReportGetInput *, in),
+	 (struct halReportGetOutput *, out))
+NPU_CALL(halReportRelease, (uint32_t, dev), (struct halReportReleaseInfo *, info))
+
+/* Room for a command, of which the queue has one, and its sending. NOT_SUPPORT: it is no
+ * STARS_COMMAND_RECORD. */
+NPU_CALL(halSqMemGet, (uint32_t, dev), (struct halSqMemGetInput *, in),
+	 (struct halSqMemGetOutput *, out))
+NPU_CALL(halSqMsgSend, (uint32_t, dev), (struct halSqMsgInfo *, info))
 
 #undef NPU_OP
 #undef NPU_CALL

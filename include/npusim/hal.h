@@ -245,9 +245,26 @@ enum {
 	DEVMM_MEMCPY2D_ASYNC_CONVERT = 1,
 	DEVMM_MEMCPY2D_ASYNC_DESTROY = 2
 };
+struct DMA_ADDR { /* descriptors of a copy */
+	union {
+		struct {
+			void *src; /* flag 1: of the list of descriptors */
+			void *dst;
+			unsigned int len; /* how many they are */
+			unsigned char flag;
+			void *priv;
+		} phyAddr;
+		struct {
+			unsigned long long offset;
+			unsigned int devid; /* in */
+		} offsetAddr;
+	};
+	unsigned int fixed_size; /* bytes that they copy */
+	unsigned int virt_id;
+};
 struct drvMem2DAsync {
 	struct drvMem2D copy2dInfo;
-	void *dmaAddr;
+	struct DMA_ADDR *dmaAddr;
 };
 struct MEMCPY2D {
 	unsigned int type, resv;
@@ -435,8 +452,50 @@ struct halReportRecvInfo {
 	uint32_t res[SQCQ_RESV_LENGTH];
 };
 
+/* Callback queues. */
+struct halReportInfoInput {
+	int type;
+	uint32_t grpId; /* of the queues that are waited for */
+	uint32_t tsId;
+	int32_t timeout; /* ms */
+	uint32_t res[SQCQ_RESV_LENGTH];
+};
+struct halReportInfoOutput {
+	uint64_t *cqIdBitmap;    /* bits of the completion queues that have a report */
+	uint32_t cqIdBitmapSize; /* in: words of it */
+	uint32_t res[SQCQ_RESV_LENGTH];
+};
+struct halReportGetInput {
+	int type;
+	uint32_t tsId, cqId, res[SQCQ_RESV_LENGTH];
+};
+struct halReportGetOutput {
+	uint32_t count;
+	void *reportPtr; /* struct stars_callback_cqe */
+	uint32_t res[SQCQ_RESV_LENGTH];
+};
+struct halReportReleaseInfo {
+	int type;
+	uint32_t tsId, cqId, count, res[SQCQ_RESV_LENGTH];
+};
+struct halSqMemGetInput {
+	int type;
+	uint32_t tsId, sqId, cmdCount, res[SQCQ_RESV_LENGTH];
+};
+struct halSqMemGetOutput {
+	uint32_t cmdCount;
+	volatile void *cmdPtr; /* struct stars_callback_command */
+	uint32_t pos;
+	uint32_t res[SQCQ_RESV_LENGTH - 1];
+};
+struct halSqMsgInfo {
+	int type;
+	uint32_t tsId, sqId, cmdCount, reportCount, res[SQCQ_RESV_LENGTH];
+};
+
 /* The 64-byte submission queue entries of STARS, the 910B's task scheduler. */
 enum {
+	STARS_SQE_AICPU = 1,
 	STARS_SQE_PLACE_HOLDER = 3,
 	STARS_SQE_EVENT_RECORD = 4,
 	STARS_SQE_EVENT_WAIT = 5,
@@ -487,8 +546,8 @@ struct stars_pcie_dma_sqe {
 	uint8_t kernel_credit, res2;
 	uint32_t sq_addr_low, sq_addr_high;
 	uint16_t sq_tail_ptr, res3;
-	uint32_t convert; /* bit 0: the entry carries converted DMA descriptors; else src, dst,
-			     length are virtual */
+	uint32_t convert; /* bit 0: sq_addr is of descriptors that halMemcpy2D made (DMA_ADDR's src)
+			     and sq_tail_ptr how many; else src, dst, length are virtual */
 	uint64_t src, dst, length;
 	uint32_t passid, res5;
 };
@@ -532,6 +591,35 @@ struct stars_value_wait_sqe {
  * and may send the queue back to an entry before. A value wait is a WRITE_VALUE and one of these,
  * that goes back to it until the value is there. */
 #define STARS_CONDITION_AT 4 /* in words of 4 bytes */
+/* Calls a function of the host: STARS_SQE_AICPU whose topic is STARS_TOPIC_CALLBACK. */
+struct stars_callback_sqe {
+	struct stars_sqe_header header;
+	uint16_t res0, kernel, sqe_index;
+	uint8_t kernel_credit, res1;
+	uint16_t cq_id, group_id, device, stream_id, event_id, is_block, task_id, res2;
+	uint64_t function, data;
+	uint32_t res3[2];
+	uint32_t topic; /* bits 12-17 */
+	uint32_t pid;
+};
+#define STARS_TOPIC_OF(topic) ((topic) >> 12 & 0x3fu)
+#define STARS_TOPIC_CALLBACK  26u
+/* What a callback queue gets of it. */
+struct stars_callback_cqe {
+	uint16_t phase; /* bits 4-15: the queue */
+	uint16_t stream_id, task_id, sq_id, sq_head, sequence;
+	uint8_t is_block, res;
+	uint16_t event_id;
+	uint64_t function, data;
+};
+/* Sent back when a blocking function has returned: the event that the stream waits for. */
+struct stars_callback_command {
+	uint32_t pid;
+	uint8_t type, res0[3]; /* STARS_COMMAND_RECORD */
+	uint16_t stream_id, event_id, task_id;
+	uint8_t res1[50];
+};
+#define STARS_COMMAND_RECORD 15
 /* Where the device's scheduler tells of failed tasks, a ring of device memory: a place holder of
  * this task says where it is. */
 #define STARS_TASK_ERROR_RING 0x53

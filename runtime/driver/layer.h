@@ -42,7 +42,7 @@ const char *driver_code_name(drvError_t code);
 
 /* ---- entries of queues (forward.c) ---- */
 
-/* The copy that an entry of a queue asks for; false: it is none. */
+/* The copy that an entry of a queue asks for; false: it is none, or one by descriptors. */
 bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
 /* Of an entry that is one: other addresses. */
 void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src);

@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -181,14 +182,8 @@ TEST(hal_names, what_is_not_modelled_refuses)
 		"halHdcRecv",
 		"halHdcSend",
 		"halHdcSessionConnectEx",
-		"halCqReportGet",
-		"halCqReportIrqWait",
-		"halReportRelease",
-		"halSqMemGet",
-		"halSqMsgSend",
 		"halGetCapabilityGroupInfo",
 		"drvMemConvertAddr",
-		"drvMemDestroyAddr",
 		"svm_module_alloced_size_inc",
 		"devmm_ioctl_enable_heap",
 		"devmm_virt_set_heap_idle",
@@ -433,6 +428,8 @@ static void call_copies(void)
 	size_t size[1] = { 4096 };
 	struct MEMCPY2D plane = { .type = DEVMM_MEMCPY2D_SYNC };
 	struct memcpy_info to_host = { .dir = DRV_MEMCPY_DEVICE_TO_HOST };
+	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
+	drvError_t (*end_descriptors)(struct DMA_ADDR * ptr);
 	drvError_t (*translate)(DVdeviceptr va, uint64_t * pa);
 	uint64_t pa = 0, next = 0;
 	drvError_t (*explicit_copy)(void *d, size_t room, void *s, size_t count,
@@ -450,6 +447,13 @@ static void call_copies(void)
 					  .height = 16,
 					  .direction = DRV_MEMCPY_HOST_TO_DEVICE };
 	EXPECT_HAL(HAL(halMemcpy2D)(&plane));
+	plane.type = DEVMM_MEMCPY2D_ASYNC_CONVERT;
+	plane.copy2dAsync.dmaAddr = &dma;
+	EXPECT_HAL(HAL(halMemcpy2D)(&plane));
+	EXPECT_EQ(dma.fixed_size, 1024u * 16);
+	*(void **)&end_descriptors = hal_symbol("drvMemDestroyAddr");
+	EXPECT_HAL(end_descriptors(&dma));
+	EXPECT_EQ(end_descriptors(&dma), DRV_ERROR_INVALID_VALUE);
 	*(void **)&translate = hal_symbol("drvMemAddressTranslate");
 	EXPECT_HAL(translate((uintptr_t)device, &pa));
 	EXPECT_HAL(translate((uintptr_t)device + 4096, &next));
@@ -504,6 +508,36 @@ static void call_queues(void)
 	ASSERT_TRUE(hal_wait_for_head(&stream));
 	EXPECT_EQ(hal_receive(&stream, &cqe, 1), 1u);
 	hal_stream_close(&stream);
+}
+
+static void call_callbacks(void)
+{
+	struct halSqCqInputInfo in = {
+		.type = DRV_CALLBACK_TYPE, .sqeSize = 64, .cqeSize = 32, .cqeDepth = 512
+	};
+	struct halSqCqOutputInfo out = { 0 };
+	uint64_t bits[16];
+	struct halReportInfoInput wait = { .type = DRV_CALLBACK_TYPE };
+	struct halReportInfoOutput who = { .cqIdBitmap = bits, .cqIdBitmapSize = 16 };
+	struct halReportGetInput get = { .type = DRV_CALLBACK_TYPE };
+	struct halReportGetOutput report = { .count = 9 };
+	struct halReportReleaseInfo release = { .type = DRV_CALLBACK_TYPE, .count = 1 };
+	struct halSqMemGetInput room = { .type = DRV_CALLBACK_TYPE };
+	struct halSqMemGetOutput command = { 0 };
+	struct halSqMsgInfo send = { .type = DRV_CALLBACK_TYPE, .cmdCount = 1 };
+	struct halSqCqFreeInfo end = { .type = DRV_CALLBACK_TYPE };
+
+	EXPECT_HAL(HAL(halSqCqAllocate)(0, &in, &out));
+	get.cqId = release.cqId = end.cqId = out.cqId;
+	room.sqId = send.sqId = out.sqId;
+	EXPECT_EQ(HAL(halCqReportIrqWait)(0, &wait, &who), DRV_ERROR_WAIT_TIMEOUT);
+	EXPECT_HAL(HAL(halCqReportGet)(0, &get, &report));
+	EXPECT_EQ(report.count, 0u);
+	EXPECT_EQ(HAL(halReportRelease)(0, &release), DRV_ERROR_INVALID_VALUE);
+	EXPECT_HAL(HAL(halSqMemGet)(0, &room, &command));
+	EXPECT_NOT_NULL((void *)command.cmdPtr);
+	EXPECT_EQ(HAL(halSqMsgSend)(0, &send), DRV_ERROR_NOT_SUPPORT);
+	EXPECT_HAL(HAL(halSqCqFree)(0, &end));
 }
 
 static void count_line(void *arg, const char *text)
@@ -587,6 +621,7 @@ TEST(hal_functions, every_one_is_called_and_answers)
 	call_copies();
 	call_memory();
 	call_queues();
+	call_callbacks();
 	call_our_own();
 	close_devices();
 	for (int op = 0; op < HAL_OP_COUNT; op++)
@@ -630,8 +665,7 @@ static void ask_from_all_threads(void *arg)
 	}
 }
 
-/* A process that has not called the library yet: a child of one that has not either would be best,
- * and this one has; so the child starts over by exec. */
+/* A process that has not called the library yet: this one has, so the child starts over by exec. */
 static void exec_self(void *filter)
 {
 	char self[PATH_MAX];
@@ -643,13 +677,21 @@ static void exec_self(void *filter)
 	_exit(127);
 }
 
+/* True in the child; the parent has it run. */
+static bool fresh(const char *test)
+{
+	char filter[128];
+
+	if (getenv("HAL_FRESH") != NULL)
+		return true;
+	snprintf(filter, sizeof(filter), "--gtest_filter=hal_open.%s", test);
+	EXPECT_EXIT(0, exec_self, filter);
+	return false;
+}
+
 TEST(hal_open, first_call_may_come_from_any_thread)
 {
-	char filter[] = "--gtest_filter=hal_open.first_call_may_come_from_any_thread";
-
-	if (getenv("HAL_FRESH") == NULL)
-		EXPECT_EXIT(0, exec_self, filter);
-	else
+	if (fresh("first_call_may_come_from_any_thread"))
 		ask_from_all_threads(NULL);
 }
 
@@ -672,14 +714,10 @@ static void ask_a_model_that_cannot_be(void)
 
 TEST(hal_open, model_that_cannot_be_is_no_device_and_said_once)
 {
-	char filter[] = "--gtest_filter=hal_open.model_that_cannot_be_is_no_device_and_said_once";
-
-	if (getenv("HAL_FRESH") == NULL) {
-		EXPECT_EXIT(0, exec_self, filter);
-		EXPECT_CONTAINS(harness_last_stderr(), "Ascend310");
-	} else {
+	if (fresh("model_that_cannot_be_is_no_device_and_said_once"))
 		ask_a_model_that_cannot_be();
-	}
+	else
+		EXPECT_CONTAINS(harness_last_stderr(), "Ascend310");
 }
 
 static void name_of_a_910c(void)
@@ -693,11 +731,7 @@ static void name_of_a_910c(void)
 
 TEST(hal_open, soc_of_a_910c_has_a_name)
 {
-	char filter[] = "--gtest_filter=hal_open.soc_of_a_910c_has_a_name";
-
-	if (getenv("HAL_FRESH") == NULL)
-		EXPECT_EXIT(0, exec_self, filter);
-	else
+	if (fresh("soc_of_a_910c_has_a_name"))
 		name_of_a_910c();
 }
 
@@ -730,10 +764,37 @@ static void beside_the_acl(void)
 
 TEST(hal_open, is_one_with_the_acl_of_the_process)
 {
-	char filter[] = "--gtest_filter=hal_open.is_one_with_the_acl_of_the_process";
-
-	if (getenv("HAL_FRESH") == NULL)
-		EXPECT_EXIT(0, exec_self, filter);
-	else
+	if (fresh("is_one_with_the_acl_of_the_process"))
 		beside_the_acl();
+}
+
+/* No device is open: memory of the program is moved all the same, and nothing else is there. */
+static void copies_without_a_device(void)
+{
+	uint8_t from[8192], to[8192] = { 0 };
+	uint64_t dst = (uintptr_t)to, src = (uintptr_t)from;
+	size_t size = sizeof(to);
+	struct MEMCPY2D plane = { .type = DEVMM_MEMCPY2D_SYNC };
+
+	memset(from, 0x5a, sizeof(from));
+	EXPECT_HAL(HAL(drvMemcpy)((uintptr_t)to, sizeof(to), (uintptr_t)from, sizeof(from)));
+	EXPECT_MEMEQ(to, from, sizeof(to));
+	EXPECT_HAL(HAL(drvMemsetD8)((uintptr_t)to, sizeof(to), 0x11, sizeof(to)));
+	EXPECT_EQ(to[sizeof(to) - 1], 0x11);
+	EXPECT_EQ(HAL(halMemcpyBatch)(&dst, &src, &size, 1), DRV_ERROR_NOT_SUPPORT);
+	plane.copy2d = (struct drvMem2D){ .dst = (unsigned long long *)to,
+					  .dpitch = 64,
+					  .src = (unsigned long long *)from,
+					  .spitch = 64,
+					  .width = 32,
+					  .height = 4,
+					  .direction = DRV_MEMCPY_HOST_TO_DEVICE };
+	EXPECT_EQ(HAL(halMemcpy2D)(&plane), DRV_ERROR_NOT_SUPPORT);
+	EXPECT_NE(HAL(npusimCheckCopy)((uintptr_t)to, (uintptr_t)from, 8), DRV_ERROR_NONE);
+}
+
+TEST(hal_open, copies_need_no_device_within_the_program)
+{
+	if (fresh("copies_need_no_device_within_the_program"))
+		copies_without_a_device();
 }

@@ -257,7 +257,8 @@ static void close_stream(void)
 		bsim_lock(bs);
 		there = bs->timing
 				? bs->queues->waiters >= 2
-				: queue_table_find(&bs->queues->device[0].sqs, stream.sq) == NULL;
+				: queue_table_find(&bs->queues->device[0].queues[DRV_NORMAL_TYPE],
+						   stream.sq) == NULL;
 		bsim_unlock(bs);
 	}
 }

@@ -91,8 +91,10 @@ TEST(queue_limits, arguments_of_queues)
 	in.info[0] = stream + 1;
 	EXPECT_EQ(npu_call(rig, halSqCqAllocate, 0, &in, &out), DRV_ERROR_PARA_ERROR);
 	in = good;
-	in.type = DRV_CALLBACK_TYPE;
+	in.type = 3;
 	EXPECT_EQ(npu_call(rig, halSqCqAllocate, 0, &in, &out), DRV_ERROR_NOT_SUPPORT);
+	in.type = DRV_CALLBACK_TYPE; /* whose reports have 32 bytes */
+	EXPECT_EQ(npu_call(rig, halSqCqAllocate, 0, &in, &out), DRV_ERROR_INVALID_VALUE);
 	in = (struct halSqCqInputInfo){ .type = DRV_LOGIC_TYPE, .cqeSize = 16, .cqeDepth = 16 };
 	EXPECT_EQ(npu_call(rig, halSqCqAllocate, 0, &in, &out), DRV_ERROR_INVALID_VALUE);
 	EXPECT_EQ(rig_id_config(0, DRV_STREAM_ID, stream, DRV_STREAM_BIND_LOGIC_CQ, 5),

@@ -68,3 +68,36 @@ TEST(queue_untimed, time_outs_end)
 	rig_event(&stream, STARS_SQE_EVENT_WAIT, 0, rig_id(0, DRV_EVENT_ID), 1, QUIET);
 	EXPECT_EQ(rig_next(&stream).error_type, STARS_ERROR_TIMEOUT);
 }
+
+/* Each row is a job, and done inside the last one's end: they must not pile up on the stack. */
+TEST(queue_untimed, as_many_rows_as_an_entry_takes)
+{
+	enum { ROWS = 65535, ROW = 64 };
+	uint64_t device = rig_alloc(0, 8 * MIB);
+	unsigned char *host = rig_pinned(8 * MIB);
+	struct MEMCPY2D copy = { .type = DEVMM_MEMCPY2D_ASYNC_CONVERT };
+	struct stars_pcie_dma_sqe sqe = { .header.type = STARS_SQE_PCIE_DMA, .convert = 1 };
+	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
+	struct rig_stream stream;
+	unsigned char last = 0;
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 16, 16));
+	memset(host, 0x3c, 8 * MIB);
+	copy.copy2dAsync.copy2dInfo = (struct drvMem2D){ .dst = (void *)device,
+							 .dpitch = ROW,
+							 .src = (void *)host,
+							 .spitch = ROW,
+							 .width = ROW,
+							 .height = ROWS + 1,
+							 .direction = DRV_MEMCPY_HOST_TO_DEVICE };
+	copy.copy2dAsync.dmaAddr = &dma;
+	ASSERT_EQ(npu_call(rig, halMemcpy2D, &copy), DRV_ERROR_NONE);
+	EXPECT_EQ(dma.phyAddr.len, (unsigned)ROWS); /* one is left */
+	sqe.sq_addr_low = (uint32_t)(uint64_t)dma.phyAddr.src;
+	sqe.sq_tail_ptr = (uint16_t)dma.phyAddr.len;
+	EXPECT_EQ(rig_send(&stream, &sqe, REPORT, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(rig_next(&stream).error_type, 0);
+	ASSERT_EQ(npu_call(rig, drvMemcpy, (uint64_t)&last, 1, device + ROWS * ROW - 1, 1),
+		  DRV_ERROR_NONE);
+	EXPECT_EQ(last, 0x3c);
+}
