@@ -29,7 +29,7 @@ static bool soc_is_known(const char *soc, char **error)
 	return false;
 }
 
-/* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
+/* NPUSIM_SOC may be a file, such as `npusim check --calibrate` writes; the node knows the
  * SoC's name. */
 static bool load_profile(struct bsim *bs, const char *soc, char **error)
 {

@@ -85,7 +85,8 @@ enum npu_trace_has {
 	NPU_TRACE_HAS_OP = 1 << 21,
 	NPU_TRACE_HAS_SITE = 1 << 22,
 	NPU_TRACE_HAS_START = 1 << 23, /* start=1: it was there when the history began */
-	NPU_TRACE_HAS_SMALL = 1 << 24  /* pool=small */
+	NPU_TRACE_HAS_SMALL = 1 << 24, /* pool=small */
+	NPU_TRACE_HAS_TOOK = 1 << 25   /* +N */
 };
 
 /* A thing that a trace names. kind: 'r', 'h', 's', 'a' or 'b'; NPU_TRACE_NAME_HOST; 0: none. */
@@ -120,7 +121,8 @@ struct npu_trace_record {
 	uint64_t type;       /* CALL: which of several things it did */
 	const char *op;      /* CALL, NOTE: its name; as read, valid until the next record */
 	const char *site;    /* where in the program: as op */
-	uint64_t reserved[4];
+	uint64_t took_ns;    /* host time from the call's beginning to its end */
+	uint64_t reserved[3];
 };
 
 /* "reserve", "segment_map", ...: the word in a file. NULL for what is no verb. Any thread. */

@@ -193,6 +193,7 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 
 	if (is_quiet(call->op))
 		return;
+	trace_call_end(r, c);
 	c->code = driver_code_acl(call->code);
 	if (obtains_memory(call->op))
 		c->site = trace_site(note->stack);

@@ -194,6 +194,10 @@ static void put_stamps(struct trace_text *text, const struct npu_trace_record *r
 		put_key(text, "@", r->host_ns);
 		put_word(text, " ");
 	}
+	if (HAS(r, TOOK)) {
+		put_key(text, "+", r->took_ns);
+		put_word(text, " ");
+	}
 	if (HAS(r, SIMULATED)) {
 		put_key(text, "~", r->simulated_ps);
 		put_word(text, " ");

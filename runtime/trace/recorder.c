@@ -299,6 +299,12 @@ struct trace_call trace_call_begin(const struct trace_recorder *recorder, const 
 	return (struct trace_call){ .op = op, .host_ns = clock_now_ns() - recorder->start_ns };
 }
 
+void trace_call_end(const struct trace_recorder *recorder, struct trace_call *call)
+{
+	if (!call->simulated)
+		call->took_ns = clock_now_ns() - recorder->start_ns - call->host_ns;
+}
+
 /* ---- names; the lock is held ---- */
 
 static uint32_t next_number(struct trace_recorder *recorder, char letter)
@@ -414,6 +420,10 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 		record->has |= NPU_TRACE_HAS_SIMULATED;
 		record->simulated_ps = call->simulated_ps;
 	}
+	if (call->took_ns > 0) {
+		record->has |= NPU_TRACE_HAS_TOOK;
+		record->took_ns = call->took_ns;
+	}
 	record->process = 1;
 	record->thread = thread_number(recorder);
 	record->code = call->code;
@@ -431,7 +441,7 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 		record->op = call->op;
 		record->has = NPU_TRACE_HAS_OP |
 			      (record->has & (NPU_TRACE_HAS_HOST_NS | NPU_TRACE_HAS_THREAD |
-					      NPU_TRACE_HAS_SIMULATED));
+					      NPU_TRACE_HAS_TOOK | NPU_TRACE_HAS_SIMULATED));
 		length = npu_trace_line(record, line, sizeof(line), NULL);
 	}
 	if (length > 0)

@@ -32,6 +32,7 @@ struct trace_recorder;
 struct trace_call {
 	const char *op;
 	uint64_t host_ns, simulated_ps;
+	uint64_t took_ns; /* 0: its end was not told */
 	bool simulated;
 	int32_t code;     /* aclError that it answered */
 	const char *site; /* who called, a frame a line, for what obtains memory; NULL: not known */
@@ -49,6 +50,9 @@ void trace_recorder_about(struct trace_recorder *recorder, const char *about);
 
 /* A call that begins now. */
 struct trace_call trace_call_begin(const struct trace_recorder *recorder, const char *op);
+
+/* It ends now. What takes simulated time has no other. */
+void trace_call_end(const struct trace_recorder *recorder, struct trace_call *call);
 
 /* ---- calls that have returned ---- */
 

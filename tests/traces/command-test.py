@@ -91,7 +91,7 @@ def output_that_cannot_be_written_is_a_failure(folder):
         same(run.returncode, 1, 'status')
         expect('No space left' in run.stderr, run.stderr)
     one = ['check', '--backend', 'sim', '--device', 0, '--only', 'access.null_or_zero']
-    for option in ('--output', '--latency'):
+    for option in ('--output', '--calibrate'):
         for file, says in (('/dev/full', 'No space left'), (folder / 'no/x', 'No such file')):
             run = npusim(*one, option, file)
             same(run.returncode, 1, 'status')

@@ -51,7 +51,7 @@ def traced(folder, name, command, preload, **more):
 
 def events(lines):
     """Without what differs: stamps, and calls that only one of the two levels has."""
-    plain = (re.sub(r'^(?:[@~]\d+ )*(?=:)', '', line) for line in lines[1:])
+    plain = (re.sub(r'^(?:[@+~]\d+ )*(?=:)', '', line) for line in lines[1:])
     return [line for line in plain if not re.match(r'info |\S+ call |call ', line)]
 
 
@@ -99,8 +99,8 @@ def the_head_says_where_it_comes_from(folder):
                         lines[1]), lines[1])
     same([line for line in lines if line.startswith('info soc')],
          ['info soc=Ascend910B1 devices=8'], 'what the library says')
-    # no simulated time, and one thread
-    expect(all(re.match(r'info |@\d+ :1\.1 ', line) for line in lines[1:]), lines)
+    # what each call took, no simulated time, and one thread
+    expect(all(re.match(r'info |@\d+ \+\d+ :1\.1 ', line) for line in lines[1:]), lines)
 
 
 @case
@@ -277,7 +277,8 @@ def npusim_record_preloads_and_merges(folder):
     for process in range(1, 5):
         for said in 'program=preload-program', 'backend=cann':
             expect('\ninfo process={} {}\n'.format(process, said) in text, (process, said))
-    same(sorted(set(re.findall(r'^@\d+ :(\d+)\.', text, re.M))), ['1', '2', '3', '4'], 'processes')
+    same(sorted(set(re.findall(r'^@\d+ \+\d+ :(\d+)\.', text, re.M))),
+         ['1', '2', '3', '4'], 'processes')
     for line in re.findall(r'^info .*soc=.*$', text, re.M):
         expect(line.startswith('info process='), line)
     readable(out)

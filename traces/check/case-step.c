@@ -282,12 +282,24 @@ static uint64_t argument(struct step *step, const char *word)
 	return word[0] == '$' ? step_number(step, word[1] - '0') : step_value(step, word);
 }
 
-static double now_ns(uint64_t (*picoseconds)(void))
+typedef uint64_t clock_function(void);
+
+/* The one that counts; NULL: the host's. */
+static clock_function *clock_of(const struct step *step)
+{
+	clock_function *clock = NULL;
+
+	if (step->dialect->clock != NULL)
+		*(void **)&clock = dlsym(step->library, step->dialect->clock);
+	return clock;
+}
+
+static double now_ns(clock_function *clock)
 {
 	struct timespec now;
 
-	if (picoseconds != NULL)
-		return (double)picoseconds() / 1e3;
+	if (clock != NULL)
+		return (double)clock() / 1e3;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
@@ -296,13 +308,12 @@ static int call(struct step *step, const char *name, char *const *words)
 {
 	typedef int any_function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 				 uint64_t, uint64_t, uint64_t, uint64_t);
-	uint64_t a[CALL_ARGUMENTS] = { 0 }, (*picoseconds)(void) = NULL;
+	uint64_t a[CALL_ARGUMENTS] = { 0 };
+	clock_function *clock = clock_of(step);
 	any_function *function;
 
 	step->function = name;
 	*(void **)&function = dlsym(step->library, name);
-	if (step->dialect->clock != NULL)
-		*(void **)&picoseconds = dlsym(step->library, step->dialect->clock);
 	for (int i = 0; i < CALL_ARGUMENTS && words[i] != NULL; i++)
 		a[i] = argument(step, words[i]);
 	if (function == NULL) {
@@ -310,9 +321,9 @@ static int call(struct step *step, const char *name, char *const *words)
 			   "the library has no %s", name);
 		return step->answer->code = CASE_MISSING;
 	}
-	double start_ns = now_ns(picoseconds);
+	double start_ns = now_ns(clock);
 	step->answer->code = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
-	step->answer->call_ns = now_ns(picoseconds) - start_ns;
+	step->answer->call_ns = now_ns(clock) - start_ns;
 	return step->answer->code;
 }
 
@@ -334,6 +345,25 @@ static void run_call(struct step *step)
 		if (strchr(*word, '=') == NULL)
 			words[count++] = *word;
 	call(step, step_word(step, 1), words + 1);
+}
+
+/* "all STEP ; STEP": in a row, until one fails, and timed as one call. */
+static void run_all(struct step *step)
+{
+	clock_function *clock = clock_of(step);
+	double start_ns = now_ns(clock);
+	char **end, *semicolon;
+
+	for (char **words = step->words + 1; *words != NULL && step->answer->code == 0;
+	     words = end + (semicolon != NULL)) {
+		for (end = words; *end != NULL && strcmp(*end, ";") != 0;)
+			end++;
+		semicolon = *end;
+		*end = NULL;
+		case_step_run(step->dialect, step->library, words, step->answer);
+		*end = semicolon;
+	}
+	step->answer->call_ns = now_ns(clock) - start_ns;
 }
 
 /* "let NAME NUMBER" */
@@ -358,7 +388,8 @@ static void run_says(struct step *step)
 
 const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name)
 {
-	static const struct case_verb own[] = { { "call", NULL, NULL, run_call },
+	static const struct case_verb own[] = { { "all", NULL, NULL, run_all },
+						{ "call", NULL, NULL, run_call },
 						{ "let", NULL, NULL, run_let },
 						{ "says", NULL, NULL, run_says },
 						{ NULL, NULL, NULL, NULL } };
@@ -396,6 +427,12 @@ void case_step_run(const struct case_dialect *dialect, void *library, char **wor
 	};
 	const struct case_verb *verb = case_verb(dialect, words[0]);
 
+	if (verb == NULL) {
+		answer->code = CASE_MISSING;
+		g_snprintf(answer->complaint, sizeof(answer->complaint), "there is no step '%s'",
+			   words[0] != NULL ? words[0] : "");
+		return;
+	}
 	if (verb->function != NULL)
 		step_call(&step, verb->function, verb->arguments);
 	if (verb->then != NULL && answer->code == 0)

@@ -6,8 +6,8 @@
  *   probe.c    finds the backend and its devices
  *   cases.c    selects the cases that can run on a device, and compares answers
  *   report.c   table, TAP, all answers
- *   latency.c  how long each call takes, by size
- *   fit.c      fits the lines of a device profile to these times
+ *   measure.c  how long calls, copies and waits take
+ *   fit.c      fits a device profile to that
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H
@@ -70,26 +70,42 @@ unsigned check_report_count(const struct check_report *report, enum case_status 
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
 void check_report_calls(GString *out, const struct check_report *report);
 
-/* ---- latency.c ---- */
+/* ---- measure.c ---- */
 
 struct check_sample {
-	enum sim_call call;
+	const char *what; /* "map", as the profile's keys begin; of what has none: "h2d", "rows" */
 	guint64 bytes;
 	unsigned page_lg2; /* 21 or 30 */
-	double ns;         /* the median of some */
+	gboolean cold;     /* the first of this size in its process */
+	double ns;
 };
-/* Measures on a device (a user id) up to `most` bytes at a time, in processes of its own. FALSE and
- * error otherwise; out: array of struct check_sample. */
-gboolean check_latency(const char *library, unsigned device, guint64 most, GArray **out,
-		       GError **error);
+/* What the samples of one size come to. */
+struct check_figure {
+	struct check_sample of; /* ns: the median */
+	guint count;
+	double min, p10, p99, max;
+	double low, high; /* the median's 95 % interval, by the order of the samples */
+};
+static inline const struct check_figure *check_figure_at(const GArray *figures, guint i)
+{
+	return &g_array_index(figures, struct check_figure, i);
+}
+/* Measures calls, copies and waits on a device (a user id), up to `most` bytes at a time, in
+ * processes of its own; peer: another device, or the same. NULL and error, or the figures. */
+GArray *check_measure(const char *library, unsigned device, unsigned peer, guint64 most,
+		      GError **error);
+/* The figures of an array of struct check_sample, which is sorted: by what, pages, cold or not,
+ * size. */
+GArray *check_figures(GArray *samples);
+/* A line each, with what `modelled`, figures too, has for the same. */
+void check_figures_text(GString *out, const GArray *figures, const GArray *modelled);
 
 /* ---- fit.c ---- */
 
-/* The text of a profile that starts from the built-in one of `soc`, and has the costs of the calls
- * that were measured: t = base + messages x message + pages x page, with the pages of a message
- * taken from the built-in profile. NULL and error for an unknown SoC. */
-char *check_fit_text(const char *soc, const char *where, const GArray *samples, GError **error);
-/* "reserve", "map": as the profile's keys begin. */
-const char *check_call_name(enum sim_call call);
+/* What the figures say of a profile: its text, which starts from the built-in one of `soc`, and a
+ * report, a line each value, with the base's and the 95 % interval. FALSE and error for an unknown
+ * SoC. */
+gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
+		   GString *report, GError **error);
 
 #endif

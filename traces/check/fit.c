@@ -1,205 +1,475 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fits the lines of a device profile to measured times: least squares of relative errors, with no
- * negative cost. It measures nothing.
+ * Fits a device profile to measured times: least squares of relative errors, each value with its
+ * 95 % interval, or as not identifiable. It measures nothing.
  */
 #include "check.h"
 
 #include <math.h>
 #include <string.h>
 
-#define TERMS 3 /* base, messages, pages */
+#define TERMS      4
+#define RESOLUTION 1e-8 /* no time is known better than to 1e-4; its square */
 
-#define put g_string_append_printf
-
-static const char *const names[SIM_CALL_COUNT] = {
-	[SIM_CALL_RESERVE] = "reserve", [SIM_CALL_ADDRESS_FREE] = "address_free",
-	[SIM_CALL_CREATE] = "create",   [SIM_CALL_RELEASE] = "release",
-	[SIM_CALL_MAP] = "map",         [SIM_CALL_UNMAP] = "unmap",
-	[SIM_CALL_ACCESS] = "access",   [SIM_CALL_EXPORT] = "export",
-	[SIM_CALL_IMPORT] = "import",   [SIM_CALL_ALLOC] = "alloc",
-	[SIM_CALL_FREE] = "free",       [SIM_CALL_QUERY] = "query",
-	[SIM_CALL_SUBMIT] = "submit",   [SIM_CALL_COPY] = "copy",
+struct line {
+	double terms[TERMS], ns, weight; /* ns = the sum of value x term */
+	double bytes;
+	gboolean giant;
+};
+struct value {
+	double best, low, high;
+	gboolean known; /* the interval is narrow, or ends where it does not matter */
+};
+struct fit {
+	struct value of[TERMS];
+	double error; /* the sum of squares */
 };
 
-const char *check_call_name(enum sim_call call)
+/* ---- what was found ---- */
+
+struct findings {
+	GKeyFile *base, *profile;
+	GString *report;
+};
+
+static double builtin(const struct findings *f, const char *what, const char *part)
 {
-	return names[call];
+	g_autofree char *key = g_strconcat(what, part, NULL);
+
+	return g_key_file_get_double(f->base, "DriverCalls", key, NULL);
 }
 
-/* A sample: what it took, and of what, both relative to what it took. */
-struct line {
-	double terms[TERMS], ns;
-};
+/* In another unit. Of what the base has no key for only the report tells. */
+static void add(const struct findings *f, const char *group, const char *name, const char *part,
+		const struct value *v, double unit)
+{
+	g_autofree char *key = g_strconcat(name, part, NULL);
+	g_autofree char *full = g_strconcat(group, ".", key, NULL);
+	g_autofree char *base = g_key_file_get_string(f->base, group, key, NULL);
+	g_autofree char *text = v->known ? g_strdup_printf("%.0f", v->best * unit) : g_strdup(base);
+	g_autofree char *comment =
+		v->known ? g_strdup_printf(" 95 %%: %.0f to %.0f", v->low * unit, v->high * unit)
+			 : g_strdup(" assumed: not identifiable");
 
-/* *out_messages: whether some sample took more than one message. */
-static GArray *lines_of(const GArray *samples, const struct sim_call_cost *cost,
-			gboolean *out_messages)
+	g_string_append_printf(f->report, "%-38s %12s ", full, base != NULL ? base : "-");
+	if (v->known)
+		g_string_append_printf(f->report, "%12.6g   %.6g to %.6g\n", v->best * unit,
+				       v->low * unit, v->high * unit);
+	else
+		g_string_append(f->report, "not identifiable\n");
+	if (base == NULL)
+		return;
+	g_key_file_set_string(f->profile, group, key, text);
+	g_key_file_set_comment(f->profile, group, key, comment, NULL);
+}
+
+/* ---- lines ---- */
+
+#define AT(lines, i) (&g_array_index(lines, struct line, i))
+
+enum { SMALL, GIANT, ALL };
+
+/* Of the medians, cold ones left out. */
+static GArray *lines_of(const GArray *figures, const char *what, int pages)
 {
 	GArray *lines = g_array_new(FALSE, FALSE, sizeof(struct line));
 
-	*out_messages = FALSE;
-	for (guint i = 0; i < samples->len; i++) {
-		const struct check_sample *s = &g_array_index(samples, struct check_sample, i);
-		guint64 pages = MAX(s->bytes >> s->page_lg2, 1);
-		double units = (double)(pages * (s->page_lg2 >= 30 ? cost->giant_units : 1));
-		double messages = ceil(units / (double)cost->pages_per_message);
-		double all = MAX(s->ns, 1);
-		struct line line = { { 1 / all, messages / all, units / all }, s->ns / all };
+	for (guint i = 0; i < figures->len; i++) {
+		const struct check_sample *s = &check_figure_at(figures, i)->of;
+		/* addresses have no pages yet */
+		gboolean plain = strcmp(what, "reserve") == 0 || strcmp(what, "address_free") == 0;
+		struct line line = { .terms = { 1, (double)s->bytes },
+				     .ns = s->ns,
+				     .weight = 1 / MAX(s->ns, 1),
+				     .bytes = (double)s->bytes,
+				     .giant = !plain && s->page_lg2 >= 30 };
 
-		*out_messages |= messages > 1;
-		g_array_append_val(lines, line);
+		if (strcmp(s->what, what) == 0 && !s->cold && (pages == ALL || line.giant == pages))
+			g_array_append_val(lines, line);
 	}
 	return lines;
 }
 
-/* Solves for the terms of `mask` by elimination, the others being 0; FALSE where the samples do not
- * tell them apart. */
-static gboolean solve(double a[TERMS][TERMS + 1], unsigned mask, double out[TERMS])
+static double sum_of(const struct line *line, const struct fit *fit)
 {
-	double m[TERMS][TERMS + 1];
+	double sum = 0;
 
-	for (unsigned i = 0; i < TERMS; i++)
-		for (unsigned j = 0; j <= TERMS; j++)
-			m[i][j] = mask >> i & 1 && (j == TERMS || mask >> j & 1) ? a[i][j] : i == j;
+	for (int i = 0; i < TERMS; i++)
+		sum += fit->of[i].best * line->terms[i];
+	return sum;
+}
+
+/* The free terms (bits), where the others are what `fit` has, and the variance of each for an error
+ * of 1; by elimination. FALSE where the lines do not tell them apart. */
+static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, double variance[TERMS])
+{
+	double m[TERMS][2 * TERMS + 1] = { 0 }, whole[TERMS];
+
 	for (int i = 0; i < TERMS; i++) {
-		if (fabs(m[i][i]) <= 1e-9 * (mask >> i & 1 ? a[i][i] : 1))
+		m[i][TERMS + 1 + i] = 1;
+		fit->of[i].best = free >> i & 1 ? 0 : fit->of[i].best;
+	}
+	for (guint s = 0; s < lines->len; s++) {
+		const struct line *l = AT(lines, s);
+		double left = l->ns - sum_of(l, fit), w = l->weight * l->weight;
+
+		for (int i = 0; i < TERMS; i++) {
+			for (int j = 0; j < TERMS; j++)
+				m[i][j] += free >> i & free >> j & 1 ? w * l->terms[i] * l->terms[j]
+								     : 0;
+			m[i][TERMS] += free >> i & 1 ? w * l->terms[i] * left : 0;
+		}
+	}
+	for (int i = 0; i < TERMS; i++)
+		whole[i] = m[i][i] = free >> i & 1 ? m[i][i] : 1;
+	for (int i = 0; i < TERMS; i++) {
+		if (!(m[i][i] > 1e-9 * whole[i]))
 			return FALSE;
 		for (int r = 0; r < TERMS; r++) {
 			double factor = r == i ? 0 : m[r][i] / m[i][i];
 
-			for (int c = i; c <= TERMS; c++)
+			for (int c = 0; c <= 2 * TERMS; c++)
 				m[r][c] -= factor * m[i][c];
 		}
 	}
-	for (int i = 0; i < TERMS; i++)
-		out[i] = m[i][TERMS] / m[i][i];
+	for (int i = 0; i < TERMS; i++) {
+		fit->of[i].best += m[i][TERMS] / m[i][i];
+		variance[i] = m[i][TERMS + 1 + i] / m[i][i];
+	}
+	fit->error = 0;
+	for (guint s = 0; s < lines->len; s++)
+		fit->error += pow(
+			(sum_of(AT(lines, s), fit) - AT(lines, s)->ns) * AT(lines, s)->weight, 2);
 	return TRUE;
 }
 
-/* The best of all choices of terms with none below zero. Returns its error. */
-static double best_of(const GArray *lines, unsigned allowed, double best[TERMS])
+/* Student's t of 98.25 %: medians of few samples are not quite normal, and 95 % is to be kept. */
+static double student(double dof)
 {
-	double a[TERMS][TERMS + 1] = { 0 }, least = INFINITY; /* the normal equations */
+	return 2.11 + 2.88 / dof + 3.6 / dof / dof + 4 / dof / dof / dof;
+}
+
+static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
+{
+	double dof = MAX((double)lines->len - __builtin_popcount(free), 1), variance[TERMS];
+
+	for (int i = 0; i < TERMS; i++)
+		fit->of[i].known = FALSE;
+	/* the weight is of what is expected: what was measured would favour what is too short */
+	for (int round = 0; round < 4; round++) {
+		if (!solve(lines, free, fit, variance))
+			return;
+		for (guint s = 0; s < lines->len; s++)
+			AT(lines, s)->weight = 1 / MAX(sum_of(AT(lines, s), fit), 1);
+	}
+	for (int i = 0; i < TERMS; i++) {
+		struct value *v = &fit->of[i];
+		double square = MAX(fit->error, RESOLUTION * lines->len) / dof, most = 0;
+		double away = free >> i & 1 ? student(dof) * sqrt(square * variance[i]) : 0;
+
+		for (guint s = 0; s < lines->len; s++)
+			most = MAX(most, AT(lines, s)->terms[i] * AT(lines, s)->weight);
+		v->low = MAX(v->best - away, 0);
+		v->high = MAX(v->best + away, 0);
+		v->best = MAX(v->best, 0);
+		v->known = free >> i & 1 && (v->high - v->low <= v->best || v->high * most <= 0.05);
+	}
+}
+
+/* ---- calls ---- */
+
+enum { BASE, MESSAGE, PAGE };
+
+/* With so many pages in a giant one. What cannot be told is as the base has it, and the rest is
+ * fitted once more; but one message is no more than all of a call. */
+static struct fit fit_pages(const struct findings *f, GArray *lines, const char *what, double giant)
+{
+	struct fit fit = { 0 };
+	double message = builtin(f, what, "_message_ns"), most = 0;
+	unsigned free = 1u << BASE | 1u << MESSAGE | 1u << PAGE;
 
 	for (guint s = 0; s < lines->len; s++) {
-		const struct line *line = &g_array_index(lines, struct line, s);
+		struct line *l = AT(lines, s);
 
-		for (int i = 0; i < TERMS; i++) {
-			for (int j = 0; j < TERMS; j++)
-				a[i][j] += line->terms[i] * line->terms[j];
-			a[i][TERMS] += line->terms[i] * line->ns;
+		l->terms[PAGE] =
+			l->giant ? l->bytes / (1 << 30) * giant : MAX(l->bytes / (2 << 20), 1);
+		l->terms[MESSAGE] = ceil(l->terms[PAGE] / builtin(f, what, "_pages_per_message"));
+		most = MAX(most, l->terms[MESSAGE]);
+	}
+	if (most <= 1)
+		free &= ~(1u << MESSAGE);
+	for (;;) {
+		unsigned known = 0;
+
+		fit.of[BASE].best = builtin(f, what, "_base_ns");
+		fit.of[MESSAGE].best = message;
+		fit.of[PAGE].best = builtin(f, what, "_page_ns");
+		fit_lines(lines, free, &fit);
+		for (int i = 0; i < TERMS; i++)
+			known |= fit.of[i].known ? 1u << i : 0;
+		if (fit.of[BASE].high <= 0 && !(free >> MESSAGE & 1) && message > 0)
+			message = 0;
+		else if (known == free || known == 0)
+			break;
+		else
+			free = known;
+	}
+	fit.of[MESSAGE].known |= message < builtin(f, what, "_message_ns");
+	return fit;
+}
+
+static void fit_call(const struct findings *f, const GArray *figures, const char *what)
+{
+	g_autoptr(GArray) lines = lines_of(figures, what, ALL);
+	g_autoptr(GArray) giants = lines_of(figures, what, GIANT);
+	const double giant = builtin(f, what, "_giant_units"), margin = 1 + 8. / lines->len;
+	const double units[2] = { giant, giant == 1 ? 512 : 1 };
+	struct fit fits[2];
+	double error[2];
+
+	if (lines->len < 3)
+		return;
+	for (int u = 0; u < 2; u++) {
+		fits[u] = fit_pages(f, lines, what, units[u]);
+		error[u] = fits[u].error + RESOLUTION * lines->len;
+	}
+	int best = error[1] * margin < error[0];
+	const struct value unit = { units[best], units[best], units[best],
+				    giants->len > 0 &&
+					    fabs(log(error[0] / error[1])) > log(margin) };
+
+	add(f, "DriverCalls", what, "_base_ns", &fits[best].of[BASE], 1);
+	add(f, "DriverCalls", what, "_message_ns", &fits[best].of[MESSAGE], 1);
+	add(f, "DriverCalls", what, "_page_ns", &fits[best].of[PAGE], 1);
+	add(f, "DriverCalls", what, "_giant_units", &unit, 1);
+}
+
+/* ---- links and waits ---- */
+
+/* A rate is what a further byte takes, so the start of a copy is no part of it. Where the base has
+ * a limit of the engine, that is what a copy shows. */
+static void fit_copy(const struct findings *f, const GArray *figures, const char *what)
+{
+	g_autoptr(GArray) lines = lines_of(figures, what, ALL);
+	g_autofree char *part = g_strconcat(what, "_bytes_per_us", NULL);
+	gboolean engine = g_key_file_get_double(f->base, "Engine", part, NULL) > 0;
+	struct fit fit = { 0 };
+
+	if (lines->len < 4)
+		return;
+	fit_lines(lines, 3, &fit);
+	const struct value *byte = &fit.of[1];
+	const struct value rate = { 1e3 / byte->best, 1e3 / byte->high, 1e3 / byte->low,
+				    byte->known && byte->low > 0 };
+	add(f, "Measured", what, "_start_ns", &fit.of[0], 1);
+	add(f, engine ? "Engine" : "Link", part, "", &rate, 1);
+}
+
+/* To record an event npusim's runtime takes an id, and gives the last one back: two queries. */
+static void add_median(const struct findings *f, const GArray *figures, const char *what,
+		       gboolean is_call)
+{
+	g_autoptr(GArray) queries = lines_of(figures, "query", ALL);
+	double less = strcmp(what, "submit") == 0 && queries->len > 0 ? 2 * AT(queries, 0)->ns : 0;
+
+	for (guint i = 0; i < figures->len; i++) {
+		const struct check_figure *figure = check_figure_at(figures, i);
+		const struct value v = { figure->of.ns - less, figure->low - less,
+					 figure->high - less, figure->low >= less };
+
+		if (strcmp(figure->of.what, what) == 0 && !figure->of.cold)
+			add(f, is_call ? "DriverCalls" : "Measured", what,
+			    is_call ? "_base_ns" : "_ns", &v, 1);
+	}
+}
+
+/* ---- translation ---- */
+
+/* Of the SDMA, by copies with one row a page: over a footprint that a TLB does not hold, a pass in
+ * the same order finds less of it, or nothing. */
+#define LEVELS  2
+#define CERTAIN 25   /* the likelihood ratio that a level is there, where places are tried */
+#define WITHIN  7.35 /* that of 95 % of a place (Hansen 2000) */
+#define MISFIT  1e-5 /* 0.3 %, squared: what is less is not translation */
+#define STEP    1.02 /* of one place that is tried to the next */
+#define ROWS(l) ((l)->bytes / (2 << 20))
+#define FIRST   2 /* term of a level's misses */
+#define FREE(n) ((1u << (FIRST + (n))) - 1)
+
+/* A pass over more than `reach` pages misses; in all of them once they are over reach x (1 +
+ * width): sets are full one after another, or the oldest is not always what goes. */
+struct level {
+	struct value reach;
+	double width;
+};
+
+/* What the copy writes takes one entry, too. */
+static void set_level(GArray *lines, int term, double reach, double width)
+{
+	for (guint i = 0; i < lines->len; i++) {
+		double over = ROWS(AT(lines, i)) + 1 - reach;
+
+		AT(lines, i)->terms[term] =
+			ROWS(AT(lines, i)) *
+			(over <= 0 ? 0 : MIN(1, over / MAX(width * reach, 1e-9)));
+	}
+}
+
+/* Looks for the place of a level where the others stay. Returns the error with it. */
+static double search(GArray *lines, int number, int levels, struct level *out)
+{
+	static const double widths[] = { 0, 0.125, 0.5 };
+	const double most = ROWS(AT(lines, lines->len - 1));
+	g_autofree double *errors = g_new(double, (gsize)(log(most) / log(STEP)) + 1);
+	double least = INFINITY, variance[TERMS];
+	int count = 0;
+
+	for (double reach = 2; reach <= most; reach *= STEP, count++) {
+		errors[count] = INFINITY;
+		for (gsize w = 0; w < G_N_ELEMENTS(widths); w++) {
+			struct fit fit = { 0 };
+
+			set_level(lines, FIRST + number, reach, widths[w]);
+			if (!solve(lines, FREE(levels), &fit, variance) ||
+			    fit.of[FIRST + number].best < 0)
+				continue;
+			fit.error += MISFIT * lines->len;
+			out->width = fit.error < least ? widths[w] : out->width;
+			least = MIN(least, fit.error);
+			errors[count] = MIN(errors[count], fit.error);
 		}
 	}
-	for (unsigned mask = 1; mask < 1u << TERMS; mask++) {
-		double x[TERMS], error = 0;
-
-		if ((mask & ~allowed) != 0 || !solve(a, mask, x) || x[0] < 0 || x[1] < 0 ||
-		    x[2] < 0)
+	out->reach.low = 0;
+	for (int i = 0; i < count; i++) {
+		if (lines->len * log(errors[i] / least) > WITHIN)
 			continue;
-		for (guint s = 0; s < lines->len; s++) {
-			const struct line *line = &g_array_index(lines, struct line, s);
-			double off = -line->ns;
-
-			for (int i = 0; i < TERMS; i++)
-				off += line->terms[i] * x[i];
-			error += off * off;
-		}
-		if (error < least * (1 - 1e-9) - 1e-18) {
-			least = error;
-			memcpy(best, x, sizeof(x));
-		}
+		if (out->reach.low <= 0)
+			out->reach.low = 2 * pow(STEP, i - 1);
+		out->reach.high = 2 * pow(STEP, i + 1);
 	}
+	out->reach.best = sqrt(out->reach.low * out->reach.high);
+	set_level(lines, FIRST + number, out->reach.best, out->width);
 	return least;
 }
 
-static guint64 whole(double ns)
+/* How many are certain; the first once more with the second known. */
+static int find_levels(GArray *lines, double error, struct level level[LEVELS])
 {
-	return ns <= 0 ? 0 : (guint64)(ns + 0.5);
-}
+	double before = error + MISFIT * lines->len, with;
 
-/* The cost that fits the samples of one call best. FALSE: each took one message, and what that
- * takes cannot be told from the rest, so the built-in share of it stays a message's. */
-static gboolean fit(const GArray *samples, struct sim_call_cost *cost)
-{
-	const guint64 units[2] = { cost->giant_units, cost->giant_units == 1 ? 512 : 1 };
-	double best[TERMS] = { 0 }, least = INFINITY;
-	gboolean separable = TRUE;
-
-	for (int u = 0; u < 2; u++) {
-		struct sim_call_cost guess = *cost;
-		double x[TERMS] = { 0 };
-		gboolean more;
-
-		guess.giant_units = units[u];
-		g_autoptr(GArray) lines = lines_of(samples, &guess, &more);
-		double error = best_of(lines, more ? 7 : 5, x);
-		if (error < least * 0.99) {
-			least = error;
-			memcpy(best, x, sizeof(best));
-			cost->giant_units = units[u];
-			separable = more;
-		}
+	for (int n = 0; n < LEVELS; n++, before = with) {
+		with = search(lines, n, n + 1, &level[n]);
+		if (!(lines->len * log(before / with) >= CERTAIN))
+			return n;
 	}
-	if (!separable) {
-		best[1] = (double)MIN(cost->message_ns, whole(best[0]));
-		best[0] -= best[1];
+	search(lines, 0, LEVELS, &level[0]);
+	return LEVELS;
+}
+
+/* How many times as long rows of small pages take, over the larger footprints. */
+static void add_gain(const struct findings *f, const GArray *small, const GArray *giant)
+{
+	g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(struct line));
+	guint count = MIN(small->len, giant->len);
+	struct fit fit = { 0 };
+
+	for (guint i = 0; i < count; i++) {
+		double ns = AT(small, i)->ns / AT(giant, i)->ns * 1e3;
+		struct line line = { .terms = { 1e3 }, .ns = ns, .weight = 1 / ns };
+
+		if (2 * AT(small, i)->bytes >= AT(small, count - 1)->bytes)
+			g_array_append_val(ratios, line);
 	}
-	cost->base_ns = whole(best[0]);
-	cost->message_ns = whole(best[1]);
-	cost->page_ns = whole(best[2]);
-	return separable;
+	if (ratios->len > 2)
+		fit_lines(ratios, 1, &fit);
+	add(f, "Measured", "gain_of_1g_pages", "", &fit.of[0], 1);
 }
 
-static GArray *samples_of(const GArray *all, enum sim_call call)
+static void fit_translation(const struct findings *f, const GArray *figures)
 {
-	GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct check_sample));
+	g_autoptr(GArray) small = lines_of(figures, "rows", SMALL);
+	g_autoptr(GArray) giant = lines_of(figures, "rows", GIANT);
+	struct level level[LEVELS] = { 0 };
+	struct fit fit = { 0 };
+	int levels = 0;
 
-	for (guint s = 0; s < all->len; s++)
-		if (g_array_index(all, struct check_sample, s).call == call)
-			g_array_append_val(samples, g_array_index(all, struct check_sample, s));
-	return samples;
-}
-
-/* `samples`: of the call, which was measured. */
-static void write_call(GString *out, const GArray *samples, enum sim_call call,
-		       const struct sim_call_cost *builtin)
-{
-	struct sim_call_cost cost = *builtin;
-	gboolean separable = fit(samples, &cost);
-
-	for (guint s = 0; s < samples->len; s++) {
-		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
-
-		put(out, "# %s, %" G_GUINT64_FORMAT " MiB in pages of %s: %.0f ns\n", names[call],
-		    sample->bytes >> 20, sample->page_lg2 >= 30 ? "1 GiB" : "2 MiB", sample->ns);
+	if (small->len >= 12) {
+		fit_lines(small, FREE(0), &fit); /* and the weights */
+		levels = find_levels(small, fit.error, level);
+		fit_lines(small, FREE(levels), &fit);
 	}
-	if (!separable && cost.message_ns > 0)
-		put(out, "# each took one message: message_ns is the built-in value\n");
-	put(out, "%s_base_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.base_ns);
-	put(out, "%s_message_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.message_ns);
-	put(out, "%s_page_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.page_ns);
-	put(out, "%s_giant_units=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.giant_units);
+	int one = level[0].reach.best > level[1].reach.best, two = !one;
+	struct level *l1 = &level[one], *l2 = &level[two];
+	double ways = g_key_file_get_double(f->base, "MMU", "tlb_l2_ways", NULL);
+	const struct value none = { 0 };
+
+	/* of one level alone nothing says which it is */
+	l1->reach.known = l2->reach.known = levels == LEVELS;
+	l2->reach.best = MAX(round(l2->reach.best / ways), 1) * ways;
+	add(f, "MMU", "tlb_l1_entries", "", &l1->reach, 1);
+	add(f, "MMU", "tlb_l2_entries", "", &l2->reach, 1);
+	add(f, "MMU", "tlb_l2_ps", "", levels == LEVELS ? &fit.of[FIRST + one] : &none, 1e3);
+	add(f, "Measured", "sdma_walk_ns", "", levels == LEVELS ? &fit.of[FIRST + two] : &none, 1);
+	level[0].reach.known = levels == 1;
+	add(f, "Measured", "sdma_reach_pages", "", &level[0].reach, 1);
+	add(f, "Measured", "sdma_miss_ns", "", levels == 1 ? &fit.of[FIRST] : &none, 1);
+	add_gain(f, small, giant);
 }
 
-char *check_fit_text(const char *soc, const char *where, const GArray *samples, GError **error)
+/* ---- the whole ---- */
+
+gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
+		   GString *report, GError **error)
 {
+	static const char *const calls[] = { "reserve", "address_free", "create", "release",
+					     "map",     "unmap",        "access", "export",
+					     "import",  "alloc",        "free",   "query" };
+	static const char *const copies[] = { "h2d", "d2h", "sdma", "peer_read", "peer_write" };
+	static const char *const medians[] = { "submit", "stream",     "sync",
+					       "event",  "event_wait", "value_wait" };
+	/* parts of each copy's start; and what copies one after another do not show */
+	static const char *const hidden[][2] = {
+		{ "DriverCalls", "copy_base_ns" },
+		{ "Engine", "sdma_start_ps" },
+		{ "Link", "host_ps" },
+		{ "Link", "peer_ps" },
+		{ "MMU", "tlb_l1_ps" },
+		{ "MMU", "tlb_l2_ways" },
+		{ "MMU", "walkers" },
+		{ "MMU", "walk_cache_entries" },
+	};
+	g_autoptr(GKeyFile) base = g_key_file_new(), out = g_key_file_new();
+	const struct findings found = { base, out, report };
 	g_autofree char *complaint = NULL;
-	struct sim_profile profile;
+	struct sim_profile loaded;
 
-	if (!sim_profile_load(soc, &profile, &complaint)) {
+	if (!sim_profile_load(soc, &loaded, &complaint)) {
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "no profile to start from: %s",
-			    complaint != NULL ? complaint : soc);
-		return NULL;
+			    complaint);
+		return FALSE;
 	}
-	GString *out = g_string_new(NULL);
-	put(out, "# Times of driver calls, measured by npusim check on %s.\n", where);
-	put(out, "# NPUSIM_SOC=FILE makes the model use them.\n\n");
-	put(out, "[Profile]\nbase=%s\n\n[DriverCalls]\n", soc);
-	for (int call = 0; call < SIM_CALL_COUNT; call++) {
-		g_autoptr(GArray) measured = samples_of(samples, (enum sim_call)call);
-		if (measured->len > 0)
-			write_call(out, measured, (enum sim_call)call, &profile.call[call]);
-	}
-	return g_string_free(out, FALSE);
+	g_autofree char *dump = sim_profile_dump(&loaded);
+	g_key_file_load_from_data(base, dump, strlen(dump), G_KEY_FILE_NONE, NULL);
+	g_key_file_set_string(out, "Profile", "base", soc);
+	g_string_append_printf(
+		report,
+		"Calibration of %s. What is not identifiable is as the base has it. "
+		"[MMU] is of the\ntranslation of the SDMA, by copies of one row a page; "
+		"the TLBs of cores may be others.\n\n%-38s %12s %12s   95 %% interval\n",
+		where, "value", "base", "measured");
+	for (gsize i = 0; i < G_N_ELEMENTS(calls); i++)
+		fit_call(&found, figures, calls[i]);
+	for (gsize i = 0; i < G_N_ELEMENTS(copies); i++)
+		fit_copy(&found, figures, copies[i]);
+	for (gsize i = 0; i < G_N_ELEMENTS(medians); i++)
+		add_median(&found, figures, medians[i], i < 2);
+	fit_translation(&found, figures);
+	for (gsize i = 0; i < G_N_ELEMENTS(hidden); i++)
+		add(&found, hidden[i][0], hidden[i][1], "", &(struct value){ 0 }, 1);
+	g_autofree char *text = g_key_file_to_data(out, NULL, NULL);
+	g_string_append_printf(profile,
+			       "# Measured by npusim check on %s.\n"
+			       "# NPUSIM_SOC=FILE makes the model use it.\n\n%s",
+			       where, text);
+	return TRUE;
 }

@@ -14,15 +14,15 @@
 #include "config.h"
 #include "format/out-file.h"
 
-#define LATENCY_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
+#define MEASURE_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
 #define MEMORY_DEFAULT  (G_GUINT64_CONSTANT(1) << 30) /* of a driver's device, without --full */
-#define LATENCY_LEAST   (G_GUINT64_CONSTANT(2) << 20)
+#define MEASURE_LEAST   (G_GUINT64_CONSTANT(2) << 20)
 
 enum { ON_SIM, ON_HW, ON_ONE };
 static const char *const backends[] = { "sim", "hw", NULL };
 
 static struct {
-	char *output, *record, *latency, *only, *library, *cases;
+	char *output, *record, *calibrate, *only, *library, *cases;
 	guint against, format;
 	guint64 safe_bytes, most_bytes; /* of one device at a time; 0: no limit */
 	gint64 device;
@@ -48,15 +48,16 @@ static const struct option options[] = {
 	OPTION("record", FILE, &opt.record, "DIR",
 	       "keep environment, versions, devices, every call and its time in DIR, to be sent to "
 	       "somebody"),
-	OPTION_RANGE("safe", SIZE, &opt.safe_bytes, LATENCY_LEAST, 0, "SIZE",
+	OPTION_RANGE("safe", SIZE, &opt.safe_bytes, MEASURE_LEAST, 0, "SIZE",
 		     "one device only, and never more than SIZE of its memory"),
-	OPTION_RANGE("max-memory", SIZE, &opt.most_bytes, LATENCY_LEAST, 0, "SIZE",
+	OPTION_RANGE("max-memory", SIZE, &opt.most_bytes, MEASURE_LEAST, 0, "SIZE",
 		     "never more than SIZE of a device's memory; 1G on a driver without --full"),
 	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N",
 		     "this device only, others' memory on it or not"),
 	OPTION("full", FLAG, &opt.full, NULL, "also cases that fill a device's memory"),
-	OPTION("latency", FILE, &opt.latency, "FILE",
-	       "measure how long calls take, and write a profile for the model to FILE"),
+	OPTION("calibrate", FILE, &opt.calibrate, "FILE",
+	       "measure calls, links and translation, and write a profile for the model to FILE, "
+	       "and to FILE.txt how sure it is and what the model makes of it"),
 	OPTION("only", TEXT, &opt.only, "PATTERN",
 	       "cases whose SUITE.NAME has PATTERN in it, or fits it where it has * or ?"),
 	OPTION("list", FLAG, &opt.list, NULL, "name the cases, and run none"),
@@ -73,6 +74,11 @@ struct check {
 	struct check_server server;
 	struct check_report report;
 };
+
+static gboolean is_on(const struct check *check, guint backend)
+{
+	return strcmp(check->backend, backends[backend]) == 0;
+}
 
 /* Installed beside this command, or in the tree that it was built from. */
 static char *find_cases(void)
@@ -162,10 +168,9 @@ static unsigned first_device(void)
 
 static void run_device(struct check *check, unsigned device)
 {
-	gboolean is_sim = strcmp(check->backend, "sim") == 0;
 	struct check_limits limits = {
 		.most_bytes = opt.most_bytes,
-		.full = opt.full || (is_sim && opt.most_bytes == 0),
+		.full = opt.full || (is_on(check, ON_SIM) && opt.most_bytes == 0),
 		.device = device,
 		.is_first = check->report.results->len == 0,
 		.devices = opt.safe_bytes > 0 ? 1 : check->server.devices - device,
@@ -191,7 +196,7 @@ static gboolean is_free(const struct check *check, unsigned device)
 {
 	const struct check_server *server = &check->server;
 
-	return strcmp(check->backend, "sim") == 0 ||
+	return is_on(check, ON_SIM) ||
 	       server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
 }
 
@@ -199,10 +204,7 @@ static gboolean is_free(const struct check *check, unsigned device)
 static void announce(const struct check *check)
 {
 	const struct check_server *server = &check->server;
-	guint cases = 0;
 
-	for (guint i = 0; i < check->cases->len; i++)
-		cases += is_wanted(g_ptr_array_index(check->cases, i));
 	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
 		if (!is_free(check, d))
 			fprintf(stderr,
@@ -213,7 +215,7 @@ static void announce(const struct check *check)
 	fprintf(stderr,
 		"npusim check: up to %u cases a device, which take at most %s of its "
 		"memory at a time and leave nothing behind\n",
-		cases, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
+		check->cases->len, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
 }
 
 static void run_cases(struct check *check)
@@ -222,14 +224,14 @@ static void run_cases(struct check *check)
 	g_autofree char *model = check->is_own ? part_file(PART_MODEL, NULL) : NULL;
 	const char *const libraries[] = { opt.library, model, NULL };
 
-	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != ON_ONE))
+	if (model != NULL && (is_on(check, ON_SIM) || opt.against != ON_ONE))
 		case_preload(libraries);
-	if (opt.against != ON_ONE && strcmp(check->backend, "hw") == 0) {
+	if (opt.against != ON_ONE && is_on(check, ON_HW)) {
 		/* the model beside a real driver is the same server */
 		g_setenv("NPUSIM_SOC", check->server.soc, FALSE);
 		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(check->server.devices, 16)), FALSE);
 	}
-	if (strcmp(check->backend, "hw") == 0)
+	if (is_on(check, ON_HW))
 		announce(check);
 	for (unsigned device = first_device(); device < check->server.devices && !interrupted();
 	     device++) {
@@ -241,45 +243,48 @@ static void run_cases(struct check *check)
 	}
 }
 
-/* ---- latency ---- */
+/* ---- calibration ---- */
 
-static gboolean write_samples(const char *path, const GArray *samples, GError **error)
+static GArray *figures_on(const char *backend, const struct check_server *server, GError **error)
 {
-	g_autoptr(GString) text = g_string_new("call,bytes,page_bytes,ns\n");
+	/* the other die of a 910C's chip is nearer than a peer */
+	unsigned first = first_device(),
+		 peer = first ^ (g_str_has_prefix(server->soc, "Ascend910_93") ? 2 : 1);
+	guint64 most = opt.most_bytes > 0 ? opt.most_bytes : MEASURE_DEFAULT;
+	GArray *figures;
 
-	for (guint i = 0; i < samples->len; i++) {
-		const struct check_sample *s = &g_array_index(samples, struct check_sample, i);
-
-		g_string_append_printf(text,
-				       "%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%.3f\n",
-				       check_call_name(s->call), s->bytes,
-				       G_GUINT64_CONSTANT(1) << s->page_lg2, s->ns);
-	}
-	return out_file_write(path, text->str, text->len, error);
+	fresh_node(backend);
+	figures = check_measure(opt.library, first, peer < server->devices ? peer : first,
+				MIN(most, server->free_bytes[first] / 4), error);
+	if (figures == NULL)
+		g_prefix_error(error, "measuring on %s: ", backend);
+	return figures;
 }
 
-static gboolean measure(const struct check *check, GError **error)
+/* Writes the profile, and what a model with it makes of the same, where there is one. */
+static gboolean calibrate(const struct check *check, const char *path, GError **error)
 {
 	const struct check_server *server = &check->server;
-	const char *record = opt.record ? opt.record : "";
-	g_autofree char *csv = g_build_filename(record, "latency.csv", NULL);
-	g_autofree char *profile = g_build_filename(record, "profile.ini", NULL);
-	guint64 most = opt.most_bytes > 0 ? opt.most_bytes : LATENCY_DEFAULT;
-	g_autoptr(GArray) samples = NULL;
+	g_autoptr(GString) profile = g_string_new(NULL), text = g_string_new(NULL);
+	g_autofree char *report = g_strconcat(path, ".txt", NULL);
+	g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+	g_autofree char *where = g_strdup_printf("%s, backend %s, device %u", server->soc,
+						 check->backend, first_device());
+	g_autoptr(GArray) figures = NULL, modelled = NULL;
 
-	fresh_node(check->backend);
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	if (!check_latency(opt.library, first_device(),
-			   MIN(most, server->free_bytes[first_device()] / 4), &samples, error)) {
-		g_prefix_error(error, "the latency of calls: ");
+	g_setenv("NPUSIM_CONTENTS", "off", TRUE); /* what copies move does not matter */
+	figures = figures_on(check->backend, server, error);
+	if (figures == NULL || !check_fit(server->soc, where, figures, profile, text, error) ||
+	    !out_file_write(path, profile->str, profile->len, error))
 		return FALSE;
-	}
-	g_autofree char *text = check_fit_text(
-		server->soc,
-		npu_text("%s, backend %s, device %u", server->soc, check->backend, first_device()),
-		samples, error);
-	return text != NULL && (opt.record == NULL || write_samples(csv, samples, error)) &&
-	       out_file_write(opt.latency ? opt.latency : profile, text, strlen(text), error);
+	g_setenv("NPUSIM_SOC", absolute, TRUE);
+	g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(server->devices, 16)), FALSE);
+	modelled = figures_on(backends[ON_SIM], server, NULL)
+			   ?: g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	g_string_append(text, "\nMeasured, and by the model with what was found:\n\n");
+	check_figures_text(text, figures, modelled);
+	return out_file_write(report, text->str, text->len, error);
 }
 
 /* ---- the record ---- */
@@ -409,8 +414,10 @@ static gboolean run_all(struct check *check, GError **error)
 	    !write_report(opt.output ? opt.output : "-", &check->report, formats[opt.format].write,
 			  error))
 		return FALSE;
-	return (opt.latency == NULL && opt.record == NULL) || interrupted() ||
-	       measure(check, error);
+	g_autofree char *beside =
+		opt.record ? g_build_filename(opt.record, "profile.ini", NULL) : NULL;
+	const char *path = opt.calibrate ? opt.calibrate : beside;
+	return path == NULL || interrupted() || calibrate(check, path, error);
 }
 
 static int run_check(struct check *check, GError **error)
@@ -425,7 +432,7 @@ static int run_check(struct check *check, GError **error)
 	check->is_own = opt.library == NULL;
 	/* known before what may take long */
 	if ((opt.output != NULL && !out_file_check(opt.output, error)) ||
-	    (opt.latency != NULL && !out_file_check(opt.latency, error)) ||
+	    (opt.calibrate != NULL && !out_file_check(opt.calibrate, error)) ||
 	    (check->is_own && !(opt.library = part_file(PART_ACL, error))) ||
 	    !run_all(check, error) || check_report_count(&check->report, CASE_FAILED) > 0)
 		status = NPUSIM_EXIT_FAILED;
@@ -455,7 +462,7 @@ static int run(char **words, GError **error)
 	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
 	if (opt.safe_bytes > 0)
 		opt.most_bytes = opt.safe_bytes;
-	else if (opt.most_bytes == 0 && !opt.full && strcmp(check.backend, "hw") == 0)
+	else if (opt.most_bytes == 0 && !opt.full && is_on(&check, ON_HW))
 		opt.most_bytes = MEMORY_DEFAULT;
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);

@@ -172,6 +172,9 @@ static gboolean read_stamp(struct line *l, char *text)
 	case '@':
 		r->has |= NPU_TRACE_HAS_HOST_NS;
 		return read_number(l, "the time behind @", text + 1, G_MAXUINT64, &r->host_ns);
+	case '+':
+		r->has |= NPU_TRACE_HAS_TOOK;
+		return read_number(l, "the time behind +", text + 1, G_MAXUINT64, &r->took_ns);
 	case '~':
 		r->has |= NPU_TRACE_HAS_SIMULATED;
 		return read_number(l, "the time behind ~", text + 1, G_MAXUINT64, &r->simulated_ps);
@@ -189,7 +192,7 @@ static gboolean read_word(struct line *l, char *text)
 {
 	char *equals;
 
-	if (!l->has_verb && strchr("@~:", text[0]))
+	if (!l->has_verb && strchr("@+~:", text[0]))
 		return read_stamp(l, text);
 	if (!l->has_verb) {
 		guint32 v = 0;

@@ -6,6 +6,8 @@
  */
 #include "replay.h"
 
+#include <math.h>
+
 #include "npusim/npusim.h"
 
 /* ---- a device over the events ---- */
@@ -378,17 +380,32 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 
 /* ---- records ---- */
 
+/* How a call's time compares with the recorded one. A copy's is that of its submission. */
+static void note_time(struct replay *replay, const struct npu_trace_record *call, guint64 ps)
+{
+	struct replay_match *match = &replay->matches[MIN(call->verb, NPU_TRACE_MFREE)];
+
+	if (call->verb > NPU_TRACE_MFREE || call->took_ns == 0 || call->code != 0 || ps == 0)
+		return;
+	match->calls++;
+	match->recorded_ns += call->took_ns;
+	match->predicted_ps += ps;
+	match->logs += fabs(log((double)call->took_ns * 1e3 / (double)ps));
+}
+
 /* Calls name no device: all are looked at. */
 static gboolean step_recorded(struct run *run, const struct record_item *item, GError **error)
 {
 	struct replay_device *device = replay_find(run->replay, item->record.device);
-	guint64 event = run->replay->done + 1;
+	guint64 event = run->replay->done + 1, before = npusim_now_ps();
 	gboolean ok = TRUE;
 
-	if (!trace_verbs[item->record.verb].event)
+	if (!trace_verbs[item->record.verb].event) {
 		ok = player_step(run->player, item, error);
-	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
+		note_time(run->replay, &item->record, npusim_now_ps() - before);
+	} else if (item->record.code == 0 && device && !is_segment(item->record.verb)) {
 		memory_step(&device->memory, item);
+	}
 	if (item->record.code == 0 && device)
 		memory_step_file(&device->memory, item, event);
 	for (guint i = 0; i < run->parts->len; i++)

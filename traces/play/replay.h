@@ -65,6 +65,13 @@ struct replay_options {
 	struct moment moments[MOMENTS_MAX - 2];
 	guint moment_count;
 };
+/* Recorded calls of a kind that tell what they took, and what the model took for the same. */
+struct replay_match {
+	guint64 calls;
+	guint64 recorded_ns, predicted_ps; /* of all */
+	double logs;                       /* the sum of |ln(recorded / predicted)| */
+};
+
 struct replay {
 	struct replay_options options;
 	GPtrArray *devices;  /* struct replay_device * */
@@ -73,6 +80,7 @@ struct replay {
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
+	struct replay_match matches[NPU_TRACE_CALL]; /* by verb */
 	gboolean interrupted;
 	const struct sites *sites; /* of the trace, or NULL */
 };

@@ -77,6 +77,7 @@ int64_t preload_current_device(const struct trace_call *call);
 		errno = code_of_errno;                                                    \
 		call.code = real PRELOAD_ARGUMENTS_##name;                                \
 		code_of_errno = errno;                                                    \
+		trace_call_end(recorder, &call);                                          \
 		lines;                                                                    \
 		preload_leave(recorder, &call);                                           \
 		errno = code_of_errno;                                                    \

@@ -175,9 +175,9 @@ struct trace_recorder *preload_enter(enum preload_function function, struct trac
 		depth--;
 		return NULL;
 	}
+	const char *site = obtains_memory(function) ? trace_site(npu_stack_here()) : NULL;
 	*call = trace_call_begin(recorder, names[function]);
-	if (obtains_memory(function))
-		call->site = trace_site(npu_stack_here());
+	call->site = site;
 	return recorder;
 }
 

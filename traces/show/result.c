@@ -5,6 +5,7 @@
  */
 #include "figures.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,6 +304,22 @@ static void print_file(FILE *out, const char *path, const struct trace *trace)
 			trace->skipped, trace->skipped == 1 ? "" : "s");
 }
 
+/* How far what a server took is from what its profile predicts. */
+static void print_matches(FILE *out, const struct replay_match *matches)
+{
+	for (guint v = 0; v <= NPU_TRACE_MFREE; v++) {
+		const struct replay_match *m = &matches[v];
+		double calls = (double)m->calls;
+
+		if (m->calls > 0)
+			fprintf(out,
+				"recorded %s: %.0f x, %.3f us on average, predicted %.3f us; "
+				"typically apart by a factor of %.2f\n",
+				npu_trace_verb_name(v), calls, (double)m->recorded_ns / calls / 1e3,
+				(double)m->predicted_ps / calls / 1e6, exp(m->logs / calls));
+	}
+}
+
 void result_print(FILE *out, const struct result *result)
 {
 	const struct replay *replay = result->replay;
@@ -310,6 +327,7 @@ void result_print(FILE *out, const struct result *result)
 	print_file(out, result->path, result->trace);
 	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
 		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
+	print_matches(out, replay->matches);
 	if (replay->interrupted)
 		fprintf(out,
 			"interrupted after %" G_GUINT64_FORMAT " events: what follows is partial\n",
