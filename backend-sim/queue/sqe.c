@@ -86,7 +86,8 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 	sq->row = 0;
 	queue_uses_end_locked(bs, sq, 0, 1);
 	if (error->type != 0) {
-		sq->fresh_errors++;
+		if (sq->failed.length < sq->depth)
+			g_queue_push_tail(&sq->failed, GUINT_TO_POINTER(sq->head));
 		/* Once a failure, when it happens: nobody may ever ask for it. */
 		sq->told++;
 		npu_log(sq->told <= TOLD_MAX ? NPU_LOG_WARN : NPU_LOG_INFO, "%s%s", error->text,
@@ -747,6 +748,7 @@ void queue_poll_locked(struct bsim *bs)
 
 void queue_sq_free(struct queue_sq *sq)
 {
+	g_queue_clear(&sq->failed);
 	g_free(sq->held_text);
 	g_free(sq->ring);
 	g_free(sq->sent);
