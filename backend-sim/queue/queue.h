@@ -43,12 +43,6 @@
 #define QUEUE_SQ_DEPTH  4096u
 #define QUEUE_CQ_DEPTH  65536u
 
-/* Where the registers of a device's notifies lie. */
-#define NOTIFY_BYTES           4u
-#define NOTIFIES_PER_TABLE     512u
-#define NOTIFY_TABLE_BYTES     65536u
-#define NOTIFY_REGISTERS_BYTES (QUEUE_NOTIFIES / NOTIFIES_PER_TABLE * NOTIFY_TABLE_BYTES)
-
 /* Fields of entries. */
 static inline uint64_t queue_word(uint32_t low, uint32_t high)
 {

@@ -474,11 +474,10 @@ static enum outcome write_value(struct attempt *a)
 		return DONE;
 	}
 	if (sqe.sub_type == STARS_WRITE_NOTIFY) {
-		uint32_t offset = sqe.write_addr_low % NOTIFY_REGISTERS_BYTES;
-		uint32_t id = offset / NOTIFY_TABLE_BYTES * NOTIFIES_PER_TABLE +
-			      offset % NOTIFY_TABLE_BYTES / NOTIFY_BYTES;
+		uint32_t reg = sqe.write_addr_low & 0xfffff; /* of drvNotifyIdAddrOffset */
 
-		return record(a, DRV_NOTIFY_ID, id, "record imported notify");
+		return record(a, DRV_NOTIFY_ID, reg / 65536 * 512 + reg % 65536 / 4,
+			      "record imported notify");
 	}
 	a->what = "write value";
 	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
