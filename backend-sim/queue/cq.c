@@ -29,7 +29,6 @@ bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *
 					 .number = bs->queues->reports++,
 					 .text = text };
 	memcpy(&report->logic, cqe, sizeof(report->logic));
-	cq->errors += text != NULL;
 	g_queue_push_tail_link(&cq->reports, &report->link);
 	queue_changed_locked(bs);
 	return true;
@@ -37,7 +36,6 @@ bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *
 
 void queue_report_drop(struct queue_cq *cq, struct queue_report *report)
 {
-	cq->errors -= report->text != NULL;
 	g_queue_unlink(&cq->reports, &report->link);
 	g_free(report->text);
 	g_free(report);

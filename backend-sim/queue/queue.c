@@ -253,7 +253,6 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 	sq->id = sq->cq_id = *out_id;
 	sq->stream_id = in->info[0];
 	sq->depth = in->sqeDepth;
-	sq->reports_before = bs->queues->reports;
 	sq->only_id = (in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0;
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
 	return DRV_ERROR_NONE;
@@ -330,19 +329,10 @@ static uint64_t registers_of(const struct queue_sq *sq)
 	return REGISTERS_BASE + ((uint64_t)sq->device * QUEUE_SQS + sq->id) * REGISTERS_BYTES;
 }
 
-/* For who asks: an entry that failed is done when its completion has been taken. */
-static uint32_t head_to_tell(const struct queue_cq *cq, const struct queue_sq *sq)
+/* For who asks: an entry that failed is done when the status has told of it. */
+static uint32_t head_to_tell(const struct queue_sq *sq)
 {
-	if (cq == NULL || cq->errors == 0)
-		return sq->head;
-	for (const GList *link = cq->reports.head; link != NULL; link = link->next) {
-		const struct queue_report *report = link->data;
-
-		if (report->text != NULL && report->logic.sq_id == sq->id &&
-		    report->number >= sq->reports_before)
-			return report->logic.sq_head;
-	}
-	return sq->head;
+	return sq->failed.head == NULL ? sq->head : GPOINTER_TO_UINT(sq->failed.head->data);
 }
 
 static drvError_t query_sq(const char *call, struct queue_sq *sq, struct halSqCqQueryInfo *info)
@@ -352,11 +342,11 @@ static drvError_t query_sq(const char *call, struct queue_sq *sq, struct halSqCq
 	switch (info->prop) {
 	case DRV_SQCQ_PROP_SQ_STATUS: /* an error has stopped it, and it has gone on: 0 is read once
 					 an error */
-		info->value[0] = sq->fresh_errors == 0;
-		sq->fresh_errors -= sq->fresh_errors != 0;
+		info->value[0] = g_queue_is_empty(&sq->failed);
+		g_queue_pop_head(&sq->failed);
 		return DRV_ERROR_NONE;
 	case DRV_SQCQ_PROP_SQ_HEAD:
-		info->value[0] = head_to_tell(cq, sq);
+		info->value[0] = head_to_tell(sq);
 		return DRV_ERROR_NONE;
 	case DRV_SQCQ_PROP_SQ_TAIL:
 		info->value[0] = sq->tail;

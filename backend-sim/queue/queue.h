@@ -21,8 +21,9 @@
  * happens, or when they are sent. After an entry that failed the queue goes on with the next, as
  * CANN's runtime has it by skipping the entry: the error is in the completion, which is made
  * whether or not the entry asked for one. A full completion queue stops the queues that complete
- * into it; nothing is lost. To who asks, the head stands at the failed entry until its completion
- * has been taken: CANN's runtime goes by the head. All under bsim.lock.
+ * into it; nothing is lost. To who asks, the head stands at the failed entry until it has asked for
+ * the status: CANN's runtime, which goes by the head, does so when it has noted the error. All
+ * under bsim.lock.
  */
 #ifndef NPUSIM_BSIM_QUEUE_H
 #define NPUSIM_BSIM_QUEUE_H
@@ -91,7 +92,6 @@ struct queue_cq {
 	unsigned device;
 	uint32_t id, depth, group;
 	GQueue reports;
-	unsigned errors; /* among them */
 	/* of a callback queue */
 	bool shown; /* its first report was waited for, and is not released */
 	struct stars_callback_command command;
@@ -124,14 +124,13 @@ struct queue_sq {
 	union queue_entry *ring;
 	uint64_t *sent; /* by which driver call, of each entry in the ring */
 	uint32_t head, tail;
-	unsigned told;         /* failures */
-	uint32_t fresh_errors; /* not yet seen by DRV_SQCQ_PROP_SQ_STATUS */
+	unsigned told; /* failures */
+	GQueue failed; /* where, of entries of which DRV_SQCQ_PROP_SQ_STATUS has not told */
 	enum queue_sq_state state;
 	bool listed; /* in queue_set.ready */
 	bool doomed; /* freed, waits for its job's end only */
 	struct sim_job job;
-	uint64_t reports_before; /* it was made: of another of its id, if in a cq */
-	uint64_t row;            /* of a copy by descriptors, that is next */
+	uint64_t row; /* of a copy by descriptors, that is next */
 	/* blocked on */
 	unsigned wait_device;
 	uint32_t wait_id;

@@ -86,7 +86,8 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 	sq->row = 0;
 	queue_uses_end_locked(bs, sq, 0, 1);
 	if (error->type != 0) {
-		sq->fresh_errors++;
+		if (sq->failed.length < sq->depth)
+			g_queue_push_tail(&sq->failed, GUINT_TO_POINTER(sq->head));
 		/* Once a failure, when it happens: nobody may ever ask for it. */
 		sq->told++;
 		npu_log(sq->told <= TOLD_MAX ? NPU_LOG_WARN : NPU_LOG_INFO, "%s%s", error->text,
@@ -342,8 +343,11 @@ static enum outcome wait_longer(struct attempt *a, enum queue_sq_state state, ui
 static bool find_target(struct attempt *a, int type, uint32_t id)
 {
 	struct queue_sq *sq = a->sq;
-	uint32_t other = a->entry->header.type == STARS_SQE_WRITE_VALUE ? 0 : a->entry->event.res2;
+	const struct stars_write_value_sqe *write = &a->entry->write;
+	uint32_t other = a->entry->event.res2;
 
+	if (a->entry->header.type == STARS_SQE_WRITE_VALUE)
+		other = write->sub_type == STARS_WRITE_NOTIFY ? write->res3 + 1 : 0;
 	sq->wait_device = other == 0 ? sq->device : other - 1u;
 	sq->wait_id = type == DRV_EVENT_ID ? id : id % QUEUE_NOTIFIES;
 	if (sq->wait_device < a->bs->devices &&
@@ -357,10 +361,10 @@ static bool find_target(struct attempt *a, int type, uint32_t id)
 	return false;
 }
 
-static enum outcome record(struct attempt *a, int type, const char *what)
+static enum outcome record(struct attempt *a, int type, uint32_t id, const char *what)
 {
 	a->what = what;
-	if (find_target(a, type, a->entry->event.event_id))
+	if (find_target(a, type, id))
 		queue_record_locked(a->bs, a->sq->wait_device, type, a->sq->wait_id);
 	return DONE;
 }
@@ -452,7 +456,6 @@ static void store(unsigned char *at, const uint32_t *value, unsigned bytes)
 }
 
 #define WRITE_VIRTUAL      (1u << 31)
-#define WRITE_EVENT_RESET  1u
 #define WRITE_SIZE_LG2_MAX 5u
 
 static enum outcome write_value(struct attempt *a)
@@ -464,11 +467,17 @@ static enum outcome write_value(struct attempt *a)
 	unsigned char *at;
 	uint64_t run;
 
-	if (sqe.sub_type == WRITE_EVENT_RESET) {
+	if (sqe.sub_type == STARS_WRITE_EVENT_RESET) {
 		a->what = "reset event";
 		if (find_target(a, DRV_EVENT_ID, (uint16_t)sqe.res7))
 			queue_record_take(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
 		return DONE;
+	}
+	if (sqe.sub_type == STARS_WRITE_NOTIFY) {
+		uint32_t reg = sqe.write_addr_low & 0xfffff; /* of drvNotifyIdAddrOffset */
+
+		return record(a, DRV_NOTIFY_ID, reg / 65536 * 512 + reg % 65536 / 4,
+			      "record imported notify");
 	}
 	a->what = "write value";
 	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
@@ -659,11 +668,11 @@ static enum outcome execute(struct attempt *a)
 	case STARS_SQE_AICPU:
 		return call_back(a);
 	case STARS_SQE_EVENT_RECORD:
-		return record(a, DRV_EVENT_ID, "record event");
+		return record(a, DRV_EVENT_ID, a->entry->event.event_id, "record event");
 	case STARS_SQE_EVENT_WAIT:
 		return wait_event(a);
 	case STARS_SQE_NOTIFY_RECORD:
-		return record(a, DRV_NOTIFY_ID, "record notify");
+		return record(a, DRV_NOTIFY_ID, a->entry->event.event_id, "record notify");
 	case STARS_SQE_NOTIFY_WAIT:
 		return wait_notify(a);
 	case STARS_SQE_WRITE_VALUE:
@@ -747,6 +756,7 @@ void queue_poll_locked(struct bsim *bs)
 
 void queue_sq_free(struct queue_sq *sq)
 {
+	g_queue_clear(&sq->failed);
 	g_free(sq->held_text);
 	g_free(sq->ring);
 	g_free(sq->sent);

@@ -288,7 +288,7 @@ NPU_CALL(halSqCqAllocate, (uint32_t, dev), (struct halSqCqInputInfo *, in),
 NPU_CALL(halSqCqFree, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
 
 /* One property (info->prop, DRV_SQCQ_PROP_*), in info->value. The head stands at an entry that
- * failed until its completion has been taken. */
+ * failed until DRV_SQCQ_PROP_SQ_STATUS has been asked, which answers 0 once a failure. */
 NPU_CALL(halSqCqQuery, (uint32_t, dev), (struct halSqCqQueryInfo *, info))
 
 /* Hands info->sqe_num entries of 64 bytes over, all or none; info->pos is where the first went.

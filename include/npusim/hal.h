@@ -571,9 +571,13 @@ struct stars_write_value_sqe {
 	uint32_t write_addr_low;
 	uint32_t write_addr_high; /* bits 0-16 address, 20-22 log2 of the bytes, 31 virtual */
 	uint32_t res7;
-	uint32_t sub_type; /* 0: write value; 1: back to not recorded, the event whose id stands in
-			      res7 */
+	uint32_t sub_type; /* 0: write value, or one of the next */
 	uint32_t value[8];
+};
+enum {
+	STARS_WRITE_EVENT_RESET = 1, /* back to not recorded, the event whose id stands in res7 */
+	STARS_WRITE_NOTIFY = 3 /* record the notify of device res3 whose register is written: a
+				  multiple of 1 MiB and what drvNotifyIdAddrOffset says */
 };
 /* npusim's own entry: the queue stops until the 8 bytes at a device address compare true. The 910B
  * does this with a chain of conditional entries whose layout is not public; it is sent only to a

@@ -147,9 +147,8 @@ static aclError check_value_address(const char *call, const void *address)
 
 	if (core_driver() == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
-	return RT_WANT(call, address != NULL, "devAddr is NULL; it must be device memory")
-		       ?: RT_WANT(call, (uintptr_t)address % 8 == 0,
-				  "devAddr=%p is not aligned to 8 bytes", address)
+	return RT_WANT(call, (uintptr_t)address % 8 == 0, "devAddr=%p is not aligned to 8 bytes",
+		       address)
 		       ?: ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr)
 		       ?: RT_WANT(call,
 				  attr.memType == DV_MEM_LOCK_DEV ||
@@ -171,7 +170,8 @@ ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag
 	};
 	struct core_stream *found;
 
-	return RT_WANT(__func__, devAddr == NULL || flag == 0, "flag is %#x; it must be 0", flag)
+	return ACL_IS_NULL(devAddr)
+			?: RT_WANT(__func__, flag == 0, "flag is %#x; it must be 0", flag)
 			?: check_value_address(__func__, devAddr)
 			?: core_stream_find(stream, __func__, &found)
 			?: core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
@@ -188,7 +188,7 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 	};
 	struct npu_driver *drv;
 	struct core_stream *found;
-	aclError code = RT_WANT(__func__, devAddr == NULL || flag <= ACL_STREAM_WAIT_VALUE_NOR,
+	aclError code = ACL_IS_NULL(devAddr) ?: RT_WANT(__func__, flag <= ACL_STREAM_WAIT_VALUE_NOR,
 				"flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
 				"(1), AND (2) or NOR (3)",
 				flag)

@@ -162,6 +162,32 @@ TEST(queue_event, one_record_of_a_notify_frees_one_waiter)
 	EXPECT_EQ(rig_next(&one).error_type, STARS_ERROR_TIMEOUT);
 }
 
+/* As CANN's runtime records one of another process: by its register, and on its device. */
+TEST(queue_event, notify_of_another_device_by_its_register)
+{
+	struct stars_write_value_sqe sqe = { .header.type = STARS_SQE_WRITE_VALUE,
+					     .res3 = 1,
+					     .sub_type = STARS_WRITE_NOTIFY,
+					     .value = { 1 } };
+	struct drvNotifyInfo info = { 0 };
+	struct rig_stream there;
+
+	ASSERT_NO_FATAL(rig_stream_open(&there, 1, 64, 64));
+	while (info.notifyId < 600) /* in the second table */
+		info.notifyId = rig_id(1, DRV_NOTIFY_ID);
+	ASSERT_EQ(npu_call(rig, drvNotifyIdAddrOffset, 1, &info), DRV_ERROR_NONE);
+	sqe.write_addr_low = (uint32_t)(0x500000 + info.devAddrOffset);
+	rig_event(&there, STARS_SQE_NOTIFY_WAIT, 1, info.notifyId, 0, REPORT);
+	EXPECT_TRUE(is_blocked(&there, 0));
+	ASSERT_EQ(rig_send(&one, &sqe, REPORT, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(rig_next(&one).error_type, 0);
+	EXPECT_EQ(rig_next(&there).error_type, 0);
+	sqe.res3 = 0; /* device 0 has no notify of that id */
+	ASSERT_EQ(rig_send(&one, &sqe, REPORT, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(rig_next(&one).error_type, STARS_ERROR_SQE);
+	rig_stream_close(&there);
+}
+
 TEST(queue_event, ids_of_another_kind_or_device)
 {
 	uint32_t notify = rig_id(0, DRV_NOTIFY_ID);

@@ -29,7 +29,7 @@ TEARDOWN(failed)
 	rig_close();
 }
 
-TEST(failed, head_stays_until_the_completion_is_taken)
+TEST(failed, head_stays_until_the_status_is_asked)
 {
 	struct rig_stream stream;
 	struct stars_logic_cqe cqe;
@@ -47,9 +47,14 @@ TEST(failed, head_stays_until_the_completion_is_taken)
 	cqe = rig_next(&stream);
 	EXPECT_NE(cqe.error_type, 0);
 	EXPECT_EQ(cqe.error_code, (uint32_t)TS_ERROR_SDMA_ERROR);
-	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 3u);
 	EXPECT_EQ(rig_next(&stream).error_type, 0);
 	EXPECT_NE(rig_next(&stream).error_type, 0);
+	/* Who has taken it has not noted it yet, and another thread may be asking for the head. */
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 1u);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_STATUS), 0u);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 3u);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_STATUS), 0u);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_STATUS), 1u);
 	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 5u);
 	rig_stream_close(&stream);
 }

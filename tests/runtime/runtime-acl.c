@@ -552,7 +552,9 @@ TEST(work, values_order_streams)
 	memcpy(&value, host, 8);
 	EXPECT_EQ(value, 6);
 	EXPECT_EQ(aclrtValueWrite(flag, 6, 1, second), 107000);
-	EXPECT_EQ(aclrtValueWrite(NULL, 6, 0, second), 107000);
+	EXPECT_EQ(aclrtValueWrite(NULL, 6, 0, second), ACL_ERROR_INVALID_PARAM);
+	EXPECT_EQ(aclrtValueWait(NULL, 6, ACL_STREAM_WAIT_VALUE_EQ, second),
+		  ACL_ERROR_INVALID_PARAM);
 	EXPECT_EQ(aclrtValueWrite((char *)flag + 4, 6, 0, second), 107000);
 	EXPECT_EQ(aclrtValueWrite(host, 6, 0, second), 107000);
 	EXPECT_EQ(aclrtValueWait(flag, 6, 4, second), 107000);

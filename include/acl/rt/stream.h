@@ -168,8 +168,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamStop(aclrtStream stream);
  * @stream: a stream, or null.
  * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE; higher bits are ignored.
  *
- * What the stream does after a task has failed. The mode is kept and changes nothing: tasks of
- * this model fail only when the call that queues them does.
+ * What the stream does after a task has failed. The mode is kept and changes nothing: it goes on.
  *
  * Context: needed.
  * Returns: 0, or 207000: the stream stops already, and cannot go back to continue.
@@ -571,7 +570,7 @@ ACL_FUNC_VISIBILITY aclError aclrtProcessReport(int32_t timeout);
  * @stream: a stream, or null.
  *
  * Context: needed.
- * Returns: 0; 107000: @flag is not 0, or @devAddr is no device memory.
+ * Returns: 0; 100000: @devAddr is null; 107000: @flag is not 0, or @devAddr is no device memory.
  * Time: queued. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,
@@ -585,7 +584,7 @@ ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void *devAddr, uint64_t value, uint
  * @stream: a stream, or null: what follows on it waits until the condition holds.
  *
  * Context: needed.
- * Returns: 0; 107000: another @flag, or @devAddr is no device memory.
+ * Returns: 0; 100000: @devAddr is null; 107000: another @flag, or @devAddr is no device memory.
  * Time: queued. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,

@@ -48,7 +48,7 @@ struct core_stream {
 	bool stopped;         /* lock: by aclrtStreamStop, until it is aborted */
 	bool aborting;        /* lock: takes no work meanwhile */
 	unsigned aborts;      /* so far; lock */
-	bool stop_on_failure; /* lock; kept and no more: no task fails by itself here */
+	bool stop_on_failure; /* lock; kept and no more */
 	uint64_t sent, done;  /* entries since its birth */
 	struct core_done pending[CORE_QUEUE_DEPTH]; /* of entry n at n % DEPTH; then cleared */
 	bool receiving; /* one thread waits in the driver for completions */
