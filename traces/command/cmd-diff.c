@@ -110,18 +110,16 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 
 static int diff_traces(char *const *paths, GError **error)
 {
-	struct record_reader *readers[2] = { record_reader_open(paths[0], error), NULL };
+	struct trace *traces[2] = { trace_open(paths[0], error), NULL };
 	struct trace_diff *diff = NULL;
 	struct progress bar;
 	int status = EXIT_TROUBLE;
 
-	if (readers[0])
-		readers[1] = record_reader_open(paths[1], error);
-	if (readers[1]) {
-		progress_start(&bar, "events",
-			       record_reader_trace(readers[0])->events +
-				       record_reader_trace(readers[1])->events);
-		diff = trace_diff_run(readers, (guint)limit, &bar, error);
+	if (traces[0])
+		traces[1] = trace_open(paths[1], error);
+	if (traces[1]) {
+		progress_start(&bar, "events", traces[0]->events + traces[1]->events);
+		diff = trace_diff_run(traces, (guint)limit, &bar, error);
 		progress_end(&bar);
 	}
 	if (diff) {
@@ -134,8 +132,8 @@ static int diff_traces(char *const *paths, GError **error)
 		status = show(paths, &v, diff->same, diff, &diff->figures, error);
 	}
 	trace_diff_free(diff);
-	record_reader_close(readers[0]);
-	record_reader_close(readers[1]);
+	trace_free(traces[0]);
+	trace_free(traces[1]);
 	return status;
 }
 

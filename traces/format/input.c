@@ -53,7 +53,7 @@ static gboolean fail_errno(const char *name, GError **error, const char *what)
 
 /* ---- temporary files ---- */
 
-const char *temp_file_folder(void)
+static const char *temp_file_folder(void)
 {
 	const char *said = g_getenv("TMPDIR");
 
@@ -62,8 +62,7 @@ const char *temp_file_folder(void)
 	return g_file_test("/var/tmp", G_FILE_TEST_IS_DIR) ? "/var/tmp" : g_get_tmp_dir();
 }
 
-/* Sets the error from errno; `what`: "read". Always FALSE. */
-static gboolean fail_temp(const char *what, GError **error)
+gboolean temp_file_failed(const char *what, GError **error)
 {
 	int code = errno;
 
@@ -79,7 +78,7 @@ int temp_file_open(GError **error)
 	int fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		fail_temp("made", error);
+		temp_file_failed("made", error);
 	else
 		unlink(name);
 	return fd;
@@ -90,7 +89,7 @@ static gboolean write_all(int fd, const guint8 *bytes, gsize count, GError **err
 	while (count > 0) {
 		ssize_t done = TEMP_FAILURE_RETRY(write(fd, bytes, count));
 		if (done < 0)
-			return fail_temp("written", error);
+			return temp_file_failed("written", error);
 		bytes += done;
 		count -= (gsize)done;
 	}
@@ -215,7 +214,8 @@ static struct input *opened(char *name, int fd, GError **error)
 	} else if (lseek(fd, 0, SEEK_SET) != 0) {
 		/* a pipe, whose bytes are kept, so that they can be read twice */
 		in->fd = memfd_create("npusim-input", MFD_CLOEXEC);
-		ok = in->fd < 0 ? fail_temp("made", error) : write_from(in->fd, fd, name, error);
+		ok = in->fd < 0 ? temp_file_failed("made", error)
+				: write_from(in->fd, fd, name, error);
 		close(fd);
 	}
 	if (ok && raw_rewind(in, error) && begin(in, error))

@@ -49,7 +49,6 @@ struct call {
 	guint rows[]; /* index + 1, or 0 */
 };
 struct gatherer {
-	struct record_reader *reader;
 	struct trace *trace;
 	struct tracker *tracker;
 	struct history_of_device *devices;
@@ -405,21 +404,20 @@ static void close_devices(struct gatherer *g)
 
 char *history_data(const char *path, GError **error)
 {
-	struct gatherer g = { .reader = record_reader_open(path, error), .clock = "none" };
+	struct gatherer g = { .trace = trace_open(path, error), .clock = "none" };
 	struct record_item item;
 	char *data = NULL;
 	int more;
 
-	if (g.reader == NULL)
+	if (g.trace == NULL)
 		return NULL;
-	g.trace = record_reader_trace(g.reader);
 	g.recorded = !tells_blocks(g.trace);
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
 	g.places = int_map_new();
 	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	texts_init(&g.texts);
 	open_devices(&g);
-	while ((more = record_reader_next(g.reader, &item, error)) > 0)
+	while ((more = trace_next(g.trace, &item, error)) > 0)
 		step(&g, &item);
 	if (more == 0)
 		data = pack(&g);
@@ -428,6 +426,6 @@ char *history_data(const char *path, GError **error)
 	g_hash_table_unref(g.calls);
 	int_map_free(g.places);
 	tracker_free(g.tracker);
-	record_reader_close(g.reader);
+	trace_free(g.trace);
 	return data;
 }

@@ -209,7 +209,6 @@ static void replay_finish(struct replay_device *device)
 
 struct run {
 	struct trace *trace;
-	struct record_reader *reader;
 	struct replay *replay;
 	const struct replay_options *options;
 	struct player *player;
@@ -420,8 +419,7 @@ static gboolean run_all(struct run *run, GError **error)
 	run->player = player_open(run->replay, run->recorded, !run->options->no_copies);
 	for (guint d = 0; ok && d < run->parts->len; d++)
 		ok = part_start(PART(run, d), error);
-	while (ok && !replay->interrupted &&
-	       (more = record_reader_next(run->reader, &item, error)) > 0) {
+	while (ok && !replay->interrupted && (more = trace_next(run->trace, &item, error)) > 0) {
 		if (record_is_of_start(&item.record))
 			continue;
 		ok = step(run, &item, error);
@@ -456,7 +454,7 @@ static gboolean read_starts(struct run *run, GError **error)
 	struct record_item item;
 	int more;
 
-	while ((more = record_reader_next(run->reader, &item, error)) > 0) {
+	while ((more = trace_next(run->trace, &item, error)) > 0) {
 		gboolean of_start = record_is_of_start(&item.record);
 		if (!of_start && run->trace->format == NULL)
 			break;
@@ -467,7 +465,7 @@ static gboolean read_starts(struct run *run, GError **error)
 	}
 	for (guint d = 0; d < run->parts->len; d++)
 		g_array_sort(PART(run, d)->start, by_place);
-	return more >= 0 && record_reader_rewind(run->reader, error);
+	return more >= 0 && trace_rewind(run->trace, error);
 }
 
 /* A policy hands out blocks: there must be some. */
@@ -518,14 +516,11 @@ static gboolean run_on_model(struct run *run, GError **error)
 	return ok;
 }
 
-struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
-			  GError **error)
+struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error)
 {
-	struct trace *trace = record_reader_trace(reader);
 	gboolean own = policy_is_own(options->policy);
 	struct replay *replay = g_new0(struct replay, 1);
 	struct run run = { .trace = trace,
-			   .reader = reader,
 			   .replay = replay,
 			   .options = options,
 			   .recorded = trace->memory_calls > 0 && !own,

@@ -11,7 +11,7 @@
 #include "model.h"
 #include "npusim/trace.h"
 #include "policy/policy.h"
-#include "read/record-reader.h"
+#include "read/trace.h"
 #include "track/memory.h"
 
 /* Memory over the events, thinned out as it grows: of adjacent events the one with the most
@@ -85,9 +85,9 @@ struct call_figures replay_calls(const struct replay_device *device, enum model_
 				 enum model_call end);
 
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
- * error if it cannot start, or at an event that makes no sense (which one, and why). The reader
+ * error if it cannot start, or at an event that makes no sense (which one, and why). The trace
  * and the policy must outlive the result. */
-struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
+struct replay *replay_run(struct trace *trace, const struct replay_options *options,
 			  GError **error);
 void replay_free(struct replay *replay);
 

@@ -322,5 +322,5 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	trace->skipped = npu_trace_reader_skipped(reader);
 	trace->truncated = npu_trace_reader_truncated(reader);
 	finish_devices(trace);
-	return more == 0 && npusim_rewind(trace, error);
+	return more == 0;
 }

@@ -199,7 +199,7 @@ struct trace *readers_read(reader_fn *read, const char *kind, struct input *inpu
 {
 	struct trace *trace = trace_new(kind);
 
-	if (!read(trace, input, error))
+	if (!read(trace, input, error) || !trace_rewind(trace, error))
 		g_clear_pointer(&trace, trace_free);
 	if (read != npusim_read)
 		input_close(input);

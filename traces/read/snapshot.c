@@ -17,8 +17,7 @@
 
 struct reader {
 	struct trace *trace;
-	GArray *events; /* struct trace_row, device after device */
-	GArray *ends;   /* struct trace_row: segments and blocks that are there at the end */
+	GArray *ends; /* struct trace_row: segments and blocks that are there at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
@@ -153,7 +152,6 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 		g_autofree char *note = g_strndup(name->text, MIN(name->length, TEXT_MAX));
 		e.text = trace_note(r->trace, note);
 	}
-	g_array_append_val(r->events, e);
 	return trace_add_row(r->trace, &e, r->error);
 }
 
@@ -339,7 +337,7 @@ static gboolean find_start(struct reader *r, guint16 device, guint *left)
 			insert(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end);
 	}
 	for (; ok && *left > 0; --*left) {
-		const struct trace_row *e = &g_array_index(r->events, struct trace_row, *left - 1);
+		const struct trace_row *e = row_list_at(&r->trace->rows, *left - 1);
 		if (e->device != device)
 			break;
 		undo(e, segments, blocks);
@@ -368,7 +366,7 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		if (!read_segment(r, &segments->list->items[i], i))
 			return FALSE;
 	}
-	guint left = r->events->len;
+	guint left = (guint)r->trace->rows.count; /* events so far */
 	for (guint i = r->trace->devices->len; i > 0; i--) {
 		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);
 		device->block_unit = BLOCK_UNIT;
@@ -385,7 +383,6 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct reader r = { .trace = trace,
-			    .events = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
 			    .ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
@@ -393,7 +390,6 @@ gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
-	g_array_unref(r.events);
 	g_array_unref(r.ends);
 	g_hash_table_unref(r.stacks);
 	return ok;

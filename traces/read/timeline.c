@@ -28,7 +28,6 @@ struct item {
 };
 struct timeline {
 	struct trace *trace;
-	struct event_sorter *sorter;
 	struct texts names;
 	GArray *items; /* struct item */
 	GError **error;
@@ -127,24 +126,24 @@ static gboolean add_rows(struct timeline *t)
 	for (guint i = 0; ok && i < t->items->len; i++) {
 		const struct item *e = &g_array_index(t->items, struct item, i);
 		guint32 device = (guint32)e->device;
-		const struct event_row row = { .row = { .address = (guint64)e->address,
-							.size = (guint64)ABS(e->bytes),
-							.device = (guint16)device,
-							.time_us = e->ns / 1000,
-							.text = e->bytes < 0 ? SITE_NONE : e->text,
-							.verb = e->bytes < 0 ? NPU_TRACE_FREE
-									     : NPU_TRACE_ALLOC },
+		const struct trace_row row = { .address = (guint64)e->address,
+					       .size = (guint64)ABS(e->bytes),
+					       .device = (guint16)device,
+					       .time_us = e->ns / 1000,
+					       .text = e->bytes < 0 ? SITE_NONE : e->text,
+					       .verb = e->bytes < 0 ? NPU_TRACE_FREE
+								    : NPU_TRACE_ALLOC,
 					       .order = e->ns,
 					       .serial = i };
 		if (e->address == 0)
 			continue;
 		if (int_map_find(seen, 0, device) == NULL)
 			before[device] = e->allocated - e->bytes;
-		if (e->bytes < 0 && int_map_find(seen, row.row.address, device) == NULL)
+		if (e->bytes < 0 && int_map_find(seen, row.address, device) == NULL)
 			before[device] += e->bytes;
 		int_map_put(seen, 0, device, 0);
-		int_map_put(seen, row.row.address, device, 0);
-		ok = event_sorter_add(t->sorter, &row, t->error);
+		int_map_put(seen, row.address, device, 0);
+		ok = row_list_add(&t->trace->unsorted, &row, t->error);
 	}
 	ok = ok &&
 	     (int_map_count(seen) > 0 ||
@@ -160,7 +159,7 @@ static gboolean add_rows(struct timeline *t)
 						 .device = d,
 						 .verb = NPU_TRACE_ALLOC };
 		if (before[d] > 0 && before[d] < SIZE_END)
-			event_sorter_start(t->sorter, &other);
+			g_array_append_val(t->trace->starts, other);
 	}
 	int_map_free(seen);
 	return ok;
@@ -184,7 +183,6 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct pickle *pickle = pickle_read_input(input, NULL, error);
 	struct timeline t = { .trace = trace,
-			      .sorter = event_sorter_new(trace),
 			      .items = g_array_new(FALSE, FALSE, sizeof(struct item)),
 			      .error = error };
 
@@ -193,5 +191,5 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 	texts_clear(&t.names);
 	g_array_unref(t.items);
 	pickle_free(pickle);
-	return event_sorter_finish(t.sorter, ok, FALSE, error);
+	return ok && event_sorter_finish(trace, FALSE, error);
 }

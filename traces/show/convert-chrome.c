@@ -321,7 +321,7 @@ static int run(struct chrome *c, GError **error)
 	int more;
 
 	while ((more = convert_next(c->job, &l, error)) > 0) {
-		c->sites = record_reader_trace(c->job->reader)->sites;
+		c->sites = c->job->trace->sites;
 		tick(c, &l);
 		if (!trace_verbs[l.item.record.verb].event)
 			on_call(c, &l);
@@ -357,7 +357,7 @@ gboolean convert_to_chrome(struct convert_job *job, GError **error)
 	int more = run(&c, error);
 	g_string_append_printf(out.text,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);
-	out_json_text(out.text, record_reader_trace(job->reader)->kind);
+	out_json_text(out.text, job->trace->kind);
 	g_string_append(out.text, "}}\n");
 	g_hash_table_unref(c.threads);
 	g_hash_table_unref(c.processes);

@@ -30,7 +30,7 @@ int convert_next(struct convert_job *job, struct tracker_line *out, GError **err
 	struct record_item item;
 	int more;
 
-	while ((more = record_reader_next(job->reader, &item, error)) > 0) {
+	while ((more = trace_next(job->trace, &item, error)) > 0) {
 		tracker_step(job->tracker, &item, out);
 		progress_step(job->progress, item.number);
 		if (convert_wants(job, out))
@@ -130,8 +130,8 @@ static gboolean copy_lines(struct convert_job *job, GError **error)
 
 	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
-	int more = record_reader_copy(job->reader, out.text, error) ? 1 : -1;
-	while (more > 0 && (more = record_reader_next(job->reader, &item, error)) > 0) {
+	int more = trace_copy(job->trace, out.text, error) ? 1 : -1;
+	while (more > 0 && (more = trace_next(job->trace, &item, error)) > 0) {
 		tracker_step(job->tracker, &item, &event);
 		if (!convert_wants(job, &event))
 			drop_last_line(out.text);
@@ -223,7 +223,7 @@ static gboolean put_all(struct convert_job *job, struct writing *w, GError **err
 
 static gboolean write_records(struct convert_job *job, GError **error)
 {
-	struct writing w = { .sites = record_reader_trace(job->reader)->sites };
+	struct writing w = { .sites = job->trace->sites };
 	struct out_file file;
 	char *why = NULL;
 
@@ -236,8 +236,7 @@ static gboolean write_records(struct convert_job *job, GError **error)
 	}
 	w.numbers = g_array_new(FALSE, TRUE, sizeof(guint));
 	w.text = g_string_new(NULL);
-	gboolean ok =
-		put_head(&w, record_reader_trace(job->reader), error) && put_all(job, &w, error);
+	gboolean ok = put_head(&w, job->trace, error) && put_all(job, &w, error);
 	int code = npu_trace_writer_close(w.writer, &why);
 	if (ok)
 		ok = written(code, why, error);
@@ -250,6 +249,5 @@ static gboolean write_records(struct convert_job *job, GError **error)
 
 gboolean convert_to_trace(struct convert_job *job, GError **error)
 {
-	return record_reader_trace(job->reader)->format ? copy_lines(job, error)
-							: write_records(job, error);
+	return job->trace->format ? copy_lines(job, error) : write_records(job, error);
 }

@@ -28,7 +28,7 @@ struct window_line {
 /* One history: a window of its lines, those to come and a few that went before, in an array with a
  * gap at its front, which is closed now and then. */
 struct side {
-	struct record_reader *reader;
+	struct trace *trace;
 	struct tracker *tracker;
 	GArray *lines; /* struct window_line */
 	guint next;    /* in it */
@@ -106,7 +106,7 @@ static gboolean fill_side(struct side *w, guint lines, GError **error)
 		w->next = CONTEXT;
 	}
 	while (!w->ended && w->lines->len - w->next < lines &&
-	       (more = record_reader_next(w->reader, &item, error)) > 0) {
+	       (more = trace_next(w->trace, &item, error)) > 0) {
 		if (item.record.op)
 			item.record.op = g_string_chunk_insert_const(w->strings, item.record.op);
 		item.record.site = NULL;
@@ -404,7 +404,7 @@ static gboolean run_all(struct run *run)
 	return FALSE;
 }
 
-gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[2],
+gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 		   struct tracker *const trackers[2], guint limit, struct progress *progress,
 		   GError **error)
 {
@@ -415,7 +415,7 @@ gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[
 	g_array_set_clear_func(diff->refusals, refusal_clear);
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
-			.reader = readers[i],
+			.trace = traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
 			.streams = int_map_new(),

@@ -11,14 +11,13 @@
 
 /* ---- figures ---- */
 
-static void head(struct trace_diff *diff, struct record_reader *const readers[2])
+static void head(struct trace_diff *diff, struct trace *const traces[2])
 {
 	static const char *const keys[] = { "soc",      "devices", "hbm",
 					    "contract", "backend", "program" };
 
 	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-		const char *a = record_reader_info(readers[0], keys[i]),
-			   *b = record_reader_info(readers[1], keys[i]);
+		const char *a = trace_info(traces[0], keys[i]), *b = trace_info(traces[1], keys[i]);
 		/* a file of another kind has no head: nothing to compare */
 		if (a && b)
 			differences_add_text(&diff->figures, "", keys[i], a, b);
@@ -159,7 +158,7 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 	g_array_sort(diff->sizes, by_weight);
 }
 
-struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
 				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
@@ -169,13 +168,13 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 	differences_init(&diff->figures);
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
-		diff->traces[side] = record_reader_trace(readers[side]);
+		diff->traces[side] = traces[side];
 		trackers[side] = tracker_new(diff->traces[side]->memory_calls > 0);
 		trackers[side]->sizes = sizes;
 		trackers[side]->side = side;
 	}
-	if (align_run(diff, readers, trackers, limit, progress, error)) {
-		head(diff, readers);
+	if (align_run(diff, traces, trackers, limit, progress, error)) {
+		head(diff, traces);
 		compare(diff, trackers);
 	} else {
 		g_clear_pointer(&diff, trace_diff_free);

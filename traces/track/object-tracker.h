@@ -9,7 +9,7 @@
 #ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
 #define NPUSIM_TRACES_OBJECT_TRACKER_H
 
-#include "read/record-reader.h"
+#include "read/trace.h"
 
 enum tracker_level {
 	TRACKER_LIVE,     /* requested sizes of blocks that are handed out */
