@@ -6,8 +6,6 @@
 #include "npusim.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "config.h"

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
 #include "format/out-file.h"
 #include "read/readers.h"
 #include "show/convert.h"

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <stdio.h>
-
 #include "format/out-file.h"
 #include "show/progress.h"
 #include "read/readers.h"

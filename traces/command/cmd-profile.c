@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
 #include "sim/profile.h"
 
 static int show(const char *name, GError **error)

@@ -5,12 +5,7 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "format/merge.h"
 

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
 #include "format/out-file.h"
 #include "show/progress.h"
 #include "play/replay.h"

@@ -6,9 +6,7 @@
 #include "npusim.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "show/member.h"
 #include "format/out-file.h"

@@ -4,13 +4,8 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "config.h"
 #include "format/memory-limit.h"

@@ -5,7 +5,9 @@
 #ifndef NPUSIM_TRACES_FAILURE_H
 #define NPUSIM_TRACES_FAILURE_H
 
+#include <errno.h>
 #include <glib.h>
+#include <string.h>
 
 /* Errors of a file's content; those of the file itself are G_FILE_ERROR. */
 #define TRACE_ERROR (trace_error_quark())

@@ -7,7 +7,6 @@
 
 #include <malloc.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "failure.h"

@@ -5,8 +5,6 @@
  */
 #include "merge.h"
 
-#include <string.h>
-
 #include "out-file.h"
 #include "trace-reader.h"
 #include "trace/line.h"

@@ -5,11 +5,9 @@
  */
 #include "out-file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -60,8 +58,6 @@ static gboolean unwritable(const char *path, int why, GError **error)
 {
 	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
 }
-
-/* ---- where a path leads ---- */
 
 /* Of a link at `path`: FALSE, anybody could have put it there. */
 static gboolean is_trusted(const char *path, const struct stat *link)
@@ -188,8 +184,6 @@ gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)
 	g_free(f->temp);
 	return ok;
 }
-
-/* ---- bytes ---- */
 
 gboolean out_stream_open(struct out_stream *out, const char *path, GError **error)
 {

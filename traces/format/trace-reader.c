@@ -5,8 +5,6 @@
  */
 #include "trace-reader.h"
 
-#include <string.h>
-
 #include "trace/line.h"
 
 #define INFOS_MAX (1u << 16) /* what is behind them is passed over */

@@ -4,7 +4,6 @@
  */
 #include "page.h"
 
-#include <string.h>
 #include <zlib.h>
 
 #include "format/out-file.h"

@@ -6,7 +6,6 @@
 #include "access.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "format/input.h"
 #include "read/int-map.h"
@@ -125,8 +124,6 @@ static guint64 find(const struct access *a, guint64 address)
 	return a->filter ? a->filter->find(a->filter, address) : address;
 }
 
-/* ---- what is live ---- */
-
 /* Sums are counted from 1: sums[i] has the slots that its lowest bit covers. */
 static void add_to_sums(struct access *a, guint slot, guint64 change)
 {
@@ -200,8 +197,6 @@ static const struct block *block_at(const struct access *a, guint64 *at)
 	}
 	return g_ptr_array_index(a->slots, slot);
 }
-
-/* ---- reads ---- */
 
 static guint64 draw_below(struct access *a, guint64 below)
 {

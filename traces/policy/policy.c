@@ -4,8 +4,6 @@
  */
 #include "policy.h"
 
-#include <string.h>
-
 #include "format/input.h"
 #include "format/units.h"
 

@@ -5,7 +5,6 @@
  * a file with only HAL rows, each of them is also a block.
  */
 #include <sqlite3.h>
-#include <string.h>
 
 #include "event-sorter.h"
 #include "format/memory-limit.h"
@@ -175,8 +174,6 @@ static gboolean read_row(struct memscope *s, const char *const *fields, guint64 
 	row.text = trace_note(s->trace, "FREE HAL (host)");
 	return read_memory(s, &row, fields, line, error);
 }
-
-/* ---- CSV ---- */
 
 static gboolean read_fields(struct rows *rows, gpointer data)
 {

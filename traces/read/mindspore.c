@@ -4,8 +4,6 @@
  * its last. Ticks are a counter, not a time. Columns are found by name, since they differ between
  * versions.
  */
-#include <string.h>
-
 #include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"

@@ -4,8 +4,6 @@
  * records, line by line, with an address for each name, for consumers that track memory by
  * address.
  */
-#include <string.h>
-
 #include "format/units.h"
 #include "int-map.h"
 #include "readers.h"
@@ -41,8 +39,6 @@ static gboolean bad(const struct npu_trace_record *record, GError **error, const
 {
 	return line_bad(record->line, error, "%s", text);
 }
-
-/* ---- addresses ---- */
 
 static guint64 key_of(const struct npu_trace_record *r, const struct npu_trace_name *name)
 {
@@ -168,8 +164,6 @@ static void follow_segment(struct lines *l, struct record_item *item)
 	int_map_remove(l->known, known);
 }
 
-/* ---- records ---- */
-
 /* A text, or the number of one that was there before. */
 static guint32 site_of(struct trace *trace, const char *text)
 {
@@ -225,8 +219,6 @@ static int npusim_next(struct trace *trace, struct record_item *out, GError **er
 	return more;
 }
 
-/* ---- the source ---- */
-
 /* No line was read. */
 static void start_over(struct lines *l)
 {
@@ -257,8 +249,6 @@ static void npusim_close(struct trace *trace)
 	g_free(l->name);
 	g_free(l);
 }
-
-/* ---- the summary ---- */
 
 static void summarise(struct trace *trace, const struct record_item *item)
 {

@@ -7,7 +7,6 @@
 #include "pickle.h"
 
 #include <json-glib/json-glib.h>
-#include <string.h>
 
 #include "format/memory-limit.h"
 #include "readers.h"

@@ -4,8 +4,6 @@
  */
 #include "readers.h"
 
-#include <string.h>
-
 #include "format/memory-limit.h"
 
 #define HEAD_BYTES  (256u << 10) /* what tells whose file it is */
@@ -141,8 +139,6 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 	       json_kind_of(head, (gsize)got) == JSON_OTHER;
 	return got >= 0;
 }
-
-/* ---- the choice ---- */
 
 #define PROFILER_KIND "table of Ascend's profiler"
 

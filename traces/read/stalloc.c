@@ -4,7 +4,6 @@
  * address, size and stream, in order; and marks of iterations and layers, which are counted.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "event-sorter.h"
 #include "readers.h"

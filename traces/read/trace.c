@@ -5,8 +5,6 @@
  */
 #include "trace.h"
 
-#include <string.h>
-
 #include "format/memory-limit.h"
 #include "format/units.h"
 #include "int-map.h"

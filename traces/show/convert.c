@@ -8,7 +8,6 @@
 #include "convert.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "read/sites.h"
 #include "result-file.h"
@@ -38,8 +37,6 @@ int convert_next(struct convert_job *job, struct tracker_line *out, GError **err
 	}
 	return more;
 }
-
-/* ---- CSV ---- */
 
 static void number(GString *out, gboolean has, guint64 value)
 {
@@ -109,8 +106,6 @@ gboolean convert_to_csv(struct convert_job *job, GError **error)
 	}
 	return out_stream_close(&out, more == 0, error);
 }
-
-/* ---- a trace of npusim ---- */
 
 static void drop_last_line(GString *text)
 {

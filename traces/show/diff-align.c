@@ -6,8 +6,6 @@
  */
 #include "diff.h"
 
-#include <string.h>
-
 #include "read/int-map.h"
 
 #define CONTEXT    3

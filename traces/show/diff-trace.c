@@ -5,11 +5,7 @@
  */
 #include "diff.h"
 
-#include <string.h>
-
 #include "base/base.h"
-
-/* ---- figures ---- */
 
 static void head(struct trace_diff *diff, struct trace *const traces[2])
 {
@@ -95,8 +91,6 @@ static void levels(struct differences *f, const char *group, const struct tracke
 	}
 }
 
-/* ---- sizes ---- */
-
 static double weight(const struct tracker_size *s)
 {
 	guint64 apart =
@@ -118,8 +112,6 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 		return x->verb < y->verb ? -1 : 1;
 	return x->size < y->size ? -1 : x->size > y->size;
 }
-
-/* ---- all of it ---- */
 
 static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)
 {
@@ -200,8 +192,6 @@ gboolean trace_diff_is_equal(const struct trace_diff *diff)
 	return diff->figures.list->len == 0 && diff->places == 0;
 }
 
-/* ---- text ---- */
-
 static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 {
 	if (diff->sizes->len == 0)
@@ -267,8 +257,6 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 	if (diff->places > 0)
 		print_hunks(diff, out);
 }
-
-/* ---- JSON ---- */
 
 READ(gboolean, has_device, tracker_size, s, s->device >= 0)
 READ(char *, verb_of_size, tracker_size, s, g_strdup(record_verb_name(s->verb)))

@@ -6,7 +6,6 @@
 #include "figures.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 
@@ -18,8 +17,6 @@ static void row(FILE *out, const char *label, const char *text)
 {
 	fprintf(out, "  %-30s%s\n", label, text);
 }
-
-/* ---- templates ---- */
 
 /* Whose figures they are. */
 struct source {
@@ -93,8 +90,6 @@ static void print_line(FILE *out, const char *label, const char *text, const cha
 	row(out, label, line->str);
 }
 
-/* ---- lists ---- */
-
 /* "3 alloc" */
 static void add_item(GString *list, guint64 count, const char *name, const char *suffix)
 {
@@ -146,8 +141,6 @@ static void print_calls(FILE *out, const struct result *r, const struct replay_d
 		print_line(out, name, text, "calls", &of);
 	}
 }
-
-/* ---- moments ---- */
 
 /* Words on lines that are not too long. */
 static void print_words(FILE *out, const char *text)
@@ -209,8 +202,6 @@ static void print_moments(FILE *out, const struct result *r, const struct replay
 		moment_view_clear(&v);
 	}
 }
-
-/* ---- all of it ---- */
 
 static void print_reads(FILE *out, const struct result *r, const struct replay_device *d)
 {
