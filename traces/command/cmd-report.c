@@ -10,7 +10,6 @@
 
 #include "show/member.h"
 #include "format/out-file.h"
-#include "format/input.h"
 #include "page/page.h"
 #include "show/result-file.h"
 

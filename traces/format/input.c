@@ -384,10 +384,8 @@ int input_line(struct input *in, gsize most, struct input_line *out, GError **er
 	if (out->length == 0 && end == NULL)
 		return 0;
 	if (out->length > most)
-		return line_bad(out->number, error, "it is longer than %" G_GSIZE_FORMAT " KiB",
-				most / 1024)
-			       ? 0
-			       : -1;
+		return line_bad(out->number, error, "it is longer than %zu KiB", most / 1024) ? 0
+											      : -1;
 	if (memchr(out->text, '\0', out->length))
 		return line_bad(out->number, error, "there is a NUL byte: this is no text") ? 0
 											    : -1;

@@ -40,7 +40,7 @@ static const struct {
 
 struct history_of_device {
 	GArray *columns[COLUMN_COUNT]; /* guint64 */
-	struct int_map *live;          /* key of a block -> its index + 1 */
+	GHashTable *live;              /* key of a block -> its index + 1 */
 };
 /* A call whose end is not known yet. A row for each device, as one of address space is of all. */
 struct call {
@@ -51,8 +51,8 @@ struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
 	struct history_of_device *devices;
-	struct int_map *places; /* subject -> address */
-	GHashTable *calls;      /* process << 32 | thread -> struct call */
+	GHashTable *places; /* subject -> address */
+	GHashTable *calls;  /* process << 32 | thread -> struct call */
 	struct texts texts;
 	const char *clock;
 	guint64 now_ns;
@@ -70,7 +70,7 @@ static void put(struct history_of_device *h, enum column column, guint64 value)
 	add(h->columns[column], value);
 }
 
-static guint64 recall(struct int_map *map, guint64 key)
+static guint64 recall(GHashTable *map, guint64 key)
 {
 	const struct int_map_entry *e = int_map_find(map, key, 0);
 
@@ -109,7 +109,7 @@ static void end_block(struct history_of_device *h, guint64 key)
 	VALUE(h->columns[BLOCK_LIFE], e->value - 1) =
 		now - VALUE(h->columns[BLOCK_EVENT], e->value - 1);
 	*wait = *wait ? now - *wait : 0;
-	int_map_remove(h->live, e);
+	g_hash_table_remove(h->live, e);
 }
 
 static void make_block(struct history_of_device *h, guint64 key, const struct tracker_line *l,
@@ -396,7 +396,7 @@ static void close_devices(struct gatherer *g)
 		struct history_of_device *h = &g->devices[d];
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			g_array_unref(h->columns[c]);
-		int_map_free(h->live);
+		g_clear_pointer(&h->live, g_hash_table_unref);
 	}
 	g_free(g->devices);
 }
@@ -423,7 +423,7 @@ char *history_data(const char *path, GError **error)
 	close_devices(&g);
 	texts_clear(&g.texts);
 	g_hash_table_unref(g.calls);
-	int_map_free(g.places);
+	g_clear_pointer(&g.places, g_hash_table_unref);
 	tracker_free(g.tracker);
 	trace_free(g.trace);
 	return data;

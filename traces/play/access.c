@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-#include "format/input.h"
 #include "read/int-map.h"
 #include "npusim/npusim.h"
 #include "model.h"
@@ -242,8 +241,8 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
 	if (code != 0)
 		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL,
-			      "device %u: npusim_touch of %" G_GSIZE_FORMAT
-			      " places from 0x%" G_GINT64_MODIFIER "x on answered %d: %s",
+			      "device %u: npusim_touch of %zu places from 0x%" G_GINT64_MODIFIER
+			      "x on answered %d: %s",
 			      a->device, count, at[0], code, model_message());
 	model_stats(a->device, &after);
 	add_figures(a->figures, &before, &after);

@@ -6,8 +6,6 @@
  */
 #include "replay.h"
 
-#include "npusim/npusim.h"
-
 /* ---- a device over the events ---- */
 
 /* Whether b has more physical memory than a, or as much and more of it live. */

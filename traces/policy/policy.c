@@ -4,7 +4,6 @@
  */
 #include "policy.h"
 
-#include "format/input.h"
 #include "format/units.h"
 
 #define PAD_NPU   32

@@ -6,7 +6,6 @@
  */
 #include "policy.h"
 #include "format/units.h"
-#include "read/by-address.h"
 
 #define HUGE_BYTES  (2 * MIB)
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */

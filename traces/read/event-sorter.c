@@ -13,9 +13,9 @@ struct event_sorter {
 	gboolean doubled;
 
 	/* of a pass */
-	struct int_map *live;     /* address and tag -> size */
-	struct int_map *segments; /* address -> device */
-	struct int_map *unknown;  /* what was freed and not known; NULL: the trace is being made */
+	GHashTable *live;     /* address and tag -> size */
+	GHashTable *segments; /* address -> device */
+	GHashTable *unknown;  /* what was freed and not known; NULL: the trace is being made */
 };
 
 gboolean event_sorter_add_note(struct trace *trace, struct trace_row *row, const char *name,
@@ -120,9 +120,9 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row, GError **
 		return put_note(s, row, "free of what is not allocated", error);
 	}
 	row.size = known->value;
-	int_map_remove(s->live, known);
+	g_hash_table_remove(s->live, known);
 	if (of_any && of_any->value == row.device)
-		int_map_remove(s->segments, of_any);
+		g_hash_table_remove(s->segments, of_any);
 	return put_life(s, &row, error);
 }
 
@@ -156,7 +156,7 @@ static gboolean decide(struct event_sorter *s, struct trace_row row, GError **er
 	if (unknown == NULL || stands_alone(&row) || row.device == EVENT_SORTER_ANY_DEVICE ||
 	    (ends && row.size == 0))
 		return TRUE;
-	int_map_remove(s->unknown, unknown);
+	g_hash_table_remove(s->unknown, unknown);
 	if (ends)
 		g_array_append_val(s->trace->starts, start);
 	return TRUE;
@@ -168,8 +168,8 @@ static gboolean pass(struct event_sorter *s,
 {
 	struct row_list *rows = &s->trace->unsorted;
 
-	int_map_free(s->live);
-	int_map_free(s->segments);
+	g_clear_pointer(&s->live, g_hash_table_unref);
+	g_clear_pointer(&s->segments, g_hash_table_unref);
 	s->live = int_map_new();
 	s->segments = int_map_new();
 	for (guint i = 0; i < s->trace->starts->len; i++)
@@ -201,9 +201,10 @@ static gboolean add_starts(const struct event_sorter *s, GError **error)
 static gboolean match(struct event_sorter *s, GError **error)
 {
 	s->unknown = int_map_new();
-	if (!pass(s, take_row, error) || (int_map_count(s->unknown) > 0 && !pass(s, decide, error)))
+	if (!pass(s, take_row, error) ||
+	    (g_hash_table_size(s->unknown) > 0 && !pass(s, decide, error)))
 		return FALSE;
-	g_clear_pointer(&s->unknown, int_map_free);
+	g_clear_pointer(&s->unknown, g_hash_table_unref);
 	return add_starts(s, error) && pass(s, take_row, error);
 }
 
@@ -212,9 +213,9 @@ gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **err
 	struct event_sorter s = { .trace = trace, .doubled = doubled };
 	gboolean ok = row_list_sort(&trace->unsorted, error) && match(&s, error);
 
-	int_map_free(s.live);
-	int_map_free(s.segments);
-	int_map_free(s.unknown);
+	g_clear_pointer(&s.live, g_hash_table_unref);
+	g_clear_pointer(&s.segments, g_hash_table_unref);
+	g_clear_pointer(&s.unknown, g_hash_table_unref);
 	row_list_clear(&trace->unsorted);
 	return ok;
 }

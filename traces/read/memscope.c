@@ -10,7 +10,6 @@
 #include "format/memory-limit.h"
 #include "readers.h"
 #include "rows.h"
-#include "sites.h"
 
 #define NANOSECONDS_MIN (G_GINT64_CONSTANT(1) << 56) /* stamps below it are microseconds */
 #define PROCESS_SHIFT   56

@@ -7,7 +7,6 @@
 #include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"
-#include "sites.h"
 
 enum {
 	START,

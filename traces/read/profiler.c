@@ -8,7 +8,6 @@
 #include "format/units.h"
 #include "readers.h"
 #include "rows.h"
-#include "sites.h"
 
 #define SIZE_END   (G_GINT64_CONSTANT(1) << 46)
 #define BLOCK_UNIT 512

@@ -48,8 +48,7 @@ struct scan {
 
 static gboolean bad(const struct scan *s, GError **error, const char *what)
 {
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-		      "line %" G_GSIZE_FORMAT ", column %" G_GSIZE_FORMAT ": %s", s->line,
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %zu, column %zu: %s", s->line,
 		      s->at - s->line_at + 1, what);
 }
 
@@ -103,9 +102,8 @@ static gboolean take(struct scan *s, GError **error)
 	/* the tree, and the text that may be written of it */
 	return ++s->values % LOOK_EVERY != 0 ||
 	       memory_limit_ask(s->values * VALUE_BYTES + 2 * s->at, error,
-				"line %" G_GSIZE_FORMAT ", column %" G_GSIZE_FORMAT
-				": the values up to here",
-				s->line, s->at - s->line_at + 1);
+				"line %zu, column %zu: the values up to here", s->line,
+				s->at - s->line_at + 1);
 }
 
 gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error)
@@ -117,7 +115,7 @@ gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError
 		ok = take(&s, error);
 	*out = s.kind;
 	return ok && memory_limit_ask(s.values * VALUE_BYTES + 2 * count, error,
-				      "the values of all %" G_GSIZE_FORMAT " bytes", count);
+				      "the values of all %zu bytes", count);
 }
 
 enum json_kind json_kind_of(const guint8 *bytes, gsize count)

@@ -9,7 +9,6 @@
 #include "int-map.h"
 #include "pickle.h"
 #include "readers.h"
-#include "sites.h"
 
 #define HOST     0 /* c10's DeviceType of the CPU */
 #define SIZE_END (G_GINT64_CONSTANT(1) << 46)
@@ -118,7 +117,7 @@ static void find_sites(struct timeline *t)
 static gboolean add_rows(struct timeline *t)
 {
 	g_autofree gint64 *before = g_new0(gint64, TRACE_DEVICE_LAST + 1);
-	struct int_map *seen = int_map_new(); /* addresses; of a device alone: it has begun */
+	GHashTable *seen = int_map_new(); /* addresses; of a device alone: it has begun */
 	gboolean ok = TRUE;
 
 	for (guint i = 0; ok && i < t->items->len; i++) {
@@ -144,7 +143,7 @@ static gboolean add_rows(struct timeline *t)
 		ok = row_list_add(&t->trace->unsorted, &row, t->error);
 	}
 	ok = ok &&
-	     (int_map_count(seen) > 0 ||
+	     (g_hash_table_size(seen) > 0 ||
 	      refuse(t->error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		     "it is a timeline for Chrome or Perfetto without [memory] events of a device: "
 		     "record one by torch.profiler with profile_memory=True, or a memory snapshot "
@@ -159,7 +158,7 @@ static gboolean add_rows(struct timeline *t)
 		if (before[d] > 0 && before[d] < SIZE_END)
 			g_array_append_val(t->trace->starts, other);
 	}
-	int_map_free(seen);
+	g_clear_pointer(&seen, g_hash_table_unref);
 	return ok;
 }
 
@@ -169,7 +168,7 @@ static gboolean read_timeline(struct timeline *t, const struct pickle_value *roo
 		root->type == PICKLE_DICT ? pickle_get(root, "traceEvents") : root;
 
 	for (gsize i = 0; list && list->type == PICKLE_LIST && i < list->list->count; i++) {
-		if (!memory_limit_ask(sizeof(struct item), t->error, "event %" G_GSIZE_FORMAT, i))
+		if (!memory_limit_ask(sizeof(struct item), t->error, "event %zu", i))
 			return FALSE;
 		read_event(t, &list->list->items[i]);
 	}

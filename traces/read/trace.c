@@ -66,7 +66,7 @@ static void put_number(struct trace *trace, struct record_item *item)
 
 	r->name.number = known ? (guint32)known->value : ++trace->last[(guint8)r->name.kind];
 	if (known && ends)
-		int_map_remove(trace->names, known);
+		g_hash_table_remove(trace->names, known);
 	else if (known == NULL && !ends)
 		int_map_put(trace->names, item->address, tag, r->name.number);
 }
@@ -103,7 +103,7 @@ static void put_time(struct trace *trace, struct record_item *item)
 /* Numbers of what has names are given out anew. */
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
-	int_map_free(trace->names);
+	g_clear_pointer(&trace->names, g_hash_table_unref);
 	trace->names = int_map_new();
 	memset(trace->last, 0, sizeof trace->last);
 	trace->next = trace->number = 0;
@@ -169,7 +169,7 @@ void trace_free(struct trace *trace)
 	if (trace == NULL)
 		return;
 	trace->source->close(trace);
-	int_map_free(trace->names);
+	g_clear_pointer(&trace->names, g_hash_table_unref);
 	row_list_clear(&trace->unsorted);
 	g_array_unref(trace->starts);
 	g_ptr_array_unref(trace->devices);

@@ -77,11 +77,11 @@ struct trace {
 	struct row_list unsorted; /* in any order: event_sorter_finish() makes rows of them */
 	GArray *starts; /* struct trace_row: beside them, what was there before the first */
 	struct row_list rows;
-	guint64 next;          /* in them */
-	guint64 number;        /* of the last event */
-	struct int_map *names; /* address and letter of a device -> number */
-	guint32 last[128];     /* number given out, by letter */
-	guint64 base_us;       /* time of the first event, less 1 */
+	guint64 next;      /* in them */
+	guint64 number;    /* of the last event */
+	GHashTable *names; /* address and letter of a device -> number */
+	guint32 last[128]; /* number given out, by letter */
+	guint64 base_us;   /* time of the first event, less 1 */
 	gboolean has_base;
 };
 

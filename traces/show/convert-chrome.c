@@ -8,8 +8,6 @@
  */
 #include "convert.h"
 
-#include "read/sites.h"
-
 #define DEVICE_PID 1000000 /* device N has the tracks of the process of this number and N */
 #define SHORT_NS   1000    /* of a call whose end nothing tells */
 #define NO_TIME    G_MAXUINT64

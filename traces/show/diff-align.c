@@ -32,9 +32,9 @@ struct side {
 	guint next;    /* in it */
 	guint64 taken;
 	gboolean ended;
-	struct int_map *streams; /* stream -> order of appearance */
-	GStringChunk *strings;   /* names of calls */
-	struct int_map *pairs;   /* object -> the other side's */
+	GHashTable *streams;   /* stream -> order of appearance */
+	GStringChunk *strings; /* names of calls */
+	GHashTable *pairs;     /* object -> the other side's */
 };
 struct run {
 	struct trace_diff *diff;
@@ -59,8 +59,8 @@ static guint64 stream_of(struct side *w, const struct npu_trace_record *r)
 
 	if (e)
 		return e->value;
-	int_map_put(w->streams, r->stream, 0, int_map_count(w->streams) + 1);
-	return int_map_count(w->streams);
+	int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
+	return g_hash_table_size(w->streams);
 }
 
 static gboolean frees(guint32 verb)
@@ -187,7 +187,7 @@ static void unpair(struct run *run, int side, const struct tracker_line *l)
 	struct int_map_entry *e = int_map_find(run->sides[side].pairs, l->subject, 0);
 
 	if (e && ends)
-		int_map_remove(run->sides[side].pairs, e);
+		g_hash_table_remove(run->sides[side].pairs, e);
 }
 
 static gboolean same(const struct run *run, const struct window_line *x,
@@ -332,7 +332,7 @@ static void differ(struct run *run, const guint count[2])
 static gboolean look_for(const struct run *run, guint most, guint count[2])
 {
 	guint lengths[2], best = G_MAXUINT;
-	struct int_map *places = int_map_new();
+	GHashTable *places = int_map_new();
 
 	for (int side = 0; side < 2; side++)
 		lengths[side] = MIN(count_grams(&run->sides[side]), most);
@@ -349,7 +349,7 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 		if (i == 0 && lengths[1] > 0)
 			int_map_put(places, gram(&run->sides[1], 0), 0, 0);
 	}
-	int_map_free(places);
+	g_clear_pointer(&places, g_hash_table_unref);
 	return best < G_MAXUINT;
 }
 
@@ -432,9 +432,9 @@ gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 	}
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(run.sides[i].lines);
-		int_map_free(run.sides[i].streams);
+		g_clear_pointer(&run.sides[i].streams, g_hash_table_unref);
 		g_string_chunk_free(run.sides[i].strings);
-		int_map_free(run.sides[i].pairs);
+		g_clear_pointer(&run.sides[i].pairs, g_hash_table_unref);
 	}
 	return ok;
 }

@@ -7,7 +7,6 @@
 #include "figures.h"
 
 #include "base/base.h"
-#include "format/units.h"
 
 void moment_view_init(struct moment_view *v, const struct replay *replay,
 		      const struct replay_device *device, const struct moment *moment)
