@@ -86,18 +86,18 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 	gboolean prints = g_strcmp0(json, "-") != 0;
 
 	if (prints && v->equal)
-		printf("no difference: %" G_GUINT64_FORMAT " %s are the same\n", same,
+		printf("no difference: " U64 " %s are the same\n", same,
 		       diff ? "events" : "figures");
 	prints = prints && !v->equal;
 	for (int side = 0; prints && side < 2; side++)
-		printf("%s %s: %s, %" G_GUINT64_FORMAT " events\n", side ? "+++ B" : "--- A",
-		       paths[side], v->sides[side].kind, v->sides[side].events);
+		printf("%s %s: %s, " U64 " events\n", side ? "+++ B" : "--- A", paths[side],
+		       v->sides[side].kind, v->sides[side].events);
 	if (prints && diff) {
 		trace_diff_print(diff, (guint)limit, stdout);
 	} else if (prints) {
 		differences_print(figures, stdout);
-		printf("\n%u figures differ, %" G_GUINT64_FORMAT " are the same\n",
-		       figures->list->len, figures->equal);
+		printf("\n%u figures differ, " U64 " are the same\n", figures->list->len,
+		       figures->equal);
 	}
 	if (json && !write_json(paths, v, diff, error))
 		return EXIT_TROUBLE;

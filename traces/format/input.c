@@ -38,9 +38,8 @@ G_DEFINE_QUARK(npusim - trace, trace_error)
 
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
-	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_IO,
-		      "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s", in->name,
-		      in->raw_at - in->z.avail_in, what);
+	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_IO, "%s: gzip damaged at byte " U64 ": %s",
+		      in->name, in->raw_at - in->z.avail_in, what);
 }
 
 static gboolean fail_errno(const char *name, GError **error, const char *what)
@@ -295,7 +294,7 @@ void input_close(struct input *in)
 gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
 {
 	/* whatever the reader keeps of these bytes: the next call looks at it */
-	if (!memory_limit_ask(room, error, "byte %" G_GUINT64_FORMAT "%s", in->taken,
+	if (!memory_limit_ask(room, error, "byte " U64 "%s", in->taken,
 			      in->gzip ? " of what it unpacks to" : ""))
 		return -1;
 	gssize got = in->gzip ? gzip_take(in, into, room, error) : raw_take(in, into, room, error);
@@ -405,8 +404,7 @@ gboolean line_bad(guint64 line, GError **error, const char *format, ...)
 	g_autofree char *valid = g_utf8_make_valid(text, -1);
 	for (char *c = valid; *c; c++)
 		*c = g_ascii_iscntrl(*c) ? '?' : *c;
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
-		      line, valid);
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line " U64 ": %s", line, valid);
 }
 
 gboolean number_parse(const char *text, guint64 last, guint64 *out)
@@ -421,7 +419,6 @@ gboolean line_number(guint64 line, const char *what, const char *text, guint64 l
 		     GError **error)
 {
 	return number_parse(text, last, out) ||
-	       line_bad(line, error,
-			"%s is '%.40s', which is no number from 0 to %" G_GUINT64_FORMAT, what,
-			text, last);
+	       line_bad(line, error, "%s is '%.40s', which is no number from 0 to " U64, what, text,
+			last);
 }

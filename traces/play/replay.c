@@ -236,9 +236,8 @@ static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c
 		return CACHE_OK;
 	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && !area)
 		return CACHE_NO_MEMORY;
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL,
-		    "%s of %" G_GUINT64_FORMAT " bytes answered %d: %s", model_last_call(), c->size,
-		    code, model_message());
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s of " U64 " bytes answered %d: %s",
+		    model_last_call(), c->size, code, model_message());
 	return CACHE_FAILED;
 }
 

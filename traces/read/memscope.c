@@ -207,8 +207,7 @@ static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *ro
 	int more;
 
 	while ((more = sqlite3_step(rows)) == SQLITE_ROW) {
-		if (!memory_limit_ask(ROW_BYTES, error,
-				      "table memscope_dump, row %" G_GUINT64_FORMAT, row))
+		if (!memory_limit_ask(ROW_BYTES, error, "table memscope_dump, row " U64, row))
 			return FALSE;
 		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++) {
 			const char *text = (const char *)sqlite3_column_text(rows, c);
@@ -219,8 +218,7 @@ static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *ro
 			return FALSE;
 		}
 	}
-	g_autofree char *where =
-		g_strdup_printf("memscope_dump, behind row %" G_GUINT64_FORMAT, row);
+	g_autofree char *where = g_strdup_printf("memscope_dump, behind row " U64, row);
 	return more == SQLITE_DONE || bad(db, where, error);
 }
 

@@ -189,7 +189,7 @@ gboolean trace_rewind(struct trace *trace, GError **error)
 
 int trace_next(struct trace *trace, struct record_item *out, GError **error)
 {
-	if (!memory_limit_ask(RECORD_BYTES, error, "event %" G_GUINT64_FORMAT, ++trace->taken))
+	if (!memory_limit_ask(RECORD_BYTES, error, "event " U64, ++trace->taken))
 		return -1;
 	return trace->source->next(trace, out, error);
 }
@@ -328,7 +328,7 @@ void record_name_text(const struct npu_trace_name *name, GString *out)
 	else
 		g_string_append_printf(out, "%c%u", name->kind, name->number);
 	if (name->offset)
-		g_string_append_printf(out, "+%" G_GUINT64_FORMAT, name->offset);
+		g_string_append_printf(out, "+" U64, name->offset);
 }
 
 void record_text(const struct record_item *item, GString *out)

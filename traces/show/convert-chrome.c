@@ -43,8 +43,7 @@ struct chrome {
 
 static void put_us(GString *out, const char *key, guint64 ns)
 {
-	g_string_append_printf(out, ",\"%s\":%" G_GUINT64_FORMAT ".%03u", key, ns / 1000,
-			       (unsigned)(ns % 1000));
+	g_string_append_printf(out, ",\"%s\":" U64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
 }
 
 /* An event but for its end; `name` may be NULL, what `format` says follows it. */
@@ -64,8 +63,7 @@ static GString *begin(struct chrome *c, char phase, const char *name, guint64 pi
 	va_start(args, format);
 	g_string_append_vprintf(out, format, args);
 	va_end(args);
-	g_string_append_printf(out, ",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":%" G_GUINT64_FORMAT,
-			       pid, tid);
+	g_string_append_printf(out, ",\"pid\":" U64 ",\"tid\":" U64, pid, tid);
 	if (at_ns != NO_TIME)
 		put_us(out, "ts", at_ns);
 	return out;
@@ -89,15 +87,14 @@ static void put_args(const struct chrome *c, GString *out, const struct tracker_
 	const struct npu_trace_record *r = &l->item.record;
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	g_string_append_printf(out, ",\"args\":{\"event\":%" G_GUINT64_FORMAT ",\"code\":%d",
-			       l->item.number, r->code);
+	g_string_append_printf(out, ",\"args\":{\"event\":" U64 ",\"code\":%d", l->item.number,
+			       r->code);
 	if (r->has & NPU_TRACE_HAS_SIZE)
-		g_string_append_printf(out, ",\"size\":%" G_GUINT64_FORMAT, r->size);
+		g_string_append_printf(out, ",\"size\":" U64, r->size);
 	if (l->device >= 0)
 		g_string_append_printf(out, ",\"device\":%" G_GINT64_FORMAT, l->device);
 	if (r->has & NPU_TRACE_HAS_SIMULATED)
-		g_string_append_printf(out, ",\"simulated_ps\":%" G_GUINT64_FORMAT,
-				       r->simulated_ps);
+		g_string_append_printf(out, ",\"simulated_ps\":" U64, r->simulated_ps);
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
@@ -135,7 +132,7 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 			guint64 bytes)
 {
 	g_string_append_printf(begin(c, 'C', name, pid, 0, at_ns, "%s", ""),
-			       ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", bytes);
+			       ",\"args\":{\"bytes\":" U64 "}}", bytes);
 }
 
 /* A block or a segment begins or ends: a slice of its own, told by its address. */

@@ -39,7 +39,7 @@ static void number(GString *out, gboolean has, guint64 value)
 {
 	g_string_append_c(out, ',');
 	if (has)
-		g_string_append_printf(out, "%" G_GUINT64_FORMAT, value);
+		g_string_append_printf(out, U64, value);
 }
 
 static void name(GString *out, gboolean has, const struct npu_trace_name *n)
@@ -62,7 +62,7 @@ static void row(GString *out, const struct tracker_line *l, const struct tracker
 {
 	const struct npu_trace_record *r = &l->item.record;
 
-	g_string_append_printf(out, "%" G_GUINT64_FORMAT, l->item.number);
+	g_string_append_printf(out, U64, l->item.number);
 	csv_field(out, FALSE, record_verb_name(r->verb));
 	name(out, (r->has & NPU_TRACE_HAS_NAME) != 0, &r->name);
 	number(out, (r->has & NPU_TRACE_HAS_SIZE) != 0, r->size);

@@ -426,7 +426,7 @@ gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 		for (int side = 0; side < 2; side++) {
 			if (h->hidden[side])
 				g_ptr_array_add(h->lines,
-						g_strdup_printf("%c(%" G_GUINT64_FORMAT " more)",
+						g_strdup_printf("%c(" U64 " more)",
 								side ? '+' : '-', h->hidden[side]));
 		}
 	}

@@ -222,28 +222,24 @@ static void print_refusals(const struct trace_diff *diff, FILE *out)
 		const struct align_refusal *r =
 			&g_array_index(diff->refusals, struct align_refusal, i);
 		int side = r->code[1] != 0;
-		fprintf(out, "  %c event %" G_GUINT64_FORMAT ": %s\n", side ? 'B' : 'A',
-			r->number[side], r->text);
+		fprintf(out, "  %c event " U64 ": %s\n", side ? 'B' : 'A', r->number[side],
+			r->text);
 	}
 	if (diff->refused > diff->refusals->len)
-		fprintf(out, "  and %" G_GUINT64_FORMAT " more\n",
-			diff->refused - diff->refusals->len);
+		fprintf(out, "  and " U64 " more\n", diff->refused - diff->refusals->len);
 }
 
 static void print_hunks(const struct trace_diff *diff, FILE *out)
 {
 	fprintf(out,
-		"\nevents: %" G_GUINT64_FORMAT " in both, %" G_GUINT64_FORMAT
-		" changed, %" G_GUINT64_FORMAT " in A alone, %" G_GUINT64_FORMAT
-		" in B alone; they differ at %" G_GUINT64_FORMAT " place%s\n",
+		"\nevents: " U64 " in both, " U64 " changed, " U64 " in A alone, " U64
+		" in B alone; they differ at " U64 " place%s\n",
 		diff->same, diff->changed, diff->removed, diff->added, diff->places,
 		diff->places == 1 ? "" : "s");
 	for (guint i = 0; i < diff->hunks->len; i++) {
 		const struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
-		fprintf(out,
-			"@@ -%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT " +%" G_GUINT64_FORMAT
-			",%" G_GUINT64_FORMAT " @@\n",
-			h->start[0], h->count[0], h->start[1], h->count[1]);
+		fprintf(out, "@@ -" U64 "," U64 " +" U64 "," U64 " @@\n", h->start[0], h->count[0],
+			h->start[1], h->count[1]);
 		for (guint l = 0; l < h->lines->len; l++)
 			fprintf(out, "%s\n", (const char *)g_ptr_array_index(h->lines, l));
 	}
