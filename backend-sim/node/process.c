@@ -43,7 +43,7 @@ bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
 	unsigned long long start;
 	const char *rest;
 
-	/* Of the first thread too: qemu-user makes up /proc/PID/stat where a process asks for its own. */
+	/* Of the first thread too: qemu-user makes up /proc/PID/stat of the process that asks. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid ? tid : pid);
 	if (read_file(path, text, sizeof(text)) < 0)
 		return false;

@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 
 	g_assert((trace == NULL) == (error != NULL));
 	if (trace) {
-		while ((result = trace->source->next(trace, &item, &error)) > 0)
+		while ((result = trace_next(trace, &item, &error)) > 0)
 			events += item.number > 0;
 		g_assert(result == 0 && error == NULL && events == trace->events);
 		g_assert(events <= public_events); /* less what was there at the start */

@@ -20,8 +20,8 @@ static void look(struct trace *trace)
 
 	for (guint i = 0; i < trace->devices->len; i++)
 		usage_begin(&usages[i], trace, i);
-	g_assert(trace->source->rewind(trace, NULL));
-	while (trace->source->next(trace, &item, NULL) > 0) {
+	g_assert(trace_rewind(trace, NULL));
+	while (trace_next(trace, &item, NULL) > 0) {
 		if (record_is_of_start(&item.record))
 			continue;
 		memory_step(&usages[item.device], &item);
@@ -40,7 +40,7 @@ static struct trace *read_bytes(const uint8_t *bytes, size_t count, gsize memory
 {
 	struct input *input = input_open_bytes(bytes, count, "input", error);
 
-	row_store_set_memory(memory);
+	row_list_set_memory(memory);
 	return input ? readers_read(READER, "fuzz", input, error) : NULL;
 }
 
@@ -48,9 +48,9 @@ static struct trace *read_bytes(const uint8_t *bytes, size_t count, gsize memory
 static gboolean same_event(struct trace *a, struct trace *b)
 {
 	struct record_item x, y;
-	int more = b->source->next(b, &y, NULL);
+	int more = trace_next(b, &y, NULL);
 
-	g_assert(a->source->next(a, &x, NULL) == more);
+	g_assert(trace_next(a, &x, NULL) == more);
 	if (more > 0)
 		g_assert(x.device == y.device && x.record.verb == y.record.verb &&
 			 x.record.has == y.record.has && x.address == y.address &&
@@ -68,7 +68,7 @@ static void compare(struct trace *a, struct trace *b)
 		g_assert(x->device == y->device &&
 			 memcmp(x->counts, y->counts, sizeof x->counts) == 0);
 	}
-	g_assert(a->source->rewind(a, NULL) && b->source->rewind(b, NULL));
+	g_assert(trace_rewind(a, NULL) && trace_rewind(b, NULL));
 	while (same_event(a, b))
 		continue;
 }
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	g_autoptr(GError) error = NULL;
 	g_autoptr(GError) again = NULL;
-	struct trace *trace = read_bytes(bytes, count, ROW_STORE_MEMORY_BYTES, &error);
+	struct trace *trace = read_bytes(bytes, count, ROW_LIST_MEMORY_BYTES, &error);
 	struct trace *spilled = read_bytes(bytes, count, FEW_BYTES, &again);
 
 	g_assert((trace == NULL) == (error != NULL));

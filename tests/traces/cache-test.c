@@ -6,7 +6,7 @@
 
 #include "policy/policy.h"
 #include "harness/test.h"
-#include "read/record-reader.h"
+#include "read/trace.h"
 
 #define KIB  (G_GUINT64_CONSTANT(1) << 10)
 #define MIB  (G_GUINT64_CONSTANT(1) << 20)
@@ -379,7 +379,7 @@ TEST(cache, giant_steps_of_expandable_segments)
 
 /* Segments lie where the card's driver put them. */
 struct card {
-	struct record_reader *records;
+	struct trace *records;
 	guint gets, others; /* segments; of them, of another size than the card's */
 };
 
@@ -393,7 +393,7 @@ static enum cache_answer call_as_recorded(gpointer data, const struct npu_trace_
 		return CACHE_OK;
 	card->gets++;
 	do {
-		if (record_reader_next(card->records, &item, NULL) <= 0)
+		if (trace_next(card->records, &item, NULL) <= 0)
 			return CACHE_NO_MEMORY;
 	} while (item.record.verb != NPU_TRACE_SEGMENT_ALLOC || item.number == 0);
 	card->others += item.record.size != c->size;
@@ -433,19 +433,19 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 
 	if (!g_file_test(path, G_FILE_TEST_EXISTS))
 		SKIP("no %s", path);
-	struct record_reader *reader = record_reader_open(path, NULL);
+	struct trace *reader = trace_open(path, NULL);
 	ASSERT_NOT_NULL(reader);
 	struct rig *r =
 		rig_open(POLICY_CACHING, 80 * GIB, (const char *const[]){ "dialect=cuda", NULL });
 	const struct trace_device *device =
-		g_ptr_array_index(record_reader_trace(reader)->devices, 0);
+		g_ptr_array_index(reader->devices, 0);
 	struct record_item item;
-	struct card card = { .records = record_reader_open(path, NULL) };
+	struct card card = { .records = trace_open(path, NULL) };
 	struct cache_memory memory = { call_as_recorded, forget_event, &card, 80 * GIB, 0 };
 	struct cache *cache = cache_new(&r->options, &memory);
 	g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
 
-	while (record_reader_next(reader, &item, NULL) > 0) {
+	while (trace_next(reader, &item, NULL) > 0) {
 		if (item.number > 0)
 			step(cache, blocks, &item.record);
 	}
@@ -453,8 +453,8 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 	EXPECT_EQ(card.gets, device->counts[NPU_TRACE_SEGMENT_ALLOC]);
 	cache_free(cache);
 	rig_close(r);
-	record_reader_close(card.records);
-	record_reader_close(reader);
+	trace_free(card.records);
+	trace_free(reader);
 }
 
 /* ---- what is said of a wrong value ---- */

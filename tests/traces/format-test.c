@@ -26,7 +26,7 @@ static struct trace *summary(const char *text)
 
 static int next(struct trace *t, struct record_item *out)
 {
-	return t->source->next(t, out, NULL);
+	return trace_next(t, out, NULL);
 }
 
 /* Records of a text that is right, at most `room`; their number. Their texts are gone. */
@@ -211,7 +211,7 @@ TEST(format, reads_files_larger_than_its_buffer)
 			ASSERT_EQ(line.record.line, count + 2);
 		}
 		EXPECT_EQ(count, 100000u);
-		ASSERT_TRUE(t->source->rewind(t, NULL));
+		ASSERT_TRUE(trace_rewind(t, NULL));
 	}
 	trace_free(t);
 }

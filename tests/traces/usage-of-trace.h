@@ -13,9 +13,9 @@ static inline guint take_records(struct trace *trace, gboolean start, struct rec
 {
 	guint count = 0;
 
-	if (!trace->source->rewind(trace, NULL))
+	if (!trace_rewind(trace, NULL))
 		g_error("the trace cannot be read again");
-	while (count < room && trace->source->next(trace, &out[count], NULL) > 0)
+	while (count < room && trace_next(trace, &out[count], NULL) > 0)
 		count += record_is_of_start(&out[count].record) == start;
 	return count;
 }
@@ -25,9 +25,9 @@ static inline void usage_add(struct memory *usage, struct trace *trace, guint de
 {
 	struct record_item item;
 
-	if (!trace->source->rewind(trace, NULL))
+	if (!trace_rewind(trace, NULL))
 		g_error("the trace cannot be read again");
-	while (trace->source->next(trace, &item, NULL) > 0) {
+	while (trace_next(trace, &item, NULL) > 0) {
 		if (item.device == device && record_is_of_start(&item.record) == start)
 			memory_step(usage, &item);
 	}

@@ -6,12 +6,8 @@
 #include "npusim.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/base.h"
 #include "config.h"
-#include "format/input.h"
 #include "format/out-file.h"
 #include "show/member.h"
 #include "show/progress.h"
@@ -119,9 +115,7 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 		fits = add_access(to, bytes, second, operation > 0) &&
 		       (!is_number || words < 3 || add_access(to, bytes, third, TRUE));
 	return fits ? NULL
-		    : npu_text("is beyond the memory: give a --size above %" G_GUINT64_FORMAT
-			       " bytes",
-			       bytes);
+		    : npu_text("is beyond the memory: give a --size above " U64 " bytes", bytes);
 }
 
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
@@ -142,8 +136,8 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 		number++;
 		at += line_length + 1;
 		if (wrong)
-			return refuse_option(error, "%s:%" G_GSIZE_FORMAT ": \"%.40s\" %s", path,
-					     number, line, wrong);
+			return refuse_option(error, "%s:%zu: \"%.40s\" %s", path, number, line,
+					     wrong);
 	}
 	if (whole && to->len == 0)
 		return refuse_option(error, "%s has no access", path);
@@ -248,11 +242,10 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 	double walk_ns = c->walks ? (double)c->walk_ps / (double)c->walks / 1000 : 0;
 
 	if (asked->warmup > 0)
-		g_print("warm-up          %" G_GUINT64_FORMAT
-			" accesses in %.3f us, not counted below\n",
+		g_print("warm-up          " U64 " accesses in %.3f us, not counted below\n",
 			asked->warmup, (double)r->warmup_ps / 1e6);
-	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
-		r->accesses, r->bytes, (double)r->ps / 1e6);
+	g_print("accesses         " U64 ", " U64 " bytes in %.3f us\n", r->accesses, r->bytes,
+		(double)r->ps / 1e6);
 	g_print("bandwidth        %.2f GB/s\n", rate(r->bytes, r->ps));
 	g_print("latency          min %.1f  mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ns\n",
 		(double)r->min_ps / 1e3, (double)r->mean_ps / 1e3, (double)r->p50_ps / 1e3,
@@ -261,16 +254,16 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 		part(c->tlb_l1_hits + c->tlb_l2_hits, c->tlb_requests),
 		part(c->tlb_l1_hits, c->tlb_requests), part(c->tlb_l2_hits, c->tlb_requests));
 	g_print("TLB Miss Rate    %.2f %%\n", part(c->tlb_misses, c->tlb_requests));
-	g_print("walks            %" G_GUINT64_FORMAT ", %.1f ns each, walk cache hit %.2f %%\n",
-		c->walks, walk_ns, part(c->walk_cache_hits, c->walks));
-	g_print("TLB reach        %s of %" G_GUINT64_FORMAT " entries\n",
+	g_print("walks            " U64 ", %.1f ns each, walk cache hit %.2f %%\n", c->walks,
+		walk_ns, part(c->walk_cache_hits, c->walks));
+	g_print("TLB reach        %s of " U64 " entries\n",
 		npu_size_words((gint64)c->tlb_live_bytes), c->tlb_l2_entries);
-	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %.2f %% of walks, "
-		"%" G_GUINT64_FORMAT " conflicts\n",
+	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %.2f %% of walks, " U64
+		" conflicts\n",
 		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),
 		part(c->l2_walk_hits, c->l2_walk_reads), c->l2_conflicts);
-	g_print("HBM row hits     %.2f %% of requests, %.2f %% of bursts, %" G_GUINT64_FORMAT
-		" bytes read, %" G_GUINT64_FORMAT " written\n",
+	g_print("HBM row hits     %.2f %% of requests, %.2f %% of bursts, " U64 " bytes read, " U64
+		" written\n",
 		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses),
 		part(c->hbm_bursts - c->hbm_row_misses, c->hbm_bursts), c->hbm_read_bytes,
 		c->hbm_write_bytes);
@@ -310,22 +303,23 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 #define FIGURES(X)  \
 	X(accesses) \
 	X(bytes) X(ps) X(warmup_ps) X(min_ps) X(mean_ps) X(p50_ps) X(p90_ps) X(p99_ps) X(max_ps)
-#define COUNTERS(X)                                                                    \
-	X(tlb_requests)                                                                \
-	X(tlb_l1_hits)                                                                 \
-	X(tlb_l2_hits)                                                                 \
-	X(tlb_misses)                                                                  \
-	X(walks)                                                                       \
-	X(walk_levels)                                                                 \
-	X(walk_cache_hits)                                                             \
-	X(walk_ps)                                                                     \
-	X(tlb_l2_entries)                                                              \
-	X(tlb_live_bytes)                                                              \
-	X(l2_reads)                                                                    \
-	X(l2_read_hits)                                                                \
-	X(l2_writes) X(l2_write_hits) X(l2_walk_reads) X(l2_walk_hits) X(l2_conflicts) \
-		X(hbm_read_bytes) X(hbm_write_bytes) X(hbm_row_hits) X(hbm_row_misses) \
-			X(hbm_bursts) X(hbm_refreshes)
+#define COUNTERS(X)                                                                           \
+	X(tlb_requests)                                                                       \
+	X(tlb_l1_hits)                                                                        \
+	X(tlb_l2_hits)                                                                        \
+	X(tlb_misses)                                                                         \
+	X(walks)                                                                              \
+	X(walk_levels)                                                                        \
+	X(walk_cache_hits)                                                                    \
+	X(walk_ps)                                                                            \
+	X(tlb_l2_entries)                                                                     \
+	X(tlb_live_bytes)                                                                     \
+	X(l2_reads)                                                                           \
+	X(l2_read_hits)                                                                       \
+	X(l2_writes)                                                                          \
+	X(l2_write_hits)                                                                      \
+	X(l2_walk_reads) X(l2_walk_hits) X(l2_conflicts) X(hbm_read_bytes) X(hbm_write_bytes) \
+		X(hbm_row_hits) X(hbm_row_misses) X(hbm_bursts) X(hbm_refreshes)
 
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
 #include "format/out-file.h"
 #include "read/readers.h"
 #include "show/convert.h"
@@ -68,18 +66,17 @@ static char *devices_of(const struct trace *trace)
 
 static gboolean convert_trace(const char *source, const char *target, GError **error)
 {
-	struct record_reader *reader = record_reader_open(source, error);
+	struct trace *trace = trace_open(source, error);
 	struct progress bar;
 
-	if (reader == NULL)
+	if (trace == NULL)
 		return FALSE;
-	const struct trace *trace = record_reader_trace(reader);
 	g_autofree char *known = devices_of(trace);
 	gboolean ok = device < 0 || trace_device_index(trace, (int)device) != G_MAXUINT ||
 		      refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			     "%s has nothing of device %" G_GINT64_FORMAT "; it has: %s", source,
 			     device, known);
-	struct convert_job job = { .reader = reader,
+	struct convert_job job = { .trace = trace,
 				   .tracker = tracker_new(trace->memory_calls > 0),
 				   .source = source,
 				   .target = target,
@@ -89,7 +86,7 @@ static gboolean convert_trace(const char *source, const char *target, GError **e
 	ok = ok && targets[to].convert(&job, error);
 	progress_end(&bar);
 	tracker_free(job.tracker);
-	record_reader_close(reader);
+	trace_free(trace);
 	return ok;
 }
 

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <stdio.h>
-
 #include "format/out-file.h"
 #include "show/progress.h"
 #include "read/readers.h"
@@ -88,18 +86,18 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 	gboolean prints = g_strcmp0(json, "-") != 0;
 
 	if (prints && v->equal)
-		printf("no difference: %" G_GUINT64_FORMAT " %s are the same\n", same,
+		printf("no difference: " U64 " %s are the same\n", same,
 		       diff ? "events" : "figures");
 	prints = prints && !v->equal;
 	for (int side = 0; prints && side < 2; side++)
-		printf("%s %s: %s, %" G_GUINT64_FORMAT " events\n", side ? "+++ B" : "--- A",
-		       paths[side], v->sides[side].kind, v->sides[side].events);
+		printf("%s %s: %s, " U64 " events\n", side ? "+++ B" : "--- A", paths[side],
+		       v->sides[side].kind, v->sides[side].events);
 	if (prints && diff) {
 		trace_diff_print(diff, (guint)limit, stdout);
 	} else if (prints) {
 		differences_print(figures, stdout);
-		printf("\n%u figures differ, %" G_GUINT64_FORMAT " are the same\n",
-		       figures->list->len, figures->equal);
+		printf("\n%u figures differ, " U64 " are the same\n", figures->list->len,
+		       figures->equal);
 	}
 	if (json && !write_json(paths, v, diff, error))
 		return EXIT_TROUBLE;
@@ -110,18 +108,16 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 
 static int diff_traces(char *const *paths, GError **error)
 {
-	struct record_reader *readers[2] = { record_reader_open(paths[0], error), NULL };
+	struct trace *traces[2] = { trace_open(paths[0], error), NULL };
 	struct trace_diff *diff = NULL;
 	struct progress bar;
 	int status = EXIT_TROUBLE;
 
-	if (readers[0])
-		readers[1] = record_reader_open(paths[1], error);
-	if (readers[1]) {
-		progress_start(&bar, "events",
-			       record_reader_trace(readers[0])->events +
-				       record_reader_trace(readers[1])->events);
-		diff = trace_diff_run(readers, (guint)limit, &bar, error);
+	if (traces[0])
+		traces[1] = trace_open(paths[1], error);
+	if (traces[1]) {
+		progress_start(&bar, "events", traces[0]->events + traces[1]->events);
+		diff = trace_diff_run(traces, (guint)limit, &bar, error);
 		progress_end(&bar);
 	}
 	if (diff) {
@@ -134,8 +130,8 @@ static int diff_traces(char *const *paths, GError **error)
 		status = show(paths, &v, diff->same, diff, &diff->figures, error);
 	}
 	trace_diff_free(diff);
-	record_reader_close(readers[0]);
-	record_reader_close(readers[1]);
+	trace_free(traces[0]);
+	trace_free(traces[1]);
 	return status;
 }
 

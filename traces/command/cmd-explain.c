@@ -5,8 +5,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
 static const struct rule {
 	const char *id, *finds, *why, *right;
 } rules[] = {

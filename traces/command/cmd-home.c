@@ -5,16 +5,9 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "home-environment.h"
 
 #define MARK "share/info/npusim/version.info" /* no other home has it */
-
-/* ---- what a program is told ---- */
 
 static void tell_of_home(const char *home, gboolean over)
 {
@@ -57,8 +50,6 @@ char *home_in_place(gboolean over, GError **error)
 	tell_of_home(home, over);
 	return acl;
 }
-
-/* ---- a copy ---- */
 
 static gboolean fails(GError **error, const char *path, const char *what)
 {
@@ -227,8 +218,6 @@ static int uninstall(const char *home, const char *root, GError **error)
 	rmdir(ascend); /* what others keep there stays */
 	return status;
 }
-
-/* ---- the verb ---- */
 
 static char *root;
 static gboolean in_system, away;

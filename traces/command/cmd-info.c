@@ -4,9 +4,6 @@
  */
 #include "npusim.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "acl/acl.h"
 #include "config.h"
 #include "npusim/npusim.h"

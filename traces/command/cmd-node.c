@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <stdlib.h>
-
 #include "backend-sim/node/node.h"
 #include "show/member.h"
 

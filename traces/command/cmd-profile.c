@@ -4,10 +4,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
-#include "sim/profile.h"
-
 static int show(const char *name, GError **error)
 {
 	const struct sim_profile_text *each = sim_profile_texts;

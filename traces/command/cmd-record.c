@@ -5,12 +5,7 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "format/merge.h"
 
@@ -52,8 +47,8 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 		unlink(g_ptr_array_index(parts, i));
 	if (remove)
 		rmdir(folder);
-	g_printerr("%s: %" G_GUINT64_FORMAT " events of %u process%s%s\n", output, result.events,
-		   result.parts, result.parts == 1 ? "" : "es",
+	g_printerr("%s: " U64 " events of %u process%s%s\n", output, result.events, result.parts,
+		   result.parts == 1 ? "" : "es",
 		   result.parts == 0 ? ": the program made no call that needs a device" : "");
 	if (result.broken)
 		g_printerr("%u of them broke off inside a line, which was left out\n",

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include <string.h>
-
 #include "format/out-file.h"
 #include "show/progress.h"
 #include "play/replay.h"
@@ -20,17 +18,17 @@ static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 	return !interrupted();
 }
 
-static struct replay *replay_trace(struct record_reader *reader, const struct replay_options *asked,
+static struct replay *replay_trace(struct trace *trace, const struct replay_options *asked,
 				   GError **error)
 {
 	struct progress bar;
 	struct replay_options options = *asked;
 
-	progress_start(&bar, "events", record_reader_trace(reader)->events);
+	progress_start(&bar, "events", trace->events);
 	options.progress = on_progress;
 	options.data = &bar;
 	interrupts_watch(FALSE);
-	struct replay *replay = replay_run(reader, &options, error);
+	struct replay *replay = replay_run(trace, &options, error);
 	interrupts_leave();
 	progress_end(&bar);
 	return replay;
@@ -163,21 +161,20 @@ static gboolean choose_policy(struct policy_options *policy, GError **error)
 static int replay_file(const char *path, const struct replay_options *options, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
-	struct record_reader *reader =
-		input_keep(path, error) ? record_reader_open(path, error) : NULL;
+	struct trace *trace = input_keep(path, error) ? trace_open(path, error) : NULL;
 	struct replay *replay = NULL;
 
-	if (reader == NULL)
+	if (trace == NULL)
 		return NPUSIM_EXIT_FAILED;
 	/* known before what may take long */
 	if ((opt.json && !out_file_check(opt.json, error)) ||
 	    (opt.profile && !out_file_check(opt.profile, error))) {
-		record_reader_close(reader);
+		trace_free(trace);
 		return NPUSIM_EXIT_FAILED;
 	}
-	replay = replay_trace(reader, options, error);
+	replay = replay_trace(trace, options, error);
 	if (replay) {
-		const struct result result = { path, record_reader_trace(reader), replay };
+		const struct result result = { path, trace, replay };
 
 		if (g_strcmp0(opt.json, "-") != 0)
 			result_print(stdout, &result);
@@ -192,7 +189,7 @@ static int replay_file(const char *path, const struct replay_options *options, G
 		g_prefix_error(error, "%s: ", path);
 	}
 	replay_free(replay);
-	record_reader_close(reader);
+	trace_free(trace);
 	return status;
 }
 

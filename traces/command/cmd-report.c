@@ -6,13 +6,10 @@
 #include "npusim.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "show/member.h"
 #include "format/out-file.h"
-#include "format/input.h"
 #include "page/page.h"
 #include "show/result-file.h"
 

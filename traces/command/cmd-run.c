@@ -7,10 +7,7 @@
 #include "npusim.h"
 
 #include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "format/out-file.h"
 #include "show/member.h"

@@ -5,7 +5,6 @@
 #include "npusim.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 
 #include "config.h"

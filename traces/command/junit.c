@@ -4,9 +4,7 @@
  */
 #include "npusim.h"
 
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "config.h"
 #include "format/out-file.h"

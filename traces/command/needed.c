@@ -6,9 +6,6 @@
 #include "npusim.h"
 
 #include <elf.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define HAL "libascend_hal.so"
 

@@ -5,10 +5,6 @@
 #include "npusim.h"
 
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "config.h"
 

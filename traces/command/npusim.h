@@ -6,6 +6,10 @@
 #define NPUSIM_TRACES_NPUSIM_H
 
 #include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <json-glib/json-glib.h>
 

@@ -4,13 +4,8 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "config.h"
 #include "format/memory-limit.h"
@@ -235,8 +230,8 @@ static gboolean read_number(const struct option *o, const char *text, GError **e
 {
 	guint64 most = o->most ? o->most : G_MAXINT64, value;
 	gboolean is_size = o->kind == OPTION_SIZE;
-	g_autofree char *first = g_strdup(is_size ? npu_size_words((gint64)o->least)
-						  : npu_text("%" G_GUINT64_FORMAT, o->least));
+	g_autofree char *first =
+		g_strdup(is_size ? npu_size_words((gint64)o->least) : npu_text(U64, o->least));
 
 	if ((is_size ? npu_parse_size(text, &value)
 		     : g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &value, NULL)) &&
@@ -248,7 +243,7 @@ static gboolean read_number(const struct option *o, const char *text, GError **e
 			     text, first, o->most ? "to " : "on",
 			     !o->most  ? ""
 			     : is_size ? npu_size_words((gint64)most)
-				       : npu_text("%" G_GUINT64_FORMAT, most),
+				       : npu_text(U64, most),
 			     is_size ? ", with K, M, G or T behind it for powers of 1024" : "");
 }
 

@@ -5,7 +5,11 @@
 #ifndef NPUSIM_TRACES_FAILURE_H
 #define NPUSIM_TRACES_FAILURE_H
 
+#include <errno.h>
 #include <glib.h>
+#include <string.h>
+
+#define U64 "%" G_GUINT64_FORMAT /* of printf() */
 
 /* Errors of a file's content; those of the file itself are G_FILE_ERROR. */
 #define TRACE_ERROR (trace_error_quark())

@@ -5,9 +5,7 @@
  */
 #include "input.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,9 +38,8 @@ G_DEFINE_QUARK(npusim - trace, trace_error)
 
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
-	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_IO,
-		      "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s", in->name,
-		      in->raw_at - in->z.avail_in, what);
+	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_IO, "%s: gzip damaged at byte " U64 ": %s",
+		      in->name, in->raw_at - in->z.avail_in, what);
 }
 
 static gboolean fail_errno(const char *name, GError **error, const char *what)
@@ -53,7 +50,7 @@ static gboolean fail_errno(const char *name, GError **error, const char *what)
 
 /* ---- temporary files ---- */
 
-const char *temp_file_folder(void)
+static const char *temp_file_folder(void)
 {
 	const char *said = g_getenv("TMPDIR");
 
@@ -62,8 +59,7 @@ const char *temp_file_folder(void)
 	return g_file_test("/var/tmp", G_FILE_TEST_IS_DIR) ? "/var/tmp" : g_get_tmp_dir();
 }
 
-/* Sets the error from errno; `what`: "read". Always FALSE. */
-static gboolean fail_temp(const char *what, GError **error)
+gboolean temp_file_failed(const char *what, GError **error)
 {
 	int code = errno;
 
@@ -79,7 +75,7 @@ int temp_file_open(GError **error)
 	int fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		fail_temp("made", error);
+		temp_file_failed("made", error);
 	else
 		unlink(name);
 	return fd;
@@ -90,7 +86,7 @@ static gboolean write_all(int fd, const guint8 *bytes, gsize count, GError **err
 	while (count > 0) {
 		ssize_t done = TEMP_FAILURE_RETRY(write(fd, bytes, count));
 		if (done < 0)
-			return fail_temp("written", error);
+			return temp_file_failed("written", error);
 		bytes += done;
 		count -= (gsize)done;
 	}
@@ -215,7 +211,8 @@ static struct input *opened(char *name, int fd, GError **error)
 	} else if (lseek(fd, 0, SEEK_SET) != 0) {
 		/* a pipe, whose bytes are kept, so that they can be read twice */
 		in->fd = memfd_create("npusim-input", MFD_CLOEXEC);
-		ok = in->fd < 0 ? fail_temp("made", error) : write_from(in->fd, fd, name, error);
+		ok = in->fd < 0 ? temp_file_failed("made", error)
+				: write_from(in->fd, fd, name, error);
 		close(fd);
 	}
 	if (ok && raw_rewind(in, error) && begin(in, error))
@@ -297,7 +294,7 @@ void input_close(struct input *in)
 gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
 {
 	/* whatever the reader keeps of these bytes: the next call looks at it */
-	if (!memory_limit_ask(room, error, "byte %" G_GUINT64_FORMAT "%s", in->taken,
+	if (!memory_limit_ask(room, error, "byte " U64 "%s", in->taken,
 			      in->gzip ? " of what it unpacks to" : ""))
 		return -1;
 	gssize got = in->gzip ? gzip_take(in, into, room, error) : raw_take(in, into, room, error);
@@ -386,10 +383,8 @@ int input_line(struct input *in, gsize most, struct input_line *out, GError **er
 	if (out->length == 0 && end == NULL)
 		return 0;
 	if (out->length > most)
-		return line_bad(out->number, error, "it is longer than %" G_GSIZE_FORMAT " KiB",
-				most / 1024)
-			       ? 0
-			       : -1;
+		return line_bad(out->number, error, "it is longer than %zu KiB", most / 1024) ? 0
+											      : -1;
 	if (memchr(out->text, '\0', out->length))
 		return line_bad(out->number, error, "there is a NUL byte: this is no text") ? 0
 											    : -1;
@@ -409,8 +404,7 @@ gboolean line_bad(guint64 line, GError **error, const char *format, ...)
 	g_autofree char *valid = g_utf8_make_valid(text, -1);
 	for (char *c = valid; *c; c++)
 		*c = g_ascii_iscntrl(*c) ? '?' : *c;
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
-		      line, valid);
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line " U64 ": %s", line, valid);
 }
 
 gboolean number_parse(const char *text, guint64 last, guint64 *out)
@@ -425,7 +419,6 @@ gboolean line_number(guint64 line, const char *what, const char *text, guint64 l
 		     GError **error)
 {
 	return number_parse(text, last, out) ||
-	       line_bad(line, error,
-			"%s is '%.40s', which is no number from 0 to %" G_GUINT64_FORMAT, what,
-			text, last);
+	       line_bad(line, error, "%s is '%.40s', which is no number from 0 to " U64, what, text,
+			last);
 }

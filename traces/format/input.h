@@ -59,9 +59,10 @@ gboolean line_number(guint64 line, const char *what, const char *text, guint64 l
 
 /* ---- temporary files: unnamed; in $TMPDIR, or in /var/tmp, since /tmp is often in memory ---- */
 
-/* Where such files lie. */
-const char *temp_file_folder(void);
 /* -1 and error, which names the folder. */
 int temp_file_open(GError **error);
+
+/* Sets the error from errno; `what`: "read". Always FALSE. */
+gboolean temp_file_failed(const char *what, GError **error);
 
 #endif

@@ -7,7 +7,6 @@
 
 #include <malloc.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "failure.h"
@@ -22,8 +21,7 @@ static guint64 private_bytes(void)
 	guint64 resident = 0, shared = 0;
 	FILE *file = fopen("/proc/self/statm", "re");
 
-	if (file &&
-	    fscanf(file, "%*u %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &resident, &shared) != 2)
+	if (file && fscanf(file, "%*u " U64 " " U64, &resident, &shared) != 2)
 		resident = shared = 0;
 	if (file)
 		fclose(file);

@@ -5,8 +5,6 @@
  */
 #include "merge.h"
 
-#include <string.h>
-
 #include "out-file.h"
 #include "trace-reader.h"
 #include "trace/line.h"
@@ -70,8 +68,6 @@ static void rename_share(struct merge *m, const struct part *p, struct npu_trace
 
 static void put_event(struct merge *m, struct part *p)
 {
-	GString *out = m->out.text;
-	gsize at = out->len;
 	struct npu_trace_record *r = &p->event;
 
 	rename_share(m, p, &r->name);
@@ -79,28 +75,17 @@ static void put_event(struct merge *m, struct part *p)
 	r->process = process_number(m, p, r->process);
 	if (r->has & NPU_TRACE_HAS_HOST_NS)
 		r->host_ns += p->start ? p->start - m->start : 0;
-	g_string_set_size(out, at + NPU_TRACE_LINE_MAX);
-	int length = npu_trace_line(r, out->str + at, NPU_TRACE_LINE_MAX, NULL);
-	g_string_truncate(out, at + (gsize)MAX(length, 0));
-	m->result->events += length > 0;
+	m->result->events += out_trace_line(m->out.text, r, NULL);
 }
 
 /* Those that were read since the last time. */
 static void put_infos(struct merge *m, struct part *p)
 {
-	GString *out = m->out.text;
 	const char *key, *value;
 	guint32 process;
 
-	for (; npu_trace_reader_info(p->reader, p->infos, &process, &key, &value); p->infos++) {
-		g_string_append_printf(out, "info process=%u %s=", process_number(m, p, 1), key);
-		gsize at = out->len;
-		g_string_set_size(out, at + 3 * strlen(value));
-		struct trace_text text = { .at = out->str + at, .end = out->str + out->len };
-		trace_text_put_value(&text, value);
-		g_string_truncate(out, (gsize)(text.at - out->str));
-		g_string_append_c(out, '\n');
-	}
+	for (; npu_trace_reader_info(p->reader, p->infos, &process, &key, &value); p->infos++)
+		out_trace_info(m->out.text, process_number(m, p, 1), key, value);
 }
 
 /* Goes on to the next event. The lines of a part stay in order. */

@@ -5,16 +5,15 @@
  */
 #include "out-file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "input.h"
+#include "trace/line.h"
 
 #define FLUSH_AT  (64u << 10)
 #define LINKS_MAX 40
@@ -60,8 +59,6 @@ static gboolean unwritable(const char *path, int why, GError **error)
 {
 	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
 }
-
-/* ---- where a path leads ---- */
 
 /* Of a link at `path`: FALSE, anybody could have put it there. */
 static gboolean is_trusted(const char *path, const struct stat *link)
@@ -142,24 +139,6 @@ static char *resolve(const char *path, gboolean *out_regular, GError **error)
 	return g_string_free(at, !found);
 }
 
-gboolean out_file_begin(struct out_file *f, const char *path, GError **error)
-{
-	gboolean standard = strcmp(path, "-") == 0, regular = FALSE;
-
-	*f = (struct out_file){ .gzip = g_str_has_suffix(path, ".gz") };
-	f->path = standard ? g_strdup(path) : resolve(path, &regular, error);
-	if (f->path == NULL)
-		return FALSE;
-	f->renames = regular;
-	if (!regular) {
-		f->temp = g_strdup(standard ? "/dev/stdout" : path);
-		return TRUE;
-	}
-	f->temp = g_strdup_printf("%s.%08x.part%s", f->path, g_random_int(), f->gzip ? ".gz" : "");
-	handle_signals(f->temp);
-	return TRUE;
-}
-
 gboolean out_file_check(const char *path, GError **error)
 {
 	gboolean regular, standard = strcmp(path, "-") == 0;
@@ -175,45 +154,52 @@ gboolean out_file_check(const char *path, GError **error)
 	return why == 0 || unwritable(path, why, error);
 }
 
-gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)
+/* What is written takes its name if `ok`, else nothing is left of it. */
+static gboolean end(struct out_stream *out, gboolean ok, GError **error)
 {
-	if (f->renames && ok && rename(f->temp, f->path) != 0)
-		ok = refuse_file(error, errno, "%s cannot become %s: %s", f->temp, f->path,
+	if (out->renames && ok && rename(out->temp, out->path) != 0)
+		ok = refuse_file(error, errno, "%s cannot become %s: %s", out->temp, out->path,
 				 g_strerror(errno));
-	if (f->renames && !ok)
-		unlink(f->temp);
-	if (f->renames)
-		leave_signals(f->temp);
-	g_free(f->path);
-	g_free(f->temp);
+	if (out->renames && !ok)
+		unlink(out->temp);
+	if (out->renames)
+		leave_signals(out->temp);
+	g_string_free(out->text, TRUE);
+	g_free(out->path);
+	g_free(out->temp);
 	return ok;
 }
 
-/* ---- bytes ---- */
-
 gboolean out_stream_open(struct out_stream *out, const char *path, GError **error)
 {
+	gboolean standard = strcmp(path, "-") == 0, regular = FALSE;
+	gboolean gzip = g_str_has_suffix(path, ".gz");
+
 	*out = (struct out_stream){ 0 };
-	if (!out_file_begin(&out->file, path, error))
+	out->path = standard ? g_strdup(path) : resolve(path, &regular, error);
+	if (out->path == NULL)
 		return FALSE;
-	gboolean standard = strcmp(path, "-") == 0;
+	out->text = g_string_sized_new(2 * FLUSH_AT);
+	out->renames = regular;
+	out->temp = regular ? g_strdup_printf("%s.%08x.part%s", out->path, g_random_int(),
+					      gzip ? ".gz" : "")
+			    : g_strdup(path);
+	if (regular)
+		handle_signals(out->temp);
 	if (standard)
 		fflush(stdout);
 	int fd = standard ? dup(STDOUT_FILENO)
-			  : open(out->file.temp,
+			  : open(out->temp,
 				 O_WRONLY | O_CLOEXEC |
-					 (out->file.renames ? O_CREAT | O_EXCL | O_NOFOLLOW
-							    : O_TRUNC),
+					 (regular ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TRUNC),
 				 0666);
 	int why = errno;
-	out->gzip = fd < 0 ? NULL : gzdopen(fd, out->file.gzip ? "wb6" : "wbT");
-	out->text = g_string_sized_new(2 * FLUSH_AT);
+	out->gzip = fd < 0 ? NULL : gzdopen(fd, gzip ? "wb6" : "wbT");
 	if (out->gzip)
 		return TRUE;
 	if (fd >= 0)
 		close(fd);
-	g_string_free(out->text, TRUE);
-	out_file_end(&out->file, FALSE, NULL);
+	end(out, FALSE, NULL);
 	return unwritable(path, why, error);
 }
 
@@ -235,9 +221,8 @@ gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error)
 	if (gzclose(out->gzip) != Z_OK && out->failed == 0)
 		out->failed = errno ? errno : EIO;
 	if (ok && out->failed)
-		ok = unwritable(out->file.path, out->failed, error);
-	g_string_free(out->text, TRUE);
-	return out_file_end(&out->file, ok, error);
+		ok = unwritable(out->path, out->failed, error);
+	return end(out, ok, error);
 }
 
 gboolean out_file_write(const char *path, const char *text, gsize length, GError **error)
@@ -262,4 +247,29 @@ void out_json_text(GString *out, const char *text)
 			g_string_append_c(out, *text);
 	}
 	g_string_append_c(out, '"');
+}
+
+gboolean out_trace_line(GString *out, const struct npu_trace_record *record, GError **error)
+{
+	gsize at = out->len;
+	g_autofree char *why = NULL;
+
+	g_string_set_size(out, at + NPU_TRACE_LINE_MAX);
+	int length = npu_trace_line(record, out->str + at, NPU_TRACE_LINE_MAX, &why);
+	g_string_truncate(out, at + (gsize)MAX(length, 0));
+	return length > 0 || refuse_file(error, -length, "%s", why);
+}
+
+void out_trace_info(GString *out, guint32 process, const char *key, const char *value)
+{
+	g_string_append(out, "info ");
+	if (process)
+		g_string_append_printf(out, "process=%u ", process);
+	g_string_append_printf(out, "%s=", key);
+	gsize at = out->len;
+	g_string_set_size(out, at + 3 * strlen(value));
+	struct trace_text text = { .at = out->str + at, .end = out->str + out->len };
+	trace_text_put_value(&text, value);
+	g_string_truncate(out, (gsize)(text.at - out->str));
+	g_string_append_c(out, '\n');
 }

@@ -2,26 +2,14 @@
  *
  * Output files of the command: a file that exists complete or not at all, standard output ("-"),
  * or something that is not a regular file, such as a pipe or /dev/full, which is written to but
- * never replaced. It does not know what is written.
+ * never replaced; and the texts of JSON and the lines of traces in them.
  */
 #ifndef NPUSIM_TRACES_OUT_FILE_H
 #define NPUSIM_TRACES_OUT_FILE_H
 
 #include <glib.h>
 
-struct out_file {
-	char *path; /* as it was given; "-": standard output */
-	char *temp; /* what is written to */
-	gboolean renames, gzip;
-};
-/* A name beside the file's, unless that is no regular file. An interrupt removes what is there.
- * What a symbolic link leads to is written, also where it is not there yet. FALSE and error: a
- * folder is not there, or a link in a sticky folder belongs to somebody else than the caller and
- * the folder's owner, who could make it lead anywhere (fs.protected_symlinks of Linux has the same
- * rule). */
-gboolean out_file_begin(struct out_file *file, const char *path, GError **error);
-/* The file takes its name if `ok`, else nothing is left of it. Ends `file`. FALSE and error. */
-gboolean out_file_end(struct out_file *file, gboolean ok, GError **error);
+#include "npusim/trace.h"
 
 /* Whether such a file could be made, as far as it and its folder tell. FALSE and error. */
 gboolean out_file_check(const char *path, GError **error);
@@ -30,19 +18,31 @@ struct out_stream {
 	GString *text; /* to be added to, then out_stream_flush() */
 	/* below: out-file.c alone */
 	void *gzip;
-	struct out_file file;
+	char *path; /* as it was given; "-": standard output */
+	char *temp; /* what is written to */
+	gboolean renames;
 	int failed; /* errno */
 };
+/* Writes to a name beside the file's, unless that is no regular file. An interrupt removes what is
+ * there. What a symbolic link leads to is written, also where it is not there yet. FALSE and error:
+ * it cannot be made, or a link in a sticky folder belongs to somebody else than the caller and the
+ * folder's owner, who could make it lead anywhere (fs.protected_symlinks of Linux has the same
+ * rule). */
 gboolean out_stream_open(struct out_stream *out, const char *path, GError **error);
 /* Writes when there is enough; `all`: in any case. What fails, out_stream_close() tells. */
 void out_stream_flush(struct out_stream *out, gboolean all);
-/* Ends `out`; FALSE and error, and nothing is left, if it did not all get there or `ok` is FALSE
- * (then error is set already). */
+/* Ends `out`: the file takes its name. FALSE and error, and nothing is left, if it did not all get
+ * there or `ok` is FALSE (then error is set already). */
 gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error);
 /* All of it at once. FALSE and error, which names the file. */
 gboolean out_file_write(const char *path, const char *text, gsize length, GError **error);
 
 /* As a string of JSON, with its quotes. */
 void out_json_text(GString *out, const char *text);
+
+/* As a line of a trace; FALSE and error: the record cannot be one. */
+gboolean out_trace_line(GString *out, const struct npu_trace_record *record, GError **error);
+/* The same of what its head says; `process`: that it is about, or 0. */
+void out_trace_info(GString *out, guint32 process, const char *key, const char *value);
 
 #endif

@@ -5,8 +5,6 @@
  */
 #include "trace-reader.h"
 
-#include <string.h>
-
 #include "trace/line.h"
 
 #define INFOS_MAX (1u << 16) /* what is behind them is passed over */
@@ -318,10 +316,9 @@ static gboolean read_header(struct npu_trace_reader *r, GError **error)
 		return line_bad(1, error, "it is not '" FORMAT_MAGIC " %d'", NPU_TRACE_VERSION);
 	if (!line_number(1, "the version", number, G_MAXUINT64, &version, error))
 		return FALSE;
-	return version == NPU_TRACE_VERSION || line_bad(1, error,
-							"the format's version is %" G_GUINT64_FORMAT
-							", this npusim reads version %d",
-							version, NPU_TRACE_VERSION);
+	return version == NPU_TRACE_VERSION ||
+	       line_bad(1, error, "the format's version is " U64 ", this npusim reads version %d",
+			version, NPU_TRACE_VERSION);
 }
 
 static void info_clear(gpointer data)

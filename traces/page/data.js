@@ -138,8 +138,6 @@ class History {
 		return this.blocks > 0;
 	}
 
-	/* ---- what is at an event ---- */
-
 	rowAt(event) {
 		const at = above(this.rows.event, event - 1);
 		return at < this.rows.event.length && this.rows.event[at] === event ? at : -1;
@@ -177,8 +175,6 @@ class History {
 	label(event) {
 		return event === 0 ? 'start' : 'event ' + count(this.number[event]);
 	}
-
-	/* ---- moments ---- */
 
 	/* The moment in [from, to) at which most is live. */
 	highest(from, to) {

@@ -4,7 +4,6 @@
  */
 #include "page.h"
 
-#include <string.h>
 #include <zlib.h>
 
 #include "format/out-file.h"
@@ -41,7 +40,7 @@ static const struct {
 
 struct history_of_device {
 	GArray *columns[COLUMN_COUNT]; /* guint64 */
-	struct int_map *live;          /* key of a block -> its index + 1 */
+	GHashTable *live;              /* key of a block -> its index + 1 */
 };
 /* A call whose end is not known yet. A row for each device, as one of address space is of all. */
 struct call {
@@ -49,12 +48,11 @@ struct call {
 	guint rows[]; /* index + 1, or 0 */
 };
 struct gatherer {
-	struct record_reader *reader;
 	struct trace *trace;
 	struct tracker *tracker;
 	struct history_of_device *devices;
-	struct int_map *places; /* subject -> address */
-	GHashTable *calls;      /* process << 32 | thread -> struct call */
+	GHashTable *places; /* subject -> address */
+	GHashTable *calls;  /* process << 32 | thread -> struct call */
 	struct texts texts;
 	const char *clock;
 	guint64 now_ns;
@@ -72,7 +70,7 @@ static void put(struct history_of_device *h, enum column column, guint64 value)
 	add(h->columns[column], value);
 }
 
-static guint64 recall(struct int_map *map, guint64 key)
+static guint64 recall(GHashTable *map, guint64 key)
 {
 	const struct int_map_entry *e = int_map_find(map, key, 0);
 
@@ -111,7 +109,7 @@ static void end_block(struct history_of_device *h, guint64 key)
 	VALUE(h->columns[BLOCK_LIFE], e->value - 1) =
 		now - VALUE(h->columns[BLOCK_EVENT], e->value - 1);
 	*wait = *wait ? now - *wait : 0;
-	int_map_remove(h->live, e);
+	g_hash_table_remove(h->live, e);
 }
 
 static void make_block(struct history_of_device *h, guint64 key, const struct tracker_line *l,
@@ -398,36 +396,35 @@ static void close_devices(struct gatherer *g)
 		struct history_of_device *h = &g->devices[d];
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			g_array_unref(h->columns[c]);
-		int_map_free(h->live);
+		g_clear_pointer(&h->live, g_hash_table_unref);
 	}
 	g_free(g->devices);
 }
 
 char *history_data(const char *path, GError **error)
 {
-	struct gatherer g = { .reader = record_reader_open(path, error), .clock = "none" };
+	struct gatherer g = { .trace = trace_open(path, error), .clock = "none" };
 	struct record_item item;
 	char *data = NULL;
 	int more;
 
-	if (g.reader == NULL)
+	if (g.trace == NULL)
 		return NULL;
-	g.trace = record_reader_trace(g.reader);
 	g.recorded = !tells_blocks(g.trace);
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
 	g.places = int_map_new();
 	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	texts_init(&g.texts);
 	open_devices(&g);
-	while ((more = record_reader_next(g.reader, &item, error)) > 0)
+	while ((more = trace_next(g.trace, &item, error)) > 0)
 		step(&g, &item);
 	if (more == 0)
 		data = pack(&g);
 	close_devices(&g);
 	texts_clear(&g.texts);
 	g_hash_table_unref(g.calls);
-	int_map_free(g.places);
+	g_clear_pointer(&g.places, g_hash_table_unref);
 	tracker_free(g.tracker);
-	record_reader_close(g.reader);
+	trace_free(g.trace);
 	return data;
 }

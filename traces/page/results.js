@@ -167,8 +167,6 @@ function translation() {
 		element('div', { class: 'card' }, table(['Figure', ...heads(list)], rows, 'translation'))];
 }
 
-/* ---- the moments of a result ---- */
-
 function holdersCard(e, m) {
 	const rest = m.other_holders || { blocks: 0 }, list = new SiteTable('who held memory', [['Blocks', (r) => r.blocks, count], ['Live', (r) => r.bytes, bytes],
 		['Share', (r) => m.live_bytes > 0 ? r.bytes / m.live_bytes : null, (v) => v === null ? '' : percent(v)]]);
@@ -264,8 +262,6 @@ function allFigures() {
 	}
 	return [element('div', { class: 'card' }, table(['Figure', ...heads(list)], rows, 'all figures'))];
 }
-
-/* ---- which of many ---- */
 
 /* All results in a table, of which those that are ticked are shown below. */
 function chooser(changed) {

@@ -6,9 +6,7 @@
 #include "access.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "format/input.h"
 #include "read/int-map.h"
 #include "npusim/npusim.h"
 #include "model.h"
@@ -125,8 +123,6 @@ static guint64 find(const struct access *a, guint64 address)
 	return a->filter ? a->filter->find(a->filter, address) : address;
 }
 
-/* ---- what is live ---- */
-
 /* Sums are counted from 1: sums[i] has the slots that its lowest bit covers. */
 static void add_to_sums(struct access *a, guint slot, guint64 change)
 {
@@ -201,8 +197,6 @@ static const struct block *block_at(const struct access *a, guint64 *at)
 	return g_ptr_array_index(a->slots, slot);
 }
 
-/* ---- reads ---- */
-
 static guint64 draw_below(struct access *a, guint64 below)
 {
 	guint64 high = g_rand_int(a->random), low = g_rand_int(a->random);
@@ -247,8 +241,8 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
 	if (code != 0)
 		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL,
-			      "device %u: npusim_touch of %" G_GSIZE_FORMAT
-			      " places from 0x%" G_GINT64_MODIFIER "x on answered %d: %s",
+			      "device %u: npusim_touch of %zu places from 0x%" G_GINT64_MODIFIER
+			      "x on answered %d: %s",
 			      a->device, count, at[0], code, model_message());
 	model_stats(a->device, &after);
 	add_figures(a->figures, &before, &after);

@@ -4,7 +4,6 @@
  */
 #include "model.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 #include "format/failure.h"
@@ -53,8 +52,6 @@ guint64 latency_quantile_ps(const struct latency *l, double share)
 	}
 	return l->max_ps;
 }
-
-/* ---- calls ---- */
 
 const char *const model_call_names[MODEL_CALL_COUNT] = {
 	[MODEL_RESERVE] = "aclrtReserveMemAddress",

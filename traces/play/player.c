@@ -7,7 +7,6 @@
 #include "replay.h"
 
 #include "format/units.h"
-#include "read/by-address.h"
 #include "read/int-map.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
@@ -30,7 +29,7 @@ struct player {
 	guint64 got;            /* address of the last reservation or allocation */
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
-	struct int_map *set;    /* process << 32 | device -> how often it is set */
+	GHashTable *set;        /* process << 32 | device -> how often it is set */
 	gboolean copies;        /* they are made; FALSE: each is answered with 0 */
 	guint64 peers;          /* devices that may reach one another by now */
 	GError *refused;        /* the first read that the model refused */
@@ -592,7 +591,7 @@ void player_close(struct player *p)
 		g_hash_table_unref(p->names[*kind & 127]);
 	}
 	g_tree_unref(p->mapped);
-	int_map_free(p->set);
+	g_clear_pointer(&p->set, g_hash_table_unref);
 	g_clear_error(&p->refused);
 	g_free(p);
 }

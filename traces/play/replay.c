@@ -161,23 +161,25 @@ static void look(struct allocation *item, gpointer data)
 }
 
 /* The peak is the first moment, the first lack of memory the second. */
-static struct replay_device *replay_device_new(struct trace_device *trace,
-					       const struct moment *moments, guint count)
+static struct replay_device *replay_device_new(struct replay *replay, struct trace_device *trace)
 {
+	const struct replay_options *options = &replay->options;
 	struct replay_device *device = g_new0(struct replay_device, 1);
 	struct memory *memory = &device->memory;
 
+	device->replay = replay;
 	device->trace = trace;
 	device->device = trace->device;
 	memory_init(memory, trace->block_unit);
 	memory_add_moment(memory, MOMENT_PEAK, 0);
 	memory_add_moment(memory, MOMENT_OOM, 0);
-	for (guint m = 0; m < count; m++)
-		memory_add_moment(memory, moments[m].what, moments[m].wanted);
+	for (guint m = 0; m < options->moment_count; m++)
+		memory_add_moment(memory, options->moments[m].what, options->moments[m].wanted);
 	memory->look = look;
 	memory->data = device;
 	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
 	device->series.stride = 1;
+	device->start = g_array_new(FALSE, FALSE, sizeof(struct record_item));
 	return device;
 }
 
@@ -187,6 +189,7 @@ static void replay_device_free(gpointer data)
 
 	memory_clear(&device->memory);
 	g_array_unref(device->series.points);
+	g_array_unref(device->start);
 	model_device_clear(&device->window);
 	g_free(device);
 }
@@ -197,6 +200,10 @@ static void replay_finish(struct replay_device *device)
 	const guint n = s->points->len;
 	struct npu_stats last;
 
+	if (device->filter) {
+		device->emptied = device->filter->emptied;
+		device->filter->close(device->filter);
+	}
 	if (n > 0 && g_array_index(s->points, struct series_point, n - 1).event != s->last.event)
 		g_array_append_val(s->points, s->last);
 	if (!model_stats(device->device, &last))
@@ -209,26 +216,8 @@ static void replay_finish(struct replay_device *device)
 
 /* ---- a replay ---- */
 
-struct run {
-	struct trace *trace;
-	struct record_reader *reader;
-	struct replay *replay;
-	const struct replay_options *options;
-	struct player *player;
-	gboolean recorded; /* its own calls are made */
-	GPtrArray *parts;  /* struct part *, of each device of the replay */
-};
-struct part {
-	struct run *run;
-	struct replay_device *device;
-	GArray *start;         /* struct record_item: what was there; memory before blocks */
-	struct filter *filter; /* makes the device's calls; NULL: they are recorded */
-	guint64 event;         /* of this device, counted from 1; 0: what was there at the start */
-	guint64 line;          /* 0: the file has none */
-};
-
-#define PART(run, i)  ((struct part *)g_ptr_array_index((run)->parts, i))
-#define ITEM(part, i) (&g_array_index((part)->start, struct record_item, i))
+#define DEVICE(replay, i) ((struct replay_device *)g_ptr_array_index((replay)->devices, i))
+#define ITEM(device, i)   (&g_array_index((device)->start, struct record_item, i))
 
 static gboolean is_segment(guint32 verb)
 {
@@ -242,23 +231,23 @@ static gboolean is_segment(guint32 verb)
 static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c, guint64 *out_va,
 				 GError **error)
 {
-	const struct part *part = data;
-	gboolean area = c->verb == NPU_TRACE_RESERVE && !policy_is_own(part->run->options->policy);
-	gint32 code = player_call(part->run->player, c, out_va);
+	const struct replay_device *device = data;
+	gboolean area =
+		c->verb == NPU_TRACE_RESERVE && !policy_is_own(device->replay->options.policy);
+	gint32 code = player_call(device->replay->player, c, out_va);
 
 	if (code == ACL_SUCCESS)
 		return CACHE_OK;
 	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && !area)
 		return CACHE_NO_MEMORY;
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL,
-		    "%s of %" G_GUINT64_FORMAT " bytes answered %d: %s", model_last_call(), c->size,
-		    code, model_message());
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s of " U64 " bytes answered %d: %s",
+		    model_last_call(), c->size, code, model_message());
 	return CACHE_FAILED;
 }
 
 static void on_event(gpointer data, const struct record_item *item)
 {
-	struct replay_device *device = ((struct part *)data)->device;
+	struct replay_device *device = data;
 
 	memory_step(&device->memory, item);
 	if (is_segment(item->record.verb) && !(item->record.has & NPU_TRACE_HAS_START))
@@ -267,50 +256,27 @@ static void on_event(gpointer data, const struct record_item *item)
 
 static void on_started(gpointer data)
 {
-	memory_started(&((struct part *)data)->device->memory);
+	memory_started(&((struct replay_device *)data)->memory);
 }
 
 static void on_lost(gpointer data, guint64 size, guint32 site)
 {
-	struct part *part = data;
+	struct replay_device *device = data;
 
-	part->device->lost_blocks++;
-	replay_note_failure(part->device, part->event, part->line, size, site);
+	device->lost_blocks++;
+	replay_note_failure(device, device->event, device->line, size, site);
 }
 
 /* ---- a device ---- */
 
 /* Says where in the file the error is. */
-static gboolean located(const struct part *part, gboolean ok, GError **error)
+static gboolean located(const struct replay_device *device, gboolean ok, GError **error)
 {
-	g_autofree char *place = history_place(part->line, part->event);
+	g_autofree char *place = history_place(device->line, device->event);
 
 	if (!ok)
-		g_prefix_error(error, "device %u, %s: ", part->device->device, place);
+		g_prefix_error(error, "device %u, %s: ", device->device, place);
 	return ok;
-}
-
-static struct part *part_new(struct run *run, struct trace_device *trace)
-{
-	struct part *part = g_new0(struct part, 1);
-
-	part->run = run;
-	part->device = replay_device_new(trace, run->options->moments, run->options->moment_count);
-	part->start = g_array_new(FALSE, FALSE, sizeof(struct record_item));
-	g_ptr_array_add(run->replay->devices, part->device);
-	return part;
-}
-
-static void part_free(gpointer data)
-{
-	struct part *part = data;
-
-	if (part->filter) {
-		part->device->emptied = part->filter->emptied;
-		part->filter->close(part->filter);
-	}
-	g_array_unref(part->start);
-	g_free(part);
 }
 
 static gboolean is_block(const struct record_item *item)
@@ -318,56 +284,58 @@ static gboolean is_block(const struct record_item *item)
 	return item->record.verb == NPU_TRACE_ALLOC;
 }
 
-static gboolean part_start(struct part *part, GError **error)
+static gboolean device_start(struct replay_device *device, GError **error)
 {
-	const struct policy_options *policy = part->run->options->policy;
-	struct replay_device *device = part->device;
-	struct filter_output out = { on_call, on_event, on_started, on_lost, part, 0 };
+	const struct policy_options *policy = device->replay->options.policy;
+	gboolean recorded = device->replay->recorded;
+	struct filter_output out = { on_call, on_event, on_started, on_lost, device, 0 };
 	struct npu_stats stats;
 
 	/* the sums of memory are those of the segments that a filter got, from none on */
-	for (guint i = 0; i < part->start->len; i++) {
-		memory_step_file(&device->memory, ITEM(part, i), 0);
-		if (part->run->recorded || is_block(ITEM(part, i)))
-			memory_step(&device->memory, ITEM(part, i));
+	for (guint i = 0; i < device->start->len; i++) {
+		memory_step_file(&device->memory, ITEM(device, i), 0);
+		if (recorded || is_block(ITEM(device, i)))
+			memory_step(&device->memory, ITEM(device, i));
 	}
-	if (!part->run->recorded) {
+	if (!recorded) {
 		if (model_stats(device->device, &stats))
 			out.total = stats.usable_bytes;
-		part->filter = policy_is_own(policy) ? filter_allocator(policy, device->trace, &out)
-						     : filter_recorded(device->trace, &out);
+		device->filter = policy_is_own(policy)
+					 ? filter_allocator(policy, device->trace, &out)
+					 : filter_recorded(device->trace, &out);
 	}
-	device->reads = access_new(&part->run->options->access, device->device, part->filter,
+	device->reads = access_new(&device->replay->options.access, device->device, device->filter,
 				   &device->access);
-	if (part->run->recorded) {
+	if (recorded) {
 		memory_started(&device->memory);
 		return TRUE;
 	}
-	gboolean ok = located(part, part->filter->start(part->filter, part->start, error), error);
-	for (guint i = 0; ok && device->reads && i < part->start->len; i++) {
-		if (is_block(ITEM(part, i)))
-			access_note(device->reads, ITEM(part, i)->address, ITEM(part, i)->size);
+	gboolean ok =
+		located(device, device->filter->start(device->filter, device->start, error), error);
+	for (guint i = 0; ok && device->reads && i < device->start->len; i++) {
+		if (is_block(ITEM(device, i)))
+			access_note(device->reads, ITEM(device, i)->address, ITEM(device, i)->size);
 	}
 	replay_sample(device, 0, 0);
 	return ok;
 }
 
-static gboolean part_step(struct part *part, const struct record_item *item, GError **error)
+static gboolean device_step(struct replay_device *device, const struct record_item *item,
+			    GError **error)
 {
-	struct replay_device *device = part->device;
 	guint32 verb = item->record.verb;
 
-	part->event++;
-	part->line = item->record.line;
-	memory_step_file(&device->memory, item, part->event);
-	if (!policy_is_own(part->run->options->policy) &&
+	device->event++;
+	device->line = item->record.line;
+	memory_step_file(&device->memory, item, device->event);
+	if (!policy_is_own(device->replay->options.policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
-	gboolean ok = located(part, part->filter->step(part->filter, item, error), error);
-	replay_sample(device, part->event, (guint64)MAX(item->time_us, 0));
+	gboolean ok = located(device, device->filter->step(device->filter, item, error), error);
+	replay_sample(device, device->event, (guint64)MAX(item->time_us, 0));
 	/* the file's first lack of memory is the moment until the replay has one of its own */
 	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
-		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], part->event);
+		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], device->event);
 	if (device->reads == NULL || !ok)
 		return ok;
 	if (verb == NPU_TRACE_FREE)
@@ -394,64 +362,62 @@ static void note_time(struct replay *replay, const struct npu_trace_record *call
 }
 
 /* Calls name no device: all are looked at. */
-static gboolean step_recorded(struct run *run, const struct record_item *item, GError **error)
+static gboolean step_recorded(struct replay *replay, const struct record_item *item, GError **error)
 {
-	struct replay_device *device = replay_find(run->replay, item->record.device);
-	guint64 event = run->replay->done + 1, before = npusim_now_ps();
+	struct replay_device *device = replay_find(replay, item->record.device);
+	guint64 event = replay->done + 1, before = npusim_now_ps();
 	gboolean ok = TRUE;
 
 	if (!trace_verbs[item->record.verb].event) {
-		ok = player_step(run->player, item, error);
-		note_time(run->replay, &item->record, npusim_now_ps() - before);
+		ok = player_step(replay->player, item, error);
+		note_time(replay, &item->record, npusim_now_ps() - before);
 	} else if (item->record.code == 0 && device && !is_segment(item->record.verb)) {
 		memory_step(&device->memory, item);
 	}
 	if (item->record.code == 0 && device)
 		memory_step_file(&device->memory, item, event);
-	for (guint i = 0; i < run->parts->len; i++)
-		replay_sample(PART(run, i)->device, event, (guint64)item->time_us);
+	for (guint i = 0; i < replay->devices->len; i++)
+		replay_sample(DEVICE(replay, i), event, (guint64)item->time_us);
 	return ok;
 }
 
-static gboolean step(struct run *run, struct record_item *item, GError **error)
+static gboolean step(struct replay *replay, struct record_item *item, GError **error)
 {
 	/* what an event takes is for its policy to say */
 	if (trace_verbs[item->record.verb].event)
 		item->record.has &= ~(guint32)NPU_TRACE_HAS_ROUNDED;
 	item->record.device = MIN(item->record.device, G_MAXINT32);
-	if (run->recorded)
-		return step_recorded(run, item, error);
+	if (replay->recorded)
+		return step_recorded(replay, item, error);
 	if (item->device == G_MAXUINT || item->record.code != 0 ||
 	    !trace_verbs[item->record.verb].event)
 		return TRUE;
-	return part_step(PART(run, item->device), item, error);
+	return device_step(DEVICE(replay, item->device), item, error);
 }
 
-static gboolean run_all(struct run *run, GError **error)
+static gboolean run_all(struct replay *replay, GError **error)
 {
-	struct replay *replay = run->replay;
 	struct record_item item;
 	gboolean ok = TRUE;
 	int more = 1;
 
-	run->player = player_open(run->replay, run->recorded, !run->options->no_copies);
-	for (guint d = 0; ok && d < run->parts->len; d++)
-		ok = part_start(PART(run, d), error);
-	while (ok && !replay->interrupted &&
-	       (more = record_reader_next(run->reader, &item, error)) > 0) {
+	replay->player = player_open(replay, replay->recorded, !replay->options.no_copies);
+	for (guint d = 0; ok && d < replay->devices->len; d++)
+		ok = device_start(DEVICE(replay, d), error);
+	while (ok && !replay->interrupted && (more = trace_next(replay->trace, &item, error)) > 0) {
 		if (record_is_of_start(&item.record))
 			continue;
-		ok = step(run, &item, error);
+		ok = step(replay, &item, error);
 		replay->done++;
-		replay->interrupted = run->options->progress &&
-				      !run->options->progress(replay->done, run->trace->events,
-							      run->options->data);
+		replay->interrupted = replay->options.progress &&
+				      !replay->options.progress(replay->done, replay->trace->events,
+								replay->options.data);
 	}
-	for (guint d = 0; d < run->parts->len; d++) {
-		replay_note_end(PART(run, d)->device);
-		g_clear_pointer(&PART(run, d)->device->reads, access_free);
+	for (guint d = 0; d < replay->devices->len; d++) {
+		replay_note_end(DEVICE(replay, d));
+		g_clear_pointer(&DEVICE(replay, d)->reads, access_free);
 	}
-	player_close(run->player);
+	player_close(replay->player);
 	return ok && more >= 0;
 }
 
@@ -468,33 +434,33 @@ static gint by_place(gconstpointer a, gconstpointer b)
 }
 
 /* A trace of npusim may say anywhere what was there; others begin with it. */
-static gboolean read_starts(struct run *run, GError **error)
+static gboolean read_starts(struct replay *replay, GError **error)
 {
 	struct record_item item;
 	int more;
 
-	while ((more = record_reader_next(run->reader, &item, error)) > 0) {
+	while ((more = trace_next(replay->trace, &item, error)) > 0) {
 		gboolean of_start = record_is_of_start(&item.record);
-		if (!of_start && run->trace->format == NULL)
+		if (!of_start && replay->trace->format == NULL)
 			break;
 		/* texts go with the line */
 		item.record.op = item.record.site = NULL;
 		if (of_start && item.record.code == 0 && item.device != G_MAXUINT)
-			g_array_append_val(PART(run, item.device)->start, item);
+			g_array_append_val(DEVICE(replay, item.device)->start, item);
 	}
-	for (guint d = 0; d < run->parts->len; d++)
-		g_array_sort(PART(run, d)->start, by_place);
-	return more >= 0 && record_reader_rewind(run->reader, error);
+	for (guint d = 0; d < replay->devices->len; d++)
+		g_array_sort(DEVICE(replay, d)->start, by_place);
+	return more >= 0 && trace_rewind(replay->trace, error);
 }
 
 /* A policy hands out blocks: there must be some. */
-static gboolean has_blocks(const struct run *run, GError **error)
+static gboolean has_blocks(const struct replay *replay, GError **error)
 {
-	for (guint d = 0; d < run->parts->len; d++) {
-		const struct part *part = PART(run, d);
-		guint items = part->start->len;
-		if (part->device->trace->counts[NPU_TRACE_ALLOC] > 0 ||
-		    (items > 0 && is_block(ITEM(part, items - 1))))
+	for (guint d = 0; d < replay->devices->len; d++) {
+		const struct replay_device *device = DEVICE(replay, d);
+		guint items = device->start->len;
+		if (device->trace->counts[NPU_TRACE_ALLOC] > 0 ||
+		    (items > 0 && is_block(ITEM(device, items - 1))))
 			return TRUE;
 	}
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
@@ -503,59 +469,51 @@ static gboolean has_blocks(const struct run *run, GError **error)
 }
 
 /* A trace that is about no device is replayed on device 0. */
-static void add_devices(struct run *run)
+static void add_devices(struct replay *replay)
 {
-	const GPtrArray *devices = run->trace->devices;
+	const GPtrArray *devices = replay->trace->devices;
 
 	if (devices->len == 0) {
-		run->replay->empty = trace_new("");
-		trace_device(run->replay->empty, 0);
-		devices = run->replay->empty->devices;
+		replay->empty = trace_new("");
+		trace_device(replay->empty, 0);
+		devices = replay->empty->devices;
 	}
 	for (guint d = 0; d < devices->len; d++)
-		g_ptr_array_add(run->parts, part_new(run, g_ptr_array_index(devices, d)));
+		g_ptr_array_add(replay->devices,
+				replay_device_new(replay, g_ptr_array_index(devices, d)));
 }
 
-static gboolean run_on_model(struct run *run, GError **error)
+static gboolean run_on_model(struct replay *replay, GError **error)
 {
-	struct replay *replay = run->replay;
-	guint devices = PART(run, run->parts->len - 1)->device->device + 1;
+	guint devices = DEVICE(replay, replay->devices->len - 1)->device + 1;
 
 	if (!model_open(devices, error))
 		return FALSE;
 	replay->soc = g_strdup(aclrtGetSocName());
 	gint64 wall = g_get_monotonic_time();
 	guint64 simulated = npusim_now_ps();
-	gboolean ok = run_all(run, error);
+	gboolean ok = run_all(replay, error);
 	replay->wall_us = g_get_monotonic_time() - wall;
 	replay->simulated_ps = npusim_now_ps() - simulated;
 	for (guint d = 0; d < replay->devices->len; d++)
-		replay_finish(g_ptr_array_index(replay->devices, d));
+		replay_finish(DEVICE(replay, d));
 	model_close(devices);
 	return ok;
 }
 
-struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
-			  GError **error)
+struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error)
 {
-	struct trace *trace = record_reader_trace(reader);
 	gboolean own = policy_is_own(options->policy);
 	struct replay *replay = g_new0(struct replay, 1);
-	struct run run = { .trace = trace,
-			   .reader = reader,
-			   .replay = replay,
-			   .options = options,
-			   .recorded = trace->memory_calls > 0 && !own,
-			   .parts = g_ptr_array_new_with_free_func(part_free) };
 
 	replay->options = *options;
+	replay->trace = trace;
 	replay->sites = trace->sites;
+	replay->recorded = trace->memory_calls > 0 && !own;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
-	add_devices(&run);
-	gboolean ok = read_starts(&run, error) && (!own || has_blocks(&run, error)) &&
-		      run_on_model(&run, error);
-	g_ptr_array_unref(run.parts);
-	if (!ok)
+	add_devices(replay);
+	if (!read_starts(replay, error) || (own && !has_blocks(replay, error)) ||
+	    !run_on_model(replay, error))
 		g_clear_pointer(&replay, replay_free);
 	return replay;
 }

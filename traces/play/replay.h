@@ -11,7 +11,7 @@
 #include "model.h"
 #include "npusim/trace.h"
 #include "policy/policy.h"
-#include "read/record-reader.h"
+#include "read/trace.h"
 #include "track/memory.h"
 
 /* Memory over the events, thinned out as it grows: of adjacent events the one with the most
@@ -51,7 +51,12 @@ struct replay_device {
 	struct access *reads; /* inside; NULL: none are wanted */
 	struct access_figures access;
 	guint64 first_us; /* time of the first event that has one */
-	gboolean outside; /* blocks lay in memory that the file does not tell of */
+	struct replay *replay;
+	GArray *start;         /* struct record_item: what was there; memory before blocks */
+	struct filter *filter; /* makes the device's calls; NULL: they are recorded */
+	guint64 event;         /* counted from 1; 0: what was there at the start */
+	guint64 line;          /* 0: the file has none */
+	gboolean outside;      /* blocks lay in memory that the file does not tell of */
 };
 struct replay_options {
 	/* Called now and then with the events done; returns FALSE to stop: what is done until then
@@ -74,6 +79,9 @@ struct replay_match {
 
 struct replay {
 	struct replay_options options;
+	struct trace *trace; /* borrowed */
+	struct player *player;
+	gboolean recorded;   /* its own calls are made */
 	GPtrArray *devices;  /* struct replay_device * */
 	struct trace *empty; /* inside: of device 0, where the trace is about none */
 	char *soc;
@@ -93,9 +101,9 @@ struct call_figures replay_calls(const struct replay_device *device, enum model_
 				 enum model_call end);
 
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
- * error if it cannot start, or at an event that makes no sense (which one, and why). The reader
+ * error if it cannot start, or at an event that makes no sense (which one, and why). The trace
  * and the policy must outlive the result. */
-struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
+struct replay *replay_run(struct trace *trace, const struct replay_options *options,
 			  GError **error);
 void replay_free(struct replay *replay);
 
@@ -114,7 +122,6 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 /* ---- inside: player.c makes the driver calls that records name on the model, and maps their names
  * to the model's objects ---- */
 
-struct player;
 /* `recorded`: the calls are those of a trace. They say what physical memory there is, they move
  * bytes if `copies` is set, and what they get may be read (device->reads). Of others the events
  * beside them say all of that. */

@@ -28,8 +28,6 @@ struct allocator {
 	GError *cause; /* of CACHE_FAILED: the first */
 };
 
-/* ---- what goes out ---- */
-
 static enum cache_answer call(gpointer data, const struct npu_trace_record *asked, guint64 *va)
 {
 	struct allocator *a = data;
@@ -59,8 +57,6 @@ static void on_segment(gpointer data, enum npu_trace_verb verb, guint64 size)
 {
 	put_event(data, verb, size, size);
 }
-
-/* ---- memory for the cache ---- */
 
 enum cache_answer memory_call(struct cache_memory *memory, const struct npu_trace_record *c,
 			      guint64 *va)
@@ -123,8 +119,6 @@ enum cache_answer stretch_unmap(struct cache_memory *memory, struct stretch *s, 
 	memory->event(memory->data, NPU_TRACE_SEGMENT_UNMAP, size);
 	return answer;
 }
-
-/* ---- blocks ---- */
 
 /* A block of its own, in whole pages, comes or goes. */
 static enum cache_answer own(struct allocator *a, enum npu_trace_verb verb, struct held *held)
@@ -198,8 +192,6 @@ static gboolean take_back(struct allocator *a, guint64 address, GError **error)
 	return failed(a, answer, error);
 }
 
-/* ---- when the cache is emptied ---- */
-
 static gboolean empty(struct allocator *a, GError **error)
 {
 	if (a->cache == NULL)
@@ -220,8 +212,6 @@ static gboolean empty_where_said(struct allocator *a, GError **error)
 	}
 	return TRUE;
 }
-
-/* ---- the filter ---- */
 
 /* Blocks of the start, by address, as the segments are that they lie in: what has no block behind
  * it says the stream. */

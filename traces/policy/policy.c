@@ -4,9 +4,6 @@
  */
 #include "policy.h"
 
-#include <string.h>
-
-#include "format/input.h"
 #include "format/units.h"
 
 #define PAD_NPU   32
@@ -70,8 +67,7 @@ static SETTER(set_whole)
 
 	if (!g_ascii_string_to_unsigned(text, 10, key->least, key->most, &value, NULL))
 		return refuse_option(error,
-				     "%s=%s: a whole number from %" G_GUINT64_FORMAT
-				     " to %" G_GUINT64_FORMAT " is wanted",
+				     "%s=%s: a whole number from " U64 " to " U64 " is wanted",
 				     key->name, text, key->least, key->most);
 	G_STRUCT_MEMBER(guint64, o, key->offset) = value * key->unit;
 	return TRUE;

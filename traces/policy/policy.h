@@ -7,7 +7,7 @@
 #ifndef NPUSIM_TRACES_POLICY_H
 #define NPUSIM_TRACES_POLICY_H
 
-#include "read/record-reader.h"
+#include "read/trace.h"
 
 enum policy_kind {
 	POLICY_AS_RECORDED, /* the file's own segments */

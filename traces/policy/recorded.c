@@ -6,7 +6,6 @@
  */
 #include "policy.h"
 #include "format/units.h"
-#include "read/by-address.h"
 
 #define HUGE_BYTES  (2 * MIB)
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */
@@ -161,8 +160,8 @@ static gboolean check_part(const struct record_item *item, GError **error)
 	if (item->address % HUGE_BYTES == 0 && item->size % HUGE_BYTES == 0 && item->size > 0)
 		return TRUE;
 	return bad(error,
-		   "a part of an expandable segment at 0x%" G_GINT64_MODIFIER
-		   "x of %" G_GUINT64_FORMAT " bytes: address and size must be multiples of 2 MiB",
+		   "a part of an expandable segment at 0x%" G_GINT64_MODIFIER "x of " U64
+		   " bytes: address and size must be multiples of 2 MiB",
 		   item->address, item->size);
 }
 

@@ -10,62 +10,37 @@
 
 struct event_sorter {
 	struct trace *trace;
-	struct row_store *rows;
 	gboolean doubled;
-	guint32 no_free, no_alloc; /* notes */
-	GArray *starts;            /* struct trace_row: what there was before the first row */
 
 	/* of a pass */
-	struct int_map *live;     /* address and tag -> size */
-	struct int_map *segments; /* address -> device */
-	struct int_map *unknown;  /* what was freed and not known; NULL: the trace is being made */
+	GHashTable *live;     /* address and tag -> size */
+	GHashTable *segments; /* address -> device */
+	GHashTable *unknown;  /* what was freed and not known; NULL: the trace is being made */
 };
 
-struct event_sorter *event_sorter_new(struct trace *trace)
-{
-	struct event_sorter *s = g_new0(struct event_sorter, 1);
-
-	s->trace = trace;
-	s->rows = row_store_new();
-	s->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
-	s->no_free = trace_note(trace, "free that the file lacks");
-	s->no_alloc = trace_note(trace, "free of what is not allocated");
-	return s;
-}
-
-gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, GError **error)
-{
-	return row_store_add(s->rows, &row->row, row->order, row->rank, row->serial, error);
-}
-
-gboolean event_sorter_add_note(struct event_sorter *s, struct event_row *row, const char *name,
+gboolean event_sorter_add_note(struct trace *trace, struct trace_row *row, const char *name,
 			       GError **error)
 {
-	row->row.verb = NPU_TRACE_NOTE;
-	row->row.text = trace_note(s->trace, name);
-	return event_sorter_add(s, row, error);
+	row->verb = NPU_TRACE_NOTE;
+	row->text = trace_note(trace, name);
+	return row_list_add(&trace->unsorted, row, error);
 }
 
-gboolean event_sorter_add_block(struct event_sorter *s, struct event_row *row, gint64 end,
+gboolean event_sorter_add_block(struct trace *trace, struct trace_row *row, gint64 end,
 				GError **error)
 {
-	row->row.verb = NPU_TRACE_ALLOC;
+	row->verb = NPU_TRACE_ALLOC;
 	row->rank = 1;
-	if (!event_sorter_add(s, row, error))
+	if (!row_list_add(&trace->unsorted, row, error))
 		return FALSE;
 	if (end < row->order)
 		return TRUE;
-	row->row.verb = NPU_TRACE_FREE;
-	row->row.text = SITE_NONE;
+	row->verb = NPU_TRACE_FREE;
+	row->text = SITE_NONE;
 	row->rank = end == row->order ? 2 : 0;
 	row->order = end;
-	row->row.time_us = row->row.time_us ? end / 1000 : 0;
-	return event_sorter_add(s, row, error);
-}
-
-void event_sorter_start(struct event_sorter *s, const struct trace_row *row)
-{
-	g_array_append_vals(s->starts, row, 1);
+	row->time_us = row->time_us ? end / 1000 : 0;
+	return row_list_add(&trace->unsorted, row, error);
 }
 
 static gboolean is_segment(const struct trace_row *row)
@@ -91,9 +66,10 @@ static gboolean put(struct event_sorter *s, struct trace_row row, guint32 verb, 
 	return s->unknown || trace_add_row(s->trace, &row, error);
 }
 
-static gboolean put_note(struct event_sorter *s, struct trace_row row, guint32 note, GError **error)
+static gboolean put_note(struct event_sorter *s, struct trace_row row, const char *name,
+			 GError **error)
 {
-	row.text = note;
+	row.text = trace_note(s->trace, name);
 	return put(s, row, NPU_TRACE_NOTE, error);
 }
 
@@ -123,7 +99,8 @@ static gboolean begin_live(struct event_sorter *s, const struct trace_row *row, 
 		struct trace_row gone = *row;
 		gone.verb = is_segment(row) ? NPU_TRACE_SEGMENT_FREE : NPU_TRACE_FREE;
 		gone.size = known->value;
-		if (!put_life(s, &gone, error) || !put_note(s, *row, s->no_free, error))
+		if (!put_life(s, &gone, error) ||
+		    !put_note(s, *row, "free that the file lacks", error))
 			return FALSE;
 	}
 	know(s, row);
@@ -140,12 +117,12 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row, GError **
 	if (known == NULL) {
 		if (s->unknown)
 			int_map_put(s->unknown, row.address, tag_of(&row), 0);
-		return put_note(s, row, s->no_alloc, error);
+		return put_note(s, row, "free of what is not allocated", error);
 	}
 	row.size = known->value;
-	int_map_remove(s->live, known);
+	g_hash_table_remove(s->live, known);
 	if (of_any && of_any->value == row.device)
-		int_map_remove(s->segments, of_any);
+		g_hash_table_remove(s->segments, of_any);
 	return put_life(s, &row, error);
 }
 
@@ -179,9 +156,9 @@ static gboolean decide(struct event_sorter *s, struct trace_row row, GError **er
 	if (unknown == NULL || stands_alone(&row) || row.device == EVENT_SORTER_ANY_DEVICE ||
 	    (ends && row.size == 0))
 		return TRUE;
-	int_map_remove(s->unknown, unknown);
+	g_hash_table_remove(s->unknown, unknown);
 	if (ends)
-		event_sorter_start(s, &start);
+		g_array_append_val(s->trace->starts, start);
 	return TRUE;
 }
 
@@ -189,26 +166,25 @@ static gboolean pass(struct event_sorter *s,
 		     gboolean (*take)(struct event_sorter *, struct trace_row, GError **),
 		     GError **error)
 {
-	struct trace_row row;
-	int more = row_store_rewind(s->rows, error) ? 1 : -1;
+	struct row_list *rows = &s->trace->unsorted;
 
-	int_map_free(s->live);
-	int_map_free(s->segments);
+	g_clear_pointer(&s->live, g_hash_table_unref);
+	g_clear_pointer(&s->segments, g_hash_table_unref);
 	s->live = int_map_new();
 	s->segments = int_map_new();
-	for (guint i = 0; i < s->starts->len; i++)
-		know(s, &g_array_index(s->starts, struct trace_row, i));
-	while (more > 0 && (more = row_store_next(s->rows, &row, error)) > 0) {
-		if (!take(s, row, error))
+	for (guint i = 0; i < s->trace->starts->len; i++)
+		know(s, &g_array_index(s->trace->starts, struct trace_row, i));
+	for (guint64 i = 0; i < rows->count; i++) {
+		if (!take(s, *row_list_at(rows, i), error))
 			return FALSE;
 	}
-	return more == 0;
+	return TRUE;
 }
 
 static gboolean add_starts(const struct event_sorter *s, GError **error)
 {
-	for (guint i = 0; i < s->starts->len; i++) {
-		struct trace_row row = g_array_index(s->starts, struct trace_row, i);
+	for (guint i = 0; i < s->trace->starts->len; i++) {
+		struct trace_row row = g_array_index(s->trace->starts, struct trace_row, i);
 		if (!trace_add_start(s->trace, &row, error))
 			return FALSE;
 		if (row.verb == NPU_TRACE_ALLOC || !s->doubled)
@@ -225,21 +201,21 @@ static gboolean add_starts(const struct event_sorter *s, GError **error)
 static gboolean match(struct event_sorter *s, GError **error)
 {
 	s->unknown = int_map_new();
-	if (!pass(s, take_row, error) || (int_map_count(s->unknown) > 0 && !pass(s, decide, error)))
+	if (!pass(s, take_row, error) ||
+	    (g_hash_table_size(s->unknown) > 0 && !pass(s, decide, error)))
 		return FALSE;
-	g_clear_pointer(&s->unknown, int_map_free);
+	g_clear_pointer(&s->unknown, g_hash_table_unref);
 	return add_starts(s, error) && pass(s, take_row, error);
 }
 
-gboolean event_sorter_finish(struct event_sorter *s, gboolean ok, gboolean doubled, GError **error)
+gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error)
 {
-	s->doubled = doubled;
-	ok = ok && match(s, error);
-	row_store_free(s->rows);
-	g_array_unref(s->starts);
-	int_map_free(s->live);
-	int_map_free(s->segments);
-	int_map_free(s->unknown);
-	g_free(s);
+	struct event_sorter s = { .trace = trace, .doubled = doubled };
+	gboolean ok = row_list_sort(&trace->unsorted, error) && match(&s, error);
+
+	g_clear_pointer(&s.live, g_hash_table_unref);
+	g_clear_pointer(&s.segments, g_hash_table_unref);
+	g_clear_pointer(&s.unknown, g_hash_table_unref);
+	row_list_clear(&trace->unsorted);
 	return ok;
 }

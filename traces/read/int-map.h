@@ -9,23 +9,18 @@
 
 #include <glib.h>
 
-struct int_map;
 struct int_map_entry {
 	guint64 key; /* first: int_map_hash() */
 	guint64 value;
 	guint32 tag;
 };
 
-struct int_map *int_map_new(void);
-void int_map_free(struct int_map *map);
-guint64 int_map_count(const struct int_map *map);
+/* Of struct int_map_entry *, which g_hash_table_remove() takes as a key. */
+GHashTable *int_map_new(void);
 /* NULL: it is not there. Valid until the next call that changes the table. */
-struct int_map_entry *int_map_find(const struct int_map *map, guint64 key, guint32 tag);
+struct int_map_entry *int_map_find(GHashTable *map, guint64 key, guint32 tag);
 /* Puts it there, in place of what is there. */
-void int_map_put(struct int_map *map, guint64 key, guint32 tag, guint64 value);
-/* `entry`: as int_map_find() gave it. */
-void int_map_remove(struct int_map *map, struct int_map_entry *entry);
-
+void int_map_put(GHashTable *map, guint64 key, guint32 tag, guint64 value);
 /* For GHashTable, keys guint64 *: addresses that are multiples of large powers of two spread, as
  * they do not with g_int64_hash(). */
 guint int_map_hash(gconstpointer key);

@@ -5,13 +5,11 @@
  * a file with only HAL rows, each of them is also a block.
  */
 #include <sqlite3.h>
-#include <string.h>
 
 #include "event-sorter.h"
 #include "format/memory-limit.h"
 #include "readers.h"
 #include "rows.h"
-#include "sites.h"
 
 #define NANOSECONDS_MIN (G_GINT64_CONSTANT(1) << 56) /* stamps below it are microseconds */
 #define PROCESS_SHIFT   56
@@ -48,17 +46,9 @@ static const struct row_column columns[MEMSCOPE_COLUMN_COUNT] = {
 
 struct memscope {
 	struct trace *trace;
-	struct event_sorter *sorter;
-	gboolean pools;    /* rows of a pool were seen */
-	GArray *processes; /* guint64: their ids, as they come */
+	gboolean pools; /* rows of a pool were seen */
+	struct texts processes;
 };
-
-static struct memscope memscope_begin(struct trace *trace)
-{
-	return (struct memscope){ .trace = trace,
-				  .sorter = event_sorter_new(trace),
-				  .processes = g_array_new(FALSE, FALSE, sizeof(guint64)) };
-}
 
 /* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; NULL: it has none. */
 static char *attribute(const char *attr, const char *key)
@@ -80,19 +70,13 @@ static char *attribute(const char *attr, const char *key)
 static gboolean find_process(struct memscope *s, const char *text, guint64 line, guint64 *out,
 			     GError **error)
 {
-	guint64 id = 0;
-	guint i = 0;
+	guint32 number = texts_add(&s->processes, g_strdup(text));
 
-	number_parse(text, G_MAXUINT64, &id);
-	while (i < s->processes->len && g_array_index(s->processes, guint64, i) != id)
-		i++;
-	if (i == PROCESSES_MAX)
+	if (number == PROCESSES_MAX)
 		return line_bad(line, error,
 				"the rows are of more than %d processes: split the file",
 				PROCESSES_MAX);
-	if (i == s->processes->len)
-		g_array_append_val(s->processes, id);
-	*out = (guint64)i << PROCESS_SHIFT;
+	*out = (guint64)number << PROCESS_SHIFT;
 	return TRUE;
 }
 
@@ -107,10 +91,10 @@ static gboolean is_device(const char *text, guint16 *out)
 }
 
 /* Counted and left out: what is of no device, and what is no memory. */
-static gboolean leave_out(struct memscope *s, struct event_row *row, const char *const *fields,
+static gboolean leave_out(struct memscope *s, struct trace_row *row, const char *const *fields,
 			  GError **error)
 {
-	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->row.device);
+	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->device);
 	const char *event = fields[MEMSCOPE_EVENT], *type = fields[MEMSCOPE_TYPE];
 	g_autofree char *name =
 		strcmp(event, type) == 0
@@ -119,7 +103,7 @@ static gboolean leave_out(struct memscope *s, struct event_row *row, const char 
 					  !on_device && strcmp(event, "SYSTEM") != 0 ? " (host)"
 										     : "");
 
-	return event_sorter_add_note(s->sorter, row, name, error);
+	return event_sorter_add_note(s->trace, row, name, error);
 }
 
 /* Python's stack, if there is one, else that of C. */
@@ -132,7 +116,7 @@ static guint32 find_site(struct memscope *s, const char *const *fields)
 						   : SITE_NONE;
 }
 
-static gboolean read_memory(struct memscope *s, struct event_row *row, const char *const *fields,
+static gboolean read_memory(struct memscope *s, struct trace_row *row, const char *const *fields,
 			    guint64 line, GError **error)
 {
 	const char *attr = fields[MEMSCOPE_ATTR], *ptr = fields[MEMSCOPE_PTR];
@@ -143,64 +127,52 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 		*ptr == '\0' || strcmp(ptr, "N/A") == 0 ? attribute(attr, "addr") : NULL;
 	g_autofree char *size = attribute(attr, "size");
 
-	if (!line_number(line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST,
-			 &row->row.address, error) ||
+	if (!line_number(line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST, &row->address,
+			 error) ||
 	    !find_process(s, fields[MEMSCOPE_PROCESS], line, &process, error))
 		return FALSE;
-	row->row.address |= process;
+	row->address |= process;
 	if (size == NULL && gets)
 		return line_bad(line, error, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */
 	if (size && !line_number(line, "size of Attr", size + (!gets && *size == '-'),
-				 READERS_ADDRESS_LAST, &row->row.size, error))
+				 READERS_ADDRESS_LAST, &row->size, error))
 		return FALSE;
 	s->pools |= !driver;
 	if (gets)
-		row->row.text = find_site(s, fields);
+		row->text = find_site(s, fields);
 	if (driver)
-		row->row.verb = gets ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE;
+		row->verb = gets ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE;
 	else
-		row->row.verb = gets ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
-	return event_sorter_add(s->sorter, row, error);
+		row->verb = gets ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
+	return row_list_add(&s->trace->unsorted, row, error);
 }
 
 /* `line`: of the file, or the row's number. */
 static gboolean read_row(struct memscope *s, const char *const *fields, guint64 line,
 			 GError **error)
 {
-	struct event_row row = { .serial = line };
+	struct trace_row row = { .serial = line };
 	const char *event = fields[MEMSCOPE_EVENT];
 	guint64 id;
 
 	if (!number_signed(fields[MEMSCOPE_TIME], &row.order))
 		return line_bad(line, error, "Timestamp(ns) is \"%.40s\", no number",
 				fields[MEMSCOPE_TIME]);
-	row.row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
+	row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
 	if (number_parse(fields[MEMSCOPE_ID], G_MAXUINT64, &id))
 		row.serial = id;
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
-	if ((gets || gives) && is_device(fields[MEMSCOPE_DEVICE], &row.row.device))
+	if ((gets || gives) && is_device(fields[MEMSCOPE_DEVICE], &row.device))
 		return read_memory(s, &row, fields, line, error);
 	if (!gives || !driver || strcmp(fields[MEMSCOPE_DEVICE], "N/A") != 0)
 		return leave_out(s, &row, fields, error);
 	/* the driver's FREE may say no device; that of memory of the host is left out */
-	row.row.device = EVENT_SORTER_ANY_DEVICE;
-	row.row.text = trace_note(s->trace, "FREE HAL (host)");
+	row.device = EVENT_SORTER_ANY_DEVICE;
+	row.text = trace_note(s->trace, "FREE HAL (host)");
 	return read_memory(s, &row, fields, line, error);
 }
-
-/* Ends `s`. `ok`: all its rows were read. */
-static gboolean finish(struct memscope *s, gboolean ok, GError **error)
-{
-	g_array_unref(s->processes);
-	ok = event_sorter_finish(s->sorter, ok, !s->pools, error);
-	for (guint i = 0; i < s->trace->devices->len; i++)
-		((struct trace_device *)g_ptr_array_index(s->trace->devices, i))->of_process = TRUE;
-	return ok;
-}
-
-/* ---- CSV ---- */
 
 static gboolean read_fields(struct rows *rows, gpointer data)
 {
@@ -209,15 +181,6 @@ static gboolean read_fields(struct rows *rows, gpointer data)
 	for (guint c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
 		fields[c] = rows_field(rows, c);
 	return read_row(data, fields, rows->line, rows->error);
-}
-
-gboolean memscope_read(struct trace *trace, struct input *input, GError **error)
-{
-	struct memscope s = memscope_begin(trace);
-
-	return finish(&s,
-		      rows_read(input, ',', columns, MEMSCOPE_COLUMN_COUNT, read_fields, &s, error),
-		      error);
 }
 
 /* ---- SQLite: the table memscope_dump, read from memory; the file is not touched ---- */
@@ -244,8 +207,7 @@ static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *ro
 	int more;
 
 	while ((more = sqlite3_step(rows)) == SQLITE_ROW) {
-		if (!memory_limit_ask(ROW_BYTES, error,
-				      "table memscope_dump, row %" G_GUINT64_FORMAT, row))
+		if (!memory_limit_ask(ROW_BYTES, error, "table memscope_dump, row " U64, row))
 			return FALSE;
 		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++) {
 			const char *text = (const char *)sqlite3_column_text(rows, c);
@@ -256,8 +218,7 @@ static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *ro
 			return FALSE;
 		}
 	}
-	g_autofree char *where =
-		g_strdup_printf("memscope_dump, behind row %" G_GUINT64_FORMAT, row);
+	g_autofree char *where = g_strdup_printf("memscope_dump, behind row " U64, row);
 	return more == SQLITE_DONE || bad(db, where, error);
 }
 
@@ -310,10 +271,30 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 	return ok;
 }
 
+/* `bytes`: of a database; NULL: `input` has CSV. */
+static gboolean read_rows(struct trace *trace, struct input *input, GBytes *bytes, GError **error)
+{
+	struct memscope s = { .trace = trace };
+	gboolean ok;
+
+	texts_init(&s.processes);
+	ok = bytes ? read_database(&s, bytes, error)
+		   : rows_read(input, ',', columns, MEMSCOPE_COLUMN_COUNT, read_fields, &s, error);
+	texts_clear(&s.processes);
+	ok = ok && event_sorter_finish(trace, !s.pools, error);
+	for (guint i = 0; i < trace->devices->len; i++)
+		((struct trace_device *)g_ptr_array_index(trace->devices, i))->of_process = TRUE;
+	return ok;
+}
+
+gboolean memscope_read(struct trace *trace, struct input *input, GError **error)
+{
+	return read_rows(trace, input, NULL, error);
+}
+
 gboolean memscope_db_read(struct trace *trace, struct input *input, GError **error)
 {
 	g_autoptr(GBytes) bytes = input_whole(input, error);
-	struct memscope s = memscope_begin(trace);
 
-	return finish(&s, bytes && read_database(&s, bytes, error), error);
+	return bytes && read_rows(trace, NULL, bytes, error);
 }

@@ -4,12 +4,9 @@
  * its last. Ticks are a counter, not a time. Columns are found by name, since they differ between
  * versions.
  */
-#include <string.h>
-
 #include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"
-#include "sites.h"
 
 enum {
 	START,
@@ -40,11 +37,6 @@ static const struct row_column columns[COLUMN_COUNT] = {
 	[LINE] = { "line_num", .optional = TRUE },
 };
 
-struct blocks {
-	struct trace *trace;
-	struct event_sorter *sorter;
-};
-
 static guint32 find_site(struct trace *trace, const struct rows *rows)
 {
 	struct site_frame f = { .file = rows_field(rows, FILE_NAME), .name = "" };
@@ -60,8 +52,8 @@ static guint32 find_site(struct trace *trace, const struct rows *rows)
 
 static gboolean read_row(struct rows *rows, gpointer data)
 {
-	const struct blocks *b = data;
-	struct event_row row = { .serial = rows->line };
+	struct trace *trace = data;
+	struct trace_row row = { .serial = rows->line };
 	const char *start = rows_field(rows, START), *stream = rows_field(rows, STREAM);
 	gint64 end;
 
@@ -69,26 +61,23 @@ static gboolean read_row(struct rows *rows, gpointer data)
 		return rows_bad(rows, "start_time_stamp is \"%.40s\", no number", start);
 	g_autofree char *lower = g_ascii_strdown(rows_field(rows, POOL), -1);
 	if (strstr(lower, "cpu"))
-		return event_sorter_add_note(b->sorter, &row, "block of the host", rows->error);
+		return event_sorter_add_note(trace, &row, "block of the host", rows->error);
 	if (row.order < 0)
-		return event_sorter_add_note(b->sorter, &row, "block inside another (start -1)",
+		return event_sorter_add_note(trace, &row, "block inside another (start -1)",
 					     rows->error);
-	if (!rows_number(rows, ADDRESS, &row.row.address) ||
-	    !rows_number(rows, SIZE, &row.row.size))
+	if (!rows_number(rows, ADDRESS, &row.address) || !rows_number(rows, SIZE, &row.size))
 		return FALSE;
-	if (*stream && !number_signed(stream, &row.row.stream))
+	if (*stream && !number_signed(stream, &row.stream))
 		return rows_bad(rows, "stream_id is \"%.40s\", no number", stream);
-	row.row.text = find_site(b->trace, rows);
+	row.text = find_site(trace, rows);
 	/* none, -1 or a huge number: it was never given back */
 	if (!number_signed(rows_field(rows, END), &end) || end == G_MAXINT64)
 		end = G_MININT64;
-	return event_sorter_add_block(b->sorter, &row, end, rows->error);
+	return event_sorter_add_block(trace, &row, end, rows->error);
 }
 
 gboolean mindspore_read(struct trace *trace, struct input *input, GError **error)
 {
-	struct blocks b = { trace, event_sorter_new(trace) };
-	gboolean ok = rows_read(input, ',', columns, COLUMN_COUNT, read_row, &b, error);
-
-	return event_sorter_finish(b.sorter, ok, FALSE, error);
+	return rows_read(input, ',', columns, COLUMN_COUNT, read_row, trace, error) &&
+	       event_sorter_finish(trace, FALSE, error);
 }

@@ -4,8 +4,6 @@
  * records, line by line, with an address for each name, for consumers that track memory by
  * address.
  */
-#include <string.h>
-
 #include "format/units.h"
 #include "int-map.h"
 #include "readers.h"
@@ -28,7 +26,7 @@ struct lines {
 	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
 	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
 	 */
-	struct int_map *known;
+	GHashTable *known;
 	guint reservations;
 	guint64 next_segment; /* its address */
 	guint64 number;       /* of the last event */
@@ -41,8 +39,6 @@ static gboolean bad(const struct npu_trace_record *record, GError **error, const
 {
 	return line_bad(record->line, error, "%s", text);
 }
-
-/* ---- addresses ---- */
 
 static guint64 key_of(const struct npu_trace_record *r, const struct npu_trace_name *name)
 {
@@ -122,7 +118,7 @@ static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r
 		address = place_of(l, r);
 	if (known && r->code == 0 &&
 	    (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_FREE))
-		int_map_remove(l->known, known);
+		g_hash_table_remove(l->known, known);
 	else if (known == NULL && address != 0)
 		int_map_put(l->known, key, letter, address);
 	return address ? address : key;
@@ -165,10 +161,8 @@ static void follow_segment(struct lines *l, struct record_item *item)
 		return;
 	if (!(r->has & NPU_TRACE_HAS_SIZE))
 		item->size = known->value;
-	int_map_remove(l->known, known);
+	g_hash_table_remove(l->known, known);
 }
-
-/* ---- records ---- */
 
 /* A text, or the number of one that was there before. */
 static guint32 site_of(struct trace *trace, const char *text)
@@ -225,12 +219,10 @@ static int npusim_next(struct trace *trace, struct record_item *out, GError **er
 	return more;
 }
 
-/* ---- the source ---- */
-
 /* No line was read. */
 static void start_over(struct lines *l)
 {
-	int_map_free(l->known);
+	g_clear_pointer(&l->known, g_hash_table_unref);
 	l->known = int_map_new();
 	l->reservations = 0;
 	l->next_segment = SEGMENT_BASE;
@@ -251,14 +243,12 @@ static void npusim_close(struct trace *trace)
 	struct lines *l = trace->data;
 
 	npu_trace_reader_close(l->reader);
-	int_map_free(l->known);
+	g_clear_pointer(&l->known, g_hash_table_unref);
 	texts_clear(&l->site_texts);
 	g_array_unref(l->sites);
 	g_free(l->name);
 	g_free(l);
 }
-
-/* ---- the summary ---- */
 
 static void summarise(struct trace *trace, const struct record_item *item)
 {
@@ -322,5 +312,5 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	trace->skipped = npu_trace_reader_skipped(reader);
 	trace->truncated = npu_trace_reader_truncated(reader);
 	finish_devices(trace);
-	return more == 0 && npusim_rewind(trace, error);
+	return more == 0;
 }

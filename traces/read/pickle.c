@@ -7,7 +7,6 @@
 #include "pickle.h"
 
 #include <json-glib/json-glib.h>
-#include <string.h>
 
 #include "format/memory-limit.h"
 #include "readers.h"
@@ -122,15 +121,15 @@ struct machine {
 
 static gboolean damaged(struct machine *m, const char *what)
 {
-	refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-	       "pickle damaged at byte %" G_GSIZE_FORMAT ": %s", m->op_at, what);
+	refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "pickle damaged at byte %zu: %s",
+	       m->op_at, what);
 	return FALSE;
 }
 
 /* Whether `bytes` more may be kept, for the present opcode. */
 static gboolean may_keep(struct machine *m, gsize bytes)
 {
-	return memory_limit_ask(bytes, m->error, "pickle at byte %" G_GSIZE_FORMAT, m->op_at);
+	return memory_limit_ask(bytes, m->error, "pickle at byte %zu", m->op_at);
 }
 
 static gpointer arena_get(struct machine *m, gsize bytes)
@@ -340,9 +339,8 @@ static gboolean step(struct machine *m, guint8 op)
 		return damaged(m, "there is no such opcode");
 	case REFUSED:
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-			      "pickle refused at byte %" G_GSIZE_FORMAT
-			      ": %s; only plain data is read",
-			      m->op_at, opcodes[op].why);
+			      "pickle refused at byte %zu: %s; only plain data is read", m->op_at,
+			      opcodes[op].why);
 	case PUSH_INT:
 		return push_int(m, PICKLE_INT, with == 4 ? (gint32)n : (gint64)n);
 	case PUSH_LONG:

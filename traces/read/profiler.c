@@ -4,13 +4,10 @@
  * address; memory_record.csv has sums alone, of each component of the process. Columns are found
  * by name: msprof, torch_npu and MindSpore have different ones.
  */
-#include <string.h>
-
 #include "event-sorter.h"
 #include "format/units.h"
 #include "readers.h"
 #include "rows.h"
-#include "sites.h"
 
 #define SIZE_END   (G_GINT64_CONSTANT(1) << 46)
 #define BLOCK_UNIT 512
@@ -31,7 +28,6 @@ static const struct row_column columns[COLUMN_COUNT] = {
 
 struct table {
 	struct trace *trace;
-	struct event_sorter *sorter;
 	struct rows *rows;
 	guint64 next;                  /* address of the next block */
 	struct texts pools;            /* components of devices */
@@ -53,19 +49,19 @@ static int take(const struct table *t, int column, gint64 *out)
 	return -1;
 }
 
-static gboolean add(struct table *t, struct event_row *row, guint32 verb, guint8 rank,
+static gboolean add(struct table *t, struct trace_row *row, guint32 verb, guint8 rank,
 		    guint64 address, guint64 size)
 {
-	row->row.verb = (guint8)verb;
-	row->row.address = address;
-	row->row.size = size;
+	row->verb = (guint8)verb;
+	row->address = address;
+	row->size = size;
 	row->rank = rank;
-	return event_sorter_add(t->sorter, row, t->rows->error);
+	return row_list_add(&t->trace->unsorted, row, t->rows->error);
 }
 
 /* Of operator_memory.csv. What has a size below zero is the release of a block that was there
  * before. */
-static gboolean add_block(struct table *t, struct event_row *row)
+static gboolean add_block(struct table *t, struct trace_row *row)
 {
 	const char *name = rows_field(t->rows, NAME);
 	const struct site_frame frame = { .name = name, .name_length = strlen(name) };
@@ -80,26 +76,26 @@ static gboolean add_block(struct table *t, struct event_row *row)
 		return rows_bad(t->rows, "the blocks up to here have more than 2^56 bytes");
 	if (size < 0)
 		return add(t, row, NPU_TRACE_FREE, 0, address, bytes);
-	row->row.text = sites_add(trace_sites(t->trace), &frame, 1);
-	row->row.address = address;
-	row->row.size = bytes;
+	row->text = sites_add(trace_sites(t->trace), &frame, 1);
+	row->address = address;
+	row->size = bytes;
 	ends = take(t, END, &end);
 	if (ends == 0 && (ends = take(t, LENGTH, &end)) > 0)
 		end += row->order;
 	return ends >= 0 &&
-	       event_sorter_add_block(t->sorter, row, ends > 0 ? end : G_MININT64, t->rows->error);
+	       event_sorter_add_block(t->trace, row, ends > 0 ? end : G_MININT64, t->rows->error);
 }
 
 /* Of memory_record.csv: a component's memory grows and shrinks at its end, and one block in it is
  * all that it has allocated. Sums of components, and the whole process's, have their memory too. */
-static gboolean add_sums(struct table *t, struct event_row *row)
+static gboolean add_sums(struct table *t, struct trace_row *row)
 {
 	const char *name = rows_field(t->rows, NAME);
 	gint64 reserved, allocated;
 
 	if (strchr(name, '+') || strcmp(name, "APP") == 0)
-		return event_sorter_add_note(t->sorter, row, name, t->rows->error);
-	guint pool = texts_add(&t->pools, g_strdup_printf("%u %s", row->row.device, name));
+		return event_sorter_add_note(t->trace, row, name, t->rows->error);
+	guint pool = texts_add(&t->pools, g_strdup_printf("%u %s", row->device, name));
 	if (pool == POOLS_MAX)
 		return rows_bad(t->rows, "more than %d components", POOLS_MAX);
 	guint64 *had = t->had[pool], base = (pool + 1) * POOL_BYTES;
@@ -122,7 +118,7 @@ static gboolean add_sums(struct table *t, struct event_row *row)
 static gboolean read_row(struct rows *rows, gpointer data)
 {
 	struct table *t = data;
-	struct event_row row = { .serial = rows->line };
+	struct trace_row row = { .serial = rows->line };
 
 	t->rows = rows;
 	int timed = take(t, START, &row.order);
@@ -131,17 +127,17 @@ static gboolean read_row(struct rows *rows, gpointer data)
 		       rows_bad(rows, "it has no %s: the row breaks off", columns[START].name);
 	const char *device = strchr(rows_field(rows, DEVICE), ':'); /* "NPU:3" */
 	guint64 id = device ? g_ascii_strtoull(device + 1, NULL, 10) : 0;
-	row.row.device = id <= TRACE_DEVICE_LAST ? (guint16)id : 0;
-	row.row.time_us = row.order / 1000;
+	row.device = id <= TRACE_DEVICE_LAST ? (guint16)id : 0;
+	row.time_us = row.order / 1000;
 	return (rows_has(rows, SIZE) ? add_block : add_sums)(t, &row);
 }
 
 gboolean profiler_read(struct trace *trace, struct input *input, GError **error)
 {
-	struct table t = { .trace = trace, .sorter = event_sorter_new(trace), .next = BLOCK_UNIT };
+	struct table t = { .trace = trace, .next = BLOCK_UNIT };
 
 	texts_init(&t.pools);
 	gboolean ok = rows_read(input, ',', columns, COLUMN_COUNT, read_row, &t, error);
 	texts_clear(&t.pools);
-	return event_sorter_finish(t.sorter, ok, FALSE, error);
+	return ok && event_sorter_finish(trace, FALSE, error);
 }

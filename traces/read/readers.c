@@ -4,8 +4,6 @@
  */
 #include "readers.h"
 
-#include <string.h>
-
 #include "format/memory-limit.h"
 
 #define HEAD_BYTES  (256u << 10) /* what tells whose file it is */
@@ -50,8 +48,7 @@ struct scan {
 
 static gboolean bad(const struct scan *s, GError **error, const char *what)
 {
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-		      "line %" G_GSIZE_FORMAT ", column %" G_GSIZE_FORMAT ": %s", s->line,
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %zu, column %zu: %s", s->line,
 		      s->at - s->line_at + 1, what);
 }
 
@@ -105,9 +102,8 @@ static gboolean take(struct scan *s, GError **error)
 	/* the tree, and the text that may be written of it */
 	return ++s->values % LOOK_EVERY != 0 ||
 	       memory_limit_ask(s->values * VALUE_BYTES + 2 * s->at, error,
-				"line %" G_GSIZE_FORMAT ", column %" G_GSIZE_FORMAT
-				": the values up to here",
-				s->line, s->at - s->line_at + 1);
+				"line %zu, column %zu: the values up to here", s->line,
+				s->at - s->line_at + 1);
 }
 
 gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error)
@@ -119,7 +115,7 @@ gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError
 		ok = take(&s, error);
 	*out = s.kind;
 	return ok && memory_limit_ask(s.values * VALUE_BYTES + 2 * count, error,
-				      "the values of all %" G_GSIZE_FORMAT " bytes", count);
+				      "the values of all %zu bytes", count);
 }
 
 enum json_kind json_kind_of(const guint8 *bytes, gsize count)
@@ -141,8 +137,6 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 	       json_kind_of(head, (gsize)got) == JSON_OTHER;
 	return got >= 0;
 }
-
-/* ---- the choice ---- */
 
 #define PROFILER_KIND "table of Ascend's profiler"
 
@@ -199,7 +193,7 @@ struct trace *readers_read(reader_fn *read, const char *kind, struct input *inpu
 {
 	struct trace *trace = trace_new(kind);
 
-	if (!read(trace, input, error))
+	if (!read(trace, input, error) || !trace_rewind(trace, error))
 		g_clear_pointer(&trace, trace_free);
 	if (read != npusim_read)
 		input_close(input);

@@ -5,8 +5,6 @@
  */
 #include "rows.h"
 
-#include <string.h>
-
 #include "readers.h"
 
 #define ROW_MAX    (16u << 20)

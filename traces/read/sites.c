@@ -109,8 +109,6 @@ void sites_free(struct sites *s)
 	g_free(s);
 }
 
-/* ---- what a frame is ---- */
-
 /* Of texts "name (file:line)", or "file(line): name", as msMemScope writes Python's; the first that
  * matches. Names of C++ have results in front and arguments behind, whose types say nothing. */
 static const struct {
@@ -147,8 +145,6 @@ static enum frame_kind kind_of(const char *text)
 			return rules[r].kind;
 	}
 }
-
-/* ---- frames ---- */
 
 /* Bytes of a text in a line of a trace. */
 static gsize encoded_length(const char *text)
@@ -235,8 +231,6 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 		take_frame(s, g_steal_pointer(&lines[i]));
 	return end_stack(s);
 }
-
-/* ---- answers ---- */
 
 static const guint32 *stack_of(const struct sites *s, guint32 site, guint *out_frames)
 {

@@ -17,8 +17,7 @@
 
 struct reader {
 	struct trace *trace;
-	GArray *events; /* struct trace_row, device after device */
-	GArray *ends;   /* struct trace_row: segments and blocks that are there at the end */
+	GArray *ends; /* struct trace_row: segments and blocks that are there at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
@@ -44,15 +43,14 @@ static gboolean take_dict(struct reader *r, const struct pickle_value *v, const 
 			  gsize index)
 {
 	if (v->type != PICKLE_DICT)
-		return bad(r, "%s %" G_GSIZE_FORMAT " is no dict", what, index);
+		return bad(r, "%s %zu is no dict", what, index);
 	if (v->list->count / 2 > KEYS_MAX)
-		return bad(r, "%s %" G_GSIZE_FORMAT " has more than %d keys", what, index,
-			   KEYS_MAX);
+		return bad(r, "%s %zu has more than %d keys", what, index, KEYS_MAX);
 	if (r->room == 0)
 		return bad(r, "it says to hold more than its size allows: one object stands for "
 			      "many events");
 	r->room--;
-	return memory_limit_ask(ITEM_BYTES, r->error, "%s %" G_GSIZE_FORMAT, what, index);
+	return memory_limit_ask(ITEM_BYTES, r->error, "%s %zu", what, index);
 }
 
 static gboolean in_address_space(guint64 address, guint64 size)
@@ -124,8 +122,7 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 		return FALSE;
 	const struct pickle_value *name = pickle_get(entry, "action");
 	if (name == NULL || name->type != PICKLE_STR)
-		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] has no action", device,
-			   index);
+		return bad(r, "device_traces[%u][%zu] has no action", device, index);
 	guint a = 0;
 	while (a < TRACE_ACTIONS && !pickle_is(name, trace_actions[a].name))
 		a++;
@@ -136,12 +133,12 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	if (e.verb != NPU_TRACE_OOM && e.verb != NPU_TRACE_NOTE) {
 		const char *action = trace_actions[a].name;
 		if (!has_address || !has_size)
-			return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) has no valid %s",
-				   device, index, action, has_address ? "size" : "addr");
+			return bad(r, "device_traces[%u][%zu] (%s) has no valid %s", device, index,
+				   action, has_address ? "size" : "addr");
 		if (!in_address_space(e.address, e.size))
 			return bad(r,
-				   "device_traces[%u][%" G_GSIZE_FORMAT
-				   "] (%s) runs past the end of the address space",
+				   "device_traces[%u][%zu] (%s) runs past the end of the address "
+				   "space",
 				   device, index, action);
 	}
 	pickle_get_int(entry, "stream", &e.stream);
@@ -153,7 +150,6 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 		g_autofree char *note = g_strndup(name->text, MIN(name->length, TEXT_MAX));
 		e.text = trace_note(r->trace, note);
 	}
-	g_array_append_val(r->events, e);
 	return trace_add_row(r->trace, &e, r->error);
 }
 
@@ -164,12 +160,11 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 	if (traces->type != PICKLE_LIST)
 		return bad(r, "device_traces is no list");
 	if (traces->list->count > DEVICE_MAX)
-		return bad(r, "it has %" G_GSIZE_FORMAT " devices, more than %d",
-			   traces->list->count, DEVICE_MAX);
+		return bad(r, "it has %zu devices, more than %d", traces->list->count, DEVICE_MAX);
 	for (gsize d = 0; d < traces->list->count; d++) {
 		const struct pickle_value *list = &traces->list->items[d];
 		if (list->type != PICKLE_LIST)
-			return bad(r, "device_traces[%" G_GSIZE_FORMAT "] is no list", d);
+			return bad(r, "device_traces[%zu] is no list", d);
 		for (gsize i = 0; i < list->list->count; i++) {
 			if (!read_event(r, (guint)d, &list->list->items[i], i))
 				return FALSE;
@@ -187,7 +182,7 @@ static gboolean read_blocks(struct reader *r, guint16 device, const struct pickl
 	guint64 address = 0, requested;
 
 	if (blocks == NULL || blocks->type != PICKLE_LIST)
-		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no list blocks", index);
+		return bad(r, "segments[%zu] has no list blocks", index);
 	get_size(segment, "address", &address);
 	for (gsize i = 0; i < blocks->list->count; i++) {
 		const struct pickle_value *b = &blocks->list->items[i];
@@ -197,10 +192,7 @@ static gboolean read_blocks(struct reader *r, guint16 device, const struct pickl
 		/* older files have no address: blocks follow one another */
 		get_size(b, "address", &address);
 		if (!get_size(b, "size", &size) || !in_address_space(address, size))
-			return bad(r,
-				   "segments[%" G_GSIZE_FORMAT "].blocks[%" G_GSIZE_FORMAT
-				   "] has no valid size",
-				   index, i);
+			return bad(r, "segments[%zu].blocks[%zu] has no valid size", index, i);
 		if (!pickle_is(pickle_get(b, "state"), "inactive")) {
 			struct trace_row block = { .address = address,
 						   .size = size,
@@ -226,11 +218,10 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 	if (!get_size(s, "address", &segment.address) ||
 	    !get_size(s, "total_size", &segment.size) ||
 	    !in_address_space(segment.address, segment.size))
-		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid address and total_size",
-			   index);
+		return bad(r, "segments[%zu] has no valid address and total_size", index);
 	if (pickle_get(s, "device") &&
 	    (!pickle_get_int(s, "device", &id) || id < 0 || id >= DEVICE_MAX))
-		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid device", index);
+		return bad(r, "segments[%zu] has no valid device", index);
 	pickle_get_int(s, "is_expandable", &flag);
 	pickle_get_int(s, "stream", &segment.stream);
 	segment.device = (guint16)id;
@@ -339,7 +330,7 @@ static gboolean find_start(struct reader *r, guint16 device, guint *left)
 			insert(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end);
 	}
 	for (; ok && *left > 0; --*left) {
-		const struct trace_row *e = &g_array_index(r->events, struct trace_row, *left - 1);
+		const struct trace_row *e = row_list_at(&r->trace->rows, *left - 1);
 		if (e->device != device)
 			break;
 		undo(e, segments, blocks);
@@ -368,7 +359,7 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		if (!read_segment(r, &segments->list->items[i], i))
 			return FALSE;
 	}
-	guint left = r->events->len;
+	guint left = (guint)r->trace->rows.count; /* events so far */
 	for (guint i = r->trace->devices->len; i > 0; i--) {
 		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);
 		device->block_unit = BLOCK_UNIT;
@@ -385,7 +376,6 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct reader r = { .trace = trace,
-			    .events = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
 			    .ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
@@ -393,7 +383,6 @@ gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
-	g_array_unref(r.events);
 	g_array_unref(r.ends);
 	g_hash_table_unref(r.stacks);
 	return ok;

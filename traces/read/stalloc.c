@@ -4,7 +4,6 @@
  * address, size and stream, in order; and marks of iterations and layers, which are counted.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "event-sorter.h"
 #include "readers.h"
@@ -19,11 +18,11 @@ static const struct row_column columns[COLUMN_COUNT] = {
 };
 
 struct log {
-	struct event_sorter *sorter;
+	struct trace *trace;
 	guint device;
 };
 
-static gboolean read_block(const struct rows *rows, const struct log *log, struct event_row *row)
+static gboolean read_block(const struct rows *rows, const struct log *log, struct trace_row *row)
 {
 	const char *stream = rows_field(rows, STREAM);
 	guint64 pointer = 0;
@@ -32,28 +31,27 @@ static gboolean read_block(const struct rows *rows, const struct log *log, struc
 		return rows_bad(rows,
 				"%u fields: 1 or 0, an address, a size and a stream are wanted",
 				rows->fields->len);
-	if (!rows_number(rows, ADDRESS, &row->row.address) ||
-	    !rows_number(rows, SIZE, &row->row.size))
+	if (!rows_number(rows, ADDRESS, &row->address) || !rows_number(rows, SIZE, &row->size))
 		return FALSE;
-	if (*stream && !number_signed(stream, &row->row.stream) &&
+	if (*stream && !number_signed(stream, &row->stream) &&
 	    !number_parse(stream, G_MAXUINT64, &pointer))
 		return rows_bad(rows, "the stream is \"%.40s\"", stream);
-	row->row.stream += (gint64)pointer;
-	row->row.verb = *rows_field(rows, WHAT) == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
-	return event_sorter_add(log->sorter, row, rows->error);
+	row->stream += (gint64)pointer;
+	row->verb = *rows_field(rows, WHAT) == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
+	return row_list_add(&log->trace->unsorted, row, rows->error);
 }
 
 static gboolean read_row(struct rows *rows, gpointer data)
 {
 	const struct log *log = data;
 	const char *what = rows_field(rows, WHAT);
-	struct event_row row = { .order = (gint64)rows->line, .row.device = (guint16)log->device };
+	struct trace_row row = { .order = (gint64)rows->line, .device = (guint16)log->device };
 	gboolean iteration = strcmp(what, "Iteration") == 0;
 
 	if (strcmp(what, "1") == 0 || strcmp(what, "0") == 0)
 		return read_block(rows, log, &row);
 	if (iteration || strcmp(rows_field(rows, ADDRESS), "Layer") == 0)
-		return event_sorter_add_note(log->sorter, &row,
+		return event_sorter_add_note(log->trace, &row,
 					     iteration ? "mark of an iteration" : "mark of a layer",
 					     rows->error);
 	return rows_bad(rows, "\"%.40s\": 1, 0 or a mark of an iteration or a layer is wanted",
@@ -62,13 +60,13 @@ static gboolean read_row(struct rows *rows, gpointer data)
 
 gboolean stalloc_read(struct trace *trace, struct input *input, GError **error)
 {
-	struct log log = { .sorter = event_sorter_new(trace) };
+	struct log log = { .trace = trace };
 	g_autofree char *name = g_path_get_basename(input_name(input));
 	const char *at = strstr(name, "dev");
 
 	/* mem_log_dev3.txt is of device 3 */
 	if (at == NULL || sscanf(at, "dev%4u", &log.device) != 1 || log.device > TRACE_DEVICE_LAST)
 		log.device = 0;
-	gboolean ok = rows_read(input, ' ', columns, COLUMN_COUNT, read_row, &log, error);
-	return event_sorter_finish(log.sorter, ok, FALSE, error);
+	return rows_read(input, ' ', columns, COLUMN_COUNT, read_row, &log, error) &&
+	       event_sorter_finish(trace, FALSE, error);
 }

@@ -4,14 +4,11 @@
  * come and go. The slices of the same thread that an event lies in are its call stack: Python's
  * functions, where with_stack was on, and operators.
  */
-#include <string.h>
-
 #include "event-sorter.h"
 #include "format/memory-limit.h"
 #include "int-map.h"
 #include "pickle.h"
 #include "readers.h"
-#include "sites.h"
 
 #define HOST     0 /* c10's DeviceType of the CPU */
 #define SIZE_END (G_GINT64_CONSTANT(1) << 46)
@@ -28,7 +25,6 @@ struct item {
 };
 struct timeline {
 	struct trace *trace;
-	struct event_sorter *sorter;
 	struct texts names;
 	GArray *items; /* struct item */
 	GError **error;
@@ -121,33 +117,33 @@ static void find_sites(struct timeline *t)
 static gboolean add_rows(struct timeline *t)
 {
 	g_autofree gint64 *before = g_new0(gint64, TRACE_DEVICE_LAST + 1);
-	struct int_map *seen = int_map_new(); /* addresses; of a device alone: it has begun */
+	GHashTable *seen = int_map_new(); /* addresses; of a device alone: it has begun */
 	gboolean ok = TRUE;
 
 	for (guint i = 0; ok && i < t->items->len; i++) {
 		const struct item *e = &g_array_index(t->items, struct item, i);
 		guint32 device = (guint32)e->device;
-		const struct event_row row = { .row = { .address = (guint64)e->address,
-							.size = (guint64)ABS(e->bytes),
-							.device = (guint16)device,
-							.time_us = e->ns / 1000,
-							.text = e->bytes < 0 ? SITE_NONE : e->text,
-							.verb = e->bytes < 0 ? NPU_TRACE_FREE
-									     : NPU_TRACE_ALLOC },
+		const struct trace_row row = { .address = (guint64)e->address,
+					       .size = (guint64)ABS(e->bytes),
+					       .device = (guint16)device,
+					       .time_us = e->ns / 1000,
+					       .text = e->bytes < 0 ? SITE_NONE : e->text,
+					       .verb = e->bytes < 0 ? NPU_TRACE_FREE
+								    : NPU_TRACE_ALLOC,
 					       .order = e->ns,
 					       .serial = i };
 		if (e->address == 0)
 			continue;
 		if (int_map_find(seen, 0, device) == NULL)
 			before[device] = e->allocated - e->bytes;
-		if (e->bytes < 0 && int_map_find(seen, row.row.address, device) == NULL)
+		if (e->bytes < 0 && int_map_find(seen, row.address, device) == NULL)
 			before[device] += e->bytes;
 		int_map_put(seen, 0, device, 0);
-		int_map_put(seen, row.row.address, device, 0);
-		ok = event_sorter_add(t->sorter, &row, t->error);
+		int_map_put(seen, row.address, device, 0);
+		ok = row_list_add(&t->trace->unsorted, &row, t->error);
 	}
 	ok = ok &&
-	     (int_map_count(seen) > 0 ||
+	     (g_hash_table_size(seen) > 0 ||
 	      refuse(t->error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		     "it is a timeline for Chrome or Perfetto without [memory] events of a device: "
 		     "record one by torch.profiler with profile_memory=True, or a memory snapshot "
@@ -160,9 +156,9 @@ static gboolean add_rows(struct timeline *t)
 						 .device = d,
 						 .verb = NPU_TRACE_ALLOC };
 		if (before[d] > 0 && before[d] < SIZE_END)
-			event_sorter_start(t->sorter, &other);
+			g_array_append_val(t->trace->starts, other);
 	}
-	int_map_free(seen);
+	g_clear_pointer(&seen, g_hash_table_unref);
 	return ok;
 }
 
@@ -172,7 +168,7 @@ static gboolean read_timeline(struct timeline *t, const struct pickle_value *roo
 		root->type == PICKLE_DICT ? pickle_get(root, "traceEvents") : root;
 
 	for (gsize i = 0; list && list->type == PICKLE_LIST && i < list->list->count; i++) {
-		if (!memory_limit_ask(sizeof(struct item), t->error, "event %" G_GSIZE_FORMAT, i))
+		if (!memory_limit_ask(sizeof(struct item), t->error, "event %zu", i))
 			return FALSE;
 		read_event(t, &list->list->items[i]);
 	}
@@ -184,7 +180,6 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct pickle *pickle = pickle_read_input(input, NULL, error);
 	struct timeline t = { .trace = trace,
-			      .sorter = event_sorter_new(trace),
 			      .items = g_array_new(FALSE, FALSE, sizeof(struct item)),
 			      .error = error };
 
@@ -193,5 +188,5 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 	texts_clear(&t.names);
 	g_array_unref(t.items);
 	pickle_free(pickle);
-	return event_sorter_finish(t.sorter, ok, FALSE, error);
+	return ok && event_sorter_finish(trace, FALSE, error);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the summary of a trace for the readers of files, and serves rows in memory as one source
- * of its records.
+ * Keeps the summary of a trace for the readers of files, and delivers its records. Rows, whose
+ * objects get names here, are one source of them.
  */
 #include "trace.h"
 
-#include <sqlite3.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "format/memory-limit.h"
 #include "format/units.h"
+#include "int-map.h"
+
+#define RECORD_BYTES 256 /* what those who read it may keep of one */
 
 const struct trace_action trace_actions[TRACE_ACTIONS] = {
 	{ NPU_TRACE_ALLOC, "alloc" },
@@ -57,123 +56,87 @@ static void make_item(const struct trace *trace, const struct trace_row *row,
 	out->time_us = row->time_us;
 }
 
-struct row_store {
-	sqlite3 *db;
-	sqlite3_stmt *insert, *sorted;
-	guint64 count;
-};
-
-static gsize memory_bytes = ROW_STORE_MEMORY_BYTES;
-
-void row_store_set_memory(gsize bytes)
+/* What is handed out twice keeps its name, and so does what is given back twice, in vain. */
+static void put_number(struct trace *trace, struct record_item *item)
 {
-	memory_bytes = bytes;
+	struct npu_trace_record *r = &item->record;
+	gboolean ends = r->verb == NPU_TRACE_FREE || r->verb == NPU_TRACE_SEGMENT_FREE;
+	guint32 tag = item->device << 8 | (guint8)r->name.kind;
+	struct int_map_entry *known = int_map_find(trace->names, item->address, tag);
+
+	r->name.number = known ? (guint32)known->value : ++trace->last[(guint8)r->name.kind];
+	if (known && ends)
+		g_hash_table_remove(trace->names, known);
+	else if (known == NULL && !ends)
+		int_map_put(trace->names, item->address, tag, r->name.number);
 }
 
-/* FALSE and error: what SQLite cannot do. */
-static gboolean failed(struct row_store *s, GError **error)
+static void put_area(struct trace *trace, struct record_item *item)
 {
-	if (sqlite3_errcode(s->db) == SQLITE_NOMEM &&
-	    !memory_limit_ask(G_MAXINT64, error, "its %" G_GUINT64_FORMAT " rows", s->count))
-		return FALSE;
-	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-		      "%s: a temporary file for rows that do not fit into memory cannot be used: "
-		      "%s; TMPDIR names another folder",
-		      temp_file_folder(), sqlite3_errmsg(s->db));
-}
+	const struct trace_device *device = g_ptr_array_index(trace->devices, item->device);
+	struct npu_trace_name *name = &item->record.name;
+	guint above = by_address_above(device->maps.list, item->address);
 
-/* An empty name: a file that nobody else sees, which is there once its pages fill the cache. What
- * fails here makes the first row fail. */
-struct row_store *row_store_new(void)
-{
-	struct row_store *s = g_new0(struct row_store, 1);
-	g_autofree char *set_up =
-		g_strdup_printf("PRAGMA journal_mode = OFF;"
-				"PRAGMA page_size = 16384;"
-				"PRAGMA cache_size = -%" G_GSIZE_FORMAT ";"
-				"CREATE TABLE rows(key PRIMARY KEY, row) WITHOUT ROWID;"
-				"BEGIN",
-				memory_bytes / 1024 + 1);
-
-	if (sqlite3_open_v2("", &s->db,
-			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-			    NULL) == SQLITE_OK)
-		sqlite3_exec(s->db, set_up, NULL, NULL, NULL);
-	sqlite3_prepare_v2(s->db, "INSERT INTO rows VALUES(?, ?)", -1, &s->insert, NULL);
-	sqlite3_prepare_v2(s->db, "SELECT row FROM rows ORDER BY key", -1, &s->sorted, NULL);
-	return s;
-}
-
-void row_store_free(struct row_store *s)
-{
-	if (s == NULL)
+	if (above == 0) /* unmapped without ever having been mapped */
 		return;
-	sqlite3_finalize(s->insert);
-	sqlite3_finalize(s->sorted);
-	sqlite3_close(s->db);
-	g_free(s);
+	guint32 *number = &g_array_index(device->areas, guint32, above - 1);
+	if (*number == 0)
+		*number = ++trace->last['r'];
+	name->number = *number;
+	name->offset =
+		item->address - g_array_index(device->maps.list, struct span, above - 1).start;
 }
 
-gboolean row_store_add(struct row_store *s, const struct trace_row *row, gint64 order, guint8 rank,
-		       guint64 serial, GError **error)
+/* Times count from the first; 0 stays what has none. */
+static void put_time(struct trace *trace, struct record_item *item)
 {
-	/* bytes that compare as the numbers do, one after another: the fastest key of SQLite */
-	guint64 key[] = { GUINT64_TO_BE((guint64)order ^ G_GUINT64_CONSTANT(1) << 63),
-			  GUINT64_TO_BE(rank), GUINT64_TO_BE(serial), GUINT64_TO_BE(s->count) };
-
-	if (s->count == memory_bytes / sizeof *row) {
-		/* SQLite would take another folder silently */
-		int fd = temp_file_open(error);
-		if (fd < 0)
-			return FALSE;
-		close(fd);
-	}
-	s->count++;
-	sqlite3_bind_blob(s->insert, 1, key, sizeof key, SQLITE_STATIC);
-	sqlite3_bind_blob(s->insert, 2, row, sizeof *row, SQLITE_STATIC);
-	sqlite3_step(s->insert);
-	return sqlite3_reset(s->insert) == SQLITE_OK || failed(s, error);
+	if (item->time_us == 0)
+		return;
+	if (!trace->has_base)
+		trace->base_us = (guint64)item->time_us - 1;
+	trace->has_base = TRUE;
+	guint64 since = (guint64)item->time_us - trace->base_us;
+	item->record.host_ns = since < G_MAXINT64 / 1000 ? since * 1000 : 0;
+	item->record.has |= NPU_TRACE_HAS_HOST_NS;
 }
 
-gboolean row_store_rewind(struct row_store *s, GError **error)
-{
-	return sqlite3_reset(s->sorted) == SQLITE_OK || failed(s, error);
-}
-
-int row_store_next(struct row_store *s, struct trace_row *out, GError **error)
-{
-	int more = sqlite3_step(s->sorted);
-
-	if (more == SQLITE_ROW)
-		memcpy(out, sqlite3_column_blob(s->sorted, 0), sizeof *out);
-	return more == SQLITE_ROW ? 1 : more == SQLITE_DONE || failed(s, error) ? 0 : -1;
-}
-
-static struct row_store *store(struct trace *trace)
-{
-	if (trace->data == NULL)
-		trace->data = row_store_new();
-	return trace->data;
-}
-
+/* Numbers of what has names are given out anew. */
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
-	return trace->data == NULL || row_store_rewind(trace->data, error);
+	g_clear_pointer(&trace->names, g_hash_table_unref);
+	trace->names = int_map_new();
+	memset(trace->last, 0, sizeof trace->last);
+	trace->next = trace->number = 0;
+	trace->has_base = FALSE;
+	for (guint d = 0; d < trace->devices->len; d++) {
+		struct trace_device *device = g_ptr_array_index(trace->devices, d);
+		g_array_set_size(device->areas, 0);
+		g_array_set_size(device->areas, spans_merged(&device->maps, GIB)->len);
+	}
+	return row_list_sort(&trace->rows, error);
 }
 
 static int rows_next(struct trace *trace, struct record_item *out, GError **error)
 {
-	struct trace_row row;
-	int more = trace->data ? row_store_next(trace->data, &row, error) : 0;
-
-	if (more > 0)
-		make_item(trace, &row, out);
-	return more;
+	(void)error;
+	if (trace->next == trace->rows.count)
+		return 0;
+	make_item(trace, row_list_at(&trace->rows, trace->next++), out);
+	out->record.name.kind = trace_verbs[out->record.verb].kind;
+	if (out->record.name.kind) {
+		out->record.has |= NPU_TRACE_HAS_NAME;
+		(out->record.name.kind == 'r' ? put_area : put_number)(trace, out);
+	}
+	if (!(out->record.has & NPU_TRACE_HAS_START)) {
+		out->number = ++trace->number;
+		put_time(trace, out);
+	}
+	return 1;
 }
 
 static void rows_close(struct trace *trace)
 {
-	row_store_free(trace->data);
+	row_list_clear(&trace->rows);
 }
 
 static void device_free(gpointer data)
@@ -181,6 +144,7 @@ static void device_free(gpointer data)
 	struct trace_device *device = data;
 
 	spans_clear(&device->maps);
+	g_array_unref(device->areas);
 	spans_clear(&device->cuts);
 	texts_clear(&device->others);
 	g_array_unref(device->other_counts);
@@ -194,6 +158,7 @@ struct trace *trace_new(const char *kind)
 
 	trace->source = &source;
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
+	trace->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	trace->kind = g_strdup(kind);
 	texts_init(&trace->notes);
 	return trace;
@@ -204,6 +169,9 @@ void trace_free(struct trace *trace)
 	if (trace == NULL)
 		return;
 	trace->source->close(trace);
+	g_clear_pointer(&trace->names, g_hash_table_unref);
+	row_list_clear(&trace->unsorted);
+	g_array_unref(trace->starts);
 	g_ptr_array_unref(trace->devices);
 	texts_clear(&trace->notes);
 	sites_free(trace->sites);
@@ -211,6 +179,30 @@ void trace_free(struct trace *trace)
 	g_free(trace->soc);
 	g_free(trace->about);
 	g_free(trace);
+}
+
+gboolean trace_rewind(struct trace *trace, GError **error)
+{
+	trace->taken = 0;
+	return trace->source->rewind(trace, error);
+}
+
+int trace_next(struct trace *trace, struct record_item *out, GError **error)
+{
+	if (!memory_limit_ask(RECORD_BYTES, error, "event " U64, ++trace->taken))
+		return -1;
+	return trace->source->next(trace, out, error);
+}
+
+gboolean trace_copy(struct trace *trace, GString *text, GError **error)
+{
+	trace_reader_copy(trace->format, text);
+	return trace_rewind(trace, error);
+}
+
+const char *trace_info(const struct trace *trace, const char *key)
+{
+	return trace->format ? npu_trace_reader_info_of(trace->format, key) : NULL;
 }
 
 guint trace_device_index(const struct trace *trace, gint64 id)
@@ -239,6 +231,7 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 	struct trace_device *device = g_new0(struct trace_device, 1);
 	device->device = id;
 	spans_init(&device->maps);
+	device->areas = g_array_new(FALSE, TRUE, sizeof(guint32));
 	spans_init(&device->cuts);
 	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
@@ -288,11 +281,15 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error)
 {
 	gboolean note = row->verb == NPU_TRACE_NOTE;
+	struct trace_row kept = *row;
 
 	trace_count(trace, row->device, row->verb, row->address, row->size,
 		    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
 	trace->events++;
-	return row_store_add(store(trace), row, row->device, 0, 0, error);
+	kept.order = row->device;
+	kept.rank = 0;
+	kept.serial = 0;
+	return row_list_add(&trace->rows, &kept, error);
 }
 
 gboolean record_is_of_start(const struct npu_trace_record *record)
@@ -311,6 +308,39 @@ gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GErro
 	if (row->verb == NPU_TRACE_SEGMENT_MAP)
 		trace_device_note_map(device, row->address, row->size);
 	/* in front of all events, in the order of addresses */
-	return row_store_add(store(trace), &start, G_MININT32 + row->device,
-			     row->verb == NPU_TRACE_ALLOC, row->address, error);
+	start.order = G_MININT32 + row->device;
+	start.rank = row->verb == NPU_TRACE_ALLOC;
+	start.serial = row->address;
+	return row_list_add(&trace->rows, &start, error);
+}
+
+const char *record_verb_name(guint32 verb)
+{
+	return verb == NPU_TRACE_FREE_REQUESTED ? "free_requested"
+	       : verb == NPU_TRACE_DEVICE_RESET ? "device_reset"
+						: npu_trace_verb_name(verb);
+}
+
+void record_name_text(const struct npu_trace_name *name, GString *out)
+{
+	if (name->kind == NPU_TRACE_NAME_HOST)
+		g_string_append(out, "host");
+	else
+		g_string_append_printf(out, "%c%u", name->kind, name->number);
+	if (name->offset)
+		g_string_append_printf(out, "+" U64, name->offset);
+}
+
+void record_text(const struct record_item *item, GString *out)
+{
+	struct npu_trace_record r = item->record;
+	char line[4096];
+
+	r.has &= NPU_TRACE_HAS_NAME | NPU_TRACE_HAS_OP | NPU_TRACE_HAS_SIZE | NPU_TRACE_HAS_DEVICE |
+		 NPU_TRACE_HAS_PAGE | NPU_TRACE_HAS_HANDLE | NPU_TRACE_HAS_SHARE |
+		 NPU_TRACE_HAS_AT | NPU_TRACE_HAS_FROM | NPU_TRACE_HAS_ALIGN | NPU_TRACE_HAS_FLAGS |
+		 NPU_TRACE_HAS_STREAM | NPU_TRACE_HAS_FREE;
+	gboolean fits = npu_trace_line(&r, line, sizeof line, NULL) > 0;
+	g_string_append_len(out, fits ? line : record_verb_name(r.verb),
+			    fits ? (gssize)strcspn(line, "\n") : -1);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The summary of a trace, whatever file it came from: its devices, the counts of each, and the
- * source of its records. Readers of files fill it in; replay, convert, diff and reports query it,
- * and read the records themselves through record-reader.h.
+ * records themselves: first the state when its window began, then its events. Readers of files fill
+ * it in; replay, convert, diff and reports query it. A trace of npusim has names; objects known by
+ * address get names in the order in which they appear. It computes no sums.
  */
 #ifndef NPUSIM_TRACES_TRACE_H
 #define NPUSIM_TRACES_TRACE_H
@@ -10,6 +11,7 @@
 #include "by-address.h"
 #include "format/trace-reader.h"
 #include "npusim/trace.h"
+#include "row-list.h"
 #include "sites.h"
 #include "trace/line.h"
 
@@ -40,45 +42,15 @@ struct record_item {
 /* Whether it tells of memory or of a block that was there when the history began. */
 gboolean record_is_of_start(const struct npu_trace_record *record);
 
-/* A record of a file that has addresses and no names, as it waits to be read. */
-struct trace_row {
-	guint64 address; /* first: by-address.h */
-	guint64 size;
-	gint64 stream, time_us;
-	guint32 text; /* NOTE: of trace_note(); else of trace.sites, 0: the file has none */
-	guint16 device;
-	guint8 verb;      /* enum npu_trace_verb: an allocator's */
-	guint8 small : 1; /* from the small pool: 2 MiB handles */
-	guint8 start : 1; /* it was there when the history began */
-};
-
-/* Rows in a private database of SQLite, which has them in a temporary file where they are many:
- * they come back sorted, as often as wanted. */
-#define ROW_STORE_MEMORY_BYTES (4u << 20) /* rows beyond it wait in a file */
-/* What stores made from now on have instead: for tests. */
-void row_store_set_memory(gsize bytes);
-
-struct row_store;
-struct row_store *row_store_new(void);
-void row_store_free(struct row_store *store);
-/* To come behind those of a lower order, of one order those of a lower rank, then of a lower
- * serial, then those that were added before. FALSE and error, which names the folder, where there
- * is no room for it in a file. */
-gboolean row_store_add(struct row_store *store, const struct trace_row *row, gint64 order,
-		       guint8 rank, guint64 serial, GError **error);
-/* Back to the first. FALSE and error. */
-gboolean row_store_rewind(struct row_store *store, GError **error);
-/* 1: a row; 0: the end; -1 and error. */
-int row_store_next(struct row_store *store, struct trace_row *out, GError **error);
-
 struct trace_device {
 	guint device;
-	guint block_unit;     /* the allocator's blocks are multiples of it; 0: not known */
-	gboolean of_process;  /* segments are all that the process got, not one allocator's */
-	struct spans maps;    /* addresses of expandable segments, in GiB */
-	struct spans cuts;    /* where parts of them are unmapped: [address, address + 1) */
-	struct texts others;  /* names of notes, and */
-	GArray *other_counts; /* guint64: how many, which are else skipped */
+	guint block_unit;    /* the allocator's blocks are multiples of it; 0: not known */
+	gboolean of_process; /* segments are all that the process got, not one allocator's */
+	struct spans maps;   /* addresses of expandable segments, in GiB */
+	GArray *areas;     /* guint32: numbers of their reservations, one a stretch; 0: none yet */
+	struct spans cuts; /* where parts of them are unmapped: [address, address + 1) */
+	struct texts others;                  /* names of notes, and */
+	GArray *other_counts;                 /* guint64: how many, which are else skipped */
 	guint64 counts[NPU_TRACE_VERB_COUNT]; /* of events */
 };
 struct trace {
@@ -100,11 +72,22 @@ struct trace {
 	const struct trace_source *source;
 	gpointer data;      /* the source's */
 	struct texts notes; /* names of NOTE rows */
+	guint64 taken;      /* records, those of the start too */
+	/* Of a file that has addresses and no names. */
+	struct row_list unsorted; /* in any order: event_sorter_finish() makes rows of them */
+	GArray *starts; /* struct trace_row: beside them, what was there before the first */
+	struct row_list rows;
+	guint64 next;      /* in them */
+	guint64 number;    /* of the last event */
+	GHashTable *names; /* address and letter of a device -> number */
+	guint32 last[128]; /* number given out, by letter */
+	guint64 base_us;   /* time of the first event, less 1 */
+	gboolean has_base;
 };
 
 /* Records, from the first on, as often as wanted: of a file without names first what was there at
- * the start, device after device, its memory before its blocks. They have no names, and no times of
- * the host, but where the file has both. */
+ * the start, device after device, its memory before its blocks. They have no times of the host, but
+ * where the file has both. */
 struct trace_source {
 	gboolean (*rewind)(struct trace *trace, GError **error);
 	/* 1: a record; 0: the end; -1 and error. */
@@ -115,6 +98,17 @@ struct trace_source {
 /* Empty; what trace_add_row() puts in is its source. */
 struct trace *trace_new(const char *kind);
 void trace_free(struct trace *trace);
+
+/* Back to the first record; to be called before it is read. */
+gboolean trace_rewind(struct trace *trace, GError **error);
+/* The next: 1; 0 at the end; -1 and error. */
+int trace_next(struct trace *trace, struct record_item *out, GError **error);
+/* Of a trace of npusim, before the first record: its lines from the first on are added to a text
+ * too, up to that of the last record. */
+gboolean trace_copy(struct trace *trace, GString *text, GError **error);
+/* What the file's head says of a key, or NULL. */
+const char *trace_info(const struct trace *trace, const char *key);
+
 /* The device's summary, made if need be. */
 struct trace_device *trace_device(struct trace *trace, guint device);
 /* Its index in trace->devices; G_MAXUINT: it is not there. */
@@ -129,15 +123,23 @@ struct sites *trace_sites(struct trace *trace);
 void trace_count(struct trace *trace, guint device, guint32 verb, guint64 address, guint64 size,
 		 const char *note);
 /* Counts a row, and adds it behind those of its device: a trace has one device after another. FALSE
- * and error, as row_store_add(). */
+ * and error, as row_list_add(). */
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error);
 /* Adds what was there at the start. FALSE and error. */
 gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GError **error);
 /* Notes memory that was mapped at the start. */
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
 
-/* Reads a file of any known kind, told by its content: the summary, and a source that was not read
- * yet. NULL and error, which names the file and the place, otherwise. */
+/* Reads a file of any known kind, told by its content: the summary, at its first record. NULL and
+ * error, which names the file and the place, otherwise. */
 struct trace *trace_open(const char *path, GError **error);
+
+/* "create", "segment_map", "free_requested", .... */
+const char *record_verb_name(guint32 verb);
+/* "r1+2097152", "host". */
+void record_name_text(const struct npu_trace_name *name, GString *out);
+/* The item as a line of a trace, without stamps, addresses and site: "alloc b12 size=512 device=0".
+ */
+void record_text(const struct record_item *item, GString *out);
 
 #endif

@@ -22,15 +22,11 @@ static const void *got(const struct trace_call *call, void *const *out)
 	return call->code == ACL_SUCCESS ? *out : NULL;
 }
 
-/* ---- devices ---- */
-
 #define WRAP_DEVICE(name, verb) \
 	WRAP(name, RECORD(verb, .device = preload_device(&call, (uint32_t)deviceId)))
 WRAP_DEVICE(aclrtSetDevice, DEVICE_SET)
 WRAP_DEVICE(aclrtResetDevice, DEVICE_RESET)
 WRAP_DEVICE(aclrtResetDeviceForce, DEVICE_RESET)
-
-/* ---- reservations ---- */
 
 #define WRAP_RESERVE(name_)                                                             \
 	WRAP(name_, RECORD(RESERVE, .name = TRACE_AT(got(&call, virPtr)), .size = size, \
@@ -38,8 +34,6 @@ WRAP_DEVICE(aclrtResetDeviceForce, DEVICE_RESET)
 WRAP_RESERVE(aclrtReserveMemAddress)
 WRAP_RESERVE(aclrtReserveMemAddressNoUCMemory)
 WRAP_END(aclrtReleaseMemAddress, virPtr, NPU_TRACE_UNRESERVE)
-
-/* ---- physical memory ---- */
 
 static uint32_t page_of_attribute(aclrtMemAttr attr)
 {
@@ -69,8 +63,6 @@ WRAP_END(aclrtFreePhysical, handle, NPU_TRACE_RELEASE)
 WRAP(aclrtMemRetainAllocationHandle,
      RECORD(RETAIN, .name = TRACE_AT(got(&call, handle)), .at = TRACE_AT(virPtr)))
 
-/* ---- mappings ---- */
-
 #define WRAP_MAP(name_, has_)                                                          \
 	WRAP(name_, RECORD(MAP, .has = (has_), .name = TRACE_AT(virPtr), .size = size, \
 			   .handle = TRACE_AT(handle)))
@@ -90,8 +82,6 @@ static void record_access(struct trace_recorder *recorder, const struct trace_ca
 			     .flags = (uint64_t)desc[i].flags);
 }
 WRAP(aclrtMemSetAccess, record_access(recorder, &call, virPtr, size, desc, count))
-
-/* ---- sharing ---- */
 
 /* `share` is a number, or the bytes of a fabric handle. */
 static uint64_t key_of(const void *share, aclrtMemSharedHandleType type)
@@ -187,8 +177,6 @@ WRAP_OTHER(aclrtMemFlush)
 WRAP_OTHER(aclrtMemInvalidate)
 WRAP_OTHER(aclrtCmoAsync)
 WRAP_OTHER(aclrtMemP2PMap)
-
-/* ---- copies and memsets ---- */
 
 #define WRAP_COPY(name, bytes) \
 	WRAP(name, RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes))

@@ -8,8 +8,6 @@
  */
 #include "convert.h"
 
-#include "read/sites.h"
-
 #define DEVICE_PID 1000000 /* device N has the tracks of the process of this number and N */
 #define SHORT_NS   1000    /* of a call whose end nothing tells */
 #define NO_TIME    G_MAXUINT64
@@ -45,8 +43,7 @@ struct chrome {
 
 static void put_us(GString *out, const char *key, guint64 ns)
 {
-	g_string_append_printf(out, ",\"%s\":%" G_GUINT64_FORMAT ".%03u", key, ns / 1000,
-			       (unsigned)(ns % 1000));
+	g_string_append_printf(out, ",\"%s\":" U64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
 }
 
 /* An event but for its end; `name` may be NULL, what `format` says follows it. */
@@ -66,8 +63,7 @@ static GString *begin(struct chrome *c, char phase, const char *name, guint64 pi
 	va_start(args, format);
 	g_string_append_vprintf(out, format, args);
 	va_end(args);
-	g_string_append_printf(out, ",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":%" G_GUINT64_FORMAT,
-			       pid, tid);
+	g_string_append_printf(out, ",\"pid\":" U64 ",\"tid\":" U64, pid, tid);
 	if (at_ns != NO_TIME)
 		put_us(out, "ts", at_ns);
 	return out;
@@ -91,15 +87,14 @@ static void put_args(const struct chrome *c, GString *out, const struct tracker_
 	const struct npu_trace_record *r = &l->item.record;
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	g_string_append_printf(out, ",\"args\":{\"event\":%" G_GUINT64_FORMAT ",\"code\":%d",
-			       l->item.number, r->code);
+	g_string_append_printf(out, ",\"args\":{\"event\":" U64 ",\"code\":%d", l->item.number,
+			       r->code);
 	if (r->has & NPU_TRACE_HAS_SIZE)
-		g_string_append_printf(out, ",\"size\":%" G_GUINT64_FORMAT, r->size);
+		g_string_append_printf(out, ",\"size\":" U64, r->size);
 	if (l->device >= 0)
 		g_string_append_printf(out, ",\"device\":%" G_GINT64_FORMAT, l->device);
 	if (r->has & NPU_TRACE_HAS_SIMULATED)
-		g_string_append_printf(out, ",\"simulated_ps\":%" G_GUINT64_FORMAT,
-				       r->simulated_ps);
+		g_string_append_printf(out, ",\"simulated_ps\":" U64, r->simulated_ps);
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
@@ -137,7 +132,7 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 			guint64 bytes)
 {
 	g_string_append_printf(begin(c, 'C', name, pid, 0, at_ns, "%s", ""),
-			       ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", bytes);
+			       ",\"args\":{\"bytes\":" U64 "}}", bytes);
 }
 
 /* A block or a segment begins or ends: a slice of its own, told by its address. */
@@ -321,7 +316,7 @@ static int run(struct chrome *c, GError **error)
 	int more;
 
 	while ((more = convert_next(c->job, &l, error)) > 0) {
-		c->sites = record_reader_trace(c->job->reader)->sites;
+		c->sites = c->job->trace->sites;
 		tick(c, &l);
 		if (!trace_verbs[l.item.record.verb].event)
 			on_call(c, &l);
@@ -357,7 +352,7 @@ gboolean convert_to_chrome(struct convert_job *job, GError **error)
 	int more = run(&c, error);
 	g_string_append_printf(out.text,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);
-	out_json_text(out.text, record_reader_trace(job->reader)->kind);
+	out_json_text(out.text, job->trace->kind);
 	g_string_append(out.text, "}}\n");
 	g_hash_table_unref(c.threads);
 	g_hash_table_unref(c.processes);

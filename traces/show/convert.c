@@ -7,10 +7,6 @@
  */
 #include "convert.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "read/sites.h"
 #include "result-file.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
@@ -30,7 +26,7 @@ int convert_next(struct convert_job *job, struct tracker_line *out, GError **err
 	struct record_item item;
 	int more;
 
-	while ((more = record_reader_next(job->reader, &item, error)) > 0) {
+	while ((more = trace_next(job->trace, &item, error)) > 0) {
 		tracker_step(job->tracker, &item, out);
 		progress_step(job->progress, item.number);
 		if (convert_wants(job, out))
@@ -39,13 +35,11 @@ int convert_next(struct convert_job *job, struct tracker_line *out, GError **err
 	return more;
 }
 
-/* ---- CSV ---- */
-
 static void number(GString *out, gboolean has, guint64 value)
 {
 	g_string_append_c(out, ',');
 	if (has)
-		g_string_append_printf(out, "%" G_GUINT64_FORMAT, value);
+		g_string_append_printf(out, U64, value);
 }
 
 static void name(GString *out, gboolean has, const struct npu_trace_name *n)
@@ -68,7 +62,7 @@ static void row(GString *out, const struct tracker_line *l, const struct tracker
 {
 	const struct npu_trace_record *r = &l->item.record;
 
-	g_string_append_printf(out, "%" G_GUINT64_FORMAT, l->item.number);
+	g_string_append_printf(out, U64, l->item.number);
 	csv_field(out, FALSE, record_verb_name(r->verb));
 	name(out, (r->has & NPU_TRACE_HAS_NAME) != 0, &r->name);
 	number(out, (r->has & NPU_TRACE_HAS_SIZE) != 0, r->size);
@@ -110,8 +104,6 @@ gboolean convert_to_csv(struct convert_job *job, GError **error)
 	return out_stream_close(&out, more == 0, error);
 }
 
-/* ---- a trace of npusim ---- */
-
 static void drop_last_line(GString *text)
 {
 	gsize at = text->len - 1; /* its end */
@@ -130,8 +122,8 @@ static gboolean copy_lines(struct convert_job *job, GError **error)
 
 	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
-	int more = record_reader_copy(job->reader, out.text, error) ? 1 : -1;
-	while (more > 0 && (more = record_reader_next(job->reader, &item, error)) > 0) {
+	int more = trace_copy(job->trace, out.text, error) ? 1 : -1;
+	while (more > 0 && (more = trace_next(job->trace, &item, error)) > 0) {
 		tracker_step(job->tracker, &item, &event);
 		if (!convert_wants(job, &event))
 			drop_last_line(out.text);
@@ -142,31 +134,20 @@ static gboolean copy_lines(struct convert_job *job, GError **error)
 }
 
 struct writing {
-	struct npu_trace_writer *writer;
+	struct out_stream out;
 	const struct sites *sites;
 	GArray *numbers; /* guint: of each site in the trace; 0: it has none yet */
 	guint count;     /* of those that have */
 	GString *text;   /* of the last */
 };
 
-static gboolean written(int code, char *why, GError **error)
+static void info(struct writing *w, const char *key, const char *value)
 {
-	if (code < 0)
-		refuse_file(error, -code, "%s", why ? why : g_strerror(-code));
-	free(why);
-	return code >= 0;
+	if (value && *value)
+		out_trace_info(w->out.text, 0, key, value);
 }
 
-static gboolean info(struct writing *w, const char *key, const char *value, GError **error)
-{
-	char *why = NULL;
-
-	if (value == NULL || *value == '\0')
-		return TRUE;
-	return written(npu_trace_writer_info(w->writer, key, value, &why), why, error);
-}
-
-static gboolean put_head(struct writing *w, const struct trace *t, GError **error)
+static void put_head(struct writing *w, const struct trace *t)
 {
 	g_autoptr(GString) of_process = g_string_new(NULL);
 	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
@@ -181,9 +162,12 @@ static gboolean put_head(struct writing *w, const struct trace *t, GError **erro
 		if (d->block_unit && unit == NULL)
 			unit = g_strdup_printf("%u", d->block_unit);
 	}
-	return info(w, "addresses", "va", error) && info(w, "soc", t->soc, error) &&
-	       info(w, "about", about, error) && info(w, "block_unit", unit, error) &&
-	       info(w, "of_process", of_process->str, error);
+	g_string_append(w->out.text, TRACE_FIRST_LINE);
+	info(w, "addresses", "va");
+	info(w, "soc", t->soc);
+	info(w, "about", about);
+	info(w, "block_unit", unit);
+	info(w, "of_process", of_process->str);
 }
 
 /* The frames where the site is new, innermost first, else its number. NULL: there is none. */
@@ -212,44 +196,31 @@ static gboolean put_all(struct convert_job *job, struct writing *w, GError **err
 
 	while ((more = convert_next(job, &l, error)) > 0) {
 		struct npu_trace_record *r = &l.item.record;
-		char *why = NULL;
 		r->site = r->verb == NPU_TRACE_ALLOC ? site_of(w, l.item.site) : NULL;
 		r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
-		if (!written(npu_trace_writer_put(w->writer, r, &why), why, error))
+		if (!out_trace_line(w->out.text, r, error))
 			return FALSE;
+		out_stream_flush(&w->out, FALSE);
 	}
 	return more == 0;
 }
 
 static gboolean write_records(struct convert_job *job, GError **error)
 {
-	struct writing w = { .sites = record_reader_trace(job->reader)->sites };
-	struct out_file file;
-	char *why = NULL;
+	struct writing w = { .sites = job->trace->sites };
 
-	if (!out_file_begin(&file, job->target, error))
+	if (!out_stream_open(&w.out, job->target, error))
 		return FALSE;
-	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
-	if (w.writer == NULL) {
-		written(-1, why, error);
-		return out_file_end(&file, FALSE, NULL);
-	}
 	w.numbers = g_array_new(FALSE, TRUE, sizeof(guint));
 	w.text = g_string_new(NULL);
-	gboolean ok =
-		put_head(&w, record_reader_trace(job->reader), error) && put_all(job, &w, error);
-	int code = npu_trace_writer_close(w.writer, &why);
-	if (ok)
-		ok = written(code, why, error);
-	else
-		free(why);
+	put_head(&w, job->trace);
+	gboolean ok = put_all(job, &w, error);
 	g_array_unref(w.numbers);
 	g_string_free(w.text, TRUE);
-	return out_file_end(&file, ok, error);
+	return out_stream_close(&w.out, ok, error);
 }
 
 gboolean convert_to_trace(struct convert_job *job, GError **error)
 {
-	return record_reader_trace(job->reader)->format ? copy_lines(job, error)
-							: write_records(job, error);
+	return job->trace->format ? copy_lines(job, error) : write_records(job, error);
 }

@@ -11,7 +11,7 @@
 #include "show/progress.h"
 
 struct convert_job {
-	struct record_reader *reader;
+	struct trace *trace;
 	struct tracker *tracker;
 	const char *source, *target;
 	gint device; /* -1: all */

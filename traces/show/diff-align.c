@@ -6,8 +6,6 @@
  */
 #include "diff.h"
 
-#include <string.h>
-
 #include "read/int-map.h"
 
 #define CONTEXT    3
@@ -28,15 +26,15 @@ struct window_line {
 /* One history: a window of its lines, those to come and a few that went before, in an array with a
  * gap at its front, which is closed now and then. */
 struct side {
-	struct record_reader *reader;
+	struct trace *trace;
 	struct tracker *tracker;
 	GArray *lines; /* struct window_line */
 	guint next;    /* in it */
 	guint64 taken;
 	gboolean ended;
-	struct int_map *streams; /* stream -> order of appearance */
-	GStringChunk *strings;   /* names of calls */
-	struct int_map *pairs;   /* object -> the other side's */
+	GHashTable *streams;   /* stream -> order of appearance */
+	GStringChunk *strings; /* names of calls */
+	GHashTable *pairs;     /* object -> the other side's */
 };
 struct run {
 	struct trace_diff *diff;
@@ -61,8 +59,8 @@ static guint64 stream_of(struct side *w, const struct npu_trace_record *r)
 
 	if (e)
 		return e->value;
-	int_map_put(w->streams, r->stream, 0, int_map_count(w->streams) + 1);
-	return int_map_count(w->streams);
+	int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
+	return g_hash_table_size(w->streams);
 }
 
 static gboolean frees(guint32 verb)
@@ -106,7 +104,7 @@ static gboolean fill_side(struct side *w, guint lines, GError **error)
 		w->next = CONTEXT;
 	}
 	while (!w->ended && w->lines->len - w->next < lines &&
-	       (more = record_reader_next(w->reader, &item, error)) > 0) {
+	       (more = trace_next(w->trace, &item, error)) > 0) {
 		if (item.record.op)
 			item.record.op = g_string_chunk_insert_const(w->strings, item.record.op);
 		item.record.site = NULL;
@@ -189,7 +187,7 @@ static void unpair(struct run *run, int side, const struct tracker_line *l)
 	struct int_map_entry *e = int_map_find(run->sides[side].pairs, l->subject, 0);
 
 	if (e && ends)
-		int_map_remove(run->sides[side].pairs, e);
+		g_hash_table_remove(run->sides[side].pairs, e);
 }
 
 static gboolean same(const struct run *run, const struct window_line *x,
@@ -334,7 +332,7 @@ static void differ(struct run *run, const guint count[2])
 static gboolean look_for(const struct run *run, guint most, guint count[2])
 {
 	guint lengths[2], best = G_MAXUINT;
-	struct int_map *places = int_map_new();
+	GHashTable *places = int_map_new();
 
 	for (int side = 0; side < 2; side++)
 		lengths[side] = MIN(count_grams(&run->sides[side]), most);
@@ -351,7 +349,7 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 		if (i == 0 && lengths[1] > 0)
 			int_map_put(places, gram(&run->sides[1], 0), 0, 0);
 	}
-	int_map_free(places);
+	g_clear_pointer(&places, g_hash_table_unref);
 	return best < G_MAXUINT;
 }
 
@@ -404,7 +402,7 @@ static gboolean run_all(struct run *run)
 	return FALSE;
 }
 
-gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[2],
+gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 		   struct tracker *const trackers[2], guint limit, struct progress *progress,
 		   GError **error)
 {
@@ -415,7 +413,7 @@ gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[
 	g_array_set_clear_func(diff->refusals, refusal_clear);
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
-			.reader = readers[i],
+			.trace = traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
 			.streams = int_map_new(),
@@ -428,15 +426,15 @@ gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[
 		for (int side = 0; side < 2; side++) {
 			if (h->hidden[side])
 				g_ptr_array_add(h->lines,
-						g_strdup_printf("%c(%" G_GUINT64_FORMAT " more)",
+						g_strdup_printf("%c(" U64 " more)",
 								side ? '+' : '-', h->hidden[side]));
 		}
 	}
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(run.sides[i].lines);
-		int_map_free(run.sides[i].streams);
+		g_clear_pointer(&run.sides[i].streams, g_hash_table_unref);
 		g_string_chunk_free(run.sides[i].strings);
-		int_map_free(run.sides[i].pairs);
+		g_clear_pointer(&run.sides[i].pairs, g_hash_table_unref);
 	}
 	return ok;
 }

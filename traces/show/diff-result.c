@@ -8,7 +8,6 @@
 #include "diff.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "figures.h"

@@ -5,20 +5,15 @@
  */
 #include "diff.h"
 
-#include <string.h>
-
 #include "base/base.h"
 
-/* ---- figures ---- */
-
-static void head(struct trace_diff *diff, struct record_reader *const readers[2])
+static void head(struct trace_diff *diff, struct trace *const traces[2])
 {
 	static const char *const keys[] = { "soc",      "devices", "hbm",
 					    "contract", "backend", "program" };
 
 	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-		const char *a = record_reader_info(readers[0], keys[i]),
-			   *b = record_reader_info(readers[1], keys[i]);
+		const char *a = trace_info(traces[0], keys[i]), *b = trace_info(traces[1], keys[i]);
 		/* a file of another kind has no head: nothing to compare */
 		if (a && b)
 			differences_add_text(&diff->figures, "", keys[i], a, b);
@@ -96,8 +91,6 @@ static void levels(struct differences *f, const char *group, const struct tracke
 	}
 }
 
-/* ---- sizes ---- */
-
 static double weight(const struct tracker_size *s)
 {
 	guint64 apart =
@@ -119,8 +112,6 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 		return x->verb < y->verb ? -1 : 1;
 	return x->size < y->size ? -1 : x->size > y->size;
 }
-
-/* ---- all of it ---- */
 
 static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)
 {
@@ -159,7 +150,7 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 	g_array_sort(diff->sizes, by_weight);
 }
 
-struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
 				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
@@ -169,13 +160,13 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 	differences_init(&diff->figures);
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
-		diff->traces[side] = record_reader_trace(readers[side]);
+		diff->traces[side] = traces[side];
 		trackers[side] = tracker_new(diff->traces[side]->memory_calls > 0);
 		trackers[side]->sizes = sizes;
 		trackers[side]->side = side;
 	}
-	if (align_run(diff, readers, trackers, limit, progress, error)) {
-		head(diff, readers);
+	if (align_run(diff, traces, trackers, limit, progress, error)) {
+		head(diff, traces);
 		compare(diff, trackers);
 	} else {
 		g_clear_pointer(&diff, trace_diff_free);
@@ -200,8 +191,6 @@ gboolean trace_diff_is_equal(const struct trace_diff *diff)
 {
 	return diff->figures.list->len == 0 && diff->places == 0;
 }
-
-/* ---- text ---- */
 
 static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 {
@@ -233,28 +222,24 @@ static void print_refusals(const struct trace_diff *diff, FILE *out)
 		const struct align_refusal *r =
 			&g_array_index(diff->refusals, struct align_refusal, i);
 		int side = r->code[1] != 0;
-		fprintf(out, "  %c event %" G_GUINT64_FORMAT ": %s\n", side ? 'B' : 'A',
-			r->number[side], r->text);
+		fprintf(out, "  %c event " U64 ": %s\n", side ? 'B' : 'A', r->number[side],
+			r->text);
 	}
 	if (diff->refused > diff->refusals->len)
-		fprintf(out, "  and %" G_GUINT64_FORMAT " more\n",
-			diff->refused - diff->refusals->len);
+		fprintf(out, "  and " U64 " more\n", diff->refused - diff->refusals->len);
 }
 
 static void print_hunks(const struct trace_diff *diff, FILE *out)
 {
 	fprintf(out,
-		"\nevents: %" G_GUINT64_FORMAT " in both, %" G_GUINT64_FORMAT
-		" changed, %" G_GUINT64_FORMAT " in A alone, %" G_GUINT64_FORMAT
-		" in B alone; they differ at %" G_GUINT64_FORMAT " place%s\n",
+		"\nevents: " U64 " in both, " U64 " changed, " U64 " in A alone, " U64
+		" in B alone; they differ at " U64 " place%s\n",
 		diff->same, diff->changed, diff->removed, diff->added, diff->places,
 		diff->places == 1 ? "" : "s");
 	for (guint i = 0; i < diff->hunks->len; i++) {
 		const struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
-		fprintf(out,
-			"@@ -%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT " +%" G_GUINT64_FORMAT
-			",%" G_GUINT64_FORMAT " @@\n",
-			h->start[0], h->count[0], h->start[1], h->count[1]);
+		fprintf(out, "@@ -" U64 "," U64 " +" U64 "," U64 " @@\n", h->start[0], h->count[0],
+			h->start[1], h->count[1]);
 		for (guint l = 0; l < h->lines->len; l++)
 			fprintf(out, "%s\n", (const char *)g_ptr_array_index(h->lines, l));
 	}
@@ -268,8 +253,6 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 	if (diff->places > 0)
 		print_hunks(diff, out);
 }
-
-/* ---- JSON ---- */
 
 READ(gboolean, has_device, tracker_size, s, s->device >= 0)
 READ(char *, verb_of_size, tracker_size, s, g_strdup(record_verb_name(s->verb)))

@@ -76,8 +76,8 @@ struct trace_diff {
 	guint64 refused;  /* calls refused in one alone */
 	GArray *refusals; /* struct align_refusal, the first of them */
 };
-/* The readers must outlive the result. NULL and error where one cannot be read. */
-struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
+/* The traces must outlive the result. NULL and error where one cannot be read. */
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
 				  struct progress *progress, GError **error);
 void trace_diff_free(struct trace_diff *diff);
 gboolean trace_diff_is_equal(const struct trace_diff *diff);
@@ -91,7 +91,7 @@ extern const struct member trace_diff_members[];
  * each history, never by address or number: two lines are the same if they do the same to things
  * that came from the same lines. At most `limit` hunks and refusals are kept. FALSE and error where
  * one cannot be read. */
-gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[2],
+gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 		   struct tracker *const trackers[2], guint limit, struct progress *progress,
 		   GError **error);
 

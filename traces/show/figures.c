@@ -6,8 +6,6 @@
  */
 #include "figures.h"
 
-#include <string.h>
-
 static double share(guint64 part, guint64 rest)
 {
 	return part + rest ? (double)part / (double)(part + rest) : 0;

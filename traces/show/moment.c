@@ -7,7 +7,6 @@
 #include "figures.h"
 
 #include "base/base.h"
-#include "format/units.h"
 
 void moment_view_init(struct moment_view *v, const struct replay *replay,
 		      const struct replay_device *device, const struct moment *moment)
@@ -41,7 +40,6 @@ void moment_view_clear(struct moment_view *v)
 	g_array_unref(v->holders);
 }
 
-#define U64      "%" G_GUINT64_FORMAT
 #define SAY(...) g_string_append_printf(out, __VA_ARGS__)
 
 static const char *in_words(guint64 bytes)

@@ -4,8 +4,6 @@
  */
 #include "figures.h"
 
-#include <string.h>
-
 #include "format/out-file.h"
 
 struct profile {

@@ -5,9 +5,6 @@
  */
 #include "result-file.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "format/input.h"
 #include "format/out-file.h"
 #include "read/readers.h"

@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/base.h"
 
@@ -19,8 +18,6 @@ static void row(FILE *out, const char *label, const char *text)
 {
 	fprintf(out, "  %-30s%s\n", label, text);
 }
-
-/* ---- templates ---- */
 
 /* Whose figures they are. */
 struct source {
@@ -94,14 +91,12 @@ static void print_line(FILE *out, const char *label, const char *text, const cha
 	row(out, label, line->str);
 }
 
-/* ---- lists ---- */
-
 /* "3 alloc" */
 static void add_item(GString *list, guint64 count, const char *name, const char *suffix)
 {
 	if (count)
-		g_string_append_printf(list, "%s%" G_GUINT64_FORMAT " %s%s", list->len ? ", " : "",
-				       count, name, suffix);
+		g_string_append_printf(list, "%s" U64 " %s%s", list->len ? ", " : "", count, name,
+				       suffix);
 }
 
 static void print_events(FILE *out, const struct result *r, const struct replay_device *d)
@@ -128,8 +123,8 @@ static void print_segments(FILE *out, const struct result *r, const struct repla
 	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
 		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
 	if (d->emptied)
-		g_string_append_printf(text, "%scache emptied %" G_GUINT64_FORMAT " times",
-				       text->len ? ", " : "", d->emptied);
+		g_string_append_printf(text, "%scache emptied " U64 " times", text->len ? ", " : "",
+				       d->emptied);
 	row(out, "of the policy", text->len ? text->str : "nothing");
 }
 
@@ -147,8 +142,6 @@ static void print_calls(FILE *out, const struct result *r, const struct replay_d
 		print_line(out, name, text, "calls", &of);
 	}
 }
-
-/* ---- moments ---- */
 
 /* Words on lines that are not too long. */
 static void print_words(FILE *out, const char *text)
@@ -190,7 +183,7 @@ static void print_moments(FILE *out, const struct result *r, const struct replay
 		const struct moment *moment = &memory->moments[m];
 		if (!moment->reached) {
 			if (moment->what >= MOMENT_EVENT)
-				fprintf(out, "  --at %" G_GUINT64_FORMAT "%s\n", moment->wanted,
+				fprintf(out, "  --at " U64 "%s\n", moment->wanted,
 					moment->what == MOMENT_EVENT
 						? ": the device has no such event"
 						: "us: no event of the device is so late, or the "
@@ -210,8 +203,6 @@ static void print_moments(FILE *out, const struct result *r, const struct replay
 		moment_view_clear(&v);
 	}
 }
-
-/* ---- all of it ---- */
 
 static void print_reads(FILE *out, const struct result *r, const struct replay_device *d)
 {
@@ -289,18 +280,16 @@ static void print_file(FILE *out, const char *path, const struct trace *trace)
 	fprintf(out, "%s: %s", path, trace->kind);
 	if (trace->soc)
 		fprintf(out, ", recorded on %s", trace->soc);
-	fprintf(out, ", %" G_GUINT64_FORMAT " events", trace->events);
+	fprintf(out, ", " U64 " events", trace->events);
 	if (trace->calls)
-		fprintf(out, " of which %" G_GUINT64_FORMAT " are calls", trace->calls);
+		fprintf(out, " of which " U64 " are calls", trace->calls);
 	fputc('\n', out);
 	if (trace->about)
 		fprintf(out, "%s\n", trace->about);
 	if (trace->truncated)
 		fprintf(out, "the file breaks off inside its last line, which was left out\n");
 	if (trace->skipped)
-		fprintf(out,
-			"%" G_GUINT64_FORMAT
-			" line%s skipped: this npusim does not know the verb\n",
+		fprintf(out, U64 " line%s skipped: this npusim does not know the verb\n",
 			trace->skipped, trace->skipped == 1 ? "" : "s");
 }
 
@@ -329,8 +318,7 @@ void result_print(FILE *out, const struct result *result)
 		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
 	print_matches(out, replay->matches);
 	if (replay->interrupted)
-		fprintf(out,
-			"interrupted after %" G_GUINT64_FORMAT " events: what follows is partial\n",
+		fprintf(out, "interrupted after " U64 " events: what follows is partial\n",
 			replay->done);
 	for (guint d = 0; d < replay->devices->len; d++)
 		print_device(out, result, g_ptr_array_index(replay->devices, d));

@@ -281,8 +281,8 @@ struct block {
 
 char *history_place(guint64 line, guint64 event)
 {
-	return line    ? g_strdup_printf("line %" G_GUINT64_FORMAT, line)
-	       : event ? g_strdup_printf("event %" G_GUINT64_FORMAT, event)
+	return line    ? g_strdup_printf("line " U64, line)
+	       : event ? g_strdup_printf("event " U64, event)
 		       : g_strdup("the start");
 }
 
@@ -309,8 +309,7 @@ static void contradict(struct memory *m, const struct record_item *item, guint64
 	g_autofree char *since = history_place(there->line, there->event);
 	if (has_va)
 		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
-	m->file.first = g_strdup_printf("%s allocates %" G_GUINT64_FORMAT
-					" bytes, %s, over the block of %" G_GUINT64_FORMAT
+	m->file.first = g_strdup_printf("%s allocates " U64 " bytes, %s, over the block of " U64
 					" bytes%s that is live since %s",
 					place, item->size, what->str, there->size, at->str, since);
 }

@@ -10,7 +10,7 @@
 #ifndef NPUSIM_TRACES_MEMORY_H
 #define NPUSIM_TRACES_MEMORY_H
 
-#include "read/record-reader.h"
+#include "read/trace.h"
 
 enum allocation_kind {
 	ALLOCATION_RESERVED, /* addresses without memory of their own */

@@ -100,9 +100,9 @@ void tracker_free(struct tracker *t)
 	if (t == NULL)
 		return;
 	g_tree_unref(t->devices);
-	int_map_free(t->names);
-	int_map_free(t->maps);
-	int_map_free(t->sets);
+	g_clear_pointer(&t->names, g_hash_table_unref);
+	g_clear_pointer(&t->maps, g_hash_table_unref);
+	g_clear_pointer(&t->sets, g_hash_table_unref);
 	g_hash_table_unref(t->objects);
 	g_array_unref(t->gone);
 	g_free(t);
@@ -140,7 +140,7 @@ static void drop(struct tracker *t, struct object *o)
 }
 
 /* From now on the key stands for the object, in place of what it stood for. */
-static void hold(struct tracker *t, struct int_map *in, guint64 key, guint32 tag, struct object *o)
+static void hold(struct tracker *t, GHashTable *in, guint64 key, guint32 tag, struct object *o)
 {
 	struct object *old = object_of(int_map_find(in, key, tag));
 
@@ -162,7 +162,7 @@ static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 	struct object *o = object_of(e);
 
 	if (e)
-		int_map_remove(t->names, e);
+		g_hash_table_remove(t->names, e);
 	drop(t, o);
 }
 
@@ -343,7 +343,7 @@ static void on_unmap(struct tracker *t, struct tracker_line *l)
 
 	if (o == NULL)
 		return;
-	int_map_remove(t->maps, e);
+	g_hash_table_remove(t->maps, e);
 	o->maps -= o->maps > 0;
 	l->had = o->size;
 	maybe_returned(t, o);

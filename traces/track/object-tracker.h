@@ -9,7 +9,7 @@
 #ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
 #define NPUSIM_TRACES_OBJECT_TRACKER_H
 
-#include "read/record-reader.h"
+#include "read/trace.h"
 
 enum tracker_level {
 	TRACKER_LIVE,     /* requested sizes of blocks that are handed out */
@@ -68,11 +68,11 @@ struct tracker {
 
 	/* inside */
 	gboolean calls;
-	struct int_map *names; /* process << 32 | number, letter -> struct object * */
-	struct int_map *maps;  /* offset, low half of a reservation's id -> struct object * */
-	struct int_map *sets;  /* process << 32 | device -> how often it is set */
-	GHashTable *objects;   /* all of them */
-	guint64 last[128];     /* ids given out, by letter */
+	GHashTable *names;   /* process << 32 | number, letter -> struct object * */
+	GHashTable *maps;    /* offset, low half of a reservation's id -> struct object * */
+	GHashTable *sets;    /* process << 32 | device -> how often it is set */
+	GHashTable *objects; /* all of them */
+	guint64 last[128];   /* ids given out, by letter */
 };
 
 /* `calls`: the trace has calls that get memory. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Maps the rows, and sorts them by merging runs that are in order, from one map into another: it
+ * goes through a file from one end to the other, and files that are nearly sorted take few passes.
+ */
+#include "row-list.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "format/input.h"
+
+#define LET_GO_EVERY (1u << 15) /* looks: with all that they had to be read for, 2 MiB */
+
+static gsize memory_bytes = ROW_LIST_MEMORY_BYTES;
+
+void row_list_set_memory(gsize bytes)
+{
+	memory_bytes = bytes;
+}
+
+static gboolean map_rows(struct row_list *list, GError **error)
+{
+	gsize bytes = list->room * sizeof *list->rows;
+	gboolean in_file = list->in_file = bytes > memory_bytes;
+	int fd = in_file ? temp_file_open(error) : -1;
+	void *rows = MAP_FAILED;
+
+	if (in_file && fd < 0)
+		return FALSE;
+	/* a write to a map has no other way to tell of a full disk than a signal */
+	errno = in_file ? posix_fallocate(fd, 0, (off_t)bytes) : 0;
+	if (errno == 0)
+		rows = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	if (rows == MAP_FAILED)
+		temp_file_failed("written", error);
+	if (in_file)
+		close(fd);
+	list->rows = rows;
+	return rows != MAP_FAILED;
+}
+
+void row_list_clear(struct row_list *list)
+{
+	if (list->rows)
+		munmap(list->rows, list->room * sizeof *list->rows);
+	*list = (struct row_list){ 0 };
+}
+
+gboolean row_list_add(struct row_list *list, const struct trace_row *row, GError **error)
+{
+	if (list->count == list->room) {
+		struct row_list more = {
+			.count = list->count,
+			.room = MAX(2 * list->room, memory_bytes / sizeof *row),
+		};
+		if (!map_rows(&more, error))
+			return FALSE;
+		for (guint64 i = 0; i < list->count; i++)
+			*row_list_at(&more, i) = *row_list_at(list, i);
+		row_list_clear(list);
+		*list = more;
+	}
+	*row_list_at(list, list->count++) = *row;
+	return TRUE;
+}
+
+struct trace_row *row_list_at(struct row_list *list, guint64 index)
+{
+	if (list->in_file && ++list->looks % LET_GO_EVERY == 0)
+		madvise(list->rows, list->room * sizeof *list->rows, MADV_DONTNEED);
+	return &list->rows[index];
+}
+
+static gboolean is_before(const struct trace_row *a, const struct trace_row *b)
+{
+	if (a->order != b->order)
+		return a->order < b->order;
+	return a->rank != b->rank ? a->rank < b->rank : a->serial < b->serial;
+}
+
+/* Where the rows from `at` on are in order no more. */
+static guint64 run_end(struct row_list *list, guint64 at)
+{
+	do
+		at++;
+	while (at < list->count && !is_before(row_list_at(list, at), &list->rows[at - 1]));
+	return MIN(at, list->count);
+}
+
+/* Every two runs become one. */
+static void merge_runs(struct row_list *from, struct row_list *to)
+{
+	for (guint64 at = 0; at < from->count;) {
+		guint64 a = at, middle = run_end(from, at), b = middle, end = run_end(from, middle);
+		for (; at < end; at++) {
+			gboolean first = b == end ||
+					 (a < middle && !is_before(&from->rows[b], &from->rows[a]));
+			*row_list_at(to, at) = *row_list_at(from, first ? a++ : b++);
+		}
+	}
+}
+
+gboolean row_list_sort(struct row_list *list, GError **error)
+{
+	struct row_list other = { .count = list->count, .room = list->room };
+
+	if (run_end(list, 0) == list->count)
+		return TRUE;
+	if (!map_rows(&other, error))
+		return FALSE;
+	while (run_end(list, 0) < list->count) {
+		merge_runs(list, &other);
+		const struct row_list merged = other;
+		other = *list;
+		*list = merged;
+	}
+	row_list_clear(&other);
+	return TRUE;
+}
