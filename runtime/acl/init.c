@@ -1,19 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Start-up and shutdown as the ACL counts them, the callbacks around them, and versions. The
- * runtime itself starts when it is first needed, and ends with the process: this count frees
- * nothing.
+ * Start-up and shutdown as the ACL counts them, the callbacks around them, versions, and the
+ * thread's message and last code. The runtime itself starts when it is first needed, and ends with
+ * the process: this count frees nothing.
  */
 #include "acl-internal.h"
 
-#include "base/cancel.h"
-#include "base/lock.h"
-
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+
+#include "base/cancel.h"
+#include "base/lock.h"
+
+aclError acl_fail_null(const char *call, const char *argument)
+{
+	return acl_invalid(call, "%s is NULL; it must point to something", argument);
+}
+
+aclError acl_fail_unmodelled(const char *call)
+{
+	return acl_unsupported(
+		call,
+		"outside of what npusim models: it runs the runtime's memory, device, stream and "
+		"event functions, and no operators; runtime/COVERAGE.md lists what works");
+}
+
+ACL_EXPORT const char *aclGetRecentErrMsg(void)
+{
+	static __thread char handed_out[4096];
+
+	if (npu_message()[0] == '\0')
+		return NULL;
+	snprintf(handed_out, sizeof(handed_out), "%s", npu_message());
+	npu_message_clear();
+	return handed_out;
+}
+
+static aclError check_level(const char *call, aclrtLastErrLevel level)
+{
+	return ACL_WANT(call, level == ACL_RT_THREAD_LEVEL,
+			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
+}
+
+ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
+	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_peek());
+ACL_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level)
+	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_take());
 
 /* A callback may call aclInit or register another. */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -131,6 +167,166 @@ ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
 
 /* ---- start and stop ---- */
 
+/* A parser of JSON (RFC 8259) that stores nothing: it finds where a text stops being JSON. */
+
+#define NESTING_MAX 64
+
+struct reader {
+	const char *at;
+	const char *wanted; /* what was not there */
+	unsigned depth;
+};
+
+static bool read_value(struct reader *r);
+
+static bool want(struct reader *r, const char *what)
+{
+	r->wanted = what;
+	return false;
+}
+
+/* The next character behind blanks. */
+static char peek(struct reader *r)
+{
+	r->at += strspn(r->at, " \t\r\n");
+	return *r->at;
+}
+
+static bool take(struct reader *r, char c, const char *what)
+{
+	if (peek(r) != c)
+		return want(r, what);
+	r->at++;
+	return true;
+}
+
+static bool read_escape(struct reader *r)
+{
+	size_t digits = *++r->at == 'u' ? strspn(r->at + 1, "0123456789abcdefABCDEF") : 0;
+
+	if (*r->at == 'u' && digits < 4)
+		return want(r, "four hexadecimal digits");
+	if (*r->at == '\0' || strchr("u\"\\/bfnrt", *r->at) == NULL)
+		return want(r, "an escape");
+	r->at += *r->at == 'u' ? 5 : 1;
+	return true;
+}
+
+static bool read_string(struct reader *r)
+{
+	if (!take(r, '"', "a string"))
+		return false;
+	while (*r->at != '"') {
+		if ((unsigned char)*r->at < 0x20)
+			return want(r, "the end of a string");
+		if (*r->at != '\\')
+			r->at++;
+		else if (!read_escape(r))
+			return false;
+	}
+	r->at++;
+	return true;
+}
+
+static bool read_digits(struct reader *r)
+{
+	size_t digits = strspn(r->at, "0123456789");
+
+	r->at += digits;
+	return digits > 0 || want(r, "a digit");
+}
+
+static bool read_number(struct reader *r)
+{
+	r->at += *r->at == '-';
+	if (*r->at == '0')
+		r->at++;
+	else if (!read_digits(r))
+		return false;
+	if (*r->at == '.' && (r->at++, !read_digits(r)))
+		return false;
+	if (*r->at != 'e' && *r->at != 'E')
+		return true;
+	r->at++;
+	r->at += *r->at == '+' || *r->at == '-';
+	return read_digits(r);
+}
+
+static bool read_member(struct reader *r)
+{
+	return read_string(r) && take(r, ':', "':'") && read_value(r);
+}
+
+/* The elements up to `end`; the opening bracket is taken. */
+static bool read_elements(struct reader *r, char end, bool (*element)(struct reader *),
+			  const char *what)
+{
+	bool more = peek(r) != end;
+
+	while (more) {
+		if (!element(r))
+			return false;
+		more = peek(r) != end;
+		if (more && !take(r, ',', what))
+			return false;
+	}
+	r->at++;
+	return true;
+}
+
+static bool read_word(struct reader *r)
+{
+	static const char *const words[] = { "true", "false", "null" };
+
+	for (unsigned i = 0; i < 3; i++)
+		if (strncmp(r->at, words[i], strlen(words[i])) == 0) {
+			r->at += strlen(words[i]);
+			return true;
+		}
+	return want(r, "a value");
+}
+
+static bool read_value(struct reader *r)
+{
+	char first = peek(r);
+	bool fine;
+
+	if (first == '"')
+		return read_string(r);
+	if (first == '-' || isdigit((unsigned char)first))
+		return read_number(r);
+	if (first != '{' && first != '[')
+		return read_word(r);
+	if (++r->depth > NESTING_MAX)
+		return want(r, "no deeper nesting than 64");
+	r->at++;
+	fine = first == '{' ? read_elements(r, '}', read_member, "',' or '}'")
+			    : read_elements(r, ']', read_value, "',' or ']'");
+	r->depth--;
+	return fine;
+}
+
+/* False: `wrong` has line, column and what was expected there. A text of blanks only counts as
+ * JSON.
+ */
+static bool is_json(const char *text, char *wrong, size_t wrong_bytes)
+{
+	struct reader r = { .at = text, .wanted = "the end" };
+	unsigned line = 1;
+	const char *start = text;
+
+	if (peek(&r) == '\0' || (read_value(&r) && peek(&r) == '\0'))
+		return true;
+	for (const char *c = text; c < r.at; c++)
+		if (*c == '\n') {
+			line++;
+			start = c + 1;
+		}
+	snprintf(wrong, wrong_bytes, "line %u, column %zu: %s is expected there", line,
+		 (size_t)(r.at - start) + 1, r.wanted);
+	return false;
+}
+
 /* The file up to a zero byte; free(). NULL: errno says why. */
 static char *read_file(const char *path)
 {
@@ -160,7 +356,7 @@ static aclError read_config(const char *call, const char *path)
 	if (init_config == NULL)
 		return acl_fail(ACL_ERROR_INVALID_FILE, call, "configPath=%s cannot be read: %s",
 				path, strerror(errno));
-	if (!config_is_json(init_config, wrong, sizeof(wrong)))
+	if (!is_json(init_config, wrong, sizeof(wrong)))
 		return acl_fail(ACL_ERROR_PARSE_FILE, call, "configPath=%s is not JSON: %s", path,
 				wrong);
 	npu_log(NPU_LOG_INFO,
