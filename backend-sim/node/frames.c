@@ -10,7 +10,6 @@
  */
 #include "records.h"
 
-#include <glib.h>
 #include <string.h>
 
 /* ---- bits ---- */

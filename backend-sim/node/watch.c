@@ -5,8 +5,6 @@
  */
 #include "records.h"
 
-#include "base/clock.h"
-
 /* ---- what is written ---- */
 
 static uint8_t *unseen_of(const struct node *node, const struct node_block *block)
