@@ -5,9 +5,7 @@
  */
 #include "driver/module.h"
 #include "memory/memory.h"
-#include "memory/tables.h"
 #include "process/ops.h"
-#include "process/contract.h"
 #include "queue/queue.h"
 
 #include <glib.h>

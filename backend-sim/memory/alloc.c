@@ -6,8 +6,6 @@
  * that was given back and is in use.
  */
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "process/ops.h"
 
 #include <errno.h>

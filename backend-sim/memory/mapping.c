@@ -4,10 +4,7 @@
  * halMemGetAccess. The checks and their order are those of the driver.
  */
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "process/ops.h"
-#include "process/contract.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,8 +12,6 @@
 #define MAP "halMemMap"
 #define SET "halMemSetAccess"
 #define GET "halMemGetAccess"
-
-#define DEVICE_ID_LIMIT 64u
 
 /* ---- map: the checks ---- */
 

@@ -4,7 +4,6 @@
  * memory of the tables (frames of the node's reserved part, divided into 4 KiB tables) and turns a
  * block's extents into leaves. The format is defined in page-table.h.
  */
-#include "memory/tables.h"
 
 #include "memory/memory.h"
 

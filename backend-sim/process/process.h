@@ -249,4 +249,44 @@ static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
+/* ---- contract.c: the two contracts, for calls that reach a case in which the documentation and
+ * the driver's source differ: what each of them answers, and the query for the answer in force. The
+ * documents' rules are about aclrt functions: a call that is not one's (npusimDocumented) gets the
+ * driver's answer, without a note. Called with bsim.lock held. ---- */
+
+/* One row for every case in which documentation and driver differ. contract.c has the codes, the
+ * rule's id and the source. */
+enum contract_row {
+	CONTRACT_HINT_NOT_1G_ALIGNED,
+	CONTRACT_HINT_TAKEN,
+	CONTRACT_HINT_OUT_OF_WINDOW,
+	CONTRACT_CREATE_UNALIGNED,
+	CONTRACT_CREATE_MANAGED,
+	CONTRACT_MAP_SMALLER,
+	CONTRACT_MAP_LARGER,
+	CONTRACT_MAP_UNALIGNED_SIZE,
+	CONTRACT_MAP_MIXED_IMPORT,
+	CONTRACT_IMPORT_SAME_PROCESS,
+	CONTRACT_SYNC_COPY_TWO_DEVICES,
+	CONTRACT_NOUC_NEEDS_910C,
+	CONTRACT_NOTIFY_PIDS,
+	CONTRACT_ROW_COUNT
+};
+/* Under the active contract: true if the row's documented answer applies. Leaves the note of what
+ * the other contract would have answered (once a row and call name at level warn, then debug). */
+bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call);
+/* The code of the active contract, with the note. */
+drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call);
+
+/* A row as it is written down, for tests and for the description of the backend. */
+struct contract_rule {
+	const char *rule; /* id of the documents' rule */
+	const char *what; /* the case, in words */
+	drvError_t docs, driver;
+	const char *docs_text, *driver_text; /* what a program sees: the ACL's code, or "success" */
+	const char *source;
+};
+
+const struct contract_rule *contract_rule(enum contract_row row);
+
 #endif
