@@ -488,27 +488,6 @@ static aclError sender_wait(struct sender *sender)
 	return sender->error;
 }
 
-/* ---- host buffers that entries read ---- */
-
-static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
-{
-	void *made = NULL;
-
-	*error = ACL_CALL(call, halMemAlloc, &made, bytes,
-			  (MEM_HOST_VAL << MEM_VIRT_BIT) |
-				  ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT));
-	if (*error != ACL_SUCCESS)
-		return NULL;
-	core_order(0, NPU_ORDER_OWN, 0, (uintptr_t)made);
-	return made;
-}
-
-static void buffer_free(void *buffer, const struct stars_logic_cqe *cqe)
-{
-	(void)cqe;
-	core_call(halMemFree, buffer);
-}
-
 /* Between two devices the driver tells which engine reaches. */
 static aclError add_device_copy(struct sender *sender, void *dst, void *src, uint64_t bytes,
 				bool other_device)
@@ -541,7 +520,7 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 			"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so that "
 			"this is %s; src must be host memory and dst device memory",
 			acl_memcpy_kind_name(kind));
-	buffer = buffer_alloc(sender->call, count, &error);
+	buffer = core_buffer_make(count, &error, sender->call);
 	if (buffer == NULL)
 		return error;
 	error = copy_now(sender->call, buffer, count, src, count);
@@ -549,10 +528,10 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 	 * core_stream_send(). */
 	if (error == ACL_SUCCESS) {
 		add_copy(sender, dst, buffer, count, false);
-		error = sender_flush(sender, buffer_free, buffer);
+		error = sender_flush(sender, core_buffer_free, buffer);
 	}
 	if (error != ACL_SUCCESS)
-		buffer_free(buffer, NULL);
+		core_buffer_free(buffer, NULL);
 	return error;
 }
 

@@ -11,8 +11,6 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "core/object/error.h"
-#include "core/object/record.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 #include "base/lock.h"
 #include "core/end.h"
 #include "core/object/context.h"
-#include "core/object/error.h"
 
 void core_context_end(struct context *context, bool force, const char *call)
 {

@@ -7,7 +7,6 @@
 #include "core/object/context.h"
 
 #include "base/lock.h"
-#include "core/object/error.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "core/object/error.h"
 #include "driver/layer.h"
 #include "driver/module.h"
 

@@ -11,7 +11,6 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "core/object/error.h"
 #include "core/object/process.h"
 
 #include <errno.h>
@@ -673,4 +672,31 @@ void core_stream_reap_device(uint32_t device)
 			core_stream_reap(stream);
 	}
 	free(handles);
+}
+
+/* ---- ids of events ---- */
+
+drvError_t core_event_id_take(uint32_t device, uint32_t *out_id)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
+	struct halResourceIdOutputInfo out = { 0 };
+	drvError_t code = core_call(halResourceIdAlloc, device, &in, &out);
+
+	*out_id = out.resourceId;
+	return code;
+}
+
+void core_event_id_give(uint32_t device, uint32_t id)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
+
+	core_call(halResourceIdFree, device, &in);
+}
+
+void core_event_id_record(uint32_t device, uint32_t id)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
+	struct halResourceConfigInfo config = { .prop = DRV_ID_RECORD };
+
+	core_call(halResourceConfig, device, &in, &config);
 }
