@@ -3,7 +3,7 @@
  * The driver model as a backend of the runtime: its object, closing it with everything that its
  * rooms hold, the table of functions, statistics, and the description for `npusim info`.
  */
-#include "driver/module.h"
+#include "driver/layer.h"
 #include "memory/memory.h"
 #include "process/ops.h"
 #include "queue/queue.h"

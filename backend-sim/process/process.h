@@ -21,7 +21,7 @@
 #include <pthread.h>
 
 #include "base/base.h"
-#include "base/cancel.h"
+#include "base/lock.h"
 #include "base/clock.h"
 #include "base/stack.h"
 #include "node/node.h"

@@ -13,11 +13,12 @@
 #include "npusim/npusim.h"
 #include "runtime/rt.h"
 
-/* Functions that answer a code are called through door.c, which has their exported names: what is
- * defined here by that name is another symbol. */
+/* Functions that answer a code are called through door.c, which exports their names: what is
+ * defined here by that name is another symbol, a hidden one. */
 #define ACL_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
 ACL_DOORS(ACL_INSIDE)
 
+/* What answers something else. */
 #define ACL_EXPORT __attribute__((visibility("default")))
 /* The body of a function that is one answer, and the end of such a chain of checks: *out = value.
  */

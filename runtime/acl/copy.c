@@ -125,8 +125,7 @@ static aclError copy_now(const char *call, void *dst, size_t dst_max, const void
 			(DVdeviceptr)(uintptr_t)src, count);
 }
 
-ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
-				aclrtMemcpyKind kind)
+aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind)
 {
 	aclError error;
 
@@ -186,8 +185,8 @@ static aclError copy_2d_now(const char *call, const struct rows *rows, aclrtMemc
 	return ACL_CALL(call, halMemcpy2D, &copy);
 }
 
-ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
-				  size_t width, size_t height, aclrtMemcpyKind kind)
+aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+		       size_t height, aclrtMemcpyKind kind)
 {
 	const struct rows rows = { dst, dpitch, src, spitch, width, height };
 	struct npu_place from, to;
@@ -229,7 +228,7 @@ static aclError check_fill(const char *call, size_t max, size_t count)
 		       npu_size_text(count), npu_size_text(max));
 }
 
-ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
+aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
 {
 	if (count == 0)
 		return ACL_SUCCESS;
@@ -285,7 +284,7 @@ static aclError fill_d32_now(const char *call, void *ptr, uint32_t value, size_t
 	return error;
 }
 
-ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
+aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
 {
 	struct npu_place place;
 
@@ -568,13 +567,12 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	return sender_flush(&sender, NULL, NULL);
 }
 
-ACL_EXPORT aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
-				     aclrtMemcpyKind kind, aclrtStream stream)
+aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
+			  aclrtMemcpyKind kind, aclrtStream stream)
 	ACL_ANSWERS(count == 0 ? ACL_SUCCESS
 			       : copy_async(__func__, dst, destMax, src, count, kind, stream));
-ACL_EXPORT aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src,
-						  size_t count, aclrtMemcpyKind kind,
-						  aclrtStream stream)
+aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
+				       aclrtMemcpyKind kind, aclrtStream stream)
 	ACL_ANSWERS(count == 0 ? ACL_SUCCESS
 			       : copy_async(__func__, dst, destMax, src, count, kind, stream));
 
@@ -600,9 +598,8 @@ static aclError send_rows(struct sender *sender, const struct rows *rows, bool o
 	return sender_flush(sender, NULL, NULL);
 }
 
-ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
-				       size_t width, size_t height, aclrtMemcpyKind kind,
-				       aclrtStream stream)
+aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+			    size_t height, aclrtMemcpyKind kind, aclrtStream stream)
 {
 	const struct rows rows = { dst, dpitch, src, spitch, width, height };
 	struct npu_place to, from;
@@ -629,8 +626,8 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 
 /* ---- fills ---- */
 
-ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
-				     aclrtStream stream)
+aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
+			  aclrtStream stream)
 {
 	uint32_t byte = (uint8_t)value;
 	struct npu_place place;
@@ -652,8 +649,8 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 	return sender_wait(&sender) ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
-ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
-					aclrtStream stream)
+aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
+			     aclrtStream stream)
 {
 	struct npu_place place;
 	struct sender sender;
@@ -720,33 +717,31 @@ static aclError copy_batch(const char *call, struct batch *batch, size_t *fail_i
 	return error ?: (queued ? sender_flush(&sender, NULL, NULL) : send_batch(call, batch));
 }
 
-ACL_EXPORT aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-				     size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-				     size_t *attrsIndexes, size_t numAttrs, size_t *failIndex)
+aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+			  size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			  size_t numAttrs, size_t *failIndex)
 	ACL_ANSWERS(ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, false, NULL));
 
-ACL_EXPORT aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-				       size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-				       size_t *attrsIndexes, size_t numAttrs)
+aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+			    size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			    size_t numAttrs)
 	ACL_ANSWERS(copy_batch(__func__, BATCH, &(size_t){ 0 }, false, NULL));
 
-ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-					  size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-					  size_t *attrsIndexes, size_t numAttrs, size_t *failIndex,
-					  aclrtStream stream)
+aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+			       size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			       size_t numAttrs, size_t *failIndex, aclrtStream stream)
 	ACL_ANSWERS(ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, true, stream));
 
-ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
-					    size_t *sizes, size_t numBatches,
-					    aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
-					    size_t numAttrs, aclrtStream stream)
+aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+				 size_t numBatches, aclrtMemcpyBatchAttr *attrs,
+				 size_t *attrsIndexes, size_t numAttrs, aclrtStream stream)
 	ACL_ANSWERS(copy_batch(__func__, BATCH, &(size_t){ 0 }, true, stream));
 
 /* ---- caches ---- */
 
 /* A place in the stream: the model's cache has nothing to gain from it, and the bytes are the same.
  */
-ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
+aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
 {
 	struct npu_place place;
 	struct sender sender;

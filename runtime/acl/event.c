@@ -15,7 +15,7 @@ _Static_assert(ACL_EVENT_SYNC == CORE_EVENT_SYNC && ACL_EVENT_TIME_LINE == CORE_
 	(ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | 0x4u | ACL_EVENT_TIME_LINE)
 #define FLAGS_ALONE (ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL)
 
-ACL_EXPORT aclError aclrtCreateEvent(aclrtEvent *event)
+aclError aclrtCreateEvent(aclrtEvent *event)
 	ACL_ANSWERS(ACL_IS_NULL(event)
 			    ?: core_event_create(CORE_EVENT_PLAIN,
 						 CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE, event,
@@ -29,7 +29,7 @@ static aclError fail_flag(const char *call, uint32_t flag)
 			  flag);
 }
 
-ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
+aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
 {
 	if (ACL_IS_NULL(event))
 		return ACL_ERROR_INVALID_PARAM;
@@ -46,7 +46,7 @@ ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
 	return core_event_create(CORE_EVENT_FLAGS, flag, event, __func__);
 }
 
-ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
+aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 {
 	if (ACL_IS_NULL(event))
 		return ACL_ERROR_INVALID_PARAM;
@@ -59,9 +59,9 @@ ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 	return core_event_create(CORE_EVENT_AGAIN, flag, event, __func__);
 }
 
-ACL_EXPORT aclError aclrtDestroyEvent(aclrtEvent event)
+aclError aclrtDestroyEvent(aclrtEvent event)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_destroy(event, __func__));
-ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__));
 
 /* ACL_EVENT_RECORD_* and ACL_EVENT_WAIT_* have the same two values. */
@@ -77,13 +77,13 @@ static aclError check_default_flag(const char *call, uint32_t flag)
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag)
+aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
 			?: core_event_record(event, stream, __func__));
-ACL_EXPORT aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__));
 
-ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 {
 	bool done;
 
@@ -93,7 +93,7 @@ ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 				    done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY);
 }
 
-ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
 	bool done;
 
@@ -104,7 +104,7 @@ ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedSt
 					 : ACL_EVENT_RECORDED_STATUS_NOT_READY);
 }
 
-ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
+aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
 {
 	bool done;
 
@@ -115,23 +115,23 @@ ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitSt
 					 : ACL_EVENT_WAIT_STATUS_NOT_READY);
 }
 
-ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event)
+aclError aclrtSynchronizeEvent(aclrtEvent event)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__));
-ACL_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
 	ACL_ANSWERS(acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
 			?: acl_check_timeout(__func__, timeout, false)
 			?: core_event_synchronize(event, timeout, __func__));
-ACL_EXPORT aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
+aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
 	ACL_ANSWERS(ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
 			?: core_event_elapsed(startEvent, endEvent, ms, __func__));
-ACL_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
 	ACL_ANSWERS(ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
 			?: core_event_timestamp(event, timestamp, __func__));
-ACL_EXPORT aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId)
+aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
 			?: core_event_id(event, eventId, __func__));
 
-ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t *eventCount)
+aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 {
 	struct core_context *context;
 
@@ -141,10 +141,10 @@ ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 
 /* ---- streams wait for events ---- */
 
-ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__));
 
-ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
+aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
 						    int32_t timeout)
 	ACL_ANSWERS(RT_WANT(__func__, timeout >= 0,
 			    "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
@@ -153,7 +153,7 @@ ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEve
 				       "event is NULL; it must be an event")
 			    ?: core_event_wait(event, stream, (uint32_t)timeout, __func__));
 
-ACL_EXPORT aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
+aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
 						 uint32_t timeout, uint32_t flag)
 	ACL_ANSWERS(ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
 			?: core_event_wait(event, stream, timeout, __func__));
@@ -192,7 +192,7 @@ static aclError check_flags(const char *call, uint64_t flags, uint64_t most)
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag)
+aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag)
 {
 	struct halResourceIdInputInfo in = { .type = DRV_NOTIFY_ID };
 	struct halResourceIdOutputInfo out = { 0 };
@@ -208,7 +208,7 @@ ACL_EXPORT aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag)
 }
 
 /* The driver's answers are not heard, as by CANN: a device that was reset has the id already. */
-ACL_EXPORT aclError aclrtDestroyNotify(aclrtNotify notify)
+aclError aclrtDestroyNotify(aclrtNotify notify)
 {
 	struct core_notify found;
 	aclError code = ACL_IS_NULL(notify) ?: core_notify_remove(notify, &found, __func__);
@@ -255,7 +255,7 @@ static aclError send(const char *call, const struct core_notify *notify, struct 
 	return core_stream_send(stream, &sqe, 1, NULL, NULL, call);
 }
 
-ACL_EXPORT aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream)
+aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream)
 {
 	struct core_stream *found;
 	struct core_notify n;
@@ -268,8 +268,7 @@ ACL_EXPORT aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream)
 	return code ?: send(__func__, &n, found, STARS_SQE_NOTIFY_RECORD, 0);
 }
 
-ACL_EXPORT aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream,
-					    uint32_t timeout)
+aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout)
 {
 	struct core_stream *found;
 	struct core_notify n;
@@ -300,7 +299,7 @@ static aclError reset(const char *call, aclrtNotify notify)
 	return code ?: ACL_CALL(call, halResourceConfig, n.device, &id, &config);
 }
 
-ACL_EXPORT aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num)
+aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num)
 {
 	aclError code = ACL_IS_NULL(notifies) ?: check_count(__func__, num);
 
@@ -311,7 +310,7 @@ ACL_EXPORT aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num)
 
 /* ---- asked ---- */
 
-ACL_EXPORT aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId)
+aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId)
 {
 	struct core_notify n;
 
@@ -319,7 +318,7 @@ ACL_EXPORT aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId)
 			?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(notifyId, n.id);
 }
 
-ACL_EXPORT rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
+rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
 {
 	struct drvNotifyInfo info = { 0 };
 	struct core_notify n;
@@ -359,7 +358,7 @@ static aclError export(const char *call, aclrtNotify notify, char *key, bool to_
 				  attr);
 }
 
-ACL_EXPORT aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len,
+aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len,
 					    uint64_t flags)
 	ACL_ANSWERS(ACL_IS_NULL(notify) ?: ACL_IS_NULL(key)
 			?: RT_WANT(__func__, len >= CORE_KEY_BYTES,
@@ -371,7 +370,7 @@ ACL_EXPORT aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_
 				   (unsigned long long)flags)
 			?: export(__func__, notify, key, flags != 0));
 
-ACL_EXPORT aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num)
+aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num)
 {
 	struct core_notify n;
 
@@ -403,7 +402,7 @@ static aclError import(const char *call, const char *key, uint32_t current, bool
 	return code;
 }
 
-ACL_EXPORT aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t flags)
+aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t flags)
 {
 	const uint64_t known =
 		ACL_NOTIFY_DEVICE_USE_ONLY | ACL_RT_NOTIFY_IMPORT_FLAG_ENABLE_PEER_ACCESS;

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "base/cancel.h"
 #include "base/lock.h"
 
 aclError acl_fail_null(const char *call, const char *argument)
@@ -46,9 +45,9 @@ static aclError check_level(const char *call, aclrtLastErrLevel level)
 			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
 }
 
-ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
 	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_peek());
-ACL_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level)
+aclError aclrtGetLastError(aclrtLastErrLevel level)
 	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_take());
 
 /* A callback may call aclInit or register another. */
@@ -139,8 +138,8 @@ static aclError run_hooks(bool init)
 	return code;
 }
 
-ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
-					    aclInitCallbackFunc cbFunc, void *userData)
+aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc,
+				 void *userData)
 {
 	return ACL_IS_NULL(cbFunc)
 		       ?: add_hook(__func__, (struct hook){ .type = type,
@@ -148,12 +147,11 @@ ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
 							    .user_data = userData });
 }
 
-ACL_EXPORT aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
-					      aclInitCallbackFunc cbFunc)
+aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc)
 	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
 
-ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
-						aclFinalizeCallbackFunc cbFunc, void *userData)
+aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc,
+				     void *userData)
 {
 	return ACL_IS_NULL(cbFunc)
 		       ?: add_hook(__func__, (struct hook){ .type = type,
@@ -161,8 +159,7 @@ ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
 							    .user_data = userData });
 }
 
-ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
-						  aclFinalizeCallbackFunc cbFunc)
+aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc)
 	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
 
 /* ---- start and stop ---- */
@@ -377,7 +374,7 @@ static aclError start_locked(const char *call, const char *path)
 	return code;
 }
 
-ACL_EXPORT aclError aclInit(const char *configPath)
+aclError aclInit(const char *configPath)
 {
 	UNCANCELLED;
 	LOCKED(&init_lock);
@@ -400,7 +397,7 @@ static aclError stop_locked(void)
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclFinalize(void)
+aclError aclFinalize(void)
 {
 	UNCANCELLED;
 	LOCKED(&init_lock);
@@ -410,7 +407,7 @@ ACL_EXPORT aclError aclFinalize(void)
 			 : stop_locked();
 }
 
-ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
+aclError aclFinalizeReference(uint64_t *refCount)
 {
 	UNCANCELLED;
 	LOCKED(&init_lock);
@@ -430,7 +427,7 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 
 /* ---- versions ---- */
 
-ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
 				    int32_t *patchVersion)
 	ACL_ANSWERS(ACL_IS_NULL(majorVersion) ?: ACL_IS_NULL(minorVersion)
 			?: ACL_IS_NULL(patchVersion) ?: ACL_GIVE(majorVersion, ACL_MAJOR_VERSION)
@@ -475,7 +472,7 @@ static aclError find_package(const char *call, const char *name, const struct pa
 			name);
 }
 
-ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
 {
 	static const char *const names[] = {
 		[ACL_PKG_NAME_CANN] = "runtime",
@@ -499,7 +496,7 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
+aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 {
 	const struct package *package;
 	aclError code = ACL_IS_NULL(versionStr) ?: ACL_IS_NULL(pkgName)
@@ -510,7 +507,7 @@ ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 	return code;
 }
 
-ACL_EXPORT aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
+aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
 	const struct package *package;
 

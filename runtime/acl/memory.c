@@ -137,11 +137,11 @@ static aclError allocate_classic(const char *call, void **devPtr, size_t size,
 		       ?: allocate(&request, size, padded, devPtr);
 }
 
-ACL_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
 	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, true));
-ACL_EXPORT aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
 	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, false));
-ACL_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
 	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, true));
 
 /* ---- with a configuration ---- */
@@ -211,11 +211,11 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 	return apply_cfg(&request, cfg) ?: allocate(&request, size, false, devPtr);
 }
 
-ACL_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
-				       aclrtMallocConfig *cfg)
+aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+			    aclrtMallocConfig *cfg)
 	ACL_ANSWERS(allocate_with_cfg(__func__, devPtr, size, policy, cfg, false));
-ACL_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
-						aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
+aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+				     aclrtMallocConfig *cfg)
 	ACL_ANSWERS(allocate_with_cfg(__func__, devPtr, size, policy, cfg, true));
 
 /* ---- giving back ---- */
@@ -242,9 +242,8 @@ static aclError free_host(const char *call, void *pointer)
 		       ?: free_device(call, pointer);
 }
 
-ACL_EXPORT aclError aclrtFree(void *devPtr)
-	ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr));
-ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
+aclError aclrtFree(void *devPtr) ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr));
+aclError aclrtFreeWithDevSync(void *devPtr)
 	ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
 			?: free_device(__func__, devPtr));
 
@@ -270,11 +269,11 @@ static aclError allocate_host(const char *call, void **out, uint64_t asked, uint
 	return error;
 }
 
-ACL_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
+aclError aclrtMallocHost(void **hostPtr, size_t size)
 	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
 			?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID));
 
-ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
+aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
 {
 	uint16_t module = RUNTIME_MODULE_ID;
 
@@ -306,9 +305,9 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 	return allocate_host(__func__, ptr, size, module);
 }
 
-ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
+aclError aclrtFreeHost(void *hostPtr)
 	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr));
-ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
+aclError aclrtFreeHostWithDevSync(void *hostPtr)
 	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
 			?: free_host(__func__, hostPtr));
 
@@ -322,9 +321,9 @@ static aclError maintain_cache(const char *call, const void *devPtr, size_t size
 		       ?: acl_check_context(call);
 }
 
-ACL_EXPORT aclError aclrtMemFlush(void *devPtr, size_t size)
+aclError aclrtMemFlush(void *devPtr, size_t size)
 	ACL_ANSWERS(maintain_cache(__func__, devPtr, size));
-ACL_EXPORT aclError aclrtMemInvalidate(void *devPtr, size_t size)
+aclError aclrtMemInvalidate(void *devPtr, size_t size)
 	ACL_ANSWERS(maintain_cache(__func__, devPtr, size));
 
 #define REGISTER_TYPES ((uint32_t)(ACL_HOST_REGISTER_IOMEMORY | ACL_HOST_REGISTER_READONLY))
@@ -416,8 +415,7 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 	return error;
 }
 
-ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
-				      void **devPtr)
+aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr)
 {
 	uint32_t bits = (uint32_t)type;
 	struct core_context *context;
@@ -436,7 +434,7 @@ ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegiste
 				    context->device, devPtr);
 }
 
-ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
+aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 {
 	bool mapped = (flag & ~(uint32_t)ACL_HOST_REG_PINNED) != 0;
 	struct core_context *context;
@@ -455,7 +453,7 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 				    context->device, NULL);
 }
 
-ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
+aclError aclrtHostUnregister(void *ptr)
 {
 	struct range *range;
 	aclError error = ACL_IS_NULL(ptr) ?: acl_check_context(__func__);
@@ -480,7 +478,7 @@ ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
 	return error;
 }
 
-ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
+aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
 {
 	const struct range *range;
 	aclError error = ACL_IS_NULL(pHost) ?: ACL_IS_NULL(pDevice) ?: ACL_IS_SET(flag)
@@ -499,8 +497,8 @@ ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint3
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
-						aclrtHostMemMapCapability *capabilities)
+aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
+				     aclrtHostMemMapCapability *capabilities)
 {
 	uint32_t device = 0, found = 0;
 

@@ -114,9 +114,8 @@ static aclError export_fabric(const char *call, aclrtDrvMemHandle handle, uint64
 	return error;
 }
 
-ACL_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
-						    aclrtMemHandleType handleType, uint64_t flags,
-						    uint64_t *shareableHandle)
+aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,
+					 uint64_t flags, uint64_t *shareableHandle)
 {
 	return ACL_IS_NULL(handle)
 		       ?: ACL_WANT(__func__, handleType == ACL_MEM_HANDLE_TYPE_NONE,
@@ -126,9 +125,9 @@ ACL_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
 		       ?: export_number(__func__, handle, flags, shareableHandle);
 }
 
-ACL_EXPORT aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
-						      aclrtMemSharedHandleType shareType,
-						      void *shareableHandle)
+aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
+					   aclrtMemSharedHandleType shareType,
+					   void *shareableHandle)
 {
 	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(shareableHandle)
 			?: check_share_type(__func__, shareType)
@@ -151,16 +150,15 @@ static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_
 	return ACL_CALL(call, halMemSetPidToShareableHandle, number, pids, passed);
 }
 
-ACL_EXPORT aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
-						    size_t pidNum)
+aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid, size_t pidNum)
 {
 	return ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
 		       ?: set_pids(__func__, shareableHandle, pid, pidNum);
 }
 
-ACL_EXPORT aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
-						      aclrtMemSharedHandleType shareType,
-						      int32_t *pid, size_t pidNum)
+aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
+					   aclrtMemSharedHandleType shareType, int32_t *pid,
+					   size_t pidNum)
 {
 	uint64_t number = 0;
 	uint32_t server;
@@ -202,8 +200,8 @@ static aclError prepare_peer(const char *call, uint32_t device, uint64_t number)
 	return acl_enable_peer(call, device, info.phyDevid);
 }
 
-ACL_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
-						      aclrtDrvMemHandle *handle)
+aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
+					   aclrtDrvMemHandle *handle)
 {
 	drv_mem_handle_t *made = NULL;
 	uint32_t device = 0;
@@ -234,9 +232,9 @@ static aclError import_fabric(const char *call, uint32_t device, struct MemShare
 				   fabric, device, out);
 }
 
-ACL_EXPORT aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
-							aclrtMemSharedHandleType shareType,
-							uint64_t flags, aclrtDrvMemHandle *handle)
+aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
+					     aclrtMemSharedHandleType shareType, uint64_t flags,
+					     aclrtDrvMemHandle *handle)
 {
 	drv_mem_handle_t *made = NULL;
 	struct core_context *context;
@@ -298,8 +296,7 @@ static aclError check_key(const char *call, const char *key)
 		       KEY_BYTES - 1);
 }
 
-ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len,
-					    uint64_t flags)
+aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len, uint64_t flags)
 {
 	aclError error =
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
@@ -321,15 +318,14 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 	return error;
 }
 
-ACL_EXPORT aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num)
+aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num)
 	ACL_ANSWERS(ACL_IS_NULL(key) ?: ACL_IS_NULL(pid)
 			?: RT_WANT(__func__, num > 0 && num <= INT32_MAX,
 				   "num is %zu; it must be between 1 and %d", num, INT32_MAX)
 			?: check_key(__func__, key) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num));
 
-ACL_EXPORT aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids,
-						    size_t num)
+aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids, size_t num)
 {
 	aclError error = ACL_IS_NULL(key) ?: ACL_IS_NULL(serverPids) ?: ACL_IS_ZERO(num)
 			?: check_key(__func__, key) ?: acl_check_context(__func__);
@@ -347,7 +343,7 @@ ACL_EXPORT aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServer
 	return error;
 }
 
-ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
+aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 {
 	struct core_context *context;
 	struct ShmemGetInfo info = { 0 };
@@ -379,7 +375,7 @@ ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint6
 
 /* Closes the oldest import of the key here; a key that was not imported is taken for an export of
  * this process. */
-ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
+aclError aclrtIpcMemClose(const char *key)
 {
 	struct import *entry;
 	aclError error = ACL_IS_NULL(key) ?: check_key(__func__, key)
@@ -409,7 +405,7 @@ ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 
 /* The 910B and 910C have one way from a device to another, HCCS: advising it changes nothing, the
  * others are not there. */
-ACL_EXPORT aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr)
+aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr)
 	ACL_ANSWERS(
 		RT_WANT(__func__, key != NULL, "key is NULL; it must be an exported key")
 			?: RT_WANT(__func__, type == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK,

@@ -9,11 +9,10 @@
 	(ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE | \
 	 ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY)
 
-ACL_EXPORT aclError aclrtCreateStream(aclrtStream *stream)
+aclError aclrtCreateStream(aclrtStream *stream)
 	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__));
 
-ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
-						uint32_t flag)
+aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
 {
 	if (ACL_IS_NULL(stream))
 		return ACL_ERROR_INVALID_PARAM;
@@ -32,9 +31,9 @@ ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t pr
 	return core_stream_create(priority, flag & FLAGS_KNOWN, stream, __func__);
 }
 
-ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
+aclError aclrtDestroyStream(aclrtStream stream)
 	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__));
-ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream)
+aclError aclrtDestroyStreamForce(aclrtStream stream)
 	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__));
 
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
@@ -52,13 +51,12 @@ static aclError synchronize(const char *call, aclrtStream handle, int32_t timeou
 		       ?: core_stream_synchronize(stream, timeout, call);
 }
 
-ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
-	ACL_ANSWERS(synchronize(__func__, stream, -1));
-ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
+aclError aclrtSynchronizeStream(aclrtStream stream) ACL_ANSWERS(synchronize(__func__, stream, -1));
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
 			    ?: synchronize(__func__, stream, timeout));
 
-ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 {
 	struct core_stream *found;
 	bool idle;
@@ -70,14 +68,13 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 					 : ACL_STREAM_STATUS_NOT_READY);
 }
 
-ACL_EXPORT aclError aclrtStreamAbort(aclrtStream stream)
-	ACL_ANSWERS(core_stream_abort(stream, __func__));
-ACL_EXPORT aclError aclrtStreamStop(aclrtStream stream)
+aclError aclrtStreamAbort(aclrtStream stream) ACL_ANSWERS(core_stream_abort(stream, __func__));
+aclError aclrtStreamStop(aclrtStream stream)
 	ACL_ANSWERS(RT_WANT(__func__, stream != NULL,
 			    "stream is NULL; default streams cannot be stopped")
 			    ?: core_stream_stop(stream, __func__));
 
-ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
+aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
 	struct core_stream *found;
 
@@ -85,7 +82,7 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 			?: ACL_GIVE(streamId, core_stream_facts(found).id);
 }
 
-ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
+aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
 {
 	struct core_stream *found;
 
@@ -93,7 +90,7 @@ ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priorit
 			?: ACL_GIVE(priority, core_stream_facts(found).priority);
 }
 
-ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
+aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 {
 	struct core_stream *found;
 
@@ -101,7 +98,7 @@ ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 			?: ACL_GIVE(flags, core_stream_facts(found).flags);
 }
 
-ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
+aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 {
 	bool stop = (mode & ACL_STOP_ON_FAILURE) != 0;
 	struct core_stream *found;
@@ -116,7 +113,7 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 	return code;
 }
 
-ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
+aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 {
 	struct core_context *context;
 
@@ -125,8 +122,7 @@ ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 				    CORE_STREAM_MAX - core_stream_live(context->device));
 }
 
-ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
-						      int32_t *greatestPriority)
+aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)
 {
 	aclError error = acl_check_context(__func__);
 
@@ -159,8 +155,7 @@ static aclError check_value_address(const char *call, const void *address)
 				  address, attr.memType);
 }
 
-ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,
-				    aclrtStream stream)
+aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream)
 {
 	uint64_t va = (uint64_t)(uintptr_t)devAddr;
 	struct stars_write_value_sqe sqe = {
@@ -177,7 +172,7 @@ ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag
 			?: core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
 }
 
-ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream)
+aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream)
 {
 	struct stars_value_wait_sqe sqe = {
 		.header.type = STARS_SQE_COND,
@@ -206,7 +201,7 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 
 /* ---- host functions ---- */
 
-ACL_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
+aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
 					aclrtCallbackBlockType blockType, aclrtStream stream)
 	ACL_ANSWERS(ACL_WANT(__func__,
 			     blockType == ACL_CALLBACK_BLOCK || blockType == ACL_CALLBACK_NO_BLOCK,
@@ -216,16 +211,16 @@ ACL_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
 			    ?: RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
 			    ?: core_callback_launch(fn, userData, blockType == ACL_CALLBACK_BLOCK,
 						    stream, __func__));
-ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args)
+aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args)
 	ACL_ANSWERS(RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
 			    ?: core_callback_launch_host(fn, args, stream, __func__));
 
-ACL_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
+aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
 	ACL_ANSWERS(core_callback_subscribe(threadId, stream, __func__));
-ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
+aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
 	ACL_ANSWERS(core_callback_unsubscribe(threadId, stream, __func__));
 
-ACL_EXPORT aclError aclrtProcessReport(int32_t timeout)
+aclError aclrtProcessReport(int32_t timeout)
 {
 	if (timeout < -1 || timeout == 0)
 		return acl_invalid(

@@ -139,7 +139,7 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 
 /* ---- addresses ---- */
 
-ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
+aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
 {
 	static const aclrtMemLocationType types[] = {
 		[NPU_PLACE_DEVICE] = ACL_MEM_LOCATION_TYPE_DEVICE,
@@ -172,8 +172,8 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
-				      uint32_t *checkResult, uint32_t reserve)
+aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType, uint32_t *checkResult,
+			   uint32_t reserve)
 {
 	const uint32_t known = ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD;
 	struct MemInfo info = { 0 };
@@ -203,7 +203,7 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 
 /* ---- capacities ---- */
 
-ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
 {
 	struct MemInfo info = { 0 };
 	const struct MemPhyInfo *phy = &info.phy_info;
@@ -232,8 +232,8 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 
 /* The driver's list of components is not among the functions of the seam; the model knows what the
  * process holds as a whole, and that is the program's. */
-ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo,
-					 size_t inputNum, size_t *outputNum)
+aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo, size_t inputNum,
+			      size_t *outputNum)
 {
 	struct npu_stats stats = { .size = sizeof(stats) };
 	uint32_t device = 0;
@@ -259,8 +259,8 @@ ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *me
 
 /* ---- errors of the memory itself ---- */
 
-ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
-				       size_t arraySize, size_t *retSize)
+aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, size_t arraySize,
+			    size_t *retSize)
 {
 	uint32_t device = 0;
 
@@ -271,8 +271,7 @@ ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUce
 }
 
 /* Memory without an error is mended by leaving it as it is. */
-ACL_EXPORT aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
-				      size_t arraySize)
+aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, size_t arraySize)
 {
 	static const size_t zeros[UCE_INFO_RESERVED_SIZE];
 	uint32_t device = 0;
@@ -392,20 +391,20 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 		       ?: ACL_GIVE(virPtr, va);
 }
 
-ACL_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
-					   void *expectPtr, uint64_t flags)
+aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment, void *expectPtr,
+				uint64_t flags)
 	ACL_ANSWERS(reserve(__func__, virPtr, size, alignment, expectPtr, flags, 0));
-ACL_EXPORT aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size, size_t alignment,
-						     void *expectPtr, uint64_t flags)
+aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size, size_t alignment,
+					  void *expectPtr, uint64_t flags)
 	ACL_ANSWERS(reserve(__func__, virPtr, size, alignment, expectPtr, flags,
 			    MEM_RSV_TYPE_REMOTE_MAP));
-ACL_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
+aclError aclrtReleaseMemAddress(void *virPtr)
 	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr));
 
 /* ---- physical memory ---- */
 
-ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
-					const aclrtPhysicalMemProp *prop, uint64_t flags)
+aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
+			     const aclrtPhysicalMemProp *prop, uint64_t flags)
 {
 	struct drv_mem_prop driver_prop;
 	drv_mem_handle_t *made = NULL;
@@ -430,13 +429,12 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			?: ACL_GIVE(handle, made);
 }
 
-ACL_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
+aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 	ACL_ANSWERS(ACL_IS_NULL(handle)
 			    ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle));
 
-ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
-						     aclrtMemGranularityOptions option,
-						     size_t *granularity)
+aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
+					  aclrtMemGranularityOptions option, size_t *granularity)
 {
 	struct drv_mem_prop driver_prop;
 	size_t bytes = 0;
@@ -449,8 +447,8 @@ ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 			?: ACL_GIVE(granularity, bytes);
 }
 
-ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
-							      aclrtPhysicalMemProp *prop)
+aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
+						   aclrtPhysicalMemProp *prop)
 {
 	struct drv_mem_prop found = { 0 };
 	int attr = -1;
@@ -486,19 +484,19 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 /* ---- mappings ---- */
 
 /* The offset is left to the driver, as CANN leaves it: 107000. */
-ACL_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
+aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
 				uint64_t flags)
 	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags)
 			?: ACL_CALL(__func__, halMemMap, virPtr, size, offset,
 				    (drv_mem_handle_t *)handle, 0));
-ACL_EXPORT aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
+aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
 					aclrtDrvMemHandle handle, uint64_t flags)
 	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags)
 			?: ACL_CALL(__func__, halMemMapNoAccess, virPtr, size, offset,
 				    (drv_mem_handle_t *)handle, 0));
-ACL_EXPORT aclError aclrtUnmapMem(void *virPtr)
+aclError aclrtUnmapMem(void *virPtr)
 	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr));
 
 /* ---- access ---- */
@@ -527,8 +525,7 @@ static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
 	}
 }
 
-ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
-				      size_t count)
+aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, size_t count)
 {
 	struct drv_mem_access_desc on_stack[ACCESS_ON_STACK], *converted = on_stack;
 	aclError error = RT_WANT(__func__, virPtr != NULL,
@@ -564,7 +561,7 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 	return error;
 }
 
-ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, uint64_t *flag)
+aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, uint64_t *flag)
 {
 	uint64_t flags = 0;
 
@@ -579,7 +576,7 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 
 /* ---- what lies at an address ---- */
 
-ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
+aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
 {
 	drv_mem_handle_t *found = NULL;
 
@@ -588,7 +585,7 @@ ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHand
 			?: ACL_GIVE(handle, found);
 }
 
-ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
+aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
 {
 	DVdeviceptr base = 0;
 	size_t size = 0;
@@ -608,7 +605,7 @@ ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psi
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, uint64_t flags)
+aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, uint64_t flags)
 {
 	uint32_t device;
 

@@ -5,7 +5,7 @@
  * never blocks a caller if it cannot write.
  */
 #include "base/base.h"
-#include "base/cancel.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

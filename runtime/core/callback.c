@@ -8,7 +8,6 @@
  */
 #include "core/end.h"
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
 

@@ -5,7 +5,6 @@
  * record is an object of its own, with a fresh id in the driver: a wait for a record waits for that
  * one, however often its event is recorded again in the meantime.
  */
-#include "base/cancel.h"
 #include "base/lock.h"
 #include "core/end.h"
 #include "core/object/stream.h"

@@ -4,7 +4,6 @@
  * the splitting of long ones, and the host buffer from which a fill reads its pattern, which lives
  * until the entries are done.
  */
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "core/end.h"

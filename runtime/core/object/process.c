@@ -6,11 +6,9 @@
  */
 #include "core/object/process.h"
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "driver/layer.h"
-#include "driver/module.h"
 
 #include <ctype.h>
 #include <stdatomic.h>

@@ -8,7 +8,6 @@
  */
 #include "core/object/stream.h"
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "core/object/process.h"
