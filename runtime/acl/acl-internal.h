@@ -20,11 +20,14 @@ ACL_DOORS(ACL_INSIDE)
 
 /* What answers something else. */
 #define ACL_EXPORT __attribute__((visibility("default")))
-/* The body of a function that is one answer, and the end of such a chain of checks: *out = value.
+/* Defines a function that is one answer, of the parameters that its header names:
+ * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...). The end of such a chain of checks: *out =
+ * value.
  */
-#define ACL_ANSWERS(...)            \
-	{                           \
-		return __VA_ARGS__; \
+#define ACL_ANSWERS(call, ...)              \
+	aclError call ACL_PARAMETERS_##call \
+	{                                   \
+		return __VA_ARGS__;         \
 	}
 #define ACL_GIVE(out, value) (*(out) = (value), ACL_SUCCESS)
 

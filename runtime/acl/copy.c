@@ -567,14 +567,12 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	return sender_flush(&sender, NULL, NULL);
 }
 
-aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
-			  aclrtMemcpyKind kind, aclrtStream stream)
-	ACL_ANSWERS(count == 0 ? ACL_SUCCESS
-			       : copy_async(__func__, dst, destMax, src, count, kind, stream));
-aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
-				       aclrtMemcpyKind kind, aclrtStream stream)
-	ACL_ANSWERS(count == 0 ? ACL_SUCCESS
-			       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+ACL_ANSWERS(aclrtMemcpyAsync,
+	    count == 0 ? ACL_SUCCESS
+		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+ACL_ANSWERS(aclrtMemcpyAsyncWithCondition,
+	    count == 0 ? ACL_SUCCESS
+		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
 
 /* ---- rows ---- */
 
@@ -717,25 +715,15 @@ static aclError copy_batch(const char *call, struct batch *batch, size_t *fail_i
 	return error ?: (queued ? sender_flush(&sender, NULL, NULL) : send_batch(call, batch));
 }
 
-aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-			  size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
-			  size_t numAttrs, size_t *failIndex)
-	ACL_ANSWERS(ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, false, NULL));
+ACL_ANSWERS(aclrtMemcpyBatch,
+	    ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, false, NULL));
 
-aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-			    size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
-			    size_t numAttrs)
-	ACL_ANSWERS(copy_batch(__func__, BATCH, &(size_t){ 0 }, false, NULL));
+ACL_ANSWERS(aclrtMemcpyBatchV2, copy_batch(__func__, BATCH, &(size_t){ 0 }, false, NULL));
 
-aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-			       size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
-			       size_t numAttrs, size_t *failIndex, aclrtStream stream)
-	ACL_ANSWERS(ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, true, stream));
+ACL_ANSWERS(aclrtMemcpyBatchAsync,
+	    ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, true, stream));
 
-aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-				 size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-				 size_t *attrsIndexes, size_t numAttrs, aclrtStream stream)
-	ACL_ANSWERS(copy_batch(__func__, BATCH, &(size_t){ 0 }, true, stream));
+ACL_ANSWERS(aclrtMemcpyBatchAsyncV2, copy_batch(__func__, BATCH, &(size_t){ 0 }, true, stream));
 
 /* ---- caches ---- */
 

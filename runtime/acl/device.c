@@ -10,11 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-aclError aclrtSetDevice(int32_t deviceId) ACL_ANSWERS(core_device_set(deviceId, __func__));
-aclError aclrtResetDevice(int32_t deviceId)
-	ACL_ANSWERS(core_device_reset(deviceId, false, __func__));
-aclError aclrtResetDeviceForce(int32_t deviceId)
-	ACL_ANSWERS(core_device_reset(deviceId, true, __func__));
+ACL_ANSWERS(aclrtSetDevice, core_device_set(deviceId, __func__));
+ACL_ANSWERS(aclrtResetDevice, core_device_reset(deviceId, false, __func__));
+ACL_ANSWERS(aclrtResetDeviceForce, core_device_reset(deviceId, true, __func__));
 
 aclError aclrtGetDevice(int32_t *deviceId)
 {
@@ -32,8 +30,7 @@ aclError aclrtGetDeviceCount(uint32_t *count)
 			?: ACL_GIVE(count, user);
 }
 
-aclError aclrtGetRunMode(aclrtRunMode *runMode)
-	ACL_ANSWERS(ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
+ACL_ANSWERS(aclrtGetRunMode, ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
 
 aclError acl_synchronize(const char *call, int32_t timeout)
 {
@@ -43,23 +40,21 @@ aclError acl_synchronize(const char *call, int32_t timeout)
 		       ?: core_device_synchronize(context->device, timeout, call);
 }
 
-aclError aclrtSynchronizeDevice(void) ACL_ANSWERS(acl_synchronize(__func__, -1));
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
-	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
-			    ?: acl_synchronize(__func__, timeout));
+ACL_ANSWERS(aclrtSynchronizeDevice, acl_synchronize(__func__, -1));
+ACL_ANSWERS(aclrtSynchronizeDeviceWithTimeout,
+	    acl_check_timeout(__func__, timeout, false) ?: acl_synchronize(__func__, timeout));
 
-aclError aclrtSetTsDevice(aclrtTsId tsId) ACL_ANSWERS(ACL_WANT(
-	__func__, tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
-	"tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)", (int)tsId));
+ACL_ANSWERS(aclrtSetTsDevice,
+	    ACL_WANT(__func__, tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
+		     "tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)",
+		     (int)tsId));
 
 /* ---- contexts ---- */
 
-aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
-	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__));
-aclError aclrtDestroyContext(aclrtContext context)
-	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
-aclError aclrtSetCurrentContext(aclrtContext context)
-	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_select(context, __func__));
+ACL_ANSWERS(aclrtCreateContext,
+	    ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__));
+ACL_ANSWERS(aclrtDestroyContext, ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
+ACL_ANSWERS(aclrtSetCurrentContext, ACL_IS_NULL(context) ?: core_context_select(context, __func__));
 
 aclError aclrtGetCurrentContext(aclrtContext *context)
 {
@@ -79,8 +74,8 @@ aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *act
 		       ?: ACL_GIVE(active, is_active);
 }
 
-aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
-	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));
+ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream,
+	    ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));
 
 /* ---- what a device is ---- */
 
@@ -346,16 +341,15 @@ static aclError user_of_physical(const char *call, int32_t physical, int32_t *ou
 
 /* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
  * again under better names. */
-aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
-	ACL_ANSWERS(ACL_IS_NULL(phyDevId)
-			    ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId));
-aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
-	ACL_ANSWERS(ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId));
-aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
-	ACL_ANSWERS(ACL_IS_NULL(phyDevId)
-			    ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId));
-aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
-	ACL_ANSWERS(ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
+ACL_ANSWERS(aclrtGetPhyDevIdByLogicDevId,
+	    ACL_IS_NULL(phyDevId)
+		    ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId));
+ACL_ANSWERS(aclrtGetLogicDevIdByPhyDevId,
+	    ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId));
+ACL_ANSWERS(aclrtGetPhyDevIdByUserDevId,
+	    ACL_IS_NULL(phyDevId) ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId));
+ACL_ANSWERS(aclrtGetUserDevIdByPhyDevId,
+	    ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
 
 aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const logicDevId)
 {
@@ -365,10 +359,11 @@ aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const l
 			?: ACL_GIVE(logicDevId, (int32_t)logic);
 }
 
-aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
-						  int32_t *const userDevid)
-	ACL_ANSWERS(ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
-			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid));
+aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevid)
+{
+	return ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
+			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
+}
 
 aclError aclrtDeviceGetBareTgid(int32_t *pid)
 {

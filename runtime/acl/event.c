@@ -15,11 +15,10 @@ _Static_assert(ACL_EVENT_SYNC == CORE_EVENT_SYNC && ACL_EVENT_TIME_LINE == CORE_
 	(ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | 0x4u | ACL_EVENT_TIME_LINE)
 #define FLAGS_ALONE (ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL)
 
-aclError aclrtCreateEvent(aclrtEvent *event)
-	ACL_ANSWERS(ACL_IS_NULL(event)
-			    ?: core_event_create(CORE_EVENT_PLAIN,
-						 CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE, event,
-						 __func__));
+ACL_ANSWERS(aclrtCreateEvent,
+	    ACL_IS_NULL(event)
+		    ?: core_event_create(CORE_EVENT_PLAIN, CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE,
+					 event, __func__));
 
 static aclError fail_flag(const char *call, uint32_t flag)
 {
@@ -59,10 +58,8 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 	return core_event_create(CORE_EVENT_AGAIN, flag, event, __func__);
 }
 
-aclError aclrtDestroyEvent(aclrtEvent event)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_destroy(event, __func__));
-aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__));
+ACL_ANSWERS(aclrtDestroyEvent, ACL_IS_NULL(event) ?: core_event_destroy(event, __func__));
+ACL_ANSWERS(aclrtRecordEvent, ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__));
 
 /* ACL_EVENT_RECORD_* and ACL_EVENT_WAIT_* have the same two values. */
 static aclError check_default_flag(const char *call, uint32_t flag)
@@ -77,11 +74,9 @@ static aclError check_default_flag(const char *call, uint32_t flag)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
+ACL_ANSWERS(aclrtRecordEventWithFlag, ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
 			?: core_event_record(event, stream, __func__));
-aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__));
+ACL_ANSWERS(aclrtResetEvent, ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__));
 
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 {
@@ -115,20 +110,25 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
 					 : ACL_EVENT_WAIT_STATUS_NOT_READY);
 }
 
-aclError aclrtSynchronizeEvent(aclrtEvent event)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__));
+ACL_ANSWERS(aclrtSynchronizeEvent,
+	    ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__));
+
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
-	ACL_ANSWERS(acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
+{
+	return acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
 			?: acl_check_timeout(__func__, timeout, false)
-			?: core_event_synchronize(event, timeout, __func__));
+			?: core_event_synchronize(event, timeout, __func__);
+}
+
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
-	ACL_ANSWERS(ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
-			?: core_event_elapsed(startEvent, endEvent, ms, __func__));
-aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
-	ACL_ANSWERS(ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
+{
+	return ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
+			?: core_event_elapsed(startEvent, endEvent, ms, __func__);
+}
+
+ACL_ANSWERS(aclrtEventGetTimestamp, ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
 			?: core_event_timestamp(event, timestamp, __func__));
-aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
+ACL_ANSWERS(aclrtGetEventId, ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
 			?: core_event_id(event, eventId, __func__));
 
 aclError aclrtGetEventAvailNum(uint32_t *eventCount)
@@ -141,21 +141,17 @@ aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 
 /* ---- streams wait for events ---- */
 
-aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__));
+ACL_ANSWERS(aclrtStreamWaitEvent,
+	    ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__));
 
-aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
-						    int32_t timeout)
-	ACL_ANSWERS(RT_WANT(__func__, timeout >= 0,
+ACL_ANSWERS(aclrtStreamWaitEventWithTimeout, RT_WANT(__func__, timeout >= 0,
 			    "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
 			    timeout)
 			    ?: RT_WANT(__func__, event != NULL,
 				       "event is NULL; it must be an event")
 			    ?: core_event_wait(event, stream, (uint32_t)timeout, __func__));
 
-aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
-						 uint32_t timeout, uint32_t flag)
-	ACL_ANSWERS(ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
+ACL_ANSWERS(aclrtStreamWaitEventWithFlag, ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
 			?: core_event_wait(event, stream, timeout, __func__));
 
 /* ---- made and ended ---- */
@@ -358,9 +354,7 @@ static aclError export(const char *call, aclrtNotify notify, char *key, bool to_
 				  attr);
 }
 
-aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len,
-					    uint64_t flags)
-	ACL_ANSWERS(ACL_IS_NULL(notify) ?: ACL_IS_NULL(key)
+ACL_ANSWERS(aclrtNotifyGetExportKey, ACL_IS_NULL(notify) ?: ACL_IS_NULL(key)
 			?: RT_WANT(__func__, len >= CORE_KEY_BYTES,
 				   "len is %zu; the key takes %u bytes", len, CORE_KEY_BYTES)
 			?: RT_WANT(__func__,

@@ -43,13 +43,20 @@ static int told(drvError_t code)
 }
 
 int npusimBlock(const void *ptr, size_t size)
-	ACL_ANSWERS(ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
-			    ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, size)));
+{
+	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
+			?: told(core_call(npusimTellBlock, (uintptr_t)ptr, size));
+}
+
 int npusimBlockFree(const void *ptr)
-	ACL_ANSWERS(ACL_IS_NULL(ptr) ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, 0)));
+{
+	return ACL_IS_NULL(ptr) ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, 0));
+}
 
 int npusimMark(const char *name)
-	ACL_ANSWERS(ACL_IS_NULL(name) ?: told(core_call(npusimMark, name)));
+{
+	return ACL_IS_NULL(name) ?: told(core_call(npusimMark, name));
+}
 
 int npusimHeld(npusim_line_fn fn, void *arg)
 {

@@ -45,10 +45,8 @@ static aclError check_level(const char *call, aclrtLastErrLevel level)
 			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
 }
 
-aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
-	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_peek());
-aclError aclrtGetLastError(aclrtLastErrLevel level)
-	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_take());
+ACL_ANSWERS(aclrtPeekAtLastError, check_level(__func__, level) ?: core_last_error_peek());
+ACL_ANSWERS(aclrtGetLastError, check_level(__func__, level) ?: core_last_error_take());
 
 /* A callback may call aclInit or register another. */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -147,8 +145,8 @@ aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFu
 							    .user_data = userData });
 }
 
-aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc)
-	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
+ACL_ANSWERS(aclInitCallbackUnRegister,
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
 
 aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc,
 				     void *userData)
@@ -159,8 +157,8 @@ aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCa
 							    .user_data = userData });
 }
 
-aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc)
-	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
+ACL_ANSWERS(aclFinalizeCallbackUnRegister,
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
 
 /* ---- start and stop ---- */
 
@@ -427,9 +425,7 @@ aclError aclFinalizeReference(uint64_t *refCount)
 
 /* ---- versions ---- */
 
-aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
-				    int32_t *patchVersion)
-	ACL_ANSWERS(ACL_IS_NULL(majorVersion) ?: ACL_IS_NULL(minorVersion)
+ACL_ANSWERS(aclrtGetVersion, ACL_IS_NULL(majorVersion) ?: ACL_IS_NULL(minorVersion)
 			?: ACL_IS_NULL(patchVersion) ?: ACL_GIVE(majorVersion, ACL_MAJOR_VERSION)
 			?: ACL_GIVE(minorVersion, ACL_MINOR_VERSION)
 			?: ACL_GIVE(patchVersion, ACL_PATCH_VERSION));

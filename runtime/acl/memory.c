@@ -137,12 +137,9 @@ static aclError allocate_classic(const char *call, void **devPtr, size_t size,
 		       ?: allocate(&request, size, padded, devPtr);
 }
 
-aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, true));
-aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, false));
-aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, true));
+ACL_ANSWERS(aclrtMalloc, allocate_classic(__func__, devPtr, size, policy, true));
+ACL_ANSWERS(aclrtMallocAlign32, allocate_classic(__func__, devPtr, size, policy, false));
+ACL_ANSWERS(aclrtMallocCached, allocate_classic(__func__, devPtr, size, policy, true));
 
 /* ---- with a configuration ---- */
 
@@ -211,12 +208,9 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 	return apply_cfg(&request, cfg) ?: allocate(&request, size, false, devPtr);
 }
 
-aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
-			    aclrtMallocConfig *cfg)
-	ACL_ANSWERS(allocate_with_cfg(__func__, devPtr, size, policy, cfg, false));
-aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
-				     aclrtMallocConfig *cfg)
-	ACL_ANSWERS(allocate_with_cfg(__func__, devPtr, size, policy, cfg, true));
+ACL_ANSWERS(aclrtMallocWithCfg, allocate_with_cfg(__func__, devPtr, size, policy, cfg, false));
+ACL_ANSWERS(aclrtMallocForTaskScheduler,
+	    allocate_with_cfg(__func__, devPtr, size, policy, cfg, true));
 
 /* ---- giving back ---- */
 
@@ -242,9 +236,8 @@ static aclError free_host(const char *call, void *pointer)
 		       ?: free_device(call, pointer);
 }
 
-aclError aclrtFree(void *devPtr) ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr));
-aclError aclrtFreeWithDevSync(void *devPtr)
-	ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
+ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr));
+ACL_ANSWERS(aclrtFreeWithDevSync, ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
 			?: free_device(__func__, devPtr));
 
 /* ---- page-locked host memory ---- */
@@ -269,8 +262,7 @@ static aclError allocate_host(const char *call, void **out, uint64_t asked, uint
 	return error;
 }
 
-aclError aclrtMallocHost(void **hostPtr, size_t size)
-	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
+ACL_ANSWERS(aclrtMallocHost, ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
 			?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID));
 
 aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
@@ -305,10 +297,8 @@ aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cf
 	return allocate_host(__func__, ptr, size, module);
 }
 
-aclError aclrtFreeHost(void *hostPtr)
-	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr));
-aclError aclrtFreeHostWithDevSync(void *hostPtr)
-	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
+ACL_ANSWERS(aclrtFreeHost, ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr));
+ACL_ANSWERS(aclrtFreeHostWithDevSync, ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
 			?: free_host(__func__, hostPtr));
 
 /* ---- caches ---- */
@@ -321,10 +311,8 @@ static aclError maintain_cache(const char *call, const void *devPtr, size_t size
 		       ?: acl_check_context(call);
 }
 
-aclError aclrtMemFlush(void *devPtr, size_t size)
-	ACL_ANSWERS(maintain_cache(__func__, devPtr, size));
-aclError aclrtMemInvalidate(void *devPtr, size_t size)
-	ACL_ANSWERS(maintain_cache(__func__, devPtr, size));
+ACL_ANSWERS(aclrtMemFlush, maintain_cache(__func__, devPtr, size));
+ACL_ANSWERS(aclrtMemInvalidate, maintain_cache(__func__, devPtr, size));
 
 #define REGISTER_TYPES ((uint32_t)(ACL_HOST_REGISTER_IOMEMORY | ACL_HOST_REGISTER_READONLY))
 #define REGISTER_FLAGS                                                                    \

@@ -62,8 +62,8 @@ rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
 
 /* ---- devices ---- */
 
-rtError_t rtDeviceGetBareTgid(uint32_t *pid)
-	ACL_ANSWERS(RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
+ACL_ANSWERS(rtDeviceGetBareTgid,
+	    RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
 
 static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t *out)
 {
@@ -84,12 +84,10 @@ rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int32_t infoTyp
 		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);
 }
 
-rtError_t rtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
-	ACL_ANSWERS(RT_IS_NULL(logicDevId)
-			    ?: acl_named(__func__,
-					 aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
-rtError_t rtGetDevicePhyIdByIndex(uint32_t devIndex, uint32_t *phyId)
-	ACL_ANSWERS(RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
+ACL_ANSWERS(rtGetLogicDevIdByUserDevId,
+	    RT_IS_NULL(logicDevId)
+		    ?: acl_named(__func__, aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
+ACL_ANSWERS(rtGetDevicePhyIdByIndex, RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
 			?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId));
 
 rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t flag)
@@ -112,14 +110,15 @@ rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
 
 /* ---- memory ---- */
 
-rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name,
-					uint32_t len)
-	ACL_ANSWERS(RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
+rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name, uint32_t len)
+{
+	return RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)ptr,
-				    byteCount, name, len));
-rtError_t rtIpcDestroyMemoryName(const char *name)
-	ACL_ANSWERS(RT_IS_NULL(name) ?: acl_check_context(__func__)
+				    byteCount, name, len);
+}
+
+ACL_ANSWERS(rtIpcDestroyMemoryName, RT_IS_NULL(name) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemDestroyHandle, name));
 
 rtError_t rtIpcOpenMemory(void **ptr, const char *name)
@@ -132,11 +131,9 @@ rtError_t rtIpcOpenMemory(void **ptr, const char *name)
 			?: ACL_GIVE(ptr, (void *)(uintptr_t)va);
 }
 
-rtError_t rtIpcCloseMemory(const void *ptr)
-	ACL_ANSWERS(RT_IS_NULL(ptr) ?: acl_check_context(__func__)
+ACL_ANSWERS(rtIpcCloseMemory, RT_IS_NULL(ptr) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCloseHandle, (DVdeviceptr)(uintptr_t)ptr));
-rtError_t rtSetIpcMemPid(const char *name, int32_t pid[], int32_t num)
-	ACL_ANSWERS(RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+ACL_ANSWERS(rtSetIpcMemPid, RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemSetPidHandle, name, pid, num));
 

@@ -318,8 +318,7 @@ aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t le
 	return error;
 }
 
-aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num)
-	ACL_ANSWERS(ACL_IS_NULL(key) ?: ACL_IS_NULL(pid)
+ACL_ANSWERS(aclrtIpcMemSetImportPid, ACL_IS_NULL(key) ?: ACL_IS_NULL(pid)
 			?: RT_WANT(__func__, num > 0 && num <= INT32_MAX,
 				   "num is %zu; it must be between 1 and %d", num, INT32_MAX)
 			?: check_key(__func__, key) ?: acl_check_context(__func__)
@@ -405,8 +404,7 @@ aclError aclrtIpcMemClose(const char *key)
 
 /* The 910B and 910C have one way from a device to another, HCCS: advising it changes nothing, the
  * others are not there. */
-aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr)
-	ACL_ANSWERS(
+ACL_ANSWERS(aclrtIpcMemSetAttr,
 		RT_WANT(__func__, key != NULL, "key is NULL; it must be an exported key")
 			?: RT_WANT(__func__, type == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK,
 				   "type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",

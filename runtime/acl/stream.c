@@ -9,8 +9,7 @@
 	(ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE | \
 	 ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY)
 
-aclError aclrtCreateStream(aclrtStream *stream)
-	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__));
+ACL_ANSWERS(aclrtCreateStream, ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__));
 
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag)
 {
@@ -31,10 +30,10 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
 	return core_stream_create(priority, flag & FLAGS_KNOWN, stream, __func__);
 }
 
-aclError aclrtDestroyStream(aclrtStream stream)
-	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__));
-aclError aclrtDestroyStreamForce(aclrtStream stream)
-	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__));
+ACL_ANSWERS(aclrtDestroyStream,
+	    ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__));
+ACL_ANSWERS(aclrtDestroyStreamForce,
+	    ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__));
 
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 {
@@ -51,10 +50,9 @@ static aclError synchronize(const char *call, aclrtStream handle, int32_t timeou
 		       ?: core_stream_synchronize(stream, timeout, call);
 }
 
-aclError aclrtSynchronizeStream(aclrtStream stream) ACL_ANSWERS(synchronize(__func__, stream, -1));
-aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
-	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
-			    ?: synchronize(__func__, stream, timeout));
+ACL_ANSWERS(aclrtSynchronizeStream, synchronize(__func__, stream, -1));
+ACL_ANSWERS(aclrtSynchronizeStreamWithTimeout,
+	    acl_check_timeout(__func__, timeout, false) ?: synchronize(__func__, stream, timeout));
 
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 {
@@ -68,11 +66,10 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 					 : ACL_STREAM_STATUS_NOT_READY);
 }
 
-aclError aclrtStreamAbort(aclrtStream stream) ACL_ANSWERS(core_stream_abort(stream, __func__));
-aclError aclrtStreamStop(aclrtStream stream)
-	ACL_ANSWERS(RT_WANT(__func__, stream != NULL,
-			    "stream is NULL; default streams cannot be stopped")
-			    ?: core_stream_stop(stream, __func__));
+ACL_ANSWERS(aclrtStreamAbort, core_stream_abort(stream, __func__));
+ACL_ANSWERS(aclrtStreamStop,
+	    RT_WANT(__func__, stream != NULL, "stream is NULL; default streams cannot be stopped")
+		    ?: core_stream_stop(stream, __func__));
 
 aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
@@ -201,9 +198,7 @@ aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStrea
 
 /* ---- host functions ---- */
 
-aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
-					aclrtCallbackBlockType blockType, aclrtStream stream)
-	ACL_ANSWERS(ACL_WANT(__func__,
+ACL_ANSWERS(aclrtLaunchCallback, ACL_WANT(__func__,
 			     blockType == ACL_CALLBACK_BLOCK || blockType == ACL_CALLBACK_NO_BLOCK,
 			     "blockType is %d; it must be ACL_CALLBACK_NO_BLOCK (0) or "
 			     "ACL_CALLBACK_BLOCK (1)",
@@ -211,14 +206,11 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
 			    ?: RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
 			    ?: core_callback_launch(fn, userData, blockType == ACL_CALLBACK_BLOCK,
 						    stream, __func__));
-aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args)
-	ACL_ANSWERS(RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
-			    ?: core_callback_launch_host(fn, args, stream, __func__));
+ACL_ANSWERS(aclrtLaunchHostFunc, RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
+					 ?: core_callback_launch_host(fn, args, stream, __func__));
 
-aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
-	ACL_ANSWERS(core_callback_subscribe(threadId, stream, __func__));
-aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
-	ACL_ANSWERS(core_callback_unsubscribe(threadId, stream, __func__));
+ACL_ANSWERS(aclrtSubscribeReport, core_callback_subscribe(threadId, stream, __func__));
+ACL_ANSWERS(aclrtUnSubscribeReport, core_callback_unsubscribe(threadId, stream, __func__));
 
 aclError aclrtProcessReport(int32_t timeout)
 {

@@ -391,15 +391,12 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 		       ?: ACL_GIVE(virPtr, va);
 }
 
-aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment, void *expectPtr,
-				uint64_t flags)
-	ACL_ANSWERS(reserve(__func__, virPtr, size, alignment, expectPtr, flags, 0));
-aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size, size_t alignment,
-					  void *expectPtr, uint64_t flags)
-	ACL_ANSWERS(reserve(__func__, virPtr, size, alignment, expectPtr, flags,
-			    MEM_RSV_TYPE_REMOTE_MAP));
-aclError aclrtReleaseMemAddress(void *virPtr)
-	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr));
+ACL_ANSWERS(aclrtReserveMemAddress,
+	    reserve(__func__, virPtr, size, alignment, expectPtr, flags, 0));
+ACL_ANSWERS(aclrtReserveMemAddressNoUCMemory,
+	    reserve(__func__, virPtr, size, alignment, expectPtr, flags, MEM_RSV_TYPE_REMOTE_MAP));
+ACL_ANSWERS(aclrtReleaseMemAddress,
+	    ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr));
 
 /* ---- physical memory ---- */
 
@@ -429,9 +426,8 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			?: ACL_GIVE(handle, made);
 }
 
-aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
-	ACL_ANSWERS(ACL_IS_NULL(handle)
-			    ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle));
+ACL_ANSWERS(aclrtFreePhysical,
+	    ACL_IS_NULL(handle) ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle));
 
 aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 					  aclrtMemGranularityOptions option, size_t *granularity)
@@ -484,20 +480,15 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 /* ---- mappings ---- */
 
 /* The offset is left to the driver, as CANN leaves it: 107000. */
-aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
-				uint64_t flags)
-	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
+ACL_ANSWERS(aclrtMapMem, ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags)
 			?: ACL_CALL(__func__, halMemMap, virPtr, size, offset,
 				    (drv_mem_handle_t *)handle, 0));
-aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
-					aclrtDrvMemHandle handle, uint64_t flags)
-	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
+ACL_ANSWERS(aclrtMemMapNoAccess, ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags)
 			?: ACL_CALL(__func__, halMemMapNoAccess, virPtr, size, offset,
 				    (drv_mem_handle_t *)handle, 0));
-aclError aclrtUnmapMem(void *virPtr)
-	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr));
+ACL_ANSWERS(aclrtUnmapMem, ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr));
 
 /* ---- access ---- */
 
