@@ -423,7 +423,7 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 /* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
 void window_drop(struct bsim *bs, struct range *range);
 
-/* ---- host-space.c: the address space of this process ---- */
+/* ---- tables.c: the address space of this process ---- */
 
 /* Those addresses, if nothing has them (errno); any that are aligned, or 0; and back. */
 bool window_host_take(uint64_t va, uint64_t bytes);

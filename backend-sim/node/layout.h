@@ -4,7 +4,7 @@
  * addition: the basis of all other files of the node.
  *
  * Dependencies, lowest first: process.c (one process), layout; then records.h: frames.c,
- * blocks.c, frame-cache.c (the records, for whoever has the lock), member.c (who is alive, the
+ * blocks.c (the records, for whoever has the lock), member.c (who is alive, the
  * lock, what dead members left); notify.c; share.c and watch.c; socket.c, join.c; list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
@@ -96,7 +96,7 @@ struct member {
 	char command[64];
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
 	struct robust_list robust_entry;
-	uint64_t frame_cache[NODE_CACHED] __attribute__((aligned(64))); /* frame-cache.c */
+	uint64_t frame_cache[NODE_CACHED] __attribute__((aligned(64))); /* frames.c */
 	struct write_record writes[NODE_WRITES];                        /* watch.c */
 };
 

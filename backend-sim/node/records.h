@@ -135,7 +135,7 @@ void own_frames_sub(struct memory *m, uint64_t frames);
 /* One use more, or the first, by this process. */
 drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id);
 
-/* ---- frame-cache.c */
+/* ---- frames.c: the frame cache */
 
 /* A block of that kind from this process's cache; NULL: there is none. Lock not needed. */
 struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames, bool giant,

@@ -129,8 +129,8 @@ struct bsim_call {
 bool bsim_is_forked(const struct bsim *bs);
 drvError_t bsim_forked(void);
 
-/* ---- settings.c: from the environment variables, and the shape of the server that they and a
- * running node determine. *error: free() ---- */
+/* ---- process.c: settings, from the environment variables, and the shape of the server that they
+ * and a running node determine. *error: free() ---- */
 
 /* Reads every variable. False, and *error. */
 bool settings_read(struct bsim *bs, char **error);

@@ -22,8 +22,7 @@ ACL_DOORS(ACL_INSIDE)
 #define ACL_EXPORT __attribute__((visibility("default")))
 /* Defines a function that is one answer, of the parameters that its header names:
  * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...). The end of such a chain of checks: *out =
- * value.
- */
+ * value. */
 #define ACL_ANSWERS(call, ...)              \
 	aclError call ACL_PARAMETERS_##call \
 	{                                   \

@@ -296,8 +296,7 @@ aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, s
 /* ---- aclrtPhysicalMemProp and the driver's ---- */
 
 /* What a handle's page and memory type read back as, by [host][memory type][page type]; -1:
- * nothing.
- */
+ * nothing. */
 static const int8_t attr_back[2][MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
 	{
 		[MEM_HBM_TYPE] = { ACL_HBM_MEM_NORMAL, ACL_HBM_MEM_HUGE, ACL_HBM_MEM_HUGE1G },

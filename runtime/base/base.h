@@ -64,7 +64,7 @@ bool npu_log_enabled(enum npu_log_level level);
  * once npu_log_enabled() was called, which reads the variables; keeps errno. */
 void npu_report_write(const char *text, size_t bytes);
 
-/* ---- calls of the program that failed (failure.c) ---- */
+/* ---- calls of the program that failed (log.c) ---- */
 
 struct npu_failure {
 	const char *call;

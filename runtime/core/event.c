@@ -620,8 +620,7 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 
 /* ---- asked ---- */
 
-/* The last record, for the caller to record_unuse(); completions that have come are taken
- * first. */
+/* The last record, for the caller to record_unuse(); completions that have come are taken first. */
 static struct record *look(struct event *event)
 {
 	struct core_stream *stream;
