@@ -213,8 +213,7 @@ drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_
 	return map(self, ptr, size, offset, handle, flag, true);
 }
 
-/* The driver of the 910B and 910C has no such function: a mapping is made with its owner's access.
- */
+/* The driver of the 910B and 910C has no such function: a mapping has its owner's access. */
 drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t size, size_t offset,
 				  drv_mem_handle_t *handle, uint64_t flag)
 {

@@ -493,8 +493,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
-/* Ends an allocation with everything that belongs to it; host memory, once no queued work uses it.
- */
+/* Ends an allocation with all that belongs to it; host memory, once no queued work uses it. */
 void allocation_end(struct bsim *bs, struct allocation *a);
 /* The same at once. */
 void allocation_finish(struct bsim *bs, struct allocation *a);

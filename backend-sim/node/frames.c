@@ -173,8 +173,7 @@ static uint32_t run_in_giant(const struct memory *m, uint32_t giant, uint32_t co
 	return NODE_NONE;
 }
 
-/* The fullest partly used giant with a run of `count` frames (*first); NODE_NONE if there is none.
- */
+/* The fullest partly used giant with a run of `count` frames (*first); NODE_NONE: there is none. */
 static uint32_t fullest_giant(const struct memory *m, uint32_t count, uint32_t *first)
 {
 	uint32_t best = NODE_NONE, least = NODE_GIANT_FRAMES, giants = giant_count(m);

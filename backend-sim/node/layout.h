@@ -120,13 +120,11 @@ struct block_record {                        /* valid at the first frame of a bl
 	char tag[33];
 };
 
-/* What a process has given others: a block, by a number; a range of a block or a notify, by a name.
- */
+/* What a process has given others: a block by a number; a range of a block, a notify by a name. */
 struct share_record {
 	uint32_t named;
 	uint32_t generation;
-	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
-				 */
+	uint32_t exporter_gone; /* it dropped its own views, and holds imports of it at most */
 	uint32_t block, block_generation;       /* NODE_NONE: a notify's */
 	uint32_t exporter, exporter_generation; /* member */
 	int32_t exporter_pid;

@@ -196,8 +196,7 @@ static bool start_service(struct node *node, char **error)
 
 static bool find_slot(struct node *node)
 {
-	/* The last entry is for a newcomer that finds dead ones in the others, and will bury them.
-	 */
+	/* The last entry is for a newcomer that finds dead ones in the others, and buries them. */
 	unsigned limit = member_anyone_died(node) ? NODE_MEMBERS : NODE_MEMBERS - 1;
 
 	for (node->slot = 0; node->slot < limit; node->slot++)

@@ -439,8 +439,7 @@ drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned serv
 
 /* ---- names ---- */
 
-/* Of a notify the name says which, since who opened it closes it after its maker may have ended it.
- */
+/* Of a notify the name says which: who opened it may close it after its maker has ended it. */
 static void write_name(struct share_record *share, uint32_t index, unsigned server)
 {
 	const bool notify = share->bytes == 0;

@@ -264,8 +264,7 @@ static int take_lock(const char *text, struct ucred *holder)
 	return error;
 }
 
-/* To the first who waits; who is stopped would keep all others out, and asks again when he goes on.
- */
+/* To the first who waits; who is stopped would keep all out, and asks again when he goes on. */
 static void pass_lock(struct own_file *lock)
 {
 	bool sent = false;

@@ -41,8 +41,7 @@ struct bsim_device {
 };
 
 /* A mutex that nobody is kept from: who finds it taken stands in line, and those who come later
- * pass the line a bounded number of times. (Strict order would cost two context switches a call.)
- */
+ * pass the line a bounded number of times. (Strict order costs two context switches a call.) */
 struct bsim_lock {
 	pthread_mutex_t mutex;
 	pthread_mutex_t line; /* held by the first who waits */
@@ -81,8 +80,7 @@ struct bsim {
 	uint64_t calls; /* bsim_begin() counts with __atomic_add_fetch: the idle thread reads it
 			   without the lock */
 	uint64_t call_count[SIM_CALL_COUNT], call_ps[SIM_CALL_COUNT];
-	uint64_t call_number; /* of the call that runs, counted from 1: the sum of call_count, and 1
-			       */
+	uint64_t call_number; /* of the call that runs, from 1: the sum of call_count, and 1 */
 	/* The rooms above, each in its own headers. */
 	struct window *window;
 	struct handle_table *handles;

@@ -502,8 +502,7 @@ static aclError add_device_copy(struct sender *sender, void *dst, void *src, uin
 
 /* ---- one copy ---- */
 
-/* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, and free when the call returns.
- */
+/* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, free when the call returns. */
 static aclError copy_through_buffer(struct sender *sender, void *dst, const void *src, size_t count)
 {
 	struct npu_place to, from;
@@ -727,8 +726,7 @@ ACL_ANSWERS(aclrtMemcpyBatchAsyncV2, copy_batch(__func__, BATCH, &(size_t){ 0 },
 
 /* ---- caches ---- */
 
-/* A place in the stream: the model's cache has nothing to gain from it, and the bytes are the same.
- */
+/* A place in the stream: the model's cache gains nothing from it, and the bytes are the same. */
 aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
 {
 	struct npu_place place;

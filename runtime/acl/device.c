@@ -176,14 +176,10 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *u
 	return ACL_SUCCESS;
 }
 
-aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus)
-{
-	uint32_t logic;
-
-	return ACL_IS_NULL(deviceStatus)
-			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
-			?: ACL_GIVE(deviceStatus, ACL_RT_DEVICE_STATUS_NORMAL);
-}
+ACL_ANSWERS(aclrtQueryDeviceStatus,
+	    ACL_IS_NULL(deviceStatus)
+		    ?: core_device_logic(deviceId, "deviceId", __func__, &(uint32_t){ 0 })
+		    ?: ACL_GIVE(deviceStatus, ACL_RT_DEVICE_STATUS_NORMAL));
 
 /* The attributes that are one question to the driver. */
 static const struct attribute {

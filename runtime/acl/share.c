@@ -182,7 +182,7 @@ aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy)
 		       ?: ACL_CALL(call, halDeviceEnableP2P, device, peer_phy, 0);
 }
 
-/* Peer access to the exporter's device where the driver can tell it; memory of the host needs none.
+/* Peer access to the exporter's device where the driver can tell it; the host's memory needs none.
  */
 static aclError prepare_peer(const char *call, uint32_t device, uint64_t number)
 {

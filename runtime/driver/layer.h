@@ -111,8 +111,7 @@ struct validate_module {
 #define VALIDATE_SYMBOL "npusim_validate_1"
 
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
- * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.
- */
+ * NULL and *error if the text is not right: what is wrong, what could be meant, and the form. */
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error);
 bool fault_layer_check(const char *spec, char **error);
 
@@ -152,8 +151,7 @@ struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error);
 /* Whether their settings are valid; opens nothing. False, and *error (free()). */
 bool driver_stack_check(char **error);
 
-/* For a destructor: the process ends with this status, and a validation says its last words before.
- */
+/* For a destructor: the process ends with this status; a validation says its last words before. */
 void driver_stack_exit(int status);
 
 /* For a bottom that several open: npu_driver_close() of the stack closes only the bottom, which

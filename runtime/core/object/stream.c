@@ -187,7 +187,7 @@ static uint64_t patience_ns(void)
 	return strcmp(value, "off") == 0 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
 }
 
-/* Wall time in ms until tell_stall_locked() has something to say of this wait; UINT32_MAX: never.
+/* Wall time in ms until tell_stall_locked() has to say something of this wait; UINT32_MAX: never.
  */
 static uint32_t stall_due_locked(const struct core_stream *stream, struct core_wait *wait)
 {
