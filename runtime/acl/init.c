@@ -137,26 +137,20 @@ static aclError run_hooks(bool init)
 	return code;
 }
 
-aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc,
-				 void *userData)
-{
-	return ACL_IS_NULL(cbFunc)
-		       ?: add_hook(__func__, (struct hook){ .type = type,
-							    .init = cbFunc,
-							    .user_data = userData });
-}
+ACL_ANSWERS(aclInitCallbackRegister,
+	    ACL_IS_NULL(cbFunc)
+		    ?: add_hook(__func__, (struct hook){ .type = type,
+							 .init = cbFunc,
+							 .user_data = userData }));
 
 ACL_ANSWERS(aclInitCallbackUnRegister,
 	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
 
-aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc,
-				     void *userData)
-{
-	return ACL_IS_NULL(cbFunc)
-		       ?: add_hook(__func__, (struct hook){ .type = type,
-							    .finalize = cbFunc,
-							    .user_data = userData });
-}
+ACL_ANSWERS(aclFinalizeCallbackRegister,
+	    ACL_IS_NULL(cbFunc)
+		    ?: add_hook(__func__, (struct hook){ .type = type,
+							 .finalize = cbFunc,
+							 .user_data = userData }));
 
 ACL_ANSWERS(aclFinalizeCallbackUnRegister,
 	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));

@@ -22,8 +22,6 @@ static aclError no_count(const char *call, const char *argument, bool fine, long
 }
 #define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
 
-/* ---- streams ---- */
-
 static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
 {
 	struct core_stream *stream;
@@ -59,8 +57,6 @@ rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
 	(void)resInfo;
 	return acl_fail_unmodelled(__func__);
 }
-
-/* ---- devices ---- */
 
 ACL_ANSWERS(rtDeviceGetBareTgid,
 	    RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
@@ -108,8 +104,6 @@ rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
 		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, phyIdSrc, 0);
 }
 
-/* ---- memory ---- */
-
 rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name, uint32_t len)
 {
 	return RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
@@ -137,12 +131,9 @@ ACL_ANSWERS(rtSetIpcMemPid, RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(nu
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemSetPidHandle, name, pid, num));
 
-rtError_t rtSetIpcMemorySuperPodPid(const char *name, uint32_t sdid, int32_t pid[], int32_t num)
-{
-	return RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+ACL_ANSWERS(rtSetIpcMemorySuperPodPid, RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
 		       ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemSetPodPid, name, sdid, pid, num);
-}
+		       ?: ACL_CALL(__func__, halShmemSetPodPid, name, sdid, pid, num));
 
 rtError_t rtMemcpyAsyncWithoutCheckKind(void *dst, uint64_t destMax, const void *src, uint64_t cnt,
 					rtMemcpyKind_t kind, rtStream_t stm)

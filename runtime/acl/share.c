@@ -114,16 +114,12 @@ static aclError export_fabric(const char *call, aclrtDrvMemHandle handle, uint64
 	return error;
 }
 
-aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,
-					 uint64_t flags, uint64_t *shareableHandle)
-{
-	return ACL_IS_NULL(handle)
+ACL_ANSWERS(aclrtMemExportToShareableHandle, ACL_IS_NULL(handle)
 		       ?: ACL_WANT(__func__, handleType == ACL_MEM_HANDLE_TYPE_NONE,
 				   "handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
 				   (int)handleType)
 		       ?: ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
-		       ?: export_number(__func__, handle, flags, shareableHandle);
-}
+		       ?: export_number(__func__, handle, flags, shareableHandle));
 
 aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
 					   aclrtMemSharedHandleType shareType,
@@ -150,11 +146,8 @@ static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_
 	return ACL_CALL(call, halMemSetPidToShareableHandle, number, pids, passed);
 }
 
-aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid, size_t pidNum)
-{
-	return ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
-		       ?: set_pids(__func__, shareableHandle, pid, pidNum);
-}
+ACL_ANSWERS(aclrtMemSetPidToShareableHandle, ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
+		       ?: set_pids(__func__, shareableHandle, pid, pidNum));
 
 aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
 					   aclrtMemSharedHandleType shareType, int32_t *pid,

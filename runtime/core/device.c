@@ -125,8 +125,6 @@ int core_device_primary_active(int32_t user, bool *out_active, const char *call)
 	return code;
 }
 
-/* ---- contexts that programs ask for ---- */
-
 int core_context_create(int32_t user, void **out_context, const char *call)
 {
 	uint32_t logic;

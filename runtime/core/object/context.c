@@ -43,8 +43,6 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 	return context;
 }
 
-/* ---- the current one ---- */
-
 void core_context_follow(int64_t logic)
 {
 	current.explicit_context = NULL;
@@ -132,8 +130,6 @@ int core_context_select(void *handle, const char *call)
 	current.device_plus_1 = 0;
 	return CORE_OK;
 }
-
-/* ---- devices: opened for their first user, closed after their last ---- */
 
 struct device core_devices[CORE_DEVICE_MAX];
 
