@@ -8,7 +8,8 @@
 #   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X), CUDA_UNMODELLED(X), CUDA_ALIASES(X) of
 #                                          names.txt: what a header declares is modelled
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
-#                                          answers a code; FACE_CODES(X): the codes' names
+#                                          answers a code, and FACE_PARAMETERS_name of each;
+#                                          FACE_CODES(X): the codes' names
 #   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder, and
 #                                          PRELOAD_PARAMETERS_name, PRELOAD_ARGUMENTS_name of each
 #
@@ -170,6 +171,8 @@ def write_doors(out, face, *headers):
         stream.write('#define {}_DOORS(X) \\\n'.format(face))
         stream.write(' \\\n'.join('\tX({}, {}, {})'.format(name, *doors[name])
                                 for name in sorted(doors)) + '\n')
+        for name, (parameters, _) in doors.items():
+            stream.write('#define {}_PARAMETERS_{} {}\n'.format(face, name, parameters))
         stream.write('#define {}_CODES(X) \\\n'.format(face))
         stream.write(' \\\n'.join('\tX({}, "{}")'.format(*row) for row in codes.items()) + '\n')
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "driver/module.h"
+#include "driver/layer.h"
 
 static struct npu_driver *open_driver(char **error)
 {

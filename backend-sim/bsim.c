@@ -3,11 +3,9 @@
  * The driver model as a backend of the runtime: its object, closing it with everything that its
  * rooms hold, the table of functions, statistics, and the description for `npusim info`.
  */
-#include "driver/module.h"
+#include "driver/layer.h"
 #include "memory/memory.h"
-#include "memory/tables.h"
 #include "process/ops.h"
-#include "process/contract.h"
 #include "queue/queue.h"
 
 #include <glib.h>

@@ -4,7 +4,6 @@
  * the model), and answers for their properties and peer access. Memory is handled elsewhere.
  */
 #include "memory/memory.h"
-#include "memory/tables.h"
 #include "process/ops.h"
 #include "queue/queue.h"
 

@@ -11,8 +11,6 @@
 #include "cuda/dialect.h"
 
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "process/ops.h"
 
 #include <glib.h>

@@ -6,7 +6,7 @@
 #include "hal.h"
 
 #include "base/base.h"
-#include "driver/module.h"
+#include "driver/layer.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

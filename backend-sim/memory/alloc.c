@@ -6,8 +6,6 @@
  * that was given back and is in use.
  */
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "process/ops.h"
 
 #include <errno.h>
@@ -83,8 +81,7 @@ static unsigned find_in_frames(struct pool *p, unsigned count)
 	return page;
 }
 
-/* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages for none.
- */
+/* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages: none. */
 static unsigned find_pages(struct pool *p, unsigned count)
 {
 	unsigned page = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
@@ -568,8 +565,7 @@ static bool allocation_used(struct bsim *bs, const struct allocation *a)
 }
 
 /* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it, or a device's that a copy under way uses, until gone_locked().
- */
+ * gone_release_locked() finishes it, or a device's that a copy uses, until gone_locked(). */
 static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 {
 	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;

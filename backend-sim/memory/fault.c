@@ -10,7 +10,6 @@
  * passes by has a small frame, a report one of less than 1 KiB.
  */
 #include "memory/memory.h"
-#include "memory/place.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,15 +5,13 @@
  */
 #include "memory/memory.h"
 #include "process/ops.h"
-#include "process/contract.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define HANDLE_FIRST    1024u /* records of the first block */
-#define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
-#define DEVICE_ID_LIMIT 64u   /* of the driver, whatever the server has */
-#define ANY_NUMA        UINT32_MAX
+#define HANDLE_FIRST 1024u /* records of the first block */
+#define HANDLE_KEPT  4096u /* freed records that are kept before one is used again */
+#define ANY_NUMA     UINT32_MAX
 
 /* ---- the table ---- */
 

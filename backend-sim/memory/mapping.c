@@ -4,10 +4,7 @@
  * halMemGetAccess. The checks and their order are those of the driver.
  */
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "process/ops.h"
-#include "process/contract.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,8 +12,6 @@
 #define MAP "halMemMap"
 #define SET "halMemSetAccess"
 #define GET "halMemGetAccess"
-
-#define DEVICE_ID_LIMIT 64u
 
 /* ---- map: the checks ---- */
 
@@ -225,8 +220,7 @@ drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_
 	return map(self, ptr, size, offset, handle, flag, true);
 }
 
-/* The driver of the 910B and 910C has no such function: a mapping is made with its owner's access.
- */
+/* The driver of the 910B and 910C has no such function: a mapping has its owner's access. */
 drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t size, size_t offset,
 				  drv_mem_handle_t *handle, uint64_t flag)
 {

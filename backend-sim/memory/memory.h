@@ -2,8 +2,12 @@
  *
  * The memory of this process, as its driver model keeps it: ranges of addresses in the window,
  * handles of physical memory, mappings of handles, classic allocations; the lookup of the record
- * at an address, and the operations on all of these. tables.h has the page tables, which say where
- * bytes go, place.h the answer to what lies at an address.
+ * at an address, the answer to what lies there, and the operations on all of these; and the page
+ * tables.
+ *
+ * The records are for checks, queries and messages, before anything moves; the page tables alone
+ * say where bytes go. The two never differ: a page is in the page table of exactly the spaces that
+ * its record says, with its flags and its frames, and no page table has a leaf without a record.
  *
  * A lookup takes constant time: an array over all addresses below 128 TiB has an entry per GiB, and
  * in it an array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
@@ -15,6 +19,7 @@
 #include <glib.h>
 #include <sys/queue.h>
 
+#include "page-table.h"
 #include "process/process.h"
 
 /* ---- addresses ---- */
@@ -34,10 +39,11 @@ struct pool;
 #define WINDOW_RESERVE_MAX   (UINT64_C(128) << 30)
 #define WINDOW_NOUC_BASE     (UINT64_C(24) << 40)
 #define WINDOW_NOUC_MAX      (UINT64_C(128) << 40)
+#define DEVICE_ID_LIMIT      64u /* of the driver, whatever the server has */
 
 enum window_area { WINDOW_NORMAL, WINDOW_READ_ONLY, WINDOW_DEVICE_READ_ONLY };
 
-/* Who has addresses of the window: its own bookkeeping, which place.h turns into an answer. */
+/* Who has addresses of the window: its own bookkeeping, which place.c turns into an answer. */
 enum range_kind {
 	RANGE_RESERVATION, /* made by halMemAddressReserve in the window */
 	RANGE_NOUC,        /* the same, outside of it */
@@ -244,7 +250,7 @@ static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned e
 	return end;
 }
 
-/* ---- what lies at an address: place.h turns it into an answer ---- */
+/* ---- the record at an address ---- */
 
 static inline bool range_is_reservation(const struct range *r)
 {
@@ -327,6 +333,70 @@ struct dialect {
 				struct drv_mem_handle **out);
 };
 
+/* ---- place.c: the one answer to "what lies at this address" (npusim/place.h), made from the
+ * records of the window, the mappings and the allocations, and the same in words for messages ----
+ */
+
+/* All but next_mapped. Reads only: the report of a host access calls it without the lock, and may
+ * then get a wrong answer. Everybody else has bsim.lock. */
+struct npu_place place_at(const struct bsim *bs, uint64_t va);
+/* The same for an entry that driver call `sent` sent: host memory that was freed since is there. */
+struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent);
+/* "[0x12c000000000, +2097152 (2 MiB))": as npu_text(). */
+const char *range_text(uint64_t va, uint64_t bytes);
+/* "0x12c000200000 (2 MiB into the mapping at 0x12c000000000, 4 MiB, device 0)": as npu_text(). */
+const char *place_text_locked(struct bsim *bs, uint64_t va);
+
+/* A reservation lies there, with something mapped at the address or not. */
+static inline bool place_is_reserved(const struct npu_place *place)
+{
+	return place->kind == NPU_PLACE_RESERVED || place->kind == NPU_PLACE_MAPPED;
+}
+
+/* The owner as backend-sim counts memories. */
+static inline unsigned place_memory(const struct npu_place *place)
+{
+	return place->owner == NPU_OWNER_HOST ? SIM_NODE_HOST : place->owner;
+}
+
+static inline uint32_t place_owner(unsigned memory)
+{
+	return memory == SIM_NODE_HOST ? NPU_OWNER_HOST : memory;
+}
+
+/* ---- tables.c: the page tables of this process: one for each device, one for host memory, in the
+ * format of page-table.h, stored in the memory that they describe; copies and the model's MMUs walk
+ * them ---- */
+
+/* The page table of a device, or of the host's memory. */
+struct space {
+	struct page_table pt;
+	struct bsim *bs;
+	unsigned memory;         /* whose it is: a device, or SIM_NODE_HOST */
+	GPtrArray *table_blocks; /* struct node_block: frames that the tables are cut from */
+	uint64_t free_table_pa;  /* chain of free 4 KiB tables: each holds the next one's address */
+	uint64_t fresh_table_pa, fresh_tables; /* tables of the newest block that were never used */
+	uint64_t mapped_bytes;
+	uint64_t table_peak;
+	uint64_t leaves[3]; /* live, of 4 KiB, 2 MiB, 1 GiB */
+};
+
+struct space *tables_space(unsigned memory);
+void tables_open(struct bsim *bs, unsigned memory);
+/* Frees all tables of the space and the frames that they were cut from. */
+void tables_close(struct bsim *bs, unsigned memory);
+/* Maps the first `bytes` of the block at va; flags of the leaves: PT_WRITE, or 0. False: no memory
+ * for tables; nothing is mapped then. */
+bool tables_map(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes,
+		const struct node_block *block, unsigned flags);
+/* 4 KiB pages, from `pa` on. */
+bool tables_map_pages(struct bsim *bs, unsigned space, uint64_t va, uint64_t pa, uint64_t pages);
+/* `bytes` of leaves of 2^page_lg2 bytes; 0 is allowed. */
+void tables_unmap(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes, unsigned page_lg2);
+/* Lets the CPU reach the first `bytes` of a block at va; false with errno. */
+bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
+			const struct node_block *block);
+
 /* ---- window.c: who has which addresses ---- */
 
 /* Reserves the window's addresses, as NPUSIM_WINDOW says. False, and *error (free()). */
@@ -353,7 +423,7 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 /* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
 void window_drop(struct bsim *bs, struct range *range);
 
-/* ---- host-space.c: the address space of this process ---- */
+/* ---- tables.c: the address space of this process ---- */
 
 /* Those addresses, if nothing has them (errno); any that are aligned, or 0; and back. */
 bool window_host_take(uint64_t va, uint64_t bytes);
@@ -426,8 +496,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
-/* Ends an allocation with everything that belongs to it; host memory, once no queued work uses it.
- */
+/* Ends an allocation with all that belongs to it; host memory, once no queued work uses it. */
 void allocation_end(struct bsim *bs, struct allocation *a);
 /* The same at once. */
 void allocation_finish(struct bsim *bs, struct allocation *a);

@@ -5,8 +5,6 @@
  * halMemAddressReserve and halMemAddressFree.
  */
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "process/contract.h"
 #include "process/ops.h"
 
 #include <errno.h>

@@ -3,12 +3,9 @@
  * Determines how much host memory the machine and the control groups of this process leave, for
  * messages. Asking reserves nothing.
  */
-#include "node.h"
+#include "records.h"
 
-#include <glib.h>
 #include <string.h>
-
-#include "process.h"
 
 #define FRESH_MS 50
 

@@ -3,7 +3,7 @@
  * Joins and leaves a node: creates its memfd or opens that of a member, maps what this process
  * needs of it, and enters the process in the member table.
  */
-#include "join.h"
+#include "records.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "process.h"
 
 /* ---- the node's file ---- */
 
@@ -457,22 +455,18 @@ bool node_find_shape(const char *name, struct node_config *out)
 	return node != NULL;
 }
 
-static void drop_hold(struct node *node, uint32_t id, void *arg)
-{
-	struct block_place place = block_at(node, id);
-
-	(void)arg;
-	if (block_is_held_by(&place, node->slot))
-		block_leave(node, id);
-}
-
 void node_leave(struct node *node)
 {
+	struct block_place place;
+	uint32_t id = NODE_NONE;
+
 	if (!node || node_is_forked(node))
 		return;
 	if (node_enter(node) == DRV_ERROR_NONE) {
 		frame_cache_empty(node, node->slot);
-		block_for_each(node, drop_hold, NULL);
+		while (block_next(node, &id, &place))
+			if (block_is_held_by(&place, node->slot))
+				block_leave(node, id);
 		node_unlock(node);
 	}
 	member_remove(node);

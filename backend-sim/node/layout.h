@@ -3,10 +3,9 @@
  * The layout of the control segment that members share, and the state that each process keeps in
  * addition: the basis of all other files of the node.
  *
- * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
- * records.c, frame-cache.c: the records, for whoever has the lock; member.c, lock.c, enter.c: who
- * is alive, the lock, what dead members left; blocks.c); notify.c; share.c, descriptor.c and
- * watch.c; join.h (socket.c, discover.c, join.c); list.c.
+ * Dependencies, lowest first: process.c (one process), layout; then records.h: frames.c,
+ * blocks.c (the records, for whoever has the lock), member.c (who is alive, the
+ * lock, what dead members left); notify.c; share.c and watch.c; socket.c, join.c; list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
  * So the truth is small, and each change of it takes effect by one store:
@@ -97,7 +96,7 @@ struct member {
 	char command[64];
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
 	struct robust_list robust_entry;
-	uint64_t frame_cache[NODE_CACHED] __attribute__((aligned(64))); /* frame-cache.c */
+	uint64_t frame_cache[NODE_CACHED] __attribute__((aligned(64))); /* frames.c */
 	struct write_record writes[NODE_WRITES];                        /* watch.c */
 };
 
@@ -121,13 +120,11 @@ struct block_record {                        /* valid at the first frame of a bl
 	char tag[33];
 };
 
-/* What a process has given others: a block, by a number; a range of a block or a notify, by a name.
- */
+/* What a process has given others: a block by a number; a range of a block, a notify by a name. */
 struct share_record {
 	uint32_t named;
 	uint32_t generation;
-	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
-				 */
+	uint32_t exporter_gone; /* it dropped its own views, and holds imports of it at most */
 	uint32_t block, block_generation;       /* NODE_NONE: a notify's */
 	uint32_t exporter, exporter_generation; /* member */
 	int32_t exporter_pid;
@@ -173,7 +170,7 @@ struct control {
 	struct node_config shape; /* name: nothing */
 
 	uint64_t lost;                              /* bit k: server k was stopped */
-	uint32_t lock __attribute__((aligned(64))); /* see lock.c */
+	uint32_t lock __attribute__((aligned(64))); /* see member.c */
 	uint32_t lock_owner;                        /* slot + 1 */
 	uint32_t frames_wanted; /* a futex: 1 while somebody waits for frames being cleaned */
 	uint32_t member_limit;  /* no member at or above */
@@ -190,7 +187,7 @@ struct control {
 	struct member members[NODE_MEMBERS];
 };
 
-/* ---- file.c: the node's memfd, with its descriptor and mappings in this process ---- */
+/* ---- the node's memfd, with its descriptor and mappings in this process ---- */
 
 /* A descriptor of ours. Programs close descriptors that are not theirs, and open others under the
  * same number. */

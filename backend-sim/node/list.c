@@ -3,7 +3,7 @@
  * Lists and ends this user's nodes, for `npusim node`. To look, a process joins as a visitor that
  * others do not see; to end a node it needs only what the kernel lists.
  */
-#include "join.h"
+#include "records.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "process.h"
 
 #define TERM_WAIT_MS 2000
 #define KILL_WAIT_MS 5000
@@ -79,26 +77,24 @@ static void list_share(const struct node *node, const struct block_place *place,
 	member->kept_frames += place->record->frames;
 }
 
-static void list_block(struct node *node, uint32_t id, void *arg)
+static void list_block(const struct node *node, const struct block_place *place,
+		       const struct listing *listing)
 {
-	struct listing *listing = arg;
-	struct block_place place = block_at(node, id);
-
-	if (place.frame >= place.memory->usable)
+	if (place->frame >= place->memory->usable)
 		return;
 	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
 		struct node_member_info *member;
 
-		if (listing->entry[slot] < 0 || !block_is_held_by(&place, slot))
+		if (listing->entry[slot] < 0 || !block_is_held_by(place, slot))
 			continue;
 		member = &listing->info->members[listing->entry[slot]];
-		if (place.memory->server == member->server)
-			member->frames[place.memory->number] += place.record->frames;
+		if (place->memory->server == member->server)
+			member->frames[place->memory->number] += place->record->frames;
 		else
-			member->remote_frames += place.record->frames;
+			member->remote_frames += place->record->frames;
 		member->blocks++;
-		if (place.record->share)
-			list_share(node, &place, slot, member);
+		if (place->record->share)
+			list_share(node, place, slot, member);
 	}
 }
 
@@ -106,6 +102,8 @@ static void list_block(struct node *node, uint32_t id, void *arg)
 static void list_members(struct node *node, struct listing *listing)
 {
 	struct node_info *info = listing->info;
+	struct block_place place;
+	uint32_t id = NODE_NONE;
 
 	info->members = g_new0(struct node_member_info, NODE_MEMBERS);
 	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++) {
@@ -121,7 +119,8 @@ static void list_members(struct node *node, struct listing *listing)
 		out->server = member->server;
 		memcpy(out->command, member->command, sizeof(out->command));
 	}
-	block_for_each(node, list_block, listing);
+	while (block_next(node, &id, &place))
+		list_block(node, &place, listing);
 }
 
 /* Where the node cannot be joined: another version of npusim runs it. */

@@ -77,7 +77,7 @@ struct node_block {
 	uint32_t generation;
 	unsigned memory; /* device, SIM_NODE_HOST, or SIM_PEER() of another server's */
 	uint64_t frames;
-	bool giant; /* made of 1 GiB pages: every extent is a multiple of 512 frames, aligned to 512
+	bool giant; /* made of 1 GiB pages: every extent is of 512 frames, or more, aligned to that
 		     */
 	bool imported; /* the view was made by an import */
 	unsigned extent_count;

@@ -3,7 +3,7 @@
  * Asks /proc about a process, for the member table and the whitelists: when it started, which
  * program it runs, whether it is exiting. Keeps no state.
  */
-#include "process.h"
+#include "records.h"
 
 #include <dirent.h>
 #include <errno.h>

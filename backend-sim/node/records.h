@@ -1,14 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records of the control segment and the operations on them, for the files of the node: frames,
- * whitelists, blocks with their holders, shares, the frame caches; then the members, the lock, and
- * views of blocks. The caller holds the node's lock unless stated otherwise; nothing before the
+ * What the files of the node share: what /proc says of processes; the records of the control
+ * segment and the operations on them (frames, whitelists, blocks with their holders, shares, the
+ * frame caches); the members, the lock, and views of blocks; and how processes find and join a
+ * node. The caller holds the node's lock unless stated otherwise; nothing between the first and the
  * members takes or releases it.
  */
 #ifndef NPUSIM_NODE_RECORDS_H
 #define NPUSIM_NODE_RECORDS_H
 
+#include <glib.h>
+
+#include "base/clock.h"
 #include "layout.h"
+
+/* ---- process.c: what /proc and the kernel say about a process, for code that must know whether a
+ * member has ended */
+
+struct process_stat {
+	char state;
+	uint32_t flags, threads;
+	uint64_t start_time;
+};
+/* tid 0: the process itself. False and errno: ENOENT or ESRCH, there is no such process; else it
+ * cannot be seen. */
+bool process_stat(pid_t pid, pid_t tid, struct process_stat *out);
+/* It is on its way out, from where it does not return to its program, or is no more. */
+bool thread_has_ended(pid_t pid, pid_t tid);
+bool process_is_stopped(pid_t pid);
+uid_t process_user(pid_t pid); /* the effective one; -1 and errno */
+/* False: that process has ended for certain. */
+bool process_is_same(pid_t pid, uint64_t start_time);
+uint64_t process_start_time(pid_t pid); /* 0: none */
+void process_command(pid_t pid, char *out, size_t size);
+/* True when no thread of the process of that start time can run the program's code any more: none
+ * is left, it is on its way out, or another program runs in it, whose descriptor `fd` is not the
+ * file (device, inode). */
+bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode);
+/* Sleeps until the process has ended, `ms` at most; all of them where the kernel has no pidfd. */
+void process_wait(pid_t pid, int ms);
+/* Milliseconds of the clock that only goes on. */
+static inline int64_t clock_ms(void)
+{
+	return (int64_t)(clock_now_ns() / 1000000);
+}
 
 /* ---- frames.c: which frames of a memory are used */
 
@@ -33,7 +68,7 @@ static inline void frames_ready(struct memory *m)
 }
 uint32_t frames_largest_run(const struct memory *m);
 
-/* ---- records.c: blocks, shares */
+/* ---- blocks.c: blocks, shares */
 
 struct block_place {
 	struct memory *memory;
@@ -43,10 +78,9 @@ struct block_place {
 /* False: no such block lives. */
 bool block_find(const struct node *node, uint32_t id, uint32_t generation, struct block_place *out);
 struct block_place block_at(const struct node *node, uint32_t id);
-/* Calls each(arg, id) for each living block of the node; each() may end the block that it is called
- * for. */
-void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t id, void *arg),
-		    void *arg);
+/* The living block behind that of *id, in the order of ids; the first behind NODE_NONE. False:
+ * there is none. The one that was found last may have ended. */
+bool block_next(const struct node *node, uint32_t *id, struct block_place *out);
 /* The block ends: its frames are clean. */
 void block_release(struct node *node, uint32_t id);
 /* It is being cleaned, then it ends. */
@@ -101,7 +135,7 @@ void own_frames_sub(struct memory *m, uint64_t frames);
 /* One use more, or the first, by this process. */
 drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id);
 
-/* ---- frame-cache.c */
+/* ---- frames.c: the frame cache */
 
 /* A block of that kind from this process's cache; NULL: there is none. Lock not needed. */
 struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames, bool giant,
@@ -116,7 +150,7 @@ void frame_caches_empty(struct node *node);
 /* The last part of node_rebuild(). */
 void frame_caches_rebuild(struct node *node);
 
-/* ---- member.c, lock.c, enter.c: who is alive, the lock, and the entry through which every
+/* ---- member.c: who is alive, the lock, and the entry through which every
  * function passes ---- */
 
 /* Takes an entry of the member table for this process, alive from then on. Start-up lock held. */
@@ -128,15 +162,6 @@ void member_check(struct node *node, unsigned slot);
 void member_check_all(struct node *node);
 bool member_is_dead(const struct node *node, unsigned slot);
 bool member_is_live(const struct node *node, unsigned slot, uint32_t generation);
-/* The kernel says that a member in the table has ended. */
-bool member_has_died(const struct node *node, unsigned slot);
-bool member_anyone_died(struct node *node);
-/* Dead, and none of its threads runs any more. */
-bool member_is_gone(const struct node *node, unsigned slot);
-/* Waits for that, `ms` at most; also ends, with true, when the entry is another's. */
-bool member_wait_gone(const struct node *node, unsigned slot, int ms);
-/* Lock held, and nothing held by that member. */
-void member_free(struct node *node, unsigned slot);
 
 void node_lock(struct node *node);
 void node_unlock(struct node *node);
@@ -161,5 +186,32 @@ struct node_block *block_view(struct node *node, uint32_t id, bool imported);
 /* This process's hold ends, however many views it has. Lock held at entry and return; let go while
  * frames are cleaned. */
 void block_leave(struct node *node, uint32_t id);
+
+/* ---- socket.c */
+
+/* The socket by which others find the member; -1 and errno. */
+int node_announce(const char *name, pid_t pid, int control_fd);
+/* One newcomer at a time: waits while others join, in order. False and *error. */
+bool node_startup_lock(const char *name, char **error);
+void node_startup_unlock(void);
+
+struct candidate {
+	char name[NODE_NAME_MAX + 1];
+	pid_t pid;
+	int fd;
+};
+/* Members of the node (of all of this user's with NULL) by what the kernel lists; none of them need
+ * live. Of struct candidate. NULL and errno: it cannot be looked at. */
+GArray *node_discover(const char *name);
+/* The descriptor `fd` of the process, opened again; -1 and errno: ENOENT or ESRCH, it is not there.
+ * Opens nothing but a memfd of that name that is ours. */
+int node_open_descriptor(pid_t pid, int fd, const char *file);
+
+/* ---- join.c */
+
+/* The name of its memfd. */
+void node_file_name(const char *name, char out[NODE_FILE_NAME]);
+/* Joins a node that runs, to look at it. NULL: there is none any more, or it cannot be (*error). */
+struct node *node_attach(const char *name, char **error);
 
 #endif

@@ -5,10 +5,6 @@
  */
 #include "records.h"
 
-#include "base/clock.h"
-
-/* ---- what is written ---- */
-
 static uint8_t *unseen_of(const struct node *node, const struct node_block *block)
 {
 	return &node->memory[block->memory]->blocks[block->extents[0].frame].unseen;
@@ -29,8 +25,6 @@ void node_written_give_up(struct node *node, const struct node_block *block)
 {
 	PUT(*unseen_of(node, block), 1);
 }
-
-/* ---- what is being written ---- */
 
 static bool meets(const struct write_record *write, const struct write_record *other)
 {

@@ -21,7 +21,7 @@
 #include <pthread.h>
 
 #include "base/base.h"
-#include "base/cancel.h"
+#include "base/lock.h"
 #include "base/clock.h"
 #include "base/stack.h"
 #include "node/node.h"
@@ -41,8 +41,7 @@ struct bsim_device {
 };
 
 /* A mutex that nobody is kept from: who finds it taken stands in line, and those who come later
- * pass the line a bounded number of times. (Strict order would cost two context switches a call.)
- */
+ * pass the line a bounded number of times. (Strict order costs two context switches a call.) */
 struct bsim_lock {
 	pthread_mutex_t mutex;
 	pthread_mutex_t line; /* held by the first who waits */
@@ -81,8 +80,7 @@ struct bsim {
 	uint64_t calls; /* bsim_begin() counts with __atomic_add_fetch: the idle thread reads it
 			   without the lock */
 	uint64_t call_count[SIM_CALL_COUNT], call_ps[SIM_CALL_COUNT];
-	uint64_t call_number; /* of the call that runs, counted from 1: the sum of call_count, and 1
-			       */
+	uint64_t call_number; /* of the call that runs, from 1: the sum of call_count, and 1 */
 	/* The rooms above, each in its own headers. */
 	struct window *window;
 	struct handle_table *handles;
@@ -129,8 +127,8 @@ struct bsim_call {
 bool bsim_is_forked(const struct bsim *bs);
 drvError_t bsim_forked(void);
 
-/* ---- settings.c: from the environment variables, and the shape of the server that they and a
- * running node determine. *error: free() ---- */
+/* ---- process.c: settings, from the environment variables, and the shape of the server that they
+ * and a running node determine. *error: free() ---- */
 
 /* Reads every variable. False, and *error. */
 bool settings_read(struct bsim *bs, char **error);
@@ -248,5 +246,45 @@ static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)
 {
 	return (value + unit - 1) / unit * unit;
 }
+
+/* ---- contract.c: the two contracts, for calls that reach a case in which the documentation and
+ * the driver's source differ: what each of them answers, and the query for the answer in force. The
+ * documents' rules are about aclrt functions: a call that is not one's (npusimDocumented) gets the
+ * driver's answer, without a note. Called with bsim.lock held. ---- */
+
+/* One row for every case in which documentation and driver differ. contract.c has the codes, the
+ * rule's id and the source. */
+enum contract_row {
+	CONTRACT_HINT_NOT_1G_ALIGNED,
+	CONTRACT_HINT_TAKEN,
+	CONTRACT_HINT_OUT_OF_WINDOW,
+	CONTRACT_CREATE_UNALIGNED,
+	CONTRACT_CREATE_MANAGED,
+	CONTRACT_MAP_SMALLER,
+	CONTRACT_MAP_LARGER,
+	CONTRACT_MAP_UNALIGNED_SIZE,
+	CONTRACT_MAP_MIXED_IMPORT,
+	CONTRACT_IMPORT_SAME_PROCESS,
+	CONTRACT_SYNC_COPY_TWO_DEVICES,
+	CONTRACT_NOUC_NEEDS_910C,
+	CONTRACT_NOTIFY_PIDS,
+	CONTRACT_ROW_COUNT
+};
+/* Under the active contract: true if the row's documented answer applies. Leaves the note of what
+ * the other contract would have answered (once a row and call name at level warn, then debug). */
+bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call);
+/* The code of the active contract, with the note. */
+drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call);
+
+/* A row as it is written down, for tests and for the description of the backend. */
+struct contract_rule {
+	const char *rule; /* id of the documents' rule */
+	const char *what; /* the case, in words */
+	drvError_t docs, driver;
+	const char *docs_text, *driver_text; /* what a program sees: the ACL's code, or "success" */
+	const char *source;
+};
+
+const struct contract_rule *contract_rule(enum contract_row row);
 
 #endif

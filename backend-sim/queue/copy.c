@@ -11,10 +11,7 @@
 
 #include "cuda/dialect.h"
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "process/ops.h"
-#include "process/contract.h"
 #include "queue/queue.h"
 
 #define COPY_BATCH_MAX 4096u

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "memory/memory.h"
-#include "memory/place.h"
 #include "queue/copy.h"
 #include "queue/queue.h"
 #include "transport/loose.h"

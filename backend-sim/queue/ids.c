@@ -8,7 +8,6 @@
 #include <glib.h>
 #include <string.h>
 
-#include "process/contract.h"
 #include "process/ops.h"
 #include "queue/queue.h"
 

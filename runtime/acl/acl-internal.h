@@ -13,17 +13,20 @@
 #include "npusim/npusim.h"
 #include "runtime/rt.h"
 
-/* Functions that answer a code are called through door.c, which has their exported names: what is
- * defined here by that name is another symbol. */
+/* Functions that answer a code are called through door.c, which exports their names: what is
+ * defined here by that name is another symbol, a hidden one. */
 #define ACL_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
 ACL_DOORS(ACL_INSIDE)
 
+/* What answers something else. */
 #define ACL_EXPORT __attribute__((visibility("default")))
-/* The body of a function that is one answer, and the end of such a chain of checks: *out = value.
- */
-#define ACL_ANSWERS(...)            \
-	{                           \
-		return __VA_ARGS__; \
+/* Defines a function that is one answer, of the parameters that its header names:
+ * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...). The end of such a chain of checks: *out =
+ * value. */
+#define ACL_ANSWERS(call, ...)              \
+	aclError call ACL_PARAMETERS_##call \
+	{                                   \
+		return __VA_ARGS__;         \
 	}
 #define ACL_GIVE(out, value) (*(out) = (value), ACL_SUCCESS)
 
@@ -128,24 +131,7 @@ static inline void acl_documented(struct npu_driver *drv, bool on)
 			: core_result(call, ACL_DRIVER_CALL(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
 	})
 
-/* ---- memory (info.c): names of values, where an address lies ---- */
-
-enum acl_pool {
-	ACL_POOL_NORMAL = 1,
-	ACL_POOL_HUGE = 2,
-	ACL_POOL_GIANT = 4,
-	ACL_POOL_ALL = ACL_POOL_NORMAL | ACL_POOL_HUGE
-};
-/* What an aclrtMemAttr stands for; beyond them the name is "unknown". */
-struct acl_mem_attr {
-	const char *name;
-	uint8_t info_type;      /* MEM_INFO_TYPE_* */
-	uint8_t pool;           /* enum acl_pool */
-	bool handle, host_only; /* MallocPhysical takes it; for locations on the host alone */
-	uint8_t page;           /* the page type of such a handle */
-	uint8_t host, device;   /* its memory type, by location */
-};
-const struct acl_mem_attr *acl_mem_attr(uint32_t attr);
+/* ---- memory (vmm.c): names of values, where an address lies ---- */
 
 /* The names of enum values; "unknown" beyond them. */
 const char *acl_location_name(int type);
@@ -172,71 +158,8 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 /* Peer access, both ways, between a device and the one whose memory it imports. share.c */
 aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy);
 
-/* ---- registered host memory (host.c) ---- */
-
-/* True if the address lies in memory that aclrtHostRegister or aclrtHostRegisterV2 registered. */
+/* True if the address lies in memory that aclrtHostRegister or aclrtHostRegisterV2 registered.
+ * memory.c */
 bool acl_host_is_registered(const void *ptr);
-
-/* ---- copies and fills (copy.c, copy-async.c) ----
- *
- * Asynchronous calls on pageable memory come down to the synchronous work. */
-
-struct acl_rows {
-	void *dst;
-	size_t dpitch;
-	const void *src;
-	size_t spitch;
-	size_t width, height;
-};
-struct acl_batch {
-	void **dsts;
-	const size_t *dest_maxs;
-	void **srcs;
-	const size_t *sizes;
-	size_t count;
-	const aclrtMemcpyBatchAttr *attrs;
-	const size_t *indexes;
-	size_t attr_count;
-};
-/* The arguments of a function that has one. */
-#define ACL_BATCH                                                                                 \
-	(&(const struct acl_batch){ dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, \
-				    numAttrs })
-
-/* Pointers, kind and size, in CANN's order. */
-aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
-			size_t count, aclrtMemcpyKind kind);
-aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
-/* Bytes against room. */
-aclError acl_check_fill(const char *call, size_t max, size_t count);
-aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
-			    struct npu_place *out_place);
-
-/* Where both ends lie, and the kind that follows: the addresses decide, *kind is heard where a
- * pageable end leaves a choice. 107000 where it is heard and impossible; the driver's code where an
- * address is nowhere. copy-async.c */
-aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
-		       struct npu_place *to, struct npu_place *from);
-
-/* The work, done when they return. */
-aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count);
-aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
-aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count);
-aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t words);
-
-/* Batches: all sizes 0; arrays and indices; one copy against its locations; the attributes of copy
- * i (*k: 0 at first, then what the last call left). */
-/* The batch as a whole; *out_empty: nothing is to be copied. */
-aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty);
-aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
-			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
-			      struct npu_place *from);
-const aclrtMemcpyBatchAttr *acl_batch_attr(const struct acl_batch *batch, size_t i, size_t *k);
-
-/* ---- whether a text is JSON (config-check.c) ---- */
-
-/* A text of blanks only counts as JSON too. False: `wrong` has line, column and what was expected
- * there. */
-bool config_is_json(const char *text, char *wrong, size_t wrong_bytes);
 
 #endif

@@ -1,22 +1,111 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Synchronous copies and fills, and the checks that they share with the asynchronous ones
- * (copy-async.c). Owns the order of the checks; where bytes lie and how they move is the driver's
- * business. As in CANN a synchronous copy waits for no stream.
+ * Copies and fills, done when the call returns or queued on a stream. Owns the order of the checks,
+ * which both forms share; the choice of engine (PCIe DMA between host and device, SDMA between
+ * device addresses), the pieces of long copies, and the host buffers that entries read from, which
+ * live until their entries are done. Where bytes lie and how they move is the driver's business. As
+ * in CANN a synchronous copy waits for no stream.
+ *
+ * As CANN documents it, an asynchronous copy that touches pageable host memory is not queued: it
+ * waits for the stream and is done when the call returns. So only page-locked memory must outlive
+ * the call.
  */
 #include "acl-internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WIDTH_MAX        UINT64_C(5000000)
 #define HEIGHT_MAX       (UINT64_C(5) << 20)
 #define BATCH_SYNC_MAX   4096u
 #define FILL_PIECE_BYTES (UINT64_C(1) << 20)
 
+struct rows {
+	void *dst;
+	size_t dpitch;
+	const void *src;
+	size_t spitch;
+	size_t width, height;
+};
+struct batch {
+	void **dsts;
+	const size_t *dest_maxs;
+	void **srcs;
+	const size_t *sizes;
+	size_t count;
+	const aclrtMemcpyBatchAttr *attrs;
+	const size_t *indexes;
+	size_t attr_count;
+	size_t attr; /* of the copy that is looked at */
+};
+/* The arguments of a function that has one. */
+#define BATCH                                                                                     \
+	(&(struct batch){ dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs, \
+			  0 })
+
+/* ---- the direction of a copy ---- */
+
+/* With a pageable end CANN takes some kinds beside the obvious one; all come to the same copy. */
+static bool kind_is_heard(aclrtMemcpyKind kind, bool from_device, bool to_device,
+			  bool from_pageable, bool to_pageable)
+{
+	switch (kind) {
+	case ACL_MEMCPY_HOST_TO_HOST:
+		return !from_device && !to_device;
+	case ACL_MEMCPY_HOST_TO_DEVICE:
+		return !from_device && (to_device || to_pageable);
+	case ACL_MEMCPY_DEVICE_TO_HOST:
+		return !to_device && (from_device || from_pageable);
+	case ACL_MEMCPY_DEVICE_TO_DEVICE:
+		return (from_device || from_pageable) && (to_device || to_pageable);
+	default:
+		return true;
+	}
+}
+
+static aclrtMemcpyKind kind_of_places(bool from_device, bool to_device)
+{
+	if (from_device)
+		return to_device ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_DEVICE_TO_HOST;
+	return to_device ? ACL_MEMCPY_HOST_TO_DEVICE : ACL_MEMCPY_HOST_TO_HOST;
+}
+
+/* Where both ends lie, and the kind that follows: the addresses decide, *kind is heard where a
+ * pageable end leaves a choice. 107000 where it is heard and impossible; the driver's code where an
+ * address is nowhere. */
+static aclError real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
+			  struct npu_place *to, struct npu_place *from)
+{
+	bool from_device, to_device, pageable;
+	aclError error = acl_place_of(call, "src", src, from) ?: acl_place_of(call, "dst", dst, to);
+
+	if (error != ACL_SUCCESS)
+		return error;
+	from_device = from->kind == NPU_PLACE_DEVICE || from->kind == NPU_PLACE_MANAGED;
+	to_device = to->kind == NPU_PLACE_DEVICE || to->kind == NPU_PLACE_MANAGED;
+	pageable = from->kind == NPU_PLACE_PAGEABLE || to->kind == NPU_PLACE_PAGEABLE;
+	if (pageable &&
+	    !kind_is_heard(*kind, from_device, to_device, from->kind == NPU_PLACE_PAGEABLE,
+			   to->kind == NPU_PLACE_PAGEABLE))
+		return rt_invalid(call,
+				  "kind is %s, but src is %s memory and dst is %s memory; use %s "
+				  "or ACL_MEMCPY_DEFAULT",
+				  acl_memcpy_kind_name(*kind), from_device ? "device" : "host",
+				  to_device ? "device" : "host",
+				  acl_memcpy_kind_name(kind_of_places(from_device, to_device)));
+	/* Two pageable ends are a copy on the host only where the program says so. */
+	if (from->kind != NPU_PLACE_PAGEABLE || to->kind != NPU_PLACE_PAGEABLE ||
+	    *kind == ACL_MEMCPY_DEFAULT)
+		*kind = kind_of_places(from_device, to_device);
+	return ACL_SUCCESS;
+}
+
 /* ---- one copy ---- */
 
-aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
-			size_t count, aclrtMemcpyKind kind)
+/* Pointers, kind and size, in CANN's order. */
+static aclError check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
+			   size_t count, aclrtMemcpyKind kind)
 {
 	return acl_null(call, "dst", dst) ?: acl_null(call, "src", src)
 		       ?: ACL_WANT(call, (uint32_t)kind <= ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
@@ -30,32 +119,31 @@ aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const
 				  npu_size_text(count), npu_size_text(dst_max));
 }
 
-aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count)
+static aclError copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count)
 {
 	return ACL_CALL(call, drvMemcpy, (DVdeviceptr)(uintptr_t)dst, dst_max,
 			(DVdeviceptr)(uintptr_t)src, count);
 }
 
-ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
-				aclrtMemcpyKind kind)
+aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, aclrtMemcpyKind kind)
 {
 	aclError error;
 
 	if (count == 0)
 		return ACL_SUCCESS;
-	error = acl_check_copy(__func__, dst, destMax, src, count, kind);
+	error = check_copy(__func__, dst, destMax, src, count, kind);
 	if (error != ACL_SUCCESS || dst == src)
 		return error;
 	error = acl_check_context(__func__);
 	if (error != ACL_SUCCESS)
 		return error;
 	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
-	return acl_copy_now(__func__, dst, destMax, src, count);
+	return copy_now(__func__, dst, destMax, src, count);
 }
 
 /* ---- rows ---- */
 
-aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
+static aclError check_copy_2d(const char *call, const struct rows *rows, aclrtMemcpyKind kind)
 {
 	return acl_null(call, "dst", rows->dst) ?: acl_null(call, "src", rows->src)
 		       ?: ACL_WANT(call,
@@ -77,7 +165,7 @@ aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtM
 				  (unsigned long long)WIDTH_MAX);
 }
 
-aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
+static aclError copy_2d_now(const char *call, const struct rows *rows, aclrtMemcpyKind kind)
 {
 	unsigned direction = kind == ACL_MEMCPY_HOST_TO_DEVICE ? DRV_MEMCPY_HOST_TO_DEVICE
 							       : DRV_MEMCPY_DEVICE_TO_HOST;
@@ -97,24 +185,24 @@ aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMem
 	return ACL_CALL(call, halMemcpy2D, &copy);
 }
 
-ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
-				  size_t width, size_t height, aclrtMemcpyKind kind)
+aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+		       size_t height, aclrtMemcpyKind kind)
 {
-	const struct acl_rows rows = { dst, dpitch, src, spitch, width, height };
+	const struct rows rows = { dst, dpitch, src, spitch, width, height };
 	struct npu_place from, to;
 	aclrtMemcpyKind real = kind;
 	aclError error;
 
 	if (width == 0 || height == 0)
 		return ACL_SUCCESS;
-	error = acl_check_copy_2d(__func__, &rows, kind);
+	error = check_copy_2d(__func__, &rows, kind);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		return acl_unsupported(
 			__func__, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
 				  "goes from the host to a device or back: use aclrtMemcpy2dAsync");
-	error = acl_check_context(__func__) ?: acl_real_kind(__func__, dst, src, &real, &to, &from);
+	error = acl_check_context(__func__) ?: real_kind(__func__, dst, src, &real, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
@@ -122,17 +210,17 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 				  "src and dst lie so that this is %s; a synchronous copy of rows "
 				  "goes from the host to a device or back",
 				  acl_memcpy_kind_name(real));
-	return acl_copy_2d_now(__func__, &rows, real);
+	return copy_2d_now(__func__, &rows, real);
 }
 
 /* ---- fills ---- */
 
-aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count)
+static aclError fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count)
 {
 	return ACL_CALL(call, drvMemsetD8, (DVdeviceptr)(uintptr_t)ptr, max, value, count);
 }
 
-aclError acl_check_fill(const char *call, size_t max, size_t count)
+static aclError check_fill(const char *call, size_t max, size_t count)
 {
 	return RT_WANT(call, count <= max,
 		       "count is %s, but maxCount says that devPtr has room for %s; count must be "
@@ -140,18 +228,18 @@ aclError acl_check_fill(const char *call, size_t max, size_t count)
 		       npu_size_text(count), npu_size_text(max));
 }
 
-ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
+aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
 {
 	if (count == 0)
 		return ACL_SUCCESS;
 	return ACL_IS_NULL(devPtr)
 		       ?: acl_check_context(__func__)
-		       ?: acl_check_fill(__func__, maxCount, count)
-		       ?: acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+		       ?: check_fill(__func__, maxCount, count)
+		       ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
-aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
-			    struct npu_place *out_place)
+static aclError check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
+			       struct npu_place *out_place)
 {
 	return acl_null(call, "ptr", ptr)
 		       ?: ACL_WANT(call, ((uintptr_t)ptr & 3) == 0,
@@ -171,7 +259,7 @@ aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, 
 
 /* Words of four equal bytes are filled by the driver, others copied from a piece of them on the
  * host. */
-aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t words)
+static aclError fill_d32_now(const char *call, void *ptr, uint32_t value, size_t words)
 {
 	uint64_t bytes = (uint64_t)words * sizeof(value);
 	uint64_t piece = bytes < FILL_PIECE_BYTES ? bytes : FILL_PIECE_BYTES;
@@ -179,7 +267,7 @@ aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t wo
 	uint32_t *pattern;
 
 	if (value == (value & 0xff) * 0x01010101u)
-		return acl_fill_now(call, ptr, bytes, (uint8_t)value, bytes);
+		return fill_now(call, ptr, bytes, (uint8_t)value, bytes);
 	pattern = malloc(piece);
 	if (pattern == NULL)
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
@@ -190,25 +278,25 @@ aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t wo
 	for (uint64_t done = 0; done < bytes && error == ACL_SUCCESS; done += piece) {
 		uint64_t now = bytes - done < piece ? bytes - done : piece;
 
-		error = acl_copy_now(call, (char *)ptr + done, now, pattern, now);
+		error = copy_now(call, (char *)ptr + done, now, pattern, now);
 	}
 	free(pattern);
 	return error;
 }
 
-ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
+aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
 {
 	struct npu_place place;
 
 	if (N == 0)
 		return ACL_SUCCESS;
-	return acl_check_fill_d32(__func__, ptr, memSize, N, &place)
-		       ?: acl_fill_d32_now(__func__, ptr, value, N);
+	return check_fill_d32(__func__, ptr, memSize, N, &place)
+		       ?: fill_d32_now(__func__, ptr, value, N);
 }
 
 /* ---- batches ---- */
 
-static aclError check_batch_arrays(const char *call, const struct acl_batch *batch)
+static aclError check_batch_arrays(const char *call, const struct batch *batch)
 {
 	if (acl_null(call, "dsts", batch->dsts) || acl_null(call, "destMaxs", batch->dest_maxs) ||
 	    acl_null(call, "srcs", batch->srcs) || acl_null(call, "attrs", batch->attrs) ||
@@ -229,7 +317,7 @@ static aclError check_batch_arrays(const char *call, const struct acl_batch *bat
 	return ACL_SUCCESS;
 }
 
-static aclError check_batch_indexes(const char *call, const struct acl_batch *batch)
+static aclError check_batch_indexes(const char *call, const struct batch *batch)
 {
 	if (batch->attr_count == 0 || batch->attr_count > batch->count)
 		return rt_invalid(call, "numAttrs is %zu; it must be between 1 and numBatches, %zu",
@@ -246,7 +334,8 @@ static aclError check_batch_indexes(const char *call, const struct acl_batch *ba
 	return ACL_SUCCESS;
 }
 
-aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty)
+/* The batch as a whole; *out_empty: nothing is to be copied. */
+static aclError check_batch(const char *call, const struct batch *batch, bool *out_empty)
 {
 	*out_empty = false;
 	if (acl_null(call, "sizes", batch->sizes))
@@ -288,15 +377,20 @@ static aclError check_batch_end(const char *call, size_t i, const char *end, con
 			  i, acl_location_name(said->type));
 }
 
-aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
-			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
-			      struct npu_place *from)
+/* One copy against its locations; copies are looked at in order. */
+static aclError check_batch_copy(const char *call, struct batch *batch, size_t i,
+				 struct npu_place *to, struct npu_place *from)
 {
+	const aclrtMemcpyBatchAttr *attr;
+	aclError error;
+
+	while (batch->attr + 1 < batch->attr_count && i >= batch->indexes[batch->attr + 1])
+		batch->attr++;
+	attr = &batch->attrs[batch->attr];
 	if (batch->dsts[i] == NULL || batch->srcs[i] == NULL)
 		return rt_invalid(call, "%s[%zu] is NULL; it must point to something",
 				  batch->srcs[i] == NULL ? "srcs" : "dsts", i);
-	aclError error =
-		check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to)
+	error = check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to)
 			?: check_batch_end(call, i, "src", batch->srcs[i], &attr->srcLoc, from);
 	if (error != ACL_SUCCESS)
 		return error;
@@ -309,15 +403,8 @@ aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, s
 	return ACL_SUCCESS;
 }
 
-const aclrtMemcpyBatchAttr *acl_batch_attr(const struct acl_batch *batch, size_t i, size_t *k)
-{
-	while (*k + 1 < batch->attr_count && i >= batch->indexes[*k + 1])
-		(*k)++;
-	return &batch->attrs[*k];
-}
-
 /* Copies of 0 bytes are checked and left out: the driver is not to see them. */
-static aclError send_batch(const char *call, const struct acl_batch *batch)
+static aclError send_batch(const char *call, const struct batch *batch)
 {
 	uint64_t *dst = calloc(batch->count, sizeof(*dst)),
 		 *src = calloc(batch->count, sizeof(*src));
@@ -345,40 +432,322 @@ static aclError send_batch(const char *call, const struct acl_batch *batch)
 	return error;
 }
 
-static aclError copy_batch(const char *call, const struct acl_batch *batch, size_t *fail_index)
-{
-	struct npu_place to, from;
-	aclError error;
-	bool empty;
-	size_t k = 0;
+#define ENTRIES_MAX 32u /* sent at once */
+static_assert(sizeof(union core_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
 
-	*fail_index = SIZE_MAX;
-	error = acl_check_batch(call, batch, &empty);
-	if (error != ACL_SUCCESS || empty)
-		return error;
-	if (batch->count > BATCH_SYNC_MAX)
-		return rt_invalid(call, "numBatches is %zu; it must be at most %u", batch->count,
-				  BATCH_SYNC_MAX);
-	error = acl_check_context(call);
-	if (error != ACL_SUCCESS)
-		return error;
-	for (size_t i = 0; i < batch->count; i++) {
-		error = acl_check_batch_copy(call, batch, i, acl_batch_attr(batch, i, &k), &to,
-					     &from);
-		if (error != ACL_SUCCESS) {
-			*fail_index = i;
-			return error;
-		}
-	}
-	return send_batch(call, batch);
+/* Collects entries and sends them in order; the first failure stays. */
+struct sender {
+	const char *call;
+	struct core_stream *stream;
+	aclError error;
+	unsigned count;
+	union core_entry entries[ENTRIES_MAX];
+};
+
+static aclError sender_init(struct sender *sender, const char *call, aclrtStream stream)
+{
+	sender->call = call;
+	sender->error = core_stream_find(stream, call, &sender->stream);
+	sender->count = 0;
+	return sender->error;
 }
 
-ACL_EXPORT aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-				     size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-				     size_t *attrsIndexes, size_t numAttrs, size_t *failIndex)
-	ACL_ANSWERS(ACL_IS_NULL(failIndex) ?: copy_batch(__func__, ACL_BATCH, failIndex));
+static aclError sender_flush(struct sender *sender,
+			     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
+{
+	if (sender->error == ACL_SUCCESS && sender->count > 0)
+		sender->error = core_stream_send(sender->stream, sender->entries, sender->count,
+						 keep, arg, sender->call);
+	sender->count = 0;
+	return sender->error;
+}
 
-ACL_EXPORT aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
-				       size_t numBatches, aclrtMemcpyBatchAttr *attrs,
-				       size_t *attrsIndexes, size_t numAttrs)
-	ACL_ANSWERS(copy_batch(__func__, ACL_BATCH, &(size_t){ 0 }));
+static union core_entry *sender_add(struct sender *sender)
+{
+	if (sender->count == ENTRIES_MAX)
+		sender_flush(sender, NULL, NULL);
+	return &sender->entries[sender->count++];
+}
+
+/* Of any length: SDMA between device addresses, else PCIe DMA. */
+static void add_copy(struct sender *sender, const void *dst, const void *src, uint64_t bytes,
+		     bool on_device)
+{
+	for (uint64_t done = 0; done < bytes; done += CORE_PIECE_BYTES)
+		core_copy_entry(sender_add(sender), (uintptr_t)dst + done, (uintptr_t)src + done,
+				bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES,
+				on_device);
+}
+
+/* Waits for the stream, what was collected included. */
+static aclError sender_wait(struct sender *sender)
+{
+	if (sender_flush(sender, NULL, NULL) == ACL_SUCCESS)
+		sender->error = core_stream_synchronize(sender->stream, -1, sender->call);
+	return sender->error;
+}
+
+/* Between two devices the driver tells which engine reaches. */
+static aclError add_device_copy(struct sender *sender, void *dst, void *src, uint64_t bytes,
+				bool other_device)
+{
+	uint8_t way = 0;
+
+	if (other_device)
+		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, src, dst, &way);
+	if (sender->error == ACL_SUCCESS)
+		add_copy(sender, dst, src, bytes, way != 1);
+	return sender->error;
+}
+
+/* ---- one copy ---- */
+
+/* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, free when the call returns. */
+static aclError copy_through_buffer(struct sender *sender, void *dst, const void *src, size_t count)
+{
+	struct npu_place to, from;
+	aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
+	void *buffer;
+	aclError error = real_kind(sender->call, dst, src, &kind, &to, &from);
+
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
+		return rt_invalid(
+			sender->call,
+			"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so that "
+			"this is %s; src must be host memory and dst device memory",
+			acl_memcpy_kind_name(kind));
+	buffer = core_buffer_make(count, &error, sender->call);
+	if (buffer == NULL)
+		return error;
+	error = copy_now(sender->call, buffer, count, src, count);
+	/* The buffer goes with the last entry. Else what was sent before has been waited for: see
+	 * core_stream_send(). */
+	if (error == ACL_SUCCESS) {
+		add_copy(sender, dst, buffer, count, false);
+		error = sender_flush(sender, core_buffer_free, buffer);
+	}
+	if (error != ACL_SUCCESS)
+		core_buffer_free(buffer, NULL);
+	return error;
+}
+
+static aclError copy_async(const char *call, void *dst, size_t dst_max, const void *src,
+			   size_t count, aclrtMemcpyKind kind, aclrtStream stream)
+{
+	struct npu_place to, from;
+	struct sender sender;
+	aclError error = check_copy(call, dst, dst_max, src, count, kind)
+				 ?: sender_init(&sender, call, stream);
+
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
+		return copy_through_buffer(&sender, dst, src, count);
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
+	error = real_kind(call, dst, src, &kind, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_HOST)
+		return acl_unsupported(
+			call,
+			"src and dst are both host memory, which no engine of the device copies; "
+			"use aclrtMemcpy, or a host function in the stream (aclrtLaunchHostFunc)");
+	if (dst == src)
+		return ACL_SUCCESS;
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
+		return sender_wait(&sender) ?: copy_now(call, dst, dst_max, src, count);
+	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
+		add_device_copy(&sender, dst, (void *)src, count,
+				acl_place_device(&to) != acl_place_device(&from));
+	else
+		add_copy(&sender, dst, src, count, false);
+	return sender_flush(&sender, NULL, NULL);
+}
+
+ACL_ANSWERS(aclrtMemcpyAsync,
+	    count == 0 ? ACL_SUCCESS
+		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+ACL_ANSWERS(aclrtMemcpyAsyncWithCondition,
+	    count == 0 ? ACL_SUCCESS
+		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+
+/* ---- rows ---- */
+
+/* One entry a row; rows without gaps on both sides are one copy. */
+static aclError send_rows(struct sender *sender, const struct rows *rows, bool on_devices,
+			  bool other_device)
+{
+	bool dense = rows->width == rows->dpitch && rows->width == rows->spitch;
+	uint64_t bytes = dense ? (uint64_t)rows->width * rows->height : rows->width;
+	uint64_t count = dense ? 1 : rows->height;
+
+	for (uint64_t i = 0; i < count && sender->error == ACL_SUCCESS; i++) {
+		char *dst = (char *)rows->dst + i * rows->dpitch;
+		char *src = (char *)rows->src + i * rows->spitch;
+
+		if (on_devices)
+			add_device_copy(sender, dst, src, bytes, other_device);
+		else
+			add_copy(sender, dst, src, bytes, false);
+	}
+	return sender_flush(sender, NULL, NULL);
+}
+
+aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+			    size_t height, aclrtMemcpyKind kind, aclrtStream stream)
+{
+	const struct rows rows = { dst, dpitch, src, spitch, width, height };
+	struct npu_place to, from;
+	struct sender sender;
+	aclError error;
+
+	if (width == 0 || height == 0)
+		return ACL_SUCCESS;
+	error = check_copy_2d(__func__, &rows, kind) ?: sender_init(&sender, __func__, stream);
+	if (error != ACL_SUCCESS)
+		return error;
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
+	error = real_kind(__func__, dst, src, &kind, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_HOST)
+		return rt_invalid(__func__, "src and dst are both host memory; rows are copied "
+					    "from, to or between devices");
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
+		return sender_wait(&sender) ?: copy_2d_now(__func__, &rows, kind);
+	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
+			 acl_place_device(&to) != acl_place_device(&from));
+}
+
+/* ---- fills ---- */
+
+aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
+			  aclrtStream stream)
+{
+	uint32_t byte = (uint8_t)value;
+	struct npu_place place;
+	struct sender sender;
+	aclError error;
+
+	if (count == 0)
+		return ACL_SUCCESS;
+	error = ACL_IS_NULL(devPtr)
+			?: check_fill(__func__, maxCount, count)
+			?: acl_check_context(__func__)
+			?: sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "devPtr", devPtr, &place);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind == NPU_PLACE_DEVICE)
+		return core_stream_fill(sender.stream, (uintptr_t)devPtr, byte * 0x01010101u, count,
+					__func__);
+	return sender_wait(&sender) ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+}
+
+aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
+			     aclrtStream stream)
+{
+	struct npu_place place;
+	struct sender sender;
+	aclError error;
+
+	if (N == 0)
+		return ACL_SUCCESS;
+	error = check_fill_d32(__func__, ptr, memSize, N, &place)
+			?: sender_init(&sender, __func__, stream);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind == NPU_PLACE_DEVICE)
+		return core_stream_fill(sender.stream, (uintptr_t)ptr, value,
+					(uint64_t)N * sizeof(value), __func__);
+	return sender_wait(&sender) ?: fill_d32_now(__func__, ptr, value, N);
+}
+
+/* ---- batches ---- */
+
+static aclError batch_step(struct sender *sender, const struct batch *batch, size_t i,
+			   const struct npu_place *to, const struct npu_place *from)
+{
+	if (to->kind != NPU_PLACE_PAGEABLE && from->kind != NPU_PLACE_PAGEABLE) {
+		add_copy(sender, batch->dsts[i], batch->srcs[i], batch->sizes[i], false);
+		return sender->error;
+	}
+	if (sender_wait(sender) == ACL_SUCCESS)
+		sender->error = copy_now(sender->call, batch->dsts[i], batch->dest_maxs[i],
+					 batch->srcs[i], batch->sizes[i]);
+	return sender->error;
+}
+
+/* Queued, or done now. As in CANN the queued copies before a refused one are made; *fail_index says
+ * which was refused. */
+static aclError copy_batch(const char *call, struct batch *batch, size_t *fail_index, bool queued,
+			   aclrtStream stream)
+{
+	struct npu_place to, from;
+	struct sender sender;
+	aclError error;
+	bool empty;
+
+	*fail_index = SIZE_MAX;
+	error = check_batch(call, batch, &empty);
+	if (error != ACL_SUCCESS || empty)
+		return error;
+	if (!queued && batch->count > BATCH_SYNC_MAX)
+		return rt_invalid(call, "numBatches is %zu; it must be at most %u", batch->count,
+				  BATCH_SYNC_MAX);
+	error = queued ? sender_init(&sender, call, stream) : acl_check_context(call);
+	for (size_t i = 0; error == ACL_SUCCESS && i < batch->count; i++) {
+		if (queued && batch->sizes[i] == 0)
+			error = rt_invalid(
+				call, "sizes[%zu] is 0 among others that are not; leave it out", i);
+		else
+			error = check_batch_copy(call, batch, i, &to, &from);
+		if (error != ACL_SUCCESS) {
+			*fail_index = i;
+			return (queued ? sender_flush(&sender, NULL, NULL) : ACL_SUCCESS) ?: error;
+		}
+		if (queued)
+			error = batch_step(&sender, batch, i, &to, &from);
+	}
+	return error ?: (queued ? sender_flush(&sender, NULL, NULL) : send_batch(call, batch));
+}
+
+ACL_ANSWERS(aclrtMemcpyBatch,
+	    ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, false, NULL));
+
+ACL_ANSWERS(aclrtMemcpyBatchV2, copy_batch(__func__, BATCH, &(size_t){ 0 }, false, NULL));
+
+ACL_ANSWERS(aclrtMemcpyBatchAsync,
+	    ACL_IS_NULL(failIndex) ?: copy_batch(__func__, BATCH, failIndex, true, stream));
+
+ACL_ANSWERS(aclrtMemcpyBatchAsyncV2, copy_batch(__func__, BATCH, &(size_t){ 0 }, true, stream));
+
+/* ---- caches ---- */
+
+/* A place in the stream: the model's cache gains nothing from it, and the bytes are the same. */
+aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
+{
+	struct npu_place place;
+	struct sender sender;
+	union core_entry *entry;
+	aclError error;
+
+	if (ACL_IS_NULL(src) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
+	if ((uint32_t)cmoType > ACL_RT_CMO_TYPE_FLUSH)
+		return rt_invalid(__func__, "cmoType is %d; it must be between 0 and %d",
+				  (int)cmoType, (int)ACL_RT_CMO_TYPE_FLUSH);
+	error = sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "src", src, &place);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind != NPU_PLACE_DEVICE)
+		return rt_invalid(__func__,
+				  "src is %p, which is host memory; it must be device memory", src);
+	entry = sender_add(&sender);
+	memset(entry, 0, sizeof(*entry));
+	entry->header.type = STARS_SQE_PLACE_HOLDER;
+	return sender_flush(&sender, NULL, NULL);
+}

@@ -10,14 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-ACL_EXPORT aclError aclrtSetDevice(int32_t deviceId)
-	ACL_ANSWERS(core_device_set(deviceId, __func__));
-ACL_EXPORT aclError aclrtResetDevice(int32_t deviceId)
-	ACL_ANSWERS(core_device_reset(deviceId, false, __func__));
-ACL_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId)
-	ACL_ANSWERS(core_device_reset(deviceId, true, __func__));
+ACL_ANSWERS(aclrtSetDevice, core_device_set(deviceId, __func__));
+ACL_ANSWERS(aclrtResetDevice, core_device_reset(deviceId, false, __func__));
+ACL_ANSWERS(aclrtResetDeviceForce, core_device_reset(deviceId, true, __func__));
 
-ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
+aclError aclrtGetDevice(int32_t *deviceId)
 {
 	struct core_context *context;
 
@@ -25,7 +22,7 @@ ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
 			?: ACL_GIVE(deviceId, context->user_device);
 }
 
-ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
+aclError aclrtGetDeviceCount(uint32_t *count)
 {
 	uint32_t user, logic;
 
@@ -33,8 +30,7 @@ ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 			?: ACL_GIVE(count, user);
 }
 
-ACL_EXPORT aclError aclrtGetRunMode(aclrtRunMode *runMode)
-	ACL_ANSWERS(ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
+ACL_ANSWERS(aclrtGetRunMode, ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
 
 aclError acl_synchronize(const char *call, int32_t timeout)
 {
@@ -44,25 +40,23 @@ aclError acl_synchronize(const char *call, int32_t timeout)
 		       ?: core_device_synchronize(context->device, timeout, call);
 }
 
-ACL_EXPORT aclError aclrtSynchronizeDevice(void) ACL_ANSWERS(acl_synchronize(__func__, -1));
-ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
-	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
-			    ?: acl_synchronize(__func__, timeout));
+ACL_ANSWERS(aclrtSynchronizeDevice, acl_synchronize(__func__, -1));
+ACL_ANSWERS(aclrtSynchronizeDeviceWithTimeout,
+	    acl_check_timeout(__func__, timeout, false) ?: acl_synchronize(__func__, timeout));
 
-ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId) ACL_ANSWERS(ACL_WANT(
-	__func__, tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
-	"tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)", (int)tsId));
+ACL_ANSWERS(aclrtSetTsDevice,
+	    ACL_WANT(__func__, tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
+		     "tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)",
+		     (int)tsId));
 
 /* ---- contexts ---- */
 
-ACL_EXPORT aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
-	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__));
-ACL_EXPORT aclError aclrtDestroyContext(aclrtContext context)
-	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
-ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context)
-	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_select(context, __func__));
+ACL_ANSWERS(aclrtCreateContext,
+	    ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__));
+ACL_ANSWERS(aclrtDestroyContext, ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
+ACL_ANSWERS(aclrtSetCurrentContext, ACL_IS_NULL(context) ?: core_context_select(context, __func__));
 
-ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
+aclError aclrtGetCurrentContext(aclrtContext *context)
 {
 	struct core_context *current;
 
@@ -70,7 +64,7 @@ ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
 			?: ACL_GIVE(context, core_context_handle(current));
 }
 
-ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
+aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
 {
 	bool is_active;
 
@@ -80,8 +74,8 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, i
 		       ?: ACL_GIVE(active, is_active);
 }
 
-ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
-	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));
+ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream,
+	    ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));
 
 /* ---- what a device is ---- */
 
@@ -155,8 +149,7 @@ static drvError_t memory_info(uint32_t logic, struct MemInfo *out)
 	return npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, out);
 }
 
-ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
-						  aclrtUtilizationInfo *utilizationInfo)
+aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *utilizationInfo)
 {
 	struct MemInfo info;
 	uint64_t total, free_bytes;
@@ -183,14 +176,10 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus)
-{
-	uint32_t logic;
-
-	return ACL_IS_NULL(deviceStatus)
-			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
-			?: ACL_GIVE(deviceStatus, ACL_RT_DEVICE_STATUS_NORMAL);
-}
+ACL_ANSWERS(aclrtQueryDeviceStatus,
+	    ACL_IS_NULL(deviceStatus)
+		    ?: core_device_logic(deviceId, "deviceId", __func__, &(uint32_t){ 0 })
+		    ?: ACL_GIVE(deviceStatus, ACL_RT_DEVICE_STATUS_NORMAL));
 
 /* The attributes that are one question to the driver. */
 static const struct attribute {
@@ -250,7 +239,7 @@ static aclError other_attribute(const char *call, uint32_t logic, aclrtDevAttr a
 		(int)attr);
 }
 
-ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
+aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
 {
 	uint32_t logic;
 	aclError error = ACL_IS_NULL(value) ?: acl_check_driver(__func__)
@@ -266,7 +255,7 @@ ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int
 }
 
 /* Made of what tells devices of one node apart, and nodes: the same in every process. */
-ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
+aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 {
 	int64_t words[3] = { 0 };
 	uint32_t logic, host = 0, physical;
@@ -293,8 +282,8 @@ ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,
-					     int32_t *value)
+aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,
+				  int32_t *value)
 {
 	bool known = devFeatureType == ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV ||
 		     devFeatureType == ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV;
@@ -348,19 +337,17 @@ static aclError user_of_physical(const char *call, int32_t physical, int32_t *ou
 
 /* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
  * again under better names. */
-ACL_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
-	ACL_ANSWERS(ACL_IS_NULL(phyDevId)
-			    ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId));
-ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
-	ACL_ANSWERS(ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId));
-ACL_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
-	ACL_ANSWERS(ACL_IS_NULL(phyDevId)
-			    ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId));
-ACL_EXPORT aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
-	ACL_ANSWERS(ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
+ACL_ANSWERS(aclrtGetPhyDevIdByLogicDevId,
+	    ACL_IS_NULL(phyDevId)
+		    ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId));
+ACL_ANSWERS(aclrtGetLogicDevIdByPhyDevId,
+	    ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId));
+ACL_ANSWERS(aclrtGetPhyDevIdByUserDevId,
+	    ACL_IS_NULL(phyDevId) ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId));
+ACL_ANSWERS(aclrtGetUserDevIdByPhyDevId,
+	    ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
 
-ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
-						  int32_t *const logicDevId)
+aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const logicDevId)
 {
 	uint32_t logic;
 
@@ -368,12 +355,13 @@ ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 			?: ACL_GIVE(logicDevId, (int32_t)logic);
 }
 
-ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
-						  int32_t *const userDevid)
-	ACL_ANSWERS(ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
-			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid));
+aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevid)
+{
+	return ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
+			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
+}
 
-ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
+aclError aclrtDeviceGetBareTgid(int32_t *pid)
 {
 	pid_t tgid;
 	aclError error = ACL_IS_NULL(pid) ?: acl_check_driver(__func__);
@@ -405,8 +393,7 @@ static aclError check_other(const char *call, int32_t device, int32_t peer)
 			device);
 }
 
-ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
-					     int32_t peerDeviceId)
+aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId)
 {
 	uint32_t logic, peer;
 	int can = 0;
@@ -434,7 +421,7 @@ static aclError current_and_peer(const char *call, int32_t peer_device, uint32_t
 		       ?: peer_physical(call, "peerDeviceId", peer_device, out_peer);
 }
 
-ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
+aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
 {
 	uint32_t logic = 0, peer = 0;
 
@@ -445,15 +432,14 @@ ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t f
 		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, peer, flags);
 }
 
-ACL_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
+aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
 {
 	uint32_t logic = 0, peer = 0;
 	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
 		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, peer, 0);
 }
 
-ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
-						int32_t *status)
+aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int32_t *status)
 {
 	uint32_t logic, peer, enabled = 0;
 
@@ -464,7 +450,7 @@ ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
 			?: ACL_GIVE(status, (int32_t)enabled);
 }
 
-ACL_EXPORT aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value)
+aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value)
 {
 	uint32_t logic, other;
 	int64_t topology = 0;

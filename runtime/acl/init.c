@@ -1,19 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Start-up and shutdown as the ACL counts them, the callbacks around them, and versions. The
- * runtime itself starts when it is first needed, and ends with the process: this count frees
- * nothing.
+ * Start-up and shutdown as the ACL counts them, the callbacks around them, versions, and the
+ * thread's message and last code; and npusim's own functions in addition to the ACL's
+ * (include/npusim/npusim.h). The runtime itself starts when it is first needed, and ends with the
+ * process: this count frees nothing.
  */
 #include "acl-internal.h"
 
-#include "base/cancel.h"
-#include "base/lock.h"
-
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+
+#include "base/lock.h"
+
+aclError acl_fail_null(const char *call, const char *argument)
+{
+	return acl_invalid(call, "%s is NULL; it must point to something", argument);
+}
+
+aclError acl_fail_unmodelled(const char *call)
+{
+	return acl_unsupported(
+		call,
+		"outside of what npusim models: it runs the runtime's memory, device, stream and "
+		"event functions, and no operators; runtime/COVERAGE.md lists what works");
+}
+
+ACL_EXPORT const char *aclGetRecentErrMsg(void)
+{
+	static __thread char handed_out[4096];
+
+	if (npu_message()[0] == '\0')
+		return NULL;
+	snprintf(handed_out, sizeof(handed_out), "%s", npu_message());
+	npu_message_clear();
+	return handed_out;
+}
+
+static aclError check_level(const char *call, aclrtLastErrLevel level)
+{
+	return ACL_WANT(call, level == ACL_RT_THREAD_LEVEL,
+			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
+}
+
+ACL_ANSWERS(aclrtPeekAtLastError, check_level(__func__, level) ?: core_last_error_peek());
+ACL_ANSWERS(aclrtGetLastError, check_level(__func__, level) ?: core_last_error_take());
 
 /* A callback may call aclInit or register another. */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -103,33 +137,184 @@ static aclError run_hooks(bool init)
 	return code;
 }
 
-ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
-					    aclInitCallbackFunc cbFunc, void *userData)
-{
-	return ACL_IS_NULL(cbFunc)
-		       ?: add_hook(__func__, (struct hook){ .type = type,
-							    .init = cbFunc,
-							    .user_data = userData });
-}
+ACL_ANSWERS(aclInitCallbackRegister,
+	    ACL_IS_NULL(cbFunc)
+		    ?: add_hook(__func__, (struct hook){ .type = type,
+							 .init = cbFunc,
+							 .user_data = userData }));
 
-ACL_EXPORT aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
-					      aclInitCallbackFunc cbFunc)
-	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
+ACL_ANSWERS(aclInitCallbackUnRegister,
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
 
-ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
-						aclFinalizeCallbackFunc cbFunc, void *userData)
-{
-	return ACL_IS_NULL(cbFunc)
-		       ?: add_hook(__func__, (struct hook){ .type = type,
-							    .finalize = cbFunc,
-							    .user_data = userData });
-}
+ACL_ANSWERS(aclFinalizeCallbackRegister,
+	    ACL_IS_NULL(cbFunc)
+		    ?: add_hook(__func__, (struct hook){ .type = type,
+							 .finalize = cbFunc,
+							 .user_data = userData }));
 
-ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
-						  aclFinalizeCallbackFunc cbFunc)
-	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
+ACL_ANSWERS(aclFinalizeCallbackUnRegister,
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
 
 /* ---- start and stop ---- */
+
+/* A parser of JSON (RFC 8259) that stores nothing: it finds where a text stops being JSON. */
+
+#define NESTING_MAX 64
+
+struct reader {
+	const char *at;
+	const char *wanted; /* what was not there */
+	unsigned depth;
+};
+
+static bool read_value(struct reader *r);
+
+static bool want(struct reader *r, const char *what)
+{
+	r->wanted = what;
+	return false;
+}
+
+/* The next character behind blanks. */
+static char peek(struct reader *r)
+{
+	r->at += strspn(r->at, " \t\r\n");
+	return *r->at;
+}
+
+static bool take(struct reader *r, char c, const char *what)
+{
+	if (peek(r) != c)
+		return want(r, what);
+	r->at++;
+	return true;
+}
+
+static bool read_escape(struct reader *r)
+{
+	size_t digits = *++r->at == 'u' ? strspn(r->at + 1, "0123456789abcdefABCDEF") : 0;
+
+	if (*r->at == 'u' && digits < 4)
+		return want(r, "four hexadecimal digits");
+	if (*r->at == '\0' || strchr("u\"\\/bfnrt", *r->at) == NULL)
+		return want(r, "an escape");
+	r->at += *r->at == 'u' ? 5 : 1;
+	return true;
+}
+
+static bool read_string(struct reader *r)
+{
+	if (!take(r, '"', "a string"))
+		return false;
+	while (*r->at != '"') {
+		if ((unsigned char)*r->at < 0x20)
+			return want(r, "the end of a string");
+		if (*r->at != '\\')
+			r->at++;
+		else if (!read_escape(r))
+			return false;
+	}
+	r->at++;
+	return true;
+}
+
+static bool read_digits(struct reader *r)
+{
+	size_t digits = strspn(r->at, "0123456789");
+
+	r->at += digits;
+	return digits > 0 || want(r, "a digit");
+}
+
+static bool read_number(struct reader *r)
+{
+	r->at += *r->at == '-';
+	if (*r->at == '0')
+		r->at++;
+	else if (!read_digits(r))
+		return false;
+	if (*r->at == '.' && (r->at++, !read_digits(r)))
+		return false;
+	if (*r->at != 'e' && *r->at != 'E')
+		return true;
+	r->at++;
+	r->at += *r->at == '+' || *r->at == '-';
+	return read_digits(r);
+}
+
+static bool read_member(struct reader *r)
+{
+	return read_string(r) && take(r, ':', "':'") && read_value(r);
+}
+
+/* The elements up to `end`; the opening bracket is taken. */
+static bool read_elements(struct reader *r, char end, bool (*element)(struct reader *),
+			  const char *what)
+{
+	bool more = peek(r) != end;
+
+	while (more) {
+		if (!element(r))
+			return false;
+		more = peek(r) != end;
+		if (more && !take(r, ',', what))
+			return false;
+	}
+	r->at++;
+	return true;
+}
+
+static bool read_word(struct reader *r)
+{
+	static const char *const words[] = { "true", "false", "null" };
+
+	for (unsigned i = 0; i < 3; i++)
+		if (strncmp(r->at, words[i], strlen(words[i])) == 0) {
+			r->at += strlen(words[i]);
+			return true;
+		}
+	return want(r, "a value");
+}
+
+static bool read_value(struct reader *r)
+{
+	char first = peek(r);
+	bool fine;
+
+	if (first == '"')
+		return read_string(r);
+	if (first == '-' || isdigit((unsigned char)first))
+		return read_number(r);
+	if (first != '{' && first != '[')
+		return read_word(r);
+	if (++r->depth > NESTING_MAX)
+		return want(r, "no deeper nesting than 64");
+	r->at++;
+	fine = first == '{' ? read_elements(r, '}', read_member, "',' or '}'")
+			    : read_elements(r, ']', read_value, "',' or ']'");
+	r->depth--;
+	return fine;
+}
+
+/* False: `wrong` has line, column and what was expected there. A text of blanks only counts as
+ * JSON. */
+static bool is_json(const char *text, char *wrong, size_t wrong_bytes)
+{
+	struct reader r = { .at = text, .wanted = "the end" };
+	unsigned line = 1;
+	const char *start = text;
+
+	if (peek(&r) == '\0' || (read_value(&r) && peek(&r) == '\0'))
+		return true;
+	for (const char *c = text; c < r.at; c++)
+		if (*c == '\n') {
+			line++;
+			start = c + 1;
+		}
+	snprintf(wrong, wrong_bytes, "line %u, column %zu: %s is expected there", line,
+		 (size_t)(r.at - start) + 1, r.wanted);
+	return false;
+}
 
 /* The file up to a zero byte; free(). NULL: errno says why. */
 static char *read_file(const char *path)
@@ -160,7 +345,7 @@ static aclError read_config(const char *call, const char *path)
 	if (init_config == NULL)
 		return acl_fail(ACL_ERROR_INVALID_FILE, call, "configPath=%s cannot be read: %s",
 				path, strerror(errno));
-	if (!config_is_json(init_config, wrong, sizeof(wrong)))
+	if (!is_json(init_config, wrong, sizeof(wrong)))
 		return acl_fail(ACL_ERROR_PARSE_FILE, call, "configPath=%s is not JSON: %s", path,
 				wrong);
 	npu_log(NPU_LOG_INFO,
@@ -181,7 +366,7 @@ static aclError start_locked(const char *call, const char *path)
 	return code;
 }
 
-ACL_EXPORT aclError aclInit(const char *configPath)
+aclError aclInit(const char *configPath)
 {
 	UNCANCELLED;
 	LOCKED(&init_lock);
@@ -204,7 +389,7 @@ static aclError stop_locked(void)
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclFinalize(void)
+aclError aclFinalize(void)
 {
 	UNCANCELLED;
 	LOCKED(&init_lock);
@@ -214,7 +399,7 @@ ACL_EXPORT aclError aclFinalize(void)
 			 : stop_locked();
 }
 
-ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
+aclError aclFinalizeReference(uint64_t *refCount)
 {
 	UNCANCELLED;
 	LOCKED(&init_lock);
@@ -234,9 +419,7 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 
 /* ---- versions ---- */
 
-ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
-				    int32_t *patchVersion)
-	ACL_ANSWERS(ACL_IS_NULL(majorVersion) ?: ACL_IS_NULL(minorVersion)
+ACL_ANSWERS(aclrtGetVersion, ACL_IS_NULL(majorVersion) ?: ACL_IS_NULL(minorVersion)
 			?: ACL_IS_NULL(patchVersion) ?: ACL_GIVE(majorVersion, ACL_MAJOR_VERSION)
 			?: ACL_GIVE(minorVersion, ACL_MINOR_VERSION)
 			?: ACL_GIVE(patchVersion, ACL_PATCH_VERSION));
@@ -279,7 +462,7 @@ static aclError find_package(const char *call, const char *name, const struct pa
 			name);
 }
 
-ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
 {
 	static const char *const names[] = {
 		[ACL_PKG_NAME_CANN] = "runtime",
@@ -303,7 +486,7 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 	return ACL_SUCCESS;
 }
 
-ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
+aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 {
 	const struct package *package;
 	aclError code = ACL_IS_NULL(versionStr) ?: ACL_IS_NULL(pkgName)
@@ -314,11 +497,107 @@ ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 	return code;
 }
 
-ACL_EXPORT aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
+aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
 	const struct package *package;
 
 	return ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
 			?: find_package(__func__, pkgName, &package)
 			?: ACL_GIVE(versionNum, package->number);
+}
+
+/* ---- npusim's own functions ---- */
+
+int npusim_get_stats(int device, struct npu_stats *out)
+{
+	uint32_t logic;
+
+	return ACL_IS_NULL(out)
+		       ?: ACL_WANT(__func__, out->size != 0,
+				   "out->size is 0; it must be sizeof(struct npu_stats), %zu",
+				   sizeof(*out))
+		       ?: core_device_logic(device, "device", __func__, &logic)
+		       ?: core_result(__func__, core_call(npusimGetStats, logic, out));
+}
+
+int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, unsigned core)
+{
+	uint32_t logic;
+
+	return ACL_IS_NULL(at) ?: core_device_logic(device, "device", __func__, &logic)
+		       ?: core_result(__func__,
+				      core_call(npusimTouch, logic, at, count, bytes, core));
+}
+
+int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
+{
+	uint32_t logic;
+
+	return ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes)
+		       ?: core_device_logic(device, "device", __func__, &logic)
+		       ?: core_result(__func__, core_call(npusimPhysical, logic, va, pa, bytes));
+}
+
+/* What only layers hear: NOT_SUPPORT, nobody does. */
+static int told(drvError_t code)
+{
+	return code == DRV_ERROR_PROCESS_EXIT ? ACL_ERROR_INTERNAL_ERROR : ACL_SUCCESS;
+}
+
+int npusimBlock(const void *ptr, size_t size)
+{
+	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
+			?: told(core_call(npusimTellBlock, (uintptr_t)ptr, size));
+}
+
+int npusimBlockFree(const void *ptr)
+{
+	return ACL_IS_NULL(ptr) ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, 0));
+}
+
+int npusimMark(const char *name)
+{
+	return ACL_IS_NULL(name) ?: told(core_call(npusimMark, name));
+}
+
+int npusimHeld(npusim_line_fn fn, void *arg)
+{
+	struct npu_driver *drv = core_driver_peek();
+
+	if (ACL_IS_NULL(fn))
+		return ACL_ERROR_INVALID_PARAM;
+	return drv == NULL ? ACL_SUCCESS
+			   : core_result(__func__, npu_call(drv, npusimLeaks, fn, arg, true));
+}
+
+int npusimSetReportCallback(npusim_report_fn fn, void *arg)
+{
+	drvError_t code = core_call(npusimReports, fn, arg);
+
+	if (code == DRV_ERROR_NONE || code == DRV_ERROR_PROCESS_EXIT)
+		return told(code);
+	return acl_unsupported(
+		__func__, "nothing reports: the validation is off; NPUSIM_VALIDATE=on, or `npusim "
+			  "run --validate`, turns it on");
+}
+
+uint64_t npusim_now_ps(void)
+{
+	return core_now_ps();
+}
+
+char *npusim_backend_text(void)
+{
+	struct npu_driver *drv = core_driver();
+
+	return drv == NULL ? NULL : npu_driver_text(drv);
+}
+
+char *npusim_settings_check(void)
+{
+	char *error = NULL;
+
+	if (npu_settings_check(&error))
+		return NULL;
+	return error != NULL ? error : strdup("a setting is not valid");
 }

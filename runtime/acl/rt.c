@@ -22,8 +22,6 @@ static aclError no_count(const char *call, const char *argument, bool fine, long
 }
 #define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
 
-/* ---- streams ---- */
-
 static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
 {
 	struct core_stream *stream;
@@ -32,14 +30,14 @@ static aclError facts(const char *call, void *handle, struct core_stream_facts *
 		       ?: ACL_GIVE(out, core_stream_facts(stream));
 }
 
-ACL_EXPORT rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
+rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
 {
 	struct core_stream_facts found;
 
 	return RT_IS_NULL(sqId) ?: facts(__func__, stm, &found) ?: ACL_GIVE(sqId, found.sq);
 }
 
-ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
+rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
 {
 	struct core_stream_facts found;
 
@@ -47,24 +45,21 @@ ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint3
 			?: ACL_GIVE(cqId, found.cq) ?: ACL_GIVE(logicCqId, found.logic_cq);
 }
 
-ACL_EXPORT rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo,
-					rtDevResAddrInfo *const addrInfo)
+rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo, rtDevResAddrInfo *const addrInfo)
 {
 	(void)resInfo;
 	(void)addrInfo;
 	return acl_fail_unmodelled(__func__);
 }
 
-ACL_EXPORT rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
+rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
 {
 	(void)resInfo;
 	return acl_fail_unmodelled(__func__);
 }
 
-/* ---- devices ---- */
-
-ACL_EXPORT rtError_t rtDeviceGetBareTgid(uint32_t *pid)
-	ACL_ANSWERS(RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
+ACL_ANSWERS(rtDeviceGetBareTgid,
+	    RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
 
 static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t *out)
 {
@@ -74,8 +69,7 @@ static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t
 		       ?: core_device_logic((int32_t)device, "devIdDes", call, out);
 }
 
-ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int32_t infoType,
-				     int64_t *val)
+rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int32_t infoType, int64_t *val)
 {
 	uint32_t logic = 0;
 
@@ -86,15 +80,13 @@ ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int3
 		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);
 }
 
-ACL_EXPORT rtError_t rtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
-	ACL_ANSWERS(RT_IS_NULL(logicDevId)
-			    ?: acl_named(__func__,
-					 aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
-ACL_EXPORT rtError_t rtGetDevicePhyIdByIndex(uint32_t devIndex, uint32_t *phyId)
-	ACL_ANSWERS(RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
+ACL_ANSWERS(rtGetLogicDevIdByUserDevId,
+	    RT_IS_NULL(logicDevId)
+		    ?: acl_named(__func__, aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
+ACL_ANSWERS(rtGetDevicePhyIdByIndex, RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
 			?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId));
 
-ACL_EXPORT rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t flag)
+rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t flag)
 {
 	uint32_t logic = 0;
 
@@ -103,7 +95,7 @@ ACL_EXPORT rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t 
 		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, phyIdSrc, flag);
 }
 
-ACL_EXPORT rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
+rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
 {
 	uint32_t logic = 0;
 
@@ -112,19 +104,18 @@ ACL_EXPORT rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
 		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, phyIdSrc, 0);
 }
 
-/* ---- memory ---- */
-
-ACL_EXPORT rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name,
-					uint32_t len)
-	ACL_ANSWERS(RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
+rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name, uint32_t len)
+{
+	return RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)ptr,
-				    byteCount, name, len));
-ACL_EXPORT rtError_t rtIpcDestroyMemoryName(const char *name)
-	ACL_ANSWERS(RT_IS_NULL(name) ?: acl_check_context(__func__)
+				    byteCount, name, len);
+}
+
+ACL_ANSWERS(rtIpcDestroyMemoryName, RT_IS_NULL(name) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemDestroyHandle, name));
 
-ACL_EXPORT rtError_t rtIpcOpenMemory(void **ptr, const char *name)
+rtError_t rtIpcOpenMemory(void **ptr, const char *name)
 {
 	struct core_context *context = NULL;
 	DVdeviceptr va = 0;
@@ -134,25 +125,18 @@ ACL_EXPORT rtError_t rtIpcOpenMemory(void **ptr, const char *name)
 			?: ACL_GIVE(ptr, (void *)(uintptr_t)va);
 }
 
-ACL_EXPORT rtError_t rtIpcCloseMemory(const void *ptr)
-	ACL_ANSWERS(RT_IS_NULL(ptr) ?: acl_check_context(__func__)
+ACL_ANSWERS(rtIpcCloseMemory, RT_IS_NULL(ptr) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCloseHandle, (DVdeviceptr)(uintptr_t)ptr));
-ACL_EXPORT rtError_t rtSetIpcMemPid(const char *name, int32_t pid[], int32_t num)
-	ACL_ANSWERS(RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+ACL_ANSWERS(rtSetIpcMemPid, RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemSetPidHandle, name, pid, num));
 
-ACL_EXPORT rtError_t rtSetIpcMemorySuperPodPid(const char *name, uint32_t sdid, int32_t pid[],
-					       int32_t num)
-{
-	return RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+ACL_ANSWERS(rtSetIpcMemorySuperPodPid, RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
 		       ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemSetPodPid, name, sdid, pid, num);
-}
+		       ?: ACL_CALL(__func__, halShmemSetPodPid, name, sdid, pid, num));
 
-ACL_EXPORT rtError_t rtMemcpyAsyncWithoutCheckKind(void *dst, uint64_t destMax, const void *src,
-						   uint64_t cnt, rtMemcpyKind_t kind,
-						   rtStream_t stm)
+rtError_t rtMemcpyAsyncWithoutCheckKind(void *dst, uint64_t destMax, const void *src, uint64_t cnt,
+					rtMemcpyKind_t kind, rtStream_t stm)
 {
 	(void)kind;
 	return cnt == 0 ? RT_ERROR_NONE

@@ -10,7 +10,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define ERROR(name, parameters)                    \
-	ACL_EXPORT aclError name parameters        \
+	aclError name parameters                   \
 	{                                          \
 		return acl_fail_unmodelled(#name); \
 	}

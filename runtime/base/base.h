@@ -42,8 +42,7 @@ bool npu_var_check_all(char **error);
  * fork() not again. For who opens the driver at the bottom, which a process has one of. */
 void npu_var_warn_unknown(void);
 /* The name among `names` (`count` of them) that is nearest to `word`, upper and lower case being
- * the same; NULL if none is near. An edit distance of up to a third of the word's length is near.
- */
+ * the same; NULL if none is near: an edit distance of up to a third of the word's length. */
 const char *npu_nearest(const char *word, const char *const *names, size_t count);
 /* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
 bool npu_parse_size(const char *text, uint64_t *out_bytes);
@@ -64,7 +63,7 @@ bool npu_log_enabled(enum npu_log_level level);
  * once npu_log_enabled() was called, which reads the variables; keeps errno. */
 void npu_report_write(const char *text, size_t bytes);
 
-/* ---- calls of the program that failed (failure.c) ---- */
+/* ---- calls of the program that failed (log.c) ---- */
 
 struct npu_failure {
 	const char *call;
@@ -83,8 +82,7 @@ void npu_failure_note(const struct npu_failure *failure);
 /* ---- the thread's message (message.c) ---- */
 
 /* Sets the calling thread's message: the cause of the failure that is about to be returned. Who
- * knows the cause first sets it; who passes a failure on adds in front with npu_message_prefix().
- */
+ * knows the cause first sets it; who passes it on adds in front with npu_message_prefix(). */
 void npu_message_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void npu_message_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Words that messages use in place of others, from now on: of a face whose functions have other
@@ -104,8 +102,7 @@ const char *npu_message(void);
 void npu_message_logged(void);
 /* The message if it was set since this was last asked, else NULL. */
 const char *npu_message_next(bool *out_logged);
-/* Adds to *text, which is free()d by its owner and may be NULL; without memory it stays as it is.
- */
+/* Adds to *text, which its owner free()s and which may be NULL; without memory it stays. */
 void npu_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A text for the message that is being made: lives until this thread has made 1 KiB of others. Cut
  * at NPU_TEXT_MAX bytes. */

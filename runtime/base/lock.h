@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Holds a mutex to the end of a block: whatever leaves the block releases it.
+ * Declarations that hold something to the end of a block, whatever leaves it: a mutex; and calls
+ * free of pthread_cancel(). A thread that is cancelled in a call ends when the call has returned:
+ * otherwise it would leave with our locks held, and every other thread would wait for them.
  */
 #ifndef NPUSIM_BASE_LOCK_H
 #define NPUSIM_BASE_LOCK_H
@@ -21,5 +23,22 @@ static inline void lock_let(pthread_mutex_t *const *mutex)
 /* A declaration: from here to the end of the block. */
 #define LOCKED(mutex) \
 	__attribute__((cleanup(lock_let), unused)) pthread_mutex_t *const locked = lock_hold(mutex)
+
+static inline int cancel_hold(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void cancel_let(const int *before)
+{
+	pthread_setcancelstate(*before, NULL);
+}
+
+/* A declaration: until the end of the block. */
+#define UNCANCELLED \
+	__attribute__((cleanup(cancel_let), unused)) const int cancel_before = cancel_hold()
 
 #endif

@@ -149,8 +149,6 @@ void npu_text_add(char **text, const char *format, ...)
 	free(more);
 }
 
-/* ---- texts, and sizes in words ---- */
-
 static const struct {
 	const char *name;
 	char suffix;

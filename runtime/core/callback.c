@@ -8,11 +8,8 @@
  */
 #include "core/end.h"
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "core/object/error.h"
-#include "core/object/record.h"
 
 #include <errno.h>
 #include <stdio.h>

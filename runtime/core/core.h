@@ -217,13 +217,18 @@ union core_entry {
 void core_copy_entry(union core_entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
 		     bool on_device);
 
-/* copies and fills in a stream (stream-copy.c): of device and page-locked memory only; the driver
+/* copies and fills in a stream (stream.c): of device and page-locked memory only; the driver
  * says at their turn if an address is wrong. on_device: both ends are. */
 int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
 		     bool on_device, const char *call);
 /* pattern repeats every 4 bytes. */
 int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern, uint64_t bytes,
 		     const char *call);
+
+/* Page-locked host memory for entries to read, which layers know for ours. NULL: *error, message
+ * set. The second is a `keep` of core_stream_send(). */
+void *core_buffer_make(uint64_t bytes, int *error, const char *call);
+void core_buffer_free(void *buffer, const struct stars_logic_cqe *cqe);
 
 /* callbacks */
 int core_callback_subscribe(uint64_t thread, void *stream, const char *call);

@@ -6,7 +6,6 @@
 #include "base/lock.h"
 #include "core/end.h"
 #include "core/object/context.h"
-#include "core/object/error.h"
 
 void core_context_end(struct context *context, bool force, const char *call)
 {
@@ -125,8 +124,6 @@ int core_device_primary_active(int32_t user, bool *out_active, const char *call)
 		*out_active = core_device_primary(logic) != NULL;
 	return code;
 }
-
-/* ---- contexts that programs ask for ---- */
 
 int core_context_create(int32_t user, void **out_context, const char *call)
 {

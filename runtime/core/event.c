@@ -1,20 +1,159 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as programs see them. An event refers to two records (record.h): the last that was made,
- * to which queries and times refer, and the next, for which waits that come before it already
- * wait.
+ * Events as programs see them. An event refers to two records: the last that was made, to which
+ * queries and times refer, and the next, for which waits that come before it already wait. Each
+ * record is an object of its own, with a fresh id in the driver: a wait for a record waits for that
+ * one, however often its event is recorded again in the meantime.
  */
-#include "base/cancel.h"
 #include "base/lock.h"
 #include "core/end.h"
 #include "core/object/stream.h"
-#include "core/object/error.h"
 #include "core/object/process.h"
-#include "core/object/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- records ---- */
+
+struct relay {
+	SLIST_ENTRY(relay) link;
+	uint32_t device, id;
+};
+
+struct record {
+	atomic_uint users;          /* the event, the entry that records, each entry that waits */
+	uint32_t device, id;        /* the driver's */
+	_Atomic(void *) stream;     /* handle; NULL before it is to be sent */
+	_Atomic uint64_t timestamp; /* ns */
+	atomic_bool done;
+	atomic_bool aborted;  /* it will not happen: its stream was aborted */
+	pthread_mutex_t lock; /* of relays */
+	SLIST_HEAD(, relay) relays;
+	struct record *instead_of; /* on another device, waited for before this one was made; kept
+				      until this one goes */
+};
+
+/* One user, the caller. NULL: *error is an aclError, message set. */
+static struct record *record_make(uint32_t device, const char *call, int *error)
+{
+	struct record *record = calloc(1, sizeof(*record));
+
+	*error = record == NULL ? core_no_memory(call, "no memory for an event")
+				: core_result(call, core_event_id_take(device, &record->id));
+	if (*error != CORE_OK) {
+		free(record);
+		return NULL;
+	}
+	record->device = device;
+	atomic_store(&record->users, 1);
+	pthread_mutex_init(&record->lock, NULL);
+	return record;
+}
+
+/* One user more, one less. NULL is allowed. */
+static struct record *record_use(struct record *record)
+{
+	if (record != NULL)
+		atomic_fetch_add(&record->users, 1);
+	return record;
+}
+
+/* Under the lock: who drops a relay knows afterwards that its id is not recorded any more. */
+static void end_relays_locked(struct record *record, bool happened)
+{
+	while (!SLIST_EMPTY(&record->relays)) {
+		struct relay *relay = SLIST_FIRST(&record->relays);
+
+		SLIST_REMOVE_HEAD(&record->relays, link);
+		if (happened)
+			core_event_id_record(relay->device, relay->id);
+		free(relay);
+	}
+}
+
+static void record_unuse(struct record *record)
+{
+	if (record == NULL || atomic_fetch_sub(&record->users, 1) > 1)
+		return;
+	record_unuse(record->instead_of);
+	core_event_id_give(record->device, record->id);
+	end_relays_locked(record, false);
+	pthread_mutex_destroy(&record->lock);
+	free(record);
+}
+
+static void happen(struct record *record)
+{
+	LOCKED(&record->lock);
+
+	atomic_store(&record->done, true);
+	end_relays_locked(record, true);
+}
+
+/* A core_done_fn of the entry that records, under the lock of its stream; takes over a user. */
+static void record_done(void *arg, const struct stars_logic_cqe *cqe)
+{
+	struct record *record = arg;
+	const struct core_stream *stream =
+		cqe == NULL ? core_pool_find(&core_streams, atomic_load(&record->stream)) : NULL;
+
+	if (stream != NULL && stream->aborting) { /* who waits for it waits on, as with CANN */
+		atomic_store(&record->aborted, true);
+		record_unuse(record);
+		return;
+	}
+	if (cqe != NULL)
+		atomic_store(&record->timestamp, cqe->timestamp);
+	else /* dropped with its stream: others wait for it all the same */
+		core_event_id_record(record->device, record->id);
+	happen(record);
+	if (record->instead_of != NULL)
+		happen(record->instead_of);
+	record_unuse(record);
+}
+
+/* A stream of another device waits: that device has an id of its own, which the host records when
+ * the record happens, or now if it has. */
+static int record_add_relay(struct record *record, uint32_t device, uint32_t id, const char *call)
+{
+	struct relay *relay = malloc(sizeof(*relay));
+
+	if (relay == NULL)
+		return core_no_memory(call, "no memory for an event");
+	core_order(device, NPU_ORDER_RELAY, id, (uint64_t)record->device << 32 | record->id);
+	*relay = (struct relay){ .device = device, .id = id };
+	LOCKED(&record->lock);
+	SLIST_INSERT_HEAD(&record->relays, relay, link);
+	if (atomic_load(&record->done))
+		end_relays_locked(record, true);
+	return CORE_OK;
+}
+
+/* Takes a relay back that nobody will wait for, and gives its id back. */
+static void record_drop_relay(struct record *record, uint32_t device, uint32_t id)
+{
+	struct relay *relay;
+
+	pthread_mutex_lock(&record->lock);
+	SLIST_FOREACH(relay, &record->relays, link)
+	if (relay->device == device && relay->id == id)
+		break;
+	if (relay != NULL)
+		SLIST_REMOVE(&record->relays, relay, relay, link);
+	pthread_mutex_unlock(&record->lock);
+	free(relay);
+	core_event_id_give(device, id);
+}
+
+static bool record_has_relays(struct record *record)
+{
+	LOCKED(&record->lock);
+
+	return !SLIST_EMPTY(&record->relays);
+}
+
+/* ---- events ---- */
 
 /* Waits for an event that are not over; they may outlive the event. */
 struct waits {
@@ -52,8 +191,6 @@ static void unuse_waits(struct waits *waits)
 		free(waits);
 }
 
-/* ---- made, found, ended ---- */
-
 /* From now on it is found, by the handle that is answered. NULL: its context, by that handle, has
  * ended, and nobody would end the event. */
 static void *link_event(struct event *event, const void *context)
@@ -70,8 +207,8 @@ static void *link_event(struct event *event, const void *context)
 static void give_event(struct event *event)
 {
 	pthread_mutex_lock(&event->lock);
-	core_record_unuse(event->last);
-	core_record_unuse(event->coming);
+	record_unuse(event->last);
+	record_unuse(event->coming);
 	event->last = event->coming = NULL;
 	unuse_waits(event->waits);
 	event->waits = NULL;
@@ -144,7 +281,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	else
 		atomic_store(&event->waits->users, 1);
 	if (code == CORE_OK && kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
-		event->coming = core_record_make(event->device, call, &code);
+		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	if (code == CORE_OK)
 		handle = link_event(event, owner);
@@ -223,8 +360,8 @@ static void wait_done(void *arg, const struct stars_logic_cqe *cqe)
 	atomic_fetch_sub(&wait->waits->count, 1);
 	unuse_waits(wait->waits);
 	if (wait->relayed)
-		core_record_drop_relay(wait->record, wait->relay_device, wait->relay_id);
-	core_record_unuse(wait->record);
+		record_drop_relay(wait->record, wait->relay_device, wait->relay_id);
+	record_unuse(wait->record);
 	free(wait);
 }
 
@@ -268,7 +405,7 @@ static int local_id(struct wait *wait, uint32_t device, uint32_t *out_id, const 
 	wait->relayed = true;
 	wait->relay_device = device;
 	wait->relay_id = *out_id;
-	return core_record_add_relay(record, device, *out_id, call);
+	return record_add_relay(record, device, *out_id, call);
 }
 
 /* Somebody must see the other stream's completion, or the relay is never run: its own thread, if
@@ -288,7 +425,7 @@ static int watch_record(struct record *record, const char *call)
 	struct core_done done = { .fn = watch_done, .arg = stream };
 	int code = CORE_OK;
 
-	if (stream == NULL || !core_record_has_relays(record))
+	if (stream == NULL || !record_has_relays(record))
 		return CORE_OK;
 	fill_entry(&sqe, STARS_SQE_PLACE_HOLDER, 0, 0);
 	pthread_mutex_lock(&stream->lock);
@@ -313,13 +450,13 @@ static struct record *next_record_locked(struct event *event, uint32_t device, c
 		event->coming = NULL;
 		return coming;
 	}
-	record = core_record_make(device, call, error);
+	record = record_make(device, call, error);
 	if (record == NULL || coming == NULL)
 		return record;
 	/* Streams wait for the id of the event's own device already. */
-	*error = core_record_add_relay(record, coming->device, coming->id, call);
+	*error = record_add_relay(record, coming->device, coming->id, call);
 	if (*error != CORE_OK) {
-		core_record_unuse(record);
+		record_unuse(record);
 		return NULL;
 	}
 	record->instead_of = coming;
@@ -332,11 +469,11 @@ static void take_back(struct event *event, struct record *record, struct record 
 {
 	pthread_mutex_lock(&event->lock);
 	if (event->last == record) {
-		event->last = core_record_use(before);
-		core_record_unuse(record);
+		event->last = record_use(before);
+		record_unuse(record);
 	}
 	pthread_mutex_unlock(&event->lock);
-	core_record_done(record, NULL);
+	record_done(record, NULL);
 }
 
 /* The event's lock is not held while an entry is sent, which may have to wait for room. */
@@ -345,7 +482,7 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 	struct event *event;
 	struct core_stream *stream;
 	struct stars_event_sqe sqe;
-	struct core_done done = { .fn = core_record_done };
+	struct core_done done = { .fn = record_done };
 	struct record *record, *before = NULL;
 	int code =
 		find_event(handle, call, &event) ?: core_stream_find(stream_handle, call, &stream);
@@ -359,20 +496,20 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 		if (record->instead_of != NULL)
 			atomic_store(&record->instead_of->stream, core_slot_handle(stream));
 		before = event->last;
-		event->last = core_record_use(record);
+		event->last = record_use(record);
 	}
 	pthread_mutex_unlock(&event->lock);
 	if (record == NULL)
 		return code;
 	fill_entry(&sqe, STARS_SQE_EVENT_RECORD, record->id, 0);
-	done.arg = core_record_use(record);
+	done.arg = record_use(record);
 	code = core_stream_send_each(stream, &sqe, 1, &done, call);
 	if (code == CORE_OK)
 		code = watch_record(record, call);
 	else
 		take_back(event, record, before);
-	core_record_unuse(before);
-	core_record_unuse(record);
+	record_unuse(before);
+	record_unuse(record);
 	return code;
 }
 
@@ -401,16 +538,16 @@ static int send_wait(void *event, struct waits *waits, struct record *record,
 	}
 	if (code != CORE_OK) {
 		if (wait != NULL && wait->relayed)
-			core_record_drop_relay(record, wait->relay_device, wait->relay_id);
+			record_drop_relay(record, wait->relay_device, wait->relay_id);
 		atomic_fetch_sub(&waits->count, 1);
 		unuse_waits(waits);
-		core_record_unuse(record);
+		record_unuse(record);
 		free(wait);
 	}
 	return code;
 }
 
-/* What a wait for the event waits for, for the caller to core_record_unuse(); NULL: nothing. */
+/* What a wait for the event waits for, for the caller to record_unuse(); NULL: nothing. */
 static struct record *awaited_locked(struct event *event, const struct core_stream *stream)
 {
 	struct record *record = event->coming != NULL ? event->coming : event->last;
@@ -418,7 +555,7 @@ static struct record *awaited_locked(struct event *event, const struct core_stre
 	if (record == NULL || atomic_load(&record->done) ||
 	    atomic_load(&record->stream) == core_slot_handle(stream))
 		return NULL;
-	return core_record_use(record);
+	return record_use(record);
 }
 
 int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const char *call)
@@ -476,22 +613,21 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 	if (code != CORE_OK)
 		return code;
 	if (event->coming == NULL)
-		event->coming = core_record_make(event->device, call, &code);
+		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	return code;
 }
 
 /* ---- asked ---- */
 
-/* The last record, for the caller to core_record_unuse(); completions that have come are taken
- * first. */
+/* The last record, for the caller to record_unuse(); completions that have come are taken first. */
 static struct record *look(struct event *event)
 {
 	struct core_stream *stream;
 	struct record *record;
 
 	pthread_mutex_lock(&event->lock);
-	record = core_record_use(event->last);
+	record = record_use(event->last);
 	pthread_mutex_unlock(&event->lock);
 	if (record == NULL || atomic_load(&record->done))
 		return record;
@@ -529,7 +665,7 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 		*out_done = deprecated || event->kind == CORE_EVENT_AGAIN;
 	else
 		*out_done = is_seen(record);
-	core_record_unuse(record);
+	record_unuse(record);
 	return CORE_OK;
 }
 
@@ -591,7 +727,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 					 timeout_ms);
 	}
 	is_seen(record);
-	core_record_unuse(record);
+	record_unuse(record);
 	return code;
 }
 
@@ -621,7 +757,7 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 				 argument, handle, event->flags);
 	else
 		*out_ns = atomic_load(&record->timestamp);
-	core_record_unuse(record);
+	record_unuse(record);
 	return code;
 }
 

@@ -3,7 +3,7 @@
  * Notifies as objects of the process: what each handle stands for. Their state is the driver's.
  */
 #include "base/lock.h"
-#include "core/object/error.h"
+#include "core/object/process.h"
 #include "core/object/pool.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "core/object/process.h"
 
-#include "driver/module.h"
+#include "driver/layer.h"
 
 #include <stdlib.h>
 #include <string.h>

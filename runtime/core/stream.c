@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operations on streams: creating, finding, waiting, ending. The queues behind them are in
- * object/queue.c.
+ * Operations on streams: creating, finding, waiting, ending; and copies and fills as their entries:
+ * the splitting of long ones, and the host buffer from which a fill reads its pattern, which lives
+ * until the entries are done.
  */
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "core/end.h"
 #include "core/object/stream.h"
-#include "core/object/error.h"
 #include "core/object/process.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- made ---- */
 
@@ -400,4 +400,92 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 		return core_invalid(call, "stream=%p is being destroyed by another thread", handle);
 	core_stream_end(stream, force, call);
 	return CORE_OK;
+}
+
+/* ---- copies and fills, of addresses that the faces have checked ---- */
+
+#define PATTERN_BYTES UINT64_C(65536)
+#define ENTRIES_MAX   32u
+
+void core_copy_entry(union core_entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
+	if (on_device) {
+		entry->sdma.control = STARS_SDMA_COPY_CONTROL;
+		entry->sdma.length = (uint32_t)bytes;
+		entry->sdma.src_addr_low = (uint32_t)src;
+		entry->sdma.src_addr_high = (uint32_t)(src >> 32);
+		entry->sdma.dst_addr_low = (uint32_t)dst;
+		entry->sdma.dst_addr_high = (uint32_t)(dst >> 32);
+	} else {
+		entry->dma.dst = dst;
+		entry->dma.src = src;
+		entry->dma.length = bytes;
+	}
+}
+
+int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device, const char *call)
+{
+	int code = CORE_OK;
+
+	for (uint64_t done = 0, now; done < bytes && code == CORE_OK; done += now) {
+		union core_entry entry;
+
+		now = bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES;
+		core_copy_entry(&entry, dst + done, src + done, now, on_device);
+		code = core_stream_send(stream, &entry, 1, NULL, NULL, call);
+	}
+	return code;
+}
+
+void *core_buffer_make(uint64_t bytes, int *error, const char *call)
+{
+	void *made = NULL;
+
+	*error = core_result(call,
+			     core_call(halMemAlloc, &made, bytes,
+				       (MEM_HOST_VAL << MEM_VIRT_BIT) |
+					       ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
+	if (*error == CORE_OK)
+		core_order(0, NPU_ORDER_OWN, 0, (uintptr_t)made);
+	return made;
+}
+
+void core_buffer_free(void *buffer, const struct stars_logic_cqe *cqe)
+{
+	(void)cqe;
+	core_call(halMemFree, buffer);
+}
+
+/* A piece of the pattern from the host, then the device doubles what it has. */
+int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern, uint64_t bytes,
+		     const char *call)
+{
+	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
+	union core_entry entries[ENTRIES_MAX];
+	unsigned count = 1;
+	int code;
+	uint8_t *buffer = core_buffer_make(piece, &code, call);
+
+	if (code != CORE_OK)
+		return code;
+	for (uint64_t i = 0; i < piece; i++)
+		buffer[i] = (uint8_t)(pattern >> (i % 4 * 8));
+	core_copy_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);
+	for (uint64_t done = piece, now; done < bytes && code == CORE_OK; done += now) {
+		now = bytes - done < done ? bytes - done : done;
+		now = now < CORE_PIECE_BYTES ? now : CORE_PIECE_BYTES;
+		if (count == ENTRIES_MAX) {
+			code = core_stream_send(stream, entries, count, NULL, NULL, call);
+			count = 0;
+		}
+		core_copy_entry(&entries[count++], dst + done, dst, now, true);
+	}
+	code = code ?: core_stream_send(stream, entries, count, core_buffer_free, buffer, call);
+	if (code != CORE_OK)
+		core_buffer_free(buffer, NULL);
+	return code;
 }

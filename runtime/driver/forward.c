@@ -7,7 +7,7 @@
 #include "driver/layer.h"
 
 #include "base/base.h"
-#include "base/cancel.h"
+#include "base/lock.h"
 
 #include <ctype.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * This library among those of the process: tells `npusim run` that a process of its run has it, and
  * warns of a second library of the same name.
  */
-#include "driver/module.h"
+#include "driver/layer.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

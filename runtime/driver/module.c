@@ -2,7 +2,7 @@
  *
  * Finds modules and loads backends, for all libraries of npusim that open one.
  */
-#include "driver/module.h"
+#include "driver/layer.h"
 
 #include "base/base.h"
 #include "config.h"

@@ -3,11 +3,10 @@
  * Opens the backend that the settings select as the driver of this process. Owns the selection
  * rules; knows backends only by name.
  */
-#include "driver/module.h"
+#include "driver/layer.h"
 
 #include "base/base.h"
 #include "config.h"
-#include "driver/layer.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

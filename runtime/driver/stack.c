@@ -3,7 +3,6 @@
  * Builds the layers of a process that NPUSIM_FAULT, NPUSIM_VALIDATE and NPUSIM_TRACE ask for, and
  * ends them.
  */
-#include "driver/module.h"
 
 #include "base/base.h"
 #include "driver/layer.h"

@@ -252,8 +252,7 @@ const char *trace_path_problem(const char *path)
 	return errno == ENOENT ? "its folder does not exist; make that first" : strerror(errno);
 }
 
-/* The file, another where another process of the run has it, with its head. False: errno says why.
- */
+/* The file, another where another process of the run has it, with its head. False and errno. */
 static bool open_file(struct trace_recorder *recorder)
 {
 	for (unsigned turn = 0; turn < NAMES_MAX; turn++) {

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend-sim/node/join.h"
+#include "backend-sim/node/records.h"
 
 struct audit {
 	struct node *node;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend-sim/node/join.h"
+#include "backend-sim/node/records.h"
 #include "harness/test.h"
 #include "node-actors.h"
 
@@ -205,20 +205,17 @@ static void do_tell(const struct order *order, struct reply *reply)
 	board->workers[order->block].count = n;
 }
 
-static void count_block(struct node *shared, uint32_t id, void *arg)
-{
-	int64_t *count = arg;
-
-	*count += !block_at(shared, id).record->closing;
-}
-
 /* How many blocks live, and are not just being cleaned. */
 static void do_count(const struct order *order, struct reply *reply)
 {
+	struct block_place place;
+	uint32_t id = NODE_NONE;
+
 	(void)order;
 	if (node_enter(actor_self.node) != DRV_ERROR_NONE)
 		return;
-	block_for_each(actor_self.node, count_block, &reply->value);
+	while (block_next(actor_self.node, &id, &place))
+		reply->value += !place.record->closing;
 	node_unlock(actor_self.node);
 }
 

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend-sim/node/join.h"
+#include "backend-sim/node/records.h"
 #include "harness/test.h"
 #include "node-actors.h"
 

@@ -25,8 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend-sim/node/join.h"
-#include "backend-sim/node/process.h"
+#include "backend-sim/node/records.h"
 #include "harness/test.h"
 #include "node-actors.h"
 

@@ -3,7 +3,6 @@
  * The two contracts: every row of the table, met by a call, answers what the table says under
  * either.
  */
-#include "process/contract.h"
 #include "space-rig.h"
 #include "memory/memory.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two bookkeepings of addresses never differ: what the records say of an address (place.h), the
+ * The two bookkeepings of addresses never differ: what the records say of an address, the
  * page tables say, over random runs of everything that changes either, in both dialects. No call is
  * expected to succeed: whatever it answers, the two must agree afterwards.
  */

@@ -9,8 +9,6 @@
 #include "harness/test.h"
 
 #include "memory/memory.h"
-#include "memory/place.h"
-#include "memory/tables.h"
 #include "npusim/driver.h"
 
 #define KIB UINT64_C(1024)

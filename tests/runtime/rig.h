@@ -10,7 +10,6 @@
 
 #include "core/end.h"
 #include "core/object/context.h"
-#include "core/object/error.h"
 #include "core/object/process.h"
 #include "fake/fake-driver.h"
 #include "harness/test.h"

@@ -7,7 +7,6 @@
 #include "core/object/context.h"
 
 #include "base/lock.h"
-#include "core/object/error.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -43,8 +42,6 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 	core_pool_publish(&core_contexts, context);
 	return context;
 }
-
-/* ---- the current one ---- */
 
 void core_context_follow(int64_t logic)
 {
@@ -133,8 +130,6 @@ int core_context_select(void *handle, const char *call)
 	current.device_plus_1 = 0;
 	return CORE_OK;
 }
-
-/* ---- devices: opened for their first user, closed after their last ---- */
 
 struct device core_devices[CORE_DEVICE_MAX];
 

@@ -6,12 +6,9 @@
  */
 #include "core/object/process.h"
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "core/object/error.h"
 #include "driver/layer.h"
-#include "driver/module.h"
 
 #include <ctype.h>
 #include <stdatomic.h>

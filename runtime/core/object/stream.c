@@ -8,10 +8,8 @@
  */
 #include "core/object/stream.h"
 
-#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
-#include "core/object/error.h"
 #include "core/object/process.h"
 
 #include <errno.h>
@@ -189,7 +187,7 @@ static uint64_t patience_ns(void)
 	return strcmp(value, "off") == 0 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
 }
 
-/* Wall time in ms until tell_stall_locked() has something to say of this wait; UINT32_MAX: never.
+/* Wall time in ms until tell_stall_locked() has to say something of this wait; UINT32_MAX: never.
  */
 static uint32_t stall_due_locked(const struct core_stream *stream, struct core_wait *wait)
 {
@@ -673,4 +671,31 @@ void core_stream_reap_device(uint32_t device)
 			core_stream_reap(stream);
 	}
 	free(handles);
+}
+
+/* ---- ids of events ---- */
+
+drvError_t core_event_id_take(uint32_t device, uint32_t *out_id)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
+	struct halResourceIdOutputInfo out = { 0 };
+	drvError_t code = core_call(halResourceIdAlloc, device, &in, &out);
+
+	*out_id = out.resourceId;
+	return code;
+}
+
+void core_event_id_give(uint32_t device, uint32_t id)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
+
+	core_call(halResourceIdFree, device, &in);
+}
+
+void core_event_id_record(uint32_t device, uint32_t id)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
+	struct halResourceConfigInfo config = { .prop = DRV_ID_RECORD };
+
+	core_call(halResourceConfig, device, &in, &config);
 }
