@@ -437,8 +437,7 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 	ASSERT_NOT_NULL(reader);
 	struct rig *r =
 		rig_open(POLICY_CACHING, 80 * GIB, (const char *const[]){ "dialect=cuda", NULL });
-	const struct trace_device *device =
-		g_ptr_array_index(reader->devices, 0);
+	const struct trace_device *device = g_ptr_array_index(reader->devices, 0);
 	struct record_item item;
 	struct card card = { .records = trace_open(path, NULL) };
 	struct cache_memory memory = { call_as_recorded, forget_event, &card, 80 * GIB, 0 };

@@ -303,23 +303,24 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 #define FIGURES(X)  \
 	X(accesses) \
 	X(bytes) X(ps) X(warmup_ps) X(min_ps) X(mean_ps) X(p50_ps) X(p90_ps) X(p99_ps) X(max_ps)
-#define COUNTERS(X)                                                                           \
-	X(tlb_requests)                                                                       \
-	X(tlb_l1_hits)                                                                        \
-	X(tlb_l2_hits)                                                                        \
-	X(tlb_misses)                                                                         \
-	X(walks)                                                                              \
-	X(walk_levels)                                                                        \
-	X(walk_cache_hits)                                                                    \
-	X(walk_ps)                                                                            \
-	X(tlb_l2_entries)                                                                     \
-	X(tlb_live_bytes)                                                                     \
-	X(l2_reads)                                                                           \
-	X(l2_read_hits)                                                                       \
-	X(l2_writes)                                                                          \
-	X(l2_write_hits)                                                                      \
-	X(l2_walk_reads) X(l2_walk_hits) X(l2_conflicts) X(hbm_read_bytes) X(hbm_write_bytes) \
-		X(hbm_row_hits) X(hbm_row_misses) X(hbm_bursts) X(hbm_refreshes)
+#define COUNTERS(X)                                                                          \
+	X(tlb_requests)                                                                      \
+	X(tlb_l1_hits)                                                                       \
+	X(tlb_l2_hits)                                                                       \
+	X(tlb_misses)                                                                        \
+	X(walks)                                                                             \
+	X(walk_levels)                                                                       \
+	X(walk_cache_hits)                                                                   \
+	X(walk_ps)                                                                           \
+	X(tlb_l2_entries)                                                                    \
+	X(tlb_live_bytes)                                                                    \
+	X(l2_reads)                                                                          \
+	X(l2_read_hits)                                                                      \
+	X(l2_writes)                                                                         \
+	X(l2_write_hits)                                                                     \
+	X(l2_walk_reads)                                                                     \
+	X(l2_walk_hits) X(l2_conflicts) X(hbm_read_bytes) X(hbm_write_bytes) X(hbm_row_hits) \
+		X(hbm_row_misses) X(hbm_bursts) X(hbm_refreshes)
 
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {
