@@ -5,10 +5,7 @@
  */
 #include "rig.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -38,57 +35,23 @@ static void begin(void)
 	rig_begin();
 }
 
-static size_t free_bytes(void)
-{
-	size_t now = 0, total;
-
-	TRY(cuMemGetInfo_v2(&now, &total));
-	return now;
-}
-
 static atomic_bool go;
-
-static void wait_for_go(void *unused)
-{
-	(void)unused;
-	while (!atomic_load(&go))
-		sched_yield();
-}
-
-struct closed {
-	CUcontext context;
-	CUdeviceptr ptr;
-};
-
-static void *close_it(void *arg)
-{
-	struct closed *closed = arg;
-
-	TRY(cuCtxSetCurrent(closed->context));
-	TRY(cuIpcCloseMemHandle(closed->ptr));
-	return NULL;
-}
 
 /* Who opens a handle while its last close waits for the device gets it anew. */
 static void open_while_it_is_closed(const CUipcMemHandle *handle)
 {
-	struct closed closed = { 0 };
-	CUdeviceptr again = 0, at;
-	pthread_t thread;
+	struct rig_giving_back closed;
+	CUdeviceptr ptr = 0, again = 0;
 	CUstream stream;
 
-	TRY(cuCtxGetCurrent(&closed.context));
 	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	TRY(cuIpcOpenMemHandle_v2(&closed.ptr, *handle, PEER));
-	TRY(cuLaunchHostFunc(stream, wait_for_go, NULL));
-	EXPECT_EQ(0, pthread_create(&thread, NULL, close_it, &closed));
-	/* as long as the memory is the program's */
-	while (cuMemHostGetDevicePointer_v2(&at, (void *)(uintptr_t)closed.ptr, 0) == CUDA_SUCCESS)
-		sched_yield();
+	TRY(cuIpcOpenMemHandle_v2(&ptr, *handle, PEER));
+	TRY(cuLaunchHostFunc(stream, rig_hold, &go));
+	rig_give_back(&closed, cuIpcCloseMemHandle, ptr);
 	TRY(cuIpcOpenMemHandle_v2(&again, *handle, PEER));
-	EXPECT_NE(closed.ptr, again);
+	EXPECT_NE(ptr, again);
 	atomic_store(&go, true);
-	pthread_join(thread, NULL);
+	pthread_join(closed.thread, NULL);
 	EXPECT_TRUE(rig_is_filled(again, LARGE, 41));
 	TRY(cuIpcCloseMemHandle(again));
 	TRY(cuStreamDestroy_v2(stream));
@@ -105,12 +68,12 @@ static void import(int socket)
 	begin();
 	hear(socket);
 	EXPECT_EQ((ssize_t)sizeof(handle), read(socket, handle, sizeof(handle)));
-	before = free_bytes();
+	before = rig_free_bytes();
 	TRY(cuIpcOpenMemHandle_v2(&large, handle[0], PEER));
 	TRY(cuIpcOpenMemHandle_v2(&again, handle[0], PEER));
 	EXPECT_EQ(large, again);
 	TRY(cuIpcOpenMemHandle_v2(&small, handle[1], PEER));
-	EXPECT_EQ(before, free_bytes()); /* it is the exporter's */
+	EXPECT_EQ(before, rig_free_bytes()); /* it is the exporter's */
 	TRY(cuMemGetAddressRange_v2(&base, &bytes, large + MIB));
 	EXPECT_EQ(large, base);
 	EXPECT_EQ(LARGE, bytes);

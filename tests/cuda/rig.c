@@ -4,6 +4,7 @@
  */
 #include "rig.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 void rig_begin(void)
@@ -69,4 +70,39 @@ bool rig_is_filled(CUdeviceptr va, size_t bytes, unsigned char value)
 		filled = to[i] == value;
 	free(to);
 	return filled;
+}
+
+size_t rig_free_bytes(void)
+{
+	size_t now = 0, total;
+
+	TRY(cuMemGetInfo_v2(&now, &total));
+	return now;
+}
+
+void rig_hold(void *gate)
+{
+	while (!atomic_load((atomic_bool *)gate))
+		sched_yield();
+}
+
+static void *give_back(void *arg)
+{
+	struct rig_giving_back *giving = arg;
+
+	TRY(cuCtxSetCurrent(giving->context));
+	TRY(giving->call(giving->ptr));
+	return NULL;
+}
+
+void rig_give_back(struct rig_giving_back *out, CUresult (*call)(CUdeviceptr), CUdeviceptr ptr)
+{
+	CUdeviceptr at;
+
+	out->call = call;
+	out->ptr = ptr;
+	TRY(cuCtxGetCurrent(&out->context));
+	ASSERT_EQ(0, pthread_create(&out->thread, NULL, give_back, out));
+	while (cuMemHostGetDevicePointer_v2(&at, (void *)(uintptr_t)ptr, 0) == CUDA_SUCCESS)
+		sched_yield();
 }

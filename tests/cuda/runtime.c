@@ -6,17 +6,9 @@
 #include "rig.h"
 #include "runtime/cuda/cudart.h"
 
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void wait_for_flag(void *flag)
-{
-	while (!atomic_load((atomic_bool *)flag))
-		sched_yield();
-}
 
 static void fails(void *arg)
 {
@@ -37,7 +29,7 @@ static void fails(void *arg)
 	TRY(cuEventQuery(event));
 	/* An answer of a query is no failure. */
 	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
+	TRY(cuLaunchHostFunc(stream, rig_hold, &open));
 	TRY(cuEventRecord(event, stream));
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	FAILS(NOT_READY, cuEventQuery(event));
@@ -214,15 +206,10 @@ static void count_up(void *arg)
 	atomic_fetch_add((_Atomic int *)arg, 1);
 }
 
-static void wait_for_go(void *arg)
-{
-	while (!atomic_load((_Atomic int *)arg))
-		sched_yield();
-}
-
 TEST(cuda_runtime, streams_events_and_host_functions)
 {
-	static _Atomic int calls, go;
+	static atomic_bool go;
+	static _Atomic int calls;
 	CUstream stream = NULL;
 	CUevent start = NULL, end = NULL;
 	CUdeviceptr ptr = 0;
@@ -237,13 +224,13 @@ TEST(cuda_runtime, streams_events_and_host_functions)
 	memset(host, 1, 64 * MIB);
 	TRY(cuEventQuery(start)); /* never recorded: nothing to wait for */
 	FAILS(INVALID_HANDLE, cuEventElapsedTime(&ms, start, end));
-	TRY(cuLaunchHostFunc(stream, wait_for_go, &go));
+	TRY(cuLaunchHostFunc(stream, rig_hold, &go));
 	TRY(cuEventRecord(start, stream));
 	TRY(cuMemsetD32Async(ptr, 0x05050505, 16 * MIB, stream));
 	TRY(cuMemcpyDtoHAsync_v2(host, ptr, 64 * MIB, stream));
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	EXPECT_NE(5, *(unsigned char *)host); /* not yet */
-	atomic_store(&go, 1);
+	atomic_store(&go, true);
 	TRY(cuLaunchHostFunc(stream, count_up, &calls));
 	TRY(cuEventRecord(end, stream));
 	TRY(cuEventSynchronize(end));

@@ -110,14 +110,6 @@ static CUmemGenericAllocationHandle import_fd(int fd)
 	return handle;
 }
 
-static size_t free_bytes(void)
-{
-	size_t now, total;
-
-	MUST(cuMemGetInfo_v2(&now, &total));
-	return now;
-}
-
 static void end_child(pid_t child)
 {
 	int status = -1;
@@ -230,24 +222,24 @@ static void descriptor_after_all_else(void *arg)
 
 	(void)arg;
 	begin();
-	before = free_bytes();
+	before = rig_free_bytes();
 	handle = create_shared(&fd);
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	va = place(handle);
 	MUST(cuMemsetD8_v2(va, 7, BYTES));
 	MUST(cuMemUnmap(va, BYTES));
 	MUST(cuMemRelease(handle));
-	MUST(before - free_bytes() != BYTES); /* the descriptors alone */
+	MUST(before - rig_free_bytes() != BYTES); /* the descriptors alone */
 	MUST(close(fd));
-	MUST(before - free_bytes() != BYTES);
+	MUST(before - rig_free_bytes() != BYTES);
 	handle = import_fd(copy);
 	MUST(close(copy));
 	va = place(handle);
 	MUST(!rig_is_filled(va, BYTES, 7));
 	MUST(cuMemUnmap(va, BYTES));
-	MUST(before - free_bytes() != BYTES);
+	MUST(before - rig_free_bytes() != BYTES);
 	MUST(cuMemRelease(handle));
-	MUST(before != free_bytes());
+	MUST(before != rig_free_bytes());
 	_exit(0);
 }
 
@@ -276,10 +268,10 @@ static void exporter_ends(void *in_flight)
 		raise(SIGKILL);
 	}
 	begin();
-	before = free_bytes();
+	before = rig_free_bytes();
 	say(sockets[0]);
 	waitpid(child, NULL, 0);
-	MUST(before - free_bytes() != (in_flight != NULL ? BYTES : 0));
+	MUST(before - rig_free_bytes() != (in_flight != NULL ? BYTES : 0));
 	if (in_flight != NULL) {
 		fd = receive_fd(sockets[0]);
 		MUST(!rig_is_filled(place(import_fd(fd)), BYTES, 33));
