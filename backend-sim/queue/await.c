@@ -9,6 +9,8 @@
 #include "process/ops.h"
 #include "queue/queue.h"
 
+#include <string.h>
+
 #define CALL "npusimAwait"
 
 static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)
@@ -23,19 +25,22 @@ static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t
 }
 
 /* 0 where it cannot be read: the entry will fail at its next try, and say so. */
-static uint64_t value_at(struct bsim *bs, uint64_t va)
+static uint64_t value_at(struct bsim *bs, const struct stars_value_wait_sqe *wait)
 {
+	unsigned bytes = queue_value_bytes(wait);
 	struct copy_end end;
-	unsigned char *at = NULL;
+	const unsigned char *at;
 	uint64_t run, found = 0;
 
-	if (copy_end_locked(bs, CALL, "address", va, sizeof(found), ALLOCATION_NOW, &end) !=
+	if (copy_end_locked(bs, CALL, "address", wait->addr, bytes, ALLOCATION_NOW, &end) !=
 	    DRV_ERROR_NONE)
 		return 0;
-	if (end.kind == NPU_PLACE_REGISTERED)
-		return host_move_value(bs, &end, &found, sizeof(found), false) ? found : 0;
+	if (copy_end_may_go(&end))
+		return host_move_value(bs, &end, &found, bytes, false) ? found : 0;
 	at = copy_at_locked(bs, &end.ref, false, &run);
-	return at == NULL ? 0 : __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE);
+	if (at != NULL)
+		memcpy(&found, at, bytes);
+	return found;
 }
 
 static void look_locked(struct bsim *bs, const struct queue_device *device, uint32_t stream,
@@ -71,7 +76,7 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 		out->va = value->addr;
 		out->wanted = value->value;
 		out->compare = value->compare;
-		out->found = value_at(bs, value->addr);
+		out->found = value_at(bs, value);
 		break;
 	case SQ_CQ_FULL:
 		out->kind = NPU_HEAD_REPORT;
