@@ -137,7 +137,8 @@ def write_cuda(out, header, names):
             rows = modelled if name in declared else unmodelled
             rows.append((name, re.sub(r'_v\d+$', '', plain), since))
             continue
-        aliases.append((name, plain if plain != name else name + '_v2'))
+        own = plain != name and plain in declared
+        aliases.append((name, plain if own else plain + '_v2'))
         if aliases[-1][1] not in declared:
             sys.exit('{}: {} is the second name of {}, which {} does not have'.format(
                 names, *aliases[-1], header))

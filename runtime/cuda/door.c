@@ -39,12 +39,15 @@ static void note(const char *call, CUresult code, const void *site)
 	CUresult door_##call params __asm__(#call);                     \
 	CUDA_EXPORT CUresult door_##call params                         \
 	{                                                               \
+		const char *outer = cuda_call;                          \
 		CUresult code = cuda_initialised();                     \
                                                                         \
+		cuda_call = #call;                                      \
 		if (code == CUDA_SUCCESS || is_early(#call))            \
 			code = call args;                               \
 		if (__builtin_expect(code != CUDA_SUCCESS, 0))          \
 			note(#call, code, __builtin_return_address(0)); \
+		cuda_call = outer;                                      \
 		return code;                                            \
 	}
 CUDA_DOORS(DOOR)

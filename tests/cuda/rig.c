@@ -6,6 +6,8 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
 void rig_begin(void)
 {
@@ -70,6 +72,38 @@ bool rig_is_filled(CUdeviceptr va, size_t bytes, unsigned char value)
 		filled = to[i] == value;
 	free(to);
 	return filled;
+}
+
+bool rig_send_fd(int socket, int fd)
+{
+	char byte = 1, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1;
+}
+
+int rig_receive_fd(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	if (recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message) != NULL)
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
 }
 
 size_t rig_free_bytes(void)

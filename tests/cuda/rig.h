@@ -46,5 +46,8 @@ struct rig_giving_back {
 	CUdeviceptr ptr;
 };
 void rig_give_back(struct rig_giving_back *out, CUresult (*call)(CUdeviceptr), CUdeviceptr ptr);
+/* A file descriptor over a socket; -1: none came. */
+bool rig_send_fd(int socket, int fd);
+int rig_receive_fd(int socket);
 
 #endif

@@ -24,38 +24,6 @@
 		}                                                               \
 	} while (0)
 
-static void send_fd(int socket, int fd)
-{
-	char byte = 1, control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec io = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &io,
-				  .msg_iovlen = 1,
-				  .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	MUST(sendmsg(socket, &message, 0) != 1);
-}
-
-static int receive_fd(int socket)
-{
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec io = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &io,
-				  .msg_iovlen = 1,
-				  .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-	int fd = -1;
-
-	MUST(recvmsg(socket, &message, 0) != 1);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
-
 static void say(int socket)
 {
 	MUST(write(socket, "x", 1) != 1);
@@ -126,7 +94,7 @@ static void child_uses(int socket)
 	CUdeviceptr va;
 
 	begin();
-	fd = receive_fd(socket);
+	fd = rig_receive_fd(socket);
 	va = place(import_fd(fd));
 	MUST(close(fd)); /* the handle keeps the memory */
 	MUST(!rig_is_filled(va, BYTES, 44));
@@ -153,7 +121,7 @@ static void parent_and_child(void *arg)
 	handle = create_shared(&fd);
 	va = place(handle);
 	MUST(cuMemsetD8_v2(va, 44, BYTES));
-	send_fd(sockets[0], fd);
+	MUST(!rig_send_fd(sockets[0], fd));
 	MUST(close(fd));
 	hear(sockets[0]);
 	MUST(!rig_is_filled(va, BYTES, 55));
@@ -186,8 +154,8 @@ static void grandchild(void *arg)
 		last = fork();
 		if (last == 0)
 			child_uses(through[1]);
-		fd = receive_fd(sockets[1]);
-		send_fd(through[0], fd);
+		fd = rig_receive_fd(sockets[1]);
+		MUST(!rig_send_fd(through[0], fd));
 		MUST(close(fd));
 		hear(through[0]);
 		say(sockets[1]);
@@ -199,7 +167,7 @@ static void grandchild(void *arg)
 	begin();
 	create_shared(&fd);
 	MUST(cuMemsetD8_v2(place(import_fd(fd)), 44, BYTES));
-	send_fd(sockets[0], fd);
+	MUST(!rig_send_fd(sockets[0], fd));
 	hear(sockets[0]);
 	say(sockets[0]);
 	end_child(child);
@@ -264,7 +232,7 @@ static void exporter_ends(void *in_flight)
 		hear(sockets[1]);
 		MUST(cuMemsetD8_v2(place(create_shared(&fd)), 33, BYTES));
 		if (in_flight != NULL)
-			send_fd(sockets[1], fd);
+			MUST(!rig_send_fd(sockets[1], fd));
 		raise(SIGKILL);
 	}
 	begin();
@@ -273,7 +241,7 @@ static void exporter_ends(void *in_flight)
 	waitpid(child, NULL, 0);
 	MUST(before - rig_free_bytes() != (in_flight != NULL ? BYTES : 0));
 	if (in_flight != NULL) {
-		fd = receive_fd(sockets[0]);
+		fd = rig_receive_fd(sockets[0]);
 		MUST(!rig_is_filled(place(import_fd(fd)), BYTES, 33));
 	}
 	_exit(0);
