@@ -95,42 +95,130 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 			   CUcontext src_context, size_t bytes, CUstream stream)
 	CUDA_ANSWERS(check_peers(dst_context, src_context) ?: copy(dst, src, bytes, &stream));
 
-/* ---- rows ---- */
+/* ---- batches ---- */
 
-static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
-		    size_t pitch, uint64_t *out)
+/* All is checked before anything moves. Attribute i is of the copies from starts[i] on. *failed:
+ * the copy that is wrong, SIZE_MAX: none is. */
+static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
+			   size_t count, const CUmemcpyAttributes *attributes, const size_t *starts,
+			   size_t number, size_t *failed, CUstream stream)
+{
+	bool read_now = false;
+	CUresult code;
+
+	*failed = SIZE_MAX;
+	if (dsts == NULL || srcs == NULL || sizes == NULL || attributes == NULL || starts == NULL ||
+	    count == 0 || number == 0 || stream == NULL || stream == CU_STREAM_LEGACY)
+		return cuda_invalid("count %zu, numAttrs %zu, stream %p: no pointer is NULL, no "
+				    "number 0, and the stream not the default one",
+				    count, number, (void *)stream);
+	for (size_t i = 0; i < number; i++) {
+		CUmemcpySrcAccessOrder order = attributes[i].srcAccessOrder;
+
+		if (starts[i] >= count || (i == 0 ? starts[0] != 0 : starts[i] <= starts[i - 1]) ||
+		    order < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+		    order > CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+			return cuda_invalid(
+				"attribute %zu: srcAccessOrder is %d, its first copy %zu: known "
+				"are 1 to 3, and copies rise from 0 to below %zu",
+				i, (int)order, starts[i], count);
+		read_now |= order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+	}
+	code = cuda_stream(stream, NULL);
+	for (size_t i = 0; i < 2 * count && code == CUDA_SUCCESS; i++) {
+		size_t at = *failed = i % count;
+
+		code = i >= count ? copy(dsts[at], srcs[at], sizes[at], &stream)
+		       : dsts[at] == 0 || srcs[at] == 0
+			       ? cuda_invalid("an address of copy %zu is NULL", at)
+			       : CUDA_CALL(npusimCheckCopy, dsts[at], srcs[at], sizes[at]);
+	}
+	if (code != CUDA_SUCCESS)
+		return code;
+	*failed = SIZE_MAX;
+	return read_now ? cuStreamSynchronize(stream) : code;
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			    CUmemcpyAttributes *attributes, size_t *starts, size_t number,
+			    size_t *failed, CUstream stream)
+	CUDA_ANSWERS(CUDA_IS_NULL(failed)
+			     ?: copy_batch(dsts, srcs, sizes, count, attributes, starts, number,
+					   failed, stream));
+
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			       CUmemcpyAttributes *attributes, size_t *starts, size_t number,
+			       CUstream stream)
+{
+	size_t failed;
+
+	return copy_batch(dsts, srcs, sizes, count, attributes, starts, number, &failed, stream);
+}
+
+/* ---- rows and boxes ---- */
+
+static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, uint64_t offset,
+		    uint64_t *out)
 {
 	uint64_t base = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
 
-	*out = base + y * pitch + x;
+	*out = base + offset;
 	return base != 0 && (type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
 			     type == CU_MEMORYTYPE_UNIFIED);
 }
 
+static CUresult copy_box(const CUDA_MEMCPY3D *box, const CUstream *stream)
+{
+	CUresult code = CUDA_IS_NULL(box);
+	size_t width, height;
+	uint64_t src, dst, srow, drow, sslice, dslice;
+
+	if (code != CUDA_SUCCESS)
+		return code;
+	width = box->WidthInBytes;
+	height = box->Height;
+	if (width == 0 || height == 0 || box->Depth == 0)
+		return CUDA_SUCCESS;
+	srow = box->srcPitch ?: width;
+	drow = box->dstPitch ?: width;
+	sslice = srow * (box->srcHeight ?: height);
+	dslice = drow * (box->dstHeight ?: height);
+	if (srow < width + box->srcXInBytes || drow < width + box->dstXInBytes ||
+	    (box->Depth > 1 && (sslice < srow * height || dslice < drow * height)) ||
+	    !base_of(box->srcMemoryType, box->srcHost, box->srcDevice,
+		     box->srcZ * sslice + box->srcY * srow + box->srcXInBytes, &src) ||
+	    !base_of(box->dstMemoryType, box->dstHost, box->dstDevice,
+		     box->dstZ * dslice + box->dstY * drow + box->dstXInBytes, &dst))
+		return cuda_invalid("%zu rows of %zu bytes, pitches %zu and %zu, heights %zu and "
+				    "%zu, memory types %d and %d: arrays are not modelled, a pitch "
+				    "is no smaller than a row, and a height than the rows",
+				    height, width, srow, drow, box->srcHeight, box->dstHeight,
+				    (int)box->srcMemoryType, (int)box->dstMemoryType);
+	for (size_t z = 0; z < box->Depth; z++)
+		for (size_t y = 0; y < height && code == CUDA_SUCCESS; y++)
+			code = copy(dst + z * dslice + y * drow, src + z * sslice + y * srow, width,
+				    stream);
+	return code;
+}
+
 static CUresult copy_rows(const CUDA_MEMCPY2D *rows, const CUstream *stream)
 {
-	CUresult code = CUDA_IS_NULL(rows);
-	size_t spitch, dpitch;
-	uint64_t src, dst;
+#define SIDE(side)                                                                  \
+	.side##XInBytes = rows->side##XInBytes, .side##Y = rows->side##Y,           \
+	.side##MemoryType = rows->side##MemoryType, .side##Host = rows->side##Host, \
+	.side##Device = rows->side##Device, .side##Pitch = rows->side##Pitch
+	return CUDA_IS_NULL(rows)
+		       ?: copy_box(&(CUDA_MEMCPY3D){ SIDE(src), SIDE(dst),
+						     .WidthInBytes = rows->WidthInBytes,
+						     .Height = rows->Height, .Depth = 1 },
+				   stream);
+#undef SIDE
+}
 
-	if (code != CUDA_SUCCESS || rows->WidthInBytes == 0 || rows->Height == 0)
-		return code;
-	spitch = rows->srcPitch ?: rows->WidthInBytes;
-	dpitch = rows->dstPitch ?: rows->WidthInBytes;
-	if (spitch < rows->WidthInBytes + rows->srcXInBytes ||
-	    dpitch < rows->WidthInBytes + rows->dstXInBytes ||
-	    !base_of(rows->srcMemoryType, rows->srcHost, rows->srcDevice, rows->srcXInBytes,
-		     rows->srcY, spitch, &src) ||
-	    !base_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstXInBytes,
-		     rows->dstY, dpitch, &dst))
-		return cuda_invalid("rows of %zu bytes, pitches %zu and %zu, memory types %d and "
-				    "%d: arrays are not modelled, and a pitch is no smaller than a "
-				    "row",
-				    rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
-				    (int)rows->dstMemoryType);
-	for (size_t y = 0; y < rows->Height && code == CUDA_SUCCESS; y++)
-		code = copy(dst + y * dpitch, src + y * spitch, rows->WidthInBytes, stream);
-	return code;
+static CUresult copy_peer_box(const CUDA_MEMCPY3D_PEER *box, const CUstream *stream)
+{
+	return CUDA_IS_NULL(box) ?: check_peers(box->dstContext, box->srcContext)
+			?: copy_box(box, stream);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_) CUDA_ANSWERS(copy_rows(copy_, NO_STREAM));
@@ -138,6 +226,13 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy_)
 	CUDA_ANSWERS(copy_rows(copy_, NO_STREAM));
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream stream)
 	CUDA_ANSWERS(copy_rows(copy_, &stream));
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy_) CUDA_ANSWERS(copy_box(copy_, NO_STREAM));
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy_, CUstream stream)
+	CUDA_ANSWERS(copy_box(copy_, &stream));
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy_)
+	CUDA_ANSWERS(copy_peer_box(copy_, NO_STREAM));
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy_, CUstream stream)
+	CUDA_ANSWERS(copy_peer_box(copy_, &stream));
 
 /* ---- fills ---- */
 

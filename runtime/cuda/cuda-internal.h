@@ -129,6 +129,11 @@ CUresult cuda_ipc_record(struct cuda_slot *slot, CUstream stream);
 CUresult cuda_ipc_wait(const struct cuda_slot *slot, struct core_stream *stream);
 CUresult cuda_ipc_query(const struct cuda_slot *slot, bool wait); /* or NOT_READY */
 
+/* ---- managed.c ---- */
+
+/* The memory goes, and what was said of it. */
+void cuda_managed_forget(uint64_t va);
+
 /* ---- vmm.c ---- */
 
 /* What lies at an address, at no cost. */

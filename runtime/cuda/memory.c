@@ -50,6 +50,7 @@ struct trace_name cuda_memory_find(uint64_t va)
 static CUresult give_back(const struct trace_name *gone)
 {
 	cuda_ipc_forget(gone->key);
+	cuda_managed_forget(gone->key);
 	if (gone->letter == NPU_PLACE_OPENED)
 		return CUDA_CALL(halShmemCloseHandle, gone->key);
 	return CUDA_CALL(halMemFree, cuda_pointer(gone->key));
