@@ -30,6 +30,9 @@ CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 	return code;
 }
 
+/* For libcudart: with "" in place of the call. */
+extern __typeof__(cuda_fail) npusimFail __attribute__((alias("cuda_fail"), visibility("default")));
+
 /* What a code of the driver, or of the core, is in CUDA. */
 struct translation {
 	int code;
