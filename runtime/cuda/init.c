@@ -5,6 +5,7 @@
  * called cuInit.
  */
 #include "cuda-internal.h"
+#include "cudart.h"
 
 #include "npusim/npusim.h"
 
@@ -32,6 +33,8 @@ CUresult cuda_fail(CUresult code, const char *format, ...)
 		npu_message_set("%s: %s", cuda_call, text);
 	return code;
 }
+/* For libcudart. */
+extern __typeof__(cuda_fail) npusimFail __attribute__((alias("cuda_fail"), visibility("default")));
 
 static const struct error {
 	int code;
@@ -211,29 +214,28 @@ CUresult cuDriverGetVersion(int *version)
 
 /* ---- of include/npusim/npusim.h ---- */
 
-static int tell_block(const void *ptr, size_t size)
+static CUresult tell_block(const void *ptr, size_t size)
 {
 	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_initialised());
 	npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
 	return CUDA_SUCCESS;
 }
 
-int npusimBlock(const void *ptr, size_t size)
+static CUresult tell_mark(const char *name)
 {
-	cuda_call = __func__;
-	return size == 0 ? (int)cuda_invalid("size is 0") : tell_block(ptr, size);
-}
-
-int npusimBlockFree(const void *ptr)
-{
-	cuda_call = __func__;
-	return tell_block(ptr, 0);
-}
-
-int npusimMark(const char *name)
-{
-	cuda_call = __func__;
 	CUDA_OR_RETURN(CUDA_IS_NULL(name) ?: cuda_initialised());
 	npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
 	return CUDA_SUCCESS;
 }
+
+#define DOOR(call, params, ...)                                                               \
+	int call params                                                                       \
+	{                                                                                     \
+		const char *outer = npusimBegin(#call);                                       \
+                                                                                              \
+		return (int)npusimEnd(outer, __VA_ARGS__, NULL, __builtin_return_address(0)); \
+	}
+DOOR(npusimBlock, (const void *ptr, size_t size),
+     size == 0 ? cuda_invalid("size is 0") : tell_block(ptr, size))
+DOOR(npusimBlockFree, (const void *ptr), tell_block(ptr, 0))
+DOOR(npusimMark, (const char *name), tell_mark(name))

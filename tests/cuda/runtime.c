@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What programs need around virtual memory: devices, contexts, streams, events, host functions,
- * memory in one piece, cuGetProcAddress, what is not modelled, and libcudart.
+ * memory in one piece, cuGetProcAddress and what is not modelled.
  */
+#include "npusim/npusim.h"
 #include "rig.h"
-#include "runtime/cuda/cudart.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@ static void fails(void *arg)
 	rig_begin();
 	for (int i = 0; i < 3; i++)
 		FAILS(INVALID_VALUE, cuMemUnmap(MIB, GRANULE));
+	FAILS(INVALID_VALUE, npusimMark(NULL));
 	FAILS(INVALID_VALUE, cuMemAlloc_v2(NULL, MIB));
 	FAILS(INVALID_HANDLE, cuEventRecord((CUevent)8, NULL));
 	FAILS(OUT_OF_MEMORY, cuMemAlloc_v2(&ptr, UINT64_C(1) << 40));
@@ -72,12 +73,13 @@ TEST(cuda_log, has_each_kind_of_failure_once)
 	log = harness_last_stderr();
 	EXPECT_CONTAINS(log, " warn: cuMemUnmap: ");
 	EXPECT_CONTAINS(log, " (1 CUDA_ERROR_INVALID_VALUE, at cuda-runtime+0x");
+	EXPECT_CONTAINS(log, " warn: npusimMark: name is NULL (1 CUDA_ERROR_INVALID_VALUE, at ");
 	EXPECT_CONTAINS(log, " warn: cuMemAlloc_v2: ");
 	EXPECT_CONTAINS(log, " or it was not made by cuEventCreate");
 	EXPECT_NULL(strstr(log, "aclrt"));
 	EXPECT_NULL(strstr(log, "halMem"));
 	EXPECT_NULL(strstr(log, " warn: cuGetProcAddress"));
-	EXPECT_CONTAINS(log, " warn: 7 failures of 5 kinds, 2 of them such as programs try; the "
+	EXPECT_CONTAINS(log, " warn: 8 failures of 6 kinds, 2 of them such as programs try; the "
 			     "first: cuMemUnmap: ");
 	EXPECT_NULL(strstr(strstr(log, " warn: cuMemUnmap: ") + 1, " warn: cuMemUnmap: "));
 }
@@ -497,36 +499,6 @@ TEST(cuda_runtime, what_is_not_modelled_says_so)
 	TRY(cuGetErrorName(CUDA_ERROR_NOT_SUPPORTED, &name));
 	EXPECT_STREQ("CUDA_ERROR_NOT_SUPPORTED", name);
 	FAILS(INVALID_VALUE, cuGetErrorName((CUresult)12345, &name));
-}
-
-TEST(cuda_runtime, cudart)
-{
-	void *device = NULL, *host = NULL;
-	size_t before = 0, now = 0, total = 0;
-	int count = 0, current = -1;
-
-	EXPECT_EQ(0, cudaGetDeviceCount(&count));
-	EXPECT_EQ(2, count);
-	EXPECT_EQ(0, cudaSetDevice(1));
-	EXPECT_EQ(0, cudaGetDevice(&current));
-	EXPECT_EQ(1, current);
-	EXPECT_EQ(0, cudaMemGetInfo(&before, &total));
-	EXPECT_EQ(0, cudaMalloc(&device, 8 * MIB));
-	EXPECT_EQ(0, cudaMallocHost(&host, 8 * MIB));
-	EXPECT_EQ(0, cudaMemGetInfo(&now, &total));
-	EXPECT_EQ(8 * MIB, before - now);
-	memset(host, 3, 8 * MIB);
-	EXPECT_EQ(0, cudaMemcpy(device, host, 8 * MIB, 1));
-	EXPECT_EQ(0, cudaDeviceSynchronize());
-	EXPECT_TRUE(rig_is_filled((uintptr_t)device, 8 * MIB, 3));
-	EXPECT_EQ(0, cudaFree(device));
-	EXPECT_EQ(1, cudaFree(device));
-	EXPECT_EQ(1, cudaGetLastError());
-	EXPECT_EQ(0, cudaGetLastError());
-	EXPECT_EQ(0, cudaFreeHost(host));
-	EXPECT_EQ(0, cudaFree(NULL));
-	EXPECT_STREQ("out of memory", cudaGetErrorString(2));
-	EXPECT_EQ(101, cudaSetDevice(9));
 }
 
 /* What a call frees or ends is found by its address or handle: garbage collectors and threads that
