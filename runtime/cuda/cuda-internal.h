@@ -91,10 +91,12 @@ CUresult cuda_keep(uint32_t logic);
 
 #define CUDA_HUGE_ABOVE_BYTES (UINT64_C(1) << 20)
 #define CUDA_POOLED           NPU_PLACE_KIND_COUNT
+#define CUDA_IMPORTED         (NPU_PLACE_KIND_COUNT + 1)
 /* halMemAlloc's flags for memory of a device. */
 uint64_t cuda_device_flags(size_t size);
 /* What lies at an address: the letter is its kind (NPU_PLACE_DEVICE of cuMemAlloc, _MANAGED,
- * _PINNED of cuMemAllocHost, _REGISTERED, _OPENED, CUDA_POOLED), the number its context, or pool.
+ * _PINNED of cuMemAllocHost, _REGISTERED, _OPENED, CUDA_POOLED, CUDA_IMPORTED of another
+ * process's pool), the number its context, or pool.
  * No bytes: nothing that this face has made. */
 struct trace_name cuda_memory_find(uint64_t va);
 /* False: no memory. */
@@ -116,9 +118,10 @@ CUresult cuda_pools_settle(CUresult code);
 void cuda_ipc_forget(uint64_t va);
 /* The handle by which other processes open memory, the same each time. */
 CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out);
-/* On the device that has the memory, the same address each time until it is closed as often. */
-CUresult cuda_ipc_open(const CUipcMemHandle *handle, CUdeviceptr *ptr);
-CUresult cuda_ipc_close(CUdeviceptr ptr);
+/* On the device that has the memory, the same address each time until it is closed as often. The
+ * kind is NPU_PLACE_OPENED or CUDA_IMPORTED. */
+CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr);
+CUresult cuda_ipc_close(CUdeviceptr ptr, int kind);
 
 /* What an event between processes stands for, as long as the process runs. */
 struct cuda_slot;

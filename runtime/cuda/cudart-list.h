@@ -95,6 +95,17 @@ CALL(cudaMemcpy2DAsync,
      (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
       int kind, CUstream stream),
      check_kind(kind) ?: cuMemcpy2DAsync_v2(ROWS(dst, dst_pitch, src, src_pitch), stream))
+CALL(cudaMemcpy3D, (const struct cudaMemcpy3DParms *box),
+     check_pointer(box) ?: check_kind(box->kind) ?: cuMemcpy3D_v2(BOX(box)))
+CALL(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *box, CUstream stream),
+     check_pointer(box) ?: check_kind(box->kind) ?: cuMemcpy3DAsync_v2(BOX(box), stream))
+CALL(cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *box),
+     check_pointer(box)
+	     ?: check_devices(box->dstDevice, box->srcDevice) ?: cuMemcpy3D_v2(BOX(box)))
+CALL(cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *box, CUstream stream),
+     check_pointer(box)
+	     ?: check_devices(box->dstDevice, box->srcDevice)
+	     ?: cuMemcpy3DAsync_v2(BOX(box), stream))
 CALL(cudaMemset, (void *ptr, int value, size_t size),
      cuMemsetD8_v2(A(ptr), (unsigned char)value, size))
 CALL(cudaMemsetAsync, (void *ptr, int value, size_t size, CUstream stream),
@@ -104,6 +115,30 @@ CALL(cudaMemset2D, (void *ptr, size_t pitch, int value, size_t width, size_t hei
 CALL(cudaMemset2DAsync,
      (void *ptr, size_t pitch, int value, size_t width, size_t height, CUstream stream),
      cuMemsetD2D8Async(A(ptr), pitch, (unsigned char)value, width, height, stream))
+
+/* ---- what is said of managed memory ---- */
+
+#if CUDART_MAJOR == 13 /* whose functions take a place, as those of _v2 before */
+#define cudaMemAdvise_v2        cudaMemAdvise
+#define cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync
+#else
+CALL(cudaMemAdvise, (const void *ptr, size_t count, CUmem_advise advice, int device),
+     cuMemAdvise(A(ptr), count, advice, device))
+CALL(cudaMemPrefetchAsync, (const void *ptr, size_t count, int device, CUstream stream),
+     cuMemPrefetchAsync(A(ptr), count, device, stream))
+#endif
+CALL(cudaMemAdvise_v2, (const void *ptr, size_t count, CUmem_advise advice, CUmemLocation location),
+     cuMemAdvise_v2(A(ptr), count, advice, location))
+CALL(cudaMemPrefetchAsync_v2,
+     (const void *ptr, size_t count, CUmemLocation location, unsigned int flags, CUstream stream),
+     cuMemPrefetchAsync_v2(A(ptr), count, location, flags, stream))
+CALL(cudaMemRangeGetAttribute,
+     (void *data, size_t size, CUmem_range_attribute attribute, const void *ptr, size_t count),
+     cuMemRangeGetAttribute(data, size, attribute, A(ptr), count))
+CALL(cudaMemRangeGetAttributes,
+     (void **data, size_t *sizes, CUmem_range_attribute *attributes, size_t number, const void *ptr,
+      size_t count),
+     cuMemRangeGetAttributes(data, sizes, attributes, number, A(ptr), count))
 
 /* ---- sharing ---- */
 

@@ -109,7 +109,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 	return code ?: cuda_ipc_name(&memory, handle);
 }
 
-CUresult cuda_ipc_open(const CUipcMemHandle *handle, CUdeviceptr *ptr)
+CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 {
 	struct name made = { .opens = 1 }, *name;
 	struct ShmemGetInfo info = { 0 };
@@ -129,7 +129,7 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, CUdeviceptr *ptr)
 		       ?: cuda_keep(device)
 		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va));
 	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
-						 core_context_handle(context), NPU_PLACE_OPENED))
+						 core_context_handle(context), kind))
 		return CUDA_GIVE(ptr, made.va);
 	forget_locked(find_locked(made.va, NULL));
 	npu_call(core_driver(), halShmemCloseHandle, made.va);
@@ -141,26 +141,27 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned
 	if (ptr == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
 		return cuda_invalid("ptr %p, flags %u; flags must be 1 (lazy peer access)",
 				    (void *)ptr, flags);
-	return cuda_ipc_open(&handle, ptr);
+	return cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr);
 }
 
-CUresult cuda_ipc_close(CUdeviceptr ptr)
+CUresult cuda_ipc_close(CUdeviceptr ptr, int kind)
 {
 	struct name **at;
-	bool stays;
+	bool stays, is_open;
 
 	pthread_mutex_lock(&lock);
 	at = find_locked(ptr, NULL);
-	stays = *at != NULL && (*at)->opens > 1;
+	is_open = *at != NULL && cuda_memory_find(ptr).letter == kind;
+	stays = is_open && (*at)->opens > 1;
 	if (stays)
 		(*at)->opens--;
-	else if (*at != NULL && (*at)->opens == 1)
+	else if (is_open)
 		forget_locked(at); /* who opens the handle from now on gets it anew */
 	pthread_mutex_unlock(&lock);
-	return stays ? cuda_unharmed() : cuda_memory_release(ptr, 1u << NPU_PLACE_OPENED);
+	return stays ? cuda_unharmed() : cuda_memory_release(ptr, 1u << kind);
 }
 
-CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) CUDA_ANSWERS(cuda_ipc_close(ptr));
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) CUDA_ANSWERS(cuda_ipc_close(ptr, NPU_PLACE_OPENED));
 
 /* ---- events ---- */
 

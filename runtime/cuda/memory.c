@@ -15,7 +15,8 @@
 
 #define PITCH_BYTES   512u
 #define DEVICE_KINDS  (1u << NPU_PLACE_DEVICE | 1u << NPU_PLACE_MANAGED) /* of cuMemFree */
-#define CONTEXT_KINDS (DEVICE_KINDS | 1u << NPU_PLACE_OPENED)            /* that go with it */
+#define SHARED_KINDS  (1u << NPU_PLACE_OPENED | 1u << CUDA_IMPORTED)     /* of another process */
+#define CONTEXT_KINDS (DEVICE_KINDS | SHARED_KINDS)                      /* that go with it */
 
 static struct trace_names allocations; /* by address; cuda_memory_find() says what they have */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,7 +52,7 @@ static CUresult give_back(const struct trace_name *gone)
 {
 	cuda_ipc_forget(gone->key);
 	cuda_managed_forget(gone->key);
-	if (gone->letter == NPU_PLACE_OPENED)
+	if (SHARED_KINDS >> gone->letter & 1)
 		return CUDA_CALL(halShmemCloseHandle, gone->key);
 	return CUDA_CALL(halMemFree, cuda_pointer(gone->key));
 }
@@ -145,9 +146,14 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
-	if (cuda_memory_find(ptr).letter == CUDA_POOLED)
+	switch (cuda_memory_find(ptr).letter) {
+	case CUDA_POOLED:
 		return cuda_unharmed() ?: cuda_pool_free(ptr, NULL);
-	return cuda_memory_release(ptr, DEVICE_KINDS);
+	case CUDA_IMPORTED:
+		return cuda_ipc_close(ptr, CUDA_IMPORTED);
+	default:
+		return cuda_memory_release(ptr, DEVICE_KINDS);
+	}
 }
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)

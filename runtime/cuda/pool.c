@@ -246,8 +246,8 @@ CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 	switch (cuda_memory_find(ptr).letter) {
 	case NPU_PLACE_DEVICE:
 		return cuda_memory_release(ptr, 1u << NPU_PLACE_DEVICE);
-	case NPU_PLACE_OPENED:
-		return cuda_ipc_close(ptr);
+	case CUDA_IMPORTED:
+		return cuda_ipc_close(ptr, CUDA_IMPORTED);
 	default:
 		return cuda_pool_free(ptr, &stream);
 	}
@@ -476,5 +476,5 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool handle, CUmemPool
 
 	if (code == CUDA_SUCCESS && !pool->imported)
 		return cuda_invalid("pool %p was not imported", (void *)handle);
-	return code ?: cuda_ipc_open(data, ptr);
+	return code ?: cuda_ipc_open(data, CUDA_IMPORTED, ptr);
 }

@@ -267,6 +267,152 @@ TEST(cudart, copies_and_fills)
 	free(host);
 }
 
+/* ---- boxes ---- */
+
+enum { PITCH = 16, ROWS = 4, SLICES = 3, BOX = PITCH * ROWS * SLICES };
+
+/* Two bytes of two rows in two slices, from (1, 1, 1) to (2, 0, 1); each byte holds its place. */
+#define BOX_OF(from, to)                                                                 \
+	{                                                                                \
+		.srcPos = { 1, 1, 1 }, .srcPtr = { from, PITCH, PITCH, ROWS },           \
+		.dstPos = { 2, 0, 1 }, .dstPtr = { to, PITCH, PITCH, ROWS }, .extent = { \
+			2,                                                               \
+			2,                                                               \
+			2                                                                \
+		}                                                                        \
+	}
+
+static void expect_box(void *ptr)
+{
+	unsigned char host[BOX];
+
+	TRY(cudaMemcpy(host, ptr, BOX, 2));
+	for (int z = 0; z < SLICES; z++)
+		for (int y = 0; y < ROWS; y++)
+			for (int x = 0; x < PITCH; x++) {
+				int at = (z * ROWS + y) * PITCH + x;
+				bool inside = z >= 1 && y < 2 && x >= 2 && x < 4;
+
+				EXPECT_EQ(inside ? at + PITCH - 1 : 255, host[at]);
+			}
+	TRY(cudaMemset(ptr, 255, BOX));
+}
+
+TEST(cudart, boxes)
+{
+	void *ptr = NULL, *source = NULL;
+	unsigned char host[BOX];
+
+	EXPECT_EQ(160, sizeof(struct cudaMemcpy3DParms)); /* of NVIDIA's headers */
+	EXPECT_EQ(168, sizeof(struct cudaMemcpy3DPeerParms));
+	for (int i = 0; i < BOX; i++)
+		host[i] = (unsigned char)i;
+	TRY(cudaMalloc(&ptr, BOX));
+	TRY(cudaMalloc(&source, BOX));
+	TRY(cudaMemcpy(source, host, BOX, 1));
+	TRY(cudaMemset(ptr, 255, BOX));
+	struct cudaMemcpy3DParms box = BOX_OF(host, ptr);
+	struct cudaMemcpy3DPeerParms peer = BOX_OF(source, ptr);
+	box.kind = 1;
+	peer.dstDevice = 1;
+	TRY(cudaMemcpy3D(&box));
+	expect_box(ptr);
+	TRY(cudaMemcpy3DAsync(&box, NULL));
+	TRY(cudaStreamSynchronize(NULL));
+	expect_box(ptr);
+	TRY(cudaMemcpy3DPeer(&peer));
+	expect_box(ptr);
+	TRY(cudaMemcpy3DPeerAsync(&peer, NULL));
+	TRY(cudaStreamSynchronize(NULL));
+	expect_box(ptr);
+	GIVES(INVALID_VALUE, cudaMemcpy3D(NULL));
+	GIVES(INVALID_VALUE, cudaMemcpy3DAsync(NULL, NULL));
+	GIVES(INVALID_VALUE, cudaMemcpy3DPeer(NULL));
+	GIVES(INVALID_VALUE, cudaMemcpy3DPeerAsync(NULL, NULL));
+	box.dstPtr.pitch = 3; /* 2 + 2 are more */
+	GIVES(INVALID_VALUE, cudaMemcpy3D(&box));
+	GIVES(INVALID_VALUE, cudaMemcpy3DAsync(&box, NULL));
+	box.dstPtr.pitch = PITCH;
+	box.dstArray = ptr;
+	GIVES(INVALID_VALUE, cudaMemcpy3D(&box));
+	box.kind = 5;
+	GIVES(KIND, cudaMemcpy3D(&box));
+	GIVES(KIND, cudaMemcpy3DAsync(&box, NULL));
+	peer.srcDevice = 2;
+	GIVES(INVALID_DEVICE, cudaMemcpy3DPeer(&peer));
+	GIVES(INVALID_DEVICE, cudaMemcpy3DPeerAsync(&peer, NULL));
+	TRY(cudaFree(ptr));
+	TRY(cudaFree(source));
+}
+
+TEST(cudart, managed_memory)
+{
+	CUmem_range_attribute which[] = { CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+					  CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION };
+	int mostly = 9, last = 9;
+	void *ptr = NULL, *data[] = { &mostly, &last };
+	size_t sizes[] = { 4, 4 };
+	CUstream stream = NULL;
+
+	TRY(cudaStreamCreate(&stream));
+	TRY(cudaMallocManaged(&ptr, MIB, 1));
+#if CUDART_MAJOR == 11
+#define AT(device) device
+#define FLAGS
+#else
+#define AT(device) (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, device }
+#define FLAGS      0,
+#if CUDART_MAJOR == 12 /* which has both; below are the second ones */
+	TRY(cudaMemAdvise(ptr, MIB, 1, 0));
+	TRY(cudaMemAdvise(ptr, MIB, 2, 0));
+	GIVES(INVALID_DEVICE, cudaMemAdvise(ptr, MIB, 3, 2));
+	TRY(cudaMemPrefetchAsync(ptr, MIB, 0, stream));
+	GIVES(INVALID_DEVICE, cudaMemPrefetchAsync(ptr, MIB, 2, stream));
+#define cudaMemAdvise        cudaMemAdvise_v2
+#define cudaMemPrefetchAsync cudaMemPrefetchAsync_v2
+#endif
+	GIVES(INVALID_VALUE, cudaMemPrefetchAsync(ptr, MIB, AT(1), 1, stream));
+#endif
+	TRY(cudaMemAdvise(ptr, MIB, 1, AT(0)));
+	GIVES(INVALID_VALUE, cudaMemAdvise(ptr, MIB, 7, AT(0)));
+	GIVES(INVALID_VALUE, cudaMemAdvise(NULL, MIB, 1, AT(0)));
+	GIVES(INVALID_DEVICE, cudaMemAdvise(ptr, MIB, 3, AT(2)));
+	TRY(cudaMemPrefetchAsync(ptr, MIB, AT(1), FLAGS stream));
+	GIVES(INVALID_VALUE, cudaMemPrefetchAsync(ptr, MIB + 1, AT(1), FLAGS stream));
+	GIVES(INVALID_DEVICE, cudaMemPrefetchAsync(ptr, MIB, AT(2), FLAGS stream));
+	TRY(cudaMemRangeGetAttribute(&last, 4, which[1], ptr, MIB));
+	EXPECT_EQ(1, last);
+	GIVES(INVALID_VALUE, cudaMemRangeGetAttribute(NULL, 4, which[1], ptr, MIB));
+	last = 9;
+	TRY(cudaMemRangeGetAttributes(data, sizes, which, 2, ptr, MIB));
+	EXPECT_EQ(1, mostly);
+	EXPECT_EQ(1, last);
+	GIVES(INVALID_VALUE, cudaMemRangeGetAttributes(data, sizes, which, 0, ptr, MIB));
+	TRY(cudaStreamAttachMemAsync(stream, ptr, 0, 4));
+	GIVES(INVALID_VALUE, cudaStreamAttachMemAsync(stream, ptr, 4096, 4));
+	GIVES(INVALID_VALUE, cudaStreamAttachMemAsync(NULL, ptr, 0, 4));
+	TRY(cudaFree(ptr));
+	TRY(cudaStreamDestroy(stream));
+	GIVES(HANDLE, cudaStreamAttachMemAsync(stream, ptr, 0, 4));
+}
+
+TEST(cudart, limits)
+{
+	size_t stack = 0, now = 0;
+
+	TRY(cudaDeviceGetLimit(&stack, 0));
+	TRY(cudaDeviceSetLimit(0, 2 * stack));
+	TRY(cudaDeviceGetLimit(&now, 0));
+	EXPECT_EQ(2 * stack, now);
+	TRY(cudaDeviceSetLimit(0, stack));
+	GIVES(INVALID_VALUE, cudaDeviceGetLimit(NULL, 0));
+	GIVES(INVALID_VALUE, cudaDeviceGetLimit(&now, 99));
+	GIVES(INVALID_VALUE, cudaDeviceSetLimit(-1, 1));
+	GIVES(215, cudaDeviceSetLimit(3, 1));
+}
+
+/* ---- streams and events ---- */
+
 static void count(void *counter)
 {
 	(*(int *)counter)++;

@@ -88,6 +88,7 @@ static void import(int socket)
 	TRY(cuMemsetD8_v2(large, 41, LARGE));
 	TRY(cuMemsetD8_v2(small, 42, SMALL));
 	FAILS(INVALID_VALUE, cuMemFree_v2(large)); /* it is closed instead */
+	FAILS(INVALID_VALUE, cuMemFreeAsync(large, NULL));
 	TRY(cuIpcCloseMemHandle(large));
 	EXPECT_TRUE(rig_is_filled(large, LARGE, 41)); /* it is open once more */
 	TRY(cuIpcCloseMemHandle(large));
@@ -305,8 +306,13 @@ static void import_pool(int socket)
 	FAILS(INVALID_VALUE, cuDeviceSetMemPool(1, pool));
 	FAILS(INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, pool, FD, 0));
 	FAILS(INVALID_VALUE, cuMemPoolImportPointer(NULL, pool, &data));
+	FAILS(INVALID_VALUE, cuIpcCloseMemHandle(ptr)); /* it is freed, either way */
+	TRY(cuMemPoolImportPointer(&other, pool, &data));
+	EXPECT_EQ(ptr, other);
+	TRY(cuMemFree_v2(ptr));
 	TRY(cuMemFreeAsync(ptr, NULL));
 	FAILS(INVALID_VALUE, cuMemFreeAsync(ptr, NULL));
+	FAILS(INVALID_VALUE, cuMemFree_v2(ptr));
 	TRY(cuMemPoolDestroy(pool));
 	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	FAILS(INVALID_VALUE,
