@@ -221,18 +221,15 @@ def write_doors(out, face, *headers):
         for name, code in re.findall(r'\b(ACL_ERROR_\w+),?\s+(\d+)\b', path.read_text()):
             codes.setdefault(code, name)
     with open(out, 'w', encoding='ascii') as stream:
-        stream.write('#define {}_DOORS(X) \\\n'.format(face))
-        stream.write(' \\\n'.join('\tX({}, {}, {})'.format(name, *doors[name])
-                                for name in sorted(doors)) + '\n')
-        stream.write('#define {}_CODES(X) \\\n'.format(face))
-        stream.write(' \\\n'.join('\tX({}, "{}")'.format(*row) for row in codes.items()) + '\n')
+        write_macro(stream, face + '_DOORS', [(name, *doors[name]) for name in sorted(doors)])
+        write_macro(stream, face + '_CODES', [(code, '"{}"'.format(name))
+                                              for code, name in codes.items()])
 
 
 def write_wrapped(out, folder, headers):
     wrapped = wrappers(pathlib.Path(folder), pathlib.Path(headers))
     with open(out, 'w', encoding='ascii') as stream:
-        stream.write('#define PRELOAD_FUNCTIONS(X) \\\n')
-        stream.write(' \\\n'.join('\tX({})'.format(name) for name in wrapped) + '\n')
+        write_macro(stream, 'PRELOAD_FUNCTIONS', [(name,) for name in wrapped])
         for name, parameters in wrapped.items():
             stream.write('#define PRELOAD_PARAMETERS_{} {}\n'.format(name, parameters))
             stream.write('#define PRELOAD_ARGUMENTS_{} {}\n'.format(name, arguments_of(parameters)))
