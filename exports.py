@@ -7,6 +7,10 @@
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
 #   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X), CUDA_UNMODELLED(X), CUDA_ALIASES(X) of
 #                                          names.txt: what a header declares is modelled
+#   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
+#                                          CUDART_UNMODELLED(X), CUDART_TWINS(X), CUDART_ERRORS(X),
+#                                          and the version script of libcudart of a major version:
+#                                          what the sources define is modelled, cuda.h has the codes
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
 #                                          answers a code, and FACE_PARAMETERS_name of each;
 #                                          FACE_CODES(X): the codes' names
@@ -105,12 +109,16 @@ def names_in(list_path):
     return sorted(names), files
 
 
-def write_map(out, depfile, list_path):
-    names, files = names_in(pathlib.Path(list_path).resolve())
+def write_script(out, names, node=''):
     with open(out, 'w', encoding='ascii') as stream:
-        stream.write('{\n\tglobal:\n')
+        stream.write('{} {{\n\tglobal:\n'.format(node).lstrip())
         stream.writelines('\t{};\n'.format(name) for name in names)
         stream.write('\tlocal: *;\n};\n')
+
+
+def write_map(out, depfile, list_path):
+    names, files = names_in(pathlib.Path(list_path).resolve())
+    write_script(out, names)
     with open(depfile, 'w', encoding='utf-8') as stream:
         stream.write('{}: {}\n'.format(pathlib.Path(out).name, ' '.join(map(str, files))))
 
@@ -138,7 +146,8 @@ def write_cuda(out, header, names):
             rows = modelled if name in declared else unmodelled
             rows.append((name, re.sub(r'_v\d+$', '', plain), since))
             continue
-        aliases.append((name, plain if plain != name else name + '_v2'))
+        own = plain != name and plain in declared
+        aliases.append((name, plain if own else plain + '_v2'))
         if aliases[-1][1] not in declared:
             sys.exit('{}: {} is the second name of {}, which {} does not have'.format(
                 names, *aliases[-1], header))
@@ -146,10 +155,55 @@ def write_cuda(out, header, names):
     if strangers:
         sys.exit('{} lacks {}'.format(names, ' '.join(sorted(strangers))))
     with open(out, 'w', encoding='ascii') as stream:
-        for macro, rows in (('CUDA_MODELLED', modelled), ('CUDA_UNMODELLED', unmodelled),
-                            ('CUDA_ALIASES', aliases)):
-            stream.write('#define {}(X) \\\n'.format(macro))
-            stream.write(' \\\n'.join('\tX({})'.format(', '.join(row)) for row in rows) + '\n')
+        write_macro(stream, 'CUDA_MODELLED', modelled)
+        write_macro(stream, 'CUDA_UNMODELLED', unmodelled)
+        write_macro(stream, 'CUDA_ALIASES', aliases)
+
+
+def write_macro(stream, macro, rows):
+    stream.write('#define {}(X) \\\n'.format(macro))
+    stream.write(' \\\n'.join('\tX({})'.format(', '.join(row)) for row in rows) + '\n')
+
+
+def runtime_name(name):
+    """CUDA_ERROR_NOT_READY is cudaErrorNotReady."""
+    return 'cuda' + ''.join(word.capitalize() for word in name.split('_')[1:])
+
+
+def in_words(name):
+    """cudaErrorInvalidFilterSetting: "invalid filter setting"."""
+    return ' '.join(re.findall(r'[A-Z][a-z]*', name)[1:]).lower()
+
+
+def write_cudart(out, script, major, node, cuda, names, *sources):
+    defined = re.compile(r'^(?:CALL|EARLY|HARMLESS)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
+                         re.MULTILINE)
+    modelled = {first or second for source in sources
+                for first, second in defined.findall(pathlib.Path(source).read_text())}
+    errors = {int(code): (runtime_name(name), text) for code, name, text in re.findall(
+        r'X\((\d+), (\w+), +"([^"]*)"\)', pathlib.Path(cuda).read_text())}
+    exported, unmodelled, twins = [], [], []
+    for name, rest in lines_of(pathlib.Path(names)):
+        words = rest.split()
+        if name.isdigit():
+            text = ' '.join(words[1:]) or in_words(words[0])
+            errors[int(name)] = (words[0], errors.get(int(name), ('', text))[1])
+            continue
+        since, _, until = next((word for word in words if '-' in word), '-').partition('-')
+        if int(since or major) <= int(major) <= int(until or major):
+            suffixes = ['_' + word for word in words if '-' not in word]
+            exported += [name + suffix for suffix in ['', *suffixes]]
+            twins += [(name, suffix) for suffix in suffixes]
+            unmodelled += [(name,)] if name not in modelled else []
+        modelled.discard(name)
+    if modelled:
+        sys.exit('{} lacks {}'.format(names, ' '.join(sorted(modelled))))
+    with open(out, 'w', encoding='ascii') as stream:
+        write_macro(stream, 'CUDART_UNMODELLED', unmodelled)
+        write_macro(stream, 'CUDART_TWINS', twins)
+        write_macro(stream, 'CUDART_ERRORS', [(str(code), name, '"{}"'.format(text))
+                                              for code, (name, text) in sorted(errors.items())])
+    write_script(script, sorted(exported), node)
 
 
 def doors_of(path):
@@ -168,25 +222,22 @@ def write_doors(out, face, *headers):
         for name, code in re.findall(r'\b(ACL_ERROR_\w+),?\s+(\d+)\b', path.read_text()):
             codes.setdefault(code, name)
     with open(out, 'w', encoding='ascii') as stream:
-        stream.write('#define {}_DOORS(X) \\\n'.format(face))
-        stream.write(' \\\n'.join('\tX({}, {}, {})'.format(name, *doors[name])
-                                for name in sorted(doors)) + '\n')
+        write_macro(stream, face + '_DOORS', [(name, *doors[name]) for name in sorted(doors)])
         for name, (parameters, _) in doors.items():
             stream.write('#define {}_PARAMETERS_{} {}\n'.format(face, name, parameters))
-        stream.write('#define {}_CODES(X) \\\n'.format(face))
-        stream.write(' \\\n'.join('\tX({}, "{}")'.format(*row) for row in codes.items()) + '\n')
+        write_macro(stream, face + '_CODES', [(code, '"{}"'.format(name))
+                                              for code, name in codes.items()])
 
 
 def write_wrapped(out, folder, headers):
     wrapped = wrappers(pathlib.Path(folder), pathlib.Path(headers))
     with open(out, 'w', encoding='ascii') as stream:
-        stream.write('#define PRELOAD_FUNCTIONS(X) \\\n')
-        stream.write(' \\\n'.join('\tX({})'.format(name) for name in wrapped) + '\n')
+        write_macro(stream, 'PRELOAD_FUNCTIONS', [(name,) for name in wrapped])
         for name, parameters in wrapped.items():
             stream.write('#define PRELOAD_PARAMETERS_{} {}\n'.format(name, parameters))
             stream.write('#define PRELOAD_ARGUMENTS_{} {}\n'.format(name, arguments_of(parameters)))
 
 
 if __name__ == '__main__':
-    {'map': write_map, 'unmodelled': write_unmodelled, 'cuda': write_cuda,
+    {'map': write_map, 'unmodelled': write_unmodelled, 'cuda': write_cuda, 'cudart': write_cudart,
      'doors': write_doors, 'wrapped': write_wrapped}[sys.argv[1]](*sys.argv[2:])

@@ -7,6 +7,8 @@
 #include "process/ops.h"
 #include "queue/queue.h"
 
+#include <string.h>
+
 #define CALL "npusimAwait"
 
 static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)

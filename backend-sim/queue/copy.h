@@ -45,6 +45,12 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 
 /* ---- host.c ---- */
 
+/* The program's own, pageable and registered: not the driver's to keep. */
+static inline bool copy_end_may_go(const struct copy_end *end)
+{
+	return end->kind == NPU_PLACE_PAGEABLE || end->kind == NPU_PLACE_REGISTERED;
+}
+
 /* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
  * or written now. Of a call, the lock is let go of while many pages are looked at. */
 drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
@@ -55,7 +61,7 @@ drvError_t host_check_locked(struct bsim *bs, const char *call, const struct cop
  * bytes. False: it does not (said once, at info), and what can be checked is to be checked before.
  */
 bool host_loosen_locked(const struct bsim *bs, struct copy_end *end);
-/* Reads or writes a value in registered memory, which is the program's. False: it is gone. */
+/* Reads or writes a value in memory that is the program's. False: it is gone. */
 bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, unsigned bytes,
 		     bool write);
 /* Says in the thread's message that memory of the program cannot be read or written, and why. */

@@ -102,19 +102,13 @@ static const char *why_gone(struct bsim *bs, uint64_t va)
 	return mapped ? gone : npu_text("%s, and unmapped by the program", gone);
 }
 
-/* The program's own, pageable and registered: not the driver's to keep. */
-static bool may_go(const struct copy_end *end)
-{
-	return end->kind == NPU_PLACE_PAGEABLE || end->kind == NPU_PLACE_REGISTERED;
-}
-
 drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
 	bool let_go = bytes > SIM_FEW_BYTES && bs->queues != NULL && !bs->queues->running, usable;
 
-	if (!may_go(end))
+	if (!copy_end_may_go(end))
 		return DRV_ERROR_NONE;
 	if (let_go)
 		queue_let_go_locked(bs);
@@ -163,9 +157,9 @@ static bool loose_allowed(const struct bsim *bs)
 
 bool host_loosen_locked(const struct bsim *bs, struct copy_end *end)
 {
-	if (may_go(end) && loose_allowed(bs))
+	if (copy_end_may_go(end) && loose_allowed(bs))
 		end->ref.pid = bs->queues->pid;
-	return end->ref.pid != 0 || !may_go(end);
+	return end->ref.pid != 0 || !copy_end_may_go(end);
 }
 
 bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, unsigned bytes,

@@ -64,6 +64,11 @@ union queue_entry {
 };
 _Static_assert(sizeof(union queue_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
 
+static inline unsigned queue_value_bytes(const struct stars_value_wait_sqe *wait)
+{
+	return wait->narrow ? sizeof(uint32_t) : sizeof(uint64_t);
+}
+
 /* Objects by id, from 0 on. After an id was given back, all others come first. */
 struct queue_table {
 	void **at; /* grows */

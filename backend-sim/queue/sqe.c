@@ -391,7 +391,7 @@ static enum outcome wait_notify(struct attempt *a)
 /* ---- values ---- */
 
 /* Memory that the task scheduler itself reaches: a device's, and the host's where the driver
- * allocated it. */
+ * allocated it. CUDA's runtime vouches for what it sends. */
 static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, uint64_t sent,
 			      struct copy_end *out)
 {
@@ -400,7 +400,7 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 
 	name_entry(a, name);
 	result = copy_end_locked(a->bs, name, "address", va, bytes, sent, out);
-	if (result == DRV_ERROR_NONE && out->kind == NPU_PLACE_PAGEABLE)
+	if (result == DRV_ERROR_NONE && out->kind == NPU_PLACE_PAGEABLE && a->bs->cuda == NULL)
 		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				   "%s: address: 0x%llx is the program's own memory, which the "
 				   "task scheduler does not reach: use memory of aclrtMalloc or "
@@ -412,7 +412,7 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 	return result == DRV_ERROR_NONE;
 }
 
-/* The same of registered memory, which is the program's. False: it is gone. */
+/* The same of memory that is the program's. False: it is gone. */
 static bool value_moves(struct attempt *a, struct copy_end *end, void *value, unsigned bytes,
 			bool write)
 {
@@ -491,7 +491,7 @@ static enum outcome write_value(struct attempt *a)
 	if (!is_aligned(a, va, bytes) ||
 	    !scheduler_reaches(a, va, bytes, a->sq->sent[a->sq->head], &end))
 		return DONE;
-	if (end.kind == NPU_PLACE_REGISTERED) {
+	if (copy_end_may_go(&end)) {
 		if (value_moves(a, &end, sqe.value, bytes, true))
 			queue_poll_locked(a->bs);
 		return DONE;
@@ -508,9 +508,16 @@ static enum outcome write_value(struct attempt *a)
 
 enum { COMPARE_GEQ, COMPARE_EQ, COMPARE_AND, COMPARE_NOR }; /* ACL_STREAM_WAIT_VALUE_* */
 
-static bool compares(uint32_t how, uint64_t found, uint64_t value)
+/* Of a narrow value only the lower half counts, which a shift makes the upper one. */
+static bool compares(const struct stars_value_wait_sqe *sqe, uint64_t found)
 {
-	switch (how) {
+	unsigned shift = sqe->narrow ? 32 : 0;
+	uint64_t value = sqe->value << shift, all = UINT64_MAX << shift;
+
+	found <<= shift;
+	switch (sqe->compare) {
+	case STARS_WAIT_CYCLIC:
+		return (int64_t)(found - value) >= 0;
 	case COMPARE_GEQ:
 		return found >= value;
 	case COMPARE_EQ:
@@ -518,7 +525,7 @@ static bool compares(uint32_t how, uint64_t found, uint64_t value)
 	case COMPARE_AND:
 		return (found & value) != 0;
 	default:
-		return ~(found | value) != 0;
+		return (~(found | value) & all) != 0;
 	}
 }
 
@@ -532,7 +539,7 @@ static bool read_memory(void *arg, uint64_t va, void *to, unsigned bytes)
 
 	if (!scheduler_reaches(a, va, bytes, ALLOCATION_NOW, &end))
 		return false;
-	if (end.kind == NPU_PLACE_REGISTERED)
+	if (copy_end_may_go(&end))
 		return value_moves(a, &end, to, bytes, false);
 	for (uint64_t done = 0; done < bytes; done += run, end.ref.va += run) {
 		at = copy_at_locked(a->bs, &end.ref, false, &run);
@@ -556,7 +563,7 @@ uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq)
 	struct attempt a = attempt_of(bs, sq, "wait for value");
 	uint64_t found = 0;
 
-	read_memory(&a, a.entry->wait.addr, &found, sizeof(found));
+	read_memory(&a, a.entry->wait.addr, &found, queue_value_bytes(&a.entry->wait));
 	g_free(a.error.text);
 	return found;
 }
@@ -602,12 +609,11 @@ static bool condition_settled(struct attempt *a)
 static bool settled(struct attempt *a)
 {
 	const struct stars_value_wait_sqe *sqe = &a->entry->wait;
-	uint64_t found;
+	uint64_t found = 0;
 
 	if (sqe->magic != STARS_VALUE_WAIT_MAGIC)
 		return condition_settled(a);
-	return !read_memory(a, sqe->addr, &found, sizeof(found)) ||
-	       compares(sqe->compare, found, sqe->value);
+	return !read_memory(a, sqe->addr, &found, queue_value_bytes(sqe)) || compares(sqe, found);
 }
 
 static enum outcome wait_value(struct attempt *a)
@@ -616,10 +622,10 @@ static enum outcome wait_value(struct attempt *a)
 	bool own = sqe->magic == STARS_VALUE_WAIT_MAGIC;
 
 	a->what = own ? "wait for value" : "condition";
-	if (own && sqe->compare > COMPARE_NOR)
+	if (own && sqe->compare > STARS_WAIT_CYCLIC)
 		return fail_sqe(a, "compare is %u: it must be from 0 to %d", sqe->compare,
-				COMPARE_NOR);
-	if ((own && !is_aligned(a, sqe->addr, sizeof(uint64_t))) || settled(a))
+				STARS_WAIT_CYCLIC);
+	if ((own && !is_aligned(a, sqe->addr, queue_value_bytes(sqe))) || settled(a))
 		return DONE;
 	block(a->bs->queues, a->sq, SQ_WAIT_VALUE);
 	return BLOCKED;

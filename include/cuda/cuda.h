@@ -148,13 +148,46 @@ enum {
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED = 128
 };
 typedef int CUdevice_P2PAttribute;
+typedef int CUlimit; /* others: printf FIFO 1, pending launches 4, L2 fetches 5, persisting L2 6 */
+enum { CU_LIMIT_STACK_SIZE = 0, CU_LIMIT_MALLOC_HEAP_SIZE = 2 };
+enum { CU_CTX_SCHED_SPIN = 1, CU_CTX_SCHED_YIELD = 2, CU_CTX_SCHED_BLOCKING_SYNC = 4 };
 typedef int CUstreamCaptureMode; /* 0 to 2: global, of a thread, relaxed */
 #define CU_STREAM_LEGACY     ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
+enum { CU_EVENT_INTERPROCESS = 4 }; /* without times */
 typedef void (*CUhostFn)(void *user_data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user_data);
+enum {
+	CU_STREAM_WAIT_VALUE_GEQ = 0, /* the difference, as a signed number, is not below 0 */
+	CU_STREAM_WAIT_VALUE_EQ = 1,
+	CU_STREAM_WAIT_VALUE_AND = 2,
+	CU_STREAM_WAIT_VALUE_NOR = 3,
+	CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30
+};
+typedef enum CUstreamBatchMemOpType_enum {
+	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+	CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+	CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+	CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+	CU_STREAM_MEM_OP_BARRIER = 6
+} CUstreamBatchMemOpType;
+typedef union CUstreamBatchMemOpParams_union {
+	CUstreamBatchMemOpType operation;
+	struct {
+		CUstreamBatchMemOpType operation;
+		CUdeviceptr address;
+		union {
+			uint32_t value;
+			uint64_t value64;
+		};
+		unsigned int flags;
+		CUdeviceptr alias;
+	} waitValue, writeValue;
+	uint64_t pad[6];
+} CUstreamBatchMemOpParams;
 
 /* ---- memory ---- */
 
@@ -208,6 +241,24 @@ typedef struct CUDA_MEMCPY2D_st {
 	size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
 
+typedef struct CUDA_MEMCPY3D_st {
+	size_t srcXInBytes, srcY, srcZ, srcLOD;
+	CUmemorytype srcMemoryType;
+	const void *srcHost;
+	CUdeviceptr srcDevice;
+	CUarray srcArray;
+	CUcontext srcContext; /* between peers */
+	size_t srcPitch, srcHeight;
+	size_t dstXInBytes, dstY, dstZ, dstLOD;
+	CUmemorytype dstMemoryType;
+	void *dstHost;
+	CUdeviceptr dstDevice;
+	CUarray dstArray;
+	CUcontext dstContext;
+	size_t dstPitch, dstHeight;
+	size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER;
+
 /* ---- virtual memory management ---- */
 
 typedef enum CUmemLocationType_enum {
@@ -259,6 +310,38 @@ typedef struct CUmemAllocationProp_st {
 	} allocFlags;
 } CUmemAllocationProp;
 
+/* ---- managed memory, and copies in batches ---- */
+
+#define CU_DEVICE_CPU ((CUdevice)-1)
+typedef enum CUmem_advise_enum {
+	CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+	CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+	CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+	CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+	CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+	CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6
+} CUmem_advise;
+typedef enum CUmem_range_attribute_enum {
+	CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY = 1,
+	CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION = 2,
+	CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY = 3,
+	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION = 4,
+	CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE = 5,
+	CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID = 6,
+	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE = 7,
+	CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8
+} CUmem_range_attribute;
+typedef enum CUmemcpySrcAccessOrder_enum {
+	CU_MEMCPY_SRC_ACCESS_ORDER_STREAM = 1,
+	CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL = 2,
+	CU_MEMCPY_SRC_ACCESS_ORDER_ANY = 3
+} CUmemcpySrcAccessOrder;
+typedef struct CUmemcpyAttributes_st {
+	CUmemcpySrcAccessOrder srcAccessOrder;
+	CUmemLocation srcLocHint, dstLocHint;
+	unsigned int flags;
+} CUmemcpyAttributes;
+
 /* ---- pools, and sharing by handles of 64 bytes ---- */
 
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
@@ -283,7 +366,7 @@ typedef struct CUmemPoolProps_st {
 } CUmemPoolProps;
 typedef struct CUipcMemHandle_st {
 	char reserved[64];
-} CUipcMemHandle;
+} CUipcMemHandle, CUipcEventHandle, CUmemPoolPtrExportData;
 enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1 };
 
 typedef enum CUdriverProcAddressQueryResult_enum {
@@ -330,6 +413,9 @@ CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxGetFlags(unsigned int *flags);
+CUresult cuCtxSetFlags(unsigned int flags);
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit);
+CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
 CUresult cuCtxSynchronize(void);
@@ -351,6 +437,16 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);
 CUresult cuStreamGetPriority(CUstream stream, int *priority);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, uint32_t value,
+				unsigned int flags);
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, uint64_t value,
+				unsigned int flags);
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, uint32_t value,
+				 unsigned int flags);
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, uint64_t value,
+				 unsigned int flags);
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
+			       unsigned int flags);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user_data,
 			     unsigned int flags);
@@ -369,6 +465,17 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
 			    unsigned int element);
 CUresult cuMemFree_v2(CUdeviceptr ptr);
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr ptr, size_t length,
+				unsigned int flags);
+CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t count, CUdevice device, CUstream stream);
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t count, CUmemLocation location,
+			       unsigned int flags, CUstream stream);
+CUresult cuMemAdvise(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUdevice device);
+CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUmemLocation location);
+CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute attribute,
+				CUdeviceptr ptr, size_t count);
+CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribute *attributes,
+				 size_t number, CUdeviceptr ptr, size_t count);
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
 CUresult cuMemAllocHost_v2(void **ptr, size_t size);
@@ -382,6 +489,8 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
 				CUdeviceptr ptr);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event);
+CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr);
@@ -399,6 +508,13 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location);
+CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool pool,
+					  CUmemAllocationHandleType type, unsigned long long flags);
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable,
+					    CUmemAllocationHandleType type,
+					    unsigned long long flags);
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr);
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data);
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
@@ -415,6 +531,16 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CU
 CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy);
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream);
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy);
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream);
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			    CUmemcpyAttributes *attributes, size_t *starts, size_t number,
+			    size_t *failed, CUstream stream);
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			       CUmemcpyAttributes *attributes, size_t *starts, size_t number,
+			       CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t count);
 CUresult cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t count);
 CUresult cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t count);

@@ -579,17 +579,19 @@ enum {
 	STARS_WRITE_NOTIFY = 3 /* record the notify of device res3 whose register is written: a
 				  multiple of 1 MiB and what drvNotifyIdAddrOffset says */
 };
-/* npusim's own entry: the queue stops until the 8 bytes at a device address compare true. The 910B
+/* npusim's own entry: the queue stops until the value at a device address compares true. The 910B
  * does this with a chain of conditional entries whose layout is not public; it is sent only to a
  * driver that has NPU_CAP_VALUE_WAIT. */
 struct stars_value_wait_sqe {
 	struct stars_sqe_header header; /* type STARS_SQE_COND */
 	uint32_t magic;                 /* STARS_VALUE_WAIT_MAGIC */
-	uint32_t compare;               /* ACL_STREAM_WAIT_VALUE_* */
+	uint32_t compare;               /* ACL_STREAM_WAIT_VALUE_* or STARS_WAIT_CYCLIC */
 	uint64_t addr, value;
-	uint32_t res[8];
+	uint32_t narrow; /* 1: the value has 4 bytes; 0: 8 */
+	uint32_t res[7];
 };
 #define STARS_VALUE_WAIT_MAGIC 0x7761696eu
+#define STARS_WAIT_CYCLIC      4 /* found - value, as a signed number, is not below 0 */
 
 /* STARS_SQE_COND has condition code behind its first 16 bytes: 32-bit instructions that read memory
  * and may send the queue back to an entry before. A value wait is a WRITE_VALUE and one of these,

@@ -326,7 +326,7 @@ static const struct {
 	enum whose whose;
 } own_names[] = {
 	{ "libascendcl.so", OWN }, { "libacl_rt.so", OWN },       { "libascend_hal.so", OWN },
-	{ "libcuda.so", OWN },     { "libcudart.so", OWN },       { "backend-sim.so", OWN },
+	{ "libcuda.so", OWN },     { "libcudart", OWN },          { "backend-sim.so", OWN },
 	{ "backend-hw.so", OWN },  { "npusim-validate.so", OWN }, { "libnpusim-record.so", OWN },
 	{ "libffi.so", BRIDGE },   { "_ctypes.", BRIDGE },
 };

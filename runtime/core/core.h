@@ -64,7 +64,7 @@ struct core_context {
 	_Atomic int32_t user_device;
 	_Atomic uint32_t device; /* logic id */
 	_Atomic bool primary;
-	/* the rest is context.c's */
+	_Atomic uint64_t words[8]; /* the face's, 0 at first; the rest is context.c's */
 };
 /* The calling thread's current context, or NULL (message set: "no current context: call
  * aclrtSetDevice ..."). */
@@ -209,6 +209,8 @@ union core_entry {
 	struct stars_sqe_header header;
 	struct stars_pcie_dma_sqe dma;
 	struct stars_sdma_sqe sdma;
+	struct stars_write_value_sqe write;
+	struct stars_value_wait_sqe wait;
 	uint8_t bytes[STARS_SQE_BYTES];
 };
 #define CORE_PIECE_BYTES (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */

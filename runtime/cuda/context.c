@@ -51,24 +51,90 @@ static void *current_handle(void)
 }
 
 /* `dead`: the code of one that is not live. */
-static CUresult find_context(const char *call, void *handle, CUresult dead,
-			     const struct core_context **out)
+static CUresult find_context(void *handle, CUresult dead, const struct core_context **out)
 {
 	*out = core_context_find(handle);
-	return *out != NULL ? CUDA_SUCCESS
-			    : cuda_fail(dead, call, "context %p is no live context of this process",
-					handle);
+	return *out != NULL
+		       ? CUDA_SUCCESS
+		       : cuda_fail(dead, "context %p is no live context of this process", handle);
 }
 
-static CUresult select_context(const char *call, void *context)
+static CUresult select_context(void *context)
 {
 	const struct core_context *found;
 
 	if (context != NULL)
-		return find_context(call, context, CUDA_ERROR_INVALID_CONTEXT, &found)
-			       ?: cuda_of_core(call, core_context_select(context, call));
+		return find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found)
+			       ?: cuda_of_core(core_context_select(context, cuda_call));
 	core_context_deselect();
 	return CUDA_SUCCESS;
+}
+
+/* ---- flags and limits: kept, and without effect ---- */
+
+#define FLAGS_KNOWN 0xffu
+#define FLAGS_WORD  7 /* of a context; those below are limits, by CUlimit */
+
+/* 0: an H100 has none such. CUDA's documentation has the first and the third, the others are not
+ * recorded. */
+static const size_t default_limits[FLAGS_WORD] = { 1024, 1 << 20, 8 << 20, 0, 2048, 64, 0 };
+static _Atomic uint64_t primary_flags[CORE_DEVICE_MAX]; /* which outlive the contexts */
+
+static _Atomic uint64_t *flags_of(struct core_context *context)
+{
+	return context->primary ? &primary_flags[context->device] : &context->words[FLAGS_WORD];
+}
+
+static CUresult check_flags(unsigned flags)
+{
+	unsigned how = flags & 7;
+
+	return flags <= FLAGS_KNOWN && (how & (how - 1)) == 0
+		       ? CUDA_SUCCESS
+		       : cuda_invalid("flags is %#x; known are those of 0xff, and of 1, 2 and 4 "
+				      "one at most",
+				      flags);
+}
+
+CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	struct core_context *context;
+
+	return CUDA_IS_NULL(flags) ?: cuda_current(&context)
+			?: CUDA_GIVE(flags, (unsigned)*flags_of(context));
+}
+
+CUresult cuCtxSetFlags(unsigned int flags)
+{
+	struct core_context *context;
+
+	return check_flags(flags) ?: cuda_current(&context) ?: CUDA_GIVE(flags_of(context), flags);
+}
+
+static CUresult check_limit(CUlimit limit, struct core_context **out)
+{
+	if (limit < 0 || limit > 9)
+		return cuda_invalid("limit is %d; known are 0 to 9", limit);
+	if (limit == 3 || limit >= FLAGS_WORD)
+		return cuda_fail(CUDA_ERROR_UNSUPPORTED_LIMIT, "an H100 has no limit of number %d",
+				 limit);
+	return cuda_current(out);
+}
+
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+	struct core_context *context;
+
+	return CUDA_IS_NULL(value) ?: check_limit(limit, &context)
+			?: CUDA_GIVE(value, context->words[limit] ?: default_limits[limit]);
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value)
+{
+	struct core_context *context;
+
+	return check_limit(limit, &context)
+		       ?: CUDA_GIVE(&context->words[limit], value); /* 0: the default again */
 }
 
 /* ---- primary contexts ---- */
@@ -78,50 +144,46 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	void *made = NULL;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(context) ?: cuda_check_device(__func__, device, &logic)
-			?: cuda_keep(logic, __func__)
-			?: cuda_of_core(__func__, core_device_retain(device, &made, __func__))
+	return CUDA_IS_NULL(context) ?: cuda_check_device(device, &logic)
+			?: cuda_keep(logic)
+			?: cuda_of_core(core_device_retain(device, &made, cuda_call))
 			?: CUDA_GIVE(context, made);
 }
 
-static CUresult leave_primary(const char *call, CUdevice device, bool all)
+static CUresult leave_primary(CUdevice device, bool all)
 {
 	void *handle = NULL;
 	uint32_t logic;
 	bool active = false;
-	CUresult code =
-		cuda_check_device(call, device, &logic)
-			?: cuda_of_core(call, core_device_primary_active(device, &active, call));
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(
+		cuda_check_device(device, &logic)
+			?: cuda_of_core(core_device_primary_active(device, &active, cuda_call)));
 	if (!active)
 		return all ? CUDA_SUCCESS
-			   : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+			   : cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				       "the primary context of device %d is not held", device);
-	if (core_device_retain(device, &handle, call) != 0)
+	if (core_device_retain(device, &handle, cuda_call) != 0)
 		return CUDA_ERROR_UNKNOWN;
-	core_device_reset(device, false, call);
+	core_device_reset(device, false, cuda_call);
 	if (all)
 		cuda_memory_end_context(handle);
-	code = cuda_of_core(call, core_device_reset(device, all, call));
+	code = cuda_of_core(core_device_reset(device, all, cuda_call));
 	if (core_context_find(handle) == NULL && !all) /* the last one left */
 		cuda_memory_end_context(handle);
 	return code;
 }
 
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
-	CUDA_ANSWERS(leave_primary(__func__, device, false));
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
-	CUDA_ANSWERS(leave_primary(__func__, device, true));
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) CUDA_ANSWERS(leave_primary(device, false));
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) CUDA_ANSWERS(leave_primary(device, true));
 
-/* How a thread waits for a device: this model's threads always sleep. */
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	uint32_t logic;
 
-	(void)flags;
-	return cuda_check_device(__func__, device, &logic);
+	return check_flags(flags) ?: cuda_check_device(device, &logic)
+			?: CUDA_GIVE(&primary_flags[logic], flags);
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
@@ -130,10 +192,10 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 	bool is_active = false;
 
 	return CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active)
-		       ?: cuda_check_device(__func__, device, &logic)
-		       ?: cuda_of_core(__func__,
-				       core_device_primary_active(device, &is_active, __func__))
-		       ?: CUDA_GIVE(flags, 0) ?: CUDA_GIVE(active, is_active);
+		       ?: cuda_check_device(device, &logic)
+		       ?: cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
+		       ?: CUDA_GIVE(flags, (unsigned)primary_flags[logic])
+		       ?: CUDA_GIVE(active, is_active);
 }
 
 /* ---- the stack ---- */
@@ -143,8 +205,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 	void *before = current_handle();
 
 	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, "context is NULL");
-	return select_context(__func__, context) ?: push(before);
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, "context is NULL");
+	return select_context(context) ?: push(before);
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
@@ -152,67 +214,60 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 	void *top = current_handle();
 
 	if (top == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "no context is current in this thread");
-	if (context != NULL)
-		*context = top;
-	return select_context(__func__, pop());
+	return CUDA_GIVE_IF(context, top) ?: select_context(pop());
 }
 
-CUresult cuCtxSetCurrent(CUcontext context) CUDA_ANSWERS(select_context(__func__, context));
+CUresult cuCtxSetCurrent(CUcontext context) CUDA_ANSWERS(select_context(context));
 CUresult cuCtxGetCurrent(CUcontext *context)
 	CUDA_ANSWERS(CUDA_IS_NULL(context) ?: CUDA_GIVE(context, current_handle()));
 
 /* ---- those that programs make ---- */
 
-static CUresult create(CUcontext *context, CUdevice device)
+static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 {
-	const char *call = "cuCtxCreate";
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
 
-	return cuda_null(call, "context", context) ?: cuda_check_device(call, device, &logic)
-			?: cuda_keep(logic, call)
-			?: cuda_of_core(call, core_context_create(device, &made, call))
-			?: push(before) ?: CUDA_GIVE(context, made);
+	return CUDA_IS_NULL(context) ?: check_flags(flags)
+			?: cuda_check_device(device, &logic) ?: cuda_keep(logic)
+			?: cuda_of_core(core_context_create(device, &made, cuda_call))
+			?: push(before) ?: CUDA_GIVE(flags_of(core_context_find(made)), flags)
+			?: CUDA_GIVE(context, made);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
-{
-	(void)flags;
-	return create(context, device);
-}
+	CUDA_ANSWERS(create(context, flags, device));
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities, unsigned int flags,
 			CUdevice device)
 {
-	(void)affinity, (void)affinities, (void)flags;
-	return create(context, device);
+	(void)affinity, (void)affinities;
+	return create(context, flags, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
-	(void)params, (void)flags;
-	return create(context, device);
+	(void)params;
+	return create(context, flags, device);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found;
-	CUresult code = find_context(__func__, context, CUDA_ERROR_INVALID_CONTEXT, &found);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
 	if (found->primary)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
 				 (void *)context);
 	bool current = current_handle() == (void *)context;
-	core_device_synchronize(found->device, -1, __func__);
+	core_device_synchronize(found->device, -1, cuda_call);
 	cuda_memory_end_context(context);
 	if (current)
 		cuCtxPopCurrent_v2(NULL);
-	return cuda_of_core(__func__, core_context_destroy(context, __func__));
+	return cuda_of_core(core_context_destroy(context, cuda_call));
 }
 
 /* ---- about the current one ---- */
@@ -221,12 +276,9 @@ CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(device) ?: cuda_current(__func__, &context)
+	return CUDA_IS_NULL(device) ?: cuda_current(&context)
 			?: CUDA_GIVE(device, context->user_device);
 }
-
-CUresult cuCtxGetFlags(unsigned int *flags)
-	CUDA_ANSWERS(CUDA_IS_NULL(flags) ?: cuda_current(__func__, NULL) ?: CUDA_GIVE(flags, 0));
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
@@ -234,7 +286,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 	const struct core_context *found;
 
 	return CUDA_IS_NULL(id)
-			?: find_context(__func__, asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
+			?: find_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
 			?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
@@ -243,32 +295,22 @@ CUresult cuCtxSynchronize(void)
 	struct core_context *context;
 
 	return cuda_pools_settle(
-		cuda_current(__func__, &context)
-			?: cuda_of_core(__func__,
-					core_device_synchronize(context->device, -1, __func__)));
+		cuda_current(&context)
+			?: cuda_of_core(core_device_synchronize(context->device, -1, cuda_call)));
 }
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
-	if (version == NULL || (context != NULL && core_context_find(context) == NULL))
-		return cuda_fail(version == NULL ? CUDA_ERROR_INVALID_VALUE
-						 : CUDA_ERROR_INVALID_CONTEXT,
-				 __func__, "context is %p", (void *)context);
+	const struct core_context *found;
+
+	CUDA_OR_RETURN(CUDA_IS_NULL(version));
+	if (context != NULL)
+		CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
 	return CUDA_GIVE(version, 3020);
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-	CUresult code = cuda_current(__func__, NULL);
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (least != NULL)
-		*least = 0;
-	if (greatest != NULL)
-		*greatest = -5;
-	return CUDA_SUCCESS;
-}
+	CUDA_ANSWERS(cuda_current(NULL) ?: CUDA_GIVE_IF(least, 0) ?: CUDA_GIVE_IF(greatest, -5));
 
 /* ---- captures and a profiler, which there are none of ---- */
 
@@ -278,7 +320,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	CUstreamCaptureMode before = current;
 
 	if (mode == NULL || *mode < 0 || *mode > 2)
-		return cuda_invalid(__func__, "mode is %d; known are 0 to 2", mode ? *mode : -1);
+		return cuda_invalid("mode is %d; known are 0 to 2", mode ? *mode : -1);
 	current = *mode;
 	return CUDA_GIVE(mode, before);
 }
@@ -294,32 +336,32 @@ CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 
 /* ---- peers ---- */
 
-static CUresult set_peer(const char *call, CUcontext peer, bool enable)
+static CUresult set_peer(CUcontext peer, bool enable)
 {
 	struct core_context *own = core_context_peek(), *other = core_context_find(peer);
 	uint32_t status = 0;
 
 	if (own == NULL || other == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "%s",
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, "%s",
 				 own == NULL ? "no context is current in this thread"
 					     : "peer is no live context");
 	if (own->device == other->device)
-		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "both contexts are of device %d",
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "both contexts are of device %d",
 				 own->user_device);
 	npu_call(core_driver(), drvGetP2PStatus, own->device, other->device, &status);
-	if (enable && status != 0)
-		return cuda_fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, call, "it is enabled");
-	if (!enable && status == 0)
-		return cuda_fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, call, "it is not enabled");
-	return enable ? CUDA_CALL(call, halDeviceEnableP2P, own->device, other->device, 0)
-		      : CUDA_CALL(call, halDeviceDisableP2P, own->device, other->device, 0);
+	if (enable == (status != 0))
+		return cuda_fail(enable ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+					: CUDA_ERROR_PEER_ACCESS_NOT_ENABLED,
+				 "it is%s enabled", enable ? "" : " not");
+	return enable ? CUDA_CALL(halDeviceEnableP2P, own->device, other->device, 0)
+		      : CUDA_CALL(halDeviceDisableP2P, own->device, other->device, 0);
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
 	if (flags != 0)
-		return cuda_invalid(__func__, "flags is %u; it must be 0", flags);
-	return set_peer(__func__, peer, true);
+		return cuda_invalid("flags is %u; it must be 0", flags);
+	return set_peer(peer, true);
 }
 
-CUresult cuCtxDisablePeerAccess(CUcontext peer) CUDA_ANSWERS(set_peer(__func__, peer, false));
+CUresult cuCtxDisablePeerAccess(CUcontext peer) CUDA_ANSWERS(set_peer(peer, false));

@@ -23,7 +23,11 @@ CUDA_DOORS(CUDA_INSIDE)
 	{                           \
 		return __VA_ARGS__; \
 	}
-#define CUDA_GIVE(out, value) (*(out) = (value), CUDA_SUCCESS)
+#define CUDA_GIVE(out, value)     \
+	({                        \
+		*(out) = (value); \
+		CUDA_SUCCESS;     \
+	})
 
 static inline void *cuda_pointer(uint64_t va)
 {
@@ -37,28 +41,38 @@ static inline drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
 
 /* ---- init.c ---- */
 
+#define CUDA_GIVE_IF(out, value) ((out) != NULL ? CUDA_GIVE(out, value) : CUDA_SUCCESS)
+/* A step whose failure is the answer. */
+#define CUDA_OR_RETURN(step)                 \
+	do {                                 \
+		CUresult failure = (step);   \
+		if (failure != CUDA_SUCCESS) \
+			return failure;      \
+	} while (0)
+
+/* The function that the program is in, which its door sets: messages begin with it. */
+extern __thread const char *cuda_call;
+
 /* All that answers a CUresult is joined by `?:`, and heard in order up to the first failure. */
 
 /* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. The doors ask for all
  * functions but those that need no cuInit. */
 CUresult cuda_initialised(void);
 /* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
-CUresult cuda_unharmed(const char *call);
+CUresult cuda_unharmed(void);
 /* The current context (out may be NULL); INVALID_CONTEXT without one. */
-CUresult cuda_current(const char *call, struct core_context **out);
+CUresult cuda_current(struct core_context **out);
 /* INVALID_VALUE for a NULL pointer. */
-#define CUDA_IS_NULL(arg) cuda_null(__func__, #arg, arg)
-CUresult cuda_null(const char *call, const char *argument, const void *value);
-/* Calls the driver, once there is one: CUDA_CALL(call, halMemUnmap, va). */
-#define CUDA_CALL(call, op, ...) \
-	cuda_of_driver(call, npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
+#define CUDA_IS_NULL(arg) cuda_null(#arg, arg)
+CUresult cuda_null(const char *argument, const void *value);
+/* Calls the driver, once there is one: CUDA_CALL(halMemUnmap, va). */
+#define CUDA_CALL(op, ...) cuda_of_driver(npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
 
 /* Each sets the thread's message, which the log has when the call returns, and returns the code. */
-CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+CUresult cuda_fail(CUresult code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define cuda_invalid(...) cuda_fail(CUDA_ERROR_INVALID_VALUE, __VA_ARGS__)
-CUresult cuda_of_driver(const char *call, drvError_t code);
-CUresult cuda_of_core(const char *call, int code);
+CUresult cuda_of_driver(drvError_t code);
+CUresult cuda_of_core(int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
 
@@ -67,20 +81,22 @@ const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
 /* True for a CUdevice that is there; *logic is the driver's number of it. */
 bool cuda_device(CUdevice device, uint32_t *logic);
 /* The same; INVALID_DEVICE. */
-CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic);
+CUresult cuda_check_device(CUdevice device, uint32_t *logic);
 /* The CUdevice of a driver's device; -1: it is hidden. */
 int cuda_ordinal(uint32_t logic);
 /* The device stays open until the process ends: memory of cuMemCreate needs no context. */
-CUresult cuda_keep(uint32_t logic, const char *call);
+CUresult cuda_keep(uint32_t logic);
 
 /* ---- memory.c ---- */
 
 #define CUDA_HUGE_ABOVE_BYTES (UINT64_C(1) << 20)
 #define CUDA_POOLED           NPU_PLACE_KIND_COUNT
+#define CUDA_IMPORTED         (NPU_PLACE_KIND_COUNT + 1)
 /* halMemAlloc's flags for memory of a device. */
 uint64_t cuda_device_flags(size_t size);
 /* What lies at an address: the letter is its kind (NPU_PLACE_DEVICE of cuMemAlloc, _MANAGED,
- * _PINNED of cuMemAllocHost, _REGISTERED, _OPENED, CUDA_POOLED), the number its context, or pool.
+ * _PINNED of cuMemAllocHost, _REGISTERED, _OPENED, CUDA_POOLED, CUDA_IMPORTED of another
+ * process's pool), the number its context, or pool.
  * No bytes: nothing that this face has made. */
 struct trace_name cuda_memory_find(uint64_t va);
 /* False: no memory. */
@@ -88,23 +104,48 @@ bool cuda_memory_add(uint64_t va, uint64_t bytes, const void *owner, int kind);
 /* Takes what begins at va, if it is of one of the kinds, one bit each. */
 bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out);
 /* The same, and gives it back. Work that still uses it ends first, as in CUDA's driver. */
-CUresult cuda_memory_release(const char *call, uint64_t va, unsigned kinds);
+CUresult cuda_memory_release(uint64_t va, unsigned kinds);
 /* The context ends: what was allocated in it goes. */
 void cuda_memory_end_context(void *context);
 
 /* ---- pool.c, ipc.c ---- */
 
 /* Of CUDA_POOLED memory; stream NULL: at once, when all of its device is done. */
-CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *stream);
+CUresult cuda_pool_free(uint64_t va, const CUstream *stream);
 /* The program waited: pools give back what is above their thresholds. */
 CUresult cuda_pools_settle(CUresult code);
 /* The memory goes, and its name with it. */
 void cuda_ipc_forget(uint64_t va);
+/* The handle by which other processes open memory, the same each time. */
+CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out);
+/* On the device that has the memory, the same address each time until it is closed as often. The
+ * kind is NPU_PLACE_OPENED or CUDA_IMPORTED. */
+CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr);
+CUresult cuda_ipc_close(CUdeviceptr ptr, int kind);
+
+/* What an event between processes stands for, as long as the process runs. */
+struct cuda_slot;
+CUresult cuda_ipc_make(CUevent event);
+void cuda_ipc_end(CUevent event);
+struct cuda_slot *cuda_ipc_slot(CUevent event); /* NULL: it is a plain one, or none */
+CUresult cuda_ipc_record(struct cuda_slot *slot, CUstream stream);
+CUresult cuda_ipc_wait(const struct cuda_slot *slot, struct core_stream *stream);
+CUresult cuda_ipc_query(const struct cuda_slot *slot, bool wait); /* or NOT_READY */
+
+/* ---- managed.c ---- */
+
+/* The memory goes, and what was said of it. */
+void cuda_managed_forget(uint64_t va);
+
 /* ---- vmm.c ---- */
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
-CUresult cuda_vmm_ready(const char *call);
+CUresult cuda_vmm_ready(void);
+/* INVALID_VALUE for all but file descriptors. */
+CUresult cuda_share_type(CUmemAllocationHandleType type);
+/* Memory that the program may take away: pageable, and not registered. */
+bool cuda_is_loose(uint64_t va); /* copy.c */
 
 /* ---- stream.c ---- */
 
@@ -119,12 +160,14 @@ void cuda_leave(struct cuda_scope *scope);
 #define CUDA_IN_CONTEXT_OF(stream)                                                       \
 	__attribute__((cleanup(cuda_leave), unused)) struct cuda_scope scope_of_stream = \
 		cuda_enter(stream)
+/* What the core calls the stream. */
+void *cuda_core_stream(CUstream stream);
 /* The live stream of that handle, or the default one; out may be NULL. */
-CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out);
+CUresult cuda_stream(CUstream handle, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
  * another. */
-CUresult cuda_stream_order(CUstream stream, const char *call);
+CUresult cuda_stream_order(CUstream stream);
 /* The same for a synchronous call, which also begins when the default stream has nothing left. */
-CUresult cuda_stream_before_sync(const char *call);
+CUresult cuda_stream_before_sync(void);
 
 #endif

@@ -1,127 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libcudart: the few entry points of CUDA's runtime API that memory programs use, on top of
- * libcuda.so.1. Owns each thread's device and last error. A device's primary context is retained
- * at the first call that needs it, and kept.
+ * libcudart: CUDA's runtime API on top of libcuda.so.1, which does and checks everything; the
+ * functions of cudart-list.h are its own. Built once for each major version of CUDA. Owns each
+ * thread's device and last error, and nothing else.
  */
 #include "cudart.h"
 
-#include "cuda/cuda.h"
+#include CUDART_NAMES
 
-#include <pthread.h>
+#include <string.h>
 
-#define EXPORT     __attribute__((visibility("default")))
-#define DEVICE_MAX 64
-#define KIND_LAST  4 /* cudaMemcpyDefault */
+#define EXPORT    __attribute__((visibility("default")))
+#define KIND_LAST 4 /* cudaMemcpyDefault */
 
 static __thread int current_device;
 static __thread cudaError_t last_error;
-static CUcontext contexts[DEVICE_MAX];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* The values are those of the driver's codes, as far as these calls answer them. */
-static cudaError_t done(CUresult code)
-{
-	if (code != CUDA_SUCCESS)
-		last_error = (cudaError_t)code;
-	return (cudaError_t)code;
-}
-
-/* The body of a function that is one answer of the driver. */
-#define ANSWERS(...)                      \
-	{                                 \
-		return done(__VA_ARGS__); \
-	}
-
-static CUresult hold(int device, CUcontext *out)
-{
-	CUresult code = cuInit(0);
-
-	if (code == CUDA_SUCCESS && (device < 0 || device >= DEVICE_MAX))
-		code = CUDA_ERROR_INVALID_DEVICE;
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	if (contexts[device] == NULL)
-		code = cuDevicePrimaryCtxRetain(&contexts[device], device);
-	*out = contexts[device];
-	pthread_mutex_unlock(&lock);
-	return code;
-}
-
-/* A context that the program made current itself is left alone. */
-static CUresult enter(void)
-{
-	CUcontext context = NULL;
-	CUresult code = cuInit(0) ?: cuCtxGetCurrent(&context);
-
-	if (code != CUDA_SUCCESS || context != NULL)
-		return code;
-	return hold(current_device, &context) ?: cuCtxSetCurrent(context);
-}
-
-EXPORT cudaError_t cudaGetDeviceCount(int *count) ANSWERS(cuInit(0) ?: cuDeviceGetCount(count));
-
-EXPORT cudaError_t cudaSetDevice(int device)
-{
-	CUcontext context;
-	CUresult code = hold(device, &context) ?: cuCtxSetCurrent(context);
-
-	if (code == CUDA_SUCCESS)
-		current_device = device;
-	return done(code);
-}
-
-EXPORT cudaError_t cudaGetDevice(int *device)
-{
-	CUcontext context = NULL;
-
-	if (device == NULL)
-		return done(CUDA_ERROR_INVALID_VALUE);
-	if (cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != NULL)
-		return done(cuCtxGetDevice(device));
-	*device = current_device;
-	return done(cuInit(0));
-}
-
-EXPORT cudaError_t cudaDeviceSynchronize(void) ANSWERS(enter() ?: cuCtxSynchronize());
-
-EXPORT cudaError_t cudaMalloc(void **ptr, size_t size)
-{
-	CUdeviceptr made = 0;
-	CUresult code = enter();
-
-	if (code == CUDA_SUCCESS && ptr == NULL)
-		code = CUDA_ERROR_INVALID_VALUE;
-	if (code == CUDA_SUCCESS && size > 0)
-		code = cuMemAlloc_v2(&made, size);
-	if (code == CUDA_SUCCESS)
-		*ptr = (void *)(uintptr_t)made;
-	return done(code);
-}
-
-EXPORT cudaError_t cudaFree(void *ptr)
-	ANSWERS(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFree_v2((uintptr_t)ptr)));
-EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
-	ANSWERS(enter() ?: cuMemAllocHost_v2(ptr, size));
-EXPORT cudaError_t cudaFreeHost(void *ptr)
-	ANSWERS(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFreeHost(ptr)));
-
-EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, int kind)
-{
-	CUresult code = enter();
-
-	if (code == CUDA_SUCCESS && (kind < 0 || kind > KIND_LAST))
-		code = (CUresult)CUDART_INVALID_MEMCPY_DIRECTION;
-	return done(code ?: cuMemcpy((uintptr_t)dst, (uintptr_t)src, count));
-}
-
-EXPORT cudaError_t cudaMemset(void *ptr, int value, size_t count)
-	ANSWERS(enter() ?: cuMemsetD8_v2((uintptr_t)ptr, (unsigned char)value, count));
-EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
-	ANSWERS(enter() ?: cuMemGetInfo_v2(free, total));
 
 /* ---- errors ---- */
+
+static const struct error {
+	int code;
+	const char *name, *text;
+} errors[] = {
+#define ROW(code, name, text) { code, #name, text },
+	CUDART_ERRORS(ROW){ 0, "unrecognized error code", "unrecognized error code" },
+};
+
+/* The last row for what is no code. */
+static const struct error *find_error(cudaError_t code)
+{
+	const struct error *row = errors, *last = errors + sizeof(errors) / sizeof(errors[0]) - 1;
+
+	while (row != last && row->code != code)
+		row++;
+	return row;
+}
+
+EXPORT const char *cudaGetErrorName(cudaError_t error)
+{
+	return find_error(error)->name;
+}
+
+EXPORT const char *cudaGetErrorString(cudaError_t error)
+{
+	return find_error(error)->text;
+}
+
+EXPORT cudaError_t cudaPeekAtLastError(void)
+{
+	return last_error;
+}
 
 EXPORT cudaError_t cudaGetLastError(void)
 {
@@ -131,23 +59,253 @@ EXPORT cudaError_t cudaGetLastError(void)
 	return code;
 }
 
-EXPORT cudaError_t cudaPeekAtLastError(void)
+static cudaError_t done(const char *outer, CUresult code, const void *site)
 {
-	return last_error;
+	npusimEnd(outer, code, find_error((cudaError_t)code)->name, site);
+	if (code != CUDA_SUCCESS)
+		last_error = (cudaError_t)code;
+	return (cudaError_t)code;
 }
 
-EXPORT const char *cudaGetErrorString(cudaError_t error)
-{
-	const char *text;
+/* ---- devices ---- */
 
-	return cuGetErrorString((CUresult)error, &text) == CUDA_SUCCESS ? text
-									: "unrecognized error code";
+/* A reference on the primary context for each time that a thread comes to the device from another:
+ * cudaDeviceReset ends them all. */
+static CUresult switch_to(int device)
+{
+	CUcontext before = NULL, context = NULL;
+	CUresult code = cuCtxGetCurrent(&before) ?: cuDevicePrimaryCtxRetain(&context, device);
+
+	code = code
+		       ?: (context == before ? cuDevicePrimaryCtxRelease_v2(device)
+					     : cuCtxSetCurrent(context));
+	if (code == CUDA_SUCCESS)
+		current_device = device;
+	return code;
 }
 
-EXPORT const char *cudaGetErrorName(cudaError_t error)
+/* A context that the program made current itself is left alone. */
+static CUresult enter(void)
 {
-	const char *name;
+	CUcontext context = NULL;
+	CUresult code = cuInit(0) ?: cuCtxGetCurrent(&context);
 
-	return cuGetErrorName((CUresult)error, &name) == CUDA_SUCCESS ? name
-								      : "unrecognized error code";
+	return code != CUDA_SUCCESS || context != NULL ? code : switch_to(current_device);
 }
+
+/* The device of the current context, whoever made it so. */
+static int here(void)
+{
+	CUcontext context = NULL;
+	int device = current_device;
+
+	if (cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != NULL)
+		cuCtxGetDevice(&device);
+	return device;
+}
+
+static CUresult check_pointer(const void *pointer)
+{
+	return pointer != NULL
+		       ? CUDA_SUCCESS
+		       : npusimFail(
+				 CUDA_ERROR_INVALID_VALUE,
+				 "the pointer to the record, or to where the answer goes, is NULL");
+}
+
+static CUresult count_devices(int *out)
+{
+	CUresult code = cuDeviceGetCount(out);
+
+	return code == CUDA_SUCCESS && *out == 0 ? CUDA_ERROR_NO_DEVICE : code;
+}
+
+static CUresult check_devices(int first, int second)
+{
+	int device;
+
+	return cuDeviceGet(&device, first) ?: cuDeviceGet(&device, second);
+}
+
+/* The first `size` bytes of the record: CUDA 12 has the function of CUDA 11 too, whose record is
+ * the beginning of its own. */
+static CUresult describe_device(struct cudaDeviceProp *out, size_t size, int device)
+{
+	static const struct {
+		size_t at, size;
+		int count, attribute;
+	} fields[] = {
+#define PLACE(type, field, count, attribute) \
+	{ offsetof(struct cudaDeviceProp, field), sizeof(type), count, attribute },
+#if CUDART_MAJOR == 11
+		CUDART_PROPERTIES(PLACE, PLACE, CUDART_NO_FIELD)
+#elif CUDART_MAJOR == 12
+		CUDART_PROPERTIES(PLACE, PLACE, PLACE)
+#else
+		CUDART_PROPERTIES(PLACE, CUDART_NO_FIELD, PLACE)
+#endif
+	};
+	size_t total = 0;
+	CUresult code = check_pointer(out) ?: cuDeviceTotalMem_v2(&total, device);
+	if (code != CUDA_SUCCESS)
+		return code;
+	memset(out, 0, size);
+	out->totalGlobalMem = total;
+	code = cuDeviceGetName(out->name, sizeof(out->name), device)
+		       ?: cuDeviceGetUuid_v2(&out->uuid, device);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		for (int j = 0; fields[i].at < size && j < fields[i].count; j++) {
+			char *to = (char *)out + fields[i].at + (size_t)j * fields[i].size;
+			int value = 0;
+
+			code = code
+				       ?: cuDeviceGetAttribute(&value, fields[i].attribute + j,
+							       device);
+			memcpy(to, &(size_t){ (size_t)value }, fields[i].size); /* little-endian */
+		}
+	return code;
+}
+
+/* ---- memory ---- */
+
+static CUresult check_kind(int kind)
+{
+	return kind >= 0 && kind <= KIND_LAST
+		       ? CUDA_SUCCESS
+		       : npusimFail((CUresult)CUDART_INVALID_MEMCPY_DIRECTION,
+				    "kind is %d; known are 0 to %d", kind, KIND_LAST);
+}
+
+static CUresult describe(struct cudaPointerAttributes *out, const void *ptr)
+{
+	CUpointer_attribute asked[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					CU_POINTER_ATTRIBUTE_IS_MANAGED,
+					CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+					CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+					CU_POINTER_ATTRIBUTE_HOST_POINTER };
+	struct cudaPointerAttributes found = { 0 };
+	int type = 0, managed = 0;
+	void *answers[] = { &type, &managed, &found.device, &found.devicePointer,
+			    &found.hostPointer };
+	CUresult code =
+		check_pointer(out) ?: cuPointerGetAttributes(5, asked, answers, (uintptr_t)ptr);
+
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (managed)
+		found.type = CUDART_MANAGED;
+	else if (type == CU_MEMORYTYPE_HOST)
+		found.type = CUDART_HOST;
+	else if (type == CU_MEMORYTYPE_DEVICE)
+		found.type = CUDART_DEVICE;
+	*out = found;
+	return CUDA_SUCCESS;
+}
+
+/* ---- the functions ---- */
+
+#define GIVE(out, value) (check_pointer(out) ?: (*(out) = (value), CUDA_SUCCESS))
+#define A(ptr)           ((CUdeviceptr)(uintptr_t)(ptr))
+#define OUT(ptr)         ((CUdeviceptr *)(void *)(ptr))
+#define ROWS(dst, dst_pitch, src, src_pitch)                       \
+	(&(CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED, \
+			   .srcDevice = A(src),                    \
+			   .srcPitch = src_pitch,                  \
+			   .dstMemoryType = CU_MEMORYTYPE_UNIFIED, \
+			   .dstDevice = A(dst),                    \
+			   .dstPitch = dst_pitch,                  \
+			   .WidthInBytes = width,                  \
+			   .Height = height })
+
+/* What cudaMemcpy3DParms and cudaMemcpy3DPeerParms have in common. */
+#define SIDE(box, side)                                                                       \
+	.side##XInBytes = (box)->side##Pos.x, .side##Y = (box)->side##Pos.y,                  \
+	.side##Z = (box)->side##Pos.z,                                                        \
+	.side##MemoryType = (box)->side##Array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED, \
+	.side##Device = A((box)->side##Ptr.ptr), .side##Pitch = (box)->side##Ptr.pitch,       \
+	.side##Height = (box)->side##Ptr.ysize
+#define BOX(box)                                                                                \
+	(&(CUDA_MEMCPY3D){ SIDE(box, src), SIDE(box, dst), .WidthInBytes = (box)->extent.width, \
+			   .Height = (box)->extent.height, .Depth = (box)->extent.depth })
+
+#define ANSWER(first, name, ...)                                                         \
+	{                                                                                \
+		CUcontext other __attribute__((unused)) = NULL;                          \
+		const char *outer = npusimBegin(#name);                                  \
+                                                                                         \
+		return done(outer, first ?: (__VA_ARGS__), __builtin_return_address(0)); \
+	}
+#define CALL(name, params, ...)  EXPORT cudaError_t name params ANSWER(enter(), name, __VA_ARGS__)
+#define EARLY(name, params, ...) EXPORT cudaError_t name params ANSWER(cuInit(0), name, __VA_ARGS__)
+#include "cudart-list.h"
+
+#if CUDART_MAJOR == 12
+#define FIRST_BYTES offsetof(struct cudaDeviceProp, hostRegisterSupported)
+#else
+#define FIRST_BYTES sizeof(struct cudaDeviceProp)
+#endif
+EARLY(cudaGetDeviceProperties, (struct cudaDeviceProp * out, int device),
+      describe_device(out, FIRST_BYTES, device))
+EARLY(cudaGetDeviceProperties_v2, (struct cudaDeviceProp * out, int device),
+      describe_device(out, sizeof(*out), device))
+
+/* A record that is returned in memory, which a function that is not modelled would not give. */
+struct cudaChannelFormatDesc {
+	int x, y, z, w, kind;
+};
+EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, int kind);
+EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
+{
+	return (struct cudaChannelFormatDesc){ x, y, z, w, kind };
+}
+
+/* ---- kernels ---- */
+
+/* What programs of nvcc call before main(), and around a launch: they may have kernels, and fail
+ * when they launch one. */
+#define HARMLESS(name)          \
+	EXPORT long name(void); \
+	EXPORT long name(void)  \
+	{                       \
+		return 0;       \
+	}
+HARMLESS(__cudaRegisterFatBinaryEnd)
+HARMLESS(__cudaUnregisterFatBinary)
+HARMLESS(__cudaRegisterFunction)
+HARMLESS(__cudaRegisterVar)
+HARMLESS(__cudaRegisterManagedVar)
+HARMLESS(__cudaRegisterHostVar)
+HARMLESS(__cudaRegisterTexture)
+HARMLESS(__cudaRegisterSurface)
+HARMLESS(__cudaRegisterUnifiedTable)
+HARMLESS(__cudaInitModule)
+HARMLESS(__cudaGetKernel)
+HARMLESS(__cudaPushCallConfiguration)
+HARMLESS(__cudaPopCallConfiguration)
+
+EXPORT void **__cudaRegisterFatBinary(void);
+EXPORT void **__cudaRegisterFatBinary(void)
+{
+	static void *handle;
+
+	return &handle;
+}
+
+/* ---- not modelled ---- */
+
+#define MISSING(name)                                                                  \
+	EXPORT cudaError_t name(void);                                                 \
+	EXPORT cudaError_t name(void)                                                  \
+	{                                                                              \
+		static _Atomic int told;                                               \
+		const char *outer = npusimBegin(#name);                                \
+                                                                                       \
+		return done(outer, npusimMissing(&told), __builtin_return_address(0)); \
+	}
+CUDART_UNMODELLED(MISSING)
+
+/* ---- for a default stream a thread, which is the one default stream here ---- */
+
+#define TWIN(name, suffix) \
+	extern __typeof__(name) name##suffix __attribute__((alias(#name), visibility("default")));
+CUDART_TWINS(TWIN)

@@ -21,24 +21,22 @@ int cuda_ordinal(uint32_t logic)
 	return core_logic_to_user(logic, &user) ? user : -1;
 }
 
-CUresult cuda_keep(uint32_t logic, const char *call)
+CUresult cuda_keep(uint32_t logic)
 {
 	static _Atomic uint64_t kept;
-	CUresult code;
 
 	if (logic < CORE_DEVICE_MAX && kept >> logic & 1)
 		return CUDA_SUCCESS;
-	code = cuda_of_core(call, core_device_keep(logic, call));
-	if (code == CUDA_SUCCESS)
-		kept |= UINT64_C(1) << logic;
-	return code;
+	CUDA_OR_RETURN(cuda_of_core(core_device_keep(logic, cuda_call)));
+	kept |= UINT64_C(1) << logic;
+	return CUDA_SUCCESS;
 }
 
-CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic)
+CUresult cuda_check_device(CUdevice device, uint32_t *logic)
 {
 	return cuda_device(device, logic)
 		       ? CUDA_SUCCESS
-		       : cuda_fail(CUDA_ERROR_INVALID_DEVICE, call,
+		       : cuda_fail(CUDA_ERROR_INVALID_DEVICE,
 				   "device is %d; there is no such device", device);
 }
 
@@ -56,7 +54,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
 	uint32_t logic;
 
-	return CUDA_IS_NULL(device) ?: cuda_check_device(__func__, ordinal, &logic)
+	return CUDA_IS_NULL(device) ?: cuda_check_device(ordinal, &logic)
 			?: CUDA_GIVE(device, ordinal);
 }
 
@@ -64,13 +62,10 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	char soc[64] = "";
 	uint32_t logic;
-	CUresult code =
-		name == NULL || length <= 0
-			? cuda_invalid(__func__, "name is %p and length %d", (void *)name, length)
-			: cuda_check_device(__func__, device, &logic);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(name == NULL || length <= 0
+			       ? cuda_invalid("name is %p and length %d", (void *)name, length)
+			       : cuda_check_device(device, &logic));
 	npu_call(core_driver(), halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
 	snprintf(name, (size_t)length, "%s",
 		 strcmp(soc, "H100") == 0 ? "NVIDIA H100 80GB HBM3" : soc);
@@ -81,10 +76,8 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	uint32_t logic;
-	CUresult code = CUDA_IS_NULL(uuid) ?: cuda_check_device(__func__, device, &logic);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(uuid) ?: cuda_check_device(device, &logic));
 	memcpy(uuid->bytes, "npusim-device-\0\0", sizeof(uuid->bytes));
 	uuid->bytes[14] = (char)(logic >> 8);
 	uuid->bytes[15] = (char)logic;
@@ -97,14 +90,11 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
 	uint32_t logic;
-	CUresult code;
 
 	if (id == NULL || length < 13)
-		return cuda_invalid(__func__, "id is %p and length %d; 13 characters are written",
-				    (void *)id, length);
-	code = cuda_check_device(__func__, device, &logic);
-	if (code != CUDA_SUCCESS)
-		return code;
+		return cuda_invalid("id is %p and length %d; 13 characters are written", (void *)id,
+				    length);
+	CUDA_OR_RETURN(cuda_check_device(device, &logic));
 	snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + logic);
 	return CUDA_SUCCESS;
 }
@@ -114,18 +104,15 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 	unsigned bus = 0;
 	const char *colon;
 	int ordinal;
-	CUresult code = CUDA_IS_NULL(device) ?: CUDA_IS_NULL(id);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(device) ?: CUDA_IS_NULL(id));
 	colon = strchr(id, ':');
 	if (colon != NULL && strchr(colon + 1, ':') != NULL)
 		id = colon + 1;
 	bus = (unsigned)strtoul(id, NULL, 16);
 	ordinal = bus >= 0x10 ? cuda_ordinal(bus - 0x10) : -1;
 	if (ordinal < 0)
-		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__, "no device has the bus id %s",
-				 id);
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "no device has the bus id %s", id);
 	return CUDA_GIVE(device, ordinal);
 }
 
@@ -136,96 +123,59 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	int64_t value = 0;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(bytes) ?: cuda_check_device(__func__, device, &logic)
-			?: CUDA_CALL(__func__, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
+	return CUDA_IS_NULL(bytes) ?: cuda_check_device(device, &logic)
+			?: CUDA_CALL(halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
 				     &value)
 			?: CUDA_GIVE(bytes, (size_t)value);
 }
 
 /* By number; the names stand in CUDA's cuda.h. What is not here is 0, as it is for what this
- * library does not do (pools that are shared 119, values in streams 122, dma-buf 124, events
- * between processes 125, multicast 132). Sources: R, recorded on an H100 (traces/check/cases/cuda);
- * Q, what CUDA's sample deviceQuery prints of an H100 80GB HBM3; C, the table of compute
- * capability 9.0 in the CUDA C++ Programming Guide; M, what the model does. */
-static const struct {
-	int attribute, value;
-} attributes[] = {
-	{ 1, 1024 },        /* MAX_THREADS_PER_BLOCK: Q */
-	{ 2, 1024 },        /* MAX_BLOCK_DIM_X: Q */
-	{ 3, 1024 },        /* MAX_BLOCK_DIM_Y: Q */
-	{ 4, 64 },          /* MAX_BLOCK_DIM_Z: Q */
-	{ 5, 0x7fffffff },  /* MAX_GRID_DIM_X: Q */
-	{ 6, 65535 },       /* MAX_GRID_DIM_Y: Q */
-	{ 7, 65535 },       /* MAX_GRID_DIM_Z: Q */
-	{ 8, 49152 },       /* MAX_SHARED_MEMORY_PER_BLOCK: Q */
-	{ 9, 65536 },       /* TOTAL_CONSTANT_MEMORY: Q */
-	{ 10, 32 },         /* WARP_SIZE: Q */
-	{ 11, 0x7fffffff }, /* MAX_PITCH: Q */
-	{ 12, 65536 },      /* MAX_REGISTERS_PER_BLOCK: Q */
-	{ 14, 512 },        /* TEXTURE_ALIGNMENT: Q */
-	{ 15, 1 },          /* GPU_OVERLAP: Q */
-	{ 19, 1 },          /* CAN_MAP_HOST_MEMORY: Q */
-	{ 21, 131072 },     /* MAXIMUM_TEXTURE1D_WIDTH: Q */
-	{ 22, 131072 },     /* MAXIMUM_TEXTURE2D_WIDTH: Q */
-	{ 23, 65536 },      /* MAXIMUM_TEXTURE2D_HEIGHT: Q */
-	{ 24, 16384 },      /* MAXIMUM_TEXTURE3D_WIDTH: Q */
-	{ 25, 16384 },      /* MAXIMUM_TEXTURE3D_HEIGHT: Q */
-	{ 26, 16384 },      /* MAXIMUM_TEXTURE3D_DEPTH: Q */
-	{ 27, 32768 },      /* MAXIMUM_TEXTURE2D_LAYERED_WIDTH: Q */
-	{ 28, 32768 },      /* MAXIMUM_TEXTURE2D_LAYERED_HEIGHT: Q */
-	{ 29, 2048 },       /* MAXIMUM_TEXTURE2D_LAYERED_LAYERS: Q */
-	{ 30, 512 },        /* SURFACE_ALIGNMENT: Q */
-	{ 31, 1 },          /* CONCURRENT_KERNELS: Q */
-	{ 32, 1 },          /* ECC_ENABLED: Q */
-	{ 36, 2619000 },    /* MEMORY_CLOCK_RATE: Q */
-	{ 37, 5120 },       /* GLOBAL_MEMORY_BUS_WIDTH: Q */
-	{ 39, 2048 },       /* MAX_THREADS_PER_MULTIPROCESSOR: C */
-	{ 40, 3 },          /* ASYNC_ENGINE_COUNT: Q */
-	{ 41, 1 },          /* UNIFIED_ADDRESSING: Q */
-	{ 42, 32768 },      /* MAXIMUM_TEXTURE1D_LAYERED_WIDTH: Q */
-	{ 43, 2048 },       /* MAXIMUM_TEXTURE1D_LAYERED_LAYERS: Q */
-	{ 75, 9 },          /* COMPUTE_CAPABILITY_MAJOR: Q */
-	{ 76, 0 },          /* COMPUTE_CAPABILITY_MINOR: Q */
-	{ 78, 1 },          /* STREAM_PRIORITIES_SUPPORTED: M */
-	{ 79, 1 },          /* GLOBAL_L1_CACHE_SUPPORTED: C */
-	{ 80, 1 },          /* LOCAL_L1_CACHE_SUPPORTED: C */
-	{ 81, 233472 },     /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: C */
-	{ 82, 65536 },      /* MAX_REGISTERS_PER_MULTIPROCESSOR: C */
-	{ 83, 1 },          /* MANAGED_MEMORY: M */
-	{ 89, 1 },          /* CONCURRENT_MANAGED_ACCESS: M, Q */
-	{ 90, 1 },          /* COMPUTE_PREEMPTION_SUPPORTED: Q */
-	{ 91, 1 },          /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: M */
-	{ 95, 1 },          /* COOPERATIVE_LAUNCH: Q */
-	{ 97, 232448 },     /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: C */
-	{ 99, 1 },          /* HOST_REGISTER_SUPPORTED: M */
-	{ 102, 1 },         /* VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: R */
-	{ 103, 1 },         /* HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: R */
-	{ 106, 32 },        /* MAX_BLOCKS_PER_MULTIPROCESSOR: C */
-	{ 107, 1 },         /* GENERIC_COMPRESSION_SUPPORTED: cuMemCreate takes the flag, M */
-	{ 110, 1 },         /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: the flag is taken, M */
-	{ 111, 1024 },      /* RESERVED_SHARED_MEMORY_PER_BLOCK: C */
-	{ 115, 1 },         /* MEMORY_POOLS_SUPPORTED: M */
-	{ 120, 1 },         /* CLUSTER_LAUNCH: C */
-	{ 128, 1 }, /* HANDLE_TYPE_FABRIC_SUPPORTED: R: as the H100 says, IMEX channel or not */
-	{ 141, 1 }, /* HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: M */
-};
+ * library does not do (flushes of remote writes 98, dma-buf 124, multicast 132). Sources: R,
+ * recorded on an H100 (traces/check/cases/cuda); Q, what CUDA's sample deviceQuery prints of an
+ * H100 80GB HBM3; C, the table of compute capability 9.0 in the CUDA C++ Programming Guide; M, what
+ * the model does. */
 #define ATTRIBUTE_LAST 150
+static const int attributes[ATTRIBUTE_LAST + 1] = {
+#define A(attribute, value) [attribute] = value,
+	/* Q: threads of a block, and in x, y and z; blocks of a grid in x, y and z */
+	A(1, 1024) A(2, 1024) A(3, 1024) A(4, 64) A(5, 0x7fffffff) A(6, 65535) A(7, 65535)
+	/* Q: of a block shared memory and registers; constant memory, warp, pitch */
+	A(8, 49152) A(12, 65536) A(9, 65536) A(10, 32) A(11, 0x7fffffff)
+	/* Q: alignment of textures and surfaces; textures of 1 to 3 dimensions, and in layers */
+	A(14, 512) A(30, 512) A(21, 131072) A(22, 131072) A(23, 65536) A(24, 16384) A(25, 16384)
+		A(26, 16384) A(27, 32768) A(28, 32768) A(29, 2048) A(42, 32768) A(43, 2048)
+	/* Q: overlap, mapped host memory, concurrent kernels, ECC, copy engines, unified addresses,
+	 * preemption, cooperative launches */
+	A(15, 1) A(19, 1) A(31, 1) A(32, 1) A(40, 3) A(41, 1) A(90, 1) A(95, 1)
+	/* Q: clock in kHz and width of memory, compute capability */
+	A(36, 2619000) A(37, 5120) A(75, 9) A(76, 0)
+	/* C: of a multiprocessor threads, shared memory, registers and blocks; L1, of global and
+	 * local memory; shared memory of a block at most, and what is reserved of it; clusters */
+	A(39, 2048) A(81, 233472) A(82, 65536) A(106, 32) A(79, 1) A(80, 1) A(97, 232448)
+		A(111, 1024) A(120, 1)
+	/* M: priorities of streams; managed memory, also at once (Q); registered memory, by its own
+	 * address */
+	A(78, 1) A(83, 1) A(89, 1) A(99, 1) A(91, 1)
+	/* M: values in streams, of 64 bits, and NOR; of their first version, and now */
+	A(92, 1) A(93, 1) A(94, 1) A(122, 1) A(123, 1)
+	/* R: virtual memory management, by file descriptors and fabric (IMEX channel or not) */
+	A(102, 1) A(103, 1) A(128, 1)
+	/* M: cuMemCreate takes the flags of compression and RDMA, and nodes of the host */
+	A(107, 1) A(110, 1) A(141, 1)
+	/* M: pools, shared as file descriptors; events between processes */
+	A(115, 1) A(119, 1) A(125, 1)
+};
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	int64_t number = 0;
 	uint32_t logic;
-	CUresult code = value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST
-				? cuda_invalid(__func__, "value is %p and attribute %d",
-					       (void *)value, attribute)
-				: cuda_check_device(__func__, device, &logic);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	*value = 0;
-	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
-		if (attributes[i].attribute == attribute)
-			*value = attributes[i].value;
+	CUDA_OR_RETURN(
+		value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST
+			? cuda_invalid("value is %p and attribute %d", (void *)value, attribute)
+			: cuda_check_device(device, &logic));
+	*value = attributes[attribute];
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) {
 		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
 			 INFO_TYPE_CORE_NUM, &number);
@@ -261,9 +211,9 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 	uint32_t from, to;
 
 	return CUDA_IS_NULL(can)
-		       ?: cuda_check_device(__func__, device, &from)
-		       ?: cuda_check_device(__func__, peer, &to)
-		       ?: CUDA_CALL(__func__, halDeviceCanAccessPeer, can, from, to);
+		       ?: cuda_check_device(device, &from)
+		       ?: cuda_check_device(peer, &to)
+		       ?: CUDA_CALL(halDeviceCanAccessPeer, can, from, to);
 }
 
 enum { P2P_PERFORMANCE_RANK = 1, P2P_ACCESS, P2P_NATIVE_ATOMIC, P2P_ARRAY_ACCESS, P2P_LAST };
@@ -272,10 +222,10 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
 				 CUdevice dst)
 {
 	if (value != NULL && (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST))
-		return cuda_invalid(__func__, "attribute is %d", attribute);
+		return cuda_invalid("attribute is %d", attribute);
 	if (value != NULL && src == dst)
-		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
-				 "device is %d; there is no such device", dst);
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "device is %d; there is no such device",
+				 dst);
 	if (attribute == P2P_ACCESS || attribute == P2P_NATIVE_ATOMIC || value == NULL)
 		return cuDeviceCanAccessPeer(value, src, dst);
 	return CUDA_GIVE(value, 0);

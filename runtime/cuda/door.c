@@ -3,10 +3,12 @@
  * The doors of the CUDA face: the exported functions. Each calls its namesake inside, once the
  * process has called cuInit, and notes for the log where the program called it if that fails.
  * Behind some is nothing: they exist for programs to link with, answer NOT_SUPPORTED, and log once
- * what is missing.
+ * what is missing. libcudart's doors are in cudart.c. A call from inside another is not the
+ * program's.
  */
 #include "cuda-internal.h"
 #include "cuda-names.h"
+#include "cudart.h"
 
 #include <string.h>
 
@@ -24,51 +26,64 @@ static bool is_expected(CUresult code)
 	       code == CUDA_ERROR_NOT_FOUND || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
-static void note(const char *call, CUresult code, const void *site)
+CUDA_EXPORT const char *npusimBegin(const char *call)
 {
-	if (code == CUDA_ERROR_NOT_READY)
-		return; /* the answer of a query */
-	npu_failure_note(&(struct npu_failure){ .call = call,
-						.code = (int)code,
-						.name = cuda_error_name(code),
-						.site = site,
-						.expected = is_expected(code) });
+	const char *outer = cuda_call;
+
+	if (*outer == '\0')
+		cuda_call = call;
+	return outer;
 }
 
-#define DOOR(call, params, args)                                        \
-	CUresult door_##call params __asm__(#call);                     \
-	CUDA_EXPORT CUresult door_##call params                         \
-	{                                                               \
-		CUresult code = cuda_initialised();                     \
-                                                                        \
-		if (code == CUDA_SUCCESS || is_early(#call))            \
-			code = call args;                               \
-		if (__builtin_expect(code != CUDA_SUCCESS, 0))          \
-			note(#call, code, __builtin_return_address(0)); \
-		return code;                                            \
+CUDA_EXPORT CUresult npusimEnd(const char *outer, CUresult code, const char *name, const void *site)
+{
+	/* NOT_READY is the answer of a query. */
+	if (__builtin_expect(code != CUDA_SUCCESS, 0) && code != CUDA_ERROR_NOT_READY &&
+	    *outer == '\0')
+		npu_failure_note(&(struct npu_failure){ .call = cuda_call,
+							.code = (int)code,
+							.name = name ?: cuda_error_name(code),
+							.site = site,
+							.expected = is_expected(code) });
+	cuda_call = outer;
+	return code;
+}
+
+#define DOOR(call, params, args)                                                  \
+	CUresult door_##call params __asm__(#call);                               \
+	CUDA_EXPORT CUresult door_##call params                                   \
+	{                                                                         \
+		const char *outer = npusimBegin(#call);                           \
+		CUresult code = cuda_initialised();                               \
+                                                                                  \
+		if (code == CUDA_SUCCESS || is_early(#call))                      \
+			code = call args;                                         \
+		return npusimEnd(outer, code, NULL, __builtin_return_address(0)); \
 	}
 CUDA_DOORS(DOOR)
 
 /* ---- not modelled ---- */
 
-static CUresult missing(const char *symbol, _Atomic int *told, const void *site)
+CUDA_EXPORT CUresult npusimMissing(_Atomic int *told)
 {
 	if ((*told)++ == 0)
-		npu_log(NPU_LOG_WARN,
-			"%s is not modelled: npusim's CUDA has memory, streams and events, and no "
-			"modules, kernels, graphs, arrays or multicast",
-			symbol);
-	note(symbol, CUDA_ERROR_NOT_SUPPORTED, site);
+		npu_log(NPU_LOG_WARN, "%s is not modelled: %s", cuda_call,
+			strcmp(cuda_call, "cuGetExportTable") == 0
+				? "it is what NVIDIA's static CUDA runtime starts with; relink "
+				  "with -cudart shared, so that npusim's libcudart takes its place"
+				: "npusim's CUDA has memory, streams and events, and no modules, "
+				  "kernels, graphs, arrays or multicast");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* The parameters are nobody's, so the prototypes have none. */
-#define MISSING(symbol, name, since)                                         \
-	CUresult symbol(void);                                               \
-	CUDA_EXPORT CUresult symbol(void)                                    \
-	{                                                                    \
-		static _Atomic int told;                                     \
-                                                                             \
-		return missing(#symbol, &told, __builtin_return_address(0)); \
+#define MISSING(symbol, name, since)                                                              \
+	CUresult symbol(void);                                                                    \
+	CUDA_EXPORT CUresult symbol(void)                                                         \
+	{                                                                                         \
+		static _Atomic int told;                                                          \
+		const char *outer = npusimBegin(#symbol);                                         \
+                                                                                                  \
+		return npusimEnd(outer, npusimMissing(&told), NULL, __builtin_return_address(0)); \
 	}
 CUDA_UNMODELLED(MISSING)

@@ -67,8 +67,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
 
 	if (symbol == NULL || function == NULL || (flags & ~FLAGS_KNOWN) != 0 ||
 	    flags == FLAGS_KNOWN || version > CUDA_VERSION)
-		return cuda_invalid("cuGetProcAddress",
-				    "symbol %s, function %p, version %d, flags %llu: the version "
+		return cuda_invalid("symbol %s, function %p, version %d, flags %llu: the version "
 				    "is at most %d, the flags are 0, 1 or 2",
 				    symbol != NULL ? symbol : "NULL", (void *)function, version,
 				    (unsigned long long)flags, CUDA_VERSION);
@@ -92,8 +91,8 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint
 	CUresult code = cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 
 	if (code == CUDA_SUCCESS && *function == NULL)
-		return cuda_fail(CUDA_ERROR_NOT_FOUND, __func__, "there is no %s for version %d",
-				 symbol, version);
+		return cuda_fail(CUDA_ERROR_NOT_FOUND, "there is no %s for version %d", symbol,
+				 version);
 	return code;
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuInit, versions, the translation from codes of the driver and of the core to those of CUDA, and
- * npusim's own functions for programs of CUDA. Owns whether the process has called cuInit.
+ * cuInit, versions, names of codes, the translation from codes of the driver and of the core to
+ * those of CUDA, and npusim's own functions for programs of CUDA. Owns whether the process has
+ * called cuInit.
  */
 #include "cuda-internal.h"
+#include "cudart.h"
 
 #include "npusim/npusim.h"
 
@@ -11,11 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
+__thread const char *cuda_call = "";
+
 static atomic_bool initialised, harmed;
 
 /* ---- codes ---- */
 
-CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
+CUresult cuda_fail(CUresult code, const char *format, ...)
 {
 	char text[2048];
 	va_list args;
@@ -23,12 +27,48 @@ CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (strncmp(text, call, strlen(call)) == 0)
+	if (strncmp(text, cuda_call, strlen(cuda_call)) == 0)
 		npu_message_set("%s", text);
 	else
-		npu_message_set("%s: %s", call, text);
+		npu_message_set("%s: %s", cuda_call, text);
 	return code;
 }
+/* For libcudart. */
+extern __typeof__(cuda_fail) npusimFail __attribute__((alias("cuda_fail"), visibility("default")));
+
+static const struct error {
+	int code;
+	const char *name, *text;
+} errors[] = {
+#define ROW(code, name, text) { code, #name, text },
+	CUDA_ERRORS(ROW){ 0, NULL, NULL },
+};
+
+/* The last row, of no code, where there is none such. */
+static const struct error *find_error(CUresult code)
+{
+	const struct error *row = errors;
+
+	while (row->name != NULL && row->code != (int)code)
+		row++;
+	return row;
+}
+
+const char *cuda_error_name(CUresult code)
+{
+	return find_error(code)->name;
+}
+
+static CUresult give(const char **out, const char *value)
+{
+	*out = value;
+	return value != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+	CUDA_ANSWERS(CUDA_IS_NULL(name) ?: give(name, find_error(error)->name));
+CUresult cuGetErrorString(CUresult error, const char **text)
+	CUDA_ANSWERS(CUDA_IS_NULL(text) ?: give(text, find_error(error)->text));
 
 /* What a code of the driver, or of the core, is in CUDA. */
 struct translation {
@@ -60,7 +100,7 @@ static const struct translation of_driver[] = {
 };
 
 /* Without the name of the driver's function, which is not one of CUDA's. */
-CUresult cuda_of_driver(const char *call, drvError_t code)
+CUresult cuda_of_driver(drvError_t code)
 {
 	const char *text, *colon;
 
@@ -68,10 +108,10 @@ CUresult cuda_of_driver(const char *call, drvError_t code)
 		return CUDA_SUCCESS;
 	text = npu_call(core_driver(), npusimLastMessage);
 	if (text == NULL)
-		return cuda_fail(translate(of_driver, code), call, "the driver refuses");
+		return cuda_fail(translate(of_driver, code), "the driver refuses");
 	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
 									     : NULL;
-	return cuda_fail(translate(of_driver, code), call, "%s",
+	return cuda_fail(translate(of_driver, code), "%s",
 			 colon != NULL && colon[1] == ' ' ? colon + 2 : text);
 }
 
@@ -96,13 +136,13 @@ static const struct translation of_core[] = {
 	{ -1, CUDA_ERROR_UNKNOWN },
 };
 
-CUresult cuda_of_core(const char *call, int code)
+CUresult cuda_of_core(int code)
 {
 	CUresult result = code == 0 ? CUDA_SUCCESS : translate(of_core, code);
 
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		atomic_store(&harmed, true);
-	return result == CUDA_SUCCESS ? result : cuda_fail(result, call, "%s", npu_message());
+	return result == CUDA_SUCCESS ? result : cuda_fail(result, "%s", npu_message());
 }
 
 /* ---- the beginning ---- */
@@ -115,30 +155,30 @@ CUresult cuda_initialised(void)
 	return CUDA_ERROR_NOT_INITIALIZED;
 }
 
-CUresult cuda_unharmed(const char *call)
+CUresult cuda_unharmed(void)
 {
 	if (__builtin_expect(!atomic_load_explicit(&harmed, memory_order_relaxed), 1))
 		return CUDA_SUCCESS;
-	return cuda_fail(CUDA_ERROR_ILLEGAL_ADDRESS, call,
+	return cuda_fail(CUDA_ERROR_ILLEGAL_ADDRESS,
 			 "an earlier copy met memory that is not there: that ends all contexts of "
 			 "the process, which must be started again");
 }
 
-CUresult cuda_current(const char *call, struct core_context **out)
+CUresult cuda_current(struct core_context **out)
 {
 	struct core_context *context = core_context_peek();
 
 	if (out != NULL)
 		*out = context;
-	return context != NULL ? cuda_unharmed(call)
-			       : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+	return context != NULL ? cuda_unharmed()
+			       : cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 					   "no context is current in this thread: cuCtxSetCurrent "
 					   "makes one so");
 }
 
-CUresult cuda_null(const char *call, const char *argument, const void *value)
+CUresult cuda_null(const char *argument, const void *value)
 {
-	return value != NULL ? CUDA_SUCCESS : cuda_invalid(call, "%s is NULL", argument);
+	return value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument);
 }
 
 CUresult cuInit(unsigned int flags)
@@ -147,9 +187,9 @@ CUresult cuInit(unsigned int flags)
 	drvError_t result;
 
 	if (flags != 0)
-		return cuda_invalid(__func__, "flags is %u; it must be 0", flags);
+		return cuda_invalid("flags is %u; it must be 0", flags);
 	if (core_is_forked())
-		return cuda_fail(CUDA_ERROR_NOT_INITIALIZED, __func__,
+		return cuda_fail(CUDA_ERROR_NOT_INITIALIZED,
 				 "this process was forked from one that used a device");
 	if (atomic_load(&initialised))
 		return CUDA_SUCCESS;
@@ -174,32 +214,28 @@ CUresult cuDriverGetVersion(int *version)
 
 /* ---- of include/npusim/npusim.h ---- */
 
-static int tell_block(const char *call, const void *ptr, size_t size)
+static CUresult tell_block(const void *ptr, size_t size)
 {
-	CUresult code = cuda_null(call, "ptr", ptr) ?: cuda_initialised();
-
-	if (code == CUDA_SUCCESS)
-		npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
-	return (int)code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_initialised());
+	npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
+	return CUDA_SUCCESS;
 }
 
-int npusimBlock(const void *ptr, size_t size)
+static CUresult tell_mark(const char *name)
 {
-	if (size == 0)
-		return (int)cuda_invalid(__func__, "size is 0");
-	return tell_block(__func__, ptr, size);
+	CUDA_OR_RETURN(CUDA_IS_NULL(name) ?: cuda_initialised());
+	npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
+	return CUDA_SUCCESS;
 }
 
-int npusimBlockFree(const void *ptr)
-{
-	return tell_block(__func__, ptr, 0);
-}
-
-int npusimMark(const char *name)
-{
-	CUresult code = CUDA_IS_NULL(name) ?: cuda_initialised();
-
-	if (code == CUDA_SUCCESS)
-		npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
-	return (int)code;
-}
+#define DOOR(call, params, ...)                                                               \
+	int call params                                                                       \
+	{                                                                                     \
+		const char *outer = npusimBegin(#call);                                       \
+                                                                                              \
+		return (int)npusimEnd(outer, __VA_ARGS__, NULL, __builtin_return_address(0)); \
+	}
+DOOR(npusimBlock, (const void *ptr, size_t size),
+     size == 0 ? cuda_invalid("size is 0") : tell_block(ptr, size))
+DOOR(npusimBlockFree, (const void *ptr), tell_block(ptr, 0))
+DOOR(npusimMark, (const char *name), tell_mark(name))

@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Legacy sharing: memory of cuMemAlloc, by handles of 64 bytes that any process of the node may
- * open. A handle is the name that the driver gives the memory. Owns which names there are of this
- * process's memory, and of what it has opened.
+ * Legacy sharing: memory of cuMemAlloc, and events, by handles of 64 bytes that any process of the
+ * node may open. Owns which names there are of this process's memory, what it has opened, and the
+ * events that it shares.
+ *
+ * A handle of memory is the name that the driver gives it. Events between processes are slots of a
+ * memfd of the process that made them, which others find in its /proc. Records on several streams
+ * happen in any order, so the host counts them; streams wait for the count as for any value.
  */
 #include "cuda-internal.h"
 
 #include "base/lock.h"
 
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define OPEN "cuIpcOpenMemHandle"
+#define SLOTS       (UINT64_C(1) << 20) /* events that a process can make */
+#define BOARD_BYTES ((off_t)(SLOTS * sizeof(struct cuda_slot)))
 
 struct name {
 	struct name *next;
@@ -64,83 +75,267 @@ void cuda_ipc_forget(uint64_t va)
 	forget_locked(find_locked(va, NULL));
 }
 
-/* The same handle each time. */
-CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
+CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out)
 {
-	struct trace_name memory = cuda_memory_find(ptr);
-	struct name made = { .va = memory.key }, *name;
-	CUresult code = CUDA_IS_NULL(handle) ?: cuda_unharmed(__func__);
+	struct name made = { .va = memory->key }, *name;
+	CUresult code;
 	LOCKED(&lock);
 
-	if (code == CUDA_SUCCESS && memory.letter != NPU_PLACE_DEVICE)
-		return cuda_invalid(__func__,
-				    "0x%llx is no memory of cuMemAlloc; handles of cuMemCreate are "
-				    "exported instead",
-				    ptr);
 	name = *find_locked(made.va, NULL);
-	if (code == CUDA_SUCCESS && name == NULL) {
+	if (name == NULL) {
 		name = &made;
-		code = CUDA_CALL(__func__, halShmemCreateHandle, made.va, memory.bytes, made.text,
-				 (uint32_t)sizeof(made.text));
-		if (code != CUDA_SUCCESS)
-			return code;
-		code = CUDA_CALL(__func__, halShmemSetAttribute, made.text,
+		CUDA_OR_RETURN(CUDA_CALL(halShmemCreateHandle, made.va, memory->bytes, made.text,
+					 (uint32_t)sizeof(made.text)));
+		code = CUDA_CALL(halShmemSetAttribute, made.text,
 				 SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE);
 		if (code != CUDA_SUCCESS || !add_locked(&made)) {
 			npu_call(core_driver(), halShmemDestroyHandle, made.text);
 			return code ?: CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
-	if (code == CUDA_SUCCESS)
-		memcpy(handle, name->text, sizeof(*handle));
-	return code;
+	memcpy(out, name->text, sizeof(*out));
+	return CUDA_SUCCESS;
 }
 
-/* On the device that has the memory; a handle that is open gives the same address again. */
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
+{
+	struct trace_name memory = cuda_memory_find(ptr);
+	CUresult code = CUDA_IS_NULL(handle) ?: cuda_unharmed();
+
+	if (code == CUDA_SUCCESS && memory.letter != NPU_PLACE_DEVICE)
+		return cuda_invalid("0x%llx is no memory of cuMemAlloc; handles of cuMemCreate, "
+				    "and pools, are exported instead",
+				    ptr);
+	return code ?: cuda_ipc_name(&memory, handle);
+}
+
+CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 {
 	struct name made = { .opens = 1 }, *name;
 	struct ShmemGetInfo info = { 0 };
 	struct core_context *context;
 	uint32_t device = 0;
-	CUresult code = cuda_null(OPEN, "ptr", ptr) ?: cuda_current(OPEN, &context);
+	CUresult code = cuda_current(&context);
 	LOCKED(&lock);
 
-	if (code == CUDA_SUCCESS && flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
-		return cuda_invalid(OPEN, "flags is %u; it must be 1 (lazy peer access)", flags);
-	memcpy(made.text, &handle, sizeof(handle));
+	memcpy(made.text, handle, sizeof(*handle));
 	name = code == CUDA_SUCCESS ? *find_locked(0, made.text) : NULL;
 	if (name != NULL) {
 		name->opens++;
 		return CUDA_GIVE(ptr, name->va);
 	}
-	code = code ?: CUDA_CALL(OPEN, halShmemInfoGet, made.text, &info)
-		       ?: CUDA_CALL(OPEN, drvDeviceGetIndexByPhyId, info.phyDevid, &device)
-		       ?: cuda_keep(device, OPEN)
-		       ?: CUDA_CALL(OPEN, halShmemOpenHandleByDevId, device, made.text, &made.va);
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(code ?: CUDA_CALL(halShmemInfoGet, made.text, &info)
+		       ?: CUDA_CALL(drvDeviceGetIndexByPhyId, info.phyDevid, &device)
+		       ?: cuda_keep(device)
+		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va));
 	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
-						 core_context_handle(context), NPU_PLACE_OPENED))
+						 core_context_handle(context), kind))
 		return CUDA_GIVE(ptr, made.va);
 	forget_locked(find_locked(made.va, NULL));
 	npu_call(core_driver(), halShmemCloseHandle, made.va);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	if (ptr == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+		return cuda_invalid("ptr %p, flags %u; flags must be 1 (lazy peer access)",
+				    (void *)ptr, flags);
+	return cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr);
+}
+
+CUresult cuda_ipc_close(CUdeviceptr ptr, int kind)
 {
 	struct name **at;
-	bool stays;
+	bool stays, is_open;
 
 	pthread_mutex_lock(&lock);
 	at = find_locked(ptr, NULL);
-	stays = *at != NULL && (*at)->opens > 1;
+	is_open = *at != NULL && cuda_memory_find(ptr).letter == kind;
+	stays = is_open && (*at)->opens > 1;
 	if (stays)
 		(*at)->opens--;
-	else if (*at != NULL && (*at)->opens == 1)
+	else if (is_open)
 		forget_locked(at); /* who opens the handle from now on gets it anew */
 	pthread_mutex_unlock(&lock);
-	return stays ? cuda_unharmed(__func__)
-		     : cuda_memory_release(__func__, ptr, 1u << NPU_PLACE_OPENED);
+	return stays ? cuda_unharmed() : cuda_memory_release(ptr, 1u << kind);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) CUDA_ANSWERS(cuda_ipc_close(ptr, NPU_PLACE_OPENED));
+
+/* ---- events ---- */
+
+/* Records: how many were asked for, and the last that has happened. */
+struct cuda_slot {
+	_Atomic uint64_t asked, done;
+};
+/* What stands in an event's handle. */
+struct ticket {
+	pid_t pid;
+	int fd;
+	ino_t inode; /* the number may be another file's by now */
+	uint64_t index;
+};
+static struct ticket own; /* of the next event; no slot is used twice, for waits outlive events */
+static struct trace_names boards; /* where the slots of a process are mapped, by inode */
+static struct trace_names events; /* the slots of events, by handle */
+
+static bool note_locked(struct trace_names *names_of, uint64_t key, const void *what)
+{
+	return trace_name_add(
+		names_of, (struct trace_name){ .key = key, .bytes = 1, .number = (uintptr_t)what });
+}
+
+/* The slots of the ticket's process, which stay mapped; NULL: they cannot be had. */
+static struct cuda_slot *board_locked(const struct ticket *ticket)
+{
+	const struct trace_name *known = trace_name_find(&boards, ticket->inode);
+	void *slots = MAP_FAILED;
+	struct stat file;
+	char path[64];
+	int fd;
+
+	if (known != NULL)
+		return cuda_pointer(known->number);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)ticket->pid, ticket->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &file) == 0 && file.st_ino == ticket->inode &&
+	    file.st_size == BOARD_BYTES)
+		slots = mmap(NULL, BOARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (slots == MAP_FAILED || !note_locked(&boards, ticket->inode, slots))
+		return NULL;
+	return slots;
+}
+
+static CUresult add_event_locked(CUevent event, const struct ticket *ticket)
+{
+	struct cuda_slot *board = board_locked(ticket);
+
+	if (board == NULL || ticket->index >= SLOTS)
+		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
+				 "process %d has no such event: it was destroyed, or the process "
+				 "ended, or its files cannot be seen from here",
+				 (int)ticket->pid);
+	return note_locked(&events, (uintptr_t)event, &board[ticket->index])
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuda_ipc_make(CUevent event)
+{
+	struct stat file;
+	int fd;
+	LOCKED(&lock);
+
+	if (own.pid == 0) {
+		fd = memfd_create("npusim-events", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, BOARD_BYTES) != 0 || fstat(fd, &file) != 0)
+			return cuda_fail(CUDA_ERROR_OPERATING_SYSTEM, "memfd_create: %m");
+		own = (struct ticket){ getpid(), fd, file.st_ino, 0 };
+	}
+	CUDA_OR_RETURN(add_event_locked(event, &own));
+	own.index++;
+	return CUDA_SUCCESS;
+}
+
+void cuda_ipc_end(CUevent event)
+{
+	LOCKED(&lock);
+
+	trace_name_take(&events, (uintptr_t)event, NULL);
+}
+
+struct cuda_slot *cuda_ipc_slot(CUevent event)
+{
+	const struct trace_name *name;
+	LOCKED(&lock);
+
+	name = trace_name_find(&events, (uintptr_t)event);
+	return name != NULL ? cuda_pointer(name->number) : NULL;
+}
+
+struct turn {
+	struct cuda_slot *slot;
+	uint64_t number;
+};
+
+static void record_now(void *arg)
+{
+	struct turn *turn = arg;
+	uint64_t before = turn->slot->done;
+
+	while (before < turn->number &&
+	       !atomic_compare_exchange_weak(&turn->slot->done, &before, turn->number))
+		;
+	free(turn);
+}
+
+CUresult cuda_ipc_record(struct cuda_slot *slot, CUstream stream)
+{
+	struct turn *turn = malloc(sizeof(*turn));
+	CUresult code;
+
+	if (turn == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*turn = (struct turn){ slot, ++slot->asked };
+	code = cuda_of_core(
+		core_callback_launch_host(record_now, turn, cuda_core_stream(stream), cuda_call));
+	if (code != CUDA_SUCCESS)
+		record_now(turn); /* nobody is to wait for it */
+	return code;
+}
+
+CUresult cuda_ipc_wait(const struct cuda_slot *slot, struct core_stream *stream)
+{
+	struct stars_value_wait_sqe sqe = { .header.type = STARS_SQE_COND,
+					    .magic = STARS_VALUE_WAIT_MAGIC,
+					    .addr = (uintptr_t)&slot->done,
+					    .value = slot->asked };
+
+	return cuda_of_core(core_stream_send(stream, &sqe, 1, NULL, NULL, cuda_call));
+}
+
+CUresult cuda_ipc_query(const struct cuda_slot *slot, bool wait)
+{
+	uint64_t asked = slot->asked;
+
+	while (wait && slot->done < asked)
+		usleep(100);
+	return slot->done < asked ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+/* Only the process that made an event gives its handle. */
+CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
+{
+	uint64_t slot = (uintptr_t)cuda_ipc_slot(event), board;
+	struct ticket ticket;
+	LOCKED(&lock);
+
+	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: cuda_unharmed());
+	ticket = own;
+	board = own.pid != 0 ? (uintptr_t)board_locked(&own) : 0;
+	if (slot == 0 || slot < board || slot - board >= BOARD_BYTES)
+		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
+				 "event %p was not made with CU_EVENT_INTERPROCESS", (void *)event);
+	ticket.index = (slot - board) / sizeof(struct cuda_slot);
+	memset(handle, 0, sizeof(*handle));
+	memcpy(handle, &ticket, sizeof(ticket));
+	return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+	struct ticket ticket;
+	CUevent made;
+	CUresult code;
+
+	CUDA_OR_RETURN(CUDA_IS_NULL(event) ?: cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
+	memcpy(&ticket, &handle, sizeof(ticket));
+	pthread_mutex_lock(&lock);
+	code = add_event_locked(made, &ticket);
+	pthread_mutex_unlock(&lock);
+	if (code != CUDA_SUCCESS)
+		cuEventDestroy_v2(made);
+	return code ?: CUDA_GIVE(event, made);
 }

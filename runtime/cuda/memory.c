@@ -15,7 +15,8 @@
 
 #define PITCH_BYTES   512u
 #define DEVICE_KINDS  (1u << NPU_PLACE_DEVICE | 1u << NPU_PLACE_MANAGED) /* of cuMemFree */
-#define CONTEXT_KINDS (DEVICE_KINDS | 1u << NPU_PLACE_OPENED)            /* that go with it */
+#define SHARED_KINDS  (1u << NPU_PLACE_OPENED | 1u << CUDA_IMPORTED)     /* of another process */
+#define CONTEXT_KINDS (DEVICE_KINDS | SHARED_KINDS)                      /* that go with it */
 
 static struct trace_names allocations; /* by address; cuda_memory_find() says what they have */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,12 +48,13 @@ struct trace_name cuda_memory_find(uint64_t va)
 	return name != NULL ? *name : (struct trace_name){ 0 };
 }
 
-static CUresult give_back(const char *call, const struct trace_name *gone)
+static CUresult give_back(const struct trace_name *gone)
 {
 	cuda_ipc_forget(gone->key);
-	if (gone->letter == NPU_PLACE_OPENED)
-		return CUDA_CALL(call, halShmemCloseHandle, gone->key);
-	return CUDA_CALL(call, halMemFree, cuda_pointer(gone->key));
+	cuda_managed_forget(gone->key);
+	if (SHARED_KINDS >> gone->letter & 1)
+		return CUDA_CALL(halShmemCloseHandle, gone->key);
+	return CUDA_CALL(halMemFree, cuda_pointer(gone->key));
 }
 
 void cuda_memory_end_context(void *context)
@@ -67,28 +69,23 @@ void cuda_memory_end_context(void *context)
 	for (size_t i = 0; core_driver() != NULL && i < count; i++)
 		if (cuda_memory_find(keys[i]).number == (uintptr_t)context &&
 		    cuda_memory_take(keys[i], CONTEXT_KINDS, &name))
-			give_back("cuCtxDestroy", &name);
+			give_back(&name);
 	free(keys);
 }
 
 /* ---- device memory ---- */
 
-static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64_t flags,
-			 enum npu_place_kind kind)
+static CUresult allocate(CUdeviceptr *ptr, size_t size, uint64_t flags, enum npu_place_kind kind)
 {
 	struct core_context *context;
 	void *made = NULL;
-	CUresult code = cuda_null(call, "ptr", ptr) ?: cuda_current(call, &context);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_current(&context));
 	if (size == 0)
-		return cuda_invalid(call, "size is 0");
+		return cuda_invalid("size is 0");
 	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
-	code = CUDA_CALL(call, halMemAlloc, &made, size, flags);
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_CALL(halMemAlloc, &made, size, flags));
 	if (!cuda_memory_add((uintptr_t)made, size, core_context_handle(context), kind)) {
 		npu_call(core_driver(), halMemFree, made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -109,7 +106,7 @@ static uint64_t host_flags(void)
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
-	CUDA_ANSWERS(allocate("cuMemAlloc", ptr, size, cuda_device_flags(size), NPU_PLACE_DEVICE));
+	CUDA_ANSWERS(allocate(ptr, size, cuda_device_flags(size), NPU_PLACE_DEVICE));
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
 			    unsigned int element)
@@ -119,132 +116,114 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 	if (pitch == NULL || width == 0 || height == 0 ||
 	    (element != 4 && element != 8 && element != 16) || row < width ||
 	    height > SIZE_MAX / row)
-		return cuda_invalid("cuMemAllocPitch",
-				    "pitch %p, width %zu, height %zu, element %u", (void *)pitch,
+		return cuda_invalid("pitch %p, width %zu, height %zu, element %u", (void *)pitch,
 				    width, height, element);
-	return allocate("cuMemAllocPitch", ptr, row * height, cuda_device_flags(row * height),
-			NPU_PLACE_DEVICE)
+	return allocate(ptr, row * height, cuda_device_flags(row * height), NPU_PLACE_DEVICE)
 		       ?: CUDA_GIVE(pitch, row);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
-	CUresult code = CUDA_IS_NULL(ptr);
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-		return cuda_invalid(__func__, "flags is %u; it must be 1 or 2", flags);
-	return allocate(__func__, ptr, size, host_flags(), NPU_PLACE_MANAGED);
+		return cuda_invalid("flags is %u; it must be 1 or 2", flags);
+	return allocate(ptr, size, host_flags(), NPU_PLACE_MANAGED);
 }
 
-CUresult cuda_memory_release(const char *call, uint64_t va, unsigned kinds)
+CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 {
 	const struct core_context *context;
 	struct trace_name gone;
-	CUresult code = cuda_unharmed(call);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(cuda_unharmed());
 	if (!cuda_memory_take(va, kinds, &gone))
-		return cuda_invalid(call,
-				    "0x%llx is not the start of an allocation that this call frees",
+		return cuda_invalid("0x%llx is not the start of an allocation that this call frees",
 				    (unsigned long long)va);
 	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
-		core_device_synchronize(context->device, -1, call);
-	return give_back(call, &gone);
+		core_device_synchronize(context->device, -1, cuda_call);
+	return give_back(&gone);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
-	if (cuda_memory_find(ptr).letter == CUDA_POOLED)
-		return cuda_unharmed("cuMemFree") ?: cuda_pool_free("cuMemFree", ptr, NULL);
-	return cuda_memory_release("cuMemFree", ptr, DEVICE_KINDS);
+	switch (cuda_memory_find(ptr).letter) {
+	case CUDA_POOLED:
+		return cuda_unharmed() ?: cuda_pool_free(ptr, NULL);
+	case CUDA_IMPORTED:
+		return cuda_ipc_close(ptr, CUDA_IMPORTED);
+	default:
+		return cuda_memory_release(ptr, DEVICE_KINDS);
+	}
 }
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-	struct MemInfo info;
+	struct MemInfo info = { 0 };
 	struct core_context *context;
-	CUresult code;
 
 	if (free == NULL && total == NULL)
-		return cuda_invalid(__func__, "free and total are NULL");
-	memset(&info, 0, sizeof(info));
-	code = cuda_current(__func__, &context)
-		       ?: CUDA_CALL(__func__, halMemGetInfo, context->device,
-				    MEM_INFO_TYPE_HBM_SIZE, &info);
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (free != NULL)
-		*free = info.phy_info.huge_free;
-	if (total != NULL)
-		*total = info.phy_info.huge_total;
-	return CUDA_SUCCESS;
+		return cuda_invalid("free and total are NULL");
+	return cuda_current(&context)
+		       ?: CUDA_CALL(halMemGetInfo, context->device, MEM_INFO_TYPE_HBM_SIZE, &info)
+		       ?: CUDA_GIVE_IF(free, info.phy_info.huge_free)
+		       ?: CUDA_GIVE_IF(total, info.phy_info.huge_total);
 }
 
 /* The H100's driver finds a mapping only once a device has access to it. */
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_unharmed(__func__);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(cuda_unharmed());
 	if (base == NULL && size == NULL)
-		return cuda_invalid(__func__, "base and size are NULL");
+		return cuda_invalid("base and size are NULL");
 	place = cuda_place(ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
 	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_OPENED &&
 	    place.kind != NPU_PLACE_PINNED && place.kind != NPU_PLACE_MANAGED)
-		return cuda_fail(CUDA_ERROR_NOT_FOUND, __func__,
+		return cuda_fail(CUDA_ERROR_NOT_FOUND,
 				 "no memory that a device can reach lies at 0x%llx", ptr);
-	if (base != NULL)
-		*base = place.base;
-	if (size != NULL)
-		*size = place.kind == NPU_PLACE_MAPPED ? place.bytes : place.asked_bytes;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE_IF(base, place.base)
+		       ?: CUDA_GIVE_IF(size, place.kind == NPU_PLACE_MAPPED ? place.bytes
+									    : place.asked_bytes);
 }
 
 /* ---- host memory ---- */
 
-static CUresult allocate_host(const char *call, void **ptr, size_t size)
+static CUresult allocate_host(void **ptr, size_t size)
 {
 	CUdeviceptr made = 0;
 
-	return allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED)
+	return allocate(ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED)
 		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
-CUresult cuMemAllocHost_v2(void **ptr, size_t size)
-	CUDA_ANSWERS(allocate_host("cuMemAllocHost", ptr, size));
+CUresult cuMemAllocHost_v2(void **ptr, size_t size) CUDA_ANSWERS(allocate_host(ptr, size));
 
 CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	if (flags >
 	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
-		return cuda_invalid(__func__, "flags is %u", flags);
-	return allocate_host(__func__, ptr, size);
+		return cuda_invalid("flags is %u", flags);
+	return allocate_host(ptr, size);
 }
 
 CUresult cuMemFreeHost(void *ptr)
-	CUDA_ANSWERS(cuda_memory_release(__func__, (uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
+	CUDA_ANSWERS(cuda_memory_release((uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {
 	struct trace_name name = cuda_memory_find((uintptr_t)host);
 
 	if (ptr == NULL || flags != 0 || name.bytes == 0)
-		return cuda_invalid("cuMemHostGetDevicePointer", "ptr %p, host %p, flags %u",
-				    (void *)ptr, host, flags);
+		return cuda_invalid("ptr %p, host %p, flags %u", (void *)ptr, host, flags);
 	return CUDA_GIVE(ptr, (uintptr_t)host); /* one address space */
 }
 
 CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
 	if (flags == NULL || cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
-		return cuda_invalid(__func__, "host %p was not made by cuMemHostAlloc", host);
+		return cuda_invalid("host %p was not made by cuMemHostAlloc", host);
 	return CUDA_GIVE(flags, CU_MEMHOSTALLOC_DEVICEMAP);
 }
 
@@ -252,17 +231,15 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
-	CUresult code = CUDA_IS_NULL(host) ?: cuda_current("cuMemHostRegister", &context);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(host) ?: cuda_current(&context));
 	(void)flags;
 	if (size == 0)
-		return cuda_invalid("cuMemHostRegister", "size is 0");
+		return cuda_invalid("size is 0");
 	if (cuda_memory_find((uintptr_t)host).bytes != 0 ||
 	    cuda_memory_find((uintptr_t)host + size - 1).bytes != 0)
-		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister",
-				 "host %p, size %zu", host, size);
+		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "host %p, size %zu",
+				 host, size);
 	return cuda_memory_add((uintptr_t)host, size, core_context_handle(context),
 			       NPU_PLACE_REGISTERED)
 		       ? CUDA_SUCCESS
@@ -274,7 +251,7 @@ CUresult cuMemHostUnregister(void *host)
 	struct trace_name gone;
 
 	if (!cuda_memory_take((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone))
-		return cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p", host);
-	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, __func__);
+		return cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "host %p", host);
+	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, cuda_call);
 	return CUDA_SUCCESS;
 }

@@ -94,19 +94,17 @@ static bool is_known(const struct npu_place *place)
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = CUDA_IS_NULL(data);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(data));
 	place = cuda_place(ptr);
 	if (!is_known(&place))
-		return cuda_invalid(__func__, "ptr 0x%llx is %s", ptr,
+		return cuda_invalid("ptr 0x%llx is %s", ptr,
 				    place.kind == NPU_PLACE_PAGEABLE
 					    ? "no memory of this driver"
 					    : "reserved, and nothing is mapped there");
 	if (!has(&place, attribute))
 		return cuda_invalid(
-			__func__, "attribute %d is unknown, or memory like that at 0x%llx has none",
+			"attribute %d is unknown, or memory like that at 0x%llx has none",
 			(int)attribute, ptr);
 	put(data, attribute, value_of(attribute, ptr, &place));
 	return CUDA_SUCCESS;
@@ -119,8 +117,8 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
 	struct npu_place place;
 
 	if (attributes == NULL || data == NULL || count == 0)
-		return cuda_invalid(__func__, "attributes %p, data %p, count %u",
-				    (void *)attributes, (void *)data, count);
+		return cuda_invalid("attributes %p, data %p, count %u", (void *)attributes,
+				    (void *)data, count);
 	place = cuda_place(ptr);
 	for (unsigned i = 0; i < count; i++) {
 		CUpointer_attribute a = attributes[i];
@@ -140,7 +138,6 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 	struct npu_place place = cuda_place(ptr);
 
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
-		return cuda_invalid(__func__, "attribute %d of 0x%llx cannot be set",
-				    (int)attribute, ptr);
+		return cuda_invalid("attribute %d of 0x%llx cannot be set", (int)attribute, ptr);
 	return CUDA_SUCCESS; /* synchronous copies always are */
 }

@@ -15,7 +15,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #define SMALL_BYTES (UINT64_C(4) << 10) /* sizes are multiples of it, above 1 MiB of 2 MiB */
 #define ATTRIBUTES  (CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1)
@@ -38,18 +40,18 @@ struct pool {
 	CUmemPoolProps props;
 	uint32_t device;
 	uint64_t attribute[ATTRIBUTES], peers; /* peers: bit d: device d has access */
-	bool destroyed;                        /* it ends with its last block */
+	bool imported, destroyed;              /* destroyed: it ends with its last block */
 };
 static LIST_HEAD(, pool) pools = LIST_HEAD_INITIALIZER(pools);
 static struct pool *defaults[CORE_DEVICE_MAX], *current[CORE_DEVICE_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static CUresult find_locked(const char *call, const void *handle, struct pool **out)
+static CUresult find_locked(const void *handle, struct pool **out)
 {
 	LIST_FOREACH(*out, &pools, link)
 	if (*out == handle && !(*out)->destroyed)
-		return cuda_unharmed(call);
-	return cuda_invalid(call, "pool %p is no pool of this process", handle);
+		return cuda_unharmed();
+	return cuda_invalid("pool %p is no pool of this process", handle);
 }
 
 /* ---- blocks ---- */
@@ -117,17 +119,17 @@ CUresult cuda_pools_settle(CUresult code)
 	return code;
 }
 
-static CUresult make_block(const char *call, struct pool *pool, uint64_t bytes, uint64_t *out_va)
+static CUresult make_block(struct pool *pool, uint64_t bytes, uint64_t *out_va)
 {
 	uint64_t have = pool->attribute[RESERVED];
 	void *made = NULL;
 	CUresult code;
 
 	if (pool->props.maxSize != 0 && have + bytes > pool->props.maxSize)
-		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, call,
+		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY,
 				 "the pool has %" PRIu64 " bytes, and may have %zu", have,
 				 pool->props.maxSize);
-	code = CUDA_CALL(call, halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device);
+	code = CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device);
 	if (code == CUDA_SUCCESS)
 		count(pool, RESERVED, bytes);
 	return code ?: CUDA_GIVE(out_va, (uintptr_t)made);
@@ -135,7 +137,7 @@ static CUresult make_block(const char *call, struct pool *pool, uint64_t bytes, 
 
 /* The record is taken first: nobody else gives the block back, and the pool stays while the lock is
  * not held. */
-CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *handle)
+CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 {
 	union core_entry entry = { .header.type = STARS_SQE_PLACE_HOLDER };
 	struct block *block = calloc(1, sizeof(*block));
@@ -146,16 +148,17 @@ CUresult cuda_pool_free(const char *call, uint64_t va, const CUstream *handle)
 
 	if (block == NULL || !cuda_memory_take(va, 1u << CUDA_POOLED, &memory)) {
 		free(block);
-		return cuda_invalid(call, "0x%" PRIx64 " is not the start of memory of a pool", va);
+		return cuda_invalid("0x%" PRIx64 " is not the start of memory of a pool", va);
 	}
 	pool = cuda_pointer(memory.number);
+	cuda_ipc_forget(va);
 	if (handle == NULL)
-		code = cuda_of_core(call, core_device_synchronize(pool->device, -1, call));
+		code = cuda_of_core(core_device_synchronize(pool->device, -1, cuda_call));
 	else
-		code = cuStreamGetId(*handle, &block->stream) ?: cuda_stream(*handle, call, &stream)
-			?: cuda_stream_order(*handle, call)
-			?: cuda_of_core(call, core_stream_send(stream, &entry, 1, become_idle,
-							       block, call));
+		code = cuStreamGetId(*handle, &block->stream) ?: cuda_stream(*handle, &stream)
+			?: cuda_stream_order(*handle)
+			?: cuda_of_core(core_stream_send(stream, &entry, 1, become_idle,
+							       block, cuda_call));
 	if (code != CUDA_SUCCESS) {
 		cuda_memory_add(va, memory.bytes, pool, CUDA_POOLED);
 		free(block);
@@ -180,15 +183,14 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 	uint64_t bytes = block_bytes(size), va = 0;
 	bool any;
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(ptr) ?: cuda_stream(stream, __func__, NULL)
+	CUresult code = CUDA_IS_NULL(ptr) ?: cuda_stream(stream, NULL)
 			?: cuStreamGetId(stream, &id);
 	LOCKED(&lock);
 
-	code = code ?: find_locked(__func__, handle, &pool);
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (bytes < size || bytes == 0)
-		return cuda_invalid(__func__, "size is %zu", size);
+	CUDA_OR_RETURN(code ?: find_locked(handle, &pool));
+	if (bytes < size || bytes == 0 || pool->imported)
+		return cuda_invalid("size is %zu, of %s pool", size,
+				    pool->imported ? "an imported" : "a");
 	any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
 	LIST_FOREACH(block, &pool->blocks, link)
 	if (block->bytes == bytes && (block->stream == id || (any && block->state == BLOCK_IDLE)))
@@ -197,19 +199,19 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 		va = block->va;
 		take_out(block);
 	} else {
-		code = make_block(__func__, pool, bytes, &va);
+		code = make_block(pool, bytes, &va);
 	}
 	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
 		uint32_t device = pool->device;
 
 		/* What waits for the device may need the lock. */
 		pthread_mutex_unlock(&lock);
-		core_device_synchronize(device, -1, __func__);
+		core_device_synchronize(device, -1, cuda_call);
 		pthread_mutex_lock(&lock);
-		code = find_locked(__func__, handle, &pool);
+		code = find_locked(handle, &pool);
 		if (code == CUDA_SUCCESS) {
 			trim_locked(pool, 0);
-			code = make_block(__func__, pool, bytes, &va);
+			code = make_block(pool, bytes, &va);
 		}
 	}
 	if (code != CUDA_SUCCESS)
@@ -229,41 +231,42 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 	struct core_context *context;
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(ptr) ?: cuda_stream(stream, __func__, NULL)
-			?: cuda_current(__func__, &context)
+	return CUDA_IS_NULL(ptr) ?: cuda_stream(stream, NULL)
+			?: cuda_current(&context)
 			?: cuDeviceGetMemPool(&pool, context->user_device)
 			?: cuMemAllocFromPoolAsync(ptr, size, pool, stream);
 }
 
-/* Classic memory may be given to it, too. */
+/* Classic memory may be given to it, too; memory of an imported pool is open, and is closed. */
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return cuda_stream(stream, __func__, NULL)
-		       ?: cuda_memory_find(ptr).letter == NPU_PLACE_DEVICE
-			  ? cuda_memory_release(__func__, ptr, 1u << NPU_PLACE_DEVICE)
-			  : cuda_pool_free(__func__, ptr, &stream);
+	CUDA_OR_RETURN(cuda_stream(stream, NULL));
+	switch (cuda_memory_find(ptr).letter) {
+	case NPU_PLACE_DEVICE:
+		return cuda_memory_release(ptr, 1u << NPU_PLACE_DEVICE);
+	case CUDA_IMPORTED:
+		return cuda_ipc_close(ptr, CUDA_IMPORTED);
+	default:
+		return cuda_pool_free(ptr, &stream);
+	}
 }
 
 /* ---- pools ---- */
 
-static CUresult add_pool(const char *call, const CUmemPoolProps *props, struct pool **out)
+static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)
 {
 	struct pool *pool;
 	uint32_t device;
-	CUresult code;
 
 	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes != 0)
-		return cuda_invalid(call,
-				    "allocType %d, location.type %d, handleTypes %d: a pool has "
-				    "pinned memory (1) of a device (1), and is not shared",
-				    (int)props->allocType, (int)props->location.type,
-				    (int)props->handleTypes);
-	code = cuda_check_device(call, props->location.id, &device) ?: cuda_keep(device, call);
-	if (code != CUDA_SUCCESS)
-		return code;
+	    props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes > 1u)
+		return cuda_invalid(
+			"allocType %d, location.type %d, handleTypes %d: a pool has pinned memory "
+			"(1) of a device (1), and is shared by a file descriptor (1) or not (0)",
+			(int)props->allocType, (int)props->location.type, (int)props->handleTypes);
+	CUDA_OR_RETURN(cuda_check_device(props->location.id, &device) ?: cuda_keep(device));
 	pool = calloc(1, sizeof(*pool));
 	if (pool == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -282,19 +285,17 @@ CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(props);
 	LOCKED(&lock);
 
-	return code ?: add_pool(__func__, props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
+	return code ?: add_pool(props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = find_locked(__func__, handle, &pool);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(find_locked(handle, &pool));
 	if (pool == defaults[pool->device])
-		return cuda_invalid(__func__, "a device's default pool cannot be destroyed");
+		return cuda_invalid("a device's default pool cannot be destroyed");
 	if (current[pool->device] == pool)
 		current[pool->device] = defaults[pool->device];
 	pool->destroyed = true;
@@ -307,33 +308,32 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = find_locked(__func__, handle, &pool);
+	CUresult code = find_locked(handle, &pool);
 
 	if (code == CUDA_SUCCESS)
 		trim_locked(pool, keep);
 	return code;
 }
 
-static CUresult of_device(const char *call, CUmemoryPool *handle, CUdevice device,
-			  struct pool **which)
+static CUresult of_device(CUmemoryPool *handle, CUdevice device, struct pool **which)
 {
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
 	uint32_t logic;
-	CUresult code = cuda_null(call, "pool", handle) ?: cuda_check_device(call, device, &logic);
+	CUresult code = CUDA_IS_NULL(handle) ?: cuda_check_device(device, &logic);
 	LOCKED(&lock);
 
 	if (code == CUDA_SUCCESS && defaults[logic] == NULL) {
-		code = add_pool(call, &props, &defaults[logic]);
+		code = add_pool(&props, &defaults[logic]);
 		current[logic] = defaults[logic];
 	}
 	return code ?: CUDA_GIVE(handle, (void *)which[logic]);
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
-	CUDA_ANSWERS(of_device(__func__, pool, device, defaults));
+	CUDA_ANSWERS(of_device(pool, device, defaults));
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
-	CUDA_ANSWERS(of_device(__func__, pool, device, current));
+	CUDA_ANSWERS(of_device(pool, device, current));
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 {
@@ -342,37 +342,31 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
 	LOCKED(&lock);
 
-	code = code ?: find_locked(__func__, handle, &pool);
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (pool->props.location.id != device)
-		return cuda_invalid(__func__, "the pool is one of device %d",
-				    pool->props.location.id);
+	CUDA_OR_RETURN(code ?: find_locked(handle, &pool));
+	if (pool->props.location.id != device || pool->imported)
+		return cuda_invalid("the pool is one of device %d%s", pool->props.location.id,
+				    pool->imported ? ", imported" : "");
 	current[pool->device] = pool;
 	return CUDA_SUCCESS;
 }
 
 /* ---- what they are ---- */
 
-static CUresult attribute(const char *call, const void *handle, CUmemPool_attribute what,
-			  void *value, bool set)
+static CUresult attribute(const void *handle, CUmemPool_attribute what, void *value, bool set)
 {
 	size_t bytes = what <= NUMBERS ? sizeof(int) : sizeof(uint64_t);
 	bool is_size = what >= RESERVED, is_high = is_size && (what - RESERVED) % 2 == 1;
 	uint64_t number = 0;
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = cuda_null(call, "value", value) ?: find_locked(call, handle, &pool);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(value) ?: find_locked(handle, &pool));
 	if (what < 1 || what >= ATTRIBUTES)
-		return cuda_invalid(call, "attribute is %d; known are 1 to %d", (int)what,
+		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
 				    ATTRIBUTES - 1);
 	memcpy(set ? (void *)&number : value, set ? value : (void *)&pool->attribute[what], bytes);
 	if (set && is_size && (!is_high || number != 0))
-		return cuda_invalid(call,
-				    "attribute %d, %" PRIu64
+		return cuda_invalid("attribute %d, %" PRIu64
 				    ": of sizes only the highest so far are set, to 0",
 				    (int)what, number);
 	if (set)
@@ -381,15 +375,15 @@ static CUresult attribute(const char *call, const void *handle, CUmemPool_attrib
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void *value)
-	CUDA_ANSWERS(attribute(__func__, pool, what, value, false));
+	CUDA_ANSWERS(attribute(pool, what, value, false));
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void *value)
-	CUDA_ANSWERS(attribute(__func__, pool, what, value, true));
+	CUDA_ANSWERS(attribute(pool, what, value, true));
 
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, size_t number)
 {
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(desc) ?: find_locked(__func__, handle, &pool);
+	CUresult code = CUDA_IS_NULL(desc) ?: find_locked(handle, &pool);
 
 	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++) {
 		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -398,8 +392,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, si
 		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		    !cuda_device(desc[i].location.id, &logic) ||
 		    (!all && (desc[i].flags != 0 || logic == pool->device)))
-			return cuda_invalid(__func__,
-					    "map[%zu]: location (%d, %d), flags %d: another device "
+			return cuda_invalid("map[%zu]: location (%d, %d), flags %d: another device "
 					    "has all access (3) or none (0)",
 					    i, (int)desc[i].location.type, desc[i].location.id,
 					    (int)desc[i].flags);
@@ -414,12 +407,74 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmem
 	struct pool *pool;
 	uint32_t logic;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location)
-			?: find_locked(__func__, handle, &pool);
+	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location) ?: find_locked(handle, &pool);
 	bool device = code == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-	return code ?: cuda_check_device(__func__, device ? location->id : -1, &logic)
+	return code ?: cuda_check_device(device ? location->id : -1, &logic)
 		       ?: CUDA_GIVE(flags, pool->peers >> logic & 1
 						   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						   : CU_MEM_ACCESS_FLAGS_PROT_NONE);
+}
+
+/* ---- shared: a pool's file descriptor is a memfd that has its properties ---- */
+
+CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool handle,
+					  CUmemAllocationHandleType type, unsigned long long flags)
+{
+	struct pool *pool;
+	int fd;
+	LOCKED(&lock);
+
+	CUDA_OR_RETURN(CUDA_IS_NULL(shareable) ?: cuda_share_type(type)
+			?: find_locked(handle, &pool));
+	if (flags != 0 || pool->props.handleTypes != type || pool->imported)
+		return cuda_invalid("flags %llu; the pool has handleTypes %d%s", flags,
+				    (int)pool->props.handleTypes,
+				    pool->imported ? ", of another process" : "");
+	fd = memfd_create("npusim-pool", MFD_CLOEXEC);
+	if (write(fd, &pool->props, sizeof(pool->props)) != sizeof(pool->props)) {
+		close(fd);
+		return cuda_fail(CUDA_ERROR_OPERATING_SYSTEM, "memfd_create: %m");
+	}
+	memcpy(shareable, &fd, sizeof(fd));
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareable,
+					    CUmemAllocationHandleType type,
+					    unsigned long long flags)
+{
+	int fd = (int)(intptr_t)shareable;
+	CUmemPoolProps props;
+	struct pool *pool;
+	LOCKED(&lock);
+
+	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable) ?: cuda_share_type(type));
+	if (flags != 0 || pread(fd, &props, sizeof(props), 0) != sizeof(props))
+		return cuda_invalid("flags %llu; file descriptor %d is not of a pool", flags, fd);
+	CUDA_OR_RETURN(add_pool(&props, &pool));
+	pool->imported = true;
+	return CUDA_GIVE(handle, (void *)pool);
+}
+
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
+{
+	struct trace_name memory = cuda_memory_find(ptr);
+	const struct pool *pool = cuda_pointer(memory.number);
+	CUresult code = CUDA_IS_NULL(data) ?: cuda_unharmed();
+
+	if (code == CUDA_SUCCESS && (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0))
+		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
+	return code ?: cuda_ipc_name(&memory, data);
+}
+
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool handle, CUmemPoolPtrExportData *data)
+{
+	struct pool *pool;
+	LOCKED(&lock);
+	CUresult code = CUDA_IS_NULL(ptr) ?: CUDA_IS_NULL(data) ?: find_locked(handle, &pool);
+
+	if (code == CUDA_SUCCESS && !pool->imported)
+		return cuda_invalid("pool %p was not imported", (void *)handle);
+	return code ?: cuda_ipc_open(data, CUDA_IMPORTED, ptr);
 }

@@ -9,9 +9,11 @@
 #include "base/lock.h"
 #include "trace/names.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define PRIORITY_GREATEST (-5)
+#define VALUES_MAX        255u /* operations at once */
 
 static struct trace_names blocking; /* by the core's handle */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -22,8 +24,7 @@ static bool is_default(CUstream stream)
 	return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
-/* What the core calls the stream. */
-static void *core_handle(CUstream stream)
+void *cuda_core_stream(CUstream stream)
 {
 	return is_default(stream) ? NULL : stream;
 }
@@ -46,9 +47,9 @@ void cuda_leave(struct cuda_scope *scope)
 		core_context_deselect();
 }
 
-CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out)
+CUresult cuda_stream(CUstream handle, struct core_stream **out)
 {
-	CUresult code = is_default(handle) ? cuda_current(call, NULL) : cuda_unharmed(call);
+	CUresult code = is_default(handle) ? cuda_current(NULL) : cuda_unharmed();
 	struct core_stream *stream;
 
 	if (code != CUDA_SUCCESS)
@@ -56,12 +57,12 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 	if (is_default(handle))
 		default_used = true;
 	else if (core_stream_context(handle) == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
+		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
 				 "stream %p is no stream of this process: it was destroyed, or not "
 				 "made by cuStreamCreate",
 				 (void *)handle);
-	return cuda_of_core(
-		call, core_stream_find_any(core_handle(handle), call, out != NULL ? out : &stream));
+	return cuda_of_core(core_stream_find_any(cuda_core_stream(handle), cuda_call,
+						 out != NULL ? out : &stream));
 }
 
 /* ---- the default stream and the others ---- */
@@ -74,16 +75,16 @@ static bool is_blocking(CUstream stream)
 }
 
 /* NULL: the default stream of the current context. What is gone needs no waiting. */
-static CUresult wait_for(void *handle, const char *call)
+static CUresult wait_for(void *handle)
 {
 	struct core_stream *stream;
 
-	return core_stream_find_any(handle, call, &stream) != 0
+	return core_stream_find_any(handle, cuda_call, &stream) != 0
 		       ? CUDA_SUCCESS
-		       : cuda_of_core(call, core_stream_synchronize(stream, -1, call));
+		       : cuda_of_core(core_stream_synchronize(stream, -1, cuda_call));
 }
 
-CUresult cuda_stream_order(CUstream stream, const char *call)
+CUresult cuda_stream_order(CUstream stream)
 {
 	CUresult code = CUDA_SUCCESS;
 	uint64_t *others;
@@ -91,51 +92,44 @@ CUresult cuda_stream_order(CUstream stream, const char *call)
 
 	if (!is_default(stream))
 		return default_used && is_blocking(stream) && core_context_peek() != NULL
-			       ? wait_for(NULL, call)
+			       ? wait_for(NULL)
 			       : CUDA_SUCCESS;
 	pthread_mutex_lock(&lock);
 	count = trace_names_list(&blocking, &others);
 	pthread_mutex_unlock(&lock);
 	for (size_t i = 0; code == CUDA_SUCCESS && i < count; i++)
-		code = wait_for(cuda_pointer(others[i]), call);
+		code = wait_for(cuda_pointer(others[i]));
 	free(others);
 	return code;
 }
 
-CUresult cuda_stream_before_sync(const char *call)
+CUresult cuda_stream_before_sync(void)
 {
-	CUresult code = cuda_stream_order(NULL, call);
+	CUresult code = cuda_stream_order(NULL);
 
-	return code != CUDA_SUCCESS || !default_used ? code : wait_for(NULL, call);
+	return code != CUDA_SUCCESS || !default_used ? code : wait_for(NULL);
 }
 
 /* ---- streams ---- */
 
-static CUresult create(const char *call, CUstream *stream, unsigned int flags, int priority)
+static CUresult create(CUstream *stream, unsigned int flags, int priority)
 {
 	bool added;
 	void *made = NULL;
-	CUresult code = cuda_null(call, "stream", stream) ?: cuda_current(call, NULL);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(stream) ?: cuda_current(NULL));
 	if (flags > CU_STREAM_NON_BLOCKING)
-		return cuda_invalid(call, "flags is %u; known are 0 and 1 (non-blocking)", flags);
-	if (priority > 0)
-		priority = 0;
-	if (priority < PRIORITY_GREATEST)
-		priority = PRIORITY_GREATEST;
-	code = cuda_of_core(call, core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0,
-						     &made, call));
-	if (code != CUDA_SUCCESS)
-		return code;
+		return cuda_invalid("flags is %u; known are 0 and 1 (non-blocking)", flags);
+	priority = priority > 0 ? 0 : priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+	CUDA_OR_RETURN(cuda_of_core(core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0,
+						       &made, cuda_call)));
 	pthread_mutex_lock(&lock);
 	added = flags != CU_STREAM_DEFAULT ||
 		trace_name_add(&blocking,
 			       (struct trace_name){ .key = (uintptr_t)made, .bytes = 1 });
 	pthread_mutex_unlock(&lock);
 	if (!added) {
-		core_stream_destroy(made, false, call);
+		core_stream_destroy(made, false, cuda_call);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*stream = made;
@@ -143,26 +137,22 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
-	CUDA_ANSWERS(create(__func__, stream, flags, 0));
+	CUDA_ANSWERS(create(stream, flags, 0));
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
-	CUDA_ANSWERS(create(__func__, stream, flags, priority));
+	CUDA_ANSWERS(create(stream, flags, priority));
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
-	const char *call = "cuStreamDestroy";
-	CUresult code;
 	CUDA_IN_CONTEXT_OF(stream);
 
 	if (is_default(stream))
-		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
+		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
 				 "the default stream cannot be destroyed");
-	code = cuda_stream(stream, call, NULL);
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(cuda_stream(stream, NULL));
 	pthread_mutex_lock(&lock);
 	trace_name_take(&blocking, (uintptr_t)stream, NULL);
 	pthread_mutex_unlock(&lock);
-	return cuda_of_core(call, core_stream_destroy(stream, false, call));
+	return cuda_of_core(core_stream_destroy(stream, false, cuda_call));
 }
 
 CUresult cuStreamQuery(CUstream handle)
@@ -170,9 +160,8 @@ CUresult cuStreamQuery(CUstream handle)
 	struct core_stream *stream;
 	bool idle = false;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code =
-		cuda_stream(handle, __func__, &stream)
-			?: cuda_of_core(__func__, core_stream_query(stream, &idle, __func__));
+	CUresult code = cuda_stream(handle, &stream)
+				?: cuda_of_core(core_stream_query(stream, &idle, cuda_call));
 
 	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
 }
@@ -183,15 +172,15 @@ CUresult cuStreamSynchronize(CUstream handle)
 	CUDA_IN_CONTEXT_OF(handle);
 
 	return cuda_pools_settle(
-		cuda_stream(handle, __func__, &stream)
-			?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__)));
+		cuda_stream(handle, &stream)
+			?: cuda_of_core(core_stream_synchronize(stream, -1, cuda_call)));
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(flags) ?: cuda_stream(stream, __func__, NULL)
+	return CUDA_IS_NULL(flags) ?: cuda_stream(stream, NULL)
 			?: CUDA_GIVE(flags,
 				     is_default(stream) || is_blocking(stream)
 					     ? CU_STREAM_DEFAULT
@@ -203,7 +192,7 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority)
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
 
-	return CUDA_IS_NULL(priority) ?: cuda_stream(handle, __func__, &stream)
+	return CUDA_IS_NULL(priority) ?: cuda_stream(handle, &stream)
 			?: CUDA_GIVE(priority,
 				     is_default(handle) ? 0
 							: (int)core_stream_facts(stream).priority +
@@ -215,19 +204,19 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
 
-	return CUDA_IS_NULL(context) ?: cuda_stream(stream, __func__, NULL)
-			?: cuda_current(__func__, &own)
+	return CUDA_IS_NULL(context) ?: cuda_stream(stream, NULL)
+			?: cuda_current(&own)
 			?: CUDA_GIVE(context, core_context_handle(own));
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	void *handle = core_handle(stream);
-	CUresult code = CUDA_IS_NULL(id) ?: cuda_stream(stream, __func__, NULL);
+	void *handle = cuda_core_stream(stream);
+	CUresult code = CUDA_IS_NULL(id) ?: cuda_stream(stream, NULL);
 
 	if (code == CUDA_SUCCESS && handle == NULL)
-		code = cuda_of_core(__func__, core_stream_default(&handle, __func__));
+		code = cuda_of_core(core_stream_default(&handle, cuda_call));
 	return code ?: CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
 }
 
@@ -235,7 +224,7 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(status) ?: cuda_stream(stream, __func__, NULL)
+	return CUDA_IS_NULL(status) ?: cuda_stream(stream, NULL)
 			?: CUDA_GIVE(status, 0); /* graphs are not modelled */
 }
 
@@ -245,11 +234,10 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(function) ?: cuda_stream(stream, __func__, NULL)
-		       ?: cuda_stream_order(stream, __func__)
-		       ?: cuda_of_core(__func__,
-				       core_callback_launch_host(function, user_data,
-								 core_handle(stream), __func__));
+	return CUDA_IS_NULL(function) ?: cuda_stream(stream, NULL)
+		       ?: cuda_stream_order(stream)
+		       ?: cuda_of_core(core_callback_launch_host(
+				  function, user_data, cuda_core_stream(stream), cuda_call));
 }
 
 struct stream_callback {
@@ -273,8 +261,8 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 	CUresult code;
 
 	if (function == NULL || flags != 0)
-		return cuda_invalid(__func__, "%s",
-				    function == NULL ? "callback is NULL" : "flags must be 0");
+		return cuda_invalid("callback is %s, flags %u: it must be a function, and flags 0",
+				    function == NULL ? "NULL" : "given", flags);
 	callback = malloc(sizeof(*callback));
 	if (callback == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -285,28 +273,124 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 	return code;
 }
 
+/* ---- values ---- */
+
+/* Both kinds of operations have their words in the same places. */
+static CUresult value_entry(const CUstreamBatchMemOpParams *op, union core_entry *out)
+{
+	CUstreamBatchMemOpType type = op->operation;
+	bool narrow = type <= CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	bool writes =
+		type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+	uint64_t va = op->waitValue.address;
+	uint64_t value = narrow ? op->waitValue.value : op->waitValue.value64;
+	unsigned bytes = narrow ? 4 : 8, flags = op->waitValue.flags;
+
+	*out = (union core_entry){ .header.type = STARS_SQE_PLACE_HOLDER };
+	if (type == CU_STREAM_MEM_OP_BARRIER) /* entries of a stream are in order as it is */
+		return CUDA_SUCCESS;
+	if (type == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES ||
+	    (!writes && flags & CU_STREAM_WAIT_VALUE_FLUSH))
+		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
+				 "remote writes cannot be flushed: the device's attribute 98 is 0");
+	if (type < CU_STREAM_MEM_OP_WAIT_VALUE_32 || type > CU_STREAM_MEM_OP_BARRIER ||
+	    flags > (writes ? 1u : CU_STREAM_WAIT_VALUE_NOR))
+		return cuda_invalid("operation %d, flags %#x: known are 1 to 6, and 0 to %d",
+				    (int)type, flags, writes ? 1 : CU_STREAM_WAIT_VALUE_NOR);
+	if (va == 0 || va % bytes != 0 || cuda_place(va).kind == NPU_PLACE_MANAGED ||
+	    cuda_is_loose(va))
+		return cuda_invalid("0x%" PRIx64
+				    " must be a multiple of %u, in memory of a device or in "
+				    "page-locked or registered memory of the host",
+				    va, bytes);
+	if (writes)
+		out->write = (struct stars_write_value_sqe){
+			.header.type = STARS_SQE_WRITE_VALUE,
+			.write_addr_low = (uint32_t)va,
+			.write_addr_high = ((uint32_t)(va >> 32) & 0x1ffffu) |
+					   (narrow ? 2u : 3u) << 20 | 1u << 31,
+			.value = { (uint32_t)value, (uint32_t)(value >> 32) },
+		};
+	else
+		out->wait = (struct stars_value_wait_sqe){
+			.header.type = STARS_SQE_COND,
+			.magic = STARS_VALUE_WAIT_MAGIC,
+			.compare = flags == CU_STREAM_WAIT_VALUE_GEQ ? STARS_WAIT_CYCLIC : flags,
+			.addr = va,
+			.value = value,
+			.narrow = narrow,
+		};
+	return CUDA_CALL(npusimCheckCopy, va, 0, bytes);
+}
+
+static CUresult send_values(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *ops)
+{
+	union core_entry entries[VALUES_MAX];
+	struct core_stream *stream;
+	CUDA_IN_CONTEXT_OF(handle);
+	CUresult code = cuda_stream(handle, &stream);
+
+	for (unsigned i = 0; i < count && code == CUDA_SUCCESS; i++)
+		code = value_entry(&ops[i], &entries[i]);
+	if (code != CUDA_SUCCESS || count == 0)
+		return code;
+	return cuda_stream_order(handle)
+		       ?: cuda_of_core(
+				  core_stream_send(stream, entries, count, NULL, NULL, cuda_call));
+}
+
+#define VALUE(name, kind, bits)                                                                  \
+	CUresult cuStream##name##Value##bits##_v2(CUstream stream, CUdeviceptr addr,             \
+						  uint##bits##_t value, unsigned int flags)      \
+	{                                                                                        \
+		CUstreamBatchMemOpParams op = { .waitValue = { CU_STREAM_MEM_OP_##kind##_##bits, \
+							       addr,                             \
+							       { .value64 = value },             \
+							       flags } };                        \
+                                                                                                 \
+		return send_values(stream, 1, &op);                                              \
+	}
+VALUE(Wait, WAIT_VALUE, 32)
+VALUE(Wait, WAIT_VALUE, 64)
+VALUE(Write, WRITE_VALUE, 32)
+VALUE(Write, WRITE_VALUE, 64)
+
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
+			       unsigned int flags)
+{
+	if (ops == NULL || count > VALUES_MAX || flags != 0)
+		return cuda_invalid("ops %p, count %u, flags %u: at most %u, and no flags",
+				    (void *)ops, count, flags, VALUES_MAX);
+	return send_values(stream, count, ops);
+}
+
 /* ---- events ---- */
 
 CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code = CUDA_IS_NULL(event) ?: cuda_current(__func__, NULL);
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (flags > 7)
-		return cuda_invalid(__func__, "flags is %u; known are 1, 2 and 4, and their sums",
+	CUDA_OR_RETURN(CUDA_IS_NULL(event) ?: cuda_current(NULL));
+	if (flags > 7 || (flags & 6) == CU_EVENT_INTERPROCESS)
+		return cuda_invalid("flags is %u; known are 1, 2 and 6, and their sums: an event "
+				    "between processes has no times",
 				    flags);
 	if (!(flags & CU_EVENT_DISABLE_TIMING))
 		want |= CORE_EVENT_TIME_LINE;
-	code = cuda_of_core(__func__, core_event_create(CORE_EVENT_AGAIN, want, &made, __func__));
+	code = cuda_of_core(core_event_create(CORE_EVENT_AGAIN, want, &made, cuda_call));
+	if (code == CUDA_SUCCESS && flags & CU_EVENT_INTERPROCESS) {
+		code = cuda_ipc_make(made);
+		if (code != CUDA_SUCCESS)
+			core_event_destroy(made, cuda_call);
+	}
 	return code ?: CUDA_GIVE(event, made);
 }
 
-static CUresult of_event(const char *call, int code)
+static CUresult of_event(int code)
 {
-	CUresult result = cuda_unharmed(call) ?: cuda_of_core(call, code);
+	CUresult result = cuda_unharmed() ?: cuda_of_core(code);
 
 	return result == CUDA_ERROR_INVALID_VALUE || code == 507000 /* never recorded */
 		       ? CUDA_ERROR_INVALID_HANDLE
@@ -314,16 +398,23 @@ static CUresult of_event(const char *call, int code)
 }
 
 CUresult cuEventDestroy_v2(CUevent event)
-	CUDA_ANSWERS(of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy")));
+{
+	CUresult code = of_event(core_event_destroy(event, cuda_call));
+
+	if (code == CUDA_SUCCESS)
+		cuda_ipc_end(event);
+	return code;
+}
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
+	struct cuda_slot *shared = cuda_ipc_slot(event);
 	CUDA_IN_CONTEXT_OF(stream);
+	CUresult code = cuda_stream(stream, NULL) ?: cuda_stream_order(stream);
 
-	return cuda_stream(stream, __func__, NULL)
-		       ?: cuda_stream_order(stream, __func__)
-		       ?: of_event(__func__,
-				   core_event_record(event, core_handle(stream), __func__));
+	if (code == CUDA_SUCCESS && shared != NULL)
+		return cuda_ipc_record(shared, stream);
+	return code ?: of_event(core_event_record(event, cuda_core_stream(stream), cuda_call));
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
@@ -334,36 +425,48 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
+	const struct cuda_slot *shared = cuda_ipc_slot(event);
+	struct core_stream *found;
 	CUDA_IN_CONTEXT_OF(stream);
+	CUresult code = cuda_stream(stream, &found);
 
 	(void)flags;
-	return cuda_stream(stream, __func__, NULL)
-		       ?: of_event(__func__,
-				   core_event_wait(event, core_handle(stream), 0, __func__));
+	if (code == CUDA_SUCCESS && shared != NULL)
+		return cuda_ipc_wait(shared, found);
+	return code ?: of_event(core_event_wait(event, cuda_core_stream(stream), 0, cuda_call));
 }
 
 CUresult cuEventQuery(CUevent event)
 {
+	const struct cuda_slot *shared = cuda_ipc_slot(event);
 	bool done = false;
-	CUresult code = of_event(__func__, core_event_query(event, false, &done, __func__));
+	CUresult code;
 
+	if (shared != NULL)
+		return cuda_unharmed() ?: cuda_ipc_query(shared, false);
+	code = of_event(core_event_query(event, false, &done, cuda_call));
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
 CUresult cuEventSynchronize(CUevent event)
-	CUDA_ANSWERS(cuda_pools_settle(of_event(__func__,
-						core_event_synchronize(event, -1, __func__))));
+{
+	const struct cuda_slot *shared = cuda_ipc_slot(event);
+
+	return cuda_pools_settle(shared != NULL
+					 ? cuda_unharmed() ?: cuda_ipc_query(shared, true)
+					 : of_event(core_event_synchronize(event, -1, cuda_call)));
+}
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	bool first = false, last = false;
 	CUresult code = CUDA_IS_NULL(ms)
-			?: of_event(__func__, core_event_query(start, false, &first, __func__))
-			?: of_event(__func__, core_event_query(end, false, &last, __func__));
+			?: of_event(core_event_query(start, false, &first, cuda_call))
+			?: of_event(core_event_query(end, false, &last, cuda_call));
 
 	if (code == CUDA_SUCCESS && !(first && last))
 		return CUDA_ERROR_NOT_READY;
-	return code ?: of_event(__func__, core_event_elapsed(start, end, ms, __func__));
+	return code ?: of_event(core_event_elapsed(start, end, ms, cuda_call));
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)

@@ -8,8 +8,9 @@
  */
 #include "cuda-internal.h"
 
+#include "base/lock.h"
+
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,25 +38,9 @@ struct npu_place cuda_place(uint64_t va)
 }
 
 /* Memory of cuMemCreate needs no context, but an open device. */
-CUresult cuda_vmm_ready(const char *call)
+CUresult cuda_vmm_ready(void)
 {
-	return cuda_unharmed(call) ?: cuda_keep(0, call);
-}
-
-/* A step: begin(call) ?: end(what it does). */
-static CUresult begin(const char *call)
-{
-	CUresult code = cuda_vmm_ready(call);
-
-	if (code == CUDA_SUCCESS)
-		pthread_mutex_lock(&lock);
-	return code;
-}
-
-static CUresult end(CUresult code)
-{
-	pthread_mutex_unlock(&lock);
-	return code;
+	return cuda_unharmed() ?: cuda_keep(0);
 }
 
 /* ---- reservations ---- */
@@ -65,92 +50,71 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 {
 	void *made = NULL;
 
-	if (ptr == NULL || flags != 0)
-		return cuda_invalid(__func__, "%s",
-				    ptr == NULL ? "ptr is NULL" : "flags must be 0");
-	if (size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_invalid(__func__,
-				    "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
-				    "and size not 0",
-				    size, addr);
-	return begin(__func__)
-		       ?: end(CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment,
-					cuda_pointer(addr), 0))
+	if (ptr == NULL || flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
+		return cuda_invalid("ptr %p, size %zu, addr 0x%llx, flags %llu: size and addr must "
+				    "be multiples of 2 MiB, ptr and size not 0, and flags 0",
+				    (void *)ptr, size, addr, flags);
+	CUDA_OR_RETURN(cuda_vmm_ready());
+	LOCKED(&lock);
+	return CUDA_CALL(halMemAddressReserve, &made, size, alignment, cuda_pointer(addr), 0)
 		       ?: CUDA_GIVE(ptr, (uintptr_t)made);
 }
 
-static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t size)
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	struct npu_place place = cuda_place(ptr);
+	struct npu_place place;
 
+	CUDA_OR_RETURN(cuda_vmm_ready());
+	LOCKED(&lock);
+	place = cuda_place(ptr);
 	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
-		return cuda_invalid(call,
-				    "[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies "
+		return cuda_invalid("[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies "
 				    "%s, [0x%" PRIx64 ", +0x%" PRIx64 ")",
 				    ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
 				    place.reserved_base, place.reserved_bytes);
-	return CUDA_CALL(call, halMemAddressFree, cuda_pointer(ptr));
+	return CUDA_CALL(halMemAddressFree, cuda_pointer(ptr));
 }
-
-CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
-	CUDA_ANSWERS(begin(__func__) ?: end(address_free_locked(__func__, ptr, size)));
 
 /* ---- handles ---- */
 
-static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
-			      struct drv_mem_prop *out)
+static CUresult prop_location(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
+	static const uint32_t sides[] = { [CU_MEM_LOCATION_TYPE_DEVICE] = MEM_DEV_SIDE,
+					  [CU_MEM_LOCATION_TYPE_HOST] = MEM_HOST_SIDE,
+					  [CU_MEM_LOCATION_TYPE_HOST_NUMA] = MEM_HOST_NUMA_SIDE };
 	const CUmemLocation *location = &prop->location;
 
+	if (location->type < CU_MEM_LOCATION_TYPE_DEVICE ||
+	    location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id < 0))
+		return cuda_invalid(
+			"prop.location is (%d, %d); memory is made on a device (1), the "
+			"host (2) or one of its NUMA nodes (3), which are 0 or more",
+			(int)location->type, location->id);
 	out->pg_type = MEM_HUGE_PAGE_TYPE;
 	out->module_id = APP_MODULE_ID;
-	switch (location->type) {
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		out->side = MEM_DEV_SIDE;
-		out->mem_type = MEM_HBM_TYPE;
-		if (!cuda_device(location->id, &out->devid))
-			return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call,
-					 "prop.location.id is %d; there is no such device",
-					 location->id);
-		return CUDA_SUCCESS;
-	case CU_MEM_LOCATION_TYPE_HOST:
-		out->side = MEM_HOST_SIDE;
-		out->mem_type = MEM_DDR_TYPE;
-		return CUDA_SUCCESS;
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		out->side = MEM_HOST_NUMA_SIDE;
-		out->mem_type = MEM_DDR_TYPE;
+	out->side = sides[location->type];
+	out->mem_type = out->side == MEM_DEV_SIDE ? MEM_HBM_TYPE : MEM_DDR_TYPE;
+	if (out->side == MEM_DEV_SIDE)
+		return cuda_check_device(location->id, &out->devid);
+	if (out->side == MEM_HOST_NUMA_SIDE)
 		out->devid = (uint32_t)location->id;
-		if (location->id >= 0)
-			return CUDA_SUCCESS;
-		return cuda_invalid(call, "prop.location.id is %d; a NUMA node is 0 or more",
-				    location->id);
-	default:
-		return cuda_invalid(call,
-				    "prop.location.type is %d; memory is made on a device (1), the "
-				    "host (2) or one of its NUMA nodes (3)",
-				    (int)location->type);
-	}
+	return CUDA_SUCCESS;
 }
 
-static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struct drv_mem_prop *out)
+static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
 	unsigned types = (unsigned)prop->requestedHandleTypes;
 	uint32_t flags; /* all of allocFlags that is not reserved */
-	CUresult code;
 
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return cuda_invalid(call, "prop.type is %d; it must be 1 (pinned)",
-				    (int)prop->type);
-	code = prop_location(call, prop, out);
-	if (code != CUDA_SUCCESS)
-		return code;
+		return cuda_invalid("prop.type is %d; it must be 1 (pinned)", (int)prop->type);
+	CUDA_OR_RETURN(prop_location(prop, out));
 	if (types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
 		return cuda_invalid(
-			call, "prop.requestedHandleTypes is %u; Windows's handles are not here",
-			types);
+			"prop.requestedHandleTypes is %u; Windows's handles are not here", types);
 	if (types & CU_MEM_HANDLE_TYPE_FABRIC)
-		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, call,
+		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "prop.requestedHandleTypes is %u; fabric handles need an IMEX "
 				 "channel, and there is none",
 				 types);
@@ -167,66 +131,54 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(prop);
 
 	if (code == CUDA_SUCCESS && (flags != 0 || size == 0 || !is_granular(size)))
-		return cuda_invalid(__func__,
-				    "size is %zu, flags %llu: size must be a multiple of 2 MiB, "
+		return cuda_invalid("size is %zu, flags %llu: size must be a multiple of 2 MiB, "
 				    "the granularity, and flags 0",
 				    size, flags);
-	return code ?: prop_of(__func__, prop, &want)
-		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__)
-		       ?: CUDA_CALL(__func__, halMemCreate, &made, size, &want, 0)
+	return code ?: prop_of(prop, &want)
+		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0)
+		       ?: CUDA_CALL(halMemCreate, &made, size, &want, 0)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	if (handle == 0)
-		return cuda_invalid(__func__, "handle is 0");
-	return cuda_vmm_ready(__func__) ?: CUDA_CALL(__func__, halMemRelease, cuda_handle(handle));
-}
-
-static CUresult retain_locked(const char *call, uint64_t va, drv_mem_handle_t **out)
-{
-	struct npu_place place = cuda_place(va);
-
-	if (place.kind != NPU_PLACE_MAPPED)
-		return cuda_invalid(call, "nothing is mapped at 0x%" PRIx64, va);
-	return CUDA_CALL(call, halMemRetainAllocationHandle, out, cuda_pointer(place.base));
+		return cuda_invalid("handle is 0");
+	return cuda_vmm_ready() ?: CUDA_CALL(halMemRelease, cuda_handle(handle));
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
+	struct npu_place place;
 
-	return CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr) ?: begin(__func__)
-			?: end(retain_locked(__func__, (uintptr_t)addr, &got))
-			?: CUDA_GIVE(handle, (uintptr_t)got);
+	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr) ?: cuda_vmm_ready());
+	LOCKED(&lock);
+	place = cuda_place((uintptr_t)addr);
+	if (place.kind != NPU_PLACE_MAPPED)
+		return cuda_invalid("nothing is mapped at %p", addr);
+	return CUDA_CALL(halMemRetainAllocationHandle, &got, cuda_pointer(place.base))
+		       ?: CUDA_GIVE(handle, (uintptr_t)got);
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 				       CUmemAllocationGranularity_flags option)
 {
-	CUresult code = CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
-
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop));
 	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-		return cuda_invalid(__func__,
-				    "option is %d; known are 0 (minimum) and 1 (recommended)",
+		return cuda_invalid("option is %d; known are 0 (minimum) and 1 (recommended)",
 				    (int)option);
 	return CUDA_GIVE(granularity, CUDA_GRANULE_BYTES);
 }
 
-static CUresult properties(const char *call, CUmemGenericAllocationHandle handle,
-			   CUmemAllocationProp *out)
+static CUresult properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp *out)
 {
 	struct drv_mem_prop have = { 0 };
 	uint32_t flags;
-	CUresult code = cuda_vmm_ready(call)
-				?: CUDA_CALL(call, halMemGetAllocationPropertiesFromHandle, &have,
-					     cuda_handle(handle));
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(cuda_vmm_ready()
+			       ?: CUDA_CALL(halMemGetAllocationPropertiesFromHandle, &have,
+					    cuda_handle(handle)));
 	*out = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = (CUmemAllocationHandleType)(uint32_t)have.reserve,
@@ -245,19 +197,18 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 						CUmemGenericAllocationHandle handle)
 {
 	if (prop == NULL || handle == 0)
-		return cuda_invalid(__func__, "%s", prop == NULL ? "prop is NULL" : "handle is 0");
-	return properties(__func__, handle, prop);
+		return cuda_invalid("%s", prop == NULL ? "prop is NULL" : "handle is 0");
+	return properties(handle, prop);
 }
 
 /* ---- shareable handles: POSIX file descriptors, real ones, which pass over sockets, keep memory
  * alive and are the program's to close. Fabric handles answer as without an IMEX channel. ---- */
 
-static CUresult check_type(const char *call, CUmemAllocationHandleType type)
+CUresult cuda_share_type(CUmemAllocationHandleType type)
 {
 	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_SUCCESS;
-	return cuda_invalid(call, "type is %d; memory is shared as a file descriptor (1)",
-			    (int)type);
+	return cuda_invalid("type is %d; memory is shared as a file descriptor (1)", (int)type);
 }
 
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
@@ -265,20 +216,16 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code =
-		CUDA_IS_NULL(shareable) ?: cuda_null(__func__, "handle", cuda_handle(handle));
+	CUresult code = CUDA_IS_NULL(shareable) ?: cuda_null("handle", cuda_handle(handle));
 
 	if (code == CUDA_SUCCESS && flags != 0)
-		return cuda_invalid(__func__, "flags is %llu; it must be 0", flags);
-	code = code ?: check_type(__func__, type) ?: properties(__func__, handle, &prop);
-	if (code != CUDA_SUCCESS)
-		return code;
+		return cuda_invalid("flags is %llu; it must be 0", flags);
+	CUDA_OR_RETURN(code ?: cuda_share_type(type) ?: properties(handle, &prop));
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
-		return cuda_invalid(__func__,
-				    "handle 0x%llx was not made to be shared: "
+		return cuda_invalid("handle 0x%llx was not made to be shared: "
 				    "prop.requestedHandleTypes was %d, and %d is asked for",
 				    handle, (int)prop.requestedHandleTypes, (int)type);
-	code = CUDA_CALL(__func__, halMemExportToShareableHandleV2, cuda_handle(handle),
+	code = CUDA_CALL(halMemExportToShareableHandleV2, cuda_handle(handle),
 			 MEM_HANDLE_TYPE_POSIX, 0, &share);
 	if (code == CUDA_SUCCESS)
 		memcpy(shareable, &share, sizeof(int));
@@ -291,19 +238,14 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	struct MemShareHandle share = { { 0 } };
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
-	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable));
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
-		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, __func__,
+		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "fabric handles need an IMEX channel, and there is none");
-	code = check_type(__func__, type) ?: cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(cuda_share_type(type) ?: cuda_vmm_ready());
 	memcpy(&share, &fd, sizeof(fd));
-	return CUDA_CALL(__func__, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share,
-			 0, &made)
+	return CUDA_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share, 0, &made)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
@@ -313,43 +255,39 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 		  unsigned long long flags)
 {
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
-		return cuda_invalid(__func__,
-				    "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be "
+		return cuda_invalid("ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be "
 				    "a multiple of 2 MiB, none of the first three 0, and flags 0",
 				    ptr, size, handle, flags);
 	if (offset != 0)
-		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
-				 offset);
-	return begin(__func__)
-		       ?: end(CUDA_CALL(__func__, halMemMapNoAccess, cuda_pointer(ptr), size, 0,
-					cuda_handle(handle), 0));
+		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, "offset is %zu; it must be 0", offset);
+	CUDA_OR_RETURN(cuda_vmm_ready());
+	LOCKED(&lock);
+	return CUDA_CALL(halMemMapNoAccess, cuda_pointer(ptr), size, 0, cuda_handle(handle), 0);
 }
 
 /* Every mapping that the range touches must lie in it; parts of it may be without one. Reservations
  * that adjoin are one to it. All is looked at, then all is unmapped. */
-static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end, bool only_look)
+static CUresult unmap_locked(uint64_t start, uint64_t end, bool only_look)
 {
-	CUresult code = only_look ? CUDA_SUCCESS : unmap_locked(call, start, end, true);
+	CUresult code = only_look ? CUDA_SUCCESS : unmap_locked(start, end, true);
 	struct npu_place place;
 
 	for (uint64_t at = start; code == CUDA_SUCCESS && at < end;
 	     at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped) {
 		place = cuda_place(at);
 		if (place.reserved_bytes == 0)
-			return cuda_invalid(call,
-					    "[0x%" PRIx64 ", 0x%" PRIx64
+			return cuda_invalid("[0x%" PRIx64 ", 0x%" PRIx64
 					    ") is not reserved from 0x%" PRIx64 " on",
 					    start, end, at);
 		if (place.kind != NPU_PLACE_MAPPED)
 			continue;
 		if (place.base < start || place.base + place.bytes > end)
-			return cuda_invalid(call,
-					    "[0x%" PRIx64 ", 0x%" PRIx64
+			return cuda_invalid("[0x%" PRIx64 ", 0x%" PRIx64
 					    ") cuts the mapping [0x%" PRIx64 ", +0x%" PRIx64
 					    "); a mapping is removed whole",
 					    start, end, place.base, place.bytes);
 		if (!only_look)
-			code = CUDA_CALL(call, halMemUnmap, cuda_pointer(at));
+			code = CUDA_CALL(halMemUnmap, cuda_pointer(at));
 	}
 	return code;
 }
@@ -358,15 +296,16 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
 		return cuda_invalid(
-			__func__,
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
-	return begin(__func__) ?: end(unmap_locked(__func__, ptr, ptr + size, false));
+	CUDA_OR_RETURN(cuda_vmm_ready());
+	LOCKED(&lock);
+	return unmap_locked(ptr, ptr + size, false);
 }
 
 /* ---- access ---- */
 
-static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool host_memory,
+static CUresult grant_of(const CUmemAccessDesc *desc, bool host_memory,
 			 struct drv_mem_access_desc *out)
 {
 	const CUmemLocation *location = &desc->location;
@@ -375,7 +314,6 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return cuda_invalid(
-			call,
 			"desc.flags is %d; known are 0 (none), 1 (read) and 3 (read and write)",
 			(int)desc->flags);
 	out->type = (drv_mem_access_type)desc->flags;
@@ -384,8 +322,8 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 	case CU_MEM_LOCATION_TYPE_DEVICE:
 		out->location.side = MEM_DEV_SIDE;
 		if (cuda_device(location->id, &out->location.id))
-			return cuda_keep(out->location.id, call);
-		return cuda_invalid(call, "desc.location.id is %d; there is no such device",
+			return cuda_keep(out->location.id);
+		return cuda_invalid("desc.location.id is %d; there is no such device",
 				    location->id);
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
@@ -393,10 +331,10 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 		out->location.side = MEM_HOST_SIDE;
 		if (host_memory)
 			return CUDA_SUCCESS;
-		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, call,
+		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
 				 "the CPU cannot be given access to memory of a device");
 	default:
-		return cuda_invalid(call, "desc.location.type is %d", (int)location->type);
+		return cuda_invalid("desc.location.type is %d", (int)location->type);
 	}
 }
 
@@ -419,15 +357,15 @@ static drv_mem_access_type access_of(const struct npu_place *place,
 							   : MEM_ACCESS_TYPE_NONE;
 }
 
-static CUresult grant_one(const char *call, const struct npu_place *place,
-			  struct drv_mem_access_desc *grant, struct change **changes)
+static CUresult grant_one(const struct npu_place *place, struct drv_mem_access_desc *grant,
+			  struct change **changes)
 {
 	struct change *change = malloc(sizeof(*change));
 	CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (change != NULL)
-		code = CUDA_CALL(call, halMemSetAccess, cuda_pointer(place->base), place->bytes,
-				 grant, 1);
+		code = CUDA_CALL(halMemSetAccess, cuda_pointer(place->base), place->bytes, grant,
+				 1);
 	if (code != CUDA_SUCCESS) {
 		free(change);
 		return code;
@@ -440,8 +378,8 @@ static CUresult grant_one(const char *call, const struct npu_place *place,
 
 /* The range must begin where a mapping does and end where one does; rights go to all from the first
  * on that follow one another without a gap. What was changed before a failure is taken back. */
-static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end,
-				  const CUmemAccessDesc *desc, size_t count)
+static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAccessDesc *desc,
+				  size_t count)
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
 	bool host = place.owner == NPU_OWNER_HOST;
@@ -450,19 +388,18 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
 	    last.kind != NPU_PLACE_MAPPED || last.base + last.bytes != end)
-		return cuda_invalid(call,
-				    "[0x%" PRIx64 ", 0x%" PRIx64
+		return cuda_invalid("[0x%" PRIx64 ", 0x%" PRIx64
 				    ") does not begin and end with whole mappings",
 				    start, end);
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		struct drv_mem_access_desc grant = { 0 };
 
-		code = grant_of(call, &desc[i], host, &grant);
+		code = grant_of(&desc[i], host, &grant);
 		for (uint64_t at = start; at < end && code == CUDA_SUCCESS; at += place.bytes) {
 			place = cuda_place(at);
 			if (place.kind != NPU_PLACE_MAPPED)
 				break;
-			code = grant_one(call, &place, &grant, &changes);
+			code = grant_one(&place, &grant, &changes);
 		}
 	}
 	while ((change = changes) != NULL) {
@@ -478,10 +415,11 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
-		return cuda_invalid(__func__,
-				    "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
+		return cuda_invalid("ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
 				    size, (const void *)desc, count);
-	return begin(__func__) ?: end(set_access_locked(__func__, ptr, ptr + size, desc, count));
+	CUDA_OR_RETURN(cuda_vmm_ready());
+	LOCKED(&lock);
+	return set_access_locked(ptr, ptr + size, desc, count);
 }
 
 /* The H100's driver asks a host location of device memory as if it were the device of that id. */
@@ -491,24 +429,20 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 	struct npu_place place;
 	uint32_t logic = 0;
 	bool host;
-	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location);
 
-	if (code != CUDA_SUCCESS)
-		return code;
+	CUDA_OR_RETURN(CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location));
 	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
 	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
-		return cuda_invalid(__func__, "location.type is %d", (int)location->type);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
+		return cuda_invalid("location.type is %d", (int)location->type);
+	CUDA_OR_RETURN(cuda_vmm_ready());
 	place = cuda_place(ptr);
 	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == NPU_OWNER_HOST;
 	if (!host && !cuda_device(location->id, &logic))
-		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE,
 				 "location.id is %d; there is no such device", location->id);
 	if (place.kind != NPU_PLACE_MAPPED)
-		return cuda_invalid(__func__, "nothing is mapped at 0x%llx", ptr);
+		return cuda_invalid("nothing is mapped at 0x%llx", ptr);
 	asked = (struct drv_mem_location){ logic, host ? MEM_HOST_SIDE : MEM_DEV_SIDE };
 	return CUDA_GIVE(flags, access_of(&place, &asked));
 }

@@ -17,18 +17,22 @@ def output_of(*command):
 
 
 def read_list(path):
-    """The names of a version script of exports.py."""
+    """The version that a version script of exports.py gives its names, or '', and the names."""
     with open(path, encoding='ascii') as stream:
-        return set(re.findall(r'^\t(\w+);$', stream.read(), re.MULTILINE))
+        text = stream.read()
+    return text.partition('{')[0].strip(), set(re.findall(r'^\t(\w+);$', text, re.MULTILINE))
 
 
-def exported(library, errors):
+def exported(library, version, errors):
     names = set()
     for line in output_of('nm', '-D', '--defined-only', '--format=posix', library).splitlines():
-        name = line.split()[0]
-        if '@' in name:
-            errors.append('{} carries a version; symbols are exported without one'.format(name))
-        names.add(name.partition('@')[0])
+        name, _, found = line.split()[0].partition('@@')
+        if name == version:
+            continue  # the version is a symbol too
+        if found != version:
+            errors.append('{} has the version "{}", and should have "{}"'.format(
+                name, found, version))
+        names.add(name)
     return names
 
 
@@ -55,8 +59,8 @@ def main():
 
     os.environ['LC_ALL'] = 'C'
     errors = []
-    wanted = read_list(options.list)
-    found = exported(options.library, errors)
+    version, wanted = read_list(options.list)
+    found = exported(options.library, version, errors)
     errors += ['{}: exported, but not in the list'.format(name) for name in sorted(found - wanted)]
     errors += ['{}: in the list, but not exported'.format(name) for name in sorted(wanted - found)]
     if options.count is not None and len(wanted) != options.count:

@@ -5,9 +5,6 @@
  */
 #include "rig.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #define BYTES (3 * GRANULE)
@@ -15,13 +12,6 @@
 static CUstream streams[2];
 static CUmemoryPool pool;
 static atomic_bool open;
-
-static void wait_for_open(void *unused)
-{
-	(void)unused;
-	while (!atomic_load(&open))
-		sched_yield();
-}
 
 static CUmemPoolProps props_of(int device)
 {
@@ -40,14 +30,6 @@ static uint64_t size_of(CUmemPool_attribute attribute)
 static void set(CUmemPool_attribute attribute, uint64_t value)
 {
 	TRY(cuMemPoolSetAttribute(pool, attribute, &value));
-}
-
-static size_t free_bytes(void)
-{
-	size_t now = 0, total;
-
-	TRY(cuMemGetInfo_v2(&now, &total));
-	return now;
 }
 
 static CUdeviceptr take(size_t bytes, CUstream stream)
@@ -84,7 +66,7 @@ TEST(cuda_pool, gives_a_block_again_to_the_stream_that_freed_it)
 {
 	CUdeviceptr first, second;
 
-	TRY(cuLaunchHostFunc(streams[0], wait_for_open, NULL));
+	TRY(cuLaunchHostFunc(streams[0], rig_hold, &open));
 	first = take(BYTES, streams[0]);
 	TRY(cuMemsetD8Async(first, 5, BYTES, streams[0]));
 	TRY(cuMemFreeAsync(first, streams[0]));
@@ -106,7 +88,7 @@ TEST(cuda_pool, gives_a_block_to_another_stream_once_it_is_idle)
 
 	set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, UINT64_MAX);
 	first = take(BYTES, streams[0]);
-	TRY(cuLaunchHostFunc(streams[0], wait_for_open, NULL));
+	TRY(cuLaunchHostFunc(streams[0], rig_hold, &open));
 	TRY(cuMemFreeAsync(first, streams[0]));
 	second = take(BYTES, streams[1]);
 	EXPECT_NE(first, second);
@@ -123,61 +105,42 @@ TEST(cuda_pool, gives_a_block_to_another_stream_once_it_is_idle)
 	TRY(cuMemFreeAsync(fourth, streams[1]));
 }
 
-struct freed {
-	CUcontext context;
-	CUdeviceptr ptr;
-};
-
-static void *free_it(void *arg)
-{
-	struct freed *freed = arg;
-
-	TRY(cuCtxSetCurrent(freed->context));
-	TRY(cuMemFree_v2(freed->ptr));
-	return NULL;
-}
-
 /* A free that waits for the device keeps no other thread from its work. */
 TEST(cuda_pool, waits_while_others_go_on)
 {
-	struct freed freed = { .ptr = take(BYTES, streams[0]) };
-	CUdeviceptr other, at;
-	pthread_t thread;
+	CUdeviceptr ptr = take(BYTES, streams[0]), other;
+	struct rig_giving_back freed;
 
-	TRY(cuCtxGetCurrent(&freed.context));
-	TRY(cuLaunchHostFunc(streams[0], wait_for_open, NULL));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, free_it, &freed));
-	/* as long as the memory is the program's */
-	while (cuMemHostGetDevicePointer_v2(&at, (void *)(uintptr_t)freed.ptr, 0) == CUDA_SUCCESS)
-		sched_yield();
+	TRY(cuLaunchHostFunc(streams[0], rig_hold, &open));
+	rig_give_back(&freed, cuMemFree_v2, ptr);
 	TRY(cuStreamSynchronize(streams[1]));
 	other = take(BYTES, streams[1]);
-	EXPECT_NE(freed.ptr, other);
+	EXPECT_NE(ptr, other);
 	TRY(cuMemFreeAsync(other, streams[1]));
 	atomic_store(&open, true);
-	pthread_join(thread, NULL);
+	pthread_join(freed.thread, NULL);
 	EXPECT_EQ(0, size_of(CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
 }
 
 TEST(cuda_pool, gives_back_above_its_threshold_when_the_program_waits)
 {
-	size_t before = free_bytes();
+	size_t before = rig_free_bytes();
 	CUdeviceptr blocks[3];
 
 	for (int i = 0; i < 3; i++)
 		blocks[i] = take(BYTES - 100, streams[0]);
-	EXPECT_EQ(3 * BYTES, before - free_bytes());
+	EXPECT_EQ(3 * BYTES, before - rig_free_bytes());
 	EXPECT_EQ(3 * BYTES, size_of(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
 	EXPECT_EQ(3 * BYTES, size_of(CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
 	set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 2 * BYTES);
 	for (int i = 0; i < 3; i++)
 		TRY(cuMemFreeAsync(blocks[i], streams[0]));
-	EXPECT_EQ(3 * BYTES, before - free_bytes());
+	EXPECT_EQ(3 * BYTES, before - rig_free_bytes());
 	EXPECT_EQ(0, size_of(CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
 	TRY(cuStreamSynchronize(streams[0]));
-	EXPECT_EQ(2 * BYTES, before - free_bytes());
+	EXPECT_EQ(2 * BYTES, before - rig_free_bytes());
 	TRY(cuMemPoolTrimTo(pool, BYTES));
-	EXPECT_EQ(BYTES, before - free_bytes());
+	EXPECT_EQ(BYTES, before - rig_free_bytes());
 	TRY(cuMemPoolTrimTo(pool, 2 * BYTES));
 	EXPECT_EQ(BYTES, size_of(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
 	EXPECT_EQ(3 * BYTES, size_of(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH));
@@ -188,13 +151,13 @@ TEST(cuda_pool, gives_back_above_its_threshold_when_the_program_waits)
 	EXPECT_EQ(0, size_of(CU_MEMPOOL_ATTR_USED_MEM_HIGH));
 	set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 0);
 	TRY(cuCtxSynchronize());
-	EXPECT_EQ(before, free_bytes());
+	EXPECT_EQ(before, rig_free_bytes());
 }
 
 /* What a pool keeps is no reason to fail. */
 TEST(cuda_pool, gives_back_when_memory_is_short)
 {
-	size_t all = free_bytes() / GRANULE * GRANULE;
+	size_t all = rig_free_bytes() / GRANULE * GRANULE;
 	CUdeviceptr half = take(all / 2 / GRANULE * GRANULE, NULL), most = 0;
 
 	set(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, UINT64_MAX);
@@ -206,7 +169,7 @@ TEST(cuda_pool, gives_back_when_memory_is_short)
 
 TEST(cuda_pool, ends_with_its_last_block)
 {
-	size_t before = free_bytes();
+	size_t before = rig_free_bytes();
 	CUmemPoolProps props = props_of(0);
 	CUmemoryPool other = NULL;
 	CUdeviceptr ptr = 0;
@@ -223,7 +186,7 @@ TEST(cuda_pool, ends_with_its_last_block)
 	TRY(cuMemsetD8_v2(ptr, 7, BYTES)); /* the block is still the program's */
 	TRY(cuMemFree_v2(ptr));
 	TRY(cuCtxSynchronize());
-	EXPECT_EQ(before, free_bytes());
+	EXPECT_EQ(before, rig_free_bytes());
 }
 
 TEST(cuda_pool, says_what_its_memory_is)

@@ -4,7 +4,10 @@
  */
 #include "rig.h"
 
+#include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
 void rig_begin(void)
 {
@@ -69,4 +72,71 @@ bool rig_is_filled(CUdeviceptr va, size_t bytes, unsigned char value)
 		filled = to[i] == value;
 	free(to);
 	return filled;
+}
+
+bool rig_send_fd(int socket, int fd)
+{
+	char byte = 1, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	return sendmsg(socket, &message, 0) == 1;
+}
+
+int rig_receive_fd(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	if (recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message) != NULL)
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+size_t rig_free_bytes(void)
+{
+	size_t now = 0, total;
+
+	TRY(cuMemGetInfo_v2(&now, &total));
+	return now;
+}
+
+void rig_hold(void *gate)
+{
+	while (!atomic_load((atomic_bool *)gate))
+		sched_yield();
+}
+
+static void *give_back(void *arg)
+{
+	struct rig_giving_back *giving = arg;
+
+	TRY(cuCtxSetCurrent(giving->context));
+	TRY(giving->call(giving->ptr));
+	return NULL;
+}
+
+void rig_give_back(struct rig_giving_back *out, CUresult (*call)(CUdeviceptr), CUdeviceptr ptr)
+{
+	CUdeviceptr at;
+
+	out->call = call;
+	out->ptr = ptr;
+	TRY(cuCtxGetCurrent(&out->context));
+	ASSERT_EQ(0, pthread_create(&out->thread, NULL, give_back, out));
+	while (cuMemHostGetDevicePointer_v2(&at, (void *)(uintptr_t)ptr, 0) == CUDA_SUCCESS)
+		sched_yield();
 }

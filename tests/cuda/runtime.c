@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What programs need around virtual memory: devices, contexts, streams, events, host functions,
- * memory in one piece, cuGetProcAddress, what is not modelled, and libcudart.
+ * memory in one piece, cuGetProcAddress and what is not modelled.
  */
+#include "npusim/npusim.h"
 #include "rig.h"
-#include "runtime/cuda/cudart.h"
 
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void wait_for_flag(void *flag)
-{
-	while (!atomic_load((atomic_bool *)flag))
-		sched_yield();
-}
 
 static void fails(void *arg)
 {
@@ -29,6 +21,7 @@ static void fails(void *arg)
 	rig_begin();
 	for (int i = 0; i < 3; i++)
 		FAILS(INVALID_VALUE, cuMemUnmap(MIB, GRANULE));
+	FAILS(INVALID_VALUE, npusimMark(NULL));
 	FAILS(INVALID_VALUE, cuMemAlloc_v2(NULL, MIB));
 	FAILS(INVALID_HANDLE, cuEventRecord((CUevent)8, NULL));
 	FAILS(OUT_OF_MEMORY, cuMemAlloc_v2(&ptr, UINT64_C(1) << 40));
@@ -37,7 +30,7 @@ static void fails(void *arg)
 	TRY(cuEventQuery(event));
 	/* An answer of a query is no failure. */
 	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
+	TRY(cuLaunchHostFunc(stream, rig_hold, &open));
 	TRY(cuEventRecord(event, stream));
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	FAILS(NOT_READY, cuEventQuery(event));
@@ -80,12 +73,13 @@ TEST(cuda_log, has_each_kind_of_failure_once)
 	log = harness_last_stderr();
 	EXPECT_CONTAINS(log, " warn: cuMemUnmap: ");
 	EXPECT_CONTAINS(log, " (1 CUDA_ERROR_INVALID_VALUE, at cuda-runtime+0x");
+	EXPECT_CONTAINS(log, " warn: npusimMark: name is NULL (1 CUDA_ERROR_INVALID_VALUE, at ");
 	EXPECT_CONTAINS(log, " warn: cuMemAlloc_v2: ");
 	EXPECT_CONTAINS(log, " or it was not made by cuEventCreate");
 	EXPECT_NULL(strstr(log, "aclrt"));
 	EXPECT_NULL(strstr(log, "halMem"));
 	EXPECT_NULL(strstr(log, " warn: cuGetProcAddress"));
-	EXPECT_CONTAINS(log, " warn: 7 failures of 5 kinds, 2 of them such as programs try; the "
+	EXPECT_CONTAINS(log, " warn: 8 failures of 6 kinds, 2 of them such as programs try; the "
 			     "first: cuMemUnmap: ");
 	EXPECT_NULL(strstr(strstr(log, " warn: cuMemUnmap: ") + 1, " warn: cuMemUnmap: "));
 }
@@ -209,20 +203,137 @@ TEST(cuda_runtime, modes_of_capture)
 	FAILS(INVALID_VALUE, cuThreadExchangeStreamCaptureMode(NULL));
 }
 
+/* Kept, and without effect. */
+TEST(cuda_runtime, flags_and_limits)
+{
+	CUcontext primary = NULL, made = NULL;
+	unsigned flags = 9;
+	size_t value = 0;
+	int active = 0;
+
+	TRY(cuCtxGetCurrent(&primary));
+	TRY(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096));
+	TRY(cuDevicePrimaryCtxSetFlags_v2(0, CU_CTX_SCHED_SPIN));
+	TRY(cuCtxCreate_v2(&made, CU_CTX_SCHED_BLOCKING_SYNC, 0));
+	TRY(cuCtxGetFlags(&flags));
+	EXPECT_EQ(CU_CTX_SCHED_BLOCKING_SYNC, flags);
+	TRY(cuCtxSetFlags(CU_CTX_SCHED_YIELD));
+	TRY(cuCtxGetFlags(&flags));
+	EXPECT_EQ(CU_CTX_SCHED_YIELD, flags);
+	TRY(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+	EXPECT_EQ(1024, value); /* each context has its own */
+	TRY(cuCtxDestroy_v2(made));
+	TRY(cuCtxGetFlags(&flags));
+	EXPECT_EQ(CU_CTX_SCHED_SPIN, flags);
+	TRY(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	EXPECT_EQ(CU_CTX_SCHED_SPIN, flags);
+	TRY(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+	EXPECT_EQ(4096, value);
+	FAILS(UNSUPPORTED_LIMIT, cuCtxGetLimit(&value, 3));
+	FAILS(INVALID_VALUE, cuCtxGetLimit(&value, 10));
+	FAILS(INVALID_VALUE, cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
+	FAILS(UNSUPPORTED_LIMIT, cuCtxSetLimit(8, 1));
+	FAILS(INVALID_VALUE, cuCtxSetFlags(3));
+	FAILS(INVALID_VALUE, cuCtxSetFlags(0x100));
+	FAILS(INVALID_VALUE, cuCtxCreate_v2(&made, 6, 0));
+	TRY(cuCtxSetFlags(0));
+}
+
+static void wait_and_write(CUdeviceptr at, CUstream waits, CUstream writes)
+{
+	TRY(cuStreamWaitValue32_v2(waits, at, 5, CU_STREAM_WAIT_VALUE_GEQ));
+	FAILS(NOT_READY, cuStreamQuery(waits));
+	TRY(cuStreamWriteValue32_v2(writes, at, 4, 0));
+	TRY(cuStreamSynchronize(writes));
+	FAILS(NOT_READY, cuStreamQuery(waits));
+	TRY(cuStreamWriteValue32_v2(writes, at, 6, 0));
+	TRY(cuStreamSynchronize(waits));
+	/* A cyclic comparison: 0xffffffff is -1, and 6 is more. */
+	TRY(cuStreamWaitValue32_v2(waits, at, 0xffffffff, CU_STREAM_WAIT_VALUE_GEQ));
+	TRY(cuStreamSynchronize(waits));
+	TRY(cuStreamWaitValue64_v2(waits, at, UINT64_C(7) << 32 | 6, CU_STREAM_WAIT_VALUE_EQ));
+	FAILS(NOT_READY, cuStreamQuery(waits));
+	TRY(cuStreamWriteValue32_v2(writes, at + 4, 7, 0));
+	TRY(cuStreamSynchronize(waits));
+	TRY(cuStreamWaitValue32_v2(waits, at + 4, 8, CU_STREAM_WAIT_VALUE_AND));
+	FAILS(NOT_READY, cuStreamQuery(waits));
+	TRY(cuStreamWriteValue64_v2(writes, at, UINT64_C(0xfffffff8) << 32, 0));
+	TRY(cuStreamSynchronize(waits));
+	TRY(cuStreamWaitValue32_v2(waits, at + 4, 7, CU_STREAM_WAIT_VALUE_NOR));
+	FAILS(NOT_READY, cuStreamQuery(waits)); /* all bits are set in one of the two */
+	TRY(cuStreamWriteValue32_v2(writes, at + 4, 0, 0));
+	TRY(cuStreamSynchronize(waits));
+}
+
+TEST(cuda_runtime, values_in_memory_of_all_kinds)
+{
+	CUstreamBatchMemOpParams ops[3] = {
+		{ .writeValue = { CU_STREAM_MEM_OP_WRITE_VALUE_32, 0, { 1 }, 0, 0 } },
+		{ .operation = CU_STREAM_MEM_OP_BARRIER },
+		{ .writeValue = { CU_STREAM_MEM_OP_WRITE_VALUE_64, 0, { 2 }, 0, 0 } }
+	};
+	CUstream waits = NULL, writes = NULL;
+	CUdeviceptr ptr = 0, managed = 0;
+	uint64_t *mine = aligned_alloc(4096, 4096), values[2] = { 9, 9 };
+	void *host = NULL;
+
+	memset(mine, 0, 4096);
+	TRY(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING));
+	TRY(cuStreamCreate(&writes, CU_STREAM_NON_BLOCKING));
+	TRY(cuMemAlloc_v2(&ptr, MIB));
+	TRY(cuMemAllocHost_v2(&host, 4096));
+	TRY(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+	TRY(cuMemsetD8_v2(ptr, 0, 4096));
+	memset(host, 0, 4096);
+	FAILS(INVALID_VALUE, cuStreamWaitValue32_v2(waits, (uintptr_t)mine, 1, 0));
+	TRY(cuMemHostRegister_v2(mine, 4096, 0));
+	wait_and_write(ptr, waits, writes);
+	wait_and_write((uintptr_t)host, waits, writes);
+	wait_and_write((uintptr_t)mine, waits, writes);
+	/* The CPU writes, and a stream goes on. */
+	TRY(cuStreamWaitValue64_v2(waits, (uintptr_t)mine, 77, CU_STREAM_WAIT_VALUE_EQ));
+	FAILS(NOT_READY, cuStreamQuery(waits));
+	__atomic_store_n(mine, 77, __ATOMIC_RELEASE);
+	TRY(cuStreamSynchronize(waits));
+	ops[0].writeValue.address = ptr;
+	ops[2].writeValue.address = ptr + 8;
+	TRY(cuStreamBatchMemOp_v2(writes, 3, ops, 0));
+	TRY(cuStreamSynchronize(writes));
+	TRY(cuMemcpyDtoH_v2(values, ptr, sizeof(values)));
+	EXPECT_EQ(1, (uint32_t)values[0]);
+	EXPECT_EQ(2, values[1]);
+	ops[1].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+	FAILS(NOT_SUPPORTED, cuStreamBatchMemOp_v2(writes, 3, ops, 0));
+	ops[1].operation = 7;
+	FAILS(INVALID_VALUE, cuStreamBatchMemOp_v2(writes, 3, ops, 0));
+	FAILS(INVALID_VALUE, cuStreamBatchMemOp_v2(writes, 3, NULL, 0));
+	FAILS(INVALID_VALUE, cuStreamBatchMemOp_v2(writes, 256, ops, 0));
+	FAILS(INVALID_VALUE, cuStreamBatchMemOp_v2(writes, 1, ops, 1));
+	FAILS(INVALID_VALUE, cuStreamWaitValue32_v2(waits, ptr + 2, 1, 0));
+	FAILS(INVALID_VALUE, cuStreamWaitValue64_v2(waits, ptr + 4, 1, 0));
+	FAILS(INVALID_VALUE, cuStreamWaitValue32_v2(waits, 0, 1, 0));
+	FAILS(INVALID_VALUE, cuStreamWaitValue32_v2(waits, managed, 1, 0));
+	FAILS(INVALID_VALUE, cuStreamWaitValue32_v2(waits, ptr, 1, 4));
+	FAILS(INVALID_VALUE, cuStreamWriteValue32_v2(waits, ptr, 1, 2));
+	FAILS(NOT_SUPPORTED, cuStreamWaitValue32_v2(waits, ptr, 1, CU_STREAM_WAIT_VALUE_FLUSH));
+	TRY(cuMemHostUnregister(mine));
+	TRY(cuMemFree_v2(ptr));
+	TRY(cuMemFree_v2(managed));
+	TRY(cuMemFreeHost(host));
+	TRY(cuStreamDestroy_v2(waits));
+	TRY(cuStreamDestroy_v2(writes));
+	free(mine);
+}
+
 static void count_up(void *arg)
 {
 	atomic_fetch_add((_Atomic int *)arg, 1);
 }
 
-static void wait_for_go(void *arg)
-{
-	while (!atomic_load((_Atomic int *)arg))
-		sched_yield();
-}
-
 TEST(cuda_runtime, streams_events_and_host_functions)
 {
-	static _Atomic int calls, go;
+	static atomic_bool go;
+	static _Atomic int calls;
 	CUstream stream = NULL;
 	CUevent start = NULL, end = NULL;
 	CUdeviceptr ptr = 0;
@@ -237,13 +348,13 @@ TEST(cuda_runtime, streams_events_and_host_functions)
 	memset(host, 1, 64 * MIB);
 	TRY(cuEventQuery(start)); /* never recorded: nothing to wait for */
 	FAILS(INVALID_HANDLE, cuEventElapsedTime(&ms, start, end));
-	TRY(cuLaunchHostFunc(stream, wait_for_go, &go));
+	TRY(cuLaunchHostFunc(stream, rig_hold, &go));
 	TRY(cuEventRecord(start, stream));
 	TRY(cuMemsetD32Async(ptr, 0x05050505, 16 * MIB, stream));
 	TRY(cuMemcpyDtoHAsync_v2(host, ptr, 64 * MIB, stream));
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	EXPECT_NE(5, *(unsigned char *)host); /* not yet */
-	atomic_store(&go, 1);
+	atomic_store(&go, true);
 	TRY(cuLaunchHostFunc(stream, count_up, &calls));
 	TRY(cuEventRecord(end, stream));
 	TRY(cuEventSynchronize(end));
@@ -390,36 +501,6 @@ TEST(cuda_runtime, what_is_not_modelled_says_so)
 	FAILS(INVALID_VALUE, cuGetErrorName((CUresult)12345, &name));
 }
 
-TEST(cuda_runtime, cudart)
-{
-	void *device = NULL, *host = NULL;
-	size_t before = 0, now = 0, total = 0;
-	int count = 0, current = -1;
-
-	EXPECT_EQ(0, cudaGetDeviceCount(&count));
-	EXPECT_EQ(2, count);
-	EXPECT_EQ(0, cudaSetDevice(1));
-	EXPECT_EQ(0, cudaGetDevice(&current));
-	EXPECT_EQ(1, current);
-	EXPECT_EQ(0, cudaMemGetInfo(&before, &total));
-	EXPECT_EQ(0, cudaMalloc(&device, 8 * MIB));
-	EXPECT_EQ(0, cudaMallocHost(&host, 8 * MIB));
-	EXPECT_EQ(0, cudaMemGetInfo(&now, &total));
-	EXPECT_EQ(8 * MIB, before - now);
-	memset(host, 3, 8 * MIB);
-	EXPECT_EQ(0, cudaMemcpy(device, host, 8 * MIB, 1));
-	EXPECT_EQ(0, cudaDeviceSynchronize());
-	EXPECT_TRUE(rig_is_filled((uintptr_t)device, 8 * MIB, 3));
-	EXPECT_EQ(0, cudaFree(device));
-	EXPECT_EQ(1, cudaFree(device));
-	EXPECT_EQ(1, cudaGetLastError());
-	EXPECT_EQ(0, cudaGetLastError());
-	EXPECT_EQ(0, cudaFreeHost(host));
-	EXPECT_EQ(0, cudaFree(NULL));
-	EXPECT_STREQ("out of memory", cudaGetErrorString(2));
-	EXPECT_EQ(101, cudaSetDevice(9));
-}
-
 /* What a call frees or ends is found by its address or handle: garbage collectors and threads that
  * other libraries start have no context. */
 TEST(cuda_runtime, ends_things_without_a_context)
@@ -497,9 +578,9 @@ TEST(cuda_runtime, attributes_agree_with_behaviour)
 	static const struct {
 		int attribute, value;
 	} expected[] = {
-		{ 32, 1 },  { 89, 1 },  { 90, 1 },  { 95, 1 },  { 21, 131072 },
-		{ 107, 1 }, { 102, 1 }, { 103, 1 }, { 141, 1 }, { 115, 1 },
-		{ 119, 0 }, { 122, 0 }, { 132, 0 },
+		{ 32, 1 },  { 89, 1 },  { 90, 1 },  { 95, 1 },  { 21, 131072 }, { 107, 1 },
+		{ 102, 1 }, { 103, 1 }, { 141, 1 }, { 115, 1 }, { 119, 1 },     { 122, 1 },
+		{ 123, 1 }, { 98, 0 },  { 125, 1 }, { 132, 0 },
 	};
 
 	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {

@@ -24,38 +24,6 @@
 		}                                                               \
 	} while (0)
 
-static void send_fd(int socket, int fd)
-{
-	char byte = 1, control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec io = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &io,
-				  .msg_iovlen = 1,
-				  .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	MUST(sendmsg(socket, &message, 0) != 1);
-}
-
-static int receive_fd(int socket)
-{
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	struct iovec io = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &io,
-				  .msg_iovlen = 1,
-				  .msg_control = control,
-				  .msg_controllen = sizeof(control) };
-	int fd = -1;
-
-	MUST(recvmsg(socket, &message, 0) != 1);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
-
 static void say(int socket)
 {
 	MUST(write(socket, "x", 1) != 1);
@@ -110,14 +78,6 @@ static CUmemGenericAllocationHandle import_fd(int fd)
 	return handle;
 }
 
-static size_t free_bytes(void)
-{
-	size_t now, total;
-
-	MUST(cuMemGetInfo_v2(&now, &total));
-	return now;
-}
-
 static void end_child(pid_t child)
 {
 	int status = -1;
@@ -134,7 +94,7 @@ static void child_uses(int socket)
 	CUdeviceptr va;
 
 	begin();
-	fd = receive_fd(socket);
+	fd = rig_receive_fd(socket);
 	va = place(import_fd(fd));
 	MUST(close(fd)); /* the handle keeps the memory */
 	MUST(!rig_is_filled(va, BYTES, 44));
@@ -161,7 +121,7 @@ static void parent_and_child(void *arg)
 	handle = create_shared(&fd);
 	va = place(handle);
 	MUST(cuMemsetD8_v2(va, 44, BYTES));
-	send_fd(sockets[0], fd);
+	MUST(!rig_send_fd(sockets[0], fd));
 	MUST(close(fd));
 	hear(sockets[0]);
 	MUST(!rig_is_filled(va, BYTES, 55));
@@ -194,8 +154,8 @@ static void grandchild(void *arg)
 		last = fork();
 		if (last == 0)
 			child_uses(through[1]);
-		fd = receive_fd(sockets[1]);
-		send_fd(through[0], fd);
+		fd = rig_receive_fd(sockets[1]);
+		MUST(!rig_send_fd(through[0], fd));
 		MUST(close(fd));
 		hear(through[0]);
 		say(sockets[1]);
@@ -207,7 +167,7 @@ static void grandchild(void *arg)
 	begin();
 	create_shared(&fd);
 	MUST(cuMemsetD8_v2(place(import_fd(fd)), 44, BYTES));
-	send_fd(sockets[0], fd);
+	MUST(!rig_send_fd(sockets[0], fd));
 	hear(sockets[0]);
 	say(sockets[0]);
 	end_child(child);
@@ -230,24 +190,24 @@ static void descriptor_after_all_else(void *arg)
 
 	(void)arg;
 	begin();
-	before = free_bytes();
+	before = rig_free_bytes();
 	handle = create_shared(&fd);
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	va = place(handle);
 	MUST(cuMemsetD8_v2(va, 7, BYTES));
 	MUST(cuMemUnmap(va, BYTES));
 	MUST(cuMemRelease(handle));
-	MUST(before - free_bytes() != BYTES); /* the descriptors alone */
+	MUST(before - rig_free_bytes() != BYTES); /* the descriptors alone */
 	MUST(close(fd));
-	MUST(before - free_bytes() != BYTES);
+	MUST(before - rig_free_bytes() != BYTES);
 	handle = import_fd(copy);
 	MUST(close(copy));
 	va = place(handle);
 	MUST(!rig_is_filled(va, BYTES, 7));
 	MUST(cuMemUnmap(va, BYTES));
-	MUST(before - free_bytes() != BYTES);
+	MUST(before - rig_free_bytes() != BYTES);
 	MUST(cuMemRelease(handle));
-	MUST(before != free_bytes());
+	MUST(before != rig_free_bytes());
 	_exit(0);
 }
 
@@ -272,16 +232,16 @@ static void exporter_ends(void *in_flight)
 		hear(sockets[1]);
 		MUST(cuMemsetD8_v2(place(create_shared(&fd)), 33, BYTES));
 		if (in_flight != NULL)
-			send_fd(sockets[1], fd);
+			MUST(!rig_send_fd(sockets[1], fd));
 		raise(SIGKILL);
 	}
 	begin();
-	before = free_bytes();
+	before = rig_free_bytes();
 	say(sockets[0]);
 	waitpid(child, NULL, 0);
-	MUST(before - free_bytes() != (in_flight != NULL ? BYTES : 0));
+	MUST(before - rig_free_bytes() != (in_flight != NULL ? BYTES : 0));
 	if (in_flight != NULL) {
-		fd = receive_fd(sockets[0]);
+		fd = rig_receive_fd(sockets[0]);
 		MUST(!rig_is_filled(place(import_fd(fd)), BYTES, 33));
 	}
 	_exit(0);

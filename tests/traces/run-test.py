@@ -483,6 +483,19 @@ def programs_that_can_load_nothing_are_told_apart(folder):
 
 
 @case
+def a_program_with_the_static_cuda_runtime_is_told_before_it_starts(folder):
+    program = folder / 'linked'
+    program.write_bytes(pathlib.Path('/bin/echo').read_bytes() + b'\0cuGetExportTable\0')
+    program.chmod(0o755)
+    run = npusim('run', '--cuda', '--', program, 'begun', env=environment(NPUSIM_LOG='warn'))
+    same((run.returncode, run.stdout), (0, 'begun\n'))
+    expect('static CUDA runtime' in run.stderr and '-cudart shared' in run.stderr, run.stderr)
+    for command in (('run', '--', program), ('run', '--cuda', '--', 'true')):
+        expect('static CUDA' not in npusim(*command).stderr, command)
+    same(npusim('run', '--cuda', '--', program, env=environment(NPUSIM_LOG='error')).stderr, '')
+
+
+@case
 def a_program_that_gets_another_library_is_told_before_and_after():
     text = says(RUN_PROGRAM, status=42)
     before, after = text.splitlines()

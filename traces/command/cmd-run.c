@@ -149,6 +149,11 @@ static int run_as_parent(char **words, const char *folder, gboolean cuda)
 
 	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
+	if (needed.static_cudart && cuda && npu_log_enabled(NPU_LOG_WARN))
+		failure("%s has NVIDIA's static CUDA runtime in it, which asks the driver for "
+			"more than CUDA documents: relink it with -cudart shared, so that "
+			"npusim's libcudart takes its place",
+			words[0]);
 	program.ran = program_run(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
 	gboolean written = say_what_was_told(told, &program, library, &needed);

@@ -8,11 +8,15 @@
 #include <elf.h>
 
 #define HAL "libascend_hal.so"
+/* The driver's function that NVIDIA's static CUDA runtime looks up by its name: programs that have
+ * that runtime in them have the name, stripped or not. */
+#define STATIC_CUDART "cuGetExportTable"
 
-/* *out_loader: the loader's path, where there is one; g_free(). NULL, or why there are no shared
+/* *out_loader: the loader's path, where there is one; g_free(). *out_static_cudart: the file has
+ * NVIDIA's runtime in it. NULL, or why there are no shared
  * libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may get
  * them. */
-static const char *look_at_file(const char *path, char **out_loader)
+static const char *look_at_file(const char *path, char **out_loader, gboolean *out_static_cudart)
 {
 	g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, NULL);
 	const char *bytes = file ? g_mapped_file_get_contents(file) : NULL;
@@ -22,6 +26,7 @@ static const char *look_at_file(const char *path, char **out_loader)
 
 	if (bytes == NULL || length < sizeof(*head) || memcmp(bytes, ELFMAG, SELFMAG) != 0)
 		return NULL;
+	*out_static_cudart = memmem(bytes, length, STATIC_CUDART, strlen(STATIC_CUDART)) != NULL;
 	if (head->e_ident[EI_CLASS] != ELFCLASS64)
 		return "is a 32-bit program";
 	if (stat(path, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
@@ -131,7 +136,7 @@ struct needed needed_of(const char *program, const char *folder, gboolean with_h
 	struct needed needed = { 0 };
 
 	if (path)
-		needed.obstacle = look_at_file(path, &loader);
+		needed.obstacle = look_at_file(path, &loader, &needed.static_cudart);
 	if (loader)
 		needed.foreign = ask_loader(loader, path, folder, with_hal);
 	return needed;

@@ -200,6 +200,7 @@ struct needed {
 	const char
 		*obstacle; /* why it can get none: "is linked statically ..."; NULL: none known */
 	char *foreign;     /* "libascendcl.so from PATH (RPATH from file PROGRAM)", or NULL */
+	gboolean static_cudart; /* it has NVIDIA's static CUDA runtime in it */
 };
 /* Asks the program's own loader, in this process's environment. `folder`: npusim's libraries;
  * with_hal: libascend_hal.so counts too. g_free() foreign. */

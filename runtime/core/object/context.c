@@ -37,6 +37,8 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 	context->face.user_device = user;
 	context->face.device = logic;
 	context->face.primary = primary;
+	for (size_t i = 0; i < sizeof(context->face.words) / sizeof(context->face.words[0]); i++)
+		context->face.words[i] = 0;
 	atomic_store(&context->default_stream, NULL);
 	LIST_INIT(&context->events);
 	core_pool_publish(&core_contexts, context);
