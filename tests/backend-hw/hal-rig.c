@@ -109,7 +109,7 @@ uint16_t hal_send(struct hal_stream *stream, void *entry, bool report)
 	return stream->tasks++;
 }
 
-static uint32_t query(struct hal_stream *stream, int prop)
+uint32_t hal_query(struct hal_stream *stream, int prop)
 {
 	struct halSqCqQueryInfo info = {
 		.type = DRV_NORMAL_TYPE, .sqId = stream->sq, .cqId = stream->cq, .prop = prop
@@ -123,7 +123,7 @@ bool hal_wait_for_head(struct hal_stream *stream)
 {
 	time_t end = time(NULL) + 10;
 
-	while (query(stream, DRV_SQCQ_PROP_SQ_HEAD) != stream->tasks % QUEUE_DEPTH) {
+	while (hal_query(stream, DRV_SQCQ_PROP_SQ_HEAD) != stream->tasks % QUEUE_DEPTH) {
 		if (time(NULL) > end)
 			return false;
 	}

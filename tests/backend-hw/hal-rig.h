@@ -45,6 +45,8 @@ void hal_stream_open(struct hal_stream *stream, uint32_t dev);
 void hal_stream_close(struct hal_stream *stream);
 /* Sends one 64-byte entry; its header's stream and task are filled in. Returns the task's id. */
 uint16_t hal_send(struct hal_stream *stream, void *entry, bool report);
+/* A property of its submission queue. */
+uint32_t hal_query(struct hal_stream *stream, int prop);
 /* As CANN's runtime does: asks for the head until the queue is empty. False after 10 s. */
 bool hal_wait_for_head(struct hal_stream *stream);
 /* Completions that are there, up to `room`. */
