@@ -71,20 +71,19 @@ static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t byt
 	return done;
 }
 
-// Rows of a job that only reads or writes.
+// Rows of a job that only reads or writes; or its one stretch.
 static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_root *roots,
 			   span_list &spans)
 {
 	bool write = job->kind == SIM_JOB_WRITE;
-	uint64_t done = 0;
+	uint64_t done = 0, row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 
 	while (done < job->bytes && job->status == SIM_OK) {
 		sim_ref ref = write ? job->dst : job->src;
-
-		uint64_t row = done / job->row_bytes;
+		uint64_t row = done / row_bytes;
 
 		ref.va += job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
-		done += reach(job, ref, write, std::min(job->row_bytes, job->bytes - done), memory,
+		done += reach(job, ref, write, std::min(row_bytes, job->bytes - done), memory,
 			      roots, spans);
 	}
 	return done;
@@ -107,13 +106,13 @@ void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *ro
 	job->fault_va = 0;
 	dst.clear();
 	src.clear();
-	if (job->row_bytes && (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE)) {
+	if (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE) {
 		job->moved_bytes = reach_rows(job, memory, roots, dst);
 		return;
 	}
-	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ)
+	if (job->kind == SIM_JOB_COPY)
 		bytes = reach(job, job->src, false, bytes, memory, roots, src);
-	if (bytes && job->kind != SIM_JOB_READ)
+	if (bytes)
 		bytes = reach(job, job->dst, true, bytes, memory, roots, dst);
 	src.cut(std::min(bytes, src.bytes()));
 	dst.cut(std::min(bytes, dst.bytes()));

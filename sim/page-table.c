@@ -94,42 +94,36 @@ static unsigned unmap_level(struct page_table *pt, uint64_t *table, unsigned lev
 	return gone;
 }
 
-static void unmap_slow(struct page_table *pt, uint64_t va, uint64_t bytes)
+/* Within the level 2 table used last, blocks only, and some of them staying: no walk. */
+static bool unmap_blocks(struct page_table *pt, uint64_t va, uint64_t bytes)
 {
-	if (!pt->root_pa)
-		return;
-	forget(pt);
-	(void)unmap_level(pt, table_at(pt, pt->root_pa), 0, va, va + bytes - 1);
+	uint64_t *first, gone = 0, n = bytes >> PT_HUGE_LG2;
+
+	if (va >> PT_GIANT_LG2 != pt->cached_giant ||
+	    (va + bytes - 1) >> PT_GIANT_LG2 != pt->cached_giant ||
+	    (va | bytes) & ((UINT64_C(1) << PT_HUGE_LG2) - 1))
+		return false;
+	first = &pt->cached_table[pt_index_of(va, 2)];
+	for (uint64_t i = 0; i < n; i++) {
+		if (pt_is_table(first[i], 2))
+			return false;
+		gone += first[i] & PTE_VALID;
+	}
+	if (gone >= (*pt->cached_parent & PTE_COUNT) >> PTE_COUNT_LG2)
+		return false;
+	for (uint64_t i = 0; i < n; i++)
+		first[i] = 0;
+	*pt->cached_parent -= COUNT_ONE * gone;
+	return true;
 }
 
 void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes)
 {
-	unsigned first, n;
-	uint64_t *table, gone = 0;
-
 	assert(bytes && va + bytes > va && (va + bytes) >> PT_VA_LG2 <= 1);
-	/* Within the level 2 table used last, blocks only, and some of them staying: no walk. */
-	if (va >> PT_GIANT_LG2 == pt->cached_giant &&
-	    (va + bytes - 1) >> PT_GIANT_LG2 == pt->cached_giant &&
-	    !((va | bytes) & ((UINT64_C(1) << PT_HUGE_LG2) - 1))) {
-		table = pt->cached_table;
-		first = pt_index_of(va, 2);
-		n = (unsigned)(bytes >> PT_HUGE_LG2);
-		for (unsigned i = 0; i < n; i++) {
-			if (pt_is_table(table[first + i], 2)) {
-				unmap_slow(pt, va, bytes);
-				return;
-			}
-			gone += table[first + i] & PTE_VALID;
-		}
-		if (gone < (*pt->cached_parent & PTE_COUNT) >> PTE_COUNT_LG2) {
-			for (unsigned i = 0; i < n; i++)
-				table[first + i] = 0;
-			*pt->cached_parent -= COUNT_ONE * gone;
-			return;
-		}
-	}
-	unmap_slow(pt, va, bytes);
+	if (!pt->root_pa || unmap_blocks(pt, va, bytes))
+		return;
+	forget(pt);
+	(void)unmap_level(pt, table_at(pt, pt->root_pa), 0, va, va + bytes - 1);
 }
 
 static uint64_t new_table(struct page_table *pt)
@@ -146,6 +140,10 @@ static uint64_t *reach(struct page_table *pt, uint64_t va, unsigned level, uint6
 {
 	uint64_t *table, *parent = NULL;
 
+	if (level == 2 && va >> PT_GIANT_LG2 == pt->cached_giant) {
+		*out_parent = pt->cached_parent;
+		return pt->cached_table;
+	}
 	if (!pt->root_pa && !(pt->root_pa = new_table(pt)))
 		return NULL;
 	table = table_at(pt, pt->root_pa);
@@ -165,27 +163,12 @@ static uint64_t *reach(struct page_table *pt, uint64_t va, unsigned level, uint6
 		parent = slot;
 		table = table_at(pt, *slot);
 	}
-	*out_parent = parent;
-	return table;
-}
-
-static uint64_t *reach_cached(struct page_table *pt, uint64_t va, unsigned level,
-			      uint64_t **out_parent)
-{
-	uint64_t *table;
-
-	if (level != 2)
-		return reach(pt, va, level, out_parent);
-	if (va >> PT_GIANT_LG2 == pt->cached_giant) {
-		*out_parent = pt->cached_parent;
-		return pt->cached_table;
-	}
-	table = reach(pt, va, level, out_parent);
-	if (table) {
+	if (level == 2) {
 		pt->cached_giant = va >> PT_GIANT_LG2;
 		pt->cached_table = table;
-		pt->cached_parent = *out_parent;
+		pt->cached_parent = parent;
 	}
+	*out_parent = parent;
 	return table;
 }
 
@@ -201,12 +184,12 @@ bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, 
 	assert(page_lg2 == pt_level_lg2(level) && !((va | pa) & (page - 1)));
 	assert(count && !((va + count * page - 1) >> PT_VA_LG2));
 	while (count) {
-		uint64_t *parent, *table = reach_cached(pt, va, level, &parent);
+		uint64_t *parent, *table = reach(pt, va, level, &parent);
 		unsigned index = pt_index_of(va, level);
 		unsigned n = count < PT_ENTRIES - index ? (unsigned)count : PT_ENTRIES - index;
 
 		if (!table) {
-			unmap_slow(pt, begin, va + page - begin);
+			pt_unmap(pt, begin, va + page - begin);
 			return false;
 		}
 		for (unsigned i = 0; i < n; i++, pa += page) {

@@ -81,28 +81,19 @@ public:
 		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
 	}
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
-	void reset(const sim_config *config, uint64_t origin_ps);
-	// Which tables translate for a space from now on.
-	void set_root(unsigned space, unsigned asid, uint64_t root_pa);
-	// Calls drop(the MMU's state) for each device that has anything of the space.
-	template <typename dropper> void invalidate(unsigned space, dropper drop)
-	{
-		for (uint32_t mask = m_shared.filter.devices[space]; mask; mask &= mask - 1)
-			drop(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state());
-	}
+	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 	// Does what is due, and was not done for want of memory.
 	void catch_up();
 
 private:
-	mmu_shared m_shared = {};
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
 };
 
-void model::reset(const sim_config *config, uint64_t origin_ps)
+void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps)
 {
 	unsigned cores = config->profile->cube_cores + config->profile->vector_cores;
 	uint64_t *due = m_due_ps.data();
@@ -111,14 +102,13 @@ void model::reset(const sim_config *config, uint64_t origin_ps)
 		sim_counters *counters = &d->counters;
 
 		*counters = {};
-		d->mmu.reset(config, SIM_ENGINE_CORE + cores, &m_shared, counters);
+		d->mmu.reset(config, SIM_ENGINE_CORE + cores, shared, counters);
 		d->l2.reset(config, origin_ps, counters);
 		d->hbm.reset(config, origin_ps);
 		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
 			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
 						counters, due++);
 	}
-	m_shared = {};
 	m_interconnect->reset(config, origin_ps);
 }
 
@@ -127,26 +117,6 @@ void model::catch_up()
 	for (unsigned i = 0; i < m_due_ps.size(); i++)
 		if (m_due_ps[i] <= now_ps())
 			m_devices[i / SIM_ENGINE_COUNT]->engines[i % SIM_ENGINE_COUNT]->step();
-}
-
-void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
-{
-	auto flush = [=](unsigned of) {
-		invalidate(space, [=](mmu_state *mmu) { mmu_state_flush(mmu, space, of); });
-	};
-	mmu_root *seen = m_shared.seen[space];
-	unsigned &count = m_shared.seen_count[space], i = 0;
-
-	while (i < count && seen[i].asid != asid)
-		i++;
-	if (i < count && seen[i].root_pa != root_pa)
-		flush(asid); // the address space's number is used again
-	if (i == MMU_ASIDS) {
-		i = 0;
-		flush(seen[0].asid);
-	}
-	count = std::max(count, i + 1);
-	seen[i] = m_shared.root[space] = { root_pa, asid };
 }
 
 bool model::uses(const unsigned char *at, uint64_t bytes) const
@@ -162,8 +132,7 @@ bool model::uses(const unsigned char *at, uint64_t bytes) const
 
 struct sim {
 	sim_config config;
-	model *built = nullptr;            // null without timing, and until the first job
-	mmu_root roots[SIM_NODE_MAX] = {}; // of the spaces
+	model *built = nullptr; // null without timing, and until the first job
 	std::atomic<uint64_t> host_ps{ 0 };
 	uint64_t due_ps = SIM_NEVER; // the kernel's next event
 	bool running = false;        // inside the kernel:
@@ -176,6 +145,7 @@ namespace
 
 struct {
 	model *built = nullptr; // outlives simulations
+	mmu_shared shared = {}; // of this simulation
 	uint64_t last_ps = 0;   // of the simulation before
 	bool taken = false;
 } the_kernel;
@@ -207,11 +177,7 @@ void build(sim *s)
 		the_kernel.built = new model(s->config.devices);
 		sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	}
-	the_kernel.built->reset(&s->config, the_kernel.last_ps);
-	for (unsigned space = 0; space < SIM_NODE_MAX; space++)
-		if (s->roots[space].root_pa)
-			the_kernel.built->set_root(space, s->roots[space].asid,
-						   s->roots[space].root_pa);
+	the_kernel.built->reset(&s->config, &the_kernel.shared, the_kernel.last_ps);
 	s->built = the_kernel.built;
 }
 
@@ -320,11 +286,12 @@ void sim_close(struct sim *s)
 		return;
 	try {
 		if (s->built)
-			s->built->reset(&s->config, the_kernel.last_ps);
+			s->built->reset(&s->config, &the_kernel.shared, the_kernel.last_ps);
 	} catch (const std::bad_alloc &) {
 		// The next sim_open() does it again.
 	}
 	the_kernel.last_ps = std::max(the_kernel.last_ps, s->host_ps.load());
+	the_kernel.shared = {};
 	the_kernel.taken = false;
 	delete s;
 }
@@ -350,7 +317,8 @@ static bool prepare(sim *s, struct sim_job *job)
 		if (s->config.timing)
 			build(s);
 		else
-			npusim::run_functionally(job, s->config.memory, s->roots, s->config.lock);
+			npusim::run_functionally(job, s->config.memory, the_kernel.shared.root,
+						 s->config.lock);
 	} catch (const std::bad_alloc &) {
 		job->status = SIM_NO_MEMORY;
 		job->moved_bytes = 0;
@@ -446,19 +414,40 @@ enum sim_status sim_execute(struct sim *s, struct sim_job *job)
 	return job->status;
 }
 
+// Calls drop(the MMU's state) for each device that has anything of the space.
+template <typename dropper> static void invalidate(const sim *s, int space, dropper drop)
+{
+	for (uint32_t mask = the_kernel.shared.filter.devices[space]; mask; mask &= mask - 1)
+		drop(s->built->at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state());
+}
+
 void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
 {
-	s->roots[space] = { root_pa, asid };
-	if (s->built)
-		s->built->set_root(static_cast<unsigned>(space), asid, root_pa);
+	auto flush = [=](unsigned of) {
+		invalidate(s, space, [=](mmu_state *mmu) {
+			mmu_state_flush(mmu, static_cast<unsigned>(space), of);
+		});
+	};
+	mmu_root *seen = the_kernel.shared.seen[space];
+	unsigned &count = the_kernel.shared.seen_count[space], i = 0;
+
+	while (i < count && seen[i].asid != asid)
+		i++;
+	if (i < count && seen[i].root_pa != root_pa)
+		flush(asid); // the address space's number is used again
+	if (i == MMU_ASIDS) {
+		i = 0;
+		flush(seen[0].asid);
+	}
+	count = std::max(count, i + 1);
+	seen[i] = the_kernel.shared.root[space] = { root_pa, asid };
 }
 
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
-	if (s->built)
-		s->built->invalidate(static_cast<unsigned>(space), [=](mmu_state *mmu) {
-			mmu_state_invalidate(mmu, static_cast<unsigned>(space), va, bytes);
-		});
+	invalidate(s, space, [=](mmu_state *mmu) {
+		mmu_state_invalidate(mmu, static_cast<unsigned>(space), va, bytes);
+	});
 }
 
 void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)

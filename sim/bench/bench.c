@@ -273,12 +273,10 @@ static struct {
 	GArray *all; /* struct command */
 } commands;
 
-static void add_command(void *ctx, enum hbm_command command, const struct hbm_place *place,
-			uint64_t clock)
+static void add_command(enum hbm_command command, const struct hbm_place *place, uint64_t clock)
 {
 	const struct command c = { clock, *place, command };
 
-	(void)ctx;
 	g_array_append_val(commands.all, c);
 }
 
@@ -317,11 +315,11 @@ static void add_refresh(const struct sim_profile *p, uint32_t *open, unsigned ba
 			uint32_t *row = &open[pseudo * banks + b];
 
 			if (*row != UINT32_MAX)
-				add_command(NULL, HBM_PRECHARGE,
+				add_command(HBM_PRECHARGE,
 					    &(struct hbm_place){ pseudo, b, *row, 0 }, closed);
 			*row = UINT32_MAX;
 		}
-		add_command(NULL, HBM_REFRESH, &(struct hbm_place){ pseudo, bank, 0, 0 },
+		add_command(HBM_REFRESH, &(struct hbm_place){ pseudo, bank, 0, 0 },
 			    closed + p->hbm_clocks.rp);
 	}
 }

@@ -29,29 +29,18 @@ enum hbm_field {
 	HBM_FIELDS
 };
 
-#define HBM_MAP_PIECES 16
-
 /* A packed place: wide enough for what a profile may have. */
 #define HBM_MAP_BANK_AT     32
 #define HBM_MAP_COLUMN_AT   40
 #define HBM_MAP_COLUMN_BITS 10
 #define HBM_MAP_PSEUDO_AT   (HBM_MAP_COLUMN_AT + HBM_MAP_COLUMN_BITS)
 
-struct hbm_piece {
-	uint8_t field;
-	uint8_t shift; /* in the address */
-	uint8_t bits;
-	uint8_t to; /* in the field */
-	bool hashed;
-	uint8_t row_bit;
-};
-
 struct hbm_map {
-	unsigned pieces;
-	struct hbm_piece piece[HBM_MAP_PIECES];
+	unsigned total; /* bits of an address */
+	/* of each bit of an address, from the lowest on: an enum hbm_field; and which bit of the
+	 * row, counted from 1, is XORed to it, 0 for none */
+	uint8_t field[64], hash[64];
 	unsigned bits[HBM_FIELDS];
-	/* Bytes that are next to one another in one row, from an address aligned to them on. */
-	uint64_t run_bytes;
 	/* The place of each byte of an offset, above its lowest `skip` bits: the exclusive or of
 	 * them is the offset's. Packed: row, bank, column, pseudo channel. */
 	unsigned skip, bytes;

@@ -93,7 +93,7 @@ static inline void record_row(const struct hbm_record *record, enum hbm_command 
 	const struct hbm_place place = { record->place.pseudo, record->place.bank, row, 0 };
 
 	if (G_UNLIKELY(record->call))
-		record->call(record->ctx, command, &place, clock);
+		record->call(command, &place, clock);
 }
 
 static inline void record_bursts(const struct hbm_record *record, bool write, unsigned bursts,
@@ -102,7 +102,7 @@ static inline void record_bursts(const struct hbm_record *record, bool write, un
 	struct hbm_place place = record->place;
 
 	for (; G_UNLIKELY(record->call) && bursts > 0; bursts--, place.column++, clock += step)
-		record->call(record->ctx, write ? HBM_WRITE : HBM_READ, &place, clock);
+		record->call(write ? HBM_WRITE : HBM_READ, &place, clock);
 }
 
 static uint64_t max_of(uint64_t a, uint64_t b)
@@ -138,30 +138,25 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 
 static void set_map(struct hbm *hbm, const struct sim_profile *p)
 {
+	struct hbm_map *map = &hbm->map;
+	unsigned columns = 0, run = 0;
 	char *problem = NULL;
-	unsigned columns = 0;
 
-	if (!hbm_map_init(&hbm->map, p->hbm_map, NULL, &problem))
+	if (!hbm_map_init(map, p->hbm_map, NULL, &problem))
 		g_error("%s", problem); /* a profile's map was checked when it was read */
-	for (unsigned i = 0; i < hbm->map.pieces; i++) {
-		const struct hbm_piece *piece = &hbm->map.piece[i];
-
-		for (unsigned b = 0; b < piece->bits; b++) {
-			hbm->columns_below[piece->shift + b] = columns;
-			columns += piece->field == HBM_COLUMN;
-		}
-		if (piece->field == HBM_COLUMN)
-			hbm->column_mask |= ((UINT64_C(1) << piece->bits) - 1) << piece->shift;
-		if (piece->field == HBM_ROW && !hbm->stripe_lg2)
-			hbm->stripe_lg2 = piece->shift;
+	for (unsigned b = 0; b < 64; b++) {
+		hbm->columns_below[b] = columns;
+		columns += map->field[b] == HBM_COLUMN;
+		hbm->column_mask |= (uint64_t)(map->field[b] == HBM_COLUMN) << b;
 	}
-	for (unsigned b = 0; b < 64; b++)
-		if (b >= hbm->stripe_lg2)
-			hbm->columns_below[b] = columns;
+	while (run < map->total && map->field[run] <= HBM_COLUMN)
+		run++;
+	hbm->piece_bytes = MIN(UINT64_C(1) << run, BUS_BURSTS * hbm->burst_bytes);
 	/* The shorthand for stripes holds where the row is all of the upper bits. */
-	if (hbm->map.piece[hbm->map.pieces - 1].field != HBM_ROW ||
-	    hbm->map.piece[hbm->map.pieces - 1].shift != hbm->stripe_lg2)
-		hbm->stripe_lg2 = 63;
+	hbm->stripe_lg2 = map->total - map->bits[HBM_ROW];
+	for (unsigned b = hbm->stripe_lg2; b < map->total; b++)
+		if (map->field[b] != HBM_ROW)
+			hbm->stripe_lg2 = 63;
 }
 
 static void forget_rows(struct bank *bank)
@@ -185,7 +180,6 @@ struct hbm *hbm_new(const struct sim_profile *p)
 	set_clocks(hbm, p);
 	set_map(hbm, p);
 	hbm->bank_bits = hbm->map.bits[HBM_BANK];
-	hbm->piece_bytes = MIN(hbm->map.run_bytes, BUS_BURSTS * hbm->burst_bytes);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
@@ -237,16 +231,6 @@ static inline uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t,
 	since -= hbm->epoch_begin;
 	*out_free = since < hbm->epoch_busy ? t + hbm->epoch_busy - since : t;
 	return hbm->epoch;
-}
-
-/* True if no refresh of the bank, nor its end, falls into the clocks [t, t + length] of the epoch
- * asked for last. */
-static inline bool is_undisturbed(const struct hbm *hbm, unsigned bank, uint64_t t, uint64_t length)
-{
-	uint64_t since = t - bank * hbm->refresh_step - hbm->epoch_begin;
-
-	return since >= hbm->epoch_busy && since < hbm->refresh_period &&
-	       since + length < hbm->refresh_period;
 }
 
 /* The end of `busy` clocks of work from t on, with the refreshes that fall into it. */
@@ -347,9 +331,8 @@ static bool before_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsi
 /* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
  * timelines differ, so it may be before others that were placed earlier: *out_at of those
  * remembered are before it. */
-G_GNUC_NO_INLINE static uint64_t search_activation(const struct hbm *hbm,
-						   const struct pseudo *pseudo, unsigned group,
-						   uint64_t t, unsigned *out_at)
+static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
+				       unsigned group, uint64_t t, unsigned *out_at)
 {
 	unsigned at = ACTS;
 
@@ -364,18 +347,6 @@ G_GNUC_NO_INLINE static uint64_t search_activation(const struct hbm *hbm,
 	}
 	*out_at = at;
 	return t;
-}
-
-/* The same; mostly all of them are long past. */
-static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
-				       unsigned group, uint64_t t, unsigned *out_at)
-{
-	uint64_t fourth = act_at(pseudo, ACTS - 4);
-
-	if (G_UNLIKELY((act_at(pseudo, ACTS - 1) >> GROUP_BITS) + hbm->t.rrd_l > t))
-		return search_activation(hbm, pseudo, group, t, out_at);
-	*out_at = ACTS;
-	return G_LIKELY(fourth) ? max_of(t, (fourth >> GROUP_BITS) + hbm->t.faw) : t;
 }
 
 G_GNUC_NO_INLINE static void insert_activation(struct pseudo *pseudo, uint64_t act, unsigned at)
@@ -409,35 +380,21 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
 
-/* The first clock from t on for an activation where nothing of the way to its first CAS meets a
- * refresh; *out_at as find_activation() has it. */
-__attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
-						    unsigned index, uint64_t act, uint64_t rcd,
-						    unsigned *out_at)
-{
-	unsigned group = index >> hbm->bank_bits;
-
-	for (;;) {
-		uint64_t free, act_free, was = refresh_epoch(hbm, index, act, &act_free);
-		uint64_t epoch = refresh_epoch(hbm, index, act + rcd, &free);
-
-		if (act_free == act && free == act + rcd && was == epoch)
-			return act;
-		act = find_activation(hbm, pseudo, group, act_free == act ? free : act_free,
-				      out_at);
-	}
-}
-
 /* Opens a row that is not open. */
 G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
 					    struct bank *bank, unsigned index, uint32_t row,
 					    uint64_t t, uint64_t rcd)
 {
 	unsigned group = index >> hbm->bank_bits, at;
-	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
+	uint64_t act, act_free, free = max_of(t, bank->act_ok), was, epoch;
 
-	if (G_UNLIKELY(!is_undisturbed(hbm, index, act, rcd)))
-		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
+	do { /* until nothing of the way to its first CAS meets a refresh */
+		act = find_activation(hbm, pseudo, group, free, &at);
+		was = refresh_epoch(hbm, index, act, &act_free);
+		epoch = refresh_epoch(hbm, index, act + rcd, &free);
+		if (act_free != act)
+			free = act_free;
+	} while (act_free != act || free != act + rcd || was != epoch);
 	take_activation(pseudo, group, act, at);
 	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);

@@ -26,9 +26,7 @@ enum hbm_command { HBM_ACTIVATE, HBM_PRECHARGE, HBM_READ, HBM_WRITE, HBM_REFRESH
  * their clocks. Nothing is said of runs that are booked in one step. */
 struct hbm_record {
 	/* NULL: nobody asks. The column is that of reads and writes. */
-	void (*call)(void *ctx, enum hbm_command command, const struct hbm_place *place,
-		     uint64_t clock);
-	void *ctx;
+	void (*call)(enum hbm_command command, const struct hbm_place *place, uint64_t clock);
 	struct hbm_place place; /* of what is served */
 };
 

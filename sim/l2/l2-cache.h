@@ -83,14 +83,6 @@ static inline uint32_t l2_group_of(const struct l2_cache *cache, uint32_t number
 	return (uint32_t)((uint128)(number * cache->groups_inverse) * cache->groups >> 64);
 }
 
-/* The set that stands for the unit of a line. */
-static inline struct l2_set *l2_set_of(const struct l2_cache *cache, uint32_t group, unsigned line)
-{
-	const struct l2_group *it = &cache->group[group];
-
-	return &cache->set[it->at + (line & -(unsigned)it->unit)];
-}
-
 static inline uint32_t l2_number(const struct l2_cache *cache, uint64_t pa)
 {
 	return (pa >> cache->block_lg2) & ((1u << L2_NUMBER_BITS) - 1);

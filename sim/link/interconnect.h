@@ -44,10 +44,7 @@ private:
 		sim_counters *counters = nullptr;
 
 		void serve(access &request) override;
-		void set_memory(const sim_memory *memory)
-		{
-			target::set_memory(memory, any_node);
-		}
+		using target::set_memory;
 	};
 
 	void to_host(const gate &from, access &request);

@@ -20,61 +20,23 @@ struct mmu_state {
 	uint64_t l1_ps, l2_ps;
 	struct tlb *l1; /* of each lane */
 	struct tlb l2, walk_cache;
-	/* A tree over the walkers, node 1 its root: when the one of those below that is free first
-	 * is free, and its number, of equals the lowest. The leaves, from `leaves` on, are the
-	 * walkers, made up to a power of two with some that are never free. */
-	uint64_t *walker_free_ps;
-	unsigned *walker_number;
-	unsigned leaves, next_walker;
+	uint64_t *walker_free_ps; /* when each of them is free */
+	unsigned next_walker;
 	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
 	struct sim_counters *counters;
 };
-
-/* --- walkers --- */
-
-/* Without a branch, which nothing could foresee. */
-static inline void update_walkers(struct mmu_state *mmu, unsigned node)
-{
-	const uint64_t *free_ps = &mmu->walker_free_ps[2 * node];
-	unsigned first = 2 * node + (free_ps[1] < free_ps[0]);
-
-	mmu->walker_free_ps[node] = mmu->walker_free_ps[first];
-	mmu->walker_number[node] = mmu->walker_number[first];
-}
-
-static void make_walkers(struct mmu_state *mmu)
-{
-	mmu->leaves = 2;
-	while (mmu->leaves < mmu->walkers)
-		mmu->leaves *= 2;
-	mmu->walker_free_ps = g_new0(uint64_t, 2 * (size_t)mmu->leaves);
-	mmu->walker_number = g_new0(unsigned, 2 * (size_t)mmu->leaves);
-	for (unsigned i = 0; i < mmu->leaves; i++) {
-		mmu->walker_free_ps[mmu->leaves + i] = i < mmu->walkers ? 0 : SIM_NEVER;
-		mmu->walker_number[mmu->leaves + i] = i;
-	}
-	for (unsigned node = mmu->leaves - 1; node; node--)
-		update_walkers(mmu, node);
-}
-
-static inline void set_walker(struct mmu_state *mmu, unsigned number, uint64_t free_ps)
-{
-	unsigned node = mmu->leaves + number;
-
-	mmu->walker_free_ps[node] = free_ps;
-	while (node /= 2)
-		update_walkers(mmu, node);
-}
 
 /* The walker that is free first. One that is free already is as good as another: they are tried in
  * turn. */
 static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 {
-	unsigned next = mmu->next_walker;
-	uint64_t next_ps = mmu->walker_free_ps[mmu->leaves + next];
+	const uint64_t *free_ps = mmu->walker_free_ps;
+	unsigned next = mmu->next_walker, first = next;
 
 	mmu->next_walker = next + 1 < mmu->walkers ? next + 1 : 0;
-	return next_ps <= MAX(at_ps, mmu->walker_free_ps[1]) ? next : mmu->walker_number[1];
+	for (unsigned i = 0; free_ps[next] > at_ps && i < mmu->walkers; i++)
+		first = free_ps[i] < free_ps[first] ? i : first;
+	return first;
 }
 
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
@@ -96,7 +58,7 @@ struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, un
 		tlb_init(&mmu->l1[i], p->tlb_l1_entries, p->tlb_l1_entries);
 	tlb_init(&mmu->l2, p->tlb_l2_entries, p->tlb_l2_ways);
 	tlb_init(&mmu->walk_cache, p->walk_cache_entries, p->walk_cache_entries);
-	make_walkers(mmu);
+	mmu->walker_free_ps = g_new0(uint64_t, p->walkers);
 	return mmu;
 }
 
@@ -110,7 +72,6 @@ void mmu_state_free(struct mmu_state *mmu)
 	tlb_clear(&mmu->walk_cache);
 	g_free(mmu->l1);
 	g_free(mmu->walker_free_ps);
-	g_free(mmu->walker_number);
 	g_free(mmu);
 }
 
@@ -202,7 +163,7 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	const struct tlb_entry *table = tlb_find_va(&mmu->walk_cache, base, va);
 	unsigned first = table ? TLB_SIZES - tlb_key_size(table->key) : 0, level = first;
 	unsigned walker = free_walker(mmu, at_ps);
-	uint64_t t = MAX(at_ps, mmu->walker_free_ps[mmu->leaves + walker]), key = 0;
+	uint64_t t = MAX(at_ps, mmu->walker_free_ps[walker]), key = 0;
 	struct pt_step steps;
 
 	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.at, mmu->memory.ctx, va,
@@ -210,7 +171,7 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
-	set_walker(mmu, walker, t);
+	mmu->walker_free_ps[walker] = t;
 	mmu->counters->walks++;
 	mmu->counters->walk_cache_hits += table != NULL;
 	mmu->counters->walk_levels += level - first;

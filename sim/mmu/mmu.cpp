@@ -25,7 +25,7 @@ mmu::~mmu()
 void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared,
 		sim_counters *counters)
 {
-	set_memory(config->memory, any_node);
+	set_memory(config->memory);
 	m_profile = config->profile;
 	m_foreign_lane = lanes;
 	m_shared = shared;

@@ -92,8 +92,8 @@ public:
 protected:
 	static constexpr unsigned any_node = SIM_MEMORY_MAX;
 
-	// node: the one whose memory lies behind the block, or any_node.
-	void set_memory(const sim_memory *memory, unsigned node)
+	// node: the one whose memory lies behind the block.
+	void set_memory(const sim_memory *memory, unsigned node = any_node)
 	{
 		m_memory = memory;
 		m_node = node;
