@@ -11,8 +11,6 @@
 #include "acl/acl.h"
 #include "case-step.h"
 
-/* ---- arguments ---- */
-
 static const char attr_names[] =
 	"ddr hbm ddr-huge ddr-normal hbm-huge hbm-normal ddr-p2p-huge ddr-p2p-normal hbm-p2p-huge "
 	"hbm-p2p-normal hbm-huge1g hbm-p2p-huge1g mem-normal mem-huge mem-huge1g mem-p2p-normal "
@@ -120,8 +118,6 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 	return TRUE;
 }
 
-/* ---- what calls gave ---- */
-
 static void show_tgid(struct step *s)
 {
 	step_show(s, (int32_t)s->out[0][0] == getpid() ? "mine" : "other");
@@ -175,8 +171,6 @@ static void show_memory(struct step *s)
 	step_show(s, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, s->out[0][0], s->out[1][0]);
 }
 
-/* ---- functions that answer a text ---- */
-
 static void show_soc(struct step *s)
 {
 	typeof(aclrtGetSocName) *soc;
@@ -199,8 +193,6 @@ static void show_backend(struct step *s)
 		step_show(s, "%s", lines[number]);
 	free(all);
 }
-
-/* ---- the process ---- */
 
 static void die(struct step *s)
 {
@@ -233,8 +225,6 @@ static void plain(struct step *s)
 		memset(va, 0, size);
 	step_set(s, 1, (uintptr_t)va);
 }
-
-/* ---- the dialect ---- */
 
 static const struct case_verb verbs[] = {
 	{ "init", "aclInit", "0", NULL },

@@ -176,7 +176,7 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 	return all;
 }
 
-void case_ask(struct case_processes *all, int process, const char *step, struct case_answer *out)
+static void ask(struct case_processes *all, int process, const char *step, struct case_answer *out)
 {
 	struct order order = { 0 };
 	int *line = &all->of[process].line, status = 0;
@@ -205,7 +205,7 @@ void case_ask(struct case_processes *all, int process, const char *step, struct 
 gboolean case_need(struct case_processes *all, int process, const char *step,
 		   struct case_answer *out, GError **error)
 {
-	case_ask(all, process, step, out);
+	ask(all, process, step, out);
 	if (out->code == 0)
 		return TRUE;
 	if (out->complaint[0] != '\0')
@@ -226,8 +226,6 @@ void case_end(struct case_processes *all)
 			waitpid(all->of[i].pid, NULL, 0);
 	g_free(all);
 }
-
-/* ---- results ---- */
 
 static void clear_said(gpointer data)
 {
@@ -315,7 +313,7 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 		g_autofree char *words = g_strjoinv(" ", step->argv);
 		gint64 start_us = g_get_monotonic_time();
 
-		case_ask(processes, step->process, words, &answer);
+		ask(processes, step->process, words, &answer);
 		struct case_said said = {
 			.step = step,
 			.code = answer.code,

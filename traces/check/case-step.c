@@ -17,8 +17,6 @@ static GHashTable *variables; /* name -> struct case_variable */
 static char last_message[sizeof(((struct case_answer *)NULL)->complaint)];
 static uint64_t marked_free;
 
-/* ---- words and variables ---- */
-
 static struct case_variable *find_variable(const char *name)
 {
 	return variables == NULL ? NULL : g_hash_table_lookup(variables, name);
@@ -174,8 +172,6 @@ const char *step_size_text(int64_t bytes)
 	return text;
 }
 
-/* ---- what calls gave ---- */
-
 void step_show_number(struct step *step)
 {
 	step_show(step, "%d", (int)step->out[0][0]);
@@ -231,8 +227,6 @@ void step_show_used(struct step *step)
 {
 	step_show(step, "%s", step_size_text((int64_t)(marked_free - step->out[0][0])));
 }
-
-/* ---- calls ---- */
 
 /* The memory of "out" and "outN"; NULL for another word. */
 static void *out_of(struct step *step, const char *word)
@@ -383,8 +377,6 @@ static void run_says(struct step *step)
 			   "the last message was: %.400s", last_message);
 	}
 }
-
-/* ---- a step ---- */
 
 const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name)
 {

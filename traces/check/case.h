@@ -86,10 +86,8 @@ struct case_answer {
  * settings, and with the library open. Where that, or what the dialect begins with, fails, each
  * step answers so. `test` and `library` stay. */
 struct case_processes *case_start(const struct test_case *test, const char *library);
-/* Runs a step, words apart by a space, in a process, and tells all what it publishes. */
-void case_ask(struct case_processes *processes, int process, const char *step,
-	      struct case_answer *out);
-/* The same of a step that has to succeed: FALSE and error, why it did not. */
+/* Runs a step, words apart by a space, in a process, and tells all what it publishes. FALSE and
+ * error: why it did not succeed. */
 gboolean case_need(struct case_processes *processes, int process, const char *step,
 		   struct case_answer *out, GError **error);
 /* Sets a variable in all of them. */

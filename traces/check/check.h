@@ -25,12 +25,11 @@ struct check_server {
 	char soc[64];
 	unsigned devices;
 	guint64 free_bytes[CHECK_DEVICES_MAX], total_bytes[CHECK_DEVICES_MAX];
-	GString *backend; /* "key=value" lines; "" for a library that is not npusim's */
+	GString *backend; /* "key=value" lines; "" for a library that is not npusim's; or NULL */
 };
 /* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one
  * sentence otherwise: what the library says, or that it crashed. */
 gboolean check_probe(const char *library, struct check_server *out, GError **error);
-void check_server_clear(struct check_server *server);
 
 /* ---- cases.c ---- */
 
@@ -61,7 +60,7 @@ void check_compare(struct case_result *result, const struct case_result *other, 
 struct check_report {
 	gint64 start_us; /* since 1970 */
 	const char *backend;
-	const struct check_server *server;
+	struct check_server server;
 	GPtrArray *results; /* of struct case_result */
 };
 void check_report_table(GString *out, const struct check_report *report);

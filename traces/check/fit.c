@@ -25,8 +25,6 @@ struct fit {
 	double error; /* the sum of squares */
 };
 
-/* ---- what was found ---- */
-
 struct findings {
 	GKeyFile *base, *profile;
 	GString *report;
@@ -62,8 +60,6 @@ static void add(const struct findings *f, const char *group, const char *name, c
 	g_key_file_set_string(f->profile, group, key, text);
 	g_key_file_set_comment(f->profile, group, key, comment, NULL);
 }
-
-/* ---- lines ---- */
 
 #define AT(lines, i) (&g_array_index(lines, struct line, i))
 
@@ -415,8 +411,6 @@ static void fit_translation(const struct findings *f, const GArray *figures)
 	add(f, "Measured", "sdma_miss_ns", "", levels == 1 ? &fit.of[FIRST] : &none, 1);
 	add_gain(f, small, giant);
 }
-
-/* ---- the whole ---- */
 
 gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
 		   GString *report, GError **error)

@@ -225,8 +225,6 @@ static gboolean start(struct meter *m, gboolean giant,
 	return good;
 }
 
-/* ---- what the samples come to ---- */
-
 static gint by_kind(gconstpointer a, gconstpointer b)
 {
 	const struct check_sample *x = a, *y = b;

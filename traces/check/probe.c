@@ -69,9 +69,3 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 	case_end(processes);
 	return good;
 }
-
-void check_server_clear(struct check_server *server)
-{
-	if (server->backend != NULL)
-		g_string_free(server->backend, TRUE);
-}

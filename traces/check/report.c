@@ -82,8 +82,8 @@ static void write_counts(GString *out, const struct check_report *report)
 
 void check_report_table(GString *out, const struct check_report *report)
 {
-	put(out, "backend %s, %u x %s\n\n", report->backend, report->server->devices,
-	    report->server->soc);
+	put(out, "backend %s, %u x %s\n\n", report->backend, report->server.devices,
+	    report->server.soc);
 	write_counts(out, report);
 	write_skips(out, report);
 	write_failures(out, report);
@@ -94,8 +94,8 @@ void check_report_table(GString *out, const struct check_report *report)
 void check_report_tap(GString *out, const struct check_report *report)
 {
 	put(out, "TAP version 13\n1..%u\n", report->results->len);
-	put(out, "# backend %s, %u x %s\n", report->backend, report->server->devices,
-	    report->server->soc);
+	put(out, "# backend %s, %u x %s\n", report->backend, report->server.devices,
+	    report->server.soc);
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct case_result *r = at(report, i);
 		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);

@@ -14,6 +14,7 @@
 #include "sim/bench/bench.h"
 
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
+#define LINE_BYTES (64u << 10)  /* of a file, at most */
 
 /* What --pattern takes beside those of bench.h. */
 enum { PUBLISHED = BENCH_TRACE + 1, REMOTE };
@@ -22,22 +23,27 @@ static const char *const patterns[] = { "sequential", "random",    "strided", "c
 static const char *const operations[] = { "read", "write", "mixed", NULL };
 static const char *const pages[] = { "4k", "2m", "1g", NULL };
 
-static struct {
-	char *soc, *commands, *json;
-	char **set;
-	guint pattern, operation, page;
-	guint64 bytes, access_bytes, stride, warmup, engines, seed;
-	guint64 accesses; /* G_MAXUINT64: not given */
-} opt = { .pattern = BENCH_RANDOM,
-	  .page = 1,
-	  .bytes = G_GUINT64_CONSTANT(8) << 30,
-	  .access_bytes = 128,
-	  .stride = 4096,
-	  .accesses = G_MAXUINT64,
+/* What is asked for and what came of it; the words of its members are those of the options. */
+static struct run {
+	struct bench_request asked;
+	struct bench_result got;
+	const char *version, *soc, *pattern, *file, *operation, *page;
+	guint64 engines;
+} run = { .asked = { .bytes = G_GUINT64_CONSTANT(8) << 30,
+		     .access_bytes = 128,
+		     .stride = 4096,
+		     .accesses = G_MAXUINT64 /* not given */ },
+	  .version = NPUSIM_VERSION,
 	  .engines = 1 };
 
+static struct {
+	char *soc, *json;
+	char **set;
+	guint pattern, operation, page;
+} opt = { .pattern = BENCH_RANDOM, .page = 1 };
+
 #define AMOUNT(name, member, value, help) \
-	OPTION_RANGE(name, SIZE, &opt.member, 0, AMOUNT_MAX, value, help)
+	OPTION_RANGE(name, SIZE, &run.asked.member, 0, AMOUNT_MAX, value, help)
 
 static const struct option options[] = {
 	OPTION_WORDS("pattern", &opt.pattern, patterns, "WHAT",
@@ -45,7 +51,7 @@ static const struct option options[] = {
 		     "FILE; published: measured on real devices against the model; remote: of "
 		     "that, memory of other servers"),
 	OPTION_WORDS("op", &opt.operation, operations, "WHAT", "read, write, mixed (default read)"),
-	OPTION_RANGE("engines", NUMBER, &opt.engines, 1, G_MAXINT, "N",
+	OPTION_RANGE("engines", NUMBER, &run.engines, 1, G_MAXINT, "N",
 		     "cores that run it (default 1)"),
 	OPTION_WORDS("page", &opt.page, pages, "SIZE", "4k, 2m, 1g (default 2m)"),
 	AMOUNT("size", bytes, "BYTES", "memory that it goes over (default 8g)"),
@@ -57,7 +63,7 @@ static const struct option options[] = {
 	AMOUNT("seed", seed, "N", "of random and chase (default 0)"),
 	OPTION("soc", TEXT, &opt.soc, "NAME", "profile, or the file of one (default Ascend910B1)"),
 	OPTION("set", TEXTS, &opt.set, "GROUP.KEY=VALUE", "change a value of the profile"),
-	OPTION("commands", FILE, &opt.commands, "FILE",
+	OPTION("commands", FILE, &run.asked.commands, "FILE",
 	       "write the commands of the HBM, as DRAMsim3 does"),
 	OPTION("json", FILE, &opt.json, "FILE", "write the results there too; - instead"),
 	{ 0 },
@@ -121,71 +127,46 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
 {
 	struct input *input = input_keep(path, error) ? input_open(path, error) : NULL;
-	g_autoptr(GBytes) whole = input ? input_whole(input, error) : NULL;
-	gsize length = 0, number = 0;
-	const char *text = whole ? g_bytes_get_data(whole, &length) : NULL;
+	struct input_line line;
+	const char *wrong = NULL;
+	int more = input ? 1 : -1;
 
-	if (input)
-		input_close(input);
-	for (gsize at = 0; at < length;) {
-		const char *end = memchr(text + at, '\n', length - at);
-		gsize line_length = end ? (gsize)(end - text) - at : length - at;
-		g_autofree char *line = g_strndup(text + at, line_length);
-		const char *wrong = add_line(to, bytes, line);
-
-		number++;
-		at += line_length + 1;
-		if (wrong)
-			return refuse_option(error, "%s:%zu: \"%.40s\" %s", path, number, line,
-					     wrong);
-	}
-	if (whole && to->len == 0)
-		return refuse_option(error, "%s has no access", path);
-	return whole != NULL;
+	while (more > 0 && wrong == NULL &&
+	       (more = input_line(input, LINE_BYTES, &line, error)) > 0)
+		wrong = add_line(to, bytes, line.text);
+	if (wrong)
+		refuse_option(error, "%s:" U64 ": \"%.40s\" %s", path, line.number, line.text,
+			      wrong);
+	else if (more == 0 && to->len == 0)
+		refuse_option(error, "%s has no access", path);
+	else if (more < 0 && (*error)->domain == TRACE_ERROR)
+		g_prefix_error(error, "%s: ", path);
+	input_close(input);
+	return more == 0 && to->len > 0;
 }
 
-/* The words of a result's members are those of the options. */
-struct run {
-	struct bench_request asked;
-	struct bench_result got;
-	const char *version, *soc, *pattern, *file, *operation, *page;
-	guint64 engines;
-};
-
-static gboolean get_request(struct run *run, const char *file, GArray *accesses, GError **error)
+static gboolean complete_request(const char *file, GArray *accesses, GError **error)
 {
-	struct bench_request *r = &run->asked;
+	struct bench_request *r = &run.asked;
 
-	*run = (struct run){ .version = NPUSIM_VERSION,
-			     .pattern = patterns[opt.pattern],
-			     .file = file ? file : "",
-			     .operation = operations[opt.operation],
-			     .page = pages[opt.page],
-			     .engines = opt.engines };
-	*r = (struct bench_request){ .pattern = (enum bench_pattern)opt.pattern,
-				     .operation = (enum bench_operation)opt.operation,
-				     .engines = (unsigned)opt.engines,
-				     .page_lg2 = 12 + 9 * opt.page,
-				     .bytes = opt.bytes,
-				     .access_bytes = opt.access_bytes,
-				     .stride = opt.stride,
-				     .accesses = opt.accesses,
-				     .warmup = opt.warmup,
-				     .seed = opt.seed,
-				     .commands = opt.commands };
-	if (r->accesses == G_MAXUINT64)
-		r->accesses = 1000000;
+	run.pattern = patterns[opt.pattern];
+	run.file = file ? file : "";
+	run.operation = operations[opt.operation];
+	run.page = pages[opt.page];
+	r->pattern = (enum bench_pattern)opt.pattern;
+	r->operation = (enum bench_operation)opt.operation;
+	r->engines = (unsigned)run.engines;
+	r->page_lg2 = 12 + 9 * opt.page;
 	if (r->pattern == BENCH_TRACE && file == NULL)
 		return refuse_option(error, "--pattern=trace: which file?");
-	if (r->pattern != BENCH_TRACE)
-		return file == NULL ||
-		       refuse_option(error, "--pattern=%s takes no file '%s'", run->pattern, file);
-	if (!read_accesses(file, r->bytes, accesses, error))
+	if (r->pattern != BENCH_TRACE && file)
+		return refuse_option(error, "--pattern=%s takes no file '%s'", run.pattern, file);
+	if (file && !read_accesses(file, r->bytes, accesses, error))
 		return FALSE;
 	r->traced = (const uint64_t *)(void *)accesses->data;
 	r->traced_count = accesses->len;
-	if (opt.accesses == G_MAXUINT64)
-		r->accesses = r->traced_count;
+	if (r->accesses == G_MAXUINT64)
+		r->accesses = file ? r->traced_count : 1000000;
 	return TRUE;
 }
 
@@ -209,8 +190,6 @@ static void *load_module(const char *function, GError **error)
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", dlerror());
 	return found;
 }
-
-/* --- results --- */
 
 static double part(uint64_t of, uint64_t all)
 {
@@ -300,27 +279,15 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 	json_builder_end_array(b);
 }
 
-#define FIGURES(X)  \
-	X(accesses) \
-	X(bytes) X(ps) X(warmup_ps) X(min_ps) X(mean_ps) X(p50_ps) X(p90_ps) X(p99_ps) X(max_ps)
-#define COUNTERS(X)                                                                          \
-	X(tlb_requests)                                                                      \
-	X(tlb_l1_hits)                                                                       \
-	X(tlb_l2_hits)                                                                       \
-	X(tlb_misses)                                                                        \
-	X(walks)                                                                             \
-	X(walk_levels)                                                                       \
-	X(walk_cache_hits)                                                                   \
-	X(walk_ps)                                                                           \
-	X(tlb_l2_entries)                                                                    \
-	X(tlb_live_bytes)                                                                    \
-	X(l2_reads)                                                                          \
-	X(l2_read_hits)                                                                      \
-	X(l2_writes)                                                                         \
-	X(l2_write_hits)                                                                     \
-	X(l2_walk_reads)                                                                     \
-	X(l2_walk_hits) X(l2_conflicts) X(hbm_read_bytes) X(hbm_write_bytes) X(hbm_row_hits) \
-		X(hbm_row_misses) X(hbm_bursts) X(hbm_refreshes)
+#define FIGURES(X)                                                                               \
+	X(accesses), X(bytes), X(ps), X(warmup_ps), X(min_ps), X(mean_ps), X(p50_ps), X(p90_ps), \
+		X(p99_ps), X(max_ps)
+#define COUNTERS(X)                                                                                \
+	X(tlb_requests), X(tlb_l1_hits), X(tlb_l2_hits), X(tlb_misses), X(walks), X(walk_levels),  \
+		X(walk_cache_hits), X(walk_ps), X(tlb_l2_entries), X(tlb_live_bytes), X(l2_reads), \
+		X(l2_read_hits), X(l2_writes), X(l2_write_hits), X(l2_walk_reads),                 \
+		X(l2_walk_hits), X(l2_conflicts), X(hbm_read_bytes), X(hbm_write_bytes),           \
+		X(hbm_row_hits), X(hbm_row_misses), X(hbm_bursts), X(hbm_refreshes)
 
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {
@@ -339,16 +306,19 @@ static const struct member members[] = {
 	{ "engines", MEMBER_COUNT, AT(run, engines) },
 	{ "seed", MEMBER_COUNT, AT(run, asked.seed) },
 	{ "gb_s", MEMBER_REAL, .real = rate_of_result },
-#define FIGURE(member)  { #member, MEMBER_COUNT, AT(run, got.member) },
-#define COUNTER(member) { #member, MEMBER_COUNT, AT(run, got.counters.member) },
-	FIGURES(FIGURE) COUNTERS(COUNTER){ "cores_bytes_per_us", MEMBER_COUNT,
-					   AT(run, got.flow[BENCH_CORES].bytes_per_us) },
+#define COUNTED(title, place)                       \
+	{                                           \
+		title, MEMBER_COUNT, AT(run, place) \
+	}
+#define FIGURE(member)  COUNTED(#member, got.member)
+#define COUNTER(member) COUNTED(#member, got.counters.member)
+	FIGURES(FIGURE),
+	COUNTERS(COUNTER),
+	{ "cores_bytes_per_us", MEMBER_COUNT, AT(run, got.flow[BENCH_CORES].bytes_per_us) },
 	{ "l2_bytes_per_us", MEMBER_COUNT, AT(run, got.flow[BENCH_L2].bytes_per_us) },
 	{ "hbm_bytes_per_us", MEMBER_COUNT, AT(run, got.flow[BENCH_HBM].bytes_per_us) },
 	{ 0 },
 };
-
-/* --- running --- */
 
 static void on_progress(uint64_t done, void *data)
 {
@@ -358,13 +328,12 @@ static void on_progress(uint64_t done, void *data)
 static gboolean write_list(JsonBuilder *json, GError **error)
 {
 	json_builder_end_array(json);
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	return opt.json == NULL || json_write(opt.json, root, error);
+	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
-static gboolean run_bench(struct run *run, GError **error)
+static gboolean run_bench(GError **error)
 {
-	struct bench_request *r = &run->asked;
+	struct bench_request *r = &run.asked;
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autofree char *problem = NULL;
 	struct progress bar;
@@ -377,38 +346,33 @@ static gboolean run_bench(struct run *run, GError **error)
 	progress_start(&bar, "accesses", r->warmup + r->accesses);
 	r->progress = on_progress;
 	r->data = &bar;
-	enum bench_status status = model(r, &run->got, &problem);
+	enum bench_status status = model(r, &run.got, &problem);
 	progress_end(&bar);
 	if (status == BENCH_BAD_REQUEST)
 		return refuse_option(error, "%s", problem);
 	if (status != BENCH_OK)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", problem);
-	warn_over(&run->got);
+	warn_over(&run.got);
 	if (g_strcmp0(opt.json, "-") != 0)
-		print_result(r, &run->got);
+		print_result(r, &run.got);
 	json_builder_begin_array(json);
-	members_build_object(json, members, run, NULL);
+	members_build_object(json, members, &run, NULL);
 	return write_list(json, error);
 }
-
-/* --- published measurements --- */
 
 #define PUBLISHED_MAX 64
 
 READ(double, ratio_of_row, bench_published, r, r->measured / r->modelled)
 READ(gboolean, has_model, bench_published, r, r->modelled > 0)
-READ(double, measured_of_row, bench_published, r, r->measured)
-READ(double, modelled_of_row, bench_published, r, r->modelled)
-READ(double, expected_of_row, bench_published, r, r->expected)
 
 static const struct member published_members[] = {
 	{ "soc", MEMBER_TEXT, AT(bench_published, soc) },
 	{ "what", MEMBER_TEXT, AT(bench_published, what) },
 	{ "unit", MEMBER_TEXT, AT(bench_published, unit) },
-	{ "measured", MEMBER_REAL, .real = measured_of_row },
-	{ "modelled", MEMBER_REAL, .real = modelled_of_row, .has = has_model },
+	{ "measured", MEMBER_REAL, AT(bench_published, measured) },
+	{ "modelled", MEMBER_REAL, AT(bench_published, modelled), .has = has_model },
 	{ "ratio", MEMBER_REAL, .real = ratio_of_row, .has = has_model },
-	{ "expected", MEMBER_REAL, .real = expected_of_row, .has = has_model },
+	{ "expected", MEMBER_REAL, AT(bench_published, expected), .has = has_model },
 	{ "source", MEMBER_TEXT, AT(bench_published, source) },
 	{ "note", MEMBER_TEXT, AT(bench_published, note) },
 	{ 0 },
@@ -448,18 +412,17 @@ static gboolean run_published(GError **error)
 
 static int bench(char **words, GError **error)
 {
-	struct run run;
 	struct sim_profile profile;
 	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
-	gboolean good = opt.pattern >= PUBLISHED
-				? run_published(error)
-				: load_profile(&profile, error) &&
-					  get_request(&run, *words, accesses, error);
+	gboolean good;
 
-	if (good && opt.pattern < PUBLISHED) {
-		run.asked.profile = &profile;
+	run.asked.profile = &profile;
+	if (opt.pattern >= PUBLISHED) {
+		good = run_published(error);
+	} else {
+		good = load_profile(&profile, error) && complete_request(*words, accesses, error);
 		run.soc = profile.soc_name;
-		good = run_bench(&run, error);
+		good = good && run_bench(error);
 	}
 	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }

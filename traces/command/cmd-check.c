@@ -68,16 +68,14 @@ static const struct option options[] = {
 };
 
 struct check {
-	const char *backend;
 	gboolean is_own;  /* npusim's library */
 	GPtrArray *cases; /* of struct test_case */
-	struct check_server server;
 	struct check_report report;
 };
 
 static gboolean is_on(const struct check *check, guint backend)
 {
-	return strcmp(check->backend, backends[backend]) == 0;
+	return strcmp(check->report.backend, backends[backend]) == 0;
 }
 
 /* Installed beside this command, or in the tree that it was built from. */
@@ -90,8 +88,6 @@ static char *find_cases(void)
 		       ? g_strdup(NPUSIM_CHECK_CASES)
 		       : g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
 }
-
-/* ---- cases ---- */
 
 /* The program of a case sees this device as its 0, and those after it. */
 static void show_devices_from(unsigned device, unsigned devices)
@@ -149,11 +145,11 @@ static struct case_result *run_case(struct check *check, const struct test_case 
 	struct case_result *result = check_case_skip(test, limits);
 
 	if (result == NULL) {
-		result = run_on(test, check->backend);
+		result = run_on(test, check->report.backend);
 		if (opt.against != ON_ONE) {
 			struct case_result *other = run_on(test, backends[opt.against]);
 
-			check_compare(result, other, check->backend, backends[opt.against]);
+			check_compare(result, other, check->report.backend, backends[opt.against]);
 			case_result_free(other);
 		}
 	}
@@ -173,12 +169,12 @@ static void run_device(struct check *check, unsigned device)
 		.full = opt.full || (is_on(check, ON_SIM) && opt.most_bytes == 0),
 		.device = device,
 		.is_first = check->report.results->len == 0,
-		.devices = opt.safe_bytes > 0 ? 1 : check->server.devices - device,
-		.same_shape =
-			device == 0 && check->server.devices == 8 && g_getenv("NPUSIM_HBM") == NULL,
+		.devices = opt.safe_bytes > 0 ? 1 : check->report.server.devices - device,
+		.same_shape = device == 0 && check->report.server.devices == 8 &&
+			      g_getenv("NPUSIM_HBM") == NULL,
 	};
 
-	show_devices_from(device, check->server.devices);
+	show_devices_from(device, check->report.server.devices);
 	for (guint i = 0; i < check->cases->len && !interrupted(); i++) {
 		const struct test_case *test = g_ptr_array_index(check->cases, i);
 
@@ -194,7 +190,7 @@ static void run_device(struct check *check, unsigned device)
  * model is the check's own. */
 static gboolean is_free(const struct check *check, unsigned device)
 {
-	const struct check_server *server = &check->server;
+	const struct check_server *server = &check->report.server;
 
 	return is_on(check, ON_SIM) ||
 	       server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
@@ -203,7 +199,7 @@ static gboolean is_free(const struct check *check, unsigned device)
 /* On somebody's server: what will be done, before it is. */
 static void announce(const struct check *check)
 {
-	const struct check_server *server = &check->server;
+	const struct check_server *server = &check->report.server;
 
 	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
 		if (!is_free(check, d))
@@ -228,13 +224,14 @@ static void run_cases(struct check *check)
 		case_preload(libraries);
 	if (opt.against != ON_ONE && is_on(check, ON_HW)) {
 		/* the model beside a real driver is the same server */
-		g_setenv("NPUSIM_SOC", check->server.soc, FALSE);
-		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(check->server.devices, 16)), FALSE);
+		g_setenv("NPUSIM_SOC", check->report.server.soc, FALSE);
+		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(check->report.server.devices, 16)),
+			 FALSE);
 	}
 	if (is_on(check, ON_HW))
 		announce(check);
-	for (unsigned device = first_device(); device < check->server.devices && !interrupted();
-	     device++) {
+	for (unsigned device = first_device();
+	     device < check->report.server.devices && !interrupted(); device++) {
 		if (opt.device < 0 && !is_free(check, device))
 			continue;
 		run_device(check, device);
@@ -242,8 +239,6 @@ static void run_cases(struct check *check)
 			break;
 	}
 }
-
-/* ---- calibration ---- */
 
 static GArray *figures_on(const char *backend, const struct check_server *server, GError **error)
 {
@@ -264,17 +259,17 @@ static GArray *figures_on(const char *backend, const struct check_server *server
 /* Writes the profile, and what a model with it makes of the same, where there is one. */
 static gboolean calibrate(const struct check *check, const char *path, GError **error)
 {
-	const struct check_server *server = &check->server;
+	const struct check_server *server = &check->report.server;
 	g_autoptr(GString) profile = g_string_new(NULL), text = g_string_new(NULL);
 	g_autofree char *report = g_strconcat(path, ".txt", NULL);
 	g_autofree char *absolute = g_canonicalize_filename(path, NULL);
 	g_autofree char *where = g_strdup_printf("%s, backend %s, device %u", server->soc,
-						 check->backend, first_device());
+						 check->report.backend, first_device());
 	g_autoptr(GArray) figures = NULL, modelled = NULL;
 
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	g_setenv("NPUSIM_CONTENTS", "off", TRUE); /* what copies move does not matter */
-	figures = figures_on(check->backend, server, error);
+	figures = figures_on(check->report.backend, server, error);
 	if (figures == NULL || !check_fit(server->soc, where, figures, profile, text, error) ||
 	    !out_file_write(path, profile->str, profile->len, error))
 		return FALSE;
@@ -286,8 +281,6 @@ static gboolean calibrate(const struct check *check, const char *path, GError **
 	check_figures_text(text, figures, modelled);
 	return out_file_write(report, text->str, text->len, error);
 }
-
-/* ---- the record ---- */
 
 /* What may matter; nothing else of the environment leaves the machine. */
 static void append_environment(GString *text)
@@ -307,7 +300,7 @@ static void write_server(GString *text, const struct check_report *report)
 	static const char *const files[] = { "/etc/os-release", "/etc/ascend_install.info",
 					     "/usr/local/Ascend/driver/version.info",
 					     "/usr/local/Ascend/firmware/version.info" };
-	const struct check_server *server = report->server;
+	const struct check_server *server = &report->server;
 	struct utsname machine;
 
 	uname(&machine);
@@ -372,8 +365,6 @@ static gboolean end_record(const struct check_report *report, GError **error)
 	return good;
 }
 
-/* ---- the command ---- */
-
 static gboolean list_cases(const struct check *check, GError **error)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -395,12 +386,12 @@ static gboolean run_all(struct check *check, GError **error)
 		return list_cases(check, error);
 	for (guint i = 0; opt.against != ON_ONE && i < check->cases->len; i++)
 		check_case_watch(g_ptr_array_index(check->cases, i));
-	if (!check_probe(opt.library, &check->server, error))
+	if (!check_probe(opt.library, &check->report.server, error))
 		return FALSE;
-	if (opt.device >= check->server.devices)
+	if (opt.device >= check->report.server.devices)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NODEV,
 			      "--device=%d: the devices are 0 to %u", (int)opt.device,
-			      check->server.devices - 1);
+			      check->report.server.devices - 1);
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
 	/* an interrupt, and the cases that have run are reported */
@@ -424,11 +415,7 @@ static int run_check(struct check *check, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 
-	check->report = (struct check_report){
-		.backend = check->backend,
-		.server = &check->server,
-		.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free),
-	};
+	check->report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	check->is_own = opt.library == NULL;
 	/* known before what may take long */
 	if ((opt.output != NULL && !out_file_check(opt.output, error)) ||
@@ -443,7 +430,8 @@ static int run_check(struct check *check, GError **error)
 	}
 	g_ptr_array_unref(check->report.results);
 	g_clear_pointer(&check->cases, g_ptr_array_unref);
-	check_server_clear(&check->server);
+	if (check->report.server.backend != NULL)
+		g_string_free(check->report.server.backend, TRUE);
 	return status;
 }
 
@@ -459,7 +447,7 @@ static int run(char **words, GError **error)
 	if (!model_options_apply("hw", node, error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
-	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
+	check.report.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
 	if (opt.safe_bytes > 0)
 		opt.most_bytes = opt.safe_bytes;
 	else if (opt.most_bytes == 0 && !opt.full && is_on(&check, ON_HW))

@@ -72,10 +72,9 @@ static gboolean write_json(char *const *paths, struct verdict *v, const struct t
 	if (diff)
 		members_build(b, trace_diff_members, diff, NULL);
 	json_builder_end_object(b);
-	g_autoptr(JsonNode) root = json_builder_get_root(b);
 	for (int side = 0; side < 2; side++)
 		g_free(v->sides[side].file);
-	return json_write(json, root, error);
+	return json_write(json, b, error);
 }
 
 /* `same`: what there is of it, where all is; `diff`: as above, and its figures or those of results.

@@ -166,8 +166,7 @@ static int run(char **words, GError **error)
 	add_variables();
 	if (json) {
 		json_builder_end_object(json);
-		g_autoptr(JsonNode) root = json_builder_get_root(json);
-		json_write(to, root, error);
+		json_write(to, json, error);
 	}
 	return status;
 }

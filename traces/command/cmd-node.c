@@ -187,9 +187,8 @@ static gboolean list(const char *only, const char *to, GError **error)
 	if (shown == 0 && only)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "no node '%s' is running",
 			      only);
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
 	if (to)
-		return json_write(to, root, error);
+		return json_write(to, json, error);
 	if (shown == 0)
 		g_print("no node is running\n");
 	return TRUE;

@@ -9,6 +9,8 @@
 #include "play/replay.h"
 #include "show/figures.h"
 
+static struct replay_options options;
+
 static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 {
 	struct progress *bar = data;
@@ -18,11 +20,9 @@ static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 	return !interrupted();
 }
 
-static struct replay *replay_trace(struct trace *trace, const struct replay_options *asked,
-				   GError **error)
+static struct replay *replay_trace(struct trace *trace, GError **error)
 {
 	struct progress bar;
-	struct replay_options options = *asked;
 
 	progress_start(&bar, "events", trace->events);
 	options.progress = on_progress;
@@ -41,8 +41,6 @@ static struct {
 	char *json, *policy, *access, *profile, *since;
 	char **settings, **at;
 	guint page;
-	guint64 reads, every;
-	gboolean no_copies;
 	int profile_at, profile_since; /* moments */
 } opt = { .page = PAGE_OF_POLICY, .profile_since = -1 };
 
@@ -56,11 +54,11 @@ static const struct option options_of_replay[] = {
 	OPTION_WORDS("page", &opt.page, pages, "SIZE", "2m or 1g: pages of a policy"),
 	OPTION("access", TEXT, &opt.access, "A",
 	       "none, seq, random, hot or hot:T/M: what a core reads with each block"),
-	OPTION_RANGE("access-reads", NUMBER, &opt.reads, 1, ACCESS_READS_MAX, "N",
+	OPTION_RANGE("access-reads", NUMBER, &options.access.reads, 1, ACCESS_READS_MAX, "N",
 		     "how many places random and hot read each time; 64"),
-	OPTION_RANGE("access-every", NUMBER, &opt.every, 1, ACCESS_EVERY_MAX, "N",
+	OPTION_RANGE("access-every", NUMBER, &options.access.every, 1, ACCESS_EVERY_MAX, "N",
 		     "reads after each N events, not with each block"),
-	OPTION("no-copies", FLAG, &opt.no_copies, NULL, "leaves recorded copies and fills out"),
+	OPTION("no-copies", FLAG, &options.no_copies, NULL, "leaves recorded copies and fills out"),
 	OPTION("profile", FILE, &opt.profile, "FILE",
 	       "write what was live at the first --at, by call stack, to FILE: .folded, "
 	       ".speedscope.json, .pb.gz (pprof)"),
@@ -94,8 +92,7 @@ static gboolean parse_moment(const char *text, struct moment *out)
 }
 
 /* *out: its number. The peak and the first lack of memory are looked at in any case. */
-static gboolean add_moment(struct replay_options *options, const char *option, const char *text,
-			   int *out, GError **error)
+static gboolean add_moment(const char *option, const char *text, int *out, GError **error)
 {
 	struct moment m = { .what = MOMENT_END };
 
@@ -108,41 +105,38 @@ static gboolean add_moment(struct replay_options *options, const char *option, c
 			"%s %s: peak, oom, end, the number of an event or a time such as 1.5ms is "
 			"wanted",
 			option, text);
-	if (options->moment_count == G_N_ELEMENTS(options->moments))
+	if (options.moment_count == G_N_ELEMENTS(options.moments))
 		return refuse_option(error, "%s %s: more than %d moments", option, text,
-				     (int)G_N_ELEMENTS(options->moments));
-	options->moments[options->moment_count] = m;
-	*out = (int)(MOMENT_OOM + 1 + options->moment_count++);
+				     (int)G_N_ELEMENTS(options.moments));
+	options.moments[options.moment_count] = m;
+	*out = (int)(MOMENT_OOM + 1 + options.moment_count++);
 	return TRUE;
 }
 
-static gboolean choose_moments(struct replay_options *options, GError **error)
+static gboolean choose_moments(GError **error)
 {
 	int moment;
 
 	for (guint i = 0; opt.at && opt.at[i]; i++) {
-		if (!add_moment(options, "--at", opt.at[i], &moment, error))
+		if (!add_moment("--at", opt.at[i], &moment, error))
 			return FALSE;
 		opt.profile_at = i == 0 ? moment : opt.profile_at;
 	}
 	if (opt.since && opt.profile == NULL)
 		return refuse_option(error, "--since %s needs --profile", opt.since);
-	return (opt.since == NULL ||
-		add_moment(options, "--since", opt.since, &opt.profile_since, error)) &&
+	return (opt.since == NULL || add_moment("--since", opt.since, &opt.profile_since, error)) &&
 	       (opt.profile == NULL || profile_check(opt.profile, error));
 }
 
-static gboolean choose_access(struct access_options *access, GError **error)
+static gboolean choose_access(GError **error)
 {
-	access_options_init(access);
-	if (opt.access && !access_parse(opt.access, access, error))
+	const struct access_options *access = &options.access;
+
+	if (opt.access && !access_parse(opt.access, &options.access, error))
 		return FALSE;
-	if (access->pattern == ACCESS_NONE && (opt.reads || opt.every))
-		return refuse_option(error, "%s needs --access seq, random or hot",
-				     opt.reads ? "--access-reads" : "--access-every");
-	access->reads = opt.reads ? opt.reads : access->reads;
-	access->every = opt.every;
-	return TRUE;
+	return access->pattern != ACCESS_NONE || (!access->reads && !access->every) ||
+	       refuse_option(error, "%s needs --access seq, random or hot",
+			     access->reads ? "--access-reads" : "--access-every");
 }
 
 static gboolean choose_policy(struct policy_options *policy, GError **error)
@@ -158,7 +152,7 @@ static gboolean choose_policy(struct policy_options *policy, GError **error)
 	return policy_options_check(policy, error);
 }
 
-static int replay_file(const char *path, const struct replay_options *options, GError **error)
+static int replay_file(const char *path, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 	struct trace *trace = input_keep(path, error) ? trace_open(path, error) : NULL;
@@ -172,7 +166,7 @@ static int replay_file(const char *path, const struct replay_options *options, G
 		trace_free(trace);
 		return NPUSIM_EXIT_FAILED;
 	}
-	replay = replay_trace(trace, options, error);
+	replay = replay_trace(trace, error);
 	if (replay) {
 		const struct result result = { path, trace, replay };
 
@@ -197,15 +191,15 @@ static int run(char **words, GError **error)
 {
 	g_autofree char *node = own_node_name("replay");
 	struct policy_options policy;
-	struct replay_options options = { .policy = &policy, .no_copies = opt.no_copies };
 	int status = NPUSIM_EXIT_USAGE;
 
+	options.policy = &policy;
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
-	if (choose_policy(&policy, error) && choose_access(&options.access, error) &&
-	    choose_moments(&options, error) && model_options_apply("sim", node, error))
-		status = replay_file(*words, &options, error);
+	if (choose_policy(&policy, error) && choose_access(error) && choose_moments(error) &&
+	    model_options_apply("sim", node, error))
+		status = replay_file(*words, error);
 	policy_options_clear(&policy);
 	return status;
 }

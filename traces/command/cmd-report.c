@@ -14,35 +14,36 @@
 #include "show/result-file.h"
 
 /* The results as one list, each with the name of its file. */
-static JsonNode *as_list(GPtrArray *results, char *const *names)
+static JsonBuilder *as_list(GPtrArray *results, char *const *names)
 {
-	JsonArray *list = json_array_new();
-	JsonNode *root = json_node_new(JSON_NODE_ARRAY);
+	JsonBuilder *list = json_builder_new();
 
+	json_builder_begin_array(list);
 	for (guint i = 0; i < results->len; i++) {
+		JsonObject *from = json_node_get_object(results->pdata[i]);
+		g_autoptr(GList) members = json_object_get_members(from);
 		g_autofree char *base = g_path_get_basename(names[i]);
 		g_autofree char *shown = g_filename_display_name(base);
-		JsonObject *object = json_object_new(), *from;
-		g_autoptr(GList) members = NULL;
 
-		from = json_node_get_object(results->pdata[i]);
-		members = json_object_get_members(from);
-		json_object_set_string_member(object, "result_file", shown);
-		for (GList *m = members; m; m = m->next)
-			json_object_set_member(
-				object, m->data,
-				json_node_copy(json_object_get_member(from, m->data)));
-		json_array_add_object_element(list, object);
+		json_builder_begin_object(list);
+		json_text(list, "result_file", shown);
+		for (GList *m = members; m; m = m->next) {
+			json_builder_set_member_name(list, m->data);
+			json_builder_add_value(
+				list, json_node_copy(json_object_get_member(from, m->data)));
+		}
+		json_builder_end_object(list);
 	}
-	json_node_take_array(root, list);
-	return root;
+	json_builder_end_array(list);
+	return list;
 }
 
 /* `histories`: char *, of each result, or NULL. */
-static gboolean write_page(const char *path, JsonNode *list, const GPtrArray *histories,
+static gboolean write_page(const char *path, JsonBuilder *list, const GPtrArray *histories,
 			   GError **error)
 {
-	g_autofree char *json = json_to_string(list, FALSE);
+	g_autoptr(JsonNode) root = json_builder_get_root(list);
+	g_autofree char *json = json_to_string(root, FALSE);
 	g_autoptr(GString) data = g_string_new(json);
 	g_autoptr(GString) page = g_string_new_len((const char *)report_page_before,
 						   (gssize)report_page_before_bytes);
@@ -81,20 +82,15 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* What was read: of each file its result, and its history where it is no result. */
-struct input {
-	GPtrArray *results;   /* JsonNode * */
-	GPtrArray *histories; /* char *, or NULL */
-};
-
-static gboolean write_outputs(const struct input *in, char *const *names, GError **error)
+static gboolean write_outputs(GPtrArray *results, const GPtrArray *histories, char *const *names,
+			      GError **error)
 {
-	g_autoptr(JsonNode) list = as_list(in->results, names);
+	g_autoptr(JsonBuilder) list = as_list(results, names);
 
-	return (!to.csv || csv_write(to.csv, FALSE, in->results, names, -1, error)) &&
-	       (!to.series || csv_write(to.series, TRUE, in->results, names, -1, error)) &&
+	return (!to.csv || csv_write(to.csv, FALSE, results, names, -1, error)) &&
+	       (!to.series || csv_write(to.series, TRUE, results, names, -1, error)) &&
 	       (!to.json || json_write(to.json, list, error)) &&
-	       (!to.page || write_page(to.page, list, in->histories, error));
+	       (!to.page || write_page(to.page, list, histories, error));
 }
 
 struct child {
@@ -156,7 +152,9 @@ static JsonNode *read_result(const char *path, char **out_history, GError **erro
 	return result;
 }
 
-static gboolean read_all(struct input *in, char *const *names, GError **error)
+/* Of each file its result, JsonNode *, and its history, char *, where it is no result, or NULL. */
+static gboolean read_all(GPtrArray *results, GPtrArray *histories, char *const *names,
+			 GError **error)
 {
 	for (; *names; names++) {
 		char *history = NULL;
@@ -164,8 +162,8 @@ static gboolean read_all(struct input *in, char *const *names, GError **error)
 			input_keep(*names, error) ? read_result(*names, &history, error) : NULL;
 		if (result == NULL)
 			return FALSE;
-		g_ptr_array_add(in->results, result);
-		g_ptr_array_add(in->histories, history);
+		g_ptr_array_add(results, result);
+		g_ptr_array_add(histories, history);
 	}
 	return TRUE;
 }
@@ -175,7 +173,6 @@ static int run(char **names, GError **error)
 	g_autoptr(GPtrArray) results =
 		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 	g_autoptr(GPtrArray) histories = g_ptr_array_new_with_free_func(g_free);
-	struct input in = { results, histories };
 
 	/* where only the others are asked for, there is no page */
 	if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
@@ -184,7 +181,8 @@ static int run(char **names, GError **error)
 	for (guint i = 0; i < G_N_ELEMENTS(files); i++)
 		if (files[i] && !out_file_check(files[i], error))
 			return NPUSIM_EXIT_FAILED;
-	if (!read_all(&in, names, error) || !write_outputs(&in, names, error))
+	if (!read_all(results, histories, names, error) ||
+	    !write_outputs(results, histories, names, error))
 		return NPUSIM_EXIT_FAILED;
 	if (to.page && strcmp(to.page, "-") != 0)
 		g_printerr("%s: open it in a browser\n", to.page);

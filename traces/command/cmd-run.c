@@ -107,8 +107,7 @@ static gboolean write_summary(const char *path, const struct junit_program *prog
 	json_builder_add_boolean_value(builder, loaded);
 	json_text(builder, "text", program->text ? program->text : "");
 	json_builder_end_object(builder);
-	g_autoptr(JsonNode) root = json_builder_get_root(builder);
-	return json_write(path, root, error);
+	return json_write(path, builder, error);
 }
 
 /* Ends `told`. FALSE: what was asked for could not be written, which was said. */

@@ -186,12 +186,12 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 void junit_of_cases(GString *out, const struct check_report *report)
 {
 	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
-	g_autofree char *soc = escaped(report->server->soc);
+	g_autofree char *soc = escaped(report->server.soc);
 	const char *head = npu_text(
 		"<properties><property name=\"npusim\" value=\"" NPUSIM_VERSION "\"/>"
 		"<property name=\"backend\" value=\"%s\"/><property name=\"soc\" value=\"%s\"/>"
 		"<property name=\"devices\" value=\"%u\"/></properties>\n",
-		report->backend, soc, report->server->devices);
+		report->backend, soc, report->server.devices);
 	double seconds = 0;
 
 	for (guint i = 0; i < report->results->len; i++) {

@@ -106,8 +106,6 @@ static gboolean write_from(int fd, int from, const char *name, GError **error)
 	return got == 0 || fail_errno(name, error, "it cannot be read");
 }
 
-/* ---- bytes of the file itself ---- */
-
 static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **error)
 {
 	gsize got = 0;
@@ -127,8 +125,6 @@ static gboolean raw_rewind(struct input *in, GError **error)
 	return lseek(in->fd, 0, SEEK_SET) == 0 ||
 	       fail_errno(in->name, error, "it cannot be read twice");
 }
-/* ---- gzip ---- */
-
 static gboolean feed(struct input *in, GError **error)
 {
 	gssize got = raw_take(in, in->chunk, CHUNK_BYTES, error);
@@ -177,8 +173,6 @@ static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **err
 	}
 	return (gssize)(wanted - in->z.avail_out);
 }
-
-/* ---- the object ---- */
 
 static gboolean begin(struct input *in, GError **error)
 {
@@ -340,8 +334,6 @@ GBytes *input_whole(struct input *in, GError **error)
 	}
 	return got < 0 ? NULL : g_byte_array_free_to_bytes(g_steal_pointer(&all));
 }
-
-/* ---- lines ---- */
 
 /* More bytes behind those that wait; FALSE and error. */
 static gboolean fill_lines(struct input *in, GError **error)

@@ -36,8 +36,6 @@ struct line {
 #define read_number(l, what, text, last, out_number) \
 	line_number((l)->out->line, what, text, last, out_number, (l)->error)
 
-/* ---- keys ---- */
-
 static gboolean read_small(struct line *l, const char *what, const char *text, guint32 *out)
 {
 	guint64 number;
@@ -159,8 +157,6 @@ static gboolean read_key(struct line *l, const char *key, char *text)
 	return TRUE;
 }
 
-/* ---- lines ---- */
-
 static gboolean read_stamp(struct line *l, char *text)
 {
 	struct npu_trace_record *r = l->out;
@@ -268,8 +264,6 @@ static int read_line(struct line *l, char *line)
 		return bad(l, "%s", why) ? 0 : -1;
 	return 1;
 }
-
-/* ---- the file ---- */
 
 /* The next whole line: 1, 0 at the end, -1. */
 static int next_line(struct npu_trace_reader *r, struct input_line *out, GError **error)

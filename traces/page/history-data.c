@@ -40,7 +40,6 @@ static const struct {
 
 struct history_of_device {
 	GArray *columns[COLUMN_COUNT]; /* guint64 */
-	GHashTable *live;              /* key of a block -> its index + 1 */
 };
 /* A call whose end is not known yet. A row for each device, as one of address space is of all. */
 struct call {
@@ -51,6 +50,7 @@ struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
 	struct history_of_device *devices;
+	GHashTable *live;   /* subject, device -> index + 1 of a block */
 	GHashTable *places; /* subject -> address */
 	GHashTable *calls;  /* process << 32 | thread -> struct call */
 	struct texts texts;
@@ -70,14 +70,12 @@ static void put(struct history_of_device *h, enum column column, guint64 value)
 	add(h->columns[column], value);
 }
 
-static guint64 recall(GHashTable *map, guint64 key)
+static guint64 recall(GHashTable *map, guint64 key, guint device)
 {
-	const struct int_map_entry *e = int_map_find(map, key, 0);
+	const struct int_map_entry *e = int_map_find(map, key, device);
 
 	return e ? e->value : 0;
 }
-
-/* ---- where things lie ---- */
 
 /* 0: not known. */
 static guint64 address_of(const struct gatherer *g, const struct tracker_line *l)
@@ -90,82 +88,62 @@ static guint64 address_of(const struct gatherer *g, const struct tracker_line *l
 	if (r->has & NPU_TRACE_HAS_VA)
 		return r->va;
 	if (r->verb == NPU_TRACE_SEGMENT_MAP || r->verb == NPU_TRACE_SEGMENT_UNMAP)
-		base = recall(g->places, l->place);
+		base = recall(g->places, l->place, 0);
 	else if (r->has & NPU_TRACE_HAS_AT)
-		return (base = recall(g->places, l->place)) ? base + r->at.offset : 0;
+		return (base = recall(g->places, l->place, 0)) ? base + r->at.offset : 0;
 	else
-		base = recall(g->places, l->subject);
+		base = recall(g->places, l->subject, 0);
 	return base ? base + r->name.offset : 0;
 }
 
-static void end_block(struct history_of_device *h, guint64 key)
+/* FALSE: it is no block of the device. */
+static gboolean end_block(struct gatherer *g, guint device, guint64 subject)
 {
-	struct int_map_entry *e = int_map_find(h->live, key, 0);
+	const struct history_of_device *h = &g->devices[device];
+	struct int_map_entry *e = int_map_find(g->live, subject, device);
 	guint64 now = h->columns[EVENT_VERB]->len;
 
 	if (e == NULL)
-		return;
+		return FALSE;
 	guint64 *wait = &VALUE(h->columns[BLOCK_WAIT], e->value - 1);
 	VALUE(h->columns[BLOCK_LIFE], e->value - 1) =
 		now - VALUE(h->columns[BLOCK_EVENT], e->value - 1);
 	*wait = *wait ? now - *wait : 0;
-	g_hash_table_remove(h->live, e);
-}
-
-static void make_block(struct history_of_device *h, guint64 key, const struct tracker_line *l,
-		       guint64 address, guint64 size)
-{
-	end_block(h, key);
-	put(h, BLOCK_EVENT, h->columns[EVENT_VERB]->len);
-	int_map_put(h->live, key, 0, h->columns[BLOCK_EVENT]->len);
-	put(h, BLOCK_LIFE, 0);
-	put(h, BLOCK_WAIT, 0);
-	put(h, BLOCK_ADDRESS, address);
-	put(h, BLOCK_SIZE, size);
-	put(h, BLOCK_SITE, l->item.site);
-	put(h, BLOCK_STREAM, l->item.record.stream);
-}
-
-/* An allocator's block, if the line is about one. */
-static gboolean step_block(struct history_of_device *h, const struct tracker_line *l,
-			   guint64 address)
-{
-	const struct npu_trace_record *r = &l->item.record;
-	guint64 key = (guint64)r->process << 32 | r->name.number;
-	guint64 block = recall(h->live, key);
-
-	switch (r->verb) {
-	case NPU_TRACE_ALLOC:
-		make_block(h, key, l, address, r->size);
-		return TRUE;
-	case NPU_TRACE_FREE:
-		end_block(h, key);
-		return block != 0;
-	case NPU_TRACE_FREE_REQUESTED:
-		if (block)
-			VALUE(h->columns[BLOCK_WAIT], block - 1) = h->columns[EVENT_VERB]->len;
-		return block != 0;
-	default:
-		return FALSE;
-	}
-}
-
-/* What calls got, and what went with this one. */
-static gboolean step_recorded(struct gatherer *g, struct history_of_device *h,
-			      const struct tracker_line *l, guint64 address)
-{
-	const GArray *gone = g->tracker->gone;
-	guint32 verb = l->item.record.verb;
-
-	for (guint i = 0; i < gone->len; i++)
-		end_block(h, VALUE(gone, i));
-	if (!l->made || (verb != NPU_TRACE_MALLOC && verb != NPU_TRACE_CREATE))
-		return gone->len > 0;
-	make_block(h, l->subject, l, address, l->item.record.size);
+	g_hash_table_remove(g->live, e);
 	return TRUE;
 }
 
-/* ---- rows ---- */
+/* Blocks that the line makes, ends or waits for: an allocator's, or what calls got. FALSE: there
+ * are none. */
+static gboolean step_blocks(struct gatherer *g, guint device, const struct tracker_line *l,
+			    guint64 address)
+{
+	struct history_of_device *h = &g->devices[device];
+	const GArray *gone = g->tracker->gone;
+	guint32 verb = l->item.record.verb;
+	guint64 block = recall(g->live, l->subject, device);
+	gboolean makes = g->recorded ? verb == NPU_TRACE_MALLOC || verb == NPU_TRACE_CREATE
+				     : verb == NPU_TRACE_ALLOC;
+	gboolean done = FALSE;
+
+	for (guint i = 0; i < gone->len; i++)
+		done |= end_block(g, device, VALUE(gone, i));
+	if (verb == NPU_TRACE_FREE_REQUESTED && block) {
+		VALUE(h->columns[BLOCK_WAIT], block - 1) = h->columns[EVENT_VERB]->len;
+		return TRUE;
+	}
+	if (!l->made || !makes)
+		return done;
+	put(h, BLOCK_EVENT, h->columns[EVENT_VERB]->len);
+	int_map_put(g->live, l->subject, device, h->columns[BLOCK_EVENT]->len);
+	put(h, BLOCK_LIFE, 0);
+	put(h, BLOCK_WAIT, 0);
+	put(h, BLOCK_ADDRESS, address);
+	put(h, BLOCK_SIZE, l->item.record.size);
+	put(h, BLOCK_SITE, l->item.site);
+	put(h, BLOCK_STREAM, l->item.record.stream);
+	return TRUE;
+}
 
 static void put_row(struct gatherer *g, guint device, const struct tracker_line *l, guint64 address)
 {
@@ -206,8 +184,6 @@ static struct call *time_call(struct gatherer *g, const struct npu_trace_record 
 	return call;
 }
 
-/* ---- records ---- */
-
 static void tick(struct gatherer *g, const struct npu_trace_record *r)
 {
 	if (r->has & NPU_TRACE_HAS_HOST_NS) {
@@ -225,7 +201,7 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 	struct history_of_device *h = &g->devices[device];
 	const struct npu_trace_record *r = &l->item.record;
 	guint64 address = address_of(g, l);
-	gboolean start = record_is_of_start(r), done = FALSE;
+	gboolean start = record_is_of_start(r);
 
 	if (!start) {
 		guint64 events = h->columns[EVENT_VERB]->len + G_GUINT64_CONSTANT(1);
@@ -234,11 +210,8 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 		put(h, EVENT_NUMBER, number);
 		put(h, EVENT_TIME, g->now_ns);
 	}
-	if (r->code == 0 && g->recorded)
-		done = step_recorded(g, h, l, address);
-	else if (r->code == 0)
-		done = step_block(h, l, address);
-	guint64 mapped = r->verb == NPU_TRACE_MAP ? recall(h->live, l->handle) : 0;
+	gboolean done = r->code == 0 && step_blocks(g, device, l, address);
+	guint64 mapped = r->verb == NPU_TRACE_MAP ? recall(g->live, l->handle, device) : 0;
 	/* a handle lies where it is mapped first */
 	if (mapped && VALUE(h->columns[BLOCK_ADDRESS], mapped - 1) == 0)
 		VALUE(h->columns[BLOCK_ADDRESS], mapped - 1) = address;
@@ -269,11 +242,9 @@ static void step(struct gatherer *g, const struct record_item *item)
 	if (l.made && address)
 		int_map_put(g->places, l.subject, 0, address);
 	if (item->record.verb == NPU_TRACE_MAP && address && l.handle &&
-	    recall(g->places, l.handle) == 0)
+	    recall(g->places, l.handle, 0) == 0)
 		int_map_put(g->places, l.handle, 0, address);
 }
-
-/* ---- packing ---- */
 
 /* As a member of the head's list, and behind what is in `body`. */
 static void pack_column(GString *head, GByteArray *body, const char *name, GArray *values,
@@ -366,8 +337,6 @@ static char *pack(struct gatherer *g)
 	return g_base64_encode(bytes, packed);
 }
 
-/* ---- all of it ---- */
-
 /* Whether the allocator above the calls tells of blocks. */
 static gboolean tells_blocks(const struct trace *trace)
 {
@@ -383,20 +352,16 @@ static void open_devices(struct gatherer *g)
 {
 	g->devices = g_new0(struct history_of_device, g->trace->devices->len);
 	for (guint d = 0; d < g->trace->devices->len; d++) {
-		struct history_of_device *h = &g->devices[d];
 		for (int c = 0; c < COLUMN_COUNT; c++)
-			h->columns[c] = g_array_new(FALSE, FALSE, sizeof(guint64));
-		h->live = int_map_new();
+			g->devices[d].columns[c] = g_array_new(FALSE, FALSE, sizeof(guint64));
 	}
 }
 
 static void close_devices(struct gatherer *g)
 {
 	for (guint d = 0; d < g->trace->devices->len; d++) {
-		struct history_of_device *h = &g->devices[d];
 		for (int c = 0; c < COLUMN_COUNT; c++)
-			g_array_unref(h->columns[c]);
-		g_clear_pointer(&h->live, g_hash_table_unref);
+			g_array_unref(g->devices[d].columns[c]);
 	}
 	g_free(g->devices);
 }
@@ -412,6 +377,7 @@ char *history_data(const char *path, GError **error)
 		return NULL;
 	g.recorded = !tells_blocks(g.trace);
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
+	g.live = int_map_new();
 	g.places = int_map_new();
 	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	texts_init(&g.texts);
@@ -423,6 +389,7 @@ char *history_data(const char *path, GError **error)
 	close_devices(&g);
 	texts_clear(&g.texts);
 	g_hash_table_unref(g.calls);
+	g_clear_pointer(&g.live, g_hash_table_unref);
 	g_clear_pointer(&g.places, g_hash_table_unref);
 	tracker_free(g.tracker);
 	trace_free(g.trace);

@@ -43,14 +43,6 @@ static const char *const names[] = {
 	[ACCESS_HOT] = "hot",
 };
 
-void access_options_init(struct access_options *options)
-{
-	*options = (struct access_options){ .pattern = ACCESS_NONE,
-					    .hot_touches = ACCESS_HOT_TOUCHES,
-					    .hot_bytes = ACCESS_HOT_BYTES,
-					    .reads = ACCESS_READS };
-}
-
 gboolean access_parse(const char *text, struct access_options *out, GError **error)
 {
 	const char *shares = g_str_has_prefix(text, "hot:") ? text + strlen("hot:") : "";
@@ -58,6 +50,8 @@ gboolean access_parse(const char *text, struct access_options *out, GError **err
 
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
 		out->pattern = i;
+		out->hot_touches = ACCESS_HOT_TOUCHES;
+		out->hot_bytes = ACCESS_HOT_BYTES;
 		if (strcmp(text, names[i]) == 0)
 			return TRUE;
 	}
@@ -254,7 +248,7 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 static gboolean read_places(struct access *a, GError **error)
 {
 	guint64 at[BATCH_READS];
-	guint64 left = a->total > 0 ? a->options->reads : 0;
+	guint64 left = a->total == 0 ? 0 : a->options->reads ? a->options->reads : ACCESS_READS;
 
 	while (left > 0) {
 		gsize count = 0;

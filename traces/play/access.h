@@ -24,10 +24,9 @@ enum access_pattern {
 struct access_options {
 	enum access_pattern pattern;
 	guint hot_touches, hot_bytes; /* HOT: per cent of the reads, per cent of what is live */
-	guint64 reads;                /* RANDOM, HOT: places each time */
+	guint64 reads;                /* RANDOM, HOT: places each time; 0: ACCESS_READS */
 	guint64 every;                /* events of a phase; 0: with each block */
 };
-void access_options_init(struct access_options *options);
 /* "none", "seq", "random", "hot", "hot:90/10". FALSE and error, with what is right, for another. */
 gboolean access_parse(const char *text, struct access_options *out, GError **error);
 /* As access_parse() takes it; to be freed. */

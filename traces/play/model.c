@@ -121,10 +121,7 @@ void model_device_clear(struct model_device *d)
 		g_clear_pointer(&d->calls[c].latency, g_free);
 }
 
-GQuark model_error_quark(void)
-{
-	return g_quark_from_static_string("npusim-model");
-}
+G_DEFINE_QUARK(npusim - model, model_error)
 
 /* Stands for memory of the program's own. */
 static struct {

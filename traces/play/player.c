@@ -35,20 +35,12 @@ struct player {
 	GError *refused;        /* the first read that the model refused */
 };
 
-/* ---- names ---- */
-
 static const char kinds[] = "hars"; /* in the order in which they are given back */
-
-/* Shares are numbered once in a file, the rest once in a process. */
-static guint64 key_of(guint32 process, const struct npu_trace_name *name)
-{
-	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
-}
 
 static struct object *find(const struct player *p, guint32 process,
 			   const struct npu_trace_name *name)
 {
-	guint64 key = key_of(process, name);
+	guint64 key = record_name_key(process, name);
 	GHashTable *table = p->names[name->kind & 127];
 
 	return table ? g_hash_table_lookup(table, &key) : NULL;
@@ -57,14 +49,14 @@ static struct object *find(const struct player *p, guint32 process,
 /* Takes a reference over. */
 static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
 {
-	guint64 key = key_of(c->process, &c->name);
+	guint64 key = record_name_key(c->process, &c->name);
 
 	g_hash_table_replace(p->names[c->name.kind & 127], g_memdup2(&key, sizeof key), t);
 }
 
 static void forget(struct player *p, const struct npu_trace_record *c)
 {
-	guint64 key = key_of(c->process, &c->name);
+	guint64 key = record_name_key(c->process, &c->name);
 
 	g_hash_table_remove(p->names[c->name.kind & 127], &key);
 }
@@ -169,8 +161,6 @@ static void go(struct player *p, gint32 device, const void *va)
 	if (p->recorded && d && d->reads)
 		access_go(d->reads, (guintptr)va);
 }
-
-/* ---- one function a verb ---- */
 
 static aclrtMemLocation location_of(gint32 device)
 {
@@ -522,8 +512,6 @@ static gint32 play(struct player *p, const struct npu_trace_record *c)
 {
 	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
 }
-
-/* ---- all of it ---- */
 
 struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
 {

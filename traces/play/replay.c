@@ -214,8 +214,6 @@ static void replay_finish(struct replay_device *device)
 	device->stats.own_peak_bytes = last.own_peak_bytes;
 }
 
-/* ---- a replay ---- */
-
 #define DEVICE(replay, i) ((struct replay_device *)g_ptr_array_index((replay)->devices, i))
 #define ITEM(device, i)   (&g_array_index((device)->start, struct record_item, i))
 
@@ -266,8 +264,6 @@ static void on_lost(gpointer data, guint64 size, guint32 site)
 	device->lost_blocks++;
 	replay_note_failure(device, device->event, device->line, size, site);
 }
-
-/* ---- a device ---- */
 
 /* Says where in the file the error is. */
 static gboolean located(const struct replay_device *device, gboolean ok, GError **error)
@@ -421,8 +417,6 @@ static gboolean run_all(struct replay *replay, GError **error)
 	return ok && more >= 0;
 }
 
-/* ---- all of it ---- */
-
 /* Memory before blocks, each by address. */
 static gint by_place(gconstpointer a, gconstpointer b)
 {
@@ -508,7 +502,6 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 
 	replay->options = *options;
 	replay->trace = trace;
-	replay->sites = trace->sites;
 	replay->recorded = trace->memory_calls > 0 && !own;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
 	add_devices(replay);

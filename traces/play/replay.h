@@ -90,7 +90,6 @@ struct replay {
 	guint64 simulated_ps;
 	struct replay_match matches[NPU_TRACE_CALL]; /* by verb */
 	gboolean interrupted;
-	const struct sites *sites; /* of the trace, or NULL */
 };
 
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */

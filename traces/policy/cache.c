@@ -43,8 +43,6 @@ static inline gboolean is_split(const struct cache_block *b)
 	return b->prev != NULL || b->next != NULL;
 }
 
-/* ---- orders ---- */
-
 static gint compare(guint64 a, guint64 b)
 {
 	return a < b ? -1 : a > b;
@@ -67,8 +65,6 @@ static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
 	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
 							    : by_place(a, b, unused);
 }
-
-/* ---- blocks ---- */
 
 static struct cache_block *block_new(struct cache *cache, const struct cache_block *like,
 				     guint64 address, guint64 size)
@@ -141,8 +137,6 @@ static void put_back(struct cache *cache, struct cache_block *block)
 	merge(cache, block, block->next);
 	pool_insert(block);
 }
-
-/* ---- sizes ---- */
 
 static guint64 round_size(const struct policy_options *options, guint64 size)
 {
@@ -424,8 +418,6 @@ static enum cache_answer give_oversize(struct cache *cache, const struct want *w
 	return answer;
 }
 
-/* ---- the best fit ---- */
-
 /* What a block of a stretch could grow to. */
 static guint64 growing_size(const struct cache_block *b)
 {
@@ -455,8 +447,6 @@ static struct cache_block *take_free(struct cache *cache, const struct want *wan
 	pool_remove(b);
 	return b;
 }
-
-/* ---- allocation ---- */
 
 static enum cache_answer get_block(struct cache *cache, const struct want *want,
 				   struct cache_block **out)
@@ -553,8 +543,6 @@ void cache_release(struct cache *cache, struct cache_block *block)
 	block->taken = FALSE;
 	put_back(cache, block);
 }
-
-/* ---- the cache ---- */
 
 static void open_pool(struct pool *pool, gboolean small)
 {

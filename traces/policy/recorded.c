@@ -58,8 +58,6 @@ static gboolean call(struct recorded *f, struct npu_trace_record c, guint64 *va,
 	return answer != CACHE_FAILED;
 }
 
-/* ---- reservations for the file's expandable addresses ---- */
-
 static gboolean add_area(struct recorded *f, guint64 start, guint64 end, GError **error)
 {
 	struct area area = { .start = start, .end = end };
@@ -112,8 +110,6 @@ static gboolean place(const struct recorded *f, struct piece *piece)
 	}
 	return FALSE;
 }
-
-/* ---- parts of expandable segments ---- */
 
 static gboolean release(struct recorded *f, const struct piece *chunk, GError **error)
 {
@@ -210,8 +206,6 @@ static gboolean unmap_range(struct recorded *f, const struct record_item *item, 
 	return TRUE;
 }
 
-/* ---- classic segments ---- */
-
 static gboolean segment_alloc(struct recorded *f, const struct record_item *item, GError **error)
 {
 	struct piece segment = { .address = item->address,
@@ -250,8 +244,6 @@ static gboolean segment_free(struct recorded *f, const struct record_item *item,
 	g_tree_remove(f->segments, &item->address);
 	return call(f, c, NULL, NULL, error);
 }
-
-/* ---- the filter ---- */
 
 static guint64 find_in(GTree *tree, guint64 address)
 {

@@ -18,30 +18,18 @@
 #define STEPS_AT_ONCE   100000
 #define ROW_BYTES       256
 
-enum memscope_column {
-	MEMSCOPE_ID,
-	MEMSCOPE_EVENT,
-	MEMSCOPE_TYPE,
-	MEMSCOPE_TIME,
-	MEMSCOPE_PROCESS,
-	MEMSCOPE_DEVICE,
-	MEMSCOPE_PTR,
-	MEMSCOPE_ATTR,
-	MEMSCOPE_STACK_PYTHON,
-	MEMSCOPE_STACK_C,
-	MEMSCOPE_COLUMN_COUNT
-};
-static const struct row_column columns[MEMSCOPE_COLUMN_COUNT] = {
-	[MEMSCOPE_ID] = { "ID" },
-	[MEMSCOPE_EVENT] = { "Event" },
-	[MEMSCOPE_TYPE] = { "Event Type" },
-	[MEMSCOPE_TIME] = { "Timestamp(ns)" },
-	[MEMSCOPE_PROCESS] = { "Process Id" },
-	[MEMSCOPE_DEVICE] = { "Device Id" },
-	[MEMSCOPE_PTR] = { "Ptr" },
-	[MEMSCOPE_ATTR] = { "Attr" },
-	[MEMSCOPE_STACK_PYTHON] = { "Call Stack(Python)", .optional = TRUE },
-	[MEMSCOPE_STACK_C] = { "Call Stack(C)", .optional = TRUE },
+enum { ID, EVENT, TYPE, TIME, PROCESS, DEVICE, PTR, ATTR, STACK_PYTHON, STACK_C, COLUMN_COUNT };
+static const struct row_column columns[COLUMN_COUNT] = {
+	[ID] = { "ID" },
+	[EVENT] = { "Event" },
+	[TYPE] = { "Event Type" },
+	[TIME] = { "Timestamp(ns)" },
+	[PROCESS] = { "Process Id" },
+	[DEVICE] = { "Device Id" },
+	[PTR] = { "Ptr" },
+	[ATTR] = { "Attr" },
+	[STACK_PYTHON] = { "Call Stack(Python)", .optional = TRUE },
+	[STACK_C] = { "Call Stack(C)", .optional = TRUE },
 };
 
 struct memscope {
@@ -94,8 +82,8 @@ static gboolean is_device(const char *text, guint16 *out)
 static gboolean leave_out(struct memscope *s, struct trace_row *row, const char *const *fields,
 			  GError **error)
 {
-	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->device);
-	const char *event = fields[MEMSCOPE_EVENT], *type = fields[MEMSCOPE_TYPE];
+	gboolean on_device = is_device(fields[DEVICE], &row->device);
+	const char *event = fields[EVENT], *type = fields[TYPE];
 	g_autofree char *name =
 		strcmp(event, type) == 0
 			? g_strdup(event)
@@ -109,7 +97,7 @@ static gboolean leave_out(struct memscope *s, struct trace_row *row, const char 
 /* Python's stack, if there is one, else that of C. */
 static guint32 find_site(struct memscope *s, const char *const *fields)
 {
-	const char *python = fields[MEMSCOPE_STACK_PYTHON], *c = fields[MEMSCOPE_STACK_C];
+	const char *python = fields[STACK_PYTHON], *c = fields[STACK_C];
 	const char *stack = *python && strcmp(python, "N/A") != 0 ? python : c;
 
 	return *stack && strcmp(stack, "N/A") != 0 ? sites_add_lines(trace_sites(s->trace), stack)
@@ -119,9 +107,9 @@ static guint32 find_site(struct memscope *s, const char *const *fields)
 static gboolean read_memory(struct memscope *s, struct trace_row *row, const char *const *fields,
 			    guint64 line, GError **error)
 {
-	const char *attr = fields[MEMSCOPE_ATTR], *ptr = fields[MEMSCOPE_PTR];
-	gboolean gets = strcmp(fields[MEMSCOPE_EVENT], "MALLOC") == 0;
-	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
+	const char *attr = fields[ATTR], *ptr = fields[PTR];
+	gboolean gets = strcmp(fields[EVENT], "MALLOC") == 0;
+	gboolean driver = strcmp(fields[TYPE], "HAL") == 0;
 	guint64 process = 0;
 	g_autofree char *address =
 		*ptr == '\0' || strcmp(ptr, "N/A") == 0 ? attribute(attr, "addr") : NULL;
@@ -129,7 +117,7 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, const cha
 
 	if (!line_number(line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST, &row->address,
 			 error) ||
-	    !find_process(s, fields[MEMSCOPE_PROCESS], line, &process, error))
+	    !find_process(s, fields[PROCESS], line, &process, error))
 		return FALSE;
 	row->address |= process;
 	if (size == NULL && gets)
@@ -153,20 +141,19 @@ static gboolean read_row(struct memscope *s, const char *const *fields, guint64 
 			 GError **error)
 {
 	struct trace_row row = { .serial = line };
-	const char *event = fields[MEMSCOPE_EVENT];
+	const char *event = fields[EVENT];
 	guint64 id;
 
-	if (!number_signed(fields[MEMSCOPE_TIME], &row.order))
-		return line_bad(line, error, "Timestamp(ns) is \"%.40s\", no number",
-				fields[MEMSCOPE_TIME]);
+	if (!number_signed(fields[TIME], &row.order))
+		return line_bad(line, error, "Timestamp(ns) is \"%.40s\", no number", fields[TIME]);
 	row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
-	if (number_parse(fields[MEMSCOPE_ID], G_MAXUINT64, &id))
+	if (number_parse(fields[ID], G_MAXUINT64, &id))
 		row.serial = id;
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
-	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
-	if ((gets || gives) && is_device(fields[MEMSCOPE_DEVICE], &row.device))
+	gboolean driver = strcmp(fields[TYPE], "HAL") == 0;
+	if ((gets || gives) && is_device(fields[DEVICE], &row.device))
 		return read_memory(s, &row, fields, line, error);
-	if (!gives || !driver || strcmp(fields[MEMSCOPE_DEVICE], "N/A") != 0)
+	if (!gives || !driver || strcmp(fields[DEVICE], "N/A") != 0)
 		return leave_out(s, &row, fields, error);
 	/* the driver's FREE may say no device; that of memory of the host is left out */
 	row.device = EVENT_SORTER_ANY_DEVICE;
@@ -176,9 +163,9 @@ static gboolean read_row(struct memscope *s, const char *const *fields, guint64 
 
 static gboolean read_fields(struct rows *rows, gpointer data)
 {
-	const char *fields[MEMSCOPE_COLUMN_COUNT];
+	const char *fields[COLUMN_COUNT];
 
-	for (guint c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
+	for (guint c = 0; c < COLUMN_COUNT; c++)
 		fields[c] = rows_field(rows, c);
 	return read_row(data, fields, rows->line, rows->error);
 }
@@ -202,14 +189,14 @@ static gboolean bad(sqlite3 *db, const char *what, GError **error)
 
 static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *rows, GError **error)
 {
-	const char *fields[MEMSCOPE_COLUMN_COUNT];
+	const char *fields[COLUMN_COUNT];
 	guint64 row = 0;
 	int more;
 
 	while ((more = sqlite3_step(rows)) == SQLITE_ROW) {
 		if (!memory_limit_ask(ROW_BYTES, error, "table memscope_dump, row " U64, row))
 			return FALSE;
-		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++) {
+		for (int c = 0; c < COLUMN_COUNT; c++) {
 			const char *text = (const char *)sqlite3_column_text(rows, c);
 			fields[c] = text ? text : "";
 		}
@@ -257,7 +244,7 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 	gint64 left;
 	gboolean ok = open_bytes(bytes, &db, &left, error);
 
-	for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
+	for (int c = 0; c < COLUMN_COUNT; c++)
 		g_string_append_printf(text, "%s\"memscope_dump\".\"%s\"", c ? ", " : "",
 				       columns[c].name);
 	g_string_append(text, " FROM \"memscope_dump\"");
@@ -279,7 +266,7 @@ static gboolean read_rows(struct trace *trace, struct input *input, GBytes *byte
 
 	texts_init(&s.processes);
 	ok = bytes ? read_database(&s, bytes, error)
-		   : rows_read(input, ',', columns, MEMSCOPE_COLUMN_COUNT, read_fields, &s, error);
+		   : rows_read(input, ',', columns, COLUMN_COUNT, read_fields, &s, error);
 	texts_clear(&s.processes);
 	ok = ok && event_sorter_finish(trace, !s.pools, error);
 	for (guint i = 0; i < trace->devices->len; i++)

@@ -8,20 +8,7 @@
 #include "readers.h"
 #include "rows.h"
 
-enum {
-	START,
-	END,
-	ADDRESS,
-	STREAM,
-	POOL,
-	SIZE,
-	NODE,
-	TASK,
-	PRODUCER,
-	FILE_NAME,
-	LINE,
-	COLUMN_COUNT
-};
+enum { START, END, ADDRESS, STREAM, POOL, SIZE, NODE, TASK, PRODUCER, SOURCE, LINE, COLUMN_COUNT };
 static const struct row_column columns[COLUMN_COUNT] = {
 	[START] = { "start_time_stamp" },
 	[END] = { "end_time_stamp" },
@@ -33,13 +20,13 @@ static const struct row_column columns[COLUMN_COUNT] = {
 	[NODE] = { "node_name", .optional = TRUE },
 	[TASK] = { "task_name", .optional = TRUE },
 	[PRODUCER] = { "producer_task", .optional = TRUE },
-	[FILE_NAME] = { "file_name", .optional = TRUE },
+	[SOURCE] = { "file_name", .optional = TRUE },
 	[LINE] = { "line_num", .optional = TRUE },
 };
 
 static guint32 find_site(struct trace *trace, const struct rows *rows)
 {
-	struct site_frame f = { .file = rows_field(rows, FILE_NAME), .name = "" };
+	struct site_frame f = { .file = rows_field(rows, SOURCE), .name = "" };
 
 	for (guint c = NODE; c <= PRODUCER && *f.name == '\0'; c++)
 		f.name = rows_field(rows, c);

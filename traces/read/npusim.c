@@ -40,11 +40,6 @@ static gboolean bad(const struct npu_trace_record *record, GError **error, const
 	return line_bad(record->line, error, "%s", text);
 }
 
-static guint64 key_of(const struct npu_trace_record *r, const struct npu_trace_name *name)
-{
-	return (guint64)r->process << 32 | name->number;
-}
-
 static guint64 reserved_address(guint64 index, guint64 offset)
 {
 	return RESERVED_BASE | index << OFFSET_BITS | offset;
@@ -53,7 +48,7 @@ static guint64 reserved_address(guint64 index, guint64 offset)
 static gboolean expandable_address(struct lines *l, const struct npu_trace_record *r, guint64 *out,
 				   GError **error)
 {
-	guint64 key = key_of(r, &r->name);
+	guint64 key = record_name_key(r->process, &r->name);
 	const struct int_map_entry *known = int_map_find(l->known, key, 'r');
 
 	if (known == NULL && l->reservations + 1 == RESERVATIONS)
@@ -83,7 +78,8 @@ static guint64 place_of(struct lines *l, const struct npu_trace_record *r)
 {
 	const struct int_map_entry *known =
 		r->at.kind == 'r' || r->at.kind == 'a'
-			? int_map_find(l->known, key_of(r, &r->at), (guint32)r->at.kind)
+			? int_map_find(l->known, record_name_key(r->process, &r->at),
+				       (guint32)r->at.kind)
 			: NULL;
 
 	if (known == NULL || r->at.offset >> OFFSET_BITS)
@@ -107,7 +103,7 @@ static guint64 next_segment(struct lines *l, guint64 size)
 static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r)
 {
 	guint32 letter = (guint32)r->name.kind;
-	guint64 key = key_of(r, &r->name), address = 0;
+	guint64 key = record_name_key(r->process, &r->name), address = 0;
 	struct int_map_entry *known = int_map_find(l->known, key, letter);
 
 	if (known)
@@ -131,7 +127,7 @@ static gboolean put_address(struct lines *l, const struct npu_trace_record *r, g
 	if (r->verb == NPU_TRACE_OOM) {
 		*address = r->free_bytes;
 	} else if (r->verb == NPU_TRACE_NOTE) {
-		*address = key_of(r, &r->name);
+		*address = record_name_key(r->process, &r->name);
 	} else if ((r->has & NPU_TRACE_HAS_VA) && has_addresses(l)) {
 		*address = r->va;
 		return (r->va <= ADDRESS_END && r->size <= ADDRESS_END - r->va) ||

@@ -150,8 +150,6 @@ static gpointer arena_get(struct machine *m, gsize bytes)
 	return at;
 }
 
-/* ---- input ---- */
-
 static gboolean take(struct machine *m, gsize n, const guint8 **out)
 {
 	if (n > m->count - m->at)
@@ -172,8 +170,6 @@ static gboolean take_number(struct machine *m, unsigned n, guint64 *out)
 		*out |= (guint64)b[i] << (8 * i);
 	return TRUE;
 }
-
-/* ---- stack ---- */
 
 static gboolean push(struct machine *m, struct pickle_value v)
 {
@@ -200,8 +196,6 @@ static struct pickle_value *top(struct machine *m, gsize depth)
 	}
 	return &g_array_index(m->stack, struct pickle_value, m->stack->len - 1 - depth);
 }
-
-/* ---- values ---- */
 
 /* The values of the stack from `from` on join a list or dict. */
 static gboolean list_add(struct machine *m, enum pickle_type type, struct pickle_list *list,
@@ -296,8 +290,6 @@ static gboolean op_float(struct machine *m)
 	return push(m, v);
 }
 
-/* ---- memo ---- */
-
 static gboolean memo_put(struct machine *m, guint64 index)
 {
 	const struct pickle_value *v = top(m, 0);
@@ -314,8 +306,6 @@ static gboolean memo_put(struct machine *m, guint64 index)
 	g_array_index(m->memo, struct pickle_value, index) = *v;
 	return TRUE;
 }
-
-/* ---- the machine ---- */
 
 static gboolean step(struct machine *m, guint8 op)
 {
@@ -479,8 +469,6 @@ static gboolean run_json(struct machine *m)
 			      cause->message);
 	return push_json(m, json_parser_get_root(parser));
 }
-
-/* ---- the object ---- */
 
 static struct pickle *make(const guint8 *bytes, gsize count, gboolean (*fill)(struct machine *m),
 			   GError **error)

@@ -118,7 +118,8 @@ gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError
 				      "the values of all %zu bytes", count);
 }
 
-enum json_kind json_kind_of(const guint8 *bytes, gsize count)
+/* As far as the first bytes of a file tell. */
+static enum json_kind kind_of(const guint8 *bytes, gsize count)
 {
 	enum json_kind kind;
 
@@ -134,7 +135,7 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 
 	input_close(input);
 	*out = got > 0 && readers_is_json(head, (gsize)got) &&
-	       json_kind_of(head, (gsize)got) == JSON_OTHER;
+	       kind_of(head, (gsize)got) == JSON_OTHER;
 	return got >= 0;
 }
 
@@ -154,12 +155,12 @@ static gboolean is_stalloc(const guint8 *bytes, gsize count)
 static gboolean is_snapshot(const guint8 *bytes, gsize count)
 {
 	return (count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5) ||
-	       (readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_SNAPSHOT);
+	       (readers_is_json(bytes, count) && kind_of(bytes, count) == JSON_SNAPSHOT);
 }
 
 static gboolean is_timeline(const guint8 *bytes, gsize count)
 {
-	return readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_TIMELINE;
+	return readers_is_json(bytes, count) && kind_of(bytes, count) == JSON_TIMELINE;
 }
 
 static const struct reader {

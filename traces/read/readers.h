@@ -46,9 +46,7 @@ enum json_kind {
 	JSON_TIMELINE, /* of Kineto, or another one for Chrome */
 };
 
-/* The kind, as far as the first bytes of a file tell. */
-enum json_kind json_kind_of(const guint8 *bytes, gsize count);
-/* The same of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
+/* The kind of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
  * line and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of
  * JSON, or needs more than the limit on memory (memory-limit.h). */
 gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);

@@ -58,8 +58,6 @@ static gboolean in_address_space(guint64 address, guint64 size)
 	return address <= READERS_ADDRESS_LAST + 1 && size <= READERS_ADDRESS_LAST + 1 - address;
 }
 
-/* ---- call sites ---- */
-
 static gboolean get_text(const struct pickle_value *dict, const char *key, const char **out,
 			 gsize *length)
 {
@@ -110,8 +108,6 @@ static guint32 read_site(struct reader *r, const struct pickle_value *of)
 	g_hash_table_insert(r->stacks, v->list, GUINT_TO_POINTER(got));
 	return got;
 }
-
-/* ---- events ---- */
 
 static gboolean read_event(struct reader *r, guint device, const struct pickle_value *entry,
 			   gsize index)

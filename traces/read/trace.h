@@ -136,6 +136,12 @@ struct trace *trace_open(const char *path, GError **error);
 
 /* "create", "segment_map", "free_requested", .... */
 const char *record_verb_name(guint32 verb);
+/* Of a name in tables, beside its letter: shares are numbered once in a file, the rest once in a
+ * process. */
+static inline guint64 record_name_key(guint32 process, const struct npu_trace_name *name)
+{
+	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
+}
 /* "r1+2097152", "host". */
 void record_name_text(const struct npu_trace_name *name, GString *out);
 /* The item as a line of a trace, without stamps, addresses and site: "alloc b12 size=512 device=0".

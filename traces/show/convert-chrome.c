@@ -39,8 +39,6 @@ struct chrome {
 	GHashTable *devices;   /* struct device_track */
 };
 
-/* ---- JSON ---- */
-
 static void put_us(GString *out, const char *key, guint64 ns)
 {
 	g_string_append_printf(out, ",\"%s\":" U64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
@@ -161,8 +159,6 @@ static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64
 	g_string_append_c(out, '}');
 }
 
-/* ---- time ---- */
-
 static void tick(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
@@ -182,8 +178,6 @@ static void tick(struct chrome *c, const struct tracker_line *l)
 	else if (c->clock == CLOCK_OF_EVENTS)
 		c->now_ns = l->item.number * 1000;
 }
-
-/* ---- calls ---- */
 
 static guint call_hash(gconstpointer key)
 {
@@ -264,8 +258,6 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 		put_flow(c, r, l->handle, 't', call->at_ns);
 }
 
-/* ---- devices ---- */
-
 static struct device_track *track_of(struct chrome *c, gint64 device)
 {
 	struct device_track *track = g_hash_table_lookup(c->devices, &device);
@@ -304,8 +296,6 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 		track->shown[level] = d->now[level];
 	}
 }
-
-/* ---- all of it ---- */
 
 static int run(struct chrome *c, GError **error)
 {

@@ -10,7 +10,7 @@
 #include "result-file.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
-gboolean convert_wants(const struct convert_job *job, const struct tracker_line *l)
+static gboolean wants(const struct convert_job *job, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 
@@ -29,7 +29,7 @@ int convert_next(struct convert_job *job, struct tracker_line *out, GError **err
 	while ((more = trace_next(job->trace, &item, error)) > 0) {
 		tracker_step(job->tracker, &item, out);
 		progress_step(job->progress, item.number);
-		if (convert_wants(job, out))
+		if (wants(job, out))
 			break;
 	}
 	return more;
@@ -125,7 +125,7 @@ static gboolean copy_lines(struct convert_job *job, GError **error)
 	int more = trace_copy(job->trace, out.text, error) ? 1 : -1;
 	while (more > 0 && (more = trace_next(job->trace, &item, error)) > 0) {
 		tracker_step(job->tracker, &item, &event);
-		if (!convert_wants(job, &event))
+		if (!wants(job, &event))
 			drop_last_line(out.text);
 		out_stream_flush(&out, FALSE);
 		progress_step(job->progress, item.number);

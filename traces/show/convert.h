@@ -19,8 +19,6 @@ struct convert_job {
 };
 /* The next line that is of the device that is wanted: 1, 0, -1 and error. */
 int convert_next(struct convert_job *job, struct tracker_line *out, GError **error);
-/* Whether a line is one of those that are wanted. */
-gboolean convert_wants(const struct convert_job *job, const struct tracker_line *line);
 
 gboolean convert_to_trace(struct convert_job *job, GError **error);
 gboolean convert_to_chrome(struct convert_job *job, GError **error);

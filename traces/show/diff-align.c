@@ -45,8 +45,6 @@ struct run {
 	GError **error;
 };
 
-/* ---- windows ---- */
-
 static guint64 mix(guint64 h, guint64 value)
 {
 	h = (h ^ value) * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15);
@@ -156,8 +154,6 @@ static guint64 gram(const struct side *w, guint index)
 	return h;
 }
 
-/* ---- pairs of objects ---- */
-
 static gboolean are_pair(const struct run *run, guint64 a, guint64 b)
 {
 	const struct int_map_entry *of_a = int_map_find(run->sides[0].pairs, a, 0),
@@ -214,8 +210,6 @@ static void take_pair(struct run *run, const struct window_line *x, const struct
 	unpair(run, 0, a);
 	unpair(run, 1, b);
 }
-
-/* ---- hunks ---- */
 
 static void hunk_free(gpointer data)
 {
@@ -292,8 +286,6 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 	refusal.text = text_of('\0', refusal.code[0] ? a : b);
 	g_array_append_val(run->diff->refusals, refusal);
 }
-
-/* ---- getting on ---- */
 
 /* So many lines of either have no like in the other. */
 static void differ(struct run *run, const guint count[2])

@@ -13,8 +13,6 @@
 #include "figures.h"
 #include "result-file.h"
 
-/* ---- differences ---- */
-
 static void difference_free(gpointer data)
 {
 	struct difference *f = data;
@@ -90,9 +88,10 @@ static JsonNode *change_of(const struct difference *f)
 							    (guint64)json_node_get_int(a)));
 }
 
-struct difference *differences_add(struct differences *differences, const char *group,
-				   const char *name, enum member_kind kind, JsonNode *a,
-				   JsonNode *b)
+/* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
+ * whole numbers. NULL: they do not differ. */
+static struct difference *add(struct differences *differences, const char *group, const char *name,
+			      enum member_kind kind, JsonNode *a, JsonNode *b)
 {
 	struct difference *f = g_new0(struct difference, 1);
 
@@ -119,15 +118,15 @@ struct difference *differences_add(struct differences *differences, const char *
 void differences_add_whole(struct differences *differences, const char *group, const char *name,
 			   enum member_kind kind, gint64 a, gint64 b)
 {
-	differences_add(differences, group, name, kind, whole_node(a), whole_node(b));
+	add(differences, group, name, kind, whole_node(a), whole_node(b));
 }
 
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b)
 {
-	differences_add(differences, group, name, MEMBER_TEXT,
-			a ? json_node_init_string(json_node_alloc(), a) : NULL,
-			b ? json_node_init_string(json_node_alloc(), b) : NULL);
+	add(differences, group, name, MEMBER_TEXT,
+	    a ? json_node_init_string(json_node_alloc(), a) : NULL,
+	    b ? json_node_init_string(json_node_alloc(), b) : NULL);
 }
 
 static char *value_text(enum member_kind kind, JsonNode *node)
@@ -222,7 +221,6 @@ READ(gboolean, tells_change, difference, f, f->change != NULL)
 READ(gboolean, tells_percent, difference, f, has_percent(f))
 READ(double, percent_of, difference, f, percent(f))
 READ(gboolean, has_axis, difference, f, f->axis != NULL)
-READ(double, place_on_axis, difference, f, f->at)
 
 const struct member difference_members[] = {
 	{ "group", MEMBER_TEXT, AT(difference, group) },
@@ -232,7 +230,7 @@ const struct member difference_members[] = {
 	{ "change", MEMBER_NODE, AT(difference, change), .has = tells_change },
 	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
 	{ "axis", MEMBER_TEXT, AT(difference, axis) },
-	{ "at", MEMBER_REAL, .has = has_axis, .real = place_on_axis },
+	{ "at", MEMBER_REAL, AT(difference, at), .has = has_axis },
 	{ 0 },
 };
 
@@ -342,8 +340,8 @@ static void series(struct walk *w, enum member_kind kind, const char *name, cons
 		b.at += of_b <= place;
 	}
 	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	struct difference *f = differences_add(w->differences, w->group, text, kind,
-					       json_node_ref(x), json_node_ref(y));
+	struct difference *f =
+		add(w->differences, w->group, text, kind, json_node_ref(x), json_node_ref(y));
 	if (f) {
 		f->axis = g_strdup(axis);
 		f->at = at;
@@ -441,8 +439,8 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 	} else if ((a == NULL || lists[0]) && (b == NULL || lists[1])) {
 		arrays(w, m, name, lists);
 	} else {
-		differences_add(w->differences, w->group, name, kind_of(m),
-				a ? json_node_ref(a) : NULL, b ? json_node_ref(b) : NULL);
+		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
+		    b ? json_node_ref(b) : NULL);
 	}
 }
 

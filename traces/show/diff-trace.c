@@ -106,11 +106,7 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 
 	if (wx != wy)
 		return wx > wy ? -1 : 1;
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	if (x->verb != y->verb)
-		return x->verb < y->verb ? -1 : 1;
-	return x->size < y->size ? -1 : x->size > y->size;
+	return tracker_size_order(x, y, NULL);
 }
 
 static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)
@@ -128,9 +124,6 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
-	GHashTableIter iter;
-	gpointer key;
-
 	peaks(&diff->figures, "", "reserved address space",
 	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
@@ -141,9 +134,8 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 				device(diff, tracker, known->device);
 		}
 	}
-	g_hash_table_iter_init(&iter, tracker[0]->sizes);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		const struct tracker_size *s = key;
+	for (GTreeNode *n = g_tree_node_first(tracker[0]->sizes); n; n = g_tree_node_next(n)) {
+		const struct tracker_size *s = g_tree_node_key(n);
 		if (s->count[0] != s->count[1])
 			g_array_append_vals(diff->sizes, s, 1);
 	}
@@ -154,7 +146,7 @@ struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
 				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
-	g_autoptr(GHashTable) sizes = tracker_sizes_new();
+	g_autoptr(GTree) sizes = g_tree_new_full(tracker_size_order, NULL, g_free, NULL);
 	struct tracker *trackers[2];
 
 	differences_init(&diff->figures);

@@ -29,11 +29,7 @@ struct differences {
 };
 void differences_init(struct differences *differences);
 void differences_clear(struct differences *differences);
-/* Values of any types, which are taken over; what is no number is compared as text, and NULL is not
- * there. `kind`: of whole numbers. NULL: they do not differ. */
-struct difference *differences_add(struct differences *differences, const char *group,
-				   const char *name, enum member_kind kind, JsonNode *a,
-				   JsonNode *b);
+/* NULL is not there. */
 void differences_add_whole(struct differences *differences, const char *group, const char *name,
 			   enum member_kind kind, gint64 a, gint64 b);
 void differences_add_text(struct differences *differences, const char *group, const char *name,

@@ -11,8 +11,6 @@ static double share(guint64 part, guint64 rest)
 	return part + rest ? (double)part / (double)(part + rest) : 0;
 }
 
-/* ---- calls and copies ---- */
-
 static const struct member histogram[] = {
 	{ "up_to_ns", MEMBER_COUNT, .array = ARRAY_COLUMN },
 	{ "calls", MEMBER_COUNT,
@@ -133,7 +131,7 @@ READ(char *, place_of_failure, replay_device, d,
 
 static char *site_of_failure(gconstpointer at, gconstpointer context)
 {
-	const struct sites *sites = RESULT(context)->replay->sites;
+	const struct sites *sites = RESULT(context)->replay->trace->sites;
 	guint32 site = ((const struct replay_device *)at)->failed_site;
 
 	return sites && site != SITE_NONE
@@ -412,8 +410,6 @@ const struct member figures_device[] = {
 	{ "tlb_share", MEMBER_REAL, .real = tlb_share, .in_text_only = TRUE },
 	{ 0 },
 };
-
-/* ---- the whole ---- */
 
 READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
 READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))

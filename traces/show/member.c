@@ -32,7 +32,9 @@ gboolean member_has(const struct member *m, gconstpointer at, gconstpointer cont
 
 double member_number(const struct member *m, gconstpointer at, gconstpointer context)
 {
-	return m->kind == MEMBER_REAL ? m->real(at, context) : (double)whole(m, at, context);
+	if (m->kind != MEMBER_REAL)
+		return (double)whole(m, at, context);
+	return m->real ? m->real(at, context) : *(const double *)place(m, at);
 }
 
 char *member_text(const struct member *m, gconstpointer at, gconstpointer context)
@@ -99,7 +101,7 @@ static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at
 	else if (m->kind == MEMBER_NODE)
 		json_builder_add_null_value(b);
 	else if (m->kind == MEMBER_REAL)
-		json_builder_add_double_value(b, m->real(at, context));
+		json_builder_add_double_value(b, member_number(m, at, context));
 	else if (m->kind == MEMBER_FLAG)
 		json_builder_add_boolean_value(b, whole(m, at, context) != 0);
 	else
@@ -140,12 +142,12 @@ gboolean members_write(const char *path, const struct member *table, gconstpoint
 	g_autoptr(JsonBuilder) b = json_builder_new();
 
 	members_build_object(b, table, at, context);
-	g_autoptr(JsonNode) root = json_builder_get_root(b);
-	return json_write(path, root, error);
+	return json_write(path, b, error);
 }
 
-gboolean json_write(const char *path, JsonNode *root, GError **error)
+gboolean json_write(const char *path, JsonBuilder *builder, GError **error)
 {
+	g_autoptr(JsonNode) root = json_builder_get_root(builder);
 	g_autofree char *text = json_to_string(root, TRUE);
 	g_autofree char *line = g_strconcat(text, "\n", NULL);
 

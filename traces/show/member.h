@@ -34,8 +34,9 @@ struct member {
 	/* Of the manual page: a sentence, as manual.py reads it. NULL: that of the next row is for
 	 * both. */
 	const char *manual;
-	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, const char *,
-	 * or the struct of an object. `context`: whatever the caller of members_build() gave. */
+	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, double, const
+	 * char *, or the struct of an object. `context`: whatever the caller of members_build()
+	 * gave. */
 	gint64 (*whole)(gconstpointer at, gconstpointer context);
 	double (*real)(gconstpointer at, gconstpointer context);
 	char *(*text)(gconstpointer at, gconstpointer context);   /* to be freed; NULL: not there */
@@ -89,7 +90,7 @@ char *member_text(const struct member *member, gconstpointer at, gconstpointer c
  * names the file. */
 gboolean members_write(const char *path, const struct member *table, gconstpointer at,
 		       gconstpointer context, GError **error);
-/* A tree as such a file. */
-gboolean json_write(const char *path, JsonNode *root, GError **error);
+/* What was built as such a file. */
+gboolean json_write(const char *path, JsonBuilder *builder, GError **error);
 
 #endif

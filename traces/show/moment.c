@@ -19,8 +19,8 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.device = device,
 		.moment = moment,
 		.sums = moment->sums,
-		.sites = replay->sites,
-		.holders = holders_of(memory, moment, replay->sites),
+		.sites = replay->trace->sites,
+		.holders = holders_of(memory, moment, replay->trace->sites),
 		.blocks = blocks->len,
 	};
 	address_map_init(&v->map, memory, moment);
@@ -263,14 +263,12 @@ char *moment_words(const struct moment_view *v)
 	return g_string_free(out, FALSE);
 }
 
-/* ---- the table ---- */
-
 READ(char *, site_of_holder, holder, h,
-     g_strdup(sites_label_text(RESULT(context)->replay->sites, h->label)))
+     g_strdup(sites_label_text(RESULT(context)->replay->trace->sites, h->label)))
 
 static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const struct sites *sites = RESULT(context)->replay->sites;
+	const struct sites *sites = RESULT(context)->replay->trace->sites;
 	const struct holder *h = at;
 
 	json_builder_begin_array(b);

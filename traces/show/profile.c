@@ -206,12 +206,12 @@ gboolean profile_write(const char *path, const struct replay *replay, int at, in
 {
 	g_autoptr(GString) out = g_string_new(NULL);
 	g_autoptr(GArray) sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
-	struct profile p = { replay->sites, sums, since >= 0 };
+	struct profile p = { replay->trace->sites, sums, since >= 0 };
 
-	if (replay->sites == NULL)
+	if (replay->trace->sites == NULL)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "the file has no call stacks, which a profile is made of");
-	g_array_set_size(sums, sites_count(replay->sites));
+	g_array_set_size(sums, sites_count(replay->trace->sites));
 	if (!add(&p, replay, at, p.growth ? since : at, 1) ||
 	    (p.growth && !add(&p, replay, since, at, -1)))
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,

@@ -19,13 +19,7 @@ void progress_start(struct progress *p, const char *what, guint64 total)
 				.terminal = isatty(STDERR_FILENO) };
 }
 
-void progress_step(struct progress *p, guint64 done)
-{
-	if (++p->steps % LOOK_EVERY == 0)
-		progress_look(p, done);
-}
-
-void progress_look(struct progress *p, guint64 done)
+static void look(struct progress *p, guint64 done)
 {
 	if (!p->terminal)
 		return;
@@ -42,6 +36,12 @@ void progress_look(struct progress *p, guint64 done)
 			   (double)(now - p->start_us) / 1e6 * (1 - share) / share);
 	p->last_us = now;
 	p->shown = TRUE;
+}
+
+void progress_step(struct progress *p, guint64 done)
+{
+	if (++p->steps % LOOK_EVERY == 0)
+		look(p, done);
 }
 
 void progress_end(struct progress *p)

@@ -20,8 +20,6 @@ struct progress {
 void progress_start(struct progress *progress, const char *what, guint64 total);
 /* `done` of the total; may be called as often as liked. */
 void progress_step(struct progress *progress, guint64 done);
-/* The same, for one who comes seldom: always looks at the clock. */
-void progress_look(struct progress *progress, guint64 done);
 void progress_end(struct progress *progress);
 
 #endif

@@ -125,7 +125,7 @@ JsonArray *result_array(JsonObject *object, const char *name)
 	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
 }
 
-JsonObject *result_object(JsonObject *object, const char *name)
+static JsonObject *object_in(JsonObject *object, const char *name)
 {
 	JsonNode *node = json_object_get_member(object, name);
 
@@ -225,7 +225,7 @@ static void figures(GString *out, const struct subject *s, GPtrArray *columns)
 /* A result without a series has no line. */
 static void points(GString *out, const struct subject *s, GPtrArray *columns)
 {
-	JsonObject *series = result_object(s->device, "series");
+	JsonObject *series = object_in(s->device, "series");
 	JsonArray *events = series ? result_array(series, "event") : NULL;
 
 	for (guint i = 0; events && i < json_array_get_length(events); i++) {
@@ -252,7 +252,7 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 
 	for (guint i = 0; i < subjects->len; i++) {
 		JsonObject *of = g_array_index(subjects, struct subject, i).device;
-		of = series ? result_object(of, "series") : of;
+		of = series ? object_in(of, "series") : of;
 		if (of)
 			add_columns(columns, of, series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);
 	}

@@ -17,7 +17,6 @@ gint64 result_int(JsonObject *object, const char *name, gint64 otherwise);
 const char *result_text(JsonObject *object, const char *name, const char *otherwise);
 /* NULL: there is none. */
 JsonArray *result_array(JsonObject *object, const char *name);
-JsonObject *result_object(JsonObject *object, const char *name);
 /* One of its devices, by number; NULL: there is none. */
 JsonNode *result_device(JsonNode *result, gint64 number);
 

@@ -48,8 +48,6 @@ void memory_clear(struct memory *m)
 	g_free(m->file.first);
 }
 
-/* ---- what is there ---- */
-
 static gboolean was_there(const struct moment *moment, const struct allocation *item)
 {
 	return moment->reached && item->born <= moment->serial;
@@ -60,8 +58,7 @@ static gboolean takes_addresses(enum allocation_kind kind, const struct allocati
 	return kind == ALLOCATION_RESERVED || (kind == ALLOCATION_MEMORY && !item->mapped);
 }
 
-struct allocation *memory_add(struct memory *m, enum allocation_kind kind,
-			      const struct allocation *item)
+void memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
 {
 	struct allocation *kept = g_rc_box_new(struct allocation);
 
@@ -72,12 +69,11 @@ struct allocation *memory_add(struct memory *m, enum allocation_kind kind,
 	if (takes_addresses(kind, kept))
 		m->reserved += kept->size;
 	g_hash_table_add(m->items[kind], kept);
-	return kept;
 }
 
-const struct allocation *memory_find(const struct memory *m, enum allocation_kind kind, guint64 key)
+static const struct allocation *block_at(const struct memory *m, guint64 key)
 {
-	return g_hash_table_lookup(m->items[kind], &key);
+	return g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &key);
 }
 
 static void look(const struct memory *m, struct allocation *item)
@@ -122,8 +118,6 @@ void memory_look_all(struct memory *m)
 	while (g_hash_table_iter_next(&iter, &item, NULL))
 		look(m, item);
 }
-
-/* ---- moments ---- */
 
 gboolean memory_add_moment(struct memory *m, enum moment_what what, guint64 wanted)
 {
@@ -172,11 +166,9 @@ GPtrArray *memory_at(const struct memory *m, const struct moment *moment, enum a
 	return out;
 }
 
-/* ---- sums ---- */
-
 static void block_remove(struct memory *m, guint64 key)
 {
-	const struct allocation *known = memory_find(m, ALLOCATION_BLOCK, key);
+	const struct allocation *known = block_at(m, key);
 
 	if (known == NULL) {
 		m->unmatched++;
@@ -192,7 +184,7 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 	const struct npu_trace_record *r = &item->record;
 	gboolean placed = (r->has & NPU_TRACE_HAS_ROUNDED) != 0;
 	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
-	const struct allocation *known = memory_find(m, ALLOCATION_BLOCK, item->address);
+	const struct allocation *known = block_at(m, item->address);
 	struct allocation block = { .key = item->address,
 				    .address = placed ? r->va : item->address,
 				    .size = placed ? r->rounded : round_up(item->size, m->unit),

@@ -112,10 +112,7 @@ char *history_place(guint64 line, guint64 event);
 /* ---- what is there ---- */
 
 /* A copy of `item` is kept; what has its key goes. */
-struct allocation *memory_add(struct memory *memory, enum allocation_kind kind,
-			      const struct allocation *item);
-const struct allocation *memory_find(const struct memory *memory, enum allocation_kind kind,
-				     guint64 key);
+void memory_add(struct memory *memory, enum allocation_kind kind, const struct allocation *item);
 /* Looks up what moments need of an item whose memory may go. */
 void memory_look(struct memory *memory, guint64 key);
 /* To be called before the memory goes, or after memory_look(). FALSE: it is not there. */

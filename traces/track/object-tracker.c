@@ -24,25 +24,16 @@ struct object {
 const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",
 							       "reserved" };
 
-/* ---- devices ---- */
-
-static guint size_hash(gconstpointer key)
-{
-	const struct tracker_size *s = key;
-
-	return (g_int64_hash(&s->size) * 31 + s->verb) * 31 + (guint)s->device;
-}
-
-static gboolean size_equal(gconstpointer a, gconstpointer b)
+gint tracker_size_order(gconstpointer a, gconstpointer b, gpointer unused)
 {
 	const struct tracker_size *x = a, *y = b;
 
-	return x->size == y->size && x->verb == y->verb && x->device == y->device;
-}
-
-GHashTable *tracker_sizes_new(void)
-{
-	return g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
+	(void)unused;
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	if (x->verb != y->verb)
+		return x->verb < y->verb ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size;
 }
 
 static void device_free(gpointer data)
@@ -79,8 +70,6 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 	return d;
 }
 
-/* ---- objects ---- */
-
 struct tracker *tracker_new(gboolean calls)
 {
 	struct tracker *t = g_new0(struct tracker, 1);
@@ -108,12 +97,6 @@ void tracker_free(struct tracker *t)
 	g_free(t);
 }
 
-/* Shares are numbered once in a file, the rest once in a process. */
-static guint64 key_of(guint32 process, const struct npu_trace_name *name)
-{
-	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
-}
-
 static struct object *object_of(const struct int_map_entry *e)
 {
 	return e ? (struct object *)(guintptr)e->value : NULL;
@@ -122,7 +105,7 @@ static struct object *object_of(const struct int_map_entry *e)
 static struct object *find(const struct tracker *t, guint32 process,
 			   const struct npu_trace_name *name)
 {
-	return name->kind > 0 ? object_of(int_map_find(t->names, key_of(process, name),
+	return name->kind > 0 ? object_of(int_map_find(t->names, record_name_key(process, name),
 						       (guint32)name->kind))
 			      : NULL;
 }
@@ -152,21 +135,19 @@ static void hold(struct tracker *t, GHashTable *in, guint64 key, guint32 tag, st
 static void bind_name(struct tracker *t, guint32 process, const struct npu_trace_name *name,
 		      struct object *o)
 {
-	hold(t, t->names, key_of(process, name), (guint32)name->kind, o);
+	hold(t, t->names, record_name_key(process, name), (guint32)name->kind, o);
 }
 
 static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 {
-	struct int_map_entry *e =
-		int_map_find(t->names, key_of(r->process, &r->name), (guint32)r->name.kind);
+	struct int_map_entry *e = int_map_find(t->names, record_name_key(r->process, &r->name),
+					       (guint32)r->name.kind);
 	struct object *o = object_of(e);
 
 	if (e)
 		g_hash_table_remove(t->names, e);
 	drop(t, o);
 }
-
-/* ---- sums ---- */
 
 gsize tracker_count(const struct tracker_device *device, const char *name)
 {
@@ -203,10 +184,10 @@ static void count_size(struct tracker *t, gint64 device, guint32 verb, guint64 s
 
 	if (t->sizes == NULL || !(gets >> verb & 1))
 		return;
-	known = g_hash_table_lookup(t->sizes, &key);
+	known = g_tree_lookup(t->sizes, &key);
 	if (known == NULL) {
 		known = g_memdup2(&key, sizeof key);
-		g_hash_table_add(t->sizes, known);
+		g_tree_insert(t->sizes, known, known);
 	}
 	known->count[t->side]++;
 }
@@ -234,8 +215,6 @@ static void count(struct tracker *t, const struct tracker_line *l)
 	}
 	note(&t->none, TRACKER_RESERVED, &l->item);
 }
-
-/* ---- verbs ---- */
 
 static void give_back(struct tracker *t, struct object *o)
 {
@@ -371,7 +350,9 @@ static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o
 	l->had = o ? o->size : r->size;
 	if (r->verb == NPU_TRACE_MFREE && o)
 		give_back(t, o);
-	else if (r->verb == NPU_TRACE_SEGMENT_FREE || (r->verb == NPU_TRACE_FREE && o))
+	if (r->verb == NPU_TRACE_FREE && o)
+		g_array_append_val(t->gone, o->id);
+	if (r->verb == NPU_TRACE_SEGMENT_FREE || (r->verb == NPU_TRACE_FREE && o))
 		change(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
 		       l->had, FALSE);
 	unbind_name(t, r);
@@ -382,8 +363,10 @@ static void on_alloc(struct tracker *t, struct tracker_line *l, const struct obj
 	enum tracker_level level =
 		l->item.record.verb == NPU_TRACE_ALLOC ? TRACKER_LIVE : TRACKER_SEGMENTS;
 
-	if (before && level == TRACKER_LIVE)
+	if (before && level == TRACKER_LIVE) {
 		change(t, l->device, level, before->size, FALSE);
+		g_array_append_val(t->gone, before->id);
+	}
 	make(t, l, 0);
 	change(t, l->device, level, l->item.record.size, TRUE);
 }

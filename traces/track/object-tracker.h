@@ -43,8 +43,8 @@ struct tracker_size {
 	guint32 verb;
 	guint64 count[2];
 };
-/* An empty set of struct tracker_size. */
-GHashTable *tracker_sizes_new(void);
+/* By their keys: a GCompareDataFunc. */
+gint tracker_size_order(gconstpointer a, gconstpointer b, gpointer unused);
 
 /* A line, and what it is about: equal for lines that are about one object. */
 struct tracker_line {
@@ -61,10 +61,11 @@ struct tracker_line {
 struct tracker {
 	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE first */
 	struct tracker_device none; /* what is of no device: address space that is reserved */
-	GHashTable *sizes; /* borrowed, NULL at first: tracker_sizes_new(), which has what lines ask
-			      for */
-	int side;          /* in its counts */
-	GArray *gone; /* guint64: subjects whose physical memory went back with the last line */
+	GTree *sizes; /* of struct tracker_size, by key, which it owns: what lines ask for;
+		       * borrowed, NULL at first */
+	int side;     /* in its counts */
+	GArray *gone; /* guint64: blocks that ended with the last line, and subjects whose physical
+		       * memory went back */
 
 	/* inside */
 	gboolean calls;
