@@ -90,17 +90,14 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 /* Whether a step may end the object of this name, so that a driver must not be asked for it. */
 static gboolean may_end(const struct test_case *test, const char *name)
 {
-	static const char *const words[] = { "destroy", "call", "reset", "finalize" };
-	gboolean ends = FALSE;
+	g_autofree char *pattern =
+		g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
+	gboolean found = FALSE;
 
-	for (guint s = 0; s < test->steps->len; s++) {
-		const struct case_step *step = case_step_at(test, s);
-
-		for (guint i = 0; i < G_N_ELEMENTS(words); i++)
-			ends |= g_str_has_prefix(step->argv[0], words[i]) &&
-				(i >= 2 || g_strv_contains((const char *const *)step->argv, name));
-	}
-	return ends;
+	for (guint s = 0; !found && s < test->steps->len; s++)
+		found = g_regex_match_simple(pattern, case_step_at(test, s)->text, G_REGEX_CASELESS,
+					     0);
+	return found;
 }
 
 static void watch(struct test_case *test, const char *verb, const char *name)
