@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libnpusim-record-hal.so, for LD_PRELOAD on a server: the functions of the driver's own
- * libascend_hal.so, which whoever calls them, CANN's runtime above all, gets in its place.
- * Each goes on to the driver through the layers of backend-hw, whose trace records it. A call that
- * the driver makes to itself is none of the program's, and passes them by.
+ * libnpusim-record-hal.so, for LD_PRELOAD on a server: the functions of the driver's own library,
+ * as CANN's runtime and others call them. Each goes on to the driver through the layers of
+ * backend-hw, whose trace records it; a call that the driver makes to itself passes them by.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -92,12 +92,11 @@ static gboolean may_end(const struct test_case *test, const char *name)
 {
 	g_autofree char *pattern =
 		g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
-	gboolean found = FALSE;
 
-	for (guint s = 0; !found && s < test->steps->len; s++)
-		found = g_regex_match_simple(pattern, case_step_at(test, s)->text, G_REGEX_CASELESS,
-					     0);
-	return found;
+	for (guint s = 0; s < test->steps->len; s++)
+		if (g_regex_match_simple(pattern, case_step_at(test, s)->text, G_REGEX_CASELESS, 0))
+			return TRUE;
+	return FALSE;
 }
 
 static void watch(struct test_case *test, const char *verb, const char *name)
