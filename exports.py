@@ -94,6 +94,9 @@ def names_in(list_path):
             found = [name for path in paths for _, name, _ in declarations(path, words[2])]
         elif paths and words[0] == '@hal':
             found = HAL_FUNCTION.findall(paths[0].read_text())
+        elif paths and words[0] == '@vendor-hal':
+            found = [name for name in HAL_FUNCTION.findall(paths[0].read_text())
+                     if not name.startswith('npusim')]
         elif paths and words[0] == '@wrapped':
             paths = sorted((ROOT / words[1]).glob('*.c'))
             found = list(wrappers(ROOT / words[1], ROOT / words[2]))

@@ -6,6 +6,7 @@
  *   load.c   opening one, resolving its functions, telling ours from a vendor's
  *   ops.c    the driver object: straight calls, devices of old drivers, capability bits
  *   hw.c     what the module exports
+ *   record.c a library of its own, which opens the module in front of a program's driver
  */
 #ifndef NPUSIM_HW_H
 #define NPUSIM_HW_H

@@ -127,6 +127,17 @@ NPUSIM_PUBLIC int npusimHeld(npusim_line_fn fn, void *arg);
 NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
 
 /**
+ * npusim_driver_code:
+ *
+ * Of the calling thread's last call that failed. aclError codes tell less: many of the driver's
+ * become 507899.
+ *
+ * Returns: the code that the driver answered (drvError_t), or 0 if the runtime itself refused the
+ * call. Since: 0.4.
+ */
+NPUSIM_PUBLIC int npusim_driver_code(void);
+
+/**
  * npusim_backend_text:
  *
  * What serves the calls, as lines "key=value": the first is "drivers=", the wrappers and the

@@ -586,6 +586,11 @@ uint64_t npusim_now_ps(void)
 	return core_now_ps();
 }
 
+int npusim_driver_code(void)
+{
+	return core_driver_code();
+}
+
 char *npusim_backend_text(void)
 {
 	struct npu_driver *drv = core_driver();

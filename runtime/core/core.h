@@ -103,6 +103,7 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 /* The calling thread's last runtime code that was not 0 (aclrtGetLastError); peeked, or taken.
  * Codes below 107000 are the face's own and are not kept. */
 int core_last_error_note(int code); /* the code */
+int core_driver_code(void);         /* what the driver answered to the last failed call; else 0 */
 /* How every call is refused: sets the message "<call>: <text>", notes the code, and returns it. */
 int core_fail(int code, const char *call, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -140,6 +140,14 @@ def against():
                 hal=FAKES / 'fake-hal-good.so')
     check('and what can be seen of its memory at the end',
           'whose a: hw ok: device:0 0, sim ok: device:0 2M\n' in found.stdout, found)
+    check('the properties of handles too',
+          'properties h: hw 207000 (ACL_ERROR_RT_FEATURE_NOT_SUPPORT)' in found.stdout
+          and 'sim ok: hbm-huge device:0 0 0\n' in found.stdout, found)
+    found = run('--against', 'sim', '--device', '0', '--only', 'map.address_unaligned',
+                hal=FAKES / 'fake-hal-wrong-code.so')
+    check("and the driver's code where the ACL's is the same",
+          re.search(r'map a\+4K 2M h: hw 507899 \(\w+\), since the driver answered 12345, '
+                    r'sim 507899 \(\w+\), since the driver answered \d+;', found.stdout), found)
     found = run('--against', 'sim', '--device', '0', '--only', 'map.fresh_pages*',
                 hal=FAKES / 'fake-hal-good.so')
     check('a driver that differs: both answers, and what the documents say',

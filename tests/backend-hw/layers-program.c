@@ -11,6 +11,9 @@
 #define NPU_OP(result, missing, op, ...) result op NPU_PLAIN(__VA_ARGS__);
 #include "npusim/driver-ops.h"
 
+/* A vendor's library has none. */
+#pragma weak npusimLastMessage
+
 #ifdef WITH_ACL
 #include "acl/acl.h"
 #endif
@@ -21,8 +24,10 @@ static int failed;
 
 static int tell(const char *call, drvError_t code)
 {
-	const char *why = code == DRV_ERROR_NONE ? NULL : npusimLastMessage();
+	const char *why = NULL;
 
+	if (code != DRV_ERROR_NONE && npusimLastMessage != NULL)
+		why = npusimLastMessage();
 	failed |= code != DRV_ERROR_NONE;
 	printf("%s %d%s%s\n", call, code, why != NULL ? " " : "", why != NULL ? why : "");
 	return code;

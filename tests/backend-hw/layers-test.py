@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-COMMAND, HAL, ALONE, BOTH = sys.argv[1:]
+COMMAND, HAL, ALONE, BOTH = sys.argv[1:5]
+# a folder with a foreign libascendcl.so, and a driver
+FOREIGN, DRIVER = map(os.path.abspath, sys.argv[5:])
 OWN = ['reserve', 'create', 'map', 'fill', 'unmap', 'release', 'unreserve']
 NODE = 'layers-{}'.format(os.getpid())
 
@@ -28,7 +30,7 @@ def verbs(path):
     found = []
     for line in path.read_text(encoding='ascii').splitlines()[2:]:
         words = line.split()
-        while words[0][0] in '@~:':
+        while words[0][0] in '@+~:':
             del words[0]
         found.append(words[0] if words[0] != 'call' else words[1].partition('=')[2])
     return found
@@ -56,6 +58,32 @@ def trace_of_the_command(folder):
     done = run(ALONE, [COMMAND, 'run', '--trace', str(folder / 'run'), '--'])
     expect(done.returncode == 0, done.stdout, done.stderr)
     expect(verbs(folder / 'run') == ['device', *OWN], verbs(folder / 'run'))
+
+
+def recording(folder, *options):
+    """Behind the folders of a vendor's installation."""
+    (folder / 'driver').mkdir(exist_ok=True)
+    hal = folder / 'driver' / 'libascend_hal.so'
+    hal.unlink(missing_ok=True)
+    hal.symlink_to(DRIVER)
+    out = folder / 'recording.npt'
+    done = run(ALONE, [COMMAND, 'record', *options, '-o', str(out), '--'],
+               LD_LIBRARY_PATH='{}:{}'.format(hal.parent, FOREIGN))
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    text = out.read_text(encoding='ascii')
+    return text, [verb for verb in verbs(out) if verb != 'info']
+
+
+def record_takes_our_libraries_behind_a_vendors_folders(folder):
+    text, found = recording(folder)
+    expect(' backend=sim' in text and found == ['device', *OWN], found, text)
+
+
+def record_sees_what_a_vendors_driver_is_asked(folder):
+    text, found = recording(folder, '--hal')
+    expect(' backend=hw\n' in text and found == ['device', *OWN], found, text)
+    done = run(ALONE, [COMMAND, 'record', '--hal', '--preload', '--'])
+    expect(done.returncode == 2 and 'give one' in done.stderr, done.stderr)
 
 
 def fault_of_the_driver_alone(_):
@@ -115,7 +143,9 @@ def backend_hw_over_our_library_counts_once(_):
     expect('halMemCreate 6 ' in done.stdout, done.stdout)
 
 
-TESTS = [trace_of_the_driver_alone, trace_of_the_command, fault_of_the_driver_alone,
+TESTS = [trace_of_the_driver_alone, trace_of_the_command,
+         record_takes_our_libraries_behind_a_vendors_folders,
+         record_sees_what_a_vendors_driver_is_asked, fault_of_the_driver_alone,
          failures_are_told_once, fault_is_in_the_trace, wrong_fault_is_said,
          both_faces_share_one_trace,
          both_faces_share_one_count, backend_hw_over_our_library_traces_once,

@@ -316,5 +316,7 @@ static const struct case_code codes[] = {
 };
 
 static const char *const beginning[] = { NULL };
-const struct case_dialect case_acl = { verbs,           codes,   beginning, "aclGetRecentErrMsg",
-				       "npusim_now_ps", argument };
+const struct case_dialect case_acl = {
+	verbs,           codes,   beginning, "aclGetRecentErrMsg", "npusim_driver_code",
+	"npusim_now_ps", argument
+};

@@ -317,6 +317,7 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 		struct case_said said = {
 			.step = step,
 			.code = answer.code,
+			.cause = answer.cause,
 			.value = g_strdup(answer.value),
 			.ns = (guint64)(g_get_monotonic_time() - start_us) * 1000,
 		};

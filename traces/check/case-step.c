@@ -394,14 +394,19 @@ const struct case_verb *case_verb(const struct case_dialect *dialect, const char
 	return NULL;
 }
 
-/* A refusal explains itself: a message that names the call. */
+/* A refusal explains itself: a message that names the call, and the driver's code. */
 static void check_message(struct step *step)
 {
 	const char *(*recent)(void);
 	const char *message;
+	int (*cause)(void) = NULL;
 
 	if (step->dialect->message == NULL)
 		return;
+	if (step->dialect->cause != NULL)
+		*(void **)&cause = dlsym(step->library, step->dialect->cause);
+	if (cause != NULL && step->function != NULL)
+		step->answer->cause = cause();
 	*(void **)&recent = dlsym(step->library, step->dialect->message);
 	message = recent == NULL ? NULL : recent();
 	g_strlcpy(last_message, message == NULL ? "" : message, sizeof(last_message));

@@ -42,6 +42,7 @@ struct case_dialect {
 	const struct case_code *codes; /* likewise */
 	const char *const *beginning;  /* verbs before the first step; ends with NULL */
 	const char *message;           /* function that says why the last call failed; or NULL */
+	const char *cause; /* function that has the driver's code behind that; or NULL */
 	const char *clock; /* function that has the picoseconds that count; or NULL: the host's */
 	/* The argument that a word of the dialect stands for, such as "prop". FALSE: no such word.
 	 */

@@ -74,7 +74,7 @@ struct case_variable {
 };
 /* What a step answered, as it travels from the process that ran it. */
 struct case_answer {
-	int code;
+	int code, cause; /* cause: the driver's code behind it, where the library tells; or 0 */
 	char value[256];
 	char complaint[2048]; /* "", the message of a refusal, or what is wrong with the step */
 	gboolean unexplained; /* a refusal whose message does not name the call */
@@ -97,7 +97,7 @@ void case_end(struct case_processes *processes);
 enum case_status { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
 struct case_said {
 	const struct case_step *step;
-	int code;
+	int code, cause;
 	char *value;
 	guint64 ns; /* of the host */
 };

@@ -87,6 +87,18 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 	return result;
 }
 
+/* Whether a step may end the object of this name, so that a driver must not be asked for it. */
+static gboolean may_end(const struct test_case *test, const char *name)
+{
+	g_autofree char *pattern =
+		g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
+
+	for (guint s = 0; s < test->steps->len; s++)
+		if (g_regex_match_simple(pattern, case_step_at(test, s)->text, G_REGEX_CASELESS, 0))
+			return TRUE;
+	return FALSE;
+}
+
 static void watch(struct test_case *test, const char *verb, const char *name)
 {
 	struct case_step step = { .line = test->line, .text = g_strjoin(" ", verb, name, NULL) };
@@ -97,7 +109,7 @@ static void watch(struct test_case *test, const char *verb, const char *name)
 
 void check_case_watch(struct test_case *test)
 {
-	g_autoptr(GHashTable) addresses = g_hash_table_new(g_str_hash, g_str_equal);
+	g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
 	guint count = test->steps->len;
 	gboolean marked = FALSE;
 
@@ -108,26 +120,35 @@ void check_case_watch(struct test_case *test)
 		const struct case_step *step = case_step_at(test, s);
 		const char *verb = step->argv[0], *name = step->argv[1];
 
+		gboolean address =
+			g_str_has_prefix(verb, "reserve") || g_str_has_prefix(verb, "malloc");
+
 		marked |= step->process == 0 && strcmp(verb, "mark") == 0;
 		if (step->process != 0 || name == NULL ||
-		    (!g_str_has_prefix(verb, "reserve") && !g_str_has_prefix(verb, "malloc")) ||
-		    !g_hash_table_add(addresses, (char *)name))
+		    (!address && strcmp(verb, "create") != 0) ||
+		    !g_hash_table_add(names, (char *)name))
 			continue;
-		watch(test, "whose", name);
-		watch(test, "range", name);
-		watch(test, "access", name);
+		if (address) {
+			watch(test, "whose", name);
+			watch(test, "range", name);
+			watch(test, "access", name);
+		} else if (!may_end(test, name)) {
+			watch(test, "properties", name);
+		}
 	}
 	if (marked)
 		watch(test, "used", NULL);
 }
 
-static void say(GString *text, const struct test_case *test, const char *who, int code,
+static void say(GString *text, const struct test_case *test, const char *who, int code, int cause,
 		const char *value)
 {
 	gboolean has_value = value != NULL && value[0] != '\0';
 
 	g_string_append_printf(text, "%s %s%s%s", who, case_code_text(test->dialect, code),
 			       has_value ? ": " : "", has_value ? value : "");
+	if (cause != 0)
+		g_string_append_printf(text, ", since the driver answered %d", cause);
 }
 
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,
@@ -138,20 +159,20 @@ void check_compare(struct case_result *result, const struct case_result *other, 
 		const struct case_said *b = &g_array_index(other->answers, struct case_said, i);
 		const struct case_step *step = a->step;
 
-		if (a->code == b->code && strcmp(a->value, b->value) == 0)
+		if (a->code == b->code && a->cause == b->cause && strcmp(a->value, b->value) == 0)
 			continue;
 		GString *text = case_result_fail(result, step);
-		say(text, result->test, name, a->code, a->value);
+		say(text, result->test, name, a->code, a->cause, a->value);
 		g_string_append(text, ", ");
-		say(text, result->test, other_name, b->code, b->value);
+		say(text, result->test, other_name, b->code, b->cause, b->value);
 		if (step->docs.given) {
 			g_string_append(text, "; ");
-			say(text, result->test, "the documents say:", step->docs.code,
+			say(text, result->test, "the documents say:", step->docs.code, 0,
 			    step->docs.value);
 		}
 		if (step->driver.given) {
 			g_string_append(text, "; ");
-			say(text, result->test, "the driver's source:", step->driver.code,
+			say(text, result->test, "the driver's source:", step->driver.code, 0,
 			    step->driver.value);
 		}
 	}

@@ -47,11 +47,13 @@ struct case_result *check_case_skip(const struct test_case *test,
 				    const struct check_limits *limits);
 
 /* Asks at the case's end what can be seen of it from outside: whose the addresses are that its
- * first process has made, their ranges, who may reach them, and how much memory is held. Nothing is
+ * first process has made, their ranges, who may reach them, the properties of the handles that it
+ * has still, and how much memory is held. Nothing is
  * expected of the answers: they are for check_compare(). */
 void check_case_watch(struct test_case *test);
-/* Fails `result` where it answers other than `other`, the same case on another backend, and says
- * how, with what the documents and the driver's source say. */
+/* Fails `result` where it answers other than `other`, or for another reason of the driver's, the
+ * same case on another backend, and says how, with what the documents and the driver's source say.
+ */
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,
 		   const char *other_name);
 

@@ -159,4 +159,4 @@ static const struct case_verb verbs[] = {
 static const struct case_code codes[] = { CUDA_ERRORS(CODE){ 0, NULL } };
 
 static const char *const beginning[] = { "init", "ctx", "mark", NULL };
-const struct case_dialect case_cuda = { verbs, codes, beginning, NULL, NULL, argument };
+const struct case_dialect case_cuda = { verbs, codes, beginning, NULL, NULL, NULL, argument };

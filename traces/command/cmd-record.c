@@ -9,12 +9,13 @@
 
 #include "format/merge.h"
 
-/* What the program's environment needs; `parts` is where its processes write. */
-static gboolean prepare(const char *parts, gboolean preload, GError **error)
+/* What the program's environment needs; `parts` is where its processes write. recorder: what is
+ * preloaded, or PART_HOME, where npusim's own libraries record. */
+static gboolean prepare(const char *parts, enum npusim_part recorder, GError **error)
 {
 	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	g_autofree char *path =
-		preload ? part_file(PART_RECORD, error) : home_in_place(FALSE, error);
+	gboolean preload = recorder != PART_HOME;
+	g_autofree char *path = preload ? part_file(recorder, error) : home_in_place(FALSE, error);
 
 	if (path == NULL)
 		return FALSE;
@@ -56,7 +57,7 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	return TRUE;
 }
 
-static int record(char **program, const char *output, gboolean preload, GError **error)
+static int record(char **program, const char *output, enum npusim_part recorder, GError **error)
 {
 	g_autofree char *whole = g_canonicalize_filename(output, NULL);
 	g_autofree char *parts = g_strconcat(whole, ".parts", NULL);
@@ -72,7 +73,7 @@ static int record(char **program, const char *output, gboolean preload, GError *
 			       : failure("%s: the folder for what the processes write cannot be "
 					 "made: %s",
 					 parts, g_strerror(errno));
-	if (!prepare(parts, preload, error)) {
+	if (!prepare(parts, recorder, error)) {
 		rmdir(parts);
 		return NPUSIM_EXIT_FAILED;
 	}
@@ -89,13 +90,16 @@ static int record(char **program, const char *output, gboolean preload, GError *
 }
 
 static char *output, *folder;
-static gboolean preload;
+static gboolean preload, hal;
 
 static const struct option options[] = {
 	OPTION_SHORT("output", 'o', FILE, &output, "FILE",
 		     "the trace (default PROGRAM.npt.gz); .gz: compressed at the end"),
 	OPTION("preload", FLAG, &preload, NULL,
 	       "leave the program its own ACL library, and record the calls in front of it"),
+	OPTION("hal", FLAG, &hal, NULL,
+	       "as --preload, one level below: record what its libraries, CANN's say, ask the "
+	       "driver"),
 	OPTION("merge", FILE, &folder, "FOLDER", "run nothing; put the traces in FOLDER together"),
 	{ 0 },
 };
@@ -103,7 +107,11 @@ static const struct option options[] = {
 static int run(char **words, GError **error)
 {
 	g_autofree char *node = own_node_name("record");
+	enum npusim_part recorder = hal ? PART_RECORD_HAL : preload ? PART_RECORD : PART_HOME;
+	gboolean own = recorder == PART_HOME;
 
+	if (preload && hal)
+		return refuse_option(error, "--preload and --hal record two levels: give one");
 	if (folder && (*words || output == NULL))
 		return refuse_option(error,
 				     *words ? "--merge runs no program" : "--merge needs -o FILE");
@@ -111,14 +119,14 @@ static int run(char **words, GError **error)
 		return collect(folder, output, FALSE, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 	if (*words == NULL)
 		return refuse_option(error, "which program?");
-	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, error) ||
-	    (!preload && !run_check_settings(error)))
+	if (!model_options_apply(own ? "sim" : NULL, own ? node : NULL, error) ||
+	    (own && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	if (output == NULL) {
 		g_autofree char *base = g_path_get_basename(*words);
 		output = g_strconcat(base, ".npt.gz", NULL);
 	}
-	return record(words, output, preload, error);
+	return record(words, output, recorder, error);
 }
 
 VERB(record, "run a program and keep what it called as a trace", "-- PROGRAM [ARGUMENT...]",

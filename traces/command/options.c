@@ -431,6 +431,8 @@ static const struct {
 			"installed whole" },
 	[PART_RECORD] = { "libnpusim-record.so", "../lib/npusim/preload", "record",
 			  "installed whole" },
+	[PART_RECORD_HAL] = { "libnpusim-record-hal.so", "../lib/npusim/preload", "../backend-hw",
+			      "built with backend-hw" },
 	[PART_MODEL] = { "backend-sim.so", "../lib/npusim", "../backend-sim",
 			 "built with the model" },
 	[PART_BENCH] = { "bench.so", "../lib/npusim", "../sim", "built with the model" },

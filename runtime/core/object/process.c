@@ -177,9 +177,11 @@ void core_driver_refuse(void)
  * thread's last error ---- */
 
 static __thread int last_error;
+static __thread drvError_t driver_code;
 
 int core_last_error_note(int code)
 {
+	driver_code = DRV_ERROR_NONE;
 	if (code >= CORE_PARAM_INVALID)
 		last_error = code;
 	return code;
@@ -188,6 +190,11 @@ int core_last_error_note(int code)
 int core_last_error_peek(void)
 {
 	return last_error;
+}
+
+int core_driver_code(void)
+{
+	return driver_code;
 }
 
 int core_last_error_take(void)
@@ -215,7 +222,9 @@ int core_result(const char *call, drvError_t code)
 	else
 		npu_message_set("%s: the driver answers %d (%s)", call, code,
 				name ?: "a code without a name");
-	return core_last_error_note(driver_code_acl(code));
+	int result = core_last_error_note(driver_code_acl(code));
+	driver_code = code;
+	return result;
 }
 
 int core_fail(int code, const char *call, const char *format, ...)
