@@ -250,12 +250,12 @@ TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 
 static void add_frames(struct memory *l, guint64 address, guint64 pa, guint64 bytes)
 {
-	const struct allocation item = { .key = address, .address = address, .size = bytes };
-	struct allocation *kept = memory_add(l, ALLOCATION_MEMORY, &item);
+	struct allocation item = { .key = address, .address = address, .size = bytes };
 	struct physical_run run = { .pa = pa, .bytes = bytes };
 
-	kept->runs = g_array_new(FALSE, FALSE, sizeof run);
-	g_array_append_val(kept->runs, run);
+	item.runs = g_array_new(FALSE, FALSE, sizeof run);
+	g_array_append_val(item.runs, run);
+	memory_add(l, ALLOCATION_MEMORY, &item);
 }
 
 TEST(maps, frames_have_an_owner_or_several)
