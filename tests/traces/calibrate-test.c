@@ -307,3 +307,21 @@ TEST(calibrate, a_flat_device_has_no_tlb_to_be_seen)
 		}
 	}
 }
+
+TEST(calibrate, what_took_no_time_or_has_no_model_has_no_ratio)
+{
+	struct source source = { .samples =
+					 g_array_new(FALSE, FALSE, sizeof(struct check_sample)) };
+	g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	add(&source, "map", 1 << 21, 21, 3, 5000);
+	add(&source, "query", 0, 21, 3, 0);
+	g_autoptr(GArray) figures = check_figures(source.samples);
+	check_figures_text(text, figures, none);
+	check_figures_text(text, figures, figures);
+	EXPECT_TRUE(strstr(text->str, "nan") == NULL);
+	EXPECT_TRUE(strstr(text->str, " -      -\n") != NULL);
+	EXPECT_TRUE(strstr(text->str, " 5.000   1.00\n") != NULL);
+	g_array_unref(source.samples);
+}
