@@ -304,6 +304,7 @@ def main():
         crash()
         record_and_latency(folder)
         calibration(folder)
+        calibration_refused(folder)
         prediction(folder)
     every_case('1', 'docs')
     every_case('2', 'driver')
