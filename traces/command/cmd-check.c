@@ -411,15 +411,32 @@ static gboolean run_all(struct check *check, GError **error)
 	return path == NULL || interrupted() || calibrate(check, path, error);
 }
 
+/* Known before what may take long. */
+static gboolean check_outputs(GError **error)
+{
+	const char *path = opt.calibrate;
+	g_autofree char *report = path != NULL ? g_strconcat(path, ".txt", NULL) : NULL;
+
+	if (opt.output != NULL && !out_file_check(opt.output, error))
+		return FALSE;
+	if (path == NULL)
+		return TRUE;
+	if (strcmp(path, "-") == 0 || g_str_has_suffix(path, ".gz") ||
+	    (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR)))
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			      "--calibrate=%s: the model reads the profile back, and a report is "
+			      "written beside it: name a regular file that does not end in .gz",
+			      path);
+	return out_file_check(path, error) && out_file_check(report, error);
+}
+
 static int run_check(struct check *check, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 
 	check->report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	check->is_own = opt.library == NULL;
-	/* known before what may take long */
-	if ((opt.output != NULL && !out_file_check(opt.output, error)) ||
-	    (opt.calibrate != NULL && !out_file_check(opt.calibrate, error)) ||
+	if (!check_outputs(error) ||
 	    (check->is_own && !(opt.library = part_file(PART_ACL, error))) ||
 	    !run_all(check, error) || check_report_count(&check->report, CASE_FAILED) > 0)
 		status = NPUSIM_EXIT_FAILED;
