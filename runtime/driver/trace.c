@@ -100,11 +100,14 @@ static void record_accesses(struct trace_recorder *r, const struct trace_call *c
 			    const struct layer_call *call)
 {
 	ARGUMENTS(halMemSetAccess);
+	struct trace_call line = *c;
 
-	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++)
-		RECORD(ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
-		       .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
-		       .flags = (uint64_t)a->desc[i].type);
+	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++) {
+		TRACE_RECORD(r, &line, ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
+			     .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
+			     .flags = (uint64_t)a->desc[i].type);
+		line.took_ns = 0; /* one call, one time */
+	}
 }
 
 static void record_create(struct trace_recorder *r, const struct trace_call *c,

@@ -60,6 +60,8 @@ static void add_calls(struct source *source)
 		[SIM_CALL_FREE] = "free",       [SIM_CALL_QUERY] = "query",
 	};
 
+	const double query = (double)truth.call[SIM_CALL_QUERY].base_ns;
+
 	for (int call = 0; call < SIM_CALL_SUBMIT; call++) {
 		bool plain = call == SIM_CALL_RESERVE || call == SIM_CALL_ADDRESS_FREE;
 
@@ -70,11 +72,11 @@ static void add_calls(struct source *source)
 				    (double)sim_call_ps(&truth, (enum sim_call)call,
 							bytes >> (plain ? 21 : lg2),
 							plain ? 21 : lg2) /
-					    1e3);
+						    1e3 +
+					    (call == SIM_CALL_IMPORT ? query : 0));
 	}
-	add(source, "submit", 0, 21, 21,
-	    (double)(truth.call[SIM_CALL_SUBMIT].base_ns + 2 * truth.call[SIM_CALL_QUERY].base_ns));
-	add(source, "stream", 0, 21, 21, (double)truth.call[SIM_CALL_STREAM].base_ns);
+	add(source, "submit", 0, 21, 21, (double)truth.call[SIM_CALL_SUBMIT].base_ns + 2 * query);
+	add(source, "stream", 0, 21, 21, (double)truth.call[SIM_CALL_STREAM].base_ns + 3 * query);
 }
 
 static void add_copies(struct source *source)
@@ -304,4 +306,22 @@ TEST(calibrate, a_flat_device_has_no_tlb_to_be_seen)
 				EXPECT_FALSE(value->known);
 		}
 	}
+}
+
+TEST(calibrate, what_took_no_time_or_has_no_model_has_no_ratio)
+{
+	struct source source = { .samples =
+					 g_array_new(FALSE, FALSE, sizeof(struct check_sample)) };
+	g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	add(&source, "map", 1 << 21, 21, 3, 5000);
+	add(&source, "query", 0, 21, 3, 0);
+	g_autoptr(GArray) figures = check_figures(source.samples);
+	check_figures_text(text, figures, none);
+	check_figures_text(text, figures, figures);
+	EXPECT_TRUE(strstr(text->str, "nan") == NULL);
+	EXPECT_TRUE(strstr(text->str, " -      -\n") != NULL);
+	EXPECT_TRUE(strstr(text->str, " 5.000   1.00\n") != NULL);
+	g_array_unref(source.samples);
 }

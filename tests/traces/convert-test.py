@@ -297,6 +297,18 @@ def refusals_and_threads_are_shown(folder):
           (2, 7, 'a"b\\c\nd', 1.0, 1.0)}, 'slices')
 
 
+@case
+def calls_are_as_long_as_they_took(folder):
+    path = folder / 't.npt'
+    path.write_text('npusim-trace 1\n@1000 +5000 :1.1 reserve r1 size=4096\n'
+                    '@9000 +700 :1.1 reserve r2 size=4096\n'
+                    '@20000 :1.1 reserve r3 size=4096\n'
+                    '@30000 +90000 :1.1 reserve r4 size=4096\n')
+    _, events = chrome(path, folder)
+    same([(e['ts'], e['dur']) for e in events if e['ph'] == 'X'],
+         [(1.0, 5.0), (9.0, 0.7), (20.0, 1.0), (30.0, 90.0)], 'slices')
+
+
 # ---- CSV ----
 
 @case

@@ -174,6 +174,22 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 
 /* ---- calls ---- */
 
+/* What npusim's own queries take in a call of its runtime: a stream asks what it may be and takes
+ * two ids, to record an event takes one and gives the last back, and an import asks whose it is. */
+static double queries_ns(const GArray *figures, const char *what)
+{
+	static const struct {
+		const char *call;
+		unsigned queries;
+	} table[] = { { "stream", 3 }, { "submit", 2 }, { "import", 1 } };
+	g_autoptr(GArray) queries = lines_of(figures, "query", ALL);
+
+	for (gsize i = 0; queries->len > 0 && i < G_N_ELEMENTS(table); i++)
+		if (strcmp(what, table[i].call) == 0)
+			return table[i].queries * AT(queries, 0)->ns;
+	return 0;
+}
+
 enum { BASE, MESSAGE, PAGE };
 
 /* With so many pages in a giant one. What cannot be told is as the base has it, and the rest is
@@ -220,11 +236,14 @@ static void fit_call(const struct findings *f, const GArray *figures, const char
 	g_autoptr(GArray) giants = lines_of(figures, what, GIANT);
 	const double giant = builtin(f, what, "_giant_units"), margin = 1 + 8. / lines->len;
 	const double units[2] = { giant, giant == 1 ? 512 : 1 };
+	const double less = queries_ns(figures, what);
 	struct fit fits[2];
 	double error[2];
 
 	if (lines->len < 3)
 		return;
+	for (guint i = 0; i < lines->len; i++)
+		AT(lines, i)->ns = MAX(AT(lines, i)->ns - less, 0);
 	for (int u = 0; u < 2; u++) {
 		fits[u] = fit_pages(f, lines, what, units[u]);
 		error[u] = fits[u].error + RESOLUTION * lines->len;
@@ -261,12 +280,10 @@ static void fit_copy(const struct findings *f, const GArray *figures, const char
 	add(f, engine ? "Engine" : "Link", part, "", &rate, 1);
 }
 
-/* To record an event npusim's runtime takes an id, and gives the last one back: two queries. */
 static void add_median(const struct findings *f, const GArray *figures, const char *what,
 		       gboolean is_call)
 {
-	g_autoptr(GArray) queries = lines_of(figures, "query", ALL);
-	double less = strcmp(what, "submit") == 0 && queries->len > 0 ? 2 * AT(queries, 0)->ns : 0;
+	const double less = queries_ns(figures, what);
 
 	for (guint i = 0; i < figures->len; i++) {
 		const struct check_figure *figure = check_figure_at(figures, i);

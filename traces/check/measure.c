@@ -287,15 +287,20 @@ void check_figures_text(GString *out, const GArray *figures, const GArray *model
 
 		while (k < modelled->len && by_kind(&check_figure_at(modelled, k)->of, &f->of) != 0)
 			k++;
-		double model = k < modelled->len ? check_figure_at(modelled, k)->of.ns : NAN;
+		double model = k < modelled->len ? check_figure_at(modelled, k)->of.ns : 0;
+		g_autofree char *ratio = model > 0 && f->of.ns > 0
+						 ? g_strdup_printf("%.2f", f->of.ns / model)
+						 : g_strdup("-");
+		g_autofree char *model_us =
+			model > 0 ? g_strdup_printf("%.3f", model / 1e3) : g_strdup("-");
 		g_string_append_printf(
 			out,
 			"%-12s %12" G_GUINT64_FORMAT
-			" %5s %4s %4u %12.3f %12.3f %12.3f %12.3f %12.3f %9.3f %12.3f %6.2f\n",
+			" %5s %4s %4u %12.3f %12.3f %12.3f %12.3f %12.3f %9.3f %12s %6s\n",
 			f->of.what, f->of.bytes, f->of.page_lg2 < 30 ? "2m" : "1g",
 			f->of.cold ? "cold" : "warm", f->count, f->min / 1e3, f->p10 / 1e3,
 			f->of.ns / 1e3, f->p99 / 1e3, f->max / 1e3,
-			(double)f->of.bytes / MAX(f->of.ns, 1), model / 1e3, f->of.ns / model);
+			(double)f->of.bytes / MAX(f->of.ns, 1), model_us, ratio);
 	}
 }
 

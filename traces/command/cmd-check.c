@@ -17,6 +17,7 @@
 #define MEASURE_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
 #define MEMORY_DEFAULT  (G_GUINT64_CONSTANT(1) << 30) /* of a driver's device, without --full */
 #define MEASURE_LEAST   (G_GUINT64_CONSTANT(2) << 20)
+#define MEASURE_SHARE   4 /* of what is free a fourth is measured with */
 
 enum { ON_SIM, ON_HW, ON_ONE };
 static const char *const backends[] = { "sim", "hw", NULL };
@@ -248,9 +249,21 @@ static GArray *figures_on(const char *backend, const struct check_server *server
 	guint64 most = opt.most_bytes > 0 ? opt.most_bytes : MEASURE_DEFAULT;
 	GArray *figures;
 
+	if (server->free_bytes[first] < MEASURE_SHARE * MEASURE_LEAST) {
+		refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOSPC,
+		       "device %u has %s free, of which measuring takes a quarter: it needs at "
+		       "least %s",
+		       first, npu_size_text(server->free_bytes[first]),
+		       npu_size_text(MEASURE_SHARE * MEASURE_LEAST));
+		return NULL;
+	}
 	fresh_node(backend);
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\rmeasuring on %s, which may take minutes ", backend);
 	figures = check_measure(opt.library, first, peer < server->devices ? peer : first,
-				MIN(most, server->free_bytes[first] / 4), error);
+				MIN(most, server->free_bytes[first] / MEASURE_SHARE), error);
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
 	if (figures == NULL)
 		g_prefix_error(error, "measuring on %s: ", backend);
 	return figures;
@@ -275,8 +288,11 @@ static gboolean calibrate(const struct check *check, const char *path, GError **
 		return FALSE;
 	g_setenv("NPUSIM_SOC", absolute, TRUE);
 	g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(server->devices, 16)), FALSE);
-	modelled = figures_on(backends[ON_SIM], server, NULL)
-			   ?: g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	/* another's library has no model */
+	modelled = check->is_own ? figures_on(backends[ON_SIM], server, error)
+				 : g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	if (modelled == NULL)
+		return FALSE;
 	g_string_append(text, "\nMeasured, and by the model with what was found:\n\n");
 	check_figures_text(text, figures, modelled);
 	return out_file_write(report, text->str, text->len, error);
@@ -411,15 +427,32 @@ static gboolean run_all(struct check *check, GError **error)
 	return path == NULL || interrupted() || calibrate(check, path, error);
 }
 
+/* Known before what may take long. */
+static gboolean check_outputs(GError **error)
+{
+	const char *path = opt.calibrate;
+	g_autofree char *report = path != NULL ? g_strconcat(path, ".txt", NULL) : NULL;
+
+	if (opt.output != NULL && !out_file_check(opt.output, error))
+		return FALSE;
+	if (path == NULL)
+		return TRUE;
+	if (strcmp(path, "-") == 0 || g_str_has_suffix(path, ".gz") ||
+	    (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR)))
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			      "--calibrate=%s: the model reads the profile back, and a report is "
+			      "written beside it: name a regular file that does not end in .gz",
+			      path);
+	return out_file_check(path, error) && out_file_check(report, error);
+}
+
 static int run_check(struct check *check, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 
 	check->report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	check->is_own = opt.library == NULL;
-	/* known before what may take long */
-	if ((opt.output != NULL && !out_file_check(opt.output, error)) ||
-	    (opt.calibrate != NULL && !out_file_check(opt.calibrate, error)) ||
+	if (!check_outputs(error) ||
 	    (check->is_own && !(opt.library = part_file(PART_ACL, error))) ||
 	    !run_all(check, error) || check_report_count(&check->report, CASE_FAILED) > 0)
 		status = NPUSIM_EXIT_FAILED;

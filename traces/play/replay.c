@@ -352,7 +352,7 @@ static void note_time(struct replay *replay, const struct npu_trace_record *call
 	if (call->verb > NPU_TRACE_MFREE || call->took_ns == 0 || call->code != 0 || ps == 0)
 		return;
 	match->calls++;
-	match->recorded_ns += call->took_ns;
+	match->recorded_ns += (double)call->took_ns;
 	match->predicted_ps += ps;
 	match->logs += fabs(log((double)call->took_ns * 1e3 / (double)ps));
 }

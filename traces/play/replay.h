@@ -73,8 +73,9 @@ struct replay_options {
 /* Recorded calls of a kind that tell what they took, and what the model took for the same. */
 struct replay_match {
 	guint64 calls;
-	guint64 recorded_ns, predicted_ps; /* of all */
-	double logs;                       /* the sum of |ln(recorded / predicted)| */
+	double recorded_ns; /* of all; a file may claim any times */
+	guint64 predicted_ps;
+	double logs; /* the sum of |ln(recorded / predicted)| */
 };
 
 struct replay {

@@ -74,12 +74,16 @@ WRAP(aclrtUnmapMem, RECORD(UNMAP, .name = TRACE_AT(virPtr)))
 static void record_access(struct trace_recorder *recorder, const struct trace_call *call,
 			  const void *va, size_t size, const aclrtMemAccessDesc *desc, size_t count)
 {
-	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++)
-		TRACE_RECORD(recorder, call, ACCESS, .name = TRACE_AT(va), .size = size,
+	struct trace_call line = *call;
+
+	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++) {
+		TRACE_RECORD(recorder, &line, ACCESS, .name = TRACE_AT(va), .size = size,
 			     .device = desc[i].location.type == ACL_MEM_LOCATION_TYPE_DEVICE
 					       ? (int64_t)desc[i].location.id
 					       : NPU_TRACE_HOST,
 			     .flags = (uint64_t)desc[i].flags);
+		line.took_ns = 0; /* one call, one time */
+	}
 }
 WRAP(aclrtMemSetAccess, record_access(recorder, &call, virPtr, size, desc, count))
 

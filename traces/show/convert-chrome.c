@@ -19,7 +19,8 @@ struct open_call {
 	guint64 key; /* process << 32 | thread */
 	guint64 at_ns;
 	guint64 simulated_ps;
-	gboolean has_simulated;
+	guint64 took_ns;
+	gboolean has_simulated, has_took;
 	char *rest; /* behind its time; NULL: it is written */
 };
 struct device_track {
@@ -220,15 +221,20 @@ static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns
 	g_clear_pointer(&call->rest, g_free);
 }
 
-/* A trace tells when a call began. It took as long as simulated time went on, and was over when the
- * next of its thread began. */
+/* A trace tells when a call began, and some what it took. Else it took as long as simulated time
+ * went on, and was over when the next of its thread began. What it took is of the host's clock. */
 static guint64 length_of(const struct chrome *c, const struct open_call *call,
 			 const struct npu_trace_record *next)
 {
-	gboolean both = call->has_simulated && (next->has & NPU_TRACE_HAS_SIMULATED) &&
-			next->simulated_ps >= call->simulated_ps;
 	guint64 gap = c->now_ns > call->at_ns ? c->now_ns - call->at_ns : 0;
 
+	/* lines of one call begin at the same time */
+	if (c->clock == CLOCK_OF_HOST && call->has_took)
+		return next != NULL && gap > 0 ? MIN(gap, call->took_ns) : call->took_ns;
+	if (next == NULL)
+		return SHORT_NS;
+	gboolean both = call->has_simulated && (next->has & NPU_TRACE_HAS_SIMULATED) &&
+			next->simulated_ps >= call->simulated_ps;
 	return MIN(gap, both ? (next->simulated_ps - call->simulated_ps) / 1000 : SHORT_NS);
 }
 
@@ -246,6 +252,8 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	call->at_ns = MAX(c->now_ns, call->at_ns);
 	call->simulated_ps = r->simulated_ps;
 	call->has_simulated = (r->has & NPU_TRACE_HAS_SIMULATED) != 0;
+	call->took_ns = r->took_ns;
+	call->has_took = (r->has & NPU_TRACE_HAS_TOOK) != 0;
 	if (r->code) {
 		put_instant(c, l, "refused", r->process, r->thread, call->at_ns, " refused");
 		return;
@@ -322,7 +330,7 @@ static int run(struct chrome *c, GError **error)
 	}
 	g_hash_table_iter_init(&iter, c->threads);
 	while (g_hash_table_iter_next(&iter, &call, NULL))
-		end_call(c, call, SHORT_NS);
+		end_call(c, call, length_of(c, call, NULL));
 	return more;
 }
 

@@ -304,7 +304,7 @@ static void print_matches(FILE *out, const struct replay_match *matches)
 			fprintf(out,
 				"recorded %s: %.0f x, %.3f us on average, predicted %.3f us; "
 				"typically apart by a factor of %.2f\n",
-				npu_trace_verb_name(v), calls, (double)m->recorded_ns / calls / 1e3,
+				npu_trace_verb_name(v), calls, m->recorded_ns / calls / 1e3,
 				(double)m->predicted_ps / calls / 1e6, exp(m->logs / calls));
 	}
 }
