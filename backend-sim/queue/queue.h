@@ -157,6 +157,7 @@ struct queue_device {
 	uint32_t ring_elements; /* 0: no error ring */
 	GHashTable *rows;       /* struct queue_rows by its number; NULL until there is one */
 	uint64_t rows_made;
+	uint64_t closings; /* so far: what a call has waited for may be another opening's */
 };
 
 /* Memory that a call uses while it lets go of the lock. */
