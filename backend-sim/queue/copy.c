@@ -552,6 +552,7 @@ static drvError_t convert_locked(struct bsim *bs, const char *call, struct drvMe
 				    ?: memcpy_2d_check(call, &rows) ?: rows_left(call, &rows);
 
 	result = result ?: memcpy_2d_rows_locked(bs, call, &rows, false);
+	result = result ?: queue_device_find_locked(bs, call, dev, 0, &device); /* it let go */
 	if (result != DRV_ERROR_NONE)
 		return result;
 	made = g_rc_box_new0(struct queue_rows);
