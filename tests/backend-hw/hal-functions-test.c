@@ -720,6 +720,21 @@ TEST(hal_open, model_that_cannot_be_is_no_device_and_said_once)
 		EXPECT_CONTAINS(harness_last_stderr(), "Ascend310");
 }
 
+static void no_name_of_a_910b(void)
+{
+	char name[50] = "";
+
+	EXPECT_EQ(HAL(halGetSocVersion)(0, name, sizeof(name)), DRV_ERROR_NOT_SUPPORT);
+}
+
+TEST(hal_open, soc_of_a_910b_without_a_name_is_no_failure)
+{
+	if (fresh("soc_of_a_910b_without_a_name_is_no_failure"))
+		no_name_of_a_910b();
+	else
+		EXPECT_NULL(strstr(harness_last_stderr(), "halGetSocVersion"));
+}
+
 static void name_of_a_910c(void)
 {
 	char name[50] = "";
