@@ -48,6 +48,8 @@ __attribute__((cold, noinline)) static void note(const char *call, drvError_t co
 
 	if (code == DRV_ERROR_WAIT_TIMEOUT || code == DRV_ERROR_QUEUE_EMPTY)
 		return; /* answers to a poll */
+	if (code == DRV_ERROR_NOT_SUPPORT && strcmp(call, "halGetSocVersion") == 0)
+		return; /* which is right of a 910B */
 	if (is_npusims_runtime(site))
 		return;
 	npu_failure_note(&(struct npu_failure){

@@ -423,6 +423,8 @@ static drvError_t allow(struct bsim *bs, const char *call, const char *name, uns
 {
 	if (name == NULL)
 		return bsim_null(call, "name");
+	if (num < 0)
+		return bsim_invalid("%s: num is %d: it must be 1 or more", call, num);
 	if (server >= bs->config.servers)
 		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
 				 "%s: server %u; the supernode has servers 0 to %u", call, server,

@@ -16,9 +16,11 @@
 					  (of)->id))
 
 struct group_wait {
-	const struct queue_table *callbacks;
+	const struct queue_device *device;
+	uint64_t closings; /* of the device, when the wait began */
 	uint32_t group;
 	struct queue_cq *first; /* with the oldest report */
+	bool gone;
 };
 
 static struct queue_report *first_of(const struct queue_cq *cq)
@@ -29,17 +31,19 @@ static struct queue_report *first_of(const struct queue_cq *cq)
 static bool has_report(void *arg)
 {
 	struct group_wait *wait = arg;
+	const struct queue_table *callbacks = &wait->device->queues[DRV_CALLBACK_TYPE];
 
 	wait->first = NULL;
-	for (uint32_t i = 0; i < wait->callbacks->slots; i++) {
-		struct queue_cq *cq = wait->callbacks->at[i];
+	wait->gone = wait->device->closings != wait->closings;
+	for (uint32_t i = 0; i < callbacks->slots && !wait->gone; i++) {
+		struct queue_cq *cq = callbacks->at[i];
 
 		if (cq != NULL && cq->group == wait->group && !cq->shown &&
 		    cq->reports.length != 0 &&
 		    (wait->first == NULL || first_of(cq)->number < first_of(wait->first)->number))
 			wait->first = cq;
 	}
-	return wait->first != NULL;
+	return wait->gone || wait->first != NULL;
 }
 
 QUEUE_CALL(halCqReportIrqWait, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportInfoInput *, in),
@@ -58,12 +62,16 @@ QUEUE_CALL(halCqReportIrqWait, SIM_CALL_QUERY, (uint32_t, dev), (struct halRepor
 	result = queue_device_find_locked(c->bs, c->name, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	wait = (struct group_wait){ .callbacks = &device->queues[DRV_CALLBACK_TYPE],
+	wait = (struct group_wait){ .device = device,
+				    .closings = device->closings,
 				    .group = in->grpId };
 	result = queue_wait_locked(c->bs, has_report, &wait, in->timeout, QUEUE_NO_LIMIT);
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		return bsim_fail(result, "%s: no callback within %d ms of simulated time", c->name,
 				 in->timeout);
+	if (result == DRV_ERROR_NONE && wait.gone)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 "%s: device %u was closed by another thread", c->name, dev);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	wait.first->shown = true;

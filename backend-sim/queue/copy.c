@@ -515,12 +515,16 @@ struct queue_rows *queue_rows_find(const struct queue_device *device, void *numb
 	return device->rows == NULL ? NULL : g_hash_table_lookup(device->rows, number);
 }
 
-static void rows_free(void *made)
+static void rows_end(void *made)
 {
 	struct queue_rows *rows = made;
 
 	queue_use_end_locked(rows->bs, &rows->user);
-	g_free(rows);
+}
+
+void queue_rows_release(void *rows)
+{
+	g_rc_box_release_full(rows, rows_end);
 }
 
 /* The rows that are left behind fixed_size bytes, as many as one entry takes. */
@@ -548,16 +552,17 @@ static drvError_t convert_locked(struct bsim *bs, const char *call, struct drvMe
 				    ?: memcpy_2d_check(call, &rows) ?: rows_left(call, &rows);
 
 	result = result ?: memcpy_2d_rows_locked(bs, call, &rows, false);
+	result = result ?: queue_device_find_locked(bs, call, dev, 0, &device); /* it let go */
 	if (result != DRV_ERROR_NONE)
 		return result;
-	made = g_new0(struct queue_rows, 1);
+	made = g_rc_box_new0(struct queue_rows);
 	made->bs = bs;
 	made->rows = rows;
 	queue_use_locked(bs, &made->user, (uint64_t)rows.dst, (uint64_t)rows.src, 1);
 	made->user.use[0].bytes = (rows.height - 1) * rows.dpitch + rows.width;
 	made->user.use[1].bytes = (rows.height - 1) * rows.spitch + rows.width;
 	if (device->rows == NULL)
-		device->rows = g_hash_table_new_full(NULL, NULL, NULL, rows_free);
+		device->rows = g_hash_table_new_full(NULL, NULL, NULL, queue_rows_release);
 	*out = (struct DMA_ADDR){ .phyAddr = { .src = GSIZE_TO_POINTER(++device->rows_made),
 					       .len = (unsigned)rows.height,
 					       .flag = 1 },

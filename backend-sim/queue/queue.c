@@ -112,7 +112,7 @@ static void device_clear_locked(struct bsim *bs, unsigned index)
 	}
 	queue_idents_clear_locked(bs, index);
 	g_clear_pointer(&device->rows, g_hash_table_destroy);
-	*device = (struct queue_device){ 0 };
+	*device = (struct queue_device){ .closings = device->closings + 1 };
 }
 
 void queue_device_close_locked(struct bsim *bs, unsigned device)

@@ -135,7 +135,8 @@ struct queue_sq {
 	bool listed; /* in queue_set.ready */
 	bool doomed; /* freed, waits for its job's end only */
 	struct sim_job job;
-	uint64_t row; /* of a copy by descriptors, that is next */
+	uint64_t row;            /* of a copy by descriptors, that is next */
+	struct queue_rows *rows; /* of which an engine copies one, or NULL */
 	/* blocked on */
 	unsigned wait_device;
 	uint32_t wait_id;
@@ -156,6 +157,7 @@ struct queue_device {
 	uint32_t ring_elements; /* 0: no error ring */
 	GHashTable *rows;       /* struct queue_rows by its number; NULL until there is one */
 	uint64_t rows_made;
+	uint64_t closings; /* so far: what a call has waited for may be another opening's */
 };
 
 /* Memory that a call uses while it lets go of the lock. */
@@ -168,7 +170,7 @@ struct queue_user {
 	LIST_ENTRY(queue_user) link;
 };
 
-/* A copy by descriptors. */
+/* A copy by descriptors, a g_rc_box of the device's table and of who copies a row of it. */
 struct queue_rows {
 	struct bsim *bs;
 	struct drvMem2D rows; /* those of this number only */
@@ -280,6 +282,8 @@ void queue_room_locked(struct bsim *bs, unsigned device);
 
 /* The copy by descriptors of that number (DMA_ADDR's phyAddr.src), or NULL. */
 struct queue_rows *queue_rows_find(const struct queue_device *device, void *number);
+/* The last release ends their use of memory. */
+void queue_rows_release(void *rows);
 
 /* ---- condition.c ---- */
 

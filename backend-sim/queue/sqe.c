@@ -202,6 +202,7 @@ static void job_done(struct sim_job *job)
 	struct attempt a;
 	char name[96], *kept;
 
+	g_clear_pointer(&sq->rows, queue_rows_release);
 	if (sq->doomed) {
 		LIST_REMOVE(sq, doomed_link);
 		queue_uses_end_locked(bs, sq, 0, 1);
@@ -296,7 +297,8 @@ static enum outcome pcie_dma(struct attempt *a)
 {
 	const struct stars_pcie_dma_sqe *sqe = &a->entry->dma;
 	uint64_t number = queue_word(sqe->sq_addr_low, sqe->sq_addr_high), row = a->sq->row;
-	const struct queue_rows *made;
+	struct queue_rows *made;
+	enum outcome outcome;
 
 	a->what = "PCIe DMA";
 	if ((sqe->convert & PCIE_UPDATE_MASK) != 0)
@@ -313,8 +315,12 @@ static enum outcome pcie_dma(struct attempt *a)
 				"%u descriptors at 0x%llx: halMemcpy2D has not made them, or they "
 				"are destroyed",
 				sqe->sq_tail_ptr, (unsigned long long)number);
-	return start_copy(a, (uint64_t)made->rows.dst + row * made->rows.dpitch,
-			  (uint64_t)made->rows.src + row * made->rows.spitch, made->rows.width);
+	a->sq->rows = g_rc_box_acquire(made); /* the lock is let go, and they may be destroyed */
+	outcome = start_copy(a, (uint64_t)made->rows.dst + row * made->rows.dpitch,
+			     (uint64_t)made->rows.src + row * made->rows.spitch, made->rows.width);
+	if (outcome != STARTED)
+		g_clear_pointer(&a->sq->rows, queue_rows_release);
+	return outcome;
 }
 
 /* ---- events and notifies ---- */
@@ -763,6 +769,7 @@ void queue_poll_locked(struct bsim *bs)
 void queue_sq_free(struct queue_sq *sq)
 {
 	g_queue_clear(&sq->failed);
+	g_clear_pointer(&sq->rows, queue_rows_release);
 	g_free(sq->held_text);
 	g_free(sq->ring);
 	g_free(sq->sent);

@@ -4,7 +4,8 @@
  * until they are done, calls until they end. Host memory that is freed meanwhile stays as long.
  *
  * An entry that waits for a value does not count: nobody could change it any more. Nor does a copy
- * by descriptors: these count themselves, from halMemcpy2D's call to their end.
+ * by descriptors: these count themselves, from halMemcpy2D's call to their end, or the end of a row
+ * that an engine has by then.
  */
 #include "memory/memory.h"
 #include "queue/copy.h"

@@ -32,7 +32,8 @@ _Static_assert(sizeof(struct note) <= sizeof(((struct layer_call *)0)->note), "a
 /* What a record would only drown in. */
 static bool is_quiet(enum driver_op op)
 {
-	return op == DRIVER_OP_halCqReportRecv || op == DRIVER_OP_halSqCqQuery;
+	return op == DRIVER_OP_halCqReportRecv || op == DRIVER_OP_halSqCqQuery ||
+	       op == DRIVER_OP_halCqReportIrqWait || op == DRIVER_OP_halCqReportGet;
 }
 
 static bool obtains_memory(enum driver_op op)
@@ -154,9 +155,25 @@ static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 static void record_rows(struct trace_recorder *r, const struct trace_call *c,
 			const struct MEMCPY2D *copy)
 {
-	if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
+	const struct drvMem2D *rows;
+	uint64_t done;
+
+	if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC) {
 		RECORD(COPY, .at = TRACE_AT(copy->copy2d.dst), .from = TRACE_AT(copy->copy2d.src),
 		       .size = copy->copy2d.width * copy->copy2d.height);
+		return;
+	}
+	rows = copy != NULL && copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT && c->code == 0
+		       ? &copy->copy2dAsync.copy2dInfo
+		       : NULL;
+	if (rows == NULL || rows->width == 0 || copy->copy2dAsync.dmaAddr == NULL) {
+		TRACE_RECORD(r, c, CALL);
+		return;
+	}
+	done = rows->fixed_size / rows->width; /* which the descriptors leave out */
+	RECORD(COPY, .at = TRACE_AT((uintptr_t)rows->dst + done * rows->dpitch),
+	       .from = TRACE_AT((uintptr_t)rows->src + done * rows->spitch),
+	       .size = copy->copy2dAsync.dmaAddr->fixed_size);
 }
 
 static void record_sent(struct trace_recorder *r, const struct trace_call *c,

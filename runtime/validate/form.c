@@ -334,9 +334,14 @@ bool form_open(bool check, char **error)
 	return open_file(check, error);
 }
 
+bool form_is_open(void)
+{
+	return file >= 0;
+}
+
 void form_add(const struct report *report, const struct npusim_report *said, const char *function)
 {
-	if (file < 0)
+	if (!form_is_open())
 		return;
 	pthread_mutex_lock(&lock);
 	if (!form->add(report, said, function))

@@ -334,8 +334,9 @@ static void write_report(const struct tally *one, bool first)
 	pthread_mutex_lock(&lock);
 	call = listener;
 	pthread_mutex_unlock(&lock);
-	if (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
-	    npu_stack_place(report->before, &place)) {
+	if ((form_is_open() || call.fn != NULL) &&
+	    (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
+	     npu_stack_place(report->before, &place))) {
 		said.file = place.file;
 		said.line = place.line;
 	}

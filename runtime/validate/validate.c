@@ -60,7 +60,9 @@ static bool is_of_queue(enum driver_op op)
 {
 	return op == DRIVER_OP_halSqTaskSend || op == DRIVER_OP_halCqReportRecv ||
 	       op == DRIVER_OP_halResourceConfig || op == DRIVER_OP_halResourceIdAlloc ||
-	       op == DRIVER_OP_halResourceIdFree;
+	       op == DRIVER_OP_halResourceIdFree || op == DRIVER_OP_halCqReportIrqWait ||
+	       op == DRIVER_OP_halCqReportGet || op == DRIVER_OP_halReportRelease ||
+	       op == DRIVER_OP_halSqMemGet || op == DRIVER_OP_halSqMsgSend;
 }
 
 static bool validate_before(struct layer *layer, struct layer_call *call)

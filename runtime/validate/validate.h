@@ -81,6 +81,7 @@ void report_after_fork(bool child);
 
 bool form_open(bool check, char **error);
 /* `function`: of said->file and line. */
+bool form_is_open(void);
 void form_add(const struct report *report, const struct npusim_report *said, const char *function);
 /* A file whose name has the process id is the child's own. */
 void form_after_fork(void);

@@ -720,6 +720,78 @@ TEST(hal_open, model_that_cannot_be_is_no_device_and_said_once)
 		EXPECT_CONTAINS(harness_last_stderr(), "Ascend310");
 }
 
+static void no_name_of_a_910b(void)
+{
+	char name[50] = "";
+
+	EXPECT_EQ(HAL(halGetSocVersion)(0, name, sizeof(name)), DRV_ERROR_NOT_SUPPORT);
+}
+
+TEST(hal_open, soc_of_a_910b_without_a_name_is_no_failure)
+{
+	if (fresh("soc_of_a_910b_without_a_name_is_no_failure"))
+		no_name_of_a_910b();
+	else
+		EXPECT_NULL(strstr(harness_last_stderr(), "halGetSocVersion"));
+}
+
+/* The last read is of what nobody wrote: rows are copied and a function is called before. */
+static void validated_beside_rows(void)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+	struct halSqCqInputInfo make = { .type = DRV_CALLBACK_TYPE,
+					 .sqeSize = sizeof(struct stars_callback_command),
+					 .sqeDepth = 1024,
+					 .cqeSize = sizeof(struct stars_callback_cqe),
+					 .cqeDepth = 1024,
+					 .grpId = 1 };
+	struct halSqCqOutputInfo made = { 0 };
+	struct stars_callback_sqe call = { .header.type = STARS_SQE_AICPU,
+					   .topic = STARS_TOPIC_CALLBACK << 12 };
+	struct stars_pcie_dma_sqe copy = { .header.type = STARS_SQE_PCIE_DMA, .convert = 1 };
+	struct MEMCPY2D rows = { .type = DEVMM_MEMCPY2D_ASYNC_CONVERT };
+	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
+	struct hal_stream stream;
+	void *target, *unwritten, *host = calloc(1, 8192);
+
+	setenv("NPUSIM_VALIDATE", "on", 1);
+	EXPECT_HAL(HAL(halDeviceOpen)(0, &in, &out));
+	target = hal_alloc(0, 2 * MIB);
+	unwritten = hal_alloc(0, 2 * MIB);
+	EXPECT_HAL(HAL(halSqCqAllocate)(0, &make, &made));
+	hal_stream_open(&stream, 0);
+	rows.copy2dAsync.dmaAddr = &dma;
+	rows.copy2dAsync.copy2dInfo = (struct drvMem2D){ .dst = target,
+							 .dpitch = 4096,
+							 .src = host,
+							 .spitch = 4096,
+							 .width = 4096,
+							 .height = 2,
+							 .direction = DRV_MEMCPY_HOST_TO_DEVICE };
+	EXPECT_HAL(HAL(halMemcpy2D)(&rows));
+	copy.sq_addr_low = (uint32_t)(uintptr_t)dma.phyAddr.src;
+	copy.sq_tail_ptr = (uint16_t)dma.phyAddr.len;
+	hal_send(&stream, &copy, false);
+	call.cq_id = (uint16_t)made.cqId;
+	hal_send(&stream, &call, false);
+	EXPECT_TRUE(hal_wait_for_head(&stream));
+	EXPECT_HAL(HAL(drvMemcpy)((uintptr_t)host, 8192, (uintptr_t)target, 8192));
+	EXPECT_HAL(HAL(drvMemcpy)((uintptr_t)host, 8192, (uintptr_t)unwritten, 8192));
+	exit(harness_has_failed());
+}
+
+TEST(hal_open, rows_and_callbacks_hide_no_read_of_unwritten_memory)
+{
+	const char *found;
+
+	if (fresh("rows_and_callbacks_hide_no_read_of_unwritten_memory"))
+		validated_beside_rows();
+	found = strstr(harness_last_stderr(), "uninitialised: ");
+	ASSERT_NOT_NULL(found);
+	EXPECT_NULL(strstr(found + 1, "uninitialised: "));
+}
+
 static void name_of_a_910c(void)
 {
 	char name[50] = "";

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "process/process.h"
+#include "queue/copy.h"
 #include "queue-rig.h"
 #include "queue/queue.h"
 
@@ -47,6 +48,25 @@ void *__wrap_memmove(void *to, const void *from, size_t bytes)
 		pthread_join(thread, NULL);
 	}
 	return __real_memmove(to, from, bytes);
+}
+
+/* Likewise, while a check of a large copy asks for the host's room. */
+static void (*fault_of_check)(void);
+
+uint64_t __real_node_host_room_bytes(void);
+uint64_t __wrap_node_host_room_bytes(void);
+
+uint64_t __wrap_node_host_room_bytes(void)
+{
+	void (*now)(void) = fault_of_check;
+	pthread_t thread;
+
+	if (now != NULL) {
+		fault_of_check = NULL;
+		pthread_create(&thread, NULL, run_fault, &now);
+		pthread_join(thread, NULL);
+	}
+	return __real_node_host_room_bytes();
 }
 
 /* ---- memory ---- */
@@ -443,5 +463,34 @@ TEST(copy_away, imported_frames_outlive_their_exporter)
 	EXPECT_EQ(free_bytes(), free_before);
 	EXPECT_EQ(byte_at(other, 0), 0);
 	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
+	end();
+}
+
+/* ---- descriptors ---- */
+
+/* The memory is another device's, so it is still there. */
+TEST(copy_away, rows_for_a_device_that_is_closed_meanwhile)
+{
+	uint64_t bytes = COPY_ROOM_BYTES, device;
+	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
+	struct MEMCPY2D rows = { .type = DEVMM_MEMCPY2D_ASYNC_CONVERT };
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	begin();
+	device = rig_alloc(1, bytes);
+	rows.copy2dAsync.dmaAddr = &dma;
+	rows.copy2dAsync.copy2dInfo = (struct drvMem2D){ .dst = (void *)device,
+							 .dpitch = bytes,
+							 .src = rig_pinned(bytes),
+							 .spitch = bytes,
+							 .width = bytes,
+							 .height = 1,
+							 .direction = DRV_MEMCPY_HOST_TO_DEVICE };
+	fault_of_check = close_device;
+	EXPECT_EQ(npu_call(rig, halMemcpy2D, &rows), DRV_ERROR_INVALID_HANDLE);
+	EXPECT_NULL(fault_of_check);
+	EXPECT_NULL(bsim_of(rig)->queues->device[0].rows);
+	CALL(halDeviceOpen, 0, &in, &out);
 	end();
 }

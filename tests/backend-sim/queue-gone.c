@@ -360,6 +360,63 @@ TEST(queue_gone, sent_after_the_free)
 	EXPECT_EQ(pinned_held(), 0u);
 }
 
+/* A row that waits for the engine behind another stream's copy, when its descriptors go. */
+static const struct row_case {
+	const char *title;
+	bool destroyed, freed, closed;
+} row_cases[] = {
+	{ "descriptors destroyed", true, false, false },
+	{ "queue freed, descriptors destroyed", true, true, false },
+	{ "device closed", false, false, true },
+};
+
+TEST_EACH(queue_gone, row_that_an_engine_has, row_cases, title)
+{
+	const struct row_case *c = param;
+	unsigned char *at = pinned(4096), *large = pinned(BYTES);
+	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
+	struct MEMCPY2D copy = { .type = DEVMM_MEMCPY2D_ASYNC_CONVERT };
+	struct stars_pcie_dma_sqe sqe = { .header.type = STARS_SQE_PCIE_DMA, .convert = 1 };
+	struct rig_stream rows;
+
+	memset(at, 7, 4096);
+	memset(large, 3, BYTES);
+	copy.copy2dAsync.dmaAddr = &dma;
+	copy.copy2dAsync.copy2dInfo = (struct drvMem2D){ .dst = (void *)device,
+							 .dpitch = 1024,
+							 .src = (void *)at,
+							 .spitch = 1024,
+							 .width = 1024,
+							 .height = 4,
+							 .direction = DRV_MEMCPY_HOST_TO_DEVICE };
+	ASSERT_EQ(npu_call(rig, halMemcpy2D, &copy), DRV_ERROR_NONE);
+	sqe.sq_addr_low = (uint32_t)(uintptr_t)dma.phyAddr.src;
+	sqe.sq_tail_ptr = (uint16_t)dma.phyAddr.len;
+	rig_stream_open(&rows, 0, 8, 8);
+	for (int i = 0; i < 16; i++)
+		rig_copy(&stream, device, (uintptr_t)large, BYTES, QUIET);
+	ASSERT_EQ(rig_send(&rows, &sqe, QUIET, 0), DRV_ERROR_NONE);
+	if (c->freed)
+		rig_stream_close(&rows);
+	copy.type = DEVMM_MEMCPY2D_ASYNC_DESTROY;
+	if (c->destroyed)
+		EXPECT_EQ(npu_call(rig, halMemcpy2D, &copy), DRV_ERROR_NONE);
+	if (c->closed)
+		rig_close();
+	EXPECT_EQ(npu_call(rig, halMemFree, at), DRV_ERROR_NONE);
+	EXPECT_EQ(pinned_held(), c->closed ? 2u : 1u); /* with the device's, where the rows go */
+	if (c->closed)
+		rig_open();
+	else
+		rig_finish(&stream);
+	rig_stream_open(&rows, 0, 8, 8);
+	device = rig_alloc(0, BYTES);
+	rig_copy(&rows, device, (uintptr_t)large, BYTES, QUIET); /* after all that went before */
+	rig_finish(&rows);
+	EXPECT_EQ(pinned_held(), 0u);
+	EXPECT_EQ(npu_call(rig, halMemFree, large), DRV_ERROR_NONE);
+}
+
 TEST(queue_gone, value_written_to_freed_memory)
 {
 	uint32_t gate = rig_id(0, DRV_EVENT_ID);

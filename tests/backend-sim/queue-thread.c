@@ -162,6 +162,45 @@ TEST(queue_thread, freed_while_a_call_waits)
 	EXPECT_EQ(r.code, DRV_ERROR_INVALID_VALUE);
 }
 
+static void *wait_for_callback(void *arg)
+{
+	uint64_t bits[QUEUE_CALLBACKS / 64];
+	struct halReportInfoInput in = { .type = DRV_CALLBACK_TYPE, .timeout = -1 };
+	struct halReportInfoOutput out = { bits, QUEUE_CALLBACKS / 64 };
+
+	*(drvError_t *)arg = npu_call(rig, halCqReportIrqWait, 0, &in, &out);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "device 0 was closed by another thread");
+	return NULL;
+}
+
+static const struct closed_case {
+	const char *title;
+	bool opened_again;
+} closed_cases[] = { { "closed", false }, { "closed and opened again", true } };
+
+TEST_EACH(queue_thread, device_closed_while_a_call_waits_for_callbacks, closed_cases, title)
+{
+	const struct closed_case *c = param;
+	halDevCloseIn close_in = { { 0 } };
+	halDevOpenIn open_in = { { 0 } };
+	halDevOpenOut opened;
+	struct bsim *bs = bsim_of(rig);
+	drvError_t code = DRV_ERROR_NONE;
+	pthread_t other;
+
+	ASSERT_EQ(pthread_create(&other, NULL, wait_for_callback, &code), 0);
+	await_waiters(1);
+	bsim_lock(bs); /* which the waiting call needs to see anything */
+	queue_device_close_locked(bs, 0);
+	bs->device[0].open = c->opened_again;
+	bsim_unlock(bs);
+	pthread_join(other, NULL);
+	EXPECT_EQ(code, DRV_ERROR_INVALID_HANDLE);
+	bs->device[0].open = true;
+	EXPECT_EQ(npu_call(rig, halDeviceClose, 0, &close_in), DRV_ERROR_NONE);
+	EXPECT_EQ(npu_call(rig, halDeviceOpen, 0, &open_in, &opened), DRV_ERROR_NONE);
+}
+
 TEST(queue_thread, closed_while_calls_wait)
 {
 	struct rig_stream stream;

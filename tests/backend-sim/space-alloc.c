@@ -268,10 +268,13 @@ static void name_it(struct space_other *self)
 {
 	uint64_t p = space_alloc(6 * MIB, HUGE), small = space_alloc(64, DEVICE), v;
 	char name[65];
+	int nobody = 0;
 
 	write_bytes(p + 3 * MIB, 0x66, 1);
 	EXPECT_CODE(DRV_ERROR_NONE, halShmemCreateHandle, p + 3 * MIB, 2 * MIB, name, 65);
 	EXPECT_CODE(DRV_ERROR_NONE, halShmemSetAttribute, name, 1, 1);
+	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halShmemSetPidHandle, name, &nobody, -1);
+	EXPECT_CONTAINS(MESSAGE(), "num is -1");
 	memcpy(self->text, name, sizeof(name));
 	EXPECT_CODE(DRV_ERROR_NONE, halShmemCreateHandle, small, 64, name, 65);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halShmemCreateHandle, p, 7 * MIB, name, 65);

@@ -320,6 +320,37 @@ static drvError_t t_copy(struct npu_driver *self, DVdeviceptr dst, size_t dest_m
 	return DRV_ERROR_NONE;
 }
 
+static drvError_t t_rows(struct npu_driver *self, struct MEMCPY2D *copy)
+{
+	(void)self;
+	if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT)
+		copy->copy2dAsync.dmaAddr->fixed_size = 64;
+	return copy->type > DEVMM_MEMCPY2D_ASYNC_DESTROY ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_NONE;
+}
+
+/* The last 4 of 6 rows, by descriptors. */
+static void trace_rows(struct npu_driver *drv, char *va, char *host)
+{
+	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
+	struct MEMCPY2D copy = { .type = DEVMM_MEMCPY2D_ASYNC_CONVERT };
+
+	copy.copy2dAsync.dmaAddr = &dma;
+	copy.copy2dAsync.copy2dInfo = (struct drvMem2D){ .dst = (void *)va,
+							 .dpitch = 1024,
+							 .src = (void *)host,
+							 .spitch = 16,
+							 .width = 16,
+							 .height = 6,
+							 .fixed_size = 32 };
+	npu_call(drv, halMemcpy2D, &copy);
+	copy.type = DEVMM_MEMCPY2D_ASYNC_DESTROY;
+	npu_call(drv, halMemcpy2D, &copy);
+	copy.type = DEVMM_MEMCPY2D_ASYNC_DESTROY + 1;
+	npu_call(drv, halMemcpy2D, &copy);
+	npu_call(drv, halCqReportIrqWait, 0, NULL, NULL);
+	npu_call(drv, halCqReportGet, 0, NULL, NULL);
+}
+
 static void trace_some(struct npu_driver *drv)
 {
 	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE,
@@ -341,6 +372,7 @@ static void trace_some(struct npu_driver *drv)
 	npu_call(drv, halMemExportToShareableHandle, handle, MEM_HANDLE_TYPE_NONE, 0, &share);
 	npu_call(drv, drvMemcpy, (DVdeviceptr)(uintptr_t)va + (2 << 20) + 5, 4,
 		 (DVdeviceptr)(uintptr_t)host, 4);
+	trace_rows(drv, va + (2 << 20), host);
 	npu_call(drv, halMemUnmap, va + (2 << 20));
 	npu_call(drv, halMemRelease, handle);
 	npu_call(drv, halMemRelease, again);
@@ -397,6 +429,7 @@ TEST(trace, names_and_codes)
 	fake->halMemUnmap = t_one;
 	fake->halMemExportToShareableHandle = t_export;
 	fake->drvMemcpy = t_copy;
+	fake->halMemcpy2D = t_rows;
 	npu_driver_complete(fake);
 	drv = trace_layer_open(fake, path, &error);
 	ASSERT_NOT_NULL(drv);
@@ -411,6 +444,9 @@ TEST(trace, names_and_codes)
 			   "retain h1 at=r2+2097152\n"
 			   "export s1 handle=h1 flags=0 key=0x2a\n"
 			   "copy size=4 dst=r2+2097157 src=host\n"
+			   "copy size=64 dst=r2+2099200 src=host\n"
+			   "call op=halMemcpy2D\n"
+			   "call op=halMemcpy2D => 107000\n"
 			   "unmap r2+2097152\n"
 			   "release h1\n"
 			   "release h1\n"
