@@ -166,7 +166,8 @@ static void *wait_for_callback(void *arg)
 {
 	uint64_t bits[QUEUE_CALLBACKS / 64];
 	struct halReportInfoInput in = { .type = DRV_CALLBACK_TYPE, .timeout = -1 };
-	struct halReportInfoOutput out = { bits, QUEUE_CALLBACKS / 64 };
+	struct halReportInfoOutput out = { .cqIdBitmap = bits,
+					   .cqIdBitmapSize = QUEUE_CALLBACKS / 64 };
 
 	*(drvError_t *)arg = npu_call(rig, halCqReportIrqWait, 0, &in, &out);
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "device 0 was closed by another thread");
