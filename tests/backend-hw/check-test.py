@@ -146,7 +146,8 @@ def against():
     found = run('--against', 'sim', '--device', '0', '--only', 'map.address_unaligned',
                 hal=FAKES / 'fake-hal-wrong-code.so')
     check("and the driver's code where the ACL's is the same",
-          re.search(r'map a\+4K 2M h *(?:\| 507899)?: hw 507899 \(\w+\), since the driver answered 12345, '
+          re.search(r'map a\+4K 2M h *(?:\| 507899)?: '
+                    r'hw 507899 \(\w+\), since the driver answered 12345, '
                     r'sim 507899 \(\w+\), since the driver answered \d+;', found.stdout), found)
     found = run('--against', 'sim', '--device', '0', '--only', 'map.fresh_pages*',
                 hal=FAKES / 'fake-hal-good.so')
