@@ -91,11 +91,12 @@ def output_that_cannot_be_written_is_a_failure(folder):
         same(run.returncode, 1, 'status')
         expect('No space left' in run.stderr, run.stderr)
     one = ['check', '--backend', 'sim', '--device', 0, '--only', 'access.null_or_zero']
-    for option in ('--output', '--calibrate'):
-        for file, says in (('/dev/full', 'No space left'), (folder / 'no/x', 'No such file')):
-            run = npusim(*one, option, file)
-            same(run.returncode, 1, 'status')
-            expect('npusim check: {}'.format(file) in run.stderr and says in run.stderr, run.stderr)
+    for option, file, says in (('--output', '/dev/full', 'No space left'),
+                               ('--output', folder / 'no/x', 'No such file'),
+                               ('--calibrate', folder / 'no/x', 'No such file')):
+        run = npusim(*one, option, file)
+        same(run.returncode, 1, 'status')
+        expect('npusim check: {}'.format(file) in run.stderr and says in run.stderr, run.stderr)
 
 
 # ---- run ----

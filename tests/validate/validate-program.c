@@ -260,7 +260,7 @@ static void unmap_pending(void)
 	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
 	code = aclrtUnmapMem(mapping.va);
 	printf("unmap %d\n", code);
-	MUST(aclrtSynchronizeStream(one));
+	aclrtSynchronizeStream(one); /* 507001 where the copy had not begun */
 	if (code != ACL_SUCCESS)
 		MUST(aclrtUnmapMem(mapping.va));
 	MUST(aclrtFreePhysical(mapping.handle));
