@@ -235,21 +235,6 @@ struct alloc_table {
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };
 
-/* The first bit from `from` on that is set (flip 0), or clear (flip ~0); `end` for none. */
-static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned end, uint64_t flip)
-{
-	while (from < end) {
-		uint64_t word = (bits[from / 64] ^ flip) >> (from % 64);
-
-		if (word != 0) {
-			from += (unsigned)__builtin_ctzll(word);
-			return from < end ? from : end;
-		}
-		from += 64 - from % 64;
-	}
-	return end;
-}
-
 /* ---- the record at an address ---- */
 
 static inline bool range_is_reservation(const struct range *r)

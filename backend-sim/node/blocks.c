@@ -41,22 +41,17 @@ bool block_next(const struct node *node, uint32_t *id, struct block_place *out)
 {
 	for (++*id; *id < node->id_count;) {
 		const struct memory *m;
-		uint64_t bits = 0;
-		uint32_t next;
+		uint32_t frame;
 
 		*out = block_at(node, *id);
 		m = out->memory;
-		next = m->frames;
-		if (GET(m->state->used)) {
-			bits = m->live[out->frame / 64] >> (out->frame % 64);
-			next = MIN(next, out->frame / 64 * 64 + 64);
-		}
-		if (bits) {
-			*id += (unsigned)__builtin_ctzll(bits);
+		frame = GET(m->state->used) ? bits_next(m->live, out->frame, m->frames, 0)
+					    : m->frames;
+		*id = m->id_base + frame;
+		if (frame < m->frames) {
 			*out = block_at(node, *id);
 			return true;
 		}
-		*id = m->id_base + next;
 	}
 	return false;
 }

@@ -19,19 +19,7 @@
 /* The first frame at or after `from` whose bit is `used`; `end` if there is none before it. */
 static uint32_t next_frame(const struct memory *m, uint32_t from, uint32_t end, bool used)
 {
-	uint64_t flip = used ? 0 : ~UINT64_C(0), bits;
-
-	if (from >= end)
-		return end;
-	bits = (m->used[from / 64] ^ flip) & (~UINT64_C(0) << (from % 64));
-	for (uint32_t word = from / 64;; bits = m->used[word] ^ flip) {
-		if (bits) {
-			from = word * 64 + (uint32_t)__builtin_ctzll(bits);
-			return from < end ? from : end;
-		}
-		if (++word * 64 >= end)
-			return end;
-	}
+	return bits_next(m->used, from, end, used ? 0 : UINT64_MAX);
 }
 
 static void mark_bits(struct memory *m, uint32_t first, uint32_t count, bool used)

@@ -28,6 +28,21 @@ struct node;
 #define NODE_FRAME_BYTES  (UINT64_C(1) << NODE_FRAME_LG2)
 #define NODE_GIANT_FRAMES 512u
 
+/* The first bit from `from` on that is set (flip 0), or clear (flip ~0); `end` for none. */
+static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned end, uint64_t flip)
+{
+	while (from < end) {
+		uint64_t word = (bits[from / 64] ^ flip) >> (from % 64);
+
+		if (word != 0) {
+			from += (unsigned)__builtin_ctzll(word);
+			return from < end ? from : end;
+		}
+		from += 64 - from % 64;
+	}
+	return end;
+}
+
 struct node_config {
 	const char *name; /* NPUSIM_NODE */
 	char soc_name[32];
