@@ -86,7 +86,7 @@ static int64_t device_of(uint32_t side, uint32_t device)
 #define ARGUMENTS(name)   const __typeof__(call->with.name) *a = &call->with.name
 
 /* The copies among the entries, at the time when they are handed over. */
-static void record_entry(struct trace_recorder *r, const struct trace_call *c, const uint8_t *entry)
+static void record_entry(struct trace_recorder *r, struct trace_call *c, const uint8_t *entry)
 {
 	const struct stars_sqe_header *header = (const void *)entry;
 	uint64_t dst, src, bytes, type = header->type;
@@ -97,21 +97,18 @@ static void record_entry(struct trace_recorder *r, const struct trace_call *c, c
 		RECORD(CALL, .has = NPU_TRACE_HAS_TYPE, .type = type);
 }
 
-static void record_accesses(struct trace_recorder *r, const struct trace_call *c,
+static void record_accesses(struct trace_recorder *r, struct trace_call *c,
 			    const struct layer_call *call)
 {
 	ARGUMENTS(halMemSetAccess);
-	struct trace_call line = *c;
 
-	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++) {
-		TRACE_RECORD(r, &line, ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
-			     .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
-			     .flags = (uint64_t)a->desc[i].type);
-		line.took_ns = 0; /* one call, one time */
-	}
+	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++)
+		RECORD(ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
+		       .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
+		       .flags = (uint64_t)a->desc[i].type);
 }
 
-static void record_create(struct trace_recorder *r, const struct trace_call *c,
+static void record_create(struct trace_recorder *r, struct trace_call *c,
 			  const struct layer_call *call)
 {
 	ARGUMENTS(halMemCreate);
@@ -126,7 +123,7 @@ static void record_create(struct trace_recorder *r, const struct trace_call *c,
 							 : 21);
 }
 
-static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
+static void record_alloc(struct trace_recorder *r, struct trace_call *c,
 			 const struct layer_call *call)
 {
 	ARGUMENTS(halMemAlloc);
@@ -140,7 +137,7 @@ static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
 							    : 12);
 }
 
-static void record_copies(struct trace_recorder *r, const struct trace_call *c,
+static void record_copies(struct trace_recorder *r, struct trace_call *c,
 			  const struct layer_call *call)
 {
 	ARGUMENTS(halMemcpyBatch);
@@ -152,8 +149,7 @@ static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 		       .size = a->size[i]);
 }
 
-static void record_rows(struct trace_recorder *r, const struct trace_call *c,
-			const struct MEMCPY2D *copy)
+static void record_rows(struct trace_recorder *r, struct trace_call *c, const struct MEMCPY2D *copy)
 {
 	const struct drvMem2D *rows;
 	uint64_t done;
@@ -176,20 +172,20 @@ static void record_rows(struct trace_recorder *r, const struct trace_call *c,
 	       .size = copy->copy2dAsync.dmaAddr->fixed_size);
 }
 
-static void record_sent(struct trace_recorder *r, const struct trace_call *c,
+static void record_sent(struct trace_recorder *r, struct trace_call *c,
 			const struct halTaskSendInfo *sent)
 {
 	for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num; i++)
 		record_entry(r, c, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
 }
 
-static void record_export(struct trace_recorder *r, const struct trace_call *c, uint64_t key,
+static void record_export(struct trace_recorder *r, struct trace_call *c, uint64_t key,
 			  const void *handle, uint64_t flags)
 {
 	RECORD(EXPORT, .key = key, .handle = TRACE_AT(handle), .flags = flags);
 }
 
-static void record_import(struct trace_recorder *r, const struct trace_call *c, uint64_t key,
+static void record_import(struct trace_recorder *r, struct trace_call *c, uint64_t key,
 			  int64_t device, const void *handle)
 {
 	RECORD(IMPORT, .name = TRACE_AT(handle), .key = key, .device = device);

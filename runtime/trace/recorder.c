@@ -406,7 +406,7 @@ static uint32_t thread_number(struct trace_recorder *recorder)
 	return mine.number;
 }
 
-static void write_line(struct trace_recorder *recorder, const struct trace_call *call,
+static void write_line(struct trace_recorder *recorder, struct trace_call *call,
 		       struct npu_trace_record *record)
 {
 	char line[LINE_BYTES + SITE_BYTES_MAX];
@@ -422,6 +422,7 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 	if (call->took_ns > 0) {
 		record->has |= NPU_TRACE_HAS_TOOK;
 		record->took_ns = call->took_ns;
+		call->took_ns = 0; /* on the first line of a call alone */
 	}
 	record->process = 1;
 	record->thread = thread_number(recorder);
@@ -447,7 +448,7 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 		write_file(recorder, line, (size_t)length);
 }
 
-void trace_record(struct trace_recorder *recorder, const struct trace_call *call,
+void trace_record(struct trace_recorder *recorder, struct trace_call *call,
 		  struct npu_trace_record r)
 {
 	/* what else lines have, beside what the verb needs and the caller says */
@@ -525,7 +526,7 @@ struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_v
 	return ending;
 }
 
-void trace_record_end(struct trace_recorder *recorder, const struct trace_call *call,
+void trace_record_end(struct trace_recorder *recorder, struct trace_call *call,
 		      const struct trace_ending *ending)
 {
 	struct trace_names *names = names_of(recorder, ending->verb);

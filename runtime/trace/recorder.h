@@ -57,9 +57,10 @@ void trace_call_end(const struct trace_recorder *recorder, struct trace_call *ca
 /* ---- calls that have returned ---- */
 
 /* A line: the record, in which each name has as its offset what the program knows it by, an address
- * or a handle. Stamps, code, op and site are the call's; has: what the verb need not have, but
- * where hint and page_lg2 are not 0. key: equal in all processes for one share. */
-void trace_record(struct trace_recorder *recorder, const struct trace_call *call,
+ * or a handle. Stamps, code, op and site are the call's; the time it took stands on its first line
+ * alone. has: what the verb need not have, but where hint and page_lg2 are not 0. key: equal in all
+ * processes for one share. */
+void trace_record(struct trace_recorder *recorder, struct trace_call *call,
 		  struct npu_trace_record record);
 #define TRACE_RECORD(recorder, call, verb_, ...) \
 	trace_record(recorder, call,             \
@@ -80,7 +81,7 @@ struct trace_ending {
 /* UNRESERVE, MFREE: what begins at an address; RELEASE: one reference to a handle. */
 struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_verb verb,
 			       const void *what);
-void trace_record_end(struct trace_recorder *recorder, const struct trace_call *call,
+void trace_record_end(struct trace_recorder *recorder, struct trace_call *call,
 		      const struct trace_ending *ending);
 
 /* The value of site=, a frame a line, innermost first: "step (train.c:41)"; it stays valid. NULL:

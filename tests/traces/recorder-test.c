@@ -321,6 +321,23 @@ TEST(recorder, each_process_of_a_run_has_a_whole_file)
 	EXPECT_EQ(files, 15u + 2u);
 }
 
+TEST(recorder, time_of_a_call_stands_on_its_first_line)
+{
+	struct trace_recorder *r = trace_recorder_open(path, "backend=test");
+	struct trace_call call;
+
+	ASSERT_NOT_NULL(r);
+	call = answered(r, "someCall", 0);
+	call.took_ns = 700;
+	for (guint64 size = 1; size <= 3; size++)
+		TRACE_RECORD(r, &call, FILL, .at = TRACE_AT(0), .size = size);
+	trace_recorder_close(r);
+	g_autofree char *lines = lines_of(path);
+	EXPECT_STREQ(lines, "+700 :1.1 fill size=1 dst=host\n"
+			    ":1.1 fill size=2 dst=host\n"
+			    ":1.1 fill size=3 dst=host\n");
+}
+
 TEST(recorder, the_next_run_empties_the_file)
 {
 	struct trace_recorder *r;

@@ -71,19 +71,15 @@ WRAP_MAP(aclrtMemMapNoAccess, NPU_TRACE_HAS_NO_ACCESS)
 WRAP(aclrtUnmapMem, RECORD(UNMAP, .name = TRACE_AT(virPtr)))
 
 /* Here CANN takes an id of the server, unlike anywhere else. */
-static void record_access(struct trace_recorder *recorder, const struct trace_call *call,
-			  const void *va, size_t size, const aclrtMemAccessDesc *desc, size_t count)
+static void record_access(struct trace_recorder *recorder, struct trace_call *call, const void *va,
+			  size_t size, const aclrtMemAccessDesc *desc, size_t count)
 {
-	struct trace_call line = *call;
-
-	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++) {
-		TRACE_RECORD(recorder, &line, ACCESS, .name = TRACE_AT(va), .size = size,
+	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++)
+		TRACE_RECORD(recorder, call, ACCESS, .name = TRACE_AT(va), .size = size,
 			     .device = desc[i].location.type == ACL_MEM_LOCATION_TYPE_DEVICE
 					       ? (int64_t)desc[i].location.id
 					       : NPU_TRACE_HOST,
 			     .flags = (uint64_t)desc[i].flags);
-		line.took_ns = 0; /* one call, one time */
-	}
 }
 WRAP(aclrtMemSetAccess, record_access(recorder, &call, virPtr, size, desc, count))
 
@@ -143,7 +139,7 @@ static uint64_t round_up(uint64_t size, uint64_t more)
 		       : (size + more + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-static void record_malloc(struct trace_recorder *recorder, const struct trace_call *call,
+static void record_malloc(struct trace_recorder *recorder, struct trace_call *call,
 			  void *const *out, uint64_t size, aclrtMemMallocPolicy policy, bool padded)
 {
 	bool giant = page_of_policy(policy, size) == 30;
@@ -195,7 +191,7 @@ WRAP_OTHER(aclrtMemcpyAsyncWithOffset)
 WRAP_OTHER(aclrtMemcpyAsyncWithDesc)
 WRAP_OTHER(aclrtReduceAsync)
 
-static void record_batch(struct trace_recorder *recorder, const struct trace_call *call,
+static void record_batch(struct trace_recorder *recorder, struct trace_call *call,
 			 void *const *dsts, void *const *srcs, const size_t *sizes, size_t count)
 {
 	bool readable = dsts != NULL && srcs != NULL && sizes != NULL && count <= BATCH_LINES_MAX;
