@@ -22,8 +22,7 @@ static void open_driver(void)
 	if (top == NULL)
 		npu_log(NPU_LOG_ERROR, "libnpusim-record-hal.so: %s", error ?: path);
 	free(error);
-	for (bottom = top; bottom != NULL && bottom->lower != NULL;)
-		bottom = bottom->lower;
+	bottom = driver_bottom(top);
 }
 
 /* NULL: there is none, or it calls while it is opened. */

@@ -22,8 +22,7 @@ static bool has_no_name(struct npu_driver *drv)
 	static const char no_name[] = "Ascend910B";
 	char name[64];
 
-	while (drv->lower != NULL)
-		drv = drv->lower;
+	drv = driver_bottom(drv);
 	return drv->halGetSocVersion(drv, 0, name, sizeof(name)) == DRV_ERROR_NONE &&
 	       strncmp(name, no_name, strlen(no_name)) == 0;
 }
@@ -144,11 +143,11 @@ HAL_CALL(drvMemAddressTranslate, (DVdeviceptr, va), (uint64_t *, pa))
 }
 
 /* The end of what halMemcpy2D made. */
-DVresult drvMemDestroyAddr(struct DMA_ADDR *ptr)
+HAL_CALL(drvMemDestroyAddr, (struct DMA_ADDR *, ptr))
 {
 	struct MEMCPY2D end = { .type = DEVMM_MEMCPY2D_ASYNC_DESTROY, .copy2dAsync.dmaAddr = ptr };
 
-	return halMemcpy2D(&end);
+	return drv->halMemcpy2D(drv, &end);
 }
 
 /* What CANN's runtime closes a notify by. */

@@ -44,14 +44,14 @@ void queue_report_drop(struct queue_cq *cq, struct queue_report *report)
 /* ---- making and ending ---- */
 
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
-				const struct halSqCqInputInfo *in, uint32_t *out_id)
+				const struct halSqCqInputInfo *in, uint32_t capacity,
+				uint32_t *out_id)
 {
 	static const char call[] = "halSqCqAllocate";
-	bool is_callback = in->type == DRV_CALLBACK_TYPE;
 	struct queue_cq *cq;
 
 	if (in->cqeSize != sizeof(struct stars_logic_cqe) ||
-	    (is_callback && in->sqeSize != sizeof(cq->command)))
+	    (in->type == DRV_CALLBACK_TYPE && in->sqeSize != sizeof(cq->command)))
 		return bsim_invalid("%s: cqeSize is %u and sqeSize %u: reports have %zu bytes, "
 				    "commands of a callback queue %zu",
 				    call, in->cqeSize, in->sqeSize, sizeof(struct stars_logic_cqe),
@@ -60,9 +60,7 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
 				    in->cqeDepth, QUEUE_CQ_DEPTH);
 	cq = g_new0(struct queue_cq, 1);
-	queue_table_add(&device->queues[in->type], is_callback ? QUEUE_CALLBACKS : QUEUE_LOGIC_CQS,
-			cq, out_id);
-	cq->type = in->type;
+	queue_table_add(&device->queues[in->type], capacity, cq, out_id);
 	cq->device = dev;
 	cq->id = *out_id;
 	cq->depth = in->cqeDepth;

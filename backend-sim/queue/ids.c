@@ -401,6 +401,6 @@ QUEUE_CALL(drvNotifyIdAddrOffset, SIM_CALL_QUERY, (uint32_t, dev), (struct drvNo
 
 	result = result ?: id_check(c->name, dev, device, DRV_NOTIFY_ID, info->notifyId);
 	if (result == DRV_ERROR_NONE)
-		info->devAddrOffset = info->notifyId % 512 * 4 + info->notifyId / 512 * 65536;
+		info->devAddrOffset = STARS_NOTIFY_OFFSET(info->notifyId);
 	return result;
 }

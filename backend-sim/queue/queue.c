@@ -247,7 +247,8 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 	if (result != DRV_ERROR_NONE)
 		return result;
 	sq = g_new0(struct queue_sq, 1);
-	queue_table_add(&device->queues[DRV_NORMAL_TYPE], QUEUE_SQS, sq, out_id);
+	queue_table_add(&device->queues[DRV_NORMAL_TYPE], types[DRV_NORMAL_TYPE].capacity, sq,
+			out_id);
 	sq->bs = bs;
 	sq->device = dev;
 	sq->id = sq->cq_id = *out_id;
@@ -286,8 +287,9 @@ BSIM_CALL(halSqCqAllocate,
 		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u %s queues of device %u are in use", c->name,
 				 types[in->type].capacity, types[in->type].name, dev);
-	result = in->type == DRV_NORMAL_TYPE ? sq_make_locked(dev, bs, device, in, &id)
-					     : queue_cq_make_locked(bs, dev, device, in, &id);
+	result = in->type == DRV_NORMAL_TYPE
+			 ? sq_make_locked(dev, bs, device, in, &id)
+			 : queue_cq_make_locked(bs, dev, device, in, types[in->type].capacity, &id);
 	if (result == DRV_ERROR_NONE)
 		*out = (struct halSqCqOutputInfo){ .sqId = id, .cqId = id, .flag = in->flag };
 	return result;

@@ -93,7 +93,6 @@ struct queue_report {
 
 /* A completion queue: a logic one, or the one of a callback queue. */
 struct queue_cq {
-	int type; /* DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE */
 	unsigned device;
 	uint32_t id, depth, group;
 	GQueue reports;
@@ -272,7 +271,8 @@ bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *
 void queue_report_drop(struct queue_cq *cq, struct queue_report *report);
 /* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE, and there is room for one more. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
-				const struct halSqCqInputInfo *in, uint32_t *out_id);
+				const struct halSqCqInputInfo *in, uint32_t capacity,
+				uint32_t *out_id);
 /* It is in no table any more. */
 void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
 /* Queues of the device that wait for room in another try again. */

@@ -183,14 +183,11 @@ static enum outcome fail_by_message(struct attempt *a, uint32_t code)
 
 /* ---- copies ---- */
 
-#define PCIE_DESCRIPTORS 1u
-#define PCIE_UPDATE_MASK 6u /* of other queues' entries */
-
 /* Each is a job of its own. */
 static uint64_t rows_of(const union queue_entry *entry)
 {
 	return entry->header.type == STARS_SQE_PCIE_DMA &&
-			       (entry->dma.convert & PCIE_DESCRIPTORS) != 0
+			       (entry->dma.convert & STARS_DMA_DESCRIPTORS) != 0
 		       ? entry->dma.sq_tail_ptr
 		       : 1;
 }
@@ -301,13 +298,13 @@ static enum outcome pcie_dma(struct attempt *a)
 	enum outcome outcome;
 
 	a->what = "PCIe DMA";
-	if ((sqe->convert & PCIE_UPDATE_MASK) != 0)
+	if ((sqe->convert & STARS_DMA_UPDATES) != 0)
 		return fail_sqe(a,
 				"mode %u: the entry changes entries of a queue; only copies of "
 				"memory are modelled",
-				sqe->convert & (PCIE_DESCRIPTORS | PCIE_UPDATE_MASK));
+				sqe->convert & (STARS_DMA_DESCRIPTORS | STARS_DMA_UPDATES));
 	a->what = "PCIe DMA copy";
-	if ((sqe->convert & PCIE_DESCRIPTORS) == 0)
+	if ((sqe->convert & STARS_DMA_DESCRIPTORS) == 0)
 		return start_copy(a, sqe->dst, sqe->src, sqe->length);
 	made = queue_rows_find(&a->bs->queues->device[a->sq->device], (void *)number);
 	if (made == NULL || sqe->sq_tail_ptr != made->rows.height)
@@ -479,12 +476,9 @@ static enum outcome write_value(struct attempt *a)
 			queue_record_take(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
 		return DONE;
 	}
-	if (sqe.sub_type == STARS_WRITE_NOTIFY) {
-		uint32_t reg = sqe.write_addr_low & 0xfffff; /* of drvNotifyIdAddrOffset */
-
-		return record(a, DRV_NOTIFY_ID, reg / 65536 * 512 + reg % 65536 / 4,
+	if (sqe.sub_type == STARS_WRITE_NOTIFY)
+		return record(a, DRV_NOTIFY_ID, STARS_NOTIFY_OF(sqe.write_addr_low),
 			      "record imported notify");
-	}
 	a->what = "write value";
 	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
 	    lg2 > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0)

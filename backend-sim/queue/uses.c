@@ -18,7 +18,8 @@ static void find_uses(const union queue_entry *sqe, struct queue_use out[2])
 		out[0].va = queue_word(sqe->sdma.dst_addr_low, sqe->sdma.dst_addr_high);
 		out[1].va = queue_word(sqe->sdma.src_addr_low, sqe->sdma.src_addr_high);
 		out[0].bytes = out[1].bytes = sqe->sdma.length;
-	} else if (sqe->header.type == STARS_SQE_PCIE_DMA && (sqe->dma.convert & 1) == 0) {
+	} else if (sqe->header.type == STARS_SQE_PCIE_DMA &&
+		   (sqe->dma.convert & STARS_DMA_DESCRIPTORS) == 0) {
 		out[0] = (struct queue_use){ sqe->dma.dst, sqe->dma.length };
 		out[1] = (struct queue_use){ sqe->dma.src, sqe->dma.length };
 	} else if (sqe->header.type == STARS_SQE_WRITE_VALUE) {

@@ -546,11 +546,14 @@ struct stars_pcie_dma_sqe {
 	uint8_t kernel_credit, res2;
 	uint32_t sq_addr_low, sq_addr_high;
 	uint16_t sq_tail_ptr, res3;
-	uint32_t convert; /* bit 0: sq_addr is of descriptors that halMemcpy2D made (DMA_ADDR's src)
-			     and sq_tail_ptr how many; else src, dst, length are virtual */
+	uint32_t convert; /* STARS_DMA_*; none: src, dst, length are virtual */
 	uint64_t src, dst, length;
 	uint32_t passid, res5;
 };
+#define STARS_DMA_DESCRIPTORS                                                                     \
+	1u                   /* sq_addr is of descriptors that halMemcpy2D made (DMA_ADDR's src), \
+				and sq_tail_ptr how many */
+#define STARS_DMA_UPDATES 6u /* of other queues' entries */
 /* EVENT_RECORD, EVENT_WAIT; NOTIFY_RECORD, NOTIFY_WAIT have the notify's id and, 4 bytes earlier
  * than an event's, the time-out in exe_result's place. */
 struct stars_event_sqe {
@@ -579,6 +582,9 @@ enum {
 	STARS_WRITE_NOTIFY = 3 /* record the notify of device res3 whose register is written: a
 				  multiple of 1 MiB and what drvNotifyIdAddrOffset says */
 };
+/* That offset of a notify's register, 512 in every 64 KiB, and the notify of a register. */
+#define STARS_NOTIFY_OFFSET(id)  ((id) % 512 * 4 + (id) / 512 * 65536)
+#define STARS_NOTIFY_OF(address) (((address)&0xfffffu) / 65536 * 512 + (address) % 65536 / 4)
 /* npusim's own entry: the queue stops until the value at a device address compares true. The 910B
  * does this with a chain of conditional entries whose layout is not public; it is sent only to a
  * driver that has NPU_CAP_VALUE_WAIT. */

@@ -182,7 +182,8 @@ bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint6
 		*dst = (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low;
 		*src = (uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low;
 		*bytes = sdma.length;
-	} else if (sdma.header.type == STARS_SQE_PCIE_DMA && (pcie.convert & 1) == 0) {
+	} else if (sdma.header.type == STARS_SQE_PCIE_DMA &&
+		   (pcie.convert & STARS_DMA_DESCRIPTORS) == 0) {
 		*dst = pcie.dst;
 		*src = pcie.src;
 		*bytes = pcie.length;

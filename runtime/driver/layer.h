@@ -89,6 +89,14 @@ void layer_free(struct layer *layer);
 void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 		const struct layer_hooks *hooks);
 
+/* The driver below all layers; NULL of NULL. */
+static inline struct npu_driver *driver_bottom(struct npu_driver *top)
+{
+	while (top != NULL && top->lower != NULL)
+		top = top->lower;
+	return top;
+}
+
 /* ---- layers ---- */
 
 /* Records every call to a file, in the format of traces/FORMAT.md. `lower` itself where

@@ -64,12 +64,10 @@ static struct npu_driver *open_backend(const char *name, char **error)
 static struct npu_driver *open_auto(char **error)
 {
 	char *reason = NULL;
-	struct npu_driver *drv = open_backend("hw", &reason), *bottom = drv;
+	struct npu_driver *drv = open_backend("hw", &reason);
 	uint32_t devices = 0;
 
-	while (bottom != NULL && bottom->lower != NULL)
-		bottom = bottom->lower;
-	if (drv != NULL && npu_call(bottom, drvGetDevNum, &devices) == DRV_ERROR_NONE &&
+	if (drv != NULL && npu_call(driver_bottom(drv), drvGetDevNum, &devices) == DRV_ERROR_NONE &&
 	    devices > 0) {
 		npu_log(NPU_LOG_INFO, "backend hw: the server's driver, %u devices", devices);
 		return drv;

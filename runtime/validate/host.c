@@ -139,12 +139,12 @@ static bool waits(const uint8_t *entry)
 static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
 {
 	const struct order_stream *stream = order_stream(v->order, dev, info->sqId);
-	GArray *all = g_array_new(FALSE, FALSE, sizeof(struct saved));
+	GArray *all = NULL;
 	uint64_t dst, src, bytes;
 
 	if (!report_wanted(VALIDATE_HOST_READ) ||
 	    order_is_tainted(v->order, MAX(stream->clock.taint, v->order->host.taint)))
-		return all;
+		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
 		struct saved saved;
@@ -155,6 +155,8 @@ static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTa
 		    pinned(v, dst, dst + bytes) == NULL || !is_free(v, info, i, dst, dst + bytes) ||
 		    (src < dst + bytes && dst < src + bytes))
 			continue;
+		if (all == NULL)
+			all = g_array_new(FALSE, FALSE, sizeof(saved));
 		saved = (struct saved){ .begin = dst, .end = dst + bytes };
 		swap(&saved, false);
 		g_array_append_val(all, saved);

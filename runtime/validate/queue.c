@@ -494,15 +494,13 @@ static uint64_t event_name(uint32_t dev, const struct stars_event_sqe *sqe, bool
 static void write_value(struct validate *v, struct order_stream *stream, const uint8_t *entry)
 {
 	struct stars_write_value_sqe sqe;
-	uint32_t reg;
 
 	memcpy(&sqe, entry, sizeof(sqe));
-	reg = sqe.write_addr_low & 0xfffff; /* of drvNotifyIdAddrOffset */
 	if (sqe.sub_type == STARS_WRITE_EVENT_RESET)
 		order_event(v->order, order_event_name(stream->dev, sqe.res7))->recorded = false;
 	else if (sqe.sub_type == STARS_WRITE_NOTIFY)
 		order_record(v->order, stream,
-			     order_event_name(sqe.res3, reg / 65536 * 512 + reg % 65536 / 4) |
+			     order_event_name(sqe.res3, STARS_NOTIFY_OF(sqe.write_addr_low)) |
 				     ORDER_NOTIFY);
 	else
 		order_resolve(v->order, &stream->clock);
@@ -520,7 +518,9 @@ static bool writes_nothing_unknown(const uint8_t *entry)
 	memcpy(&dma, entry, sizeof(dma));
 	return callback.header.type == STARS_SQE_AICPU
 		       ? STARS_TOPIC_OF(callback.topic) == STARS_TOPIC_CALLBACK
-		       : dma.header.type == STARS_SQE_PCIE_DMA && (dma.convert & 7) == 1;
+		       : dma.header.type == STARS_SQE_PCIE_DMA &&
+				 (dma.convert & (STARS_DMA_DESCRIPTORS | STARS_DMA_UPDATES)) ==
+					 STARS_DMA_DESCRIPTORS;
 }
 
 /* Where a copy by descriptors writes is known now, and not when it is sent. */
