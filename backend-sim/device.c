@@ -251,7 +251,7 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_MAINBOARD_ID, p->is_910c ? MAINBOARD_OF_910C : 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_HD_CONNECT_TYPE, p->host_link_hccs },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_DIE_NUM, dies },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE, sim_profile_near_node(p, dev) },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE, p->near_node[dev] },
 		{ MODULE_TYPE_AICPU, INFO_TYPE_CORE_NUM, p->aicpu_cores },
 		{ MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM, p->cube_cores },
 		{ MODULE_TYPE_AICORE, INFO_TYPE_FREQUE, (int64_t)(p->core_khz / 1000) },

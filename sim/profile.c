@@ -180,30 +180,20 @@ static char *check_hbm(struct sim_profile *p)
 }
 
 /* What the values must be to one another; what follows from them is set. NULL, or what is wrong. */
-static bool node_of(const struct sim_profile *p, const char *word, uint64_t *out)
-{
-	return parse_number(word, out) && *out < p->host_numa_nodes;
-}
-
-int sim_profile_near_node(const struct sim_profile *p, unsigned dev)
-{
-	g_auto(GStrv) words = g_strsplit(p->near_nodes, " ", -1);
-	uint64_t node;
-
-	return dev < g_strv_length(words) && node_of(p, words[dev], &node) ? (int)node : -1;
-}
-
 static char *check_profile(struct sim_profile *p)
 {
 	g_auto(GStrv) words = g_strsplit(p->near_nodes, " ", -1);
 	char *problem;
 	uint64_t node;
 
-	for (unsigned i = 0; strcmp(p->near_nodes, "none") && words[i]; i++)
-		if (!node_of(p, words[i], &node))
+	memset(p->near_node, -1, sizeof(p->near_node));
+	for (unsigned i = 0; strcmp(p->near_nodes, "none") && words[i]; i++) {
+		if (!parse_number(words[i], &node) || node >= p->host_numa_nodes)
 			return g_strdup_printf("SoCInfo.near_nodes=%s: must be a node for each "
 					       "device, below host_numa_nodes=%u, or none",
 					       p->near_nodes, p->host_numa_nodes);
+		p->near_node[i] = (int8_t)node;
+	}
 	if (p->tlb_l2_entries % p->tlb_l2_ways)
 		return g_strdup_printf(
 			"MMU.tlb_l2_entries=%u: must be a multiple of tlb_l2_ways=%u",

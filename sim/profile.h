@@ -85,8 +85,9 @@ struct sim_profile {
 	uint64_t runtime_bytes; /* what CANN's runtime holds of a device in each process */
 	uint64_t host_bytes;    /* memory of the host that handles may take */
 	unsigned host_numa_nodes;
-	char near_nodes[64]; /* by device: the host's NUMA node that it hangs on; or "none" */
-	bool giant_pages;    /* 1 GiB pages on the device */
+	char near_nodes[64];  /* by device: the host's NUMA node that it hangs on; or "none" */
+	int8_t near_node[32]; /* of them, by device; -1: none is nearer than others, or known */
+	bool giant_pages;     /* 1 GiB pages on the device */
 	uint64_t l2_bytes;
 	/* [MMU] */
 	unsigned tlb_l1_entries, tlb_l2_entries, tlb_l2_ways, walkers, walk_cache_entries;
@@ -135,8 +136,6 @@ bool sim_profile_load(const char *name, struct sim_profile *out, char **error);
 bool sim_profile_set(struct sim_profile *profile, char *const *assignments, char **error);
 /* The most HBM that a device of this profile may have, in bytes. */
 uint64_t sim_profile_hbm_max(const struct sim_profile *profile);
-/* The NUMA node of the host near to the device; -1: none is nearer than others, or known. */
-int sim_profile_near_node(const struct sim_profile *profile, unsigned dev);
 /* The whole profile as an ini text, to be g_free()d. */
 char *sim_profile_dump(const struct sim_profile *profile);
 

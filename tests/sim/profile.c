@@ -50,8 +50,8 @@ TEST(profile, every_builtin_loads_under_its_own_name)
 		EXPECT_STREQ(profile.soc_name, names[n]);
 		EXPECT_EQ(profile.is_910c, !strcmp(profile.short_name, "Ascend910_93"));
 		EXPECT_EQ(profile.default_devices, profile.is_910c ? 16u : 8u);
-		EXPECT_EQ(sim_profile_near_node(&profile, 5) < 0, profile.is_910c);
-		EXPECT_EQ(sim_profile_near_node(&profile, 16), -1);
+		EXPECT_EQ(profile.near_node[5] < 0, profile.is_910c);
+		EXPECT_EQ(profile.near_node[16], -1);
 		if (n)
 			EXPECT_LT(strcmp(names[n - 1], names[n]), 0);
 	}
@@ -64,10 +64,10 @@ TEST(profile, near_nodes_are_of_the_host)
 	char right[] = "SoCInfo.near_nodes=7 0", wrong[] = "SoCInfo.near_nodes=0 8";
 	char *error = NULL;
 
-	EXPECT_EQ(sim_profile_near_node(&profile, 1), 6);
+	EXPECT_EQ(profile.near_node[1], 6);
 	ASSERT_TRUE(sim_profile_set(&profile, (char *[]){ right, NULL }, NULL));
-	EXPECT_EQ(sim_profile_near_node(&profile, 1), 0);
-	EXPECT_EQ(sim_profile_near_node(&profile, 2), -1);
+	EXPECT_EQ(profile.near_node[1], 0);
+	EXPECT_EQ(profile.near_node[2], -1);
 	EXPECT_FALSE(sim_profile_set(&profile, (char *[]){ wrong, NULL }, &error));
 	EXPECT_TRUE(error != NULL && strstr(error, "below host_numa_nodes=8") != NULL);
 	free(error);
