@@ -125,13 +125,15 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
 		read_now |= order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	}
 	code = cuda_stream(stream, NULL);
-	for (size_t i = 0; i < 2 * count && code == CUDA_SUCCESS; i++) {
-		size_t at = *failed = i % count;
-
-		code = i >= count ? copy(dsts[at], srcs[at], sizes[at], &stream)
-		       : dsts[at] == 0 || srcs[at] == 0
-			       ? cuda_invalid("an address of copy %zu is NULL", at)
-			       : CUDA_CALL(npusimCheckCopy, dsts[at], srcs[at], sizes[at]);
+	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
+		*failed = i;
+		code = dsts[i] == 0 || srcs[i] == 0
+			       ? cuda_invalid("an address of copy %zu is NULL", i)
+			       : CUDA_CALL(npusimCheckCopy, dsts[i], srcs[i], sizes[i]);
+	}
+	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
+		*failed = i;
+		code = copy(dsts[i], srcs[i], sizes[i], &stream);
 	}
 	if (code != CUDA_SUCCESS)
 		return code;

@@ -137,13 +137,7 @@ static CUresult describe_device(struct cudaDeviceProp *out, size_t size, int dev
 	} fields[] = {
 #define PLACE(type, field, count, attribute) \
 	{ offsetof(struct cudaDeviceProp, field), sizeof(type), count, attribute },
-#if CUDART_MAJOR == 11
-		CUDART_PROPERTIES(PLACE, PLACE, CUDART_NO_FIELD)
-#elif CUDART_MAJOR == 12
-		CUDART_PROPERTIES(PLACE, PLACE, PLACE)
-#else
-		CUDART_PROPERTIES(PLACE, CUDART_NO_FIELD, PLACE)
-#endif
+		CUDART_FIELDS(PLACE)
 	};
 	size_t total = 0;
 	CUresult code = check_pointer(out) ?: cuDeviceTotalMem_v2(&total, device);

@@ -156,6 +156,13 @@ struct cudaPointerAttributes {
 
 #define CUDART_FIELD(type, field, count, attribute) type field[count];
 #define CUDART_NO_FIELD(type, field, count, attribute)
+#if CUDART_MAJOR == 11
+#define CUDART_FIELDS(X) CUDART_PROPERTIES(X, X, CUDART_NO_FIELD)
+#elif CUDART_MAJOR == 12
+#define CUDART_FIELDS(X) CUDART_PROPERTIES(X, X, X)
+#else
+#define CUDART_FIELDS(X) CUDART_PROPERTIES(X, CUDART_NO_FIELD, X)
+#endif
 /* A field of one stands as an array of one, which has the same place. */
 struct cudaDeviceProp {
 	char name[256];
@@ -163,13 +170,10 @@ struct cudaDeviceProp {
 	char luid[8];
 	unsigned int luidDeviceNodeMask;
 	size_t totalGlobalMem;
-#if CUDART_MAJOR == 11
-	CUDART_PROPERTIES(CUDART_FIELD, CUDART_FIELD, CUDART_NO_FIELD)
-#elif CUDART_MAJOR == 12
-	CUDART_PROPERTIES(CUDART_FIELD, CUDART_FIELD, CUDART_FIELD)
+	CUDART_FIELDS(CUDART_FIELD)
+#if CUDART_MAJOR == 12
 	int reserved[63];
-#else
-	CUDART_PROPERTIES(CUDART_FIELD, CUDART_NO_FIELD, CUDART_FIELD)
+#elif CUDART_MAJOR > 12
 	int deviceNumaConfig, deviceNumaId, mpsEnabled, hostNumaId;
 	unsigned int gpuPciDeviceID, gpuPciSubsystemID;
 	int hostNumaMultinodeIpcSupported, reserved[56];

@@ -179,6 +179,7 @@ struct ticket {
 static struct ticket own; /* of the next event; no slot is used twice, for waits outlive events */
 static struct trace_names boards; /* where the slots of a process are mapped, by inode */
 static struct trace_names events; /* the slots of events, by handle */
+static atomic_bool any_events;    /* false: all events are plain, and nobody need lock */
 
 static bool note_locked(struct trace_names *names_of, uint64_t key, const void *what)
 {
@@ -217,6 +218,7 @@ static CUresult add_event_locked(CUevent event, const struct ticket *ticket)
 				 "process %d has no such event: it was destroyed, or the process "
 				 "ended, or its files cannot be seen from here",
 				 (int)ticket->pid);
+	any_events = true;
 	return note_locked(&events, (uintptr_t)event, &board[ticket->index])
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
@@ -241,16 +243,19 @@ CUresult cuda_ipc_make(CUevent event)
 
 void cuda_ipc_end(CUevent event)
 {
+	if (!any_events)
+		return;
 	LOCKED(&lock);
-
 	trace_name_take(&events, (uintptr_t)event, NULL);
 }
 
 struct cuda_slot *cuda_ipc_slot(CUevent event)
 {
 	const struct trace_name *name;
-	LOCKED(&lock);
 
+	if (!any_events)
+		return NULL;
+	LOCKED(&lock);
 	name = trace_name_find(&events, (uintptr_t)event);
 	return name != NULL ? cuda_pointer(name->number) : NULL;
 }

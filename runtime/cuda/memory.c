@@ -11,7 +11,6 @@
 #include "trace/names.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define PITCH_BYTES   512u
 #define DEVICE_KINDS  (1u << NPU_PLACE_DEVICE | 1u << NPU_PLACE_MANAGED) /* of cuMemFree */
@@ -51,7 +50,8 @@ struct trace_name cuda_memory_find(uint64_t va)
 static CUresult give_back(const struct trace_name *gone)
 {
 	cuda_ipc_forget(gone->key);
-	cuda_managed_forget(gone->key);
+	if (gone->letter == NPU_PLACE_MANAGED)
+		cuda_managed_forget(gone->key);
 	if (SHARED_KINDS >> gone->letter & 1)
 		return CUDA_CALL(halShmemCloseHandle, gone->key);
 	return CUDA_CALL(halMemFree, cuda_pointer(gone->key));

@@ -3,36 +3,16 @@
  * A program of CUDA's runtime API without kernels: a process shares memory of a device, events and
  * a pool with its child, which changes the memory. Ends with 0 if all is as it says.
  */
-#include "runtime/cuda/cudart.h"
+#include "sample.h"
 
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define BYTES    ((size_t)6 << 20)
 #define POSIX_FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-#define CHECK(call)                                                                       \
-	do {                                                                              \
-		cudaError_t code = (call);                                                \
-                                                                                          \
-		if (code != 0) {                                                          \
-			fprintf(stderr, "%s: %s (%s)\n", #call, cudaGetErrorString(code), \
-				cudaGetErrorName(code));                                  \
-			exit(1);                                                          \
-		}                                                                         \
-	} while (0)
-
-static void expect(int holds, const char *what)
-{
-	if (!holds) {
-		fprintf(stderr, "not so: %s\n", what);
-		exit(1);
-	}
-}
 
 static int is_filled(const void *ptr, unsigned char value)
 {

@@ -3,30 +3,12 @@
  * A program of CUDA's runtime API without kernels: memory in the order of streams, from a pool that
  * keeps what is freed. Ends with 0 if all is as it says.
  */
-#include "runtime/cuda/cudart.h"
+#include "sample.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define BYTES ((size_t)4 << 20)
-#define CHECK(call)                                                                       \
-	do {                                                                              \
-		cudaError_t code = (call);                                                \
-                                                                                          \
-		if (code != 0) {                                                          \
-			fprintf(stderr, "%s: %s (%s)\n", #call, cudaGetErrorString(code), \
-				cudaGetErrorName(code));                                  \
-			exit(1);                                                          \
-		}                                                                         \
-	} while (0)
-#define EXPECT(condition)                                            \
-	do {                                                         \
-		if (!(condition)) {                                  \
-			fprintf(stderr, "not so: %s\n", #condition); \
-			exit(1);                                     \
-		}                                                    \
-	} while (0)
+#define BYTES             ((size_t)4 << 20)
+#define EXPECT(condition) expect(condition, #condition)
 
 static uint64_t number(CUmemoryPool pool, CUmemPool_attribute attribute)
 {

@@ -6,19 +6,12 @@
 #include "rig.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* ---- memory that goes away under queued work ---- */
-
-static void wait_for_flag(void *flag)
-{
-	while (!atomic_load((atomic_bool *)flag))
-		sched_yield();
-}
 
 /* As cuda.h has it: the process must be started again. */
 static void unmap_under_a_copy(void *arg)
@@ -44,7 +37,7 @@ static void unmap_under_a_copy(void *arg)
 	TRY(cuEventCreate(&event, 0));
 	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	TRY(cuMemHostRegister_v2(host, GRANULE, 0));
-	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
+	TRY(cuLaunchHostFunc(stream, rig_hold, &open));
 	TRY(cuMemcpyHtoDAsync_v2(p.va, host, GRANULE, stream));
 	TRY(cuMemHostUnregister(host));
 	munmap(host, GRANULE);
