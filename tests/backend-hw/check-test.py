@@ -75,8 +75,16 @@ def usage():
     with tempfile.TemporaryDirectory() as folder:
         pathlib.Path(folder, 'h.case').write_text('case a\n  device 0 | ok |\n', encoding='ascii')
         found = run('--backend', 'sim', '--cases', folder)
-    check('an empty answer is refused', found.returncode == 1
-          and "'' is no answer" in found.stderr, found)
+        check('an empty answer is refused', found.returncode == 1
+              and "'' is no answer" in found.stderr, found)
+        pathlib.Path(folder, 'h.case').write_text(
+            'case a\n  all device 99 | 107001\n  says aclrtSetDevice\n', encoding='ascii')
+        found = run('--backend', 'sim', '--device', '0', '--cases', folder)
+        check('the message of a call is there after all', found.returncode == 0, found)
+        pathlib.Path(folder, 'h.case').write_text('case a\n  all ; device 0\n', encoding='ascii')
+        found = run('--backend', 'sim', '--device', '0', '--cases', folder)
+        check('a step without a word is told', found.returncode == 1
+              and "there is no step ''" in found.stdout, found)
 
 
 def formats(folder):

@@ -169,7 +169,7 @@ static gboolean read_step(struct reader *r, const char *text)
 	step.text = g_strdup(text);
 	step.argv = words_of(words);
 	g_array_append_val(test->steps, step);
-	if (step.argv[0] == NULL || !case_verb(r->dialect, step.argv[0]))
+	if (!case_verb(r->dialect, step.argv[0]))
 		return fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
 	if (strlen(text) >= CASE_STEP_LENGTH)
 		return fail(r, "a step has at most %d characters", CASE_STEP_LENGTH - 1);

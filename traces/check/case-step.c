@@ -387,7 +387,7 @@ const struct case_verb *case_verb(const struct case_dialect *dialect, const char
 						{ NULL, NULL, NULL, NULL } };
 	const struct case_verb *const tables[] = { own, dialect->verbs };
 
-	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+	for (gsize i = 0; name != NULL && i < G_N_ELEMENTS(tables); i++)
 		for (const struct case_verb *verb = tables[i]; verb->name != NULL; verb++)
 			if (strcmp(verb->name, name) == 0)
 				return verb;
@@ -401,17 +401,15 @@ static void check_message(struct step *step)
 	const char *message;
 	int (*cause)(void) = NULL;
 
-	if (step->dialect->message == NULL)
+	if (step->dialect->message == NULL || step->function == NULL)
 		return;
 	if (step->dialect->cause != NULL)
 		*(void **)&cause = dlsym(step->library, step->dialect->cause);
-	if (cause != NULL && step->function != NULL)
+	if (cause != NULL)
 		step->answer->cause = cause();
 	*(void **)&recent = dlsym(step->library, step->dialect->message);
 	message = recent == NULL ? NULL : recent();
 	g_strlcpy(last_message, message == NULL ? "" : message, sizeof(last_message));
-	if (step->function == NULL)
-		return;
 	step->answer->unexplained = strstr(last_message, step->function) == NULL;
 	g_strlcpy(step->answer->complaint, last_message, sizeof(step->answer->complaint));
 }
