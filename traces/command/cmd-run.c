@@ -140,7 +140,7 @@ static int run_as_parent(char **words, const char *folder, gboolean cuda)
 {
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
-	struct needed needed = needed_of(words[0], folder, model && !cuda);
+	struct needed needed = needed_of(words[0], folder, model && !cuda, cuda);
 	struct told told = listen();
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
@@ -148,7 +148,7 @@ static int run_as_parent(char **words, const char *folder, gboolean cuda)
 
 	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
-	if (needed.static_cudart && cuda && npu_log_enabled(NPU_LOG_WARN))
+	if (needed.static_cudart && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s has NVIDIA's static CUDA runtime in it, which asks the driver for "
 			"more than CUDA documents: relink it with -cudart shared, so that "
 			"npusim's libcudart takes its place",

@@ -12,10 +12,10 @@
  * that runtime in them have the name, stripped or not. */
 #define STATIC_CUDART "cuGetExportTable"
 
-/* *out_loader: the loader's path, where there is one; g_free(). *out_static_cudart: the file has
- * NVIDIA's runtime in it. NULL, or why there are no shared
- * libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may get
- * them. */
+/* *out_loader: the loader's path, where there is one; g_free(). *out_static_cudart, where it is
+ * asked for: the file, which is read for it, has NVIDIA's runtime in it. NULL, or why there are no
+ * shared libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may
+ * get them. */
 static const char *look_at_file(const char *path, char **out_loader, gboolean *out_static_cudart)
 {
 	g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, NULL);
@@ -26,7 +26,9 @@ static const char *look_at_file(const char *path, char **out_loader, gboolean *o
 
 	if (bytes == NULL || length < sizeof(*head) || memcmp(bytes, ELFMAG, SELFMAG) != 0)
 		return NULL;
-	*out_static_cudart = memmem(bytes, length, STATIC_CUDART, strlen(STATIC_CUDART)) != NULL;
+	if (out_static_cudart)
+		*out_static_cudart =
+			memmem(bytes, length, STATIC_CUDART, strlen(STATIC_CUDART)) != NULL;
 	if (head->e_ident[EI_CLASS] != ELFCLASS64)
 		return "is a 32-bit program";
 	if (stat(path, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
@@ -130,13 +132,13 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 	return g_string_free(found, found->len == 0);
 }
 
-struct needed needed_of(const char *program, const char *folder, gboolean with_hal)
+struct needed needed_of(const char *program, const char *folder, gboolean with_hal, gboolean cuda)
 {
 	g_autofree char *path = g_find_program_in_path(program), *loader = NULL;
 	struct needed needed = { 0 };
 
 	if (path)
-		needed.obstacle = look_at_file(path, &loader, &needed.static_cudart);
+		needed.obstacle = look_at_file(path, &loader, cuda ? &needed.static_cudart : NULL);
 	if (loader)
 		needed.foreign = ask_loader(loader, path, folder, with_hal);
 	return needed;

@@ -204,7 +204,7 @@ struct needed {
 	gboolean static_cudart; /* it has NVIDIA's static CUDA runtime in it */
 };
 /* Asks the program's own loader, in this process's environment. `folder`: npusim's libraries;
- * with_hal: libascend_hal.so counts too. g_free() foreign. */
-struct needed needed_of(const char *program, const char *folder, gboolean with_hal);
+ * with_hal: libascend_hal.so counts too; cuda: look for NVIDIA's runtime. g_free() foreign. */
+struct needed needed_of(const char *program, const char *folder, gboolean with_hal, gboolean cuda);
 
 #endif

@@ -345,11 +345,14 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 /* ---- records ---- */
 
 /* How a call's time compares with the recorded one. A copy's is that of its submission. */
-static void note_time(struct replay *replay, const struct npu_trace_record *call, guint64 ps)
+static void note_time(struct replay *replay, const struct npu_trace_record *call, guint64 before)
 {
-	struct replay_match *match = &replay->matches[MIN(call->verb, NPU_TRACE_MFREE)];
+	if (call->verb > NPU_TRACE_MFREE || call->took_ns == 0 || call->code != 0)
+		return;
+	struct replay_match *match = &replay->matches[call->verb];
+	guint64 ps = npusim_now_ps() - before;
 
-	if (call->verb > NPU_TRACE_MFREE || call->took_ns == 0 || call->code != 0 || ps == 0)
+	if (ps == 0)
 		return;
 	match->calls++;
 	match->recorded_ns += (double)call->took_ns;
@@ -361,12 +364,14 @@ static void note_time(struct replay *replay, const struct npu_trace_record *call
 static gboolean step_recorded(struct replay *replay, const struct record_item *item, GError **error)
 {
 	struct replay_device *device = replay_find(replay, item->record.device);
-	guint64 event = replay->done + 1, before = npusim_now_ps();
+	guint64 event = replay->done + 1;
 	gboolean ok = TRUE;
 
 	if (!trace_verbs[item->record.verb].event) {
+		guint64 before = item->record.took_ns > 0 ? npusim_now_ps() : 0;
+
 		ok = player_step(replay->player, item, error);
-		note_time(replay, &item->record, npusim_now_ps() - before);
+		note_time(replay, &item->record, before);
 	} else if (item->record.code == 0 && device && !is_segment(item->record.verb)) {
 		memory_step(&device->memory, item);
 	}

@@ -89,7 +89,7 @@ struct replay {
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
-	struct replay_match matches[NPU_TRACE_CALL]; /* by verb */
+	struct replay_match matches[NPU_TRACE_MFREE + 1]; /* by verb */
 	gboolean interrupted;
 };
 
