@@ -190,6 +190,7 @@ struct hbm *hbm_new(const struct sim_profile *p)
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->bus.word = g_aligned_alloc0((size_t)BUS_WORDS << hbm->bus.word_lg2,
 						    sizeof(uint64_t), 64);
+		pseudo->bus.base = hbm->bus.step;
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
 	}
