@@ -12,13 +12,6 @@
 namespace npusim
 {
 
-static void *table_at(void *ctx, uint64_t pa)
-{
-	uint64_t bytes;
-
-	return memory_at(static_cast<const sim_memory *>(ctx), pa, &bytes);
-}
-
 uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, uint64_t bytes,
 		     bool write, span_list &spans, sim_status *out_status)
 {
@@ -30,8 +23,7 @@ uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, ui
 	for (; done < bytes; done += page) {
 		unsigned char *at;
 
-		if (!pt_walk_from(0, root_pa, table_at, const_cast<sim_memory *>(memory), va + done,
-				  &leaf, &steps)) {
+		if (!pt_walk_from(0, root_pa, memory, va + done, &leaf, &steps)) {
 			*out_status = SIM_FAULT_TRANSLATION;
 			break;
 		}
@@ -39,7 +31,7 @@ uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, ui
 			*out_status = SIM_FAULT_PERMISSION;
 			break;
 		}
-		at = memory_at(memory, leaf.pa, &room);
+		at = sim_memory_at(memory, leaf.pa, &room);
 		page = UINT64_C(1) << leaf.page_lg2;
 		page = std::min(page - ((va + done) & (page - 1)), bytes - done);
 		if (room < page) {
@@ -53,7 +45,7 @@ uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, ui
 
 // The same for a side of a job.
 static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t bytes,
-		      const sim_memory *memory, const mmu_root *roots, span_list &spans)
+		      const sim_memory *memory, const uint64_t *roots, span_list &spans)
 {
 	uint64_t done;
 	sim_status status;
@@ -62,7 +54,7 @@ static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t byt
 		spans.add(reinterpret_cast<unsigned char *>(ref.va), bytes);
 		return bytes;
 	}
-	done = find_mapped(memory, roots[ref.space].root_pa, ref.va, bytes, write, spans, &status);
+	done = find_mapped(memory, roots[ref.space], ref.va, bytes, write, spans, &status);
 	if (status != SIM_OK) {
 		job->status = status;
 		job->fault_space = ref.space;
@@ -72,7 +64,7 @@ static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t byt
 }
 
 // Rows of a job that only reads or writes; or its one stretch.
-static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_root *roots,
+static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const uint64_t *roots,
 			   span_list &spans)
 {
 	bool write = job->kind == SIM_JOB_WRITE;
@@ -97,7 +89,7 @@ bool functional_uses(const unsigned char *at, uint64_t bytes)
 			   [=](const span_list *list) { return list->touches(at, bytes); });
 }
 
-void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *roots, sim_lock *lock)
+void run_functionally(sim_job *job, const sim_memory *memory, const uint64_t *roots, sim_lock *lock)
 {
 	static thread_local span_list dst, src;
 	uint64_t bytes = job->kind == SIM_JOB_DELAY ? 0 : job->bytes;

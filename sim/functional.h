@@ -18,7 +18,7 @@ uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, ui
 
 // Does the job at once; everything but its times is set. Lets go of the lock, if there is one,
 // while bytes move.
-void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *roots,
+void run_functionally(sim_job *job, const sim_memory *memory, const uint64_t *roots,
 		      sim_lock *lock);
 // Whether a job whose bytes are on their way uses any of these; under the lock.
 bool functional_uses(const unsigned char *at, uint64_t bytes);

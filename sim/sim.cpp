@@ -2,7 +2,7 @@
 //
 // Implements sim.h: builds the modules of all devices and wires them, and runs one simulation over
 // the one SystemC kernel of the process, with its two clocks: host time (that of the calling
-// program) and kernel time, which follows it. No exception leaves this file.
+// program) and the model's, which follows it. No exception leaves this file.
 #include "sim.h"
 
 #include <algorithm>
@@ -22,8 +22,6 @@
 #include "sim/l2/l2.h"
 #include "sim/link/interconnect.h"
 #include "sim/mmu/mmu.h"
-
-using npusim::now_ps;
 
 namespace
 {
@@ -50,12 +48,15 @@ struct device : public sc_core::sc_module {
 };
 
 // The elaborated model: the modules of all devices. There is one in a process, since SystemC
-// elaborates once; it is reset for another simulation. Its time is the simulated time.
+// elaborates once; it is reset for another simulation. It does what is due in the order of time, of
+// one time in that of devices and engines; the kernel's clock follows where anybody else is in the
+// kernel to see it, and what is due there at the same time goes first.
 class model
 {
 public:
 	explicit model(unsigned devices)
-	    : m_interconnect(new npusim::interconnect("interconnect", devices)),
+	    : m_alone(sc_core::sc_get_top_level_objects().empty()),
+	      m_interconnect(new npusim::interconnect("interconnect", devices)),
 	      m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
 	{
 		for (unsigned i = 0; i < devices; i++) {
@@ -63,7 +64,6 @@ public:
 
 			m_devices.emplace_back(new device(name.c_str(), i));
 			at(i).mmu.remote.bind(m_interconnect->in[i]);
-			m_interconnect->count(i, &at(i).counters);
 			m_interconnect->out[i].bind(at(i).hbm.in);
 		}
 	}
@@ -80,17 +80,23 @@ public:
 	{
 		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
 	}
+	uint64_t now_ps() const
+	{
+		return m_now_ps;
+	}
+	// Goes on to the time at which anything is to be done next, which there is, and does it.
+	void run_next();
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
-	// Does what is due, and was not done for want of memory.
-	void catch_up();
 
 private:
+	const bool m_alone; // in the kernel
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
+	uint64_t m_now_ps = 0;
 };
 
 void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps)
@@ -107,16 +113,24 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 		d->hbm.reset(config, origin_ps);
 		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
 			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
-						counters, due++);
+						due++);
 	}
 	m_interconnect->reset(config, origin_ps);
 }
 
-void model::catch_up()
+void model::run_next()
 {
-	for (unsigned i = 0; i < m_due_ps.size(); i++)
-		if (m_due_ps[i] <= now_ps())
-			m_devices[i / SIM_ENGINE_COUNT]->engines[i % SIM_ENGINE_COUNT]->step();
+	m_now_ps = std::max(m_now_ps, due_ps());
+	if (!m_alone)
+		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps) -
+				  sc_core::sc_time_stamp());
+	do {
+		for (unsigned i = 0; i < m_due_ps.size(); i++)
+			if (m_due_ps[i] <= m_now_ps)
+				at(i / SIM_ENGINE_COUNT)
+					.engines[i % SIM_ENGINE_COUNT]
+					->step(m_now_ps);
+	} while (due_ps() <= m_now_ps);
 }
 
 bool model::uses(const unsigned char *at, uint64_t bytes) const
@@ -134,10 +148,9 @@ struct sim {
 	sim_config config;
 	model *built = nullptr; // null without timing, and until the first job
 	std::atomic<uint64_t> host_ps{ 0 };
-	uint64_t due_ps = SIM_NEVER; // the kernel's next event
-	bool running = false;        // inside the kernel:
+	uint64_t due_ps = SIM_NEVER; // the model's next event
+	bool running = false;        // inside the model:
 	std::thread::id runner;      // who
-	uint64_t functional_jobs[SIM_NODE_MAX] = {}, functional_faults[SIM_NODE_MAX] = {};
 };
 
 namespace
@@ -190,48 +203,36 @@ void raise_host(sim *s, uint64_t to_ps)
 		;
 }
 
-// Another thread is inside the kernel, and has let go of the lock there.
+// Another thread is inside the model, and has let go of the lock there.
 bool runs_elsewhere(const sim *s)
 {
 	return s->running && s->runner != std::this_thread::get_id() && s->config.lock &&
 	       s->config.lock->away;
 }
 
-void wait_for_kernel(sim *s)
+void wait_for_model(sim *s)
 {
 	while (runs_elsewhere(s))
 		s->config.lock->wait(s->config.lock->arg);
 }
 
-// Runs the kernel's next event; there is one.
-void run_next(sim *s)
+// Does what is due next, which there is, and lets in who waits for the lock; the host's time
+// follows where it is to.
+void run_one(sim *s, bool host_follows)
 {
 	s->running = true;
 	s->runner = std::this_thread::get_id();
 	try {
-		uint64_t now = now_ps();
-
-		sc_core::sc_start(
-			sc_core::sc_time::from_value(s->due_ps > now ? s->due_ps - now : 0));
+		s->built->run_next();
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
 	s->due_ps = s->built->due_ps();
-	if (G_UNLIKELY(s->due_ps <= now_ps())) {
-		s->built->catch_up();
-		s->due_ps = s->built->due_ps();
-	}
 	s->running = false;
-}
-
-// The same, and lets in who waits for the lock; the host's time follows where it is to.
-void run_one(sim *s, bool host_follows)
-{
-	run_next(s);
 	if (host_follows)
-		raise_host(s, now_ps());
+		raise_host(s, s->built->now_ps());
 	sim_lock_offer(s->config.lock);
-	wait_for_kernel(s);
+	wait_for_model(s);
 }
 
 char *check_config(const sim_config *config)
@@ -264,7 +265,8 @@ struct sim *sim_open(const struct sim_config *config, char **error)
 			if (config->timing)
 				check_kernel();
 			if (the_kernel.built)
-				the_kernel.last_ps = std::max(the_kernel.last_ps, now_ps());
+				the_kernel.last_ps =
+					std::max(the_kernel.last_ps, the_kernel.built->now_ps());
 			s->host_ps = the_kernel.last_ps;
 			the_kernel.taken = true;
 			return s;
@@ -317,7 +319,7 @@ static bool prepare(sim *s, struct sim_job *job)
 		if (s->config.timing)
 			build(s);
 		else
-			npusim::run_functionally(job, s->config.memory, the_kernel.shared.root,
+			npusim::run_functionally(job, s->config.memory, the_kernel.shared.root_pa,
 						 s->config.lock);
 	} catch (const std::bad_alloc &) {
 		job->status = SIM_NO_MEMORY;
@@ -330,34 +332,31 @@ static bool prepare(sim *s, struct sim_job *job)
 
 void sim_submit(struct sim *s, struct sim_job *job)
 {
-	uint64_t host = sim_host_ps(s);
+	uint64_t host = sim_host_ps(s), now;
 
 	g_assert(job->device < s->config.devices);
 	g_assert(job->engine != SIM_ENGINE_CORE ||
 		 job->core < s->config.profile->cube_cores + s->config.profile->vector_cores);
 	if (!prepare(s, job)) {
 		job->begin_ps = job->finish_ps = host;
-		s->functional_jobs[job->device]++;
-		s->functional_faults[job->device] += job->status != SIM_OK;
 		job->model = nullptr;
 		if (job->done)
 			job->done(job);
 		return;
 	}
 	job->model = s;
-	/* From a done call the time is the kernel's: the host may be ahead, and work that follows
+	/* From a done call the time is the model's: the host may be ahead, and work that follows
 	 * work does not wait for it. */
-	s->built->at(job->device)
-		.engines[job->engine]
-		->submit(job,
-			 s->running && !runs_elsewhere(s) ? now_ps() : std::max(host, now_ps()));
+	now = s->built->now_ps();
+	now = s->running && !runs_elsewhere(s) ? now : std::max(host, now);
+	s->built->at(job->device).engines[job->engine]->submit(job, now);
 	if (!s->running)
 		s->due_ps = s->built->due_ps();
 }
 
 void sim_catch_up(struct sim *s)
 {
-	wait_for_kernel(s);
+	wait_for_model(s);
 	if (!s->built || s->running)
 		return;
 	while (s->due_ps <= sim_host_ps(s))
@@ -385,7 +384,7 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 
 void sim_drain(struct sim *s)
 {
-	wait_for_kernel(s);
+	wait_for_model(s);
 	while (s->built && s->due_ps != SIM_NEVER)
 		run_one(s, true);
 }
@@ -414,40 +413,21 @@ enum sim_status sim_execute(struct sim *s, struct sim_job *job)
 	return job->status;
 }
 
-// Calls drop(the MMU's state) for each device that has anything of the space.
-template <typename dropper> static void invalidate(const sim *s, int space, dropper drop)
-{
-	for (uint32_t mask = the_kernel.shared.filter.devices[space]; mask; mask &= mask - 1)
-		drop(s->built->at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state());
-}
-
-void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
-{
-	auto flush = [=](unsigned of) {
-		invalidate(s, space, [=](mmu_state *mmu) {
-			mmu_state_flush(mmu, static_cast<unsigned>(space), of);
-		});
-	};
-	mmu_root *seen = the_kernel.shared.seen[space];
-	unsigned &count = the_kernel.shared.seen_count[space], i = 0;
-
-	while (i < count && seen[i].asid != asid)
-		i++;
-	if (i < count && seen[i].root_pa != root_pa)
-		flush(asid); // the address space's number is used again
-	if (i == MMU_ASIDS) {
-		i = 0;
-		flush(seen[0].asid);
-	}
-	count = std::max(count, i + 1);
-	seen[i] = the_kernel.shared.root[space] = { root_pa, asid };
-}
-
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
-	invalidate(s, space, [=](mmu_state *mmu) {
-		mmu_state_invalidate(mmu, static_cast<unsigned>(space), va, bytes);
-	});
+	for (uint32_t mask = the_kernel.shared.filter.devices[space]; mask; mask &= mask - 1)
+		mmu_state_invalidate(
+			s->built->at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(),
+			static_cast<unsigned>(space), va, bytes);
+}
+
+void sim_set_root(struct sim *s, int space, uint64_t root_pa)
+{
+	uint64_t *root = &the_kernel.shared.root_pa[space];
+
+	if (*root != root_pa)
+		sim_invalidate(s, space, 0, SIM_NEVER);
+	*root = root_pa;
 }
 
 void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)
@@ -459,9 +439,6 @@ void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters 
 		*out = d.counters;
 		out->tlb_live_bytes = d.mmu.state() ? mmu_state_live_bytes(d.mmu.state()) : 0;
 		d.hbm.get_counters(out);
-	} else {
-		out->jobs = s->functional_jobs[device];
-		out->faults = s->functional_faults[device];
 	}
 	out->tlb_l1_entries = s->config.profile->tlb_l1_entries;
 	out->tlb_l2_entries = s->config.profile->tlb_l2_entries;

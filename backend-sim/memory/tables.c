@@ -18,9 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TABLE_BYTES      (UINT64_C(1) << PT_PAGE_LG2)
-#define TABLES_IN_FRAME  (NODE_FRAME_BYTES / TABLE_BYTES)
-#define ADDRESS_SPACE_ID 1u /* one address space a device in this process's simulation */
+#define TABLE_BYTES     (UINT64_C(1) << PT_PAGE_LG2)
+#define TABLES_IN_FRAME (NODE_FRAME_BYTES / TABLE_BYTES)
 
 static struct space spaces[SIM_NODE_MAX];
 
@@ -29,11 +28,11 @@ struct space *tables_space(unsigned memory)
 	return &spaces[memory];
 }
 
-static void *table_at(void *ctx, uint64_t pa)
+static uint64_t *table_at(const struct space *space, uint64_t pa)
 {
-	const struct space *space = ctx;
+	uint64_t room;
 
-	return node_memory(space->bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
+	return (uint64_t *)sim_memory_at(node_memory(space->bs->node), pa, &room);
 }
 
 /* One more frame for tables. */
@@ -55,7 +54,7 @@ static uint64_t alloc_table(void *ctx)
 	uint64_t pa = space->free_table_pa;
 
 	if (pa != 0) {
-		uint64_t *table = table_at(ctx, pa);
+		uint64_t *table = table_at(space, pa);
 
 		space->free_table_pa = table[0];
 		table[0] = 0;
@@ -72,7 +71,7 @@ static uint64_t alloc_table(void *ctx)
 static void free_table(void *ctx, uint64_t pa)
 {
 	struct space *space = ctx;
-	uint64_t *table = table_at(ctx, pa);
+	uint64_t *table = table_at(space, pa);
 
 	table[0] = space->free_table_pa;
 	space->free_table_pa = pa;
@@ -81,7 +80,7 @@ static void free_table(void *ctx, uint64_t pa)
 void tables_open(struct bsim *bs, unsigned memory)
 {
 	struct space *space = &spaces[memory];
-	struct pt_host host = { alloc_table, free_table, table_at, space };
+	struct pt_host host = { alloc_table, free_table, space, node_memory(bs->node) };
 
 	*space = (struct space){ .bs = bs, .memory = memory, .table_blocks = g_ptr_array_new() };
 	pt_init(&space->pt, &host);
@@ -93,7 +92,7 @@ void tables_close(struct bsim *bs, unsigned memory)
 
 	pt_destroy(&space->pt);
 	if (bs->sim != NULL)
-		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, 0);
+		sim_set_root(bs->sim, (int)memory, 0);
 	for (unsigned i = 0; i < space->table_blocks->len; i++)
 		node_block_drop(bs->node, space->table_blocks->pdata[i]);
 	g_ptr_array_unref(space->table_blocks);
@@ -108,7 +107,7 @@ static bool map_leaves(struct bsim *bs, struct space *space, uint64_t va, uint64
 	bool mapped = pt_map(&space->pt, va, pa, page_lg2, pages, flags);
 
 	if (space->pt.root_pa != old_root)
-		sim_set_root(bs->sim, (int)space->memory, ADDRESS_SPACE_ID, space->pt.root_pa);
+		sim_set_root(bs->sim, (int)space->memory, space->pt.root_pa);
 	space->table_peak = MAX(space->table_peak, space->pt.tables * TABLE_BYTES);
 	space->leaves[(page_lg2 - 12) / 9] += mapped ? pages : 0;
 	return mapped;

@@ -23,13 +23,6 @@ static void free_table(void *ctx, uint64_t pa)
 	(void)pa;
 }
 
-static void *table_at(void *ctx, uint64_t pa)
-{
-	const struct server *server = ctx;
-
-	return server->memory.base[0] + SIM_PA_OFFSET(pa);
-}
-
 char *server_open(struct server *server, const struct sim_profile *profile, unsigned devices)
 {
 	const struct sim_config config = { profile, &server->memory, devices, true, NULL };
@@ -43,7 +36,7 @@ char *server_open(struct server *server, const struct sim_profile *profile, unsi
 char *server_add(struct server *server, unsigned node, uint64_t bytes, uint64_t mapped,
 		 unsigned page_lg2)
 {
-	const struct pt_host host = { alloc_table, free_table, table_at, server };
+	const struct pt_host host = { alloc_table, free_table, server, &server->memory };
 	unsigned space = node < SIM_NODE_MAX ? node : 0;
 	struct page_table *table = &server->table[space];
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -62,7 +55,7 @@ char *server_add(struct server *server, unsigned node, uint64_t bytes, uint64_t 
 	if (!pt_map(table, server_va(node), SIM_PA(node, 0), page_lg2, mapped >> page_lg2,
 		    PT_WRITE))
 		return g_strdup("the page tables do not fit beside the memory: use a smaller size");
-	sim_set_root(server->sim, (int)space, 1, table->root_pa);
+	sim_set_root(server->sim, (int)space, table->root_pa);
 	return NULL;
 }
 

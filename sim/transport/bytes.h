@@ -45,19 +45,6 @@ private:
 	uint64_t m_bytes = 0;
 };
 
-// Where the byte at pa lies, and how many follow it in its node (0: there is none).
-inline unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes)
-{
-	uint64_t offset;
-	unsigned node = sim_pa_find(pa, &offset);
-
-	*out_bytes = 0;
-	if (!memory->base[node] || offset >= memory->bytes[node])
-		return nullptr;
-	*out_bytes = memory->bytes[node] - offset;
-	return memory->base[node] + offset;
-}
-
 // Copies src, which is as long at least, to dst.
 void copy_bytes(const span_list &dst, const span_list &src);
 
