@@ -125,10 +125,9 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
 			      uint64_t *out_run)
 {
-	const struct sim_memory *memory;
 	struct pt_leaf leaf;
-	uint64_t page, offset;
-	unsigned node;
+	uint64_t page, room;
+	unsigned char *at;
 
 	if (ref->space == SIM_RAW) {
 		*out_run = UINT64_MAX - ref->va;
@@ -136,14 +135,10 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 	}
 	if (!pt_walk(&tables_space((unsigned)ref->space)->pt, ref->va, &leaf))
 		return NULL;
-	memory = node_memory(bs->node);
 	page = UINT64_C(1) << leaf.page_lg2;
 	*out_run = page - (ref->va & (page - 1));
-	node = sim_pa_find(leaf.pa, &offset);
-	if ((write && !(leaf.flags & PT_WRITE)) || memory->base[node] == NULL ||
-	    offset + *out_run > memory->bytes[node])
-		return NULL;
-	return memory->base[node] + offset;
+	at = sim_memory_at(node_memory(bs->node), leaf.pa, &room);
+	return (write && !(leaf.flags & PT_WRITE)) || *out_run > room ? NULL : at;
 }
 
 /* ---- the plan ---- */
@@ -288,15 +283,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 static drvError_t move_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
 			      uint64_t bytes)
 {
-	struct sim_job job = {
-		.kind = SIM_JOB_COPY,
-		.engine = plan->engine,
-		.device = plan->device,
-		.dst = plan->dst.ref,
-		.src = plan->src.ref,
-		.bytes = bytes,
-		.contents_stay = !bs->contents,
-	};
+	struct sim_job job = copy_job(bs, plan, bytes);
 
 	if (plan->engine != SIM_ENGINE_COUNT)
 		return run_locked(bs, call, &job);

@@ -43,6 +43,18 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out);
 
+static inline struct sim_job copy_job(const struct bsim *bs, const struct copy_plan *plan,
+				      uint64_t bytes)
+{
+	return (struct sim_job){ .kind = SIM_JOB_COPY,
+				 .engine = plan->engine,
+				 .device = plan->device,
+				 .dst = plan->dst.ref,
+				 .src = plan->src.ref,
+				 .bytes = bytes,
+				 .contents_stay = !bs->contents };
+}
+
 /* ---- host.c ---- */
 
 /* The program's own, pageable and registered: not the driver's to keep. */
