@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "functional.h"
 #include "sim/engine/engine.h"
 #include "sim/hbm/hbm-module.h"
 #include "sim/l2/l2.h"
@@ -84,8 +83,8 @@ public:
 	{
 		return m_now_ps;
 	}
-	// Goes on to the time at which anything is to be done next, which there is, and does it.
-	void run_next();
+	// Goes on to due_ps(), and does what is due. Returns when more is.
+	uint64_t run(uint64_t due);
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
@@ -118,9 +117,9 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 	m_interconnect->reset(config, origin_ps);
 }
 
-void model::run_next()
+uint64_t model::run(uint64_t due)
 {
-	m_now_ps = std::max(m_now_ps, due_ps());
+	m_now_ps = std::max(m_now_ps, due);
 	if (!m_alone)
 		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps) -
 				  sc_core::sc_time_stamp());
@@ -130,7 +129,9 @@ void model::run_next()
 				at(i / SIM_ENGINE_COUNT)
 					.engines[i % SIM_ENGINE_COUNT]
 					->step(m_now_ps);
-	} while (due_ps() <= m_now_ps);
+		due = due_ps();
+	} while (due <= m_now_ps);
+	return due;
 }
 
 bool model::uses(const unsigned char *at, uint64_t bytes) const
@@ -223,16 +224,84 @@ void run_one(sim *s, bool host_follows)
 	s->running = true;
 	s->runner = std::this_thread::get_id();
 	try {
-		s->built->run_next();
+		s->due_ps = s->built->run(s->due_ps);
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
-	s->due_ps = s->built->due_ps();
 	s->running = false;
 	if (host_follows)
 		raise_host(s, s->built->now_ps());
 	sim_lock_offer(s->config.lock);
 	wait_for_model(s);
+}
+
+// Jobs without time: the same page tables and the same bytes, but no TLBs. Where a side of one
+// lies, up to a fault.
+uint64_t reach(const sim *s, sim_job *job, const sim_ref &ref, bool write, uint64_t bytes,
+	       npusim::span_list &spans)
+{
+	uint64_t done;
+	sim_status status;
+
+	if (ref.space == SIM_RAW) {
+		spans.add(reinterpret_cast<unsigned char *>(ref.va), bytes);
+		return bytes;
+	}
+	done = npusim::find_mapped(s->config.memory, the_kernel.shared.root_pa[ref.space], ref.va,
+				   bytes, write, spans, &status);
+	if (status != SIM_OK) {
+		job->status = status;
+		job->fault_space = ref.space;
+		job->fault_va = ref.va + done;
+	}
+	return done;
+}
+
+// Rows of a job that only reads or writes; or its one stretch.
+uint64_t reach_rows(const sim *s, sim_job *job, npusim::span_list &spans)
+{
+	bool write = job->kind == SIM_JOB_WRITE;
+	uint64_t done = 0, row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
+
+	while (done < job->bytes && job->status == SIM_OK) {
+		sim_ref ref = write ? job->dst : job->src;
+		uint64_t row = done / row_bytes;
+
+		ref.va += job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
+		done += reach(s, job, ref, write, std::min(row_bytes, job->bytes - done), spans);
+	}
+	return done;
+}
+
+std::vector<const npusim::span_list *> under_way; // of all threads
+
+// Does the job at once; everything but its times is set.
+void run_functionally(const sim *s, sim_job *job)
+{
+	static thread_local npusim::span_list dst, src;
+	uint64_t bytes = job->kind == SIM_JOB_DELAY ? 0 : job->bytes;
+
+	job->status = SIM_OK;
+	job->fault_va = 0;
+	dst.clear();
+	src.clear();
+	if (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE) {
+		job->moved_bytes = reach_rows(s, job, dst);
+		return;
+	}
+	if (job->kind == SIM_JOB_COPY)
+		bytes = reach(s, job, job->src, false, bytes, src);
+	if (bytes)
+		bytes = reach(s, job, job->dst, true, bytes, dst);
+	src.cut(std::min(bytes, src.bytes()));
+	dst.cut(std::min(bytes, dst.bytes()));
+	job->moved_bytes = bytes;
+	under_way.insert(under_way.end(), { &dst, &src });
+	bytes = npusim::move_bytes(s->config.lock, job, dst, src, 0);
+	for (const npusim::span_list *list : { &dst, &src })
+		under_way.erase(std::find(under_way.begin(), under_way.end(), list));
+	if (job->status == SIM_FAULT_HOST)
+		job->moved_bytes = bytes;
 }
 
 char *check_config(const sim_config *config)
@@ -319,8 +388,7 @@ static bool prepare(sim *s, struct sim_job *job)
 		if (s->config.timing)
 			build(s);
 		else
-			npusim::run_functionally(job, s->config.memory, the_kernel.shared.root_pa,
-						 s->config.lock);
+			run_functionally(s, job);
 	} catch (const std::bad_alloc &) {
 		job->status = SIM_NO_MEMORY;
 		job->moved_bytes = 0;
@@ -393,7 +461,8 @@ bool sim_uses(const struct sim *s, const unsigned char *at, uint64_t bytes)
 {
 	if (s->built)
 		return s->due_ps != SIM_NEVER && s->built->uses(at, bytes);
-	return npusim::functional_uses(at, bytes);
+	return std::any_of(under_way.begin(), under_way.end(),
+			   [=](const npusim::span_list *list) { return list->touches(at, bytes); });
 }
 
 bool sim_busy(const struct sim *s)

@@ -216,7 +216,7 @@ void engine::transport_foreign(lane &it, span_list *spans)
 
 		command = keeps ? tlm::TLM_WRITE_COMMAND : tlm::TLM_IGNORE_COMMAND;
 		it.src.cut(m_access.length);
-		move_bytes(job, piece, it.src, it.issued);
+		move_bytes(nullptr, job, piece, it.src, it.issued);
 		it.src.clear();
 	}
 	out.send_foreign(m_access, command, data);
@@ -339,7 +339,7 @@ void engine::finish(lane &it, uint64_t now)
 		if (job->kind == SIM_JOB_COPY)
 			it.src.cut(it.issued);
 		it.dst.cut(it.issued);
-		moved = move_bytes_unlocked(m_lock, job, it.dst, it.src);
+		moved = move_bytes(m_lock, job, it.dst, it.src, 0);
 		if (job->status == SIM_FAULT_HOST)
 			it.issued = moved;
 		it.dst.clear();
@@ -373,31 +373,29 @@ uint64_t engine::read_unaligned(const sim_ref &ref, unsigned index, uint64_t off
 {
 	uint64_t line = m_profile->l2_line_bytes - 1, block = request_bytes - 1;
 	uint64_t va = ref.va + offset, end = va + bytes, done = at_ps;
-	sim_ref whole = ref;
+	uint64_t first = va & ~block, last = end & ~block;
+	uint64_t from = va & line ? first + request_bytes : va, to = end & line ? last : end;
+	bool head = va & line, tail = (end & line) && !(head && first == last);
+	const struct {
+		bool partial;
+		uint64_t va, bytes;
+	} parts[] = { { true, first, head ? request_bytes : 0 },
+		      { true, last, tail ? request_bytes : 0 },
+		      { false, from, from < to ? to - from : 0 } };
 
-	m_access.partial = true;
 	m_access.status = SIM_OK;
-	whole.va = va & ~block;
-	if (va & line)
-		done = transport(whole, false, index, nullptr, 0, request_bytes, at_ps);
-	if (m_access.status == SIM_OK && (end & line) &&
-	    (!(va & line) || (end & ~block) != whole.va)) {
-		whole.va = end & ~block;
-		done = std::max(done,
-				transport(whole, false, index, nullptr, 0, request_bytes, at_ps));
+	for (const auto &part : parts) {
+		if (!part.bytes || m_access.status != SIM_OK)
+			continue;
+		m_access.partial = part.partial;
+		done = std::max(done, transport({ ref.space, part.va, 0 }, false, index, nullptr, 0,
+						part.bytes, at_ps));
 	}
 	m_access.partial = false;
-	va = va & line ? (va | block) + 1 : va;
-	end = end & line ? end & ~block : end;
-	if (m_access.status == SIM_OK && va < end)
-		done = std::max(done, transport({ ref.space, va, 0 }, false, index, nullptr, 0,
-						end - va, at_ps));
 	if (m_access.status == SIM_OK)
 		m_access.bytes = bytes;
 	else
-		m_access.bytes = m_access.fault_va > ref.va + offset
-					 ? m_access.fault_va - ref.va - offset
-					 : 0;
+		m_access.bytes = m_access.fault_va > va ? m_access.fault_va - va : 0;
 	return done;
 }
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "sim/functional.h"
-
 namespace npusim
 {
 
