@@ -199,20 +199,16 @@ static int first_open_device(const struct bsim *bs)
 
 static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct copy_plan *plan)
 {
-	bool dst_device = plan->dst.memory != SIM_NODE_HOST,
-	     src_device = plan->src.memory != SIM_NODE_HOST;
+	unsigned dst = plan->dst.memory, src = plan->src.memory;
 
-	if (dst_device && src_device && plan->dst.memory != plan->src.memory)
+	if (dst != SIM_NODE_HOST && src != SIM_NODE_HOST && dst != src)
 		return plan_two_devices(bs, call, plan);
-	if (dst_device)
-		plan->device = plan->dst.memory;
-	else if (src_device)
-		plan->device = plan->src.memory;
+	if (dst != SIM_NODE_HOST || src != SIM_NODE_HOST)
+		plan->device = dst != SIM_NODE_HOST ? dst : src;
 	else if (plan->dst.ref.space == SIM_RAW && plan->src.ref.space == SIM_RAW)
 		plan->engine = SIM_ENGINE_COUNT;
-	else
-		plan->device =
-			(unsigned)first_open_device(bs); /* there are mappings, so one is open */
+	else /* there are mappings, so one is open */
+		plan->device = (unsigned)first_open_device(bs);
 	return DRV_ERROR_NONE;
 }
 
@@ -246,10 +242,9 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (plan.dst.memory == SIM_NODE_HOST)
-		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_D2H;
-	else
-		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_SDMA;
+	plan.engine = plan.src.memory == SIM_NODE_HOST   ? SIM_ENGINE_H2D
+		      : plan.dst.memory == SIM_NODE_HOST ? SIM_ENGINE_D2H
+							 : SIM_ENGINE_SDMA;
 	plan.device = (unsigned)issuer;
 	if (issuer == COPY_SYNC)
 		result = plan_sync_device(bs, call, &plan);

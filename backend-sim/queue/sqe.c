@@ -353,23 +353,19 @@ static enum outcome record(struct attempt *a, int type, uint32_t id, const char 
 	return DONE;
 }
 
-static enum outcome wait_event(struct attempt *a)
+/* An event stays recorded; a notify's record is taken. */
+static enum outcome wait_record(struct attempt *a, int type)
 {
-	a->what = "wait for event";
-	if (!find_target(a, DRV_EVENT_ID, a->entry->event.event_id) ||
-	    queue_is_recorded(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id))
-		return DONE;
-	return wait_longer(a, SQ_WAIT_EVENT, a->entry->event.timeout);
-}
+	const struct stars_event_sqe *sqe = &a->entry->event;
+	bool event = type == DRV_EVENT_ID;
 
-static enum outcome wait_notify(struct attempt *a)
-{
-	a->what = "wait for notify";
-	if (!find_target(a, DRV_NOTIFY_ID, a->entry->event.event_id))
+	a->what = event ? "wait for event" : "wait for notify";
+	if (!find_target(a, type, sqe->event_id) ||
+	    (event ? queue_is_recorded : queue_record_take)(a->bs, a->sq->wait_device, type,
+							    a->sq->wait_id))
 		return DONE;
-	if (!queue_record_take(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id))
-		return wait_longer(a, SQ_WAIT_NOTIFY, a->entry->event.exe_result);
-	return DONE;
+	return wait_longer(a, event ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY,
+			   event ? sqe->timeout : sqe->exe_result);
 }
 
 /* ---- values ---- */
@@ -398,9 +394,8 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 static bool value_moves(struct attempt *a, struct copy_end *end, void *value, unsigned bytes,
 			bool write)
 {
-	if (host_move_value(a->bs, end, value, bytes, write))
+	if (host_move_value_locked(a->bs, name_of(a), end, value, bytes, write))
 		return true;
-	host_gone_message_locked(a->bs, name_of(a), end->ref.va, write);
 	fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	return false;
 }
@@ -652,11 +647,11 @@ static enum outcome execute(struct attempt *a)
 	case STARS_SQE_EVENT_RECORD:
 		return record(a, DRV_EVENT_ID, a->entry->event.event_id, "record event");
 	case STARS_SQE_EVENT_WAIT:
-		return wait_event(a);
+		return wait_record(a, DRV_EVENT_ID);
 	case STARS_SQE_NOTIFY_RECORD:
 		return record(a, DRV_NOTIFY_ID, a->entry->event.event_id, "record notify");
 	case STARS_SQE_NOTIFY_WAIT:
-		return wait_notify(a);
+		return wait_record(a, DRV_NOTIFY_ID);
 	case STARS_SQE_WRITE_VALUE:
 		return write_value(a);
 	case STARS_SQE_SDMA:
