@@ -27,13 +27,6 @@
 
 /* ---- where reservations lie ---- */
 
-static void set_granule(struct granule *g, struct range *owner)
-{
-	if (owner == NULL)
-		g_clear_pointer(&g->slots, g_free);
-	g->range = owner;
-}
-
 /* Makes all of [va, end) the owner's, which it was nobody's, or nobody's (NULL). */
 static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range *owner)
 {
@@ -43,7 +36,7 @@ static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range 
 
 		stop = MIN((va | (WINDOW_GIB - 1)) + 1, end);
 		if (stop - va == WINDOW_GIB) {
-			set_granule(g, owner);
+			window_set_granules(w, va, WINDOW_GIB, owner);
 			continue;
 		}
 		if (g->range == NULL)
@@ -53,7 +46,7 @@ static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range 
 			slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = owner;
 		slab->used_slots += (owner != NULL ? 1 : -1u) * (unsigned)((stop - va) >> 21);
 		if (slab->used_slots == 0) {
-			set_granule(g, NULL);
+			window_set_granules(w, slab->va, WINDOW_GIB, NULL);
 			g_free(slab);
 		}
 	}
@@ -176,6 +169,7 @@ static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device
 			     drv_mem_access_type type)
 {
 	uint64_t bytes = mapping_bytes(m);
+	drvError_t result;
 
 	if (access_of(m, device) == type)
 		return DRV_ERROR_NONE;
@@ -184,12 +178,11 @@ static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device
 	note_access(m, device, MEM_ACCESS_TYPE_NONE);
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
-	if (!tables_map(bs, device, m->va, bytes, m->handle->block,
-			type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0))
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 SET ": no memory for page tables on device %u", device);
-	note_access(m, device, type);
-	return DRV_ERROR_NONE;
+	result = tables_map(bs, SET, device, m->va, bytes, m->handle->block,
+			    type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0);
+	if (result == DRV_ERROR_NONE)
+		note_access(m, device, type);
+	return result;
 }
 
 static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_type type)
@@ -284,7 +277,7 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 	h = handle_make(bs, block);
 	h->from_fd = true;
 	handle_set_imported_prop(h, h->space);
-	h->pg_type = MEM_HUGE_PAGE_TYPE;
+	h->prop.pg_type = MEM_HUGE_PAGE_TYPE;
 	*out = h;
 	return DRV_ERROR_NONE;
 }

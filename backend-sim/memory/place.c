@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint32_t place_owner(unsigned memory)
+{
+	return memory == SIM_NODE_HOST ? NPU_OWNER_HOST : memory;
+}
+
 static struct npu_place place_in_reservation(const struct bsim *bs, const struct range *r,
 					     uint64_t va)
 {
@@ -31,11 +36,11 @@ static struct npu_place place_in_reservation(const struct bsim *bs, const struct
 		place.base = m->va;
 		place.bytes = mapping_bytes(m);
 		place.readers = mapping_readers(m);
-		place.writers = mapping_writers(m);
+		place.writers = mapping_readers(m) & ~(uint32_t)m->read_only;
 		place.cpu = m->cpu;
 		place.imported = m->handle->imported || m->handle->from_fd;
 		place.handle_bytes = m->handle->bytes;
-		place.handle_word = m->handle->word;
+		place.handle_word = m->handle->prop.reserve;
 		place.number = m->made.number;
 	}
 	place.page_bytes = place.owner == NPU_OWNER_NONE   ? 0
@@ -75,7 +80,7 @@ struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent
 	a = w == NULL ? NULL : allocation_sent_at(w, va, sent);
 	if (a != NULL)
 		return place_in_allocation(a, va);
-	if (w != NULL && window_has(w, va))
+	if (w != NULL && va >= w->read_only_base && va < w->end) /* given out or not */
 		return (struct npu_place){ .kind = NPU_PLACE_FREE, .owner = NPU_OWNER_NONE };
 	return (struct npu_place){ .kind = NPU_PLACE_PAGEABLE,
 				   .owner = NPU_OWNER_NONE,
@@ -125,7 +130,7 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 	const struct mapping *next;
 
 	if (out == NULL)
-		return bsim_null("npusimPlace", "out");
+		return bsim_null(call, "out");
 	*out = place_at(bs, va);
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
@@ -183,8 +188,6 @@ BSIM_CALL(drvMemGetAttribute, SIM_CALL_QUERY, (DVdeviceptr, va), (struct DVattri
 
 /* ---- where the bytes are, by the page table ---- */
 
-#define PHYSICAL "npusimPhysical"
-
 /* A leaf of the device's own memory. */
 static bool walk(uint32_t dev, uint64_t va, struct pt_leaf *out)
 {
@@ -203,16 +206,17 @@ BSIM_QUESTION(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa),
 {
 	struct pt_leaf leaf, next;
 	uint64_t run;
+	drvError_t result = BSIM_GIVEN(call, pa) ?: BSIM_GIVEN(call, bytes);
 
-	if (pa == NULL || bytes == NULL)
-		return bsim_null(PHYSICAL, pa == NULL ? "pa" : "bytes");
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (*bytes == 0)
-		return bsim_invalid(PHYSICAL ": *bytes is 0; it must say how many are of interest");
-	if (!bsim_require_device_locked(bs, PHYSICAL, dev))
+		return bsim_invalid("%s: *bytes is 0; it must say how many are of interest", call);
+	if (!bsim_require_device_locked(bs, call, dev))
 		return DRV_ERROR_PARA_ERROR;
 	if (!walk(dev, va, &leaf))
 		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
-				 PHYSICAL ": no memory of device %u is mapped at 0x%" PRIx64, dev,
+				 "%s: no memory of device %u is mapped at 0x%" PRIx64, call, dev,
 				 va);
 	run = rest_of_leaf(&leaf);
 	while (run < *bytes && walk(dev, va + run, &next) && next.pa == leaf.pa + run)
@@ -274,8 +278,7 @@ BSIM_QUESTION(npusimWrites, (uint64_t, va), (uint64_t, bytes), (struct npu_write
 {
 	uint64_t offset, rest;
 	const struct node_block *block;
-	drvError_t result = write == NULL ? bsim_null("npusimWrites", "write")
-					  : bsim_require_open_locked(bs, "npusimWrites");
+	drvError_t result = BSIM_GIVEN(call, write) ?: bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -401,24 +404,21 @@ static void say_allocations(const struct report *r, const struct bsim *bs)
 			"not freed");
 }
 
-drvError_t bsim_npusimLeaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
+BSIM_QUESTION(npusimLeaks, (npu_line_fn, line), (void *, arg), (bool, full))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-	struct report r = { line, arg, full, 0 };
+	struct report r = { line, arg, full, bsim_now_locked(bs) };
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	if (line == NULL) {
-		c.result = bsim_null("npusimLeaks", "line");
-	} else if (c.bs->any_open) {
-		r.now_ps = bsim_now_locked(c.bs);
-		say_mappings(&r, c.bs);
-		say_handles(&r, c.bs);
-		say_reservations(&r, c.bs);
-		say_allocations(&r, c.bs);
+	if (bsim_is_forked(bs))
+		return bsim_forked();
+	if (line == NULL)
+		return bsim_null(call, "line");
+	if (bs->any_open) {
+		say_mappings(&r, bs);
+		say_handles(&r, bs);
+		say_reservations(&r, bs);
+		say_allocations(&r, bs);
 	}
-	bsim_unlock(c.bs); /* the report takes no time and is not counted */
-	return c.result;
+	return DRV_ERROR_NONE;
 }
 
 /* ---- a memory that is full ---- */
@@ -470,9 +470,9 @@ static void say_who_holds(const struct bsim *bs, unsigned memory)
 }
 
 drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
-		       const char *tag, struct node_block **out)
+		       struct node_block **out)
 {
-	drvError_t result = node_block_create(bs->node, memory, frames, giant, tag, out);
+	drvError_t result = node_block_create(bs->node, memory, frames, giant, out);
 
 	if (result == DRV_ERROR_OUT_OF_MEMORY)
 		say_who_holds(bs, memory);

@@ -43,6 +43,24 @@ static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned e
 	return end;
 }
 
+/* Where the first run of `count` bits that are clear begins in [from, end); `end`: there is none,
+ * and *longest is the longest. */
+static inline unsigned bits_run(const uint64_t *bits, unsigned from, unsigned end, unsigned count,
+				unsigned *longest)
+{
+	unsigned stop;
+
+	*longest = 0;
+	for (from = bits_next(bits, from, end, UINT64_MAX); from < end;
+	     from = bits_next(bits, stop, end, UINT64_MAX)) {
+		stop = bits_next(bits, from, end, 0);
+		if (stop - from >= count)
+			return from;
+		*longest = stop - from > *longest ? stop - from : *longest;
+	}
+	return end;
+}
+
 struct node_config {
 	const char *name; /* NPUSIM_NODE */
 	char soc_name[32];
@@ -100,9 +118,9 @@ struct node_block {
 };
 /* Takes frames; they read as zeros. DRV_ERROR_OUT_OF_MEMORY: too few free frames (giant: too few
  * free, aligned runs of 512), message with what is free, what is asked for, and the largest holders
- * (pid, bytes). `tag` is kept for reports. */
+ * (pid, bytes). */
 drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant,
-			     const char *tag, struct node_block **out);
+			     struct node_block **out);
 /* The same for page tables: one frame of the memory's reserved part, not counted as used. */
 drvError_t node_table_frame(struct node *node, unsigned memory, struct node_block **out);
 /* Ends this process's hold through this view. The frames go (and read as zeros from then on) when
