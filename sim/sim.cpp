@@ -22,6 +22,8 @@
 #include "sim/link/interconnect.h"
 #include "sim/mmu/mmu.h"
 
+using npusim::now_ps;
+
 namespace
 {
 
@@ -47,21 +49,24 @@ struct device : public sc_core::sc_module {
 };
 
 // The elaborated model: the modules of all devices. There is one in a process, since SystemC
-// elaborates once; it is reset for another simulation. It does what is due in the order of time, of
-// one time in that of devices and engines; the kernel's clock follows where anybody else is in the
-// kernel to see it, and what is due there at the same time goes first.
-class model
+// elaborates once; it is reset for another simulation. One method serves all engines, of one time
+// in the order of devices and engines: an event for each would cost a small copy more than its
+// model.
+class model : public sc_core::sc_module
 {
 public:
-	explicit model(unsigned devices)
-	    : m_alone(sc_core::sc_get_top_level_objects().empty()),
-	      m_interconnect(new npusim::interconnect("interconnect", devices)),
+	SC_HAS_PROCESS(model);
+	explicit model(sc_core::sc_module_name name, unsigned devices)
+	    : sc_module(name), m_interconnect(new npusim::interconnect("interconnect", devices)),
 	      m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
 	{
+		SC_METHOD(step);
+		sensitive << m_wake;
+		dont_initialize();
 		for (unsigned i = 0; i < devices; i++) {
-			std::string name = "device" + std::to_string(i);
+			std::string child = "device" + std::to_string(i);
 
-			m_devices.emplace_back(new device(name.c_str(), i));
+			m_devices.emplace_back(new device(child.c_str(), i));
 			at(i).mmu.remote.bind(m_interconnect->in[i]);
 			m_interconnect->out[i].bind(at(i).hbm.in);
 		}
@@ -79,11 +84,7 @@ public:
 	{
 		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
 	}
-	uint64_t now_ps() const
-	{
-		return m_now_ps;
-	}
-	// Goes on to due_ps(), and does what is due. Returns when more is.
+	// Runs the kernel to due_ps(), which is given. Returns when more is due.
 	uint64_t run(uint64_t due);
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
@@ -91,11 +92,12 @@ public:
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
 private:
-	const bool m_alone; // in the kernel
+	void step();
+
+	sc_core::sc_event m_wake;
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
-	uint64_t m_now_ps = 0;
 };
 
 void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps)
@@ -119,19 +121,29 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 
 uint64_t model::run(uint64_t due)
 {
-	m_now_ps = std::max(m_now_ps, due);
-	if (!m_alone)
-		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps) -
-				  sc_core::sc_time_stamp());
+	uint64_t now = now_ps();
+	sc_core::sc_time delay = sc_core::sc_time::from_value(due > now ? due - now : 0);
+
+	try {
+		m_wake.notify(delay);
+	} catch (const std::bad_alloc &) {
+		// No memory for the kernel's event: below.
+	}
+	sc_core::sc_start(delay);
+	if (G_UNLIKELY(due_ps() <= now_ps()))
+		step();
+	return due_ps();
+}
+
+void model::step()
+{
+	uint64_t now = now_ps();
+
 	do {
 		for (unsigned i = 0; i < m_due_ps.size(); i++)
-			if (m_due_ps[i] <= m_now_ps)
-				at(i / SIM_ENGINE_COUNT)
-					.engines[i % SIM_ENGINE_COUNT]
-					->step(m_now_ps);
-		due = due_ps();
-	} while (due <= m_now_ps);
-	return due;
+			if (m_due_ps[i] <= now)
+				at(i / SIM_ENGINE_COUNT).engines[i % SIM_ENGINE_COUNT]->step(now);
+	} while (due_ps() <= now);
 }
 
 bool model::uses(const unsigned char *at, uint64_t bytes) const
@@ -188,7 +200,7 @@ void build(sim *s)
 {
 	if (!the_kernel.built) {
 		sc_core::sc_report_handler::set_handler(on_report);
-		the_kernel.built = new model(s->config.devices);
+		the_kernel.built = new model("npusim", s->config.devices);
 		sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	}
 	the_kernel.built->reset(&s->config, &the_kernel.shared, the_kernel.last_ps);
@@ -230,7 +242,7 @@ void run_one(sim *s, bool host_follows)
 	}
 	s->running = false;
 	if (host_follows)
-		raise_host(s, s->built->now_ps());
+		raise_host(s, now_ps());
 	sim_lock_offer(s->config.lock);
 	wait_for_model(s);
 }
@@ -334,8 +346,7 @@ struct sim *sim_open(const struct sim_config *config, char **error)
 			if (config->timing)
 				check_kernel();
 			if (the_kernel.built)
-				the_kernel.last_ps =
-					std::max(the_kernel.last_ps, the_kernel.built->now_ps());
+				the_kernel.last_ps = std::max(the_kernel.last_ps, now_ps());
 			s->host_ps = the_kernel.last_ps;
 			the_kernel.taken = true;
 			return s;
@@ -415,7 +426,7 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	job->model = s;
 	/* From a done call the time is the model's: the host may be ahead, and work that follows
 	 * work does not wait for it. */
-	now = s->built->now_ps();
+	now = now_ps();
 	now = s->running && !runs_elsewhere(s) ? now : std::max(host, now);
 	s->built->at(job->device).engines[job->engine]->submit(job, now);
 	if (!s->running)
