@@ -16,7 +16,6 @@
 #define NPUSIM_HAL_EXPORT_H
 
 #include "npusim/driver.h"
-#include "npusim/hal-ours.h"
 
 #define HAL_EXPORT __attribute__((visibility("default")))
 

@@ -158,12 +158,10 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 CUresult cuStreamQuery(CUstream handle)
 {
 	struct core_stream *stream;
-	bool idle = false;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = cuda_stream(handle, &stream)
-				?: cuda_of_core(core_stream_query(stream, &idle, cuda_call));
 
-	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
+	return cuda_stream(handle, &stream)
+		       ?: (core_stream_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 CUresult cuStreamSynchronize(CUstream handle)

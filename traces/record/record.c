@@ -175,7 +175,7 @@ struct trace_recorder *preload_enter(enum preload_function function, struct trac
 		depth--;
 		return NULL;
 	}
-	const char *site = obtains_memory(function) ? trace_site(npu_stack_here()) : NULL;
+	const char *site = obtains_memory(function) ? npu_stack_lines(npu_stack_here()) : NULL;
 	*call = trace_call_begin(recorder, names[function]);
 	call->site = site;
 	return recorder;
