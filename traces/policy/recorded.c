@@ -11,11 +11,11 @@
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */
 #define RESERVE_MAX (128 * GIB) /* one reservation of the driver */
 
-/* A stretch of the file's addresses that one reservation stands for; its number is its index + 1.
- */
+/* A stretch of the file's addresses that one reservation stands for. */
 struct area {
 	guint64 start, end; /* of the file, 1 GiB aligned; start first: by-address.h */
 	guint64 va;
+	guint32 number;
 };
 /* A classic segment, or a handle mapped. */
 struct piece {
@@ -26,13 +26,12 @@ struct piece {
 };
 struct recorded {
 	struct filter base;
-	GArray *areas;      /* struct area, by address */
-	GTree *chunks;      /* of struct piece: handles mapped, by address */
-	GTree *segments;    /* of struct piece: classic segments */
-	const GArray *cuts; /* struct span: addresses where an unmapping begins or ends */
-	guint32 site;       /* of the event */
-	guint64 moved;      /* bytes of the event that have, or had, memory */
-	gboolean lost;      /* there were parts that the device had no memory for */
+	GTree *areas;    /* of struct area, by address */
+	GTree *chunks;   /* of struct piece: handles mapped, by address */
+	GTree *segments; /* of struct piece: classic segments */
+	guint32 site;    /* of the event */
+	guint64 moved;   /* bytes of the event that have, or had, memory */
+	gboolean lost;   /* there were parts that the device had no memory for */
 };
 
 #define bad(f, ...)                                                                          \
@@ -54,16 +53,18 @@ static enum cache_answer call(struct recorded *f, struct npu_trace_record c, gui
 
 static enum cache_answer add_area(struct recorded *f, guint64 start, guint64 end)
 {
-	struct area area = { .start = start, .end = end };
+	struct area area = { .start = start,
+			     .end = end,
+			     .number = (guint32)g_tree_nnodes(f->areas) + 1 };
 	const struct npu_trace_record c = { .verb = NPU_TRACE_RESERVE,
 					    .has = NPU_TRACE_HAS_VA,
-					    .name = { .kind = 'r', .number = f->areas->len + 1 },
+					    .name = { .kind = 'r', .number = area.number },
 					    .size = end - start,
 					    .flags = 1,
 					    .va = start };
 	enum cache_answer answer = call(f, c, &area.va);
 
-	g_array_append_val(f->areas, area);
+	by_address_put(f->areas, &area, sizeof area);
 	return answer;
 }
 
@@ -71,11 +72,11 @@ static enum cache_answer add_area(struct recorded *f, guint64 start, guint64 end
  * lies in one as a whole. */
 static enum cache_answer reserve_areas(struct recorded *f)
 {
-	const GArray *spans = spans_merged(&f->base.trace->maps, GIB);
+	GTreeNode *node = g_tree_node_first(f->base.trace->maps);
 	enum cache_answer answer = CACHE_OK;
 
-	for (guint i = 0; answer == CACHE_OK && i < spans->len; i++) {
-		const struct span *span = &g_array_index(spans, struct span, i);
+	for (; answer == CACHE_OK && node; node = g_tree_node_next(node)) {
+		const struct span *span = g_tree_node_value(node);
 		guint64 start = span->start;
 		for (; answer == CACHE_OK && span->end - start > RESERVE_MAX;
 		     start += RESERVE_MAX - GIB)
@@ -88,26 +89,19 @@ static enum cache_answer reserve_areas(struct recorded *f)
 /* Where an address of the file lies: FALSE: in no reservation. */
 static gboolean place(const struct recorded *f, struct piece *piece)
 {
-	guint above = by_address_above(f->areas, piece->address);
+	GTreeNode *node = by_address_node(f->areas, piece->address);
 
-	for (guint i = above; i > 0 && i + 2 > above; i--) {
-		const struct area *area = &g_array_index(f->areas, struct area, i - 1);
+	for (int i = 0; i < 2 && node; i++, node = g_tree_node_previous(node)) {
+		const struct area *area = g_tree_node_value(node);
 		if (piece->address + piece->size > area->end)
 			continue;
 		piece->name = (struct npu_trace_name){ .kind = 'r',
-						       .number = i,
+						       .number = area->number,
 						       .offset = piece->address - area->start };
 		piece->va = area->va + piece->name.offset;
 		return TRUE;
 	}
 	return FALSE;
-}
-
-static void keep(GTree *tree, const struct piece *piece)
-{
-	struct piece *kept = g_memdup2(piece, sizeof *piece);
-
-	g_tree_insert(tree, &kept->address, kept);
 }
 
 static enum cache_answer map_chunk(struct recorded *f, guint64 address, guint64 size)
@@ -135,7 +129,7 @@ static enum cache_answer map_chunk(struct recorded *f, guint64 address, guint64 
 	if (answer == CACHE_NO_MEMORY)
 		return filter_release(&f->base, chunk.handle) ?: answer;
 	if (answer == CACHE_OK) {
-		keep(f->chunks, &chunk);
+		by_address_put(f->chunks, &chunk, sizeof chunk);
 		f->moved += size;
 	}
 	return answer;
@@ -163,9 +157,9 @@ static enum cache_answer map_range(struct recorded *f, const struct record_item 
 
 	for (guint64 at = start; answer == CACHE_OK && at < start + item->size; at += step) {
 		/* where the file unmaps a part of it and not the rest */
-		guint above = by_address_above(f->cuts, at);
-		gboolean cut = above < f->cuts->len &&
-			       g_array_index(f->cuts, struct span, above).start < at + LARGE_BYTES;
+		GTreeNode *node = g_tree_upper_bound(f->base.trace->cuts, &at);
+		const struct span *next = node ? g_tree_node_value(node) : NULL;
+		gboolean cut = next && next->start < at + LARGE_BYTES;
 		step = large && (at - start) % LARGE_BYTES == 0 && !cut ? LARGE_BYTES : HUGE_BYTES;
 		answer = map_chunk(f, at, step);
 	}
@@ -207,7 +201,7 @@ static enum cache_answer segment_alloc(struct recorded *f, const struct record_i
 			   item->address);
 	enum cache_answer answer = call(f, c, &segment.va);
 	if (answer == CACHE_OK) {
-		keep(f->segments, &segment);
+		by_address_put(f->segments, &segment, sizeof segment);
 		f->moved = item->size;
 	}
 	return answer;
@@ -300,7 +294,7 @@ static void close_filter(struct filter *base)
 
 	g_tree_destroy(f->chunks);
 	g_tree_destroy(f->segments);
-	g_array_unref(f->areas);
+	g_tree_destroy(f->areas);
 	g_clear_error(&base->cause);
 	g_free(f);
 }
@@ -316,9 +310,8 @@ struct filter *filter_recorded(struct trace_device *trace, const struct filter_o
 				   .trace = trace,
 				   .out = *out,
 				   .start_bit = NPU_TRACE_HAS_START };
-	f->areas = g_array_new(FALSE, FALSE, sizeof(struct area));
+	f->areas = by_address_tree(NULL, g_free);
 	f->chunks = by_address_tree(NULL, g_free);
 	f->segments = by_address_tree(NULL, g_free);
-	f->cuts = spans_merged(&trace->cuts, 0);
 	return &f->base;
 }

@@ -12,27 +12,17 @@
 gint by_address(gconstpointer a, gconstpointer b);
 /* An empty tree in that order, which frees its values. */
 GTree *by_address_tree(GDestroyNotify free_key, GDestroyNotify free_value);
-
-/* Index of the first element whose address lies above; the length if there is none. */
-guint by_address_above(const GArray *sorted, guint64 address);
+/* Keeps a copy, by g_free(), in place of what has its address. */
+void by_address_put(GTree *tree, gconstpointer item, gsize bytes);
 /* The last node whose address is not above, or NULL. */
 GTreeNode *by_address_node(GTree *tree, guint64 address);
 
-/* A set of address ranges, gathered in any order: memory grows with the stretches that are apart,
- * not with what was added. */
+/* A set of address ranges is such a tree of these. */
 struct span {
-	guint64 start, end; /* half-open; start first: as above */
+	guint64 start, end; /* half-open */
+	guint32 number;     /* for its owner; 0 at first */
 };
-struct spans {
-	GArray *list; /* struct span */
-	guint sorted; /* as many as were merged last time */
-};
-
-void spans_init(struct spans *spans);
-void spans_clear(struct spans *spans);
-/* Adds [start, end). */
-void spans_add(struct spans *spans, guint64 start, guint64 end);
-/* Sorted, apart from each other by more than `gap`. */
-const GArray *spans_merged(struct spans *spans, guint64 gap);
+/* Adds [start, end), one with those from which it is apart by no more than `gap`. */
+void spans_add(GTree *spans, guint64 start, guint64 end, guint64 gap);
 
 #endif

@@ -26,9 +26,8 @@ gboolean event_sorter_add_note(struct trace *trace, struct trace_row *row, const
 gboolean event_sorter_add_block(struct trace *trace, struct trace_row *row, gint64 end,
 				GError **error);
 
-/* Puts the history of trace.unsorted and trace.starts into the trace. `doubled`: the file has
- * segments alone, each of which is a block as well. FALSE and error where a file of rows cannot be
- * used. */
+/* Puts the history of trace.unsorted into the trace. `doubled`: the file has segments alone, each
+ * of which is a block as well. FALSE and error where a file of rows cannot be used. */
 gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error);
 
 #endif

@@ -156,7 +156,7 @@ static gboolean add_rows(struct timeline *t)
 						 .device = d,
 						 .verb = NPU_TRACE_ALLOC };
 		if (before[d] > 0 && before[d] < SIZE_END)
-			g_array_append_val(t->trace->starts, other);
+			trace_add_start(t->trace, &other);
 	}
 	g_clear_pointer(&seen, g_hash_table_unref);
 	return ok;

@@ -316,7 +316,6 @@ static void file_alloc(struct memory *m, const struct record_item *item, guint64
 {
 	const struct npu_trace_record *r = &item->record;
 	const struct block new = { item->address, item->size, r->line, event };
-	struct block *block = g_memdup2(&new, sizeof new);
 	/* addresses that stand for names have no extent */
 	gboolean placed = (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
@@ -332,7 +331,7 @@ static void file_alloc(struct memory *m, const struct record_item *item, guint64
 		file_remove(m, there);
 	}
 	m->file.live = sum(m->file.live, item->size);
-	g_tree_replace(m->file.blocks, &block->address, block);
+	by_address_put(m->file.blocks, &new, sizeof new);
 }
 
 void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)
