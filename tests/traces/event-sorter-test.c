@@ -7,7 +7,6 @@
 
 #include "harness/test.h"
 #include "read/event-sorter.h"
-#include "read/int-map.h"
 
 static int by_key(const void *a, const void *b)
 {

@@ -112,7 +112,7 @@ static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **erro
 	while (got < room) {
 		ssize_t n = TEMP_FAILURE_RETRY(read(in->fd, into + got, room - got));
 		if (n < 0)
-			return fail_errno(in->name, error, "it cannot be read") ? 0 : -1;
+			return fail_errno(in->name, error, "it cannot be read"), -1;
 		if (n == 0)
 			break;
 		got += (gsize)n;
@@ -375,11 +375,9 @@ int input_line(struct input *in, gsize most, struct input_line *out, GError **er
 	if (out->length == 0 && end == NULL)
 		return 0;
 	if (out->length > most)
-		return line_bad(out->number, error, "it is longer than %zu KiB", most / 1024) ? 0
-											      : -1;
+		return line_bad(out->number, error, "it is longer than %zu KiB", most / 1024), -1;
 	if (memchr(out->text, '\0', out->length))
-		return line_bad(out->number, error, "there is a NUL byte: this is no text") ? 0
-											    : -1;
+		return line_bad(out->number, error, "there is a NUL byte: this is no text"), -1;
 	out->text[out->length] = '\0';
 	in->start += out->length + out->whole;
 	in->line++;

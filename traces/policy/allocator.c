@@ -6,7 +6,6 @@
  */
 #include "policy.h"
 #include "format/units.h"
-#include "read/int-map.h"
 
 /* A block of the history. */
 struct held {

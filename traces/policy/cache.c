@@ -37,14 +37,6 @@ struct cache {
 	guint64 held, allowed;
 	guint32 areas; /* numbers given out */
 };
-/* One allocation that is under way. */
-struct want {
-	struct pool *pool;
-	guint64 size;  /* rounded */
-	guint64 bytes; /* of the segment that would be got for it */
-	gint64 stream;
-};
-
 static inline gboolean is_split(const struct cache_block *b)
 {
 	return b->prev != NULL || b->next != NULL;
@@ -72,18 +64,10 @@ static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
 							    : by_place(a, b, unused);
 }
 
-static struct cache_block *block_new(struct cache *cache, const struct cache_block *like,
-				     guint64 address, guint64 size)
+static struct cache_block *keep(struct cache *cache, const struct cache_block *block)
 {
-	struct cache_block *b = g_new(struct cache_block, 1);
+	struct cache_block *b = g_memdup2(block, sizeof *block);
 
-	*b = (struct cache_block){ .address = address,
-				   .size = size,
-				   .stream = like->stream,
-				   .pool = like->pool,
-				   .stretch = like->stretch,
-				   .segment = like->segment,
-				   .mapped = TRUE };
 	g_hash_table_add(cache->blocks, b);
 	return b;
 }
@@ -91,11 +75,11 @@ static struct cache_block *block_new(struct cache *cache, const struct cache_blo
 /* Cuts `b`, which is in no pool, after `size` bytes; what is behind them, in no pool either. */
 static struct cache_block *cut(struct cache *cache, struct cache_block *b, guint64 size)
 {
-	struct cache_block *rest = block_new(cache, b, b->address + size, b->size - size);
+	struct cache_block *rest = keep(cache, b);
 
-	rest->mapped = b->mapped;
+	rest->address += size;
+	rest->size -= size;
 	rest->prev = b;
-	rest->next = b->next;
 	if (rest->next)
 		rest->next->prev = rest;
 	b->next = rest;
@@ -168,7 +152,7 @@ static void stretch_free(gpointer data)
 	g_free(data);
 }
 
-static enum cache_answer new_stretch(struct cache *cache, const struct want *want,
+static enum cache_answer new_stretch(struct cache *cache, const struct cache_block *want,
 				     struct cache_block **out)
 {
 	struct stretch stretch = { .step = want->pool->small ? SMALL_BYTES
@@ -189,19 +173,20 @@ static enum cache_answer new_stretch(struct cache *cache, const struct want *wan
 	stretch.handles = g_new0(guint32, stretch.size / stretch.step);
 	struct stretch *kept = g_memdup2(&stretch, sizeof stretch);
 	g_ptr_array_add(cache->stretches, kept);
-	struct cache_block like = { .stream = want->stream, .pool = want->pool, .stretch = kept };
-	*out = block_new(cache, &like, kept->address, kept->size);
-	(*out)->mapped = FALSE;
+	*out = keep(cache, &(struct cache_block){ .address = kept->address,
+						  .size = kept->size,
+						  .stream = want->stream,
+						  .pool = want->pool,
+						  .stretch = kept });
 	pool_insert(*out);
 	return CACHE_OK;
 }
 
 /* The first block from which on free and unmapped ones have room together. */
-static enum cache_answer find_place(struct cache *cache, const struct want *want,
+static enum cache_answer find_place(struct cache *cache, const struct cache_block *want,
 				    struct cache_block **out)
 {
-	struct cache_block key = { .stream = want->stream };
-	GTreeNode *node = g_tree_lower_bound(want->pool->unmapped, &key);
+	GTreeNode *node = g_tree_lower_bound(want->pool->unmapped, want);
 
 	for (; node; node = g_tree_node_next(node)) {
 		struct cache_block *b = g_tree_node_value(node);
@@ -269,7 +254,7 @@ static enum cache_answer map_block(struct cache *cache, struct cache_block *b, g
 }
 
 /* A free block of want->size, mapped for it; out of its pool. */
-static enum cache_answer expand(struct cache *cache, const struct want *want,
+static enum cache_answer expand(struct cache *cache, const struct cache_block *want,
 				struct cache_block **out)
 {
 	struct cache_block *b = NULL;
@@ -416,7 +401,7 @@ static enum cache_answer collect(struct cache *cache)
 
 /* Gives back as many blocks that may not be split as the allocation needs, the largest first.
  * NO_MEMORY: there are not enough. */
-static enum cache_answer give_oversize(struct cache *cache, const struct want *want)
+static enum cache_answer give_oversize(struct cache *cache, const struct cache_block *want)
 {
 	guint64 limit = cache->options->max_split, done = 0;
 	struct cache_block key = { .size = MAX(want->size, limit), .stream = want->stream }, *b;
@@ -447,13 +432,13 @@ static guint64 growing_size(const struct cache_block *b)
 }
 
 /* Takes the smallest free block that is large enough out of its pool. NULL: there is none. */
-static struct cache_block *take_free(struct cache *cache, const struct want *want)
+static struct cache_block *take_free(struct cache *cache, const struct cache_block *want)
 {
 	const struct policy_options *options = cache->options;
-	struct cache_block key = { .size = want->size, .stream = want->stream }, *next;
+	struct cache_block *next;
 
 	want->pool->searches++;
-	GTreeNode *node = g_tree_lower_bound(want->pool->free, &key);
+	GTreeNode *node = g_tree_lower_bound(want->pool->free, want);
 	struct cache_block *b = node ? g_tree_node_value(node) : NULL;
 	if (b == NULL || b->stream != want->stream)
 		return NULL;
@@ -470,33 +455,39 @@ static struct cache_block *take_free(struct cache *cache, const struct want *wan
 	return b;
 }
 
-static enum cache_answer get_block(struct cache *cache, const struct want *want,
+static enum cache_answer get_block(struct cache *cache, const struct cache_block *want,
 				   struct cache_block **out)
 {
-	struct cache_block like = { .stream = want->stream, .pool = want->pool };
-	gboolean giant = cache->options->page_1g && !want->pool->small;
-	struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
-				      .size = want->bytes,
-				      .page_lg2 = giant ? 30 : 21 };
-	guint64 address;
+	const struct policy_options *options = cache->options;
+	gboolean giant = options->page_1g && !want->pool->small;
+	guint64 bytes = want->pool->small        ? SMALL_BYTES
+			: giant                  ? round_up(want->size, GIB)
+			: want->size < ALONE_MIN ? options->large_segment
+						 : round_up(want->size, ROUND_BYTES);
+	struct cache_block got = {
+		.size = bytes, .stream = want->stream, .pool = want->pool, .mapped = TRUE
+	};
 
-	if (cache->held + want->bytes > cache->allowed)
+	if (cache->held + bytes > cache->allowed)
 		return CACHE_NO_MEMORY;
-	if (cache->options->kind == POLICY_EXPANDABLE)
+	if (options->kind == POLICY_EXPANDABLE)
 		return expand(cache, want, out);
-	like.segment = ++cache->memory->allocations;
-	c.name = (struct npu_trace_name){ .kind = 'a', .number = like.segment };
-	enum cache_answer answer = filter_call(cache->memory, c, &address);
+	got.segment = ++cache->memory->allocations;
+	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
+					    .name = { .kind = 'a', .number = got.segment },
+					    .size = bytes,
+					    .page_lg2 = giant ? 30 : 21 };
+	enum cache_answer answer = filter_call(cache->memory, c, &got.address);
 	if (answer != CACHE_OK)
 		return answer;
-	filter_segments(cache->memory, NPU_TRACE_SEGMENT_ALLOC, want->bytes, want->bytes);
-	cache->held += want->bytes;
-	*out = block_new(cache, &like, address, want->bytes);
+	filter_segments(cache->memory, NPU_TRACE_SEGMENT_ALLOC, bytes, bytes);
+	cache->held += bytes;
+	*out = keep(cache, &got);
 	return CACHE_OK;
 }
 
 /* New memory, and where the device has none, first what is unused. */
-static enum cache_answer get_or_release(struct cache *cache, const struct want *want,
+static enum cache_answer get_or_release(struct cache *cache, const struct cache_block *want,
 					struct cache_block **out)
 {
 	enum cache_answer answer = collect(cache) ?: get_block(cache, want, out);
@@ -536,16 +527,10 @@ enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
 {
 	if (size > G_MAXINT64)
 		return CACHE_NO_MEMORY;
-	struct want want = { .size = round_size(cache->options, size), .stream = stream };
+	struct cache_block want = { .size = round_size(cache->options, size), .stream = stream };
 	struct cache_block *b;
 
 	want.pool = &cache->pools[want.size <= SMALL_MAX ? SMALL : LARGE];
-	if (want.pool->small)
-		want.bytes = SMALL_BYTES;
-	else if (want.size < ALONE_MIN && !cache->options->page_1g)
-		want.bytes = cache->options->large_segment;
-	else
-		want.bytes = round_up(want.size, cache->options->page_1g ? GIB : ROUND_BYTES);
 	b = take_free(cache, &want);
 	if (b == NULL) {
 		enum cache_answer answer = get_or_release(cache, &want, &b);

@@ -223,22 +223,18 @@ static enum cache_answer segment_free(struct recorded *f, const struct record_it
 	return call(f, c, NULL);
 }
 
-static guint64 find_in(GTree *tree, guint64 address)
-{
-	GTreeNode *node = by_address_node(tree, address);
-	const struct piece *piece = node ? g_tree_node_value(node) : NULL;
-
-	return piece && address - piece->address < piece->size
-		       ? piece->va + (address - piece->address)
-		       : 0;
-}
-
 static guint64 find(const struct filter *base, guint64 address)
 {
 	const struct recorded *f = (const struct recorded *)base;
-	guint64 mapped = find_in(f->chunks, address);
+	GTree *const trees[] = { f->chunks, f->segments };
 
-	return mapped ? mapped : find_in(f->segments, address);
+	for (guint t = 0; t < G_N_ELEMENTS(trees); t++) {
+		GTreeNode *node = by_address_node(trees[t], address);
+		const struct piece *piece = node ? g_tree_node_value(node) : NULL;
+		if (piece && address - piece->address < piece->size)
+			return piece->va + (address - piece->address);
+	}
+	return 0;
 }
 
 static enum cache_answer act(struct recorded *f, const struct record_item *item)

@@ -6,7 +6,6 @@
 #include "event-sorter.h"
 
 #include "format/units.h"
-#include "int-map.h"
 
 struct event_sorter {
 	struct trace *trace;

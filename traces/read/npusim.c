@@ -5,7 +5,6 @@
  * address.
  */
 #include "format/units.h"
-#include "int-map.h"
 #include "readers.h"
 #include "sites.h"
 
@@ -30,7 +29,9 @@ struct lines {
 	guint reservations;
 	guint64 next_segment; /* its address */
 	guint64 number;       /* of the last event */
-	gboolean head_read, by_address;
+	gboolean head_read;
+	gboolean by_address;     /* the head says that addresses count: a converter wrote it, from a
+				    file that has nothing else */
 	struct texts site_texts; /* site= as they are written, in order of appearance */
 	GArray *sites;           /* guint32: their numbers in trace.sites */
 };
@@ -60,17 +61,6 @@ static gboolean expandable_address(struct lines *l, const struct npu_trace_recor
 		return bad(r, error, "it ends more than 8 TiB into its reservation");
 	*out = reserved_address(known ? known->value : l->reservations, r->name.offset);
 	return TRUE;
-}
-
-/* Where the head says that addresses count, they do: a converter wrote it, from a file that has
- * nothing else. */
-static gboolean has_addresses(struct lines *l)
-{
-	if (!l->head_read)
-		l->by_address =
-			g_strcmp0(npu_trace_reader_info_of(l->reader, "addresses"), "va") == 0;
-	l->head_read = TRUE;
-	return l->by_address;
 }
 
 /* Where at= says that a block lies; 0: it says nothing that is known. */
@@ -128,7 +118,7 @@ static gboolean put_address(struct lines *l, const struct npu_trace_record *r, g
 		*address = r->free_bytes;
 	} else if (r->verb == NPU_TRACE_NOTE) {
 		*address = record_name_key(r->process, &r->name);
-	} else if ((r->has & NPU_TRACE_HAS_VA) && has_addresses(l)) {
+	} else if ((r->has & NPU_TRACE_HAS_VA) && l->by_address) {
 		*address = r->va;
 		return (r->va <= ADDRESS_END && r->size <= ADDRESS_END - r->va) ||
 		       bad(r, error, "its address runs past 2^62");
@@ -186,6 +176,9 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	int more = trace_reader_take(l->reader, r, error);
 	if (more <= 0)
 		return more;
+	if (!l->head_read)
+		l->by_address = g_strcmp0(trace_info(trace, "addresses"), "va") == 0;
+	l->head_read = TRUE;
 	if (!(r->has & NPU_TRACE_HAS_DEVICE))
 		r->device = RECORD_NO_DEVICE;
 	if (r->site)

@@ -7,7 +7,6 @@
 
 #include "format/memory-limit.h"
 #include "format/units.h"
-#include "int-map.h"
 
 #define RECORD_BYTES 256 /* what those who read it may keep of one */
 
