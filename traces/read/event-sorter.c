@@ -7,11 +7,14 @@
 
 #include "format/units.h"
 
+#define NOT_LIVE G_MAXUINT64 /* at the start */
+
 struct event_sorter {
 	struct trace *trace;
 	gboolean doubled;
 	gboolean looks;      /* the first pass: the trace is not made yet */
-	GHashTable *unknown; /* what was freed and not known, until its first row has come again */
+	GHashTable *unknown; /* what was freed and not known -> size, as a free says, or NOT_LIVE;
+				until its first row has come again */
 	GError **error;
 
 	/* of a pass */
@@ -112,8 +115,11 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row)
 
 	row.text = SITE_NONE;
 	if (known == NULL) {
-		if (s->looks)
-			int_map_put(s->unknown, row.address, tag_of(&row), 0);
+		struct int_map_entry *unknown = int_map_find(s->unknown, row.address, tag_of(&row));
+		if (unknown && unknown->value == 0)
+			unknown->value = row.size;
+		else if (unknown == NULL && s->looks)
+			int_map_put(s->unknown, row.address, tag_of(&row), row.size);
 		return put_note(s, row, "free of what is not allocated");
 	}
 	row.size = known->value;
@@ -124,22 +130,24 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row)
 }
 
 /* Of each address that was freed without being known, the first row decides: a free says that it
- * was live, if it says how large it was. */
+ * was live, if it, or the next that says so before it is allocated, tells how large it was. */
 static void decide(struct event_sorter *s, const struct trace_row *row, gboolean begins)
 {
+	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
+
+	if (unknown && s->looks && begins && unknown->value == 0)
+		unknown->value = NOT_LIVE;
+	if (unknown == NULL || s->looks)
+		return;
 	struct trace_row start = { .address = row->address,
-				   .size = row->size,
+				   .size = row->size ? row->size : unknown->value,
 				   .stream = is_segment(row) ? row->stream : 0,
 				   .device = row->device,
 				   .verb = is_segment(row) ? NPU_TRACE_SEGMENT_ALLOC
-							   : NPU_TRACE_ALLOC,
-				   .small = is_segment(row) && row->size <= 2 * MIB };
-	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
-
-	if (s->looks || unknown == NULL || (!begins && row->size == 0))
-		return;
+							   : NPU_TRACE_ALLOC };
+	start.small = is_segment(row) && start.size <= 2 * MIB;
 	g_hash_table_remove(s->unknown, unknown);
-	if (begins)
+	if (begins || start.size == 0 || start.size == NOT_LIVE)
 		return;
 	know(s, &start);
 	trace_add_start(s->trace, &start);
