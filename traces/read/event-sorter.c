@@ -3,9 +3,8 @@
  * Matches frees with the allocations that they free, over rows sorted by time. It goes over the
  * rows twice: after the first pass it knows which addresses were freed without being known.
  */
-#include "event-sorter.h"
-
 #include "format/units.h"
+#include "readers.h"
 
 #define NOT_LIVE G_MAXUINT64 /* at the start */
 

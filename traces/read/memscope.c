@@ -6,7 +6,6 @@
  */
 #include <sqlite3.h>
 
-#include "event-sorter.h"
 #include "format/memory-limit.h"
 #include "readers.h"
 #include "rows.h"

@@ -240,13 +240,10 @@ GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		h->bytes += (guint64)sum->bytes;
 		h->blocks += (guint64)sum->blocks;
 	}
-	g_array_sort(out, by_bytes);
-	guint count = 0;
-	for (guint i = 0; i < out->len; i++) {
-		if (g_array_index(out, struct holder, i).blocks > 0)
-			g_array_index(out, struct holder, count++) =
-				g_array_index(out, struct holder, i);
+	for (guint i = out->len; i-- > 0;) {
+		if (g_array_index(out, struct holder, i).blocks == 0)
+			g_array_remove_index_fast(out, i);
 	}
-	g_array_set_size(out, count);
+	g_array_sort(out, by_bytes);
 	return out;
 }
