@@ -37,16 +37,13 @@ static void part_free(gpointer data)
 	g_free(p);
 }
 
+/* The key is taken over. */
 static guint32 number_in(GHashTable *table, char *key)
 {
 	guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, key));
 
-	if (number) {
-		g_free(key);
-		return number;
-	}
-	number = g_hash_table_size(table) + 1;
-	g_hash_table_insert(table, key, GUINT_TO_POINTER(number));
+	number = number ? number : g_hash_table_size(table) + 1;
+	g_hash_table_replace(table, key, GUINT_TO_POINTER(number));
 	return number;
 }
 

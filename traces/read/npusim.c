@@ -36,10 +36,7 @@ struct lines {
 	GArray *sites;           /* guint32: their numbers in trace.sites */
 };
 
-static gboolean bad(const struct npu_trace_record *record, GError **error, const char *text)
-{
-	return line_bad(record->line, error, "%s", text);
-}
+#define bad(r, error, ...) line_bad((r)->line, error, __VA_ARGS__)
 
 static guint64 reserved_address(guint64 index, guint64 offset)
 {

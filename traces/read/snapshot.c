@@ -17,7 +17,6 @@
 
 struct reader {
 	struct trace *trace;
-	GArray *ends; /* struct trace_row: segments and blocks that are there at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
@@ -169,10 +168,10 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 	return TRUE;
 }
 
-/* ---- the state at the end ---- */
+/* ---- the state at the end, which the starts of devices hold until events are undone ---- */
 
-static gboolean read_blocks(struct reader *r, guint16 device, const struct pickle_value *segment,
-			    gsize index)
+static gboolean read_blocks(struct reader *r, struct trace_device *device,
+			    const struct pickle_value *segment, gsize index)
 {
 	const struct pickle_value *blocks = pickle_get(segment, "blocks");
 	guint64 address = 0, requested;
@@ -193,11 +192,11 @@ static gboolean read_blocks(struct reader *r, guint16 device, const struct pickl
 			struct trace_row block = { .address = address,
 						   .size = size,
 						   .text = read_site(r, b),
-						   .device = device,
+						   .device = (guint16)device->device,
 						   .verb = NPU_TRACE_ALLOC };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
 				block.size = requested;
-			g_array_append_val(r->ends, block);
+			g_array_append_val(device->starts, block);
 		}
 		address += size;
 	}
@@ -224,9 +223,9 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 	segment.small = pickle_is(pickle_get(s, "segment_type"), "small");
 	if (flag)
 		segment.verb = NPU_TRACE_SEGMENT_MAP;
-	trace_device(r->trace, (guint)id);
-	g_array_append_val(r->ends, segment);
-	return read_blocks(r, segment.device, s, index);
+	struct trace_device *device = trace_device(r->trace, (guint)id);
+	g_array_append_val(device->starts, segment);
+	return read_blocks(r, device, s, index);
 }
 
 /* ---- back to the start: trees by address, events undone ---- */
@@ -295,12 +294,11 @@ static gboolean find_start(struct reader *r, struct trace_device *device)
 	GTree *segments = by_address_tree(NULL, g_free);
 	GTree *blocks = by_address_tree(NULL, g_free);
 
-	for (guint i = 0; i < r->ends->len; i++) {
-		const struct trace_row *end = &g_array_index(r->ends, struct trace_row, i);
-		if (end->device == device->device)
-			by_address_put(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end,
-				       sizeof *end);
+	for (guint i = 0; i < device->starts->len; i++) {
+		const struct trace_row *end = &g_array_index(device->starts, struct trace_row, i);
+		by_address_put(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end, sizeof *end);
 	}
+	g_array_set_size(device->starts, 0);
 	for (guint64 left = device->rows.count; ok && left > 0; left--) {
 		undo(row_list_at(&device->rows, left - 1), segments, blocks);
 		ok = memory_limit_ask(ITEM_BYTES, r->error,
@@ -327,13 +325,15 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		if (!read_segment(r, &segments->list->items[i], i))
 			return FALSE;
 	}
+	gboolean live = FALSE;
 	for (guint i = 0; i < r->trace->devices->len; i++) {
 		struct trace_device *device = g_ptr_array_index(r->trace->devices, i);
 		device->block_unit = BLOCK_UNIT;
+		live |= device->starts->len > 0;
 		if (!find_start(r, device))
 			return FALSE;
 	}
-	if (r->trace->events == 0 && r->ends->len > 0)
+	if (r->trace->events == 0 && live)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "
 			"on before the work, so what was live when it was taken is all it tells");
@@ -343,14 +343,12 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct reader r = { .trace = trace,
-			    .ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
-	g_array_unref(r.ends);
 	g_hash_table_unref(r.stacks);
 	return ok;
 }

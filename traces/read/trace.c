@@ -236,14 +236,6 @@ guint trace_device_index(const struct trace *trace, gint64 id)
 	return G_MAXUINT;
 }
 
-static gint by_id(gconstpointer a, gconstpointer b)
-{
-	const struct trace_device *x = *(struct trace_device *const *)a,
-				  *y = *(struct trace_device *const *)b;
-
-	return x->device < y->device ? -1 : x->device > y->device;
-}
-
 struct trace_device *trace_device(struct trace *trace, guint id)
 {
 	guint at = trace_device_index(trace, id);
@@ -257,8 +249,11 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
 	device->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
-	g_ptr_array_add(trace->devices, device);
-	g_ptr_array_sort(trace->devices, by_id);
+	for (at = 0; at < trace->devices->len; at++) {
+		if (((struct trace_device *)g_ptr_array_index(trace->devices, at))->device > id)
+			break;
+	}
+	g_ptr_array_insert(trace->devices, (gint)at, device);
 	return device;
 }
 
