@@ -174,20 +174,6 @@ static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **err
 	return (gssize)(wanted - in->z.avail_out);
 }
 
-static gboolean begin(struct input *in, GError **error)
-{
-	guint8 head[2];
-	gssize got = raw_take(in, head, sizeof head, error);
-	if (got < 0 || !raw_rewind(in, error))
-		return FALSE;
-	in->gzip = got == 2 && head[0] == 0x1f && head[1] == 0x8b;
-	if (!in->gzip)
-		return TRUE;
-	in->chunk = g_malloc(CHUNK_BYTES);
-	in->z_open = inflateInit2(&in->z, 15 + 16) == Z_OK;
-	return in->z_open || fail(in, error, "zlib does not start");
-}
-
 /* Whatever `fd` is. */
 static struct input *opened(char *name, int fd, GError **error)
 {
@@ -209,7 +195,15 @@ static struct input *opened(char *name, int fd, GError **error)
 				: write_from(in->fd, fd, name, error);
 		close(fd);
 	}
-	if (ok && raw_rewind(in, error) && begin(in, error))
+	guint8 head[2];
+	gssize got = ok && raw_rewind(in, error) ? raw_take(in, head, sizeof head, error) : -1;
+	in->gzip = got == 2 && head[0] == 0x1f && head[1] == 0x8b;
+	if (in->gzip) {
+		in->chunk = g_malloc(CHUNK_BYTES);
+		in->z_open = inflateInit2(&in->z, 15 + 16) == Z_OK;
+	}
+	if (got >= 0 && raw_rewind(in, error) &&
+	    (in->z_open || !in->gzip || fail(in, error, "zlib does not start")))
 		return in;
 	input_close(in);
 	return NULL;

@@ -219,13 +219,9 @@ struct filter *filter_allocator(const struct policy_options *options, struct tra
 {
 	struct allocator *a = g_new0(struct allocator, 1);
 
-	a->base = (struct filter){ .start = start,
-				   .step = step,
-				   .find = find,
-				   .close = close_filter,
-				   .trace = trace,
-				   .out = *out,
-				   .start_bit = NPU_TRACE_HAS_START };
+	a->base = (struct filter){
+		start, step, find, close_filter, trace, *out, .start_bit = NPU_TRACE_HAS_START
+	};
 	a->options = options;
 	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
 	if (options->kind != POLICY_NATIVE)

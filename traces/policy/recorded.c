@@ -299,13 +299,9 @@ struct filter *filter_recorded(struct trace_device *trace, const struct filter_o
 {
 	struct recorded *f = g_new0(struct recorded, 1);
 
-	f->base = (struct filter){ .start = start,
-				   .step = step,
-				   .find = find,
-				   .close = close_filter,
-				   .trace = trace,
-				   .out = *out,
-				   .start_bit = NPU_TRACE_HAS_START };
+	f->base = (struct filter){
+		start, step, find, close_filter, trace, *out, .start_bit = NPU_TRACE_HAS_START
+	};
 	f->areas = by_address_tree(NULL, g_free);
 	f->chunks = by_address_tree(NULL, g_free);
 	f->segments = by_address_tree(NULL, g_free);

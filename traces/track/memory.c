@@ -291,18 +291,16 @@ static void contradict(struct memory *m, const struct record_item *item, guint64
 	else
 		record_name_text(&item->record.name, what);
 	g_autofree char *place = history_place(item->record.line, event);
-	if (there == NULL) {
-		m->file.first = g_strdup_printf("%s frees %s, where no block is live: it was freed "
-						"before, or handed out before the file begins",
-						place, what->str);
-		return;
-	}
-	g_autofree char *since = history_place(there->line, there->event);
-	if (has_va)
+	g_autofree char *since = there ? history_place(there->line, there->event) : NULL;
+	if (there && has_va)
 		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
-	m->file.first = g_strdup_printf("%s allocates " U64 " bytes, %s, over the block of " U64
+	m->file.first =
+		there ? g_strdup_printf("%s allocates " U64 " bytes, %s, over the block of " U64
 					" bytes%s that is live since %s",
-					place, item->size, what->str, there->size, at->str, since);
+					place, item->size, what->str, there->size, at->str, since)
+		      : g_strdup_printf("%s frees %s, where no block is live: it was freed before, "
+					"or handed out before the file begins",
+					place, what->str);
 }
 
 static void file_remove(struct memory *m, const struct block *block)
