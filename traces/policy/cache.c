@@ -47,21 +47,20 @@ static gint compare(guint64 a, guint64 b)
 	return a < b ? -1 : a > b;
 }
 
-static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
+static gint by_place(gconstpointer a, gconstpointer b)
 {
 	const struct cache_block *x = a, *y = b;
 
-	(void)unused;
 	return x->stream != y->stream ? compare((guint64)x->stream, (guint64)y->stream)
 				      : compare(x->address, y->address);
 }
 
-static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
+static gint by_size(gconstpointer a, gconstpointer b)
 {
 	const struct cache_block *x = a, *y = b;
 
 	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
-							    : by_place(a, b, unused);
+							    : by_place(a, b);
 }
 
 static struct cache_block *keep(struct cache *cache, const struct cache_block *block)
@@ -561,10 +560,9 @@ struct cache *cache_new(const struct policy_options *options, struct filter *mem
 	cache->blocks = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	cache->stretches = g_ptr_array_new_with_free_func(stretch_free);
 	for (guint p = 0; p < G_N_ELEMENTS(cache->pools); p++)
-		cache->pools[p] =
-			(struct pool){ .small = p == SMALL,
-				       .free = g_tree_new_full(by_size, NULL, NULL, NULL),
-				       .unmapped = g_tree_new_full(by_place, NULL, NULL, NULL) };
+		cache->pools[p] = (struct pool){ .small = p == SMALL,
+						 .free = g_tree_new(by_size),
+						 .unmapped = g_tree_new(by_place) };
 	return cache;
 }
 

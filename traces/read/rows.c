@@ -143,11 +143,6 @@ gboolean rows_read(struct input *input, char separator, const struct row_column 
 	return more == 0;
 }
 
-gboolean rows_has(const struct rows *r, guint column)
-{
-	return r->at[column] != G_MAXUINT;
-}
-
 const char *rows_field(const struct rows *r, guint column)
 {
 	return r->at[column] < r->fields->len ? r->fields->pdata[r->at[column]] : "";
