@@ -20,7 +20,6 @@
 #define SEGMENT (1u << 31) /* with a device, as a tag */
 
 struct lines {
-	struct npu_trace_reader *reader;
 	char *name; /* of the file */
 	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
 	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
@@ -170,7 +169,7 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	struct npu_trace_record *r = &out->record;
 
 	memset(out, 0, sizeof *out);
-	int more = trace_reader_take(l->reader, r, error);
+	int more = trace_reader_take(trace->format, r, error);
 	if (more <= 0)
 		return more;
 	if (!l->head_read)
@@ -221,14 +220,14 @@ static gboolean npusim_rewind(struct trace *trace, GError **error)
 	struct lines *l = trace->data;
 
 	start_over(l);
-	return trace_reader_rewind(l->reader, error);
+	return trace_reader_rewind(trace->format, error);
 }
 
 static void npusim_close(struct trace *trace)
 {
 	struct lines *l = trace->data;
 
-	npu_trace_reader_close(l->reader);
+	npu_trace_reader_close(trace->format);
 	g_clear_pointer(&l->known, g_hash_table_unref);
 	texts_clear(&l->site_texts);
 	g_array_unref(l->sites);
@@ -286,7 +285,7 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	struct lines *l = g_new0(struct lines, 1);
 	trace->source = &source;
 	trace->data = l;
-	l->reader = trace->format = reader;
+	trace->format = reader;
 	l->name = g_steal_pointer(&name);
 	texts_init(&l->site_texts);
 	l->sites = g_array_new(FALSE, FALSE, sizeof(guint32));
