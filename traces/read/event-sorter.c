@@ -170,7 +170,7 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 	}
 	if (stands_alone(&row))
 		return put(s, row, row.verb);
-	if (told)
+	if (told && g_hash_table_size(s->unknown) > 0)
 		decide(s, &row, begins);
 	return begins ? begin_live(s, &row) : end_live(s, row);
 }
