@@ -7,7 +7,6 @@
 #include <zlib.h>
 
 #include "format/out-file.h"
-#include "read/int-map.h"
 #include "track/object-tracker.h"
 
 /* Those that grow are packed as differences. */

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-#include "read/int-map.h"
 #include "npusim/npusim.h"
 #include "model.h"
 

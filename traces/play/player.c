@@ -7,7 +7,6 @@
 #include "replay.h"
 
 #include "format/units.h"
-#include "read/int-map.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 

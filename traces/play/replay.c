@@ -306,8 +306,8 @@ static gboolean device_start(struct replay_device *device, GError **error)
 		memory_started(&device->memory);
 		return TRUE;
 	}
-	gboolean ok =
-		located(device, device->filter->start(device->filter, device->start, error), error);
+	enum cache_answer answer = device->filter->start(device->filter, device->start);
+	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
 	for (guint i = 0; ok && device->reads && i < device->start->len; i++) {
 		if (is_block(ITEM(device, i)))
 			access_note(device->reads, ITEM(device, i)->address, ITEM(device, i)->size);
@@ -327,7 +327,8 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 	if (!policy_is_own(device->replay->options.policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
-	gboolean ok = located(device, device->filter->step(device->filter, item, error), error);
+	enum cache_answer answer = device->filter->step(device->filter, item);
+	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
 	replay_sample(device, device->event, (guint64)MAX(item->time_us, 0));
 	/* the file's first lack of memory is the moment until the replay has one of its own */
 	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
