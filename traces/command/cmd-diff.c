@@ -5,7 +5,6 @@
 #include "npusim.h"
 
 #include "format/out-file.h"
-#include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
 #include "show/result-file.h"
@@ -109,16 +108,12 @@ static int diff_traces(char *const *paths, GError **error)
 {
 	struct trace *traces[2] = { trace_open(paths[0], error), NULL };
 	struct trace_diff *diff = NULL;
-	struct progress bar;
 	int status = EXIT_TROUBLE;
 
 	if (traces[0])
 		traces[1] = trace_open(paths[1], error);
-	if (traces[1]) {
-		progress_start(&bar, "events", traces[0]->events + traces[1]->events);
-		diff = trace_diff_run(traces, (guint)limit, &bar, error);
-		progress_end(&bar);
-	}
+	if (traces[1])
+		diff = trace_diff_run(traces, (guint)limit, error);
 	if (diff) {
 		struct verdict v = { "traces", .equal = trace_diff_is_equal(diff),
 				     .figures = diff->figures.list };

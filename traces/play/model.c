@@ -123,12 +123,6 @@ void model_device_clear(struct model_device *d)
 
 G_DEFINE_QUARK(npusim - model, model_error)
 
-/* Stands for memory of the program's own. */
-static struct {
-	void *at;
-	guint64 bytes;
-} own;
-
 static gboolean opened(const char *call, aclError code, GError **error)
 {
 	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
@@ -160,28 +154,6 @@ void model_close(guint devices)
 	for (guint i = 0; i < devices; i++)
 		aclrtResetDeviceForce((int32_t)i);
 	aclFinalize();
-	if (own.at)
-		munmap(own.at, own.bytes);
-	own.at = NULL;
-	own.bytes = 0;
-}
-
-/* Addresses alone, while nobody writes there. NULL: there are not so many. */
-static void *own_memory(guint64 size)
-{
-	guint64 bytes = (size / (2 * MIB) + 1) * 2 * MIB;
-
-	if (size <= own.bytes)
-		return own.at;
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (at == MAP_FAILED)
-		return NULL;
-	if (own.at)
-		munmap(own.at, own.bytes);
-	own.at = at;
-	own.bytes = bytes;
-	return at;
 }
 
 static aclError copy_between(void *dst, int dst_device, const void *src, guint64 size)
@@ -198,12 +170,17 @@ aclError model_move(struct model_device *d, struct model_end dst, const struct m
 {
 	guint kind = (src && src->device >= 0 ? 2 : 0) + (dst.device >= 0 ? 1 : 0);
 	enum model_call call = src ? MODEL_MOVES + kind : MODEL_FILL;
-	void *to = dst.p ? dst.p : own_memory(size);
-	const void *from = src && src->p ? src->p : src ? own_memory(size) : to;
+	/* stands for memory of the program's own: addresses alone, while nobody writes there */
+	void *own = dst.p && (src == NULL || src->p)
+			    ? NULL
+			    : mmap(NULL, size + 1, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *to = dst.p ? dst.p : own;
+	const void *from = src && src->p ? src->p : own;
 	aclError code;
 
 	G_STATIC_ASSERT(ACL_MEMCPY_HOST_TO_DEVICE == 1 && ACL_MEMCPY_DEVICE_TO_HOST == 2);
-	if (to == NULL || from == NULL)
+	if (own == MAP_FAILED)
 		return ACL_ERROR_RT_MEMORY_ALLOCATION;
 	if (src == NULL)
 		code = MODEL_CALL(d, call, aclrtMemset(to, size, 0, size));
@@ -212,6 +189,8 @@ aclError model_move(struct model_device *d, struct model_end dst, const struct m
 	else
 		code = MODEL_CALL(d, call,
 				  aclrtMemcpy(to, size, from, size, (aclrtMemcpyKind)kind));
+	if (own)
+		munmap(own, size + 1);
 	d->calls[call].bytes += code == ACL_SUCCESS ? size : 0;
 	return code;
 }

@@ -24,13 +24,11 @@ struct object {
 };
 struct player {
 	struct replay *replay;
-	gboolean recorded;
 	guint32 site;           /* of the call */
 	guint64 got;            /* address of the last reservation or allocation */
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
 	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	gboolean copies;        /* they are made; FALSE: each is answered with 0 */
 	guint64 peers;          /* devices that may reach one another by now */
 	GError *refused;        /* the first read that the model refused */
 };
@@ -88,7 +86,7 @@ static struct object *add(struct player *p, const struct npu_trace_record *c, vo
 		.p = at, .size = c->size, .bytes = bytes, .device = device, .site = p->site
 	};
 	keep(p, c, t);
-	if (p->recorded && bytes > 0 && device >= 0)
+	if (p->replay->recorded && bytes > 0 && device >= 0)
 		memory_obtain(&device_of(p, device)->memory, c->size, bytes);
 	return t;
 }
@@ -96,7 +94,7 @@ static struct object *add(struct player *p, const struct npu_trace_record *c, vo
 /* After a reference or a mapping went: the memory goes with the last of both. */
 static void maybe_returned(struct player *p, struct object *t)
 {
-	if (!p->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
+	if (!p->replay->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
 		return;
 	/* what of a handle's size is rounding is told once */
 	memory_return(&device_of(p, t->device)->memory, MIN(t->size, t->bytes), t->bytes);
@@ -116,7 +114,7 @@ static struct model_device *before_it_goes(struct player *p, const struct object
 {
 	gint32 device = t ? t->device : -1;
 
-	if (p->recorded || c->verb != NPU_TRACE_RELEASE)
+	if (p->replay->recorded || c->verb != NPU_TRACE_RELEASE)
 		replay_note_peak(device_of(p, device));
 	return calls_of(p, device, c);
 }
@@ -124,7 +122,7 @@ static struct model_device *before_it_goes(struct player *p, const struct object
 static void note_out_of_memory(struct player *p, gint32 device, const struct npu_trace_record *c,
 			       gint32 code)
 {
-	if (p->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
+	if (p->replay->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
 		replay_note_failure(device_of(p, device), 0, c->line, c->size, p->site);
 }
 
@@ -149,7 +147,7 @@ static void come(struct player *p, const struct npu_trace_record *c, gint32 devi
 
 	if (device >= 0)
 		note(p, c, device, ALLOCATION_MEMORY, va, pages, site);
-	if (p->recorded && d && d->reads && p->refused == NULL)
+	if (p->replay->recorded && d && d->reads && p->refused == NULL)
 		access_come(d->reads, (guintptr)va, c->size, &p->refused);
 }
 
@@ -158,7 +156,7 @@ static void go(struct player *p, gint32 device, const void *va)
 	struct replay_device *d = replay_find(p->replay, device);
 
 	memory_look(&device_of(p, device)->memory, (guintptr)va);
-	if (p->recorded && d && d->reads)
+	if (p->replay->recorded && d && d->reads)
 		access_go(d->reads, (guintptr)va);
 }
 
@@ -176,7 +174,7 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 	 * refused for it */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	/* addresses that a program reserves are of no device */
-	gint32 owner = p->recorded ? -1 : (gint32)c->device;
+	gint32 owner = p->replay->recorded ? -1 : (gint32)c->device;
 	struct model_device *calls = calls_of(p, owner, c);
 	gint32 code = MODEL_CALL(calls, MODEL_RESERVE,
 				 aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
@@ -487,7 +485,7 @@ static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
 	    (!fill && !end_of(p, c->process, &c->from, &src)))
 		return NOT_MADE;
-	if (!p->copies)
+	if (p->replay->options.no_copies)
 		return 0;
 	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
 		open_peers(p, dst.device, src.device);
@@ -513,7 +511,7 @@ static gint32 play(struct player *p, const struct npu_trace_record *c)
 	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
 }
 
-struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
+struct player *player_open(struct replay *replay)
 {
 	struct player *p = g_new0(struct player, 1);
 
@@ -523,8 +521,6 @@ struct player *player_open(struct replay *replay, gboolean recorded, gboolean co
 	p->mapped = by_address_tree(g_free, g_rc_box_release);
 	p->set = int_map_new();
 	p->replay = replay;
-	p->recorded = recorded;
-	p->copies = copies;
 	return p;
 }
 

@@ -101,18 +101,6 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 	memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], event);
 }
 
-static void replay_note_end(struct replay_device *device)
-{
-	struct memory *memory = &device->memory;
-
-	replay_note_peak(device);
-	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
-		if (memory->moments[m].what == MOMENT_END)
-			memory_mark(memory, &memory->moments[m], device->series.last.event);
-	}
-	memory_look_all(memory);
-}
-
 gboolean replay_tells_live(const struct replay_device *device)
 {
 	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->memory.start_live > 0;
@@ -194,12 +182,21 @@ static void replay_device_free(gpointer data)
 	g_free(device);
 }
 
+/* While all is there still. */
 static void replay_finish(struct replay_device *device)
 {
 	const struct series *s = &device->series;
+	struct memory *memory = &device->memory;
 	const guint n = s->points->len;
 	struct npu_stats last;
 
+	replay_note_peak(device);
+	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
+		if (memory->moments[m].what == MOMENT_END)
+			memory_mark(memory, &memory->moments[m], s->last.event);
+	}
+	memory_look_all(memory);
+	g_clear_pointer(&device->reads, access_free);
 	if (device->filter) {
 		device->emptied = device->filter->emptied;
 		device->filter->close(device->filter);
@@ -402,7 +399,7 @@ static gboolean run_all(struct replay *replay, GError **error)
 	gboolean ok = TRUE;
 	int more = 1;
 
-	replay->player = player_open(replay, replay->recorded, !replay->options.no_copies);
+	replay->player = player_open(replay);
 	for (guint d = 0; ok && d < replay->devices->len; d++)
 		ok = device_start(DEVICE(replay, d), error);
 	while (ok && !replay->interrupted && (more = trace_next(replay->trace, &item, error)) > 0) {
@@ -414,10 +411,8 @@ static gboolean run_all(struct replay *replay, GError **error)
 				      !replay->options.progress(replay->done, replay->trace->events,
 								replay->options.data);
 	}
-	for (guint d = 0; d < replay->devices->len; d++) {
-		replay_note_end(DEVICE(replay, d));
-		g_clear_pointer(&DEVICE(replay, d)->reads, access_free);
-	}
+	for (guint d = 0; d < replay->devices->len; d++)
+		replay_finish(DEVICE(replay, d));
 	player_close(replay->player);
 	return ok && more >= 0;
 }
@@ -472,11 +467,8 @@ static void add_devices(struct replay *replay)
 {
 	const GPtrArray *devices = replay->trace->devices;
 
-	if (devices->len == 0) {
-		replay->empty = trace_new("");
-		trace_device(replay->empty, 0);
-		devices = replay->empty->devices;
-	}
+	if (devices->len == 0)
+		trace_device(replay->trace, 0);
 	for (guint d = 0; d < devices->len; d++)
 		g_ptr_array_add(replay->devices,
 				replay_device_new(replay, g_ptr_array_index(devices, d)));
@@ -494,8 +486,6 @@ static gboolean run_on_model(struct replay *replay, GError **error)
 	gboolean ok = run_all(replay, error);
 	replay->wall_us = g_get_monotonic_time() - wall;
 	replay->simulated_ps = npusim_now_ps() - simulated;
-	for (guint d = 0; d < replay->devices->len; d++)
-		replay_finish(DEVICE(replay, d));
 	model_close(devices);
 	return ok;
 }
@@ -521,7 +511,6 @@ void replay_free(struct replay *replay)
 	if (replay == NULL)
 		return;
 	g_ptr_array_unref(replay->devices);
-	trace_free(replay->empty);
 	g_free(replay->soc);
 	g_free(replay);
 }

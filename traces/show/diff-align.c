@@ -6,6 +6,7 @@
  */
 #include "diff.h"
 
+#include "progress.h"
 #include "read/int-map.h"
 
 #define CONTEXT    3
@@ -41,7 +42,6 @@ struct run {
 	struct side sides[2];
 	guint limit, after;      /* lines that belong to the last place still */
 	struct align_hunk *hunk; /* of that place; NULL: there are enough */
-	struct progress *progress;
 	GError **error;
 };
 
@@ -370,7 +370,7 @@ static gboolean part(struct run *run)
 	return TRUE;
 }
 
-static gboolean run_all(struct run *run)
+static gboolean run_all(struct run *run, struct progress *bar)
 {
 	while (fill(run, 1)) {
 		const struct window_line *x = line_at(&run->sides[0], 0),
@@ -389,16 +389,16 @@ static gboolean run_all(struct run *run)
 		} else if (!part(run)) {
 			return FALSE;
 		}
-		progress_step(run->progress, run->sides[0].taken + run->sides[1].taken);
+		progress_step(bar, run->sides[0].taken + run->sides[1].taken);
 	}
 	return FALSE;
 }
 
 gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
-		   struct tracker *const trackers[2], guint limit, struct progress *progress,
-		   GError **error)
+		   struct tracker *const trackers[2], guint limit, GError **error)
 {
-	struct run run = { .diff = diff, .limit = limit, .progress = progress, .error = error };
+	struct run run = { .diff = diff, .limit = limit, .error = error };
+	struct progress bar;
 
 	diff->hunks = g_ptr_array_new_with_free_func(hunk_free);
 	diff->refusals = g_array_new(FALSE, FALSE, sizeof(struct align_refusal));
@@ -412,7 +412,9 @@ gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 			.strings = g_string_chunk_new(256),
 			.pairs = int_map_new(),
 		};
-	gboolean ok = run_all(&run);
+	progress_start(&bar, "events", traces[0]->events + traces[1]->events);
+	gboolean ok = run_all(&run, &bar);
+	progress_end(&bar);
 	for (guint i = 0; i < diff->hunks->len; i++) {
 		struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
 		for (int side = 0; side < 2; side++) {

@@ -242,34 +242,15 @@ struct walk {
 	guint limit;
 };
 
-/* `m`: the row of the nodes, or NULL; `name`: the path to them. One of the nodes may be NULL. */
-static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		       JsonNode *b);
-
 static enum member_kind kind_of(const struct member *m)
 {
 	return m ? m->kind : MEMBER_COUNT;
 }
 
-static JsonObject *object_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *array_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static JsonNode *node_in(JsonObject *object, const char *name)
-{
-	return object ? json_object_get_member(object, name) : NULL;
-}
-
 /* NULL: it is no list of numbers. */
 static JsonArray *numbers_in(JsonObject *object, const char *name)
 {
-	JsonArray *array = array_of(node_in(object, name));
+	JsonArray *array = result_array(object, name);
 
 	return array && json_array_get_length(array) > 0 &&
 			       is_number(json_array_get_element(array, 0))
@@ -288,95 +269,72 @@ static const char *axis_of(const struct member *m, JsonObject *object)
 	return NULL;
 }
 
-struct column {
-	JsonArray *axis, *values;
-	guint length, at; /* the row that holds now */
-};
-
-static struct column column_of(JsonObject *object, const char *axis, const char *name)
+static double number_of(JsonNode *node)
 {
-	struct column c = { numbers_in(object, axis), numbers_in(object, name), 0, 0 };
-
-	if (c.values)
-		c.length = MIN(json_array_get_length(c.axis), json_array_get_length(c.values));
-	return c;
+	return is_number(node) ? json_node_get_double(node) : 0;
 }
 
 static double number_at(JsonArray *array, guint index)
 {
-	JsonNode *node = json_array_get_element(array, index);
-
-	return is_number(node) ? json_node_get_double(node) : 0;
-}
-
-/* The place of the row behind the one that holds. */
-static double next_place(const struct column *c)
-{
-	return c->at + 1 < c->length ? number_at(c->axis, c->at + 1) : INFINITY;
+	return number_of(json_array_get_element(array, index));
 }
 
 /* A value holds until the next row. */
-static void series(struct walk *w, enum member_kind kind, const char *name, const char *axis,
-		   struct column a, struct column b)
+static JsonNode *value_at(JsonArray *axis, JsonArray *values, double place)
 {
-	double best = -1, at = 0;
-	JsonNode *x, *y;
+	guint low = 0, high = MIN(json_array_get_length(axis), json_array_get_length(values));
 
-	if (a.length == 0 || b.length == 0)
-		return;
-	x = json_array_get_element(a.values, 0);
-	y = json_array_get_element(b.values, 0);
-	for (double place = number_at(a.axis, 0); !isinf(place);) {
-		double apart = fabs(number_at(a.values, a.at) - number_at(b.values, b.at));
-		if (apart > best) {
-			best = apart;
-			at = place;
-			x = json_array_get_element(a.values, a.at);
-			y = json_array_get_element(b.values, b.at);
-		}
-		double of_a = next_place(&a), of_b = next_place(&b);
-		place = MIN(of_a, of_b);
-		a.at += of_a <= place;
-		b.at += of_b <= place;
+	while (high - low > 1) {
+		guint middle = (low + high) / 2;
+		if (number_at(axis, middle) > place)
+			high = middle;
+		else
+			low = middle;
 	}
-	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	struct difference *f =
-		add(w->differences, w->group, text, kind, json_node_ref(x), json_node_ref(y));
+	return json_array_get_element(values, low);
+}
+
+/* Of a column that both objects have, where the two are furthest apart. */
+static void series(struct walk *w, enum member_kind kind, const char *path, const char *axis,
+		   const char *name, JsonObject *const objects[2])
+{
+	JsonArray *axes[2], *values[2];
+	JsonNode *best[2] = { NULL, NULL };
+	double most = -1, at = 0;
+
+	for (int side = 0; side < 2; side++) {
+		axes[side] = numbers_in(objects[side], axis);
+		values[side] = numbers_in(objects[side], name);
+		if (values[side] == NULL)
+			return;
+	}
+	for (guint i = 0; i < json_array_get_length(axes[0]) + json_array_get_length(axes[1]);
+	     i++) {
+		guint first = json_array_get_length(axes[0]);
+		double place = i < first ? number_at(axes[0], i) : number_at(axes[1], i - first);
+		JsonNode *x = value_at(axes[0], values[0], place);
+		JsonNode *y = value_at(axes[1], values[1], place);
+		double apart = fabs(number_of(x) - number_of(y));
+		if (apart < most || (apart == most && place >= at))
+			continue;
+		most = apart;
+		at = place;
+		best[0] = x;
+		best[1] = y;
+	}
+	g_autofree char *text = g_strconcat(path, ", furthest apart", NULL);
+	struct difference *f = add(w->differences, w->group, text, kind, json_node_ref(best[0]),
+				   json_node_ref(best[1]));
 	if (f) {
 		f->axis = g_strdup(axis);
 		f->at = at;
 	}
 }
 
-/* The members of `of`, one of the two, but for those of `but`. */
-static void members(struct walk *w, const struct member *m, const char *name, JsonObject *a,
-		    JsonObject *b, JsonObject *of, JsonObject *but)
-{
-	const char *axis_a = axis_of(m, a), *axis_b = axis_of(m, b);
-	const char *axis = g_strcmp0(axis_a, axis_b) == 0 ? axis_a : NULL;
-	g_autoptr(GList) list = of ? json_object_get_members(of) : NULL;
-
-	for (GList *l = list; l; l = l->next) {
-		const char *key = l->data;
-		/* of a map, one row is for all */
-		const struct member *row = m == NULL               ? NULL
-					   : m->kind == MEMBER_MAP ? m->members
-								   : members_find(m->members, key);
-		g_autofree char *path = g_strconcat(name, *name ? "." : "", key, NULL);
-		if ((row && row->no_figure) || node_in(but, key))
-			continue;
-		if (axis == NULL)
-			walk_nodes(w, row, path, node_in(a, key), node_in(b, key));
-		else if (of == a && strcmp(key, axis) != 0)
-			series(w, kind_of(row), path, axis, column_of(a, axis, key),
-			       column_of(b, axis, key));
-	}
-}
-
 /* What names a thing in a list: its first member that is a text; else its place. */
 static char *name_in_list(JsonNode *node, guint index)
 {
-	JsonObject *object = object_of(node);
+	JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 	g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
 
 	for (GList *l = list; l; l = l->next) {
@@ -387,38 +345,72 @@ static char *name_in_list(JsonNode *node, guint index)
 	return g_strdup_printf("%u", index);
 }
 
-/* Name -> node; of one name the first. */
-static GHashTable *by_name(JsonArray *array)
+/* The members of an object; the things of a list by name, of one name the first. */
+static JsonObject *members_of(JsonNode *node)
 {
-	GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	JsonObject *members;
 
-	for (guint i = array ? json_array_get_length(array) : 0; i-- > 0;) {
-		JsonNode *node = json_array_get_element(array, i);
-		g_hash_table_replace(table, name_in_list(node, i), node);
+	if (node && JSON_NODE_HOLDS_OBJECT(node))
+		return json_object_ref(json_node_get_object(node));
+	members = json_object_new();
+	for (guint i = 0; node && i < json_array_get_length(json_node_get_array(node)); i++) {
+		JsonNode *thing = json_array_get_element(json_node_get_array(node), i);
+		g_autofree char *name = name_in_list(thing, i);
+		if (!json_object_has_member(members, name))
+			json_object_set_member(members, name, json_node_ref(thing));
 	}
-	return table;
+	return members;
 }
 
-static void arrays(struct walk *w, const struct member *m, const char *name,
-		   JsonArray *const lists[2])
+static const struct member *row_of(const struct member *m, gboolean list, const char *key)
 {
-	g_autoptr(GHashTable) of_a = by_name(lists[0]), of_b = by_name(lists[1]);
+	if (list)
+		return m && m->kind == MEMBER_LIST ? m : NULL;
+	/* of a map, one row is for all */
+	return m == NULL               ? NULL
+	       : m->kind == MEMBER_MAP ? m->members
+				       : members_find(m->members, key);
+}
+
+/* `m`: the row of the nodes, or NULL; `name`: the path to them. One of the nodes may be NULL. */
+static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
+		       JsonNode *b)
+{
+	JsonNode *there = a ? a : b;
+	gboolean list = JSON_NODE_HOLDS_ARRAY(there);
+	GPtrArray *found = w->differences->list;
 	guint differ = 0;
 
+	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
+	    (b && json_node_get_node_type(b) != json_node_get_node_type(there))) {
+		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
+		    b ? json_node_ref(b) : NULL);
+		return;
+	}
+	g_autoptr(JsonObject) x = members_of(a), y = members_of(b);
+	JsonObject *const both[] = { x, y };
+	const char *axis = list ? NULL : axis_of(m, x);
+	if (g_strcmp0(axis, axis_of(m, y)) != 0)
+		axis = NULL;
 	for (int side = 0; side < 2; side++) {
-		guint length = lists[side] ? json_array_get_length(lists[side]) : 0;
-		for (guint i = 0; i < length; i++) {
-			JsonNode *thing = json_array_get_element(lists[side], i);
-			g_autofree char *key = name_in_list(thing, i);
-			g_autofree char *path = g_strdup_printf("%s[%s]", name, key);
-			JsonNode *a = g_hash_table_lookup(of_a, key);
-			JsonNode *b = g_hash_table_lookup(of_b, key);
-			guint before = w->differences->list->len;
-			if ((side ? b : a) != thing || (side && a))
+		g_autoptr(GList) keys = json_object_get_members(both[side]);
+		for (GList *k = keys; k; k = k->next) {
+			const char *key = k->data;
+			const struct member *row = row_of(m, list, key);
+			g_autofree char *path =
+				list ? g_strdup_printf("%s[%s]", name, key)
+				     : g_strconcat(name, *name ? "." : "", key, NULL);
+			guint before = found->len;
+			if ((!list && row && row->no_figure) ||
+			    (side && json_object_has_member(x, key)))
 				continue;
-			walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
-			if (w->differences->list->len > before && ++differ > w->limit)
-				g_ptr_array_set_size(w->differences->list, (gint)before);
+			if (axis == NULL)
+				walk_nodes(w, row, path, json_object_get_member(x, key),
+					   json_object_get_member(y, key));
+			else if (side == 0 && strcmp(key, axis) != 0)
+				series(w, kind_of(row), path, axis, key, both);
+			if (list && found->len > before && ++differ > w->limit)
+				g_ptr_array_set_size(found, (gint)before);
 		}
 	}
 	if (differ <= w->limit)
@@ -427,39 +419,10 @@ static void arrays(struct walk *w, const struct member *m, const char *name,
 	differences_add_whole(w->differences, w->group, more, MEMBER_PLACE, differ - w->limit, 0);
 }
 
-static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		       JsonNode *b)
-{
-	JsonObject *x = object_of(a), *y = object_of(b);
-	JsonArray *const lists[] = { array_of(a), array_of(b) };
-
-	if ((a == NULL || x) && (b == NULL || y)) {
-		members(w, m, name, x, y, x, NULL);
-		members(w, m, name, x, y, y, x);
-	} else if ((a == NULL || lists[0]) && (b == NULL || lists[1])) {
-		arrays(w, m, name, lists);
-	} else {
-		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
-		    b ? json_node_ref(b) : NULL);
-	}
-}
-
-static void walk_device(struct walk *w, gint64 number, JsonNode *a, JsonNode *b)
-{
-	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
-	g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
-
-	w->group = group;
-	if (a && b)
-		walk_nodes(w, &device, "", a, b);
-	else
-		differences_add_text(w->differences, group, "device", a ? "there" : NULL,
-				     b ? "there" : NULL);
-}
-
 void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
 {
 	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
+	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
 
 	walk_nodes(&w, &whole, "", results[0], results[1]);
@@ -469,8 +432,15 @@ void diff_results(JsonNode *const results[2], guint limit, struct differences *d
 			gint64 number =
 				result_int(json_array_get_object_element(list, i), "device", -1);
 			JsonNode *a = result_device(results[0], number);
-			if (side == 0 || a == NULL)
-				walk_device(&w, number, a, result_device(results[1], number));
+			JsonNode *b = result_device(results[1], number);
+			g_autofree char *group =
+				g_strdup_printf("device %" G_GINT64_FORMAT, number);
+			w.group = group;
+			if (a && b && side == 0)
+				walk_nodes(&w, &device, "", a, b);
+			else if (a == NULL || b == NULL)
+				differences_add_text(differences, group, "device",
+						     a ? "there" : NULL, b ? "there" : NULL);
 		}
 	}
 }

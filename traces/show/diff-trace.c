@@ -142,8 +142,7 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 	g_array_sort(diff->sizes, by_weight);
 }
 
-struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
-				  struct progress *progress, GError **error)
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
 	g_autoptr(GTree) sizes = g_tree_new_full(tracker_size_order, NULL, g_free, NULL);
@@ -157,7 +156,7 @@ struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
 		trackers[side]->sizes = sizes;
 		trackers[side]->side = side;
 	}
-	if (align_run(diff, traces, trackers, limit, progress, error)) {
+	if (align_run(diff, traces, trackers, limit, error)) {
 		head(diff, traces);
 		compare(diff, trackers);
 	} else {

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-#include "show/progress.h"
 #include "member.h"
 #include "track/object-tracker.h"
 
@@ -73,8 +72,7 @@ struct trace_diff {
 	GArray *refusals; /* struct align_refusal, the first of them */
 };
 /* The traces must outlive the result. NULL and error where one cannot be read. */
-struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
-				  struct progress *progress, GError **error);
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error);
 void trace_diff_free(struct trace_diff *diff);
 gboolean trace_diff_is_equal(const struct trace_diff *diff);
 void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out);
@@ -88,7 +86,6 @@ extern const struct member trace_diff_members[];
  * that came from the same lines. At most `limit` hunks and refusals are kept. FALSE and error where
  * one cannot be read. */
 gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
-		   struct tracker *const trackers[2], guint limit, struct progress *progress,
-		   GError **error);
+		   struct tracker *const trackers[2], guint limit, GError **error);
 
 #endif

@@ -6,9 +6,15 @@
  */
 #include "figures.h"
 
-static double share(guint64 part, guint64 rest)
+/* "12.34 %" */
+static char *percent(guint64 part, guint64 rest)
 {
-	return part + rest ? (double)part / (double)(part + rest) : 0;
+	return g_strdup_printf("%.2f %%", part + rest ? 100.0 * part / (part + rest) : 0.0);
+}
+
+static char *bandwidth(guint64 bytes, guint64 ps)
+{
+	return g_strdup_printf("%.2f GB/s", ps ? bytes * 1e3 / ps : 0.0);
 }
 
 static const struct member histogram[] = {
@@ -65,7 +71,7 @@ static const struct member latency[] = {
 };
 
 READ(gboolean, moves, call_figures, c, c->latency == NULL)
-READ(double, bandwidth_of_moves, call_figures, c, c->ps ? c->bytes * 1e3 / c->ps : 0.0)
+READ(char *, bandwidth_of_moves, call_figures, c, bandwidth(c->bytes, c->ps))
 
 const struct member figures_calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
@@ -79,18 +85,19 @@ const struct member figures_calls[] = {
 		  "Of other calls: how long they took, refused or not, an object with the members "
 		  "below.",
 	  .members = latency },
-	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_moves, .in_text_only = TRUE },
+	{ "bandwidth", MEMBER_TEXT, .text = bandwidth_of_moves, .in_text_only = TRUE },
 	{ 0 },
 };
 static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = figures_calls }, { 0 } };
 
 /* ---- accesses ---- */
 
-READ(double, bandwidth_of_reads, access_figures, a, a->ps ? a->bytes * 1e3 / a->ps : 0.0)
-READ(double, tlb_hit_rate, access_figures, a, share(a->tlb_hits, a->tlb_misses))
-READ(double, tlb_miss_rate, access_figures, a, share(a->tlb_misses, a->tlb_hits))
-READ(double, row_hit_rate, access_figures, a, share(a->row_hits, a->row_misses))
-READ(double, mean_walk_ns, access_figures, a, a->walks ? a->walk_ps / 1e3 / a->walks : 0.0)
+READ(char *, bandwidth_of_reads, access_figures, a, bandwidth(a->bytes, a->ps))
+READ(char *, tlb_hit_rate, access_figures, a, percent(a->tlb_hits, a->tlb_misses))
+READ(char *, tlb_miss_rate, access_figures, a, percent(a->tlb_misses, a->tlb_hits))
+READ(char *, row_hit_rate, access_figures, a, percent(a->row_hits, a->row_misses))
+READ(char *, mean_walk, access_figures, a,
+     g_strdup_printf("%.1f ns", a->walks ? a->walk_ps / 1e3 / a->walks : 0.0))
 
 const struct member figures_access[] = {
 	{ "reads", MEMBER_COUNT, AT(access_figures, reads) },
@@ -108,11 +115,11 @@ const struct member figures_access[] = {
 	{ "row_hits", MEMBER_COUNT, AT(access_figures, row_hits) },
 	{ "row_misses", MEMBER_COUNT, AT(access_figures, row_misses),
 	  "HBM accesses that hit an open row, and that did not." },
-	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_reads, .in_text_only = TRUE },
-	{ "tlb_hit_rate", MEMBER_REAL, .real = tlb_hit_rate, .in_text_only = TRUE },
-	{ "tlb_miss_rate", MEMBER_REAL, .real = tlb_miss_rate, .in_text_only = TRUE },
-	{ "row_hit_rate", MEMBER_REAL, .real = row_hit_rate, .in_text_only = TRUE },
-	{ "mean_walk_ns", MEMBER_REAL, .real = mean_walk_ns, .in_text_only = TRUE },
+	{ "bandwidth", MEMBER_TEXT, .text = bandwidth_of_reads, .in_text_only = TRUE },
+	{ "tlb_hit_rate", MEMBER_TEXT, .text = tlb_hit_rate, .in_text_only = TRUE },
+	{ "tlb_miss_rate", MEMBER_TEXT, .text = tlb_miss_rate, .in_text_only = TRUE },
+	{ "row_hit_rate", MEMBER_TEXT, .text = row_hit_rate, .in_text_only = TRUE },
+	{ "mean_walk", MEMBER_TEXT, .text = mean_walk, .in_text_only = TRUE },
 	{ 0 },
 };
 
@@ -207,9 +214,11 @@ READ(gboolean, has_moves, replay_device, d,
      replay_calls(d, MODEL_MOVES, MODEL_CALL_COUNT).calls > 0)
 READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
 READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
-READ(double, tlb_share, replay_device, d,
-     mapped_of(&d->stats) ? MIN(100.0, 100.0 * tlb_reach_of(&d->stats) / mapped_of(&d->stats))
-			  : 100.0)
+READ(char *, tlb_share, replay_device, d,
+     g_strdup_printf("%.1f %%", 100.0 * MIN(tlb_reach_of(&d->stats), MAX(mapped_of(&d->stats), 1)) /
+					MAX(mapped_of(&d->stats), 1)))
+READ(char *, not_live, replay_device, d,
+     g_strdup_printf("%.1f %%", 100 * fragmentation(d, context)))
 READ(gint64, is_rounded, replay_device, d,
      d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
@@ -407,7 +416,8 @@ const struct member figures_device[] = {
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
 	{ "tlb_entries", MEMBER_COUNT, AT(replay_device, stats.tlb_l2_entries),
 	  .in_text_only = TRUE },
-	{ "tlb_share", MEMBER_REAL, .real = tlb_share, .in_text_only = TRUE },
+	{ "tlb_share", MEMBER_TEXT, .text = tlb_share, .in_text_only = TRUE },
+	{ "not_live", MEMBER_TEXT, .text = not_live, .in_text_only = TRUE },
 	{ 0 },
 };
 

@@ -30,6 +30,7 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		v->others.bytes += g_array_index(v->holders, struct holder, i).bytes;
 		v->others.blocks += g_array_index(v->holders, struct holder, i).blocks;
 	}
+	g_array_set_size(v->holders, MIN(v->holders->len, HOLDERS_SHOWN));
 	v->placed = v->map.live > 0 || moment->sums.live == 0;
 }
 
@@ -294,16 +295,6 @@ static const struct member holders[] = {
 	{ 0 },
 };
 
-static void build_holders(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	const GArray *all = ((const struct moment_view *)at)->holders;
-
-	json_builder_begin_array(b);
-	for (guint i = 0; i < MIN(all->len, HOLDERS_SHOWN); i++)
-		members_build_object(b, holders, &g_array_index(all, struct holder, i), context);
-	json_builder_end_array(b);
-}
-
 static const struct member other_holders[] = {
 	{ "sites", MEMBER_COUNT, AT(moment_view, others.sites) },
 	{ "bytes", MEMBER_BYTES, AT(moment_view, others.bytes) },
@@ -401,11 +392,11 @@ const struct member figures_moment[] = {
 	  "allocation or across consecutive mappings; left out if the address map has no "
 	  "`live_bytes`.",
 	  .has = has_largest_free },
-	{ "holders", MEMBER_LIST, 0,
+	{ "holders", MEMBER_LIST, AT(moment_view, holders),
 	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
 	  "with the most memory, at most 20, largest first; left out if the file has no call "
 	  "sites.",
-	  .has = has_sites, .build = build_holders, .members = holders },
+	  .has = has_sites, .array = ARRAY_STRUCTS, .members = holders },
 	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",
 	  .has = has_sites, .members = other_holders },
 	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",

@@ -211,32 +211,29 @@ static GArray *subjects_of(GPtrArray *results, char *const *names, gint wanted)
 	return subjects;
 }
 
-static void figures(GString *out, const struct subject *s, GPtrArray *columns)
+/* One line of its figures, or one a point of its series; a result without one has no line. */
+static void lines_of(GString *out, const struct subject *s, gboolean series, GPtrArray *columns)
 {
-	csv_field(out, TRUE, s->name);
-	csv_field(out, FALSE, result_text(s->result, "file", ""));
-	csv_field(out, FALSE, result_text(s->result, "policy", ""));
-	csv_field(out, FALSE, result_text(s->result, "soc", ""));
-	for (guint c = 0; c < columns->len; c++)
-		field_of_node(out, json_object_get_member(s->device, columns->pdata[c]));
-	g_string_append_c(out, '\n');
-}
+	JsonObject *of = series ? object_in(s->device, "series") : s->device;
+	JsonArray *events = series && of ? result_array(of, "event") : NULL;
+	guint count = !series ? 1 : events ? json_array_get_length(events) : 0;
 
-/* A result without a series has no line. */
-static void points(GString *out, const struct subject *s, GPtrArray *columns)
-{
-	JsonObject *series = object_in(s->device, "series");
-	JsonArray *events = series ? result_array(series, "event") : NULL;
-
-	for (guint i = 0; events && i < json_array_get_length(events); i++) {
+	for (guint i = 0; i < count; i++) {
 		csv_field(out, TRUE, s->name);
+		if (!series)
+			csv_field(out, FALSE, result_text(s->result, "file", ""));
 		csv_field(out, FALSE, result_text(s->result, "policy", ""));
-		field_of_node(out, json_object_get_member(s->device, "device"));
+		if (series)
+			field_of_node(out, json_object_get_member(s->device, "device"));
+		else
+			csv_field(out, FALSE, result_text(s->result, "soc", ""));
 		for (guint c = 0; c < columns->len; c++) {
-			JsonArray *list = result_array(series, columns->pdata[c]);
-			field_of_node(out, list && i < json_array_get_length(list)
-						   ? json_array_get_element(list, i)
-						   : NULL);
+			JsonArray *list = series ? result_array(of, columns->pdata[c]) : NULL;
+			JsonNode *node = !series ? json_object_get_member(of, columns->pdata[c])
+					 : list && i < json_array_get_length(list)
+						 ? json_array_get_element(list, i)
+						 : NULL;
+			field_of_node(out, node);
 		}
 		g_string_append_c(out, '\n');
 	}
@@ -260,7 +257,6 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 		csv_field(out, FALSE, columns->pdata[c]);
 	g_string_append_c(out, '\n');
 	for (guint i = 0; i < subjects->len; i++)
-		(series ? points : figures)(out, &g_array_index(subjects, struct subject, i),
-					    columns);
+		lines_of(out, &g_array_index(subjects, struct subject, i), series, columns);
 	return out_file_write(path, out->str, out->len, error);
 }
