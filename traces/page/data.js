@@ -130,10 +130,6 @@ class History {
 			this.byEnd[--next[this.gone[b]]] = b;
 		this.bySize = Uint32Array.from(this.size, (size, b) => b).sort((a, b) => this.size[b] - this.size[a]);
 	}
-	get told() {
-		return this.blocks > 0;
-	}
-
 	rowAt(event) {
 		const at = above(this.rows.event, event - 1);
 		return at < this.rows.event.length && this.rows.event[at] === event ? at : -1;
@@ -146,11 +142,7 @@ class History {
 			return this.madeBy[event - 1];
 		if (this.goneBy[event] > this.goneBy[event - 1])
 			return this.byEnd[this.goneBy[event - 1]];
-		if (!this.byRequest) {
-			this.byRequest = new Map();
-			this.asked.forEach((e, b) => { if (e) this.byRequest.set(e, b); });
-		}
-		return this.byRequest.has(event) ? this.byRequest.get(event) : -1;
+		return this.asked.indexOf(event);
 	}
 	eventsOf(name) {
 		const verb = this.verbs.indexOf(name), found = [];
@@ -214,10 +206,9 @@ class History {
 	}
 	/* Memory at addresses from an event to another: { start, end, made, gone }, in order of `made`. */
 	get ranges() {
-		return this.allRanges = this.allRanges || this.readRanges();
-	}
-	readRanges() {
-		const open = new Map(), all = [], { event, address, size } = this.rows;
+		if (this.allRanges)
+			return this.allRanges;
+		const open = new Map(), all = this.allRanges = [], { event, address, size } = this.rows;
 		const segments = this.verb.some((v) => /^segment_/.test(this.verbs[v])) || event[0] === 0;
 		const comes = segments ? ['segment_alloc', 'segment_map', 'start'] : ['malloc', 'map'];
 		const goes = segments ? ['segment_free', 'segment_unmap'] : ['mfree', 'unmap'];

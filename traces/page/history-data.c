@@ -332,17 +332,6 @@ static char *pack(struct gatherer *g)
 	return g_base64_encode(bytes, packed);
 }
 
-/* Whether the allocator above the calls tells of blocks. */
-static gboolean tells_blocks(const struct trace *trace)
-{
-	for (guint d = 0; d < trace->devices->len; d++) {
-		const struct trace_device *device = g_ptr_array_index(trace->devices, d);
-		if (device->counts[NPU_TRACE_ALLOC] > 0)
-			return TRUE;
-	}
-	return trace->memory_calls == 0;
-}
-
 char *history_data(const char *path, GError **error)
 {
 	struct gatherer g = { .trace = trace_open(path, error), .clock = "none" };
@@ -352,7 +341,11 @@ char *history_data(const char *path, GError **error)
 
 	if (g.trace == NULL)
 		return NULL;
-	g.recorded = !tells_blocks(g.trace);
+	g.recorded = g.trace->memory_calls > 0;
+	for (guint d = 0; d < g.trace->devices->len; d++) {
+		const struct trace_device *device = g_ptr_array_index(g.trace->devices, d);
+		g.recorded = g.recorded && device->counts[NPU_TRACE_ALLOC] == 0;
+	}
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
 	g.live = int_map_new();
 	g.places = int_map_new();

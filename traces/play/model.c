@@ -104,10 +104,12 @@ aclError model_counted(struct model_device *d, enum model_call call, aclError co
 	last.call = call;
 	if (d == NULL)
 		return code;
-	struct call_figures *f = &d->calls[call];
+	struct call_figures *f = &d->calls[call], *sum = call < MODEL_MOVES ? &d->all : &d->moves;
 	f->calls++;
 	f->refused += code != ACL_SUCCESS;
 	f->ps += ps;
+	sum->calls++;
+	sum->ps += ps;
 	if (call < MODEL_MOVES && f->latency == NULL)
 		f->latency = latency_new();
 	if (call < MODEL_MOVES)

@@ -61,6 +61,8 @@ struct call_figures {
 };
 struct model_device {
 	struct call_figures calls[MODEL_CALL_COUNT];
+	struct call_figures all,
+		moves; /* the sums of those before MODEL_MOVES, and from there on */
 };
 void model_device_clear(struct model_device *device);
 

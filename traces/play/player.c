@@ -107,18 +107,6 @@ static struct model_device *calls_of(struct player *p, gint32 id, const struct n
 	return c->has & NPU_TRACE_HAS_START ? NULL : &device_of(p, id)->window;
 }
 
-/* The same of one that may give memory back. The handles that a policy releases without having
- * mapped them are not in its sums: they make no peak. */
-static struct model_device *before_it_goes(struct player *p, const struct object *t,
-					   const struct npu_trace_record *c)
-{
-	gint32 device = t ? t->device : -1;
-
-	if (p->replay->recorded || c->verb != NPU_TRACE_RELEASE)
-		replay_note_peak(device_of(p, device));
-	return calls_of(p, device, c);
-}
-
 static void note_out_of_memory(struct player *p, gint32 device, const struct npu_trace_record *c,
 			       gint32 code)
 {
@@ -153,10 +141,11 @@ static void come(struct player *p, const struct npu_trace_record *c, gint32 devi
 
 static void go(struct player *p, gint32 device, const void *va)
 {
-	struct replay_device *d = replay_find(p->replay, device);
+	struct replay_device *d = device_of(p, device);
 
-	memory_look(&device_of(p, device)->memory, (guintptr)va);
-	if (p->replay->recorded && d && d->reads)
+	replay_note_peak(d);
+	memory_look(&d->memory, (guintptr)va);
+	if (p->replay->recorded && (gint32)d->device == device && d->reads)
 		access_go(d->reads, (guintptr)va);
 }
 
@@ -191,8 +180,8 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	struct model_device *calls = calls_of(p, t->device, c);
-	gint32 code = MODEL_CALL(calls, MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
+	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_UNRESERVE,
+				 aclrtReleaseMemAddress(t->p));
 	if (code == 0) {
 		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_RESERVED,
 			      (guintptr)t->p);
@@ -229,8 +218,11 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	/* the last of the importers' references is the model's first */
 	if (t->references <= t->model_references) {
-		struct model_device *calls = before_it_goes(p, t, c);
-		code = MODEL_CALL(calls, MODEL_RELEASE, aclrtFreePhysical(t->p));
+		/* a policy's handles that were not mapped are not in the sums: they make no peak */
+		if (p->replay->recorded)
+			replay_note_peak(device_of(p, t->device));
+		code = MODEL_CALL(calls_of(p, t->device, c), MODEL_RELEASE,
+				  aclrtFreePhysical(t->p));
 		if (code != 0)
 			return code;
 		t->model_references--;
@@ -266,8 +258,8 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	void *va = address(p, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
-	struct model_device *calls = calls_of(p, t->device, c);
-	gint32 code = MODEL_CALL(calls, MODEL_MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
+	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_MAP,
+				 aclrtMapMem(va, c->size, 0, t->p, 0));
 	if (code == 0) {
 		guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 		t->maps++;
@@ -286,8 +278,8 @@ static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	if (t)
 		go(p, t->device, va);
-	struct model_device *calls = before_it_goes(p, t, c);
-	gint32 code = MODEL_CALL(calls, MODEL_UNMAP, aclrtUnmapMem(va));
+	gint32 code =
+		MODEL_CALL(calls_of(p, t ? t->device : -1, c), MODEL_UNMAP, aclrtUnmapMem(va));
 	if (code == 0 && t) {
 		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, key);
 		t->maps--;
@@ -339,8 +331,7 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 	if (t == NULL)
 		return NOT_MADE;
 	go(p, t->device, t->p);
-	struct model_device *calls = before_it_goes(p, t, c);
-	gint32 code = MODEL_CALL(calls, MODEL_FREE,
+	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_FREE,
 				 t->device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
 	if (code != 0)
 		return code;

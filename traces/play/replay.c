@@ -60,16 +60,6 @@ void replay_note_peak(struct replay_device *device)
 	device->stats = stats;
 }
 
-/* A time has come with the first event that is not before it. */
-static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
-			 guint64 time_us)
-{
-	if (m->what == MOMENT_EVENT)
-		return m->wanted == event;
-	return m->what == MOMENT_TIME && !m->reached && time_us > 0 &&
-	       time_us - MIN(time_us, device->first_us) >= m->wanted;
-}
-
 static void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 {
 	struct memory *memory = &device->memory;
@@ -83,8 +73,13 @@ static void replay_sample(struct replay_device *device, guint64 event, guint64 t
 	if (!peak->reached || is_more(&peak->sums, &sums))
 		memory_mark(memory, peak, event);
 	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
-		if (has_come(device, &memory->moments[m], event, time_us))
-			memory_mark(memory, &memory->moments[m], event);
+		struct moment *moment = &memory->moments[m];
+		/* a time has come with the first event that is not before it */
+		if (moment->what == MOMENT_EVENT
+			    ? moment->wanted == event
+			    : moment->what == MOMENT_TIME && !moment->reached && time_us > 0 &&
+				      time_us - MIN(time_us, device->first_us) >= moment->wanted)
+			memory_mark(memory, moment, event);
 	}
 }
 
@@ -111,26 +106,11 @@ gboolean replay_tells_fragmentation(const struct replay_device *device)
 	return replay_tells_live(device) && !device->outside;
 }
 
-struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
-				 enum model_call end)
-{
-	struct call_figures sum = { 0 };
-
-	for (enum model_call c = first; c < end; c++) {
-		sum.calls += device->window.calls[c].calls;
-		sum.ps += device->window.calls[c].ps;
-	}
-	return sum;
-}
-
 struct replay_device *replay_find(const struct replay *replay, gint64 device)
 {
-	for (guint i = 0; i < replay->devices->len; i++) {
-		struct replay_device *known = g_ptr_array_index(replay->devices, i);
-		if ((gint64)known->device == device)
-			return known;
-	}
-	return NULL;
+	guint at = trace_device_index(replay->trace, device);
+
+	return at == G_MAXUINT ? NULL : g_ptr_array_index(replay->devices, at);
 }
 
 /* Where an item's memory lies on the device. */
@@ -462,18 +442,6 @@ static gboolean has_blocks(const struct replay *replay, GError **error)
 		      "needs: use --policy as-recorded");
 }
 
-/* A trace that is about no device is replayed on device 0. */
-static void add_devices(struct replay *replay)
-{
-	const GPtrArray *devices = replay->trace->devices;
-
-	if (devices->len == 0)
-		trace_device(replay->trace, 0);
-	for (guint d = 0; d < devices->len; d++)
-		g_ptr_array_add(replay->devices,
-				replay_device_new(replay, g_ptr_array_index(devices, d)));
-}
-
 static gboolean run_on_model(struct replay *replay, GError **error)
 {
 	guint devices = DEVICE(replay, replay->devices->len - 1)->device + 1;
@@ -499,7 +467,12 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 	replay->trace = trace;
 	replay->recorded = trace->memory_calls > 0 && !own;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
-	add_devices(replay);
+	/* a trace that is about no device is replayed on device 0 */
+	if (trace->devices->len == 0)
+		trace_device(trace, 0);
+	for (guint d = 0; d < trace->devices->len; d++)
+		g_ptr_array_add(replay->devices,
+				replay_device_new(replay, g_ptr_array_index(trace->devices, d)));
 	if (!read_starts(replay, error) || (own && !has_blocks(replay, error)) ||
 	    !run_on_model(replay, error))
 		g_clear_pointer(&replay, replay_free);

@@ -83,7 +83,7 @@ struct replay {
 	struct trace *trace; /* borrowed */
 	struct player *player;
 	gboolean recorded;  /* its own calls are made */
-	GPtrArray *devices; /* struct replay_device * */
+	GPtrArray *devices; /* struct replay_device *, in the order of the trace's */
 	char *soc;
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
@@ -95,9 +95,6 @@ struct replay {
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
 gboolean replay_tells_live(const struct replay_device *device);
 gboolean replay_tells_fragmentation(const struct replay_device *device);
-/* What the calls of the window from `first` on, and before `end`, came to: calls and time. */
-struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
-				 enum model_call end);
 
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
  * error if it cannot start, or at an event that makes no sense (which one, and why). The trace

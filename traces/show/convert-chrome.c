@@ -79,6 +79,16 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 	g_string_append(out, "\"}}");
 }
 
+/* The line that asked for it; NULL: it is not known. */
+static const char *label_of(const struct chrome *c, const struct tracker_line *l)
+{
+	const struct sites *sites = c->to->trace->sites;
+
+	return sites && l->item.site != SITE_NONE
+		       ? sites_label_text(sites, sites_label(sites, l->item.site))
+		       : NULL;
+}
+
 /* The end of an event. */
 static void put_args(const struct chrome *c, GString *out, const struct tracker_line *l)
 {
@@ -96,15 +106,14 @@ static void put_args(const struct chrome *c, GString *out, const struct tracker_
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
-	const struct sites *sites = c->to->trace->sites;
-	guint32 site = sites ? l->item.site : SITE_NONE;
-	if (site != SITE_NONE) {
+	if (label_of(c, l)) {
+		const struct sites *sites = c->to->trace->sites;
 		g_string_append(out, ",\"site\":");
-		out_json_text(out, sites_label_text(sites, sites_label(sites, site)));
+		out_json_text(out, label_of(c, l));
 		g_string_append(out, ",\"stack\":[");
-		for (guint i = 0; i < sites_depth(sites, site); i++) {
+		for (guint i = 0; i < sites_depth(sites, l->item.site); i++) {
 			g_string_append(out, i ? "," : "");
-			out_json_text(out, sites_frame(sites, site, i));
+			out_json_text(out, sites_frame(sites, l->item.site, i));
 		}
 		g_string_append_c(out, ']');
 	}
@@ -138,10 +147,7 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 static void put_life(struct chrome *c, const struct tracker_line *l, gboolean begins,
 		     const char *category, guint64 at_ns)
 {
-	const struct sites *sites = c->to->trace->sites;
-	const char *name = sites && l->item.site != SITE_NONE
-				   ? sites_label_text(sites, sites_label(sites, l->item.site))
-				   : category;
+	const char *name = label_of(c, l) ?: category;
 
 	put_args(c,
 		 begin(c, begins ? 'b' : 'e', begins ? name : NULL, DEVICE_PID + (guint64)l->device,

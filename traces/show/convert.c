@@ -21,15 +21,6 @@ static gboolean wants(gint device, const struct tracker_line *l)
 	       verb != NPU_TRACE_UNMAP;
 }
 
-static void drop_last_line(GString *text)
-{
-	gsize at = text->len - 1; /* its end */
-
-	while (at > 0 && text->str[at - 1] != '\n')
-		at--;
-	g_string_truncate(text, at);
-}
-
 gboolean convert_run(struct trace *trace, const struct convert_format *format, const char *target,
 		     gint device, GError **error)
 {
@@ -54,8 +45,10 @@ gboolean convert_run(struct trace *trace, const struct convert_format *format, c
 		tracker_step(convert.tracker, &item, &l);
 		progress_step(&bar, item.number);
 		gboolean wanted = wants(device, &l);
+		const char *before = memrchr(out.text->str, '\n', MAX(out.text->len, 1) - 1);
+		/* the line that was read is the last */
 		if (copies && !wanted)
-			drop_last_line(out.text);
+			g_string_truncate(out.text, before ? before + 1 - out.text->str : 0);
 		else if (!copies && wanted)
 			ok = format->line(&convert, &l, error);
 		out_stream_flush(&out, FALSE);

@@ -51,16 +51,6 @@ static guint64 mix(guint64 h, guint64 value)
 	return h ^ h >> 29;
 }
 
-static guint64 stream_of(struct side *w, const struct npu_trace_record *r)
-{
-	const struct int_map_entry *e = int_map_find(w->streams, r->stream, 0);
-
-	if (e)
-		return e->value;
-	int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
-	return g_hash_table_size(w->streams);
-}
-
 static gboolean frees(guint32 verb)
 {
 	return verb == NPU_TRACE_FREE || verb == NPU_TRACE_FREE_REQUESTED ||
@@ -70,23 +60,29 @@ static gboolean frees(guint32 verb)
 static void look(struct side *w, struct window_line *l)
 {
 	const struct npu_trace_record *r = &l->line.item.record;
-	gboolean streams = r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
-			   r->verb == NPU_TRACE_SEGMENT_MAP;
-	guint64 h = mix(AFTER_END, r->verb);
+	guint64 stream = 0, h = AFTER_END;
 
-	h = mix(h, (guint64)l->line.device);
-	h = mix(h, (guint64)(guint32)r->code);
-	h = mix(h, frees(r->verb) ? 0 : r->size);
-	h = mix(h, (guint64)l->line.offset);
-	h = mix(h, r->flags);
-	h = mix(h, r->align << 8 | r->page_lg2);
-	h = mix(h, r->free_bytes);
-	h = mix(h, r->at.offset);
-	h = mix(h, r->from.offset);
-	h = mix(h, l->line.item.number == 0);
-	h = mix(h, streams ? stream_of(w, r) : 0);
-	if (r->op)
-		h = mix(h, g_str_hash(r->op));
+	if (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
+	    r->verb == NPU_TRACE_SEGMENT_MAP) {
+		if (int_map_find(w->streams, r->stream, 0) == NULL)
+			int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
+		stream = int_map_find(w->streams, r->stream, 0)->value;
+	}
+	const guint64 parts[] = { r->verb,
+				  (guint64)l->line.device,
+				  (guint32)r->code,
+				  frees(r->verb) ? 0 : r->size,
+				  (guint64)l->line.offset,
+				  r->flags,
+				  r->align << 8 | r->page_lg2,
+				  r->free_bytes,
+				  r->at.offset,
+				  r->from.offset,
+				  l->line.item.number == 0,
+				  stream,
+				  r->op ? g_str_hash(r->op) : 0 };
+	for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
+		h = mix(h, parts[i]);
 	l->looks_free = h;
 	l->looks = mix(h, l->line.had ? l->line.had : frees(r->verb) ? r->size : 0);
 }
@@ -394,8 +390,8 @@ static gboolean run_all(struct run *run, struct progress *bar)
 	return FALSE;
 }
 
-gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
-		   struct tracker *const trackers[2], guint limit, GError **error)
+gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
+		   GError **error)
 {
 	struct run run = { .diff = diff, .limit = limit, .error = error };
 	struct progress bar;
@@ -405,14 +401,14 @@ gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
 	g_array_set_clear_func(diff->refusals, refusal_clear);
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
-			.trace = traces[i],
+			.trace = diff->traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
 			.streams = int_map_new(),
 			.strings = g_string_chunk_new(256),
 			.pairs = int_map_new(),
 		};
-	progress_start(&bar, "events", traces[0]->events + traces[1]->events);
+	progress_start(&bar, "events", diff->traces[0]->events + diff->traces[1]->events);
 	gboolean ok = run_all(&run, &bar);
 	progress_end(&bar);
 	for (guint i = 0; i < diff->hunks->len; i++) {

@@ -77,17 +77,6 @@ static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
 	return out;
 }
 
-static JsonNode *change_of(const struct difference *f)
-{
-	JsonNode *a = f->values[0], *b = f->values[1];
-
-	if (a == NULL || b == NULL || f->kind == MEMBER_TEXT || f->kind == MEMBER_PLACE)
-		return NULL;
-	return f->kind == MEMBER_REAL ? real_node(json_node_get_double(b) - json_node_get_double(a))
-				      : whole_node((gint64)((guint64)json_node_get_int(b) -
-							    (guint64)json_node_get_int(a)));
-}
-
 /* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
  * whole numbers. NULL: they do not differ. */
 static struct difference *add(struct differences *differences, const char *group, const char *name,
@@ -110,7 +99,11 @@ static struct difference *add(struct differences *differences, const char *group
 		difference_free(f);
 		return NULL;
 	}
-	f->change = change_of(f);
+	if (a && b && kind == MEMBER_REAL)
+		f->change = real_node(json_node_get_double(b) - json_node_get_double(a));
+	else if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE)
+		f->change = whole_node(
+			(gint64)((guint64)json_node_get_int(b) - (guint64)json_node_get_int(a)));
 	g_ptr_array_add(differences->list, f);
 	return f;
 }
@@ -315,7 +308,8 @@ static void series(struct walk *w, enum member_kind kind, const char *path, cons
 		JsonNode *x = value_at(axes[0], values[0], place);
 		JsonNode *y = value_at(axes[1], values[1], place);
 		double apart = fabs(number_of(x) - number_of(y));
-		if (apart < most || (apart == most && place >= at))
+		/* before A's first row there is nothing to compare */
+		if (place < number_at(axes[0], 0) || apart < most || (apart == most && place >= at))
 			continue;
 		most = apart;
 		at = place;

@@ -85,7 +85,7 @@ extern const struct member trace_diff_members[];
  * each history, never by address or number: two lines are the same if they do the same to things
  * that came from the same lines. At most `limit` hunks and refusals are kept. FALSE and error where
  * one cannot be read. */
-gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
-		   struct tracker *const trackers[2], guint limit, GError **error);
+gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
+		   GError **error);
 
 #endif

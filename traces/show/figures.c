@@ -208,10 +208,7 @@ static guint64 mapped_of(const struct npu_stats *s)
 }
 
 READ(gint64, device_number, replay_device, d, d->device)
-READ(gint64, vmm_calls, replay_device, d, (gint64)replay_calls(d, 0, MODEL_MOVES).calls)
-READ(gint64, vmm_ps, replay_device, d, (gint64)replay_calls(d, 0, MODEL_MOVES).ps)
-READ(gboolean, has_moves, replay_device, d,
-     replay_calls(d, MODEL_MOVES, MODEL_CALL_COUNT).calls > 0)
+READ(gboolean, has_moves, replay_device, d, d->window.moves.calls > 0)
 READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
 READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
 READ(char *, tlb_share, replay_device, d,
@@ -349,11 +346,10 @@ const struct member figures_device[] = {
 	  "The most memory of the model's device that the replay held, in whole pages." },
 	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
 	  "The memory of the model's device that programs can allocate." },
-	{ "vmm_calls", MEMBER_COUNT,
-	  .manual = "The number of calls since the window began that allocate, free, map or unmap "
-		    "memory.",
-	  .whole = vmm_calls },
-	{ "vmm_time_ns", MEMBER_TIME, 0, "The total time spent in them.", .whole = vmm_ps },
+	{ "vmm_calls", MEMBER_COUNT, AT(replay_device, window.all.calls),
+	  "The number of calls since the window began that allocate, free, map or unmap memory." },
+	{ "vmm_time_ns", MEMBER_TIME, AT(replay_device, window.all.ps),
+	  "The total time spent in them." },
 	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
 	  "An object with one member, itself an object, for each ACL function that was called, "
 	  "such as aclrtMapMem.",

@@ -152,13 +152,9 @@ void csv_field(GString *out, gboolean first, const char *text)
 		g_string_append(out, text);
 		return;
 	}
-	g_string_append_c(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			g_string_append_c(out, '"');
-		g_string_append_c(out, *text);
-	}
-	g_string_append_c(out, '"');
+	g_auto(GStrv) parts = g_strsplit(text, "\"", -1);
+	g_autofree char *doubled = g_strjoinv("\"\"", parts);
+	g_string_append_printf(out, "\"%s\"", doubled);
 }
 
 /* Never the first of a line. */
