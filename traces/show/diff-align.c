@@ -215,11 +215,6 @@ static void hunk_free(gpointer data)
 	g_free(h);
 }
 
-static void refusal_clear(gpointer refusal)
-{
-	g_free(((struct align_refusal *)refusal)->text);
-}
-
 /* A mark of 0 is left out. */
 static char *text_of(char mark, const struct record_item *item)
 {
@@ -270,17 +265,26 @@ static void open_hunk(struct run *run)
 		add_line(run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
 }
 
+/* A call that is not in one of the two has no number and no code there. */
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
 {
 	const struct record_item *a = x ? &x->line.item : NULL, *b = y ? &y->line.item : NULL;
-	struct align_refusal refusal = { { a ? a->number : 0, b ? b->number : 0 },
-					 { a ? a->record.code : 0, b ? b->record.code : 0 },
-					 NULL };
+	gboolean of_a = a && a->record.code != 0, of_b = b && b->record.code != 0;
 
-	if ((refusal.code[0] == 0) == (refusal.code[1] == 0) || run->diff->refused++ >= run->limit)
+	if (of_a == of_b || run->diff->refused++ >= run->limit)
 		return;
-	refusal.text = text_of('\0', refusal.code[0] ? a : b);
-	g_array_append_val(run->diff->refusals, refusal);
+	JsonObject *refusal = json_object_new();
+	g_autofree char *call = text_of('\0', of_a ? a : b);
+	json_object_set_string_member(refusal, "call", call);
+	if (a && a->number > 0) {
+		json_object_set_int_member(refusal, "a_event", (gint64)a->number);
+		json_object_set_int_member(refusal, "a_code", a->record.code);
+	}
+	if (b && b->number > 0) {
+		json_object_set_int_member(refusal, "b_event", (gint64)b->number);
+		json_object_set_int_member(refusal, "b_code", b->record.code);
+	}
+	json_array_add_object_element(json_node_get_array(run->diff->refusals), refusal);
 }
 
 /* So many lines of either have no like in the other. */
@@ -397,8 +401,8 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 	struct progress bar;
 
 	diff->hunks = g_ptr_array_new_with_free_func(hunk_free);
-	diff->refusals = g_array_new(FALSE, FALSE, sizeof(struct align_refusal));
-	g_array_set_clear_func(diff->refusals, refusal_clear);
+	diff->refusals = json_node_init_array(json_node_alloc(), json_array_new());
+	json_array_unref(json_node_get_array(diff->refusals));
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
 			.trace = diff->traces[i],

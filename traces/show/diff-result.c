@@ -13,28 +13,37 @@
 #include "figures.h"
 #include "result-file.h"
 
-static void difference_free(gpointer data)
-{
-	struct difference *f = data;
-
-	g_free(f->group);
-	g_free(f->name);
-	g_free(f->axis);
-	g_clear_pointer(&f->values[0], json_node_unref);
-	g_clear_pointer(&f->values[1], json_node_unref);
-	g_clear_pointer(&f->change, json_node_unref);
-	g_free(f);
-}
+enum cell {
+	CELL_GROUP,
+	CELL_NAME,
+	CELL_A,
+	CELL_B,
+	CELL_CHANGE,
+	CELL_PERCENT,
+	CELL_PLACE,
+	CELL_COUNT
+};
 
 void differences_init(struct differences *differences)
 {
-	*differences =
-		(struct differences){ .list = g_ptr_array_new_with_free_func(difference_free) };
+	*differences = (struct differences){
+		.rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev),
+		.json = json_node_init_array(json_node_alloc(), json_array_new()),
+	};
+	json_array_unref(json_node_get_array(differences->json));
 }
 
 void differences_clear(struct differences *differences)
 {
-	g_ptr_array_unref(differences->list);
+	g_ptr_array_unref(differences->rows);
+	json_node_unref(differences->json);
+}
+
+static void shorten(struct differences *differences, guint length)
+{
+	g_ptr_array_set_size(differences->rows, (gint)length);
+	while (json_array_get_length(json_node_get_array(differences->json)) > length)
+		json_array_remove_element(json_node_get_array(differences->json), length);
 }
 
 static gboolean is_number(JsonNode *node)
@@ -77,51 +86,6 @@ static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
 	return out;
 }
 
-/* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
- * whole numbers. NULL: they do not differ. */
-static struct difference *add(struct differences *differences, const char *group, const char *name,
-			      enum member_kind kind, JsonNode *a, JsonNode *b)
-{
-	struct difference *f = g_new0(struct difference, 1);
-
-	if ((a && !is_number(a)) || (b && !is_number(b)))
-		kind = MEMBER_TEXT;
-	else if (is_real(a) || is_real(b))
-		kind = MEMBER_REAL;
-	*f = (struct difference){ .group = g_strdup(group),
-				  .name = g_strdup(name),
-				  .kind = kind,
-				  .values = { as_kind(a, kind), as_kind(b, kind) } };
-	a = f->values[0];
-	b = f->values[1];
-	if (a && b ? json_node_equal(a, b) : a == b) {
-		differences->equal++;
-		difference_free(f);
-		return NULL;
-	}
-	if (a && b && kind == MEMBER_REAL)
-		f->change = real_node(json_node_get_double(b) - json_node_get_double(a));
-	else if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE)
-		f->change = whole_node(
-			(gint64)((guint64)json_node_get_int(b) - (guint64)json_node_get_int(a)));
-	g_ptr_array_add(differences->list, f);
-	return f;
-}
-
-void differences_add_whole(struct differences *differences, const char *group, const char *name,
-			   enum member_kind kind, gint64 a, gint64 b)
-{
-	add(differences, group, name, kind, whole_node(a), whole_node(b));
-}
-
-void differences_add_text(struct differences *differences, const char *group, const char *name,
-			  const char *a, const char *b)
-{
-	add(differences, group, name, MEMBER_TEXT,
-	    a ? json_node_init_string(json_node_alloc(), a) : NULL,
-	    b ? json_node_init_string(json_node_alloc(), b) : NULL);
-}
-
 static char *value_text(enum member_kind kind, JsonNode *node)
 {
 	if (node == NULL)
@@ -137,31 +101,75 @@ static char *value_text(enum member_kind kind, JsonNode *node)
 	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
 }
 
-static double percent(const struct difference *f)
+static JsonNode *or_null(JsonNode *node)
 {
-	return 100 * json_node_get_double(f->change) / fabs(json_node_get_double(f->values[0]));
+	return node ? node : json_node_new(JSON_NODE_NULL);
 }
 
-static gboolean has_percent(const struct difference *f)
+/* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
+ * whole numbers. `axis`: of a series, what `at` counts, where it is furthest apart; else NULL. */
+static void add(struct differences *differences, const char *group, const char *name,
+		enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at)
 {
-	return f->change && json_node_get_double(f->values[0]) != 0;
-}
-
-enum cell { CELL_NAME, CELL_A, CELL_B, CELL_CHANGE, CELL_PERCENT, CELL_COUNT };
-
-static char **cells_of(const struct difference *f)
-{
+	if ((a && !is_number(a)) || (b && !is_number(b)))
+		kind = MEMBER_TEXT;
+	else if (is_real(a) || is_real(b))
+		kind = MEMBER_REAL;
+	a = as_kind(a, kind);
+	b = as_kind(b, kind);
+	if (a && b ? json_node_equal(a, b) : a == b) {
+		differences->equal++;
+		g_clear_pointer(&a, json_node_unref);
+		g_clear_pointer(&b, json_node_unref);
+		return;
+	}
+	JsonObject *f = json_object_new();
 	char **cells = g_new0(char *, CELL_COUNT + 1);
+	cells[CELL_GROUP] = g_strdup(group);
+	cells[CELL_NAME] = g_strdup(name);
+	cells[CELL_A] = value_text(kind, a);
+	cells[CELL_B] = value_text(kind, b);
+	json_object_set_string_member(f, "group", group);
+	json_object_set_string_member(f, "name", name);
+	json_object_set_member(f, "a", or_null(a));
+	json_object_set_member(f, "b", or_null(b));
+	if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE) {
+		double from = json_node_get_double(a), more = json_node_get_double(b) - from;
+		guint64 whole = (guint64)json_node_get_int(b) - (guint64)json_node_get_int(a);
+		JsonNode *change =
+			kind == MEMBER_REAL ? real_node(more) : whole_node((gint64)whole);
+		g_autofree char *text = value_text(kind, change);
+		more = json_node_get_double(change);
+		cells[CELL_CHANGE] = g_strconcat(more > 0 ? "+" : "", text, NULL);
+		json_object_set_member(f, "change", change);
+		if (from != 0) {
+			cells[CELL_PERCENT] = g_strdup_printf("%+.2f %%", 100 * more / fabs(from));
+			json_object_set_double_member(f, "percent", 100 * more / fabs(from));
+		}
+	}
+	if (axis) {
+		cells[CELL_PLACE] = g_strdup_printf("  at %s %.15g", axis, at);
+		json_object_set_string_member(f, "axis", axis);
+		json_object_set_double_member(f, "at", at);
+	}
+	for (int c = 0; c < CELL_COUNT; c++)
+		cells[c] = cells[c] ? cells[c] : g_strdup("");
+	g_ptr_array_add(differences->rows, cells);
+	json_array_add_object_element(json_node_get_array(differences->json), f);
+}
 
-	cells[CELL_NAME] = g_strdup(f->name);
-	cells[CELL_A] = value_text(f->kind, f->values[0]);
-	cells[CELL_B] = value_text(f->kind, f->values[1]);
-	g_autofree char *change = f->change ? value_text(f->kind, f->change) : g_strdup("");
-	gboolean more = f->change && json_node_get_double(f->change) > 0;
-	cells[CELL_CHANGE] = g_strconcat(more ? "+" : "", change, NULL);
-	cells[CELL_PERCENT] =
-		has_percent(f) ? g_strdup_printf("%+.2f %%", percent(f)) : g_strdup("");
-	return cells;
+void differences_add_whole(struct differences *differences, const char *group, const char *name,
+			   enum member_kind kind, gint64 a, gint64 b)
+{
+	add(differences, group, name, kind, whole_node(a), whole_node(b), NULL, 0);
+}
+
+void differences_add_text(struct differences *differences, const char *group, const char *name,
+			  const char *a, const char *b)
+{
+	add(differences, group, name, MEMBER_TEXT,
+	    a ? json_node_init_string(json_node_alloc(), a) : NULL,
+	    b ? json_node_init_string(json_node_alloc(), b) : NULL, NULL, 0);
 }
 
 static int columns_of(const char *text)
@@ -176,56 +184,38 @@ static void print_cell(FILE *out, const char *text, int width)
 
 void differences_print(const struct differences *differences, FILE *out)
 {
-	static const char *const heads[CELL_PERCENT] = { "", "A", "B", "change" };
-	static const int most[CELL_COUNT] = { G_MAXINT, 28, 28, 18, 12 };
-	g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
-	int widths[CELL_COUNT] = { 12, 6, 6, 6, 6 };
+	static const char *const heads[CELL_PERCENT] = {
+		[CELL_A] = "A", [CELL_B] = "B", [CELL_CHANGE] = "change"
+	};
+	static const int most[CELL_PLACE] = { 0, G_MAXINT, 28, 28, 18, 12 };
+	int widths[CELL_PLACE] = { 0, 12, 6, 6, 6, 6 };
+	const GPtrArray *rows = differences->rows;
 	const char *group = NULL;
 
-	for (guint i = 0; i < differences->list->len; i++) {
-		char **cells = cells_of(g_ptr_array_index(differences->list, i));
-		g_ptr_array_add(rows, cells);
-		for (int c = 0; c < CELL_COUNT; c++)
+	for (guint i = 0; i < rows->len; i++) {
+		char **cells = g_ptr_array_index(rows, i);
+		for (int c = CELL_NAME; c < CELL_PLACE; c++)
 			widths[c] = MAX(widths[c], MIN(columns_of(cells[c]), most[c]));
 	}
 	for (guint i = 0; i < rows->len; i++) {
-		const struct difference *f = g_ptr_array_index(differences->list, i);
 		char **cells = g_ptr_array_index(rows, i);
-		if (g_strcmp0(group, f->group) != 0) {
-			group = f->group;
+		if (g_strcmp0(group, cells[CELL_GROUP]) != 0) {
+			group = cells[CELL_GROUP];
 			fprintf(out, "\n%-*s", widths[CELL_NAME] + 2,
 				*group ? group : "whole file");
 			for (int c = CELL_A; c < CELL_PERCENT; c++)
 				print_cell(out, heads[c], widths[c]);
 			fputc('\n', out);
 		}
-		fprintf(out, "  %s%*s", f->name, widths[CELL_NAME] - columns_of(f->name), "");
-		for (int c = CELL_A; c < CELL_COUNT; c++) {
+		fprintf(out, "  %s%*s", cells[CELL_NAME],
+			widths[CELL_NAME] - columns_of(cells[CELL_NAME]), "");
+		for (int c = CELL_A; c < CELL_PLACE; c++) {
 			if (*cells[c] || c < CELL_CHANGE)
 				print_cell(out, cells[c], widths[c]);
 		}
-		if (f->axis)
-			fprintf(out, "  at %s %.15g", f->axis, f->at);
-		fputc('\n', out);
+		fprintf(out, "%s\n", cells[CELL_PLACE]);
 	}
 }
-
-READ(gboolean, tells_change, difference, f, f->change != NULL)
-READ(gboolean, tells_percent, difference, f, has_percent(f))
-READ(double, percent_of, difference, f, percent(f))
-READ(gboolean, has_axis, difference, f, f->axis != NULL)
-
-const struct member difference_members[] = {
-	{ "group", MEMBER_TEXT, AT(difference, group) },
-	{ "name", MEMBER_TEXT, AT(difference, name) },
-	{ "a", MEMBER_NODE, AT(difference, values[0]) },
-	{ "b", MEMBER_NODE, AT(difference, values[1]) },
-	{ "change", MEMBER_NODE, AT(difference, change), .has = tells_change },
-	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
-	{ "axis", MEMBER_TEXT, AT(difference, axis) },
-	{ "at", MEMBER_REAL, AT(difference, at), .has = has_axis },
-	{ 0 },
-};
 
 /* ---- two results ---- */
 
@@ -317,12 +307,8 @@ static void series(struct walk *w, enum member_kind kind, const char *path, cons
 		best[1] = y;
 	}
 	g_autofree char *text = g_strconcat(path, ", furthest apart", NULL);
-	struct difference *f = add(w->differences, w->group, text, kind, json_node_ref(best[0]),
-				   json_node_ref(best[1]));
-	if (f) {
-		f->axis = g_strdup(axis);
-		f->at = at;
-	}
+	add(w->differences, w->group, text, kind, json_node_ref(best[0]), json_node_ref(best[1]),
+	    axis, at);
 }
 
 /* What names a thing in a list: its first member that is a text; else its place. */
@@ -372,13 +358,13 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 {
 	JsonNode *there = a ? a : b;
 	gboolean list = JSON_NODE_HOLDS_ARRAY(there);
-	GPtrArray *found = w->differences->list;
+	const GPtrArray *found = w->differences->rows;
 	guint differ = 0;
 
 	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
 	    (b && json_node_get_node_type(b) != json_node_get_node_type(there))) {
 		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
-		    b ? json_node_ref(b) : NULL);
+		    b ? json_node_ref(b) : NULL, NULL, 0);
 		return;
 	}
 	g_autoptr(JsonObject) x = members_of(a), y = members_of(b);
@@ -404,7 +390,7 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 			else if (side == 0 && strcmp(key, axis) != 0)
 				series(w, kind_of(row), path, axis, key, both);
 			if (list && found->len > before && ++differ > w->limit)
-				g_ptr_array_set_size(found, (gint)before);
+				shorten(w->differences, before);
 		}
 	}
 	if (differ <= w->limit)

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "result-file.h"
 
 /* A figure of both; `suffix` follows its name. */
 static void put(struct differences *f, const char *group, const char *name, const char *suffix,
@@ -156,13 +157,13 @@ void trace_diff_free(struct trace_diff *diff)
 	differences_clear(&diff->figures);
 	g_array_unref(diff->sizes);
 	g_ptr_array_unref(diff->hunks);
-	g_array_unref(diff->refusals);
+	json_node_unref(diff->refusals);
 	g_free(diff);
 }
 
 gboolean trace_diff_is_equal(const struct trace_diff *diff)
 {
-	return diff->figures.list->len == 0 && diff->places == 0;
+	return diff->figures.rows->len == 0 && diff->places == 0;
 }
 
 static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
@@ -187,18 +188,19 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 
 static void print_refusals(const struct trace_diff *diff, FILE *out)
 {
+	JsonArray *list = json_node_get_array(diff->refusals);
+
 	if (diff->refused == 0)
 		return;
 	fprintf(out, "\ncalls refused in one alone\n");
-	for (guint i = 0; i < diff->refusals->len; i++) {
-		const struct align_refusal *r =
-			&g_array_index(diff->refusals, struct align_refusal, i);
-		int side = r->code[1] != 0;
-		fprintf(out, "  %c event " U64 ": %s\n", side ? 'B' : 'A', r->number[side],
-			r->text);
+	for (guint i = 0; i < json_array_get_length(list); i++) {
+		JsonObject *r = json_array_get_object_element(list, i);
+		gboolean of_b = result_int(r, "b_code", 0) != 0;
+		fprintf(out, "  %c event %" G_GINT64_FORMAT ": %s\n", of_b ? 'B' : 'A',
+			result_int(r, of_b ? "b_event" : "a_event", 0), result_text(r, "call", ""));
 	}
-	if (diff->refused > diff->refusals->len)
-		fprintf(out, "  and " U64 " more\n", diff->refused - diff->refusals->len);
+	if (diff->refused > json_array_get_length(list))
+		fprintf(out, "  and " U64 " more\n", diff->refused - json_array_get_length(list));
 }
 
 static void print_hunks(const struct trace_diff *diff, FILE *out)
@@ -238,18 +240,6 @@ static const struct member size_members[] = {
 	{ 0 },
 };
 
-/* A call that is not in one of the two has no number and no code there. */
-READ(gboolean, in_a, align_refusal, r, r->number[0] != 0)
-READ(gboolean, in_b, align_refusal, r, r->number[1] != 0)
-
-static const struct member refusal_members[] = {
-	{ "call", MEMBER_TEXT, AT(align_refusal, text) },
-	{ "a_event", MEMBER_PLACE, AT(align_refusal, number[0]), .has = in_a },
-	{ "a_code", MEMBER_COUNT, AT(align_refusal, code[0]), .has = in_a, .is_signed = TRUE },
-	{ "b_event", MEMBER_PLACE, AT(align_refusal, number[1]), .has = in_b },
-	{ "b_code", MEMBER_COUNT, AT(align_refusal, code[1]), .has = in_b, .is_signed = TRUE },
-	{ 0 },
-};
 static const struct member alignment_members[] = {
 	{ "same", MEMBER_COUNT, AT(trace_diff, same) },
 	{ "changed", MEMBER_COUNT, AT(trace_diff, changed) },
@@ -271,8 +261,7 @@ static const struct member hunk_members[] = {
 const struct member trace_diff_members[] = {
 	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
 	  AT(trace_diff, sizes) },
-	{ "refusals", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = refusal_members,
-	  AT(trace_diff, refusals) },
+	{ "refusals", MEMBER_NODE, AT(trace_diff, refusals) },
 	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
 	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,
 	  AT(trace_diff, hunks) },
