@@ -53,23 +53,7 @@ guint64 latency_quantile_ps(const struct latency *l, double share)
 	return l->max_ps;
 }
 
-const char *const model_call_names[MODEL_CALL_COUNT] = {
-	[MODEL_RESERVE] = "aclrtReserveMemAddress",
-	[MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
-	[MODEL_CREATE] = "aclrtMallocPhysical",
-	[MODEL_RELEASE] = "aclrtFreePhysical",
-	[MODEL_RETAIN] = "aclrtMemRetainAllocationHandle",
-	[MODEL_MAP] = "aclrtMapMem",
-	[MODEL_UNMAP] = "aclrtUnmapMem",
-	[MODEL_ACCESS] = "aclrtMemSetAccess",
-	[MODEL_MALLOC] = "aclrtMallocAlign32",
-	[MODEL_FREE] = "aclrtFree",
-	[MODEL_HOST_TO_HOST] = "host_to_host",
-	[MODEL_HOST_TO_DEVICE] = "host_to_device",
-	[MODEL_DEVICE_TO_HOST] = "device_to_host",
-	[MODEL_DEVICE_TO_DEVICE] = "device_to_device",
-	[MODEL_FILL] = "fill",
-};
+const char *const model_call_names[MODEL_CALL_COUNT] = { MODEL_CALLS(MODEL_NAME) };
 
 const char *model_message(void)
 {

@@ -29,7 +29,7 @@ struct player {
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
 	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	guint64 peers;          /* devices that may reach one another by now */
+	gboolean peers;         /* devices may reach one another by now */
 	GError *refused;        /* the first read that the model refused */
 };
 
@@ -451,21 +451,19 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 }
 
 /* A program of several devices had seen to it. */
-static void open_peers(struct player *p, gint32 a, gint32 b)
+static void open_peers(struct player *p)
 {
-	const gint32 pair[] = { a, b };
+	const GPtrArray *devices = p->replay->devices;
 
-	if ((p->peers >> a & 1) && (p->peers >> b & 1))
-		return;
-	for (int i = 0; i < 2; i++) {
-		p->peers |= G_GUINT64_CONSTANT(1) << pair[i];
-		aclrtSetDevice(pair[i]);
-		for (guint d = 0; d < p->replay->devices->len; d++) {
-			const struct replay_device *r = g_ptr_array_index(p->replay->devices, d);
-			if ((gint32)r->device != pair[i])
-				aclrtDeviceEnablePeerAccess((int32_t)r->device, 0);
+	for (guint i = 0; !p->peers && i < devices->len; i++) {
+		aclrtSetDevice((int)((const struct replay_device *)devices->pdata[i])->device);
+		for (guint k = 0; k < devices->len; k++) {
+			const struct replay_device *peer = devices->pdata[k];
+			if (k != i)
+				aclrtDeviceEnablePeerAccess((int32_t)peer->device, 0);
 		}
 	}
+	p->peers = TRUE;
 }
 
 static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
@@ -479,7 +477,7 @@ static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 	if (p->replay->options.no_copies)
 		return 0;
 	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
-		open_peers(p, dst.device, src.device);
+		open_peers(p);
 	gint32 owner = fill || dst.device >= 0 ? dst.device : src.device;
 	return model_move(&device_of(p, owner)->window, dst, fill ? NULL : &src, c->size);
 }

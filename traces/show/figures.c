@@ -37,7 +37,6 @@ static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer cont
 	const struct latency *l = at;
 
 	(void)context;
-	json_builder_begin_object(b);
 	for (int list = 0; list < 2; list++) {
 		json_builder_set_member_name(b, histogram[list].name);
 		json_builder_begin_array(b);
@@ -50,7 +49,6 @@ static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer cont
 		}
 		json_builder_end_array(b);
 	}
-	json_builder_end_object(b);
 }
 
 READ(gint64, quantile_50, latency, l, (gint64)latency_quantile_ps(l, 0.5))
@@ -232,7 +230,6 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 	const struct trace_device *t = ((const struct replay_device *)at)->trace;
 
 	(void)context;
-	json_builder_begin_object(b);
 	for (guint a = 0; a < TRACE_ACTIONS; a++) {
 		guint64 count = t->counts[trace_actions[a].verb];
 		if (count == 0)
@@ -244,21 +241,18 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 		json_builder_set_member_name(b, g_ptr_array_index(t->others.list, i));
 		json_builder_add_int_value(b, (gint64)g_array_index(t->other_counts, guint64, i));
 	}
-	json_builder_end_object(b);
 }
 
 /* An object for each call from `first` on, and before `end`, that was made. */
 static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_call first,
 		      enum model_call end)
 {
-	json_builder_begin_object(b);
 	for (enum model_call c = first; c < end; c++) {
 		if (d->window.calls[c].calls == 0)
 			continue;
 		json_builder_set_member_name(b, model_call_names[c]);
 		members_build_object(b, figures_calls, &d->window.calls[c], NULL);
 	}
-	json_builder_end_object(b);
 }
 
 static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
@@ -279,7 +273,6 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	const struct memory *memory = &d->memory;
 	struct moment_view v;
 
-	json_builder_begin_array(b);
 	for (guint m = 0; m < memory->moment_count; m++) {
 		if (!memory->moments[m].reached)
 			continue;
@@ -287,7 +280,6 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 		members_build_object(b, figures_moment, &v, context);
 		moment_view_clear(&v);
 	}
-	json_builder_end_array(b);
 }
 
 #define POLICY_EVENT(verb) AT(replay_device, policy_counts[verb])
@@ -435,7 +427,6 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	const GPtrArray *given = ((const struct result *)at)->replay->options.policy->given;
 
 	(void)context;
-	json_builder_begin_object(b);
 	for (guint i = 0; i < given->len; i++) {
 		const char *setting = g_ptr_array_index(given, i);
 		const char *equals = strchr(setting, '=');
@@ -443,7 +434,6 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 		json_builder_set_member_name(b, key);
 		json_builder_add_string_value(b, equals + 1);
 	}
-	json_builder_end_object(b);
 }
 
 #define OF_REPLAY(part) VIA(result, replay, replay, part)

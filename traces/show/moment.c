@@ -272,10 +272,8 @@ static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context
 	const struct sites *sites = RESULT(context)->replay->trace->sites;
 	const struct holder *h = at;
 
-	json_builder_begin_array(b);
 	for (guint f = 0; f < sites_depth(sites, h->site); f++)
 		json_builder_add_string_value(b, sites_frame(sites, h->site, f));
-	json_builder_end_array(b);
 }
 
 static const struct member holders[] = {
