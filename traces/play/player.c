@@ -343,21 +343,13 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 
 /* Shares cross processes; a replay is one process, so an import is one more name for the exported
  * handle. */
-static gint32 play_export(struct player *p, const struct npu_trace_record *c)
+static gint32 play_share(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->handle);
-	if (t == NULL || c->code != 0)
+	gboolean imports = c->verb == NPU_TRACE_IMPORT;
+	struct object *t = find(p, c->process, imports ? &c->share : &c->handle);
+	if (t == NULL || c->code != 0 || (imports && t->references == 0))
 		return NOT_MADE;
-	keep(p, c, g_rc_box_acquire(t));
-	return 0;
-}
-
-static gint32 play_import(struct player *p, const struct npu_trace_record *c)
-{
-	struct object *t = find(p, c->process, &c->share);
-	if (t == NULL || c->code != 0 || t->references == 0)
-		return NOT_MADE;
-	t->references++;
+	t->references += imports;
 	keep(p, c, g_rc_box_acquire(t));
 	return 0;
 }
@@ -489,7 +481,7 @@ static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
 	[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
 	[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
 	[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
-	[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
+	[NPU_TRACE_EXPORT] = play_share,      [NPU_TRACE_IMPORT] = play_share,
 	[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
 	[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_copy,
 	[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,

@@ -109,21 +109,6 @@ static void say_moment(GString *out, const struct moment_view *v)
 		say_live(out, v);
 }
 
-static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
-{
-	guint64 used = MIN(s->used_bytes, s->usable_bytes);
-
-	if (s->size == 0)
-		return;
-	SAY(" The device had %s free of %s", in_words(s->usable_bytes - used),
-	    in_words(s->usable_bytes));
-	if (s->used_bytes > s->own_bytes)
-		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
-	SAY(".");
-	if (asked >= GIB && s->free_giants == 0 && s->usable_bytes - used >= GIB)
-		SAY(" No page of 1 GiB was whole.");
-}
-
 /* Why, and what would have had room: from what was live, what was free, and what the device has. */
 static void say_cause(GString *out, const struct moment_view *v)
 {
@@ -134,7 +119,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
 	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);
 
-	if (d->failed_stats.size == 0 || !replay_tells_fragmentation(d))
+	if (!replay_tells_fragmentation(d))
 		return;
 	SAY(" The allocator held %s, of which %s were live", in_words(s->physical),
 	    in_words(s->live));
@@ -162,6 +147,8 @@ static void say_cause(GString *out, const struct moment_view *v)
 static void say_failure(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
+	const struct npu_stats *s = &d->failed_stats;
+	guint64 unused = s->usable_bytes - MIN(s->used_bytes, s->usable_bytes);
 	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
 	SAY("At %s the device had no room for %s more", place, in_words(d->failed_size));
@@ -169,7 +156,14 @@ static void say_failure(GString *out, const struct moment_view *v)
 		SAY(", which %s asked for",
 		    sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
 	SAY(".");
-	say_device(out, &d->failed_stats, d->failed_size);
+	if (s->size == 0)
+		return;
+	SAY(" The device had %s free of %s", in_words(unused), in_words(s->usable_bytes));
+	if (s->used_bytes > s->own_bytes)
+		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
+	SAY(".");
+	if (d->failed_size >= GIB && s->free_giants == 0 && unused >= GIB)
+		SAY(" No page of 1 GiB was whole.");
 	say_cause(out, v);
 }
 
