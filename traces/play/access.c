@@ -205,23 +205,10 @@ static guint64 draw(struct access *a)
 						   : hot + draw_below(a, a->total - hot);
 }
 
-static void add_figures(struct access_figures *f, const struct npu_stats *from,
-			const struct npu_stats *to)
-{
-	f->ps += to->now_ps - from->now_ps;
-	f->tlb_requests += to->tlb_requests - from->tlb_requests;
-	f->tlb_hits += to->tlb_hits - from->tlb_hits;
-	f->tlb_misses += to->tlb_misses - from->tlb_misses;
-	f->walks += to->walks - from->walks;
-	f->walk_ps += to->walk_ps - from->walk_ps;
-	f->hbm_bytes += to->hbm_read_bytes - from->hbm_read_bytes;
-	f->row_hits += to->row_hits - from->row_hits;
-	f->row_misses += to->row_misses - from->row_misses;
-}
-
 static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize bytes,
 			GError **error)
 {
+	struct access_figures *f = a->figures;
 	struct npu_stats before, after;
 
 	if (!model_stats(a->device, &before))
@@ -234,9 +221,17 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 			      "x on answered %d: %s",
 			      a->device, count, at[0], code, model_message());
 	model_stats(a->device, &after);
-	add_figures(a->figures, &before, &after);
-	a->figures->reads += count;
-	a->figures->bytes += count * bytes;
+	f->reads += count;
+	f->bytes += count * bytes;
+	f->ps += after.now_ps - before.now_ps;
+	f->tlb_requests += after.tlb_requests - before.tlb_requests;
+	f->tlb_hits += after.tlb_hits - before.tlb_hits;
+	f->tlb_misses += after.tlb_misses - before.tlb_misses;
+	f->walks += after.walks - before.walks;
+	f->walk_ps += after.walk_ps - before.walk_ps;
+	f->hbm_bytes += after.hbm_read_bytes - before.hbm_read_bytes;
+	f->row_hits += after.row_hits - before.row_hits;
+	f->row_misses += after.row_misses - before.row_misses;
 	return TRUE;
 }
 

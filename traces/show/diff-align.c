@@ -87,31 +87,6 @@ static void look(struct side *w, struct window_line *l)
 	l->looks = mix(h, l->line.had ? l->line.had : frees(r->verb) ? r->size : 0);
 }
 
-/* Reads on until there are `lines` to come, or all. FALSE and error. */
-static gboolean fill_side(struct side *w, guint lines, GError **error)
-{
-	struct record_item item;
-	int more = 1;
-
-	if (w->next > CLOSE_AT) {
-		g_array_remove_range(w->lines, 0, w->next - CONTEXT);
-		w->next = CONTEXT;
-	}
-	while (!w->ended && w->lines->len - w->next < lines &&
-	       (more = trace_next(w->trace, &item, error)) > 0) {
-		if (item.record.op)
-			item.record.op = g_string_chunk_insert_const(w->strings, item.record.op);
-		item.record.site = NULL;
-		guint at = w->lines->len;
-		g_array_set_size(w->lines, at + 1);
-		struct window_line *l = &g_array_index(w->lines, struct window_line, at);
-		tracker_step(w->tracker, &item, &l->line);
-		look(w, l);
-	}
-	w->ended = w->ended || more == 0;
-	return more >= 0;
-}
-
 static guint length_of(const struct side *w)
 {
 	return w->lines->len - w->next;
@@ -345,10 +320,35 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 	return best < G_MAXUINT;
 }
 
+/* Reads on until there are `lines` to come of either, or all. FALSE and error. */
 static gboolean fill(struct run *run, guint lines)
 {
-	return fill_side(&run->sides[0], lines, run->error) &&
-	       fill_side(&run->sides[1], lines, run->error);
+	struct record_item item;
+
+	for (int side = 0; side < 2; side++) {
+		struct side *w = &run->sides[side];
+		int more = 1;
+		if (w->next > CLOSE_AT) {
+			g_array_remove_range(w->lines, 0, w->next - CONTEXT);
+			w->next = CONTEXT;
+		}
+		while (!w->ended && length_of(w) < lines &&
+		       (more = trace_next(w->trace, &item, run->error)) > 0) {
+			if (item.record.op)
+				item.record.op =
+					g_string_chunk_insert_const(w->strings, item.record.op);
+			item.record.site = NULL;
+			g_array_set_size(w->lines, w->lines->len + 1);
+			struct window_line *l =
+				&g_array_index(w->lines, struct window_line, w->lines->len - 1);
+			tracker_step(w->tracker, &item, &l->line);
+			look(w, l);
+		}
+		w->ended = w->ended || more == 0;
+		if (more < 0)
+			return FALSE;
+	}
+	return TRUE;
 }
 
 static gboolean part(struct run *run)
