@@ -266,7 +266,6 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 	g_autofree char *group = g_strdup("");
 
 	(void)unused;
-	json_builder_begin_array(b);
 	for (guint i = 0; lines[i]; i++) {
 		if (lines[i][0] == '[') {
 			g_free(group);
@@ -276,7 +275,6 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 			json_builder_add_string_value(b, key);
 		}
 	}
-	json_builder_end_array(b);
 }
 
 #define FIGURES(X)                                                                               \

@@ -13,12 +13,12 @@ enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };
 
 static const struct {
 	const char *ending, *what;
-	gboolean (*convert)(struct convert_job *job, GError **error);
+	const struct convert_format *format;
 } targets[TO_COUNT] = {
-	[TO_TRACE] = { ".npt", "a trace of npusim", convert_to_trace },
+	[TO_TRACE] = { ".npt", "a trace of npusim", &convert_to_trace },
 	[TO_CHROME] = { ".json", "the JSON of Chrome's trace viewer and Perfetto",
-			convert_to_chrome },
-	[TO_CSV] = { ".csv", "comma-separated values", convert_to_csv },
+			&convert_to_chrome },
+	[TO_CSV] = { ".csv", "comma-separated values", &convert_to_csv },
 };
 
 static guint to = TO_COUNT;
@@ -67,7 +67,6 @@ static char *devices_of(const struct trace *trace)
 static gboolean convert_trace(const char *source, const char *target, GError **error)
 {
 	struct trace *trace = trace_open(source, error);
-	struct progress bar;
 
 	if (trace == NULL)
 		return FALSE;
@@ -76,16 +75,7 @@ static gboolean convert_trace(const char *source, const char *target, GError **e
 		      refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			     "%s has nothing of device %" G_GINT64_FORMAT "; it has: %s", source,
 			     device, known);
-	struct convert_job job = { .trace = trace,
-				   .tracker = tracker_new(trace->memory_calls > 0),
-				   .source = source,
-				   .target = target,
-				   .device = (int)device,
-				   .progress = &bar };
-	progress_start(&bar, "events", trace->events);
-	ok = ok && targets[to].convert(&job, error);
-	progress_end(&bar);
-	tracker_free(job.tracker);
+	ok = ok && convert_run(trace, targets[to].format, target, (int)device, error);
 	trace_free(trace);
 	return ok;
 }

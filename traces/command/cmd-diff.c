@@ -5,7 +5,6 @@
 #include "npusim.h"
 
 #include "format/out-file.h"
-#include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
 #include "show/result-file.h"
@@ -34,7 +33,7 @@ struct verdict {
 		guint64 events;
 	} sides[2];
 	guint64 equal;
-	GPtrArray *figures; /* struct difference * */
+	JsonNode *figures;
 };
 
 static const struct member side_members[] = {
@@ -54,8 +53,7 @@ static const struct member verdict_members[] = {
 	{ "a", MEMBER_OBJECT, AT(verdict, sides[0]), .members = side_members },
 	{ "b", MEMBER_OBJECT, AT(verdict, sides[1]), .members = side_members },
 	{ "equal", MEMBER_FLAG, AT(verdict, equal) },
-	{ "figures", MEMBER_LIST, .array = ARRAY_POINTERS, .members = difference_members,
-	  AT(verdict, figures) },
+	{ "figures", MEMBER_NODE, AT(verdict, figures) },
 	{ 0 },
 };
 
@@ -95,7 +93,7 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 		trace_diff_print(diff, (guint)limit, stdout);
 	} else if (prints) {
 		differences_print(figures, stdout);
-		printf("\n%u figures differ, " U64 " are the same\n", figures->list->len,
+		printf("\n%u figures differ, " U64 " are the same\n", figures->rows->len,
 		       figures->equal);
 	}
 	if (json && !write_json(paths, v, diff, error))
@@ -109,19 +107,15 @@ static int diff_traces(char *const *paths, GError **error)
 {
 	struct trace *traces[2] = { trace_open(paths[0], error), NULL };
 	struct trace_diff *diff = NULL;
-	struct progress bar;
 	int status = EXIT_TROUBLE;
 
 	if (traces[0])
 		traces[1] = trace_open(paths[1], error);
-	if (traces[1]) {
-		progress_start(&bar, "events", traces[0]->events + traces[1]->events);
-		diff = trace_diff_run(traces, (guint)limit, &bar, error);
-		progress_end(&bar);
-	}
+	if (traces[1])
+		diff = trace_diff_run(traces, (guint)limit, error);
 	if (diff) {
 		struct verdict v = { "traces", .equal = trace_diff_is_equal(diff),
-				     .figures = diff->figures.list };
+				     .figures = diff->figures.json };
 		for (int side = 0; side < 2; side++) {
 			v.sides[side].kind = diff->traces[side]->kind;
 			v.sides[side].events = diff->traces[side]->events;
@@ -145,7 +139,7 @@ static int diff_two_results(char *const *paths, GError **error)
 		return EXIT_TROUBLE;
 	differences_init(&figures);
 	diff_results(results, (guint)limit, &figures);
-	struct verdict v = { "results", .equal = figures.list->len == 0, .figures = figures.list };
+	struct verdict v = { "results", .equal = figures.rows->len == 0, .figures = figures.json };
 	for (int side = 0; side < 2; side++) {
 		JsonObject *result = json_node_get_object(results[side]);
 		v.sides[side].kind = result_text(result, "kind", "a result");
