@@ -173,25 +173,20 @@ static void show_memory(struct step *s)
 
 static void show_soc(struct step *s)
 {
-	typeof(aclrtGetSocName) *soc;
+	typeof(aclrtGetSocName) *soc =
+		(typeof(aclrtGetSocName) *)dlsym(s->library, "aclrtGetSocName");
 
-	*(void **)&soc = dlsym(s->library, "aclrtGetSocName");
 	step_show(s, "%s", soc != NULL && soc() != NULL ? soc() : "unknown");
 }
 
-/* "backend N": a line of what npusim's library says of its backend. */
+/* What npusim's library says of its backend. */
 static void show_backend(struct step *s)
 {
-	char *(*text)(void);
-	g_auto(GStrv) lines = NULL;
-	uint64_t number = step_number(s, 1);
+	char *(*backend)(void) = (char *(*)(void))dlsym(s->library, "npusim_backend_text");
+	char *text = backend != NULL ? backend() : NULL;
 
-	*(void **)&text = dlsym(s->library, "npusim_backend_text");
-	char *all = text != NULL ? text() : NULL;
-	lines = g_strsplit(all != NULL ? all : "", "\n", -1);
-	if (number < g_strv_length(lines))
-		step_show(s, "%s", lines[number]);
-	free(all);
+	step_show(s, "%s", text != NULL ? text : "");
+	free(text);
 }
 
 static void die(struct step *s)

@@ -275,7 +275,7 @@ static void check(struct case_result *result, const struct case_step *step,
 		  const struct case_answer *answer, gboolean driver, gboolean messages)
 {
 	const struct case_dialect *dialect = result->test->dialect;
-	const struct case_expect *want = driver && step->driver.given ? &step->driver : &step->docs;
+	const struct case_said *want = driver && step->driver.given ? &step->driver : &step->docs;
 	gboolean answered = answer->code > CASE_SIGNAL && answer->code != CASE_MISSING;
 	g_autofree char *wanted = g_strdup(case_code_text(dialect, want->code));
 	const char *value = want->value;
@@ -314,13 +314,8 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 		gint64 start_us = g_get_monotonic_time();
 
 		ask(processes, step->process, words, &answer);
-		struct case_said said = {
-			.step = step,
-			.code = answer.code,
-			.cause = answer.cause,
-			.value = g_strdup(answer.value),
-			.ns = (guint64)(g_get_monotonic_time() - start_us) * 1000,
-		};
+		struct case_said said = { TRUE, answer.code, answer.cause, g_strdup(answer.value),
+					  (guint64)(g_get_monotonic_time() - start_us) * 1000 };
 		g_array_append_val(result->answers, said);
 		result->ns += said.ns;
 		check(result, step, &answer, driver, messages);

@@ -140,40 +140,36 @@ void check_case_watch(struct test_case *test)
 		watch(test, "used", NULL);
 }
 
-static void say(GString *text, const struct test_case *test, const char *who, int code, int cause,
-		const char *value)
-{
-	gboolean has_value = value != NULL && value[0] != '\0';
-
-	g_string_append_printf(text, "%s %s%s%s", who, case_code_text(test->dialect, code),
-			       has_value ? ": " : "", has_value ? value : "");
-	if (cause != 0)
-		g_string_append_printf(text, ", since the driver answered %d", cause);
-}
-
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,
 		   const char *other_name)
 {
+	const char *const who[] = { name, other_name,
+				    "the documents say:", "the driver's source:" };
+
 	for (guint i = 0; i < MIN(result->answers->len, other->answers->len); i++) {
 		const struct case_said *a = &g_array_index(result->answers, struct case_said, i);
 		const struct case_said *b = &g_array_index(other->answers, struct case_said, i);
-		const struct case_step *step = a->step;
+		const struct case_step *step = case_step_at(result->test, i);
+		const struct case_said *const said[] = { a, b, &step->docs, &step->driver };
 
 		if (a->code == b->code && a->cause == b->cause && strcmp(a->value, b->value) == 0)
 			continue;
 		GString *text = case_result_fail(result, step);
-		say(text, result->test, name, a->code, a->cause, a->value);
-		g_string_append(text, ", ");
-		say(text, result->test, other_name, b->code, b->cause, b->value);
-		if (step->docs.given) {
-			g_string_append(text, "; ");
-			say(text, result->test, "the documents say:", step->docs.code, 0,
-			    step->docs.value);
-		}
-		if (step->driver.given) {
-			g_string_append(text, "; ");
-			say(text, result->test, "the driver's source:", step->driver.code, 0,
-			    step->driver.value);
+		for (guint k = 0; k < G_N_ELEMENTS(said); k++) {
+			const char *value = said[k]->value ?: "";
+
+			if (!said[k]->given)
+				continue;
+			g_string_append_printf(text, "%s%s %s%s%s",
+					       k == 0   ? ""
+					       : k == 1 ? ", "
+							: "; ",
+					       who[k],
+					       case_code_text(result->test->dialect, said[k]->code),
+					       *value ? ": " : "", value);
+			if (said[k]->cause != 0)
+				g_string_append_printf(text, ", since the driver answered %d",
+						       said[k]->cause);
 		}
 	}
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct test_case alone = { .dialect = &case_acl, .processes = 1, .bare = TRUE };
-
 static gboolean ask_device(struct case_processes *processes, struct check_server *out,
 			   GError **error)
 {
@@ -28,44 +26,31 @@ static gboolean ask_device(struct case_processes *processes, struct check_server
 	return TRUE;
 }
 
-static gboolean ask_all(struct case_processes *processes, struct check_server *out, GError **error)
-{
-	struct case_answer answer;
-
-	if (!case_need(processes, 0, "init", &answer, error) ||
-	    !case_need(processes, 0, "devices", &answer, error))
-		return FALSE;
-	int count = atoi(answer.value);
-	if (count == 0) {
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-			    "the driver is there, and has no device");
-		return FALSE;
-	}
-	if (!case_need(processes, 0, "soc", &answer, error))
-		return FALSE;
-	g_strlcpy(out->soc, answer.value, sizeof(out->soc));
-	while (out->devices < MIN((unsigned)count, CHECK_DEVICES_MAX))
-		if (!ask_device(processes, out, error))
-			return FALSE;
-	out->backend = g_string_new(NULL);
-	for (unsigned i = 0;; i++) {
-		g_autofree char *words = g_strdup_printf("backend %u", i);
-
-		if (!case_need(processes, 0, words, &answer, error))
-			return FALSE;
-		if (answer.value[0] == '\0')
-			return TRUE;
-		g_string_append_printf(out->backend, "%s\n", answer.value);
-	}
-}
-
 gboolean check_probe(const char *library, struct check_server *out, GError **error)
 {
+	static const struct test_case alone = { .dialect = &case_acl,
+						.processes = 1,
+						.bare = TRUE };
+	enum { INIT, DEVICES, SOC, BACKEND, STEPS };
+	static const char *const steps[STEPS] = { "init", "devices", "soc", "backend" };
 	struct case_processes *processes = case_start(&alone, library);
-	gboolean good;
+	struct case_answer answers[STEPS];
+	gboolean good = TRUE;
 
 	memset(out, 0, sizeof(*out));
-	good = ask_all(processes, out, error);
+	for (int i = 0; good && i < STEPS; i++)
+		good = case_need(processes, 0, steps[i], &answers[i], error);
+	unsigned count = good ? (unsigned)atoi(answers[DEVICES].value) : 0;
+	if (good && count == 0)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			    "the driver is there, and has no device");
+	good = count > 0;
+	while (good && out->devices < MIN(count, CHECK_DEVICES_MAX))
+		good = ask_device(processes, out, error);
 	case_end(processes);
+	if (good) {
+		g_strlcpy(out->soc, answers[SOC].value, sizeof(out->soc));
+		out->backend = g_strdup(answers[BACKEND].value);
+	}
 	return good;
 }

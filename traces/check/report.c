@@ -122,10 +122,11 @@ void check_report_calls(GString *out, const struct check_report *report)
 		for (guint a = 0; a < r->answers->len; a++) {
 			const struct case_said *answer =
 				&g_array_index(r->answers, struct case_said, a);
-			g_autofree char *step = g_strescape(answer->step->text, NULL);
+			const struct case_step *step = case_step_at(r->test, a);
+			g_autofree char *text = g_strescape(step->text, NULL);
 
 			put(out, "%u\t%s.%s\t%d\t%s\t%d\t%s\t%" G_GUINT64_FORMAT "\n", r->device,
-			    r->test->suite, r->test->name, answer->step->line, step, answer->code,
+			    r->test->suite, r->test->name, step->line, text, answer->code,
 			    answer->value, answer->ns);
 		}
 	}
