@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 
 #include "config.h"
-#include "format/out-file.h"
 #include "show/member.h"
 #include "show/progress.h"
 #include "sim/bench/bench.h"
@@ -65,7 +64,7 @@ static const struct option options[] = {
 	OPTION("set", TEXTS, &opt.set, "GROUP.KEY=VALUE", "change a value of the profile"),
 	OPTION("commands", FILE, &run.asked.commands, "FILE",
 	       "write the commands of the HBM, as DRAMsim3 does"),
-	OPTION("json", FILE, &opt.json, "FILE", "write the results there too; - instead"),
+	OPTION("json", OUTPUT, &opt.json, "FILE", "write the results there too; - instead"),
 	{ 0 },
 };
 
@@ -337,11 +336,9 @@ static gboolean run_bench(GError **error)
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autofree char *problem = NULL;
 	struct progress bar;
-	bench_run_fn model;
+	bench_run_fn model = (bench_run_fn)load_module("npusim_bench_run", error);
 
-	/* known before what may take long */
-	if ((opt.json && !out_file_check(opt.json, error)) ||
-	    !(model = (bench_run_fn)load_module("npusim_bench_run", error)))
+	if (model == NULL)
 		return FALSE;
 	progress_start(&bar, "accesses", r->warmup + r->accesses);
 	r->progress = on_progress;

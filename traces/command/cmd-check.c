@@ -42,7 +42,7 @@ static const struct option options[] = {
 	OPTION_WORDS("against", &opt.against, backends, "BACKEND",
 		     "run the cases on this backend as well, and report where the answers differ"),
 	OPTION_WORDS("format", &opt.format, format_names, "F", "table (default), tap or junit"),
-	OPTION_SHORT("output", 'o', FILE, &opt.output, "FILE", "write the report to FILE"),
+	OPTION_SHORT("output", 'o', OUTPUT, &opt.output, "FILE", "write the report to FILE"),
 	OPTION("record", FILE, &opt.record, "DIR",
 	       "keep environment, versions, devices, every call and its time in DIR, to be sent to "
 	       "somebody"),
@@ -99,7 +99,7 @@ static void show_devices_from(unsigned device)
 
 static void fresh_node(const char *backend)
 {
-	g_autofree char *name = own_node_name("check");
+	g_autofree char *name = own_node_name();
 
 	g_setenv("NPUSIM_NODE", name, TRUE);
 	g_setenv("NPUSIM_BACKEND", backend, TRUE);
@@ -410,13 +410,11 @@ static gboolean run_all(GError **error)
 	return profile == NULL || interrupted() || calibrate(profile, error);
 }
 
-/* Known before what may take long. */
-static gboolean check_outputs(GError **error)
+/* As of outputs: known before what may take long. */
+static gboolean check_profile(GError **error)
 {
 	const char *path = opt.calibrate;
 
-	if (opt.output != NULL && !out_file_check(opt.output, error))
-		return FALSE;
 	if (path == NULL)
 		return TRUE;
 	g_autofree char *beside = g_strconcat(path, ".txt", NULL);
@@ -431,13 +429,11 @@ static gboolean check_outputs(GError **error)
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("check");
-
 	(void)words;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* the report has them */
 	if (opt.safe_bytes > 0 && opt.full)
 		return refuse_option(error, "--safe and --full are opposites: give one");
-	if (!model_options_apply("hw", node, error) ||
+	if (!model_options_apply("hw", TRUE, error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	report.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
@@ -450,7 +446,7 @@ static int run(char **words, GError **error)
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
 	report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	is_own = opt.library == NULL;
-	gboolean good = check_outputs(error) &&
+	gboolean good = check_profile(error) &&
 			(!is_own || (opt.library = part_file(PART_ACL, error))) && run_all(error);
 	if (interrupted()) {
 		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),

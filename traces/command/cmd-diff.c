@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include "format/out-file.h"
 #include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
@@ -19,7 +18,7 @@ static char *json;
 static gint64 limit = LIMIT_DEFAULT;
 
 static const struct option options[] = {
-	OPTION("json", FILE, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
+	OPTION("json", OUTPUT, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
 	OPTION_RANGE("limit", NUMBER, &limit, 0, G_MAXINT, "N",
 		     "at most N entries of each list, 0 for all (default 10)"),
 	{ 0 },
@@ -162,8 +161,7 @@ static int run(char **paths, GError **error)
 
 	if (limit == 0)
 		limit = G_MAXUINT;
-	if ((json && !out_file_check(json, error)) || !input_keep(paths[0], error) ||
-	    !input_keep(paths[1], error) ||
+	if (!input_keep(paths[0], error) || !input_keep(paths[1], error) ||
 	    !readers_file_is_result(paths[0], &is_result[0], error) ||
 	    !readers_file_is_result(paths[1], &is_result[1], error))
 		return EXIT_TROUBLE;

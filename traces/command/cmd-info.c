@@ -140,7 +140,7 @@ static int add_runtime(void)
 static char *to;
 
 static const struct option options[] = {
-	OPTION("json", FILE, &to, "FILE", "write it as JSON to FILE instead; - is stdout"),
+	OPTION("json", OUTPUT, &to, "FILE", "write it as JSON to FILE instead; - is stdout"),
 	{ 0 },
 };
 
@@ -149,7 +149,7 @@ static int run(char **words, GError **error)
 	g_autoptr(GError) problem = NULL;
 
 	(void)words;
-	if (!model_options_apply(NULL, NULL, error))
+	if (!model_options_apply(NULL, FALSE, error))
 		return NPUSIM_EXIT_USAGE;
 	g_autoptr(JsonBuilder) builder = to ? json_builder_new() : NULL;
 	json = builder;

@@ -201,7 +201,7 @@ static const struct option options[] = {
 	OPTION("reset", TEXT, &reset, "NAME", "end node NAME and its processes"),
 	OPTION_RANGE("stop", NUMBER, &stop, 0, G_MAXUINT, "K",
 		     "stop server K of supernode NAME: its processes end, its memory is lost"),
-	OPTION("json", FILE, &json_file, "FILE",
+	OPTION("json", OUTPUT, &json_file, "FILE",
 	       "write the list as JSON to FILE instead; - is stdout"),
 	{ 0 },
 };

@@ -22,7 +22,7 @@ static gboolean prepare(const char *parts, enum npusim_part recorder, GError **e
 	if (preload && strpbrk(path, " :"))
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
 			      "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
-	g_autofree char *name = own_node_name("record");
+	g_autofree char *name = own_node_name();
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
 	g_setenv("NPUSIM_STACKS", "short", FALSE);
 	g_setenv("NPUSIM_RUN", name, TRUE);
@@ -106,7 +106,6 @@ static const struct option options[] = {
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("record");
 	enum npusim_part recorder = hal ? PART_RECORD_HAL : preload ? PART_RECORD : PART_HOME;
 	gboolean own = recorder == PART_HOME;
 
@@ -119,7 +118,7 @@ static int run(char **words, GError **error)
 		return collect(folder, output, FALSE, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 	if (*words == NULL)
 		return refuse_option(error, "which program?");
-	if (!model_options_apply(own ? "sim" : NULL, own ? node : NULL, error) ||
+	if (!model_options_apply(own ? "sim" : NULL, own, error) ||
 	    (own && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	if (output == NULL) {

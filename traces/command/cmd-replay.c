@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include "format/out-file.h"
 #include "show/progress.h"
 #include "play/replay.h"
 #include "show/figures.h"
@@ -46,7 +45,7 @@ static struct {
 
 static const char *const pages[] = { "2m", "1g", NULL };
 static const struct option options_of_replay[] = {
-	OPTION("json", FILE, &opt.json, "FILE", "write the result as JSON to FILE; - is stdout"),
+	OPTION("json", OUTPUT, &opt.json, "FILE", "write the result as JSON to FILE; - is stdout"),
 	OPTION("at", TEXTS, &opt.at, "M",
 	       "a moment to be looked at beside the peak: end, the number of an event, a time"),
 	OPTION("policy", TEXT, &opt.policy, "P",
@@ -59,7 +58,7 @@ static const struct option options_of_replay[] = {
 	OPTION_RANGE("access-every", NUMBER, &options.access.every, 1, ACCESS_EVERY_MAX, "N",
 		     "reads after each N events, not with each block"),
 	OPTION("no-copies", FLAG, &options.no_copies, NULL, "leaves recorded copies and fills out"),
-	OPTION("profile", FILE, &opt.profile, "FILE",
+	OPTION("profile", OUTPUT, &opt.profile, "FILE",
 	       "write what was live at the first --at, by call stack, to FILE: .folded, "
 	       ".speedscope.json, .pb.gz (pprof)"),
 	OPTION("since", TEXT, &opt.since, "M", "--profile has what grew since the moment M"),
@@ -160,12 +159,6 @@ static int replay_file(const char *path, GError **error)
 
 	if (trace == NULL)
 		return NPUSIM_EXIT_FAILED;
-	/* known before what may take long */
-	if ((opt.json && !out_file_check(opt.json, error)) ||
-	    (opt.profile && !out_file_check(opt.profile, error))) {
-		trace_free(trace);
-		return NPUSIM_EXIT_FAILED;
-	}
 	replay = replay_trace(trace, error);
 	if (replay) {
 		const struct result result = { path, trace, replay };
@@ -189,7 +182,6 @@ static int replay_file(const char *path, GError **error)
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("replay");
 	struct policy_options policy;
 	int status = NPUSIM_EXIT_USAGE;
 
@@ -198,7 +190,7 @@ static int run(char **words, GError **error)
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
 	if (choose_policy(&policy, error) && choose_access(error) && choose_moments(error) &&
-	    model_options_apply("sim", node, error))
+	    model_options_apply("sim", TRUE, error))
 		status = replay_file(*words, error);
 	policy_options_clear(&policy);
 	return status;

@@ -72,13 +72,13 @@ static struct {
 } to;
 
 static const struct option options[] = {
-	OPTION_SHORT("output", 'o', FILE, &to.page, "FILE",
+	OPTION_SHORT("output", 'o', OUTPUT, &to.page, "FILE",
 		     "write the page to FILE (default report.html); - is stdout"),
-	OPTION("csv", FILE, &to.csv, "FILE",
+	OPTION("csv", OUTPUT, &to.csv, "FILE",
 	       "write the figures as CSV, a line for each device of each result"),
-	OPTION("csv-series", FILE, &to.series, "FILE",
+	OPTION("csv-series", OUTPUT, &to.series, "FILE",
 	       "write memory over time as CSV, a line for each point"),
-	OPTION("json", FILE, &to.json, "FILE", "write the results as one JSON list"),
+	OPTION("json", OUTPUT, &to.json, "FILE", "write the results as one JSON list"),
 	{ 0 },
 };
 
@@ -177,11 +177,8 @@ static int run(char **names, GError **error)
 	/* where only the others are asked for, there is no page */
 	if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
 		to.page = g_strdup("report.html");
-	const char *const files[] = { to.page, to.csv, to.series, to.json };
-	for (guint i = 0; i < G_N_ELEMENTS(files); i++)
-		if (files[i] && !out_file_check(files[i], error))
-			return NPUSIM_EXIT_FAILED;
-	if (!read_all(results, histories, names, error) ||
+	if ((to.page && !out_file_check(to.page, error)) ||
+	    !read_all(results, histories, names, error) ||
 	    !write_outputs(results, histories, names, error))
 		return NPUSIM_EXIT_FAILED;
 	if (to.page && strcmp(to.page, "-") != 0)

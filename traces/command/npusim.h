@@ -29,7 +29,8 @@ enum option_kind {
 	OPTION_FLAG,
 	OPTION_TEXT,
 	OPTION_FILE,
-	OPTION_TEXTS, /* may be given several times */
+	OPTION_OUTPUT, /* a file that could be made; "-": stdout */
+	OPTION_TEXTS,  /* may be given several times */
 	OPTION_NUMBER,
 	OPTION_SIZE,  /* a number with K, M, G or T behind it */
 	OPTION_CHOICE /* the place in `words` */
@@ -37,8 +38,8 @@ enum option_kind {
 struct option {
 	const char *name;
 	enum option_kind kind;
-	void *to; /* gboolean, char *, char *, char **, gint64, guint64, guint: stays if not given
-		   */
+	void *to; /* gboolean, char *, char *, char *, char **, gint64, guint64, guint: stays if not
+		   * given */
 	const char *help, *value; /* `value`: what the help has for it */
 	char letter;
 	const char *const *words; /* of CHOICE; ends with NULL */
@@ -104,15 +105,14 @@ int output_error(void);
 /* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
  * --node --trace --validate --error-exitcode), as far as they were given, into the environment:
  * each is a variable's, and what was given wins over what is there. default_backend: where neither
- * says one, NULL: the runtime's default. fresh_node: what to use without --node, whatever the
- * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
- * one is not. */
-gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
+ * says one, NULL: the runtime's default. fresh: without --node, a node of its own, whatever the
+ * environment says. FALSE and error, with the values that would be valid, if one is not. */
+gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
 gboolean run_check_settings(GError **error);
-/* A node name that nobody else has: "run-1234-5f0c33a1". */
-char *own_node_name(const char *what);
+/* A name that nobody else has, for a node: "run-1234-5f0c33a1". */
+char *own_node_name(void);
 /* Where a variable's value comes from: "option", "environment", "default". */
 const char *setting_origin(enum npu_var var);
 

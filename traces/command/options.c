@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "format/memory-limit.h"
+#include "format/out-file.h"
 #include "npusim/npusim.h"
 #include "read/sites.h"
 
@@ -136,9 +137,9 @@ int output_error(void)
 	return first;
 }
 
-char *own_node_name(const char *what)
+char *own_node_name(void)
 {
-	return g_strdup_printf("%s-%d-%08x", what, (int)getpid(), g_random_int());
+	return g_strdup_printf("%s-%d-%08x", running->name, (int)getpid(), g_random_int());
 }
 
 const char *setting_origin(enum npu_var var)
@@ -184,12 +185,12 @@ gboolean run_check_settings(GError **error)
 	return problem == NULL || settings_wrong(problem, error);
 }
 
-gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error)
+gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error)
 {
 	char *text = NULL;
 
-	if (!given[NPU_VAR_NODE])
-		given[NPU_VAR_NODE] = g_strdup(fresh_node);
+	if (fresh && !given[NPU_VAR_NODE])
+		given[NPU_VAR_NODE] = own_node_name();
 	if (default_backend)
 		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
 	if (given[NPU_VAR_TRACE]) {
@@ -197,7 +198,7 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 		 * processes */
 		g_autofree char *path = given[NPU_VAR_TRACE];
 		given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
-		given[NPU_VAR_RUN] = own_node_name("run");
+		given[NPU_VAR_RUN] = own_node_name();
 	}
 	for (int var = 0; var < NPU_VAR_COUNT; var++)
 		if (given[var])
@@ -268,10 +269,10 @@ static gboolean read_value(const char *name, const char *text, gpointer unused, 
 static GOptionEntry entry_of(const struct option *o)
 {
 	static const GOptionArg args[] = {
-		[OPTION_FLAG] = G_OPTION_ARG_NONE,       [OPTION_TEXT] = G_OPTION_ARG_STRING,
-		[OPTION_FILE] = G_OPTION_ARG_FILENAME,   [OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY,
-		[OPTION_NUMBER] = G_OPTION_ARG_CALLBACK, [OPTION_SIZE] = G_OPTION_ARG_CALLBACK,
-		[OPTION_CHOICE] = G_OPTION_ARG_CALLBACK,
+		[OPTION_FLAG] = G_OPTION_ARG_NONE,          [OPTION_TEXT] = G_OPTION_ARG_STRING,
+		[OPTION_FILE] = G_OPTION_ARG_FILENAME,      [OPTION_OUTPUT] = G_OPTION_ARG_FILENAME,
+		[OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY, [OPTION_NUMBER] = G_OPTION_ARG_CALLBACK,
+		[OPTION_SIZE] = G_OPTION_ARG_CALLBACK,      [OPTION_CHOICE] = G_OPTION_ARG_CALLBACK,
 	};
 	gpointer to = args[o->kind] == G_OPTION_ARG_CALLBACK ? (gpointer)read_value : o->to;
 
@@ -325,6 +326,18 @@ static const char *option_meant(const GError *error)
 	return word ? nearest_words(word, names, options->len, "--") : "";
 }
 
+/* Known before what may take long. */
+static gboolean outputs_can_be_made(GError **error)
+{
+	for (guint i = 0; i < options->len; i++) {
+		const struct option *o = options->pdata[i];
+		char *const *path = o->to;
+		if (o->kind == OPTION_OUTPUT && *path && !out_file_check(*path, error))
+			return FALSE;
+	}
+	return TRUE;
+}
+
 /* FALSE and error; the arguments are left. */
 static gboolean read_options(int *argc, char ***argv, GError **error)
 {
@@ -358,8 +371,9 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 		return refuse_option(error, "it takes %s, and '%s' is one word too many",
 				     *running->parameters ? running->parameters : "no argument",
 				     (*argv)[running->most + 1]);
-	return *argc - 1 < running->least ? refuse_option(error, "it takes %s", running->parameters)
-					  : apply_reading(error);
+	if (*argc - 1 < running->least)
+		return refuse_option(error, "it takes %s", running->parameters);
+	return apply_reading(error) && outputs_can_be_made(error);
 }
 
 int verb_start(const struct verb *verb, int argc, char **argv)
