@@ -45,17 +45,17 @@ struct option {
 	const char *const *words; /* of CHOICE; ends with NULL */
 	guint64 least, most;      /* of NUMBER and SIZE; most 0: no limit */
 };
-#define OPTION_OF(name, letter, kind, to, words, least, most, value, help)       \
-	{                                                                        \
-		name, OPTION_##kind, to, help, value, letter, words, least, most \
+#define OPTION(name_, kind_, to_, value_, help_, ...)                                             \
+	{                                                                                         \
+		.name = name_, .kind = OPTION_##kind_, .to = to_, .value = value_, .help = help_, \
+		__VA_ARGS__                                                                       \
 	}
-#define OPTION(name, kind, to, value, help) OPTION_OF(name, 0, kind, to, NULL, 0, 0, value, help)
-#define OPTION_SHORT(name, letter, kind, to, value, help) \
-	OPTION_OF(name, letter, kind, to, NULL, 0, 0, value, help)
-#define OPTION_RANGE(name, kind, to, least, most, value, help) \
-	OPTION_OF(name, 0, kind, to, NULL, least, most, value, help)
-#define OPTION_WORDS(name, to, words, value, help) \
-	OPTION_OF(name, 0, CHOICE, to, words, 0, 0, value, help)
+#define OPTION_SHORT(name, letter_, kind, to, value, help) \
+	OPTION(name, kind, to, value, help, .letter = letter_)
+#define OPTION_RANGE(name, kind, to, least_, most_, value, help) \
+	OPTION(name, kind, to, value, help, .least = least_, .most = most_)
+#define OPTION_WORDS(name, to, words_, value, help) \
+	OPTION(name, CHOICE, to, value, help, .words = words_)
 enum options_with {
 	OPTIONS_OWN,       /* the verb's own options */
 	OPTIONS_OF_READER, /* and --memory */

@@ -28,15 +28,16 @@ static guint64 opt_memory;
 /* By the verbs that have them. */
 static const struct {
 	unsigned with;
+	enum npu_var var; /* NPU_VAR_COUNT: none */
 	struct option option;
 } shared[] = {
-	{ WITH(READER) | WITH(REPLAY),
+	{ WITH(READER) | WITH(REPLAY), NPU_VAR_COUNT,
 	  OPTION_RANGE("memory", SIZE, &opt_memory, MEMORY_LIMIT_LEAST, 0, "SIZE",
 		       "at most SIZE of memory for what files hold (default: a quarter of the "
 		       "machine's)") },
-#define SHARED(with, name, kind, var, help, value)                           \
-	{                                                                    \
-		with, OPTION(name, kind, &given[NPU_VAR_##var], value, help) \
+#define SHARED(with, name, kind, var, help, value)                                          \
+	{                                                                                   \
+		with, NPU_VAR_##var, OPTION(name, kind, &given[NPU_VAR_##var], value, help) \
 	}
 	SHARED(WITH(READER) | WITH(REPLAY), "site-rule", TEXT, SITE_RULE,
 	       "frames that match PATTERN stand for their call stacks before all others",
@@ -149,33 +150,22 @@ const char *setting_origin(enum npu_var var)
 	return given[var] ? "option" : from_env ? "environment" : "default";
 }
 
-/* What is said of a variable that an option gave, said of the option. */
-static char *as_options(const char *text)
-{
-	GString *out = g_string_new(text);
-
-	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++) {
-		const struct option *o = &shared[i].option;
-		int var = 0;
-		while (var < NPU_VAR_COUNT && (o->to != &given[var] || given[var] == NULL))
-			var++;
-		if (var == NPU_VAR_COUNT)
-			continue;
-		g_autofree char *before = g_strdup_printf("%s=", npu_var_info(var)->name);
-		g_autofree char *after = g_strdup_printf("--%s=", o->name);
-		if (g_string_replace(out, before, after, 0))
-			g_string_replace(out, "environment: --", "--", 1);
-	}
-	return g_string_free(out, FALSE);
-}
-
-/* Takes text. */
+/* FALSE and error; takes text, which says of a variable what is to be said of the option that gave
+ * it. */
 static gboolean settings_wrong(char *text, GError **error)
 {
-	g_autofree char *said = as_options(text ? text : "a setting is not valid");
+	g_autoptr(GString) said = g_string_new(text ? text : "a setting is not valid");
 
 	free(text);
-	return refuse_option(error, "%s", said);
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++) {
+		if (shared[i].var == NPU_VAR_COUNT || given[shared[i].var] == NULL)
+			continue;
+		g_autofree char *before = g_strconcat(npu_var_info(shared[i].var)->name, "=", NULL);
+		g_autofree char *after = g_strconcat("--", shared[i].option.name, "=", NULL);
+		if (g_string_replace(said, before, after, 0))
+			g_string_replace(said, "environment: --", "--", 1);
+	}
+	return refuse_option(error, "%s", said->str);
 }
 
 gboolean run_check_settings(GError **error)
@@ -266,19 +256,6 @@ static gboolean read_value(const char *name, const char *text, gpointer unused, 
 	return refuse_option(error, "--%s=%s: it must be one of %s", o->name, text, all);
 }
 
-static GOptionEntry entry_of(const struct option *o)
-{
-	static const GOptionArg args[] = {
-		[OPTION_FLAG] = G_OPTION_ARG_NONE,          [OPTION_TEXT] = G_OPTION_ARG_STRING,
-		[OPTION_FILE] = G_OPTION_ARG_FILENAME,      [OPTION_OUTPUT] = G_OPTION_ARG_FILENAME,
-		[OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY, [OPTION_NUMBER] = G_OPTION_ARG_CALLBACK,
-		[OPTION_SIZE] = G_OPTION_ARG_CALLBACK,      [OPTION_CHOICE] = G_OPTION_ARG_CALLBACK,
-	};
-	gpointer to = args[o->kind] == G_OPTION_ARG_CALLBACK ? (gpointer)read_value : o->to;
-
-	return (GOptionEntry){ o->name, o->letter, 0, args[o->kind], to, o->help, o->value };
-}
-
 /* GOption has no option that takes a word after '=' alone: it would take the program's name. */
 static void complete_validate(int argc, char **argv)
 {
@@ -312,41 +289,44 @@ static gboolean apply_reading(GError **error)
 			     why->message);
 }
 
-/* Of GLib's "Unknown option --sock=x": the option that may be meant. */
-static const char *option_meant(const GError *error)
+/* Adds to "Unknown option --sock=x" the option that may be meant. */
+static void add_option_meant(GError *error)
 {
-	const char *said = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
-				   ? strstr(error->message, "--")
-				   : NULL;
+	const char *said = strstr(error->message, "--");
 	g_autofree char *word = said ? g_strndup(said + 2, strcspn(said + 2, "=")) : NULL;
 	g_autofree const char **names = g_new(const char *, options->len);
 
 	for (guint i = 0; i < options->len; i++)
 		names[i] = ((const struct option *)options->pdata[i])->name;
-	return word ? nearest_words(word, names, options->len, "--") : "";
-}
-
-/* Known before what may take long. */
-static gboolean outputs_can_be_made(GError **error)
-{
-	for (guint i = 0; i < options->len; i++) {
-		const struct option *o = options->pdata[i];
-		char *const *path = o->to;
-		if (o->kind == OPTION_OUTPUT && *path && !out_file_check(*path, error))
-			return FALSE;
-	}
-	return TRUE;
+	if (word)
+		said = nearest_words(word, names, options->len, "--");
+	g_autofree char *text = g_strconcat(error->message, word ? said : "", NULL);
+	g_free(error->message);
+	error->message = g_steal_pointer(&text);
 }
 
 /* FALSE and error; the arguments are left. */
 static gboolean read_options(int *argc, char ***argv, GError **error)
 {
+	static const GOptionArg args[] = { [OPTION_FLAG] = G_OPTION_ARG_NONE,
+					   [OPTION_TEXT] = G_OPTION_ARG_STRING,
+					   [OPTION_FILE] = G_OPTION_ARG_FILENAME,
+					   [OPTION_OUTPUT] = G_OPTION_ARG_FILENAME,
+					   [OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY };
 	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
 	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
 	g_autofree char *program = g_strdup_printf("npusim %s", running->name);
 
 	for (guint i = 0; i < options->len; i++) {
-		GOptionEntry entry = entry_of(options->pdata[i]);
+		const struct option *o = options->pdata[i];
+		GOptionEntry entry = {
+			o->name, o->letter, 0, G_OPTION_ARG_CALLBACK, (gpointer)read_value,
+			o->help, o->value
+		};
+		if (o->kind < OPTION_NUMBER) {
+			entry.arg = args[o->kind];
+			entry.arg_data = o->to;
+		}
 		g_array_append_val(entries, entry);
 	}
 	g_set_prgname(program);
@@ -356,10 +336,8 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	if (running->with >= OPTIONS_OF_CHECK)
 		complete_validate(*argc, *argv);
 	if (!g_option_context_parse(context, argc, argv, error)) {
-		const char *meant = option_meant(*error);
-		g_autofree char *text = g_strconcat((*error)->message, meant, NULL);
-		g_free((*error)->message);
-		(*error)->message = g_steal_pointer(&text);
+		if (g_error_matches(*error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
+			add_option_meant(*error);
 		return FALSE;
 	}
 	if (*argc > 1 && strcmp((*argv)[1], "--") == 0) {
@@ -373,7 +351,13 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 				     (*argv)[running->most + 1]);
 	if (*argc - 1 < running->least)
 		return refuse_option(error, "it takes %s", running->parameters);
-	return apply_reading(error) && outputs_can_be_made(error);
+	for (guint i = 0; i < options->len; i++) { /* known before what may take long */
+		const struct option *o = options->pdata[i];
+		char *const *path = o->to;
+		if (o->kind == OPTION_OUTPUT && *path && !out_file_check(*path, error))
+			return FALSE;
+	}
+	return apply_reading(error);
 }
 
 int verb_start(const struct verb *verb, int argc, char **argv)
