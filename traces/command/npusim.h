@@ -194,17 +194,4 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 /* Of npusim check: a test for each case and device. */
 void junit_of_cases(GString *out, const struct check_report *report);
 
-/* ---- needed.c ---- */
-
-/* What of npusim's libraries a program gets, as far as its file tells. */
-struct needed {
-	const char
-		*obstacle; /* why it can get none: "is linked statically ..."; NULL: none known */
-	char *foreign;     /* "libascendcl.so from PATH (RPATH from file PROGRAM)", or NULL */
-	gboolean static_cudart; /* it has NVIDIA's static CUDA runtime in it */
-};
-/* Asks the program's own loader, in this process's environment. `folder`: npusim's libraries;
- * with_hal: libascend_hal.so counts too; cuda: look for NVIDIA's runtime. g_free() foreign. */
-struct needed needed_of(const char *program, const char *folder, gboolean with_hal, gboolean cuda);
-
 #endif
