@@ -1,50 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Selects the conformance cases that can run on one device, and compares the answers of two
- * backends step by step.
+ * Finds out which devices there are to check, by steps of a case, so that a crash of the driver
+ * becomes an error message; selects the conformance cases that can run on one of them, and compares
+ * the answers of two backends step by step.
  */
 #include "check.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "case-step.h"
 
-static gboolean makes_memory(const struct case_step *step)
+static gboolean ask_device(struct case_processes *processes, struct check_server *out,
+			   GError **error)
 {
-	const char *verb = step->argv[0];
+	g_autofree char *words = g_strdup_printf("device %u", out->devices);
+	struct case_answer answer;
 
-	if (strcmp(verb, "call") == 0)
-		return step->argv[1] != NULL && (strstr(step->argv[1], "alloc") != NULL ||
-						 strstr(step->argv[1], "Alloc") != NULL);
-	return strcmp(verb, "create") == 0 || g_str_has_prefix(verb, "malloc") ||
-	       strcmp(verb, "plain") == 0;
+	if (!case_need(processes, 0, words, &answer, error) ||
+	    !case_need(processes, 0, "memory", &answer, error)) {
+		g_prefix_error(error, "%s: ", words);
+		return FALSE;
+	}
+	sscanf(answer.value, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+	       &out->free_bytes[out->devices], &out->total_bytes[out->devices]);
+	out->devices++;
+	return TRUE;
 }
 
-/* Of the largest pages that the step may get: 1 GiB where it asks for them, else 2 MiB. */
-static guint64 page_of(const struct case_step *step)
+gboolean check_probe(const char *library, struct check_server *out, GError **error)
 {
-	for (char **word = step->argv; *word != NULL; word++)
-		if (g_str_has_suffix(*word, "huge1g") || strcmp(*word, "policy=6") == 0 ||
-		    strcmp(*word, "policy=7") == 0)
-			return G_GUINT64_CONSTANT(1) << 30;
-	return 2 << 20;
+	static const struct test_case alone = { .dialect = &case_acl,
+						.processes = 1,
+						.bare = TRUE };
+	enum { INIT, DEVICES, SOC, BACKEND, STEPS };
+	static const char *const steps[STEPS] = { "init", "devices", "soc", "backend" };
+	struct case_processes *processes = case_start(&alone, library);
+	struct case_answer answers[STEPS];
+	gboolean good = TRUE;
+
+	memset(out, 0, sizeof(*out));
+	for (int i = 0; good && i < STEPS; i++)
+		good = case_need(processes, 0, steps[i], &answers[i], error);
+	unsigned count = good ? (unsigned)atoi(answers[DEVICES].value) : 0;
+	if (good && count == 0)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			    "the driver is there, and has no device");
+	good = count > 0;
+	while (good && out->devices < MIN(count, CHECK_DEVICES_MAX))
+		good = ask_device(processes, out, error);
+	case_end(processes);
+	if (good) {
+		g_strlcpy(out->soc, answers[SOC].value, sizeof(out->soc));
+		out->backend = g_strdup(answers[BACKEND].value);
+	}
+	return good;
 }
 
-/* The most that the steps of a case could hold together, in whole pages; variables count as
- * nothing. */
+/* The most that the steps of a case could hold together, in whole pages of the largest that each
+ * may get: 1 GiB where it asks for them, else 2 MiB; variables count as nothing. */
 static guint64 memory_of(const struct test_case *test)
 {
 	guint64 sum = 0, bytes;
 
 	for (guint s = 0; s < test->steps->len; s++) {
-		const struct case_step *step = case_step_at(test, s);
-		guint64 page = page_of(step);
+		char **argv = case_step_at(test, s)->argv;
+		g_autofree char *words = g_strjoinv(" ", argv);
+		guint64 page = g_regex_match_simple("(huge1g|policy=[67])( |$)", words, 0, 0)
+				       ? G_GUINT64_CONSTANT(1) << 30
+				       : 2 << 20;
 
-		for (int a = 1; makes_memory(step) && step->argv[a] != NULL; a++) {
-			if (a == 1 || strchr(step->argv[a], '=') != NULL)
+		if (!g_regex_match_simple("^(call \\S*[Aa]lloc|create |malloc|plain )", words, 0,
+					  0))
+			continue;
+		for (int a = 2; argv[1] != NULL && argv[a] != NULL; a++) {
+			if (strchr(argv[a], '=') != NULL)
 				continue;
-			case_number(step->argv[a], &bytes);
-			sum += bytes / page * page + (bytes % page != 0 ? page : 0);
+			case_number(argv[a], &bytes);
+			sum += (bytes + page - 1) / page * page;
 		}
 	}
 	return sum;

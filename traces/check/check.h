@@ -3,8 +3,7 @@
  * The parts of npusim check. Nothing here is called in a process that has a device open: the
  * command never calls an ACL library itself, but starts processes that do.
  *
- *   probe.c    finds the backend and its devices
- *   cases.c    selects the cases that can run on a device, and compares answers
+ *   cases.c    finds the devices, selects the cases that can run on one, and compares answers
  *   report.c   table, TAP, all answers
  *   measure.c  how long calls, copies and waits take
  *   fit.c      fits a device profile to that
@@ -17,7 +16,7 @@
 #include "case.h"
 #include "sim/profile.h"
 
-/* ---- probe.c ---- */
+/* ---- cases.c ---- */
 
 #define CHECK_DEVICES_MAX 64
 
@@ -30,8 +29,6 @@ struct check_server {
 /* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one
  * sentence otherwise: what the library says, or that it crashed. */
 gboolean check_probe(const char *library, struct check_server *out, GError **error);
-
-/* ---- cases.c ---- */
 
 struct check_limits {
 	guint64 most_bytes;  /* 0: no limit; else what a case may take at once */

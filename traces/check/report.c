@@ -30,31 +30,24 @@ static void write_skips(GString *out, const struct check_report *report)
 	gpointer reason, count;
 
 	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
+		char *text = at(report, i)->text->str;
 
-		if (r->status == CASE_SKIPPED)
-			g_hash_table_insert(reasons, r->text->str,
-					    GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(
-								     reasons, r->text->str)) +
-							     1));
+		count = g_hash_table_lookup(reasons, text);
+		if (at(report, i)->status == CASE_SKIPPED)
+			g_hash_table_insert(reasons, text, (char *)count + 1);
 	}
 	g_hash_table_iter_init(&iter, reasons);
 	while (g_hash_table_iter_next(&iter, &reason, &count))
 		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
 }
 
-static void write_failures(GString *out, const struct check_report *report)
+/* The lines of a result's text, each behind `before`. */
+static void write_text(GString *out, const struct case_result *r, const char *before)
 {
-	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
-		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
+	g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
 
-		if (r->status != CASE_FAILED)
-			continue;
-		put(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite, r->test->name);
-		for (char **line = lines; *line != NULL; line++)
-			put(out, "  %s\n", *line);
-	}
+	for (char **line = lines; *line != NULL; line++)
+		put(out, "%s%s\n", before, *line);
 }
 
 /* One line a suite and device. */
@@ -86,7 +79,14 @@ void check_report_table(GString *out, const struct check_report *report)
 	    report->server.soc);
 	write_counts(out, report);
 	write_skips(out, report);
-	write_failures(out, report);
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct case_result *r = at(report, i);
+
+		if (r->status != CASE_FAILED)
+			continue;
+		put(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite, r->test->name);
+		write_text(out, r, "  ");
+	}
 	put(out, "\n%u passed, %u failed, %u skipped\n", check_report_count(report, CASE_PASSED),
 	    check_report_count(report, CASE_FAILED), check_report_count(report, CASE_SKIPPED));
 }
@@ -98,7 +98,6 @@ void check_report_tap(GString *out, const struct check_report *report)
 	    report->server.soc);
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct case_result *r = at(report, i);
-		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
 
 		put(out, "%sok %u - device %u %s.%s%s%s\n", r->status == CASE_FAILED ? "not " : "",
 		    i + 1, r->device, r->test->suite, r->test->name,
@@ -107,8 +106,7 @@ void check_report_tap(GString *out, const struct check_report *report)
 		if (r->status != CASE_FAILED)
 			continue;
 		put(out, "  ---\n  message: |\n");
-		for (char **line = lines; *line != NULL; line++)
-			put(out, "    %s\n", *line);
+		write_text(out, r, "    ");
 		put(out, "  ...\n");
 	}
 }

@@ -169,16 +169,6 @@ static gboolean complete_request(const char *file, GArray *accesses, GError **er
 	return TRUE;
 }
 
-static gboolean load_profile(struct sim_profile *profile, GError **error)
-{
-	g_autofree char *why = NULL;
-
-	if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", profile, &why))
-		return refuse_option(error, "--soc: %s", why);
-	return opt.set == NULL || sim_profile_set(profile, opt.set, &why) ||
-	       refuse_option(error, "--set: %s", why);
-}
-
 static void *load_module(const char *function, GError **error)
 {
 	g_autofree char *path = part_file(PART_BENCH, error);
@@ -411,15 +401,19 @@ static int bench(char **words, GError **error)
 {
 	struct sim_profile profile;
 	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
+	g_autofree char *why = NULL;
 	gboolean good;
 
 	run.asked.profile = &profile;
 	if (opt.pattern >= PUBLISHED) {
 		good = run_published(error);
+	} else if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why)) {
+		good = refuse_option(error, "--soc: %s", why);
+	} else if (opt.set && !sim_profile_set(&profile, opt.set, &why)) {
+		good = refuse_option(error, "--set: %s", why);
 	} else {
-		good = load_profile(&profile, error) && complete_request(*words, accesses, error);
 		run.soc = profile.soc_name;
-		good = good && run_bench(error);
+		good = complete_request(*words, accesses, error) && run_bench(error);
 	}
 	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }

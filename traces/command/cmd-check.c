@@ -74,17 +74,6 @@ static gboolean is_on(guint backend)
 	return strcmp(report.backend, backends[backend]) == 0;
 }
 
-/* Installed beside this command, or in the tree that it was built from. */
-static char *find_cases(void)
-{
-	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-	g_autofree char *bin = self ? g_path_get_dirname(self) : g_strdup(".");
-
-	return g_str_has_prefix(bin, NPUSIM_BUILD_ROOT)
-		       ? g_strdup(NPUSIM_CHECK_CASES)
-		       : g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
-}
-
 /* The program of a case sees this device as its 0, and those after it. */
 static void show_devices_from(unsigned device)
 {
@@ -105,26 +94,28 @@ static void fresh_node(const char *backend)
 	g_setenv("NPUSIM_BACKEND", backend, TRUE);
 }
 
-static gboolean is_wanted(const struct test_case *test)
-{
-	const char *name = npu_text("%s.%s", test->suite, test->name);
-
-	return opt.only == NULL ||
-	       (strpbrk(opt.only, "*?") != NULL ? g_pattern_match_simple(opt.only, name)
-						: strstr(name, opt.only) != NULL);
-}
-
-/* Those that are wanted. FALSE and error: there are none. */
+/* Those that are wanted, of those installed beside this command, or in the tree that it was built
+ * from. FALSE and error: there are none. */
 static gboolean read_cases(GError **error)
 {
-	if (opt.cases == NULL)
-		opt.cases = find_cases();
-	cases = case_folder_read(opt.cases, &case_acl, error);
+	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+	g_autofree char *bin = self ? g_path_get_dirname(self) : g_strdup(".");
+	g_autofree char *installed =
+		g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
+	const char *known =
+		g_str_has_prefix(bin, NPUSIM_BUILD_ROOT) ? NPUSIM_CHECK_CASES : installed;
+
+	cases = case_folder_read(opt.cases ? opt.cases : known, &case_acl, error);
 	if (cases == NULL)
 		return FALSE;
-	for (guint i = cases->len; i-- > 0;)
-		if (!is_wanted(cases->pdata[i]))
+	for (guint i = cases->len; opt.only && i-- > 0;) {
+		const struct test_case *test = cases->pdata[i];
+		const char *name = npu_text("%s.%s", test->suite, test->name);
+
+		if (strpbrk(opt.only, "*?") ? !g_pattern_match_simple(opt.only, name)
+					    : !strstr(name, opt.only))
 			g_ptr_array_remove_index(cases, i);
+	}
 	return cases->len > 0 ||
 	       refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "--only=%s: no case fits", opt.only);
 }
@@ -187,24 +178,9 @@ static gboolean is_free(unsigned device)
 	       report.server.free_bytes[device] >= report.server.total_bytes[device] / 10 * 9;
 }
 
-/* On somebody's server: what will be done, before it is. */
-static void announce(void)
-{
-	const struct check_server *server = &report.server;
-
-	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
-		if (!is_free(d))
-			failure("device %u is left alone: %s of its %s are free; --device=%u "
-				"checks it all the same",
-				d, npu_size_text(server->free_bytes[d]),
-				npu_size_text(server->total_bytes[d]), d);
-	failure("up to %u cases a device, which take at most %s of its memory at a time and leave "
-		"nothing behind",
-		cases->len, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
-}
-
 static void run_cases(void)
 {
+	const struct check_server *server = &report.server;
 	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
 	g_autofree char *model = is_own ? part_file(PART_MODEL, NULL) : NULL;
 	const char *const libraries[] = { opt.library, model, NULL };
@@ -213,12 +189,21 @@ static void run_cases(void)
 		case_preload(libraries);
 	if (opt.against != ON_ONE && is_on(ON_HW)) {
 		/* the model beside a real driver is the same server */
-		g_setenv("NPUSIM_SOC", report.server.soc, FALSE);
-		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(report.server.devices, 16)), FALSE);
+		g_setenv("NPUSIM_SOC", server->soc, FALSE);
+		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(server->devices, 16)), FALSE);
 	}
+	/* on somebody's server: what will be done, before it is */
+	for (unsigned d = 0; is_on(ON_HW) && opt.device < 0 && d < server->devices; d++)
+		if (!is_free(d))
+			failure("device %u is left alone: %s of its %s are free; --device=%u "
+				"checks it all the same",
+				d, npu_size_text(server->free_bytes[d]),
+				npu_size_text(server->total_bytes[d]), d);
 	if (is_on(ON_HW))
-		announce();
-	for (unsigned d = first_device(); d < report.server.devices && !interrupted(); d++) {
+		failure("up to %u cases a device, which take at most %s of its memory at a time "
+			"and leave nothing behind",
+			cases->len, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
+	for (unsigned d = first_device(); d < server->devices && !interrupted(); d++) {
 		if (opt.device < 0 && !is_free(d))
 			continue;
 		run_device(d);
@@ -283,25 +268,16 @@ static gboolean calibrate(const char *path, GError **error)
 	return out_file_write(beside, text->str, text->len, error);
 }
 
-/* What may matter; nothing else of the environment leaves the machine. */
-static void append_environment(GString *text)
-{
-	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
-						"LD_PRELOAD" };
-	g_auto(GStrv) names = g_listenv();
-
-	for (char **name = names; *name != NULL; name++)
-		for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
-			if (g_str_has_prefix(*name, prefixes[i]))
-				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
-}
-
 static void write_server(GString *text, const struct check_report *unused)
 {
 	static const char *const files[] = { "/etc/os-release", "/etc/ascend_install.info",
 					     "/usr/local/Ascend/driver/version.info",
 					     "/usr/local/Ascend/firmware/version.info" };
+	/* of the environment what may matter; nothing else of it leaves the machine */
+	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
+						"LD_PRELOAD" };
 	const struct check_server *server = &report.server;
+	g_auto(GStrv) names = g_listenv();
 	struct utsname machine;
 
 	(void)unused;
@@ -313,7 +289,10 @@ static void write_server(GString *text, const struct check_report *unused)
 		g_string_append_printf(
 			text, "device %u free %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n", d,
 			server->free_bytes[d], server->total_bytes[d]);
-	append_environment(text);
+	for (char **name = names; *name != NULL; name++)
+		for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
+			if (g_str_has_prefix(*name, prefixes[i]))
+				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
 	if (*server->backend)
 		g_string_append_printf(text, "\n[backend]\n%s", server->backend);
 	for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {

@@ -35,35 +35,6 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* Without --to, by the ending. */
-static gboolean choose(const char *path, GError **error)
-{
-	g_autofree char *plain =
-		g_str_has_suffix(path, ".gz") ? g_strndup(path, strlen(path) - 3) : g_strdup(path);
-
-	if (to == TO_COUNT)
-		for (to = 0; to < TO_COUNT && !g_str_has_suffix(plain, targets[to].ending);)
-			to++;
-	return to < TO_COUNT ||
-	       refuse_option(
-		       error,
-		       "%s: the ending says what it becomes: .npt (a trace), .json (for Chrome "
-		       "and Perfetto) or .csv, each also with .gz; or say it with --to trace, "
-		       "chrome or csv",
-		       path);
-}
-
-static char *devices_of(const struct trace *trace)
-{
-	GString *text = g_string_new(NULL);
-
-	for (guint i = 0; i < trace->devices->len; i++)
-		g_string_append_printf(
-			text, "%s%u", i ? ", " : "",
-			((struct trace_device *)g_ptr_array_index(trace->devices, i))->device);
-	return g_string_free(text, FALSE);
-}
-
 static gboolean convert_trace(const char *source, const char *target, GError **error)
 {
 	struct trace *trace = trace_open(source, error);
@@ -71,11 +42,14 @@ static gboolean convert_trace(const char *source, const char *target, GError **e
 
 	if (trace == NULL)
 		return FALSE;
-	g_autofree char *known = devices_of(trace);
+	g_autoptr(GString) known = g_string_new(NULL);
+	for (guint i = 0; i < trace->devices->len; i++)
+		g_string_append_printf(known, "%s%u", i ? ", " : "",
+				       ((struct trace_device *)trace->devices->pdata[i])->device);
 	gboolean ok = device < 0 || trace_device_index(trace, (int)device) != G_MAXUINT ||
 		      refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			     "%s has nothing of device %" G_GINT64_FORMAT "; it has: %s", source,
-			     device, known);
+			     device, known->str);
 	struct convert_job job = { .trace = trace,
 				   .tracker = tracker_new(trace->memory_calls > 0),
 				   .source = source,
@@ -108,8 +82,21 @@ static gboolean convert_result(const char *source, const char *target, GError **
 
 static gboolean convert(const char *source, const char *target, GError **error)
 {
+	g_autofree char *plain = g_str_has_suffix(target, ".gz")
+					 ? g_strndup(target, strlen(target) - 3)
+					 : g_strdup(target);
 	gboolean json;
 
+	if (to == TO_COUNT) /* without --to, by the ending */
+		for (to = 0; to < TO_COUNT && !g_str_has_suffix(plain, targets[to].ending);)
+			to++;
+	if (to == TO_COUNT)
+		return refuse_option(
+			error,
+			"%s: the ending says what it becomes: .npt (a trace), .json (for Chrome "
+			"and Perfetto) or .csv, each also with .gz; or say it with --to trace, "
+			"chrome or csv",
+			target);
 	if (!out_file_check(target, error) || !input_keep(source, error) ||
 	    !readers_file_is_result(source, &json, error))
 		return FALSE;
@@ -130,8 +117,7 @@ static gboolean convert(const char *source, const char *target, GError **error)
 
 static int run(char **words, GError **error)
 {
-	return choose(words[1], error) && convert(words[0], words[1], error) ? NPUSIM_EXIT_OK
-									     : NPUSIM_EXIT_FAILED;
+	return convert(words[0], words[1], error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
 
 VERB(convert, "make a trace, a Chrome trace or CSV of a trace or a result", "A B",

@@ -57,21 +57,6 @@ static struct sums sums_of(const struct node_info *node, unsigned server, unsign
 	return sums;
 }
 
-/* A line a server that is in use: 48 of them fit on a screen. */
-static void print_servers(const struct node_info *node)
-{
-	for (unsigned k = 0; k < node->shape.servers; k++) {
-		struct sums sums = sums_of(node, k, 0, node->shape.devices);
-		gboolean lost = node->lost >> k & 1;
-
-		if (sums.processes == 0 && sums.used == 0 && !lost)
-			continue;
-		g_print("  server %-2u %10s used of %s, host %s, %u process%s%s\n", k,
-			amount(sums.used), amount(sums.total), amount(sums.host), sums.processes,
-			sums.processes == 1 ? "" : "es", lost ? ", stopped" : "");
-	}
-}
-
 static void print_node(const struct node_info *node, gboolean processes)
 {
 	const char *plural = node->member_count == 1 ? "" : "es";
@@ -84,8 +69,17 @@ static void print_node(const struct node_info *node, gboolean processes)
 		g_print("%s %s: %s%u x %s, %u process%s\n", alone ? "node" : "supernode",
 			node->name, alone ? "" : "servers of ", node->shape.devices,
 			node->shape.soc_name, node->member_count, plural);
-	if (!alone)
-		print_servers(node);
+	for (unsigned k = 0; !alone && k < node->shape.servers; k++) {
+		/* a line each that is in use: 48 of them fit on a screen */
+		struct sums sums = sums_of(node, k, 0, node->shape.devices);
+		gboolean lost = node->lost >> k & 1;
+
+		if (sums.processes == 0 && sums.used == 0 && !lost)
+			continue;
+		g_print("  server %-2u %10s used of %s, host %s, %u process%s%s\n", k,
+			amount(sums.used), amount(sums.total), amount(sums.host), sums.processes,
+			sums.processes == 1 ? "" : "es", lost ? ", stopped" : "");
+	}
 	for (unsigned d = 0; alone && d < node->shape.devices; d++) {
 		struct sums sums = sums_of(node, 0, d, d + 1);
 
@@ -118,11 +112,14 @@ static void build_member(JsonBuilder *json, const struct node_info *node,
 	json_builder_end_object(json);
 }
 
-static void build_usage(JsonBuilder *json, const struct node_info *node)
+static void build_node(JsonBuilder *json, const struct node_info *node)
 {
 	gboolean alone = node->shape.servers == 1;
 	unsigned count = alone ? node->shape.devices : node->shape.servers;
 
+	json_builder_begin_object(json);
+	json_text(json, "name", node->name);
+	json_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
 	json_builder_set_member_name(json, alone ? "devices" : "servers");
 	json_builder_begin_array(json);
 	for (unsigned i = 0; i < count; i++) {
@@ -140,14 +137,6 @@ static void build_usage(JsonBuilder *json, const struct node_info *node)
 		json_builder_end_object(json);
 	}
 	json_builder_end_array(json);
-}
-
-static void build_node(JsonBuilder *json, const struct node_info *node)
-{
-	json_builder_begin_object(json);
-	json_text(json, "name", node->name);
-	json_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
-	build_usage(json, node);
 	json_builder_set_member_name(json, "processes");
 	json_builder_begin_array(json);
 	for (unsigned m = 0; m < node->member_count; m++)

@@ -9,28 +9,6 @@
 
 #include "format/merge.h"
 
-/* What the program's environment needs; `parts` is where its processes write. recorder: what is
- * preloaded, or PART_HOME, where npusim's own libraries record. */
-static gboolean prepare(const char *parts, enum npusim_part recorder, GError **error)
-{
-	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	gboolean preload = recorder != PART_HOME;
-	g_autofree char *path = preload ? part_file(recorder, error) : home_in_place(FALSE, error);
-
-	if (path == NULL)
-		return FALSE;
-	if (preload && strpbrk(path, " :"))
-		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			      "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
-	g_autofree char *name = own_node_name();
-	g_setenv("NPUSIM_TRACE", pattern, TRUE);
-	g_setenv("NPUSIM_STACKS", "short", FALSE);
-	g_setenv("NPUSIM_RUN", name, TRUE);
-	if (preload)
-		add_to_list("LD_PRELOAD", path, TRUE);
-	return TRUE;
-}
-
 /* Puts the parts of a folder together; they are gone afterwards if `remove` and it worked. */
 static gboolean collect(const char *folder, const char *output, gboolean remove, GError **error)
 {
@@ -57,12 +35,21 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	return TRUE;
 }
 
+/* recorder: what is preloaded, or PART_HOME, where npusim's own libraries record. */
 static int record(char **program, const char *output, enum npusim_part recorder, GError **error)
 {
+	gboolean preload = recorder != PART_HOME;
+	g_autofree char *path = preload ? part_file(recorder, error) : home_in_place(FALSE, error);
 	g_autofree char *whole = g_canonicalize_filename(output, NULL);
-	g_autofree char *parts = g_strconcat(whole, ".parts", NULL);
+	g_autofree char *parts = g_strconcat(whole, ".parts", NULL); /* where processes write */
+	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
+	g_autofree char *name = own_node_name();
 	int status;
 
+	if (path == NULL)
+		return NPUSIM_EXIT_FAILED;
+	if (preload && strpbrk(path, " :"))
+		return failure("%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
 	if (g_file_test(whole, G_FILE_TEST_IS_DIR))
 		return failure("%s is a folder: -o wants the name of a file", whole);
 	if (mkdir(parts, 0777) != 0)
@@ -73,10 +60,11 @@ static int record(char **program, const char *output, enum npusim_part recorder,
 			       : failure("%s: the folder for what the processes write cannot be "
 					 "made: %s",
 					 parts, g_strerror(errno));
-	if (!prepare(parts, recorder, error)) {
-		rmdir(parts);
-		return NPUSIM_EXIT_FAILED;
-	}
+	g_setenv("NPUSIM_TRACE", pattern, TRUE);
+	g_setenv("NPUSIM_STACKS", "short", FALSE);
+	g_setenv("NPUSIM_RUN", name, TRUE);
+	if (preload)
+		add_to_list("LD_PRELOAD", path, TRUE);
 	if (!program_run(program, &status)) {
 		rmdir(parts);
 		return status;

@@ -19,20 +19,6 @@ static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 	return !interrupted();
 }
 
-static struct replay *replay_trace(struct trace *trace, GError **error)
-{
-	struct progress bar;
-
-	progress_start(&bar, "events", trace->events);
-	options.progress = on_progress;
-	options.data = &bar;
-	interrupts_watch(FALSE);
-	struct replay *replay = replay_run(trace, &options, error);
-	interrupts_leave();
-	progress_end(&bar);
-	return replay;
-}
-
 enum { PAGE_2M, PAGE_1G, PAGE_OF_POLICY };
 
 /* What of the command line tells of the policy, the accesses, moments and the profile. */
@@ -112,10 +98,25 @@ static gboolean add_moment(const char *option, const char *text, int *out, GErro
 	return TRUE;
 }
 
-static gboolean choose_moments(GError **error)
+static gboolean choose(struct policy_options *policy, GError **error)
 {
+	struct access_options *access = &options.access;
 	int moment;
 
+	policy_options_init(policy);
+	if (opt.policy && !policy_parse(opt.policy, &policy->kind, error))
+		return FALSE;
+	for (guint i = 0; opt.settings && opt.settings[i]; i++)
+		if (!policy_options_set(policy, opt.settings[i], error))
+			return FALSE;
+	if (opt.page != PAGE_OF_POLICY)
+		policy->page_1g = opt.page == PAGE_1G;
+	if (!policy_options_check(policy, error) ||
+	    (opt.access && !access_parse(opt.access, access, error)))
+		return FALSE;
+	if (access->pattern == ACCESS_NONE && (access->reads || access->every))
+		return refuse_option(error, "%s needs --access seq, random or hot",
+				     access->reads ? "--access-reads" : "--access-every");
 	for (guint i = 0; opt.at && opt.at[i]; i++) {
 		if (!add_moment("--at", opt.at[i], &moment, error))
 			return FALSE;
@@ -127,39 +128,21 @@ static gboolean choose_moments(GError **error)
 	       (opt.profile == NULL || profile_check(opt.profile, error));
 }
 
-static gboolean choose_access(GError **error)
-{
-	const struct access_options *access = &options.access;
-
-	if (opt.access && !access_parse(opt.access, &options.access, error))
-		return FALSE;
-	return access->pattern != ACCESS_NONE || (!access->reads && !access->every) ||
-	       refuse_option(error, "%s needs --access seq, random or hot",
-			     access->reads ? "--access-reads" : "--access-every");
-}
-
-static gboolean choose_policy(struct policy_options *policy, GError **error)
-{
-	policy_options_init(policy);
-	if (opt.policy && !policy_parse(opt.policy, &policy->kind, error))
-		return FALSE;
-	for (guint i = 0; opt.settings && opt.settings[i]; i++)
-		if (!policy_options_set(policy, opt.settings[i], error))
-			return FALSE;
-	if (opt.page != PAGE_OF_POLICY)
-		policy->page_1g = opt.page == PAGE_1G;
-	return policy_options_check(policy, error);
-}
-
 static int replay_file(const char *path, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 	struct trace *trace = input_keep(path, error) ? trace_open(path, error) : NULL;
-	struct replay *replay = NULL;
+	struct progress bar;
 
 	if (trace == NULL)
 		return NPUSIM_EXIT_FAILED;
-	replay = replay_trace(trace, error);
+	progress_start(&bar, "events", trace->events);
+	options.progress = on_progress;
+	options.data = &bar;
+	interrupts_watch(FALSE);
+	struct replay *replay = replay_run(trace, &options, error);
+	interrupts_leave();
+	progress_end(&bar);
 	if (replay) {
 		const struct result result = { path, trace, replay };
 
@@ -189,8 +172,7 @@ static int run(char **words, GError **error)
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
-	if (choose_policy(&policy, error) && choose_access(error) && choose_moments(error) &&
-	    model_options_apply("sim", TRUE, error))
+	if (choose(&policy, error) && model_options_apply("sim", TRUE, error))
 		status = replay_file(*words, error);
 	policy_options_clear(&policy);
 	return status;

@@ -82,17 +82,6 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-static gboolean write_outputs(GPtrArray *results, const GPtrArray *histories, char *const *names,
-			      GError **error)
-{
-	g_autoptr(JsonBuilder) list = as_list(results, names);
-
-	return (!to.csv || csv_write(to.csv, FALSE, results, names, -1, error)) &&
-	       (!to.series || csv_write(to.series, TRUE, results, names, -1, error)) &&
-	       (!to.json || json_write(to.json, list, error)) &&
-	       (!to.page || write_page(to.page, list, histories, error));
-}
-
 struct child {
 	pid_t parent;
 	int to;
@@ -135,37 +124,23 @@ end:
 	return result;
 }
 
+/* Of a file its result, and its history, where it is no result: else NULL. */
 static JsonNode *read_result(const char *path, char **out_history, GError **error)
 {
 	g_autoptr(GError) cause = NULL;
-	JsonNode *result = result_file_read(path, &cause);
+	JsonNode *result = input_keep(path, error) ? result_file_read(path, &cause) : NULL;
 
-	if (result == NULL && strcmp(path, "-") != 0 &&
-	    g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN)) {
-		result = replay(path, cause, error);
-		*out_history = result ? history_data(path, error) : NULL;
-		if (*out_history == NULL)
-			g_clear_pointer(&result, json_node_unref);
-	} else if (result == NULL) {
+	if (result || cause == NULL)
+		return result;
+	if (strcmp(path, "-") == 0 || !g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN)) {
 		g_propagate_error(error, g_steal_pointer(&cause));
+		return NULL;
 	}
+	result = replay(path, cause, error);
+	*out_history = result ? history_data(path, error) : NULL;
+	if (*out_history == NULL)
+		g_clear_pointer(&result, json_node_unref);
 	return result;
-}
-
-/* Of each file its result, JsonNode *, and its history, char *, where it is no result, or NULL. */
-static gboolean read_all(GPtrArray *results, GPtrArray *histories, char *const *names,
-			 GError **error)
-{
-	for (; *names; names++) {
-		char *history = NULL;
-		JsonNode *result =
-			input_keep(*names, error) ? read_result(*names, &history, error) : NULL;
-		if (result == NULL)
-			return FALSE;
-		g_ptr_array_add(results, result);
-		g_ptr_array_add(histories, history);
-	}
-	return TRUE;
 }
 
 static int run(char **names, GError **error)
@@ -177,9 +152,21 @@ static int run(char **names, GError **error)
 	/* where only the others are asked for, there is no page */
 	if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
 		to.page = g_strdup("report.html");
-	if ((to.page && !out_file_check(to.page, error)) ||
-	    !read_all(results, histories, names, error) ||
-	    !write_outputs(results, histories, names, error))
+	if (to.page && !out_file_check(to.page, error))
+		return NPUSIM_EXIT_FAILED;
+	for (char **name = names; *name; name++) {
+		char *history = NULL;
+		JsonNode *result = read_result(*name, &history, error);
+		if (result == NULL)
+			return NPUSIM_EXIT_FAILED;
+		g_ptr_array_add(results, result);
+		g_ptr_array_add(histories, history);
+	}
+	g_autoptr(JsonBuilder) list = as_list(results, names);
+	if ((to.csv && !csv_write(to.csv, FALSE, results, names, -1, error)) ||
+	    (to.series && !csv_write(to.series, TRUE, results, names, -1, error)) ||
+	    (to.json && !json_write(to.json, list, error)) ||
+	    (to.page && !write_page(to.page, list, histories, error)))
 		return NPUSIM_EXIT_FAILED;
 	if (to.page && strcmp(to.page, "-") != 0)
 		g_printerr("%s: open it in a browser\n", to.page);

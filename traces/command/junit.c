@@ -64,46 +64,24 @@ static void take_note(GPtrArray *tests, GHashTable *open, JsonObject *note)
 	}
 }
 
-static GPtrArray *tests_of(const char *notes)
-{
-	GPtrArray *tests = g_ptr_array_new_with_free_func(test_free);
-	g_autoptr(GHashTable) open = g_hash_table_new(g_str_hash, g_str_equal);
-	g_auto(GStrv) lines = g_strsplit(notes ? notes : "", "\n", -1);
-
-	for (char **line = lines; *line; line++) {
-		/* the last one may be cut short */
-		g_autoptr(JsonNode) root = json_from_string(*line, NULL);
-		if (root && JSON_NODE_HOLDS_OBJECT(root))
-			take_note(tests, open, json_node_get_object(root));
-	}
-	return tests;
-}
-
-/* NULL: well. g_free() */
-static char *end_of(int status)
-{
-	if (WIFSIGNALED(status))
-		return g_strdup_printf("signal %d (%s) ended the process", WTERMSIG(status),
-				       g_strsignal(WTERMSIG(status)));
-	return WEXITSTATUS(status)
-		       ? g_strdup_printf("the process ended with status %d", WEXITSTATUS(status))
-		       : NULL;
-}
-
 /* The tests that the program's end was the end of; or the program, where nothing else tells. */
 static void blame(GPtrArray *tests, const struct junit_program *program)
 {
-	g_autofree char *end = end_of(program->status);
+	int status = program->status;
+	g_autofree char *end =
+		WIFSIGNALED(status)
+			? g_strdup_printf("signal %d (%s) ended the process", WTERMSIG(status),
+					  g_strsignal(WTERMSIG(status)))
+			: g_strdup_printf("the process ended with status %d", WEXITSTATUS(status));
 	const char *text = program->text ? program->text : "";
 	const char *reports = program->reports ? program->reports : text;
-	gboolean told = end == NULL && tests->len > 0;
+	gboolean told = status == 0 && tests->len > 0;
 
 	for (guint i = 0; i < tests->len; i++) {
 		struct test *test = tests->pdata[i];
 		if (!test->ended)
 			g_string_append_printf(test->failure, "%s in the middle of this test\n%s",
-					       end ? end : "the process ended with status 0",
-					       reports);
+					       end, reports);
 		told |= test->failure->len > 0;
 	}
 	if (told)
@@ -111,7 +89,7 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 	g_autofree char *words = g_strjoinv(" ", (char **)program->words);
 	struct test *whole = add_test(tests, "npusim", words);
 	whole->seconds = program->seconds;
-	if (end)
+	if (status != 0)
 		g_string_append_printf(whole->failure, "%s\n%s", end, text);
 }
 
@@ -169,10 +147,18 @@ static void add_suite(GString *out, const char *verb, const GPtrArray *tests, do
 
 gboolean junit_write(const char *path, const struct junit_program *program, GError **error)
 {
-	g_autoptr(GPtrArray) tests = tests_of(program->notes);
+	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
+	g_autoptr(GHashTable) open = g_hash_table_new(g_str_hash, g_str_equal);
+	g_auto(GStrv) lines = g_strsplit(program->notes ? program->notes : "", "\n", -1);
 	g_autoptr(GString) out = g_string_new(NULL), name = g_string_new(path);
 	g_autofree char *text = escaped(program->text ? program->text : "");
 
+	for (char **line = lines; *line; line++) {
+		/* the last one may be cut short */
+		g_autoptr(JsonNode) root = json_from_string(*line, NULL);
+		if (root && JSON_NODE_HOLDS_OBJECT(root))
+			take_note(tests, open, json_node_get_object(root));
+	}
 	blame(tests, program);
 	add_suite(out, "run", tests, program->seconds,
 		  g_get_real_time() - (gint64)(program->seconds * G_USEC_PER_SEC), "");
