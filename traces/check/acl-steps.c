@@ -46,18 +46,6 @@ static aclrtMemLocation grantee_of(struct step *s, const char *option)
 	return location;
 }
 
-static aclrtPhysicalMemProp prop_of(struct step *s)
-{
-	return (aclrtPhysicalMemProp){
-		.handleType = (aclrtMemHandleType)step_option_number(s, "handle-type", 0),
-		.allocationType = (aclrtMemAllocationType)step_option_number(s, "allocation", 0),
-		.memAttr = (aclrtMemAttr)step_choice(s, step_option(s, "as", NULL), attr_names,
-						     ACL_HBM_MEM_HUGE),
-		.location = location_of(s, "on"),
-		.reserve = step_option_number(s, "reserve", 0),
-	};
-}
-
 static aclrtMemAccessDesc access_of(struct step *s, const char *location)
 {
 	return (aclrtMemAccessDesc){
@@ -88,7 +76,15 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 	static aclrtMemLocation location, of;
 
 	if (strcmp(word, "prop") == 0) {
-		prop = prop_of(s);
+		prop = (aclrtPhysicalMemProp){
+			.handleType = (aclrtMemHandleType)step_option_number(s, "handle-type", 0),
+			.allocationType =
+				(aclrtMemAllocationType)step_option_number(s, "allocation", 0),
+			.memAttr = (aclrtMemAttr)step_choice(s, step_option(s, "as", NULL),
+							     attr_names, ACL_HBM_MEM_HUGE),
+			.location = location_of(s, "on"),
+			.reserve = step_option_number(s, "reserve", 0),
+		};
 		*out = (uintptr_t)&prop;
 	} else if (strcmp(word, "desc") == 0) {
 		descs[0] = access_of(s, "to");
@@ -282,33 +278,19 @@ static const struct case_verb verbs[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
+#define CODES(X)                                                                             \
+	X(INVALID_PARAM), X(REPEAT_INITIALIZE), X(REPEAT_FINALIZE), X(FEATURE_UNSUPPORTED),  \
+		X(INTERNAL_ERROR), X(RT_PARAM_INVALID), X(RT_INVALID_DEVICEID),              \
+		X(RT_CONTEXT_NULL), X(RT_STREAM_CONTEXT), X(RT_INVALID_MEMORY_TYPE),         \
+		X(RT_INVALID_HANDLE), X(RT_FEATURE_NOT_SUPPORT), X(RT_MEMORY_ALLOCATION),    \
+		X(RT_RESOURCE_ALLOC_FAIL), X(RT_NO_PERMISSION), X(RT_CONTEXT_RELEASE_ERROR), \
+		X(RT_STREAM_SYNC_TIMEOUT), X(RT_DRV_INTERNAL_ERROR),                         \
+		X(HOST_MEMORY_ALREADY_REGISTERED), X(HOST_MEMORY_NOT_REGISTERED)
 #define CODE(name)                                   \
 	{                                            \
 		ACL_ERROR_##name, "ACL_ERROR_" #name \
 	}
-static const struct case_code codes[] = {
-	CODE(INVALID_PARAM),
-	CODE(REPEAT_INITIALIZE),
-	CODE(REPEAT_FINALIZE),
-	CODE(FEATURE_UNSUPPORTED),
-	CODE(INTERNAL_ERROR),
-	CODE(RT_PARAM_INVALID),
-	CODE(RT_INVALID_DEVICEID),
-	CODE(RT_CONTEXT_NULL),
-	CODE(RT_STREAM_CONTEXT),
-	CODE(RT_INVALID_MEMORY_TYPE),
-	CODE(RT_INVALID_HANDLE),
-	CODE(RT_FEATURE_NOT_SUPPORT),
-	CODE(RT_MEMORY_ALLOCATION),
-	CODE(RT_RESOURCE_ALLOC_FAIL),
-	CODE(RT_NO_PERMISSION),
-	CODE(RT_CONTEXT_RELEASE_ERROR),
-	CODE(RT_STREAM_SYNC_TIMEOUT),
-	CODE(RT_DRV_INTERNAL_ERROR),
-	CODE(HOST_MEMORY_ALREADY_REGISTERED),
-	CODE(HOST_MEMORY_NOT_REGISTERED),
-	{ 0, NULL },
-};
+static const struct case_code codes[] = { CODES(CODE), { 0, NULL } };
 
 static const char *const beginning[] = { NULL };
 const struct case_dialect case_acl = {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finds out which devices there are to check, by steps of a case, so that a crash of the driver
- * becomes an error message; selects the conformance cases that can run on one of them, and compares
- * the answers of two backends step by step.
+ * becomes an error message; and compares the answers of two backends step by step.
  */
 #include "check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "case-step.h"
 
 static gboolean ask_device(struct case_processes *processes, struct check_server *out,
 			   GError **error)
@@ -58,81 +55,6 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 	return good;
 }
 
-/* The most that the steps of a case could hold together, in whole pages of the largest that each
- * may get: 1 GiB where it asks for them, else 2 MiB; variables count as nothing. */
-static guint64 memory_of(const struct test_case *test)
-{
-	guint64 sum = 0, bytes;
-
-	for (guint s = 0; s < test->steps->len; s++) {
-		char **argv = case_step_at(test, s)->argv;
-		g_autofree char *words = g_strjoinv(" ", argv);
-		guint64 page = g_regex_match_simple("(huge1g|policy=[67])( |$)", words, 0, 0)
-				       ? G_GUINT64_CONSTANT(1) << 30
-				       : 2 << 20;
-
-		if (!g_regex_match_simple("^(call \\S*[Aa]lloc|create |malloc|plain )", words, 0,
-					  0))
-			continue;
-		for (int a = 2; argv[1] != NULL && argv[a] != NULL; a++) {
-			if (strchr(argv[a], '=') != NULL)
-				continue;
-			case_number(argv[a], &bytes);
-			sum += (bytes + page - 1) / page * page;
-		}
-	}
-	return sum;
-}
-
-static gboolean sets(const struct test_case *test, const char *name)
-{
-	for (guint i = 0; i < test->settings->len; i++)
-		if (g_str_has_prefix(g_ptr_array_index(test->settings, i), name))
-			return TRUE;
-	return FALSE;
-}
-
-struct case_result *check_case_skip(const struct test_case *test, const struct check_limits *limits)
-{
-	struct case_result *result = case_result_new(test);
-	guint64 bytes = memory_of(test);
-
-	result->status = CASE_SKIPPED;
-	if (test->full_size && !limits->full)
-		g_string_assign(result->text, "fills a device, and --full is not given");
-	else if (test->full_size && !limits->same_shape)
-		g_string_assign(result->text, "is written for a server of eight devices, each "
-					      "with all its memory free");
-	else if (limits->most_bytes > 0 && bytes > limits->most_bytes)
-		g_string_printf(result->text,
-				"takes up to %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
-				" are allowed (--safe, --max-memory)",
-				bytes >> 20, limits->most_bytes >> 20);
-	else if (test->devices > limits->devices)
-		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
-				test->devices, limits->devices);
-	else if (limits->device > 0 && test->numbered)
-		g_string_assign(result->text, "its answers name device 0");
-	else if (!limits->is_first &&
-		 (sets(test, "ASCEND_RT_VISIBLE_DEVICES") || sets(test, "NPUSIM_SOC")))
-		g_string_assign(result->text, "chooses its own devices: it ran with the first one");
-	if (result->text->len == 0)
-		g_clear_pointer(&result, case_result_free);
-	return result;
-}
-
-/* Whether a step may end the object of this name, so that a driver must not be asked for it. */
-static gboolean may_end(const struct test_case *test, const char *name)
-{
-	g_autofree char *pattern =
-		g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
-
-	for (guint s = 0; s < test->steps->len; s++)
-		if (g_regex_match_simple(pattern, case_step_at(test, s)->text, G_REGEX_CASELESS, 0))
-			return TRUE;
-	return FALSE;
-}
-
 static void watch(struct test_case *test, const char *verb, const char *name)
 {
 	struct case_step step = { .line = test->line, .text = g_strjoin(" ", verb, name, NULL) };
@@ -166,9 +88,18 @@ void check_case_watch(struct test_case *test)
 			watch(test, "whose", name);
 			watch(test, "range", name);
 			watch(test, "access", name);
-		} else if (!may_end(test, name)) {
-			watch(test, "properties", name);
+			continue;
 		}
+		/* a driver must not be asked for an object that a step may have ended */
+		g_autofree char *pattern =
+			g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
+		gboolean ended = FALSE;
+
+		for (guint t = 0; t < count; t++)
+			ended |= g_regex_match_simple(pattern, case_step_at(test, t)->text,
+						      G_REGEX_CASELESS, 0);
+		if (!ended)
+			watch(test, "properties", name);
 	}
 	if (marked)
 		watch(test, "used", NULL);

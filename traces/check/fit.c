@@ -141,15 +141,12 @@ static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, doubl
 	return TRUE;
 }
 
-/* Student's t of 98.25 %: medians of few samples are not quite normal, and 95 % is to be kept. */
-static double student(double dof)
-{
-	return 2.11 + 2.88 / dof + 3.6 / dof / dof + 4 / dof / dof / dof;
-}
-
 static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 {
 	double dof = MAX((double)lines->len - __builtin_popcount(free), 1), variance[TERMS];
+	/* Student's t of 98.25 %: medians of few samples are not quite normal, and 95 % is to be
+	 * kept */
+	const double student = 2.11 + 2.88 / dof + 3.6 / dof / dof + 4 / dof / dof / dof;
 
 	for (int i = 0; i < TERMS; i++)
 		fit->of[i].known = FALSE;
@@ -163,7 +160,7 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 	for (int i = 0; i < TERMS; i++) {
 		struct value *v = &fit->of[i];
 		double square = MAX(fit->error, RESOLUTION * lines->len) / dof, most = 0;
-		double away = free >> i & 1 ? student(dof) * sqrt(square * variance[i]) : 0;
+		double away = free >> i & 1 ? student * sqrt(square * variance[i]) : 0;
 
 		for (guint s = 0; s < lines->len; s++)
 			most = MAX(most, AT(lines, s)->terms[i] * AT(lines, s)->weight);

@@ -7,6 +7,7 @@
 
 #include <sys/utsname.h>
 
+#include "check/case-step.h"
 #include "config.h"
 #include "format/out-file.h"
 #include "show/progress.h"
@@ -120,15 +121,79 @@ static gboolean read_cases(GError **error)
 	       refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "--only=%s: no case fits", opt.only);
 }
 
+/* The most that the steps of a case could hold together, in whole pages of the largest that each
+ * may get: 1 GiB where it asks for them, else 2 MiB; variables count as nothing. */
+static guint64 memory_of(const struct test_case *test)
+{
+	guint64 sum = 0, bytes;
+
+	for (guint s = 0; s < test->steps->len; s++) {
+		char **argv = case_step_at(test, s)->argv;
+		g_autofree char *words = g_strjoinv(" ", argv);
+		guint64 page = g_regex_match_simple("(huge1g|policy=[67])( |$)", words, 0, 0)
+				       ? G_GUINT64_CONSTANT(1) << 30
+				       : 2 << 20;
+
+		if (!g_regex_match_simple("^(call \\S*[Aa]lloc|create |malloc|plain )", words, 0,
+					  0))
+			continue;
+		for (int a = 2; argv[1] != NULL && argv[a] != NULL; a++) {
+			if (strchr(argv[a], '=') != NULL)
+				continue;
+			case_number(argv[a], &bytes);
+			sum += (bytes + page - 1) / page * page;
+		}
+	}
+	return sum;
+}
+
+/* NULL, or the result of a case that cannot run on this device: why. */
+static struct case_result *skip_case(const struct test_case *test, unsigned device)
+{
+	struct case_result *result = case_result_new(test);
+	const struct case_result *first = report.results->len ? report.results->pdata[0] : result;
+	unsigned devices = opt.safe_bytes > 0 ? 1 : report.server.devices - device;
+	guint64 bytes = memory_of(test);
+	gboolean chooses = FALSE;
+
+	for (guint i = 0; i < test->settings->len; i++)
+		chooses |=
+			g_str_has_prefix(test->settings->pdata[i], "ASCEND_RT_VISIBLE_DEVICES") ||
+			g_str_has_prefix(test->settings->pdata[i], "NPUSIM_SOC");
+	result->device = device;
+	result->status = CASE_SKIPPED;
+	if (test->full_size && !opt.full && (!is_on(ON_SIM) || opt.most_bytes > 0))
+		g_string_assign(result->text, "fills a device, and --full is not given");
+	else if (test->full_size &&
+		 (device > 0 || report.server.devices != 8 || g_getenv("NPUSIM_HBM")))
+		g_string_assign(result->text, "is written for a server of eight devices, each "
+					      "with all its memory free");
+	else if (opt.most_bytes > 0 && bytes > opt.most_bytes)
+		g_string_printf(result->text,
+				"takes up to " U64 " MiB, and " U64
+				" are allowed (--safe, --max-memory)",
+				bytes >> 20, opt.most_bytes >> 20);
+	else if (test->devices > devices)
+		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
+				test->devices, devices);
+	else if (device > 0 && test->numbered)
+		g_string_assign(result->text, "its answers name device 0");
+	else if (chooses && first->device != device)
+		g_string_assign(result->text, "chooses its own devices: it ran with the first one");
+	if (result->text->len == 0)
+		g_clear_pointer(&result, case_result_free);
+	return result;
+}
+
 static struct case_result *run_on(const struct test_case *test, const char *backend)
 {
 	fresh_node(backend);
 	return case_run(test, opt.library, opt.driver, FALSE);
 }
 
-static void run_case(const struct test_case *test, const struct check_limits *limits)
+static void run_case(const struct test_case *test, unsigned device)
 {
-	struct case_result *result = check_case_skip(test, limits);
+	struct case_result *result = skip_case(test, device);
 
 	if (result == NULL) {
 		result = run_on(test, report.backend);
@@ -139,7 +204,7 @@ static void run_case(const struct test_case *test, const struct check_limits *li
 			case_result_free(other);
 		}
 	}
-	result->device = limits->device;
+	result->device = device;
 	g_ptr_array_add(report.results, result);
 }
 
@@ -150,21 +215,12 @@ static unsigned first_device(void)
 
 static void run_device(unsigned device)
 {
-	struct check_limits limits = {
-		.most_bytes = opt.most_bytes,
-		.full = opt.full || (is_on(ON_SIM) && opt.most_bytes == 0),
-		.device = device,
-		.is_first = report.results->len == 0,
-		.devices = opt.safe_bytes > 0 ? 1 : report.server.devices - device,
-		.same_shape =
-			device == 0 && report.server.devices == 8 && g_getenv("NPUSIM_HBM") == NULL,
-	};
 	struct progress bar;
 
 	show_devices_from(device);
 	progress_start(&bar, npu_text("cases on device %u", device), cases->len);
 	for (guint i = 0; i < cases->len && !interrupted(); i++) {
-		run_case(cases->pdata[i], &limits);
+		run_case(cases->pdata[i], device);
 		progress_step(&bar, i + 1);
 	}
 	progress_end(&bar);
@@ -439,4 +495,4 @@ static int run(char **words, GError **error)
 VERB(check, "run the conformance cases on a driver, or compare it with the model", "",
      "Runs the conformance cases on the driver of this server (--backend sim: on the model), "
      "device\nby device, each case in processes of its own.",
-     0, 0, OPTIONS_OF_CHECK, options, run, NPUSIM_EXIT_FAILED);
+     0, 0, WITH_MODEL | WITH_TRACE | WITH_VALIDATE, options, run, NPUSIM_EXIT_FAILED);

@@ -170,4 +170,4 @@ VERB(diff, "say what changed between two traces, or two results of replays", "A 
      "Says what changed between two traces (snapshots, dumps, recordings, of any kind that\nnpusim "
      "replay reads) or two results of npusim replay --json. Status 0: nothing did, 1: something "
      "did, 2: trouble.",
-     2, 2, OPTIONS_OF_READER, options, run, EXIT_TROUBLE);
+     2, 2, WITH_READER, options, run, EXIT_TROUBLE);

@@ -127,21 +127,6 @@ static const struct place {
 	  "UserName=root\nUserGroup=root\n" },
 };
 
-/* What is at a place already. */
-enum found { NOTHING, OURS, FOREIGN };
-
-static enum found look(const struct place *place, const char *path, const char *target)
-{
-	g_autofree char *found = g_file_read_link(path, NULL);
-	struct stat st;
-
-	if (lstat(path, &st) != 0)
-		return NOTHING;
-	if (place->text && !g_file_get_contents(path, &found, NULL, NULL))
-		return FOREIGN;
-	return found && strcmp(found, place->text ? place->text : target) == 0 ? OURS : FOREIGN;
-}
-
 enum pass { CHECK, MAKE, REMOVE };
 
 static int visit_places(const char *home, const char *root, enum pass pass, GError **error)
@@ -153,9 +138,14 @@ static int visit_places(const char *home, const char *root, enum pass pass, GErr
 		g_autofree char *path = g_build_filename(root, place->path, NULL);
 		g_autofree char *folder = g_path_get_dirname(path);
 		g_autofree char *target = g_canonicalize_filename(place->part ?: ".", home);
-		enum found found = look(place, path, target);
+		g_autofree char *is = place->text ? NULL : g_file_read_link(path, NULL);
+		struct stat st;
+		gboolean there = lstat(path, &st) == 0;
 
-		if (pass == CHECK && found == FOREIGN)
+		if (place->text)
+			g_file_get_contents(path, &is, NULL, NULL);
+		gboolean ours = g_strcmp0(is, place->text ? place->text : target) == 0;
+		if (pass == CHECK && there && !ours)
 			return failure("%s is there, and not npusim's: --system is for machines "
 				       "without CANN and its driver",
 				       path);
@@ -163,9 +153,9 @@ static int visit_places(const char *home, const char *root, enum pass pass, GErr
 				     !(place->text ? make_file(place->text, path, error)
 						   : make_link(target, path, error))))
 			return NPUSIM_EXIT_FAILED;
-		if (pass == REMOVE && found == FOREIGN)
+		if (pass == REMOVE && there && !ours)
 			status = failure("%s is not of this npusim, and stays", path);
-		else if (pass == REMOVE && found == OURS && unlink(path) != 0)
+		else if (pass == REMOVE && ours && unlink(path) != 0)
 			status = failure("%s: %s", path, g_strerror(errno));
 	}
 	return status;
@@ -226,4 +216,4 @@ static int run(char **words, GError **error)
 VERB(home, "show or write the folder that looks like an installation of CANN", "[FOLDER]",
      "Says where npusim's home is, a folder that looks like an installation of CANN, or writes one "
      "to FOLDER.",
-     0, 1, OPTIONS_OWN, options, run, NPUSIM_EXIT_FAILED);
+     0, 1, 0, options, run, NPUSIM_EXIT_FAILED);

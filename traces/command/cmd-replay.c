@@ -56,24 +56,17 @@ static const struct option options_of_replay[] = {
 /* "40us", "1.5ms", "2s", or the number of an event. */
 static gboolean parse_moment(const char *text, struct moment *out)
 {
-	static const struct {
-		const char *name;
-		double us;
-	} units[] = { { "us", 1 }, { "ms", 1e3 }, { "s", 1e6 } };
 	char *end;
 	double value = g_ascii_strtod(text, &end);
+	double us = strcmp(end, "us") == 0 ? 1 : strcmp(end, "ms") == 0 ? 1e3 : 1e6;
 
 	*out = (struct moment){ .what = MOMENT_EVENT };
 	if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &out->wanted, NULL))
 		return TRUE;
-	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
-		if (end == text || strcmp(end, units[i].name) != 0 || !(value >= 0) || value > 1e12)
-			continue;
-		*out = (struct moment){ .what = MOMENT_TIME,
-					.wanted = (guint64)(value * units[i].us) };
-		return TRUE;
-	}
-	return FALSE;
+	if (end == text || !(value >= 0) || value > 1e12 || (us == 1e6 && strcmp(end, "s") != 0))
+		return FALSE;
+	*out = (struct moment){ .what = MOMENT_TIME, .wanted = (guint64)(value * us) };
+	return TRUE;
 }
 
 /* *out: its number. The peak and the first lack of memory are looked at in any case. */
@@ -183,4 +176,4 @@ VERB(replay, "replay a memory snapshot or a trace on the model", "FILE",
      "began.\nFILE, plain or .gz: a memory snapshot of PyTorch or torch_npu, what their profilers "
      "say of memory,\nan npusim trace, a msMemScope dump, MindSpore's memory_block.csv, a log of "
      "STAlloc.",
-     1, 1, OPTIONS_OF_REPLAY, options_of_replay, run, NPUSIM_EXIT_FAILED);
+     1, 1, WITH_READER | WITH_MODEL | WITH_TRACE, options_of_replay, run, NPUSIM_EXIT_FAILED);

@@ -16,60 +16,48 @@ static gboolean cuda, in_place, home, smi;
 /* Where it is written what became of the program; NULL: nowhere. */
 static char *junit, *json;
 
-struct told {
-	char *joined, *reports, *tests, *log; /* files; NULL: none */
-};
-
-/* A file of this user's alone, named by the variable; NULL: it cannot be made. */
-static char *make_file(const char *variable)
-{
-	g_autoptr(GError) error = NULL;
-	char *path = NULL;
-	int fd = g_file_open_tmp("npusim-run-XXXXXX", &path, &error);
-
-	if (fd < 0) {
-		g_unsetenv(variable);
-		failure("%s; reports of processes whose stderr is captured are lost",
-			error->message);
-		return NULL;
-	}
-	close(fd);
-	g_setenv(variable, path, TRUE);
-	return path;
-}
+/* Files of this user's alone, each named by a variable, to which processes of the run write. */
+enum { JOINED, REPORTS, TESTS, LOG };
+static struct {
+	const char *variable;
+	char *path; /* NULL: none */
+	char *text; /* what it had at the end; NULL: nothing */
+} told[] = { [JOINED] = { "NPUSIM_JOIN_FILE" },
+	     [REPORTS] = { "NPUSIM_REPORT_FILE" },
+	     [TESTS] = { "NPUSIM_TEST_FILE" },
+	     [LOG] = { "NPUSIM_LOG_FILE" } };
 
 /* Files of reports and of the log that are the user's own are left to him; reports of a run around
  * this one are not. */
-static struct told listen(void)
+static void listen(void)
 {
-	struct told told = { .joined = make_file("NPUSIM_JOIN_FILE") };
-	g_autofree char *id = NULL;
+	gboolean own = g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR");
 	struct stat st;
+	const gboolean wanted[G_N_ELEMENTS(told)] = {
+		[JOINED] = TRUE,
+		[REPORTS] = !own && fstat(STDERR_FILENO, &st) == 0,
+		[TESTS] = junit != NULL,
+		[LOG] = (junit || json) && !g_getenv("NPUSIM_LOG_FILE"),
+	};
 
-	if (junit)
-		told.tests = make_file("NPUSIM_TEST_FILE");
-	if ((junit || json) && !g_getenv("NPUSIM_LOG_FILE"))
-		told.log = make_file("NPUSIM_LOG_FILE");
-	if (told.joined == NULL || fstat(STDERR_FILENO, &st) != 0 ||
-	    (g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR")))
-		return told;
-	id = g_strdup_printf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-	g_setenv("NPUSIM_REPORT_STDERR", id, TRUE);
-	told.reports = make_file("NPUSIM_REPORT_FILE");
-	return told;
-}
+	if (wanted[REPORTS])
+		g_setenv("NPUSIM_REPORT_STDERR",
+			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
+	for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
+		g_autoptr(GError) error = NULL;
 
-/* What the file has, NULL: nothing; it is gone afterwards. g_free() */
-static char *take(char *path)
-{
-	char *text = NULL;
-
-	if (path && g_file_get_contents(path, &text, NULL, NULL) && *text == '\0')
-		g_clear_pointer(&text, g_free);
-	if (path)
-		unlink(path);
-	g_free(path);
-	return text;
+		if (!wanted[i])
+			continue;
+		int fd = g_file_open_tmp("npusim-run-XXXXXX", &told[i].path, &error);
+		if (fd >= 0) {
+			close(fd);
+			g_setenv(told[i].variable, told[i].path, TRUE);
+		} else {
+			g_unsetenv(told[i].variable);
+			failure("%s; reports of processes whose stderr is captured are lost",
+				error->message);
+		}
+	}
 }
 
 /* ---- which libraries the program gets ---- */
@@ -211,20 +199,6 @@ static struct needed needed_of(const char *program, const char *folder, gboolean
 	return needed;
 }
 
-static void warn_of_nobody(const char *program, const char *library, const struct needed *needed)
-{
-	g_autofree char *why =
-		needed->obstacle ? g_strdup_printf("%s %s", program, needed->obstacle)
-		: needed->foreign
-			? g_strdup_printf("%s gets %s", program, needed->foreign)
-			: g_strdup_printf("%s may have no use for it; or a script puts another "
-					  "folder in front of LD_LIBRARY_PATH, as CANN's "
-					  "set_env.sh does, or another file is opened by its path",
-					  program);
-
-	failure("no process of this run loaded npusim's %s: %s", library, why);
-}
-
 /* What became of the program, and what was reported of it; `loaded`: whether a process had the
  * library. */
 static gboolean write_summary(const char *path, const struct junit_program *program,
@@ -251,26 +225,42 @@ static gboolean write_summary(const char *path, const struct junit_program *prog
 }
 
 /* Ends `told`. FALSE: what was asked for could not be written, which was said. */
-static gboolean say_what_was_told(struct told told, struct junit_program *program,
-				  const char *library, const struct needed *needed)
+static gboolean say_what_was_told(struct junit_program *program, const char *library,
+				  const struct needed *needed)
 {
 	g_autoptr(GError) error = NULL;
-	gboolean known = told.joined != NULL;
-	g_autofree char *joined = take(told.joined), *reports = take(told.reports);
-	g_autofree char *notes = take(told.tests), *log = take(told.log);
+	gboolean loaded;
 
+	for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
+		char **text = &told[i].text;
+
+		if (told[i].path == NULL)
+			continue;
+		if (g_file_get_contents(told[i].path, text, NULL, NULL) && **text == '\0')
+			g_clear_pointer(text, g_free);
+		unlink(told[i].path);
+	}
+	loaded = told[JOINED].text != NULL;
 	if (!program->ran)
 		return TRUE;
-	if (reports)
+	program->notes = told[TESTS].text;
+	program->reports = told[REPORTS].text;
+	program->text = told[LOG].text ? told[LOG].text : program->reports;
+	if (program->reports)
 		g_printerr("npusim run: reported by processes whose stderr was captured:\n%s%s",
-			   reports, g_str_has_suffix(reports, "\n") ? "" : "\n");
-	if (known && joined == NULL && npu_log_enabled(NPU_LOG_WARN))
-		warn_of_nobody(program->words[0], library, needed);
-	program->notes = notes;
-	program->reports = reports;
-	program->text = log ? log : reports;
+			   program->reports, g_str_has_suffix(program->reports, "\n") ? "" : "\n");
+	if (told[JOINED].path && !loaded && npu_log_enabled(NPU_LOG_WARN))
+		failure("no process of this run loaded npusim's %s: %s %s%s", library,
+			program->words[0],
+			needed->obstacle ? needed->obstacle
+			: needed->foreign
+				? "gets "
+				: "may have no use for it; or a script puts another "
+				  "folder in front of LD_LIBRARY_PATH, as CANN's "
+				  "set_env.sh does, or another file is opened by its path",
+			needed->foreign && !needed->obstacle ? needed->foreign : "");
 	if ((junit == NULL || junit_write(junit, program, &error)) &&
-	    (json == NULL || write_summary(json, program, joined != NULL, &error)))
+	    (json == NULL || write_summary(json, program, loaded, &error)))
 		return TRUE;
 	failure("%s", error->message);
 	return FALSE;
@@ -281,11 +271,11 @@ static int run_as_parent(char **words, const char *folder)
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
 	struct needed needed = needed_of(words[0], folder, model && !cuda);
-	struct told told = listen();
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
 
+	listen();
 	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
 	if (needed.static_cudart && npu_log_enabled(NPU_LOG_WARN))
@@ -295,35 +285,10 @@ static int run_as_parent(char **words, const char *folder)
 			words[0]);
 	program.ran = program_run(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-	gboolean written = say_what_was_told(told, &program, library, &needed);
+	gboolean written = say_what_was_told(&program, library, &needed);
 	g_free(needed.foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;
 	return status == NPUSIM_EXIT_OK && !written ? NPUSIM_EXIT_FAILED : status;
-}
-
-/* Files that are opened later are not those that the program finds closed. */
-static void fill_standard_files(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	close(fd);
-}
-
-/* Servers without a name are one supernode of this run. Programs take the host's address for the
- * server: each has its own. */
-static void settle_supernode(const char *node)
-{
-	bool known;
-	const char *server = npu_var_get(NPU_VAR_SERVER, &known);
-	g_autofree char *address = g_strdup_printf("127.0.0.%d", atoi(server) + 1);
-
-	if (g_getenv("NPUSIM_SERVERS"))
-		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
-	if (known)
-		g_setenv("HCCL_IF_IP", address, FALSE);
 }
 
 static const struct option options[] = {
@@ -345,6 +310,7 @@ static const struct option options[] = {
 static int run(char **words, GError **error)
 {
 	g_autofree char *node = own_node_name();
+	bool has_server;
 
 	if ((junit || json) && in_place)
 		return refuse_option(error, "--junit and --json are written at the end, which "
@@ -354,7 +320,13 @@ static int run(char **words, GError **error)
 					    "name of a file");
 	if (!model_options_apply("sim", TRUE, error))
 		return NPUSIM_EXIT_FAILED;
-	settle_supernode(node);
+	/* servers without a name are one supernode of this run; programs take the host's address
+	 * for the server: each has its own */
+	const char *server = npu_var_get(NPU_VAR_SERVER, &has_server);
+	if (g_getenv("NPUSIM_SERVERS"))
+		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
+	if (has_server)
+		g_setenv("HCCL_IF_IP", npu_text("127.0.0.%d", atoi(server) + 1), FALSE);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(error))
@@ -373,11 +345,17 @@ static int run(char **words, GError **error)
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program(words);
-	fill_standard_files();
+	/* files that are opened later are not those that the program finds closed */
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
 	return run_as_parent(words, folder);
 }
 
 VERB(run, "run a program on the model of an Ascend server", "-- PROGRAM [ARGUMENT...]",
      "Runs a program with npusim's libascendcl.so in place of CANN's, on a fresh simulated server "
      "that its\nchildren share.",
-     1, G_MAXINT, OPTIONS_OF_RUN, options, run, NPUSIM_EXIT_FAILED);
+     1, G_MAXINT, WITH_MODEL | WITH_TRACE | WITH_VALIDATE | WITH_PROGRAM | WITH_SUPERNODE, options,
+     run, NPUSIM_EXIT_FAILED);

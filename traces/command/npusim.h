@@ -56,21 +56,20 @@ struct option {
 	OPTION(name, kind, to, value, help, .least = least_, .most = most_)
 #define OPTION_WORDS(name, to, words_, value, help) \
 	OPTION(name, CHOICE, to, value, help, .words = words_)
+/* Beside the verb's own options. */
 enum options_with {
-	OPTIONS_OWN,       /* the verb's own options */
-	OPTIONS_OF_READER, /* and --memory */
-	OPTIONS_OF_MODEL,  /* or the model's */
-	OPTIONS_OF_REPLAY, /* or both */
-	OPTIONS_OF_CHECK,  /* or the model's and --validate */
-	OPTIONS_OF_RUN,    /* those with --error-exitcode, and none after the first argument: those
-			      are the program's */
-	OPTIONS_OF_RECORD, /* those of RUN but --trace: the verb has its own file */
-	OPTIONS_NOT_READ   /* the verb reads its arguments itself */
+	WITH_READER = 1,   /* those of who reads files: --memory, --site-rule */
+	WITH_MODEL = 2,    /* those that describe the model */
+	WITH_TRACE = 4,    /* --trace: not of a verb that has a file of its own */
+	WITH_VALIDATE = 8, /* --validate */
+	WITH_PROGRAM = 16, /* --error-exitcode; none after the first argument: those are its own */
+	WITH_SUPERNODE = 32,  /* --supernode and what goes with it */
+	OPTIONS_NOT_READ = 64 /* the verb reads its arguments itself */
 };
 struct verb {
 	const char *name, *help, *parameters, *summary;
 	int least, most; /* arguments */
-	enum options_with with;
+	guint with;      /* enum options_with */
 	const struct option *options;
 	/* Returns the exit status. NULL ends `words`, the arguments. */
 	int (*run)(char **words, GError **error);
@@ -81,7 +80,7 @@ extern const struct verb verb_run, verb_replay, verb_record, verb_report, verb_d
 	verb_check, verb_bench, verb_sweep, verb_profile, verb_node, verb_explain, verb_home,
 	verb_info;
 
-/* ---- options.c ---- */
+/* ---- npusim.c ---- */
 
 /* Says "npusim VERB: text" on stderr. Returns NPUSIM_EXIT_FAILED. */
 int failure(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -115,13 +114,6 @@ gboolean run_check_settings(GError **error);
 char *own_node_name(void);
 /* Where a variable's value comes from: "option", "environment", "default". */
 const char *setting_origin(enum npu_var var);
-
-/* The only argument of the command or a verb: what could be there instead, a line each, with a tab
- * and its description. */
-#define LIST_OPTIONS "--list-options"
-/* Reads the options in argv[1] and those after it, in place, and runs the verb. Returns the exit
- * status, also after what is wrong was said, or the help was shown. */
-int verb_start(const struct verb *verb, int argc, char **argv);
 
 /* Members of the object that is open. */
 void json_text(JsonBuilder *json, const char *name, const char *value);

@@ -37,19 +37,6 @@ struct inherited {
 	struct sigaction child_action;
 };
 
-/* All but the two that stop who uses the terminal from the background. */
-static void block_signals(sigset_t *out_blocked, struct inherited *out)
-{
-	const struct sigaction usual = { .sa_handler = SIG_DFL };
-
-	sigfillset(out_blocked);
-	sigdelset(out_blocked, SIGTTIN);
-	sigdelset(out_blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, out_blocked, &out->mask);
-	/* who ignores it has no children to wait for */
-	sigaction(SIGCHLD, &usual, &out->child_action);
-}
-
 /* -1: it was said why; *out_status is the exit status. */
 static pid_t start(char **program, const struct inherited *inherited, int *out_status)
 {
@@ -81,26 +68,6 @@ static pid_t start(char **program, const struct inherited *inherited, int *out_s
 	}
 	close(said[0]);
 	return child;
-}
-
-/* The program's pipes and locks end when it closes them. What the command opened for itself is
- * close-on-exec. */
-static void let_go_of_files(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	g_autoptr(GDir) open_files = g_dir_open("/proc/self/fd", 0, NULL);
-	const char *name;
-
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		close(null);
-	}
-	while (open_files && (name = g_dir_read_name(open_files)) != NULL) {
-		int fd = atoi(name);
-		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
-			close(fd);
-	}
 }
 
 static gboolean is_in_foreground(pid_t child)
@@ -187,17 +154,37 @@ static int wait_for_end(pid_t child, const sigset_t *signals)
 
 gboolean program_run(char **program, int *out_status)
 {
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	struct inherited inherited;
 	sigset_t blocked;
-	pid_t child;
+	const char *name;
 
 	fflush(stdout);
-	block_signals(&blocked, &inherited);
+	/* all but the two that stop who uses the terminal from the background */
+	sigfillset(&blocked);
+	sigdelset(&blocked, SIGTTIN);
+	sigdelset(&blocked, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
+	/* who ignores it has no children to wait for */
+	sigaction(SIGCHLD, &usual, &inherited.child_action);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	child = start(program, &inherited, out_status);
+	pid_t child = start(program, &inherited, out_status);
 	if (child < 0)
 		return FALSE;
-	let_go_of_files();
+	/* the program's pipes and locks end when it closes them; what the command opened for itself
+	 * is close-on-exec */
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	g_autoptr(GDir) open_files = g_dir_open("/proc/self/fd", 0, NULL);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		close(null);
+	}
+	while (open_files && (name = g_dir_read_name(open_files)) != NULL) {
+		int fd = atoi(name);
+		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
+			close(fd);
+	}
 	*out_status = wait_for_end(child, &blocked);
 	return TRUE;
 }
