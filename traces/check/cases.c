@@ -9,23 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gboolean ask_device(struct case_processes *processes, struct check_server *out,
-			   GError **error)
-{
-	g_autofree char *words = g_strdup_printf("device %u", out->devices);
-	struct case_answer answer;
-
-	if (!case_need(processes, 0, words, &answer, error) ||
-	    !case_need(processes, 0, "memory", &answer, error)) {
-		g_prefix_error(error, "%s: ", words);
-		return FALSE;
-	}
-	sscanf(answer.value, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
-	       &out->free_bytes[out->devices], &out->total_bytes[out->devices]);
-	out->devices++;
-	return TRUE;
-}
-
 gboolean check_probe(const char *library, struct check_server *out, GError **error)
 {
 	static const struct test_case alone = { .dialect = &case_acl,
@@ -34,7 +17,7 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 	enum { INIT, DEVICES, SOC, BACKEND, STEPS };
 	static const char *const steps[STEPS] = { "init", "devices", "soc", "backend" };
 	struct case_processes *processes = case_start(&alone, library);
-	struct case_answer answers[STEPS];
+	struct case_answer answers[STEPS], answer;
 	gboolean good = TRUE;
 
 	memset(out, 0, sizeof(*out));
@@ -45,8 +28,18 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
 			    "the driver is there, and has no device");
 	good = count > 0;
-	while (good && out->devices < MIN(count, CHECK_DEVICES_MAX))
-		good = ask_device(processes, out, error);
+	for (unsigned d = 0; good && d < MIN(count, CHECK_DEVICES_MAX); d++) {
+		g_autofree char *words = g_strdup_printf("device %u", d);
+
+		good = case_need(processes, 0, words, &answer, error) &&
+		       case_need(processes, 0, "memory", &answer, error);
+		if (!good)
+			g_prefix_error(error, "%s: ", words);
+		else
+			sscanf(answer.value, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+			       &out->free_bytes[d], &out->total_bytes[d]);
+		out->devices = d + 1;
+	}
 	case_end(processes);
 	if (good) {
 		g_strlcpy(out->soc, answers[SOC].value, sizeof(out->soc));

@@ -75,18 +75,6 @@ static gboolean is_on(guint backend)
 	return strcmp(report.backend, backends[backend]) == 0;
 }
 
-/* The program of a case sees this device as its 0, and those after it. */
-static void show_devices_from(unsigned device)
-{
-	g_autoptr(GString) list = g_string_new(NULL);
-
-	for (unsigned d = device; d < report.server.devices; d++)
-		g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
-	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	if (device > 0)
-		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
-}
-
 static void fresh_node(const char *backend)
 {
 	g_autofree char *name = own_node_name();
@@ -215,9 +203,15 @@ static unsigned first_device(void)
 
 static void run_device(unsigned device)
 {
+	g_autoptr(GString) list = g_string_new(NULL);
 	struct progress bar;
 
-	show_devices_from(device);
+	/* the program of a case sees this device as its 0, and those after it */
+	for (unsigned d = device; d < report.server.devices; d++)
+		g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
+	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+	if (device > 0)
+		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
 	progress_start(&bar, npu_text("cases on device %u", device), cases->len);
 	for (guint i = 0; i < cases->len && !interrupted(); i++) {
 		run_case(cases->pdata[i], device);

@@ -80,8 +80,9 @@ static gboolean convert_result(const char *source, const char *target, GError **
 	return csv_write(target, series, results, names, (int)device, error);
 }
 
-static gboolean convert(const char *source, const char *target, GError **error)
+static int run(char **words, GError **error)
 {
+	const char *source = words[0], *target = words[1];
 	g_autofree char *plain = g_str_has_suffix(target, ".gz")
 					 ? g_strndup(target, strlen(target) - 3)
 					 : g_strdup(target);
@@ -99,25 +100,22 @@ static gboolean convert(const char *source, const char *target, GError **error)
 			target);
 	if (!out_file_check(target, error) || !input_keep(source, error) ||
 	    !readers_file_is_result(source, &json, error))
-		return FALSE;
+		return NPUSIM_EXIT_FAILED;
 	if (!json && series)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "%s: --series is for results of npusim replay --json; the rows of a "
 			      "trace have its memory in them",
 			      source);
 	if (!json)
-		return convert_trace(source, target, error);
-	if (to == TO_CSV)
-		return convert_result(source, target, error);
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		      "%s is JSON, as results of npusim replay are; a result has figures and no "
-		      "events, and can become CSV, not %s",
-		      source, targets[to].what);
-}
-
-static int run(char **words, GError **error)
-{
-	return convert(words[0], words[1], error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+		convert_trace(source, target, error);
+	else if (to == TO_CSV)
+		convert_result(source, target, error);
+	else
+		refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		       "%s is JSON, as results of npusim replay are; a result has figures and no "
+		       "events, and can become CSV, not %s",
+		       source, targets[to].what);
+	return NPUSIM_EXIT_OK; /* but for an error */
 }
 
 VERB(convert, "make a trace, a Chrome trace or CSV of a trace or a result", "A B",

@@ -187,18 +187,6 @@ struct needed {
 	char *foreign; /* "libascendcl.so from PATH (RPATH from file PROGRAM)", or NULL; g_free() */
 	gboolean static_cudart; /* it has NVIDIA's static CUDA runtime in it */
 };
-static struct needed needed_of(const char *program, const char *folder, gboolean with_hal)
-{
-	g_autofree char *path = g_find_program_in_path(program), *loader = NULL;
-	struct needed needed = { 0 };
-
-	if (path)
-		needed.obstacle = look_at_file(path, &loader, cuda ? &needed.static_cudart : NULL);
-	if (loader)
-		needed.foreign = ask_loader(loader, path, folder, with_hal);
-	return needed;
-}
-
 /* What became of the program, and what was reported of it; `loaded`: whether a process had the
  * library. */
 static gboolean write_summary(const char *path, const struct junit_program *program,
@@ -270,12 +258,17 @@ static int run_as_parent(char **words, const char *folder)
 {
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
-	struct needed needed = needed_of(words[0], folder, model && !cuda);
+	g_autofree char *path = g_find_program_in_path(words[0]), *loader = NULL;
+	struct needed needed = { 0 };
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
 
 	listen();
+	if (path)
+		needed.obstacle = look_at_file(path, &loader, cuda ? &needed.static_cudart : NULL);
+	if (loader)
+		needed.foreign = ask_loader(loader, path, folder, model && !cuda);
 	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
 	if (needed.static_cudart && npu_log_enabled(NPU_LOG_WARN))

@@ -104,46 +104,44 @@ static char *escaped(const char *text)
 	return g_markup_escape_text(valid, -1);
 }
 
-static void add_case(GString *out, const struct test *test)
-{
-	g_autofree char *suite = escaped(test->suite), *name = escaped(test->name);
-	g_autofree char *text =
-		escaped(test->failure->len || !test->skipped ? test->failure->str : test->skipped);
-	g_auto(GStrv) lines = g_strsplit(text, "\n", 2);
-
-	g_string_append_printf(out, "<testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">", suite,
-			       name, test->seconds);
-	if (test->failure->len)
-		g_string_append_printf(out, "<failure message=\"%s\">%s</failure>", lines[0], text);
-	else if (test->skipped)
-		g_string_append_printf(out, "<skipped message=\"%s\"/>", text);
-	g_string_append(out, "</testcase>\n");
-}
-
-/* `head`: elements before those of the tests; the host's name is nobody's business. */
+/* head, tail: elements before those of the tests, and behind; the host's name is nobody's business.
+ */
 static void add_suite(GString *out, const char *verb, const GPtrArray *tests, double seconds,
-		      gint64 start_us, const char *head)
+		      gint64 start_us, const char *head, const char *tail)
 {
 	g_autoptr(GDateTime) start = g_date_time_new_from_unix_utc(start_us / G_USEC_PER_SEC);
 	g_autofree char *time = g_date_time_format(start, "%Y-%m-%dT%H:%M:%SZ");
+	g_autoptr(GString) cases = g_string_new(NULL);
 	guint failures = 0, skipped = 0;
 
 	for (guint i = 0; i < tests->len; i++) {
 		const struct test *test = tests->pdata[i];
-		failures += test->failure->len > 0;
-		skipped += test->failure->len == 0 && test->skipped;
+		gboolean failed = test->failure->len > 0;
+		g_autofree char *suite = escaped(test->suite), *name = escaped(test->name);
+		g_autofree char *text =
+			escaped(failed || !test->skipped ? test->failure->str : test->skipped);
+		g_auto(GStrv) lines = g_strsplit(text, "\n", 2);
+
+		failures += failed;
+		skipped += !failed && test->skipped;
+		g_string_append_printf(cases,
+				       "<testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">",
+				       suite, name, test->seconds);
+		if (failed)
+			g_string_append_printf(cases, "<failure message=\"%s\">%s</failure>",
+					       lines[0], text);
+		else if (test->skipped)
+			g_string_append_printf(cases, "<skipped message=\"%s\"/>", text);
+		g_string_append(cases, "</testcase>\n");
 	}
 	g_string_append_printf(out,
 			       "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<testsuites><testsuite "
 			       "name=\"npusim %s\" tests=\"%u\" failures=\"%u\" errors=\"0\" "
 			       "skipped=\"%u\" time=\"%.6f\" timestamp=\"%s\" "
-			       "hostname=\"localhost\">\n%s",
-			       verb, tests->len, failures, skipped, seconds, time, head);
-	for (guint i = 0; i < tests->len; i++)
-		add_case(out, tests->pdata[i]);
+			       "hostname=\"localhost\">\n%s%s%s</testsuite></testsuites>\n",
+			       verb, tests->len, failures, skipped, seconds, time, head, cases->str,
+			       tail);
 }
-
-#define END "</testsuite></testsuites>\n"
 
 gboolean junit_write(const char *path, const struct junit_program *program, GError **error)
 {
@@ -152,6 +150,8 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 	g_auto(GStrv) lines = g_strsplit(program->notes ? program->notes : "", "\n", -1);
 	g_autoptr(GString) out = g_string_new(NULL), name = g_string_new(path);
 	g_autofree char *text = escaped(program->text ? program->text : "");
+	g_autofree char *tail =
+		*text ? g_strconcat("<system-err>", text, "</system-err>\n", NULL) : g_strdup("");
 
 	for (char **line = lines; *line; line++) {
 		/* the last one may be cut short */
@@ -161,10 +161,7 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 	}
 	blame(tests, program);
 	add_suite(out, "run", tests, program->seconds,
-		  g_get_real_time() - (gint64)(program->seconds * G_USEC_PER_SEC), "");
-	if (*text)
-		g_string_append_printf(out, "<system-err>%s</system-err>\n", text);
-	g_string_append(out, END);
+		  g_get_real_time() - (gint64)(program->seconds * G_USEC_PER_SEC), "", tail);
 	g_string_replace(name, "%p", npu_text("%d", (int)getpid()), 0);
 	return out_file_write(name->str, out->str, out->len, error);
 }
@@ -192,6 +189,5 @@ void junit_of_cases(GString *out, const struct check_report *report)
 		else if (r->status == CASE_FAILED)
 			g_string_assign(test->failure, r->text->str);
 	}
-	add_suite(out, "check", tests, seconds, report->start_us, head);
-	g_string_append(out, END);
+	add_suite(out, "check", tests, seconds, report->start_us, head, "");
 }

@@ -75,24 +75,18 @@ static dlsym_fn *find_dlsym(void)
 	return (dlsym_fn *)(uintptr_t)fn;
 }
 
-/* A library whose functions we call stays loaded. */
-static void pin(void *function)
-{
-	Dl_info info;
-
-	if (dladdr(function, &info) != 0)
-		/* cppcheck-suppress leakReturnValNotUsed ; it stays loaded on purpose */
-		(void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-}
-
 /* Takes `found` for the real function if none is known, and answers the one that is. */
 static void *settle(enum function function, void *found)
 {
 	void *known = NULL;
+	Dl_info info;
 
 	if (atomic_compare_exchange_strong_explicit(&reals[function], &known, found,
 						    memory_order_acq_rel, memory_order_acquire)) {
-		pin(found);
+		/* a library whose functions we call stays loaded */
+		if (dladdr(found, &info) != 0)
+			/* cppcheck-suppress leakReturnValNotUsed ; it is meant to stay */
+			(void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
 		return found;
 	}
 	return known;
@@ -189,13 +183,6 @@ static void open_recorder(void)
 	npu_stack_use(0);
 }
 
-static bool obtains_memory(enum function function)
-{
-	return strncmp(names[function], "aclrtMalloc", strlen("aclrtMalloc")) == 0 ||
-	       function == AT_aclrtMemImportFromShareableHandle ||
-	       function == AT_aclrtMemImportFromShareableHandleV2;
-}
-
 /* Begins a call, as *call. False: it is not written down: it comes from within another, or there is
  * no file. */
 static bool enter(enum function function, struct trace_call *call)
@@ -210,7 +197,10 @@ static bool enter(enum function function, struct trace_call *call)
 		depth--;
 		return false;
 	}
-	const char *site = obtains_memory(function) ? trace_site(npu_stack_here()) : NULL;
+	bool obtains = strncmp(names[function], "aclrtMalloc", strlen("aclrtMalloc")) == 0 ||
+		       function == AT_aclrtMemImportFromShareableHandle ||
+		       function == AT_aclrtMemImportFromShareableHandleV2;
+	const char *site = obtains ? trace_site(npu_stack_here()) : NULL;
 	*call = trace_call_begin(recorder, names[function]);
 	call->site = site;
 	return true;
