@@ -212,7 +212,7 @@ static void run_device(unsigned device)
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	if (device > 0)
 		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
-	progress_start(&bar, npu_text("cases on device %u", device), cases->len);
+	progress_start(&bar, "cases", cases->len);
 	for (guint i = 0; i < cases->len && !interrupted(); i++) {
 		run_case(cases->pdata[i], device);
 		progress_step(&bar, i + 1);

@@ -170,7 +170,7 @@ void junit_of_cases(GString *out, const struct check_report *report)
 {
 	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
 	g_autofree char *soc = escaped(report->server.soc);
-	const char *head = npu_text(
+	g_autofree char *head = g_strdup_printf(
 		"<properties><property name=\"npusim\" value=\"" NPUSIM_VERSION "\"/>"
 		"<property name=\"backend\" value=\"%s\"/><property name=\"soc\" value=\"%s\"/>"
 		"<property name=\"devices\" value=\"%u\"/></properties>\n",

@@ -122,20 +122,17 @@ void json_number(JsonBuilder *json, const char *name, guint64 value);
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
 void add_to_list(const char *variable, const char *entry, gboolean first);
 
-/* libascendcl.so, libcuda.so.1, libascend_hal.so, the folder that looks like an installation of
- * CANN, libnpusim-record.so, libnpusim-record-hal.so, the modules of the model and of bench, the
- * script of sweep and the module of its ranks. */
-enum npusim_part {
-	PART_ACL,
-	PART_CUDA,
-	PART_HAL,
-	PART_HOME,
-	PART_RECORD,
-	PART_RECORD_HAL,
-	PART_MODEL,
-	PART_BENCH,
-	PART_SWEEP,
-	PART_RANKS
+enum npusim_part { /* npusim.c has their files */
+		   PART_ACL,
+		   PART_CUDA,
+		   PART_HAL,
+		   PART_HOME,
+		   PART_RECORD,
+		   PART_RECORD_HAL,
+		   PART_MODEL,
+		   PART_BENCH,
+		   PART_SWEEP,
+		   PART_RANKS
 };
 /* The folder of a part that belongs to this command: the installed one beside it, or the build
  * tree's. NULL and error, naming the folders that were tried, if there is none. */

@@ -120,35 +120,25 @@ static gboolean reap(pid_t child, int *out_status)
 
 /* What a terminal's keys and its window send, the whole group got; what the program sends to its
  * group, or the command to itself by a write to a closed pipe, the program need not hear. */
-static gboolean is_for_program(const siginfo_t *info, pid_t child)
-{
-	static const int keys[] = { SIGINT, SIGQUIT, SIGTSTP, SIGWINCH };
-
-	if (info->si_code <= 0 && (info->si_pid == child || info->si_pid == getpid()))
-		return FALSE;
-	for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
-		if (info->si_signo == keys[i] && info->si_code == SI_KERNEL)
-			return FALSE;
-	return TRUE;
-}
-
 static int wait_for_end(pid_t child, const sigset_t *signals)
 {
 	siginfo_t info;
 	int status;
 
 	for (;;) {
-		if (sigwaitinfo(signals, &info) < 0)
+		int number = sigwaitinfo(signals, &info);
+		gboolean key = number == SIGINT || number == SIGQUIT || number == SIGTSTP ||
+			       number == SIGWINCH;
+
+		if (number == SIGCHLD && reap(child, &status))
+			return status;
+		if (number < 0 || number == SIGCHLD || (key && info.si_code == SI_KERNEL) ||
+		    (info.si_code <= 0 && (info.si_pid == child || info.si_pid == getpid())))
 			continue;
-		if (info.si_signo == SIGCHLD) {
-			if (reap(child, &status))
-				return status;
-		} else if (is_for_program(&info, child)) {
-			if (info.si_code == SI_QUEUE)
-				sigqueue(child, info.si_signo, info.si_value);
-			else
-				kill(child, info.si_signo);
-		}
+		if (info.si_code == SI_QUEUE)
+			sigqueue(child, number, info.si_value);
+		else
+			kill(child, number);
 	}
 }
 

@@ -127,26 +127,19 @@ static int compare_name(const void *name, const void *at)
 	return strcmp(name, *(const char *const *)at);
 }
 
-/* Its number, or WRAPPED_COUNT. */
-static enum function function_of(const char *name)
-{
-	const char *const *found =
-		bsearch(name, names, WRAPPED_COUNT, sizeof(*names), compare_name);
-
-	return found != NULL ? (enum function)(found - names) : WRAPPED_COUNT;
-}
-
 /* The last call is a jump (this file is compiled so that it is): RTLD_NEXT and RTLD_DEFAULT go by
  * who called, and that must stay the program. */
 EXPORTED void *dlsym(void *restrict handle, const char *restrict name)
 {
 	dlsym_fn *look_up = find_dlsym();
-	enum function function;
+	const char *const *at = handle == RTLD_NEXT ? NULL
+						    : bsearch(name, names, WRAPPED_COUNT,
+							      sizeof(*names), compare_name);
+	enum function function = at != NULL ? (enum function)(at - names) : WRAPPED_COUNT;
 	void *found;
 
 	if (look_up == NULL)
 		return NULL;
-	function = handle == RTLD_NEXT ? WRAPPED_COUNT : function_of(name);
 	if (function == WRAPPED_COUNT)
 		return look_up(handle, name);
 	if (handle == RTLD_DEFAULT)
@@ -258,12 +251,19 @@ static void leave(const struct trace_call *call)
 	depth--;
 }
 
-/* The number in ASCEND_RT_VISIBLE_DEVICES at the place `user`; `user` if there is none. */
-static uint32_t visible_device(uint32_t user)
+/* A device as the whole server numbers it, whatever ASCEND_RT_VISIBLE_DEVICES shows of it. Between
+ * enter and leave only, as the next one. The library is asked after calls that worked, so that what
+ * it remembers of one that failed stays; else the variable has it, at the place `user`. */
+static int64_t device_of(const struct trace_call *call, uint32_t user)
 {
+	__typeof__(&aclrtGetLogicDevIdByUserDevId) ask =
+		call->code == ACL_SUCCESS ? ASK(aclrtGetLogicDevIdByUserDevId) : NULL;
 	const char *list = getenv("ASCEND_RT_VISIBLE_DEVICES");
+	int32_t logic = 0;
 	char *end;
 
+	if (ask != NULL && ask((int32_t)user, &logic) == ACL_SUCCESS && logic >= 0)
+		return logic;
 	for (uint32_t at = 0; list != NULL && *list >= '0' && *list <= '9'; at++) {
 		unsigned long id = strtoul(list, &end, 10);
 
@@ -274,26 +274,6 @@ static uint32_t visible_device(uint32_t user)
 		list = end + 1;
 	}
 	return user;
-}
-
-/* A device as the whole server numbers it, whatever ASCEND_RT_VISIBLE_DEVICES shows of it. Between
- * enter and leave only, as the next two. The library is asked after calls that worked, so that what
- * it remembers of one that failed stays. */
-static int64_t device_of(const struct trace_call *call, uint32_t user)
-{
-	__typeof__(&aclrtGetLogicDevIdByUserDevId) ask =
-		call->code == ACL_SUCCESS ? ASK(aclrtGetLogicDevIdByUserDevId) : NULL;
-	int32_t logic = 0;
-
-	if (ask != NULL && ask((int32_t)user, &logic) == ACL_SUCCESS && logic >= 0)
-		return logic;
-	return visible_device(user);
-}
-
-static int64_t device_at(const struct trace_call *call, const aclrtMemLocation *location)
-{
-	return location->type == ACL_MEM_LOCATION_TYPE_DEVICE ? device_of(call, location->id)
-							      : NPU_TRACE_HOST;
 }
 
 /* The calling thread's current one. */
@@ -386,7 +366,9 @@ static uint32_t page_of_attribute(aclrtMemAttr attr)
 
 WRAP(aclrtMallocPhysical,
      RECORD(CREATE, .name = TRACE_AT(got(&call, handle)), .size = size,
-	    .device = prop != NULL ? device_at(&call, &prop->location) : NPU_TRACE_HOST,
+	    .device = prop != NULL && prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE
+			      ? device_of(&call, prop->location.id)
+			      : NPU_TRACE_HOST,
 	    .page_lg2 = prop != NULL ? page_of_attribute(prop->memAttr) : 0))
 WRAP_END(aclrtFreePhysical, handle, NPU_TRACE_RELEASE)
 WRAP(aclrtMemRetainAllocationHandle,
@@ -461,18 +443,15 @@ static uint32_t page_of_policy(aclrtMemMallocPolicy policy, uint64_t size)
 	}
 }
 
-static uint64_t round_up(uint64_t size, uint64_t more)
-{
-	return size > UINT64_MAX - more - ALIGN_BYTES
-		       ? size
-		       : (size + more + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
 static void record_malloc(struct trace_call *call, void *const *out, uint64_t size,
 			  aclrtMemMallocPolicy policy, bool padded)
 {
-	bool giant = page_of_policy(policy, size) == 30;
-	uint64_t bytes = round_up(size, padded && !giant ? PADDING_BYTES : 0);
+	uint64_t bytes = size, least = size;
+
+	if (padded && page_of_policy(policy, size) != 30)
+		least += PADDING_BYTES;
+	if (size <= UINT64_MAX - PADDING_BYTES - ALIGN_BYTES)
+		bytes = (least + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 
 	TRACE_RECORD(recorder, call, MALLOC, .name = TRACE_AT(got(call, out)), .size = bytes,
 		     .device = current_device(call), .page_lg2 = page_of_policy(policy, bytes));
