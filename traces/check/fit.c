@@ -377,25 +377,6 @@ static int find_levels(GArray *lines, double error, struct level level[LEVELS])
 	return LEVELS;
 }
 
-/* How many times as long rows of small pages take, over the larger footprints. */
-static void add_gain(const struct findings *f, const GArray *small, const GArray *giant)
-{
-	g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(struct line));
-	guint count = MIN(small->len, giant->len);
-	struct fit fit = { 0 };
-
-	for (guint i = 0; i < count; i++) {
-		double ns = AT(small, i)->ns / AT(giant, i)->ns * 1e3;
-		struct line line = { .terms = { 1e3 }, .ns = ns, .weight = 1 / ns };
-
-		if (2 * AT(small, i)->bytes >= AT(small, count - 1)->bytes)
-			g_array_append_val(ratios, line);
-	}
-	if (ratios->len > 2)
-		fit_lines(ratios, 1, &fit);
-	add(f, "Measured", "gain_of_1g_pages", "", &fit.of[0], 1);
-}
-
 static void fit_translation(const struct findings *f)
 {
 	g_autoptr(GArray) small = lines_of(f, "rows", SMALL);
@@ -424,7 +405,20 @@ static void fit_translation(const struct findings *f)
 	level[0].reach.known = levels == 1;
 	add(f, "Measured", "sdma_reach_pages", "", &level[0].reach, 1);
 	add(f, "Measured", "sdma_miss_ns", "", levels == 1 ? &fit.of[FIRST] : &none, 1);
-	add_gain(f, small, giant);
+	/* how many times as long rows of small pages take, over the larger footprints */
+	g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(struct line));
+	guint count = MIN(small->len, giant->len);
+	struct fit gain = { 0 };
+	for (guint i = 0; i < count; i++) {
+		double ns = AT(small, i)->ns / AT(giant, i)->ns * 1e3;
+		struct line line = { .terms = { 1e3 }, .ns = ns, .weight = 1 / ns };
+
+		if (2 * AT(small, i)->bytes >= AT(small, count - 1)->bytes)
+			g_array_append_val(ratios, line);
+	}
+	if (ratios->len > 2)
+		fit_lines(ratios, 1, &gain);
+	add(f, "Measured", "gain_of_1g_pages", "", &gain.of[0], 1);
 }
 
 gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,

@@ -54,7 +54,7 @@ static const struct option options[] = {
 	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N",
 		     "this device only, others' memory on it or not"),
 	OPTION("full", FLAG, &opt.full, NULL, "also cases that fill a device's memory"),
-	OPTION("calibrate", FILE, &opt.calibrate, "FILE",
+	OPTION("calibrate", OUTPUT, &opt.calibrate, "FILE",
 	       "measure calls, links and translation, and write a profile for the model to FILE, "
 	       "and to FILE.txt how sure it is and what the model makes of it"),
 	OPTION("only", TEXT, &opt.only, "PATTERN",
@@ -382,18 +382,6 @@ static gboolean begin_record(GError **error)
 	return TRUE;
 }
 
-static gboolean end_record(GError **error)
-{
-	gboolean good = TRUE;
-
-	g_unsetenv("NPUSIM_TRACE");
-	for (gsize i = 0; good && i < G_N_ELEMENTS(formats); i++) {
-		g_autofree char *path = g_build_filename(opt.record, formats[i].file, NULL);
-		good = formats[i].file == NULL || write_report(path, formats[i].write, error);
-	}
-	return good;
-}
-
 static void write_names(GString *text, const struct check_report *unused)
 {
 	(void)unused;
@@ -430,8 +418,15 @@ static gboolean run_all(GError **error)
 	if (report.results->len == 0 && !interrupted())
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
 			      "no device is free enough; --device=N checks one all the same");
-	if ((opt.record != NULL && !end_record(error)) ||
-	    !write_report(output, formats[opt.format].write, error))
+	for (gsize i = 0; opt.record != NULL && i < G_N_ELEMENTS(formats); i++) {
+		g_unsetenv("NPUSIM_TRACE");
+		if (formats[i].file == NULL)
+			continue;
+		g_autofree char *path = g_build_filename(opt.record, formats[i].file, NULL);
+		if (!write_report(path, formats[i].write, error))
+			return FALSE;
+	}
+	if (!write_report(output, formats[opt.format].write, error))
 		return FALSE;
 	g_autofree char *recorded =
 		opt.record ? g_build_filename(opt.record, "profile.ini", NULL) : NULL;
@@ -439,29 +434,24 @@ static gboolean run_all(GError **error)
 	return profile == NULL || interrupted() || calibrate(profile, error);
 }
 
-/* As of outputs: known before what may take long. */
-static gboolean check_profile(GError **error)
-{
-	const char *path = opt.calibrate;
-
-	if (path == NULL)
-		return TRUE;
-	g_autofree char *beside = g_strconcat(path, ".txt", NULL);
-	if (strcmp(path, "-") == 0 || g_str_has_suffix(path, ".gz") ||
-	    (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR)))
-		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			      "--calibrate=%s: the model reads the profile back, and a report is "
-			      "written beside it: name a regular file that does not end in .gz",
-			      path);
-	return out_file_check(path, error) && out_file_check(beside, error);
-}
-
 static int run(char **words, GError **error)
 {
+	const char *profile = opt.calibrate;
+	g_autofree char *beside = profile ? g_strconcat(profile, ".txt", NULL) : NULL;
+
 	(void)words;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* the report has them */
 	if (opt.safe_bytes > 0 && opt.full)
 		return refuse_option(error, "--safe and --full are opposites: give one");
+	if (profile && (strcmp(profile, "-") == 0 || g_str_has_suffix(profile, ".gz") ||
+			(g_file_test(profile, G_FILE_TEST_EXISTS) &&
+			 !g_file_test(profile, G_FILE_TEST_IS_REGULAR))))
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			      "--calibrate=%s: the model reads the profile back, and a report is "
+			      "written beside it: name a regular file that does not end in .gz",
+			      profile);
+	if (beside && !out_file_check(beside, error))
+		return NPUSIM_EXIT_FAILED;
 	if (!model_options_apply("hw", TRUE, error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
@@ -475,8 +465,7 @@ static int run(char **words, GError **error)
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
 	report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	is_own = opt.library == NULL;
-	gboolean good = check_profile(error) &&
-			(!is_own || (opt.library = part_file(PART_ACL, error))) && run_all(error);
+	gboolean good = (!is_own || (opt.library = part_file(PART_ACL, error))) && run_all(error);
 	if (interrupted()) {
 		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),
 			report.results->len);

@@ -161,28 +161,6 @@ static int visit_places(const char *home, const char *root, enum pass pass, GErr
 	return status;
 }
 
-/* Nothing is written before all places are known to be free. */
-static int install(const char *home, const char *root, GError **error)
-{
-	g_autofree char *device = g_build_filename(root, "dev/davinci_manager", NULL);
-
-	if (g_file_test(device, G_FILE_TEST_EXISTS))
-		return failure("%s is there: this machine has an Ascend driver", device);
-	int status = visit_places(home, root, CHECK, error);
-	return status == NPUSIM_EXIT_OK ? visit_places(home, root, MAKE, error) : status;
-}
-
-static int uninstall(const char *home, const char *root, GError **error)
-{
-	int status = visit_places(home, root, REMOVE, error);
-	g_autofree char *kit = g_build_filename(root, "usr/local/Ascend/ascend-toolkit", NULL);
-	g_autofree char *ascend = g_path_get_dirname(kit);
-
-	rmdir(kit);
-	rmdir(ascend); /* what others keep there stays */
-	return status;
-}
-
 static char *root;
 static gboolean in_system, away;
 
@@ -205,12 +183,26 @@ static int run(char **words, GError **error)
 	g_autofree char *home = part_folder(PART_HOME, error);
 	if (home == NULL)
 		return NPUSIM_EXIT_FAILED;
-	if (in_system)
-		return (away ? uninstall : install)(home, root ?: "/", error);
 	if (*words)
 		return write_home(home, *words, error);
-	g_print("%s\n", home);
-	return NPUSIM_EXIT_OK;
+	if (!in_system) {
+		g_print("%s\n", home);
+		return NPUSIM_EXIT_OK;
+	}
+	const char *system = root ? root : "/";
+	g_autofree char *device = g_build_filename(system, "dev/davinci_manager", NULL);
+	g_autofree char *kit = g_build_filename(system, "usr/local/Ascend/ascend-toolkit", NULL);
+	g_autofree char *ascend = g_path_get_dirname(kit);
+	if (!away && g_file_test(device, G_FILE_TEST_EXISTS))
+		return failure("%s is there: this machine has an Ascend driver", device);
+	int status = visit_places(home, system, away ? REMOVE : CHECK, error);
+	if (away) {
+		rmdir(kit);
+		rmdir(ascend);                 /* what others keep there stays */
+	} else if (status == NPUSIM_EXIT_OK) { /* all places are known to be free */
+		status = visit_places(home, system, MAKE, error);
+	}
+	return status;
 }
 
 VERB(home, "show or write the folder that looks like an installation of CANN", "[FOLDER]",

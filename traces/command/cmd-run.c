@@ -179,14 +179,6 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 	return g_string_free(found, found->len == 0);
 }
 
-/* What of npusim's libraries, which are in `folder`, a program gets, as far as its file tells, and
- * its own loader, in this process's environment. */
-struct needed {
-	const char
-		*obstacle; /* why it can get none: "is linked statically ..."; NULL: none known */
-	char *foreign; /* "libascendcl.so from PATH (RPATH from file PROGRAM)", or NULL; g_free() */
-	gboolean static_cudart; /* it has NVIDIA's static CUDA runtime in it */
-};
 /* What became of the program, and what was reported of it; `loaded`: whether a process had the
  * library. */
 static gboolean write_summary(const char *path, const struct junit_program *program,
@@ -214,7 +206,7 @@ static gboolean write_summary(const char *path, const struct junit_program *prog
 
 /* Ends `told`. FALSE: what was asked for could not be written, which was said. */
 static gboolean say_what_was_told(struct junit_program *program, const char *library,
-				  const struct needed *needed)
+				  const char *obstacle, const char *foreign)
 {
 	g_autoptr(GError) error = NULL;
 	gboolean loaded;
@@ -240,13 +232,12 @@ static gboolean say_what_was_told(struct junit_program *program, const char *lib
 	if (told[JOINED].path && !loaded && npu_log_enabled(NPU_LOG_WARN))
 		failure("no process of this run loaded npusim's %s: %s %s%s", library,
 			program->words[0],
-			needed->obstacle ? needed->obstacle
-			: needed->foreign
-				? "gets "
-				: "may have no use for it; or a script puts another "
-				  "folder in front of LD_LIBRARY_PATH, as CANN's "
-				  "set_env.sh does, or another file is opened by its path",
-			needed->foreign && !needed->obstacle ? needed->foreign : "");
+			obstacle  ? obstacle
+			: foreign ? "gets "
+				  : "may have no use for it; or a script puts another "
+				    "folder in front of LD_LIBRARY_PATH, as CANN's "
+				    "set_env.sh does, or another file is opened by its path",
+			foreign && !obstacle ? foreign : "");
 	if ((junit == NULL || junit_write(junit, program, &error)) &&
 	    (json == NULL || write_summary(json, program, loaded, &error)))
 		return TRUE;
@@ -259,27 +250,28 @@ static int run_as_parent(char **words, const char *folder)
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
 	g_autofree char *path = g_find_program_in_path(words[0]), *loader = NULL;
-	struct needed needed = { 0 };
+	const char *obstacle = NULL;     /* why it can get no libraries; NULL: none is known */
+	g_autofree char *foreign = NULL; /* those of others' that it gets in npusim's place */
+	gboolean static_cudart = FALSE;
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
 
 	listen();
 	if (path)
-		needed.obstacle = look_at_file(path, &loader, cuda ? &needed.static_cudart : NULL);
+		obstacle = look_at_file(path, &loader, cuda ? &static_cudart : NULL);
 	if (loader)
-		needed.foreign = ask_loader(loader, path, folder, model && !cuda);
-	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
-		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
-	if (needed.static_cudart && npu_log_enabled(NPU_LOG_WARN))
+		foreign = ask_loader(loader, path, folder, model && !cuda);
+	if (foreign && npu_log_enabled(NPU_LOG_WARN))
+		failure("%s gets %s, not npusim's: its calls go there", words[0], foreign);
+	if (static_cudart && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s has NVIDIA's static CUDA runtime in it, which asks the driver for "
 			"more than CUDA documents: relink it with -cudart shared, so that "
 			"npusim's libcudart takes its place",
 			words[0]);
 	program.ran = program_run(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-	gboolean written = say_what_was_told(&program, library, &needed);
-	g_free(needed.foreign);
+	gboolean written = say_what_was_told(&program, library, obstacle, foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;
 	return status == NPUSIM_EXIT_OK && !written ? NPUSIM_EXIT_FAILED : status;
 }
