@@ -3,11 +3,6 @@
  * Conformance cases: what a library that calls itself libascendcl.so, or libcuda.so.1, must answer,
  * as data (cases/FORMAT.md). Both use one language, with a dialect each: its steps and its codes.
  *
- *   case-file.c               reads the files
- *   case-run.c                runs a case in processes of its own, and compares its answers
- *   case-step.c               words, numbers, variables, calls: the parts of every step
- *   acl-steps.c, cuda-steps.c the steps of a dialect
- *
  * Nothing here knows npusim or a test framework.
  */
 #ifndef NPUSIM_TRACES_CHECK_CASE_H

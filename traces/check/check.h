@@ -2,11 +2,6 @@
  *
  * The parts of npusim check. Nothing here is called in a process that has a device open: the
  * command never calls an ACL library itself, but starts processes that do.
- *
- *   cases.c    finds the devices, and compares answers
- *   report.c   table, TAP, all answers
- *   measure.c  how long calls, copies and waits take
- *   fit.c      fits a device profile to that
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H

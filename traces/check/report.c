@@ -22,25 +22,6 @@ unsigned check_report_count(const struct check_report *report, enum case_status 
 	return count;
 }
 
-/* How often each reason for a skip stands, since there may be dozens of skips. */
-static void write_skips(GString *out, const struct check_report *report)
-{
-	g_autoptr(GHashTable) reasons = g_hash_table_new(g_str_hash, g_str_equal);
-	GHashTableIter iter;
-	gpointer reason, count;
-
-	for (guint i = 0; i < report->results->len; i++) {
-		char *text = at(report, i)->text->str;
-
-		count = g_hash_table_lookup(reasons, text);
-		if (at(report, i)->status == CASE_SKIPPED)
-			g_hash_table_insert(reasons, text, (char *)count + 1);
-	}
-	g_hash_table_iter_init(&iter, reasons);
-	while (g_hash_table_iter_next(&iter, &reason, &count))
-		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
-}
-
 /* The lines of a result's text, each behind `before`. */
 static void write_text(GString *out, const struct case_result *r, const char *before)
 {
@@ -75,10 +56,24 @@ static void write_counts(GString *out, const struct check_report *report)
 
 void check_report_table(GString *out, const struct check_report *report)
 {
+	g_autoptr(GHashTable) reasons = g_hash_table_new(g_str_hash, g_str_equal);
+	GHashTableIter iter;
+	gpointer reason, count;
+
 	put(out, "backend %s, %u x %s\n\n", report->backend, report->server.devices,
 	    report->server.soc);
 	write_counts(out, report);
-	write_skips(out, report);
+	/* how often each reason for a skip stands, since there may be dozens of skips */
+	for (guint i = 0; i < report->results->len; i++) {
+		char *text = at(report, i)->text->str;
+
+		count = g_hash_table_lookup(reasons, text);
+		if (at(report, i)->status == CASE_SKIPPED)
+			g_hash_table_insert(reasons, text, (char *)count + 1);
+	}
+	g_hash_table_iter_init(&iter, reasons);
+	while (g_hash_table_iter_next(&iter, &reason, &count))
+		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct case_result *r = at(report, i);
 

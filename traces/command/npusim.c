@@ -269,24 +269,6 @@ static void complete_validate(int argc, char **argv)
 	}
 }
 
-/* What every verb has that reads files. The replays of a report get its rule by the environment. */
-static gboolean apply_reading(GError **error)
-{
-	g_autoptr(GError) why = NULL;
-
-	if (!(running->with & WITH_READER))
-		return TRUE;
-	memory_limit_set(opt_memory ? opt_memory : memory_limit_default(""));
-	if (given[NPU_VAR_SITE_RULE])
-		g_setenv(npu_var_info(NPU_VAR_SITE_RULE)->name, given[NPU_VAR_SITE_RULE], TRUE);
-	const char *rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
-	if (*rule == '\0' || sites_set_rule(rule, &why))
-		return TRUE;
-	return refuse_option(error, "%s%s: a regular expression is wanted, such as /src/model: %s",
-			     given[NPU_VAR_SITE_RULE] ? "--site-rule=" : "NPUSIM_SITE_RULE=", rule,
-			     why->message);
-}
-
 /* Adds to "Unknown option --sock=x" the option that may be meant. */
 static void add_option_meant(GError *error)
 {
@@ -314,6 +296,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
 	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
 	g_autofree char *program = g_strdup_printf("npusim %s", running->name);
+	g_autoptr(GError) why = NULL;
 
 	for (guint i = 0; i < options->len; i++) {
 		const struct option *o = options->pdata[i];
@@ -355,7 +338,18 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 		if (o->kind == OPTION_OUTPUT && *path && !out_file_check(*path, error))
 			return FALSE;
 	}
-	return apply_reading(error);
+	if (!(running->with & WITH_READER))
+		return TRUE;
+	/* the replays of a report get its rule by the environment */
+	memory_limit_set(opt_memory ? opt_memory : memory_limit_default(""));
+	if (given[NPU_VAR_SITE_RULE])
+		g_setenv(npu_var_info(NPU_VAR_SITE_RULE)->name, given[NPU_VAR_SITE_RULE], TRUE);
+	const char *rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
+	if (*rule == '\0' || sites_set_rule(rule, &why))
+		return TRUE;
+	return refuse_option(error, "%s%s: a regular expression is wanted, such as /src/model: %s",
+			     given[NPU_VAR_SITE_RULE] ? "--site-rule=" : "NPUSIM_SITE_RULE=", rule,
+			     why->message);
 }
 
 static int run_verb(const struct verb *verb, int argc, char **argv)
