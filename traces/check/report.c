@@ -31,29 +31,6 @@ static void write_text(GString *out, const struct case_result *r, const char *be
 		put(out, "%s%s\n", before, *line);
 }
 
-/* One line a suite and device. */
-static void write_counts(GString *out, const struct check_report *report)
-{
-	guint i = 0;
-
-	put(out, "device  suite                passed  failed skipped     time\n");
-	while (i < report->results->len) {
-		const struct case_result *first = at(report, i);
-		unsigned counts[3] = { 0 };
-		guint64 ns = 0;
-
-		for (; i < report->results->len && at(report, i)->device == first->device &&
-		       strcmp(at(report, i)->test->suite, first->test->suite) == 0;
-		     i++) {
-			counts[at(report, i)->status]++;
-			ns += at(report, i)->ns;
-		}
-		put(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
-		    counts[CASE_PASSED], counts[CASE_FAILED], counts[CASE_SKIPPED],
-		    (double)ns / 1e9);
-	}
-}
-
 void check_report_table(GString *out, const struct check_report *report)
 {
 	g_autoptr(GHashTable) reasons = g_hash_table_new(g_str_hash, g_str_equal);
@@ -62,7 +39,24 @@ void check_report_table(GString *out, const struct check_report *report)
 
 	put(out, "backend %s, %u x %s\n\n", report->backend, report->server.devices,
 	    report->server.soc);
-	write_counts(out, report);
+	put(out, "device  suite                passed  failed skipped     time\n");
+	for (guint i = 0; i < report->results->len;) { /* one line a suite and device */
+		const struct case_result *first = at(report, i), *r = first;
+		unsigned counts[3] = { 0 };
+		guint64 ns = 0;
+
+		for (;
+		     r->device == first->device && strcmp(r->test->suite, first->test->suite) == 0;
+		     r = at(report, i)) {
+			counts[r->status]++;
+			ns += r->ns;
+			if (++i == report->results->len)
+				break;
+		}
+		put(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
+		    counts[CASE_PASSED], counts[CASE_FAILED], counts[CASE_SKIPPED],
+		    (double)ns / 1e9);
+	}
 	/* how often each reason for a skip stands, since there may be dozens of skips */
 	for (guint i = 0; i < report->results->len; i++) {
 		char *text = at(report, i)->text->str;

@@ -137,31 +137,6 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 	return more == 0 && to->len > 0;
 }
 
-static gboolean complete_request(const char *file, GArray *accesses, GError **error)
-{
-	struct bench_request *r = &run.asked;
-
-	run.pattern = patterns[opt.pattern];
-	run.file = file ? file : "";
-	run.operation = operations[opt.operation];
-	run.page = pages[opt.page];
-	r->pattern = (enum bench_pattern)opt.pattern;
-	r->operation = (enum bench_operation)opt.operation;
-	r->engines = (unsigned)run.engines;
-	r->page_lg2 = 12 + 9 * opt.page;
-	if (r->pattern == BENCH_TRACE && file == NULL)
-		return refuse_option(error, "--pattern=trace: which file?");
-	if (r->pattern != BENCH_TRACE && file)
-		return refuse_option(error, "--pattern=%s takes no file '%s'", run.pattern, file);
-	if (file && !read_accesses(file, r->bytes, accesses, error))
-		return FALSE;
-	r->traced = (const uint64_t *)(void *)accesses->data;
-	r->traced_count = accesses->len;
-	if (r->accesses == G_MAXUINT64)
-		r->accesses = file ? r->traced_count : 1000000;
-	return TRUE;
-}
-
 static void *load_module(const char *function, GError **error)
 {
 	g_autofree char *path = part_file(PART_BENCH, error);
@@ -300,13 +275,33 @@ static gboolean write_list(JsonBuilder *json, GError **error)
 	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
-static gboolean run_bench(GError **error)
+static gboolean run_bench(const char *file, GError **error)
 {
 	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
 	struct bench_request *r = &run.asked;
+	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autofree char *problem = NULL;
 	struct progress bar;
+
+	run.pattern = patterns[opt.pattern];
+	run.file = file ? file : "";
+	run.operation = operations[opt.operation];
+	run.page = pages[opt.page];
+	r->pattern = (enum bench_pattern)opt.pattern;
+	r->operation = (enum bench_operation)opt.operation;
+	r->engines = (unsigned)run.engines;
+	r->page_lg2 = 12 + 9 * opt.page;
+	if (r->pattern == BENCH_TRACE && file == NULL)
+		return refuse_option(error, "--pattern=trace: which file?");
+	if (r->pattern != BENCH_TRACE && file)
+		return refuse_option(error, "--pattern=%s takes no file '%s'", run.pattern, file);
+	if (file && !read_accesses(file, r->bytes, accesses, error))
+		return FALSE;
+	r->traced = (const uint64_t *)(void *)accesses->data;
+	r->traced_count = accesses->len;
+	if (r->accesses == G_MAXUINT64)
+		r->accesses = file ? r->traced_count : 1000000;
 	bench_run_fn model = (bench_run_fn)load_module("npusim_bench_run", error);
 
 	if (model == NULL)
@@ -387,7 +382,6 @@ static gboolean run_published(GError **error)
 static int bench(char **words, GError **error)
 {
 	struct sim_profile profile;
-	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
 	g_autofree char *why = NULL;
 	gboolean good;
 
@@ -400,7 +394,7 @@ static int bench(char **words, GError **error)
 		good = refuse_option(error, "--set: %s", why);
 	} else {
 		run.soc = profile.soc_name;
-		good = complete_request(*words, accesses, error) && run_bench(error);
+		good = run_bench(*words, error);
 	}
 	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }

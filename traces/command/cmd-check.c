@@ -69,6 +69,7 @@ static const struct option options[] = {
 static gboolean is_own;  /* npusim's library */
 static GPtrArray *cases; /* of struct test_case */
 static struct check_report report;
+static unsigned first_device;
 
 static gboolean is_on(guint backend)
 {
@@ -196,30 +197,6 @@ static void run_case(const struct test_case *test, unsigned device)
 	g_ptr_array_add(report.results, result);
 }
 
-static unsigned first_device(void)
-{
-	return opt.device >= 0 ? (unsigned)opt.device : 0;
-}
-
-static void run_device(unsigned device)
-{
-	g_autoptr(GString) list = g_string_new(NULL);
-	struct progress bar;
-
-	/* the program of a case sees this device as its 0, and those after it */
-	for (unsigned d = device; d < report.server.devices; d++)
-		g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
-	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	if (device > 0)
-		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
-	progress_start(&bar, "cases", cases->len);
-	for (guint i = 0; i < cases->len && !interrupted(); i++) {
-		run_case(cases->pdata[i], device);
-		progress_step(&bar, i + 1);
-	}
-	progress_end(&bar);
-}
-
 /* Whether others have little of the device's memory; a driver's firmware has some of it, too. A
  * model is the check's own. */
 static gboolean is_free(unsigned device)
@@ -234,6 +211,7 @@ static void run_cases(void)
 	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
 	g_autofree char *model = is_own ? part_file(PART_MODEL, NULL) : NULL;
 	const char *const libraries[] = { opt.library, model, NULL };
+	struct progress bar;
 
 	if (model != NULL && (is_on(ON_SIM) || opt.against != ON_ONE))
 		case_preload(libraries);
@@ -253,10 +231,23 @@ static void run_cases(void)
 		failure("up to %u cases a device, which take at most %s of its memory at a time "
 			"and leave nothing behind",
 			cases->len, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
-	for (unsigned d = first_device(); d < server->devices && !interrupted(); d++) {
+	for (unsigned d = first_device; d < server->devices && !interrupted(); d++) {
+		g_autoptr(GString) list = g_string_new(NULL);
+
 		if (opt.device < 0 && !is_free(d))
 			continue;
-		run_device(d);
+		/* the program of a case sees this device as its 0, and those after it */
+		for (unsigned other = d; other < server->devices; other++)
+			g_string_append_printf(list, "%s%u", other > d ? "," : "", other);
+		g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+		if (d > 0)
+			g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
+		progress_start(&bar, "cases", cases->len);
+		for (guint i = 0; i < cases->len && !interrupted(); i++) {
+			run_case(cases->pdata[i], d);
+			progress_step(&bar, i + 1);
+		}
+		progress_end(&bar);
 		if (one)
 			break;
 	}
@@ -266,7 +257,7 @@ static GArray *figures_on(const char *backend, GError **error)
 {
 	const struct check_server *server = &report.server;
 	/* the other die of a 910C's chip is nearer than a peer */
-	unsigned first = first_device(),
+	unsigned first = first_device,
 		 peer = first ^ (g_str_has_prefix(server->soc, "Ascend910_93") ? 2 : 1);
 	guint64 most = opt.most_bytes > 0 ? opt.most_bytes : MEASURE_DEFAULT;
 
@@ -297,7 +288,7 @@ static gboolean calibrate(const char *path, GError **error)
 	g_autofree char *beside = g_strconcat(path, ".txt", NULL);
 	g_autofree char *absolute = g_canonicalize_filename(path, NULL);
 	g_autofree char *where = g_strdup_printf("%s, backend %s, device %u", server->soc,
-						 report.backend, first_device());
+						 report.backend, first_device);
 	g_autoptr(GArray) figures = NULL, modelled = NULL;
 
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
@@ -465,6 +456,7 @@ static int run(char **words, GError **error)
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
 	report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	is_own = opt.library == NULL;
+	first_device = opt.device >= 0 ? (unsigned)opt.device : 0;
 	gboolean good = (!is_own || (opt.library = part_file(PART_ACL, error))) && run_all(error);
 	if (interrupted()) {
 		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),

@@ -90,28 +90,6 @@ static void print_node(const struct node_info *node, gboolean processes)
 		print_member(node, &node->members[m]);
 }
 
-static void build_member(JsonBuilder *json, const struct node_info *node,
-			 const struct node_member_info *m)
-{
-	json_builder_begin_object(json);
-	json_number(json, "pid", (guint64)m->pid);
-	json_text(json, "command", m->command);
-	if (node->shape.servers > 1) {
-		json_number(json, "server", m->server);
-		json_number(json, "remote_bytes", m->remote_frames * NODE_FRAME_BYTES);
-	}
-	json_builder_set_member_name(json, "bytes"); /* by device */
-	json_builder_begin_array(json);
-	for (unsigned d = 0; d < node->shape.devices; d++)
-		json_builder_add_int_value(json, (gint64)(m->frames[d] * NODE_FRAME_BYTES));
-	json_builder_end_array(json);
-	json_number(json, "host_bytes", m->frames[SIM_NODE_HOST] * NODE_FRAME_BYTES);
-	json_number(json, "allocations", m->blocks);
-	json_number(json, "exported", m->exported);
-	json_number(json, "imported", m->imported);
-	json_builder_end_object(json);
-}
-
 static void build_node(JsonBuilder *json, const struct node_info *node)
 {
 	gboolean alone = node->shape.servers == 1;
@@ -139,8 +117,26 @@ static void build_node(JsonBuilder *json, const struct node_info *node)
 	json_builder_end_array(json);
 	json_builder_set_member_name(json, "processes");
 	json_builder_begin_array(json);
-	for (unsigned m = 0; m < node->member_count; m++)
-		build_member(json, node, &node->members[m]);
+	for (const struct node_member_info *m = node->members;
+	     m < node->members + node->member_count; m++) {
+		json_builder_begin_object(json);
+		json_number(json, "pid", (guint64)m->pid);
+		json_text(json, "command", m->command);
+		if (!alone) {
+			json_number(json, "server", m->server);
+			json_number(json, "remote_bytes", m->remote_frames * NODE_FRAME_BYTES);
+		}
+		json_builder_set_member_name(json, "bytes"); /* by device */
+		json_builder_begin_array(json);
+		for (unsigned d = 0; d < node->shape.devices; d++)
+			json_builder_add_int_value(json, (gint64)(m->frames[d] * NODE_FRAME_BYTES));
+		json_builder_end_array(json);
+		json_number(json, "host_bytes", m->frames[SIM_NODE_HOST] * NODE_FRAME_BYTES);
+		json_number(json, "allocations", m->blocks);
+		json_number(json, "exported", m->exported);
+		json_number(json, "imported", m->imported);
+		json_builder_end_object(json);
+	}
 	json_builder_end_array(json);
 	json_builder_end_object(json);
 }

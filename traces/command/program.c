@@ -101,37 +101,26 @@ static void stop_too(pid_t child, int signal_number)
 		sigaction(signal_number, &action, NULL);
 }
 
-/* TRUE: the program has ended. Orphans that it left are waited for, too, but not awaited. */
-static gboolean reap(pid_t child, int *out_status)
-{
-	int status;
-	pid_t got;
-
-	while ((got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-		if (got == child && WIFSTOPPED(status)) {
-			stop_too(child, WSTOPSIG(status));
-		} else if (got == child) {
-			*out_status = status;
-			return TRUE;
-		}
-	}
-	return FALSE;
-}
-
 /* What a terminal's keys and its window send, the whole group got; what the program sends to its
  * group, or the command to itself by a write to a closed pipe, the program need not hear. */
 static int wait_for_end(pid_t child, const sigset_t *signals)
 {
 	siginfo_t info;
 	int status;
+	pid_t got;
 
 	for (;;) {
 		int number = sigwaitinfo(signals, &info);
 		gboolean key = number == SIGINT || number == SIGQUIT || number == SIGTSTP ||
 			       number == SIGWINCH;
 
-		if (number == SIGCHLD && reap(child, &status))
-			return status;
+		/* orphans that the program left are waited for, too, but not awaited */
+		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+			if (got == child && !WIFSTOPPED(status))
+				return status;
+			if (got == child)
+				stop_too(child, WSTOPSIG(status));
+		}
 		if (number < 0 || number == SIGCHLD || (key && info.si_code == SI_KERNEL) ||
 		    (info.si_code <= 0 && (info.si_pid == child || info.si_pid == getpid())))
 			continue;
