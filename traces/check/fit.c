@@ -363,20 +363,6 @@ static double search(GArray *lines, int number, int levels, struct level *out)
 	return least;
 }
 
-/* How many are certain; the first once more with the second known. */
-static int find_levels(GArray *lines, double error, struct level level[LEVELS])
-{
-	double before = error + MISFIT * lines->len, with;
-
-	for (int n = 0; n < LEVELS; n++, before = with) {
-		with = search(lines, n, n + 1, &level[n]);
-		if (!(lines->len * log(before / with) >= CERTAIN))
-			return n;
-	}
-	search(lines, 0, LEVELS, &level[0]);
-	return LEVELS;
-}
-
 static void fit_translation(const struct findings *f)
 {
 	g_autoptr(GArray) small = lines_of(f, "rows", SMALL);
@@ -387,7 +373,15 @@ static void fit_translation(const struct findings *f)
 
 	if (small->len >= 12) {
 		fit_lines(small, FREE(0), &fit); /* and the weights */
-		levels = find_levels(small, fit.error, level);
+		/* how many are certain; the first once more with the second known */
+		for (double before = fit.error + MISFIT * small->len; levels < LEVELS; levels++) {
+			double with = search(small, levels, levels + 1, &level[levels]);
+			if (!(small->len * log(before / with) >= CERTAIN))
+				break;
+			before = with;
+		}
+		if (levels == LEVELS)
+			search(small, 0, LEVELS, &level[0]);
 		fit_lines(small, FREE(levels), &fit);
 	}
 	int one = level[0].reach.best > level[1].reach.best, two = !one;

@@ -53,31 +53,25 @@ static const struct option options_of_replay[] = {
 	{ 0 },
 };
 
-/* "40us", "1.5ms", "2s", or the number of an event. */
-static gboolean parse_moment(const char *text, struct moment *out)
-{
-	char *end;
-	double value = g_ascii_strtod(text, &end);
-	double us = strcmp(end, "us") == 0 ? 1 : strcmp(end, "ms") == 0 ? 1e3 : 1e6;
-
-	*out = (struct moment){ .what = MOMENT_EVENT };
-	if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &out->wanted, NULL))
-		return TRUE;
-	if (end == text || !(value >= 0) || value > 1e12 || (us == 1e6 && strcmp(end, "s") != 0))
-		return FALSE;
-	*out = (struct moment){ .what = MOMENT_TIME, .wanted = (guint64)(value * us) };
-	return TRUE;
-}
-
 /* *out: its number. The peak and the first lack of memory are looked at in any case. */
 static gboolean add_moment(const char *option, const char *text, int *out, GError **error)
 {
-	struct moment m = { .what = MOMENT_END };
+	struct moment m = { .what = MOMENT_EVENT };
+	char *end;
+	double value = g_ascii_strtod(text, &end);
+	double us = strcmp(end, "us") == 0   ? 1
+		    : strcmp(end, "ms") == 0 ? 1e3
+		    : strcmp(end, "s") == 0  ? 1e6
+					     : 0;
 
 	*out = strcmp(text, "oom") == 0 ? MOMENT_OOM : MOMENT_PEAK;
 	if (*out == MOMENT_OOM || strcmp(text, "peak") == 0)
 		return TRUE;
-	if (strcmp(text, "end") != 0 && !parse_moment(text, &m))
+	if (strcmp(text, "end") == 0)
+		m.what = MOMENT_END;
+	else if (end != text && us > 0 && value >= 0 && value <= 1e12)
+		m = (struct moment){ .what = MOMENT_TIME, .wanted = (guint64)(value * us) };
+	else if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &m.wanted, NULL))
 		return refuse_option(
 			error,
 			"%s %s: peak, oom, end, the number of an event or a time such as 1.5ms is "

@@ -13,31 +13,6 @@
 #include "page/page.h"
 #include "show/result-file.h"
 
-/* The results as one list, each with the name of its file. */
-static JsonBuilder *as_list(GPtrArray *results, char *const *names)
-{
-	JsonBuilder *list = json_builder_new();
-
-	json_builder_begin_array(list);
-	for (guint i = 0; i < results->len; i++) {
-		JsonObject *from = json_node_get_object(results->pdata[i]);
-		g_autoptr(GList) members = json_object_get_members(from);
-		g_autofree char *base = g_path_get_basename(names[i]);
-		g_autofree char *shown = g_filename_display_name(base);
-
-		json_builder_begin_object(list);
-		json_text(list, "result_file", shown);
-		for (GList *m = members; m; m = m->next) {
-			json_builder_set_member_name(list, m->data);
-			json_builder_add_value(
-				list, json_node_copy(json_object_get_member(from, m->data)));
-		}
-		json_builder_end_object(list);
-	}
-	json_builder_end_array(list);
-	return list;
-}
-
 /* `histories`: char *, of each result, or NULL. */
 static gboolean write_page(const char *path, JsonBuilder *list, const GPtrArray *histories,
 			   GError **error)
@@ -162,7 +137,25 @@ static int run(char **names, GError **error)
 		g_ptr_array_add(results, result);
 		g_ptr_array_add(histories, history);
 	}
-	g_autoptr(JsonBuilder) list = as_list(results, names);
+	/* the results as one list, each with the name of its file */
+	g_autoptr(JsonBuilder) list = json_builder_new();
+	json_builder_begin_array(list);
+	for (guint i = 0; i < results->len; i++) {
+		JsonObject *from = json_node_get_object(results->pdata[i]);
+		g_autoptr(GList) members = json_object_get_members(from);
+		g_autofree char *base = g_path_get_basename(names[i]);
+		g_autofree char *shown = g_filename_display_name(base);
+
+		json_builder_begin_object(list);
+		json_text(list, "result_file", shown);
+		for (GList *m = members; m; m = m->next) {
+			json_builder_set_member_name(list, m->data);
+			json_builder_add_value(
+				list, json_node_copy(json_object_get_member(from, m->data)));
+		}
+		json_builder_end_object(list);
+	}
+	json_builder_end_array(list);
 	if ((to.csv && !csv_write(to.csv, FALSE, results, names, -1, error)) ||
 	    (to.series && !csv_write(to.series, TRUE, results, names, -1, error)) ||
 	    (to.json && !json_write(to.json, list, error)) ||

@@ -43,27 +43,6 @@ static const char *text_of(JsonObject *note, const char *member)
 	return json_object_get_string_member_with_default(note, member, "");
 }
 
-/* {"test": NAME, "event": "start"}, then any number of "passed", "failed", "skipped", each of a
- * part of the test, with "seconds" and "text", then "end". A later start is another run of it. */
-static void take_note(GPtrArray *tests, GHashTable *open, JsonObject *note)
-{
-	const char *name = text_of(note, "test"), *event = text_of(note, "event");
-	struct test *test = g_hash_table_lookup(open, name);
-
-	if (strcmp(event, "start") == 0) {
-		test = add_test(tests, "npusim", name);
-		g_hash_table_insert(open, test->name, test);
-	} else if (test && strcmp(event, "end") == 0) {
-		test->ended = TRUE;
-	} else if (test) {
-		test->seconds += json_object_get_double_member_with_default(note, "seconds", 0);
-		if (strcmp(event, "skipped") == 0)
-			test->skipped = "";
-		if (strcmp(event, "failed") == 0)
-			g_string_append_printf(test->failure, "%s\n", text_of(note, "text"));
-	}
-}
-
 /* The tests that the program's end was the end of; or the program, where nothing else tells. */
 static void blame(GPtrArray *tests, const struct junit_program *program)
 {
@@ -156,8 +135,28 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 	for (char **line = lines; *line; line++) {
 		/* the last one may be cut short */
 		g_autoptr(JsonNode) root = json_from_string(*line, NULL);
-		if (root && JSON_NODE_HOLDS_OBJECT(root))
-			take_note(tests, open, json_node_get_object(root));
+		if (root == NULL || !JSON_NODE_HOLDS_OBJECT(root))
+			continue;
+		/* {"test": NAME, "event": "start"}, then any number of "passed", "failed",
+		 * "skipped", each of a part of the test, with "seconds" and "text", then "end"; a
+		 * later start is another run of it */
+		JsonObject *note = json_node_get_object(root);
+		const char *of = text_of(note, "test"), *event = text_of(note, "event");
+		struct test *test = g_hash_table_lookup(open, of);
+		if (strcmp(event, "start") == 0) {
+			test = add_test(tests, "npusim", of);
+			g_hash_table_insert(open, test->name, test);
+		} else if (test && strcmp(event, "end") == 0) {
+			test->ended = TRUE;
+		} else if (test) {
+			test->seconds +=
+				json_object_get_double_member_with_default(note, "seconds", 0);
+			if (strcmp(event, "skipped") == 0)
+				test->skipped = "";
+			if (strcmp(event, "failed") == 0)
+				g_string_append_printf(test->failure, "%s\n",
+						       text_of(note, "text"));
+		}
 	}
 	blame(tests, program);
 	add_suite(out, "run", tests, program->seconds,

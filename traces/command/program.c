@@ -70,16 +70,6 @@ static pid_t start(char **program, const struct inherited *inherited, int *out_s
 	return child;
 }
 
-static gboolean is_in_foreground(pid_t child)
-{
-	int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	pid_t group = terminal >= 0 ? tcgetpgrp(terminal) : -1;
-
-	if (terminal >= 0)
-		close(terminal);
-	return group > 0 && (group == getpgrp() || group == getpgid(child));
-}
-
 /* The shell has to see that its job stopped. SIGSTOP is no terminal's: away from one, who sends it
  * to the program sends it SIGCONT too, and would not know of the command. */
 static void stop_too(pid_t child, int signal_number)
@@ -88,8 +78,15 @@ static void stop_too(pid_t child, int signal_number)
 	struct sigaction action;
 	sigset_t one, mask;
 
-	if (signal_number == SIGSTOP && !is_in_foreground(child))
-		return;
+	if (signal_number == SIGSTOP) {
+		int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+		pid_t group = terminal >= 0 ? tcgetpgrp(terminal) : -1;
+
+		if (terminal >= 0)
+			close(terminal);
+		if (group <= 0 || (group != getpgrp() && group != getpgid(child)))
+			return;
+	}
 	sigemptyset(&one);
 	sigaddset(&one, signal_number);
 	if (signal_number != SIGSTOP)
