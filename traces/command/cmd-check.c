@@ -352,27 +352,6 @@ static gboolean write_report(const char *path, report_writer *put, GError **erro
 	return out_file_write(path, text->str, text->len, error);
 }
 
-static gboolean begin_record(GError **error)
-{
-	g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
-	g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
-	g_autofree char *server = g_build_filename(opt.record, "server.txt", NULL);
-	g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
-
-	if (there != NULL && g_dir_read_name(there) != NULL)
-		return refuse_file(error, EEXIST,
-				   "--record=%s: the folder has files, which may be another run's; "
-				   "name a new one",
-				   opt.record);
-	if (g_mkdir_with_parents(calls, 0777) != 0)
-		return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
-	if (!write_report(server, write_server, error))
-		return FALSE;
-	/* Each process of each case: every call to the driver with its time. */
-	g_setenv("NPUSIM_TRACE", trace, TRUE);
-	return TRUE;
-}
-
 static void write_names(GString *text, const struct check_report *unused)
 {
 	(void)unused;
@@ -400,8 +379,24 @@ static gboolean run_all(GError **error)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NODEV,
 			      "--device=%d: the devices are 0 to %u", (int)opt.device,
 			      report.server.devices - 1);
-	if (opt.record != NULL && !begin_record(error))
-		return FALSE;
+	if (opt.record != NULL) {
+		g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
+		g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
+		g_autofree char *server = g_build_filename(opt.record, "server.txt", NULL);
+		g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
+
+		if (there != NULL && g_dir_read_name(there) != NULL)
+			return refuse_file(error, EEXIST,
+					   "--record=%s: the folder has files, which may be "
+					   "another run's; name a new one",
+					   opt.record);
+		if (g_mkdir_with_parents(calls, 0777) != 0)
+			return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
+		if (!write_report(server, write_server, error))
+			return FALSE;
+		/* each process of each case: every call to the driver with its time */
+		g_setenv("NPUSIM_TRACE", trace, TRUE);
+	}
 	/* an interrupt, and the cases that have run are reported */
 	interrupts_watch(TRUE);
 	run_cases();

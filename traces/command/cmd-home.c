@@ -93,22 +93,6 @@ static gboolean copy_folder(const char *from, const char *to, const char *home, 
 	return done;
 }
 
-static int write_home(const char *home, const char *folder, GError **error)
-{
-	g_autofree char *to = g_canonicalize_filename(folder, NULL);
-	g_autofree char *mark = g_build_filename(to, MARK, NULL);
-	g_autoptr(GDir) names = g_dir_open(to, 0, NULL);
-	struct stat a, b;
-
-	if (stat(home, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev &&
-	    a.st_ino == b.st_ino)
-		return failure("%s is npusim's own home", to);
-	if (names ? g_dir_read_name(names) && !g_file_test(mark, G_FILE_TEST_EXISTS)
-		  : g_file_test(to, G_FILE_TEST_EXISTS))
-		return failure("%s is neither an empty folder nor a home of npusim", to);
-	return copy_folder(home, to, home, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
-}
-
 /* ---- the places of CANN and of the driver ---- */
 
 /* Links to a part of the home; the file is a text. */
@@ -183,8 +167,20 @@ static int run(char **words, GError **error)
 	g_autofree char *home = part_folder(PART_HOME, error);
 	if (home == NULL)
 		return NPUSIM_EXIT_FAILED;
-	if (*words)
-		return write_home(home, *words, error);
+	if (*words) {
+		g_autofree char *to = g_canonicalize_filename(*words, NULL);
+		g_autofree char *mark = g_build_filename(to, MARK, NULL);
+		g_autoptr(GDir) names = g_dir_open(to, 0, NULL);
+		struct stat a, b;
+
+		if (stat(home, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev &&
+		    a.st_ino == b.st_ino)
+			return failure("%s is npusim's own home", to);
+		if (names ? g_dir_read_name(names) && !g_file_test(mark, G_FILE_TEST_EXISTS)
+			  : g_file_test(to, G_FILE_TEST_EXISTS))
+			return failure("%s is neither an empty folder nor a home of npusim", to);
+		return copy_folder(home, to, home, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	}
 	if (!in_system) {
 		g_print("%s\n", home);
 		return NPUSIM_EXIT_OK;
