@@ -292,8 +292,6 @@ static const struct case_verb verbs[] = {
 	}
 static const struct case_code codes[] = { CODES(CODE), { 0, NULL } };
 
-static const char *const beginning[] = { NULL };
 const struct case_dialect case_acl = {
-	verbs,           codes,   beginning, "aclGetRecentErrMsg", "npusim_driver_code",
-	"npusim_now_ps", argument
+	verbs, codes, NULL, "aclGetRecentErrMsg", "npusim_driver_code", "npusim_now_ps", argument
 };

@@ -63,7 +63,7 @@ static void *begin(const struct test_case *test, const char *path, struct case_a
 		g_strlcpy(trouble->complaint, dlerror(), sizeof(trouble->complaint));
 		return NULL;
 	}
-	for (; !test->bare && *verb != NULL && trouble->code == 0; verb++) {
+	for (; verb != NULL && !test->bare && *verb != NULL && trouble->code == 0; verb++) {
 		char *words[] = { (char *)*verb, NULL };
 
 		case_step_run(test->dialect, library, words, trouble);

@@ -269,12 +269,6 @@ static void on_progress(uint64_t done, void *data)
 	progress_step(data, done);
 }
 
-static gboolean write_list(JsonBuilder *json, GError **error)
-{
-	json_builder_end_array(json);
-	return opt.json == NULL || json_write(opt.json, json, error);
-}
-
 static gboolean run_bench(const char *file, GError **error)
 {
 	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
@@ -326,7 +320,8 @@ static gboolean run_bench(const char *file, GError **error)
 		print_result(r, &run.got);
 	json_builder_begin_array(json);
 	members_build_object(json, members, &run, NULL);
-	return write_list(json, error);
+	json_builder_end_array(json);
+	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
 #define PUBLISHED_MAX 64
@@ -376,7 +371,8 @@ static gboolean run_published(GError **error)
 		else
 			g_print("%10s %-4s %6s  %s\n", "-", r->unit, "-", r->note);
 	}
-	return write_list(json, error);
+	json_builder_end_array(json);
+	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
 static int bench(char **words, GError **error)

@@ -64,22 +64,6 @@ static gboolean convert_trace(const char *source, const char *target, GError **e
 	return ok;
 }
 
-static gboolean convert_result(const char *source, const char *target, GError **error)
-{
-	g_autoptr(GPtrArray) results =
-		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
-	JsonNode *result = result_file_read(source, error);
-	char *names[] = { (char *)source, NULL };
-
-	if (result == NULL)
-		return FALSE;
-	g_ptr_array_add(results, result);
-	if (device >= 0 && result_device(result, device) == NULL)
-		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			      "%s has nothing of device %" G_GINT64_FORMAT, source, device);
-	return csv_write(target, series, results, names, (int)device, error);
-}
-
 static int run(char **words, GError **error)
 {
 	const char *source = words[0], *target = words[1];
@@ -107,15 +91,23 @@ static int run(char **words, GError **error)
 			      "trace have its memory in them",
 			      source);
 	if (!json)
-		convert_trace(source, target, error);
-	else if (to == TO_CSV)
-		convert_result(source, target, error);
-	else
-		refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		       "%s is JSON, as results of npusim replay are; a result has figures and no "
-		       "events, and can become CSV, not %s",
-		       source, targets[to].what);
-	return NPUSIM_EXIT_OK; /* but for an error */
+		return convert_trace(source, target, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	if (to != TO_CSV)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s is JSON, as results of npusim replay are; a result has figures "
+			      "and no events, and can become CSV, not %s",
+			      source, targets[to].what);
+	g_autoptr(GPtrArray) results =
+		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+	JsonNode *result = result_file_read(source, error);
+	if (result == NULL)
+		return NPUSIM_EXIT_FAILED;
+	g_ptr_array_add(results, result);
+	if (device >= 0 && result_device(result, device) == NULL)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s has nothing of device %" G_GINT64_FORMAT, source, device);
+	return csv_write(target, series, results, words, (int)device, error) ? NPUSIM_EXIT_OK
+									     : NPUSIM_EXIT_FAILED;
 }
 
 VERB(convert, "make a trace, a Chrome trace or CSV of a trace or a result", "A B",

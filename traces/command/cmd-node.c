@@ -12,29 +12,6 @@ static const char *amount(guint64 frames)
 	return npu_size_words((gint64)(frames * NODE_FRAME_BYTES));
 }
 
-static void print_member(const struct node_info *node, const struct node_member_info *m)
-{
-	g_print("  %7d  %-24s", (int)m->pid, m->command);
-	if (node->shape.servers > 1)
-		g_print("  server %u", m->server);
-	for (unsigned d = 0; d < node->shape.devices; d++) {
-		if (m->frames[d])
-			g_print("  device %u: %s", d, amount(m->frames[d]));
-	}
-	if (m->frames[SIM_NODE_HOST])
-		g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
-	if (m->remote_frames)
-		g_print("  other servers: %s", amount(m->remote_frames));
-	g_print("  (%u allocations, %u exported, %u imported", m->blocks, m->exported, m->imported);
-	if (m->kept_frames && m->kept_pid)
-		g_print("; of these it keeps %s that process %d has freed", amount(m->kept_frames),
-			(int)m->kept_pid);
-	else if (m->kept_frames)
-		g_print("; of these it keeps %s that their exporters have freed",
-			amount(m->kept_frames));
-	g_print(")\n");
-}
-
 /* What devices of a server have together, and how many processes and how much of its host's memory
  * the server. */
 struct sums {
@@ -86,8 +63,28 @@ static void print_node(const struct node_info *node, gboolean processes)
 		g_print("  device %-2u %10s used of %s\n", d, amount(sums.used),
 			amount(sums.total));
 	}
-	for (unsigned m = 0; processes && m < node->member_count; m++)
-		print_member(node, &node->members[m]);
+	for (const struct node_member_info *m = node->members;
+	     processes && m < node->members + node->member_count; m++) {
+		g_print("  %7d  %-24s", (int)m->pid, m->command);
+		if (!alone)
+			g_print("  server %u", m->server);
+		for (unsigned d = 0; d < node->shape.devices; d++)
+			if (m->frames[d])
+				g_print("  device %u: %s", d, amount(m->frames[d]));
+		if (m->frames[SIM_NODE_HOST])
+			g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
+		if (m->remote_frames)
+			g_print("  other servers: %s", amount(m->remote_frames));
+		g_print("  (%u allocations, %u exported, %u imported", m->blocks, m->exported,
+			m->imported);
+		if (m->kept_frames && m->kept_pid)
+			g_print("; of these it keeps %s that process %d has freed",
+				amount(m->kept_frames), (int)m->kept_pid);
+		else if (m->kept_frames)
+			g_print("; of these it keeps %s that their exporters have freed",
+				amount(m->kept_frames));
+		g_print(")\n");
+	}
 }
 
 static void build_node(JsonBuilder *json, const struct node_info *node)

@@ -254,21 +254,6 @@ static gboolean read_value(const char *name, const char *text, gpointer unused, 
 	return refuse_option(error, "--%s=%s: it must be one of %s", o->name, text, all);
 }
 
-/* GOption has no option that takes a word after '=' alone: it would take the program's name. */
-static void complete_validate(int argc, char **argv)
-{
-	static char on[] = "--" VALIDATE_OPTION "=on";
-
-	for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-		const struct option *o = find_option(argv[i]);
-
-		if (strcmp(argv[i], "--" VALIDATE_OPTION) == 0)
-			argv[i] = on;
-		else
-			i += o && o->kind != OPTION_FLAG;
-	}
-}
-
 /* Adds to "Unknown option --sock=x" the option that may be meant. */
 static void add_option_meant(GError *error)
 {
@@ -293,6 +278,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 					   [OPTION_FILE] = G_OPTION_ARG_FILENAME,
 					   [OPTION_OUTPUT] = G_OPTION_ARG_FILENAME,
 					   [OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY };
+	static char on[] = "--" VALIDATE_OPTION "=on";
 	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
 	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
 	g_autofree char *program = g_strdup_printf("npusim %s", running->name);
@@ -314,8 +300,18 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	g_option_context_set_summary(context, running->summary);
 	g_option_context_set_strict_posix(context, (running->with & WITH_PROGRAM) != 0);
 	g_option_context_add_main_entries(context, (GOptionEntry *)(void *)entries->data, NULL);
-	if (running->with & WITH_VALIDATE)
-		complete_validate(*argc, *argv);
+	/* GOption has no option that takes a word after '=' alone: it would take the program's name
+	 */
+	for (int i = 1; running->with & WITH_VALIDATE && i < *argc && (*argv)[i][0] == '-' &&
+			strcmp((*argv)[i], "--") != 0;
+	     i++) {
+		const struct option *o = find_option((*argv)[i]);
+
+		if (strcmp((*argv)[i], "--" VALIDATE_OPTION) == 0)
+			(*argv)[i] = on;
+		else
+			i += o && o->kind != OPTION_FLAG;
+	}
 	if (!g_option_context_parse(context, argc, argv, error)) {
 		if (g_error_matches(*error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
 			add_option_meant(*error);

@@ -101,11 +101,10 @@ int interrupt_status(void);
 /* What errno was when stdout could not be written first: a full disk, a closed pipe; 0. */
 int output_error(void);
 
-/* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
- * --node --trace --validate --error-exitcode), as far as they were given, into the environment:
- * each is a variable's, and what was given wins over what is there. default_backend: where neither
- * says one, NULL: the runtime's default. fresh: without --node, a node of its own, whatever the
- * environment says. FALSE and error, with the values that would be valid, if one is not. */
+/* Puts the options that are variables', as far as they were given, into the environment: what was
+ * given wins over what is there. default_backend: where neither says one, NULL: the runtime's
+ * default. fresh: without --node, a node of its own, whatever the environment says. FALSE and
+ * error, with the values that would be valid, if one is not. */
 gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
