@@ -97,7 +97,7 @@ def names_in(list_path):
         elif paths and words[0] == '@vendor-hal':
             found = [name for name in HAL_FUNCTION.findall(paths[0].read_text())
                      if not name.startswith('npusim')]
-        elif paths and words[0] == '@wrapped':
+        elif words and words[0] == '@wrapped':
             paths = sorted((ROOT / words[1]).glob('*.c'))
             found = list(wrappers(ROOT / words[1], ROOT / words[2]))
         elif paths and words[0] == '@names':

@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include "format/out-file.h"
 #include "read/readers.h"
 #include "show/diff.h"
 #include "show/result-file.h"
@@ -18,7 +17,7 @@ static char *json;
 static gint64 limit = LIMIT_DEFAULT;
 
 static const struct option options[] = {
-	OPTION("json", FILE, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
+	OPTION("json", OUTPUT, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
 	OPTION_RANGE("limit", NUMBER, &limit, 0, G_MAXINT, "N",
 		     "at most N entries of each list, 0 for all (default 10)"),
 	{ 0 },
@@ -57,29 +56,12 @@ static const struct member verdict_members[] = {
 	{ 0 },
 };
 
-/* `diff`: of traces, what is told beside figures; NULL: results. */
-static gboolean write_json(char *const *paths, struct verdict *v, const struct trace_diff *diff,
-			   GError **error)
-{
-	g_autoptr(JsonBuilder) b = json_builder_new();
-
-	for (int side = 0; side < 2; side++)
-		v->sides[side].file = g_filename_display_name(paths[side]);
-	json_builder_begin_object(b);
-	members_build(b, verdict_members, v, NULL);
-	if (diff)
-		members_build(b, trace_diff_members, diff, NULL);
-	json_builder_end_object(b);
-	for (int side = 0; side < 2; side++)
-		g_free(v->sides[side].file);
-	return json_write(json, b, error);
-}
-
-/* `same`: what there is of it, where all is; `diff`: as above, and its figures or those of results.
- * Returns the exit status. */
+/* `same`: what there is of it, where all is; `diff`: of traces, what is told beside figures, which
+ * are its or those of results. Returns the exit status. */
 static int show(char *const *paths, struct verdict *v, guint64 same, const struct trace_diff *diff,
 		const struct differences *figures, GError **error)
 {
+	g_autoptr(JsonBuilder) out = json_builder_new();
 	gboolean prints = g_strcmp0(json, "-") != 0;
 
 	if (prints && v->equal)
@@ -96,8 +78,17 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 		printf("\n%u figures differ, " U64 " are the same\n", figures->rows->len,
 		       figures->equal);
 	}
-	if (json && !write_json(paths, v, diff, error))
-		return EXIT_TROUBLE;
+	if (json) {
+		g_autofree char *a = v->sides[0].file = g_filename_display_name(paths[0]);
+		g_autofree char *b = v->sides[1].file = g_filename_display_name(paths[1]);
+		json_builder_begin_object(out);
+		members_build(out, verdict_members, v, NULL);
+		if (diff)
+			members_build(out, trace_diff_members, diff, NULL);
+		json_builder_end_object(out);
+		if (!json_write(json, out, error))
+			return EXIT_TROUBLE;
+	}
 	if (output_error() != 0) /* main() says so */
 		return EXIT_TROUBLE;
 	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
@@ -156,8 +147,7 @@ static int run(char **paths, GError **error)
 
 	if (limit == 0)
 		limit = G_MAXUINT;
-	if ((json && !out_file_check(json, error)) || !input_keep(paths[0], error) ||
-	    !input_keep(paths[1], error) ||
+	if (!input_keep(paths[0], error) || !input_keep(paths[1], error) ||
 	    !readers_file_is_result(paths[0], &is_result[0], error) ||
 	    !readers_file_is_result(paths[1], &is_result[1], error))
 		return EXIT_TROUBLE;
@@ -174,4 +164,4 @@ VERB(diff, "say what changed between two traces, or two results of replays", "A 
      "Says what changed between two traces (snapshots, dumps, recordings, of any kind that\nnpusim "
      "replay reads) or two results of npusim replay --json. Status 0: nothing did, 1: something "
      "did, 2: trouble.",
-     2, 2, OPTIONS_OF_READER, options, run, EXIT_TROUBLE);
+     2, 2, WITH_READER, options, run, EXIT_TROUBLE);
