@@ -6,7 +6,8 @@
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
 #   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X), CUDA_UNMODELLED(X), CUDA_ALIASES(X) of
-#                                          names.txt: what a header declares is modelled
+#                                          names.txt: what a header declares is modelled, and has
+#                                          CUDA_CHECKS_name, CUDA_STREAM_name
 #   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
 #                                          CUDART_UNMODELLED(X), CUDART_TWINS(X), CUDART_ERRORS(X),
 #                                          and the version script of libcudart of a major version:
@@ -141,7 +142,9 @@ def write_unmodelled(out, header):
 
 
 def write_cuda(out, header, names):
-    declared = {name for _, name, _ in declarations(pathlib.Path(header), 'cu')}
+    parameters = {name: parameters for _, name, parameters in
+                  declarations(pathlib.Path(header), 'cu')}
+    declared = set(parameters)
     modelled, unmodelled, aliases = [], [], []
     for name, since in lines_of(pathlib.Path(names)):
         plain = re.sub(r'_pt[sd][sz]$', '', name)
@@ -161,6 +164,24 @@ def write_cuda(out, header, names):
         write_macro(stream, 'CUDA_MODELLED', modelled)
         write_macro(stream, 'CUDA_UNMODELLED', unmodelled)
         write_macro(stream, 'CUDA_ALIASES', aliases)
+        for name in sorted(declared):
+            stream.write('#define CUDA_CHECKS_{0} {1}\n#define CUDA_STREAM_{0} {2}\n'.format(
+                name, *checks_of(parameters[name])))
+
+
+def checks_of(parameters):
+    """What a door of CUDA asks before its function, and the stream in whose context that is."""
+    checks, stream = [], 'NULL'
+    for parameter in parameters.strip('()').split(','):
+        name = re.findall(r'\w+', parameter)[-1]
+        if 'CU_OR_NULL' not in parameter and re.search(
+                r'\*|CUhostFn|CUstreamCallback|AllocationHandle handle', parameter):
+            checks.append('cuda_null("{0}", (const void *)(uintptr_t){0}) ?: '.format(name))
+        elif parameter.split()[0] == 'CUstream':
+            stream = name
+    if stream != 'NULL':
+        checks.append('cuda_check_stream({}) ?: '.format(stream))
+    return ''.join(checks), stream
 
 
 def write_macro(stream, macro, rows):

@@ -100,8 +100,7 @@ CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(flags) ?: cuda_current(&context)
-			?: CUDA_GIVE(flags, (unsigned)*flags_of(context));
+	return cuda_current(&context) ?: CUDA_GIVE(flags, (unsigned)*flags_of(context));
 }
 
 CUresult cuCtxSetFlags(unsigned int flags)
@@ -125,8 +124,8 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(value) ?: check_limit(limit, &context)
-			?: CUDA_GIVE(value, context->words[limit] ?: default_limits[limit]);
+	return check_limit(limit, &context)
+		       ?: CUDA_GIVE(value, context->words[limit] ?: default_limits[limit]);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
@@ -144,8 +143,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	void *made = NULL;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(context) ?: cuda_check_device(device, &logic)
-			?: cuda_keep(logic)
+	return cuda_check_device(device, &logic) ?: cuda_keep(logic)
 			?: cuda_of_core(core_device_retain(device, &made, cuda_call))
 			?: CUDA_GIVE(context, made);
 }
@@ -191,8 +189,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 	uint32_t logic;
 	bool is_active = false;
 
-	return CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active)
-		       ?: cuda_check_device(device, &logic)
+	return cuda_check_device(device, &logic)
 		       ?: cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
 		       ?: CUDA_GIVE(flags, (unsigned)primary_flags[logic])
 		       ?: CUDA_GIVE(active, is_active);
@@ -220,8 +217,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) CUDA_ANSWERS(select_context(context));
-CUresult cuCtxGetCurrent(CUcontext *context)
-	CUDA_ANSWERS(CUDA_IS_NULL(context) ?: CUDA_GIVE(context, current_handle()));
+CUresult cuCtxGetCurrent(CUcontext *context) CUDA_ANSWERS(CUDA_GIVE(context, current_handle()));
 
 /* ---- those that programs make ---- */
 
@@ -230,8 +226,7 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(context) ?: check_flags(flags)
-			?: cuda_check_device(device, &logic) ?: cuda_keep(logic)
+	return check_flags(flags) ?: cuda_check_device(device, &logic) ?: cuda_keep(logic)
 			?: cuda_of_core(core_context_create(device, &made, cuda_call))
 			?: push(before) ?: CUDA_GIVE(flags_of(core_context_find(made)), flags)
 			?: CUDA_GIVE(context, made);
@@ -276,8 +271,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(device) ?: cuda_current(&context)
-			?: CUDA_GIVE(device, context->user_device);
+	return cuda_current(&context) ?: CUDA_GIVE(device, context->user_device);
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
@@ -285,9 +279,8 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 	void *asked = context != NULL ? (void *)context : current_handle();
 	const struct core_context *found;
 
-	return CUDA_IS_NULL(id)
-			?: find_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
-			?: CUDA_GIVE(id, (uintptr_t)asked);
+	return find_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
+		       ?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
 CUresult cuCtxSynchronize(void)
@@ -303,7 +296,6 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
 	const struct core_context *found;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(version));
 	if (context != NULL)
 		CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
 	return CUDA_GIVE(version, 3020);
@@ -319,8 +311,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	static __thread CUstreamCaptureMode current;
 	CUstreamCaptureMode before = current;
 
-	if (mode == NULL || *mode < 0 || *mode > 2)
-		return cuda_invalid("mode is %d; known are 0 to 2", mode ? *mode : -1);
+	if (*mode < 0 || *mode > 2)
+		return cuda_invalid("mode is %d; known are 0 to 2", *mode);
 	current = *mode;
 	return CUDA_GIVE(mode, before);
 }

@@ -52,7 +52,6 @@ static CUresult copy_in_stream(uint64_t dst, uint64_t src, size_t bytes, CUstrea
 /* stream: NULL for a synchronous call. */
 static CUresult copy(uint64_t dst, uint64_t src, size_t bytes, const CUstream *stream)
 {
-	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
 	CUresult code = cuda_current(NULL);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
@@ -104,13 +103,12 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
 			   size_t number, size_t *failed, CUstream stream)
 {
 	bool read_now = false;
-	CUresult code;
+	CUresult code = CUDA_SUCCESS;
 
 	*failed = SIZE_MAX;
-	if (dsts == NULL || srcs == NULL || sizes == NULL || attributes == NULL || starts == NULL ||
-	    count == 0 || number == 0 || stream == NULL || stream == CU_STREAM_LEGACY)
-		return cuda_invalid("count %zu, numAttrs %zu, stream %p: no pointer is NULL, no "
-				    "number 0, and the stream not the default one",
+	if (count == 0 || number == 0 || stream == NULL || stream == CU_STREAM_LEGACY)
+		return cuda_invalid("count %zu, numAttrs %zu, stream %p: no number is 0, and the "
+				    "stream not the default one",
 				    count, number, (void *)stream);
 	for (size_t i = 0; i < number; i++) {
 		CUmemcpySrcAccessOrder order = attributes[i].srcAccessOrder;
@@ -124,7 +122,6 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
 				i, (int)order, starts[i], count);
 		read_now |= order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	}
-	code = cuda_stream(stream, NULL);
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		*failed = i;
 		code = dsts[i] == 0 || srcs[i] == 0
@@ -144,9 +141,8 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 			    CUmemcpyAttributes *attributes, size_t *starts, size_t number,
 			    size_t *failed, CUstream stream)
-	CUDA_ANSWERS(CUDA_IS_NULL(failed)
-			     ?: copy_batch(dsts, srcs, sizes, count, attributes, starts, number,
-					   failed, stream));
+	CUDA_ANSWERS(copy_batch(dsts, srcs, sizes, count, attributes, starts, number, failed,
+				stream));
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 			       CUmemcpyAttributes *attributes, size_t *starts, size_t number,
@@ -171,14 +167,10 @@ static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, uin
 
 static CUresult copy_box(const CUDA_MEMCPY3D *box, const CUstream *stream)
 {
-	CUresult code = CUDA_IS_NULL(box);
-	size_t width, height;
+	size_t width = box->WidthInBytes, height = box->Height;
 	uint64_t src, dst, srow, drow, sslice, dslice;
+	CUresult code = CUDA_SUCCESS;
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	width = box->WidthInBytes;
-	height = box->Height;
 	if (width == 0 || height == 0 || box->Depth == 0)
 		return CUDA_SUCCESS;
 	srow = box->srcPitch ?: width;
@@ -209,18 +201,15 @@ static CUresult copy_rows(const CUDA_MEMCPY2D *rows, const CUstream *stream)
 	.side##XInBytes = rows->side##XInBytes, .side##Y = rows->side##Y,           \
 	.side##MemoryType = rows->side##MemoryType, .side##Host = rows->side##Host, \
 	.side##Device = rows->side##Device, .side##Pitch = rows->side##Pitch
-	return CUDA_IS_NULL(rows)
-		       ?: copy_box(&(CUDA_MEMCPY3D){ SIDE(src), SIDE(dst),
-						     .WidthInBytes = rows->WidthInBytes,
-						     .Height = rows->Height, .Depth = 1 },
-				   stream);
+	return copy_box(&(CUDA_MEMCPY3D){ SIDE(src), SIDE(dst), .WidthInBytes = rows->WidthInBytes,
+					  .Height = rows->Height, .Depth = 1 },
+			stream);
 #undef SIDE
 }
 
 static CUresult copy_peer_box(const CUDA_MEMCPY3D_PEER *box, const CUstream *stream)
 {
-	return CUDA_IS_NULL(box) ?: check_peers(box->dstContext, box->srcContext)
-			?: copy_box(box, stream);
+	return check_peers(box->dstContext, box->srcContext) ?: copy_box(box, stream);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_) CUDA_ANSWERS(copy_rows(copy_, NO_STREAM));
@@ -258,7 +247,6 @@ static CUresult fill_in_stream(uint64_t dst, uint32_t pattern, unsigned bytes, s
 static CUresult fill(uint64_t dst, uint32_t pattern, unsigned bytes, size_t count,
 		     const CUstream *stream)
 {
-	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
 	CUresult code = cuda_current(NULL);
 
 	if (code != CUDA_SUCCESS || count == 0)

@@ -17,6 +17,7 @@
 CUDA_DOORS(CUDA_INSIDE)
 
 #define CUDA_EXPORT        __attribute__((visibility("default")))
+#define CUDA_OWN           __attribute__((visibility("protected"))) /* a call inside goes straight */
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
 /* The body of a function that is one answer, and the end of a chain of checks: *out = value. */
 #define CUDA_ANSWERS(...)           \
@@ -62,8 +63,7 @@ CUresult cuda_initialised(void);
 CUresult cuda_unharmed(void);
 /* The current context (out may be NULL); INVALID_CONTEXT without one. */
 CUresult cuda_current(struct core_context **out);
-/* INVALID_VALUE for a NULL pointer. */
-#define CUDA_IS_NULL(arg) cuda_null(#arg, arg)
+/* INVALID_VALUE for a NULL pointer, or handle. */
 CUresult cuda_null(const char *argument, const void *value);
 /* Calls the driver, once there is one: CUDA_CALL(halMemUnmap, va). */
 #define CUDA_CALL(op, ...) cuda_of_driver(npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
@@ -150,7 +150,7 @@ bool cuda_is_loose(uint64_t va); /* copy.c */
 /* ---- stream.c ---- */
 
 /* What belongs to a stream is done in the stream's own context, whichever is current, to the end of
- * the block. */
+ * the block: the doors see to it. */
 struct cuda_scope {
 	bool entered;
 	void *before;
@@ -162,7 +162,9 @@ void cuda_leave(struct cuda_scope *scope);
 		cuda_enter(stream)
 /* What the core calls the stream. */
 void *cuda_core_stream(CUstream stream);
-/* The live stream of that handle, or the default one; out may be NULL. */
+/* A live stream, or the default one of a current context; the doors ask. */
+CUresult cuda_check_stream(CUstream handle);
+/* The same as the core has it, once that is known. */
 CUresult cuda_stream(CUstream handle, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
  * another. */

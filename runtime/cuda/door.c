@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The doors of the CUDA face: the exported functions. Each calls its namesake inside, once the
- * process has called cuInit, and notes for the log where the program called it if that fails.
+ * process has called cuInit, none of its pointers is NULL that may not be, and its stream is live,
+ * in that stream's context; and notes for the log where the program called it if that fails.
  * Behind some is nothing: they exist for programs to link with, answer NOT_SUPPORTED, and log once
  * what is missing. libcudart's doors are in cudart.c. A call from inside another is not the
  * program's.
@@ -26,7 +27,7 @@ static bool is_expected(CUresult code)
 	       code == CUDA_ERROR_NOT_FOUND || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
-CUDA_EXPORT const char *npusimBegin(const char *call)
+CUDA_OWN const char *npusimBegin(const char *call)
 {
 	const char *outer = cuda_call;
 
@@ -35,7 +36,7 @@ CUDA_EXPORT const char *npusimBegin(const char *call)
 	return outer;
 }
 
-CUDA_EXPORT CUresult npusimEnd(const char *outer, CUresult code, const char *name, const void *site)
+CUDA_OWN CUresult npusimEnd(const char *outer, CUresult code, const char *name, const void *site)
 {
 	/* NOT_READY is the answer of a query. */
 	if (__builtin_expect(code != CUDA_SUCCESS, 0) && code != CUDA_ERROR_NOT_READY &&
@@ -54,17 +55,18 @@ CUDA_EXPORT CUresult npusimEnd(const char *outer, CUresult code, const char *nam
 	CUDA_EXPORT CUresult door_##call params                                   \
 	{                                                                         \
 		const char *outer = npusimBegin(#call);                           \
+		CUDA_IN_CONTEXT_OF(CUDA_STREAM_##call);                           \
 		CUresult code = cuda_initialised();                               \
                                                                                   \
 		if (code == CUDA_SUCCESS || is_early(#call))                      \
-			code = call args;                                         \
+			code = CUDA_CHECKS_##call call args;                      \
 		return npusimEnd(outer, code, NULL, __builtin_return_address(0)); \
 	}
 CUDA_DOORS(DOOR)
 
 /* ---- not modelled ---- */
 
-CUDA_EXPORT CUresult npusimMissing(_Atomic int *told)
+CUDA_OWN CUresult npusimMissing(_Atomic int *told)
 {
 	if ((*told)++ == 0)
 		npu_log(NPU_LOG_WARN, "%s is not modelled: %s", cuda_call,

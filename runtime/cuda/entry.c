@@ -65,12 +65,10 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
 	const struct entry *entry;
 	bool known;
 
-	if (symbol == NULL || function == NULL || (flags & ~FLAGS_KNOWN) != 0 ||
-	    flags == FLAGS_KNOWN || version > CUDA_VERSION)
-		return cuda_invalid("symbol %s, function %p, version %d, flags %llu: the version "
-				    "is at most %d, the flags are 0, 1 or 2",
-				    symbol != NULL ? symbol : "NULL", (void *)function, version,
-				    (unsigned long long)flags, CUDA_VERSION);
+	if (flags >= FLAGS_KNOWN || version > CUDA_VERSION)
+		return cuda_invalid("version %d, flags %llu: the version is at most %d, the flags "
+				    "are 0, 1 or 2",
+				    version, (unsigned long long)flags, CUDA_VERSION);
 	entry = find(symbol, version, &known);
 	if (entry != NULL && flags == FLAG_PER_THREAD)
 		entry = per_thread(entry);

@@ -66,9 +66,9 @@ static CUresult give(const char **out, const char *value)
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
-	CUDA_ANSWERS(CUDA_IS_NULL(name) ?: give(name, find_error(error)->name));
+	CUDA_ANSWERS(give(name, find_error(error)->name));
 CUresult cuGetErrorString(CUresult error, const char **text)
-	CUDA_ANSWERS(CUDA_IS_NULL(text) ?: give(text, find_error(error)->text));
+	CUDA_ANSWERS(give(text, find_error(error)->text));
 
 /* What a code of the driver, or of the core, is in CUDA. */
 struct translation {
@@ -209,21 +209,20 @@ CUresult cuInit(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDriverGetVersion(int *version)
-	CUDA_ANSWERS(CUDA_IS_NULL(version) ?: CUDA_GIVE(version, CUDA_VERSION));
+CUresult cuDriverGetVersion(int *version) CUDA_ANSWERS(CUDA_GIVE(version, CUDA_VERSION));
 
 /* ---- of include/npusim/npusim.h ---- */
 
 static CUresult tell_block(const void *ptr, size_t size)
 {
-	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_initialised());
+	CUDA_OR_RETURN(cuda_null("ptr", ptr) ?: cuda_initialised());
 	npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
 	return CUDA_SUCCESS;
 }
 
 static CUresult tell_mark(const char *name)
 {
-	CUDA_OR_RETURN(CUDA_IS_NULL(name) ?: cuda_initialised());
+	CUDA_OR_RETURN(cuda_null("name", name) ?: cuda_initialised());
 	npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
 	return CUDA_SUCCESS;
 }

@@ -100,13 +100,12 @@ CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out)
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
-	CUresult code = CUDA_IS_NULL(handle) ?: cuda_unharmed();
 
-	if (code == CUDA_SUCCESS && memory.letter != NPU_PLACE_DEVICE)
+	if (memory.letter != NPU_PLACE_DEVICE)
 		return cuda_invalid("0x%llx is no memory of cuMemAlloc; handles of cuMemCreate, "
 				    "and pools, are exported instead",
 				    ptr);
-	return code ?: cuda_ipc_name(&memory, handle);
+	return cuda_unharmed() ?: cuda_ipc_name(&memory, handle);
 }
 
 CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
@@ -138,9 +137,8 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
 {
-	if (ptr == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
-		return cuda_invalid("ptr %p, flags %u; flags must be 1 (lazy peer access)",
-				    (void *)ptr, flags);
+	if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+		return cuda_invalid("flags is %u; it must be 1 (lazy peer access)", flags);
 	return cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr);
 }
 
@@ -317,7 +315,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 	struct ticket ticket;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: cuda_unharmed());
+	CUDA_OR_RETURN(cuda_unharmed());
 	ticket = own;
 	board = own.pid != 0 ? (uintptr_t)board_locked(&own) : 0;
 	if (slot == 0 || slot < board || slot - board >= BOARD_BYTES)
@@ -335,7 +333,7 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 	CUevent made;
 	CUresult code;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(event) ?: cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
+	CUDA_OR_RETURN(cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
 	memcpy(&ticket, &handle, sizeof(ticket));
 	pthread_mutex_lock(&lock);
 	code = add_event_locked(made, &ticket);

@@ -80,7 +80,7 @@ static CUresult allocate(CUdeviceptr *ptr, size_t size, uint64_t flags, enum npu
 	struct core_context *context;
 	void *made = NULL;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_current(&context));
+	CUDA_OR_RETURN(cuda_current(&context));
 	if (size == 0)
 		return cuda_invalid("size is 0");
 	if (kind == NPU_PLACE_DEVICE)
@@ -113,11 +113,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 {
 	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
 
-	if (pitch == NULL || width == 0 || height == 0 ||
-	    (element != 4 && element != 8 && element != 16) || row < width ||
-	    height > SIZE_MAX / row)
-		return cuda_invalid("pitch %p, width %zu, height %zu, element %u", (void *)pitch,
-				    width, height, element);
+	if (width == 0 || height == 0 || (element != 4 && element != 8 && element != 16) ||
+	    row < width || height > SIZE_MAX / row)
+		return cuda_invalid("width %zu, height %zu, element %u", width, height, element);
 	return allocate(ptr, row * height, cuda_device_flags(row * height), NPU_PLACE_DEVICE)
 		       ?: CUDA_GIVE(pitch, row);
 }
@@ -194,7 +192,7 @@ static CUresult allocate_host(void **ptr, size_t size)
 {
 	CUdeviceptr made = 0;
 
-	return allocate(ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED)
+	return allocate(&made, size, host_flags(), NPU_PLACE_PINNED)
 		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
@@ -215,14 +213,14 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int
 {
 	struct trace_name name = cuda_memory_find((uintptr_t)host);
 
-	if (ptr == NULL || flags != 0 || name.bytes == 0)
-		return cuda_invalid("ptr %p, host %p, flags %u", (void *)ptr, host, flags);
+	if (flags != 0 || name.bytes == 0)
+		return cuda_invalid("host %p, flags %u", host, flags);
 	return CUDA_GIVE(ptr, (uintptr_t)host); /* one address space */
 }
 
 CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
-	if (flags == NULL || cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
+	if (cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
 		return cuda_invalid("host %p was not made by cuMemHostAlloc", host);
 	return CUDA_GIVE(flags, CU_MEMHOSTALLOC_DEVICEMAP);
 }
@@ -232,7 +230,7 @@ CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(host) ?: cuda_current(&context));
+	CUDA_OR_RETURN(cuda_current(&context));
 	(void)flags;
 	if (size == 0)
 		return cuda_invalid("size is 0");

@@ -182,9 +182,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 	unsigned long long id = 0;
 	uint64_t bytes = block_bytes(size), va = 0;
 	bool any;
-	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(ptr) ?: cuda_stream(stream, NULL)
-			?: cuStreamGetId(stream, &id);
+	CUresult code = cuStreamGetId(stream, &id);
 	LOCKED(&lock);
 
 	CUDA_OR_RETURN(code ?: find_locked(handle, &pool));
@@ -229,20 +227,14 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
 	CUmemoryPool pool;
 	struct core_context *context;
-	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(ptr) ?: cuda_stream(stream, NULL)
-			?: cuda_current(&context)
-			?: cuDeviceGetMemPool(&pool, context->user_device)
+	return cuda_current(&context) ?: cuDeviceGetMemPool(&pool, context->user_device)
 			?: cuMemAllocFromPoolAsync(ptr, size, pool, stream);
 }
 
 /* Classic memory may be given to it, too; memory of an imported pool is open, and is closed. */
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
-	CUDA_IN_CONTEXT_OF(stream);
-
-	CUDA_OR_RETURN(cuda_stream(stream, NULL));
 	switch (cuda_memory_find(ptr).letter) {
 	case NPU_PLACE_DEVICE:
 		return cuda_memory_release(ptr, 1u << NPU_PLACE_DEVICE);
@@ -282,10 +274,9 @@ static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)
 CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 {
 	struct pool *pool;
-	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(props);
 	LOCKED(&lock);
 
-	return code ?: add_pool(props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
+	return add_pool(props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
@@ -320,7 +311,7 @@ static CUresult of_device(CUmemoryPool *handle, CUdevice device, struct pool **w
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
 	uint32_t logic;
-	CUresult code = CUDA_IS_NULL(handle) ?: cuda_check_device(device, &logic);
+	CUresult code = cuda_check_device(device, &logic);
 	LOCKED(&lock);
 
 	if (code == CUDA_SUCCESS && defaults[logic] == NULL) {
@@ -360,7 +351,7 @@ static CUresult attribute(const void *handle, CUmemPool_attribute what, void *va
 	struct pool *pool;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(value) ?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(find_locked(handle, &pool));
 	if (what < 1 || what >= ATTRIBUTES)
 		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
 				    ATTRIBUTES - 1);
@@ -383,7 +374,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, si
 {
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(desc) ?: find_locked(handle, &pool);
+	CUresult code = find_locked(handle, &pool);
 
 	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++) {
 		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -407,10 +398,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmem
 	struct pool *pool;
 	uint32_t logic;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location) ?: find_locked(handle, &pool);
-	bool device = code == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-	return code ?: cuda_check_device(device ? location->id : -1, &logic)
+	return find_locked(handle, &pool)
+		       ?: cuda_check_device(device ? location->id : -1, &logic)
 		       ?: CUDA_GIVE(flags, pool->peers >> logic & 1
 						   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						   : CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -425,8 +416,7 @@ CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool handle,
 	int fd;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(shareable) ?: cuda_share_type(type)
-			?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(cuda_share_type(type) ?: find_locked(handle, &pool));
 	if (flags != 0 || pool->props.handleTypes != type || pool->imported)
 		return cuda_invalid("flags %llu; the pool has handleTypes %d%s", flags,
 				    (int)pool->props.handleTypes,
@@ -449,7 +439,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareabl
 	struct pool *pool;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable) ?: cuda_share_type(type));
+	CUDA_OR_RETURN(cuda_share_type(type));
 	if (flags != 0 || pread(fd, &props, sizeof(props), 0) != sizeof(props))
 		return cuda_invalid("flags %llu; file descriptor %d is not of a pool", flags, fd);
 	CUDA_OR_RETURN(add_pool(&props, &pool));
@@ -461,18 +451,17 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
 	const struct pool *pool = cuda_pointer(memory.number);
-	CUresult code = CUDA_IS_NULL(data) ?: cuda_unharmed();
 
-	if (code == CUDA_SUCCESS && (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0))
+	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	return code ?: cuda_ipc_name(&memory, data);
+	return cuda_unharmed() ?: cuda_ipc_name(&memory, data);
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool handle, CUmemPoolPtrExportData *data)
 {
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(ptr) ?: CUDA_IS_NULL(data) ?: find_locked(handle, &pool);
+	CUresult code = find_locked(handle, &pool);
 
 	if (code == CUDA_SUCCESS && !pool->imported)
 		return cuda_invalid("pool %p was not imported", (void *)handle);

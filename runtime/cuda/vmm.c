@@ -50,10 +50,10 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 {
 	void *made = NULL;
 
-	if (ptr == NULL || flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_invalid("ptr %p, size %zu, addr 0x%llx, flags %llu: size and addr must "
-				    "be multiples of 2 MiB, ptr and size not 0, and flags 0",
-				    (void *)ptr, size, addr, flags);
+	if (flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
+		return cuda_invalid("size %zu, addr 0x%llx, flags %llu: size and addr must be "
+				    "multiples of 2 MiB, size not 0, and flags 0",
+				    size, addr, flags);
 	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
 	return CUDA_CALL(halMemAddressReserve, &made, size, alignment, cuda_pointer(addr), 0)
@@ -128,31 +128,26 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
-	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(prop);
 
-	if (code == CUDA_SUCCESS && (flags != 0 || size == 0 || !is_granular(size)))
+	if (flags != 0 || size == 0 || !is_granular(size))
 		return cuda_invalid("size is %zu, flags %llu: size must be a multiple of 2 MiB, "
 				    "the granularity, and flags 0",
 				    size, flags);
-	return code ?: prop_of(prop, &want)
+	return prop_of(prop, &want)
 		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0)
 		       ?: CUDA_CALL(halMemCreate, &made, size, &want, 0)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-	if (handle == 0)
-		return cuda_invalid("handle is 0");
-	return cuda_vmm_ready() ?: CUDA_CALL(halMemRelease, cuda_handle(handle));
-}
+	CUDA_ANSWERS(cuda_vmm_ready() ?: CUDA_CALL(halMemRelease, cuda_handle(handle)));
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
 	struct npu_place place;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr) ?: cuda_vmm_ready());
+	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
 	place = cuda_place((uintptr_t)addr);
 	if (place.kind != NPU_PLACE_MAPPED)
@@ -164,14 +159,15 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 				       CUmemAllocationGranularity_flags option)
 {
-	CUDA_OR_RETURN(CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop));
+	(void)prop;
 	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return cuda_invalid("option is %d; known are 0 (minimum) and 1 (recommended)",
 				    (int)option);
 	return CUDA_GIVE(granularity, CUDA_GRANULE_BYTES);
 }
 
-static CUresult properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp *out)
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+						CUmemGenericAllocationHandle handle)
 {
 	struct drv_mem_prop have = { 0 };
 	uint32_t flags;
@@ -179,7 +175,7 @@ static CUresult properties(CUmemGenericAllocationHandle handle, CUmemAllocationP
 	CUDA_OR_RETURN(cuda_vmm_ready()
 			       ?: CUDA_CALL(halMemGetAllocationPropertiesFromHandle, &have,
 					    cuda_handle(handle)));
-	*out = (CUmemAllocationProp){
+	*prop = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = (CUmemAllocationHandleType)(uint32_t)have.reserve,
 		.location = { have.side == MEM_DEV_SIDE    ? CU_MEM_LOCATION_TYPE_DEVICE
@@ -189,16 +185,8 @@ static CUresult properties(CUmemGenericAllocationHandle handle, CUmemAllocationP
 							: (int)have.devid },
 	};
 	flags = (uint32_t)(have.reserve >> 32);
-	memcpy(&out->allocFlags, &flags, sizeof(flags));
+	memcpy(&prop->allocFlags, &flags, sizeof(flags));
 	return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-						CUmemGenericAllocationHandle handle)
-{
-	if (prop == NULL || handle == 0)
-		return cuda_invalid("%s", prop == NULL ? "prop is NULL" : "handle is 0");
-	return properties(handle, prop);
 }
 
 /* ---- shareable handles: POSIX file descriptors, real ones, which pass over sockets, keep memory
@@ -216,11 +204,12 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code = CUDA_IS_NULL(shareable) ?: cuda_null("handle", cuda_handle(handle));
+	CUresult code;
 
-	if (code == CUDA_SUCCESS && flags != 0)
+	if (flags != 0)
 		return cuda_invalid("flags is %llu; it must be 0", flags);
-	CUDA_OR_RETURN(code ?: cuda_share_type(type) ?: properties(handle, &prop));
+	CUDA_OR_RETURN(cuda_share_type(type)
+			       ?: cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
 		return cuda_invalid("handle 0x%llx was not made to be shared: "
 				    "prop.requestedHandleTypes was %d, and %d is asked for",
@@ -239,7 +228,6 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable));
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "fabric handles need an IMEX channel, and there is none");
@@ -254,10 +242,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		  unsigned long long flags)
 {
-	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
-		return cuda_invalid("ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be "
-				    "a multiple of 2 MiB, none of the first three 0, and flags 0",
-				    ptr, size, handle, flags);
+	if (ptr == 0 || size == 0 || flags != 0 || !is_granular(ptr))
+		return cuda_invalid("ptr 0x%llx, size %zu, flags %llu: ptr must be a multiple of "
+				    "2 MiB, neither of the first two 0, and flags 0",
+				    ptr, size, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, "offset is %zu; it must be 0", offset);
 	CUDA_OR_RETURN(cuda_vmm_ready());
@@ -414,9 +402,9 @@ static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAcces
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
-		return cuda_invalid("ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
-				    size, (const void *)desc, count);
+	if (ptr == 0 || size == 0 || count == 0 || ptr + size < ptr)
+		return cuda_invalid("ptr 0x%llx, size %zu, count %zu: none may be 0", ptr, size,
+				    count);
 	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
 	return set_access_locked(ptr, ptr + size, desc, count);
@@ -430,7 +418,6 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 	uint32_t logic = 0;
 	bool host;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location));
 	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
 	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
