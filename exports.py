@@ -7,7 +7,9 @@
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
 #   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X), CUDA_UNMODELLED(X), CUDA_ALIASES(X) of
 #                                          names.txt: what a header declares is modelled, and has
-#                                          CUDA_CHECKS_name, CUDA_STREAM_name
+#                                          CUDA_CHECKS_name, CUDA_STREAM_name;
+#                                          CUDART_PARAMETERS_name, CUDART_ARGUMENTS_name, as the
+#                                          runtime API has them
 #   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
 #                                          CUDART_UNMODELLED(X), CUDART_TWINS(X), CUDART_ERRORS(X),
 #                                          and the version script of libcudart of a major version:
@@ -167,6 +169,9 @@ def write_cuda(out, header, names):
         for name in sorted(declared):
             stream.write('#define CUDA_CHECKS_{0} {1}\n#define CUDA_STREAM_{0} {2}\n'.format(
                 name, *checks_of(parameters[name])))
+            stream.write('#define CUDART_PARAMETERS_{0} {1}\n'
+                         '#define CUDART_ARGUMENTS_{0} {2}\n'.format(
+                             name, *in_runtime(parameters[name])))
 
 
 def checks_of(parameters):
@@ -182,6 +187,18 @@ def checks_of(parameters):
     if stream != 'NULL':
         checks.append('cuda_check_stream({}) ?: '.format(stream))
     return ''.join(checks), stream
+
+
+def in_runtime(parameters):
+    """The parameters, whose device pointers are void *, and the arguments for the driver."""
+    pairs = []
+    for parameter in parameters.strip('()').split(','):
+        name = re.findall(r'\w+', parameter)[-1]
+        kind = re.search(r'CUdeviceptr (\*?)', parameter)
+        pairs.append((re.sub(r'CUdeviceptr (\*?)', r'void *\1', parameter),
+                      name if not kind else ('OUT({})' if kind.group(1) else 'A({})').format(name)))
+    return (('({})'.format(', '.join(part)) for part in zip(*pairs))
+            if parameters != '(void)' else (parameters, '()'))
 
 
 def write_macro(stream, macro, rows):
@@ -200,7 +217,7 @@ def in_words(name):
 
 
 def write_cudart(out, script, major, node, cuda, names, *sources):
-    defined = re.compile(r'^(?:CALL|EARLY|HARMLESS)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
+    defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME|HARMLESS)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
                          re.MULTILINE)
     modelled = {first or second for source in sources
                 for first, second in defined.findall(pathlib.Path(source).read_text())}

@@ -123,6 +123,8 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 		name->opens++;
 		return CUDA_GIVE(ptr, name->va);
 	}
+	if (code == CUDA_SUCCESS && strspn(made.text, "0123456789abcdef") != sizeof(*handle))
+		return cuda_invalid("the handle stands for no memory, or for that of another pool");
 	CUDA_OR_RETURN(code ?: CUDA_CALL(halShmemInfoGet, made.text, &info)
 		       ?: CUDA_CALL(drvDeviceGetIndexByPhyId, info.phyDevid, &device)
 		       ?: cuda_keep(device)

@@ -24,6 +24,7 @@
 #define NUMBERS     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES /* these, and below: int */
 #define RESERVED    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT /* the highest stands behind */
 #define USED        CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+#define KEY_BYTES   sizeof(uint64_t)
 
 /* The stream has got to the end of its use, and the block has been taken out of its list: the later
  * of the two ends it. */
@@ -37,7 +38,7 @@ struct block {
 struct pool {
 	LIST_ENTRY(pool) link;
 	LIST_HEAD(, block) blocks; /* that nobody has */
-	CUmemPoolProps props;
+	CUmemPoolProps props;      /* its `reserved` begins with the key of what is exported */
 	uint32_t device;
 	uint64_t attribute[ATTRIBUTES], peers; /* peers: bit d: device d has access */
 	bool imported, destroyed;              /* destroyed: it ends with its last block */
@@ -273,10 +274,15 @@ static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)
 
 CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 {
+	static uint64_t made;
 	struct pool *pool;
+	uint64_t key;
 	LOCKED(&lock);
 
-	return add_pool(props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
+	CUDA_OR_RETURN(add_pool(props, &pool));
+	key = ((uint64_t)getpid() << 32 | ++made) * UINT64_C(0x9e3779b97f4a7c15);
+	memcpy(pool->props.reserved, &key, KEY_BYTES);
+	return CUDA_GIVE(handle, (void *)pool);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
@@ -447,6 +453,13 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareabl
 	return CUDA_GIVE(handle, (void *)pool);
 }
 
+/* Only the pool that memory is of makes a name of what was exported. */
+static void turn_key(const struct pool *pool, CUmemPoolPtrExportData *data)
+{
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		data->reserved[i] ^= (char)pool->props.reserved[i];
+}
+
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
@@ -454,16 +467,21 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 
 	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	return cuda_unharmed() ?: cuda_ipc_name(&memory, data);
+	CUDA_OR_RETURN(cuda_unharmed() ?: cuda_ipc_name(&memory, data));
+	turn_key(pool, data);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool handle, CUmemPoolPtrExportData *data)
 {
+	CUmemPoolPtrExportData name = *data;
 	struct pool *pool;
 	LOCKED(&lock);
 	CUresult code = find_locked(handle, &pool);
 
 	if (code == CUDA_SUCCESS && !pool->imported)
 		return cuda_invalid("pool %p was not imported", (void *)handle);
-	return code ?: cuda_ipc_open(data, CUDA_IMPORTED, ptr);
+	if (code == CUDA_SUCCESS)
+		turn_key(pool, &name);
+	return code ?: cuda_ipc_open(&name, CUDA_IMPORTED, ptr);
 }
