@@ -59,7 +59,8 @@ extern __thread const char *cuda_call;
 /* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. The doors ask for all
  * functions but those that need no cuInit. */
 CUresult cuda_initialised(void);
-/* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
+/* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. The doors ask,
+ * but for what is about devices, contexts and names. */
 CUresult cuda_unharmed(void);
 /* The current context (out may be NULL); INVALID_CONTEXT without one. */
 CUresult cuda_current(struct core_context **out);
@@ -84,7 +85,8 @@ bool cuda_device(CUdevice device, uint32_t *logic);
 CUresult cuda_check_device(CUdevice device, uint32_t *logic);
 /* The CUdevice of a driver's device; -1: it is hidden. */
 int cuda_ordinal(uint32_t logic);
-/* The device stays open until the process ends: memory of cuMemCreate needs no context. */
+/* The device stays open until the process ends: memory of cuMemCreate needs no context, but an open
+ * device, for which 0 serves. */
 CUresult cuda_keep(uint32_t logic);
 
 /* ---- memory.c ---- */
@@ -141,7 +143,6 @@ void cuda_managed_forget(uint64_t va);
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
-CUresult cuda_vmm_ready(void);
 /* INVALID_VALUE for all but file descriptors. */
 CUresult cuda_share_type(CUmemAllocationHandleType type);
 /* Memory that the program may take away: pageable, and not registered. */
@@ -149,17 +150,6 @@ bool cuda_is_loose(uint64_t va); /* copy.c */
 
 /* ---- stream.c ---- */
 
-/* What belongs to a stream is done in the stream's own context, whichever is current, to the end of
- * the block: the doors see to it. */
-struct cuda_scope {
-	bool entered;
-	void *before;
-};
-struct cuda_scope cuda_enter(CUstream stream);
-void cuda_leave(struct cuda_scope *scope);
-#define CUDA_IN_CONTEXT_OF(stream)                                                       \
-	__attribute__((cleanup(cuda_leave), unused)) struct cuda_scope scope_of_stream = \
-		cuda_enter(stream)
 /* What the core calls the stream. */
 void *cuda_core_stream(CUstream stream);
 /* A live stream, or the default one of a current context; the doors ask. */

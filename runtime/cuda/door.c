@@ -20,6 +20,14 @@ static bool is_early(const char *call)
 	       strncmp(call, "cuGetError", 10) == 0 || strncmp(call, "cuGetProcAddress", 16) == 0;
 }
 
+/* All that has to do with memory, streams or events. */
+static bool uses_contexts(const char *call)
+{
+	return strncmp(call, "cuMem", 5) == 0 || strncmp(call, "cuStream", 8) == 0 ||
+	       strncmp(call, "cuEvent", 7) == 0 || strncmp(call, "cuIpc", 5) == 0 ||
+	       strncmp(call, "cuPointer", 9) == 0 || strncmp(call, "cuLaunch", 8) == 0;
+}
+
 /* What programs try, and go on without. */
 static bool is_expected(CUresult code)
 {
@@ -50,19 +58,53 @@ CUDA_OWN CUresult npusimEnd(const char *outer, CUresult code, const char *name, 
 	return code;
 }
 
+/* ---- the context of a call: that of its stream, whichever is current ---- */
+
+struct scope {
+	void *before;
+	bool entered;
+};
+
+static struct scope enter(CUstream stream)
+{
+	struct core_context *current = core_context_peek();
+	struct scope scope = { .before = current != NULL ? core_context_handle(current) : NULL };
+	void *own = cuda_core_stream(stream) == NULL ? NULL : core_stream_context(stream);
+
+	scope.entered = own != NULL && own != scope.before && core_context_select(own, "") == 0;
+	return scope;
+}
+
+static void leave(struct scope *scope)
+{
+	if (scope->entered &&
+	    (scope->before == NULL || core_context_select(scope->before, "") != 0))
+		core_context_deselect();
+}
+
 #define DOOR(call, params, args)                                                  \
 	CUresult door_##call params __asm__(#call);                               \
 	CUDA_EXPORT CUresult door_##call params                                   \
 	{                                                                         \
 		const char *outer = npusimBegin(#call);                           \
-		CUDA_IN_CONTEXT_OF(CUDA_STREAM_##call);                           \
+		__attribute__((cleanup(leave), unused)) struct scope scope =      \
+			enter(CUDA_STREAM_##call);                                \
 		CUresult code = cuda_initialised();                               \
                                                                                   \
-		if (code == CUDA_SUCCESS || is_early(#call))                      \
+		if (code == CUDA_SUCCESS && uses_contexts(#call))                 \
+			code = cuda_unharmed();                                   \
+		else if (is_early(#call))                                         \
+			code = CUDA_SUCCESS;                                      \
+		if (code == CUDA_SUCCESS)                                         \
 			code = CUDA_CHECKS_##call call args;                      \
 		return npusimEnd(outer, code, NULL, __builtin_return_address(0)); \
 	}
 CUDA_DOORS(DOOR)
+
+#define SECOND_NAME(name, symbol)                                     \
+	extern __typeof__(door_##symbol) second_##name __asm__(#name) \
+		__attribute__((alias(#symbol), visibility("default")));
+CUDA_ALIASES(SECOND_NAME)
 
 /* ---- not modelled ---- */
 

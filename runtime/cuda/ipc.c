@@ -105,7 +105,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 		return cuda_invalid("0x%llx is no memory of cuMemAlloc; handles of cuMemCreate, "
 				    "and pools, are exported instead",
 				    ptr);
-	return cuda_unharmed() ?: cuda_ipc_name(&memory, handle);
+	return cuda_ipc_name(&memory, handle);
 }
 
 CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
@@ -158,7 +158,7 @@ CUresult cuda_ipc_close(CUdeviceptr ptr, int kind)
 	else if (is_open)
 		forget_locked(at); /* who opens the handle from now on gets it anew */
 	pthread_mutex_unlock(&lock);
-	return stays ? cuda_unharmed() : cuda_memory_release(ptr, 1u << kind);
+	return stays ? CUDA_SUCCESS : cuda_memory_release(ptr, 1u << kind);
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) CUDA_ANSWERS(cuda_ipc_close(ptr, NPU_PLACE_OPENED));
@@ -317,7 +317,6 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 	struct ticket ticket;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(cuda_unharmed());
 	ticket = own;
 	board = own.pid != 0 ? (uintptr_t)board_locked(&own) : 0;
 	if (slot == 0 || slot < board || slot - board >= BOARD_BYTES)

@@ -58,7 +58,7 @@ static CUresult pages_locked(uint64_t va, size_t count, struct pages *out)
 	}
 	out->first = (struct page *)cuda_pointer(table->number) + from / PAGE_BYTES;
 	out->count = (from % PAGE_BYTES + count + PAGE_BYTES - 1) / PAGE_BYTES;
-	return cuda_unharmed();
+	return CUDA_SUCCESS;
 }
 
 /* All pages' bits that are set in `keep` stay. */

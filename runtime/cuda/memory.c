@@ -132,7 +132,6 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 	const struct core_context *context;
 	struct trace_name gone;
 
-	CUDA_OR_RETURN(cuda_unharmed());
 	if (!cuda_memory_take(va, kinds, &gone))
 		return cuda_invalid("0x%llx is not the start of an allocation that this call frees",
 				    (unsigned long long)va);
@@ -146,7 +145,7 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	switch (cuda_memory_find(ptr).letter) {
 	case CUDA_POOLED:
-		return cuda_unharmed() ?: cuda_pool_free(ptr, NULL);
+		return cuda_pool_free(ptr, NULL);
 	case CUDA_IMPORTED:
 		return cuda_ipc_close(ptr, CUDA_IMPORTED);
 	default:
@@ -170,12 +169,10 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 /* The H100's driver finds a mapping only once a device has access to it. */
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
-	struct npu_place place;
+	struct npu_place place = cuda_place(ptr);
 
-	CUDA_OR_RETURN(cuda_unharmed());
 	if (base == NULL && size == NULL)
 		return cuda_invalid("base and size are NULL");
-	place = cuda_place(ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
 	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_OPENED &&
 	    place.kind != NPU_PLACE_PINNED && place.kind != NPU_PLACE_MANAGED)

@@ -51,7 +51,7 @@ static CUresult find_locked(const void *handle, struct pool **out)
 {
 	LIST_FOREACH(*out, &pools, link)
 	if (*out == handle && !(*out)->destroyed)
-		return cuda_unharmed();
+		return CUDA_SUCCESS;
 	return cuda_invalid("pool %p is no pool of this process", handle);
 }
 
@@ -467,7 +467,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 
 	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	CUDA_OR_RETURN(cuda_unharmed() ?: cuda_ipc_name(&memory, data));
+	CUDA_OR_RETURN(cuda_ipc_name(&memory, data));
 	turn_key(pool, data);
 	return CUDA_SUCCESS;
 }

@@ -29,32 +29,14 @@ void *cuda_core_stream(CUstream stream)
 	return is_default(stream) ? NULL : stream;
 }
 
-struct cuda_scope cuda_enter(CUstream stream)
-{
-	struct core_context *current = core_context_peek();
-	struct cuda_scope scope = { .before =
-					    current != NULL ? core_context_handle(current) : NULL };
-	void *own = is_default(stream) ? NULL : core_stream_context(stream);
-
-	scope.entered = own != NULL && own != scope.before && core_context_select(own, "") == 0;
-	return scope;
-}
-
-void cuda_leave(struct cuda_scope *scope)
-{
-	if (scope->entered &&
-	    (scope->before == NULL || core_context_select(scope->before, "") != 0))
-		core_context_deselect();
-}
-
 CUresult cuda_check_stream(CUstream handle)
 {
 	if (is_default(handle)) {
-		CUDA_OR_RETURN(cuda_current(NULL));
 		default_used = true;
+		return cuda_current(NULL);
 	}
-	return is_default(handle) || core_stream_context(handle) != NULL
-		       ? cuda_unharmed()
+	return core_stream_context(handle) != NULL
+		       ? CUDA_SUCCESS
 		       : cuda_fail(CUDA_ERROR_INVALID_HANDLE,
 				   "stream %p is no stream of this process: it was destroyed, or "
 				   "not made by cuStreamCreate",
@@ -367,7 +349,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 
 static CUresult of_event(int code)
 {
-	CUresult result = cuda_unharmed() ?: cuda_of_core(code);
+	CUresult result = cuda_of_core(code);
 
 	return result == CUDA_ERROR_INVALID_VALUE || code == 507000 /* never recorded */
 		       ? CUDA_ERROR_INVALID_HANDLE
@@ -418,7 +400,7 @@ CUresult cuEventQuery(CUevent event)
 	CUresult code;
 
 	if (shared != NULL)
-		return cuda_unharmed() ?: cuda_ipc_query(shared, false);
+		return cuda_ipc_query(shared, false);
 	code = of_event(core_event_query(event, false, &done, cuda_call));
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
@@ -428,7 +410,7 @@ CUresult cuEventSynchronize(CUevent event)
 	const struct cuda_slot *shared = cuda_ipc_slot(event);
 
 	return cuda_pools_settle(shared != NULL
-					 ? cuda_unharmed() ?: cuda_ipc_query(shared, true)
+					 ? cuda_ipc_query(shared, true)
 					 : of_event(core_event_synchronize(event, -1, cuda_call)));
 }
 

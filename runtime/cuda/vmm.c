@@ -37,12 +37,6 @@ struct npu_place cuda_place(uint64_t va)
 	return place;
 }
 
-/* Memory of cuMemCreate needs no context, but an open device. */
-CUresult cuda_vmm_ready(void)
-{
-	return cuda_unharmed() ?: cuda_keep(0);
-}
-
 /* ---- reservations ---- */
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
@@ -54,7 +48,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 		return cuda_invalid("size %zu, addr 0x%llx, flags %llu: size and addr must be "
 				    "multiples of 2 MiB, size not 0, and flags 0",
 				    size, addr, flags);
-	CUDA_OR_RETURN(cuda_vmm_ready());
+	CUDA_OR_RETURN(cuda_keep(0));
 	LOCKED(&lock);
 	return CUDA_CALL(halMemAddressReserve, &made, size, alignment, cuda_pointer(addr), 0)
 		       ?: CUDA_GIVE(ptr, (uintptr_t)made);
@@ -63,9 +57,8 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	struct npu_place place;
-
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
+
 	place = cuda_place(ptr);
 	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
 		return cuda_invalid("[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies "
@@ -140,15 +133,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-	CUDA_ANSWERS(cuda_vmm_ready() ?: CUDA_CALL(halMemRelease, cuda_handle(handle)));
+	CUDA_ANSWERS(cuda_keep(0) ?: CUDA_CALL(halMemRelease, cuda_handle(handle)));
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
 	struct npu_place place;
-
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
+
 	place = cuda_place((uintptr_t)addr);
 	if (place.kind != NPU_PLACE_MAPPED)
 		return cuda_invalid("nothing is mapped at %p", addr);
@@ -172,7 +164,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 	struct drv_mem_prop have = { 0 };
 	uint32_t flags;
 
-	CUDA_OR_RETURN(cuda_vmm_ready()
+	CUDA_OR_RETURN(cuda_keep(0)
 			       ?: CUDA_CALL(halMemGetAllocationPropertiesFromHandle, &have,
 					    cuda_handle(handle)));
 	*prop = (CUmemAllocationProp){
@@ -231,7 +223,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "fabric handles need an IMEX channel, and there is none");
-	CUDA_OR_RETURN(cuda_share_type(type) ?: cuda_vmm_ready());
+	CUDA_OR_RETURN(cuda_share_type(type) ?: cuda_keep(0));
 	memcpy(&share, &fd, sizeof(fd));
 	return CUDA_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share, 0, &made)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
@@ -248,7 +240,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 				    ptr, size, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, "offset is %zu; it must be 0", offset);
-	CUDA_OR_RETURN(cuda_vmm_ready());
+	CUDA_OR_RETURN(cuda_keep(0));
 	LOCKED(&lock);
 	return CUDA_CALL(halMemMapNoAccess, cuda_pointer(ptr), size, 0, cuda_handle(handle), 0);
 }
@@ -286,7 +278,6 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return cuda_invalid(
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
 	return unmap_locked(ptr, ptr + size, false);
 }
@@ -405,7 +396,6 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 	if (ptr == 0 || size == 0 || count == 0 || ptr + size < ptr)
 		return cuda_invalid("ptr 0x%llx, size %zu, count %zu: none may be 0", ptr, size,
 				    count);
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
 	return set_access_locked(ptr, ptr + size, desc, count);
 }
@@ -422,7 +412,6 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
 		return cuda_invalid("location.type is %d", (int)location->type);
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	place = cuda_place(ptr);
 	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == NPU_OWNER_HOST;
 	if (!host && !cuda_device(location->id, &logic))
