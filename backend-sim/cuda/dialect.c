@@ -73,37 +73,21 @@ static uint64_t taken_until(const struct window *w, uint64_t va, uint64_t bytes)
 	return 0;
 }
 
-/* The lowest place from `va` on that is free as far as this process's driver knows; 0: none. */
-static uint64_t next_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t align)
-{
-	while (va < WINDOW_HOST_END) {
-		uint64_t until;
-
-		va = bsim_round_up(va, align);
-		if (va >= WINDOW_HOST_END || bytes > WINDOW_HOST_END - va)
-			break;
-		until = taken_until(w, va, bytes);
-		if (until == 0)
-			return va;
-		va = until;
-	}
-	return 0;
-}
-
+/* The lowest place that is free, as far as this process's driver and the kernel know. */
 static uint64_t choose(struct window *w, uint64_t bytes, uint64_t align)
 {
-	uint64_t va = w->cursor != 0 ? w->cursor : FIRST_VA;
+	uint64_t va = bsim_round_up(w->cursor != 0 ? w->cursor : FIRST_VA, align), until;
+	unsigned attempts = ATTEMPTS;
 
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
-		va = next_free(w, va, bytes, align);
-		if (va == 0)
-			break;
-		if (window_host_take(va, bytes)) {
+	while (attempts > 0 && va < WINDOW_HOST_END && bytes <= WINDOW_HOST_END - va) {
+		until = taken_until(w, va, bytes);
+		if (until == 0 && window_host_take(va, bytes)) {
 			if (align <= WINDOW_SLOT)
 				w->cursor = va + bytes;
 			return va;
 		}
-		va += bytes > WINDOW_GIB ? bytes : WINDOW_GIB;
+		attempts -= until == 0;
+		va = bsim_round_up(until != 0 ? until : va + MAX(bytes, WINDOW_GIB), align);
 	}
 	return window_host_find(bytes, align);
 }

@@ -221,7 +221,7 @@ CUresult cuCtxGetCurrent(CUcontext *context) CUDA_ANSWERS(CUDA_GIVE(context, cur
 
 /* ---- those that programs make ---- */
 
-static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
@@ -232,21 +232,11 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
 			?: CUDA_GIVE(context, made);
 }
 
-CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
-	CUDA_ANSWERS(create(context, flags, device));
-
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities, unsigned int flags,
 			CUdevice device)
-{
-	(void)affinity, (void)affinities;
-	return create(context, flags, device);
-}
-
+	CUDA_ANSWERS((void)affinity, (void)affinities, cuCtxCreate_v2(context, flags, device));
 CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
-{
-	(void)params;
-	return create(context, flags, device);
-}
+	CUDA_ANSWERS((void)params, cuCtxCreate_v2(context, flags, device));
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
@@ -318,11 +308,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 }
 
 CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
-{
-	(void)config, (void)output, (void)mode;
-	return CUDA_SUCCESS;
-}
-
+	CUDA_ANSWERS((void)config, (void)output, (void)mode, CUDA_SUCCESS);
 CUresult cuProfilerStart(void) CUDA_ANSWERS(CUDA_SUCCESS);
 CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 

@@ -143,6 +143,8 @@ void cuda_managed_forget(uint64_t va);
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
+/* A device, whose number the driver's is then, the host, or a NUMA node of it. */
+CUresult cuda_check_location(const CUmemLocation *where, uint32_t *logic);
 /* INVALID_VALUE for all but file descriptors. */
 CUresult cuda_share_type(CUmemAllocationHandleType type);
 /* Memory that the program may take away: pageable, and not registered. */

@@ -159,6 +159,16 @@ static const int attributes[ATTRIBUTE_LAST + 1] = {
 	A(115, 1) A(119, 1) A(125, 1)
 };
 
+/* What the driver has for others. */
+static const struct {
+	int attribute, module, type, factor;
+} of_driver[] = {
+	{ 13, MODULE_TYPE_AICORE, INFO_TYPE_FREQUE, 1000 }, /* CLOCK_RATE, kHz */
+	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM, 1 },
+	{ 38, MODULE_TYPE_L2BUFF, 0, 1 },                    /* L2_CACHE_SIZE */
+	{ 134, MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE, 1 }, /* HOST_NUMA_ID */
+};
+
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	int64_t number = 0;
@@ -168,25 +178,13 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 			       ? cuda_invalid("attribute is %d; known are 1 to %d", attribute,
 					      ATTRIBUTE_LAST)
 			       : cuda_check_device(device, &logic));
-	*value = attributes[attribute];
-	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) {
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
-			 INFO_TYPE_CORE_NUM, &number);
-		*value = (int)number;
-	} else if (attribute == 13) { /* CLOCK_RATE, kHz */
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
-			 INFO_TYPE_FREQUE, &number);
-		*value = (int)number * 1000;
-	} else if (attribute == 38) { /* L2_CACHE_SIZE */
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_L2BUFF, 0, &number);
-		*value = (int)number;
-	} else if (attribute == 134) { /* HOST_NUMA_ID */
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM,
-			 INFO_TYPE_NEAR_NODE, &number);
-		*value = (int)number;
-	} else if (attribute == 33) { /* PCI_BUS_ID */
-		*value = 0x10 + (int)logic;
-	}
+	*value = attribute == 33 ? 0x10 + (int)logic : attributes[attribute]; /* PCI_BUS_ID */
+	for (size_t i = 0; i < sizeof(of_driver) / sizeof(of_driver[0]); i++)
+		if (of_driver[i].attribute == attribute) {
+			npu_call(core_driver(), halGetDeviceInfo, logic, of_driver[i].module,
+				 of_driver[i].type, &number);
+			*value = (int)number * of_driver[i].factor;
+		}
 	return CUDA_SUCCESS;
 }
 

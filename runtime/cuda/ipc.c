@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,23 +26,23 @@
 #define BOARD_BYTES ((off_t)(SLOTS * sizeof(struct cuda_slot)))
 
 struct name {
-	struct name *next;
+	LIST_ENTRY(name) link;
 	uint64_t va;
 	unsigned opens;                        /* 0: memory of this process */
 	char text[sizeof(CUipcMemHandle) + 1]; /* digits, as many as a handle has bytes */
 };
-static struct name *names;
+static LIST_HEAD(, name) names = LIST_HEAD_INITIALIZER(names);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the name of that memory hangs; text not NULL: that of an open name. */
-static struct name **find_locked(uint64_t va, const char *text)
+/* The name of that memory; text not NULL: the open one of that text. NULL: there is none. */
+static struct name *find_locked(uint64_t va, const char *text)
 {
-	struct name **at = &names;
+	struct name *name;
 
-	while (*at != NULL && (text == NULL ? (*at)->va != va
-					    : (*at)->opens == 0 || strcmp((*at)->text, text) != 0))
-		at = &(*at)->next;
-	return at;
+	LIST_FOREACH(name, &names, link)
+	if (text == NULL ? name->va == va : name->opens != 0 && strcmp(name->text, text) == 0)
+		break;
+	return name;
 }
 
 static bool add_locked(const struct name *made)
@@ -51,21 +52,18 @@ static bool add_locked(const struct name *made)
 	if (name == NULL)
 		return false;
 	*name = *made;
-	name->next = names;
-	names = name;
+	LIST_INSERT_HEAD(&names, name, link);
 	return true;
 }
 
-static void forget_locked(struct name **at)
+static void forget_locked(struct name *name)
 {
-	struct name *gone = *at;
-
-	if (gone == NULL)
+	if (name == NULL)
 		return;
-	*at = gone->next;
-	if (gone->opens == 0)
-		npu_call(core_driver(), halShmemDestroyHandle, gone->text);
-	free(gone);
+	LIST_REMOVE(name, link);
+	if (name->opens == 0)
+		npu_call(core_driver(), halShmemDestroyHandle, name->text);
+	free(name);
 }
 
 void cuda_ipc_forget(uint64_t va)
@@ -81,7 +79,7 @@ CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out)
 	CUresult code;
 	LOCKED(&lock);
 
-	name = *find_locked(made.va, NULL);
+	name = find_locked(made.va, NULL);
 	if (name == NULL) {
 		name = &made;
 		CUDA_OR_RETURN(CUDA_CALL(halShmemCreateHandle, made.va, memory->bytes, made.text,
@@ -118,7 +116,7 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 	LOCKED(&lock);
 
 	memcpy(made.text, handle, sizeof(*handle));
-	name = code == CUDA_SUCCESS ? *find_locked(0, made.text) : NULL;
+	name = code == CUDA_SUCCESS ? find_locked(0, made.text) : NULL;
 	if (name != NULL) {
 		name->opens++;
 		return CUDA_GIVE(ptr, name->va);
@@ -129,10 +127,12 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 		       ?: CUDA_CALL(drvDeviceGetIndexByPhyId, info.phyDevid, &device)
 		       ?: cuda_keep(device)
 		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va));
-	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
-						 core_context_handle(context), kind))
-		return CUDA_GIVE(ptr, made.va);
-	forget_locked(find_locked(made.va, NULL));
+	if (cuda_memory_add(made.va, cuda_place(made.va).asked_bytes, core_context_handle(context),
+			    kind)) {
+		if (add_locked(&made))
+			return CUDA_GIVE(ptr, made.va);
+		cuda_memory_take(made.va, 1u << kind, NULL);
+	}
 	npu_call(core_driver(), halShmemCloseHandle, made.va);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -146,17 +146,17 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned
 
 CUresult cuda_ipc_close(CUdeviceptr ptr, int kind)
 {
-	struct name **at;
+	struct name *name;
 	bool stays, is_open;
 
 	pthread_mutex_lock(&lock);
-	at = find_locked(ptr, NULL);
-	is_open = *at != NULL && cuda_memory_find(ptr).letter == kind;
-	stays = is_open && (*at)->opens > 1;
+	name = find_locked(ptr, NULL);
+	is_open = name != NULL && cuda_memory_find(ptr).letter == kind;
+	stays = is_open && name->opens > 1;
 	if (stays)
-		(*at)->opens--;
+		name->opens--;
 	else if (is_open)
-		forget_locked(at); /* who opens the handle from now on gets it anew */
+		forget_locked(name); /* who opens the handle from now on gets it anew */
 	pthread_mutex_unlock(&lock);
 	return stays ? CUDA_SUCCESS : cuda_memory_release(ptr, 1u << kind);
 }

@@ -113,15 +113,8 @@ static CUresult check_place(CUmemLocation where, uint64_t *out_word)
 	}
 	if (where.type == CU_MEM_LOCATION_TYPE_HOST)
 		where.id = 0;
-	if (where.type < CU_MEM_LOCATION_TYPE_DEVICE ||
-	    where.type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	    (where.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && where.id < 0))
-		return cuda_invalid("location is (%d, %d): a device (1), the host (2), or a NUMA "
-				    "node of it (3)",
-				    (int)where.type, where.id);
 	memcpy(out_word, &where, sizeof(where));
-	return where.type == CU_MEM_LOCATION_TYPE_DEVICE ? cuda_check_device(where.id, &logic)
-							 : CUDA_SUCCESS;
+	return cuda_check_location(&where, &logic);
 }
 
 /* ---- what programs say ---- */

@@ -93,7 +93,7 @@ CUresult cuda_stream_before_sync(void)
 
 /* ---- streams ---- */
 
-static CUresult create(CUstream *stream, unsigned int flags, int priority)
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
 {
 	bool added;
 	void *made = NULL;
@@ -118,9 +118,7 @@ static CUresult create(CUstream *stream, unsigned int flags, int priority)
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
-	CUDA_ANSWERS(create(stream, flags, 0));
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
-	CUDA_ANSWERS(create(stream, flags, priority));
+	CUDA_ANSWERS(cuStreamCreateWithPriority(stream, flags, 0));
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {

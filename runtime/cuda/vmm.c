@@ -70,28 +70,31 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* ---- handles ---- */
 
+CUresult cuda_check_location(const CUmemLocation *where, uint32_t *logic)
+{
+	if (where->type == CU_MEM_LOCATION_TYPE_DEVICE)
+		return cuda_check_device(where->id, logic);
+	if (where->type == CU_MEM_LOCATION_TYPE_HOST ||
+	    (where->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && where->id >= 0))
+		return CUDA_SUCCESS;
+	return cuda_invalid("location is (%d, %d); memory is on a device (1), the host (2) or one "
+			    "of its NUMA nodes (3), which are 0 or more",
+			    (int)where->type, where->id);
+}
+
 static CUresult prop_location(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
 	static const uint32_t sides[] = { [CU_MEM_LOCATION_TYPE_DEVICE] = MEM_DEV_SIDE,
 					  [CU_MEM_LOCATION_TYPE_HOST] = MEM_HOST_SIDE,
 					  [CU_MEM_LOCATION_TYPE_HOST_NUMA] = MEM_HOST_NUMA_SIDE };
-	const CUmemLocation *location = &prop->location;
 
-	if (location->type < CU_MEM_LOCATION_TYPE_DEVICE ||
-	    location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id < 0))
-		return cuda_invalid(
-			"prop.location is (%d, %d); memory is made on a device (1), the "
-			"host (2) or one of its NUMA nodes (3), which are 0 or more",
-			(int)location->type, location->id);
+	CUDA_OR_RETURN(cuda_check_location(&prop->location, &out->devid));
 	out->pg_type = MEM_HUGE_PAGE_TYPE;
 	out->module_id = APP_MODULE_ID;
-	out->side = sides[location->type];
+	out->side = sides[prop->location.type];
 	out->mem_type = out->side == MEM_DEV_SIDE ? MEM_HBM_TYPE : MEM_DDR_TYPE;
-	if (out->side == MEM_DEV_SIDE)
-		return cuda_check_device(location->id, &out->devid);
 	if (out->side == MEM_HOST_NUMA_SIDE)
-		out->devid = (uint32_t)location->id;
+		out->devid = (uint32_t)prop->location.id;
 	return CUDA_SUCCESS;
 }
 
@@ -317,13 +320,6 @@ static CUresult grant_of(const CUmemAccessDesc *desc, bool host_memory,
 	}
 }
 
-/* A change of access that was made, and what was before it. */
-struct change {
-	struct change *earlier;
-	uint64_t va, bytes;
-	struct drv_mem_access_desc before;
-};
-
 /* Of the same values as CUmemAccess_flags. */
 static drv_mem_access_type access_of(const struct npu_place *place,
 				     const struct drv_mem_location *location)
@@ -336,24 +332,11 @@ static drv_mem_access_type access_of(const struct npu_place *place,
 							   : MEM_ACCESS_TYPE_NONE;
 }
 
-static CUresult grant_one(const struct npu_place *place, struct drv_mem_access_desc *grant,
-			  struct change **changes)
-{
-	struct change *change = malloc(sizeof(*change));
-	CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
-
-	if (change != NULL)
-		code = CUDA_CALL(halMemSetAccess, cuda_pointer(place->base), place->bytes, grant,
-				 1);
-	if (code != CUDA_SUCCESS) {
-		free(change);
-		return code;
-	}
-	*change = (struct change){ *changes, place->base, place->bytes, *grant };
-	change->before.type = access_of(place, &grant->location);
-	*changes = change;
-	return CUDA_SUCCESS;
-}
+/* A change of access, and what was before it. */
+struct change {
+	uint64_t va, bytes;
+	struct drv_mem_access_desc before;
+};
 
 /* The range must begin where a mapping does and end where one does; rights go to all from the first
  * on that follow one another without a gap. What was changed before a failure is taken back. */
@@ -362,8 +345,9 @@ static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAcces
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
 	bool host = place.owner == NPU_OWNER_HOST;
-	struct change *changes = NULL, *change;
+	struct change *changes = NULL;
 	CUresult code = CUDA_SUCCESS;
+	size_t made = 0;
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
 	    last.kind != NPU_PLACE_MAPPED || last.base + last.bytes != end)
@@ -375,19 +359,25 @@ static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAcces
 
 		code = grant_of(&desc[i], host, &grant);
 		for (uint64_t at = start; at < end && code == CUDA_SUCCESS; at += place.bytes) {
+			struct change *more = reallocarray(changes, made + 1, sizeof(*more));
+
 			place = cuda_place(at);
+			changes = more ?: changes;
 			if (place.kind != NPU_PLACE_MAPPED)
 				break;
-			code = grant_one(&place, &grant, &changes);
+			code = more == NULL ? CUDA_ERROR_OUT_OF_MEMORY
+					    : CUDA_CALL(halMemSetAccess, cuda_pointer(at),
+							place.bytes, &grant, 1);
+			if (code != CUDA_SUCCESS)
+				break;
+			changes[made] = (struct change){ at, place.bytes, grant };
+			changes[made++].before.type = access_of(&place, &grant.location);
 		}
 	}
-	while ((change = changes) != NULL) {
-		changes = change->earlier;
-		if (code != CUDA_SUCCESS)
-			npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va),
-				 change->bytes, &change->before, 1);
-		free(change);
-	}
+	while (code != CUDA_SUCCESS && made-- > 0)
+		npu_call(core_driver(), halMemSetAccess, cuda_pointer(changes[made].va),
+			 changes[made].bytes, &changes[made].before, 1);
+	free(changes);
 	return code;
 }
 
