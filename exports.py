@@ -219,8 +219,10 @@ def in_words(name):
 def write_cudart(out, script, major, node, cuda, names, *sources):
     defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME|HARMLESS)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
                          re.MULTILINE)
-    modelled = {first or second for source in sources
-                for first, second in defined.findall(pathlib.Path(source).read_text())}
+    texts = [pathlib.Path(source).read_text() for source in sources]
+    modelled = {first or second for text in texts for first, second in defined.findall(text)}
+    modelled |= {name + suffix for text in texts for suffix in ('', 'Async')
+                 for name in re.findall(r'^PAIR\((\w+)', text, re.MULTILINE)}
     errors = {int(code): (runtime_name(name), text) for code, name, text in re.findall(
         r'X\((\d+), (\w+), +"([^"]*)"\)', pathlib.Path(cuda).read_text())}
     exported, unmodelled, twins = [], [], []

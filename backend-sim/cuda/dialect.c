@@ -147,32 +147,26 @@ static drv_mem_access_type access_of(const struct mapping *m, unsigned device)
 	return m->read_only >> device & 1 ? MEM_ACCESS_TYPE_READ : MEM_ACCESS_TYPE_READWRITE;
 }
 
-static void note_access(struct mapping *m, unsigned device, drv_mem_access_type type)
-{
-	uint32_t bit = UINT32_C(1) << device;
-
-	m->tables = type != MEM_ACCESS_TYPE_NONE ? m->tables | bit : m->tables & ~bit;
-	m->read_only =
-		(uint16_t)(type == MEM_ACCESS_TYPE_READ ? m->read_only | bit : m->read_only & ~bit);
-}
-
 static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device,
 			     drv_mem_access_type type)
 {
 	uint64_t bytes = mapping_bytes(m);
+	uint32_t bit = UINT32_C(1) << device;
 
 	if (access_of(m, device) == type)
 		return DRV_ERROR_NONE;
 	if (access_of(m, device) != MEM_ACCESS_TYPE_NONE)
 		tables_unmap(bs, device, m->va, bytes, handle_page_lg2(m->handle));
-	note_access(m, device, MEM_ACCESS_TYPE_NONE);
+	m->tables &= ~bit;
+	m->read_only &= (uint16_t)~bit;
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
 	if (!tables_map(bs, device, m->va, bytes, m->handle->block,
 			type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0))
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 SET ": no memory for page tables on device %u", device);
-	note_access(m, device, type);
+	m->tables |= bit;
+	m->read_only |= (uint16_t)(type == MEM_ACCESS_TYPE_READ ? bit : 0);
 	return DRV_ERROR_NONE;
 }
 

@@ -51,20 +51,17 @@ static void *current_handle(void)
 }
 
 /* `dead`: the code of one that is not live. */
-static CUresult find_context(void *handle, CUresult dead, const struct core_context **out)
+static CUresult check_context(void *handle, CUresult dead)
 {
-	*out = core_context_find(handle);
-	return *out != NULL
+	return core_context_find(handle) != NULL
 		       ? CUDA_SUCCESS
 		       : cuda_fail(dead, "context %p is no live context of this process", handle);
 }
 
 static CUresult select_context(void *context)
 {
-	const struct core_context *found;
-
 	if (context != NULL)
-		return find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found)
+		return check_context(context, CUDA_ERROR_INVALID_CONTEXT)
 			       ?: cuda_of_core(core_context_select(context, cuda_call));
 	core_context_deselect();
 	return CUDA_SUCCESS;
@@ -201,9 +198,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	void *before = current_handle();
 
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, "context is NULL");
-	return select_context(context) ?: push(before);
+	return check_context(context, CUDA_ERROR_INVALID_CONTEXT)
+		       ?: select_context(context) ?: push(before);
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
@@ -240,9 +236,9 @@ CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CU
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-	const struct core_context *found;
+	const struct core_context *found = core_context_find(context);
 
-	CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
+	CUDA_OR_RETURN(check_context(context, CUDA_ERROR_INVALID_CONTEXT));
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
@@ -267,9 +263,8 @@ CUresult cuCtxGetDevice(CUdevice *device)
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
-	const struct core_context *found;
 
-	return find_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
+	return check_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED)
 		       ?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
@@ -284,10 +279,8 @@ CUresult cuCtxSynchronize(void)
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
-	const struct core_context *found;
-
 	if (context != NULL)
-		CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
+		CUDA_OR_RETURN(check_context(context, CUDA_ERROR_INVALID_CONTEXT));
 	return CUDA_GIVE(version, 3020);
 }
 

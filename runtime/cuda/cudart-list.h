@@ -3,9 +3,11 @@
  * libcudart's functions that are one answer of the driver: CALL(name, parameters, answer), in the
  * primary context of the thread's device unless the program has made another one current;
  * EARLY(...), which needs none. SAME and EARLY_SAME(name, function): the driver's function, whose
- * device pointers are void *. In the answers A(ptr) is a CUdeviceptr, OUT(ptr) where one is put.
- * Codes, flags and attributes have the same numbers in both of CUDA's interfaces, handles and
- * records the same layout; only what differs is written out. Parameters are those of CUDART_MAJOR.
+ * device pointers are void *. PAIR(name, check, function, function_async, arguments,
+ * parameters...): name, and name##Async in a stream. In the answers A(ptr) is a CUdeviceptr,
+ * OUT(ptr) where one is put. Codes, flags and attributes have the same numbers in both of CUDA's
+ * interfaces, handles and records the same layout; only what differs is written out. Parameters are
+ * those of CUDART_MAJOR.
  */
 
 /* ---- devices ---- */
@@ -68,44 +70,23 @@ SAME(cudaHostGetDevicePointer, cuMemHostGetDevicePointer_v2)
 SAME(cudaHostGetFlags, cuMemHostGetFlags)
 CALL(cudaPointerGetAttributes, (struct cudaPointerAttributes * out, const void *ptr),
      describe(out, ptr))
-CALL(cudaMemcpy, (void *dst, const void *src, size_t size, int kind),
-     check_kind(kind) ?: cuMemcpy(A(dst), A(src), size))
-CALL(cudaMemcpyAsync, (void *dst, const void *src, size_t size, int kind, CUstream stream),
-     check_kind(kind) ?: cuMemcpyAsync(A(dst), A(src), size, stream))
-CALL(cudaMemcpyPeer, (void *dst, int dst_device, const void *src, int src_device, size_t size),
-     check_devices(dst_device, src_device) ?: cuMemcpy(A(dst), A(src), size))
-CALL(cudaMemcpyPeerAsync,
-     (void *dst, int dst_device, const void *src, int src_device, size_t size, CUstream stream),
-     check_devices(dst_device, src_device) ?: cuMemcpyAsync(A(dst), A(src), size, stream))
-CALL(cudaMemcpy2D,
-     (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
-      int kind),
-     check_kind(kind) ?: cuMemcpy2DUnaligned_v2(ROWS(dst, dst_pitch, src, src_pitch)))
-CALL(cudaMemcpy2DAsync,
-     (void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
-      int kind, CUstream stream),
-     check_kind(kind) ?: cuMemcpy2DAsync_v2(ROWS(dst, dst_pitch, src, src_pitch), stream))
-CALL(cudaMemcpy3D, (const struct cudaMemcpy3DParms *box),
-     check_pointer(box) ?: check_kind(box->kind) ?: cuMemcpy3D_v2(BOX(box)))
-CALL(cudaMemcpy3DAsync, (const struct cudaMemcpy3DParms *box, CUstream stream),
-     check_pointer(box) ?: check_kind(box->kind) ?: cuMemcpy3DAsync_v2(BOX(box), stream))
-CALL(cudaMemcpy3DPeer, (const struct cudaMemcpy3DPeerParms *box),
-     check_pointer(box)
-	     ?: check_devices(box->dstDevice, box->srcDevice) ?: cuMemcpy3D_v2(BOX(box)))
-CALL(cudaMemcpy3DPeerAsync, (const struct cudaMemcpy3DPeerParms *box, CUstream stream),
-     check_pointer(box)
-	     ?: check_devices(box->dstDevice, box->srcDevice)
-	     ?: cuMemcpy3DAsync_v2(BOX(box), stream))
-CALL(cudaMemset, (void *ptr, int value, size_t size),
-     cuMemsetD8_v2(A(ptr), (unsigned char)value, size))
-CALL(cudaMemsetAsync, (void *ptr, int value, size_t size, CUstream stream),
-     cuMemsetD8Async(A(ptr), (unsigned char)value, size, stream))
-CALL(cudaMemset2D, (void *ptr, size_t pitch, int value, size_t width, size_t height),
-     cuMemsetD2D8_v2(A(ptr), pitch, (unsigned char)value, width, height))
-CALL(cudaMemset2DAsync,
-     (void *ptr, size_t pitch, int value, size_t width, size_t height, CUstream stream),
-     cuMemsetD2D8Async(A(ptr), pitch, (unsigned char)value, width, height, stream))
-
+PAIR(cudaMemcpy, check_kind(kind), cuMemcpy, cuMemcpyAsync, (A(dst), A(src), size), void *dst,
+     const void *src, size_t size, int kind)
+PAIR(cudaMemcpyPeer, check_devices(dst_device, src_device), cuMemcpy, cuMemcpyAsync,
+     (A(dst), A(src), size), void *dst, int dst_device, const void *src, int src_device,
+     size_t size)
+PAIR(cudaMemcpy2D, check_kind(kind), cuMemcpy2D_v2, cuMemcpy2DAsync_v2,
+     (ROWS(dst, dst_pitch, src, src_pitch)), void *dst, size_t dst_pitch, const void *src,
+     size_t src_pitch, size_t width, size_t height, int kind)
+PAIR(cudaMemcpy3D, check_pointer(box) ?: check_kind(box->kind), cuMemcpy3D_v2, cuMemcpy3DAsync_v2,
+     (BOX(box)), const struct cudaMemcpy3DParms *box)
+PAIR(cudaMemcpy3DPeer, check_pointer(box) ?: check_devices(box->dstDevice, box->srcDevice),
+     cuMemcpy3D_v2, cuMemcpy3DAsync_v2, (BOX(box)), const struct cudaMemcpy3DPeerParms *box)
+PAIR(cudaMemset, CUDA_SUCCESS, cuMemsetD8_v2, cuMemsetD8Async, (A(ptr), (unsigned char)value, size),
+     void *ptr, int value, size_t size)
+PAIR(cudaMemset2D, CUDA_SUCCESS, cuMemsetD2D8_v2, cuMemsetD2D8Async,
+     (A(ptr), pitch, (unsigned char)value, width, height), void *ptr, size_t pitch, int value,
+     size_t width, size_t height)
 CALL(cudaMalloc3D, (struct cudaPitchedPtr * out, struct cudaExtent extent),
      allocate_box(out, extent))
 CALL(cudaMemset3D, (struct cudaPitchedPtr at, int value, struct cudaExtent extent),

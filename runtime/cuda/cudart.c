@@ -268,6 +268,10 @@ static CUresult fill_box(struct cudaPitchedPtr at, int value, struct cudaExtent 
 #define EARLY(name, params, ...) EXPORT cudaError_t name params ANSWER(cuInit(0), name, __VA_ARGS__)
 #define SAME(name, function) \
 	CALL(name, CUDART_PARAMETERS_##function, function CUDART_ARGUMENTS_##function)
+#define WITH_STREAM(...) (__VA_ARGS__, stream)
+#define PAIR(name, check, now, in_stream, arguments, ...) \
+	CALL(name, (__VA_ARGS__), check ?: now arguments) \
+	CALL(name##Async, (__VA_ARGS__, CUstream stream), check ?: in_stream WITH_STREAM arguments)
 #define EARLY_SAME(name, function) \
 	EARLY(name, CUDART_PARAMETERS_##function, function CUDART_ARGUMENTS_##function)
 #include "cudart-list.h"

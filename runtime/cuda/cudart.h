@@ -195,11 +195,14 @@ struct cudaDeviceProp {
 #define EARLY                   CALL
 #define SAME(name, function)    CALL(name, CUDART_PARAMETERS_##function)
 #define EARLY_SAME              SAME
+#define PAIR(name, check, now, in_stream, arguments, ...) \
+	CALL(name, (__VA_ARGS__)) CALL(name##Async, (__VA_ARGS__, CUstream stream))
 #include "cudart-list.h"
 #undef CALL
 #undef EARLY
 #undef SAME
 #undef EARLY_SAME
+#undef PAIR
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *out, int device);

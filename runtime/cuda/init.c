@@ -213,20 +213,9 @@ CUresult cuDriverGetVersion(int *version) CUDA_ANSWERS(CUDA_GIVE(version, CUDA_V
 
 /* ---- of include/npusim/npusim.h ---- */
 
-static CUresult tell_block(const void *ptr, size_t size)
-{
-	CUDA_OR_RETURN(cuda_null("ptr", ptr) ?: cuda_initialised());
-	npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
-	return CUDA_SUCCESS;
-}
-
-static CUresult tell_mark(const char *name)
-{
-	CUDA_OR_RETURN(cuda_null("name", name) ?: cuda_initialised());
-	npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
-	return CUDA_SUCCESS;
-}
-
+#define TELL(pointer, op, ...) \
+	(cuda_null(#pointer, pointer) ?: cuda_initialised() \
+	 ?: (npu_call(core_driver(), op, __VA_ARGS__), CUDA_SUCCESS))
 #define DOOR(call, params, ...)                                                               \
 	int call params                                                                       \
 	{                                                                                     \
@@ -235,6 +224,6 @@ static CUresult tell_mark(const char *name)
 		return (int)npusimEnd(outer, __VA_ARGS__, NULL, __builtin_return_address(0)); \
 	}
 DOOR(npusimBlock, (const void *ptr, size_t size),
-     size == 0 ? cuda_invalid("size is 0") : tell_block(ptr, size))
-DOOR(npusimBlockFree, (const void *ptr), tell_block(ptr, 0))
-DOOR(npusimMark, (const char *name), tell_mark(name))
+     size == 0 ? cuda_invalid("size is 0") : TELL(ptr, npusimTellBlock, (uintptr_t)ptr, size))
+DOOR(npusimBlockFree, (const void *ptr), TELL(ptr, npusimTellBlock, (uintptr_t)ptr, 0))
+DOOR(npusimMark, (const char *name), TELL(name, npusimMark, name)) /* or nobody compares */

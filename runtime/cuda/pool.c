@@ -120,20 +120,30 @@ CUresult cuda_pools_settle(CUresult code)
 	return code;
 }
 
-static CUresult make_block(struct pool *pool, uint64_t bytes, uint64_t *out_va)
+/* One that the stream may have again, or a new one. */
+static CUresult take_block(struct pool *pool, uint64_t bytes, unsigned long long stream,
+			   uint64_t *out_va)
 {
+	bool any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
 	uint64_t have = pool->attribute[RESERVED];
+	struct block *block;
 	void *made = NULL;
-	CUresult code;
 
+	LIST_FOREACH(block, &pool->blocks, link)
+	if (block->bytes == bytes &&
+	    (block->stream == stream || (any && block->state == BLOCK_IDLE))) {
+		*out_va = block->va;
+		take_out(block);
+		return CUDA_SUCCESS;
+	}
 	if (pool->props.maxSize != 0 && have + bytes > pool->props.maxSize)
 		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY,
 				 "the pool has %" PRIu64 " bytes, and may have %zu", have,
 				 pool->props.maxSize);
-	code = CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device);
-	if (code == CUDA_SUCCESS)
-		count(pool, RESERVED, bytes);
-	return code ?: CUDA_GIVE(out_va, (uintptr_t)made);
+	CUDA_OR_RETURN(
+		CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device));
+	count(pool, RESERVED, bytes);
+	return CUDA_GIVE(out_va, (uintptr_t)made);
 }
 
 /* The record is taken first: nobody else gives the block back, and the pool stays while the lock is
@@ -179,10 +189,9 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 				 CUstream stream)
 {
 	struct pool *pool;
-	struct block *block;
 	unsigned long long id = 0;
 	uint64_t bytes = block_bytes(size), va = 0;
-	bool any;
+	uint32_t device;
 	CUresult code = cuStreamGetId(stream, &id);
 	LOCKED(&lock);
 
@@ -190,28 +199,16 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 	if (bytes < size || bytes == 0 || pool->imported)
 		return cuda_invalid("size is %zu, of %s pool", size,
 				    pool->imported ? "an imported" : "a");
-	any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
-	LIST_FOREACH(block, &pool->blocks, link)
-	if (block->bytes == bytes && (block->stream == id || (any && block->state == BLOCK_IDLE)))
-		break;
-	if (block != NULL) {
-		va = block->va;
-		take_out(block);
-	} else {
-		code = make_block(pool, bytes, &va);
-	}
+	code = take_block(pool, bytes, id, &va);
 	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-		uint32_t device = pool->device;
-
+		device = pool->device;
 		/* What waits for the device may need the lock. */
 		pthread_mutex_unlock(&lock);
 		core_device_synchronize(device, -1, cuda_call);
 		pthread_mutex_lock(&lock);
-		code = find_locked(handle, &pool);
-		if (code == CUDA_SUCCESS) {
-			trim_locked(pool, 0);
-			code = make_block(pool, bytes, &va);
-		}
+		CUDA_OR_RETURN(find_locked(handle, &pool));
+		trim_locked(pool, 0);
+		code = take_block(pool, bytes, id, &va);
 	}
 	if (code != CUDA_SUCCESS)
 		return code;

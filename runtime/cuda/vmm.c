@@ -287,6 +287,12 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 /* ---- access ---- */
 
+static bool is_host(const CUmemLocation *location)
+{
+	return location->type >= CU_MEM_LOCATION_TYPE_HOST &&
+	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 static CUresult grant_of(const CUmemAccessDesc *desc, bool host_memory,
 			 struct drv_mem_access_desc *out)
 {
@@ -299,25 +305,20 @@ static CUresult grant_of(const CUmemAccessDesc *desc, bool host_memory,
 			"desc.flags is %d; known are 0 (none), 1 (read) and 3 (read and write)",
 			(int)desc->flags);
 	out->type = (drv_mem_access_type)desc->flags;
-	out->location.id = 0;
-	switch (location->type) {
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		out->location.side = MEM_DEV_SIDE;
-		if (cuda_device(location->id, &out->location.id))
-			return cuda_keep(out->location.id);
-		return cuda_invalid("desc.location.id is %d; there is no such device",
-				    location->id);
-	case CU_MEM_LOCATION_TYPE_HOST:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+	if (is_host(location)) {
 		out->location.side = MEM_HOST_SIDE;
-		if (host_memory)
-			return CUDA_SUCCESS;
-		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
-				 "the CPU cannot be given access to memory of a device");
-	default:
-		return cuda_invalid("desc.location.type is %d", (int)location->type);
+		return host_memory
+			       ? CUDA_SUCCESS
+			       : cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
+					   "the CPU cannot be given access to memory of a device");
 	}
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    !cuda_device(location->id, &out->location.id))
+		return cuda_invalid("desc.location is (%d, %d); access is given to a device (1) "
+				    "that is there, or to the host (2 to 4)",
+				    (int)location->type, location->id);
+	out->location.side = MEM_DEV_SIDE;
+	return cuda_keep(out->location.id);
 }
 
 /* Of the same values as CUmemAccess_flags. */
@@ -396,10 +397,8 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 	struct drv_mem_location asked;
 	struct npu_place place;
 	uint32_t logic = 0;
-	bool host;
+	bool host = is_host(location);
 
-	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
-	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
 		return cuda_invalid("location.type is %d", (int)location->type);
 	place = cuda_place(ptr);
