@@ -11,7 +11,8 @@
 #                                          CUDART_PARAMETERS_name, CUDART_ARGUMENTS_name, as the
 #                                          runtime API has them
 #   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
-#                                          CUDART_UNMODELLED(X), CUDART_TWINS(X), CUDART_ERRORS(X),
+#                                          CUDART_UNMODELLED(X), CUDART_HARMLESS(X),
+#                                          CUDART_TWINS(X), CUDART_ERRORS(X),
 #                                          and the version script of libcudart of a major version:
 #                                          what the sources define is modelled, cuda.h has the codes
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
@@ -217,7 +218,7 @@ def in_words(name):
 
 
 def write_cudart(out, script, major, node, cuda, names, *sources):
-    defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME|HARMLESS)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
+    defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
                          re.MULTILINE)
     texts = [pathlib.Path(source).read_text() for source in sources]
     modelled = {first or second for text in texts for first, second in defined.findall(text)}
@@ -225,7 +226,7 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
                  for name in re.findall(r'^PAIR\((\w+)', text, re.MULTILINE)}
     errors = {int(code): (runtime_name(name), text) for code, name, text in re.findall(
         r'X\((\d+), (\w+), +"([^"]*)"\)', pathlib.Path(cuda).read_text())}
-    exported, unmodelled, twins = [], [], []
+    exported, unmodelled, twins, harmless = [], [], [], []
     for name, rest in lines_of(pathlib.Path(names)):
         words = rest.split()
         if name.isdigit():
@@ -234,15 +235,17 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
             continue
         since, _, until = next((word for word in words if '-' in word), '-').partition('-')
         if int(since or major) <= int(major) <= int(until or major):
-            suffixes = ['_' + word for word in words if '-' not in word]
+            suffixes = ['_' + word for word in words if word.startswith('pt')]
             exported += [name + suffix for suffix in ['', *suffixes]]
             twins += [(name, suffix) for suffix in suffixes]
-            unmodelled += [(name,)] if name not in modelled else []
+            rows = harmless if 'harmless' in words else unmodelled
+            rows += [(name,)] if name not in modelled else []
         modelled.discard(name)
     if modelled:
         sys.exit('{} lacks {}'.format(names, ' '.join(sorted(modelled))))
     with open(out, 'w', encoding='ascii') as stream:
         write_macro(stream, 'CUDART_UNMODELLED', unmodelled)
+        write_macro(stream, 'CUDART_HARMLESS', harmless)
         write_macro(stream, 'CUDART_TWINS', twins)
         write_macro(stream, 'CUDART_ERRORS', [(str(code), name, '"{}"'.format(text))
                                               for code, (name, text) in sorted(errors.items())])

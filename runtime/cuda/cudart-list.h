@@ -10,8 +10,6 @@
  * those of CUDART_MAJOR.
  */
 
-/* ---- devices ---- */
-
 EARLY(cudaGetDeviceCount, (int *count), count_devices(count))
 EARLY_SAME(cudaDriverGetVersion, cuDriverGetVersion)
 EARLY(cudaRuntimeGetVersion, (int *version), GIVE(version, CUDART_VERSION))
@@ -51,9 +49,6 @@ EARLY(cudaGetDriverEntryPoint,
        CUdriverProcAddressQueryResult *status),
       cuGetProcAddress_v2(symbol, function, CUDART_VERSION, flags, status))
 #endif
-
-/* ---- memory ---- */
-
 SAME(cudaMemGetInfo, cuMemGetInfo_v2)
 CALL(cudaMalloc, (void **ptr, size_t size),
      size == 0 ? GIVE(ptr, NULL) : cuMemAlloc_v2(OUT(ptr), size))
@@ -94,9 +89,6 @@ CALL(cudaMemset3D, (struct cudaPitchedPtr at, int value, struct cudaExtent exten
 CALL(cudaMemset3DAsync,
      (struct cudaPitchedPtr at, int value, struct cudaExtent extent, CUstream stream),
      fill_box(at, value, extent, &stream))
-
-/* ---- what is said of managed memory ---- */
-
 #if CUDART_MAJOR == 13 /* whose functions take a place, as those of _v2 before */
 #define cudaMemAdvise_v2        cudaMemAdvise
 #define cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync
@@ -108,17 +100,11 @@ SAME(cudaMemAdvise_v2, cuMemAdvise_v2)
 SAME(cudaMemPrefetchAsync_v2, cuMemPrefetchAsync_v2)
 SAME(cudaMemRangeGetAttribute, cuMemRangeGetAttribute)
 SAME(cudaMemRangeGetAttributes, cuMemRangeGetAttributes)
-
-/* ---- sharing ---- */
-
 SAME(cudaIpcGetMemHandle, cuIpcGetMemHandle)
 SAME(cudaIpcOpenMemHandle, cuIpcOpenMemHandle_v2)
 SAME(cudaIpcCloseMemHandle, cuIpcCloseMemHandle)
 SAME(cudaIpcGetEventHandle, cuIpcGetEventHandle)
 SAME(cudaIpcOpenEventHandle, cuIpcOpenEventHandle)
-
-/* ---- stream-ordered memory ---- */
-
 EARLY_SAME(cudaDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)
 EARLY_SAME(cudaDeviceGetMemPool, cuDeviceGetMemPool)
 EARLY_SAME(cudaDeviceSetMemPool, cuDeviceSetMemPool)
@@ -140,9 +126,6 @@ CALL(cudaMemPoolImportFromShareableHandle,
      cuMemPoolImportFromShareableHandle(pool, shareable, type, flags))
 SAME(cudaMemPoolExportPointer, cuMemPoolExportPointer)
 SAME(cudaMemPoolImportPointer, cuMemPoolImportPointer)
-
-/* ---- streams and events ---- */
-
 CALL(cudaStreamCreate, (CUstream * stream), cuStreamCreate(stream, 0))
 SAME(cudaStreamCreateWithFlags, cuStreamCreate)
 SAME(cudaStreamCreateWithPriority, cuStreamCreateWithPriority)

@@ -306,19 +306,7 @@ EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, i
 	{                       \
 		return 0;       \
 	}
-HARMLESS(__cudaRegisterFatBinaryEnd)
-HARMLESS(__cudaUnregisterFatBinary)
-HARMLESS(__cudaRegisterFunction)
-HARMLESS(__cudaRegisterVar)
-HARMLESS(__cudaRegisterManagedVar)
-HARMLESS(__cudaRegisterHostVar)
-HARMLESS(__cudaRegisterTexture)
-HARMLESS(__cudaRegisterSurface)
-HARMLESS(__cudaRegisterUnifiedTable)
-HARMLESS(__cudaInitModule)
-HARMLESS(__cudaGetKernel)
-HARMLESS(__cudaPushCallConfiguration)
-HARMLESS(__cudaPopCallConfiguration)
+CUDART_HARMLESS(HARMLESS)
 
 EXPORT void **__cudaRegisterFatBinary(void);
 EXPORT void **__cudaRegisterFatBinary(void)

@@ -70,21 +70,11 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 CUresult cuGetErrorString(CUresult error, const char **text)
 	CUDA_ANSWERS(give(text, find_error(error)->text));
 
-/* What a code of the driver, or of the core, is in CUDA. */
-struct translation {
+/* What a code of the driver, or of the core, is in CUDA: no code is both's. */
+static const struct {
 	int code;
 	CUresult cuda;
-};
-
-/* The last row is for all other codes. */
-static CUresult translate(const struct translation *table, int code)
-{
-	while (table->code != code && table->code != -1)
-		table++;
-	return table->cuda;
-}
-
-static const struct translation of_driver[] = {
+} translations[] = {
 	{ DRV_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY },
 	{ DRV_ERROR_MALLOC_FAIL, CUDA_ERROR_OUT_OF_MEMORY },
 	{ DRV_ERROR_NO_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY },
@@ -96,26 +86,6 @@ static const struct translation of_driver[] = {
 	{ DRV_ERROR_FILE_OPS, CUDA_ERROR_UNKNOWN },
 	{ DRV_ERROR_OPEN_FAILED, CUDA_ERROR_UNKNOWN },
 	{ DRV_ERROR_INNER_ERR, CUDA_ERROR_UNKNOWN },
-	{ -1, CUDA_ERROR_INVALID_VALUE },
-};
-
-/* Without the name of the driver's function, which is not one of CUDA's. */
-CUresult cuda_of_driver(drvError_t code)
-{
-	const char *text, *colon;
-
-	if (code == DRV_ERROR_NONE)
-		return CUDA_SUCCESS;
-	text = npu_call(core_driver(), npusimLastMessage);
-	if (text == NULL)
-		return cuda_fail(translate(of_driver, code), "the driver refuses");
-	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
-									     : NULL;
-	return cuda_fail(translate(of_driver, code), "%s",
-			 colon != NULL && colon[1] == ' ' ? colon + 2 : text);
-}
-
-static const struct translation of_core[] = {
 	{ 107000, CUDA_ERROR_INVALID_VALUE },   /* ACL_ERROR_RT_PARAM_INVALID */
 	{ 107001, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_INVALID_DEVICEID */
 	{ 107002, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_NULL */
@@ -133,12 +103,36 @@ static const struct translation of_core[] = {
 	{ 507033, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_DEV_SETUP_ERROR */
 	{ 507046, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_STREAM_SYNC_TIMEOUT */
 	{ 507047, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_EVENT_SYNC_TIMEOUT */
-	{ -1, CUDA_ERROR_UNKNOWN },
 };
+
+static CUresult translate(int code, CUresult otherwise)
+{
+	for (size_t i = 0; i < sizeof(translations) / sizeof(translations[0]); i++)
+		if (translations[i].code == code)
+			return translations[i].cuda;
+	return otherwise;
+}
+
+/* Without the name of the driver's function, which is not one of CUDA's. */
+CUresult cuda_of_driver(drvError_t code)
+{
+	const char *text, *colon;
+	CUresult result;
+
+	if (code == DRV_ERROR_NONE)
+		return CUDA_SUCCESS;
+	result = translate(code, CUDA_ERROR_INVALID_VALUE);
+	text = npu_call(core_driver(), npusimLastMessage);
+	if (text == NULL)
+		return cuda_fail(result, "the driver refuses");
+	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
+									     : NULL;
+	return cuda_fail(result, "%s", colon != NULL && colon[1] == ' ' ? colon + 2 : text);
+}
 
 CUresult cuda_of_core(int code)
 {
-	CUresult result = code == 0 ? CUDA_SUCCESS : translate(of_core, code);
+	CUresult result = code == 0 ? CUDA_SUCCESS : translate(code, CUDA_ERROR_UNKNOWN);
 
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		atomic_store(&harmed, true);

@@ -185,23 +185,18 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 
 /* ---- host memory ---- */
 
-static CUresult allocate_host(void **ptr, size_t size)
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	CUdeviceptr made = 0;
 
+	if (flags >
+	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
+		return cuda_invalid("flags is %u; known are 1, 2 and 4, and their sums", flags);
 	return allocate(&made, size, host_flags(), NPU_PLACE_PINNED)
 		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
-CUresult cuMemAllocHost_v2(void **ptr, size_t size) CUDA_ANSWERS(allocate_host(ptr, size));
-
-CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
-{
-	if (flags >
-	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
-		return cuda_invalid("flags is %u", flags);
-	return allocate_host(ptr, size);
-}
+CUresult cuMemAllocHost_v2(void **ptr, size_t size) CUDA_ANSWERS(cuMemHostAlloc(ptr, size, 0));
 
 CUresult cuMemFreeHost(void *ptr)
 	CUDA_ANSWERS(cuda_memory_release((uintptr_t)ptr, 1u << NPU_PLACE_PINNED));

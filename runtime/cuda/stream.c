@@ -394,12 +394,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 CUresult cuEventQuery(CUevent event)
 {
 	const struct cuda_slot *shared = cuda_ipc_slot(event);
-	bool done = false;
-	CUresult code;
+	bool done = true;
+	CUresult code = shared != NULL ? cuda_ipc_query(shared, false)
+				       : of_event(core_event_query(event, false, &done, cuda_call));
 
-	if (shared != NULL)
-		return cuda_ipc_query(shared, false);
-	code = of_event(core_event_query(event, false, &done, cuda_call));
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 

@@ -82,30 +82,17 @@ CUresult cuda_check_location(const CUmemLocation *where, uint32_t *logic)
 			    (int)where->type, where->id);
 }
 
-static CUresult prop_location(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
+static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
 	static const uint32_t sides[] = { [CU_MEM_LOCATION_TYPE_DEVICE] = MEM_DEV_SIDE,
 					  [CU_MEM_LOCATION_TYPE_HOST] = MEM_HOST_SIDE,
 					  [CU_MEM_LOCATION_TYPE_HOST_NUMA] = MEM_HOST_NUMA_SIDE };
-
-	CUDA_OR_RETURN(cuda_check_location(&prop->location, &out->devid));
-	out->pg_type = MEM_HUGE_PAGE_TYPE;
-	out->module_id = APP_MODULE_ID;
-	out->side = sides[prop->location.type];
-	out->mem_type = out->side == MEM_DEV_SIDE ? MEM_HBM_TYPE : MEM_DDR_TYPE;
-	if (out->side == MEM_HOST_NUMA_SIDE)
-		out->devid = (uint32_t)prop->location.id;
-	return CUDA_SUCCESS;
-}
-
-static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
-{
 	unsigned types = (unsigned)prop->requestedHandleTypes;
 	uint32_t flags; /* all of allocFlags that is not reserved */
 
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return cuda_invalid("prop.type is %d; it must be 1 (pinned)", (int)prop->type);
-	CUDA_OR_RETURN(prop_location(prop, out));
+	CUDA_OR_RETURN(cuda_check_location(&prop->location, &out->devid));
 	if (types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
 		return cuda_invalid(
 			"prop.requestedHandleTypes is %u; Windows's handles are not here", types);
@@ -115,6 +102,12 @@ static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *ou
 				 "channel, and there is none",
 				 types);
 	memcpy(&flags, &prop->allocFlags, sizeof(flags));
+	out->pg_type = MEM_HUGE_PAGE_TYPE;
+	out->module_id = APP_MODULE_ID;
+	out->side = sides[prop->location.type];
+	out->mem_type = out->side == MEM_DEV_SIDE ? MEM_HBM_TYPE : MEM_DDR_TYPE;
+	if (out->side == MEM_HOST_NUMA_SIDE)
+		out->devid = (uint32_t)prop->location.id;
 	out->reserve = types | (uint64_t)flags << 32;
 	return CUDA_SUCCESS;
 }
