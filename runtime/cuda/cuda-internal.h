@@ -16,8 +16,9 @@
 #define CUDA_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
 CUDA_DOORS(CUDA_INSIDE)
 
-#define CUDA_EXPORT        __attribute__((visibility("default")))
-#define CUDA_OWN           __attribute__((visibility("protected"))) /* a call inside goes straight */
+#define CUDA_EXPORT __attribute__((visibility("default")))
+/* The same, and calls inside the library go straight to it. */
+#define CUDA_OWN           __attribute__((visibility("protected")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
 /* The body of a function that is one answer, and the end of a chain of checks: *out = value. */
 #define CUDA_ANSWERS(...)           \

@@ -40,8 +40,6 @@ CUresult cuda_check_device(CUdevice device, uint32_t *logic)
 				   "device is %d; there is no such device", device);
 }
 
-/* ---- which there are ---- */
-
 CUresult cuDeviceGetCount(int *count)
 {
 	uint32_t users, all;
@@ -109,8 +107,6 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "no device has the bus id %s", id);
 	return CUDA_GIVE(device, ordinal);
 }
-
-/* ---- what they are ---- */
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
@@ -192,8 +188,6 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) CUDA
 	cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)
 		?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
 					device));
-
-/* ---- peers ---- */
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {

@@ -17,8 +17,6 @@ __thread const char *cuda_call = "";
 
 static atomic_bool initialised, harmed;
 
-/* ---- codes ---- */
-
 CUresult cuda_fail(CUresult code, const char *format, ...)
 {
 	char text[2048];
@@ -139,8 +137,6 @@ CUresult cuda_of_core(int code)
 	return result == CUDA_SUCCESS ? result : cuda_fail(result, "%s", npu_message());
 }
 
-/* ---- the beginning ---- */
-
 CUresult cuda_initialised(void)
 {
 	if (__builtin_expect(atomic_load_explicit(&initialised, memory_order_acquire), 1) &&
@@ -171,9 +167,7 @@ CUresult cuda_current(struct core_context **out)
 }
 
 CUresult cuda_null(const char *argument, const void *value)
-{
-	return value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument);
-}
+	CUDA_ANSWERS(value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument));
 
 CUresult cuInit(unsigned int flags)
 {
@@ -204,8 +198,6 @@ CUresult cuInit(unsigned int flags)
 }
 
 CUresult cuDriverGetVersion(int *version) CUDA_ANSWERS(CUDA_GIVE(version, CUDA_VERSION));
-
-/* ---- of include/npusim/npusim.h ---- */
 
 #define TELL(pointer, op, ...) \
 	(cuda_null(#pointer, pointer) ?: cuda_initialised() \

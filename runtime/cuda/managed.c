@@ -117,8 +117,6 @@ static CUresult check_place(CUmemLocation where, uint64_t *out_word)
 	return cuda_check_location(&where, &logic);
 }
 
-/* ---- what programs say ---- */
-
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t count, CUmemLocation location,
 			       unsigned int flags, CUstream stream)
 {
@@ -157,8 +155,6 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUme
 
 CUresult cuMemAdvise(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUdevice device)
 	CUDA_ANSWERS(cuMemAdvise_v2(ptr, count, advice, place_of(device)));
-
-/* ---- what they are answered ---- */
 
 static void put_devices(int *out, size_t room, uint64_t word)
 {

@@ -73,8 +73,6 @@ void cuda_memory_end_context(void *context)
 	free(keys);
 }
 
-/* ---- device memory ---- */
-
 static CUresult allocate(CUdeviceptr *ptr, size_t size, uint64_t flags, enum npu_place_kind kind)
 {
 	struct core_context *context;
@@ -182,8 +180,6 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 		       ?: CUDA_GIVE_IF(size, place.kind == NPU_PLACE_MAPPED ? place.bytes
 									    : place.asked_bytes);
 }
-
-/* ---- host memory ---- */
 
 CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {

@@ -151,10 +151,9 @@ CUresult cuStreamSynchronize(CUstream handle)
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
-{
-	return CUDA_GIVE(flags, is_default(stream) || is_blocking(stream) ? CU_STREAM_DEFAULT
-									  : CU_STREAM_NON_BLOCKING);
-}
+	CUDA_ANSWERS(CUDA_GIVE(flags, is_default(stream) || is_blocking(stream)
+					      ? CU_STREAM_DEFAULT
+					      : CU_STREAM_NON_BLOCKING));
 
 CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
@@ -193,11 +192,10 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status)
 /* ---- host functions ---- */
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
-{
-	return cuda_stream_order(stream)
-		       ?: cuda_of_core(core_callback_launch_host(
-				  function, user_data, cuda_core_stream(stream), cuda_call));
-}
+	CUDA_ANSWERS(cuda_stream_order(stream)
+			     ?: cuda_of_core(core_callback_launch_host(function, user_data,
+								       cuda_core_stream(stream),
+								       cuda_call)));
 
 struct stream_callback {
 	CUstreamCallback function;
