@@ -101,11 +101,6 @@ static void leave(struct scope *scope)
 	}
 CUDA_DOORS(DOOR)
 
-#define SECOND_NAME(name, symbol)                                     \
-	extern __typeof__(door_##symbol) second_##name __asm__(#name) \
-		__attribute__((alias(#symbol), visibility("default")));
-CUDA_ALIASES(SECOND_NAME)
-
 /* ---- not modelled ---- */
 
 CUDA_OWN CUresult npusimMissing(_Atomic int *told)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuGetProcAddress, through which most programs find all other functions, by the lists of these.
+ * cuGetProcAddress, through which most programs find all other functions, by the lists of these,
+ * and second names of functions.
  */
 #include "cuda-internal.h"
 #include "cuda-names.h"
@@ -92,3 +93,21 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint
 				 version);
 	return code;
 }
+
+/* ---- second names ---- */
+
+/* Jumps to the function, whatever its parameters: both have the same. Not an alias: a stack's
+ * frames are to have the name of the function. */
+#if defined(__x86_64__)
+#define JUMP(symbol) "\tjmp " #symbol "@PLT\n"
+#elif defined(__aarch64__)
+#define JUMP(symbol) "\tb " #symbol "\n"
+#else
+#error "second names are not written for this processor"
+#endif
+#define ALIAS(alias, symbol)                                                                  \
+	__asm__("\t.text\n"                                                                   \
+		"\t.globl " #alias "\n"                                                       \
+		"\t.type " #alias ", %function\n" #alias ":\n" JUMP(symbol) "\t.size " #alias \
+									    ", .-" #alias "\n");
+CUDA_ALIASES(ALIAS)
