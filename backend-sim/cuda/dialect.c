@@ -66,37 +66,21 @@ static uint64_t taken_until(const struct window *w, uint64_t va, uint64_t bytes)
 	return 0;
 }
 
-/* The lowest place from `va` on that is free as far as this process's driver knows; 0: none. */
-static uint64_t next_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t align)
-{
-	while (va < WINDOW_HOST_END) {
-		uint64_t until;
-
-		va = bsim_round_up(va, align);
-		if (va >= WINDOW_HOST_END || bytes > WINDOW_HOST_END - va)
-			break;
-		until = taken_until(w, va, bytes);
-		if (until == 0)
-			return va;
-		va = until;
-	}
-	return 0;
-}
-
+/* The lowest place that is free, as far as this process's driver and the kernel know. */
 static uint64_t choose(struct window *w, uint64_t bytes, uint64_t align)
 {
-	uint64_t va = w->cursor != 0 ? w->cursor : FIRST_VA;
+	uint64_t va = bsim_round_up(w->cursor != 0 ? w->cursor : FIRST_VA, align), until;
+	unsigned attempts = ATTEMPTS;
 
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
-		va = next_free(w, va, bytes, align);
-		if (va == 0)
-			break;
-		if (window_host_take(va, bytes)) {
+	while (attempts > 0 && va < WINDOW_HOST_END && bytes <= WINDOW_HOST_END - va) {
+		until = taken_until(w, va, bytes);
+		if (until == 0 && window_host_take(va, bytes)) {
 			if (align <= WINDOW_SLOT)
 				w->cursor = va + bytes;
 			return va;
 		}
-		va += bytes > WINDOW_GIB ? bytes : WINDOW_GIB;
+		attempts -= until == 0;
+		va = bsim_round_up(until != 0 ? until : va + MAX(bytes, WINDOW_GIB), align);
 	}
 	return window_host_find(bytes, align);
 }
@@ -156,33 +140,28 @@ static drv_mem_access_type access_of(const struct mapping *m, unsigned device)
 	return m->read_only >> device & 1 ? MEM_ACCESS_TYPE_READ : MEM_ACCESS_TYPE_READWRITE;
 }
 
-static void note_access(struct mapping *m, unsigned device, drv_mem_access_type type)
-{
-	uint32_t bit = UINT32_C(1) << device;
-
-	m->tables = type != MEM_ACCESS_TYPE_NONE ? m->tables | bit : m->tables & ~bit;
-	m->read_only =
-		(uint16_t)(type == MEM_ACCESS_TYPE_READ ? m->read_only | bit : m->read_only & ~bit);
-}
-
 static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device,
 			     drv_mem_access_type type)
 {
 	uint64_t bytes = mapping_bytes(m);
+	uint32_t bit = UINT32_C(1) << device;
 	drvError_t result;
 
 	if (access_of(m, device) == type)
 		return DRV_ERROR_NONE;
 	if (access_of(m, device) != MEM_ACCESS_TYPE_NONE)
 		tables_unmap(bs, device, m->va, bytes, handle_page_lg2(m->handle));
-	note_access(m, device, MEM_ACCESS_TYPE_NONE);
+	m->tables &= ~bit;
+	m->read_only &= (uint16_t)~bit;
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
 	result = tables_map(bs, SET, device, m->va, bytes, m->handle->block,
 			    type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0);
-	if (result == DRV_ERROR_NONE)
-		note_access(m, device, type);
-	return result;
+	if (result != DRV_ERROR_NONE)
+		return result;
+	m->tables |= bit;
+	m->read_only |= (uint16_t)(type == MEM_ACCESS_TYPE_READ ? bit : 0);
+	return DRV_ERROR_NONE;
 }
 
 static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_type type)
