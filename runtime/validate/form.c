@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SARIF_TAIL   "]}]}\n"
@@ -179,41 +178,31 @@ static void put_head(GString *out)
 	put(out, "]}},'results':[");
 }
 
-/* Where the next result goes: before the tail; 0: the file is empty, -1: it is another's. */
-static off_t sarif_end(void)
-{
-	char tail[sizeof(SARIF_TAIL)] = "";
-	struct stat st;
-	off_t end;
-
-	if (fstat(file, &st) != 0 || st.st_size == 0)
-		return 0;
-	end = st.st_size - (off_t)strlen(SARIF_TAIL);
-	return end > 0 && pread(file, tail, strlen(SARIF_TAIL), end) > 0 &&
-			       strcmp(tail, SARIF_TAIL) == 0
-		       ? end
-		       : -1;
-}
-
-/* `result` "": a document without results, if there is none yet. */
+/* `result` "": a document without results, if there is none yet. EEXIST: it is another's. */
 static bool add_sarif_text(const char *result)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	g_autoptr(GString) out = g_string_new(NULL);
-	char before = '\0';
+	char last[sizeof(SARIF_TAIL) + 1] =
+		""; /* a byte, and the tail, which the result precedes */
 	bool good = false;
 	off_t end;
 
 	if (fcntl(file, F_SETLKW, &all) != 0)
 		return false;
-	end = sarif_end();
-	errno = EEXIST;
-	if (end == 0)
+	end = lseek(file, 0, SEEK_END);
+	if (end == 0) {
 		put_head(out);
-	else if (end > 0 && pread(file, &before, 1, end - 1) == 1 && before == '}' &&
-		 result[0] != '\0')
-		g_string_append_c(out, ',');
+	} else {
+		end -= (off_t)strlen(SARIF_TAIL);
+		if (pread(file, last, sizeof(last) - 1, end - 1) < 0 ||
+		    strcmp(last + 1, SARIF_TAIL) != 0)
+			end = -1;
+		else if (last[0] == '}' && result[0] != '\0')
+			g_string_append_c(out, ',');
+	}
 	g_string_append_printf(out, "%s" SARIF_TAIL, result);
+	errno = EEXIST;
 	good = end >= 0 && pwrite(file, out->str, out->len, end) == (ssize_t)out->len;
 	all.l_type = F_UNLCK;
 	fcntl(file, F_SETLK, &all);

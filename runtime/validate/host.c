@@ -30,7 +30,7 @@
  * is held; NULL: there is none. */
 static const struct object *pinned(struct validate *v, uint64_t begin, uint64_t end)
 {
-	const struct object *object = objects_meeting(v->objects, OBJECT_PINNED, begin, begin + 1);
+	const struct object *object = objects_meeting(v, OBJECT_PINNED, begin, begin + 1);
 
 	return object != NULL && !object->own && end - object->key <= object->bytes ? object : NULL;
 }
@@ -68,9 +68,9 @@ static uint64_t hash_of(uint64_t begin, uint64_t end)
 void validate_host_access(struct validate *v, struct access *access)
 {
 	access->hashed = !access->write && report_wanted(VALIDATE_HOST_READ) &&
-			 !order_is_tainted(v->order, access->taint) &&
+			 !order_is_tainted(v, access->taint) &&
 			 pinned(v, access->begin, access->end) != NULL &&
-			 !accesses_meet(v->order, access->begin, access->end, true);
+			 !accesses_meet(v, access->begin, access->end, true);
 	if (access->hashed)
 		access->hash = hash_of(access->begin, access->end);
 }
@@ -84,7 +84,7 @@ void validate_host_done(struct validate *v, const struct access *access)
 		    "the program rewrote %s while a copy in %s was to read it, before it knew that "
 		    "the copy was done",
 		    validate_range(v, access->begin, access->end),
-		    order_stream_text(v->order, access->stream));
+		    order_stream_text(v, access->stream));
 }
 
 /* ---- targets ---- */
@@ -125,7 +125,7 @@ static bool is_free(struct validate *v, const struct halTaskSendInfo *info, uint
 				      &bytes) &&
 		    ((dst < end && begin < dst + bytes) || (src < end && begin < src + bytes)))
 			return false;
-	return !accesses_meet(v->order, begin, end, false);
+	return !accesses_meet(v, begin, end, false);
 }
 
 static bool waits(const uint8_t *entry)
@@ -138,12 +138,12 @@ static bool waits(const uint8_t *entry)
 
 static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
 {
-	const struct order_stream *stream = order_stream(v->order, dev, info->sqId);
+	const struct order_stream *stream = order_stream(v, dev, info->sqId);
 	GArray *all = NULL;
 	uint64_t dst, src, bytes;
 
 	if (!report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v->order, MAX(stream->clock.taint, v->order->host.taint)))
+	    order_is_tainted(v, MAX(stream->clock.taint, v->host.taint)))
 		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
@@ -250,7 +250,7 @@ void validate_closed_end(struct validate *v, const struct object *object)
 {
 	/* What is on its way still uses it. */
 	if (object->inside != 0 &&
-	    !accesses_meet(v->order, object->key, object->key + object->bytes, false))
+	    !accesses_meet(v, object->key, object->key + object->bytes, false))
 		munmap((void *)(uintptr_t)object->inside, object->bytes);
 }
 
@@ -283,11 +283,11 @@ void validate_closed_renew(struct validate *v)
 
 	if (!v->strict)
 		return;
-	g_tree_foreach(v->objects->live[OBJECT_PINNED], open_object, NULL);
+	g_tree_foreach(v->live[OBJECT_PINNED], open_object, NULL);
 	for (unsigned writes = 0; writes < 2; writes++) { /* they close more */
-		struct access_search search = { .end = UINT64_MAX, .after = &v->order->host };
+		struct access_search search = { .end = UINT64_MAX, .after = &v->host };
 
-		while ((access = accesses_next(v->order, &search)) != NULL)
+		while ((access = accesses_next(v, &search)) != NULL)
 			if (access->closed && access->write == writes)
 				close_pages(access);
 	}
@@ -300,14 +300,13 @@ void validate_closed_access(struct validate *v, struct access *access)
 	struct sigaction trap = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 
 	if (!v->strict || !report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v->order, access->taint) ||
-	    closable(v, access->begin, access->end) == NULL)
+	    order_is_tainted(v, access->taint) || closable(v, access->begin, access->end) == NULL)
 		return;
 	if (watched == NULL)
 		sigaction(SIGSEGV, &trap, &below);
 	watched = v;
 	access->closed = 1;
-	if (access->write || !accesses_meet(v->order, access->begin, access->end, true))
+	if (access->write || !accesses_meet(v, access->begin, access->end, true))
 		close_pages(access);
 }
 
@@ -319,7 +318,7 @@ void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64
 
 static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 {
-	struct access_search touched = { va, va + 1, .after = &v->order->host };
+	struct access_search touched = { va, va + 1, .after = &v->host };
 	const struct object *object;
 	const struct access *access;
 
@@ -330,7 +329,7 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 	}
 	v->stack = npu_stack_from(pc);
 	object = closable(v, va, va + 1);
-	while (object != NULL && (access = accesses_next(v->order, &touched)) != NULL)
+	while (object != NULL && (access = accesses_next(v, &touched)) != NULL)
 		if (access->closed)
 			report_make(
 				REPORT(HOST_READ, stack_of(v), .then = "the copy was queued by",
@@ -339,10 +338,10 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 				"%s: nobody has waited for it",
 				(unsigned long long)va,
 				validate_range(v, access->begin, access->end),
-				order_stream_text(v->order, access->stream),
+				order_stream_text(v, access->stream),
 				access->write ? "write" : "read");
 	if (object != NULL) {
-		accesses_unwatch(v->order, va, va + 1, true);
+		accesses_unwatch(v, va, va + 1, true);
 		validate_closed_renew(v);
 	}
 	pthread_mutex_unlock(&v->lock);
@@ -377,7 +376,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void validate_closed_stop(struct validate *v)
 {
-	accesses_unwatch(v->order, 0, UINT64_MAX, true);
+	accesses_unwatch(v, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (watched != NULL)
 		sigaction(SIGSEGV, &below, NULL);

@@ -40,13 +40,12 @@ static void explain_ending(struct validate *v)
 {
 	const struct object *named = &v->named;
 	const struct object *live = NULL,
-			    *old = objects_ended(v->objects, named->kind == OBJECT_HANDLE,
-						 named->key, true);
+			    *old = objects_ended(v, named->kind == OBJECT_HANDLE, named->key, true);
 
-	if (objects_find(v->objects, named->kind, named->key) != NULL)
+	if (objects_find(v, named->kind, named->key) != NULL)
 		return;
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
-		live = objects_find(v->objects, kind, named->key);
+		live = objects_find(v, kind, named->key);
 	if (live != NULL && (old == NULL || old->kind != named->kind))
 		validate_why_wrong(v, live);
 	else if (old != NULL)
@@ -56,10 +55,9 @@ static void explain_ending(struct validate *v)
 /* A handle, or an address where nothing is reserved. */
 static void explain_stale(struct validate *v, bool handle, uint64_t key)
 {
-	const struct object *old = objects_ended(v->objects, handle, key, false);
-	const struct object *live =
-		handle ? objects_find(v->objects, OBJECT_HANDLE, key)
-		       : objects_meeting(v->objects, OBJECT_RESERVATION, key, key + 1);
+	const struct object *old = objects_ended(v, handle, key, false);
+	const struct object *live = handle ? objects_find(v, OBJECT_HANDLE, key)
+					   : objects_meeting(v, OBJECT_RESERVATION, key, key + 1);
 
 	if (old != NULL && live == NULL)
 		validate_why_ended(v, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS, old,
@@ -162,7 +160,7 @@ struct use {
 
 static bool may_reach(const struct validate *v, uint32_t dev, uint32_t peer)
 {
-	return v->cuda || dev == peer || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
+	return v->cuda || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
 	       v->peers[dev][peer];
 }
 
@@ -218,7 +216,7 @@ static bool explain_use(struct validate *v, const struct use *use)
 	struct npu_place place;
 
 	for (uint64_t at = use->begin; at < use->end; at = object->key + object->bytes) {
-		object = objects_around(v->objects, at);
+		object = objects_around(v, at);
 		if (object == NULL)
 			break;
 		if (validate_place(v, at, &place) && npu_place_is_translated(&place) &&
@@ -231,8 +229,8 @@ static bool explain_use(struct validate *v, const struct use *use)
 		return false;
 	if (follows(v, use->begin, CAUSE(MAP), use->begin, use->end))
 		return true;
-	old = objects_ended(v->objects, false, use->begin, false);
-	if (old == NULL || use->queued || objects_around(v->objects, use->begin) != NULL)
+	old = objects_ended(v, false, use->begin, false);
+	if (old == NULL || use->queued || objects_around(v, use->begin) != NULL)
 		return false;
 	validate_why_ended(v, VALIDATE_STALE_ADDRESS, old, use->begin);
 	return true;
@@ -268,7 +266,7 @@ void validate_why_stream(struct validate *v, const struct order_stream *stream)
 	const struct access *access;
 	npu_stack stack = v->stack;
 
-	while ((access = accesses_next(v->order, &all)) != NULL) {
+	while ((access = accesses_next(v, &all)) != NULL) {
 		if (access->stream != stream->index)
 			continue;
 		v->stack = access->stack;
@@ -299,7 +297,7 @@ static void explain_set_access(struct validate *v)
 	const __typeof__(v->call->with.halMemSetAccess) *a = &v->call->with.halMemSetAccess;
 	uint64_t va = key_of(a->ptr);
 
-	if (objects_find(v->objects, OBJECT_MAPPING, va) == NULL) {
+	if (objects_find(v, OBJECT_MAPPING, va) == NULL) {
 		explain_use(v, &(struct use){ va, va + a->size, OBJECT_NO_DEVICE, true, false });
 		return;
 	}
@@ -308,7 +306,7 @@ static void explain_set_access(struct validate *v)
 
 		if (a->desc[i].location.side != MEM_DEV_SIDE || dev >= VALIDATE_DEVICES)
 			continue;
-		if (!v->open[dev])
+		if (!v->peers[dev][dev])
 			explain_location(v, dev);
 		else if (!may_reach(v, dev, owner))
 			follows_peer(v, va, dev, owner);
@@ -325,11 +323,11 @@ static bool explain_by_failure(struct validate *v)
 	if (retains || is_deed(v, DEED_ENDS, OBJECT_MAPPING)) {
 		/* No map at another address would have made it a mapping's start. */
 		va = retains ? key_of(v->call->with.halMemRetainAllocationHandle.ptr) : va;
-		return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
+		return objects_find(v, OBJECT_MAPPING, va) == NULL &&
 		       follows(v, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
 	}
 	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION)) {
-		object = objects_find(v->objects, OBJECT_RESERVATION, va);
+		object = objects_find(v, OBJECT_RESERVATION, va);
 		bytes = object != NULL ? object->bytes : 0;
 	} else if (!is_deed(v, DEED_MAKES, OBJECT_MAPPING)) {
 		return false;
@@ -363,29 +361,28 @@ static void explain(struct validate *v)
 /* What a call that succeeded makes of what is kept here. */
 static void note(struct validate *v)
 {
-	/* The arguments of the calls that enable and disable are the same. */
+	/* The arguments of the calls that enable and disable are the same; `dev` is the first of
+	 * those that open and close, too. */
 	const __typeof__(v->call->with.halDeviceEnableP2P) *pair =
 		&v->call->with.halDeviceEnableP2P;
 	enum driver_op op = v->call->op;
-	uint32_t dev = op == DRIVER_OP_halDeviceClose ? v->call->with.halDeviceClose.dev : 0;
+	uint32_t dev = pair->dev % VALIDATE_DEVICES;
 	const struct object *object;
 
 	if (is_deed(v, DEED_ENDS, OBJECT_MAPPING))
 		forget(v, CAUSE(ACCESS), v->named.key, v->named.key + 1);
 	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION) &&
-	    (object = objects_find(v->objects, OBJECT_RESERVATION, v->named.key)) != NULL)
+	    (object = objects_find(v, OBJECT_RESERVATION, v->named.key)) != NULL)
 		forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
 		       object->key + object->bytes);
 	if (op == DRIVER_OP_halDeviceOpen)
-		v->open[v->call->with.halDeviceOpen.dev % VALIDATE_DEVICES] = true;
+		v->peers[dev][dev] = true;
 	if (op == DRIVER_OP_halDeviceClose) {
-		v->open[dev % VALIDATE_DEVICES] = false;
-		memset(v->peers[dev % VALIDATE_DEVICES], 0, sizeof(v->peers[0]));
+		memset(v->peers[dev], 0, sizeof(v->peers[0]));
 		g_ptr_array_set_size(v->failed, 0);
 	}
 	if (op == DRIVER_OP_halDeviceEnableP2P || op == DRIVER_OP_halDeviceDisableP2P)
-		v->peers[pair->dev % VALIDATE_DEVICES][pair->peer % VALIDATE_DEVICES] =
-			op == DRIVER_OP_halDeviceEnableP2P;
+		v->peers[dev][pair->peer % VALIDATE_DEVICES] = op == DRIVER_OP_halDeviceEnableP2P;
 }
 
 void validate_why(struct validate *v)
@@ -402,7 +399,7 @@ void validate_why(struct validate *v)
 	if (good) {
 		forget(v, 1u << failure.what, failure.begin, failure.end);
 	} else if (failure.what != FAILED_UNMAP ||
-		   objects_find(v->objects, OBJECT_MAPPING, failure.begin) != NULL) {
+		   objects_find(v, OBJECT_MAPPING, failure.begin) != NULL) {
 		failure.code = v->call->code;
 		failure.stack = stack_of(v);
 		if (v->failed->len == FAILED_MAX)
