@@ -295,33 +295,21 @@ struct report {
 	uint64_t now_ps;
 };
 
-static __attribute__((format(printf, 2, 3))) void say(const struct report *r, const char *format,
-						      ...)
-{
-	g_autofree char *text = NULL;
-	va_list args;
-
-	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
-	va_end(args);
-	r->line(r->arg, text);
-}
-
 /* A thing that is left, if each is wanted. */
 static void say_each(const struct report *r, const struct bsim_made *made, const char *thing)
 {
 	if (r->full)
-		say(r, "  %s, by %s, %.3f ms of simulated time ago", thing,
-		    bsim_made_text(made, false),
-		    (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
+		r->line(r->arg, npu_text("  %s, by %s, %.3f ms of simulated time ago", thing,
+					 bsim_made_text(made, false),
+					 (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS));
 }
 
 static void say_sum(const struct report *r, uint64_t count, const char *what, uint64_t bytes,
 		    const char *rest)
 {
 	if (count > 0)
-		say(r, "%" PRIu64 " %s%s: %s %s", count, what, count == 1 ? "" : "s",
-		    npu_size_text(bytes), rest);
+		r->line(r->arg, npu_text("%" PRIu64 " %s%s: %s %s", count, what,
+					 count == 1 ? "" : "s", npu_size_text(bytes), rest));
 }
 
 static void say_mappings(const struct report *r, const struct bsim *bs)

@@ -36,13 +36,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file, among t
 /* As who starts the program sees it: below its folder, relative. */
 static const char *near_path(const char *name)
 {
-	static char *folder;
-	size_t length;
+	g_autofree char *here = g_get_current_dir(), *folder = g_strconcat(here, "/", NULL);
 
-	if (folder == NULL)
-		folder = g_get_current_dir();
-	length = strlen(folder);
-	return strncmp(name, folder, length) == 0 && name[length] == '/' ? name + length + 1 : name;
+	return g_str_has_prefix(name, folder) ? name + strlen(folder) : name;
 }
 
 static bool write_all(const char *text)
@@ -323,14 +319,9 @@ bool form_open(bool check, char **error)
 	return open_file(check, error);
 }
 
-bool form_is_open(void)
-{
-	return file >= 0;
-}
-
 void form_add(const struct report *report, const struct npusim_report *said, const char *function)
 {
-	if (!form_is_open())
+	if (file < 0)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!form->add(report, said, function))

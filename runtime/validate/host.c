@@ -65,16 +65,6 @@ static uint64_t hash_of(uint64_t begin, uint64_t end)
 	return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
 }
 
-void validate_host_access(struct validate *v, struct access *access)
-{
-	access->hashed = !access->write && report_wanted(VALIDATE_HOST_READ) &&
-			 !order_is_tainted(v, access->taint) &&
-			 pinned(v, access->begin, access->end) != NULL &&
-			 !accesses_meet(v, access->begin, access->end, true);
-	if (access->hashed)
-		access->hash = hash_of(access->begin, access->end);
-}
-
 void validate_host_done(struct validate *v, const struct access *access)
 {
 	if (hash_of(access->begin, access->end) == access->hash)
@@ -295,18 +285,26 @@ void validate_closed_renew(struct validate *v)
 
 static void on_fault(int number, siginfo_t *info, void *context);
 
-void validate_closed_access(struct validate *v, struct access *access)
+void validate_host_access(struct validate *v, struct access *access)
 {
 	struct sigaction trap = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	const struct object *object = pinned(v, access->begin, access->end);
+	bool written;
 
-	if (!v->strict || !report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v, access->taint) || closable(v, access->begin, access->end) == NULL)
+	if (object == NULL || !report_wanted(VALIDATE_HOST_READ) ||
+	    order_is_tainted(v, access->taint))
+		return;
+	written = accesses_meet(v, access->begin, access->end, true);
+	access->hashed = !access->write && !written;
+	if (access->hashed)
+		access->hash = hash_of(access->begin, access->end);
+	access->closed = v->strict && object->inside != 0;
+	if (!access->closed)
 		return;
 	if (watched == NULL)
 		sigaction(SIGSEGV, &trap, &below);
 	watched = v;
-	access->closed = 1;
-	if (access->write || !accesses_meet(v, access->begin, access->end, true))
+	if (access->write || !written)
 		close_pages(access);
 }
 

@@ -94,9 +94,9 @@ static bool look(struct validate *v, const struct share *share)
 	const struct report *report =
 		REPORT(KEPT, 0, .then = "it was given back by", .before = share->object.ended,
 		       .made = share->object.made);
+	g_autoptr(GString) holders = g_string_new(NULL);
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
-	char *holders = NULL;
 	drvError_t code = BELOW(v, npusimHolders, share->shareable,
 				share->name[0] != '\0' ? share->name : NULL, pids, &count);
 
@@ -109,19 +109,16 @@ static bool look(struct validate *v, const struct share *share)
 	if (code != DRV_ERROR_NONE || count == 0)
 		return true;
 	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
-		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
-			free(holders);
+		if (pids[i] == getpid()) /* a mapping, or an import of its own */
 			return false;
-		}
-		npu_text_add(&holders, "%s%d", i > 0 ? ", " : "", pids[i]);
+		g_string_append_printf(holders, "%s%d", i > 0 ? ", " : "", pids[i]);
 	}
 	report_make(report,
 		    "%s at %#llx, %s, that this process shared and gave back, is still "
 		    "held by process %s%s",
 		    object_words[share->object.kind].name, (unsigned long long)share->object.key,
-		    npu_size_text(share->object.bytes), holders,
+		    npu_size_text(share->object.bytes), holders->str,
 		    count > HOLDERS_MAX ? " and others" : "");
-	free(holders);
 	return true;
 }
 
@@ -308,7 +305,7 @@ static void end(struct validate *v)
 	end_shares(v, object);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
-	objects_end(v, object->kind, object->key, stack_of(v));
+	objects_end(v, object);
 }
 
 /* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages
@@ -379,32 +376,21 @@ static void share(struct validate *v)
 		g_ptr_array_add(v->shares, g_memdup2(&share, sizeof(share)));
 }
 
-/* The program's own loads and stores, and the scheduler's, are not seen. */
-static bool is_open_to_others(const struct layer_call *call)
-{
-	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
-	bool open = false;
-
-	if (call->op == DRIVER_OP_halMemAlloc) {
-		uint64_t flag = call->with.halMemAlloc.flag;
-
-		return (flag >> MEM_VIRT_BIT & 0xf) != MEM_DEV_VAL ||
-		       (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
-	}
-	for (size_t i = 0; call->op == DRIVER_OP_halMemSetAccess && i < a->count; i++)
-		open |= a->desc[i].location.side != MEM_DEV_SIDE;
-	return open;
-}
-
 void validate_memory_after(struct validate *v)
 {
 	const struct layer_call *call = v->call;
+	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
+	uint64_t flag = call->with.halMemAlloc.flag, side = flag >> MEM_VIRT_BIT & 0xf;
+	bool unseen = false; /* the program's own loads and stores, and the scheduler's, may come */
 	struct object *mapping;
 	struct npu_written map;
 
-	if (call->op == DRIVER_OP_halMemAlloc &&
-	    (call->with.halMemAlloc.flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL)
-		v->named.kind = OBJECT_PINNED;
+	if (call->op == DRIVER_OP_halMemAlloc) {
+		v->named.kind = side == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION;
+		unseen = side != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
+	}
+	for (size_t i = 0; call->op == DRIVER_OP_halMemSetAccess && i < a->count; i++)
+		unseen |= a->desc[i].location.side != MEM_DEV_SIDE;
 	v->shares_any |= v->deed == DEED_SHARES || v->deed == DEED_TAKES;
 	if (v->deed == DEED_MAKES || v->deed == DEED_TAKES)
 		make(v);
@@ -415,7 +401,7 @@ void validate_memory_after(struct validate *v)
 	else if (v->deed == DEED_OPENS &&
 		 (mapping = objects_find(v, OBJECT_MAPPING, v->named.key)) != NULL)
 		mapping->access = stack_of(v);
-	if (is_open_to_others(call))
+	if (unseen)
 		validate_bytes_give_up(v, v->named.key, v->named.key + v->named.bytes);
 	if (call->op == DRIVER_OP_halShmemDestroyHandle)
 		end_name(v, call->with.halShmemDestroyHandle.name);
@@ -423,5 +409,5 @@ void validate_memory_after(struct validate *v)
 		/* Others hear that this process tells of its writes. */
 		BELOW(v, npusimWritten, 0, &map);
 	else if (call->op == DRIVER_OP_halDeviceClose)
-		objects_end_of(v, call->with.halDeviceClose.dev, stack_of(v));
+		objects_end_of(v, call->with.halDeviceClose.dev);
 }

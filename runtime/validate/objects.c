@@ -51,7 +51,6 @@ static void mark_free(gpointer value)
 {
 	struct mark *mark = value;
 
-	g_free(mark->name);
 	g_array_unref(mark->rows);
 	g_free(mark);
 }
@@ -96,7 +95,7 @@ static void tell_row(const struct mark *mark, const struct row *row, const struc
 		    object_words[row->kind].ender);
 }
 
-void growth_mark(struct validate *v, const char *name, npu_stack stack)
+void growth_mark(struct validate *v, const char *name)
 {
 	struct mark *mark = g_hash_table_lookup(v->marks, name);
 
@@ -107,7 +106,7 @@ void growth_mark(struct validate *v, const char *name, npu_stack stack)
 		g_hash_table_insert(v->marks, mark->name, mark);
 	}
 	mark->number++;
-	mark->stack = stack;
+	mark->stack = stack_of(v);
 	g_array_set_size(mark->rows, v->rows->len);
 	for (guint i = 0; i < v->rows->len; i++) {
 		const struct row *row = &g_array_index(v->rows, struct row, i);
@@ -150,19 +149,6 @@ void growth_left(const struct validate *v)
 	}
 }
 
-/* ---- the table ---- */
-
-static void add_row(char **text, const struct row *row, const struct seen *seen)
-{
-	struct counters grown = since(&seen->last, &seen->first);
-	char *by = npu_stack_words(row->made);
-
-	npu_text_add(text, "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s%s%s\n",
-		     npu_size_words((int64_t)grown.bytes), held(&grown), grown.made, grown.retained,
-		     grown.ended, object_words[row->kind].name, by != NULL ? ": " : "", by ?: "");
-	free(by);
-}
-
 void growth_tell(const struct validate *v)
 {
 	GHashTableIter iter;
@@ -171,22 +157,31 @@ void growth_tell(const struct validate *v)
 	g_hash_table_iter_init(&iter, v->marks);
 	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct mark *mark = value;
-		char *rows = NULL;
+		g_autoptr(GString) rows = g_string_new(NULL);
 
 		for (guint i = 0; i < mark->rows->len; i++) {
 			const struct row *row = &g_array_index(v->rows, struct row, i);
 			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+			struct counters grown = since(&seen->last, &seen->first);
+			g_autofree char *by = NULL;
 
-			if (seen->reported && held(&seen->last) > held(&seen->first) &&
-			    !suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
-				add_row(&rows, row, seen);
+			if (!seen->reported || (int64_t)held(&grown) <= 0 ||
+			    suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
+				continue;
+			by = npu_stack_words(row->made);
+			g_string_append_printf(rows,
+					       "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64
+					       " %8" PRIu64 "  %s%s%s\n",
+					       npu_size_words((int64_t)grown.bytes), held(&grown),
+					       grown.made, grown.retained, grown.ended,
+					       object_words[row->kind].name, by != NULL ? ": " : "",
+					       by ?: "");
 		}
-		if (rows != NULL)
+		if (rows->len > 0)
 			report_add_lines("grown from mark '%s' 1 to %u:\n"
 					 "  %10s %8s %8s %8s %8s  by\n%s",
 					 mark->name, mark->number, "bytes", "held", "+create",
-					 "+retain", "-free", rows);
-		free(rows);
+					 "+retain", "-free", rows->str);
 	}
 }
 
@@ -204,7 +199,7 @@ void objects_open(struct validate *v)
 {
 	v->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	v->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
-	v->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
+	v->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		v->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
 	v->history = g_new0(struct object, HISTORY_MAX);
@@ -283,23 +278,19 @@ struct object *objects_around(struct validate *v, uint64_t address)
 	return object;
 }
 
-void objects_end(struct validate *v, enum object_kind kind, uint64_t key, npu_stack stack)
+void objects_end(struct validate *v, const struct object *object)
 {
-	const struct object *object = objects_find(v, kind, key);
-	struct object *place;
+	struct object *place = &v->history[v->ended++ % HISTORY_MAX];
 
-	if (object == NULL)
-		return;
-	place = &v->history[v->ended++ % HISTORY_MAX];
 	*place = *object;
-	place->ended = stack;
+	place->ended = stack_of(v);
 	growth_of(v, object)->ended += object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
 		uncount(v, object);
-	g_tree_remove(v->live[kind], &key);
+	g_tree_remove(v->live[object->kind], &place->key);
 }
 
-void objects_end_of(struct validate *v, uint32_t dev, npu_stack stack)
+void objects_end_of(struct validate *v, uint32_t dev)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
 		GTreeNode *node = g_tree_node_first(v->live[i]), *next;
@@ -309,7 +300,7 @@ void objects_end_of(struct validate *v, uint32_t dev, npu_stack stack)
 
 			next = g_tree_node_next(node);
 			if (object->dev == dev)
-				objects_end(v, object->kind, object->key, stack);
+				objects_end(v, object);
 		}
 	}
 }

@@ -48,23 +48,19 @@ static struct clock copy_of(const struct clock *clock)
 	return copy;
 }
 
-static void clear_edge(gpointer data)
+static void free_edge(gpointer data)
 {
 	g_free(((struct order_edge *)data)->clock.at);
+	g_free(data);
 }
 
 /* ---- streams ---- */
-
-static gpointer stream_key(uint32_t dev, uint32_t id)
-{
-	return (gpointer)(uintptr_t)((uint64_t)dev << 32 | id);
-}
 
 static void free_stream(gpointer data)
 {
 	struct order_stream *stream = data;
 
-	g_array_unref(stream->edges);
+	g_queue_clear_full(&stream->edges, free_edge);
 	g_free(stream->clock.at);
 	g_free(stream);
 }
@@ -78,7 +74,6 @@ static void free_event(gpointer data)
 void order_open(struct validate *v)
 {
 	v->streams = g_ptr_array_new_with_free_func(free_stream);
-	v->by_id = g_hash_table_new(g_direct_hash, g_direct_equal);
 	v->events = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_event);
 	v->sorted = g_array_sized_new(FALSE, FALSE, sizeof(struct access), ROOM_FIRST);
 	v->host_version = 1;
@@ -86,7 +81,6 @@ void order_open(struct validate *v)
 
 void order_close(struct validate *v)
 {
-	g_hash_table_unref(v->by_id);
 	g_hash_table_unref(v->events);
 	g_ptr_array_unref(v->streams);
 	g_array_unref(v->sorted);
@@ -95,20 +89,18 @@ void order_close(struct validate *v)
 
 struct order_stream *order_stream(struct validate *v, uint32_t dev, uint32_t id)
 {
-	struct order_stream *stream = g_hash_table_lookup(v->by_id, stream_key(dev, id));
+	struct order_stream *stream = NULL;
 
-	if (stream != NULL)
-		return stream;
-	for (unsigned i = 0; i < v->streams->len && stream == NULL; i++) {
+	for (unsigned i = 0; i < v->streams->len; i++) {
 		struct order_stream *old = g_ptr_array_index(v->streams, i);
 
-		stream = old->live ? NULL : old;
+		if (old->live && old->dev == dev && old->id == id)
+			return old;
+		stream = old->live ? stream : old;
 	}
 	if (stream == NULL) {
 		stream = g_new0(struct order_stream, 1);
 		stream->index = v->streams->len;
-		stream->edges = g_array_new(FALSE, FALSE, sizeof(struct order_edge));
-		g_array_set_clear_func(stream->edges, clear_edge);
 		g_ptr_array_add(v->streams, stream);
 	}
 	stream->dev = dev;
@@ -116,7 +108,6 @@ struct order_stream *order_stream(struct validate *v, uint32_t dev, uint32_t id)
 	stream->base = stream->sent;
 	stream->host_version = 0;
 	stream->live = true;
-	g_hash_table_insert(v->by_id, stream_key(dev, id), stream);
 	return stream;
 }
 
@@ -127,14 +118,9 @@ const char *order_stream_text(const struct validate *v, unsigned index)
 	return npu_text("queue %u of device %u", stream->id, stream->dev);
 }
 
-void order_stream_end(struct validate *v, uint32_t dev, uint32_t id)
+void order_stream_end(struct validate *v, struct order_stream *stream)
 {
-	struct order_stream *stream = g_hash_table_lookup(v->by_id, stream_key(dev, id));
-
-	if (stream == NULL)
-		return;
 	order_seen(v, stream, stream->sent, false);
-	g_hash_table_remove(v->by_id, stream_key(dev, id));
 	stream->live = false;
 	stream->clock.taint = 0;
 }
@@ -154,11 +140,11 @@ uint64_t order_entry(struct validate *v, struct order_stream *stream, uint16_t t
 
 static void add_edge(struct order_stream *stream, const struct clock *clock)
 {
-	struct order_edge edge;
+	struct order_edge *edge = g_new(struct order_edge, 1);
 
 	join(&stream->clock, clock);
-	edge = (struct order_edge){ .number = stream->sent, .clock = copy_of(clock) };
-	g_array_append_val(stream->edges, edge);
+	*edge = (struct order_edge){ .number = stream->sent, .clock = copy_of(clock) };
+	g_queue_push_tail(&stream->edges, edge);
 }
 
 void order_resolve(struct validate *v, const struct clock *clock)
@@ -218,20 +204,13 @@ void order_wait(struct validate *v, struct order_stream *stream, uint64_t name)
 
 void order_seen(struct validate *v, struct order_stream *stream, uint64_t number, bool of_queue)
 {
-	unsigned passed = 0;
+	const struct order_edge *edge;
 
 	number = MIN(number + (of_queue ? stream->base : 0), stream->sent);
-	while (passed < stream->edges->len) {
-		const struct order_edge *edge =
-			&g_array_index(stream->edges, struct order_edge, passed);
-
-		if (edge->number > number)
-			break;
+	while ((edge = g_queue_peek_head(&stream->edges)) != NULL && edge->number <= number) {
 		join(&v->host, &edge->clock);
-		passed++;
+		free_edge(g_queue_pop_head(&stream->edges));
 	}
-	if (passed > 0)
-		g_array_remove_range(stream->edges, 0, passed);
 	advance(&v->host, stream->index, number);
 	if (number == stream->sent)
 		join(&v->host, &stream->clock);
@@ -253,8 +232,9 @@ bool order_is_tainted(const struct validate *v, uint64_t taint)
 	return taint > v->settled;
 }
 
-bool order_is_before(const struct validate *v, unsigned stream, uint64_t number,
-		     const struct clock *clock)
+/* Whether the entry has happened before whatever comes next in the clock. */
+static bool is_before(const struct validate *v, unsigned stream, uint64_t number,
+		      const struct clock *clock)
 {
 	return order_is_tainted(v, clock->taint) ||
 	       (stream < clock->count && clock->at[stream] >= number);
@@ -320,7 +300,7 @@ struct access *accesses_next(const struct validate *v, struct access_search *sea
 			return NULL;
 		if (access->end > search->begin && (access->write || !search->writes) &&
 		    (search->after == NULL ||
-		     !order_is_before(v, access->stream, access->number, search->after)) &&
+		     !is_before(v, access->stream, access->number, search->after)) &&
 		    !(search->surely && order_is_tainted(v, access->taint)))
 			return access;
 	}

@@ -140,21 +140,11 @@ static struct npu_written written_at(struct validate *v, uint64_t va, uint64_t b
 	return map;
 }
 
-static void tell_uninitialised(struct validate *v, const struct move *move, uint64_t begin,
-			       uint64_t end)
-{
-	const struct object *object = objects_around(v, begin);
-
-	report_make(REPORT(UNINITIALISED, stack_of(v), .made = object != NULL ? object->made : 0),
-		    "%s reads %s, of which nobody wrote %s since the memory was made", caller(v),
-		    validate_range(v, move->src, move->src + move->bytes),
-		    validate_range(v, begin, end));
-}
-
 static void check_written(struct validate *v, const struct move *move)
 {
-	uint64_t gap, gap_end, step;
+	uint64_t gap, gap_end, step, base;
 	bool known = !order_is_tainted(v, move->clock->taint), said_so = !known;
+	const struct object *object;
 
 	for (uint64_t done = 0; done < move->bytes; done += step) {
 		struct npu_written to = written_at(v, move->dst + done, move->bytes - done);
@@ -165,9 +155,14 @@ static void check_written(struct validate *v, const struct move *move)
 		step = from.bytes;
 		if (!said_so && from.bits != NULL &&
 		    written_gap(from.bits, from.at, from.at + step, &gap, &gap_end)) {
-			uint64_t base = move->src + done - from.at;
-
-			tell_uninitialised(v, move, base + gap, base + gap_end);
+			base = move->src + done - from.at;
+			object = objects_around(v, base + gap);
+			report_make(
+				REPORT(UNINITIALISED, stack_of(v),
+				       .made = object != NULL ? object->made : 0),
+				"%s reads %s, of which nobody wrote %s since the memory was made",
+				caller(v), validate_range(v, move->src, move->src + move->bytes),
+				validate_range(v, base + gap, base + gap_end));
 			said_so = true;
 		}
 		if (to.bits == NULL)
@@ -198,26 +193,6 @@ static void check_nodes(struct validate *v, const struct object *host, const str
 		    caller(v), other->dev, (int)near, object_words[host->kind].name,
 		    (unsigned long long)host->key, npu_size_text(host->bytes),
 		    __builtin_ctzll(nodes), nodes & (nodes - 1) ? " and others" : "");
-}
-
-/* A copy or a fill that the driver has taken. */
-static void check_move(struct validate *v, const struct move *move)
-{
-	if (move->src != 0) {
-		check_kind(v, move);
-		check_overlap(v, move);
-		check_bounds(v, move, move->src, false);
-	}
-	check_bounds(v, move, move->dst, true);
-	if (v->placed) {
-		const struct object *to = objects_around(v, move->dst);
-		const struct object *from = objects_around(v, move->src);
-
-		check_nodes(v, to, from);
-		check_nodes(v, from, to);
-	}
-	if (report_wanted(VALIDATE_UNINITIALISED))
-		check_written(v, move);
 }
 
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end)
@@ -277,11 +252,12 @@ void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end)
 
 	while ((object = objects_meeting(v, OBJECT_BLOCK, begin, end)) != NULL ||
 	       (object = objects_meeting(v, OBJECT_OLD_BLOCK, begin, end)) != NULL)
-		objects_end(v, object->kind, object->key, stack_of(v));
+		objects_end(v, object);
 }
 
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes)
+drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
 {
+	struct validate *v = validate_enter(self);
 	const struct object *live = objects_find(v, OBJECT_BLOCK, va);
 	const struct object *old = objects_find(v, OBJECT_OLD_BLOCK, va), *memory;
 	struct object block = { .dev = OBJECT_NO_DEVICE };
@@ -303,11 +279,12 @@ void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes)
 		block = *live;
 		block.kind = OBJECT_OLD_BLOCK;
 		block.ended = stack_of(v);
-		objects_end(v, OBJECT_BLOCK, va, stack_of(v));
+		objects_end(v, live);
 		objects_add(v, &block);
 	} else if (old != NULL) {
 		validate_why_ended(v, VALIDATE_DOUBLE_FREE, old, va);
 	}
+	return validate_leave(v);
 }
 
 /* ---- what meets ---- */
@@ -385,15 +362,29 @@ static void touch(struct validate *v, const struct move *move, uint64_t begin, b
 	}
 	access.stream = move->stream->index & 0x7fffff;
 	validate_host_access(v, &access);
-	validate_closed_access(v, &access);
 	accesses_add(v, &access);
 }
 
+/* A copy or a fill that the driver has taken. */
 static void take(struct validate *v, const struct move *move)
 {
 	if (move->bytes == 0)
 		return;
-	check_move(v, move);
+	if (move->src != 0) {
+		check_kind(v, move);
+		check_overlap(v, move);
+		check_bounds(v, move, move->src, false);
+	}
+	check_bounds(v, move, move->dst, true);
+	if (v->placed) {
+		const struct object *to = objects_around(v, move->dst);
+		const struct object *from = objects_around(v, move->src);
+
+		check_nodes(v, to, from);
+		check_nodes(v, from, to);
+	}
+	if (report_wanted(VALIDATE_UNINITIALISED))
+		check_written(v, move);
 	if (move->src != 0)
 		touch(v, move, move->src, false);
 	touch(v, move, move->dst, true);
@@ -644,9 +635,10 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 		order_event(v, name)->recorded = false;
 }
 
-void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
-		   uint64_t value)
+drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
+			 uint64_t value)
 {
+	struct validate *v = validate_enter(self);
 	struct object *object;
 
 	v->told |= what != NPU_ORDER_OTHER_ID;
@@ -686,6 +678,7 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		break;
 	}
 	settle(v); /* at once: from now on the program may do what the wait allows */
+	return validate_leave(v);
 }
 
 void validate_queue_call(struct validate *v)
@@ -704,7 +697,8 @@ void validate_queue_call(struct validate *v)
 		break;
 	case DRIVER_OP_halSqCqFree:
 		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)
-			order_stream_end(v, with->halSqCqFree.dev, with->halSqCqFree.info->sqId);
+			order_stream_end(v, order_stream(v, with->halSqCqFree.dev,
+							 with->halSqCqFree.info->sqId));
 		break;
 	case DRIVER_OP_halCqReportRecv:
 		received(v, with->halCqReportRecv.dev, with->halCqReportRecv.info);

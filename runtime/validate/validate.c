@@ -24,7 +24,7 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 			npu_size_words((int64_t)object->bytes));
 }
 
-static struct validate *enter(void *self)
+struct validate *validate_enter(void *self)
 {
 	struct validate *v = self;
 
@@ -33,7 +33,7 @@ static struct validate *enter(void *self)
 	return v;
 }
 
-static drvError_t leave(struct validate *v)
+drvError_t validate_leave(struct validate *v)
 {
 	pthread_mutex_unlock(&v->lock);
 	report_flush();
@@ -67,7 +67,7 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	*note = (struct note){ 0 };
 	if (is_idle(call, false))
 		return false;
-	v = enter(layer);
+	v = validate_enter(layer);
 	validate_call(v, call, false);
 	if (call->op == DRIVER_OP_halSqTaskSend)
 		note->sent = validate_host_send(v);
@@ -86,7 +86,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 
 	if (is_idle(call, true))
 		return;
-	v = enter(layer);
+	v = validate_enter(layer);
 	v->stack = note->stack;
 	validate_memory_again(v, call);
 	validate_call(v, call, call->code == DRV_ERROR_NONE);
@@ -96,16 +96,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	validate_why(v);
 	if (call->code == DRV_ERROR_NONE)
 		validate_memory_after(v);
-	leave(v);
-}
-
-static drvError_t validate_order(struct npu_driver *self, uint32_t dev, enum npu_order what,
-				 uint32_t id, uint64_t value)
-{
-	struct validate *v = enter(self);
-
-	validate_told(v, dev, what, id, value);
-	return leave(v);
+	validate_leave(v);
 }
 
 static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dialect)
@@ -126,36 +117,28 @@ static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdev
 
 	if (code == DRV_ERROR_NONE)
 		return code;
-	validate_why_copy(enter(self), dst, src, bytes);
-	leave(v);
+	validate_why_copy(validate_enter(self), dst, src, bytes);
+	validate_leave(v);
 	return code;
-}
-
-static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
-{
-	struct validate *v = enter(self);
-
-	validate_bytes_block(v, va, bytes);
-	return leave(v);
 }
 
 /* What is held back is not the program's. */
 static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
 {
-	struct validate *v = enter(self);
+	struct validate *v = validate_enter(self);
 
 	validate_memory_let_go(v);
-	leave(v);
+	validate_leave(v);
 	return BELOW(v, npusimLeaks, line, arg, full);
 }
 
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
-	struct validate *v = enter(self);
+	struct validate *v = validate_enter(self);
 
-	growth_mark(v, name, stack_of(v));
+	growth_mark(v, name);
 	validate_kept_look(v);
-	return leave(v);
+	return validate_leave(v);
 }
 
 static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn, void *arg)
@@ -188,13 +171,13 @@ static void tell_last_locked(struct validate *v)
 {
 	validate_kept_look(v);
 	growth_left(v);
-	leave(v);
+	validate_leave(v);
 	growth_tell(v);
 }
 
 static void validate_end(struct layer *layer)
 {
-	struct validate *v = enter(layer);
+	struct validate *v = validate_enter(layer);
 
 	if (active == v)
 		active = NULL;
@@ -252,7 +235,7 @@ static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode,
 		return NULL;
 	v = g_new0(struct validate, 1);
 	layer_init(&v->layer, "validate", lower, &hooks);
-	v->layer.driver.npusimOrder = validate_order;
+	v->layer.driver.npusimOrder = validate_told;
 	v->layer.driver.npusimSetDialect = validate_dialect;
 	v->layer.driver.npusimCheckCopy = validate_check;
 	v->layer.driver.npusimTellBlock = validate_block;

@@ -3,18 +3,6 @@
  * The validation layer: a driver over a lower driver that finds errors of the program which the
  * device answers with silence. npusim-validate.so, which is loaded where NPUSIM_VALIDATE asks for
  * it. Answers stay the lower driver's, but where `strict` refuses a call.
- *
- *   rules.h    the rules, in words
- *   order.c    what happens before what, and accesses of queued work
- *   objects.c  what the program holds and held, and what grows between marks
- *   queue.c    entries of queues and copies: who touches what, when; what they do with bytes
- *   written.h  which bytes somebody wrote
- *   host.c     memory of the host that queued copies use, and what the program does to it
- *   memory.c   what each call makes, gives back and shares; what is held back, under strict
- *   why.c      calls that failed, and what they failed by
- *   report.c   reports, and which are known
- *   form.c     reports for programs to read
- *   validate.c the layer: hooks, settings, end
  */
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
 #define NPUSIM_VALIDATE_VALIDATE_H
@@ -81,7 +69,6 @@ void report_after_fork(bool child);
 
 bool form_open(bool check, char **error);
 /* `function`: of said->file and line. */
-bool form_is_open(void);
 void form_add(const struct report *report, const struct npusim_report *said, const char *function);
 /* A file whose name has the process id is the child's own. */
 void form_after_fork(void);
@@ -148,18 +135,18 @@ struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64
 /* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
 struct object *objects_around(struct validate *v, uint64_t address);
 /* Into the history. */
-void objects_end(struct validate *v, enum object_kind kind, uint64_t key, npu_stack stack);
+void objects_end(struct validate *v, const struct object *object);
 /* The last that was given back of what had the address (in it, or `exact`: as its start) or the
  * handle. NULL: none is known. */
 const struct object *objects_ended(const struct validate *v, bool handle, uint64_t key, bool exact);
 /* The device is closed, and what the process had there is gone. */
-void objects_end_of(struct validate *v, uint32_t dev, npu_stack stack);
+void objects_end_of(struct validate *v, uint32_t dev);
 
 /* The counters of what made the object; borrowed until the next call. */
 struct counters *growth_of(struct validate *v, const struct object *object);
 /* Reports each stack of which more is held than at the last mark of the name, and more was held
  * there than at the one before: what grows once may be warming up. */
-void growth_mark(struct validate *v, const char *name, npu_stack stack);
+void growth_mark(struct validate *v, const char *name);
 /* Reports what is still held, the largest first: a leak each. */
 void growth_left(const struct validate *v);
 /* Writes a table of what was reported, a mark's name each. */
@@ -191,7 +178,7 @@ struct order_stream {
 	uint16_t last_task;
 	uint64_t host_version; /* of the host's clock, joined last */
 	struct clock clock;
-	GArray *edges; /* of struct order_edge: what the waits brought, oldest first */
+	GQueue edges; /* of struct order_edge: what the waits brought, oldest first */
 	bool live;
 };
 
@@ -203,7 +190,7 @@ struct order_stream *order_stream(struct validate *v, uint32_t dev, uint32_t id)
 /* The stream of an index in words; see npu_text(). */
 const char *order_stream_text(const struct validate *v, unsigned index);
 /* Its queue is gone, and all of its work with it. */
-void order_stream_end(struct validate *v, uint32_t dev, uint32_t id);
+void order_stream_end(struct validate *v, struct order_stream *stream);
 
 /* The stream's next entry: its number. Everything that the host knows happened before it. */
 uint64_t order_entry(struct validate *v, struct order_stream *stream, uint16_t task);
@@ -235,9 +222,6 @@ struct order_event *order_event(struct validate *v, uint64_t name);
 void order_seen(struct validate *v, struct order_stream *stream, uint64_t number, bool of_queue);
 void order_seen_event(struct validate *v, uint64_t event);
 
-/* Whether the entry has happened before whatever comes next in the clock. */
-bool order_is_before(const struct validate *v, unsigned stream, uint64_t number,
-		     const struct clock *clock);
 /* Whether a clock's taint still matters. */
 bool order_is_tainted(const struct validate *v, uint64_t taint);
 /* If the host knows all entries to be done, what was not known does not matter any more. */
@@ -302,7 +286,6 @@ struct validate {
 	enum deed deed;
 	/* order.c */
 	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
-	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
 	GHashTable *events; /* by EVENT_KEY() of their names */
 	struct clock host;
 	uint64_t host_version;    /* counts changes of what the host knows */
@@ -376,6 +359,9 @@ static inline const struct order_stream *order_stream_at(const struct validate *
 	return g_ptr_array_index(v->streams, index);
 }
 
+/* Around what is under the lock; reports are written after it. */
+struct validate *validate_enter(void *self);
+drvError_t validate_leave(struct validate *v);
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
 const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
 
@@ -385,14 +371,15 @@ void validate_queue_call(struct validate *v);
 /* Calls fn for each copy or fill (src 0) that the call asks for at once. */
 typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 void validate_each_copy(struct validate *v, validate_copy_fn fn);
-void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
-		   uint64_t value);
+/* npusimOrder, of the layer. */
+drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
+			 uint64_t value);
 /* Reports queued work that uses the object, which is at `begin`, if the host does not know that it
  * is done. Whether there is such work. */
 bool validate_pending(struct validate *v, const struct object *object, uint64_t begin);
 
-/* bytes 0: the block is given back. */
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes);
+/* npusimTellBlock, of the layer; bytes 0: the block is given back. */
+drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes);
 /* Memory goes, and the blocks in it do. */
 void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end);
 /* Whoever may write the memory at the addresses is not seen. */
@@ -402,7 +389,8 @@ void validate_bytes_new(struct validate *v, const struct object *object);
 
 /* ---- host.c: under the lock ---- */
 
-/* A queued read or write of the host's memory: completes *access, which is not yet added. */
+/* A queued read or write, which is not yet added: completes *access, if it is of the host's memory;
+ * under strict the memory is closed. */
 void validate_host_access(struct validate *v, struct access *access);
 /* The entries of v->call are about to be sent: fills what they will write; under strict it gives
  * the call other entries, which use second mappings. And when they are sent, or were not taken. */
@@ -419,8 +407,6 @@ void validate_host_done(struct validate *v, const struct access *access);
 /* Page-locked memory is made: object->inside is where the model has it, 0: there alone. */
 void validate_closed_new(struct validate *v, struct object *object);
 void validate_closed_end(struct validate *v, const struct object *object);
-/* Closes the memory of a queued read or write, which is not yet added. */
-void validate_closed_access(struct validate *v, struct access *access);
 /* Opens all, and closes what is still used. */
 void validate_closed_renew(struct validate *v);
 /* Opens what a call is about to copy at once; a validate_copy_fn. */

@@ -66,13 +66,12 @@ static void explain_stale(struct validate *v, bool handle, uint64_t key)
 
 /* ---- what failed before ---- */
 
-enum failed { FAILED_NONE, FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
-#define CAUSE(what) (1u << FAILED_##what)
-#define CAUSE_HERE  (1u << 31) /* beside others: of exactly that address */
+/* Bits, with HERE: of exactly that address. */
+enum { FAILED_NONE, FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP = 4, FAILED_PEER = 8, HERE = 16 };
 
 /* Until the same is done with success, or the addresses are given back. */
 struct failure {
-	enum failed what;
+	unsigned what;
 	uint64_t begin, end; /* addresses; PEER: both devices, peer_key() */
 	drvError_t code;
 	npu_stack stack;
@@ -109,8 +108,8 @@ static struct failure subject_of(const struct validate *v)
 
 static bool is_one_of(const struct failure *failure, unsigned causes, uint64_t begin, uint64_t end)
 {
-	return (causes >> failure->what & 1) && failure->begin < end && begin < failure->end &&
-	       (!(causes & CAUSE_HERE) || failure->begin == begin);
+	return (causes & failure->what) && failure->begin < end && begin < failure->end &&
+	       (!(causes & HERE) || failure->begin == begin);
 }
 
 static void forget(struct validate *v, unsigned causes, uint64_t begin, uint64_t end)
@@ -146,7 +145,7 @@ static bool follows(struct validate *v, uint64_t key, unsigned causes, uint64_t 
 /* The same of peer access. */
 static bool follows_peer(struct validate *v, uint64_t key, uint32_t dev, uint32_t peer)
 {
-	return follows(v, key, CAUSE(PEER), peer_key(dev, peer), peer_key(dev, peer) + 1);
+	return follows(v, key, FAILED_PEER, peer_key(dev, peer), peer_key(dev, peer) + 1);
 }
 
 /* ---- copies and fills ---- */
@@ -181,31 +180,28 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 {
 	struct report *report = REPORT(ACCESS, stack_of(v), .made = object->made);
 	bool closed = mapping_is_closed(v, use, place);
-	const char *does = use->write ? "writes" : "reads";
+	const char *why;
 
 	if (!closed && (use->reacher == OBJECT_NO_DEVICE || place->owner == NPU_OWNER_HOST ||
 			may_reach(v, use->reacher, place->owner) ||
 			(!use->queued && may_reach(v, place->owner, use->reacher))))
 		return false;
-	if (closed ? follows(v, at, CAUSE(ACCESS), at, at + 1)
+	if (closed ? follows(v, at, FAILED_ACCESS, at, at + 1)
 		   : follows_peer(v, at, use->reacher, place->owner))
 		return true;
 	if (object->access != 0) {
 		report->then = "access was last set by";
 		report->before = object->access;
 	}
-	if (closed)
-		report_make(report, "%s %s %s, to which %s", caller(v), does,
-			    validate_range(v, at, use->end),
-			    object->access != 0 ? "no device that could do it has access"
-						: "nobody was ever given access");
-	else
-		report_make(report,
-			    "%s %s %s, memory of device %u, by device %u, which may not reach it: "
-			    "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
-			    "current",
-			    caller(v), does, validate_range(v, at, use->end), place->owner,
-			    use->reacher, place->owner, use->reacher);
+	why = object->access != 0 ? "to which no device that could do it has access"
+				  : "to which nobody was ever given access";
+	if (!closed)
+		why = npu_text("memory of device %u, by device %u, which may not reach it: "
+			       "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
+			       "current",
+			       place->owner, use->reacher, place->owner, use->reacher);
+	report_make(report, "%s %s %s, %s", caller(v), use->write ? "writes" : "reads",
+		    validate_range(v, at, use->end), why);
 	return true;
 }
 
@@ -227,7 +223,7 @@ static bool explain_use(struct validate *v, const struct use *use)
 	}
 	if (object != NULL)
 		return false;
-	if (follows(v, use->begin, CAUSE(MAP), use->begin, use->end))
+	if (follows(v, use->begin, FAILED_MAP, use->begin, use->end))
 		return true;
 	old = objects_ended(v, false, use->begin, false);
 	if (old == NULL || use->queued || objects_around(v, use->begin) != NULL)
@@ -324,7 +320,7 @@ static bool explain_by_failure(struct validate *v)
 		/* No map at another address would have made it a mapping's start. */
 		va = retains ? key_of(v->call->with.halMemRetainAllocationHandle.ptr) : va;
 		return objects_find(v, OBJECT_MAPPING, va) == NULL &&
-		       follows(v, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
+		       follows(v, va, FAILED_MAP | HERE, va, va + 1);
 	}
 	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION)) {
 		object = objects_find(v, OBJECT_RESERVATION, va);
@@ -332,7 +328,7 @@ static bool explain_by_failure(struct validate *v)
 	} else if (!is_deed(v, DEED_MAKES, OBJECT_MAPPING)) {
 		return false;
 	}
-	return bytes > 0 && follows(v, va, CAUSE(UNMAP), va, va + bytes);
+	return bytes > 0 && follows(v, va, FAILED_UNMAP, va, va + bytes);
 }
 
 static void explain(struct validate *v)
@@ -370,10 +366,10 @@ static void note(struct validate *v)
 	const struct object *object;
 
 	if (is_deed(v, DEED_ENDS, OBJECT_MAPPING))
-		forget(v, CAUSE(ACCESS), v->named.key, v->named.key + 1);
+		forget(v, FAILED_ACCESS, v->named.key, v->named.key + 1);
 	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION) &&
 	    (object = objects_find(v, OBJECT_RESERVATION, v->named.key)) != NULL)
-		forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
+		forget(v, FAILED_MAP | FAILED_ACCESS | FAILED_UNMAP, object->key,
 		       object->key + object->bytes);
 	if (op == DRIVER_OP_halDeviceOpen)
 		v->peers[dev][dev] = true;
@@ -397,7 +393,7 @@ void validate_why(struct validate *v)
 	if (failure.what == FAILED_NONE)
 		return;
 	if (good) {
-		forget(v, 1u << failure.what, failure.begin, failure.end);
+		forget(v, failure.what, failure.begin, failure.end);
 	} else if (failure.what != FAILED_UNMAP ||
 		   objects_find(v, OBJECT_MAPPING, failure.begin) != NULL) {
 		failure.code = v->call->code;

@@ -202,6 +202,14 @@ static void fill_up(void)
 	printf("message: %s\n", aclGetRecentErrMsg());
 }
 
+static void release_twice(void)
+{
+	aclrtDrvMemHandle handle = take_physical(2 * MIB);
+
+	MUST(aclrtFreePhysical(handle));
+	MUST(aclrtFreePhysical(handle));
+}
+
 /* And stays until its input ends. */
 static void hold_on(void)
 {
@@ -235,6 +243,7 @@ static const struct {
 	{ "fork_early", fork_early, true },
 	{ "exec_other", exec_other, false },
 	{ "fill_up", fill_up, false },
+	{ "release_twice", release_twice, false },
 	{ "hold_on", hold_on, false },
 };
 

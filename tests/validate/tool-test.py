@@ -310,6 +310,16 @@ def who_holds(folder):
     expect('of this process' not in done.stdout, done.stdout)
 
 
+def messages_say_where(folder):
+    done = run('release_twice', folder, NPUSIM_VALIDATE='off', NPUSIM_STACKS='short')
+    expect(re.search(r'made by aclrtMallocPhysical, take_physical at \S*tool-program.c:\d+, was freed '
+                     r'by aclrtFreePhysical, release_twice at \S*tool-program.c:\d+: its last',
+                     done.stdout), done.stdout)
+    done = run('release_twice', folder, NPUSIM_VALIDATE='off')
+    expect(re.search(r'made by driver call \d+, was freed by driver call \d+ '
+                     r'\(NPUSIM_STACKS=short says where\)', done.stdout), done.stdout)
+
+
 def listed(folder, name, stacks):
     """What `npusim node` shows of a process: before it stops, while it is stopped, as JSON."""
     env = {**os.environ, 'NPUSIM_NODE': name, 'NPUSIM_STACKS': stacks}
@@ -379,7 +389,7 @@ def recording_in_front(folder):
 
 TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
          growth, suppressions, callback, sarif, github, fork, exec_, dlopen, cuda, leak_report,
-         who_holds, node_says_who_holds, recording, recording_in_front]
+         who_holds, messages_say_where, node_says_who_holds, recording, recording_in_front]
 
 
 def main():
