@@ -24,14 +24,11 @@ struct form {
 	const char *name;
 	bool (*add)(const struct report *report, const struct npusim_report *said,
 		    const char *function);
-	bool document; /* one for all reports */
 };
 static const struct form *form;
 static char *path; /* with %p; NULL: stderr */
 static int file = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file, among threads */
-
-/* ---- pieces ---- */
 
 /* As who starts the program sees it: below its folder, relative. */
 static const char *near_path(const char *name)
@@ -258,9 +255,9 @@ static bool add_github(const struct report *report, const struct npusim_report *
 
 /* ---- the file ---- */
 
-static const struct form forms[] = { { "json", add_json, false },
-				     { "sarif", add_sarif, true },
-				     { "github", add_github, false } };
+static const struct form forms[] = { { "json", add_json },
+				     { "sarif", add_sarif },
+				     { "github", add_github } };
 
 /* By NPUSIM_VALIDATE_FORMAT, else by the end of the file's name, else JSON. */
 static const struct form *choose(const char *name)
@@ -281,9 +278,10 @@ static bool open_file(bool check, char **error)
 	g_autofree char *name = g_strjoinv(pid, parts);
 	bool is_new = access(name, F_OK) != 0, good;
 
-	file = open(name, (form->document ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC,
+	file = open(name,
+		    (form->add == add_sarif ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC,
 		    0666);
-	good = file >= 0 && (!form->document || add_sarif_text(""));
+	good = file >= 0 && (form->add != add_sarif || add_sarif_text(""));
 	if (!good)
 		npu_text_add(error, "NPUSIM_VALIDATE_FILE=%s cannot be written: %s", name,
 			     errno == EEXIST ? "it is there, and no SARIF file of npusim's"
@@ -306,7 +304,7 @@ bool form_open(bool check, char **error)
 	if (!set && !chosen)
 		return true;
 	form = choose(name);
-	if (!set && form->document) {
+	if (!set && form->add == add_sarif) {
 		npu_text_add(error, "NPUSIM_VALIDATE_FORMAT=sarif needs NPUSIM_VALIDATE_FILE");
 		return false;
 	}

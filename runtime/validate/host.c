@@ -79,27 +79,23 @@ void validate_host_done(struct validate *v, const struct access *access)
 
 /* ---- targets ---- */
 
-struct saved {
-	uint64_t begin, end;
-	unsigned char *old;
+/* A piece of a target that is filled, and what was there. */
+struct piece {
+	void *at;
+	size_t bytes;
+	unsigned char old[LINE];
 };
 
-/* Keeps what is there and fills it, or puts it back. */
-static void swap(struct saved *saved, bool back)
+static void fill(GArray *pieces, uint64_t begin, uint64_t bytes)
 {
-	uint64_t bytes = saved->end - saved->begin, step = step_of(bytes, LINE, LINES_MAX);
-	unsigned char *kept;
+	uint64_t step = step_of(bytes, LINE, LINES_MAX);
 
-	if (!back)
-		saved->old = g_malloc((bytes / step + 1) * LINE);
-	kept = saved->old;
-	for (uint64_t i = 0; i < bytes; i += step, kept += LINE) {
-		void *at = (void *)(uintptr_t)(saved->begin + i);
-		size_t run = MIN(bytes - i, LINE);
+	for (uint64_t i = 0; i < bytes; i += step) {
+		struct piece piece = { (void *)(uintptr_t)(begin + i), MIN(bytes - i, LINE), "" };
 
-		memcpy(back ? at : kept, back ? kept : at, run);
-		if (!back)
-			memset(at, PATTERN, run);
+		memcpy(piece.old, piece.at, piece.bytes);
+		memset(piece.at, PATTERN, piece.bytes);
+		g_array_append_val(pieces, piece);
 	}
 }
 
@@ -137,7 +133,6 @@ static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTa
 		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-		struct saved saved;
 
 		if (waits(entry))
 			break; /* maybe for the program */
@@ -146,10 +141,9 @@ static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTa
 		    (src < dst + bytes && dst < src + bytes))
 			continue;
 		if (all == NULL)
-			all = g_array_new(FALSE, FALSE, sizeof(saved));
-		saved = (struct saved){ .begin = dst, .end = dst + bytes };
-		swap(&saved, false);
-		g_array_append_val(all, saved);
+			all = g_array_sized_new(FALSE, FALSE, sizeof(struct piece),
+						(guint)MIN(bytes / LINE + 1, LINES_MAX));
+		fill(all, dst, bytes);
 	}
 	return all;
 }
@@ -196,12 +190,12 @@ struct validate_sent validate_host_send(struct validate *v)
 
 void validate_host_sent(struct validate *v, const struct validate_sent *sent)
 {
-	for (guint i = 0; sent->saved != NULL && i < sent->saved->len; i++) {
-		struct saved *saved = &g_array_index(sent->saved, struct saved, i);
+	bool refused = v->call->code != DRV_ERROR_NONE;
 
-		if (v->call->code != DRV_ERROR_NONE)
-			swap(saved, true);
-		g_free(saved->old);
+	for (guint i = 0; refused && sent->saved != NULL && i < sent->saved->len; i++) {
+		const struct piece *piece = &g_array_index(sent->saved, struct piece, i);
+
+		memcpy(piece->at, piece->old, piece->bytes);
 	}
 	if (sent->saved != NULL)
 		g_array_unref(sent->saved);
@@ -243,8 +237,6 @@ void validate_closed_end(struct validate *v, const struct object *object)
 	    !accesses_meet(v, object->key, object->key + object->bytes, false))
 		munmap((void *)(uintptr_t)object->inside, object->bytes);
 }
-
-/* ---- closed and opened ---- */
 
 static gboolean open_object(gpointer key, gpointer value, gpointer unused)
 {

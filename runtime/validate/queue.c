@@ -33,7 +33,7 @@ struct move {
 	uint64_t dst, src, bytes;
 };
 
-/* ---- kind ---- */
+/* ---- what a copy or fill is asked to do ---- */
 
 /* Whether the address is memory of a device; -1: that is not known. */
 static int is_of_device(struct validate *v, uint64_t va)
@@ -75,8 +75,6 @@ static void check_kind(struct validate *v, const struct move *move)
 			    from >= 0 && to >= 0 ? names[2 * from + to] : "ACL_MEMCPY_DEFAULT");
 }
 
-/* ---- overlap ---- */
-
 static void check_overlap(struct validate *v, const struct move *move)
 {
 	uint64_t low = MIN(move->dst, move->src), high = MAX(move->dst, move->src);
@@ -89,8 +87,6 @@ static void check_overlap(struct validate *v, const struct move *move)
 		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, high, low + move->bytes));
 }
-
-/* ---- bounds ---- */
 
 /* What an address lies in, or behind but on its last page, which is nobody else's. */
 static const struct object *asked_for(struct validate *v, uint64_t va)
@@ -173,8 +169,6 @@ static void check_written(struct validate *v, const struct move *move)
 			written_set(to.bits, to.at, to.at + step);
 	}
 }
-
-/* ---- nodes ---- */
 
 /* `host` is on nodes of the host; `other` is where its bytes come from or go to. */
 static void check_nodes(struct validate *v, const struct object *host, const struct object *other)

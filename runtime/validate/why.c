@@ -333,8 +333,6 @@ static bool explain_by_failure(struct validate *v)
 
 static void explain(struct validate *v)
 {
-	const char *call = caller(v);
-
 	if (explain_by_failure(v))
 		return;
 	if (v->deed == DEED_ENDS) {
@@ -348,7 +346,8 @@ static void explain(struct validate *v)
 		explain_set_access(v);
 	} else if (v->call->op != DRIVER_OP_drvMemGetAttribute) {
 		validate_each_copy(v, validate_why_copy);
-	} else if (g_str_has_prefix(call, "aclrtMemcpy") || g_str_has_prefix(call, "aclrtMemset")) {
+	} else if (g_str_has_prefix(caller(v), "aclrtMemcpy") ||
+		   g_str_has_prefix(caller(v), "aclrtMemset")) {
 		/* a program may ask of any address; a copy may not */
 		validate_why_copy(v, v->call->with.drvMemGetAttribute.va, 0, 1);
 	}
