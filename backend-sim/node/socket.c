@@ -93,7 +93,8 @@ int node_announce(const char *name, pid_t pid, int control_fd)
 {
 	int fd = member_socket(name, pid, control_fd, false);
 
-	listen(fd, ASKERS_MAX);
+	if (fd >= 0)
+		listen(fd, ASKERS_MAX);
 	return fd;
 }
 
