@@ -101,6 +101,7 @@ BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	fault_install();
 	c->bs->any_open = true;
 	c->bs->device[dev].open = true;
+	node_on_question(c->bs->node, place_holdings, c->bs);
 	if (out != NULL)
 		memset(out, 0, sizeof(*out));
 	return DRV_ERROR_NONE;

@@ -505,7 +505,7 @@ static void note_gone(struct bsim *bs, uint64_t va, uint64_t bytes, const char *
 	struct alloc_table *t = bs->allocs;
 
 	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
-		.va = va, .bytes = bytes, .number = bs->call_number, .call = call
+		.va = va, .bytes = bytes, .gone = bsim_made_locked(bs), .call = call
 	};
 }
 
@@ -518,9 +518,9 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va)
 		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
 
 		if (va - gone->va < gone->bytes)
-			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64
-					") was given back by %s, driver call %" PRIu64,
-					gone->va, gone->va + gone->bytes, gone->call, gone->number);
+			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s, %s",
+					gone->va, gone->va + gone->bytes, gone->call,
+					bsim_made_text(&gone->gone, true));
 	}
 	return NULL;
 }

@@ -89,15 +89,15 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 	if (h->state == HANDLE_LIVE)
 		return DRV_ERROR_NONE;
 	if (h->state == HANDLE_LOST_TO_RESET)
-		return bsim_invalid("%s: handle %p, %s on device %u, made by driver call %" PRIu64
-				    ", was destroyed when device %u was reset by driver call "
-				    "%" PRIu64,
+		return bsim_invalid("%s: handle %p, %s on device %u, made by %s, was destroyed "
+				    "when device %u was reset by %s",
 				    call, handle, npu_size_text(h->bytes), h->prop.devid,
-				    h->made.number, h->space, h->freed_number);
-	return bsim_invalid("%s: handle %p, %s, made by driver call %" PRIu64
-			    ", was freed by driver call %" PRIu64
-			    " (its last reference went there)",
-			    call, handle, npu_size_text(h->bytes), h->made.number, h->freed_number);
+				    bsim_made_text(&h->made, false), h->space,
+				    bsim_made_text(&h->freed, true));
+	return bsim_invalid("%s: handle %p, %s, made by %s, was freed by %s: its last reference "
+			    "went there",
+			    call, handle, npu_size_text(h->bytes), bsim_made_text(&h->made, false),
+			    bsim_made_text(&h->freed, true));
 }
 
 struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
@@ -157,7 +157,7 @@ void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state sta
 	t->live_count--;
 	h->state = (uint8_t)state;
 	h->ref = h->map_ref = 0;
-	h->freed_number = bs->call_number;
+	h->freed = bsim_made_locked(bs);
 	TAILQ_INSERT_TAIL(&t->freed, h, link);
 	t->freed_count++;
 }

@@ -62,9 +62,10 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 MAP ": %s is mapped already: at 0x%" PRIx64
-			     " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
+			     " lie %s, mapped by %s; unmap that first",
 			 range_text(va, size), in_the_way->va,
-			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
+			 npu_size_text(mapping_bytes(in_the_way)),
+			 bsim_made_text(&in_the_way->made, true));
 }
 
 static drvError_t check_handle(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,

@@ -108,8 +108,7 @@ struct drv_mem_handle {
 	uint64_t bytes;           /* rounded up */
 	struct drv_mem_prop prop; /* as given at creation */
 	struct node_block *block;
-	struct bsim_made made;
-	uint64_t freed_number;            /* gone: by which driver call */
+	struct bsim_made made, freed;
 	TAILQ_ENTRY(drv_mem_handle) link; /* live ones; freed ones by age */
 };
 
@@ -210,7 +209,8 @@ struct pool {
 #define ALLOC_GONE_MAX 64u
 
 struct gone_range {
-	uint64_t va, bytes, number;
+	uint64_t va, bytes;
+	struct bsim_made gone;
 	const char *call; /* a literal */
 };
 
@@ -477,6 +477,8 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */
 const char *gone_text_locked(const struct bsim *bs, uint64_t va);
+/* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
+char *place_holdings(void *bsim);
 /* node_block_drop() of a handle's or an allocation's block: where a copy under way uses it, its
  * frames stay until gone_locked() finds them free. */
 void gone_block_locked(struct bsim *bs, struct node_block *block);

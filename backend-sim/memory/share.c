@@ -567,11 +567,10 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 	other = find_registered(bs, src, size, dev);
 	if (other != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
-				 REGISTER ": %s is registered for device %u already: %s, by driver "
-					  "call %" PRIu64,
+				 REGISTER ": %s is registered for device %u already: %s, by %s",
 				 range_text(src, size), dev,
 				 range_text(registered_start(other), other->asked),
-				 other->made.number);
+				 bsim_made_text(&other->made, true));
 	return DRV_ERROR_NONE;
 }
 

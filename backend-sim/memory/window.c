@@ -414,8 +414,8 @@ static const char *occupant(const struct window *w, uint64_t va)
 	const struct range *r = window_peek(w, va);
 
 	if (r != NULL && range_is_reservation(r))
-		return npu_text("the reservation at 0x%" PRIx64 ", %s, of driver call %" PRIu64,
-				r->va, npu_size_text(r->bytes), r->made.number);
+		return npu_text("the reservation at 0x%" PRIx64 ", %s, by %s", r->va,
+				npu_size_text(r->bytes), bsim_made_text(&r->made, true));
 	if (r != NULL)
 		return npu_text("a heap of classic allocations at 0x%" PRIx64, r->va);
 	if (w->granules[va >> 30].range != NULL)

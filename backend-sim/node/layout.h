@@ -258,7 +258,9 @@ struct node {
 	uint32_t generation,
 		service; /* the thread's id: it owns the lock on the process's behalf */
 	pthread_t service_thread;
-	sem_t service_started, service_stop;
+	sem_t service_started;
+	char *(*answer)(void *arg); /* node_on_question() */
+	void *answer_arg;
 	bool tells;                    /* of what it writes */
 	int cancel_state;              /* of the thread that has the lock */
 	int64_t looked_ms;             /* when unvouched members were last looked at */

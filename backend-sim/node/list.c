@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TERM_WAIT_MS 2000
-#define KILL_WAIT_MS 5000
-#define LOOK_MS      20
+#define ANSWER_WAIT_MS 3000
+#define TERM_WAIT_MS   2000
+#define KILL_WAIT_MS   5000
+#define LOOK_MS        20
 
 /* The processes that really have what their sockets name. Of struct candidate; NULL and *error. */
 static GArray *find_runners(const char *name, char **error)
@@ -44,6 +45,7 @@ static GArray *find_runners(const char *name, char **error)
 struct listing {
 	struct node_info *info;
 	int entry[NODE_MEMBERS]; /* of info->members, -1: not listed */
+	int fd[NODE_MEMBERS];    /* of info->members: of its node's file */
 };
 
 /* Adds a block that was exported to what a holder has. */
@@ -104,6 +106,7 @@ static void list_members(struct node *node, struct listing *listing)
 		if (member_is_dead(node, slot) || member->visitor)
 			continue;
 		listing->entry[slot] = (int)info->member_count++;
+		listing->fd[listing->entry[slot]] = member->fd;
 		out->pid = member->pid;
 		out->start_time = member->start_time;
 		out->server = member->server;
@@ -111,6 +114,21 @@ static void list_members(struct node *node, struct listing *listing)
 	}
 	while (block_next(node, &id, &place))
 		list_block(node, &place, listing);
+}
+
+/* All are asked at once, and then heard. */
+static void ask_members(const char *name, struct listing *listing)
+{
+	struct node_member_info *members = listing->info->members;
+	int64_t until = clock_ms() + ANSWER_WAIT_MS;
+
+	for (unsigned i = 0; i < listing->info->member_count; i++) {
+		listing->fd[i] = node_ask(name, members[i].pid, listing->fd[i]);
+		members[i].gone = listing->fd[i] < 0 && errno == ECONNREFUSED;
+	}
+	for (unsigned i = 0; i < listing->info->member_count; i++)
+		if (listing->fd[i] >= 0)
+			members[i].holds = node_hear(listing->fd[i], until);
 }
 
 /* Where the node cannot be joined: another version of npusim runs it. */
@@ -142,6 +160,7 @@ static void list_joined(struct node *node, struct node_info *out)
 		frame_caches_empty(node);
 		list_members(node, &listing);
 		node_unlock(node);
+		ask_members(node->name, &listing);
 	}
 	for (unsigned i = 0; i < out->shape.servers * SIM_NODE_MAX; i++)
 		if (node->memories[i].state)
@@ -195,6 +214,8 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error)
 void node_list_free(struct node_info *list, unsigned count)
 {
 	for (unsigned i = 0; list && i < count; i++) {
+		for (unsigned m = 0; m < list[i].member_count; m++)
+			g_free(list[i].members[m].holds);
 		free(list[i].members);
 		g_free(list[i].usage);
 	}

@@ -2,14 +2,15 @@
  *
  * Who is a member, the node's lock, and the entry through which every function passes.
  *
- * The kernel vouches for a member: a service thread that does nothing lives as long as the process,
- * its id stands in control->alive[slot], and that word is on the thread's robust list
- * (Documentation/locking/robust-futex-ABI.rst), as is the node's lock. When the thread ends, for
- * whatever reason, the kernel sets FUTEX_OWNER_DIED there: to ask whether eight members live is to
- * read eight words. The list's head lies in the segment too, where the reaper of the out-of-memory
- * killer does not come. The thread may end some microseconds before its siblings notice that they
- * are dead: see process_is_gone(). Where the kernel has no robust lists (a filter of system calls,
- * qemu-user), others look in /proc for such a member, every few milliseconds.
+ * The kernel vouches for a member: a service thread, which answers those who ask what the process
+ * holds, lives as long as the process, its id stands in control->alive[slot], and that word is on
+ * the thread's robust list (Documentation/locking/robust-futex-ABI.rst), as is the node's lock.
+ * When the thread ends, for whatever reason, the kernel sets FUTEX_OWNER_DIED there: to ask whether
+ * eight members live is to read eight words. The list's head lies in the segment too, where the
+ * reaper of the out-of-memory killer does not come. The thread may end some microseconds before its
+ * siblings notice that they are dead: see process_is_gone(). Where the kernel has no robust lists
+ * (a filter of system calls, qemu-user), others look in /proc for such a member, every few
+ * milliseconds.
  *
  * The lock is a robust futex that any thread of a member takes in the name of the member's service
  * thread. When a member ends with the lock in its hands, the kernel wakes one that waits: it waits
@@ -159,8 +160,8 @@ static void *serve(void *arg)
 			node->name, strerror(errno), LOOK_MS);
 	}
 	sem_post(&node->service_started);
-	while (sem_wait(&node->service_stop) != 0)
-		continue;
+	while (!GET(member->left))
+		node_answer(node);
 	return NULL;
 }
 
@@ -170,7 +171,6 @@ static bool start_service(struct node *node, char **error)
 	int failed;
 
 	sem_init(&node->service_started, 0, 0);
-	sem_init(&node->service_stop, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	failed = pthread_create(&node->service_thread, NULL, serve, node);
@@ -251,7 +251,7 @@ void member_remove(struct node *node)
 	struct member *member = &node->control->members[node->slot];
 
 	PUT(member->left, 1);
-	sem_post(&node->service_stop);
+	pthread_cancel(node->service_thread);
 	pthread_join(node->service_thread, NULL);
 	if (member->unvouched)
 		__atomic_fetch_or(&node->control->alive[node->slot], FUTEX_OWNER_DIED,

@@ -237,6 +237,12 @@ drvError_t node_write_begin(struct node *node, const struct node_block *block, u
 /* What has the mark is done, mark 0: all; write->pid: who began to write there meanwhile, or 0. */
 drvError_t node_write_end(struct node *node, struct npu_write *write);
 
+/* Who lists the node asks each process what it holds, and a thread of the node's calls `answer`:
+ * g_free(), a line for each kind, memory and call stack: kind, memory, how many, bytes and who made
+ * them, separated by tabs. NULL: it cannot tell now. */
+#define NODE_HOLDS_WORDS 5
+void node_on_question(struct node *node, char *(*answer)(void *arg), void *arg);
+
 /* ---- for `npusim node`: works without joining ---- */
 
 struct node_member_info {
@@ -249,6 +255,8 @@ struct node_member_info {
 	uint32_t blocks, exported, imported;
 	uint64_t kept_frames; /* of imported ones whose exporter has freed them, or is gone */
 	pid_t kept_pid;       /* the exporter; 0: several */
+	char *holds;          /* its answer to what it holds: node_on_question(); NULL: none yet */
+	bool gone;            /* it has ended meanwhile */
 };
 struct node_info {
 	char name[64];

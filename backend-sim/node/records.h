@@ -12,6 +12,7 @@
 #include <glib.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "layout.h"
 
 /* ---- process.c: what /proc and the kernel say about a process, for code that must know whether a
@@ -187,8 +188,16 @@ void block_leave(struct node *node, uint32_t id);
 
 /* ---- socket.c */
 
-/* The socket by which others find the member; -1 and errno. */
+/* The socket by which others find the member, and ask it; -1 and errno. */
 int node_announce(const char *name, pid_t pid, int control_fd);
+/* Waits until somebody asks this member what it holds, and answers. A thread may be cancelled
+ * there. */
+void node_answer(struct node *node);
+/* Asks a member: a socket from which the answer is to be heard; -1 and errno: ECONNREFUSED, it is
+ * gone. */
+int node_ask(const char *name, pid_t pid, int control_fd);
+/* Its answer, until that moment of clock_ms(); NULL: none. g_free(). Closes the socket. */
+char *node_hear(int socket, int64_t until);
 /* One newcomer at a time: waits while others join, in order. False and *error. */
 bool node_startup_lock(const char *name, char **error);
 void node_startup_unlock(void);

@@ -2,8 +2,9 @@
  *
  * How processes find a node, without a file that could become stale: by abstract sockets, which the
  * kernel lists in /proc/self/net/unix and removes with the process. A member's is
- * "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal), and nobody reads it: members are reached
- * through /proc/PID/fd/FD, which the kernel opens only for the same user.
+ * "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal): members are reached through
+ * /proc/PID/fd/FD, which the kernel opens only for the same user. The socket itself answers one
+ * question: what the process holds.
  *
  * Who has the socket "npusim/UID/PIDNS/NODE/lock" has the start-up lock: it reaches exactly as far
  * as discovery does. It listens, and who wants the lock connects and sleeps. To unlock is to send
@@ -19,6 +20,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +31,7 @@
 
 #define LOCK_WAIT_MS 20000 /* for one process that joins */
 #define LOCK_QUEUE   4096
+#define ASKERS_MAX   16
 #define LOCK_NAMES   3
 #define LOCK_MUTE_MS 1000 /* a name of ours listens at once; one that does not is not ours */
 
@@ -61,24 +64,94 @@ static bool make_address(const char *text, struct sockaddr_un *out, socklen_t *s
 	return true;
 }
 
-int node_announce(const char *name, pid_t pid, int control_fd)
+/* A socket that has the member's name, or is connected to it. -1 and errno. */
+static int member_socket(const char *name, pid_t pid, int control_fd, bool asks)
 {
 	g_autofree char *prefix = socket_prefix();
 	g_autofree char *text =
 		g_strdup_printf("%s%s/%x/%x", prefix, name, (unsigned)pid, (unsigned)control_fd);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (asks ? SOCK_NONBLOCK : 0), 0), error;
 	struct sockaddr_un address;
 	socklen_t size;
 
 	if (fd < 0)
 		return -1;
-	shutdown(fd, SHUT_RDWR); /* nobody talks here */
-	if (make_address(text, &address, &size) && bind(fd, (struct sockaddr *)&address, size) == 0)
+	if (make_address(text, &address, &size) &&
+	    (asks ? connect(fd, (struct sockaddr *)&address, size)
+		  : bind(fd, (struct sockaddr *)&address, size)) == 0)
 		return fd;
 	error = errno;
 	close(fd);
 	errno = error;
 	return -1;
+}
+
+int node_announce(const char *name, pid_t pid, int control_fd)
+{
+	int fd = member_socket(name, pid, control_fd, false);
+
+	if (fd >= 0)
+		listen(fd, ASKERS_MAX);
+	return fd;
+}
+
+/* ---- what a member holds ---- */
+
+/* Who is at the other end. */
+static struct ucred peer_of(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer;
+}
+
+void node_on_question(struct node *node, char *(*answer)(void *arg), void *arg)
+{
+	node->answer_arg = arg;
+	PUT(node->answer, answer);
+}
+
+void node_answer(struct node *node)
+{
+	const struct timeval timeout = { .tv_sec = 1 };
+	int asker = own_file_is_open(&node->socket_file)
+			    ? accept4(node->socket_file.fd, NULL, NULL, SOCK_CLOEXEC)
+			    : -1;
+	char *text = NULL;
+
+	if (asker < 0) { /* a visitor has none, or the program has closed it */
+		sleep(1);
+		return;
+	}
+	UNCANCELLED;
+	if (peer_of(asker).uid == geteuid())
+		text = GET(node->answer) ? node->answer(node->answer_arg) : g_strdup("");
+	setsockopt(asker, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	if (text) /* its end is the sign that it is whole */
+		send(asker, text, strlen(text) + 1, MSG_NOSIGNAL);
+	close(asker);
+	g_free(text);
+}
+
+int node_ask(const char *name, pid_t pid, int control_fd)
+{
+	return member_socket(name, pid, control_fd, true);
+}
+
+char *node_hear(int socket, int64_t until)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+	GString *text = g_string_new(NULL);
+	char piece[4096];
+	ssize_t got;
+
+	while (poll(&ready, 1, (int)MAX(until - clock_ms(), 0)) > 0 &&
+	       (got = read(socket, piece, sizeof(piece))) > 0)
+		g_string_append_len(text, piece, got);
+	close(socket);
+	return g_string_free(text, text->len == 0 || text->str[text->len - 1] != '\0');
 }
 
 /* ---- the start-up lock ---- */
@@ -167,16 +240,6 @@ static bool bind_lock(struct own_file *lock, const struct sockaddr_un *address, 
 	*lock = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	return lock->fd >= 0 && bind(lock->fd, (const struct sockaddr *)address, size) == 0 &&
 	       listen(lock->fd, LOCK_QUEUE) == 0;
-}
-
-/* Who is at the other end. */
-static struct ucred peer_of(int fd)
-{
-	struct ucred peer = { .uid = (uid_t)-1 };
-	socklen_t length = sizeof(peer);
-
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
-	return peer;
 }
 
 /* Connects to whom has the lock. 0, or an error: ECONNREFUSED and EPROTOTYPE, it does not listen;

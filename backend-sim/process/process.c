@@ -8,6 +8,7 @@
 #include "process/process.h"
 
 #include <glib.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,15 @@ uint64_t bsim_now_locked(struct bsim *bs)
 struct bsim_made bsim_made_locked(struct bsim *bs)
 {
 	return (struct bsim_made){ bs->call_number, bsim_now_locked(bs), npu_stack_here() };
+}
+
+const char *bsim_made_text(const struct bsim_made *made, bool hint)
+{
+	g_autofree char *by = npu_stack_words(made->stack);
+
+	return by != NULL ? npu_text("%.300s", by)
+			  : npu_text("driver call %" PRIu64 "%s", made->number,
+				     hint ? " (NPUSIM_STACKS=short says where)" : "");
 }
 
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)

@@ -207,6 +207,9 @@ drvError_t bsim_null(const char *call, const char *argument);
 /* Simulated time of the calling program. */
 uint64_t bsim_now_locked(struct bsim *bs);
 struct bsim_made bsim_made_locked(struct bsim *bs);
+/* By whom: "aclrtMalloc, load at train.c:96"; where no stack is known "driver call 17", and, with
+ * `hint`, how to have one. See npu_text(). */
+const char *bsim_made_text(const struct bsim_made *made, bool hint);
 /* OPEN_FAILED, and a message with `error`, which is freed; NULL: no memory. */
 drvError_t bsim_open_failed(char *error);
 /* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call

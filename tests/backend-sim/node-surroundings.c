@@ -294,6 +294,55 @@ TEST(node_surroundings, stale_name_leads_to_no_other_node)
 	EXPECT_TRUE(actor_end(&child));
 }
 
+/* ---- what a member holds ---- */
+
+static char of[] = "of";
+
+static char *say_pid(void *arg)
+{
+	return g_strdup_printf("%s %d", (const char *)arg, (int)getpid());
+}
+
+static void answer_questions(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	node_on_question(actor_self.node, say_pid, of);
+	reply->value = actor_self.node->file.fd;
+}
+
+/* What a member answers within `ms`, and whether it is gone; g_free(). */
+static char *asked(const struct actor *actor, int fd, int ms, bool *gone)
+{
+	int socket = node_ask(node.node, actor->pid, fd);
+
+	*gone = socket < 0 && errno == ECONNREFUSED;
+	return socket < 0 ? NULL : node_hear(socket, clock_ms() + ms);
+}
+
+TEST(node_surroundings, member_says_what_it_holds)
+{
+	g_autofree char *first = NULL, *more = NULL, *none = NULL, *text = NULL;
+	bool gone;
+	int fd;
+
+	ASSERT_NO_FATAL(begin("asked"));
+	fd = (int)ACT(&a, answer_questions).value;
+	text = g_strdup_printf("of %d", (int)a.pid);
+	first = asked(&a, fd, 20000, &gone);
+	EXPECT_STREQ(first, text);
+	more = asked(&b, (int)ACT(&b, get_control_fd).value, 20000, &gone);
+	EXPECT_STREQ(more, ""); /* it has no answer, and holds nothing */
+	kill(a.pid, SIGSTOP);
+	while (!process_is_stopped(a.pid))
+		usleep(1000);
+	none = asked(&a, fd, 50, &gone);
+	EXPECT_TRUE(none == NULL && !gone);
+	kill(a.pid, SIGCONT);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_TRUE(asked(&a, fd, 50, &gone) == NULL && gone);
+	EXPECT_TRUE(actor_end(&b));
+}
+
 /* ---- fork ---- */
 
 static bool join_as_child(const struct order *order)

@@ -12,6 +12,42 @@ static const char *amount(guint64 frames)
 	return npu_size_words((gint64)(frames * NODE_FRAME_BYTES));
 }
 
+/* What it says that it holds, where it keeps stacks: a line for each of them; or to `json`. */
+static void show_holds(const struct node_member_info *m, JsonBuilder *json)
+{
+	g_auto(GStrv) lines = g_strsplit(m->holds ?: "", "\n", -1);
+
+	if (json) {
+		json_text(json, "answer", m->gone ? "gone" : m->holds ? "whole" : "none");
+		json_builder_set_member_name(json, "holds");
+		json_builder_begin_array(json);
+	} else if (m->gone || !m->holds) {
+		g_print("%11s%s\n", "",
+			m->gone ? "it has ended meanwhile"
+				: "it does not say what it holds: it is stopped, or busy");
+	}
+	for (unsigned i = 0; lines[i] && *lines[i]; i++) {
+		g_auto(GStrv) words = g_strsplit(lines[i], "\t", NODE_HOLDS_WORDS);
+		gint64 bytes = g_ascii_strtoll(words[3], NULL, 10);
+
+		if (!json) {
+			g_print("%11s%s of %s in %s %s%s by %s\n", "", npu_size_words(bytes),
+				words[1], words[2], words[0], strcmp(words[2], "1") ? "s" : "",
+				words[4]);
+			continue;
+		}
+		json_builder_begin_object(json);
+		json_text(json, "kind", words[0]);
+		json_text(json, "memory", words[1]);
+		json_number(json, "count", g_ascii_strtoull(words[2], NULL, 10));
+		json_number(json, "bytes", (guint64)bytes);
+		json_text(json, "by", words[4]);
+		json_builder_end_object(json);
+	}
+	if (json)
+		json_builder_end_array(json);
+}
+
 /* What devices of a server have together, and how many processes and how much of its host's memory
  * the server. */
 struct sums {
@@ -84,6 +120,7 @@ static void print_node(const struct node_info *node, gboolean processes)
 			g_print("; of these it keeps %s that their exporters have freed",
 				amount(m->kept_frames));
 		g_print(")\n");
+		show_holds(m, NULL);
 	}
 }
 
@@ -132,6 +169,7 @@ static void build_node(JsonBuilder *json, const struct node_info *node)
 		json_number(json, "allocations", m->blocks);
 		json_number(json, "exported", m->exported);
 		json_number(json, "imported", m->imported);
+		show_holds(m, json);
 		json_builder_end_object(json);
 	}
 	json_builder_end_array(json);
