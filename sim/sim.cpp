@@ -22,8 +22,6 @@
 #include "sim/link/interconnect.h"
 #include "sim/mmu/mmu.h"
 
-using npusim::now_ps;
-
 namespace
 {
 
@@ -49,24 +47,22 @@ struct device : public sc_core::sc_module {
 };
 
 // The elaborated model: the modules of all devices. There is one in a process, since SystemC
-// elaborates once; it is reset for another simulation. One method serves all engines, of one time
-// in the order of devices and engines: an event for each would cost a small copy more than its
-// model.
-class model : public sc_core::sc_module
+// elaborates once; it is reset for another simulation. It does what is due in the order of time, of
+// one time in that of devices and engines. Where it is alone in the kernel it is temporally
+// decoupled: the kernel's clock follows when a wait ends, else before each event, and what is due
+// there goes first.
+class model
 {
 public:
-	SC_HAS_PROCESS(model);
-	explicit model(sc_core::sc_module_name name, unsigned devices)
-	    : sc_module(name), m_interconnect(new npusim::interconnect("interconnect", devices)),
+	explicit model(unsigned devices)
+	    : m_alone(sc_core::sc_get_top_level_objects().empty()),
+	      m_interconnect(new npusim::interconnect("interconnect", devices)),
 	      m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
 	{
-		SC_METHOD(step);
-		sensitive << m_wake;
-		dont_initialize();
 		for (unsigned i = 0; i < devices; i++) {
-			std::string child = "device" + std::to_string(i);
+			std::string name = "device" + std::to_string(i);
 
-			m_devices.emplace_back(new device(child.c_str(), i));
+			m_devices.emplace_back(new device(name.c_str(), i));
 			at(i).mmu.remote.bind(m_interconnect->in[i]);
 			m_interconnect->out[i].bind(at(i).hbm.in);
 		}
@@ -84,20 +80,25 @@ public:
 	{
 		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
 	}
-	// Runs the kernel to due_ps(), which is given. Returns when more is due.
+	uint64_t now_ps() const
+	{
+		return m_now_ps;
+	}
+	// Goes on to due_ps(), and does what is due. Returns when more is.
 	uint64_t run(uint64_t due);
+	// Takes the kernel's clock along to now_ps().
+	void sync();
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
 private:
-	void step();
-
-	sc_core::sc_event m_wake;
+	const bool m_alone; // in the kernel
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
+	uint64_t m_now_ps = 0;
 };
 
 void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps)
@@ -119,31 +120,28 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 	m_interconnect->reset(config, origin_ps);
 }
 
-uint64_t model::run(uint64_t due)
+void model::sync()
 {
-	uint64_t now = now_ps();
-	sc_core::sc_time delay = sc_core::sc_time::from_value(due > now ? due - now : 0);
+	uint64_t kernel = npusim::now_ps();
 
-	try {
-		m_wake.notify(delay);
-	} catch (const std::bad_alloc &) {
-		// No memory for the kernel's event: below.
-	}
-	sc_core::sc_start(delay);
-	if (G_UNLIKELY(due_ps() <= now_ps()))
-		step();
-	return due_ps();
+	if (kernel < m_now_ps)
+		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps - kernel));
 }
 
-void model::step()
+uint64_t model::run(uint64_t due)
 {
-	uint64_t now = now_ps();
-
+	m_now_ps = std::max(m_now_ps, due);
+	if (!m_alone)
+		sync();
 	do {
 		for (unsigned i = 0; i < m_due_ps.size(); i++)
-			if (m_due_ps[i] <= now)
-				at(i / SIM_ENGINE_COUNT).engines[i % SIM_ENGINE_COUNT]->step(now);
-	} while (due_ps() <= now);
+			if (m_due_ps[i] <= m_now_ps)
+				at(i / SIM_ENGINE_COUNT)
+					.engines[i % SIM_ENGINE_COUNT]
+					->step(m_now_ps);
+		due = due_ps();
+	} while (due <= m_now_ps);
+	return due;
 }
 
 bool model::uses(const unsigned char *at, uint64_t bytes) const
@@ -200,7 +198,7 @@ void build(sim *s)
 {
 	if (!the_kernel.built) {
 		sc_core::sc_report_handler::set_handler(on_report);
-		the_kernel.built = new model("npusim", s->config.devices);
+		the_kernel.built = new model(s->config.devices);
 		sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	}
 	the_kernel.built->reset(&s->config, &the_kernel.shared, the_kernel.last_ps);
@@ -242,7 +240,7 @@ void run_one(sim *s, bool host_follows)
 	}
 	s->running = false;
 	if (host_follows)
-		raise_host(s, now_ps());
+		raise_host(s, s->built->now_ps());
 	sim_lock_offer(s->config.lock);
 	wait_for_model(s);
 }
@@ -346,7 +344,8 @@ struct sim *sim_open(const struct sim_config *config, char **error)
 			if (config->timing)
 				check_kernel();
 			if (the_kernel.built)
-				the_kernel.last_ps = std::max(the_kernel.last_ps, now_ps());
+				the_kernel.last_ps =
+					std::max(the_kernel.last_ps, the_kernel.built->now_ps());
 			s->host_ps = the_kernel.last_ps;
 			the_kernel.taken = true;
 			return s;
@@ -426,7 +425,7 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	job->model = s;
 	/* From a done call the time is the model's: the host may be ahead, and work that follows
 	 * work does not wait for it. */
-	now = now_ps();
+	now = s->built->now_ps();
 	now = s->running && !runs_elsewhere(s) ? now : std::max(host, now);
 	s->built->at(job->device).engines[job->engine]->submit(job, now);
 	if (!s->running)
@@ -438,8 +437,11 @@ void sim_catch_up(struct sim *s)
 	wait_for_model(s);
 	if (!s->built || s->running)
 		return;
+	if (s->due_ps > sim_host_ps(s))
+		return;
 	while (s->due_ps <= sim_host_ps(s))
 		run_one(s, false);
+	s->built->sync();
 }
 
 enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg,
@@ -448,17 +450,22 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 	uint64_t host = sim_host_ps(s);
 	uint64_t limit = timeout_ps > SIM_NEVER - host ? SIM_NEVER : host + timeout_ps;
 
+	enum sim_wait_result result = SIM_WAIT_READY;
+
 	sim_catch_up(s);
-	while (!ready(arg)) {
-		if (!s->built || s->due_ps == SIM_NEVER)
-			return SIM_WAIT_IDLE;
-		if (s->due_ps > limit) {
+	while (result == SIM_WAIT_READY && !ready(arg)) {
+		if (!s->built || s->due_ps == SIM_NEVER) {
+			result = SIM_WAIT_IDLE;
+		} else if (s->due_ps > limit) {
 			raise_host(s, limit);
-			return SIM_WAIT_TIMEOUT;
+			result = SIM_WAIT_TIMEOUT;
+		} else {
+			run_one(s, true);
 		}
-		run_one(s, true);
 	}
-	return SIM_WAIT_READY;
+	if (s->built && !s->running)
+		s->built->sync();
+	return result;
 }
 
 void sim_drain(struct sim *s)
@@ -466,6 +473,8 @@ void sim_drain(struct sim *s)
 	wait_for_model(s);
 	while (s->built && s->due_ps != SIM_NEVER)
 		run_one(s, true);
+	if (s->built)
+		s->built->sync();
 }
 
 bool sim_uses(const struct sim *s, const unsigned char *at, uint64_t bytes)

@@ -5,7 +5,7 @@
 // it the access itself. All others receive, and may send, generic payloads: data moves between the
 // payload's data pointer and the memory of the simulated server, byte enables and streaming are
 // refused, a fault is TLM_ADDRESS_ERROR_RESPONSE. A foreign target annotates its delay and must
-// not wait(): requests come from no process. There is no direct memory interface.
+// not wait(): requests come from no process of the kernel. There is no direct memory interface.
 #ifndef NPUSIM_SIM_TRANSPORT_SOCKET_H
 #define NPUSIM_SIM_TRANSPORT_SOCKET_H
 
