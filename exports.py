@@ -6,9 +6,13 @@
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
 #   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X), CUDA_UNMODELLED(X), CUDA_ALIASES(X) of
-#                                          names.txt: what a header declares is modelled
+#                                          names.txt: what a header declares is modelled, and has
+#                                          CUDA_CHECKS_name, CUDA_STREAM_name;
+#                                          CUDART_PARAMETERS_name, CUDART_ARGUMENTS_name, as the
+#                                          runtime API has them
 #   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
-#                                          CUDART_UNMODELLED(X), CUDART_TWINS(X), CUDART_ERRORS(X),
+#                                          CUDART_UNMODELLED(X), CUDART_HARMLESS(X),
+#                                          CUDART_TWINS(X), CUDART_ERRORS(X),
 #                                          and the version script of libcudart of a major version:
 #                                          what the sources define is modelled, cuda.h has the codes
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
@@ -97,7 +101,7 @@ def names_in(list_path):
         elif paths and words[0] == '@vendor-hal':
             found = [name for name in HAL_FUNCTION.findall(paths[0].read_text())
                      if not name.startswith('npusim')]
-        elif paths and words[0] == '@wrapped':
+        elif words and words[0] == '@wrapped':
             paths = sorted((ROOT / words[1]).glob('*.c'))
             found = list(wrappers(ROOT / words[1], ROOT / words[2]))
         elif paths and words[0] == '@names':
@@ -141,7 +145,9 @@ def write_unmodelled(out, header):
 
 
 def write_cuda(out, header, names):
-    declared = {name for _, name, _ in declarations(pathlib.Path(header), 'cu')}
+    parameters = {name: parameters for _, name, parameters in
+                  declarations(pathlib.Path(header), 'cu')}
+    declared = set(parameters)
     modelled, unmodelled, aliases = [], [], []
     for name, since in lines_of(pathlib.Path(names)):
         plain = re.sub(r'_pt[sd][sz]$', '', name)
@@ -161,6 +167,39 @@ def write_cuda(out, header, names):
         write_macro(stream, 'CUDA_MODELLED', modelled)
         write_macro(stream, 'CUDA_UNMODELLED', unmodelled)
         write_macro(stream, 'CUDA_ALIASES', aliases)
+        for name in sorted(declared):
+            stream.write('#define CUDA_CHECKS_{0} {1}\n#define CUDA_STREAM_{0} {2}\n'.format(
+                name, *checks_of(parameters[name])))
+            stream.write('#define CUDART_PARAMETERS_{0} {1}\n'
+                         '#define CUDART_ARGUMENTS_{0} {2}\n'.format(
+                             name, *in_runtime(parameters[name])))
+
+
+def checks_of(parameters):
+    """What a door of CUDA asks before its function, and the stream in whose context that is."""
+    checks, stream = [], 'NULL'
+    for parameter in parameters.strip('()').split(','):
+        name = re.findall(r'\w+', parameter)[-1]
+        if 'CU_OR_NULL' not in parameter and re.search(
+                r'\*|CUhostFn|CUstreamCallback|AllocationHandle handle', parameter):
+            checks.append('cuda_null("{0}", (const void *)(uintptr_t){0}) ?: '.format(name))
+        elif parameter.split()[0] == 'CUstream':
+            stream = name
+    if stream != 'NULL':
+        checks.append('cuda_check_stream({}) ?: '.format(stream))
+    return ''.join(checks), stream
+
+
+def in_runtime(parameters):
+    """The parameters, whose device pointers are void *, and the arguments for the driver."""
+    pairs = []
+    for parameter in parameters.strip('()').split(','):
+        name = re.findall(r'\w+', parameter)[-1]
+        kind = re.search(r'CUdeviceptr (\*?)', parameter)
+        pairs.append((re.sub(r'CUdeviceptr (\*?)', r'void *\1', parameter),
+                      name if not kind else ('OUT({})' if kind.group(1) else 'A({})').format(name)))
+    return (('({})'.format(', '.join(part)) for part in zip(*pairs))
+            if parameters != '(void)' else (parameters, '()'))
 
 
 def write_macro(stream, macro, rows):
@@ -179,13 +218,15 @@ def in_words(name):
 
 
 def write_cudart(out, script, major, node, cuda, names, *sources):
-    defined = re.compile(r'^(?:CALL|EARLY|HARMLESS)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
+    defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
                          re.MULTILINE)
-    modelled = {first or second for source in sources
-                for first, second in defined.findall(pathlib.Path(source).read_text())}
+    texts = [pathlib.Path(source).read_text() for source in sources]
+    modelled = {first or second for text in texts for first, second in defined.findall(text)}
+    modelled |= {name + suffix for text in texts for suffix in ('', 'Async')
+                 for name in re.findall(r'^PAIR\((\w+)', text, re.MULTILINE)}
     errors = {int(code): (runtime_name(name), text) for code, name, text in re.findall(
         r'X\((\d+), (\w+), +"([^"]*)"\)', pathlib.Path(cuda).read_text())}
-    exported, unmodelled, twins = [], [], []
+    exported, unmodelled, twins, harmless = [], [], [], []
     for name, rest in lines_of(pathlib.Path(names)):
         words = rest.split()
         if name.isdigit():
@@ -194,15 +235,17 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
             continue
         since, _, until = next((word for word in words if '-' in word), '-').partition('-')
         if int(since or major) <= int(major) <= int(until or major):
-            suffixes = ['_' + word for word in words if '-' not in word]
+            suffixes = ['_' + word for word in words if word.startswith('pt')]
             exported += [name + suffix for suffix in ['', *suffixes]]
             twins += [(name, suffix) for suffix in suffixes]
-            unmodelled += [(name,)] if name not in modelled else []
+            rows = harmless if 'harmless' in words else unmodelled
+            rows += [(name,)] if name not in modelled else []
         modelled.discard(name)
     if modelled:
         sys.exit('{} lacks {}'.format(names, ' '.join(sorted(modelled))))
     with open(out, 'w', encoding='ascii') as stream:
         write_macro(stream, 'CUDART_UNMODELLED', unmodelled)
+        write_macro(stream, 'CUDART_HARMLESS', harmless)
         write_macro(stream, 'CUDART_TWINS', twins)
         write_macro(stream, 'CUDART_ERRORS', [(str(code), name, '"{}"'.format(text))
                                               for code, (name, text) in sorted(errors.items())])

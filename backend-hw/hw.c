@@ -1,14 +1,165 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the module exports: opening the server's driver, and describing it.
+ * The driver object over a library: each function of the seam is the driver's own, called straight.
+ * A function that the driver lacks answers as CANN's runtime does for a weak symbol, and the
+ * thread's message says which it was. Rewrites no argument and no answer. And what the module
+ * exports: opening the server's driver, and describing it.
  */
 #include "hw.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "driver/layer.h"
+
+struct hw {
+	struct npu_driver driver; /* first: the driver's self is the hw */
+	struct hw_library library;
+};
+
+/* The function that this thread's last call missed. */
+static __thread const char *missed;
+
+static struct hw *hw_of(struct npu_driver *self)
+{
+	return (struct hw *)self;
+}
+
+/* ---- straight calls, and what stands for a missing one ---- */
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define NPU_OP(result, missing, op, ...)                                       \
+	static result hw_##op NPU_WITH_SELF(__VA_ARGS__)                       \
+	{                                                                      \
+		missed = NULL;                                                 \
+		return hw_of(self)->library.symbols.op(NPU_ARGS(__VA_ARGS__)); \
+	}                                                                      \
+	static result missing_##op NPU_WITH_SELF(__VA_ARGS__)                  \
+	{                                                                      \
+		missed = #op;                                                  \
+		return missing;                                                \
+	}
+#include "npusim/driver-ops.h"
+
+/* ---- devices of drivers from before halDeviceOpen ---- */
+
+static drvError_t old_device_open(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
+				  halDevOpenOut *out)
+{
+	const struct hw_symbols *driver = &hw_of(self)->library.symbols;
+	void *info[2] = {
+		NULL
+	}; /* struct drvDevInfo, an int; room for what takes the type at its word */
+	int result;
+
+	missed = NULL;
+	if (out != NULL)
+		memset(out, 0, sizeof(*out));
+	result = driver->drvMemDeviceOpen(dev, 0);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = driver->drvDeviceOpen(info, dev);
+	if (result != DRV_ERROR_NONE && driver->drvMemDeviceClose != NULL)
+		driver->drvMemDeviceClose(dev);
+	return result;
+}
+
+static drvError_t old_device_close(struct npu_driver *self, uint32_t dev, halDevCloseIn *in)
+{
+	const struct hw_symbols *driver = &hw_of(self)->library.symbols;
+	drvError_t result;
+
+	missed = "halDeviceClose";
+	if (driver->drvDeviceClose == NULL || driver->drvMemDeviceClose == NULL)
+		return DRV_ERROR_NOT_SUPPORT;
+	missed = NULL;
+	result = driver->drvDeviceClose(dev);
+	return result != DRV_ERROR_NONE ? result : driver->drvMemDeviceClose(dev);
+}
+
+/* ---- messages ---- */
+
+/* A vendor's driver words nothing: what can be said is which function it lacks. */
+static const char *vendor_message(struct npu_driver *self)
+{
+	static __thread char text[PATH_MAX + 256];
+	const struct hw_library *library = &hw_of(self)->library;
+
+	if (missed == NULL)
+		return NULL;
+	snprintf(text, sizeof(text), "the driver has no %s: %s is of version %s", missed,
+		 library->path, library->version);
+	return text;
+}
+
+/* ---- the object ---- */
+
+static void hw_close(struct npu_driver *self)
+{
+	struct hw *hw = hw_of(self);
+
+	if (hw->library.ours != NULL)
+		hw->library.ours->close();
+	free(hw);
+}
+
+static uint32_t caps_of(const struct hw_symbols *have)
+{
+	uint32_t caps = 0;
+
+	if (have->halMemMapNoAccess != NULL)
+		caps |= NPU_CAP_MAP_NO_ACCESS;
+	if (have->halMemExportToShareableHandleV2 != NULL &&
+	    have->halMemImportFromShareableHandleV2 != NULL &&
+	    have->halMemTransShareableHandle != NULL)
+		caps |= NPU_CAP_SHARE_V2;
+	if (have->halMemRetainAllocationHandle != NULL)
+		caps |= NPU_CAP_RETAIN;
+	return caps;
+}
+
+static void take_functions(struct npu_driver *drv, const struct hw_symbols *have)
+{
+#define NPU_OP(result, missing, op, ...) drv->op = have->op == NULL ? missing_##op : hw_##op;
+#include "npusim/driver-ops.h"
+	if (have->halDeviceOpen == NULL) {
+		drv->halDeviceOpen = old_device_open;
+		drv->halDeviceClose = old_device_close;
+	}
+	if (have->npusimLastMessage == NULL)
+		drv->npusimLastMessage = vendor_message;
+}
+
+struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t model_caps)
+{
+	struct hw *hw = calloc(1, sizeof(*hw));
+
+	if (hw == NULL)
+		return NULL;
+	hw->library = *library;
+	hw->driver.abi = NPU_DRIVER_ABI;
+	hw->driver.size = sizeof(struct npu_driver);
+	hw->driver.name = "hw";
+	hw->driver.caps = library->ours != NULL ? model_caps : caps_of(&library->symbols);
+	hw->driver.close = hw_close;
+	take_functions(&hw->driver, &library->symbols);
+	return &hw->driver;
+}
+
+char *hw_missing_names(const struct hw_symbols *have)
+{
+	char *names = NULL;
+
+#define NPU_OP(result, missing, op, ...)                        \
+	if (have->op == NULL && strncmp(#op, "npusim", 6) != 0) \
+		npu_text_add(&names, names == NULL ? "%s" : " %s", #op);
+#include "npusim/driver-ops.h"
+	return names;
+}
+
+/* ---- the module ---- */
 
 static struct npu_driver *open_driver(char **error)
 {

@@ -2,10 +2,9 @@
  *
  * backend-hw inside: a libascend_hal.so that was found and resolved, and the driver over it.
  *
- *   find.c   where a driver's library may lie, and which version of the driver it belongs to
- *   load.c   opening one, resolving its functions, telling ours from a vendor's
- *   ops.c    the driver object: straight calls, devices of old drivers, capability bits
- *   hw.c     what the module exports
+ *   load.c   where a driver's library may lie; opening one, telling ours from a vendor's
+ *   hw.c     the driver object: straight calls, devices of old drivers, capability bits; and what
+ *            the module exports
  *   record.c a library of its own, which opens the module in front of a program's driver
  */
 #ifndef NPUSIM_HW_H
@@ -14,9 +13,8 @@
 #include <limits.h>
 
 #include "npusim/driver.h"
-#include "npusim/hal-ours.h"
 
-/* ---- find.c ---- */
+/* ---- load.c ---- */
 
 #define HW_INSTALL_INFO "/etc/ascend_install.info"
 #define HW_DEFAULT_ROOT "/usr/local/Ascend"
@@ -37,42 +35,12 @@ void hw_find(const char *named, const char *install_info, const char *default_ro
  * False where there is none. */
 bool hw_package_version(const char *library, char *out, size_t room);
 
-/* ---- load.c ---- */
-
 /* X(result type, name, (parameters)): how drivers from before halDeviceOpen open a device. */
 #define HW_OLD_SYMBOLS(X)                                         \
 	X(int, drvMemDeviceOpen, (uint32_t dev, int fd))          \
 	X(int, drvMemDeviceClose, (uint32_t dev))                 \
 	X(drvError_t, drvDeviceOpen, (void **info, uint32_t dev)) \
 	X(drvError_t, drvDeviceClose, (uint32_t dev))
-
-/* Without one of these nothing useful runs. CANN's runtime links the most of them strongly, and
- * crashes without the other queue functions; the virtual memory functions are what npusim is for.
- * All the rest is weak there: a call answers "not supported". */
-#define HW_ESSENTIAL(X)                   \
-	X(drvGetDevNum)                   \
-	X(halGetDeviceInfo)               \
-	X(halMemAddressReserve)           \
-	X(halMemAddressFree)              \
-	X(halMemCreate)                   \
-	X(halMemRelease)                  \
-	X(halMemMap)                      \
-	X(halMemUnmap)                    \
-	X(halMemGetAllocationGranularity) \
-	X(halMemAlloc)                    \
-	X(halMemFree)                     \
-	X(halMemGetInfo)                  \
-	X(drvMemGetAttribute)             \
-	X(drvMemcpy)                      \
-	X(drvMemsetD8)                    \
-	X(halResourceIdAlloc)             \
-	X(halResourceIdFree)              \
-	X(halResourceConfig)              \
-	X(halSqCqAllocate)                \
-	X(halSqCqFree)                    \
-	X(halSqCqQuery)                   \
-	X(halSqTaskSend)                  \
-	X(halCqReportRecv)
 
 struct hw_symbols {
 #define NPU_OP(result, missing, op, ...) result(*op) NPU_PLAIN(__VA_ARGS__);
@@ -101,7 +69,7 @@ struct hw_library {
  * threads. */
 bool hw_load(const struct hw_places *places, struct hw_library *out, char **error);
 
-/* ---- ops.c ---- */
+/* ---- hw.c ---- */
 
 /* The driver object over a library, which is copied. model_caps: what our own library said when it
  * was opened; a vendor's is judged by the functions that it has. NULL: no memory. */

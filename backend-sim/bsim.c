@@ -110,7 +110,7 @@ BSIM_QUESTION(npusimGetStats, (uint32_t, dev), (struct npu_stats *, out))
 BSIM_QUESTION(npusimNow, (uint64_t *, ps))
 {
 	if (ps == NULL)
-		return bsim_null("npusimNow", "ps");
+		return bsim_null(call, "ps");
 	*ps = bsim_now_locked(bs);
 	return DRV_ERROR_NONE;
 }

@@ -78,7 +78,7 @@ static drvError_t hold_runtime_locked(struct bsim *bs, unsigned dev)
 		return DRV_ERROR_NONE;
 	return bsim_pass("halDeviceOpen",
 			 memory_take(bs, dev, (bytes + NODE_FRAME_BYTES - 1) >> NODE_FRAME_LG2,
-				     false, "runtime", &bs->device[dev].runtime));
+				     false, &bs->device[dev].runtime));
 }
 
 BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
@@ -101,6 +101,7 @@ BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	fault_install();
 	c->bs->any_open = true;
 	c->bs->device[dev].open = true;
+	node_on_question(c->bs->node, place_holdings, c->bs);
 	if (out != NULL)
 		memset(out, 0, sizeof(*out));
 	return DRV_ERROR_NONE;
@@ -217,6 +218,9 @@ DEVICE_ANSWER(drvDeviceGetPhyIdByIndex, index, phy, index, (uint32_t, index), (u
 DEVICE_ANSWER(drvMemSmmuQuery, dev, ssid, 0, (DVdevice, dev), (uint32_t *, ssid))
 DEVICE_ANSWER(halGetChipCapability, dev, info, (struct halCapabilityInfo){ 0 }, (uint32_t, dev),
 	      (struct halCapabilityInfo *, info))
+/* Every unit of a device reaches registered memory the same way. */
+DEVICE_ANSWER(halHostRegisterCapabilities, dev, cap, 1, (uint32_t, dev), (uint32_t, acc_module),
+	      (uint32_t *, cap))
 
 pid_t bsim_drvDeviceGetBareTgid(struct npu_driver *self)
 {

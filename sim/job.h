@@ -108,6 +108,20 @@ struct sim_memory {
 	uint64_t bytes[SIM_MEMORY_MAX + 1];
 };
 
+/* Where the byte at pa lies, and how many follow it in its node (0, NULL: there is none). */
+static inline unsigned char *sim_memory_at(const struct sim_memory *memory, uint64_t pa,
+					   uint64_t *out_bytes)
+{
+	uint64_t offset;
+	unsigned node = sim_pa_find(pa, &offset);
+
+	*out_bytes = 0;
+	if (!memory->base[node] || offset >= memory->bytes[node])
+		return NULL;
+	*out_bytes = memory->bytes[node] - offset;
+	return memory->base[node] + offset;
+}
+
 /* A place to read or write. */
 struct sim_ref {
 	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or
@@ -174,7 +188,7 @@ static inline uint64_t sim_histogram_ps(unsigned i)
 }
 
 struct sim_job;
-/* Called at the job's simulated completion, from inside the kernel, the caller's lock held. It may
+/* Called at the job's simulated completion, from inside the model, the caller's lock held. It may
  * submit further jobs. */
 typedef void (*sim_done_fn)(struct sim_job *job);
 
@@ -200,7 +214,7 @@ struct sim_job {
 	uint64_t delay_ps;
 	bool contents_stay; /* SIM_JOB_COPY and SIM_JOB_FILL: in time only */
 	uint64_t start_ps;  /* not before this time; raised to the time at submission: the host's,
-			       in a done call the kernel's */
+			       in a done call the model's */
 	sim_done_fn done;   /* may be NULL */
 	void *arg;
 	/* set by the model, valid from done on */
@@ -225,10 +239,10 @@ struct sim_lock {
 	bool (*is_awaited)(void *arg); /* whether it is worth while between two events */
 	void (*wait)(void *arg);       /* lets go of it until another thread has taken it again */
 	void *arg;
-	unsigned away; /* the model's own: threads that have let go of it inside the kernel */
+	unsigned away; /* the model's own: threads that have let go of it inside the model */
 };
 
-/* Between two steps, of the kernel or of one event: who waits for the lock has it. NULL is allowed.
+/* Between two steps, of the model or of one event: who waits for the lock has it. NULL is allowed.
  */
 static inline void sim_lock_offer(struct sim_lock *lock)
 {
@@ -262,8 +276,6 @@ struct sim_counters {
 	/* Requests of a bank, each a piece of one row, that found it open, or had to open it; and
 	 * all of their bursts. */
 	uint64_t hbm_row_hits, hbm_row_misses, hbm_bursts;
-	uint64_t link_h2d_bytes, link_d2h_bytes, link_peer_bytes;
-	uint64_t jobs, faults;
 };
 
 #ifdef __cplusplus

@@ -20,7 +20,9 @@
 
 static inline uint64_t *table_at(const struct page_table *pt, uint64_t pte)
 {
-	return pt->host.at(pt->host.ctx, pte & PTE_PA_MASK);
+	uint64_t room;
+
+	return (uint64_t *)(void *)sim_memory_at(pt->host.memory, pte & PTE_PA_MASK, &room);
 }
 
 static inline void forget(struct page_table *pt)
@@ -213,5 +215,5 @@ bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out)
 		if (!pt_is_table(pte, 2))
 			return pt_read_leaf(out, pte, va, 2);
 	}
-	return pt_walk_from(0, pt->root_pa, pt->host.at, pt->host.ctx, va, out, &steps);
+	return pt_walk_from(0, pt->root_pa, pt->host.memory, va, out, &steps);
 }

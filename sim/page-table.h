@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/job.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -93,17 +95,16 @@ struct pt_step {
 
 /* pt_walk() from a table of `level` on (0: the root) that has va: what an MMU does which remembers
  * tables. */
-static inline bool pt_walk_from(unsigned level, uint64_t table_pa,
-				void *(*at)(void *ctx, uint64_t pa), void *ctx, uint64_t va,
-				struct pt_leaf *out, struct pt_step *steps)
+static inline bool pt_walk_from(unsigned level, uint64_t table_pa, const struct sim_memory *memory,
+				uint64_t va, struct pt_leaf *out, struct pt_step *steps)
 {
-	uint64_t pa = table_pa;
+	uint64_t pa = table_pa, room;
 
 	out->levels = 0;
 	if (pt_rarely(!pa || va >> PT_VA_LG2))
 		return false;
 	for (;; level++) {
-		const uint64_t *table = (const uint64_t *)at(ctx, pa);
+		const uint64_t *table = (const uint64_t *)(void *)sim_memory_at(memory, pa, &room);
 		unsigned index = pt_index_of(va, level);
 		uint64_t pte;
 
@@ -124,9 +125,8 @@ struct pt_host {
 	uint64_t (*alloc_table)(void *ctx);
 	/* The table is all zeros again when it is given back. */
 	void (*free_table)(void *ctx, uint64_t pa);
-	/* Where the bytes at pa lie in this process. */
-	void *(*at)(void *ctx, uint64_t pa);
 	void *ctx;
+	const struct sim_memory *memory; /* that the tables are in */
 };
 
 struct page_table {

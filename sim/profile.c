@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "hbm/hbm-bus.h"
 #include "hbm/hbm-map.h"
 #include "l2/l2-cache.h"
 
@@ -158,10 +159,10 @@ static char *check_hbm(struct sim_profile *p)
 	struct hbm_map map;
 	char *problem;
 
-	if (p->hbm_clocks.ccd_l > 32 * MAX(1, p->hbm_clocks.ccd_s))
+	if (p->hbm_clocks.ccd_l > BUS_STEP * MAX(1, p->hbm_clocks.ccd_s))
 		return g_strdup_printf("HBM.ccd_l_tck=%" PRIu64
-				       ": must be at most 32 x ccd_s_tck=%" PRIu64,
-				       p->hbm_clocks.ccd_l, p->hbm_clocks.ccd_s);
+				       ": must be at most %u x ccd_s_tck=%" PRIu64,
+				       p->hbm_clocks.ccd_l, BUS_STEP, p->hbm_clocks.ccd_s);
 	for (unsigned f = 0; f < HBM_FIELDS; f++) {
 		if (!is_power_of_two(count[f]))
 			return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows "
@@ -183,7 +184,6 @@ static char *check_hbm(struct sim_profile *p)
 static char *check_profile(struct sim_profile *p)
 {
 	g_auto(GStrv) words = g_strsplit(p->near_nodes, " ", -1);
-	char *problem;
 	uint64_t node;
 
 	memset(p->near_node, -1, sizeof(p->near_node));
@@ -202,8 +202,7 @@ static char *check_profile(struct sim_profile *p)
 		return g_strdup_printf("SoCInfo.usable_frames=%" PRIu64 ": hbm_bytes=%" PRIu64
 				       " has %" PRIu64 " frames of 2 MiB",
 				       p->usable_frames, p->hbm_bytes, p->hbm_bytes >> 21);
-	problem = check_l2(p);
-	return problem ? problem : check_hbm(p);
+	return check_l2(p) ?: check_hbm(p);
 }
 
 static char *unknown_key(const char *name, const char *group)
@@ -218,23 +217,23 @@ static char *unknown_key(const char *name, const char *group)
 	return g_strdup(text->str);
 }
 
-static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char *group, bool *seen)
+static char *check_names(GKeyFile *file)
 {
-	g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, NULL);
+	g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
 
-	for (size_t i = 0; names && names[i]; i++) {
-		g_autofree char *text = g_key_file_get_string(file, group, names[i], NULL);
-		const struct key *key = find_key(group, names[i]);
-		char *problem;
+	for (size_t g = 0; groups[g]; g++) {
+		g_auto(GStrv) names = g_key_file_get_keys(file, groups[g], NULL, NULL);
+		bool own = !strcmp(groups[g], "Profile"), known = own;
 
-		if (!strcmp(group, "Profile") && !strcmp(names[i], "base"))
-			continue;
-		if (!key)
-			return unknown_key(names[i], group);
-		problem = set_value(profile, key, text ? g_strchomp(text) : "");
-		if (problem)
-			return problem;
-		seen[key - keys] = true;
+		for (size_t i = 0; i < G_N_ELEMENTS(keys) && !known; i++)
+			known = !strcmp(keys[i].group, groups[g]);
+		if (!known)
+			return g_strdup_printf("unknown group [%s]; known are Profile, SoCInfo, "
+					       "MMU, HBM, L2, Engine, Link, DriverCalls",
+					       groups[g]);
+		for (size_t i = 0; names[i]; i++)
+			if (!find_key(groups[g], names[i]) && !(own && !strcmp(names[i], "base")))
+				return unknown_key(names[i], groups[g]);
 	}
 	return NULL;
 }
@@ -258,9 +257,7 @@ static char *load_text(const char *text, struct sim_profile *out, unsigned depth
 {
 	g_autoptr(GKeyFile) file = g_key_file_new();
 	g_autoptr(GError) error = NULL;
-	g_auto(GStrv) groups = NULL;
 	g_autofree char *base = NULL;
-	bool seen[G_N_ELEMENTS(keys)] = { false };
 	char *problem = NULL;
 
 	if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
@@ -272,23 +269,18 @@ static char *load_text(const char *text, struct sim_profile *out, unsigned depth
 				       BASE_DEPTH_MAX);
 	if (base)
 		problem = load_builtin(g_strchomp(base), out, depth + 1);
-	groups = g_key_file_get_groups(file, NULL);
-	for (size_t g = 0; !problem && groups[g]; g++) {
-		bool known = !strcmp(groups[g], "Profile");
+	problem = problem ?: check_names(file);
+	for (const struct key *key = keys; !problem && key < keys + G_N_ELEMENTS(keys); key++) {
+		g_autofree char *value = g_key_file_get_value(file, key->group, key->name, NULL);
 
-		for (size_t i = 0; i < G_N_ELEMENTS(keys) && !known; i++)
-			known = !strcmp(keys[i].group, groups[g]);
-		problem = known ? apply_keys(out, file, groups[g], seen)
-				: g_strdup_printf("unknown group [%s]; known are Profile, SoCInfo, "
-						  "MMU, HBM, L2, Engine, Link, DriverCalls",
-						  groups[g]);
-	}
-	for (size_t i = 0; !problem && !base && i < G_N_ELEMENTS(keys); i++)
-		if (!seen[i] && !keys[i].optional)
+		if (value)
+			problem = set_value(out, key, g_strchomp(value));
+		else if (!base && !key->optional)
 			problem = g_strdup_printf("key \"%s\" is missing in group [%s], and "
 						  "[Profile] names no base",
-						  keys[i].name, keys[i].group);
-	return problem ? problem : check_profile(out);
+						  key->name, key->group);
+	}
+	return problem ?: check_profile(out);
 }
 
 /* Takes problem. */

@@ -2,7 +2,7 @@
 //
 // Implements sim.h: builds the modules of all devices and wires them, and runs one simulation over
 // the one SystemC kernel of the process, with its two clocks: host time (that of the calling
-// program) and kernel time, which follows it. No exception leaves this file.
+// program) and the model's, which follows it. No exception leaves this file.
 #include "sim.h"
 
 #include <algorithm>
@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "functional.h"
 #include "sim/engine/engine.h"
 #include "sim/hbm/hbm-module.h"
 #include "sim/l2/l2.h"
@@ -50,20 +49,25 @@ struct device : public sc_core::sc_module {
 };
 
 // The elaborated model: the modules of all devices. There is one in a process, since SystemC
-// elaborates once; it is reset for another simulation. Its time is the simulated time.
-class model
+// elaborates once; it is reset for another simulation. One method serves all engines, of one time
+// in the order of devices and engines: an event for each would cost a small copy more than its
+// model.
+class model : public sc_core::sc_module
 {
 public:
-	explicit model(unsigned devices)
-	    : m_interconnect(new npusim::interconnect("interconnect", devices)),
+	SC_HAS_PROCESS(model);
+	explicit model(sc_core::sc_module_name name, unsigned devices)
+	    : sc_module(name), m_interconnect(new npusim::interconnect("interconnect", devices)),
 	      m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
 	{
+		SC_METHOD(step);
+		sensitive << m_wake;
+		dont_initialize();
 		for (unsigned i = 0; i < devices; i++) {
-			std::string name = "device" + std::to_string(i);
+			std::string child = "device" + std::to_string(i);
 
-			m_devices.emplace_back(new device(name.c_str(), i));
+			m_devices.emplace_back(new device(child.c_str(), i));
 			at(i).mmu.remote.bind(m_interconnect->in[i]);
-			m_interconnect->count(i, &at(i).counters);
 			m_interconnect->out[i].bind(at(i).hbm.in);
 		}
 	}
@@ -80,14 +84,17 @@ public:
 	{
 		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
 	}
+	// Runs the kernel to due_ps(), which is given. Returns when more is due.
+	uint64_t run(uint64_t due);
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
-	// Does what is due, and was not done for want of memory.
-	void catch_up();
 
 private:
+	void step();
+
+	sc_core::sc_event m_wake;
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
@@ -107,16 +114,36 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 		d->hbm.reset(config, origin_ps);
 		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
 			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
-						counters, due++);
+						due++);
 	}
 	m_interconnect->reset(config, origin_ps);
 }
 
-void model::catch_up()
+uint64_t model::run(uint64_t due)
 {
-	for (unsigned i = 0; i < m_due_ps.size(); i++)
-		if (m_due_ps[i] <= now_ps())
-			m_devices[i / SIM_ENGINE_COUNT]->engines[i % SIM_ENGINE_COUNT]->step();
+	uint64_t now = now_ps();
+	sc_core::sc_time delay = sc_core::sc_time::from_value(due > now ? due - now : 0);
+
+	try {
+		m_wake.notify(delay);
+	} catch (const std::bad_alloc &) {
+		// No memory for the kernel's event: below.
+	}
+	sc_core::sc_start(delay);
+	if (G_UNLIKELY(due_ps() <= now_ps()))
+		step();
+	return due_ps();
+}
+
+void model::step()
+{
+	uint64_t now = now_ps();
+
+	do {
+		for (unsigned i = 0; i < m_due_ps.size(); i++)
+			if (m_due_ps[i] <= now)
+				at(i / SIM_ENGINE_COUNT).engines[i % SIM_ENGINE_COUNT]->step(now);
+	} while (due_ps() <= now);
 }
 
 bool model::uses(const unsigned char *at, uint64_t bytes) const
@@ -134,10 +161,9 @@ struct sim {
 	sim_config config;
 	model *built = nullptr; // null without timing, and until the first job
 	std::atomic<uint64_t> host_ps{ 0 };
-	uint64_t due_ps = SIM_NEVER; // the kernel's next event
-	bool running = false;        // inside the kernel:
+	uint64_t due_ps = SIM_NEVER; // the model's next event
+	bool running = false;        // inside the model:
 	std::thread::id runner;      // who
-	uint64_t functional_jobs[SIM_NODE_MAX] = {}, functional_faults[SIM_NODE_MAX] = {};
 };
 
 namespace
@@ -174,7 +200,7 @@ void build(sim *s)
 {
 	if (!the_kernel.built) {
 		sc_core::sc_report_handler::set_handler(on_report);
-		the_kernel.built = new model(s->config.devices);
+		the_kernel.built = new model("npusim", s->config.devices);
 		sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	}
 	the_kernel.built->reset(&s->config, &the_kernel.shared, the_kernel.last_ps);
@@ -190,48 +216,104 @@ void raise_host(sim *s, uint64_t to_ps)
 		;
 }
 
-// Another thread is inside the kernel, and has let go of the lock there.
+// Another thread is inside the model, and has let go of the lock there.
 bool runs_elsewhere(const sim *s)
 {
 	return s->running && s->runner != std::this_thread::get_id() && s->config.lock &&
 	       s->config.lock->away;
 }
 
-void wait_for_kernel(sim *s)
+void wait_for_model(sim *s)
 {
 	while (runs_elsewhere(s))
 		s->config.lock->wait(s->config.lock->arg);
 }
 
-// Runs the kernel's next event; there is one.
-void run_next(sim *s)
+// Does what is due next, which there is, and lets in who waits for the lock; the host's time
+// follows where it is to.
+void run_one(sim *s, bool host_follows)
 {
 	s->running = true;
 	s->runner = std::this_thread::get_id();
 	try {
-		uint64_t now = now_ps();
-
-		sc_core::sc_start(
-			sc_core::sc_time::from_value(s->due_ps > now ? s->due_ps - now : 0));
+		s->due_ps = s->built->run(s->due_ps);
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
-	s->due_ps = s->built->due_ps();
-	if (G_UNLIKELY(s->due_ps <= now_ps())) {
-		s->built->catch_up();
-		s->due_ps = s->built->due_ps();
-	}
 	s->running = false;
-}
-
-// The same, and lets in who waits for the lock; the host's time follows where it is to.
-void run_one(sim *s, bool host_follows)
-{
-	run_next(s);
 	if (host_follows)
 		raise_host(s, now_ps());
 	sim_lock_offer(s->config.lock);
-	wait_for_kernel(s);
+	wait_for_model(s);
+}
+
+// Jobs without time: the same page tables and the same bytes, but no TLBs. Where a side of one
+// lies, up to a fault.
+uint64_t reach(const sim *s, sim_job *job, const sim_ref &ref, bool write, uint64_t bytes,
+	       npusim::span_list &spans)
+{
+	uint64_t done;
+	sim_status status;
+
+	if (ref.space == SIM_RAW) {
+		spans.add(reinterpret_cast<unsigned char *>(ref.va), bytes);
+		return bytes;
+	}
+	done = npusim::find_mapped(s->config.memory, the_kernel.shared.root_pa[ref.space], ref.va,
+				   bytes, write, spans, &status);
+	if (status != SIM_OK) {
+		job->status = status;
+		job->fault_space = ref.space;
+		job->fault_va = ref.va + done;
+	}
+	return done;
+}
+
+// Rows of a job that only reads or writes; or its one stretch.
+uint64_t reach_rows(const sim *s, sim_job *job, npusim::span_list &spans)
+{
+	bool write = job->kind == SIM_JOB_WRITE;
+	uint64_t done = 0, row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
+
+	while (done < job->bytes && job->status == SIM_OK) {
+		sim_ref ref = write ? job->dst : job->src;
+		uint64_t row = done / row_bytes;
+
+		ref.va += job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
+		done += reach(s, job, ref, write, std::min(row_bytes, job->bytes - done), spans);
+	}
+	return done;
+}
+
+std::vector<const npusim::span_list *> under_way; // of all threads
+
+// Does the job at once; everything but its times is set.
+void run_functionally(const sim *s, sim_job *job)
+{
+	static thread_local npusim::span_list dst, src;
+	uint64_t bytes = job->kind == SIM_JOB_DELAY ? 0 : job->bytes;
+
+	job->status = SIM_OK;
+	job->fault_va = 0;
+	dst.clear();
+	src.clear();
+	if (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE) {
+		job->moved_bytes = reach_rows(s, job, dst);
+		return;
+	}
+	if (job->kind == SIM_JOB_COPY)
+		bytes = reach(s, job, job->src, false, bytes, src);
+	if (bytes)
+		bytes = reach(s, job, job->dst, true, bytes, dst);
+	src.cut(std::min(bytes, src.bytes()));
+	dst.cut(std::min(bytes, dst.bytes()));
+	job->moved_bytes = bytes;
+	under_way.insert(under_way.end(), { &dst, &src });
+	bytes = npusim::move_bytes(s->config.lock, job, dst, src, 0);
+	for (const npusim::span_list *list : { &dst, &src })
+		under_way.erase(std::find(under_way.begin(), under_way.end(), list));
+	if (job->status == SIM_FAULT_HOST)
+		job->moved_bytes = bytes;
 }
 
 char *check_config(const sim_config *config)
@@ -317,8 +399,7 @@ static bool prepare(sim *s, struct sim_job *job)
 		if (s->config.timing)
 			build(s);
 		else
-			npusim::run_functionally(job, s->config.memory, the_kernel.shared.root,
-						 s->config.lock);
+			run_functionally(s, job);
 	} catch (const std::bad_alloc &) {
 		job->status = SIM_NO_MEMORY;
 		job->moved_bytes = 0;
@@ -330,34 +411,31 @@ static bool prepare(sim *s, struct sim_job *job)
 
 void sim_submit(struct sim *s, struct sim_job *job)
 {
-	uint64_t host = sim_host_ps(s);
+	uint64_t host = sim_host_ps(s), now;
 
 	g_assert(job->device < s->config.devices);
 	g_assert(job->engine != SIM_ENGINE_CORE ||
 		 job->core < s->config.profile->cube_cores + s->config.profile->vector_cores);
 	if (!prepare(s, job)) {
 		job->begin_ps = job->finish_ps = host;
-		s->functional_jobs[job->device]++;
-		s->functional_faults[job->device] += job->status != SIM_OK;
 		job->model = nullptr;
 		if (job->done)
 			job->done(job);
 		return;
 	}
 	job->model = s;
-	/* From a done call the time is the kernel's: the host may be ahead, and work that follows
+	/* From a done call the time is the model's: the host may be ahead, and work that follows
 	 * work does not wait for it. */
-	s->built->at(job->device)
-		.engines[job->engine]
-		->submit(job,
-			 s->running && !runs_elsewhere(s) ? now_ps() : std::max(host, now_ps()));
+	now = now_ps();
+	now = s->running && !runs_elsewhere(s) ? now : std::max(host, now);
+	s->built->at(job->device).engines[job->engine]->submit(job, now);
 	if (!s->running)
 		s->due_ps = s->built->due_ps();
 }
 
 void sim_catch_up(struct sim *s)
 {
-	wait_for_kernel(s);
+	wait_for_model(s);
 	if (!s->built || s->running)
 		return;
 	while (s->due_ps <= sim_host_ps(s))
@@ -385,7 +463,7 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 
 void sim_drain(struct sim *s)
 {
-	wait_for_kernel(s);
+	wait_for_model(s);
 	while (s->built && s->due_ps != SIM_NEVER)
 		run_one(s, true);
 }
@@ -394,7 +472,8 @@ bool sim_uses(const struct sim *s, const unsigned char *at, uint64_t bytes)
 {
 	if (s->built)
 		return s->due_ps != SIM_NEVER && s->built->uses(at, bytes);
-	return npusim::functional_uses(at, bytes);
+	return std::any_of(under_way.begin(), under_way.end(),
+			   [=](const npusim::span_list *list) { return list->touches(at, bytes); });
 }
 
 bool sim_busy(const struct sim *s)
@@ -414,40 +493,21 @@ enum sim_status sim_execute(struct sim *s, struct sim_job *job)
 	return job->status;
 }
 
-// Calls drop(the MMU's state) for each device that has anything of the space.
-template <typename dropper> static void invalidate(const sim *s, int space, dropper drop)
-{
-	for (uint32_t mask = the_kernel.shared.filter.devices[space]; mask; mask &= mask - 1)
-		drop(s->built->at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state());
-}
-
-void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
-{
-	auto flush = [=](unsigned of) {
-		invalidate(s, space, [=](mmu_state *mmu) {
-			mmu_state_flush(mmu, static_cast<unsigned>(space), of);
-		});
-	};
-	mmu_root *seen = the_kernel.shared.seen[space];
-	unsigned &count = the_kernel.shared.seen_count[space], i = 0;
-
-	while (i < count && seen[i].asid != asid)
-		i++;
-	if (i < count && seen[i].root_pa != root_pa)
-		flush(asid); // the address space's number is used again
-	if (i == MMU_ASIDS) {
-		i = 0;
-		flush(seen[0].asid);
-	}
-	count = std::max(count, i + 1);
-	seen[i] = the_kernel.shared.root[space] = { root_pa, asid };
-}
-
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
-	invalidate(s, space, [=](mmu_state *mmu) {
-		mmu_state_invalidate(mmu, static_cast<unsigned>(space), va, bytes);
-	});
+	for (uint32_t mask = the_kernel.shared.filter.devices[space]; mask; mask &= mask - 1)
+		mmu_state_invalidate(
+			s->built->at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(),
+			static_cast<unsigned>(space), va, bytes);
+}
+
+void sim_set_root(struct sim *s, int space, uint64_t root_pa)
+{
+	uint64_t *root = &the_kernel.shared.root_pa[space];
+
+	if (*root != root_pa)
+		sim_invalidate(s, space, 0, SIM_NEVER);
+	*root = root_pa;
 }
 
 void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)
@@ -459,9 +519,6 @@ void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters 
 		*out = d.counters;
 		out->tlb_live_bytes = d.mmu.state() ? mmu_state_live_bytes(d.mmu.state()) : 0;
 		d.hbm.get_counters(out);
-	} else {
-		out->jobs = s->functional_jobs[device];
-		out->faults = s->functional_faults[device];
 	}
 	out->tlb_l1_entries = s->config.profile->tlb_l1_entries;
 	out->tlb_l2_entries = s->config.profile->tlb_l2_entries;

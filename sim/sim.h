@@ -6,7 +6,7 @@
  * processes and of handles.
  *
  * One simulation per process. Not thread-safe: the caller holds one lock of its own around every
- * call, except those marked "any thread". Calls that run the kernel or have bytes to move let go of
+ * call, except those marked "any thread". Calls that run the model or have bytes to move let go of
  * it meanwhile (struct sim_lock). No call throws; no call reads the environment.
  */
 #ifndef NPUSIM_SIM_H
@@ -33,18 +33,18 @@ void sim_close(struct sim *sim);
 
 /* The host's simulated time: where the calling program is. Any thread. */
 uint64_t sim_host_ps(const struct sim *sim);
-/* The program spends `ps` in a driver call. Any thread; does not enter the kernel. Returns the new
+/* The program spends `ps` in a driver call. Any thread; does not enter the model. Returns the new
  * host time. */
 uint64_t sim_spend(struct sim *sim, uint64_t ps);
 
 /* Hands a job over. It begins at max(start_ps, the engine's free time), start_ps raised as said
  * there. With timing off it is done on return. */
 void sim_submit(struct sim *sim, struct sim_job *job);
-/* Runs the kernel up to the host's time, so that all that is complete by then has taken effect.
+/* Runs the model up to the host's time, so that all that is complete by then has taken effect.
  * Cheap where nothing is due. */
 void sim_catch_up(struct sim *sim);
-/* Runs the kernel event by event until ready(arg), until the host's time + timeout_ps (SIM_NEVER:
- * no limit), or until nothing is pending; the host's time becomes the kernel's where that is later
+/* Runs the model event by event until ready(arg), until the host's time + timeout_ps (SIM_NEVER:
+ * no limit), or until nothing is pending; the host's time becomes the model's where that is later
  * (the whole timeout at a time-out). SIM_WAIT_IDLE leaves the host's time at the last event: what
  * is waited for needs another thread's call. */
 enum sim_wait_result { SIM_WAIT_READY, SIM_WAIT_TIMEOUT, SIM_WAIT_IDLE };
@@ -59,9 +59,8 @@ bool sim_busy(const struct sim *sim);
  * job->status. */
 enum sim_status sim_execute(struct sim *sim, struct sim_job *job);
 
-/* The root of the page table that translates for `space` (a device or SIM_NODE_HOST); 0: none. asid
- * tells address spaces of one device apart in the TLBs. */
-void sim_set_root(struct sim *sim, int space, unsigned asid, uint64_t root_pa);
+/* The root of the page table that translates for `space` (a device or SIM_NODE_HOST); 0: none. */
+void sim_set_root(struct sim *sim, int space, uint64_t root_pa);
 /* Descriptors in [va, va + bytes) of `space` were removed or changed: no engine translates by an
  * old one afterwards. What a job has translated before it still moves, at its end: sim_uses().
  * Costs no time of its own (the driver call's constant has it); cheap where no TLB holds a page of

@@ -27,13 +27,6 @@
 
 /* ---- where reservations lie ---- */
 
-static void set_granule(struct granule *g, struct range *owner)
-{
-	if (owner == NULL)
-		g_clear_pointer(&g->slots, g_free);
-	g->range = owner;
-}
-
 /* Makes all of [va, end) the owner's, which it was nobody's, or nobody's (NULL). */
 static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range *owner)
 {
@@ -43,7 +36,7 @@ static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range 
 
 		stop = MIN((va | (WINDOW_GIB - 1)) + 1, end);
 		if (stop - va == WINDOW_GIB) {
-			set_granule(g, owner);
+			window_set_granules(w, va, WINDOW_GIB, owner);
 			continue;
 		}
 		if (g->range == NULL)
@@ -53,7 +46,7 @@ static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range 
 			slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = owner;
 		slab->used_slots += (owner != NULL ? 1 : -1u) * (unsigned)((stop - va) >> 21);
 		if (slab->used_slots == 0) {
-			set_granule(g, NULL);
+			window_set_granules(w, slab->va, WINDOW_GIB, NULL);
 			g_free(slab);
 		}
 	}
@@ -73,37 +66,21 @@ static uint64_t taken_until(const struct window *w, uint64_t va, uint64_t bytes)
 	return 0;
 }
 
-/* The lowest place from `va` on that is free as far as this process's driver knows; 0: none. */
-static uint64_t next_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t align)
-{
-	while (va < WINDOW_HOST_END) {
-		uint64_t until;
-
-		va = bsim_round_up(va, align);
-		if (va >= WINDOW_HOST_END || bytes > WINDOW_HOST_END - va)
-			break;
-		until = taken_until(w, va, bytes);
-		if (until == 0)
-			return va;
-		va = until;
-	}
-	return 0;
-}
-
+/* The lowest place that is free, as far as this process's driver and the kernel know. */
 static uint64_t choose(struct window *w, uint64_t bytes, uint64_t align)
 {
-	uint64_t va = w->cursor != 0 ? w->cursor : FIRST_VA;
+	uint64_t va = bsim_round_up(w->cursor != 0 ? w->cursor : FIRST_VA, align), until;
+	unsigned attempts = ATTEMPTS;
 
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
-		va = next_free(w, va, bytes, align);
-		if (va == 0)
-			break;
-		if (window_host_take(va, bytes)) {
+	while (attempts > 0 && va < WINDOW_HOST_END && bytes <= WINDOW_HOST_END - va) {
+		until = taken_until(w, va, bytes);
+		if (until == 0 && window_host_take(va, bytes)) {
 			if (align <= WINDOW_SLOT)
 				w->cursor = va + bytes;
 			return va;
 		}
-		va += bytes > WINDOW_GIB ? bytes : WINDOW_GIB;
+		attempts -= until == 0;
+		va = bsim_round_up(until != 0 ? until : va + MAX(bytes, WINDOW_GIB), align);
 	}
 	return window_host_find(bytes, align);
 }
@@ -163,32 +140,27 @@ static drv_mem_access_type access_of(const struct mapping *m, unsigned device)
 	return m->read_only >> device & 1 ? MEM_ACCESS_TYPE_READ : MEM_ACCESS_TYPE_READWRITE;
 }
 
-static void note_access(struct mapping *m, unsigned device, drv_mem_access_type type)
-{
-	uint32_t bit = UINT32_C(1) << device;
-
-	m->tables = type != MEM_ACCESS_TYPE_NONE ? m->tables | bit : m->tables & ~bit;
-	m->read_only =
-		(uint16_t)(type == MEM_ACCESS_TYPE_READ ? m->read_only | bit : m->read_only & ~bit);
-}
-
 static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device,
 			     drv_mem_access_type type)
 {
 	uint64_t bytes = mapping_bytes(m);
+	uint32_t bit = UINT32_C(1) << device;
+	drvError_t result;
 
 	if (access_of(m, device) == type)
 		return DRV_ERROR_NONE;
 	if (access_of(m, device) != MEM_ACCESS_TYPE_NONE)
 		tables_unmap(bs, device, m->va, bytes, handle_page_lg2(m->handle));
-	note_access(m, device, MEM_ACCESS_TYPE_NONE);
+	m->tables &= ~bit;
+	m->read_only &= (uint16_t)~bit;
 	if (type == MEM_ACCESS_TYPE_NONE)
 		return DRV_ERROR_NONE;
-	if (!tables_map(bs, device, m->va, bytes, m->handle->block,
-			type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0))
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 SET ": no memory for page tables on device %u", device);
-	note_access(m, device, type);
+	result = tables_map(bs, SET, device, m->va, bytes, m->handle->block,
+			    type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	m->tables |= bit;
+	m->read_only |= (uint16_t)(type == MEM_ACCESS_TYPE_READ ? bit : 0);
 	return DRV_ERROR_NONE;
 }
 
@@ -284,7 +256,7 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 	h = handle_make(bs, block);
 	h->from_fd = true;
 	handle_set_imported_prop(h, h->space);
-	h->pg_type = MEM_HUGE_PAGE_TYPE;
+	h->prop.pg_type = MEM_HUGE_PAGE_TYPE;
 	*out = h;
 	return DRV_ERROR_NONE;
 }

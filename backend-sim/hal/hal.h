@@ -4,10 +4,9 @@
  * backend-sim.so, so that a process that holds both libascendcl.so and libascend_hal.so has one
  * model, one address window, one set of handles.
  *
- *   functions.c   the functions of the seam, made of driver-ops.h, a few more that answer, and
- *                 those of unmodelled.h
+ *   functions.c   opening the model at the first call; the functions of the seam, made of
+ *                 driver-ops.h, a few more that answer, and those of unmodelled.h
  *   unmodelled.h  functions that callers link strongly, and that have nothing behind them
- *   open.c        opening the model at the first call; the symbol that says whose this is
  *   symbols.py    makes the list of exports from driver-ops.h, unmodelled.h and this header
  *
  * Names that callers take weakly and that stand in none of these stay out of the library: a caller
@@ -17,7 +16,6 @@
 #define NPUSIM_HAL_EXPORT_H
 
 #include "npusim/driver.h"
-#include "npusim/hal-ours.h"
 
 #define HAL_EXPORT __attribute__((visibility("default")))
 
@@ -32,13 +30,5 @@ HAL_EXPORT void drvDfxShowReport(uint32_t dev);
 HAL_EXPORT void drvFlushCache(uint64_t base, uint32_t length);
 HAL_EXPORT extern int g_devmm_mem_dev;
 HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
-
-/* The top of the model's stack of drivers, opened at the first call of any thread. NULL, and this
- * thread's message says why, if it cannot be; tried again at the next call. */
-struct npu_driver *hal_driver(void);
-
-/* Passes on what a function answered to a program at `site`: a failure is noted for the log, unless
- * a runtime above made the call, which tells of its own. */
-drvError_t hal_answer(const char *call, drvError_t code, const void *site);
 
 #endif

@@ -56,29 +56,19 @@ static void end_pool(struct bsim *bs, struct pool *p)
 }
 
 /* The first run of `count` free pages within a frame, or p->pages. */
-static unsigned find_in_frame(struct pool *p, unsigned frame, unsigned count)
-{
-	unsigned end = (frame + 1) * FRAME_PAGES, longest = 0, stop;
-
-	for (unsigned page = bits_next(p->bits, frame * FRAME_PAGES, end, UINT64_MAX); page < end;
-	     page = bits_next(p->bits, stop, end, UINT64_MAX)) {
-		stop = bits_next(p->bits, page, end, 0);
-		if (stop - page >= count)
-			return page;
-		longest = stop - page > longest ? stop - page : longest;
-	}
-	p->frame[frame].run_most = (uint16_t)longest;
-	return p->pages;
-}
-
 static unsigned find_in_frames(struct pool *p, unsigned count)
 {
-	unsigned page = p->pages;
+	for (unsigned f = p->lowest_free / FRAME_PAGES; f < WINDOW_SLOTS; f++) {
+		unsigned end = (f + 1) * FRAME_PAGES, longest, page;
 
-	for (unsigned f = p->lowest_free / FRAME_PAGES; f < WINDOW_SLOTS && page == p->pages; f++)
-		if (p->frame[f].run_most >= count)
-			page = find_in_frame(p, f, count);
-	return page;
+		if (p->frame[f].run_most < count)
+			continue;
+		page = bits_run(p->bits, f * FRAME_PAGES, end, count, &longest);
+		if (page < end)
+			return page;
+		p->frame[f].run_most = (uint16_t)longest;
+	}
+	return p->pages;
 }
 
 /* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages: none. */
@@ -138,8 +128,7 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
 
 		if (f->used == 0) {
-			drvError_t result =
-				memory_take(bs, p->kind.memory, 1, false, "4 KiB pages", &f->block);
+			drvError_t result = memory_take(bs, p->kind.memory, 1, false, &f->block);
 
 			if (result != DRV_ERROR_NONE) {
 				put_frames(bs, p, first, page - first);
@@ -173,12 +162,10 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 
 	for (unsigned page = first, n; page < first + count; page += n) {
 		n = MIN(FRAME_PAGES - page % FRAME_PAGES, first + count - page);
-		if (!tables_map_pages(bs, p->kind.memory, va + ((uint64_t)page << 12),
-				      page_pa(p, page), n)) {
+		if (tables_map_pages(bs, ALLOC, p->kind.memory, va + ((uint64_t)page << 12),
+				     page_pa(p, page), n) != DRV_ERROR_NONE) {
 			tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
 				     (uint64_t)(page - first) << 12, 12);
-			npu_message_set("halMemAlloc: no memory for page tables on device %u",
-					p->kind.memory);
 			return false;
 		}
 	}
@@ -370,16 +357,6 @@ void alloc_table_close(struct bsim *bs)
 
 /* ---- allocate ---- */
 
-static unsigned mem_type_of(uint64_t flag)
-{
-	bool hbm = flag & MEM_TYPE_HBM, p2p = flag & MEM_ADVISE_P2P;
-
-	if (flag & MEM_ADVISE_TS)
-		return MEM_TS_DDR_TYPE;
-	return hbm ? (p2p ? MEM_P2P_HBM_TYPE : MEM_HBM_TYPE)
-		   : (p2p ? MEM_P2P_DDR_TYPE : MEM_DDR_TYPE);
-}
-
 static drvError_t decode(struct bsim *bs, uint64_t flag, struct pool_kind *out)
 {
 	uint64_t side = flag >> MEM_VIRT_BIT & SIDE_MASK;
@@ -389,8 +366,7 @@ static drvError_t decode(struct bsim *bs, uint64_t flag, struct pool_kind *out)
 		*out = (struct pool_kind){ .use = NPU_PLACE_PINNED,
 					   .area = WINDOW_NORMAL,
 					   .memory = SIM_NODE_HOST,
-					   .page_lg2 = 12,
-					   .mem_type = MEM_DDR_TYPE };
+					   .page_lg2 = 12 };
 		return DRV_ERROR_NONE;
 	}
 	if (side != MEM_DEV_VAL && side != MEM_DVPP_VAL)
@@ -411,7 +387,8 @@ static drvError_t decode(struct bsim *bs, uint64_t flag, struct pool_kind *out)
 						    : WINDOW_NORMAL,
 		.memory = device,
 		.page_lg2 = flag & (MEM_PAGE_HUGE | MEM_PAGE_GIANT) ? 21 : 12,
-		.mem_type = mem_type_of(flag),
+		.mem_type = flag & MEM_ADVISE_TS ? MEM_ADVISE_TS
+						 : flag & (MEM_TYPE_HBM | MEM_ADVISE_P2P),
 	};
 	return DRV_ERROR_NONE;
 }
@@ -436,24 +413,34 @@ void block_poison(struct bsim *bs, const struct node_block *block)
 		       bs->poison, (uint64_t)block->extents[i].count << NODE_FRAME_LG2);
 }
 
+drvError_t allocation_back(struct bsim *bs, const char *call, struct allocation *a,
+			   struct node_block *block)
+{
+	drvError_t result = tables_map(bs, call, a->memory, a->va, a->bytes, block, PT_WRITE);
+
+	if (result == DRV_ERROR_NONE) {
+		a->block = block;
+		a->page_lg2 = block->giant ? 30 : 21;
+		node_block_touch(bs->node, block);
+	}
+	return result;
+}
+
 /* Pages of the allocation's own: device memory in 2 MiB and 1 GiB pages. */
 static drvError_t back_alone(struct bsim *bs, struct allocation *a, bool giant)
 {
-	drvError_t result =
-		bsim_pass("halMemAlloc", memory_take(bs, a->memory, a->bytes >> NODE_FRAME_LG2,
-						     giant, "allocation", &a->block));
+	struct node_block *block;
+	drvError_t result = bsim_pass(
+		ALLOC, memory_take(bs, a->memory, a->bytes >> NODE_FRAME_LG2, giant, &block));
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	a->page_lg2 = giant ? 30 : 21;
-	if (!tables_map(bs, a->memory, a->va, a->bytes, a->block, PT_WRITE)) {
-		npu_message_set(ALLOC ": no memory for page tables on device %u", a->memory);
-		node_block_drop(bs->node, a->block);
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
-	node_block_touch(bs->node, a->block);
-	block_poison(bs, a->block);
-	return DRV_ERROR_NONE;
+	result = allocation_back(bs, ALLOC, a, block);
+	if (result == DRV_ERROR_NONE)
+		block_poison(bs, block);
+	else
+		node_block_drop(bs->node, block);
+	return result;
 }
 
 static drvError_t back_pinned(struct allocation *a)
@@ -518,7 +505,7 @@ static void note_gone(struct bsim *bs, uint64_t va, uint64_t bytes, const char *
 	struct alloc_table *t = bs->allocs;
 
 	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
-		.va = va, .bytes = bytes, .number = bs->call_number, .call = call
+		.va = va, .bytes = bytes, .gone = bsim_made_locked(bs), .call = call
 	};
 }
 
@@ -531,9 +518,9 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va)
 		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
 
 		if (va - gone->va < gone->bytes)
-			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64
-					") was given back by %s, driver call %" PRIu64,
-					gone->va, gone->va + gone->bytes, gone->call, gone->number);
+			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s, %s",
+					gone->va, gone->va + gone->bytes, gone->call,
+					bsim_made_text(&gone->gone, true));
 	}
 	return NULL;
 }
@@ -559,13 +546,8 @@ static bool frames_used(struct bsim *bs, const struct node_block *block)
 	return false;
 }
 
-static bool allocation_used(struct bsim *bs, const struct allocation *a)
-{
-	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
-}
-
 /* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it, or a device's that a copy uses, until gone_locked(). */
+ * gone_release_locked() finishes it, or parts of frames that a copy uses, until gone_locked(). */
 static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 {
 	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
@@ -576,7 +558,7 @@ static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 			  : pinned         ? "aclrtFreeHost"
 					   : "aclrtHostUnregister");
 	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
-	if (a->held == 0 && (host || !allocation_used(bs, a)))
+	if (a->held == 0 && (host || !pool_pages_used(bs, a)))
 		return false;
 	a->gone_number = bs->call_number;
 	LIST_REMOVE(a, link);
@@ -616,7 +598,7 @@ void gone_end_locked(struct bsim *bs)
 			node_block_drop(bs->node, g_ptr_array_remove_index_fast(gone, i));
 	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
 		next = LIST_NEXT(a, link);
-		if (a->held == 0 && !allocation_used(bs, a))
+		if (a->held == 0 && !pool_pages_used(bs, a))
 			allocation_finish(bs, a);
 	}
 }
@@ -635,7 +617,7 @@ void allocation_finish(struct bsim *bs, struct allocation *a)
 		window_close_to_cpu(a->va, a->bytes);
 	if (a->block != NULL) {
 		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
-		node_block_drop(bs->node, a->block);
+		gone_block_locked(bs, a->block);
 	}
 	allocation_drop(bs, a);
 }
@@ -682,11 +664,9 @@ static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation *
 BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 {
 	struct allocation *a;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(FREE, pp) ?: bsim_require_open_locked(c->bs, FREE)
+			    ?: find_to_free(c->bs, (uintptr_t)pp, &a);
 
-	if (pp == NULL)
-		return bsim_null(FREE, "pp");
-	result = bsim_require_open_locked(c->bs, FREE) ?: find_to_free(c->bs, (uintptr_t)pp, &a);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	c->page_lg2 = a->page_lg2;
@@ -735,8 +715,7 @@ BSIM_CALL(halMemGetInfo, SIM_CALL_QUERY, (DVdevice, dev), (unsigned int, type),
 	  (struct MemInfo *, info))
 {
 	struct bsim *bs = c->bs;
-	drvError_t result =
-		info == NULL ? bsim_null(c->name, "info") : bsim_require_open_locked(bs, c->name);
+	drvError_t result = BSIM_GIVEN(c->name, info) ?: bsim_require_open_locked(bs, c->name);
 
 	if (result != DRV_ERROR_NONE)
 		return result;

@@ -72,34 +72,32 @@ static struct drv_mem_handle *remembered(const struct handle_table *t, const voi
 	return NULL;
 }
 
-drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 		       struct drv_mem_handle **out)
 {
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result = bsim_require_open_locked(bs, call) ?: BSIM_GIVEN(call, handle);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (pointer == NULL)
-		return bsim_null(call, "handle");
-	h = *out = remembered(bs->handles, pointer);
+	h = *out = remembered(bs->handles, handle);
 	if (h == NULL)
 		return bsim_invalid("%s: handle %p was never given out in this process (its "
 				    "%" PRIu64 " live handles come from creating and from "
 				    "importing memory)",
-				    call, pointer, bs->handles->live_count);
+				    call, handle, bs->handles->live_count);
 	if (h->state == HANDLE_LIVE)
 		return DRV_ERROR_NONE;
 	if (h->state == HANDLE_LOST_TO_RESET)
-		return bsim_invalid("%s: handle %p, %s on device %u, made by driver call %" PRIu64
-				    ", was destroyed when device %u was reset by driver call "
-				    "%" PRIu64,
-				    call, pointer, npu_size_text(h->bytes), h->devid,
-				    h->made.number, h->space, h->freed_number);
-	return bsim_invalid(
-		"%s: handle %p, %s, made by driver call %" PRIu64
-		", was freed by driver call %" PRIu64 " (its last reference went there)",
-		call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
+		return bsim_invalid("%s: handle %p, %s on device %u, made by %s, was destroyed "
+				    "when device %u was reset by %s",
+				    call, handle, npu_size_text(h->bytes), h->prop.devid,
+				    bsim_made_text(&h->made, false), h->space,
+				    bsim_made_text(&h->freed, true));
+	return bsim_invalid("%s: handle %p, %s, made by %s, was freed by %s: its last reference "
+			    "went there",
+			    call, handle, npu_size_text(h->bytes), bsim_made_text(&h->made, false),
+			    bsim_made_text(&h->freed, true));
 }
 
 struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
@@ -138,11 +136,13 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
 {
 	bool host = h->block->memory % SIM_NODE_MAX == SIM_NODE_HOST;
 
-	h->side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE;
-	h->devid = host ? 0 : dev;
-	h->module_id = APP_MODULE_ID;
-	h->pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
-	h->mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE;
+	h->prop = (struct drv_mem_prop){
+		.side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE,
+		.devid = host ? 0 : dev,
+		.module_id = APP_MODULE_ID,
+		.pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE,
+		.mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE,
+	};
 }
 
 void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
@@ -157,7 +157,7 @@ void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state sta
 	t->live_count--;
 	h->state = (uint8_t)state;
 	h->ref = h->map_ref = 0;
-	h->freed_number = bs->call_number;
+	h->freed = bsim_made_locked(bs);
 	TAILQ_INSERT_TAIL(&t->freed, h, link);
 	t->freed_count++;
 }
@@ -280,19 +280,14 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 	if (result != DRV_ERROR_NONE)
 		return result;
 	peak = node_own_peak(bs->node, memory);
-	result = bsim_pass(call, memory_take(bs, memory, *out_frames, giant, "physical", &block));
+	result = bsim_pass(call, memory_take(bs, memory, *out_frames, giant, &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (memory != SIM_NODE_HOST)
 		stall(bs, memory, node_own_peak(bs->node, memory) - peak);
 	h = handle_make(bs, block);
 	block_poison(bs, block);
-	h->side = (uint8_t)prop->side;
-	h->devid = prop->devid;
-	h->module_id = prop->module_id;
-	h->pg_type = (uint8_t)prop->pg_type;
-	h->mem_type = (uint8_t)prop->mem_type;
-	h->word = prop->reserve;
+	h->prop = *prop;
 	*out = h;
 	return DRV_ERROR_NONE;
 }
@@ -354,8 +349,7 @@ BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_
 		return bsim_unsupported(
 			"%s: option is %d; known are 0 (minimum) and 1 (recommended)", c->name,
 			(int)option);
-	result = granularity == NULL ? bsim_null(c->name, "granularity")
-				     : check_prop(c->bs, c->name, prop);
+	result = BSIM_GIVEN(c->name, granularity) ?: check_prop(c->bs, c->name, prop);
 	if (result == DRV_ERROR_NONE)
 		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
 	return result;
@@ -370,9 +364,8 @@ BSIM_OPEN_CALL(halMemGetAllocationPropertiesFromHandle, SIM_CALL_QUERY,
 	/* in the CUDA dialect of a released one, too */
 	if (result != DRV_ERROR_NONE && (c->bs->cuda == NULL || h == NULL))
 		return result;
-	if (prop == NULL)
-		return bsim_null(c->name, "prop");
-	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
-				       h->pg_type, h->mem_type, h->word };
-	return DRV_ERROR_NONE;
+	result = BSIM_GIVEN(c->name, prop);
+	if (result == DRV_ERROR_NONE)
+		*prop = h->prop;
+	return result;
 }

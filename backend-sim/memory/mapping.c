@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/mman.h>
 
 #define MAP "halMemMap"
 #define SET "halMemSetAccess"
@@ -61,9 +62,10 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 MAP ": %s is mapped already: at 0x%" PRIx64
-			     " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
+			     " lie %s, mapped by %s; unmap that first",
 			 range_text(va, size), in_the_way->va,
-			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
+			 npu_size_text(mapping_bytes(in_the_way)),
+			 bsim_made_text(&in_the_way->made, true));
 }
 
 static drvError_t check_handle(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
@@ -118,9 +120,37 @@ static void retire_mapping(struct window *w, struct mapping *m)
 	w->unused = m;
 }
 
+/* False with errno. */
+static bool open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
+			const struct node_block *block)
+{
+	uint64_t done = 0, part, offset = 0;
+	int fd = node_memory_fd(bs->node, block->memory, &offset);
+
+	if (!host_maps_left(block->extent_count))
+		return false;
+	for (unsigned i = 0; i < block->extent_count && done < bytes; i++, done += part) {
+		void *p = (void *)(uintptr_t)(va + done);
+
+		part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
+		if (mmap(p, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+			 fd, (off_t)(offset + (block->extents[i].frame << NODE_FRAME_LG2))) ==
+		    MAP_FAILED) {
+			int cause = errno;
+
+			window_close_to_cpu(va, bytes);
+			errno = cause;
+			return false;
+		}
+		madvise(p, part, MADV_DONTDUMP);
+		madvise(p, part, MADV_DONTFORK);
+	}
+	return true;
+}
+
 drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m)
 {
-	m->cpu = tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block);
+	m->cpu = open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block);
 	return m->cpu ? DRV_ERROR_NONE
 		      : bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				  "%s: this process cannot map %s for the CPU: %s", call,
@@ -130,23 +160,24 @@ drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
-	struct mapping *m = new_mapping(bs->window);
+	struct mapping *m;
+	drvError_t result = access ? tables_map(bs, MAP, h->space, va, size, h->block, PT_WRITE)
+				   : DRV_ERROR_NONE;
 
+	if (result != DRV_ERROR_NONE)
+		return result;
+	m = new_mapping(bs->window);
 	*m = (struct mapping){ .va = va,
 			       .slots = (uint32_t)(size >> 21),
 			       .handle = h,
 			       .made = bsim_made_locked(bs),
 			       .tables = access ? UINT32_C(1) << h->space : 0 };
-	if (access && !tables_map(bs, h->space, va, size, h->block, PT_WRITE)) {
-		retire_mapping(bs->window, m);
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for page tables on %s",
-				 bsim_memory_text(h->space));
-	}
-	if (access && h->space == SIM_NODE_HOST &&
-	    mapping_open_to_cpu(bs, MAP, m) != DRV_ERROR_NONE) {
+	if (access && h->space == SIM_NODE_HOST)
+		result = mapping_open_to_cpu(bs, MAP, m);
+	if (result != DRV_ERROR_NONE) {
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
 		retire_mapping(bs->window, m);
-		return DRV_ERROR_OUT_OF_MEMORY;
+		return result;
 	}
 	window_set_mapping(bs->window, va, size, m);
 	LIST_INSERT_HEAD(&bs->window->mappings, m, link);
@@ -199,35 +230,33 @@ static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offse
 	return DRV_ERROR_INVALID_VALUE;
 }
 
-static drvError_t map(struct npu_driver *self, void *ptr, size_t size, size_t offset,
+static drvError_t map(struct bsim_call *c, void *ptr, size_t size, size_t offset,
 		      drv_mem_handle_t *handle, uint64_t flag, bool access)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_MAP);
+	drvError_t result = check_map_arguments(ptr, size, offset, handle, flag)
+				    ?: map_locked(c->bs, (uintptr_t)ptr, size, handle, access);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_map_arguments(ptr, size, offset, handle, flag);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = map_locked(c.bs, (uintptr_t)ptr, size, handle, access);
-	if (c.result == DRV_ERROR_NONE)
-		c.page_lg2 = handle_page_lg2(handle);
-	c.pages = size >> c.page_lg2;
-	return bsim_end(&c);
+	if (result == DRV_ERROR_NONE)
+		c->page_lg2 = handle_page_lg2(handle);
+	c->pages = size >> c->page_lg2;
+	return result;
 }
 
-drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_t offset,
-			  drv_mem_handle_t *handle, uint64_t flag)
+BSIM_CALL(halMemMap, SIM_CALL_MAP, (void *, ptr), (size_t, size), (size_t, offset),
+	  (drv_mem_handle_t *, handle), (uint64_t, flag))
 {
-	return map(self, ptr, size, offset, handle, flag, true);
+	return map(c, ptr, size, offset, handle, flag, true);
 }
 
 /* The driver of the 910B and 910C has no such function: a mapping has its owner's access. */
-drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t size, size_t offset,
-				  drv_mem_handle_t *handle, uint64_t flag)
+BSIM_CALL(halMemMapNoAccess, SIM_CALL_MAP, (void *, ptr), (size_t, size), (size_t, offset),
+	  (drv_mem_handle_t *, handle), (uint64_t, flag))
 {
-	if (bsim_of(self)->cuda != NULL)
-		return map(self, ptr, size, offset, handle, flag, false);
-	return bsim_unsupported("halMemMapNoAccess: this driver has no such function; halMemMap "
-				"gives access to the owner alone");
+	return c->bs->cuda != NULL
+		       ? map(c, ptr, size, offset, handle, flag, false)
+		       : bsim_unsupported("%s: this driver has no such function; halMemMap gives "
+					  "access to the owner alone",
+					  c->name);
 }
 
 /* ---- unmap ---- */
@@ -306,11 +335,9 @@ BSIM_CALL(halMemRetainAllocationHandle, SIM_CALL_QUERY, (drv_mem_handle_t **, ha
 	uint64_t va = (uintptr_t)ptr;
 	struct range *r;
 	struct mapping *m;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(c->name, handle) ?: BSIM_GIVEN(c->name, ptr)
+			    ?: bsim_require_open_locked(bs, c->name);
 
-	if (handle == NULL || va == 0)
-		return bsim_null(c->name, handle == NULL ? "handle" : "ptr");
-	result = bsim_require_open_locked(bs, c->name);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r = window_reservation(bs->window, va);
@@ -417,11 +444,10 @@ static drvError_t grant_device(struct bsim *bs, struct mapping *m, unsigned devi
 	result = check_peer(bs, m, device);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (!tables_map(bs, device, m->va, mapping_bytes(m), m->handle->block, PT_WRITE))
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 SET ": no memory for page tables on device %u", device);
-	m->tables |= UINT32_C(1) << device;
-	return DRV_ERROR_NONE;
+	result = tables_map(bs, SET, device, m->va, mapping_bytes(m), m->handle->block, PT_WRITE);
+	if (result == DRV_ERROR_NONE)
+		m->tables |= UINT32_C(1) << device;
+	return result;
 }
 
 /* Grants that were made stay when a later one fails, as in the driver. */
@@ -460,13 +486,10 @@ BSIM_CALL(halMemGetAccess, SIM_CALL_QUERY, (void *, ptr), (struct drv_mem_locati
 	uint64_t va = (uintptr_t)ptr;
 	struct npu_place p;
 	bool reached;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(GET, ptr) ?: BSIM_GIVEN(GET, location)
+			    ?: BSIM_GIVEN(GET, flags) ?: check_location(GET, location, false)
+			    ?: bsim_require_open_locked(c->bs, GET);
 
-	if (ptr == NULL || location == NULL || flags == NULL)
-		return bsim_null(GET, ptr == NULL        ? "ptr"
-				      : location == NULL ? "location"
-							 : "flags");
-	result = check_location(GET, location, false) ?: bsim_require_open_locked(c->bs, GET);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	p = place_at(c->bs, va);

@@ -38,7 +38,6 @@ struct pool;
 #define WINDOW_LARGE         (UINT64_C(512) << 20) /* more than this takes whole heaps */
 #define WINDOW_RESERVE_MAX   (UINT64_C(128) << 30)
 #define WINDOW_NOUC_BASE     (UINT64_C(24) << 40)
-#define WINDOW_NOUC_MAX      (UINT64_C(128) << 40)
 #define DEVICE_ID_LIMIT      64u /* of the driver, whatever the server has */
 
 enum window_area { WINDOW_NORMAL, WINDOW_READ_ONLY, WINDOW_DEVICE_READ_ONLY };
@@ -80,7 +79,6 @@ struct granule {
 struct window {
 	uint64_t base, bytes; /* of the window as it is laid out; 0, 0 in the CUDA dialect */
 	uint64_t cursor;      /* CUDA dialect: no free address that was given before lies below */
-	uint64_t mapped_base; /* what of it could be reserved: [mapped_base, base + bytes) */
 	uint64_t read_only_base, device_read_only_base, normal_base, end;
 	uint64_t lowest_free;            /* no free granule of the normal heaps lies below */
 	struct granule *granules;        /* [WINDOW_GRANULES] */
@@ -98,23 +96,19 @@ struct window {
 
 enum handle_state { HANDLE_NEVER, HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESET };
 
-/* Small, for there may be hundreds of thousands: side, devid, module_id, pg_type and mem_type are
- * those of struct drv_mem_prop as given at creation. */
+/* There may be hundreds of thousands. */
 struct drv_mem_handle {
 	uint8_t state; /* enum handle_state */
 	uint8_t space; /* whose page table translates it: a device, or SIM_NODE_HOST */
 	bool imported, exported;
-	bool from_fd; /* by a descriptor, in this process or another */
-	uint8_t side, pg_type, mem_type;
-	uint32_t ref;      /* of the program and of mappings together */
-	uint32_t map_ref;  /* of mappings alone: map_ref <= ref */
-	uint32_t share_id; /* imported or exported */
-	uint32_t devid, module_id;
-	uint64_t bytes; /* rounded up */
-	uint64_t word;  /* struct drv_mem_prop.reserve */
+	bool from_fd;             /* by a descriptor, in this process or another */
+	uint32_t ref;             /* of the program and of mappings together */
+	uint32_t map_ref;         /* of mappings alone: map_ref <= ref */
+	uint32_t share_id;        /* imported or exported */
+	uint64_t bytes;           /* rounded up */
+	struct drv_mem_prop prop; /* as given at creation */
 	struct node_block *block;
-	struct bsim_made made;
-	uint64_t freed_number;            /* gone: by which driver call */
+	struct bsim_made made, freed;
 	TAILQ_ENTRY(drv_mem_handle) link; /* live ones; freed ones by age */
 };
 
@@ -163,12 +157,6 @@ static inline uint32_t mapping_readers(const struct mapping *m)
 	return m->tables & ((UINT32_C(1) << BSIM_DEVICE_MAX) - 1);
 }
 
-/* Bit d: device d may write. */
-static inline uint32_t mapping_writers(const struct mapping *m)
-{
-	return mapping_readers(m) & ~(uint32_t)m->read_only;
-}
-
 /* ---- classic allocations ---- */
 
 /* What kind of heap an allocation comes from: those of one kind share 1 GiB heaps. */
@@ -177,7 +165,7 @@ struct pool_kind {
 	enum window_area area;
 	unsigned memory;   /* device, or SIM_NODE_HOST */
 	unsigned page_lg2; /* 12 or 21 */
-	unsigned mem_type; /* enum drv_mem_type */
+	unsigned mem_type; /* of a device: MEM_TYPE_HBM, MEM_ADVISE_P2P, MEM_ADVISE_TS */
 };
 
 struct allocation {
@@ -221,7 +209,8 @@ struct pool {
 #define ALLOC_GONE_MAX 64u
 
 struct gone_range {
-	uint64_t va, bytes, number;
+	uint64_t va, bytes;
+	struct bsim_made gone;
 	const char *call; /* a literal */
 };
 
@@ -240,11 +229,6 @@ struct alloc_table {
 static inline bool range_is_reservation(const struct range *r)
 {
 	return r->kind <= RANGE_NOUC;
-}
-
-static inline bool window_has(const struct window *w, uint64_t va)
-{
-	return va - w->base < w->bytes;
 }
 
 /* The reservation, heap or allocation at va; NULL for none. */
@@ -344,11 +328,6 @@ static inline unsigned place_memory(const struct npu_place *place)
 	return place->owner == NPU_OWNER_HOST ? SIM_NODE_HOST : place->owner;
 }
 
-static inline uint32_t place_owner(unsigned memory)
-{
-	return memory == SIM_NODE_HOST ? NPU_OWNER_HOST : memory;
-}
-
 /* ---- tables.c: the page tables of this process: one for each device, one for host memory, in the
  * format of page-table.h, stored in the memory that they describe; copies and the model's MMUs walk
  * them ---- */
@@ -370,17 +349,15 @@ struct space *tables_space(unsigned memory);
 void tables_open(struct bsim *bs, unsigned memory);
 /* Frees all tables of the space and the frames that they were cut from. */
 void tables_close(struct bsim *bs, unsigned memory);
-/* Maps the first `bytes` of the block at va; flags of the leaves: PT_WRITE, or 0. False: no memory
- * for tables; nothing is mapped then. */
-bool tables_map(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes,
-		const struct node_block *block, unsigned flags);
+/* Maps the first `bytes` of the block at va; flags of the leaves: PT_WRITE, or 0. OUT_OF_MEMORY,
+ * and a message that starts with the call: no memory for tables; nothing is mapped then. */
+drvError_t tables_map(struct bsim *bs, const char *call, unsigned space, uint64_t va,
+		      uint64_t bytes, const struct node_block *block, unsigned flags);
 /* 4 KiB pages, from `pa` on. */
-bool tables_map_pages(struct bsim *bs, unsigned space, uint64_t va, uint64_t pa, uint64_t pages);
+drvError_t tables_map_pages(struct bsim *bs, const char *call, unsigned space, uint64_t va,
+			    uint64_t pa, uint64_t pages);
 /* `bytes` of leaves of 2^page_lg2 bytes; 0 is allowed. */
 void tables_unmap(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes, unsigned page_lg2);
-/* Lets the CPU reach the first `bytes` of a block at va; false with errno. */
-bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
-			const struct node_block *block);
 
 /* ---- window.c: who has which addresses ---- */
 
@@ -397,6 +374,8 @@ void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct ma
 /* The first mapping that has a slot of the range. */
 struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes);
 
+/* Makes whole GiB the range's, or nobody's (NULL). */
+void window_set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r);
 /* A record that is nowhere yet; and one that has addresses which are known to be free. */
 struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes);
 struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes);
@@ -414,9 +393,7 @@ void window_drop(struct bsim *bs, struct range *range);
 bool window_host_take(uint64_t va, uint64_t bytes);
 uint64_t window_host_find(uint64_t bytes, uint64_t align);
 void window_host_give(uint64_t va, uint64_t bytes);
-/* What was taken stays taken, and nothing is there any more. */
-void window_host_keep(uint64_t va, uint64_t bytes);
-/* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible for the CPU again. */
+/* What was taken stays taken, and the CPU finds nothing there any more. */
 void window_close_to_cpu(uint64_t va, uint64_t bytes);
 /* What of this process lies there, in words (npu_text()). */
 const char *window_host_occupant(uint64_t va, uint64_t bytes);
@@ -436,12 +413,12 @@ void handle_table_close(struct bsim *bs);
 /* node_block_create(); where there is no room, the message says which stacks of this process hold
  * what, if stacks are kept. */
 drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
-		       const char *tag, struct node_block **out);
+		       struct node_block **out);
 
 /* The live handle at that address; INVALID_VALUE, then *out is one that was freed and is
  * remembered, or NULL; INVALID_HANDLE before any device is open; with a message that starts with
  * the call. */
-drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 		       struct drv_mem_handle **out);
 /* A live handle for the block, with one reference. */
 struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block);
@@ -478,6 +455,9 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device);
  * yet, but where the kind is of 4 KiB device pages. NULL and a message: no room. */
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error);
+/* Maps the block there, which becomes the allocation's own. */
+drvError_t allocation_back(struct bsim *bs, const char *call, struct allocation *a,
+			   struct node_block *block);
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
@@ -497,8 +477,10 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */
 const char *gone_text_locked(const struct bsim *bs, uint64_t va);
-/* node_block_drop() of a handle's block: where a copy under way uses it, its frames stay until
- * gone_locked() finds them free. */
+/* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
+char *place_holdings(void *bsim);
+/* node_block_drop() of a handle's or an allocation's block: where a copy under way uses it, its
+ * frames stay until gone_locked() finds them free. */
 void gone_block_locked(struct bsim *bs, struct node_block *block);
 void gone_end_locked(struct bsim *bs);
 static inline void gone_locked(struct bsim *bs)

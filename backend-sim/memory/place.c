@@ -12,6 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint32_t place_owner(unsigned memory)
+{
+	return memory == SIM_NODE_HOST ? NPU_OWNER_HOST : memory;
+}
+
 static struct npu_place place_in_reservation(const struct bsim *bs, const struct range *r,
 					     uint64_t va)
 {
@@ -31,11 +36,11 @@ static struct npu_place place_in_reservation(const struct bsim *bs, const struct
 		place.base = m->va;
 		place.bytes = mapping_bytes(m);
 		place.readers = mapping_readers(m);
-		place.writers = mapping_writers(m);
+		place.writers = mapping_readers(m) & ~(uint32_t)m->read_only;
 		place.cpu = m->cpu;
 		place.imported = m->handle->imported || m->handle->from_fd;
 		place.handle_bytes = m->handle->bytes;
-		place.handle_word = m->handle->word;
+		place.handle_word = m->handle->prop.reserve;
 		place.number = m->made.number;
 	}
 	place.page_bytes = place.owner == NPU_OWNER_NONE   ? 0
@@ -75,7 +80,7 @@ struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent
 	a = w == NULL ? NULL : allocation_sent_at(w, va, sent);
 	if (a != NULL)
 		return place_in_allocation(a, va);
-	if (w != NULL && window_has(w, va))
+	if (w != NULL && va >= w->read_only_base && va < w->end) /* given out or not */
 		return (struct npu_place){ .kind = NPU_PLACE_FREE, .owner = NPU_OWNER_NONE };
 	return (struct npu_place){ .kind = NPU_PLACE_PAGEABLE,
 				   .owner = NPU_OWNER_NONE,
@@ -125,7 +130,7 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 	const struct mapping *next;
 
 	if (out == NULL)
-		return bsim_null("npusimPlace", "out");
+		return bsim_null(call, "out");
 	*out = place_at(bs, va);
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
@@ -183,8 +188,6 @@ BSIM_CALL(drvMemGetAttribute, SIM_CALL_QUERY, (DVdeviceptr, va), (struct DVattri
 
 /* ---- where the bytes are, by the page table ---- */
 
-#define PHYSICAL "npusimPhysical"
-
 /* A leaf of the device's own memory. */
 static bool walk(uint32_t dev, uint64_t va, struct pt_leaf *out)
 {
@@ -203,16 +206,17 @@ BSIM_QUESTION(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa),
 {
 	struct pt_leaf leaf, next;
 	uint64_t run;
+	drvError_t result = BSIM_GIVEN(call, pa) ?: BSIM_GIVEN(call, bytes);
 
-	if (pa == NULL || bytes == NULL)
-		return bsim_null(PHYSICAL, pa == NULL ? "pa" : "bytes");
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (*bytes == 0)
-		return bsim_invalid(PHYSICAL ": *bytes is 0; it must say how many are of interest");
-	if (!bsim_require_device_locked(bs, PHYSICAL, dev))
+		return bsim_invalid("%s: *bytes is 0; it must say how many are of interest", call);
+	if (!bsim_require_device_locked(bs, call, dev))
 		return DRV_ERROR_PARA_ERROR;
 	if (!walk(dev, va, &leaf))
 		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
-				 PHYSICAL ": no memory of device %u is mapped at 0x%" PRIx64, dev,
+				 "%s: no memory of device %u is mapped at 0x%" PRIx64, call, dev,
 				 va);
 	run = rest_of_leaf(&leaf);
 	while (run < *bytes && walk(dev, va + run, &next) && next.pa == leaf.pa + run)
@@ -274,8 +278,7 @@ BSIM_QUESTION(npusimWrites, (uint64_t, va), (uint64_t, bytes), (struct npu_write
 {
 	uint64_t offset, rest;
 	const struct node_block *block;
-	drvError_t result = write == NULL ? bsim_null("npusimWrites", "write")
-					  : bsim_require_open_locked(bs, "npusimWrites");
+	drvError_t result = BSIM_GIVEN(call, write) ?: bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -295,37 +298,21 @@ struct report {
 	uint64_t now_ps;
 };
 
-static __attribute__((format(printf, 2, 3))) void say(const struct report *r, const char *format,
-						      ...)
-{
-	g_autofree char *text = NULL;
-	va_list args;
-
-	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
-	va_end(args);
-	r->line(r->arg, text);
-}
-
-/* A thing that is left, if each is wanted: "by driver call 17, 3.250 ms of simulated time ago";
- * where the stack is known, "by aclrtMalloc, load at train.c:96, 3.250 ms ..." */
+/* A thing that is left, if each is wanted. */
 static void say_each(const struct report *r, const struct bsim_made *made, const char *thing)
 {
-	char *by = r->full ? npu_stack_words(made->stack) : NULL;
-
 	if (r->full)
-		say(r, "  %s, by %.300s, %.3f ms of simulated time ago", thing,
-		    by ?: npu_text("driver call %" PRIu64, made->number),
-		    (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
-	free(by);
+		r->line(r->arg, npu_text("  %s, by %s, %.3f ms of simulated time ago", thing,
+					 bsim_made_text(made, false),
+					 (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS));
 }
 
 static void say_sum(const struct report *r, uint64_t count, const char *what, uint64_t bytes,
 		    const char *rest)
 {
 	if (count > 0)
-		say(r, "%" PRIu64 " %s%s: %s %s", count, what, count == 1 ? "" : "s",
-		    npu_size_text(bytes), rest);
+		r->line(r->arg, npu_text("%" PRIu64 " %s%s: %s %s", count, what,
+					 count == 1 ? "" : "s", npu_size_text(bytes), rest));
 }
 
 static void say_mappings(const struct report *r, const struct bsim *bs)
@@ -382,14 +369,21 @@ static void say_reservations(const struct report *r, const struct bsim *bs)
 		"of addresses still reserved");
 }
 
+enum { HELD_HANDLE = NPU_PLACE_KIND_COUNT, HELD_EXPORTED, HELD_IMPORTED, HELD_COUNT };
+
+static const char *const names[HELD_COUNT] = {
+	[HELD_HANDLE] = "handle",
+	[HELD_EXPORTED] = "exported handle",
+	[HELD_IMPORTED] = "imported handle",
+	[NPU_PLACE_MAPPED] = "mapping",
+	[NPU_PLACE_DEVICE] = "device allocation",
+	[NPU_PLACE_PINNED] = "pinned host allocation",
+	[NPU_PLACE_OPENED] = "range opened by its key",
+	[NPU_PLACE_REGISTERED] = "registered host range",
+};
+
 static void say_allocations(const struct report *r, const struct bsim *bs)
 {
-	static const char *const names[NPU_PLACE_KIND_COUNT] = {
-		[NPU_PLACE_DEVICE] = "device allocation",
-		[NPU_PLACE_PINNED] = "pinned host allocation",
-		[NPU_PLACE_OPENED] = "range opened by its key",
-		[NPU_PLACE_REGISTERED] = "registered host range",
-	};
 	const struct allocation *a;
 
 	LIST_FOREACH(a, &bs->allocs->all, link)
@@ -401,78 +395,139 @@ static void say_allocations(const struct report *r, const struct bsim *bs)
 			"not freed");
 }
 
-drvError_t bsim_npusimLeaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
+BSIM_QUESTION(npusimLeaks, (npu_line_fn, line), (void *, arg), (bool, full))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-	struct report r = { line, arg, full, 0 };
+	struct report r = { line, arg, full, bsim_now_locked(bs) };
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	if (line == NULL) {
-		c.result = bsim_null("npusimLeaks", "line");
-	} else if (c.bs->any_open) {
-		r.now_ps = bsim_now_locked(c.bs);
-		say_mappings(&r, c.bs);
-		say_handles(&r, c.bs);
-		say_reservations(&r, c.bs);
-		say_allocations(&r, c.bs);
+	if (bsim_is_forked(bs))
+		return bsim_forked();
+	if (line == NULL)
+		return bsim_null(call, "line");
+	if (bs->any_open) {
+		say_mappings(&r, bs);
+		say_handles(&r, bs);
+		say_reservations(&r, bs);
+		say_allocations(&r, bs);
 	}
-	bsim_unlock(c.bs); /* the report takes no time and is not counted */
-	return c.result;
+	return DRV_ERROR_NONE;
 }
 
-/* ---- a memory that is full ---- */
+/* ---- who holds memory: a memory that is full, and for other processes that ask ---- */
 
-#define HOLDERS_SAID 3
+#define HOLDERS_SAID  3
+#define ANSWER_WAIT_S 1
 
-static void add_holding(GHashTable *held, npu_stack stack, uint64_t bytes)
+/* What this process has of a kind in a memory by one stack. */
+struct holding {
+	gint64 key; /* of all three */
+	uint64_t bytes, count;
+	unsigned kind, memory;
+	npu_stack stack;
+};
+
+static gint more_first(gconstpointer a, gconstpointer b)
 {
-	void *key = GUINT_TO_POINTER(stack);
+	const struct holding *left = a, *right = b;
 
-	if (stack != 0)
-		g_hash_table_insert(held, key, (char *)g_hash_table_lookup(held, key) + bytes);
+	return (left->bytes < right->bytes) - (left->bytes > right->bytes);
+}
+
+static void add_holding(GHashTable *held, unsigned kind, unsigned memory, npu_stack stack,
+			uint64_t bytes)
+{
+	gint64 key = (gint64)stack << 32 | memory << 8 | kind;
+	struct holding *sum = g_hash_table_lookup(held, &key);
+
+	if (stack == 0)
+		return;
+	if (sum == NULL) {
+		sum = g_new(struct holding, 1);
+		*sum = (struct holding){ key, 0, 0, kind, memory, stack };
+		g_hash_table_add(held, sum);
+	}
+	sum->bytes += bytes;
+	sum->count++;
+}
+
+/* Of struct holding, those with most first; `all`: also what takes no memory itself, mappings and
+ * registered ranges. */
+static GList *holdings_locked(const struct bsim *bs, bool all)
+{
+	g_autoptr(GHashTable) held = g_hash_table_new(g_int64_hash, g_int64_equal);
+	const struct drv_mem_handle *h;
+	const struct allocation *a;
+	const struct mapping *m;
+
+	TAILQ_FOREACH(h, &bs->handles->live, link)
+	add_holding(held,
+		    h->imported   ? HELD_IMPORTED
+		    : h->exported ? HELD_EXPORTED
+				  : HELD_HANDLE,
+		    h->space, h->made.stack, h->bytes);
+	LIST_FOREACH(a, &bs->allocs->all, link)
+	if (a->kind == NPU_PLACE_REGISTERED
+		    ? all
+		    : a->kind != NPU_PLACE_DEVICE || a->block != NULL ||
+			      a->page_lg2 == 12) /* else: the one that is refused */
+		add_holding(held, a->kind, a->memory, a->made.stack, a->bytes);
+	LIST_FOREACH(m, &bs->window->mappings, link)
+	if (all)
+		add_holding(held, NPU_PLACE_MAPPED, m->handle->space, m->made.stack,
+			    mapping_bytes(m));
+	return g_list_sort(g_hash_table_get_keys(held), more_first);
 }
 
 /* What this process has of a memory, by the stacks that made it: behind the thread's message. */
 static void say_who_holds(const struct bsim *bs, unsigned memory)
 {
-	g_autoptr(GHashTable) held = g_hash_table_new(g_direct_hash, g_direct_equal);
+	GList *all = holdings_locked(bs, false);
 	g_autoptr(GString) text = g_string_new(npu_message());
-	const struct drv_mem_handle *h;
-	const struct allocation *a;
+	unsigned said = 0;
 
-	TAILQ_FOREACH(h, &bs->handles->live, link)
-	if (h->space == memory)
-		add_holding(held, h->made.stack, h->bytes);
-	LIST_FOREACH(a, &bs->allocs->all, link)
-	if (a->kind == NPU_PLACE_DEVICE && a->memory == memory &&
-	    (a->block != NULL || a->page_lg2 == 12)) /* else: the one that is refused */
-		add_holding(held, a->made.stack, a->bytes);
-	for (unsigned said = 0; said < HOLDERS_SAID && g_hash_table_size(held) > 0; said++) {
-		void *stack, *bytes, *most = NULL, *most_bytes = NULL;
-		GHashTableIter iter;
-		char *by;
+	for (const GList *at = all; at != NULL && said < HOLDERS_SAID; at = at->next) {
+		const struct holding *one = at->data;
+		g_autofree char *by = NULL;
 
-		g_hash_table_iter_init(&iter, held);
-		while (g_hash_table_iter_next(&iter, &stack, &bytes)) {
-			if (bytes > most_bytes) {
-				most = stack;
-				most_bytes = bytes;
-			}
-		}
-		by = npu_stack_words(GPOINTER_TO_UINT(most));
-		g_string_append_printf(text, "%s%s by %s", said > 0 ? "; " : "; of this process: ",
-				       npu_size_words((intptr_t)most_bytes), by != NULL ? by : "?");
-		free(by);
-		g_hash_table_remove(held, most);
+		if (one->memory != memory)
+			continue;
+		by = npu_stack_words(one->stack);
+		g_string_append_printf(text, "%s%s by %s",
+				       said++ > 0 ? "; " : "; of this process: ",
+				       npu_size_words((int64_t)one->bytes), by ?: "?");
 	}
+	g_list_free_full(all, g_free);
 	npu_message_set("%s", text->str);
 }
 
-drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
-		       const char *tag, struct node_block **out)
+char *place_holdings(void *bsim)
 {
-	drvError_t result = node_block_create(bs->node, memory, frames, giant, tag, out);
+	struct bsim *bs = bsim;
+	GString *text = g_string_new(NULL);
+	struct timespec until;
+	GList *all;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ANSWER_WAIT_S;
+	if (pthread_mutex_timedlock(&bs->lock.mutex, &until) != 0)
+		return g_string_free(text, TRUE);
+	all = holdings_locked(bs, true);
+	bsim_unlock(bs);
+	for (const GList *at = all; at != NULL; at = at->next) { /* frames are named unlocked */
+		const struct holding *one = at->data;
+		g_autofree char *by = npu_stack_words(one->stack);
+
+		g_string_append_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n",
+				       names[one->kind], bsim_memory_text(one->memory), one->count,
+				       one->bytes, by ?: "?");
+	}
+	g_list_free_full(all, g_free);
+	return g_string_free(text, FALSE);
+}
+
+drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
+		       struct node_block **out)
+{
+	drvError_t result = node_block_create(bs->node, memory, frames, giant, out);
 
 	if (result == DRV_ERROR_OUT_OF_MEMORY)
 		say_who_holds(bs, memory);

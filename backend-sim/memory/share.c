@@ -36,11 +36,12 @@ static uint64_t share_value(uint32_t device, uint32_t share_id)
 /* ---- export ---- */
 
 static drvError_t check_export(const char *call, const void *handle, int type, bool fabric_too,
-			       uint64_t flags, const void *out)
+			       uint64_t flags, const void *shareable)
 {
-	if (handle == NULL || out == NULL)
-		return bsim_invalid("%s: %s is NULL", call,
-				    handle == NULL ? "handle" : "the place for the result");
+	drvError_t result = BSIM_GIVEN(call, handle) ?: BSIM_GIVEN(call, shareable);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (flags != 0 ||
 	    !(type == MEM_HANDLE_TYPE_NONE || (fabric_too && type == MEM_HANDLE_TYPE_FABRIC)))
 		return bsim_unsupported("%s: type %d with flags 0x%" PRIx64
@@ -57,16 +58,6 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (h->imported)
-		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 "%s: handle %p was imported (share %u); only the process that "
-				 "made the memory can export it",
-				 call, (void *)handle, h->share_id);
-	if (h->exported)
-		return bsim_fail(
-			DRV_ERROR_PARA_ERROR,
-			"%s: handle %p was exported already (share %u); use that value again", call,
-			(void *)handle, h->share_id);
 	*out_device = h->space == SIM_NODE_HOST ? BSIM_HOST_ID : h->space;
 	result = bsim_pass(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
 	if (result != DRV_ERROR_NONE)
@@ -196,8 +187,8 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 BSIM_CALL(halMemImportFromShareableHandle, SIM_CALL_IMPORT, (uint64_t, shareable), (uint32_t, dev),
 	  (drv_mem_handle_t **, handle))
 {
-	drvError_t result = handle == NULL ? bsim_null(c->name, "handle")
-					   : import_locked(c->bs, shareable, dev, handle);
+	drvError_t result =
+		BSIM_GIVEN(c->name, handle) ?: import_locked(c->bs, shareable, dev, handle);
 
 	if (result == DRV_ERROR_NONE)
 		c->pages = (*handle)->block->frames;
@@ -217,11 +208,6 @@ static drvError_t import_remote(struct bsim *bs, const struct share_block *block
 					block->share_id, server);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (server >= bs->config.servers)
-		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
-				 IMPORT ": share %u is of server %u (SDID %u); the supernode has "
-					"servers 0 to %u",
-				 block->share_id, server, block->sdid, bs->config.servers - 1);
 	return bsim_check_server_locked(bs, IMPORT, server)
 		       ?: import_new(bs, block->share_id, server, dev, block->devid, out);
 }
@@ -251,10 +237,9 @@ BSIM_CALL(halMemImportFromShareableHandleV2, SIM_CALL_IMPORT, (drv_mem_handle_ty
 		posix ? DRV_ERROR_NONE : read_block(c->name, (int)type, shareable, &block);
 	int fd;
 
+	result = result ?: BSIM_GIVEN(IMPORT, handle) ?: BSIM_GIVEN(IMPORT, shareable);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (handle == NULL || shareable == NULL)
-		return bsim_null(IMPORT, handle == NULL ? "handle" : "shareable");
 	memcpy(&fd, shareable, sizeof(fd));
 	if (posix) /* the memory says where it is */
 		result = bs->cuda->import_fd(bs, IMPORT, fd, handle);
@@ -274,13 +259,10 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 {
 	const char *call = "halMemTransShareableHandle";
 	struct share_block block;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(call, server) ?: BSIM_GIVEN(call, shareable)
+			    ?: read_block(call, (int)type, share, &block);
 
 	(void)self;
-	if (server == NULL || shareable == NULL)
-		return bsim_invalid("%s: %s is NULL", call,
-				    server == NULL ? "server" : "shareable");
-	result = read_block(call, (int)type, share, &block);
 	if (result == DRV_ERROR_NONE) {
 		*server = bsim_sdid_server(block.sdid);
 		*shareable = share_value(block.devid, block.share_id);
@@ -340,7 +322,7 @@ BSIM_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
 {
 	struct node_share_info found;
 	drvError_t result =
-		(info == NULL ? bsim_null(c->name, "info") : settings_join_locked(c->bs))
+		BSIM_GIVEN(c->name, info) ?: settings_join_locked(c->bs)
 			?: bsim_pass(c->name, node_share_info(c->bs->node, SHARE_ID(shareable),
 							      NULL, &found));
 
@@ -354,9 +336,8 @@ BSIM_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
 BSIM_QUESTION(npusimHolders, (uint64_t, shareable), (const char *, name), (int *, pids),
 	      (uint32_t *, count))
 {
-	if (pids == NULL || count == NULL)
-		return bsim_null("npusimHolders", pids == NULL ? "pids" : "count");
-	return bsim_require_open_locked(bs, "npusimHolders")
+	return BSIM_GIVEN(call, pids) ?: BSIM_GIVEN(call, count)
+		       ?: bsim_require_open_locked(bs, call)
 		       ?: node_share_holders(bs->node, SHARE_ID(shareable), name, pids, count);
 }
 
@@ -414,22 +395,16 @@ BSIM_OPEN_CALL(halShmemCreateHandle, SIM_CALL_EXPORT, (DVdeviceptr, va), (size_t
 
 BSIM_OPEN_CALL(halShmemDestroyHandle, SIM_CALL_EXPORT, (const char *, name))
 {
-	return name == NULL ? bsim_null(c->name, "name")
-			    : bsim_pass(c->name, node_name_destroy(c->bs->node, name));
+	return BSIM_GIVEN(c->name, name)
+		       ?: bsim_pass(c->name, node_name_destroy(c->bs->node, name));
 }
 
 static drvError_t allow(struct bsim *bs, const char *call, const char *name, unsigned server,
 			const int *pid, int num)
 {
-	if (name == NULL)
-		return bsim_null(call, "name");
 	if (num < 0)
 		return bsim_invalid("%s: num is %d: it must be 1 or more", call, num);
-	if (server >= bs->config.servers)
-		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
-				 "%s: server %u; the supernode has servers 0 to %u", call, server,
-				 bs->config.servers - 1);
-	return bsim_check_server_locked(bs, call, server)
+	return BSIM_GIVEN(call, name) ?: bsim_check_server_locked(bs, call, server)
 		       ?: bsim_pass(call, node_share_allow(bs->node, 0, name, server, pid,
 							   (uint32_t)num));
 }
@@ -466,11 +441,9 @@ BSIM_OPEN_CALL(halShmemSetAttribute, SIM_CALL_EXPORT, (const char *, name), (uin
 BSIM_OPEN_CALL(halShmemInfoGet, SIM_CALL_QUERY, (const char *, name), (struct ShmemGetInfo *, info))
 {
 	struct node_share_info found;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(c->name, name) ?: BSIM_GIVEN(c->name, info)
+			    ?: bsim_pass(c->name, node_share_info(c->bs->node, 0, name, &found));
 
-	if (name == NULL || info == NULL)
-		return bsim_null(c->name, name == NULL ? "name" : "info");
-	result = bsim_pass(c->name, node_share_info(c->bs->node, 0, name, &found));
 	if (result == DRV_ERROR_NONE)
 		*info = (struct ShmemGetInfo){ .phyDevid = found.device };
 	return result;
@@ -483,25 +456,20 @@ BSIM_OPEN_CALL(halShmemInfoGet, SIM_CALL_QUERY, (const char *, name), (struct Sh
 static drvError_t open_block(struct bsim *bs, unsigned device, const struct node_share_info *info,
 			     struct node_block *block, uint64_t *va)
 {
-	struct pool_kind kind = {
-		.use = NPU_PLACE_OPENED, .memory = device, .page_lg2 = 21, .mem_type = MEM_HBM_TYPE
-	};
+	struct pool_kind kind = { .use = NPU_PLACE_OPENED, .memory = device, .page_lg2 = 21 };
 	drvError_t result;
 	struct allocation *a =
 		allocation_new(bs, OPEN, &kind, block->frames << NODE_FRAME_LG2, &result);
 
 	if (a == NULL)
 		return result;
-	if (!tables_map(bs, device, a->va, a->bytes, block, PT_WRITE)) {
-		npu_message_set(OPEN ": no memory for page tables on device %u", device);
+	result = allocation_back(bs, OPEN, a, block);
+	if (result != DRV_ERROR_NONE) {
 		allocation_drop(bs, a);
-		return DRV_ERROR_OUT_OF_MEMORY;
+		return result;
 	}
 	a->asked = info->bytes;
-	a->block = block;
-	a->page_lg2 = block->giant ? 30 : 21;
 	a->opened_offset = info->offset;
-	node_block_touch(bs->node, block);
 	*va = a->va + info->offset;
 	return DRV_ERROR_NONE;
 }
@@ -512,10 +480,10 @@ BSIM_OPEN_CALL(halShmemOpenHandleByDevId, SIM_CALL_IMPORT, (DVdevice, dev), (con
 	struct node_share_info info;
 	struct node_block *block;
 	uint64_t at = 0;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(OPEN, name) ?: BSIM_GIVEN(OPEN, va);
 
-	if (name == NULL || va == NULL)
-		return bsim_null(OPEN, name == NULL ? "name" : "va");
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (!bsim_require_device_locked(c->bs, OPEN, dev))
 		return DRV_ERROR_INVALID_DEVICE;
 	result = bsim_pass(OPEN, node_name_import(c->bs->node, name, &info, &block));
@@ -599,11 +567,10 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 	other = find_registered(bs, src, size, dev);
 	if (other != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
-				 REGISTER ": %s is registered for device %u already: %s, by driver "
-					  "call %" PRIu64,
+				 REGISTER ": %s is registered for device %u already: %s, by %s",
 				 range_text(src, size), dev,
 				 range_text(registered_start(other), other->asked),
-				 other->made.number);
+				 bsim_made_text(&other->made, true));
 	return DRV_ERROR_NONE;
 }
 
@@ -612,8 +579,7 @@ BSIM_OPEN_CALL(halHostRegister, SIM_CALL_ALLOC, (void *, src), (uint64_t, size),
 {
 	struct pool_kind kind = { .use = NPU_PLACE_REGISTERED,
 				  .memory = SIM_NODE_HOST,
-				  .page_lg2 = 12,
-				  .mem_type = MEM_DDR_TYPE };
+				  .page_lg2 = 12 };
 	uint64_t lead = (uintptr_t)src % 4096;
 	bool dma = (flag & 0xffff) == HOST_MEM_MAP_DMA;
 	struct allocation *a;
@@ -655,19 +621,4 @@ drvError_t bsim_halHostUnregisterEx(struct npu_driver *self, void *src, uint32_t
 {
 	(void)flag; /* the registration knows its kind */
 	return bsim_halHostUnregister(self, src, dev);
-}
-
-drvError_t bsim_halHostRegisterCapabilities(struct npu_driver *self, uint32_t dev,
-					    uint32_t acc_module, uint32_t *cap)
-{
-	const struct bsim *bs = bsim_of(self);
-
-	if (dev >= bs->devices || cap == NULL) {
-		npu_message_set("halHostRegisterCapabilities: device %u of %u, cap %p", dev,
-				bs->devices, (void *)cap);
-		return dev >= bs->devices ? DRV_ERROR_INVALID_DEVICE : DRV_ERROR_INVALID_VALUE;
-	}
-	(void)acc_module; /* every unit of the device reaches registered memory the same way */
-	*cap = 1;
-	return DRV_ERROR_NONE;
 }

@@ -18,9 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TABLE_BYTES      (UINT64_C(1) << PT_PAGE_LG2)
-#define TABLES_IN_FRAME  (NODE_FRAME_BYTES / TABLE_BYTES)
-#define ADDRESS_SPACE_ID 1u /* one address space a device in this process's simulation */
+#define TABLE_BYTES     (UINT64_C(1) << PT_PAGE_LG2)
+#define TABLES_IN_FRAME (NODE_FRAME_BYTES / TABLE_BYTES)
 
 static struct space spaces[SIM_NODE_MAX];
 
@@ -29,11 +28,11 @@ struct space *tables_space(unsigned memory)
 	return &spaces[memory];
 }
 
-static void *table_at(void *ctx, uint64_t pa)
+static uint64_t *table_at(const struct space *space, uint64_t pa)
 {
-	const struct space *space = ctx;
+	uint64_t room;
 
-	return node_memory(space->bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
+	return (uint64_t *)sim_memory_at(node_memory(space->bs->node), pa, &room);
 }
 
 /* One more frame for tables. */
@@ -55,7 +54,7 @@ static uint64_t alloc_table(void *ctx)
 	uint64_t pa = space->free_table_pa;
 
 	if (pa != 0) {
-		uint64_t *table = table_at(ctx, pa);
+		uint64_t *table = table_at(space, pa);
 
 		space->free_table_pa = table[0];
 		table[0] = 0;
@@ -72,7 +71,7 @@ static uint64_t alloc_table(void *ctx)
 static void free_table(void *ctx, uint64_t pa)
 {
 	struct space *space = ctx;
-	uint64_t *table = table_at(ctx, pa);
+	uint64_t *table = table_at(space, pa);
 
 	table[0] = space->free_table_pa;
 	space->free_table_pa = pa;
@@ -81,7 +80,7 @@ static void free_table(void *ctx, uint64_t pa)
 void tables_open(struct bsim *bs, unsigned memory)
 {
 	struct space *space = &spaces[memory];
-	struct pt_host host = { alloc_table, free_table, table_at, space };
+	struct pt_host host = { alloc_table, free_table, space, node_memory(bs->node) };
 
 	*space = (struct space){ .bs = bs, .memory = memory, .table_blocks = g_ptr_array_new() };
 	pt_init(&space->pt, &host);
@@ -93,7 +92,7 @@ void tables_close(struct bsim *bs, unsigned memory)
 
 	pt_destroy(&space->pt);
 	if (bs->sim != NULL)
-		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, 0);
+		sim_set_root(bs->sim, (int)memory, 0);
 	for (unsigned i = 0; i < space->table_blocks->len; i++)
 		node_block_drop(bs->node, space->table_blocks->pdata[i]);
 	g_ptr_array_unref(space->table_blocks);
@@ -101,42 +100,47 @@ void tables_close(struct bsim *bs, unsigned memory)
 }
 
 /* With what follows a change of leaves: the root may be new, the tables more than ever. */
-static bool map_leaves(struct bsim *bs, struct space *space, uint64_t va, uint64_t pa,
-		       unsigned page_lg2, uint64_t pages, unsigned flags)
+static drvError_t map_leaves(struct bsim *bs, const char *call, unsigned memory, uint64_t va,
+			     uint64_t pa, unsigned page_lg2, uint64_t pages, unsigned flags)
 {
+	struct space *space = &spaces[memory];
 	uint64_t old_root = space->pt.root_pa;
 	bool mapped = pt_map(&space->pt, va, pa, page_lg2, pages, flags);
 
 	if (space->pt.root_pa != old_root)
-		sim_set_root(bs->sim, (int)space->memory, ADDRESS_SPACE_ID, space->pt.root_pa);
+		sim_set_root(bs->sim, (int)space->memory, space->pt.root_pa);
 	space->table_peak = MAX(space->table_peak, space->pt.tables * TABLE_BYTES);
 	space->leaves[(page_lg2 - 12) / 9] += mapped ? pages : 0;
-	return mapped;
+	return mapped ? DRV_ERROR_NONE
+		      : bsim_fail(DRV_ERROR_OUT_OF_MEMORY, "%s: no memory for page tables on %s",
+				  call, bsim_memory_text(memory));
 }
 
-bool tables_map(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
-		const struct node_block *block, unsigned flags)
+drvError_t tables_map(struct bsim *bs, const char *call, unsigned memory, uint64_t va,
+		      uint64_t bytes, const struct node_block *block, unsigned flags)
 {
 	unsigned page_lg2 = block->giant ? PT_GIANT_LG2 : PT_HUGE_LG2;
-	uint64_t done = 0;
+	drvError_t result = DRV_ERROR_NONE;
+	uint64_t done = 0, part;
 
-	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
-		uint64_t part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
+	for (unsigned i = 0; i < block->extent_count && done < bytes; i++, done += part) {
 		uint64_t pa = SIM_PA(block->memory, block->extents[i].frame << NODE_FRAME_LG2);
 
-		if (!map_leaves(bs, &spaces[memory], va + done, pa, page_lg2, part >> page_lg2,
-				flags)) {
+		part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
+		result = map_leaves(bs, call, memory, va + done, pa, page_lg2, part >> page_lg2,
+				    flags);
+		if (result != DRV_ERROR_NONE) {
 			tables_unmap(bs, memory, va, done, page_lg2);
-			return false;
+			break;
 		}
-		done += part;
 	}
-	return true;
+	return result;
 }
 
-bool tables_map_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pa, uint64_t pages)
+drvError_t tables_map_pages(struct bsim *bs, const char *call, unsigned memory, uint64_t va,
+			    uint64_t pa, uint64_t pages)
 {
-	return map_leaves(bs, &spaces[memory], va, pa, PT_PAGE_LG2, pages, PT_WRITE);
+	return map_leaves(bs, call, memory, va, pa, PT_PAGE_LG2, pages, PT_WRITE);
 }
 
 void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes, unsigned page_lg2)
@@ -148,34 +152,6 @@ void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
 	pt_unmap(&space->pt, va, bytes);
 	sim_invalidate(bs->sim, (int)memory, va, bytes);
 	space->leaves[(page_lg2 - 12) / 9] -= bytes >> page_lg2;
-}
-
-bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
-			const struct node_block *block)
-{
-	uint64_t done = 0, offset = 0;
-	int fd = node_memory_fd(bs->node, block->memory, &offset);
-
-	if (!host_maps_left(block->extent_count))
-		return false;
-	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
-		uint64_t part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
-		void *p = (void *)(uintptr_t)(va + done);
-
-		if (mmap(p, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			 fd, (off_t)(offset + (block->extents[i].frame << NODE_FRAME_LG2))) ==
-		    MAP_FAILED) {
-			int cause = errno;
-
-			window_close_to_cpu(va, bytes);
-			errno = cause;
-			return false;
-		}
-		madvise(p, part, MADV_DONTDUMP);
-		madvise(p, part, MADV_DONTFORK);
-		done += part;
-	}
-	return true;
 }
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -201,10 +177,12 @@ void window_host_give(uint64_t va, uint64_t bytes)
 	syscall(SYS_munmap, va, bytes);
 }
 
-void window_host_keep(uint64_t va, uint64_t bytes)
+void window_close_to_cpu(uint64_t va, uint64_t bytes)
 {
-	map_nothing(va, bytes, MAP_FIXED);
-	syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
+	if (map_nothing(va, bytes, MAP_FIXED) != MAP_FAILED)
+		syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
+	else /* no more maps can be had: the pages must not stay readable all the same */
+		syscall(SYS_mprotect, va, bytes, PROT_NONE);
 }
 
 bool window_host_take(uint64_t va, uint64_t bytes)
@@ -243,21 +221,6 @@ uint64_t window_host_find(uint64_t bytes, uint64_t align)
 	}
 	syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
 	return va;
-}
-
-void window_close_to_cpu(uint64_t va, uint64_t bytes)
-{
-	void *p = (void *)(uintptr_t)va;
-
-	/* cppcheck-suppress leakReturnValNotUsed ; it is p */
-	if (mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-		 0) == MAP_FAILED) {
-		/* No room for one more map of the host: the pages must not stay readable all the
-		 * same. */
-		mprotect(p, bytes, PROT_NONE);
-		return;
-	}
-	madvise(p, bytes, MADV_DONTDUMP);
 }
 
 const char *window_host_occupant(uint64_t va, uint64_t bytes)

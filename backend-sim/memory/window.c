@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,40 +25,22 @@
 
 /* ---- the window ---- */
 
-static void lay_out(struct window *w, uint64_t base, uint64_t bytes, uint64_t mapped_base)
-{
-	uint64_t part = bytes / LAYOUT_PARTS;
-
-	w->base = base;
-	w->bytes = bytes;
-	w->end = base + bytes;
-	w->mapped_base = mapped_base;
-	w->read_only_base = base + LAYOUT_READ_ONLY * part;
-	w->device_read_only_base = base + LAYOUT_DEVICE_READ_ONLY * part;
-	w->normal_base = base + LAYOUT_NORMAL * part;
-	w->lowest_free = w->normal_base;
-}
-
-/* The whole window, or all of it but the DVPP part, which nobody is given. */
+/* All of it but the DVPP part, which nobody is given. */
 static bool try_window(struct window *w, uint64_t base, uint64_t bytes)
 {
-	uint64_t upper = base + bytes / LAYOUT_PARTS * LAYOUT_READ_ONLY;
+	uint64_t part = bytes / LAYOUT_PARTS, read_only = base + LAYOUT_READ_ONLY * part;
 
 	errno = EINVAL;
 	if (base % WINDOW_GIB != 0 || base == 0 || bytes > WINDOW_HOST_END ||
-	    base > WINDOW_HOST_END - bytes)
+	    base > WINDOW_HOST_END - bytes ||
+	    !window_host_take(read_only, base + bytes - read_only))
 		return false;
-	if (window_host_take(base, bytes)) {
-		lay_out(w, base, bytes, base);
-		return true;
-	}
-	if (!window_host_take(upper, base + bytes - upper))
-		return false;
-	npu_log(NPU_LOG_INFO,
-		"device addresses: [0x%" PRIx64 ", 0x%" PRIx64
-		") belongs to something else; it is DVPP's part, not used",
-		base, upper);
-	lay_out(w, base, bytes, upper);
+	w->base = base;
+	w->bytes = bytes;
+	w->end = base + bytes;
+	w->read_only_base = read_only;
+	w->device_read_only_base = base + LAYOUT_DEVICE_READ_ONLY * part;
+	w->normal_base = w->lowest_free = base + LAYOUT_NORMAL * part;
 	return true;
 }
 
@@ -71,53 +54,46 @@ static bool try_sizes(struct window *w, uint64_t base, uint64_t most)
 	return false;
 }
 
-/* Where the addresses of the real driver cannot be had: other places, the best first. Below 512 GiB
- * lies what ThreadSanitizer leaves to programs. */
-static bool try_elsewhere(struct window *w)
-{
-	static const struct {
-		uint64_t base, bytes;
-	} places[] = {
-		{ UINT64_C(96) << 40, WINDOW_DEFAULT_BYTES },
-		{ UINT64_C(64) << 30, UINT64_C(256) << 30 },
-		{ UINT64_C(0x560000000000), UINT64_C(512) << 30 },
-	};
-
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (try_sizes(w, places[i].base, places[i].bytes))
-			return true;
-	return false;
-}
-
 /* What the window of this process reserves, or the last one has left reserved. */
 static struct {
-	uint64_t base, bytes, mapped_base;
+	uint64_t base, bytes;
 } kept;
 
 bool window_traps(uint64_t va)
 {
-	return va >= kept.mapped_base && va - kept.base < kept.bytes;
+	return va - kept.base < kept.bytes;
 }
+
+/* The driver's place, and others where that cannot be had, the best first. Below 512 GiB lies what
+ * ThreadSanitizer leaves to programs. */
+static const struct {
+	uint64_t base, bytes;
+} places[] = {
+	{ WINDOW_DEFAULT_BASE, WINDOW_DEFAULT_BYTES },
+	{ UINT64_C(96) << 40, WINDOW_DEFAULT_BYTES },
+	{ UINT64_C(64) << 30, UINT64_C(256) << 30 },
+	{ UINT64_C(0x560000000000), UINT64_C(512) << 30 },
+};
 
 static bool place_window(struct window *w, char **error)
 {
 	const char *text = npu_var_get(NPU_VAR_WINDOW, NULL);
 	uint64_t base = WINDOW_DEFAULT_BASE, bytes = WINDOW_DEFAULT_BYTES;
+	bool given = strcmp(text, "auto") != 0;
 
 	if (kept.bytes != 0)
-		window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
+		window_host_give(kept.base, kept.bytes);
 	kept.bytes = 0;
-	if (strcmp(text, "auto") == 0) {
-		if (try_window(w, WINDOW_DEFAULT_BASE, WINDOW_DEFAULT_BYTES))
-			return true;
-		if (try_elsewhere(w)) {
+	if (given && npu_parse_window(text, &base, &bytes) && try_sizes(w, base, bytes))
+		return true;
+	for (size_t i = 0; !given && i < G_N_ELEMENTS(places); i++) {
+		if (!try_sizes(w, places[i].base, places[i].bytes))
+			continue;
+		if (w->base != base || w->bytes != bytes)
 			npu_log(NPU_LOG_INFO,
 				"device addresses: the driver's 0x%" PRIx64
 				" cannot be had; 0x%" PRIx64 ", %s instead",
-				WINDOW_DEFAULT_BASE, w->base, npu_size_text(w->bytes));
-			return true;
-		}
-	} else if (npu_parse_window(text, &base, &bytes) && try_sizes(w, base, bytes)) {
+				base, w->base, npu_size_text(w->bytes));
 		return true;
 	}
 	npu_text_add(error,
@@ -138,9 +114,8 @@ bool window_open(struct bsim *bs, char **error)
 			g_free(w);
 			return false;
 		}
-		kept.base = w->base;
-		kept.bytes = w->bytes;
-		kept.mapped_base = w->mapped_base;
+		kept.base = w->read_only_base;
+		kept.bytes = w->end - w->read_only_base;
 		for (w->leaves = 1; w->leaves < w->bytes / WINDOW_GIB;)
 			w->leaves *= 2;
 		w->room[0] = g_new0(uint16_t, 4 * w->leaves);
@@ -166,7 +141,7 @@ void window_close(struct bsim *bs)
 			g_free(w->granules[i].range);
 	}
 	if (bs->cuda == NULL)
-		window_host_keep(w->mapped_base, w->end - w->mapped_base);
+		window_close_to_cpu(kept.base, kept.bytes);
 	while ((r = LIST_FIRST(&w->reservations)) != NULL) {
 		if (r->kind == RANGE_NOUC)
 			window_host_give(r->va, r->bytes);
@@ -216,7 +191,7 @@ struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64
 
 /* ---- heaps ---- */
 
-static void set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r)
+void window_set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r)
 {
 	for (uint64_t g = va >> 30; g < (va + bytes) >> 30; g++) {
 		if (r == NULL) {
@@ -295,8 +270,17 @@ struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uin
 	if (range_is_reservation(r))
 		LIST_INSERT_HEAD(&w->reservations, r, link);
 	if (bytes >= WINDOW_GIB)
-		set_granules(w, va, bytes, r);
+		window_set_granules(w, va, bytes, r);
 	return r;
+}
+
+static drvError_t no_room(const struct window *w, const char *call, uint64_t bytes)
+{
+	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+			 "%s: no %s of device addresses in a row are free; %" PRIu64
+			 " reservations have %s of the window's %s",
+			 call, npu_size_text(bytes), w->reservation_count,
+			 npu_size_text(w->reserved_bytes), npu_size_text(w->bytes));
 }
 
 struct range *window_take(struct bsim *bs, const char *call, enum window_area area,
@@ -307,30 +291,11 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 
 	if (va != 0)
 		return window_add(bs, kind, va, count * WINDOW_GIB);
-	npu_message_set("%s: no %s of device addresses in a row are free: %s of the window's %s "
-			"are reserved by %" PRIu64 " reservations",
-			call, npu_size_text(count * WINDOW_GIB),
-			npu_size_text(bs->window->reserved_bytes), npu_size_text(bs->window->bytes),
-			bs->window->reservation_count);
+	no_room(bs->window, call, count * WINDOW_GIB);
 	return NULL;
 }
 
 /* ---- slabs: heaps that smaller reservations are cut from ---- */
-
-/* Where the first run of `count` free slots begins, or -1; *longest: that of those before it. */
-static int find_slots(const struct range *slab, unsigned count, unsigned *longest)
-{
-	unsigned end, first = bits_next(slab->used, 0, WINDOW_SLOTS, UINT64_MAX);
-
-	for (*longest = 0; first < WINDOW_SLOTS;
-	     first = bits_next(slab->used, end, WINDOW_SLOTS, UINT64_MAX)) {
-		end = bits_next(slab->used, first, WINDOW_SLOTS, 0);
-		if (end - first >= count)
-			return (int)first;
-		*longest = end - first > *longest ? end - first : *longest;
-	}
-	return -1;
-}
 
 /* Notes the longest free run of a slab, for reservations that may lie anywhere. */
 static void note_room(struct window *w, const struct range *slab)
@@ -340,7 +305,7 @@ static void note_room(struct window *w, const struct range *slab)
 	unsigned longest = 0;
 
 	if (!slab->hinted && slab->used_slots > 0)
-		find_slots(slab, WINDOW_SLOTS + 1, &longest);
+		bits_run(slab->used, 0, WINDOW_SLOTS, UINT_MAX, &longest);
 	for (room[at] = (uint16_t)longest; at > 1;) {
 		at /= 2;
 		room[at] = room[2 * at] > room[2 * at + 1] ? room[2 * at] : room[2 * at + 1];
@@ -397,7 +362,7 @@ static struct range *cut_anywhere(struct bsim *bs, uint64_t bytes, bool huge)
 	uint64_t va;
 
 	if (slab != NULL)
-		return cut(bs, slab, (unsigned)find_slots(slab, count, &longest), bytes);
+		return cut(bs, slab, bits_run(slab->used, 0, WINDOW_SLOTS, count, &longest), bytes);
 	va = find_heaps(bs->window, WINDOW_NORMAL, 1);
 	return va == 0 ? NULL : cut(bs, add_slab(bs, va, huge, false), 0, bytes);
 }
@@ -416,7 +381,7 @@ static struct range *cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool h
 
 static void give_back_heaps(struct window *w, const struct range *r)
 {
-	set_granules(w, r->va, r->bytes, NULL);
+	window_set_granules(w, r->va, r->bytes, NULL);
 	if (r->va >= w->normal_base && r->va < w->lowest_free)
 		w->lowest_free = r->va;
 }
@@ -449,8 +414,8 @@ static const char *occupant(const struct window *w, uint64_t va)
 	const struct range *r = window_peek(w, va);
 
 	if (r != NULL && range_is_reservation(r))
-		return npu_text("the reservation at 0x%" PRIx64 ", %s, of driver call %" PRIu64,
-				r->va, npu_size_text(r->bytes), r->made.number);
+		return npu_text("the reservation at 0x%" PRIx64 ", %s, by %s", r->va,
+				npu_size_text(r->bytes), bsim_made_text(&r->made, true));
 	if (r != NULL)
 		return npu_text("a heap of classic allocations at 0x%" PRIx64, r->va);
 	if (w->granules[va >> 30].range != NULL)
@@ -510,7 +475,7 @@ static drvError_t reserve_at(struct bsim *bs, uint64_t hint, uint64_t bytes, boo
 	struct window *w = bs->window;
 	uint64_t taken = hint;
 
-	if (!window_has(w, hint) || bytes > w->end - hint)
+	if (hint < w->base || hint >= w->end || bytes > w->end - hint)
 		return bsim_fail(contract_code(bs, CONTRACT_HINT_OUT_OF_WINDOW, CALL),
 				 CALL ": %s is not inside the device addresses [0x%" PRIx64
 				      ", 0x%" PRIx64 "); pass NULL to get an address that is",
@@ -554,12 +519,7 @@ static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hin
 	}
 	if (*out != NULL)
 		return DRV_ERROR_NONE;
-	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-			 CALL ": no %s of device addresses in a row are free; %" PRIu64
-			      " reservations have %s of the window's %s",
-			 npu_size_text(bytes), bs->window->reservation_count,
-			 npu_size_text(bs->window->reserved_bytes),
-			 npu_size_text(bs->window->bytes));
+	return no_room(bs->window, CALL, bytes);
 }
 
 static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, struct range **out)
@@ -577,11 +537,6 @@ static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, stru
 					 "GiB: %s is 0x%" PRIx64,
 				    size % WINDOW_GIB != 0 ? "size" : "addr",
 				    size % WINDOW_GIB != 0 ? size : va);
-	if (size > WINDOW_NOUC_MAX)
-		return bsim_fail(
-			DRV_ERROR_OUT_OF_MEMORY,
-			CALL ": size is %s; a range outside the window (NoUC) can have %s at most",
-			npu_size_text(size), npu_size_text(WINDOW_NOUC_MAX));
 	if (va < WINDOW_NOUC_BASE || va >= WINDOW_HOST_END || size > WINDOW_HOST_END - va)
 		return bsim_fail(
 			DRV_ERROR_OUT_OF_MEMORY,
@@ -644,11 +599,8 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 	uint64_t va = (uintptr_t)ptr;
 	const struct mapping *below;
 	struct range *r;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(c->name, ptr) ?: bsim_require_open_locked(bs, c->name);
 
-	if (va == 0)
-		return bsim_null(c->name, "ptr");
-	result = bsim_require_open_locked(bs, c->name);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r = window_reservation(bs->window, va);

@@ -177,7 +177,6 @@ void share_end(struct node *node, struct share_record *share)
 {
 	PUT(share->named, 0); /* here it ends, if not with its block; what follows is derived */
 	PUT(node->control->share_count, node->control->share_count - 1);
-	allow_give_back(node, share->allow);
 }
 
 /* ---- this process's account ---- */
@@ -211,38 +210,11 @@ static void count_block(struct node *node, const struct block_place *place)
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);
 }
 
-/* Whitelist entries that no living share reaches are free. */
-static void rebuild_shares(struct node *node)
-{
-	struct control *control = node->control;
-	uint32_t top = control->allow_top, count = 0;
-	g_autofree uint8_t *reached = g_malloc0(top + 1);
-	struct block_place place;
-
-	for (uint32_t i = 0; i < control->share_limit; i++) {
-		if (!share_is_live(node, i, &place))
-			continue;
-		count++;
-		for (uint32_t at = node->shares[i].allow; at; at = node->allows[at - 1].next)
-			reached[at - 1] = 1;
-	}
-	PUT(control->share_count, count);
-	while (top && !reached[top - 1])
-		top--;
-	PUT(control->allow_free, 0);
-	for (uint32_t i = 0; i < top; i++)
-		if (!reached[i]) {
-			PUT(node->allows[i].next, control->allow_free);
-			PUT(control->allow_free, i + 1);
-		}
-	PUT(control->allow_top, top);
-}
-
 /* Who does this may die of it at any step: the next one then starts over. */
 void node_rebuild(struct node *node)
 {
 	struct block_place place;
-	uint32_t id = NODE_NONE;
+	uint32_t id = NODE_NONE, shares = 0;
 
 	PUT(node->control->fd_kept, 0);
 	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++)
@@ -250,7 +222,9 @@ void node_rebuild(struct node *node)
 			frames_reset(&node->memories[i]);
 	while (block_next(node, &id, &place))
 		count_block(node, &place);
-	rebuild_shares(node);
+	for (uint32_t i = 0; i < node->control->share_limit; i++)
+		shares += share_is_live(node, i, &place);
+	PUT(node->control->share_count, shares);
 	frame_caches_rebuild(node);
 }
 
@@ -374,8 +348,7 @@ struct node_block *block_view(struct node *node, uint32_t id, bool imported)
 
 /* The frames are taken; from the store of the bit in `live` on they are the block's. */
 static struct node_block *write_block(struct node *node, struct memory *m,
-				      const struct extent_chain *chain, uint32_t frames, bool giant,
-				      const char *tag)
+				      const struct extent_chain *chain, uint32_t frames, bool giant)
 {
 	uint32_t first = chain->first;
 	struct block_record *record = &m->blocks[first];
@@ -389,8 +362,6 @@ static struct node_block *write_block(struct node *node, struct memory *m,
 		.giant = giant,
 		.touched = first >= m->usable, /* page tables are written at once */
 	};
-	node_step();
-	snprintf(record->tag, sizeof(record->tag), "%s", tag ? tag : "");
 	block = block_view(node, m->id_base + first, false);
 	PUT(m->live[first / 64], m->live[first / 64] | UINT64_C(1) << (first % 64));
 	return block;
@@ -509,7 +480,7 @@ static void make_room(struct node *node, const struct memory *m, uint64_t frames
 }
 
 drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant,
-			     const char *tag, struct node_block **out)
+			     struct node_block **out)
 {
 	drvError_t error = check_request(node, memory, frames, giant);
 	struct extent_chain chain;
@@ -519,7 +490,7 @@ drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames
 	if (error != DRV_ERROR_NONE)
 		return error;
 	m = node->memory[memory];
-	if (node_is_quiet(node) && (*out = frame_cache_take(node, memory, frames, giant, tag)))
+	if (node_is_quiet(node) && (*out = frame_cache_take(node, memory, frames, giant)))
 		return DRV_ERROR_NONE;
 	error = node_enter(node);
 	if (error == DRV_ERROR_NONE) {
@@ -539,7 +510,7 @@ drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames
 	if (error != DRV_ERROR_NONE)
 		return error;
 	chain = frames_take(m, (uint32_t)frames, giant);
-	*out = write_block(node, m, &chain, (uint32_t)frames, giant, tag);
+	*out = write_block(node, m, &chain, (uint32_t)frames, giant);
 	node_unlock(node);
 	return DRV_ERROR_NONE;
 }
@@ -563,7 +534,7 @@ drvError_t node_table_frame(struct node *node, unsigned memory, struct node_bloc
 				 "frames of 2 MiB) is full",
 				 memory_text(node, memory), m->frames - m->usable);
 	}
-	*out = write_block(node, m, &chain, 1, false, "page tables");
+	*out = write_block(node, m, &chain, 1, false);
 	node_unlock(node);
 	return DRV_ERROR_NONE;
 }

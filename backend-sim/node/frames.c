@@ -60,24 +60,18 @@ static inline bool giant_is_whole(const struct memory *m, uint32_t giant)
 	return giant_free(m, giant) == NODE_GIANT_FRAMES;
 }
 
-static inline bool giant_is_partial(const struct memory *m, uint32_t giant)
-{
-	uint32_t left = giant_free(m, giant);
-
-	return left && left != NODE_GIANT_FRAMES;
-}
-
 static void count_giant(struct memory *m, uint32_t giant, uint32_t count, bool used)
 {
-	bool was_whole = giant_is_whole(m, giant);
+	bool was_whole = giant_is_whole(m, giant), is_whole;
 	uint32_t hint = m->state->hint;
 
 	PUT(m->giant_used[giant],
 	    (uint16_t)(used ? m->giant_used[giant] + count : m->giant_used[giant] - count));
-	if (was_whole != giant_is_whole(m, giant))
+	is_whole = giant_is_whole(m, giant);
+	if (was_whole != is_whole)
 		PUT(m->state->free_giants,
 		    was_whole ? m->state->free_giants - 1 : m->state->free_giants + 1);
-	if (!giant_is_partial(m, giant)) {
+	if (is_whole || giant_free(m, giant) == 0) {
 		if (hint == giant)
 			PUT(m->state->hint, NODE_NONE);
 	} else if (hint != NODE_NONE && giant_free(m, giant) < giant_free(m, hint)) {
@@ -117,13 +111,9 @@ void frames_reset(struct memory *m)
 
 uint32_t frames_largest_run(const struct memory *m)
 {
-	uint32_t largest = 0, first, end;
+	uint32_t largest;
 
-	for (first = next_frame(m, 0, m->usable, false); first < m->usable;
-	     first = next_frame(m, end, m->usable, false)) {
-		end = next_frame(m, first, m->usable, true);
-		largest = end - first > largest ? end - first : largest;
-	}
+	bits_run(m->used, 0, m->usable, UINT32_MAX, &largest);
 	return largest;
 }
 
@@ -150,15 +140,10 @@ static void take(struct memory *m, uint32_t first, uint32_t count, struct extent
 /* The first run of `count` free frames within a giant, or NODE_NONE. */
 static uint32_t run_in_giant(const struct memory *m, uint32_t giant, uint32_t count)
 {
-	uint32_t end = giant * NODE_GIANT_FRAMES + giant_capacity(m, giant), first, stop;
+	uint32_t end = giant * NODE_GIANT_FRAMES + giant_capacity(m, giant), longest;
+	uint32_t first = bits_run(m->used, giant * NODE_GIANT_FRAMES, end, count, &longest);
 
-	for (first = next_frame(m, giant * NODE_GIANT_FRAMES, end, false); first < end;
-	     first = next_frame(m, stop, end, false)) {
-		stop = next_frame(m, first, end, true);
-		if (stop - first >= count)
-			return first;
-	}
-	return NODE_NONE;
+	return first < end ? first : NODE_NONE;
 }
 
 /* The fullest partly used giant with a run of `count` frames (*first); NODE_NONE: there is none. */
@@ -323,17 +308,7 @@ static inline bool holds_block(uint64_t word)
 
 /* ---- the owner: lock not held ---- */
 
-static void retag(struct block_record *record, const char *tag)
-{
-	size_t length = tag ? strnlen(tag, sizeof(record->tag) - 1) : 0;
-
-	node_step();
-	memcpy(record->tag, tag ? tag : "", length);
-	record->tag[length] = '\0';
-}
-
-struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames, bool giant,
-				    const char *tag)
+struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames, bool giant)
 {
 	uint64_t *words = node->control->members[node->slot].frame_cache,
 		 key = key_of(memory, frames, giant);
@@ -352,7 +327,6 @@ struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t
 			continue;
 		}
 		node->cached[i] = NULL;
-		retag(&m->blocks[block->extents[0].frame], tag);
 		node->views[block->id] = (struct view_count){ .views = 1, .own = 1 };
 		own_frames_add(m, block->frames);
 		PUT(words[i], 0);

@@ -17,11 +17,6 @@
 
 /* ---- the node's file ---- */
 
-void node_file_name(const char *name, char out[NODE_FILE_NAME])
-{
-	snprintf(out, NODE_FILE_NAME, "npusim-node:%s", name);
-}
-
 static bool map_memory(struct node *node, struct memory *m, char **error)
 {
 	m->base = file_map(node->name, node->file.fd, m->file_offset, file_bytes(m), error);
@@ -35,17 +30,14 @@ static bool map_memory(struct node *node, struct memory *m, char **error)
 /* Where the program has closed it, it is opened through another member. False and a message. */
 static bool have_file(struct node *node)
 {
-	char name[NODE_FILE_NAME];
-
 	if (own_file_is_open(&node->file))
 		return true;
-	node_file_name(node->name, name);
 	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {
 		const struct member *member = &node->control->members[slot];
 		struct own_file file = { .fd = -1 };
 
 		if (slot != node->slot && !member_is_dead(node, slot))
-			file = own_file(node_open_descriptor(member->pid, member->fd, name));
+			file = own_file(process_open(member->pid, member->fd, node->name));
 		if (own_file_is(&file, node->control->device, node->control->inode)) {
 			node->file = file;
 			PUT(node->control->members[node->slot].fd, file.fd);
@@ -93,19 +85,11 @@ int node_memory_fd(struct node *node, unsigned memory, uint64_t *out_offset)
 static struct node *node_new(const char *name)
 {
 	struct node *node = g_new0(struct node, 1);
-	long page = sysconf(_SC_PAGESIZE);
-	void *mark;
 
 	snprintf(node->name, sizeof(node->name), "%s", name);
 	node->pid = getpid();
+	node->forks = node_forks;
 	node->file.fd = node->socket_file.fd = -1;
-	mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (mark != MAP_FAILED && madvise(mark, (size_t)page, MADV_WIPEONFORK) == 0) {
-		node->fork_mark = mark;
-		*node->fork_mark = 1;
-	} else if (mark != MAP_FAILED) {
-		munmap(mark, (size_t)page);
-	}
 	return node;
 }
 
@@ -125,8 +109,6 @@ static void node_free(struct node *node)
 		munmap(node->control, node->control_bytes);
 	own_file_close(&node->file);
 	own_file_close(&node->socket_file);
-	if (node->fork_mark)
-		munmap(node->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
 	free(node);
 }
 
@@ -158,22 +140,19 @@ static bool map_control(struct node *node, char **error)
 	layout_set(node);
 	views = mmap(NULL, node->id_count * sizeof(*node->views), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (views == MAP_FAILED) {
-		*error = g_strdup_printf("node %s: no memory for its table of blocks: %s",
-					 node->name, strerror(errno));
-		return false;
-	}
+	if (views == MAP_FAILED)
+		return node_refuse(error, "node %s: no memory for its table of blocks: %s",
+				   node->name, strerror(errno));
 	node->views = views;
 	return true;
 }
 
 static bool node_make(struct node *node, const struct node_config *config, char **error)
 {
-	char name[NODE_FILE_NAME];
+	g_autofree char *name = g_strconcat(NODE_FILE, node->name, NULL);
 
 	node->shape = *config;
 	layout_set(node);
-	node_file_name(node->name, name);
 	node->file = own_file(file_make(name, node->file_bytes, error));
 	if (node->file.fd < 0 || !map_control(node, error))
 		return false;
@@ -196,23 +175,22 @@ static bool read_header(struct node *node, pid_t pid, char **error)
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || pread(fd, head, size, 0) != (ssize_t)size ||
 	    head->magic != NODE_MAGIC)
 		return false;
-	if (head->version != NODE_VERSION) {
-		*error = g_strdup_printf(
-			"node %s is run by another version of npusim (process %d); end it with "
-			"`npusim node --reset %s`, or choose another NPUSIM_NODE",
+	if (head->version != NODE_VERSION)
+		return node_refuse(
+			error,
+			"node %s is run by another version of npusim (process %d); end it "
+			"with `npusim node --reset %s`, or choose another NPUSIM_NODE",
 			node->name, pid, node->name);
-		return false;
-	}
 	node->shape = head->shape;
 	node->shape.name = node->name;
 	node->shape.server = NODE_NONE;
 	node->shape.soc_name[sizeof(head->shape.soc_name) - 1] = '\0';
-	if (server != NODE_NONE && server >= head->shape.servers) {
-		*error = g_strdup_printf("supernode %s has servers 0 to %u, and this process is "
-					 "to belong to server %u (NPUSIM_SERVER)",
-					 node->name, head->shape.servers - 1, server);
-		return false;
-	}
+	if (server != NODE_NONE && server >= head->shape.servers)
+		return node_refuse(
+			error,
+			"supernode %s has servers 0 to %u, and this process is to belong "
+			"to server %u (NPUSIM_SERVER)",
+			node->name, head->shape.servers - 1, server);
 	if (config_check(&node->shape, error) &&
 	    (node->shape.server = head->shape.servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
 	    (layout_set(node), node->file_bytes) == head->file_bytes &&
@@ -220,10 +198,10 @@ static bool read_header(struct node *node, pid_t pid, char **error)
 	    own_file_is(&node->file, head->device, head->inode))
 		return true;
 	free(*error);
-	*error = g_strdup_printf("node %s: the control segment of process %d is damaged; end it "
-				 "with `npusim node --reset %s`",
-				 node->name, pid, node->name);
-	return false;
+	return node_refuse(error,
+			   "node %s: the control segment of process %d is damaged; end it with "
+			   "`npusim node --reset %s`",
+			   node->name, pid, node->name);
 }
 
 static bool anyone_lives(struct node *node)
@@ -240,20 +218,17 @@ static bool anyone_lives(struct node *node)
 
 static bool attach_through(struct node *node, const struct candidate *candidate, char **error)
 {
-	char name[NODE_FILE_NAME];
-
-	node_file_name(node->name, name);
-	node->file = own_file(node_open_descriptor(candidate->pid, candidate->fd, name));
+	node->file = own_file(process_open(candidate->pid, candidate->fd, node->name));
 	if (node->file.fd < 0) {
 		int cause = errno;
 
 		/* Any user may bind any name. */
 		if (cause == ENOENT || cause == ESRCH || process_user(candidate->pid) != geteuid())
 			return false;
-		*error = g_strdup_printf(
+		return node_refuse(
+			error,
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
 			node->name, candidate->pid, strerror(cause));
-		return false;
 	}
 	return read_header(node, candidate->pid, error) && map_control(node, error) &&
 	       anyone_lives(node);
@@ -295,22 +270,20 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 	const struct node_config *shape = &node->shape;
 	const struct member *first = NULL;
 
-	if (node->control->lost >> shape->server & 1) {
-		*error = g_strdup_printf("server %u of supernode %s was stopped (`npusim node "
-					 "--stop`), and does not come back while the supernode "
-					 "runs; end that with `npusim node --reset %s`",
-					 shape->server, node->name, node->name);
-		return false;
-	}
-	if ((asked->servers > 1) != (shape->servers > 1)) {
-		*error = g_strdup_printf(
-			"node %s runs as %s, and %s is asked for: choose another "
-			"%s, or end it with `npusim node --reset %s`",
-			node->name, shape->servers > 1 ? "a supernode" : "one server",
-			asked->servers > 1 ? "a supernode" : "one server",
-			asked->servers > 1 ? "NPUSIM_SUPERNODE" : "NPUSIM_NODE", node->name);
-		return false;
-	}
+	if (node->control->lost >> shape->server & 1)
+		return node_refuse(error,
+				   "server %u of supernode %s was stopped (`npusim node --stop`), "
+				   "and does not come back while the supernode runs; end that with "
+				   "`npusim node --reset %s`",
+				   shape->server, node->name, node->name);
+	if ((asked->servers > 1) != (shape->servers > 1))
+		return node_refuse(error,
+				   "node %s runs as %s, and %s is asked for: choose another %s, or "
+				   "end it with `npusim node --reset %s`",
+				   node->name, shape->servers > 1 ? "a supernode" : "one server",
+				   asked->servers > 1 ? "a supernode" : "one server",
+				   asked->servers > 1 ? "NPUSIM_SUPERNODE" : "NPUSIM_NODE",
+				   node->name);
 	if (!asked->explicit_shape ||
 	    (!strcmp(asked->soc_name, shape->soc_name) && asked->devices == shape->devices &&
 	     asked->servers == shape->servers && asked->hbm_bytes == shape->hbm_bytes &&
@@ -319,7 +292,8 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 	for (unsigned slot = 0; slot < node->control->member_limit && !first; slot++)
 		if (!member_is_dead(node, slot))
 			first = &node->control->members[slot];
-	*error = g_strdup_printf(
+	return node_refuse(
+		error,
 		"node %s runs with %u devices of %s, %llu MiB of HBM each, %llu MiB of host memory "
 		"(process %d, %s), and %u devices of %s, %llu MiB each, %llu MiB of host memory, "
 		"are asked for; ask for the same, choose another NPUSIM_NODE, or end the node with "
@@ -330,7 +304,6 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 		first ? first->command : "?", asked->devices, asked->soc_name,
 		(unsigned long long)(asked->hbm_bytes >> 20),
 		(unsigned long long)(asked->host_bytes >> 20), node->name);
-	return false;
 }
 
 /* A child that was forked in an earlier membership may have its socket, and with it the name of the
@@ -357,18 +330,15 @@ static bool become_member(struct node *node, bool visitor, char **error)
 {
 	struct process_stat self = { .start_time = 0 }; /* there may be no /proc */
 
-	if (!process_stat(node->pid, 0, &self) && errno != ENOENT) {
-		*error = g_strdup_printf("node %s: cannot look at this process in /proc: %s",
-					 node->name, strerror(errno));
-		return false;
-	}
+	if (!process_stat(node->pid, 0, &self) && errno != ENOENT)
+		return node_refuse(error, "node %s: cannot look at this process in /proc: %s",
+				   node->name, strerror(errno));
 	node->start_time = self.start_time;
 	if (visitor || announce(node))
 		return member_add(node, visitor, error);
-	*error = g_strdup_printf(
-		"node %s: cannot bind the socket by which others find this process: %s", node->name,
-		strerror(errno));
-	return false;
+	return node_refuse(error,
+			   "node %s: cannot bind the socket by which others find this process: %s",
+			   node->name, strerror(errno));
 }
 
 static bool map_own_memories(struct node *node, char **error)

@@ -3,7 +3,7 @@
  * The layout of the control segment that members share, and the state that each process keeps in
  * addition: the basis of all other files of the node.
  *
- * Dependencies, lowest first: process.c (one process), layout; then records.h: frames.c,
+ * Dependencies, lowest first: layout; then records.h: process.c (one process), frames.c,
  * blocks.c (the records, for whoever has the lock), member.c (who is alive, the
  * lock, what dead members left); notify.c; share.c and watch.c; socket.c, join.c; list.c.
  *
@@ -15,11 +15,11 @@
  *     set among the holders;
  *   - a share lives while its block does and the block points back at it; one that has a name,
  *     until `named` is cleared;
- *   - a whitelist is the chain that a living share points at;
+ *   - a whitelist is all entries that have the number of a living share;
  *   - a notify's id is used where a living member stands among its users.
- * Which frames are used, how many are free, which whitelist entries are free: derived, and built
- * anew from the truth by whoever finds the lock in the hands of a dead member. Everything that is
- * not in the truth is thereby undone.
+ * Which frames are used, how many are free, how many shares live: derived, and built anew from the
+ * truth by whoever finds the lock in the hands of a dead member. Everything that is not in the
+ * truth is thereby undone.
  */
 #ifndef NPUSIM_NODE_LAYOUT_H
 #define NPUSIM_NODE_LAYOUT_H
@@ -31,15 +31,15 @@
 #include "base/base.h"
 #include "node.h"
 
-#define NODE_MAGIC     UINT64_C(0x31306d697375706e)
-#define NODE_VERSION   9u
-#define NODE_NAME_MAX  63u
-#define NODE_FILE_NAME 128 /* of a memfd */
-#ifndef NODE_MEMBERS       /* tests have fewer */
+#define NODE_MAGIC    UINT64_C(0x31306d697375706e)
+#define NODE_VERSION  10u
+#define NODE_NAME_MAX 63u
+#define NODE_FILE     "npusim-node:" /* and the node's name: its memfd's */
+#ifndef NODE_MEMBERS                 /* tests have fewer */
 #define NODE_MEMBERS 1024u
 #endif
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
-#define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
+#define NODE_SHARE_LG2    18 /* share id: of its number above, index in the table below */
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
 #define NODE_ALLOWS       (1u << 20)
 #define NODE_NOTIFIES     8192u  /* of a device: 13 bits in an entry of a queue */
@@ -67,6 +67,8 @@ static inline void node_step(void)
 
 /* Sets the thread's message, and is the code. */
 #define node_fail(code, ...) (npu_message_set(__VA_ARGS__), (code))
+/* Sets *error, and is false. */
+#define node_refuse(error, ...) (*(error) = g_strdup_printf(__VA_ARGS__), false)
 
 /* ---- the control segment ---- */
 
@@ -117,28 +119,30 @@ struct block_record {                        /* valid at the first frame of a bl
 	uint8_t fd;      /* was exported as a descriptor */
 	uint8_t named;   /* a name was made for a part of it */
 	uint8_t unseen;  /* somebody may write it who does not tell */
-	char tag[33];
 };
 
 /* What a process has given others: a block by a number; a range of a block, a notify by a name. */
 struct share_record {
 	uint32_t named;
-	uint32_t generation;
 	uint32_t exporter_gone; /* it dropped its own views, and holds imports of it at most */
 	uint32_t block, block_generation;       /* NODE_NONE: a notify's */
 	uint32_t exporter, exporter_generation; /* member */
 	int32_t exporter_pid;
 	uint32_t device;
-	uint32_t open;  /* to all: the whitelist is switched off */
-	uint32_t allow; /* the whitelist: index + 1 */
+	uint32_t open; /* to all: the whitelist is switched off */
 	uint32_t imported;
+	uint32_t allowed;       /* entries of its whitelist, at least */
+	uint64_t number;        /* which of all shares that were ever made, from 1 */
 	uint64_t offset, bytes; /* of what is named; a notify's id, and 0 */
 	char name[72];
 };
 
-struct allow_record { /* a process that may import */
+/* A process that may import. Those of a share begin at a place of its own in the table, and go on
+ * where entries are free: never used, or of a share that has ended. */
+struct allow_record {
+	uint64_t share; /* its number; 0: never used */
+	uint32_t index; /* the share's */
 	int32_t pid;
-	uint32_t next;       /* index + 1 */
 	uint32_t server;     /* of it */
 	uint64_t start_time; /* of the process that had the pid then; 0: there was none */
 };
@@ -175,8 +179,7 @@ struct control {
 	uint32_t frames_wanted; /* a futex: 1 while somebody waits for frames being cleaned */
 	uint32_t member_limit;  /* no member at or above */
 	uint32_t share_limit, share_next, share_count; /* the last derived */
-	uint32_t allow_top,
-		allow_free; /* derived: first never used; chain of free ones, index + 1 */
+	uint64_t shares_made;                          /* ever */
 	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
 	uint32_t unvouched; /* there has been such a member */
 	uint32_t told;      /* members have told of what they write */
@@ -245,7 +248,7 @@ struct node {
 	char name[NODE_NAME_MAX + 1];
 	pid_t pid;
 	uint64_t start_time;
-	uint32_t *fork_mark; /* reads 0 in a forked child; NULL: compare pids */
+	uint32_t forks; /* node_forks when it was joined */
 
 	struct control *control;
 	uint64_t control_bytes, file_bytes;
@@ -255,7 +258,9 @@ struct node {
 	uint32_t generation,
 		service; /* the thread's id: it owns the lock on the process's behalf */
 	pthread_t service_thread;
-	sem_t service_started, service_stop;
+	sem_t service_started;
+	char *(*answer)(void *arg); /* node_on_question() */
+	void *answer_arg;
 	bool tells;                    /* of what it writes */
 	int cancel_state;              /* of the thread that has the lock */
 	int64_t looked_ms;             /* when unvouched members were last looked at */
@@ -274,6 +279,9 @@ struct node {
 	uint32_t id_count;
 };
 
+/* How many forks lie between this process and the one that loaded the library; counted from the
+ * first join on. */
+extern uint32_t node_forks;
 /* Corrects usable_frames. False and *error: there can be no such node. */
 bool config_check(struct node_config *config, char **error);
 /* Lays the file out for node->shape: the control segment, then the memories. With the segment

@@ -12,39 +12,30 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TERM_WAIT_MS 2000
-#define KILL_WAIT_MS 5000
-#define LOOK_MS      20
+#define ANSWER_WAIT_MS 3000
+#define TERM_WAIT_MS   2000
+#define KILL_WAIT_MS   5000
+#define LOOK_MS        20
 
-struct runner {
-	pid_t pid;
-	uint64_t start_time;
-};
-
-/* The processes that really have what their sockets name. Of struct runner; NULL and *error. */
+/* The processes that really have what their sockets name. Of struct candidate; NULL and *error. */
 static GArray *find_runners(const char *name, char **error)
 {
-	g_autoptr(GArray) candidates = node_discover(name);
-	GArray *runners;
-	char file[NODE_FILE_NAME];
+	GArray *runners = node_discover(name);
 
-	if (!candidates) {
+	if (!runners)
 		*error = g_strdup_printf("cannot find out who runs node %s: %s", name,
 					 strerror(errno));
-		return NULL;
-	}
-	runners = g_array_new(FALSE, FALSE, sizeof(struct runner));
-	node_file_name(name, file);
-	for (unsigned i = 0; i < candidates->len; i++) {
-		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
-		/* First, so that it is of what is looked at afterwards, or of nobody. */
-		const struct runner runner = { candidate->pid, process_start_time(candidate->pid) };
-		int fd = node_open_descriptor(candidate->pid, candidate->fd, file);
+	for (unsigned i = runners ? runners->len : 0; i-- > 0;) {
+		struct candidate *runner = &g_array_index(runners, struct candidate, i);
+		int fd;
 
+		/* First, so that it is of what is looked at afterwards, or of nobody. */
+		runner->start_time = process_start_time(runner->pid);
+		fd = process_open(runner->pid, runner->fd, name);
 		if (fd < 0)
-			continue;
-		close(fd);
-		g_array_append_val(runners, runner);
+			g_array_remove_index(runners, i);
+		else
+			close(fd);
 	}
 	return runners;
 }
@@ -54,6 +45,7 @@ static GArray *find_runners(const char *name, char **error)
 struct listing {
 	struct node_info *info;
 	int entry[NODE_MEMBERS]; /* of info->members, -1: not listed */
+	int fd[NODE_MEMBERS];    /* of info->members: of its node's file */
 };
 
 /* Adds a block that was exported to what a holder has. */
@@ -114,6 +106,7 @@ static void list_members(struct node *node, struct listing *listing)
 		if (member_is_dead(node, slot) || member->visitor)
 			continue;
 		listing->entry[slot] = (int)info->member_count++;
+		listing->fd[listing->entry[slot]] = member->fd;
 		out->pid = member->pid;
 		out->start_time = member->start_time;
 		out->server = member->server;
@@ -121,6 +114,21 @@ static void list_members(struct node *node, struct listing *listing)
 	}
 	while (block_next(node, &id, &place))
 		list_block(node, &place, listing);
+}
+
+/* All are asked at once, and then heard. */
+static void ask_members(const char *name, struct listing *listing)
+{
+	struct node_member_info *members = listing->info->members;
+	int64_t until = clock_ms() + ANSWER_WAIT_MS;
+
+	for (unsigned i = 0; i < listing->info->member_count; i++) {
+		listing->fd[i] = node_ask(name, members[i].pid, listing->fd[i]);
+		members[i].gone = listing->fd[i] < 0 && errno == ECONNREFUSED;
+	}
+	for (unsigned i = 0; i < listing->info->member_count; i++)
+		if (listing->fd[i] >= 0)
+			members[i].holds = node_hear(listing->fd[i], until);
 }
 
 /* Where the node cannot be joined: another version of npusim runs it. */
@@ -133,8 +141,8 @@ static void list_strangers(const char *name, struct node_info *out)
 	for (unsigned i = 0; runners && i < runners->len; i++) {
 		struct node_member_info *member = &out->members[out->member_count++];
 
-		member->pid = g_array_index(runners, struct runner, i).pid;
-		member->start_time = g_array_index(runners, struct runner, i).start_time;
+		member->pid = g_array_index(runners, struct candidate, i).pid;
+		member->start_time = g_array_index(runners, struct candidate, i).start_time;
 		process_command(member->pid, member->command, sizeof(member->command));
 	}
 }
@@ -152,6 +160,7 @@ static void list_joined(struct node *node, struct node_info *out)
 		frame_caches_empty(node);
 		list_members(node, &listing);
 		node_unlock(node);
+		ask_members(node->name, &listing);
 	}
 	for (unsigned i = 0; i < out->shape.servers * SIM_NODE_MAX; i++)
 		if (node->memories[i].state)
@@ -181,11 +190,6 @@ static bool list_node(const char *name, struct node_info *out)
 	return false;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(((const struct candidate *)a)->name, ((const struct candidate *)b)->name);
-}
-
 bool node_list(struct node_info **out, unsigned *out_count, char **error)
 {
 	GArray *candidates = node_discover(NULL);
@@ -193,11 +197,9 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error)
 	unsigned nodes = 0;
 
 	*error = NULL;
-	if (!candidates) {
-		*error = g_strdup_printf("cannot find out which nodes run: %s", strerror(errno));
-		return false;
-	}
-	g_array_sort(candidates, compare_names);
+	if (!candidates)
+		return node_refuse(error, "cannot find out which nodes run: %s", strerror(errno));
+	g_array_sort(candidates, (GCompareFunc)strcmp); /* the name is the first member */
 	all = (const struct candidate *)(void *)candidates->data;
 	*out = g_new0(struct node_info, candidates->len + 1);
 	for (unsigned i = 0; i < candidates->len; i++)
@@ -212,6 +214,8 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error)
 void node_list_free(struct node_info *list, unsigned count)
 {
 	for (unsigned i = 0; list && i < count; i++) {
+		for (unsigned m = 0; m < list[i].member_count; m++)
+			g_free(list[i].members[m].holds);
 		free(list[i].members);
 		g_free(list[i].usage);
 	}
@@ -220,7 +224,7 @@ void node_list_free(struct node_info *list, unsigned count)
 
 /* ---- ending ---- */
 
-static bool has_ended(const struct runner *runner)
+static bool has_ended(const struct candidate *runner)
 {
 	struct process_stat stat;
 
@@ -237,13 +241,13 @@ static unsigned signal_all(const GArray *runners, int number, int wait_ms)
 	unsigned left = 0;
 
 	for (unsigned i = 0; i < runners->len; i++) {
-		const struct runner *runner = &g_array_index(runners, struct runner, i);
+		const struct candidate *runner = &g_array_index(runners, struct candidate, i);
 
 		if (!has_ended(runner))
 			kill(runner->pid, number);
 	}
 	for (unsigned i = 0; i < runners->len; i++) {
-		const struct runner *runner = &g_array_index(runners, struct runner, i);
+		const struct candidate *runner = &g_array_index(runners, struct candidate, i);
 
 		while (!has_ended(runner) && clock_ms() < end)
 			process_wait(runner->pid, LOOK_MS);
@@ -258,10 +262,8 @@ static bool end_runners(const char *name, const GArray *runners, char **error)
 	unsigned left;
 
 	for (unsigned i = 0; i < runners->len; i++)
-		if (g_array_index(runners, struct runner, i).pid == getpid()) {
-			*error = g_strdup_printf("node %s: this very process runs it", name);
-			return false;
-		}
+		if (g_array_index(runners, struct candidate, i).pid == getpid())
+			return node_refuse(error, "node %s: this very process runs it", name);
 	left = signal_all(runners, SIGTERM, TERM_WAIT_MS);
 	if (left)
 		left = signal_all(runners, SIGKILL, KILL_WAIT_MS);
@@ -278,11 +280,10 @@ bool node_reset(const char *name, char **error)
 
 	if (victims && victims->len)
 		return end_runners(name, victims, error);
-	if (victims)
-		*error = g_strdup_printf("no process of this user runs a node of the name %s; "
-					 "`npusim node` lists those that run",
-					 name);
-	return false;
+	return victims && node_refuse(error,
+				      "no process of this user runs a node of the name %s; "
+				      "`npusim node` lists those that run",
+				      name);
 }
 
 /* From here on nobody joins the server, and others do not reach it. */
@@ -331,7 +332,7 @@ bool node_stop_server(const char *name, unsigned server, char **error)
 	if (mark_lost(node, server, error))
 		victims = find_runners(name, error);
 	for (unsigned i = victims ? victims->len : 0; i-- > 0;)
-		if (!is_of_server(node, server, g_array_index(victims, struct runner, i).pid))
+		if (!is_of_server(node, server, g_array_index(victims, struct candidate, i).pid))
 			g_array_remove_index(victims, i);
 	node_leave(node);
 	return victims && end_runners(name, victims, error);

@@ -2,14 +2,15 @@
  *
  * Who is a member, the node's lock, and the entry through which every function passes.
  *
- * The kernel vouches for a member: a service thread that does nothing lives as long as the process,
- * its id stands in control->alive[slot], and that word is on the thread's robust list
- * (Documentation/locking/robust-futex-ABI.rst), as is the node's lock. When the thread ends, for
- * whatever reason, the kernel sets FUTEX_OWNER_DIED there: to ask whether eight members live is to
- * read eight words. The list's head lies in the segment too, where the reaper of the out-of-memory
- * killer does not come. The thread may end some microseconds before its siblings notice that they
- * are dead: see process_is_gone(). Where the kernel has no robust lists (a filter of system calls,
- * qemu-user), others look in /proc for such a member, every few milliseconds.
+ * The kernel vouches for a member: a service thread, which answers those who ask what the process
+ * holds, lives as long as the process, its id stands in control->alive[slot], and that word is on
+ * the thread's robust list (Documentation/locking/robust-futex-ABI.rst), as is the node's lock.
+ * When the thread ends, for whatever reason, the kernel sets FUTEX_OWNER_DIED there: to ask whether
+ * eight members live is to read eight words. The list's head lies in the segment too, where the
+ * reaper of the out-of-memory killer does not come. The thread may end some microseconds before its
+ * siblings notice that they are dead: see process_is_gone(). Where the kernel has no robust lists
+ * (a filter of system calls, qemu-user), others look in /proc for such a member, every few
+ * milliseconds.
  *
  * The lock is a robust futex that any thread of a member takes in the name of the member's service
  * thread. When a member ends with the lock in its hands, the kernel wakes one that waits: it waits
@@ -75,20 +76,13 @@ static bool member_anyone_died(struct node *node)
 	return words & FUTEX_OWNER_DIED;
 }
 
-static bool process_of_is_gone(const struct node *node, const struct member *member)
-{
-	return process_is_gone(member->pid, member->start_time, member->fd, node->control->device,
-			       node->control->inode);
-}
-
 /* Dead, and none of its threads runs any more. */
 static bool member_is_gone(const struct node *node, unsigned slot)
 {
 	const struct member *member = &node->control->members[slot];
 
-	return member_has_died(node, slot) &&
-	       (GET(member->state) != MEMBER_LIVE || GET(member->left) ||
-		process_of_is_gone(node, member));
+	return member_has_died(node, slot) && (GET(member->state) != MEMBER_LIVE ||
+					       GET(member->left) || process_is_gone(node, member));
 }
 
 /* Waits for that, `ms` at most; also ends, with true, when the entry is another's. */
@@ -126,7 +120,7 @@ void member_check(struct node *node, unsigned slot)
 	uint32_t *alive = &node->control->alive[slot], word = GET(*alive);
 
 	if (GET(member->state) == MEMBER_LIVE && !(word & FUTEX_OWNER_DIED) &&
-	    (GET(member->unvouched) ? process_of_is_gone(node, member)
+	    (GET(member->unvouched) ? process_is_gone(node, member)
 				    : !process_is_same(member->pid, member->start_time)))
 		__atomic_compare_exchange_n(alive, &word, word | FUTEX_OWNER_DIED, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -166,8 +160,8 @@ static void *serve(void *arg)
 			node->name, strerror(errno), LOOK_MS);
 	}
 	sem_post(&node->service_started);
-	while (sem_wait(&node->service_stop) != 0)
-		continue;
+	while (!GET(member->left))
+		node_answer(node);
 	return NULL;
 }
 
@@ -177,17 +171,14 @@ static bool start_service(struct node *node, char **error)
 	int failed;
 
 	sem_init(&node->service_started, 0, 0);
-	sem_init(&node->service_stop, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	failed = pthread_create(&node->service_thread, NULL, serve, node);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (failed) {
-		*error = g_strdup_printf(
-			"node %s: cannot start the thread that vouches for this process: %s",
+	if (failed)
+		return node_refuse(
+			error, "node %s: cannot start the thread that vouches for this process: %s",
 			node->name, strerror(failed));
-		return false;
-	}
 	pthread_setname_np(node->service_thread, "npusim-node");
 	while (sem_wait(&node->service_started) != 0)
 		continue;
@@ -226,29 +217,25 @@ bool member_add(struct node *node, bool visitor, char **error)
 	end_former_programs(node);
 	if (!find_slot(node)) {
 		member_check_all(node);
-		if (!find_slot(node)) {
-			*error = g_strdup_printf("node %s: %u processes use it already, which is "
-						 "the limit; end some of them, or choose another "
-						 "NPUSIM_NODE",
-						 node->name, NODE_MEMBERS - 1);
-			return false;
-		}
+		if (!find_slot(node))
+			return node_refuse(
+				error,
+				"node %s: %u processes use it already, which is the limit; "
+				"end some of them, or choose another NPUSIM_NODE",
+				node->name, NODE_MEMBERS - 1);
 	}
 	member = &control->members[node->slot];
-	PUT(member->generation, member->generation + 1);
+	node_step();
+	*member = (struct member){
+		.generation = member->generation + 1,
+		.visitor = visitor,
+		.pid = node->pid,
+		.fd = node->file.fd,
+		.server = node->shape.server,
+		.start_time = node->start_time,
+	};
 	node->generation = member->generation;
-	for (unsigned i = 0; i < NODE_CACHED; i++)
-		PUT(member->frame_cache[i], 0);
-	for (unsigned i = 0; i < NODE_WRITES; i++)
-		PUT(member->writes[i].block, 0);
-	PUT(member->left, 0);
-	PUT(member->visitor, visitor);
-	PUT(member->unvouched, 0);
-	PUT(member->pid, node->pid);
-	PUT(member->start_time, node->start_time);
 	process_command(node->pid, member->command, sizeof(member->command));
-	PUT(member->fd, node->file.fd);
-	PUT(member->server, node->shape.server);
 	if (!start_service(node, error))
 		return false;
 	if (node->slot >= control->member_limit)
@@ -264,7 +251,7 @@ void member_remove(struct node *node)
 	struct member *member = &node->control->members[node->slot];
 
 	PUT(member->left, 1);
-	sem_post(&node->service_stop);
+	pthread_cancel(node->service_thread);
 	pthread_join(node->service_thread, NULL);
 	if (member->unvouched)
 		__atomic_fetch_or(&node->control->alive[node->slot], FUTEX_OWNER_DIED,
@@ -501,9 +488,7 @@ void node_sweep(struct node *node)
 
 bool node_is_forked(const struct node *node)
 {
-	if (node->fork_mark)
-		return __atomic_load_n(node->fork_mark, __ATOMIC_RELAXED) == 0;
-	return getpid() != node->pid;
+	return __atomic_load_n(&node_forks, __ATOMIC_RELAXED) != node->forks;
 }
 
 /* Waits, not long, and once for each of the dead, until no thread of it runs any more. Lock not

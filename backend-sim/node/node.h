@@ -43,6 +43,24 @@ static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned e
 	return end;
 }
 
+/* Where the first run of `count` bits that are clear begins in [from, end); `end`: there is none,
+ * and *longest is the longest. */
+static inline unsigned bits_run(const uint64_t *bits, unsigned from, unsigned end, unsigned count,
+				unsigned *longest)
+{
+	unsigned stop;
+
+	*longest = 0;
+	for (from = bits_next(bits, from, end, UINT64_MAX); from < end;
+	     from = bits_next(bits, stop, end, UINT64_MAX)) {
+		stop = bits_next(bits, from, end, 0);
+		if (stop - from >= count)
+			return from;
+		*longest = stop - from > *longest ? stop - from : *longest;
+	}
+	return end;
+}
+
 struct node_config {
 	const char *name; /* NPUSIM_NODE */
 	char soc_name[32];
@@ -100,9 +118,9 @@ struct node_block {
 };
 /* Takes frames; they read as zeros. DRV_ERROR_OUT_OF_MEMORY: too few free frames (giant: too few
  * free, aligned runs of 512), message with what is free, what is asked for, and the largest holders
- * (pid, bytes). `tag` is kept for reports. */
+ * (pid, bytes). */
 drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant,
-			     const char *tag, struct node_block **out);
+			     struct node_block **out);
 /* The same for page tables: one frame of the memory's reserved part, not counted as used. */
 drvError_t node_table_frame(struct node *node, unsigned memory, struct node_block **out);
 /* Ends this process's hold through this view. The frames go (and read as zeros from then on) when
@@ -219,6 +237,12 @@ drvError_t node_write_begin(struct node *node, const struct node_block *block, u
 /* What has the mark is done, mark 0: all; write->pid: who began to write there meanwhile, or 0. */
 drvError_t node_write_end(struct node *node, struct npu_write *write);
 
+/* Who lists the node asks each process what it holds, and a thread of the node's calls `answer`:
+ * g_free(), a line for each kind, memory and call stack: kind, memory, how many, bytes and who made
+ * them, separated by tabs. NULL: it cannot tell now. */
+#define NODE_HOLDS_WORDS 5
+void node_on_question(struct node *node, char *(*answer)(void *arg), void *arg);
+
 /* ---- for `npusim node`: works without joining ---- */
 
 struct node_member_info {
@@ -231,6 +255,8 @@ struct node_member_info {
 	uint32_t blocks, exported, imported;
 	uint64_t kept_frames; /* of imported ones whose exporter has freed them, or is gone */
 	pid_t kept_pid;       /* the exporter; 0: several */
+	char *holds;          /* its answer to what it holds: node_on_question(); NULL: none yet */
+	bool gone;            /* it has ended meanwhile */
 };
 struct node_info {
 	char name[64];

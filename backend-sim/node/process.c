@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Asks /proc about a process, for the member table and the whitelists: when it started, which
- * program it runs, whether it is exiting. Keeps no state.
+ * program it runs, whether it is exiting; and opens what it has open. Keeps no state.
  */
 #include "records.h"
 
@@ -21,31 +21,23 @@
  * program. */
 #define FLAG_EXITING 0x4u
 
-static ssize_t read_file(const char *path, char *out, size_t size)
+/* The text of /proc/PID/NAME; false, NULL and errno. */
+static bool read_file(pid_t pid, const char *name, char **out)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length;
+	g_autofree char *path = g_strdup_printf("/proc/%d/%s", pid, name);
 
-	if (fd < 0)
-		return -1;
-	do {
-		length = read(fd, out, size - 1);
-	} while (length < 0 && errno == EINTR);
-	close(fd);
-	if (length >= 0)
-		out[length] = '\0';
-	return length;
+	return g_file_get_contents(path, out, NULL, NULL);
 }
 
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
 {
-	char path[64], text[1024] = "";
+	/* Of the first thread too: qemu-user makes up /proc/PID/stat of the process that asks. */
+	g_autofree char *name = g_strdup_printf("task/%d/stat", tid ? tid : pid);
+	g_autofree char *text = NULL;
 	unsigned long long start;
 	const char *rest;
 
-	/* Of the first thread too: qemu-user makes up /proc/PID/stat of the process that asks. */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid ? tid : pid);
-	if (read_file(path, text, sizeof(text)) < 0)
+	if (!read_file(pid, name, &text))
 		return false;
 	rest = strrchr(text, ')'); /* the command may hold spaces and parentheses */
 	if (!rest || sscanf(rest + 1,
@@ -82,27 +74,23 @@ uint64_t process_start_time(pid_t pid)
 
 void process_command(pid_t pid, char *out, size_t size)
 {
-	char path[64], text[4096];
-	ssize_t length;
-	const char *name;
+	g_autofree char *line = NULL, *comm = NULL;
+	const char *text = "", *name;
 
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
-	length = read_file(path, text, sizeof(text));
-	if (length <= 0) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		length = read_file(path, text, sizeof(text));
-	}
-	if (length <= 0)
-		text[0] = '\0';
-	text[strcspn(text, "\n")] = '\0';
+	if (read_file(pid, "cmdline", &line) && *line)
+		text = line;
+	else if (read_file(pid, "comm", &comm))
+		text = g_strchomp(comm);
 	name = strrchr(text, '/');
 	snprintf(out, size, "%s", name && name[1] ? name + 1 : text);
+	out[strcspn(out, "\n")] = '\0';
 	for (char *c = out; *c; c++)
 		if ((unsigned char)*c < 0x20)
 			*c = '?';
 }
 
-bool thread_has_ended(pid_t pid, pid_t tid)
+/* It is on its way out, from where it does not return to its program, or is no more. */
+static bool thread_has_ended(pid_t pid, pid_t tid)
 {
 	struct process_stat stat;
 
@@ -121,43 +109,11 @@ bool process_is_stopped(pid_t pid)
 /* Not by the owner of its files: of a process that lets nobody look, that is root. */
 uid_t process_user(pid_t pid)
 {
-	char path[64], text[1024];
-	const char *line;
+	g_autofree char *text = NULL;
+	const char *line = read_file(pid, "status", &text) ? strstr(text, "\nUid:") : NULL;
 	unsigned user;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (read_file(path, text, sizeof(text)) < 0)
-		return (uid_t)-1;
-	line = strstr(text, "\nUid:");
 	return line && sscanf(line, "\nUid: %*u %u", &user) == 1 ? user : (uid_t)-1;
-}
-
-bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
-{
-	struct dirent *entry;
-	struct stat file;
-	bool gone = true;
-	char path[64];
-	DIR *tasks;
-	pid_t tid;
-
-	if (!process_is_same(pid, start_time))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return !is_there(pid, 0);
-	while (gone && (entry = readdir(tasks))) {
-		if ((tid = atoi(entry->d_name)) <= 0 || thread_has_ended(pid, tid))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fd);
-		if (stat(path, &file) == 0)
-			gone = file.st_dev != device || file.st_ino != inode;
-		else
-			gone = errno == ENOENT || errno == ESRCH; /* unseen, it may be there */
-	}
-	closedir(tasks);
-	return gone;
 }
 
 void process_wait(pid_t pid, int ms)
@@ -169,4 +125,90 @@ void process_wait(pid_t pid, int ms)
 	poll(&end, 1, ms);
 	if (end.fd >= 0)
 		close(end.fd);
+}
+
+/* ---- opening what others have ---- */
+
+/* The link of a memfd says "/memfd:NAME (deleted)". */
+static bool leads_to(const char *path, const char *node)
+{
+	g_autofree char *start = g_strdup_printf("/memfd:" NODE_FILE "%s ", node);
+	char link[256] = "";
+
+	if (readlink(path, link, sizeof(link) - 1) < 0)
+		return false;
+	errno = ENOENT;
+	return g_str_has_prefix(link, start);
+}
+
+static int open_path(const char *path, const char *node)
+{
+	struct stat stat;
+	int copy;
+
+	if (!leads_to(path, node))
+		return -1;
+	copy = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (copy < 0)
+		return -1;
+	if (fstat(copy, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid())
+		return copy;
+	close(copy);
+	errno = ENOENT;
+	return -1;
+}
+
+/* Through any thread that goes on. A main thread that has ended has no files, and the process of a
+ * member that ends just now lets nobody look. */
+static int open_of_threads(pid_t pid, int fd, const char *node)
+{
+	int copy = -1, error = ESRCH;
+	struct dirent *entry;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks) {
+		errno = errno == ENOENT && is_there(pid, 0) ? EACCES : errno;
+		return -1;
+	}
+	while (copy < 0 && (entry = readdir(tasks))) {
+		int tid = atoi(entry->d_name);
+
+		if (tid <= 0 || thread_has_ended(pid, tid))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fd);
+		copy = open_path(path, node);
+		if (error == ESRCH || error == ENOENT) /* unseen by one, it may be there */
+			error = errno;
+	}
+	closedir(tasks);
+	errno = error;
+	return copy;
+}
+
+int process_open(pid_t pid, int fd, const char *node)
+{
+	char path[64];
+	int copy;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	copy = open_path(path, node);
+	return copy < 0 && (errno == ENOENT || errno == EACCES) ? open_of_threads(pid, fd, node)
+								: copy;
+}
+
+bool process_is_gone(const struct node *node, const struct member *member)
+{
+	struct own_file copy;
+	bool gone;
+
+	if (!process_is_same(member->pid, member->start_time))
+		return true;
+	copy = own_file(open_of_threads(member->pid, member->fd, node->name));
+	gone = copy.fd < 0 ? errno == ENOENT || errno == ESRCH
+			   : !own_file_is(&copy, node->control->device, node->control->inode);
+	own_file_close(&copy);
+	return gone;
 }

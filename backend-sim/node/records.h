@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the node share: what /proc says of processes; the records of the control
- * segment and the operations on them (frames, whitelists, blocks with their holders, shares, the
+ * segment and the operations on them (frames, blocks with their holders, shares, the
  * frame caches); the members, the lock, and views of blocks; and how processes find and join a
  * node. The caller holds the node's lock unless stated otherwise; nothing between the first and the
  * members takes or releases it.
@@ -12,6 +12,7 @@
 #include <glib.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "layout.h"
 
 /* ---- process.c: what /proc and the kernel say about a process, for code that must know whether a
@@ -25,18 +26,18 @@ struct process_stat {
 /* tid 0: the process itself. False and errno: ENOENT or ESRCH, there is no such process; else it
  * cannot be seen. */
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out);
-/* It is on its way out, from where it does not return to its program, or is no more. */
-bool thread_has_ended(pid_t pid, pid_t tid);
 bool process_is_stopped(pid_t pid);
 uid_t process_user(pid_t pid); /* the effective one; -1 and errno */
 /* False: that process has ended for certain. */
 bool process_is_same(pid_t pid, uint64_t start_time);
 uint64_t process_start_time(pid_t pid); /* 0: none */
 void process_command(pid_t pid, char *out, size_t size);
-/* True when no thread of the process of that start time can run the program's code any more: none
- * is left, it is on its way out, or another program runs in it, whose descriptor `fd` is not the
- * file (device, inode). */
-bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode);
+/* True when no thread of the member's process can run the program's code any more: none is left, it
+ * is on its way out, or another program runs in it, which does not have the node's file. */
+bool process_is_gone(const struct node *node, const struct member *member);
+/* The descriptor `fd` of the process, opened again; -1 and errno: ENOENT or ESRCH, it is not there.
+ * Opens nothing but a memfd of that node's name that is ours. */
+int process_open(pid_t pid, int fd, const char *node);
 /* Sleeps until the process has ended, `ms` at most; all of them where the kernel has no pidfd. */
 void process_wait(pid_t pid, int ms);
 /* Milliseconds of the clock that only goes on. */
@@ -120,8 +121,6 @@ bool share_is_live(const struct node *node, uint32_t index, struct block_place *
 bool share_is_mine(const struct node *node, const struct share_record *share);
 /* Its name ends, or its block has. */
 void share_end(struct node *node, struct share_record *share);
-/* share.c: the entries of a whitelist whose owner is gone may be used again. */
-void allow_give_back(struct node *node, uint32_t chain);
 
 /* Builds all that is derived from the truth. */
 void node_rebuild(struct node *node);
@@ -138,8 +137,8 @@ drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id);
 /* ---- frames.c: the frame cache */
 
 /* A block of that kind from this process's cache; NULL: there is none. Lock not needed. */
-struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames, bool giant,
-				    const char *tag);
+struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames,
+				    bool giant);
 /* Keeps the block in the cache; false: it is not one for the cache, or that is full. Lock not
  * needed. */
 bool frame_cache_put(struct node *node, struct node_block *block);
@@ -189,8 +188,16 @@ void block_leave(struct node *node, uint32_t id);
 
 /* ---- socket.c */
 
-/* The socket by which others find the member; -1 and errno. */
+/* The socket by which others find the member, and ask it; -1 and errno. */
 int node_announce(const char *name, pid_t pid, int control_fd);
+/* Waits until somebody asks this member what it holds, and answers. A thread may be cancelled
+ * there. */
+void node_answer(struct node *node);
+/* Asks a member: a socket from which the answer is to be heard; -1 and errno: ECONNREFUSED, it is
+ * gone. */
+int node_ask(const char *name, pid_t pid, int control_fd);
+/* Its answer, until that moment of clock_ms(); NULL: none. g_free(). Closes the socket. */
+char *node_hear(int socket, int64_t until);
 /* One newcomer at a time: waits while others join, in order. False and *error. */
 bool node_startup_lock(const char *name, char **error);
 void node_startup_unlock(void);
@@ -199,18 +206,14 @@ struct candidate {
 	char name[NODE_NAME_MAX + 1];
 	pid_t pid;
 	int fd;
+	uint64_t start_time; /* list.c */
 };
 /* Members of the node (of all of this user's with NULL) by what the kernel lists; none of them need
  * live. Of struct candidate. NULL and errno: it cannot be looked at. */
 GArray *node_discover(const char *name);
-/* The descriptor `fd` of the process, opened again; -1 and errno: ENOENT or ESRCH, it is not there.
- * Opens nothing but a memfd of that name that is ours. */
-int node_open_descriptor(pid_t pid, int fd, const char *file);
 
 /* ---- join.c */
 
-/* The name of its memfd. */
-void node_file_name(const char *name, char out[NODE_FILE_NAME]);
 /* Joins a node that runs, to look at it. NULL: there is none any more, or it cannot be (*error). */
 struct node *node_attach(const char *name, char **error);
 

@@ -5,9 +5,9 @@
  * blocks by a file descriptor, for calls that pass memory over sockets.
  *
  * A number lives exactly as long as its block points back at it, so its end needs no bookkeeping;
- * it is an index in the table and, in the upper bits, how often that index has been used. A name is
- * 64 hexadecimal digits: the same two, followed by random digits. It lives until its creator
- * destroys it or ends.
+ * it is an index in the table and, in the upper bits, the last of how many shares were ever made. A
+ * name is 64 hexadecimal digits: the same two, which notify it is of, and random digits. It lives
+ * until its creator destroys it or ends.
  *
  * The kernel tracks the references of descriptors: each is a separate open file description of the
  * control segment's memfd, which holds a lock on the byte of its block. Such a lock ends when the
@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -32,14 +33,12 @@
 #define GENERATIONS \
 	((1u << (32 - NODE_SHARE_LG2)) - 1) /* 0 is none: small made-up ids are never valid */
 #define SHARE_LIMIT_LEAST 4096u
-#define ALLOW_BATCH       256u /* pids added while the lock is held once */
 
 /* ---- whitelists ---- */
 
-/* The processes that may import: by pid and start time, so that a reused pid is another process.
- * All entries come from one pool; a list is a chain through it. */
+/* The processes that may import: by pid and start time, so that a reused pid is another process. */
 
-static drvError_t allow_check_pids(const int *pids, uint32_t count)
+static drvError_t check_pids(const int *pids, uint32_t count)
 {
 	uint32_t none = 0;
 
@@ -54,101 +53,57 @@ static drvError_t allow_check_pids(const int *pids, uint32_t count)
 					count);
 }
 
-/* When they started, 0 for no process. Reads files: the lock is not held. */
-static drvError_t allow_look_at(const int *pids, uint32_t count, uint64_t *out_start_times)
+static bool allow_is_live(const struct node *node, const struct allow_record *record)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		struct process_stat stat = { .start_time = 0 };
+	struct block_place place;
 
-		if (pids[i] > 0 && !process_stat(pids[i], 0, &stat) && errno != ENOENT &&
-		    errno != ESRCH)
-			return node_fail(DRV_ERROR_NO_RESOURCES,
-					 "whitelist: process %d cannot be looked at: %s", pids[i],
-					 strerror(errno));
-		out_start_times[i] = stat.start_time;
+	return record->share && node->shares[record->index].number == record->share &&
+	       share_is_live(node, record->index, &place);
+}
+
+/* The entry of that pid, or NULL; out_free, where not NULL: then one that can be had, or NULL. */
+static struct allow_record *find_allowed(const struct node *node, const struct share_record *share,
+					 int pid, struct allow_record **out_free)
+{
+	struct allow_record *free = NULL, *record;
+	uint32_t at = (uint32_t)(share - node->shares) * (NODE_ALLOWS / NODE_SHARES), seen = 0;
+
+	for (uint32_t i = 0; i < NODE_ALLOWS && (seen < share->allowed || (out_free && !free));
+	     i++) {
+		record = &node->allows[(at + i) % NODE_ALLOWS];
+		if (record->share == share->number && record->pid == pid)
+			return record;
+		seen += record->share == share->number;
+		if (out_free && !free && !allow_is_live(node, record))
+			free = record;
+		if (!record->share)
+			break; /* none of its entries lies behind */
 	}
+	if (out_free)
+		*out_free = free;
+	return NULL;
+}
+
+static drvError_t allow_add(struct node *node, struct share_record *share, int pid,
+			    uint64_t start_time, unsigned server)
+{
+	struct allow_record *free, *record = find_allowed(node, share, pid, &free);
+	const bool is_new = record == NULL;
+
+	if (is_new && (!free || share->allowed == NODE_ALLOW_MAX))
+		return node_fail(DRV_ERROR_PARA_ERROR,
+				 "whitelist: no room for process %d: %s is full", pid,
+				 free ? "the list (65535 entries)" : "the node's pool of entries");
+	if (is_new) {
+		record = free;
+		PUT(share->allowed, share->allowed + 1);
+		PUT(record->index, (uint32_t)(share - node->shares));
+		PUT(record->pid, pid);
+	}
+	PUT(record->server, server);
+	PUT(record->start_time, start_time);
+	PUT(record->share, share->number); /* from here on it counts */
 	return DRV_ERROR_NONE;
-}
-
-static uint32_t take_entry(struct node *node)
-{
-	struct control *control = node->control;
-	uint32_t entry = control->allow_free;
-
-	if (entry) {
-		PUT(control->allow_free, node->allows[entry - 1].next);
-		return entry;
-	}
-	if (control->allow_top == NODE_ALLOWS)
-		return 0;
-	PUT(control->allow_top, control->allow_top + 1);
-	return control->allow_top;
-}
-
-/* The entry of that pid, or 0; *length becomes the chain's. */
-static uint32_t find_pid(const struct node *node, uint32_t chain, int pid, uint32_t *length)
-{
-	*length = 0;
-	for (; chain; chain = node->allows[chain - 1].next, ++*length)
-		if (node->allows[chain - 1].pid == pid)
-			return chain;
-	return 0;
-}
-
-/* Adds processes of a server to the chain; start_times[i] belongs to pids[i]; pids of 0 are left
- * out. */
-static drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
-			    const uint64_t *start_times, uint32_t count, unsigned server)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t length, entry = find_pid(node, *chain, pids[i], &length);
-		struct allow_record *record;
-
-		if (pids[i] == 0)
-			continue;
-		if (entry) {
-			PUT(node->allows[entry - 1].server, server);
-			PUT(node->allows[entry - 1].start_time, start_times[i]);
-			continue;
-		}
-		entry = length < NODE_ALLOW_MAX ? take_entry(node) : 0;
-		if (!entry) {
-			npu_message_set("whitelist: no room for process %d: %s is full", pids[i],
-					length < NODE_ALLOW_MAX ? "the node's pool of entries"
-								: "the list (65535 entries)");
-			return DRV_ERROR_PARA_ERROR;
-		}
-		record = &node->allows[entry - 1];
-		PUT(record->pid, pids[i]);
-		PUT(record->server, server);
-		PUT(record->start_time, start_times[i]);
-		PUT(record->next, *chain);
-		PUT(*chain, entry);
-	}
-	return DRV_ERROR_NONE;
-}
-
-enum allow_answer { ALLOW_YES, ALLOW_STALE, ALLOW_NO };
-
-static enum allow_answer allow_check(const struct node *node, uint32_t chain)
-{
-	uint32_t length, entry = find_pid(node, chain, node->pid, &length);
-
-	if (!entry || node->allows[entry - 1].server != node->shape.server)
-		return ALLOW_NO;
-	return node->allows[entry - 1].start_time == node->start_time ? ALLOW_YES : ALLOW_STALE;
-}
-
-void allow_give_back(struct node *node, uint32_t chain)
-{
-	uint32_t last = chain;
-
-	if (!chain)
-		return;
-	while (node->allows[last - 1].next)
-		last = node->allows[last - 1].next;
-	PUT(node->allows[last - 1].next, node->control->allow_free);
-	PUT(node->control->allow_free, chain);
 }
 
 /* ---- what numbers and names have in common ---- */
@@ -220,7 +175,8 @@ static uint32_t take_share(struct node *node)
 
 static uint32_t id_of(const struct node *node, const struct share_record *share)
 {
-	return share->generation << NODE_SHARE_LG2 | (uint32_t)(share - node->shares);
+	return (uint32_t)(share->number % GENERATIONS + 1) << NODE_SHARE_LG2 |
+	       (uint32_t)(share - node->shares);
 }
 
 /* It lives from where the block points at it, or `named` is set. NULL and a message. */
@@ -237,9 +193,9 @@ static struct share_record *new_share(struct node *node, const struct node_block
 
 		block_unseen(node, &place);
 	}
-	node_step();
+	PUT(node->control->shares_made, node->control->shares_made + 1);
 	*share = (struct share_record){
-		.generation = share->generation % GENERATIONS + 1,
+		.number = node->control->shares_made,
 		.block = block ? block->id : NODE_NONE,
 		.block_generation = block ? block->generation : 0,
 		.exporter = node->slot,
@@ -260,7 +216,7 @@ static struct share_record *find_share(struct node *node, uint32_t share_id, uns
 	struct share_record *share = &node->shares[index];
 
 	return index < node->control->share_limit && !share->named &&
-			       share->generation == share_id >> NODE_SHARE_LG2 &&
+			       id_of(node, share) == share_id &&
 			       share_is_live(node, index, out_place) &&
 			       out_place->memory->server == server
 		       ? share
@@ -334,14 +290,13 @@ static drvError_t enter_own(struct node *node, uint32_t share_id, const char *na
 static drvError_t check_allowed(const struct node *node, const struct share_record *share,
 				unsigned home, const char *what)
 {
-	enum allow_answer answer =
-		(share->open && home == node->shape.server) || share_is_mine(node, share)
-			? ALLOW_YES
-			: allow_check(node, share->allow);
+	const struct allow_record *entry = find_allowed(node, share, node->pid, NULL);
+	const bool listed = entry && entry->server == node->shape.server;
 
-	if (answer == ALLOW_YES)
+	if ((share->open && home == node->shape.server) || share_is_mine(node, share) ||
+	    (listed && entry->start_time == node->start_time))
 		return DRV_ERROR_NONE;
-	if (answer == ALLOW_STALE)
+	if (listed)
 		return node_fail(DRV_ERROR_IOCRL_FAIL,
 				 "import of %s: pid %d was whitelisted before this process "
 				 "started, so another process was meant (the number has been used "
@@ -439,21 +394,18 @@ drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned serv
 
 /* ---- names ---- */
 
-/* Of a notify the name says which: who opened it may close it after its maker has ended it. */
+/* It says which notify it is of: who opened that may close it after its maker has ended it. */
 static void write_name(struct share_record *share, uint32_t index, unsigned server)
 {
-	const bool notify = share->bytes == 0;
-	unsigned char chance[24];
-	char *at = share->name;
+	uint64_t chance[2];
+	unsigned device = share->bytes ? UINT32_MAX : server << 8 | share->device;
 
 	if (getrandom(chance, sizeof(chance), 0) != sizeof(chance))
-		memset(chance, 0, sizeof(chance)); /* index and generation alone are unique */
+		memset(chance, 0, sizeof(chance)); /* index and number alone are unique */
 	node_step();
-	at += sprintf(at, "%08x%08x", index, share->generation);
-	if (notify)
-		at += sprintf(at, "%08x%08x", server << 8 | share->device, (unsigned)share->offset);
-	for (unsigned i = notify ? 8 : 0; i < sizeof(chance); i++)
-		at += sprintf(at, "%02x", chance[i]);
+	snprintf(share->name, sizeof(share->name), "%08x%08x%08x%08x%016" PRIx64 "%016" PRIx64,
+		 index, (unsigned)share->number, device, (unsigned)share->offset, chance[0],
+		 chance[1]);
 }
 
 drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
@@ -544,7 +496,7 @@ static drvError_t enter_to_let_in(struct node *node, uint32_t share_id, const ch
 {
 	drvError_t error = enter_own(node, share_id, name, out);
 
-	if (error != DRV_ERROR_NONE || !(to_open ? (*out)->allow : (*out)->open))
+	if (error != DRV_ERROR_NONE || !(to_open ? (*out)->allowed : (*out)->open))
 		return error;
 	node_unlock(node);
 	return node_fail(DRV_ERROR_OPER_NOT_PERMITTED,
@@ -566,21 +518,25 @@ static bool server_is_there(struct node *node, unsigned server)
 drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *name, unsigned server,
 			    const int *pids, uint32_t count)
 {
-	drvError_t error = allow_check_pids(pids, count);
+	drvError_t error = check_pids(pids, count);
 
 	if (error == DRV_ERROR_NONE && !server_is_there(node, server))
 		error = node_fail(DRV_ERROR_INVALID_HANDLE, "no process of %s is there",
 				  server_text(node, server));
-	for (uint32_t i = 0; error == DRV_ERROR_NONE && i < count; i += ALLOW_BATCH) {
-		uint32_t batch = MIN(count - i, ALLOW_BATCH);
-		uint64_t start_times[ALLOW_BATCH];
+	for (uint32_t i = 0; error == DRV_ERROR_NONE && i < count; i++) {
+		struct process_stat stat = { .start_time = 0 }; /* of no process */
 		struct share_record *share;
 
-		error = allow_look_at(pids + i, batch, start_times);
-		error = error ?: enter_to_let_in(node, share_id, name, false, &share);
+		if (pids[i] > 0 && !process_stat(pids[i], 0, &stat) && errno != ENOENT &&
+		    errno != ESRCH)
+			return node_fail(DRV_ERROR_NO_RESOURCES,
+					 "whitelist: process %d cannot be looked at: %s", pids[i],
+					 strerror(errno));
+		error = enter_to_let_in(node, share_id, name, false, &share);
 		if (error != DRV_ERROR_NONE)
 			break;
-		error = allow_add(node, &share->allow, pids + i, start_times, batch, server);
+		if (pids[i] != 0)
+			error = allow_add(node, share, pids[i], stat.start_time, server);
 		node_unlock(node);
 	}
 	return error;
@@ -619,7 +575,7 @@ static bool nobody_imported(const struct node *node, uint32_t share_id)
 {
 	const struct share_record *share = &node->shares[share_id & INDEX_MASK];
 
-	return !share->named && share->generation == share_id >> NODE_SHARE_LG2 && !share->imported;
+	return share->number && !share->named && id_of(node, share) == share_id && !share->imported;
 }
 
 drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How processes find a node, without a file that could become stale: by abstract sockets, which the
- * kernel lists in /proc/net/unix and removes with the process. A member's is
- * "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal), and nobody reads it: members are reached
- * through /proc/PID/fd/FD, which the kernel opens only for the same user.
+ * kernel lists in /proc/self/net/unix and removes with the process. A member's is
+ * "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal): members are reached through
+ * /proc/PID/fd/FD, which the kernel opens only for the same user. The socket itself answers one
+ * question: what the process holds.
  *
  * Who has the socket "npusim/UID/PIDNS/NODE/lock" has the start-up lock: it reaches exactly as far
  * as discovery does. It listens, and who wants the lock connects and sleeps. To unlock is to send
@@ -17,14 +18,11 @@
  */
 #include "records.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,6 +31,7 @@
 
 #define LOCK_WAIT_MS 20000 /* for one process that joins */
 #define LOCK_QUEUE   4096
+#define ASKERS_MAX   16
 #define LOCK_NAMES   3
 #define LOCK_MUTE_MS 1000 /* a name of ours listens at once; one that does not is not ours */
 
@@ -41,6 +40,7 @@ static struct own_file startup_locks[LOCK_NAMES] = { { .fd = -1 }, { .fd = -1 },
  * keep none of the sockets. */
 static pthread_mutex_t startup_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t startup_once = PTHREAD_ONCE_INIT;
+uint32_t node_forks;
 
 static char *socket_prefix(void)
 {
@@ -64,24 +64,94 @@ static bool make_address(const char *text, struct sockaddr_un *out, socklen_t *s
 	return true;
 }
 
-int node_announce(const char *name, pid_t pid, int control_fd)
+/* A socket that has the member's name, or is connected to it. -1 and errno. */
+static int member_socket(const char *name, pid_t pid, int control_fd, bool asks)
 {
 	g_autofree char *prefix = socket_prefix();
 	g_autofree char *text =
 		g_strdup_printf("%s%s/%x/%x", prefix, name, (unsigned)pid, (unsigned)control_fd);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), error;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (asks ? SOCK_NONBLOCK : 0), 0), error;
 	struct sockaddr_un address;
 	socklen_t size;
 
 	if (fd < 0)
 		return -1;
-	shutdown(fd, SHUT_RDWR); /* nobody talks here */
-	if (make_address(text, &address, &size) && bind(fd, (struct sockaddr *)&address, size) == 0)
+	if (make_address(text, &address, &size) &&
+	    (asks ? connect(fd, (struct sockaddr *)&address, size)
+		  : bind(fd, (struct sockaddr *)&address, size)) == 0)
 		return fd;
 	error = errno;
 	close(fd);
 	errno = error;
 	return -1;
+}
+
+int node_announce(const char *name, pid_t pid, int control_fd)
+{
+	int fd = member_socket(name, pid, control_fd, false);
+
+	if (fd >= 0)
+		listen(fd, ASKERS_MAX);
+	return fd;
+}
+
+/* ---- what a member holds ---- */
+
+/* Who is at the other end. */
+static struct ucred peer_of(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer;
+}
+
+void node_on_question(struct node *node, char *(*answer)(void *arg), void *arg)
+{
+	node->answer_arg = arg;
+	PUT(node->answer, answer);
+}
+
+void node_answer(struct node *node)
+{
+	const struct timeval timeout = { .tv_sec = 1 };
+	int asker = own_file_is_open(&node->socket_file)
+			    ? accept4(node->socket_file.fd, NULL, NULL, SOCK_CLOEXEC)
+			    : -1;
+	char *text = NULL;
+
+	if (asker < 0) { /* a visitor has none, or the program has closed it */
+		sleep(1);
+		return;
+	}
+	UNCANCELLED;
+	if (peer_of(asker).uid == geteuid())
+		text = GET(node->answer) ? node->answer(node->answer_arg) : g_strdup("");
+	setsockopt(asker, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	if (text) /* its end is the sign that it is whole */
+		send(asker, text, strlen(text) + 1, MSG_NOSIGNAL);
+	close(asker);
+	g_free(text);
+}
+
+int node_ask(const char *name, pid_t pid, int control_fd)
+{
+	return member_socket(name, pid, control_fd, true);
+}
+
+char *node_hear(int socket, int64_t until)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+	GString *text = g_string_new(NULL);
+	char piece[4096];
+	ssize_t got;
+
+	while (poll(&ready, 1, (int)MAX(until - clock_ms(), 0)) > 0 &&
+	       (got = read(socket, piece, sizeof(piece))) > 0)
+		g_string_append_len(text, piece, got);
+	close(socket);
+	return g_string_free(text, text->len == 0 || text->str[text->len - 1] != '\0');
 }
 
 /* ---- the start-up lock ---- */
@@ -96,9 +166,15 @@ static void after_fork(void)
 	pthread_mutex_unlock(&startup_mutex);
 }
 
+static void after_fork_in_child(void)
+{
+	__atomic_add_fetch(&node_forks, 1, __ATOMIC_RELAXED);
+	after_fork();
+}
+
 static void register_fork_handler(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
 void node_watch_forks(void)
@@ -164,16 +240,6 @@ static bool bind_lock(struct own_file *lock, const struct sockaddr_un *address, 
 	*lock = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	return lock->fd >= 0 && bind(lock->fd, (const struct sockaddr *)address, size) == 0 &&
 	       listen(lock->fd, LOCK_QUEUE) == 0;
-}
-
-/* Who is at the other end. */
-static struct ucred peer_of(int fd)
-{
-	struct ucred peer = { .uid = (uid_t)-1 };
-	socklen_t length = sizeof(peer);
-
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
-	return peer;
 }
 
 /* Connects to whom has the lock. 0, or an error: ECONNREFUSED and EPROTOTYPE, it does not listen;
@@ -320,26 +386,6 @@ bool node_startup_lock(const char *name, char **error)
 
 /* ---- what the kernel lists ---- */
 
-struct search {
-	const char *name;
-	char *prefix;  /* of every socket of a node */
-	GArray *found; /* of struct candidate */
-	bool listed;   /* sockets are, here */
-	int error;     /* what is there could not be looked at */
-};
-
-static void note_error(struct search *search)
-{
-	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-		search->error = errno;
-}
-
-static void add_candidate(struct search *search, const struct candidate *candidate)
-{
-	if (!search->name || !strcmp(search->name, candidate->name))
-		g_array_append_val(search->found, *candidate);
-}
-
 /* "NODE/PID/FD" */
 static bool parse_member(const char *text, struct candidate *out)
 {
@@ -353,172 +399,46 @@ static bool parse_member(const char *text, struct candidate *out)
 	return pid > 0 && pid <= INT32_MAX && fd <= INT32_MAX;
 }
 
-static void search_lines(struct search *search, char *text)
+/* Sockets whose name begins with the prefix, of that node, or of all with NULL. */
+static void search_lines(char *text, const char *prefix, const char *node, GArray *found)
 {
 	struct candidate candidate;
 	char *place = NULL;
 
 	for (char *line = strtok_r(text, "\n", &place); line; line = strtok_r(NULL, "\n", &place)) {
-		const char *name = strstr(line, search->prefix);
+		const char *name = strstr(line, prefix);
 
-		search->listed |= !g_str_has_prefix(line, "Num"); /* the head of the list */
-		if (name && parse_member(name + strlen(search->prefix), &candidate))
-			add_candidate(search, &candidate);
+		if (name && parse_member(name + strlen(prefix), &candidate) &&
+		    (!node || !strcmp(node, candidate.name)))
+			g_array_append_val(found, candidate);
 	}
-}
-
-/* False: the list may have left out a socket that is there all the time, since others came or went
- * between two reads. */
-static bool search_sockets(struct search *search)
-{
-	g_autofree char *text = g_malloc(LIST_BUFFER);
-	int list = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
-	unsigned reads = 0;
-	ssize_t length;
-
-	if (list < 0) {
-		note_error(search);
-		return true;
-	}
-	for (; (length = read(list, text, LIST_BUFFER - 1)) > 0; reads++) {
-		text[length] = '\0';
-		search_lines(search, text);
-	}
-	if (length < 0)
-		search->error = errno;
-	close(list);
-	return reads <= 1;
-}
-
-/* Where sockets are not listed: every descriptor of every process of this user. */
-static void search_process(struct search *search, int pid)
-{
-	struct candidate candidate = { .pid = pid };
-	char path[64], link[PATH_MAX];
-	struct dirent *entry;
-	ssize_t length;
-	DIR *fds;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	fds = opendir(path);
-	if (!fds) {
-		note_error(search);
-		return;
-	}
-	while ((entry = readdir(fds))) {
-		length = readlinkat(dirfd(fds), entry->d_name, link, sizeof(link) - 1);
-		if (length <= 0)
-			continue;
-		link[length] = '\0';
-		candidate.fd = atoi(entry->d_name);
-		if (sscanf(link, "/memfd:npusim-node:%63[A-Za-z0-9._-]", candidate.name) == 1)
-			add_candidate(search, &candidate);
-	}
-	closedir(fds);
-}
-
-static void search_processes(struct search *search)
-{
-	DIR *processes = opendir("/proc");
-	struct dirent *entry;
-
-	if (!processes) {
-		note_error(search);
-		return;
-	}
-	while ((entry = readdir(processes)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			search_process(search, atoi(entry->d_name));
-	closedir(processes);
 }
 
 GArray *node_discover(const char *name)
 {
 	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
-	struct search search = {
-		.name = name,
-		.prefix = prefix,
-		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
-	};
+	g_autofree char *text = g_malloc(LIST_BUFFER);
+	g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(struct candidate));
 
-	for (unsigned looks = 0; looks < LOOKS && !search.found->len && !search.error; looks++)
-		if (search_sockets(&search))
+	/* A list of several reads may leave out a socket that is there all the time, since others
+	 * came or went between two. */
+	for (unsigned looks = 0, reads = 2; looks < LOOKS && !found->len && reads > 1; looks++) {
+		int list = open("/proc/self/net/unix", O_RDONLY | O_CLOEXEC), error;
+		ssize_t length;
+
+		if (list < 0 && errno != ENOENT)
+			return NULL;
+		if (list < 0) /* there is no /proc: nobody can be reached */
 			break;
-	if (!search.found->len && !search.listed && !search.error)
-		search_processes(&search);
-	if (!search.error)
-		return search.found;
-	g_array_unref(search.found);
-	errno = search.error;
-	return NULL;
-}
-
-/* ---- opening what others have ---- */
-
-/* The link of a memfd says "/memfd:NAME (deleted)". */
-static bool leads_to(const char *path, const char *file)
-{
-	char link[NODE_FILE_NAME + 32], start[NODE_FILE_NAME + 16];
-	ssize_t length = readlink(path, link, sizeof(link) - 1);
-	int start_length = snprintf(start, sizeof(start), "/memfd:%s ", file);
-
-	if (length < 0)
-		return false;
-	errno = ENOENT;
-	return length >= start_length && !memcmp(link, start, (size_t)start_length);
-}
-
-static int open_path(const char *path, const char *file)
-{
-	struct stat stat;
-	int copy;
-
-	if (!leads_to(path, file))
-		return -1;
-	copy = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (copy < 0)
-		return -1;
-	if (fstat(copy, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid())
-		return copy;
-	close(copy);
-	errno = ENOENT;
-	return -1;
-}
-
-/* Through any thread that goes on. A main thread that has ended has no files, and the process of a
- * member that ends just now lets nobody look. */
-static int open_of_threads(pid_t pid, int fd, const char *file)
-{
-	int copy = -1, error = ESRCH;
-	struct dirent *entry;
-	char path[64];
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return -1;
-	while (copy < 0 && (entry = readdir(tasks))) {
-		int tid = atoi(entry->d_name), cause;
-
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fd);
-		copy = open_path(path, file);
-		cause = errno;
-		if (tid > 0 && copy < 0 && !thread_has_ended(pid, tid))
-			error = cause;
+		for (reads = 0; (length = read(list, text, LIST_BUFFER - 1)) > 0; reads++) {
+			text[length] = '\0';
+			search_lines(text, prefix, name, found);
+		}
+		error = errno;
+		close(list);
+		errno = error;
+		if (length < 0)
+			return NULL;
 	}
-	closedir(tasks);
-	errno = error;
-	return copy;
-}
-
-int node_open_descriptor(pid_t pid, int fd, const char *file)
-{
-	char path[64];
-	int copy;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	copy = open_path(path, file);
-	return copy < 0 && (errno == ENOENT || errno == EACCES) ? open_of_threads(pid, fd, file)
-								: copy;
+	return g_steal_pointer(&found);
 }

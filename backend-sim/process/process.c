@@ -8,6 +8,7 @@
 #include "process/process.h"
 
 #include <glib.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,15 +106,9 @@ void bsim_pass_time_locked(struct bsim *bs, enum sim_call cost, uint64_t pages, 
 	}
 }
 
-static void spend(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2)
-{
-	bs->call_count[cost]++;
-	bsim_pass_time_locked(bs, cost, pages, page_lg2);
-}
-
 drvError_t bsim_check_server_locked(struct bsim *bs, const char *call, unsigned server)
 {
-	const uint64_t bit = UINT64_C(1) << server;
+	const uint64_t bit = server < SIM_SERVERS ? UINT64_C(1) << server : 0;
 
 	if (!(node_lost_servers(bs->node) & bit))
 		return DRV_ERROR_NONE;
@@ -127,7 +122,8 @@ drvError_t bsim_check_server_locked(struct bsim *bs, const char *call, unsigned 
 
 void bsim_spend_locked(struct bsim_call *call)
 {
-	spend(call->bs, call->cost, call->pages, call->page_lg2);
+	call->bs->call_count[call->cost]++;
+	bsim_pass_time_locked(call->bs, call->cost, call->pages, call->page_lg2);
 	call->spent = true;
 }
 
@@ -137,10 +133,13 @@ drvError_t bsim_end(struct bsim_call *call)
 
 	if (!call->locked)
 		return call->result;
-	if (call->result != DRV_ERROR_NONE)
-		spend(bs, SIM_CALL_QUERY, 1, 21);
-	else if (!call->spent)
-		spend(bs, call->cost, call->pages, call->page_lg2);
+	if (call->result != DRV_ERROR_NONE) {
+		call->cost = SIM_CALL_QUERY;
+		call->pages = 1;
+		call->page_lg2 = 21;
+	}
+	if (call->result != DRV_ERROR_NONE || !call->spent)
+		bsim_spend_locked(call);
 	if (bs->catch_up != NULL)
 		bs->catch_up(bs);
 	bsim_unlock(bs);
@@ -168,6 +167,15 @@ uint64_t bsim_now_locked(struct bsim *bs)
 struct bsim_made bsim_made_locked(struct bsim *bs)
 {
 	return (struct bsim_made){ bs->call_number, bsim_now_locked(bs), npu_stack_here() };
+}
+
+const char *bsim_made_text(const struct bsim_made *made, bool hint)
+{
+	g_autofree char *by = npu_stack_words(made->stack);
+
+	return by != NULL ? npu_text("%.300s", by)
+			  : npu_text("driver call %" PRIu64 "%s", made->number,
+				     hint ? " (NPUSIM_STACKS=short says where)" : "");
 }
 
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)
@@ -344,11 +352,6 @@ static bool read_shape(struct bsim *bs, char **error)
 	bs->config.hbm_bytes = bs->profile.hbm_bytes;
 	bs->config.host_bytes = bs->profile.host_bytes;
 	bs->config.explicit_shape = soc_given || devices_given;
-	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
-		npu_text_add(error, "NPUSIM_DEVICES=%s: a server has 1 to %d devices", devices,
-			     BSIM_DEVICE_MAX);
-		return false;
-	}
 	bs->devices = bs->config.devices;
 	if (!read_supernode(bs, error) ||
 	    !read_bytes(bs, NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,

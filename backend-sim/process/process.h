@@ -200,12 +200,16 @@ struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, co
 #define bsim_unsupported(...) bsim_fail(DRV_ERROR_NOT_SUPPORT, __VA_ARGS__)
 /* Passes on what the node or a room below said, with the call in front. */
 drvError_t bsim_pass(const char *call, drvError_t result);
-/* INVALID_VALUE: "call: argument is NULL". */
+/* INVALID_VALUE: "call: argument is NULL"; and that of an argument that is. */
 drvError_t bsim_null(const char *call, const char *argument);
+#define BSIM_GIVEN(call, argument) ((argument) == 0 ? bsim_null(call, #argument) : DRV_ERROR_NONE)
 
 /* Simulated time of the calling program. */
 uint64_t bsim_now_locked(struct bsim *bs);
 struct bsim_made bsim_made_locked(struct bsim *bs);
+/* By whom: "aclrtMalloc, load at train.c:96"; where no stack is known "driver call 17", and, with
+ * `hint`, how to have one. See npu_text(). */
+const char *bsim_made_text(const struct bsim_made *made, bool hint);
 /* OPEN_FAILED, and a message with `error`, which is freed; NULL: no memory. */
 drvError_t bsim_open_failed(char *error);
 /* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call

@@ -125,10 +125,9 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
 			      uint64_t *out_run)
 {
-	const struct sim_memory *memory;
 	struct pt_leaf leaf;
-	uint64_t page, offset;
-	unsigned node;
+	uint64_t page, room;
+	unsigned char *at;
 
 	if (ref->space == SIM_RAW) {
 		*out_run = UINT64_MAX - ref->va;
@@ -136,14 +135,10 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 	}
 	if (!pt_walk(&tables_space((unsigned)ref->space)->pt, ref->va, &leaf))
 		return NULL;
-	memory = node_memory(bs->node);
 	page = UINT64_C(1) << leaf.page_lg2;
 	*out_run = page - (ref->va & (page - 1));
-	node = sim_pa_find(leaf.pa, &offset);
-	if ((write && !(leaf.flags & PT_WRITE)) || memory->base[node] == NULL ||
-	    offset + *out_run > memory->bytes[node])
-		return NULL;
-	return memory->base[node] + offset;
+	at = sim_memory_at(node_memory(bs->node), leaf.pa, &room);
+	return (write && !(leaf.flags & PT_WRITE)) || *out_run > room ? NULL : at;
 }
 
 /* ---- the plan ---- */
@@ -204,20 +199,16 @@ static int first_open_device(const struct bsim *bs)
 
 static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct copy_plan *plan)
 {
-	bool dst_device = plan->dst.memory != SIM_NODE_HOST,
-	     src_device = plan->src.memory != SIM_NODE_HOST;
+	unsigned dst = plan->dst.memory, src = plan->src.memory;
 
-	if (dst_device && src_device && plan->dst.memory != plan->src.memory)
+	if (dst != SIM_NODE_HOST && src != SIM_NODE_HOST && dst != src)
 		return plan_two_devices(bs, call, plan);
-	if (dst_device)
-		plan->device = plan->dst.memory;
-	else if (src_device)
-		plan->device = plan->src.memory;
+	if (dst != SIM_NODE_HOST || src != SIM_NODE_HOST)
+		plan->device = dst != SIM_NODE_HOST ? dst : src;
 	else if (plan->dst.ref.space == SIM_RAW && plan->src.ref.space == SIM_RAW)
 		plan->engine = SIM_ENGINE_COUNT;
-	else
-		plan->device =
-			(unsigned)first_open_device(bs); /* there are mappings, so one is open */
+	else /* there are mappings, so one is open */
+		plan->device = (unsigned)first_open_device(bs);
 	return DRV_ERROR_NONE;
 }
 
@@ -251,10 +242,9 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (plan.dst.memory == SIM_NODE_HOST)
-		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_D2H;
-	else
-		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_SDMA;
+	plan.engine = plan.src.memory == SIM_NODE_HOST   ? SIM_ENGINE_H2D
+		      : plan.dst.memory == SIM_NODE_HOST ? SIM_ENGINE_D2H
+							 : SIM_ENGINE_SDMA;
 	plan.device = (unsigned)issuer;
 	if (issuer == COPY_SYNC)
 		result = plan_sync_device(bs, call, &plan);
@@ -288,15 +278,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 static drvError_t move_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
 			      uint64_t bytes)
 {
-	struct sim_job job = {
-		.kind = SIM_JOB_COPY,
-		.engine = plan->engine,
-		.device = plan->device,
-		.dst = plan->dst.ref,
-		.src = plan->src.ref,
-		.bytes = bytes,
-		.contents_stay = !bs->contents,
-	};
+	struct sim_job job = copy_job(bs, plan, bytes);
 
 	if (plan->engine != SIM_ENGINE_COUNT)
 		return run_locked(bs, call, &job);

@@ -43,6 +43,18 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out);
 
+static inline struct sim_job copy_job(const struct bsim *bs, const struct copy_plan *plan,
+				      uint64_t bytes)
+{
+	return (struct sim_job){ .kind = SIM_JOB_COPY,
+				 .engine = plan->engine,
+				 .device = plan->device,
+				 .dst = plan->dst.ref,
+				 .src = plan->src.ref,
+				 .bytes = bytes,
+				 .contents_stay = !bs->contents };
+}
+
 /* ---- host.c ---- */
 
 /* The program's own, pageable and registered: not the driver's to keep. */
@@ -61,13 +73,9 @@ drvError_t host_check_locked(struct bsim *bs, const char *call, const struct cop
  * bytes. False: it does not (said once, at info), and what can be checked is to be checked before.
  */
 bool host_loosen_locked(const struct bsim *bs, struct copy_end *end);
-/* Reads or writes a value in memory that is the program's. False: it is gone. */
-bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, unsigned bytes,
-		     bool write);
-/* Says in the thread's message that memory of the program cannot be read or written, and why. */
-void host_gone_message_locked(struct bsim *bs, const char *call, uint64_t va, bool write);
-
-#define COPY_ROOM_BYTES (UINT64_C(64) << 20) /* who writes less does not ask for room */
+/* Reads or writes a value in memory that is the program's. False: it is gone, and a message. */
+bool host_move_value_locked(struct bsim *bs, const char *call, struct copy_end *end, void *value,
+			    unsigned bytes, bool write);
 
 /* OUT_OF_MEMORY and a message if writing [end, end + bytes) would need more memory than the host of
  * the simulation has. */

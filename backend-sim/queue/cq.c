@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Completion queues, and the call that takes the reports of completed entries from a logic one. The
- * report of a task for which a caller waits (STARS_CQE_FLAG_MATCH) is left in place for the caller
- * that asks for that task.
+ * Completion queues, and the calls that wait for reports in them and take them.
  */
 #include <glib.h>
 #include <string.h>
@@ -34,7 +32,7 @@ bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *
 	return true;
 }
 
-void queue_report_drop(struct queue_cq *cq, struct queue_report *report)
+static void report_drop(struct queue_cq *cq, struct queue_report *report)
 {
 	g_queue_unlink(&cq->reports, &report->link);
 	g_free(report->text);
@@ -90,12 +88,13 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 			stream->cq = NULL;
 	}
 	while (cq->reports.length != 0)
-		queue_report_drop(cq, cq->reports.head->data);
+		report_drop(cq, cq->reports.head->data);
 	g_free(cq);
 	queue_changed_locked(bs);
 }
 
-/* ---- taking reports ---- */
+/* ---- logic ones: the report of a task for which a caller waits (STARS_CQE_FLAG_MATCH) is left in
+ * place for the caller that asks for that task ---- */
 
 /* The first report that this caller gets, from `link` on: one that is for anybody, or for the
  * caller's own task; those for others are stepped over. */
@@ -128,7 +127,7 @@ static void take_reports(struct queue_cq *cq, struct halReportRecvInfo *info)
 		if (report->text != NULL && !told)
 			npu_message_set("%s", report->text);
 		told = told || report->text != NULL;
-		queue_report_drop(cq, report);
+		report_drop(cq, report);
 	}
 }
 
@@ -197,4 +196,220 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 	queue_room_locked(bs, dev);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
+}
+
+/* ---- npusimAwait: a wait for a report that takes no simulated time and gives up after a wall
+ * time, and what the head of a stream is waiting for. It takes no report and changes nothing ----
+ */
+
+#define AWAIT "npusimAwait"
+
+static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)
+{
+	for (uint32_t i = 0; i < device->queues[DRV_NORMAL_TYPE].slots; i++) {
+		struct queue_sq *sq = device->queues[DRV_NORMAL_TYPE].at[i];
+
+		if (sq != NULL && sq->stream_id == stream)
+			return sq;
+	}
+	return NULL;
+}
+
+static void look_locked(struct bsim *bs, const struct queue_device *device, uint32_t stream,
+			struct npu_head *out)
+{
+	static const enum npu_head_kind kinds[] = {
+		[SQ_READY] = NPU_HEAD_RUNS,       [SQ_BUSY] = NPU_HEAD_RUNS,
+		[SQ_WAIT_EVENT] = NPU_HEAD_EVENT, [SQ_WAIT_NOTIFY] = NPU_HEAD_NOTIFY,
+		[SQ_WAIT_VALUE] = NPU_HEAD_VALUE, [SQ_CQ_FULL] = NPU_HEAD_REPORT,
+		[SQ_DONE] = NPU_HEAD_RUNS,
+	};
+	struct queue_sq *sq = sq_of_stream(device, stream);
+	const struct stars_value_wait_sqe *value;
+
+	*out = (struct npu_head){ .kind = NPU_HEAD_NONE };
+	if (sq == NULL || sq->head == sq->tail)
+		return;
+	value = &sq->ring[sq->head].wait;
+	out->task = value->header.task_id;
+	out->device = sq->wait_device;
+	out->id = sq->wait_id;
+	out->kind = sq->stopped ? NPU_HEAD_STOPPED : kinds[sq->state];
+	if (out->kind != NPU_HEAD_VALUE)
+		return;
+	if (value->magic != STARS_VALUE_WAIT_MAGIC) { /* code does not say what it waits for */
+		out->kind = NPU_HEAD_RUNS;
+		return;
+	}
+	out->va = value->addr;
+	out->wanted = value->value;
+	out->compare = value->compare;
+	out->found = queue_value_locked(bs, sq);
+}
+
+struct await {
+	struct queue_device *device;
+	const struct queue_cq *cq;
+	uint32_t id;
+};
+
+static bool is_over(void *arg)
+{
+	const struct await *await = arg;
+	const struct queue_cq *cq =
+		queue_table_find(&await->device->queues[DRV_LOGIC_TYPE], await->id);
+
+	return cq != await->cq || cq == NULL || cq->reports.length != 0;
+}
+
+drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stream, uint32_t cq,
+			    uint32_t wall_ms, struct npu_head *out)
+{
+	UNCANCELLED;
+	struct bsim *bs = bsim_of(self);
+	struct await await = { .id = cq };
+	drvError_t result;
+
+	if (out == NULL)
+		return bsim_null(AWAIT, "out");
+	bsim_lock(bs);
+	result = queue_device_find_locked(bs, AWAIT, dev, 0, &await.device);
+	if (result == DRV_ERROR_NONE) {
+		await.cq = queue_table_find(&await.device->queues[DRV_LOGIC_TYPE], cq);
+		result = queue_wait_locked(bs, is_over, &await, -1, wall_ms);
+	}
+	if (result == DRV_ERROR_WAIT_TIMEOUT)
+		look_locked(bs, await.device, stream, out);
+	bsim_unlock(bs);
+	return result;
+}
+
+/* ---- callback queues, by which entries of a stream have the host call functions: the oldest
+ * report of a group of queues stays with its queue until it is released; a blocking function's end
+ * comes back as a command that records the event for which the stream waits ---- */
+
+/* The queue that the arguments `of` name by their member `id`; NULL, and c->result says why. */
+#define FIND(c, dev, of, id)                                                                     \
+	((of) == NULL ? ((c)->result = bsim_null((c)->name, #of), NULL)                          \
+		      : queue_find_locked((c), (dev), (of)->tsId, (of)->type, DRV_CALLBACK_TYPE, \
+					  (of)->id))
+
+struct group_wait {
+	const struct queue_device *device;
+	uint64_t closings; /* of the device, when the wait began */
+	uint32_t group;
+	struct queue_cq *first; /* with the oldest report */
+	bool gone;
+};
+
+static struct queue_report *first_of(const struct queue_cq *cq)
+{
+	return cq->reports.head->data;
+}
+
+static bool has_report(void *arg)
+{
+	struct group_wait *wait = arg;
+	const struct queue_table *callbacks = &wait->device->queues[DRV_CALLBACK_TYPE];
+
+	wait->first = NULL;
+	wait->gone = wait->device->closings != wait->closings;
+	for (uint32_t i = 0; i < callbacks->slots && !wait->gone; i++) {
+		struct queue_cq *cq = callbacks->at[i];
+
+		if (cq != NULL && cq->group == wait->group && !cq->shown &&
+		    cq->reports.length != 0 &&
+		    (wait->first == NULL || first_of(cq)->number < first_of(wait->first)->number))
+			wait->first = cq;
+	}
+	return wait->gone || wait->first != NULL;
+}
+
+QUEUE_CALL(halCqReportIrqWait, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportInfoInput *, in),
+	   (struct halReportInfoOutput *, out))
+{
+	struct queue_device *device = NULL;
+	struct group_wait wait;
+	drvError_t result;
+
+	if (in == NULL || out == NULL || out->cqIdBitmap == NULL ||
+	    out->cqIdBitmapSize < QUEUE_CALLBACKS / 64 || in->type != DRV_CALLBACK_TYPE)
+		return bsim_invalid("%s: in is %p and out %p: type must be %d, and cqIdBitmap have "
+				    "%u words at least",
+				    c->name, (void *)in, (void *)out, DRV_CALLBACK_TYPE,
+				    QUEUE_CALLBACKS / 64);
+	result = queue_device_find_locked(c->bs, c->name, dev, in->tsId, &device);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	wait = (struct group_wait){ .device = device,
+				    .closings = device->closings,
+				    .group = in->grpId };
+	result = queue_wait_locked(c->bs, has_report, &wait, in->timeout, QUEUE_NO_LIMIT);
+	if (result == DRV_ERROR_WAIT_TIMEOUT)
+		return bsim_fail(result, "%s: no callback within %d ms of simulated time", c->name,
+				 in->timeout);
+	if (result == DRV_ERROR_NONE && wait.gone)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 "%s: device %u was closed by another thread", c->name, dev);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	wait.first->shown = true;
+	memset(out->cqIdBitmap, 0, out->cqIdBitmapSize * sizeof(*out->cqIdBitmap));
+	out->cqIdBitmap[wait.first->id / 64] = UINT64_C(1) << wait.first->id % 64;
+	return DRV_ERROR_NONE;
+}
+
+BSIM_CALL(halCqReportGet, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportGetInput *, in),
+	  (struct halReportGetOutput *, out))
+{
+	struct queue_cq *cq = FIND(c, dev, in, cqId);
+
+	if (cq == NULL || out == NULL)
+		return c->result ?: bsim_null(c->name, "out");
+	*out = (struct halReportGetOutput){ .count = cq->shown };
+	if (cq->shown)
+		out->reportPtr = &first_of(cq)->callback;
+	return DRV_ERROR_NONE;
+}
+
+QUEUE_CALL(halReportRelease, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportReleaseInfo *, info))
+{
+	struct queue_cq *cq = FIND(c, dev, info, cqId);
+
+	if (cq == NULL)
+		return c->result;
+	if (info->count != 1 || !cq->shown)
+		return bsim_invalid("%s: count is %u: %d reports of callback queue %u are taken",
+				    c->name, info->count, cq->shown, info->cqId);
+	cq->shown = false;
+	report_drop(cq, first_of(cq));
+	queue_changed_locked(c->bs);
+	queue_room_locked(c->bs, dev);
+	queue_run_locked(c->bs, sim_host_ps(c->bs->sim));
+	return DRV_ERROR_NONE;
+}
+
+BSIM_CALL(halSqMemGet, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqMemGetInput *, in),
+	  (struct halSqMemGetOutput *, out))
+{
+	struct queue_cq *cq = FIND(c, dev, in, sqId);
+
+	if (cq == NULL || out == NULL)
+		return c->result ?: bsim_null(c->name, "out");
+	*out = (struct halSqMemGetOutput){ .cmdCount = 1, .cmdPtr = &cq->command };
+	return DRV_ERROR_NONE;
+}
+
+QUEUE_CALL(halSqMsgSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halSqMsgInfo *, info))
+{
+	struct queue_cq *cq = FIND(c, dev, info, sqId);
+
+	if (cq == NULL)
+		return c->result;
+	if (info->cmdCount != 1 || cq->command.type != STARS_COMMAND_RECORD)
+		return bsim_unsupported("%s: cmdCount is %u and the command's type %u: one of type "
+					"%d, which records an event, is modelled",
+					c->name, info->cmdCount, cq->command.type,
+					STARS_COMMAND_RECORD);
+	return queue_id_record_locked(c, dev, DRV_EVENT_ID, cq->command.event_id);
 }

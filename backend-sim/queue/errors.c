@@ -14,13 +14,10 @@
 /* Ring bytes [offset, offset + bytes), which lie in the device's memory one after another. */
 static void *ring_at(struct bsim *bs, unsigned device, uint64_t offset, uint64_t bytes)
 {
-	const struct sim_memory *memory = node_memory(bs->node);
-	uint64_t start;
-	unsigned node = sim_pa_find(bs->queues->device[device].ring_pa + offset, &start);
+	uint64_t room, pa = bs->queues->device[device].ring_pa + offset;
+	void *at = sim_memory_at(node_memory(bs->node), pa, &room);
 
-	return node != device || memory->base[node] == NULL || start + bytes > memory->bytes[node]
-		       ? NULL
-		       : memory->base[node] + start;
+	return SIM_PA_NODE(pa) == device && bytes <= room ? at : NULL;
 }
 
 void queue_ring_set_locked(struct bsim *bs, unsigned device, const struct stars_error_ring_sqe *sqe)

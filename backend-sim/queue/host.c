@@ -162,16 +162,20 @@ bool host_loosen_locked(const struct bsim *bs, struct copy_end *end)
 	return end->ref.pid != 0 || !copy_end_may_go(end);
 }
 
-bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, unsigned bytes,
-		     bool write)
+bool host_move_value_locked(struct bsim *bs, const char *call, struct copy_end *end, void *value,
+			    unsigned bytes, bool write)
 {
-	void *there = (void *)end->ref.va;
-	bool loose = host_loosen_locked(bs, end), at_src;
+	uint64_t va = end->ref.va, moved = 0;
+	void *there = (void *)va;
+	bool at_src;
 
-	if (!loose && !pages_usable(bs, end->ref.va, bytes, write))
-		return false;
-	return write ? loose_move(there, end->ref.pid, value, 0, bytes, &at_src) == bytes
-		     : loose_move(value, 0, there, end->ref.pid, bytes, &at_src) == bytes;
+	if (host_loosen_locked(bs, end) || pages_usable(bs, va, bytes, write))
+		moved = write ? loose_move(there, end->ref.pid, value, 0, bytes, &at_src)
+			      : loose_move(value, 0, there, end->ref.pid, bytes, &at_src);
+	if (moved < bytes)
+		npu_message_set("%s: 0x%llx is no %s memory of this process: %s", call,
+				(unsigned long long)va, readable[write], why_gone(bs, va));
+	return moved == bytes;
 }
 
 drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
@@ -232,10 +236,4 @@ drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim
 			 "the page table of %s: %s",
 			 call, job->device, moved, bytes, why[job->status], va,
 			 bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, va));
-}
-
-void host_gone_message_locked(struct bsim *bs, const char *call, uint64_t va, bool write)
-{
-	npu_message_set("%s: 0x%llx is no %s memory of this process: %s", call,
-			(unsigned long long)va, readable[write], why_gone(bs, va));
 }

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <glib.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,7 +15,6 @@
 #include "base/clock.h"
 #include "queue/queue.h"
 
-#define IDLE_STACK_BYTES (512u << 10)
 #define IDLE_SLOWEST \
 	32u /* polls of memory that change nothing come this much more rarely in the end */
 
@@ -82,23 +80,14 @@ static void end_at_exit(void)
 static bool start(struct bsim *bs)
 {
 	static bool registered;
-	struct queue_set *set = bs->queues;
-	size_t stack = MAX((size_t)IDLE_STACK_BYTES, (size_t)PTHREAD_STACK_MIN);
 	sigset_t all, before;
-	pthread_attr_t attr;
-	int rc;
 
-	if (pthread_attr_init(&attr) != 0)
-		return false;
-	pthread_attr_setstacksize(&attr, stack);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	rc = pthread_create(&set->idle_thread, &attr, idle_main, bs);
+	bs->queues->idle_thread = g_thread_try_new("npusim-idle", idle_main, bs, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (rc != 0)
+	if (bs->queues->idle_thread == NULL)
 		return false;
-	pthread_setname_np(set->idle_thread, "npusim-idle");
 	running = bs;
 	if (!registered)
 		registered = atexit(end_at_exit) == 0;
@@ -111,13 +100,12 @@ void queue_idle_wake_locked(struct bsim *bs)
 
 	if (set->idle_stop || set->idle_failed || !has_work(bs))
 		return;
-	if (set->idle_started) {
+	if (set->idle_thread != NULL) {
 		if (set->idle_parked)
 			pthread_cond_broadcast(&set->work);
 		return;
 	}
-	set->idle_started = start(bs);
-	set->idle_failed = !set->idle_started;
+	set->idle_failed = !start(bs);
 	if (set->idle_failed)
 		npu_log(NPU_LOG_WARN, "no thread can be started: a program that polls memory "
 				      "without calling anything will wait for ever");
@@ -141,11 +129,11 @@ void queue_idle_end(struct bsim *bs)
 
 	if (set == NULL || set->pid != getpid() || !lock_for_end(bs))
 		return;
-	started = set->idle_started && !set->idle_stop;
+	started = set->idle_thread != NULL && !set->idle_stop;
 	set->idle_stop = true;
 	running = NULL;
 	pthread_cond_broadcast(&set->work);
 	bsim_unlock(bs);
 	if (started)
-		pthread_join(set->idle_thread, NULL);
+		g_thread_join(set->idle_thread);
 }

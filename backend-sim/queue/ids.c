@@ -209,20 +209,6 @@ QUEUE_CALL(halResourceIdFree, SIM_CALL_QUERY, (uint32_t, dev),
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_t stream,
-			      uint32_t cq)
-{
-	struct queue_cq *to = queue_table_find(&device->queues[DRV_LOGIC_TYPE], cq);
-
-	if (to == NULL)
-		return bsim_fail(DRV_ERROR_PARA_ERROR,
-				 "halResourceConfig: value[0] is %u: device %u has no logic "
-				 "completion queue of that id",
-				 cq, dev);
-	((struct queue_id *)queue_table_find(&device->ids[DRV_STREAM_ID], stream))->cq = to;
-	return DRV_ERROR_NONE;
-}
-
 drvError_t queue_id_record_locked(struct bsim_call *c, uint32_t dev, int type, uint32_t id)
 {
 	drvError_t result = id_check(c->name, dev, &c->bs->queues->device[dev], type, id);
@@ -252,6 +238,8 @@ QUEUE_CALL(halResourceConfig, SIM_CALL_QUERY, (uint32_t, dev),
 	   (struct halResourceIdInputInfo *, in), (struct halResourceConfigInfo *, para))
 {
 	struct queue_device *device = NULL;
+	struct queue_cq *cq = NULL;
+	struct queue_id *stream;
 	bool of_state;
 	drvError_t result = kind_check(c->bs, c->name, dev, in, &device);
 
@@ -275,10 +263,16 @@ QUEUE_CALL(halResourceConfig, SIM_CALL_QUERY, (uint32_t, dev),
 	result = id_check(c->name, dev, device, in->type, in->resourceId);
 	if (result != DRV_ERROR_NONE || para->prop == DRV_STREAM_ENABLE_EVENT)
 		return result;
-	if (para->prop == DRV_STREAM_BIND_LOGIC_CQ)
-		return bind_locked(device, dev, in->resourceId, para->value[0]);
-	((struct queue_id *)queue_table_find(&device->ids[DRV_STREAM_ID], in->resourceId))->cq =
-		NULL;
+	if (para->prop == DRV_STREAM_BIND_LOGIC_CQ) {
+		cq = queue_table_find(&device->queues[DRV_LOGIC_TYPE], para->value[0]);
+		if (cq == NULL)
+			return bsim_fail(DRV_ERROR_PARA_ERROR,
+					 "%s: value[0] is %u: device %u has no logic completion "
+					 "queue of that id",
+					 c->name, para->value[0], dev);
+	}
+	stream = queue_table_find(&device->ids[DRV_STREAM_ID], in->resourceId);
+	stream->cq = cq;
 	return DRV_ERROR_NONE;
 }
 

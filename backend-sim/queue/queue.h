@@ -3,18 +3,6 @@
  * The queues inside backend-sim: ids, submission queues, completion queues, and the execution of
  * entries.
  *
- *   queue.c   opening, closing, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
- *             halSqTaskSend, npusimStop; waiting
- *   cq.c      logic completion queues: halCqReportRecv
- *   callback.c callback queues: halCqReportIrqWait, halCqReportGet, halReportRelease,
- *             halSqMemGet, halSqMsgSend
- *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
- *             halResourceConfig, halShrId*, drvNotifyIdAddrOffset; tables of objects by id
- *   await.c   npusimAwait: what a stream without progress is waiting for
- *   sqe.c     execution of entries; uses.c: what host memory they use; condition.c: condition
- *             code; errors.c: the ring in which CANN's runtime looks for the cause of an error
- *   idle.c    the thread that serves a program which polls memory without making calls
- *
  * A queue executes its entries in order, on simulated time. Entries that move data are jobs of the
  * device's engines; all others take no time of their own (no figure is known), and happen at the
  * time at which their turn comes: when the entry before is complete, when what they wait for
@@ -42,6 +30,8 @@
 #define QUEUE_CALLBACKS 1024u /* bits that CANN's runtime has for them */
 #define QUEUE_SQ_DEPTH  4096u
 #define QUEUE_CQ_DEPTH  65536u
+
+#define COPY_ROOM_BYTES (UINT64_C(64) << 20) /* who writes less does not ask for room */
 
 /* Fields of entries. */
 static inline uint64_t queue_word(uint32_t low, uint32_t high)
@@ -194,8 +184,8 @@ struct queue_set {
 	bool closing;
 	/* idle.c */
 	pthread_cond_t work;
-	pthread_t idle_thread;
-	bool idle_started, idle_failed, idle_stop, idle_parked;
+	GThread *idle_thread; /* NULL: not started */
+	bool idle_failed, idle_stop, idle_parked;
 	uint64_t idle_ns; /* how long nothing must have been called; tests change it */
 	pid_t pid;
 };
@@ -244,6 +234,17 @@ void queue_changed_locked(struct bsim *bs);
 drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
 			     int32_t timeout_ms, uint32_t wall_ms);
 
+/* A call that lets go of the lock, `user` its own, copies between, or writes, these: host memory
+ * that is freed meanwhile stays until it ends. */
+void queue_use_locked(struct bsim *bs, struct queue_user *user, uint64_t dst, uint64_t src,
+		      uint64_t bytes);
+void queue_use_end_locked(struct bsim *bs, struct queue_user *user);
+/* The queue's entries `first` to count - 1, from its head, will not use host memory any more. */
+void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t first,
+			   uint32_t count);
+/* Of entries that were sent and are not done. */
+uint32_t queue_undone(const struct queue_sq *sq);
+
 /* ---- ids.c ---- */
 
 /* NULL: there is none of that id. */
@@ -262,13 +263,12 @@ bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id);
 drvError_t queue_id_record_locked(struct bsim_call *c, uint32_t dev, int type, uint32_t id);
 void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
-/* ---- cq.c ---- */
+/* ---- cq.c: logic completion queues (halCqReportRecv, npusimAwait) and callback queues ---- */
 
 /* Its stream's; NULL: none. */
 struct queue_cq *queue_cq_of(const struct queue_sq *sq);
 /* Takes text. False: it is full. */
 bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
-void queue_report_drop(struct queue_cq *cq, struct queue_report *report);
 /* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE, and there is room for one more. */
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t capacity,
@@ -323,21 +323,6 @@ uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq);
 /* Ends a queue, which is in no table any more: now, or when its job has ended. */
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
 void queue_sq_free(struct queue_sq *sq);
-
-/* ---- uses.c ---- */
-
-/* A call that lets go of the lock, `user` its own, copies between, or writes, these: host memory
- * that is freed meanwhile stays until it ends. */
-void queue_use_locked(struct bsim *bs, struct queue_user *user, uint64_t dst, uint64_t src,
-		      uint64_t bytes);
-void queue_use_end_locked(struct bsim *bs, struct queue_user *user);
-/* How many calls, and entries that are not done, copy from or write to [va, va + bytes). */
-unsigned queue_uses_locked(struct bsim *bs, uint64_t va, uint64_t bytes);
-/* The queue's entries `first` to count - 1, from its head, will not use host memory any more. */
-void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t first,
-			   uint32_t count);
-/* Of entries that were sent and are not done. */
-uint32_t queue_undone(const struct queue_sq *sq);
 
 /* ---- idle.c ---- */
 

@@ -125,6 +125,7 @@ struct attempt {
 	struct queue_sq *sq;
 	const union queue_entry *entry;
 	const char *what; /* it does, for messages */
+	char name[96];    /* by name_of() */
 	struct queue_error error;
 };
 
@@ -133,27 +134,24 @@ static struct attempt attempt_of(struct bsim *bs, struct queue_sq *sq, const cha
 	return (struct attempt){ .bs = bs, .sq = sq, .entry = &sq->ring[sq->head], .what = what };
 }
 
-static void name_entry(const struct attempt *a, char out[96])
+/* For messages: made where one is. */
+static const char *name_of(struct attempt *a)
 {
-	snprintf(out, 96, "device %u, stream %u, task %u (%s)", a->sq->device,
+	snprintf(a->name, sizeof(a->name), "device %u, stream %u, task %u (%s)", a->sq->device,
 		 a->entry->header.stream_id & (unsigned)~STARS_SYNC_TASK_FLAG,
 		 a->entry->header.task_id, a->what);
+	return a->name;
 }
 
-__attribute__((format(printf, 4, 5))) static enum outcome
-fail_entry(struct attempt *a, uint8_t type, uint32_t code, const char *format, ...)
+/* With what the thread's message says. */
+static enum outcome fail_by_message(struct attempt *a, uint8_t type, uint32_t code)
 {
-	g_autofree char *text = NULL;
-	char name[96];
-	va_list args;
-
-	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
-	va_end(args);
-	name_entry(a, name);
-	a->error = (struct queue_error){ type, code, g_strdup_printf("%s: %s", name, text) };
+	a->error = (struct queue_error){ type, code, g_strdup(npu_message()) };
 	return DONE;
 }
+
+#define fail_entry(a, type, code, format, ...) \
+	(npu_message_set("%s: " format, name_of(a), ##__VA_ARGS__), fail_by_message(a, type, code))
 
 /* The entry itself is not right. */
 #define fail_sqe(a, ...) fail_entry(a, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, __VA_ARGS__)
@@ -174,13 +172,6 @@ static void message_restore(char *kept)
 	g_free(kept);
 }
 
-/* An entry's error from the thread's message. */
-static enum outcome fail_by_message(struct attempt *a, uint32_t code)
-{
-	a->error = (struct queue_error){ STARS_ERROR_EXCEPTION, code, g_strdup(npu_message()) };
-	return DONE;
-}
-
 /* ---- copies ---- */
 
 /* Each is a job of its own. */
@@ -197,7 +188,7 @@ static void job_done(struct sim_job *job)
 	struct queue_sq *sq = job->arg;
 	struct bsim *bs = sq->bs;
 	struct attempt a;
-	char name[96], *kept;
+	char *kept;
 
 	g_clear_pointer(&sq->rows, queue_rows_release);
 	if (sq->doomed) {
@@ -218,10 +209,10 @@ static void job_done(struct sim_job *job)
 	a = attempt_of(bs, sq, "copy");
 	kept = message_keep();
 	if (job->status != SIM_OK) {
-		name_entry(&a, name);
-		copy_fault_locked(bs, name, job);
-		fail_by_message(&a, job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
-								  : TS_ERROR_SDMA_ERROR);
+		copy_fault_locked(bs, name_of(&a), job);
+		fail_by_message(&a, STARS_ERROR_EXCEPTION,
+				job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
+							      : TS_ERROR_SDMA_ERROR);
 	}
 	message_restore(kept);
 	if (job->status == SIM_OK && ++sq->row < rows_of(a.entry))
@@ -239,32 +230,22 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 	struct bsim *bs = a->bs;
 	struct queue_sq *sq = a->sq;
 	struct copy_plan plan;
-	char name[96];
 	bool loose;
 
 	if (bytes == 0)
 		return DONE;
-	name_entry(a, name);
-	if (copy_plan_locked(bs, name, (int)sq->device, sq->sent[sq->head], dst, src, bytes,
+	if (copy_plan_locked(bs, name_of(a), (int)sq->device, sq->sent[sq->head], dst, src, bytes,
 			     &plan) != DRV_ERROR_NONE)
-		return fail_by_message(a, TS_ERROR_SDMA_ERROR);
+		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR);
 	loose = host_loosen_locked(bs, &plan.dst);
 	loose = host_loosen_locked(bs, &plan.src) && loose;
 	if ((!loose || !bs->contents) &&
-	    host_check_locked(bs, name, &plan, bytes) != DRV_ERROR_NONE)
-		return fail_by_message(a, TS_ERROR_HOST_MEMORY);
-	sq->job = (struct sim_job){
-		.kind = SIM_JOB_COPY,
-		.engine = plan.engine,
-		.device = plan.device,
-		.dst = plan.dst.ref,
-		.src = plan.src.ref,
-		.bytes = bytes,
-		.contents_stay = !bs->contents,
-		.start_ps = bs->queues->now_ps,
-		.done = job_done,
-		.arg = sq,
-	};
+	    host_check_locked(bs, a->name, &plan, bytes) != DRV_ERROR_NONE)
+		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
+	sq->job = copy_job(bs, &plan, bytes);
+	sq->job.start_ps = bs->queues->now_ps;
+	sq->job.done = job_done;
+	sq->job.arg = sq;
 	sq->state = SQ_BUSY;
 	sim_submit(bs->sim, &sq->job);
 	return STARTED;
@@ -372,23 +353,19 @@ static enum outcome record(struct attempt *a, int type, uint32_t id, const char 
 	return DONE;
 }
 
-static enum outcome wait_event(struct attempt *a)
+/* An event stays recorded; a notify's record is taken. */
+static enum outcome wait_record(struct attempt *a, int type)
 {
-	a->what = "wait for event";
-	if (!find_target(a, DRV_EVENT_ID, a->entry->event.event_id) ||
-	    queue_is_recorded(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id))
-		return DONE;
-	return wait_longer(a, SQ_WAIT_EVENT, a->entry->event.timeout);
-}
+	const struct stars_event_sqe *sqe = &a->entry->event;
+	bool event = type == DRV_EVENT_ID;
 
-static enum outcome wait_notify(struct attempt *a)
-{
-	a->what = "wait for notify";
-	if (!find_target(a, DRV_NOTIFY_ID, a->entry->event.event_id))
+	a->what = event ? "wait for event" : "wait for notify";
+	if (!find_target(a, type, sqe->event_id) ||
+	    (event ? queue_is_recorded : queue_record_take)(a->bs, a->sq->wait_device, type,
+							    a->sq->wait_id))
 		return DONE;
-	if (!queue_record_take(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id))
-		return wait_longer(a, SQ_WAIT_NOTIFY, a->entry->event.exe_result);
-	return DONE;
+	return wait_longer(a, event ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY,
+			   event ? sqe->timeout : sqe->exe_result);
 }
 
 /* ---- values ---- */
@@ -398,11 +375,9 @@ static enum outcome wait_notify(struct attempt *a)
 static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, uint64_t sent,
 			      struct copy_end *out)
 {
-	char name[96];
-	drvError_t result;
+	const char *name = name_of(a);
+	drvError_t result = copy_end_locked(a->bs, name, "address", va, bytes, sent, out);
 
-	name_entry(a, name);
-	result = copy_end_locked(a->bs, name, "address", va, bytes, sent, out);
 	if (result == DRV_ERROR_NONE && out->kind == NPU_PLACE_PAGEABLE && a->bs->cuda == NULL)
 		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				   "%s: address: 0x%llx is the program's own memory, which the "
@@ -411,7 +386,7 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 				   name, (unsigned long long)va);
 	result = result ?: copy_access_locked(a->bs, name, a->sq->device, out);
 	if (result != DRV_ERROR_NONE)
-		fail_by_message(a, TS_ERROR_TASK_EXCEPTION);
+		fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION);
 	return result == DRV_ERROR_NONE;
 }
 
@@ -419,13 +394,9 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 static bool value_moves(struct attempt *a, struct copy_end *end, void *value, unsigned bytes,
 			bool write)
 {
-	char name[96];
-
-	if (host_move_value(a->bs, end, value, bytes, write))
+	if (host_move_value_locked(a->bs, name_of(a), end, value, bytes, write))
 		return true;
-	name_entry(a, name);
-	host_gone_message_locked(a->bs, name, end->ref.va, write);
-	fail_by_message(a, TS_ERROR_HOST_MEMORY);
+	fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	return false;
 }
 
@@ -676,11 +647,11 @@ static enum outcome execute(struct attempt *a)
 	case STARS_SQE_EVENT_RECORD:
 		return record(a, DRV_EVENT_ID, a->entry->event.event_id, "record event");
 	case STARS_SQE_EVENT_WAIT:
-		return wait_event(a);
+		return wait_record(a, DRV_EVENT_ID);
 	case STARS_SQE_NOTIFY_RECORD:
 		return record(a, DRV_NOTIFY_ID, a->entry->event.event_id, "record notify");
 	case STARS_SQE_NOTIFY_WAIT:
-		return wait_notify(a);
+		return wait_record(a, DRV_NOTIFY_ID);
 	case STARS_SQE_WRITE_VALUE:
 		return write_value(a);
 	case STARS_SQE_SDMA:

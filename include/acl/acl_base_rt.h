@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-/** Exported, also from code that is compiled with -fvisibility=hidden: interposers need it. */
+/** Exported, also from code that is compiled with -fvisibility=hidden: interposers need it. The
+ * headers of rt/ say the same once for all of their functions. */
 #define ACL_FUNC_VISIBILITY             __attribute__((visibility("default")))
 #define ACL_DEPRECATED                  __attribute__((deprecated))
 #define ACL_DEPRECATED_MESSAGE(message) __attribute__((deprecated(message)))
@@ -187,12 +188,7 @@ typedef enum {
 	ACL_FORMAT_FRACTAL_NZ_C0_8 = 54,
 } aclFormat;
 
-typedef enum {
-	ACL_DEBUG = 0,
-	ACL_INFO = 1,
-	ACL_WARNING = 2,
-	ACL_ERROR = 3,
-} aclLogLevel;
+typedef enum { ACL_DEBUG = 0, ACL_INFO = 1, ACL_WARNING = 2, ACL_ERROR = 3 } aclLogLevel;
 
 typedef enum {
 	ACL_MEMTYPE_DEVICE = 0,

@@ -17,6 +17,9 @@ extern "C" {
 
 #define CUDA_VERSION 13000
 
+/* The pointer may be NULL; others are INVALID_VALUE then, before anything else is asked. */
+#define CU_OR_NULL
+
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -383,7 +386,7 @@ CUresult cuGetErrorName(CUresult error, const char **name);
 CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
-			     CUdriverProcAddressQueryResult *status);
+			     CU_OR_NULL CUdriverProcAddressQueryResult *status);
 CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int length, CUdevice device);
@@ -403,12 +406,13 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
-CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities, unsigned int flags,
+CUresult cuCtxCreate_v3(CUcontext *context, CU_OR_NULL void *affinity, int affinities,
+			unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext *context, CU_OR_NULL void *params, unsigned int flags,
 			CUdevice device);
-CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device);
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
-CUresult cuCtxPopCurrent_v2(CUcontext *context);
+CUresult cuCtxPopCurrent_v2(CU_OR_NULL CUcontext *context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
@@ -419,11 +423,12 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
 CUresult cuCtxSynchronize(void);
-CUresult cuProfilerInitialize(const char *config, const char *output, int mode);
+CUresult cuProfilerInitialize(CU_OR_NULL const char *config, CU_OR_NULL const char *output,
+			      int mode);
 CUresult cuProfilerStart(void);
 CUresult cuProfilerStop(void);
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
+CUresult cuCtxGetStreamPriorityRange(CU_OR_NULL int *least, CU_OR_NULL int *greatest);
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
 CUresult cuCtxDisablePeerAccess(CUcontext peer);
 
@@ -448,9 +453,9 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, uint64_t val
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
 			       unsigned int flags);
 CUresult cuStreamIsCapturing(CUstream stream, int *status);
-CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user_data,
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, CU_OR_NULL void *user_data,
 			     unsigned int flags);
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, CU_OR_NULL void *user_data);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuEventRecord(CUevent event, CUstream stream);
@@ -460,7 +465,7 @@ CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end);
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
 
-CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
+CUresult cuMemGetInfo_v2(CU_OR_NULL size_t *free, CU_OR_NULL size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
 CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
 			    unsigned int element);
@@ -477,7 +482,8 @@ CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute a
 CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribute *attributes,
 				 size_t number, CUdeviceptr ptr, size_t count);
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags);
-CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr);
+CUresult cuMemGetAddressRange_v2(CU_OR_NULL CUdeviceptr *base, CU_OR_NULL size_t *size,
+				 CUdeviceptr ptr);
 CUresult cuMemAllocHost_v2(void **ptr, size_t size);
 CUresult cuMemFreeHost(void *ptr);
 CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags);
@@ -519,16 +525,17 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPt
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 		      CUcontext src_context, size_t bytes);
-CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes);
-CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes);
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, CU_OR_NULL const void *src, size_t bytes);
+CUresult cuMemcpyDtoH_v2(CU_OR_NULL void *dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy);
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 			   CUcontext src_context, size_t bytes, CUstream stream);
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, CU_OR_NULL const void *src, size_t bytes,
+			      CUstream stream);
+CUresult cuMemcpyDtoHAsync_v2(CU_OR_NULL void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy);

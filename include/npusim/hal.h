@@ -35,7 +35,6 @@ enum {
 	DRV_ERROR_UNINIT = 9,
 	DRV_ERROR_REPEATED_INIT = 10,
 	DRV_ERROR_NOT_EXIST = 11,
-	DRV_ERROR_REPEATED_USERD = 12,
 	DRV_ERROR_BUSY = 13,
 	DRV_ERROR_NO_RESOURCES = 14,
 	DRV_ERROR_OUT_OF_CMD_SLOT = 15,
@@ -89,13 +88,11 @@ typedef enum {
 	MEM_ACCESS_TYPE_NONE = 0,
 	MEM_ACCESS_TYPE_READ = 1,
 	MEM_ACCESS_TYPE_READWRITE = 3,
-	MEM_ACCESS_TYPE_MAX = 0x7fffffff
 } drv_mem_access_type;
 typedef enum {
 	MEM_HANDLE_TYPE_NONE = 0,
 	MEM_HANDLE_TYPE_FABRIC = 1,
 	MEM_HANDLE_TYPE_POSIX = 2,
-	MEM_HANDLE_TYPE_MAX = 3
 } drv_mem_handle_type;
 typedef enum {
 	MEM_ALLOC_GRANULARITY_MINIMUM = 0,
@@ -139,10 +136,7 @@ struct ShareHandleAttr {
 struct ShareHandleGetInfo {
 	unsigned int phyDevid, reserve[8];
 };
-enum {
-	SHMEM_ATTR_TYPE_MEM_MAP = 0,
-	SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER = 1
-}; /* type of halShmemSetAttribute */
+enum { SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER = 1 }; /* type of halShmemSetAttribute */
 enum { SHMEM_WLIST_ENABLE = 0, SHMEM_NO_WLIST_ENABLE = 1 };
 struct ShmemGetInfo {
 	unsigned int phyDevid, reserve[8];
@@ -185,7 +179,6 @@ enum { /* memType of struct DVattribute */
        DV_MEM_LOCK_HOST = 0x8,
        DV_MEM_LOCK_DEV = 0x10,
        DV_MEM_LOCK_DEV_DVPP = 0x20,
-       DV_MEM_LOCK_HOST_AGENT = 0x40,
        DV_MEM_USER_MALLOC = 0x80,
        DV_MEM_USER_REGISTER = 0x100,
        DV_MEM_UVM = 0x200,
@@ -204,13 +197,10 @@ struct DVattribute {
 #define MEM_DEV_VAL        UINT64_C(1)
 #define MEM_HOST_VAL       UINT64_C(2)
 #define MEM_DVPP_VAL       UINT64_C(3)
-#define MEM_HOST_AGENT_VAL UINT64_C(4)
 #define MEM_TYPE_HBM       (UINT64_C(1) << 14) /* else DDR */
 #define MEM_PAGE_HUGE      (UINT64_C(1) << 17)
-#define MEM_CONTIGUOUS_PHY (UINT64_C(1) << 19)
 #define MEM_ALIGN_BIT      20 /* bits 20-24: log2 of the alignment */
 #define MEM_ADVISE_P2P     (UINT64_C(1) << 25)
-#define MEM_ADVISE_4G      (UINT64_C(1) << 26)
 #define MEM_ADVISE_TS      (UINT64_C(1) << 27)
 #define MEM_READONLY       (UINT64_C(1) << 29)
 #define MEM_HOST_RW_DEV_RO (UINT64_C(1) << 30)
@@ -221,7 +211,6 @@ enum { HCCL_HAL_MODULE_ID = 3, RUNTIME_MODULE_ID = 7, APP_MODULE_ID = 33, ASCEND
 /* ---- copies ---- */
 
 typedef enum {
-	DRV_MEMCPY_HOST_TO_HOST = 0,
 	DRV_MEMCPY_HOST_TO_DEVICE = 1,
 	DRV_MEMCPY_DEVICE_TO_HOST = 2,
 	DRV_MEMCPY_DEVICE_TO_DEVICE = 3
@@ -279,10 +268,8 @@ enum { /* flag of halHostRegister: kind of mapping */
        HOST_SVM_MAP_DEV = 1,
        DEV_SVM_MAP_HOST = 2,
        HOST_MEM_MAP_DEV_PCIE_TH = 3,
-       DEV_MEM_MAP_HOST = 4,
        HOST_MEM_MAP_DMA = 5,
        HOST_IO_MAP_DEV = 6,
-       HOST_REGISTER_MAX_TYPE = 7
 };
 
 /* ---- devices ---- */
@@ -676,11 +663,8 @@ struct stars_logic_cqe {
 enum { /* bits of error_type */
        STARS_ERROR_EXCEPTION =
 	       0x01, /* the task failed: a copy or a write met an address that does not translate */
-       STARS_ERROR_TRAP = 0x02,
        STARS_ERROR_TIMEOUT = 0x04, /* a wait's time-out */
        STARS_ERROR_SQE = 0x08,     /* the entry itself is not understood */
-       STARS_ERROR_CONFLICT = 0x10,
-       STARS_ERROR_SW_STATUS = 0x20,
        STARS_ERROR_MASK = 0x3f
 };
 enum { /* error_code of a completion with an error */

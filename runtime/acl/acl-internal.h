@@ -18,15 +18,20 @@
 #define ACL_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
 ACL_DOORS(ACL_INSIDE)
 
-/* What answers something else. */
-#define ACL_EXPORT __attribute__((visibility("default")))
 /* Defines a function that is one answer, of the parameters that its header names:
- * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...). The end of such a chain of checks: *out =
- * value. */
+ * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...); and one that needs a variable for it:
+ * ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context, ...). The end of such a chain of
+ * checks: *out = value. */
 #define ACL_ANSWERS(call, ...)              \
 	aclError call ACL_PARAMETERS_##call \
 	{                                   \
 		return __VA_ARGS__;         \
+	}
+#define ACL_ANSWERS_WITH(call, variable, ...) \
+	aclError call ACL_PARAMETERS_##call   \
+	{                                     \
+		variable;                     \
+		return __VA_ARGS__;           \
 	}
 #define ACL_GIVE(out, value) (*(out) = (value), ACL_SUCCESS)
 

@@ -12,7 +12,6 @@
  */
 #include "acl-internal.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +20,6 @@
 #define BATCH_SYNC_MAX   4096u
 #define FILL_PIECE_BYTES (UINT64_C(1) << 20)
 
-struct rows {
-	void *dst;
-	size_t dpitch;
-	const void *src;
-	size_t spitch;
-	size_t width, height;
-};
 struct batch {
 	void **dsts;
 	const size_t *dest_maxs;
@@ -39,10 +31,17 @@ struct batch {
 	size_t attr_count;
 	size_t attr; /* of the copy that is looked at */
 };
-/* The arguments of a function that has one. */
+/* The arguments of a function that has one, and of one for rows. */
 #define BATCH                                                                                     \
 	(&(struct batch){ dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, numAttrs, \
 			  0 })
+#define ROWS                                                              \
+	(&(struct drvMem2D){ .dst = dst,                                  \
+			     .dpitch = dpitch,                            \
+			     .src = (unsigned long long *)(uintptr_t)src, \
+			     .spitch = spitch,                            \
+			     .width = width,                              \
+			     .height = height })
 
 /* ---- the direction of a copy ---- */
 
@@ -143,13 +142,13 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, a
 
 /* ---- rows ---- */
 
-static aclError check_copy_2d(const char *call, const struct rows *rows, aclrtMemcpyKind kind)
+static aclError check_copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind)
 {
 	return acl_null(call, "dst", rows->dst) ?: acl_null(call, "src", rows->src)
 		       ?: ACL_WANT(call,
 				   rows->width <= rows->spitch && rows->width <= rows->dpitch,
-				   "width is %zu, but spitch is %zu and dpitch is %zu; a row must "
-				   "fit into both pitches",
+				   "width is %llu, but spitch is %llu and dpitch is %llu; a row "
+				   "must fit into both pitches",
 				   rows->width, rows->spitch, rows->dpitch)
 		       ?: ACL_WANT(call, kind >= ACL_MEMCPY_HOST_TO_DEVICE &&
 						kind <= ACL_MEMCPY_DEFAULT,
@@ -158,59 +157,20 @@ static aclError check_copy_2d(const char *call, const struct rows *rows, aclrtMe
 				   "ACL_MEMCPY_DEVICE_TO_DEVICE (3) and ACL_MEMCPY_DEFAULT (4)",
 				   (int)kind, acl_memcpy_kind_name(kind))
 		       ?: RT_WANT(call, rows->height <= HEIGHT_MAX,
-				  "height is %zu; it must be at most %llu", rows->height,
+				  "height is %llu; it must be at most %llu", rows->height,
 				  (unsigned long long)HEIGHT_MAX)
 		       ?: RT_WANT(call, rows->width <= WIDTH_MAX,
-				  "width is %zu; it must be at most %llu", rows->width,
+				  "width is %llu; it must be at most %llu", rows->width,
 				  (unsigned long long)WIDTH_MAX);
 }
 
-static aclError copy_2d_now(const char *call, const struct rows *rows, aclrtMemcpyKind kind)
+static aclError copy_2d_now(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind)
 {
-	unsigned direction = kind == ACL_MEMCPY_HOST_TO_DEVICE ? DRV_MEMCPY_HOST_TO_DEVICE
-							       : DRV_MEMCPY_DEVICE_TO_HOST;
-	struct MEMCPY2D copy = {
-		.type = DEVMM_MEMCPY2D_SYNC,
-		.copy2d = {
-			.dst = rows->dst,
-			.dpitch = rows->dpitch,
-			.src = (unsigned long long *) (uintptr_t) rows->src,
-			.spitch = rows->spitch,
-			.width = rows->width,
-			.height = rows->height,
-			.direction = direction,
-		},
-	};
+	struct MEMCPY2D copy = { .type = DEVMM_MEMCPY2D_SYNC, .copy2d = *rows };
 
+	copy.copy2d.direction = kind == ACL_MEMCPY_HOST_TO_DEVICE ? DRV_MEMCPY_HOST_TO_DEVICE
+								  : DRV_MEMCPY_DEVICE_TO_HOST;
 	return ACL_CALL(call, halMemcpy2D, &copy);
-}
-
-aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-		       size_t height, aclrtMemcpyKind kind)
-{
-	const struct rows rows = { dst, dpitch, src, spitch, width, height };
-	struct npu_place from, to;
-	aclrtMemcpyKind real = kind;
-	aclError error;
-
-	if (width == 0 || height == 0)
-		return ACL_SUCCESS;
-	error = check_copy_2d(__func__, &rows, kind);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
-		return acl_unsupported(
-			__func__, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
-				  "goes from the host to a device or back: use aclrtMemcpy2dAsync");
-	error = acl_check_context(__func__) ?: real_kind(__func__, dst, src, &real, &to, &from);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
-		return rt_invalid(__func__,
-				  "src and dst lie so that this is %s; a synchronous copy of rows "
-				  "goes from the host to a device or back",
-				  acl_memcpy_kind_name(real));
-	return copy_2d_now(__func__, &rows, real);
 }
 
 /* ---- fills ---- */
@@ -228,15 +188,12 @@ static aclError check_fill(const char *call, size_t max, size_t count)
 		       npu_size_text(count), npu_size_text(max));
 }
 
-aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
-{
-	if (count == 0)
-		return ACL_SUCCESS;
-	return ACL_IS_NULL(devPtr)
-		       ?: acl_check_context(__func__)
-		       ?: check_fill(__func__, maxCount, count)
-		       ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
-}
+ACL_ANSWERS(aclrtMemset,
+	count == 0 ? ACL_SUCCESS
+		   : ACL_IS_NULL(devPtr)
+			     ?: acl_check_context(__func__)
+			     ?: check_fill(__func__, maxCount, count)
+			     ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count));
 
 static aclError check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
 			       struct npu_place *out_place)
@@ -282,16 +239,6 @@ static aclError fill_d32_now(const char *call, void *ptr, uint32_t value, size_t
 	}
 	free(pattern);
 	return error;
-}
-
-aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
-{
-	struct npu_place place;
-
-	if (N == 0)
-		return ACL_SUCCESS;
-	return check_fill_d32(__func__, ptr, memSize, N, &place)
-		       ?: fill_d32_now(__func__, ptr, value, N);
 }
 
 /* ---- batches ---- */
@@ -406,89 +353,46 @@ static aclError check_batch_copy(const char *call, struct batch *batch, size_t i
 /* Copies of 0 bytes are checked and left out: the driver is not to see them. */
 static aclError send_batch(const char *call, const struct batch *batch)
 {
-	uint64_t *dst = calloc(batch->count, sizeof(*dst)),
-		 *src = calloc(batch->count, sizeof(*src));
-	size_t *size = calloc(batch->count, sizeof(*size)), n = 0;
-	struct npu_driver *drv = core_driver();
+	uint64_t *dst = calloc(3 * batch->count, sizeof(*dst)), *src;
+	size_t *size, n = 0;
 	aclError error;
 
-	for (size_t i = 0; dst != NULL && src != NULL && size != NULL && i < batch->count; i++) {
+	if (dst == NULL)
+		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				"no host memory for a list of %zu copies", batch->count);
+	src = dst + batch->count;
+	size = (size_t *)(src + batch->count);
+	for (size_t i = 0; i < batch->count; i++) {
 		if (batch->sizes[i] == 0)
 			continue;
 		dst[n] = (uint64_t)(uintptr_t)batch->dsts[i];
 		src[n] = (uint64_t)(uintptr_t)batch->srcs[i];
 		size[n++] = batch->sizes[i];
 	}
-	if (n == 0)
-		error = acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
-				 "no host memory for a list of %zu copies", batch->count);
-	else if (drv == NULL)
-		error = ACL_ERROR_INTERNAL_ERROR;
-	else
-		error = core_result(call, ACL_DRIVER_CALL(drv, halMemcpyBatch, dst, src, size, n));
+	error = ACL_CALL(call, halMemcpyBatch, dst, src, size, n);
 	free(dst);
-	free(src);
-	free(size);
 	return error;
 }
 
-#define ENTRIES_MAX 32u /* sent at once */
-static_assert(sizeof(union core_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
-
-/* Collects entries and sends them in order; the first failure stays. */
-struct sender {
-	const char *call;
-	struct core_stream *stream;
-	aclError error;
-	unsigned count;
-	union core_entry entries[ENTRIES_MAX];
-};
-
-static aclError sender_init(struct sender *sender, const char *call, aclrtStream stream)
+static aclError sender_init(struct core_sender *sender, const char *call, aclrtStream stream)
 {
-	sender->call = call;
-	sender->error = core_stream_find(stream, call, &sender->stream);
-	sender->count = 0;
-	return sender->error;
-}
+	struct core_stream *found;
+	aclError error = core_stream_find(stream, call, &found);
 
-static aclError sender_flush(struct sender *sender,
-			     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
-{
-	if (sender->error == ACL_SUCCESS && sender->count > 0)
-		sender->error = core_stream_send(sender->stream, sender->entries, sender->count,
-						 keep, arg, sender->call);
-	sender->count = 0;
-	return sender->error;
-}
-
-static union core_entry *sender_add(struct sender *sender)
-{
-	if (sender->count == ENTRIES_MAX)
-		sender_flush(sender, NULL, NULL);
-	return &sender->entries[sender->count++];
-}
-
-/* Of any length: SDMA between device addresses, else PCIe DMA. */
-static void add_copy(struct sender *sender, const void *dst, const void *src, uint64_t bytes,
-		     bool on_device)
-{
-	for (uint64_t done = 0; done < bytes; done += CORE_PIECE_BYTES)
-		core_copy_entry(sender_add(sender), (uintptr_t)dst + done, (uintptr_t)src + done,
-				bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES,
-				on_device);
+	core_sender_init(sender, found, call);
+	return error;
 }
 
 /* Waits for the stream, what was collected included. */
-static aclError sender_wait(struct sender *sender)
+static aclError sender_wait(struct core_sender *sender)
 {
-	if (sender_flush(sender, NULL, NULL) == ACL_SUCCESS)
+	if (core_sender_flush(sender, NULL, NULL) == ACL_SUCCESS)
 		sender->error = core_stream_synchronize(sender->stream, -1, sender->call);
 	return sender->error;
 }
 
 /* Between two devices the driver tells which engine reaches. */
-static aclError add_device_copy(struct sender *sender, void *dst, void *src, uint64_t bytes,
+static aclError add_device_copy(struct core_sender *sender, void *dst, void *src, uint64_t bytes,
 				bool other_device)
 {
 	uint8_t way = 0;
@@ -496,14 +400,15 @@ static aclError add_device_copy(struct sender *sender, void *dst, void *src, uin
 	if (other_device)
 		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, src, dst, &way);
 	if (sender->error == ACL_SUCCESS)
-		add_copy(sender, dst, src, bytes, way != 1);
+		core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)src, bytes, way != 1);
 	return sender->error;
 }
 
 /* ---- one copy ---- */
 
 /* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, free when the call returns. */
-static aclError copy_through_buffer(struct sender *sender, void *dst, const void *src, size_t count)
+static aclError copy_through_buffer(struct core_sender *sender, void *dst, const void *src,
+				    size_t count)
 {
 	struct npu_place to, from;
 	aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
@@ -525,8 +430,8 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 	/* The buffer goes with the last entry. Else what was sent before has been waited for: see
 	 * core_stream_send(). */
 	if (error == ACL_SUCCESS) {
-		add_copy(sender, dst, buffer, count, false);
-		error = sender_flush(sender, core_buffer_free, buffer);
+		core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)buffer, count, false);
+		error = core_sender_flush(sender, core_buffer_free, buffer);
 	}
 	if (error != ACL_SUCCESS)
 		core_buffer_free(buffer, NULL);
@@ -537,7 +442,7 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 			   size_t count, aclrtMemcpyKind kind, aclrtStream stream)
 {
 	struct npu_place to, from;
-	struct sender sender;
+	struct core_sender sender;
 	aclError error = check_copy(call, dst, dst_max, src, count, kind)
 				 ?: sender_init(&sender, call, stream);
 
@@ -562,8 +467,8 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 		add_device_copy(&sender, dst, (void *)src, count,
 				acl_place_device(&to) != acl_place_device(&from));
 	else
-		add_copy(&sender, dst, src, count, false);
-	return sender_flush(&sender, NULL, NULL);
+		core_sender_copy(&sender, (uintptr_t)dst, (uintptr_t)src, count, false);
+	return core_sender_flush(&sender, NULL, NULL);
 }
 
 ACL_ANSWERS(aclrtMemcpyAsync,
@@ -576,11 +481,11 @@ ACL_ANSWERS(aclrtMemcpyAsyncWithCondition,
 /* ---- rows ---- */
 
 /* One entry a row; rows without gaps on both sides are one copy. */
-static aclError send_rows(struct sender *sender, const struct rows *rows, bool on_devices,
+static aclError send_rows(struct core_sender *sender, const struct drvMem2D *rows, bool on_devices,
 			  bool other_device)
 {
 	bool dense = rows->width == rows->dpitch && rows->width == rows->spitch;
-	uint64_t bytes = dense ? (uint64_t)rows->width * rows->height : rows->width;
+	uint64_t bytes = dense ? rows->width * rows->height : rows->width;
 	uint64_t count = dense ? 1 : rows->height;
 
 	for (uint64_t i = 0; i < count && sender->error == ACL_SUCCESS; i++) {
@@ -590,36 +495,50 @@ static aclError send_rows(struct sender *sender, const struct rows *rows, bool o
 		if (on_devices)
 			add_device_copy(sender, dst, src, bytes, other_device);
 		else
-			add_copy(sender, dst, src, bytes, false);
+			core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)src, bytes, false);
 	}
-	return sender_flush(sender, NULL, NULL);
+	return core_sender_flush(sender, NULL, NULL);
 }
 
-aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-			    size_t height, aclrtMemcpyKind kind, aclrtStream stream)
+static aclError copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind,
+			bool queued, aclrtStream stream)
 {
-	const struct rows rows = { dst, dpitch, src, spitch, width, height };
 	struct npu_place to, from;
-	struct sender sender;
+	struct core_sender sender;
+	aclrtMemcpyKind real = kind;
 	aclError error;
 
-	if (width == 0 || height == 0)
+	if (rows->width == 0 || rows->height == 0)
 		return ACL_SUCCESS;
-	error = check_copy_2d(__func__, &rows, kind) ?: sender_init(&sender, __func__, stream);
+	error = check_copy_2d(call, rows, kind);
+	if (error == ACL_SUCCESS && !queued && kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
+		return acl_unsupported(
+			call, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
+			      "goes from the host to a device or back: use aclrtMemcpy2dAsync");
+	error = error ?: (queued ? sender_init(&sender, call, stream) : acl_check_context(call));
 	if (error != ACL_SUCCESS)
 		return error;
-	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
-	error = real_kind(__func__, dst, src, &kind, &to, &from);
+	if (queued)
+		core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)rows->dst);
+	error = real_kind(call, rows->dst, rows->src, &real, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return rt_invalid(__func__, "src and dst are both host memory; rows are copied "
-					    "from, to or between devices");
-	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
-		return sender_wait(&sender) ?: copy_2d_now(__func__, &rows, kind);
-	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
-			 acl_place_device(&to) != acl_place_device(&from));
+	if (queued && real == ACL_MEMCPY_HOST_TO_HOST)
+		return rt_invalid(call, "src and dst are both host memory; rows are copied "
+					"from, to or between devices");
+	if (!queued && real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
+		return rt_invalid(call,
+				  "src and dst lie so that this is %s; a synchronous copy of rows "
+				  "goes from the host to a device or back",
+				  acl_memcpy_kind_name(real));
+	if (queued && from.kind != NPU_PLACE_PAGEABLE && to.kind != NPU_PLACE_PAGEABLE)
+		return send_rows(&sender, rows, real == ACL_MEMCPY_DEVICE_TO_DEVICE,
+				 acl_place_device(&to) != acl_place_device(&from));
+	return (queued ? sender_wait(&sender) : ACL_SUCCESS) ?: copy_2d_now(call, rows, real);
 }
+
+ACL_ANSWERS(aclrtMemcpy2d, copy_2d(__func__, ROWS, kind, false, NULL));
+ACL_ANSWERS(aclrtMemcpy2dAsync, copy_2d(__func__, ROWS, kind, true, stream));
 
 /* ---- fills ---- */
 
@@ -628,7 +547,7 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t c
 {
 	uint32_t byte = (uint8_t)value;
 	struct npu_place place;
-	struct sender sender;
+	struct core_sender sender;
 	aclError error;
 
 	if (count == 0)
@@ -646,32 +565,37 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t c
 	return sender_wait(&sender) ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
-aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
-			     aclrtStream stream)
+static aclError fill_d32(const char *call, void *ptr, size_t mem_size, uint32_t value, size_t words,
+			 bool queued, aclrtStream stream)
 {
 	struct npu_place place;
-	struct sender sender;
+	struct core_sender sender;
 	aclError error;
 
-	if (N == 0)
+	if (words == 0)
 		return ACL_SUCCESS;
-	error = check_fill_d32(__func__, ptr, memSize, N, &place)
-			?: sender_init(&sender, __func__, stream);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (place.kind == NPU_PLACE_DEVICE)
+	error = check_fill_d32(call, ptr, mem_size, words, &place);
+	if (queued)
+		error = error ?: sender_init(&sender, call, stream);
+	if (error == ACL_SUCCESS && queued && place.kind == NPU_PLACE_DEVICE)
 		return core_stream_fill(sender.stream, (uintptr_t)ptr, value,
-					(uint64_t)N * sizeof(value), __func__);
-	return sender_wait(&sender) ?: fill_d32_now(__func__, ptr, value, N);
+					(uint64_t)words * sizeof(value), call);
+	if (error == ACL_SUCCESS && queued)
+		error = sender_wait(&sender);
+	return error ?: fill_d32_now(call, ptr, value, words);
 }
+
+ACL_ANSWERS(aclrtMemsetD32, fill_d32(__func__, ptr, memSize, value, N, false, NULL));
+ACL_ANSWERS(aclrtMemsetD32Async, fill_d32(__func__, ptr, memSize, value, N, true, stream));
 
 /* ---- batches ---- */
 
-static aclError batch_step(struct sender *sender, const struct batch *batch, size_t i,
+static aclError batch_step(struct core_sender *sender, const struct batch *batch, size_t i,
 			   const struct npu_place *to, const struct npu_place *from)
 {
 	if (to->kind != NPU_PLACE_PAGEABLE && from->kind != NPU_PLACE_PAGEABLE) {
-		add_copy(sender, batch->dsts[i], batch->srcs[i], batch->sizes[i], false);
+		core_sender_copy(sender, (uintptr_t)batch->dsts[i], (uintptr_t)batch->srcs[i],
+				 batch->sizes[i], false);
 		return sender->error;
 	}
 	if (sender_wait(sender) == ACL_SUCCESS)
@@ -686,7 +610,7 @@ static aclError copy_batch(const char *call, struct batch *batch, size_t *fail_i
 			   aclrtStream stream)
 {
 	struct npu_place to, from;
-	struct sender sender;
+	struct core_sender sender;
 	aclError error;
 	bool empty;
 
@@ -706,12 +630,13 @@ static aclError copy_batch(const char *call, struct batch *batch, size_t *fail_i
 			error = check_batch_copy(call, batch, i, &to, &from);
 		if (error != ACL_SUCCESS) {
 			*fail_index = i;
-			return (queued ? sender_flush(&sender, NULL, NULL) : ACL_SUCCESS) ?: error;
+			return (queued ? core_sender_flush(&sender, NULL, NULL) : ACL_SUCCESS)
+				       ?: error;
 		}
 		if (queued)
 			error = batch_step(&sender, batch, i, &to, &from);
 	}
-	return error ?: (queued ? sender_flush(&sender, NULL, NULL) : send_batch(call, batch));
+	return error ?: (queued ? core_sender_flush(&sender, NULL, NULL) : send_batch(call, batch));
 }
 
 ACL_ANSWERS(aclrtMemcpyBatch,
@@ -730,8 +655,7 @@ ACL_ANSWERS(aclrtMemcpyBatchAsyncV2, copy_batch(__func__, BATCH, &(size_t){ 0 },
 aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
 {
 	struct npu_place place;
-	struct sender sender;
-	union core_entry *entry;
+	struct core_sender sender;
 	aclError error;
 
 	if (ACL_IS_NULL(src) || ACL_IS_ZERO(size))
@@ -746,8 +670,6 @@ aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream
 	if (place.kind != NPU_PLACE_DEVICE)
 		return rt_invalid(__func__,
 				  "src is %p, which is host memory; it must be device memory", src);
-	entry = sender_add(&sender);
-	memset(entry, 0, sizeof(*entry));
-	entry->header.type = STARS_SQE_PLACE_HOLDER;
-	return sender_flush(&sender, NULL, NULL);
+	core_sender_add(&sender)->header.type = STARS_SQE_PLACE_HOLDER;
+	return core_sender_flush(&sender, NULL, NULL);
 }

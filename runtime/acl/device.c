@@ -14,13 +14,9 @@ ACL_ANSWERS(aclrtSetDevice, core_device_set(deviceId, __func__));
 ACL_ANSWERS(aclrtResetDevice, core_device_reset(deviceId, false, __func__));
 ACL_ANSWERS(aclrtResetDeviceForce, core_device_reset(deviceId, true, __func__));
 
-aclError aclrtGetDevice(int32_t *deviceId)
-{
-	struct core_context *context;
-
-	return ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context)
-			?: ACL_GIVE(deviceId, context->user_device);
-}
+ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context,
+	ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context)
+			?: ACL_GIVE(deviceId, context->user_device));
 
 aclError aclrtGetDeviceCount(uint32_t *count)
 {
@@ -56,23 +52,15 @@ ACL_ANSWERS(aclrtCreateContext,
 ACL_ANSWERS(aclrtDestroyContext, ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
 ACL_ANSWERS(aclrtSetCurrentContext, ACL_IS_NULL(context) ?: core_context_select(context, __func__));
 
-aclError aclrtGetCurrentContext(aclrtContext *context)
-{
-	struct core_context *current;
+ACL_ANSWERS_WITH(aclrtGetCurrentContext, struct core_context *current,
+	ACL_IS_NULL(context) ?: acl_current(__func__, &current)
+			?: ACL_GIVE(context, core_context_handle(current)));
 
-	return ACL_IS_NULL(context) ?: acl_current(__func__, &current)
-			?: ACL_GIVE(context, core_context_handle(current));
-}
-
-aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
-{
-	bool is_active;
-
-	return ACL_IS_NULL(active)
+ACL_ANSWERS_WITH(aclrtGetPrimaryCtxState, bool is_active,
+	ACL_IS_NULL(active)
 		       ?: ACL_WANT(__func__, flags == NULL, "flags is reserved; it must be NULL")
 		       ?: core_device_primary_active(deviceId, &is_active, __func__)
-		       ?: ACL_GIVE(active, is_active);
-}
+		       ?: ACL_GIVE(active, is_active));
 
 ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream,
 	    ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));
@@ -121,7 +109,7 @@ static bool ask_soc_name(const char *call, char *out, uint32_t room)
 	return true;
 }
 
-ACL_EXPORT const char *aclrtGetSocName(void)
+const char *aclrtGetSocName(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char name[64]; /* for good once it is known */
@@ -257,6 +245,8 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value
 /* Made of what tells devices of one node apart, and nodes: the same in every process. */
 aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 {
+	static const int32_t infos[] = { INFO_TYPE_VERSION, INFO_TYPE_SERVER_ID,
+					 INFO_TYPE_SUPER_POD_ID };
 	int64_t words[3] = { 0 };
 	uint32_t logic, host = 0, physical;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -268,12 +258,9 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	npu_call(core_driver(), halGetHostID, &host);
 	if (npu_call(core_driver(), drvDeviceGetPhyIdByIndex, logic, &physical) != DRV_ERROR_NONE)
 		physical = logic;
-	npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION,
-		 &words[0]);
-	npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID,
-		 &words[1]);
-	npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID,
-		 &words[2]);
+	for (size_t i = 0; i < 3; i++)
+		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, infos[i],
+			 &words[i]);
 	for (size_t i = 0; i < sizeof(words); i++)
 		hash = (hash ^ ((const unsigned char *)words)[i]) * UINT64_C(0x100000001b3);
 	memcpy(uuid->bytes, &hash, 8);
@@ -347,34 +334,20 @@ ACL_ANSWERS(aclrtGetPhyDevIdByUserDevId,
 ACL_ANSWERS(aclrtGetUserDevIdByPhyDevId,
 	    ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
 
-aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const logicDevId)
-{
-	uint32_t logic;
+ACL_ANSWERS_WITH(aclrtGetLogicDevIdByUserDevId, uint32_t logic,
+	ACL_IS_NULL(logicDevId) ?: logic_of_user(__func__, "userDevid", userDevid, &logic)
+			?: ACL_GIVE(logicDevId, (int32_t)logic));
 
-	return ACL_IS_NULL(logicDevId) ?: logic_of_user(__func__, "userDevid", userDevid, &logic)
-			?: ACL_GIVE(logicDevId, (int32_t)logic);
-}
+ACL_ANSWERS(aclrtGetUserDevIdByLogicDevId,
+	ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
+			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid));
 
-aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevid)
-{
-	return ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
-			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
-}
-
-aclError aclrtDeviceGetBareTgid(int32_t *pid)
-{
-	pid_t tgid;
-	aclError error = ACL_IS_NULL(pid) ?: acl_check_driver(__func__);
-
-	if (error != ACL_SUCCESS)
-		return error;
-	tgid = npu_call(core_driver(), drvDeviceGetBareTgid);
-	if (tgid < 0)
-		return acl_unsupported(__func__,
-				       "the driver does not tell the process's id on the host");
-	*pid = tgid;
-	return ACL_SUCCESS;
-}
+ACL_ANSWERS_WITH(aclrtDeviceGetBareTgid, pid_t tgid,
+	ACL_IS_NULL(pid) ?: acl_check_driver(__func__)
+			?: ACL_GIVE(&tgid, npu_call(core_driver(), drvDeviceGetBareTgid))
+			?: (tgid >= 0 ? ACL_GIVE(pid, tgid)
+				      : acl_unsupported(__func__, "the driver does not tell the "
+								  "process's id on the host")));
 
 /* ---- peers ---- */
 
@@ -393,60 +366,56 @@ static aclError check_other(const char *call, int32_t device, int32_t peer)
 			device);
 }
 
+/* The driver's number of a device, and a peer's: its physical one, or the driver's. */
+struct pair {
+	uint32_t logic, peer;
+};
+
 aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId)
 {
-	uint32_t logic, peer;
+	struct pair of;
 	int can = 0;
 
 	return check_other(__func__, deviceId, peerDeviceId)
 			?: acl_check_driver(__func__)
-			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
-			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
+			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
+			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
 			?: RT_WANT(__func__, canAccessPeer != NULL,
 				   "canAccessPeer is NULL; it must point to something")
-			?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer)
+			?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, of.logic, of.peer)
 			?: ACL_GIVE(canAccessPeer, can);
 }
 
-/* The current device and the peer's physical id, for the two calls that change the access between
- * them. */
-static aclError current_and_peer(const char *call, int32_t peer_device, uint32_t *out_logic,
-				 uint32_t *out_peer)
+/* The current device and the peer, for the two calls that change the access between them. */
+static aclError current_and_peer(const char *call, int32_t peer_device, struct pair *out)
 {
 	struct core_context *context;
 
 	return acl_current(call, &context)
 		       ?: check_other(call, context->user_device, peer_device)
-		       ?: ACL_GIVE(out_logic, context->device)
-		       ?: peer_physical(call, "peerDeviceId", peer_device, out_peer);
+		       ?: ACL_GIVE(&out->logic, context->device)
+		       ?: peer_physical(call, "peerDeviceId", peer_device, &out->peer);
 }
 
-aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
-{
-	uint32_t logic = 0, peer = 0;
-
-	if (flags != 0)
-		return acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
-				"flags is %#x; it is reserved and must be 0", flags);
-	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
-		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, peer, flags);
-}
-
-aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
-{
-	uint32_t logic = 0, peer = 0;
-	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
-		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, peer, 0);
-}
+ACL_ANSWERS_WITH(aclrtDeviceEnablePeerAccess, struct pair of,
+	(flags == 0 ? ACL_SUCCESS
+		    : acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
+			       "flags is %#x; it is reserved and must be 0", flags))
+		       ?: current_and_peer(__func__, peerDeviceId, &of)
+		       ?: ACL_CALL(__func__, halDeviceEnableP2P, of.logic, of.peer, flags));
+ACL_ANSWERS_WITH(aclrtDeviceDisablePeerAccess, struct pair of,
+		 current_and_peer(__func__, peerDeviceId, &of)
+			 ?: ACL_CALL(__func__, halDeviceDisableP2P, of.logic, of.peer, 0));
 
 aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int32_t *status)
 {
-	uint32_t logic, peer, enabled = 0;
+	uint32_t enabled = 0;
+	struct pair of;
 
 	return ACL_IS_NULL(status) ?: acl_check_driver(__func__)
-			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
-			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
-			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled)
+			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
+			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
+			?: ACL_CALL(__func__, drvGetP2PStatus, of.logic, of.peer, &enabled)
 			?: ACL_GIVE(status, (int32_t)enabled);
 }
 

@@ -29,7 +29,7 @@ aclError acl_fail_unmodelled(const char *call)
 		"event functions, and no operators; runtime/COVERAGE.md lists what works");
 }
 
-ACL_EXPORT const char *aclGetRecentErrMsg(void)
+const char *aclGetRecentErrMsg(void)
 {
 	static __thread char handed_out[4096];
 
@@ -97,8 +97,12 @@ static aclError add_hook_locked(const char *call, struct hook added)
 }
 
 /* One that comes after aclInit is called at once. */
-static aclError add_hook(const char *call, struct hook added)
+static aclError add_hook(const char *call, aclRegisterCallbackType type, aclInitCallbackFunc init,
+			 aclFinalizeCallbackFunc finalize, void *user_data)
 {
+	struct hook added = {
+		.type = type, .init = init, .finalize = finalize, .user_data = user_data
+	};
 	UNCANCELLED;
 	LOCKED(&init_lock);
 	const char *text = init_config != NULL ? init_config : "";
@@ -138,20 +142,11 @@ static aclError run_hooks(bool init)
 }
 
 ACL_ANSWERS(aclInitCallbackRegister,
-	    ACL_IS_NULL(cbFunc)
-		    ?: add_hook(__func__, (struct hook){ .type = type,
-							 .init = cbFunc,
-							 .user_data = userData }));
-
+	    ACL_IS_NULL(cbFunc) ?: add_hook(__func__, type, cbFunc, NULL, userData));
 ACL_ANSWERS(aclInitCallbackUnRegister,
 	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
-
 ACL_ANSWERS(aclFinalizeCallbackRegister,
-	    ACL_IS_NULL(cbFunc)
-		    ?: add_hook(__func__, (struct hook){ .type = type,
-							 .finalize = cbFunc,
-							 .user_data = userData }));
-
+	    ACL_IS_NULL(cbFunc) ?: add_hook(__func__, type, NULL, cbFunc, userData));
 ACL_ANSWERS(aclFinalizeCallbackUnRegister,
 	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
 
@@ -166,8 +161,6 @@ struct reader {
 	const char *wanted; /* what was not there */
 	unsigned depth;
 };
-
-static bool read_value(struct reader *r);
 
 static bool want(struct reader *r, const char *what)
 {
@@ -242,28 +235,6 @@ static bool read_number(struct reader *r)
 	return read_digits(r);
 }
 
-static bool read_member(struct reader *r)
-{
-	return read_string(r) && take(r, ':', "':'") && read_value(r);
-}
-
-/* The elements up to `end`; the opening bracket is taken. */
-static bool read_elements(struct reader *r, char end, bool (*element)(struct reader *),
-			  const char *what)
-{
-	bool more = peek(r) != end;
-
-	while (more) {
-		if (!element(r))
-			return false;
-		more = peek(r) != end;
-		if (more && !take(r, ',', what))
-			return false;
-	}
-	r->at++;
-	return true;
-}
-
 static bool read_word(struct reader *r)
 {
 	static const char *const words[] = { "true", "false", "null" };
@@ -279,21 +250,30 @@ static bool read_word(struct reader *r)
 static bool read_value(struct reader *r)
 {
 	char first = peek(r);
-	bool fine;
+	bool object = first == '{', more;
 
 	if (first == '"')
 		return read_string(r);
 	if (first == '-' || isdigit((unsigned char)first))
 		return read_number(r);
-	if (first != '{' && first != '[')
+	if (!object && first != '[')
 		return read_word(r);
 	if (++r->depth > NESTING_MAX)
 		return want(r, "no deeper nesting than 64");
 	r->at++;
-	fine = first == '{' ? read_elements(r, '}', read_member, "',' or '}'")
-			    : read_elements(r, ']', read_value, "',' or ']'");
+	more = peek(r) != (object ? '}' : ']');
+	while (more) {
+		if (object && (!read_string(r) || !take(r, ':', "':'")))
+			return false;
+		if (!read_value(r))
+			return false;
+		more = peek(r) != (object ? '}' : ']');
+		if (more && !take(r, ',', object ? "',' or '}'" : "',' or ']'"))
+			return false;
+	}
+	r->at++;
 	r->depth--;
-	return fine;
+	return true;
 }
 
 /* False: `wrong` has line, column and what was expected there. A text of blanks only counts as
@@ -486,57 +466,34 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *ve
 	return ACL_SUCCESS;
 }
 
-aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
-{
-	const struct package *package;
-	aclError code = ACL_IS_NULL(versionStr) ?: ACL_IS_NULL(pkgName)
-			?: find_package(__func__, pkgName, &package);
-
-	if (code == ACL_SUCCESS)
-		snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", package->version.version);
-	return code;
-}
-
-aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
-{
-	const struct package *package;
-
-	return ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
+ACL_ANSWERS_WITH(aclsysGetVersionStr, const struct package *package,
+	ACL_IS_NULL(versionStr) ?: ACL_IS_NULL(pkgName)
 			?: find_package(__func__, pkgName, &package)
-			?: ACL_GIVE(versionNum, package->number);
-}
+			?: (snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s",
+				     package->version.version),
+			    ACL_SUCCESS));
+ACL_ANSWERS_WITH(aclsysGetVersionNum, const struct package *package,
+	ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
+			?: find_package(__func__, pkgName, &package)
+			?: ACL_GIVE(versionNum, package->number));
 
 /* ---- npusim's own functions ---- */
 
-int npusim_get_stats(int device, struct npu_stats *out)
-{
-	uint32_t logic;
-
-	return ACL_IS_NULL(out)
+ACL_ANSWERS_WITH(npusim_get_stats, uint32_t logic,
+	ACL_IS_NULL(out)
 		       ?: ACL_WANT(__func__, out->size != 0,
 				   "out->size is 0; it must be sizeof(struct npu_stats), %zu",
 				   sizeof(*out))
 		       ?: core_device_logic(device, "device", __func__, &logic)
-		       ?: core_result(__func__, core_call(npusimGetStats, logic, out));
-}
-
-int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, unsigned core)
-{
-	uint32_t logic;
-
-	return ACL_IS_NULL(at) ?: core_device_logic(device, "device", __func__, &logic)
+		       ?: core_result(__func__, core_call(npusimGetStats, logic, out)));
+ACL_ANSWERS_WITH(npusim_touch, uint32_t logic,
+	ACL_IS_NULL(at) ?: core_device_logic(device, "device", __func__, &logic)
 		       ?: core_result(__func__,
-				      core_call(npusimTouch, logic, at, count, bytes, core));
-}
-
-int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
-{
-	uint32_t logic;
-
-	return ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes)
+				      core_call(npusimTouch, logic, at, count, bytes, core)));
+ACL_ANSWERS_WITH(npusim_physical, uint32_t logic,
+	ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes)
 		       ?: core_device_logic(device, "device", __func__, &logic)
-		       ?: core_result(__func__, core_call(npusimPhysical, logic, va, pa, bytes));
-}
+		       ?: core_result(__func__, core_call(npusimPhysical, logic, va, pa, bytes)));
 
 /* What only layers hear: NOT_SUPPORT, nobody does. */
 static int told(drvError_t code)

@@ -30,20 +30,11 @@ static aclError facts(const char *call, void *handle, struct core_stream_facts *
 		       ?: ACL_GIVE(out, core_stream_facts(stream));
 }
 
-rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
-{
-	struct core_stream_facts found;
-
-	return RT_IS_NULL(sqId) ?: facts(__func__, stm, &found) ?: ACL_GIVE(sqId, found.sq);
-}
-
-rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
-{
-	struct core_stream_facts found;
-
-	return RT_IS_NULL(cqId) ?: RT_IS_NULL(logicCqId) ?: facts(__func__, stm, &found)
-			?: ACL_GIVE(cqId, found.cq) ?: ACL_GIVE(logicCqId, found.logic_cq);
-}
+ACL_ANSWERS_WITH(rtStreamGetSqid, struct core_stream_facts found,
+	RT_IS_NULL(sqId) ?: facts(__func__, stm, &found) ?: ACL_GIVE(sqId, found.sq));
+ACL_ANSWERS_WITH(rtStreamGetCqid, struct core_stream_facts found,
+	RT_IS_NULL(cqId) ?: RT_IS_NULL(logicCqId) ?: facts(__func__, stm, &found)
+			?: ACL_GIVE(cqId, found.cq) ?: ACL_GIVE(logicCqId, found.logic_cq));
 
 rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo, rtDevResAddrInfo *const addrInfo)
 {
@@ -69,16 +60,12 @@ static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t
 		       ?: core_device_logic((int32_t)device, "devIdDes", call, out);
 }
 
-rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int32_t infoType, int64_t *val)
-{
-	uint32_t logic = 0;
-
-	return RT_WANT(__func__, moduleType != HOST_AICPU,
+ACL_ANSWERS_WITH(rtGetDeviceInfo, uint32_t logic = 0,
+	RT_WANT(__func__, moduleType != HOST_AICPU,
 		       "moduleType is %d, the host's AICPU, which is no device's", moduleType)
 		       ?: RT_IS_NULL(val) ?: acl_check_driver(__func__)
 		       ?: acl_asked_device(__func__, deviceId, &logic)
-		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);
-}
+		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val));
 
 ACL_ANSWERS(rtGetLogicDevIdByUserDevId,
 	    RT_IS_NULL(logicDevId)
@@ -86,31 +73,20 @@ ACL_ANSWERS(rtGetLogicDevIdByUserDevId,
 ACL_ANSWERS(rtGetDevicePhyIdByIndex, RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
 			?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId));
 
-rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t flag)
-{
-	uint32_t logic = 0;
-
-	return acl_check_driver(__func__)
+ACL_ANSWERS_WITH(rtEnableP2P, uint32_t logic = 0,
+	acl_check_driver(__func__)
 		       ?: peers(__func__, devIdDes, phyIdSrc, &logic)
-		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, phyIdSrc, flag);
-}
-
-rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
-{
-	uint32_t logic = 0;
-
-	return acl_check_driver(__func__)
+		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, phyIdSrc, flag));
+ACL_ANSWERS_WITH(rtDisableP2P, uint32_t logic = 0,
+	acl_check_driver(__func__)
 		       ?: peers(__func__, devIdDes, phyIdSrc, &logic)
-		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, phyIdSrc, 0);
-}
+		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, phyIdSrc, 0));
 
-rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name, uint32_t len)
-{
-	return RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
+ACL_ANSWERS(rtIpcSetMemoryName,
+	RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)ptr,
-				    byteCount, name, len);
-}
+				    byteCount, name, len));
 
 ACL_ANSWERS(rtIpcDestroyMemoryName, RT_IS_NULL(name) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemDestroyHandle, name));

@@ -75,42 +75,33 @@ static aclError server_of(const char *call, uint32_t device, int64_t *out_server
 
 /* ---- export ---- */
 
-static aclError export_number(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
-			      void *out_shareable)
+static aclError export(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
+		       aclrtMemSharedHandleType type, void *out_shareable)
 {
-	uint64_t number = 0;
-	aclError error = ACL_CALL(call, halMemExportToShareableHandle, (drv_mem_handle_t *)handle,
-				  MEM_HANDLE_TYPE_NONE, 0, &number);
-
-	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0)
-		error = disable_validation(call, number);
-	if (error == ACL_SUCCESS)
-		memcpy(out_shareable, &number, sizeof(number));
-	return error;
-}
-
-static aclError export_fabric(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
-			      void *out_shareable)
-{
-	struct core_context *context = core_context_current();
+	bool is_fabric = type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC;
+	struct core_context *context;
 	struct MemShareHandle fabric;
-	uint64_t number;
+	uint64_t number = 0;
 	uint32_t server;
 	int64_t here;
 	aclError error;
 
-	if (context == NULL)
-		return core_context_none(call);
-	memcpy(&fabric, out_shareable, sizeof(fabric)); /* what the driver leaves alone stays */
-	error = server_of(call, context->device, &here)
-			?: ACL_CALL(call, halMemExportToShareableHandleV2,
-				    (drv_mem_handle_t *)handle, MEM_HANDLE_TYPE_FABRIC, 0, &fabric);
-	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0) {
-		error = number_of(call, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &fabric, &server, &number)
-				?: disable_validation(call, number);
+	if (!is_fabric) {
+		error = ACL_CALL(call, halMemExportToShareableHandle, (drv_mem_handle_t *)handle,
+				 MEM_HANDLE_TYPE_NONE, 0, &number);
+	} else {
+		memcpy(&fabric, out_shareable, sizeof(fabric)); /* of which the driver sets some */
+		error = acl_current(call, &context) ?: server_of(call, context->device, &here)
+				?: ACL_CALL(call, halMemExportToShareableHandleV2,
+					    (drv_mem_handle_t *)handle, MEM_HANDLE_TYPE_FABRIC, 0,
+					    &fabric);
 	}
+	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0)
+		error = (is_fabric ? number_of(call, type, &fabric, &server, &number) : ACL_SUCCESS)
+				?: disable_validation(call, number);
 	if (error == ACL_SUCCESS)
-		memcpy(out_shareable, &fabric, sizeof(fabric));
+		memcpy(out_shareable, is_fabric ? (void *)&fabric : &number,
+		       is_fabric ? sizeof(fabric) : sizeof(number));
 	return error;
 }
 
@@ -119,22 +110,13 @@ ACL_ANSWERS(aclrtMemExportToShareableHandle, ACL_IS_NULL(handle)
 				   "handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
 				   (int)handleType)
 		       ?: ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
-		       ?: export_number(__func__, handle, flags, shareableHandle));
-
-aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
-					   aclrtMemSharedHandleType shareType,
-					   void *shareableHandle)
-{
-	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(shareableHandle)
+		       ?: export(__func__, handle, flags, ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT,
+				 shareableHandle));
+ACL_ANSWERS(aclrtMemExportToShareableHandleV2,
+	ACL_IS_NULL(handle) ?: ACL_IS_NULL(shareableHandle)
 			?: check_share_type(__func__, shareType)
-			?: check_export_flags(__func__, flags);
-
-	if (error != ACL_SUCCESS)
-		return error;
-	if (shareType == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT)
-		return export_number(__func__, handle, flags, shareableHandle);
-	return export_fabric(__func__, handle, flags, shareableHandle);
-}
+			?: check_export_flags(__func__, flags)
+			?: export(__func__, handle, flags, shareType, shareableHandle));
 
 /* ---- white list ---- */
 
@@ -149,17 +131,11 @@ static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_
 ACL_ANSWERS(aclrtMemSetPidToShareableHandle, ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
 		       ?: set_pids(__func__, shareableHandle, pid, pidNum));
 
-aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
-					   aclrtMemSharedHandleType shareType, int32_t *pid,
-					   size_t pidNum)
-{
-	uint64_t number = 0;
-	uint32_t server;
-	return ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
+ACL_ANSWERS_WITH(aclrtMemSetPidToShareableHandleV2, uint64_t number = 0,
+	ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
 		       ?: check_share_type(__func__, shareType)
-		       ?: number_of(__func__, shareType, shareableHandle, &server, &number)
-		       ?: set_pids(__func__, number, pid, pidNum);
-}
+		       ?: number_of(__func__, shareType, shareableHandle, &(uint32_t){ 0 }, &number)
+		       ?: set_pids(__func__, number, pid, pidNum));
 
 /* ---- import ---- */
 
@@ -193,6 +169,14 @@ static aclError prepare_peer(const char *call, uint32_t device, uint64_t number)
 	return acl_enable_peer(call, device, info.phyDevid);
 }
 
+/* Memory for `device`; the exporter's device is one that the current device reaches. */
+static aclError import_number(const char *call, uint32_t current, uint32_t device, uint64_t number,
+			      drv_mem_handle_t **out)
+{
+	return prepare_peer(call, current, number)
+		       ?: ACL_CALL(call, halMemImportFromShareableHandle, number, device, out);
+}
+
 aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
 					   aclrtDrvMemHandle *handle)
 {
@@ -202,27 +186,28 @@ aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t dev
 
 	return ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device)
 			?: acl_current(__func__, &context)
-			?: prepare_peer(__func__, context->device, shareableHandle)
-			?: ACL_CALL(__func__, halMemImportFromShareableHandle, shareableHandle,
-				    device, &made)
+			?: import_number(__func__, context->device, device, shareableHandle, &made)
 			?: ACL_GIVE(handle, made);
 }
 
-static aclError import_fabric(const char *call, uint32_t device, struct MemShareHandle *fabric,
+static aclError import_fabric(const char *call, uint32_t device, const void *shareable,
 			      drv_mem_handle_t **out)
 {
+	struct MemShareHandle fabric;
 	int64_t here = 0;
 	uint32_t server;
 	uint64_t number = 0;
-	aclError error = server_of(call, device, &here)
-				 ?: number_of(call, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, fabric,
-					      &server, &number);
+	aclError error;
 
+	memcpy(&fabric, shareable, sizeof(fabric));
+	error = server_of(call, device, &here)
+			?: number_of(call, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &fabric, &server,
+				     &number);
 	if (error == ACL_SUCCESS && (int64_t)server == here)
 		error = prepare_peer(call, device, number);
 	return error
 		       ?: ACL_CALL(call, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_FABRIC,
-				   fabric, device, out);
+				   &fabric, device, out);
 }
 
 aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
@@ -231,27 +216,17 @@ aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
 {
 	drv_mem_handle_t *made = NULL;
 	struct core_context *context;
+	uint64_t number;
 	aclError error = ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(handle) ?: ACL_IS_SET(flags)
 			?: acl_current(__func__, &context) ?: check_share_type(__func__, shareType);
 
 	if (error != ACL_SUCCESS)
 		return error;
-	if (shareType == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC) {
-		struct MemShareHandle fabric;
-
-		memcpy(&fabric, shareableHandle, sizeof(fabric));
-		error = import_fabric(__func__, context->device, &fabric, &made);
-	} else {
-		uint64_t number;
-
-		memcpy(&number, shareableHandle, sizeof(number));
-		error = prepare_peer(__func__, context->device, number)
-				?: ACL_CALL(__func__, halMemImportFromShareableHandle, number,
-					    context->device, &made);
-	}
-	if (error == ACL_SUCCESS)
-		*handle = made;
-	return error;
+	memcpy(&number, shareableHandle, sizeof(number));
+	error = shareType == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC
+			? import_fabric(__func__, context->device, shareableHandle, &made)
+			: import_number(__func__, context->device, context->device, number, &made);
+	return error ?: ACL_GIVE(handle, made);
 }
 
 #define KEY_BYTES 65u
@@ -265,22 +240,6 @@ struct import {
 static TAILQ_HEAD(, import) imports = TAILQ_HEAD_INITIALIZER(imports);
 static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Adds an entry at the end, so that the oldest import of a key is closed first. False: no host
- * memory. */
-static bool add_entry(const char *key, DVdeviceptr va)
-{
-	struct import *entry = calloc(1, sizeof(*entry));
-
-	if (entry == NULL)
-		return false;
-	memcpy(entry->key, key, strlen(key) + 1);
-	entry->va = va;
-	pthread_mutex_lock(&imports_lock);
-	TAILQ_INSERT_TAIL(&imports, entry, link);
-	pthread_mutex_unlock(&imports_lock);
-	return true;
-}
-
 static aclError check_key(const char *call, const char *key)
 {
 	return RT_WANT(call, strnlen(key, KEY_BYTES) < KEY_BYTES,
@@ -289,9 +248,7 @@ static aclError check_key(const char *call, const char *key)
 		       KEY_BYTES - 1);
 }
 
-aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len, uint64_t flags)
-{
-	aclError error =
+ACL_ANSWERS(aclrtIpcMemGetExportKey,
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
 			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
 			?: RT_WANT(__func__, len != 0, "len is 0; the key takes %u bytes",
@@ -303,14 +260,11 @@ aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t le
 				   (unsigned long long)flags)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
-				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len);
-
-	if (error == ACL_SUCCESS && flags != 0)
-		error = ACL_CALL(__func__, halShmemSetAttribute, key,
-				 SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE);
-	return error;
-}
-
+				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len)
+			?: (flags == 0 ? ACL_SUCCESS
+				       : ACL_CALL(__func__, halShmemSetAttribute, key,
+						  SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER,
+						  SHMEM_NO_WLIST_ENABLE)));
 ACL_ANSWERS(aclrtIpcMemSetImportPid, ACL_IS_NULL(key) ?: ACL_IS_NULL(pid)
 			?: RT_WANT(__func__, num > 0 && num <= INT32_MAX,
 				   "num is %zu; it must be between 1 and %d", num, INT32_MAX)
@@ -339,7 +293,7 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 {
 	struct core_context *context;
 	struct ShmemGetInfo info = { 0 };
-	DVdeviceptr va = 0;
+	struct import *entry;
 	aclError error =
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
 			?: RT_WANT(__func__, flags <= ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS,
@@ -350,18 +304,25 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 
 	if (error != ACL_SUCCESS)
 		return error;
+	entry = calloc(1, sizeof(*entry));
+	if (entry == NULL)
+		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+				"no host memory for one more imported key");
+	memcpy(entry->key, key, strlen(key) + 1);
 	if (flags != 0)
 		error = ACL_CALL(__func__, halShmemInfoGet, key, &info)
 				?: acl_enable_peer(__func__, context->device, info.phyDevid);
-	error = error ?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, key, &va);
-	if (error != ACL_SUCCESS)
+	error = error
+			?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, key,
+				    &entry->va);
+	if (error != ACL_SUCCESS) {
+		free(entry);
 		return error;
-	if (!add_entry(key, va)) {
-		npu_call(core_driver(), halShmemCloseHandle, va);
-		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
-				"no host memory for one more imported key");
 	}
-	*devPtr = (void *)(uintptr_t)va;
+	*devPtr = (void *)(uintptr_t)entry->va;
+	pthread_mutex_lock(&imports_lock);
+	TAILQ_INSERT_TAIL(&imports, entry, link); /* the oldest of a key is closed first */
+	pthread_mutex_unlock(&imports_lock);
 	return ACL_SUCCESS;
 }
 

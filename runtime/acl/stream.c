@@ -57,46 +57,25 @@ ACL_ANSWERS(aclrtSynchronizeStream, synchronize(__func__, stream, -1));
 ACL_ANSWERS(aclrtSynchronizeStreamWithTimeout,
 	    acl_check_timeout(__func__, timeout, false) ?: synchronize(__func__, stream, timeout));
 
-aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
-{
-	struct core_stream *found;
-	bool idle;
-
-	return ACL_IS_NULL(status) ?: core_stream_find_any(stream, __func__, &found)
-			?: core_stream_query(found, &idle, __func__)
-			?: ACL_GIVE(status,
-				    idle ? ACL_STREAM_STATUS_COMPLETE
-					 : ACL_STREAM_STATUS_NOT_READY);
-}
-
+ACL_ANSWERS_WITH(aclrtStreamQuery, struct core_stream *found,
+	ACL_IS_NULL(status) ?: core_stream_find_any(stream, __func__, &found)
+			?: ACL_GIVE(status, core_stream_is_idle(found)
+						    ? ACL_STREAM_STATUS_COMPLETE
+						    : ACL_STREAM_STATUS_NOT_READY));
 ACL_ANSWERS(aclrtStreamAbort, core_stream_abort(stream, __func__));
 ACL_ANSWERS(aclrtStreamStop,
 	    RT_WANT(__func__, stream != NULL, "stream is NULL; default streams cannot be stopped")
 		    ?: core_stream_stop(stream, __func__));
 
-aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
-{
-	struct core_stream *found;
-
-	return ACL_IS_NULL(streamId) ?: core_stream_find_any(stream, __func__, &found)
-			?: ACL_GIVE(streamId, core_stream_facts(found).id);
-}
-
-aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
-{
-	struct core_stream *found;
-
-	return ACL_IS_NULL(priority) ?: core_stream_find_any(stream, __func__, &found)
-			?: ACL_GIVE(priority, core_stream_facts(found).priority);
-}
-
-aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
-{
-	struct core_stream *found;
-
-	return ACL_IS_NULL(flags) ?: core_stream_find_any(stream, __func__, &found)
-			?: ACL_GIVE(flags, core_stream_facts(found).flags);
-}
+ACL_ANSWERS_WITH(aclrtStreamGetId, struct core_stream *found,
+	ACL_IS_NULL(streamId) ?: core_stream_find_any(stream, __func__, &found)
+			?: ACL_GIVE(streamId, core_stream_facts(found).id));
+ACL_ANSWERS_WITH(aclrtStreamGetPriority, struct core_stream *found,
+	ACL_IS_NULL(priority) ?: core_stream_find_any(stream, __func__, &found)
+			?: ACL_GIVE(priority, core_stream_facts(found).priority));
+ACL_ANSWERS_WITH(aclrtStreamGetFlags, struct core_stream *found,
+	ACL_IS_NULL(flags) ?: core_stream_find_any(stream, __func__, &found)
+			?: ACL_GIVE(flags, core_stream_facts(found).flags));
 
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 {
@@ -113,14 +92,10 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 	return code;
 }
 
-aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
-{
-	struct core_context *context;
-
-	return ACL_IS_NULL(streamCount) ?: acl_current(__func__, &context)
+ACL_ANSWERS_WITH(aclrtGetStreamAvailableNum, struct core_context *context,
+	ACL_IS_NULL(streamCount) ?: acl_current(__func__, &context)
 			?: ACL_GIVE(streamCount,
-				    CORE_STREAM_MAX - core_stream_live(context->device));
-}
+				    CORE_STREAM_MAX - core_stream_live(context->device)));
 
 aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)
 {
@@ -215,15 +190,10 @@ ACL_ANSWERS(aclrtLaunchHostFunc, RT_WANT(__func__, fn != NULL, "fn is NULL; it m
 ACL_ANSWERS(aclrtSubscribeReport, core_callback_subscribe(threadId, stream, __func__));
 ACL_ANSWERS(aclrtUnSubscribeReport, core_callback_unsubscribe(threadId, stream, __func__));
 
-aclError aclrtProcessReport(int32_t timeout)
-{
-	if (timeout < -1 || timeout == 0)
-		return acl_invalid(
-			__func__,
-			"timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
-			timeout);
-	return core_callback_process(timeout, __func__);
-}
+ACL_ANSWERS(aclrtProcessReport,
+	    ACL_WANT(__func__, timeout > 0 || timeout == -1,
+		     "timeout is %d; it must be -1 (wait for ever) or at least 1, in ms", timeout)
+		    ?: core_callback_process(timeout, __func__));
 
 /* ---- events ---- */
 
@@ -233,50 +203,37 @@ _Static_assert(ACL_EVENT_SYNC == CORE_EVENT_SYNC && ACL_EVENT_TIME_LINE == CORE_
 /* 0x4 has no name in the ACL; CANN takes it. */
 #define FLAGS_COMBINED \
 	(ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | 0x4u | ACL_EVENT_TIME_LINE)
-#define FLAGS_ALONE (ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL)
 
 ACL_ANSWERS(aclrtCreateEvent,
 	    ACL_IS_NULL(event)
 		    ?: core_event_create(CORE_EVENT_PLAIN, CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE,
 					 event, __func__));
 
-static aclError fail_flag(const char *call, uint32_t flag)
+/* alone: flags that go with no other, and are not modelled. */
+static aclError check_event_flag(const char *call, uint32_t flag, uint32_t alone)
 {
-	return rt_invalid(call,
-			  "flag is %#x; it must be one or more of ACL_EVENT_SYNC (0x1), "
-			  "ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and ACL_EVENT_TIME_LINE (0x8)",
-			  flag);
+	bool is_alone = (flag & alone) != 0 && (flag & (flag - 1)) == 0;
+
+	if (!is_alone && (flag == 0 || (flag & ~FLAGS_COMBINED) != 0))
+		return rt_invalid(call,
+				  "flag is %#x; it must be one or more of ACL_EVENT_SYNC (0x1), "
+				  "ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and ACL_EVENT_TIME_LINE "
+				  "(0x8)",
+				  flag);
+	return !is_alone ? ACL_SUCCESS
+			 : acl_unsupported(call,
+					   "flag is %#x: events for device code, for captured "
+					   "graphs and between processes are not modelled",
+					   flag);
 }
 
-aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
-{
-	if (ACL_IS_NULL(event))
-		return ACL_ERROR_INVALID_PARAM;
-	if (flag == 0 || (flag & ~(FLAGS_COMBINED | FLAGS_ALONE)) != 0)
-		return fail_flag(__func__, flag);
-	if ((flag & FLAGS_ALONE) != 0 && flag != ACL_EVENT_DEVICE_USE_ONLY &&
-	    flag != ACL_EVENT_EXTERNAL)
-		return fail_flag(__func__, flag);
-	if ((flag & FLAGS_ALONE) != 0)
-		return acl_unsupported(__func__,
-				       "flag is %#x: events for device code and for captured "
-				       "graphs are not modelled",
-				       flag);
-	return core_event_create(CORE_EVENT_FLAGS, flag, event, __func__);
-}
-
-aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
-{
-	if (ACL_IS_NULL(event))
-		return ACL_ERROR_INVALID_PARAM;
-	if (flag == ACL_EVENT_IPC)
-		return acl_unsupported(
-			__func__,
-			"flag is ACL_EVENT_IPC (0x40): events between processes are not modelled");
-	if (flag == 0 || (flag & ~FLAGS_COMBINED) != 0)
-		return fail_flag(__func__, flag);
-	return core_event_create(CORE_EVENT_AGAIN, flag, event, __func__);
-}
+ACL_ANSWERS(aclrtCreateEventWithFlag, ACL_IS_NULL(event)
+			?: check_event_flag(__func__, flag,
+					    ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL)
+			?: core_event_create(CORE_EVENT_FLAGS, flag, event, __func__));
+ACL_ANSWERS(aclrtCreateEventExWithFlag, ACL_IS_NULL(event)
+			?: check_event_flag(__func__, flag, ACL_EVENT_IPC)
+			?: core_event_create(CORE_EVENT_AGAIN, flag, event, __func__));
 
 ACL_ANSWERS(aclrtDestroyEvent, ACL_IS_NULL(event) ?: core_event_destroy(event, __func__));
 ACL_ANSWERS(aclrtRecordEvent, ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__));
@@ -298,66 +255,43 @@ ACL_ANSWERS(aclrtRecordEventWithFlag, ACL_IS_NULL(event) ?: check_default_flag(_
 			?: core_event_record(event, stream, __func__));
 ACL_ANSWERS(aclrtResetEvent, ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__));
 
-aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
-{
-	bool done;
-
-	return ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+ACL_ANSWERS_WITH(aclrtQueryEvent, bool done,
+	ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
 			?: core_event_query(event, true, &done, __func__)
 			?: ACL_GIVE(status,
-				    done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY);
-}
-
-aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
-{
-	bool done;
-
-	return ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+				    done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY));
+ACL_ANSWERS_WITH(aclrtQueryEventStatus, bool done,
+	ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
 			?: core_event_query(event, false, &done, __func__)
 			?: ACL_GIVE(status,
 				    done ? ACL_EVENT_RECORDED_STATUS_COMPLETE
-					 : ACL_EVENT_RECORDED_STATUS_NOT_READY);
-}
-
-aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
-{
-	bool done;
-
-	return ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+					 : ACL_EVENT_RECORDED_STATUS_NOT_READY));
+ACL_ANSWERS_WITH(aclrtQueryEventWaitStatus, bool done,
+	ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
 			?: core_event_query_waits(event, &done, __func__)
 			?: ACL_GIVE(status,
 				    done ? ACL_EVENT_WAIT_STATUS_COMPLETE
-					 : ACL_EVENT_WAIT_STATUS_NOT_READY);
-}
+					 : ACL_EVENT_WAIT_STATUS_NOT_READY));
 
 ACL_ANSWERS(aclrtSynchronizeEvent,
 	    ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__));
 
-aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
-{
-	return acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
+ACL_ANSWERS(aclrtSynchronizeEventWithTimeout,
+	acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
 			?: acl_check_timeout(__func__, timeout, false)
-			?: core_event_synchronize(event, timeout, __func__);
-}
-
-aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
-{
-	return ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
-			?: core_event_elapsed(startEvent, endEvent, ms, __func__);
-}
+			?: core_event_synchronize(event, timeout, __func__));
+ACL_ANSWERS(aclrtEventElapsedTime,
+	ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
+			?: core_event_elapsed(startEvent, endEvent, ms, __func__));
 
 ACL_ANSWERS(aclrtEventGetTimestamp, ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
 			?: core_event_timestamp(event, timestamp, __func__));
 ACL_ANSWERS(aclrtGetEventId, ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
 			?: core_event_id(event, eventId, __func__));
 
-aclError aclrtGetEventAvailNum(uint32_t *eventCount)
-{
-	struct core_context *context;
-
-	return ACL_IS_NULL(eventCount) ?: acl_current(__func__, &context)
-			?: ACL_GIVE(eventCount, CORE_EVENT_MAX - core_event_live(context->device));
-}
+ACL_ANSWERS_WITH(aclrtGetEventAvailNum, struct core_context *context,
+	ACL_IS_NULL(eventCount) ?: acl_current(__func__, &context)
+			?: ACL_GIVE(eventCount, CORE_EVENT_MAX - core_event_live(context->device)));
 
 /* ---- streams wait for events ---- */
 
@@ -424,15 +358,9 @@ aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag)
 }
 
 /* The driver's answers are not heard, as by CANN: a device that was reset has the id already. */
-aclError aclrtDestroyNotify(aclrtNotify notify)
-{
-	struct core_notify found;
-	aclError code = ACL_IS_NULL(notify) ?: core_notify_remove(notify, &found, __func__);
-
-	if (code == ACL_SUCCESS)
-		give_back(&found);
-	return code;
-}
+ACL_ANSWERS_WITH(aclrtDestroyNotify, struct core_notify found,
+	ACL_IS_NULL(notify) ?: core_notify_remove(notify, &found, __func__)
+			?: (give_back(&found), ACL_SUCCESS));
 
 /* ---- recorded, waited for, reset ---- */
 
@@ -526,13 +454,9 @@ aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num)
 
 /* ---- asked ---- */
 
-aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId)
-{
-	struct core_notify n;
-
-	return ACL_IS_NULL(notify) ?: ACL_IS_NULL(notifyId)
-			?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(notifyId, n.id);
-}
+ACL_ANSWERS_WITH(aclrtGetNotifyId, struct core_notify n,
+	ACL_IS_NULL(notify) ?: ACL_IS_NULL(notifyId)
+			?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(notifyId, n.id));
 
 rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
 {
@@ -584,17 +508,13 @@ ACL_ANSWERS(aclrtNotifyGetExportKey, ACL_IS_NULL(notify) ?: ACL_IS_NULL(key)
 				   (unsigned long long)flags)
 			?: export(__func__, notify, key, flags != 0));
 
-aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num)
-{
-	struct core_notify n;
-
-	return ACL_IS_NULL(notify) ?: ACL_IS_NULL(pid) ?: core_notify_find(notify, &n, __func__)
+ACL_ANSWERS_WITH(aclrtNotifySetImportPid, struct core_notify n,
+	ACL_IS_NULL(notify) ?: ACL_IS_NULL(pid) ?: core_notify_find(notify, &n, __func__)
 			?: check_count(__func__, num)
 			?: RT_WANT(__func__, n.key[0] != '\0',
 				   "notify=%p has no key; call aclrtNotifyGetExportKey first",
 				   notify)
-			?: ACL_CALL(__func__, halShrIdSetPid, n.key, pid, (uint32_t)num);
-}
+			?: ACL_CALL(__func__, halShrIdSetPid, n.key, pid, (uint32_t)num));
 
 static aclError import(const char *call, const char *key, uint32_t current, bool peer,
 		       aclrtNotify *out)

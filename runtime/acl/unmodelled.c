@@ -9,24 +9,14 @@
 /* The list names the parameters for its readers; no function here looks at one. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define ERROR(name, parameters)                    \
-	aclError name parameters                   \
+#define UNMODELLED(type, name, parameters, answer) \
+	type name parameters                       \
 	{                                          \
-		return acl_fail_unmodelled(#name); \
+		(void)acl_fail_unmodelled(#name);  \
+		return answer;                     \
 	}
-
-#define POINTER(type, name, parameters)           \
-	ACL_EXPORT type name parameters           \
-	{                                         \
-		(void)acl_fail_unmodelled(#name); \
-		return NULL;                      \
-	}
-
-#define UINT32(name, parameters)                  \
-	ACL_EXPORT uint32_t name parameters       \
-	{                                         \
-		(void)acl_fail_unmodelled(#name); \
-		return UINT32_MAX;                \
-	}
-
+#define ERROR(name, parameters) \
+	UNMODELLED(aclError, name, parameters, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
+#define POINTER(type, name, parameters) UNMODELLED(type, name, parameters, NULL)
+#define UINT32(name, parameters)        UNMODELLED(uint32_t, name, parameters, UINT32_MAX)
 #include "acl-unmodelled-list.h"

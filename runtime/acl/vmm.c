@@ -96,24 +96,28 @@ const char *acl_memcpy_kind_name(int kind)
 /* The driver's kinds in the order in which CANN asks for them. */
 static bool place_kind_of(uint32_t mem_type, const void *ptr, enum npu_place_kind *out)
 {
-	if ((mem_type & DV_MEM_LOCK_DEV) != 0)
-		*out = NPU_PLACE_DEVICE;
-	else if ((mem_type & DV_MEM_LOCK_HOST) != 0)
-		*out = NPU_PLACE_PINNED;
-	else if ((mem_type & (DV_MEM_LOCK_DEV_DVPP | DV_MEM_SOMA | DV_MEM_SVM_DEVICE)) != 0)
-		*out = NPU_PLACE_DEVICE;
-	else if ((mem_type & DV_MEM_SVM_HOST) != 0)
-		*out = NPU_PLACE_PINNED;
-	else if ((mem_type & DV_MEM_SVM) != 0)
-		*out = NPU_PLACE_DEVICE;
-	else if ((mem_type & DV_MEM_USER_REGISTER) != 0)
-		*out = NPU_PLACE_REGISTERED;
-	else if ((mem_type & DV_MEM_USER_MALLOC) != 0)
-		*out = acl_host_is_registered(ptr) ? NPU_PLACE_REGISTERED : NPU_PLACE_PAGEABLE;
-	else if ((mem_type & DV_MEM_UVM) != 0)
-		*out = NPU_PLACE_MANAGED;
-	else
+	static const struct {
+		uint32_t bits;
+		enum npu_place_kind kind;
+	} kinds[] = {
+		{ DV_MEM_LOCK_DEV, NPU_PLACE_DEVICE },
+		{ DV_MEM_LOCK_HOST, NPU_PLACE_PINNED },
+		{ DV_MEM_LOCK_DEV_DVPP | DV_MEM_SOMA | DV_MEM_SVM_DEVICE, NPU_PLACE_DEVICE },
+		{ DV_MEM_SVM_HOST, NPU_PLACE_PINNED },
+		{ DV_MEM_SVM, NPU_PLACE_DEVICE },
+		{ DV_MEM_USER_REGISTER, NPU_PLACE_REGISTERED },
+		{ DV_MEM_USER_MALLOC, NPU_PLACE_PAGEABLE },
+		{ DV_MEM_UVM, NPU_PLACE_MANAGED },
+	};
+	size_t i = 0;
+
+	while (i < sizeof(kinds) / sizeof(kinds[0]) && (mem_type & kinds[i].bits) == 0)
+		i++;
+	if (i == sizeof(kinds) / sizeof(kinds[0]))
 		return false;
+	*out = kinds[i].kind;
+	if (*out == NPU_PLACE_PAGEABLE && acl_host_is_registered(ptr))
+		*out = NPU_PLACE_REGISTERED;
 	return true;
 }
 
@@ -291,26 +295,16 @@ aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, s
 
 #define ACCESS_MAX \
 	1024u /* descriptors in one aclrtMemSetAccess: far more than there are locations */
-#define ACCESS_ON_STACK 8u
 
 /* ---- aclrtPhysicalMemProp and the driver's ---- */
 
-/* What a handle's page and memory type read back as, by [host][memory type][page type]; -1:
- * nothing. */
-static const int8_t attr_back[2][MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
-	{
-		[MEM_HBM_TYPE] = { ACL_HBM_MEM_NORMAL, ACL_HBM_MEM_HUGE, ACL_HBM_MEM_HUGE1G },
-		[MEM_DDR_TYPE] = { ACL_MEM_NORMAL, ACL_MEM_HUGE, ACL_MEM_HUGE1G },
-		[MEM_P2P_HBM_TYPE] = { ACL_MEM_P2P_NORMAL, ACL_MEM_P2P_HUGE, ACL_MEM_P2P_HUGE1G },
-		[MEM_P2P_DDR_TYPE] = { -1, -1, -1 },
-	},
-	{
-		[MEM_HBM_TYPE] = { ACL_HBM_MEM_NORMAL, ACL_HBM_MEM_HUGE, ACL_HBM_MEM_HUGE1G },
-		[MEM_DDR_TYPE] = { ACL_MEM_NORMAL, ACL_MEM_HUGE, ACL_MEM_HUGE1G },
-		[MEM_P2P_HBM_TYPE] = { -1, -1, -1 },
-		[MEM_P2P_DDR_TYPE] = { ACL_DDR_MEM_P2P_NORMAL, ACL_MEM_P2P_HUGE,
-				       ACL_MEM_P2P_HUGE1G },
-	},
+/* What a handle's memory type and page type read back as. P2P_HBM is of devices, P2P_DDR of the
+ * host: nothing else can have them. */
+static const aclrtMemAttr attr_back[MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
+	[MEM_HBM_TYPE] = { ACL_HBM_MEM_NORMAL, ACL_HBM_MEM_HUGE, ACL_HBM_MEM_HUGE1G },
+	[MEM_DDR_TYPE] = { ACL_MEM_NORMAL, ACL_MEM_HUGE, ACL_MEM_HUGE1G },
+	[MEM_P2P_HBM_TYPE] = { ACL_MEM_P2P_NORMAL, ACL_MEM_P2P_HUGE, ACL_MEM_P2P_HUGE1G },
+	[MEM_P2P_DDR_TYPE] = { ACL_DDR_MEM_P2P_NORMAL, ACL_MEM_P2P_HUGE, ACL_MEM_P2P_HUGE1G },
 };
 
 /* The checks of memAttr against the location, and the driver's form with the id as it was given. */
@@ -446,7 +440,6 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 						   aclrtPhysicalMemProp *prop)
 {
 	struct drv_mem_prop found = { 0 };
-	int attr = -1;
 	bool host;
 	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(prop)
 			?: ACL_CALL(__func__, halMemGetAllocationPropertiesFromHandle, &found,
@@ -455,9 +448,8 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 	if (error != ACL_SUCCESS)
 		return error;
 	host = found.side != MEM_DEV_SIDE;
-	if (found.mem_type < MEM_TS_DDR_TYPE && found.pg_type < MEM_MAX_PAGE_TYPE)
-		attr = attr_back[host][found.mem_type][found.pg_type];
-	if (attr < 0)
+	if (found.mem_type >= MEM_TS_DDR_TYPE || found.pg_type >= MEM_MAX_PAGE_TYPE ||
+	    found.mem_type == (host ? MEM_P2P_HBM_TYPE : MEM_P2P_DDR_TYPE))
 		return acl_invalid(__func__,
 				   "handle %p has page type %u and memory type %u %s, for which "
 				   "there is no aclrtMemAttr",
@@ -466,7 +458,7 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 	*prop = (aclrtPhysicalMemProp){
 		.handleType = ACL_MEM_HANDLE_TYPE_NONE,
 		.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
-		.memAttr = (aclrtMemAttr)attr,
+		.memAttr = attr_back[found.mem_type][found.pg_type],
 		.location = { .id = found.devid,
 			      .type = found.side == MEM_HOST_NUMA_SIDE
 					      ? ACL_MEM_LOCATION_TYPE_HOST_NUMA
@@ -517,7 +509,7 @@ static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
 
 aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, size_t count)
 {
-	struct drv_mem_access_desc on_stack[ACCESS_ON_STACK], *converted = on_stack;
+	struct drv_mem_access_desc converted[ACCESS_MAX];
 	aclError error = RT_WANT(__func__, virPtr != NULL,
 				 "virPtr is NULL; it must be the start of a mapping")
 			?: RT_WANT(__func__, desc != NULL,
@@ -527,12 +519,6 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 
 	if (error != ACL_SUCCESS)
 		return error;
-	if (count > ACCESS_ON_STACK) {
-		converted = calloc(count, sizeof(*converted));
-		if (converted == NULL)
-			return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
-					"no host memory for %zu access descriptors", count);
-	}
 	/* Descriptors are converted one by one. CANN passes the array on as it is, though the
 	 * driver's descriptor is 20 bytes and the ACL's 24, so that there only the first of several
 	 * is read right. What the program means is done here: no program can rely on descriptors
@@ -546,34 +532,24 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 	error = ACL_CALL(__func__, halMemSetAccess, virPtr, size, converted, count);
 	if (error != ACL_SUCCESS)
 		hint_at_ids(desc, count);
-	if (converted != on_stack)
-		free(converted);
 	return error;
 }
 
-aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, uint64_t *flag)
-{
-	uint64_t flags = 0;
-
-	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(location) ?: ACL_IS_NULL(flag)
+ACL_ANSWERS_WITH(aclrtMemGetAccess, uint64_t flags = 0,
+	ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(location) ?: ACL_IS_NULL(flag)
 			?: ACL_CALL(__func__, halMemGetAccess, virPtr,
 				    (&(struct drv_mem_location){
 					    .id = location->id,
 					    .side = (enum drv_mem_side)location->type }),
 				    &flags)
-			?: ACL_GIVE(flag, flags);
-}
+			?: ACL_GIVE(flag, flags));
 
 /* ---- what lies at an address ---- */
 
-aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
-{
-	drv_mem_handle_t *found = NULL;
-
-	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
+ACL_ANSWERS_WITH(aclrtMemRetainAllocationHandle, drv_mem_handle_t *found = NULL,
+	ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
 			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr)
-			?: ACL_GIVE(handle, found);
-}
+			?: ACL_GIVE(handle, found));
 
 aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
 {
@@ -595,15 +571,12 @@ aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, uint64_t flags)
-{
-	uint32_t device;
-
-	if (ACL_IS_NULL(devPtr) || ACL_IS_ZERO(size) || ACL_IS_SET(flags))
-		return ACL_ERROR_INVALID_PARAM;
-	if (core_device_logic(dstDevId, "dstDevId", __func__, &device) != ACL_SUCCESS)
-		return ACL_ERROR_RT_PARAM_INVALID; /* CANN's code for an id in the peer functions */
-	return acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, drvMemPrefetchToDevice, (DVdeviceptr)(uintptr_t)devPtr,
-				   size, device);
-}
+/* CANN has another code for an id in the peer functions. */
+ACL_ANSWERS_WITH(aclrtMemP2PMap, uint32_t device,
+	ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size) ?: ACL_IS_SET(flags)
+			?: (core_device_logic(dstDevId, "dstDevId", __func__, &device) == 0
+				    ? ACL_SUCCESS
+				    : ACL_ERROR_RT_PARAM_INVALID)
+			?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, drvMemPrefetchToDevice,
+				    (DVdeviceptr)(uintptr_t)devPtr, size, device));

@@ -12,6 +12,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <search.h>
 #include <stdatomic.h>
@@ -248,8 +249,9 @@ static unsigned python_frames(const struct python_frame **out, unsigned max)
 
 struct kept {
 	uint64_t hash;
-	npu_stack next;   /* of its chain */
-	const char *call; /* npusim's function that the program called */
+	npu_stack next;        /* of its chain */
+	const char *call;      /* npusim's function that the program called */
+	_Atomic(char *) lines; /* npu_stack_lines(), once somebody has asked */
 	unsigned count;
 	void *frames[];
 };
@@ -352,20 +354,17 @@ static enum whose whose_frame(void *address)
 	static __thread unsigned next;
 	uintptr_t at = (uintptr_t)address;
 	struct dl_find_object object;
-	struct range found;
-	Dl_info info;
 
 	for (unsigned i = 0; i < RECENT; i++)
 		if (at >= recent[i].begin && at < recent[i].end)
 			return recent[i].whose;
 	if (_dl_find_object(address, &object) != 0)
 		return PROGRAM;
-	found = (struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
-				PROGRAM };
-	if (dladdr(address, &info) != 0 && info.dli_fname != NULL)
-		found.whose = whose_file(info.dli_fname);
-	recent[next++ % RECENT] = found;
-	return found.whose;
+	next = (next + 1) % RECENT;
+	recent[next] =
+		(struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
+				whose_file(object.dlfo_link_map->l_name) };
+	return recent[next].whose;
 }
 
 /* ---- taken ---- */
@@ -410,19 +409,9 @@ static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, 
 static npu_stack keep(void *const *frames, unsigned count, const void *entry)
 {
 	uint64_t hash = hash_of(frames, count) ^ (uintptr_t)entry;
-	static __thread struct {
-		uint64_t hash;
-		npu_stack stack;
-	} recent[16];
-	unsigned at = (unsigned)(hash >> 7) % 16;
+	LOCKED(&lock);
 
-	if (recent[at].hash != hash || recent[at].stack == 0) {
-		LOCKED(&lock);
-		recent[at].hash = hash;
-		recent[at].stack =
-			find_locked(hash, frames, count) ?: add_locked(hash, frames, count, entry);
-	}
-	return recent[at].stack;
+	return find_locked(hash, frames, count) ?: add_locked(hash, frames, count, entry);
 }
 
 /* The frames of C up to the interpreter's first give way to those of Python. How many there are. */
@@ -598,6 +587,30 @@ char *npu_stack_frame(const void *address)
 	else
 		npu_text_add(&text, " at %p", address);
 	return text;
+}
+
+/* Two threads may word it at once: one of the texts stays. */
+const char *npu_stack_lines(npu_stack stack)
+{
+	struct kept *kept = kept_of(stack);
+	char *text = NULL, *before = NULL;
+
+	if (kept == NULL || atomic_load(&kept->lines) != NULL)
+		return kept == NULL ? NULL : atomic_load(&kept->lines);
+	for (unsigned i = 0; i < kept->count; i++) {
+		struct npu_frame frame = npu_stack_look(kept->frames[i]);
+		const char *function = frame.function ?: "?";
+
+		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "", function,
+			     frame.file ?: frame.object ?: "?");
+		npu_text_add(&text, frame.file != NULL ? ":%ju)" : "+%#jx)",
+			     frame.file != NULL ? (uintmax_t)frame.line : (uintmax_t)frame.offset);
+		if (strcmp(function, "main") == 0)
+			break;
+	}
+	if (!atomic_compare_exchange_strong(&kept->lines, &before, text))
+		free(text);
+	return atomic_load(&kept->lines);
 }
 
 bool npu_stack_place(npu_stack stack, struct npu_frame *out)

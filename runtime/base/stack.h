@@ -18,7 +18,7 @@ enum { NPU_STACK_SHORT = 8, NPU_STACK_FULL = 64 };
  * for a process that says nothing: of several callers the one that wants most has it. */
 void npu_stack_use(unsigned unset);
 /* The calling thread's, from the function of npusim that the program called on. Equal stacks have
- * one number. Any thread; it takes a lock for a new stack only. */
+ * one number. Any thread. */
 npu_stack npu_stack_here(void);
 /* In a handler of a signal that came at `pc`: from there on. */
 npu_stack npu_stack_from(const void *pc);
@@ -37,6 +37,9 @@ struct npu_frame {
 };
 /* What is known of a frame. */
 struct npu_frame npu_stack_look(const void *address);
+/* A frame a line, innermost first, up to main(): "step (train.c:41)", "step (libx.so+0x1f3)"; it
+ * stays valid. NULL: the stack has none. */
+const char *npu_stack_lines(npu_stack stack);
 /* A frame in words: "step at train.c:41"; free(). */
 char *npu_stack_frame(const void *address);
 /* A stack in a few words: "aclrtMalloc, load at train.c:41"; free(). NULL: none is known. */

@@ -33,7 +33,8 @@ struct callback {
 struct subscriber {
 	LIST_ENTRY(subscriber) link;
 	uint64_t thread;
-	unsigned users; /* streams subscribed, and callbacks launched and not taken */
+	unsigned users; /* streams subscribed, and callbacks launched and not taken; 0: it is one
+			   no more, and stays for a thread of that number */
 	struct core_callbacks ready;
 	pthread_cond_t arrived;
 };
@@ -64,29 +65,18 @@ static void run(struct callback *callback)
 	unuse(callback);
 }
 
-/* A subscriber goes when no stream and no callback names it. */
-static void let_go_locked(struct subscriber *subscriber)
-{
-	if (subscriber->users > 0)
-		return;
-	LIST_REMOVE(subscriber, link);
-	pthread_cond_destroy(&subscriber->arrived);
-	free(subscriber);
-}
-
-/* Callbacks that the subscriber, NULL for none, is to take: one more, or one less. */
-static void count_due(struct subscriber *subscriber, int change)
+/* One user more, or one less, of the subscriber; NULL: there is none. */
+static void count_users(struct subscriber *subscriber, int change)
 {
 	if (subscriber == NULL)
 		return;
 	LOCKED(&subscribers_lock);
 	subscriber->users += (unsigned)change;
-	let_go_locked(subscriber);
 }
 
 static void forget(struct callback *callback)
 {
-	count_due(callback->subscriber, -1);
+	count_users(callback->subscriber, -1);
 	unuse(callback);
 }
 
@@ -191,15 +181,6 @@ int core_attention_begin_locked(struct core_stream *stream, const char *call)
 	return CORE_OK;
 }
 
-static void leave(struct core_stream *stream)
-{
-	LOCKED(&subscribers_lock);
-
-	stream->subscriber->users--;
-	let_go_locked(stream->subscriber);
-	stream->subscriber = NULL;
-}
-
 void core_callback_end(struct core_stream *stream)
 {
 	struct callback *callback;
@@ -212,8 +193,8 @@ void core_callback_end(struct core_stream *stream)
 		pthread_join(stream->pump, NULL);
 	while ((callback = take_ready(&stream->ready)) != NULL)
 		forget(callback);
-	if (stream->subscriber != NULL)
-		leave(stream);
+	count_users(stream->subscriber, -1);
+	stream->subscriber = NULL;
 }
 
 /* ---- launched ---- */
@@ -255,7 +236,7 @@ static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *a
 	callback->subscriber = stream->subscriber;
 	callback->device = stream->device;
 	callback->sq = stream->sq;
-	count_due(callback->subscriber, 1);
+	count_users(callback->subscriber, 1);
 	if (block)
 		code = core_result(call, core_event_id_take(stream->device, &callback->event_id));
 	callback->blocks = block && code == CORE_OK;
@@ -298,8 +279,7 @@ static struct subscriber *join(uint64_t thread)
 	return subscriber;
 }
 
-/* The next callback of the subscriber, or NULL at the end of the time. The lock is held, and the
- * subscriber kept alive. */
+/* The next callback of the subscriber, or NULL at the end of the time. The lock is held. */
 static struct callback *await_locked(struct subscriber *subscriber, int32_t timeout_ms)
 {
 	UNCANCELLED;
@@ -394,7 +374,8 @@ int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
 				 "threadId=%llu does not subscribe to stream %d: thread %llu does",
 				 (unsigned long long)thread, stream->id,
 				 (unsigned long long)stream->subscriber->thread);
-	leave(stream);
+	count_users(stream->subscriber, -1);
+	stream->subscriber = NULL;
 	return CORE_OK;
 }
 
@@ -405,12 +386,10 @@ int core_callback_process(int32_t timeout_ms, const char *call)
 
 	pthread_mutex_lock(&subscribers_lock);
 	subscriber = find_locked((uint64_t)pthread_self());
-	if (subscriber != NULL) {
-		subscriber->users++; /* keeps it alive meanwhile */
+	if (subscriber != NULL && subscriber->users == 0)
+		subscriber = NULL;
+	if (subscriber != NULL)
 		callback = await_locked(subscriber, timeout_ms);
-		subscriber->users--;
-		let_go_locked(subscriber);
-	}
 	pthread_mutex_unlock(&subscribers_lock);
 	if (subscriber == NULL)
 		return core_fail(CORE_THREAD_SUBSCRIBE, call,

@@ -66,10 +66,7 @@ struct core_context {
 	_Atomic bool primary;
 	_Atomic uint64_t words[8]; /* the face's, 0 at first; the rest is context.c's */
 };
-/* The calling thread's current context, or NULL (message set: "no current context: call
- * aclrtSetDevice ..."). */
-struct core_context *core_context_current(void);
-/* As above without a message. */
+/* The calling thread's current context, or NULL. */
 struct core_context *core_context_peek(void);
 
 /* ---- streams (stream.c) ---- */
@@ -135,9 +132,9 @@ int core_context_select(void *context, const char *call);
 void core_context_deselect(void);
 /* The live context of that handle, or NULL. */
 struct core_context *core_context_find(void *context);
-/* The handle that programs hold of a context that core_context_current() answered. */
+/* The handle that programs hold of a context that core_context_peek() answered. */
 void *core_context_handle(const struct core_context *context);
-/* 107002, message: "<call>: no current context ...". */
+/* 107002, message: "<call>: no current context: call aclrtSetDevice ...". */
 int core_context_none(const char *call);
 
 /* streams: NULL is the default stream of the current context, which each function needs */
@@ -151,7 +148,8 @@ int core_stream_default(void **out_stream, const char *call);
 void *core_stream_context(void *stream);
 /* As core_stream_find(), but a stream of any context of the process will do. */
 int core_stream_find_any(void *stream, const char *call, struct core_stream **out);
-int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
+/* Whether all that was sent is complete. */
+bool core_stream_is_idle(struct core_stream *stream);
 /* What is on it is dropped, what runs does not go on, and who waits for it is told so (107023). */
 int core_stream_abort(void *stream, const char *call);
 /* What runs does not go on, and nothing else of it begins until it is aborted. */
@@ -214,11 +212,25 @@ union core_entry {
 	struct stars_value_wait_sqe wait;
 	uint8_t bytes[STARS_SQE_BYTES];
 };
-#define CORE_PIECE_BYTES (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
-/* Makes it a copy of up to CORE_PIECE_BYTES: by SDMA between device addresses (on_device), by PCIe
- * DMA between host and device. */
-void core_copy_entry(union core_entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
-		     bool on_device);
+/* Collects entries of a stream, which are sent in order, as many as fit at once; the first failure
+ * stays, and nothing is sent any more. */
+struct core_sender {
+	const char *call;
+	struct core_stream *stream;
+	int error; /* aclError */
+	unsigned count;
+	union core_entry entries[32];
+};
+void core_sender_init(struct core_sender *sender, struct core_stream *stream, const char *call);
+/* Zeros, for the caller to fill in. */
+union core_entry *core_sender_add(struct core_sender *sender);
+/* A copy of any length: by SDMA between device addresses (on_device), by PCIe DMA between host and
+ * device. */
+void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+		      bool on_device);
+/* Sends what is left; keep and arg as core_stream_send() has them. sender->error. */
+int core_sender_flush(struct core_sender *sender,
+		      void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg);
 
 /* copies and fills in a stream (stream.c): of device and page-locked memory only; the driver
  * says at their turn if an address is wrong. on_device: both ends are. */

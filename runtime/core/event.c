@@ -155,11 +155,6 @@ static bool record_has_relays(struct record *record)
 
 /* ---- events ---- */
 
-/* Waits for an event that are not over; they may outlive the event. */
-struct waits {
-	atomic_uint users, count;
-};
-
 struct event {
 	struct core_slot slot;
 	pthread_mutex_t lock;
@@ -168,7 +163,9 @@ struct event {
 	enum core_event_kind kind;
 	uint32_t flags, device;
 	struct record *last, *coming;
-	struct waits *waits;
+	/* The waits for it that are not over, behind the generation of its slot: they may outlive
+	 * it, and then count for nobody. */
+	_Atomic uint64_t waits;
 };
 
 static void prepare_event(void *object)
@@ -183,12 +180,6 @@ static pthread_cond_t unlinked = PTHREAD_COND_INITIALIZER; /* core_lists_lock */
 unsigned core_event_live(uint32_t device)
 {
 	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
-}
-
-static void unuse_waits(struct waits *waits)
-{
-	if (waits != NULL && atomic_fetch_sub(&waits->users, 1) == 1)
-		free(waits);
 }
 
 /* From now on it is found, by the handle that is answered. NULL: its context, by that handle, has
@@ -210,8 +201,6 @@ static void give_event(struct event *event)
 	record_unuse(event->last);
 	record_unuse(event->coming);
 	event->last = event->coming = NULL;
-	unuse_waits(event->waits);
-	event->waits = NULL;
 	pthread_mutex_unlock(&event->lock);
 	core_pool_give(&events, event);
 }
@@ -275,12 +264,8 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	event->flags = flags;
 	event->last = NULL;
 	event->coming = NULL;
-	event->waits = calloc(1, sizeof(*event->waits));
-	if (event->waits == NULL)
-		code = core_no_memory(call, "no memory for an event");
-	else
-		atomic_store(&event->waits->users, 1);
-	if (code == CORE_OK && kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
+	atomic_store(&event->waits, (uint64_t)event->slot.generation << 32);
+	if (kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
 		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	if (code == CORE_OK)
@@ -345,24 +330,31 @@ static void fill_entry(struct stars_event_sqe *sqe, uint8_t type, uint32_t id, u
 }
 
 struct wait {
-	void *event; /* handle, for people */
+	void *handle; /* the event's, for people */
+	struct event *event;
+	uint32_t generation; /* of its slot then */
 	struct record *record;
-	struct waits *waits;
 	uint32_t relay_device, relay_id;
 	bool relayed;
 };
 
-static void wait_done(void *arg, const struct stars_logic_cqe *cqe)
+static void end_wait(const struct wait *wait)
 {
-	struct wait *wait = arg;
+	uint64_t waits = atomic_load(&wait->event->waits);
 
-	(void)cqe;
-	atomic_fetch_sub(&wait->waits->count, 1);
-	unuse_waits(wait->waits);
+	while (waits >> 32 == wait->generation &&
+	       !atomic_compare_exchange_weak(&wait->event->waits, &waits, waits - 1)) {
+	}
 	if (wait->relayed)
 		record_drop_relay(wait->record, wait->relay_device, wait->relay_id);
 	record_unuse(wait->record);
-	free(wait);
+}
+
+static void wait_done(void *arg, const struct stars_logic_cqe *cqe)
+{
+	(void)cqe;
+	end_wait(arg);
+	free(arg);
 }
 
 static void describe_wait(void *arg, struct core_stall *out)
@@ -376,16 +368,16 @@ static void describe_wait(void *arg, struct core_stall *out)
 		snprintf(out->text, sizeof(out->text),
 			 "waits for event %p, which nobody has recorded: aclrtRecordEvent on "
 			 "another stream ends the wait",
-			 wait->event);
+			 wait->handle);
 	else if (stream == NULL || atomic_load(&record->done))
 		snprintf(out->text, sizeof(out->text),
 			 "waits for event %p, which has happened: the word of it is on its way",
-			 wait->event);
+			 wait->handle);
 	else
 		snprintf(out->text, sizeof(out->text),
 			 "waits for event %p, which is recorded on stream %d of device %u and has "
 			 "not happened",
-			 wait->event, stream->id, stream->device);
+			 wait->handle, stream->id, stream->device);
 	out->next = stream == NULL || atomic_load(&record->done) ? NULL : handle;
 }
 
@@ -513,37 +505,30 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 	return code;
 }
 
-/* Takes over the caller's use of `waits` and `record`. */
-static int send_wait(void *event, struct waits *waits, struct record *record,
-		     struct core_stream *stream, uint32_t timeout_s, const char *call)
+/* Takes over the caller's use of `record`, and the wait, which is counted. */
+static int send_wait(const struct wait *made, struct core_stream *stream, uint32_t timeout_s,
+		     const char *call)
 {
-	struct wait *wait = calloc(1, sizeof(*wait));
+	struct wait *wait = malloc(sizeof(*wait));
 	struct core_done done = { .fn = wait_done, .arg = wait, .describe = describe_wait };
 	struct stars_event_sqe sqe;
 	uint32_t id;
-	int code = CORE_OK;
+	int code;
 
-	atomic_fetch_add(&waits->count, 1);
-	if (wait == NULL)
-		code = core_no_memory(call, "no memory to wait for an event");
-	if (code == CORE_OK) {
-		*wait = (struct wait){ .event = event, .record = record, .waits = waits };
-		code = local_id(wait, stream->device, &id, call);
+	if (wait == NULL) {
+		end_wait(made);
+		return core_no_memory(call, "no memory to wait for an event");
 	}
+	*wait = *made;
+	code = local_id(wait, stream->device, &id, call);
 	if (code == CORE_OK && wait->relayed)
-		code = watch_record(record, call);
+		code = watch_record(wait->record, call);
 	if (code == CORE_OK) {
 		fill_entry(&sqe, STARS_SQE_EVENT_WAIT, id, timeout_s);
 		code = core_stream_send_each(stream, &sqe, 1, &done, call);
 	}
-	if (code != CORE_OK) {
-		if (wait != NULL && wait->relayed)
-			record_drop_relay(record, wait->relay_device, wait->relay_id);
-		atomic_fetch_sub(&waits->count, 1);
-		unuse_waits(waits);
-		record_unuse(record);
-		free(wait);
-	}
+	if (code != CORE_OK)
+		wait_done(wait, NULL);
 	return code;
 }
 
@@ -563,8 +548,7 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 	struct event *event;
 	int code = find_event(handle, call, &event);
 	struct core_stream *stream;
-	struct record *record = NULL;
-	struct waits *waits = NULL;
+	struct wait wait = { .handle = handle };
 
 	if (code != CORE_OK)
 		return code;
@@ -583,13 +567,13 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 			"aclrtCreateEventExWithFlag, for which that is no wait",
 			handle);
 	else
-		record = awaited_locked(event, stream);
-	if (record != NULL) {
-		waits = event->waits;
-		atomic_fetch_add(&waits->users, 1);
+		wait.record = awaited_locked(event, stream);
+	if (wait.record != NULL) {
+		wait.event = event;
+		wait.generation = (uint32_t)(atomic_fetch_add(&event->waits, 1) >> 32);
 	}
 	pthread_mutex_unlock(&event->lock);
-	return record == NULL ? code : send_wait(handle, waits, record, stream, timeout_s, call);
+	return wait.record == NULL ? code : send_wait(&wait, stream, timeout_s, call);
 }
 
 int core_event_reset(void *handle, void *stream_handle, const char *call)
@@ -674,7 +658,6 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 	struct event *event;
 	int code = find_event(handle, call, &event);
 	struct core_context *context = core_context_peek();
-	struct waits *waits;
 
 	if (code != CORE_OK)
 		return code;
@@ -683,15 +666,9 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 					"event=%p is one of aclrtCreateEventExWithFlag, whose "
 					"waits are not counted",
 					handle);
-	pthread_mutex_lock(&event->lock);
-	waits = event->waits;
-	if (waits != NULL)
-		atomic_fetch_add(&waits->users, 1);
-	pthread_mutex_unlock(&event->lock);
-	if (waits != NULL && atomic_load(&waits->count) > 0 && context != NULL)
+	if ((uint32_t)atomic_load(&event->waits) > 0 && context != NULL)
 		core_stream_reap_device(context->device);
-	*out_done = waits == NULL || atomic_load(&waits->count) == 0;
-	unuse_waits(waits);
+	*out_done = (uint32_t)atomic_load(&event->waits) == 0;
 	return CORE_OK;
 }
 

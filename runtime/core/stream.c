@@ -9,6 +9,7 @@
 #include "core/end.h"
 #include "core/object/stream.h"
 #include "core/object/process.h"
+#include "driver/layer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -259,16 +260,14 @@ int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, cons
 	return synchronize_until(stream, core_deadline_ns(timeout_ms), call);
 }
 
-int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
+bool core_stream_is_idle(struct core_stream *stream)
 {
 	LOCKED(&stream->lock);
 
-	(void)call;
 	core_stream_reap_locked(stream);
-	*out_idle = stream->done == stream->sent;
-	if (*out_idle)
+	if (stream->done == stream->sent)
 		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, stream->sent);
-	return CORE_OK;
+	return stream->done == stream->sent;
 }
 
 int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call)
@@ -404,41 +403,65 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 
 /* ---- copies and fills, of addresses that the faces have checked ---- */
 
+#define PIECE_BYTES   (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
 #define PATTERN_BYTES UINT64_C(65536)
-#define ENTRIES_MAX   32u
 
-void core_copy_entry(union core_entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
-		     bool on_device)
+void core_sender_init(struct core_sender *sender, struct core_stream *stream, const char *call)
 {
-	memset(entry, 0, sizeof(*entry));
+	sender->call = call;
+	sender->stream = stream;
+	sender->error = CORE_OK;
+	sender->count = 0;
+}
+
+int core_sender_flush(struct core_sender *sender,
+		      void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
+{
+	if (sender->error == CORE_OK && sender->count > 0)
+		sender->error = core_stream_send(sender->stream, sender->entries, sender->count,
+						 keep, arg, sender->call);
+	sender->count = 0;
+	return sender->error;
+}
+
+union core_entry *core_sender_add(struct core_sender *sender)
+{
+	if (sender->count == sizeof(sender->entries) / sizeof(sender->entries[0]))
+		core_sender_flush(sender, NULL, NULL);
+	return memset(&sender->entries[sender->count++], 0, sizeof(sender->entries[0]));
+}
+
+static void add_piece(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+		      bool on_device)
+{
+	union core_entry *entry = core_sender_add(sender);
+
 	entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
 	if (on_device) {
 		entry->sdma.control = STARS_SDMA_COPY_CONTROL;
 		entry->sdma.length = (uint32_t)bytes;
-		entry->sdma.src_addr_low = (uint32_t)src;
-		entry->sdma.src_addr_high = (uint32_t)(src >> 32);
-		entry->sdma.dst_addr_low = (uint32_t)dst;
-		entry->sdma.dst_addr_high = (uint32_t)(dst >> 32);
 	} else {
-		entry->dma.dst = dst;
-		entry->dma.src = src;
 		entry->dma.length = bytes;
 	}
+	driver_entry_set_copy(entry->bytes, dst, src);
+}
+
+void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+		      bool on_device)
+{
+	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES)
+		add_piece(sender, dst + done, src + done,
+			  bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES, on_device);
 }
 
 int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
 		     bool on_device, const char *call)
 {
-	int code = CORE_OK;
+	struct core_sender sender;
 
-	for (uint64_t done = 0, now; done < bytes && code == CORE_OK; done += now) {
-		union core_entry entry;
-
-		now = bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES;
-		core_copy_entry(&entry, dst + done, src + done, now, on_device);
-		code = core_stream_send(stream, &entry, 1, NULL, NULL, call);
-	}
-	return code;
+	core_sender_init(&sender, stream, call);
+	core_sender_copy(&sender, dst, src, bytes, on_device);
+	return core_sender_flush(&sender, NULL, NULL);
 }
 
 void *core_buffer_make(uint64_t bytes, int *error, const char *call)
@@ -465,8 +488,7 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 		     const char *call)
 {
 	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
-	union core_entry entries[ENTRIES_MAX];
-	unsigned count = 1;
+	struct core_sender sender;
 	int code;
 	uint8_t *buffer = core_buffer_make(piece, &code, call);
 
@@ -474,18 +496,14 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 		return code;
 	for (uint64_t i = 0; i < piece; i++)
 		buffer[i] = (uint8_t)(pattern >> (i % 4 * 8));
-	core_copy_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);
-	for (uint64_t done = piece, now; done < bytes && code == CORE_OK; done += now) {
+	core_sender_init(&sender, stream, call);
+	core_sender_copy(&sender, dst, (uintptr_t)buffer, piece, false);
+	for (uint64_t done = piece, now; done < bytes; done += now) {
 		now = bytes - done < done ? bytes - done : done;
-		now = now < CORE_PIECE_BYTES ? now : CORE_PIECE_BYTES;
-		if (count == ENTRIES_MAX) {
-			code = core_stream_send(stream, entries, count, NULL, NULL, call);
-			count = 0;
-		}
-		core_copy_entry(&entries[count++], dst + done, dst, now, true);
+		now = now < PIECE_BYTES ? now : PIECE_BYTES;
+		core_sender_copy(&sender, dst + done, dst, now, true);
 	}
-	code = code ?: core_stream_send(stream, entries, count, core_buffer_free, buffer, call);
-	if (code != CORE_OK)
+	if (core_sender_flush(&sender, core_buffer_free, buffer) != CORE_OK)
 		core_buffer_free(buffer, NULL);
-	return code;
+	return sender.error;
 }

@@ -51,20 +51,17 @@ static void *current_handle(void)
 }
 
 /* `dead`: the code of one that is not live. */
-static CUresult find_context(void *handle, CUresult dead, const struct core_context **out)
+static CUresult check_context(void *handle, CUresult dead)
 {
-	*out = core_context_find(handle);
-	return *out != NULL
+	return core_context_find(handle) != NULL
 		       ? CUDA_SUCCESS
 		       : cuda_fail(dead, "context %p is no live context of this process", handle);
 }
 
 static CUresult select_context(void *context)
 {
-	const struct core_context *found;
-
 	if (context != NULL)
-		return find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found)
+		return check_context(context, CUDA_ERROR_INVALID_CONTEXT)
 			       ?: cuda_of_core(core_context_select(context, cuda_call));
 	core_context_deselect();
 	return CUDA_SUCCESS;
@@ -100,8 +97,7 @@ CUresult cuCtxGetFlags(unsigned int *flags)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(flags) ?: cuda_current(&context)
-			?: CUDA_GIVE(flags, (unsigned)*flags_of(context));
+	return cuda_current(&context) ?: CUDA_GIVE(flags, (unsigned)*flags_of(context));
 }
 
 CUresult cuCtxSetFlags(unsigned int flags)
@@ -125,8 +121,8 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(value) ?: check_limit(limit, &context)
-			?: CUDA_GIVE(value, context->words[limit] ?: default_limits[limit]);
+	return check_limit(limit, &context)
+		       ?: CUDA_GIVE(value, context->words[limit] ?: default_limits[limit]);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
@@ -144,8 +140,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	void *made = NULL;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(context) ?: cuda_check_device(device, &logic)
-			?: cuda_keep(logic)
+	return cuda_check_device(device, &logic) ?: cuda_keep(logic)
 			?: cuda_of_core(core_device_retain(device, &made, cuda_call))
 			?: CUDA_GIVE(context, made);
 }
@@ -191,8 +186,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
 	uint32_t logic;
 	bool is_active = false;
 
-	return CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active)
-		       ?: cuda_check_device(device, &logic)
+	return cuda_check_device(device, &logic)
 		       ?: cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
 		       ?: CUDA_GIVE(flags, (unsigned)primary_flags[logic])
 		       ?: CUDA_GIVE(active, is_active);
@@ -204,9 +198,8 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	void *before = current_handle();
 
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, "context is NULL");
-	return select_context(context) ?: push(before);
+	return check_context(context, CUDA_ERROR_INVALID_CONTEXT)
+		       ?: select_context(context) ?: push(before);
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
@@ -220,44 +213,32 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) CUDA_ANSWERS(select_context(context));
-CUresult cuCtxGetCurrent(CUcontext *context)
-	CUDA_ANSWERS(CUDA_IS_NULL(context) ?: CUDA_GIVE(context, current_handle()));
+CUresult cuCtxGetCurrent(CUcontext *context) CUDA_ANSWERS(CUDA_GIVE(context, current_handle()));
 
 /* ---- those that programs make ---- */
 
-static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(context) ?: check_flags(flags)
-			?: cuda_check_device(device, &logic) ?: cuda_keep(logic)
+	return check_flags(flags) ?: cuda_check_device(device, &logic) ?: cuda_keep(logic)
 			?: cuda_of_core(core_context_create(device, &made, cuda_call))
 			?: push(before) ?: CUDA_GIVE(flags_of(core_context_find(made)), flags)
 			?: CUDA_GIVE(context, made);
 }
 
-CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
-	CUDA_ANSWERS(create(context, flags, device));
-
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities, unsigned int flags,
 			CUdevice device)
-{
-	(void)affinity, (void)affinities;
-	return create(context, flags, device);
-}
-
+	CUDA_ANSWERS((void)affinity, (void)affinities, cuCtxCreate_v2(context, flags, device));
 CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
-{
-	(void)params;
-	return create(context, flags, device);
-}
+	CUDA_ANSWERS((void)params, cuCtxCreate_v2(context, flags, device));
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-	const struct core_context *found;
+	const struct core_context *found = core_context_find(context);
 
-	CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
+	CUDA_OR_RETURN(check_context(context, CUDA_ERROR_INVALID_CONTEXT));
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
@@ -276,18 +257,15 @@ CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
 
-	return CUDA_IS_NULL(device) ?: cuda_current(&context)
-			?: CUDA_GIVE(device, context->user_device);
+	return cuda_current(&context) ?: CUDA_GIVE(device, context->user_device);
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
-	const struct core_context *found;
 
-	return CUDA_IS_NULL(id)
-			?: find_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
-			?: CUDA_GIVE(id, (uintptr_t)asked);
+	return check_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED)
+		       ?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
 CUresult cuCtxSynchronize(void)
@@ -301,11 +279,8 @@ CUresult cuCtxSynchronize(void)
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
-	const struct core_context *found;
-
-	CUDA_OR_RETURN(CUDA_IS_NULL(version));
 	if (context != NULL)
-		CUDA_OR_RETURN(find_context(context, CUDA_ERROR_INVALID_CONTEXT, &found));
+		CUDA_OR_RETURN(check_context(context, CUDA_ERROR_INVALID_CONTEXT));
 	return CUDA_GIVE(version, 3020);
 }
 
@@ -319,18 +294,14 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	static __thread CUstreamCaptureMode current;
 	CUstreamCaptureMode before = current;
 
-	if (mode == NULL || *mode < 0 || *mode > 2)
-		return cuda_invalid("mode is %d; known are 0 to 2", mode ? *mode : -1);
+	if (*mode < 0 || *mode > 2)
+		return cuda_invalid("mode is %d; known are 0 to 2", *mode);
 	current = *mode;
 	return CUDA_GIVE(mode, before);
 }
 
 CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
-{
-	(void)config, (void)output, (void)mode;
-	return CUDA_SUCCESS;
-}
-
+	CUDA_ANSWERS((void)config, (void)output, (void)mode, CUDA_SUCCESS);
 CUresult cuProfilerStart(void) CUDA_ANSWERS(CUDA_SUCCESS);
 CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 

@@ -9,7 +9,31 @@
  */
 #include "cuda-internal.h"
 
-#define NO_STREAM ((const CUstream *)NULL)
+#include <inttypes.h>
+
+/* A synchronous function, and the same in a stream: `stream` is NULL in the answer of the first,
+ * and points to the last parameter of the second. */
+#define PAIR(name, name_in_stream, answer, ...)                   \
+	CUresult name(__VA_ARGS__)                                \
+	{                                                         \
+		const CUstream *stream = NULL;                    \
+                                                                  \
+		return answer;                                    \
+	}                                                         \
+	CUresult name_in_stream(__VA_ARGS__, CUstream the_stream) \
+	{                                                         \
+		const CUstream *stream = &the_stream;             \
+                                                                  \
+		return answer;                                    \
+	}
+
+/* What is to be done to a range: a copy of `bytes`, or, where src is 0, a fill. */
+struct piece {
+	uint64_t dst, src;
+	size_t bytes;
+	uint32_t pattern;
+	unsigned unit; /* bytes of the pattern */
+};
 
 static bool is_pageable(uint64_t va)
 {
@@ -30,54 +54,59 @@ static bool is_on_device(uint64_t va)
 
 /* ---- one piece ---- */
 
-static CUresult copy_now(uint64_t dst, uint64_t src, size_t bytes)
+static CUresult do_now(const struct piece *p)
 {
-	return CUDA_CALL(drvMemcpy, dst, bytes, src, bytes);
+	return p->src != 0 ? CUDA_CALL(drvMemcpy, p->dst, p->bytes, p->src, p->bytes)
+			   : CUDA_CALL(npusimFill, p->dst, p->pattern, p->unit, p->bytes / p->unit);
 }
 
-static CUresult copy_in_stream(uint64_t dst, uint64_t src, size_t bytes, CUstream handle)
+static CUresult do_in_stream(const struct piece *p, CUstream handle)
 {
-	bool to_device = is_on_device(dst), from_device = is_on_device(src);
-	bool waits = cuda_is_loose(dst) || cuda_is_loose(src) || (!to_device && !from_device);
+	bool to_device = is_on_device(p->dst), from_device = p->src != 0 && is_on_device(p->src);
 	struct core_stream *stream;
 
 	CUDA_OR_RETURN(cuda_stream(handle, &stream) ?: cuda_stream_order(handle));
-	if (waits)
-		return cuda_of_core(core_stream_synchronize(stream, -1, cuda_call))
-			       ?: copy_now(dst, src, bytes);
-	return cuda_of_core(
-		core_stream_copy(stream, dst, src, bytes, to_device && from_device, cuda_call));
+	if ((!to_device && !from_device) || cuda_is_loose(p->dst) ||
+	    (p->src != 0 && cuda_is_loose(p->src)))
+		return cuda_of_core(core_stream_synchronize(stream, -1, cuda_call)) ?: do_now(p);
+	if (p->src != 0)
+		return cuda_of_core(core_stream_copy(stream, p->dst, p->src, p->bytes,
+						     to_device && from_device, cuda_call));
+	return cuda_of_core(core_stream_fill(stream, p->dst,
+					     p->unit == 1   ? p->pattern * 0x01010101u
+					     : p->unit == 2 ? p->pattern * 0x00010001u
+							    : p->pattern,
+					     p->bytes, cuda_call));
 }
 
 /* stream: NULL for a synchronous call. */
+static CUresult do_piece(const struct piece *p, const CUstream *stream)
+{
+	CUDA_OR_RETURN(CUDA_CALL(npusimCheckCopy, p->dst, p->src, p->bytes));
+	if (p->src == 0 && is_pageable(p->dst))
+		return cuda_invalid("dst 0x%" PRIx64 " is no memory of the driver", p->dst);
+	return stream != NULL ? do_in_stream(p, *stream) : cuda_stream_before_sync() ?: do_now(p);
+}
+
 static CUresult copy(uint64_t dst, uint64_t src, size_t bytes, const CUstream *stream)
 {
-	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
 	CUresult code = cuda_current(NULL);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
 		return code;
 	if (dst == 0 || src == 0)
 		return cuda_invalid("%s is NULL", dst == 0 ? "dst" : "src");
-	CUDA_OR_RETURN(CUDA_CALL(npusimCheckCopy, dst, src, bytes));
-	if (stream != NULL)
-		return copy_in_stream(dst, src, bytes, *stream);
-	return cuda_stream_before_sync() ?: copy_now(dst, src, bytes);
+	return do_piece(&(struct piece){ dst, src, bytes, 0, 0 }, stream);
 }
 
-#define COPIES(name, version, to, from)                                                          \
-	CUresult cuMemcpy##name##version(to dst, from src, size_t bytes)                         \
-	{                                                                                        \
-		return copy((uintptr_t)dst, (uintptr_t)src, bytes, NO_STREAM);                   \
-	}                                                                                        \
-	CUresult cuMemcpy##name##Async##version(to dst, from src, size_t bytes, CUstream stream) \
-	{                                                                                        \
-		return copy((uintptr_t)dst, (uintptr_t)src, bytes, &stream);                     \
-	}
-COPIES(, , CUdeviceptr, CUdeviceptr)
-COPIES(HtoD, _v2, CUdeviceptr, const void *)
-COPIES(DtoH, _v2, void *, CUdeviceptr)
-COPIES(DtoD, _v2, CUdeviceptr, CUdeviceptr)
+PAIR(cuMemcpy, cuMemcpyAsync, copy(dst, src, bytes, stream), CUdeviceptr dst, CUdeviceptr src,
+     size_t bytes)
+PAIR(cuMemcpyHtoD_v2, cuMemcpyHtoDAsync_v2, copy(dst, (uintptr_t)src, bytes, stream),
+     CUdeviceptr dst, const void *src, size_t bytes)
+PAIR(cuMemcpyDtoH_v2, cuMemcpyDtoHAsync_v2, copy((uintptr_t)dst, src, bytes, stream), void *dst,
+     CUdeviceptr src, size_t bytes)
+PAIR(cuMemcpyDtoD_v2, cuMemcpyDtoDAsync_v2, copy(dst, src, bytes, stream), CUdeviceptr dst,
+     CUdeviceptr src, size_t bytes)
 
 /* One address space: the contexts need only be alive. */
 static CUresult check_peers(CUcontext dst, CUcontext src)
@@ -88,29 +117,25 @@ static CUresult check_peers(CUcontext dst, CUcontext src)
 			 (void *)src);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-		      CUcontext src_context, size_t bytes)
-	CUDA_ANSWERS(check_peers(dst_context, src_context) ?: copy(dst, src, bytes, NO_STREAM));
-CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-			   CUcontext src_context, size_t bytes, CUstream stream)
-	CUDA_ANSWERS(check_peers(dst_context, src_context) ?: copy(dst, src, bytes, &stream));
+PAIR(cuMemcpyPeer, cuMemcpyPeerAsync,
+     check_peers(dst_context, src_context) ?: copy(dst, src, bytes, stream), CUdeviceptr dst,
+     CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes)
 
 /* ---- batches ---- */
 
 /* All is checked before anything moves. Attribute i is of the copies from starts[i] on. *failed:
  * the copy that is wrong, SIZE_MAX: none is. */
-static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
-			   size_t count, const CUmemcpyAttributes *attributes, const size_t *starts,
-			   size_t number, size_t *failed, CUstream stream)
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+			    CUmemcpyAttributes *attributes, size_t *starts, size_t number,
+			    size_t *failed, CUstream stream)
 {
 	bool read_now = false;
-	CUresult code;
+	CUresult code = CUDA_SUCCESS;
 
 	*failed = SIZE_MAX;
-	if (dsts == NULL || srcs == NULL || sizes == NULL || attributes == NULL || starts == NULL ||
-	    count == 0 || number == 0 || stream == NULL || stream == CU_STREAM_LEGACY)
-		return cuda_invalid("count %zu, numAttrs %zu, stream %p: no pointer is NULL, no "
-				    "number 0, and the stream not the default one",
+	if (count == 0 || number == 0 || stream == NULL || stream == CU_STREAM_LEGACY)
+		return cuda_invalid("count %zu, numAttrs %zu, stream %p: no number is 0, and the "
+				    "stream not the default one",
 				    count, number, (void *)stream);
 	for (size_t i = 0; i < number; i++) {
 		CUmemcpySrcAccessOrder order = attributes[i].srcAccessOrder;
@@ -124,7 +149,6 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
 				i, (int)order, starts[i], count);
 		read_now |= order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	}
-	code = cuda_stream(stream, NULL);
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		*failed = i;
 		code = dsts[i] == 0 || srcs[i] == 0
@@ -141,20 +165,14 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
 	return read_now ? cuStreamSynchronize(stream) : code;
 }
 
-CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-			    CUmemcpyAttributes *attributes, size_t *starts, size_t number,
-			    size_t *failed, CUstream stream)
-	CUDA_ANSWERS(CUDA_IS_NULL(failed)
-			     ?: copy_batch(dsts, srcs, sizes, count, attributes, starts, number,
-					   failed, stream));
-
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 			       CUmemcpyAttributes *attributes, size_t *starts, size_t number,
 			       CUstream stream)
 {
 	size_t failed;
 
-	return copy_batch(dsts, srcs, sizes, count, attributes, starts, number, &failed, stream);
+	return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, starts, number, &failed,
+				  stream);
 }
 
 /* ---- rows and boxes ---- */
@@ -171,14 +189,10 @@ static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, uin
 
 static CUresult copy_box(const CUDA_MEMCPY3D *box, const CUstream *stream)
 {
-	CUresult code = CUDA_IS_NULL(box);
-	size_t width, height;
+	size_t width = box->WidthInBytes, height = box->Height;
 	uint64_t src, dst, srow, drow, sslice, dslice;
+	CUresult code = CUDA_SUCCESS;
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	width = box->WidthInBytes;
-	height = box->Height;
 	if (width == 0 || height == 0 || box->Depth == 0)
 		return CUDA_SUCCESS;
 	srow = box->srcPitch ?: width;
@@ -209,105 +223,47 @@ static CUresult copy_rows(const CUDA_MEMCPY2D *rows, const CUstream *stream)
 	.side##XInBytes = rows->side##XInBytes, .side##Y = rows->side##Y,           \
 	.side##MemoryType = rows->side##MemoryType, .side##Host = rows->side##Host, \
 	.side##Device = rows->side##Device, .side##Pitch = rows->side##Pitch
-	return CUDA_IS_NULL(rows)
-		       ?: copy_box(&(CUDA_MEMCPY3D){ SIDE(src), SIDE(dst),
-						     .WidthInBytes = rows->WidthInBytes,
-						     .Height = rows->Height, .Depth = 1 },
-				   stream);
+	return copy_box(&(CUDA_MEMCPY3D){ SIDE(src), SIDE(dst), .WidthInBytes = rows->WidthInBytes,
+					  .Height = rows->Height, .Depth = 1 },
+			stream);
 #undef SIDE
 }
 
-static CUresult copy_peer_box(const CUDA_MEMCPY3D_PEER *box, const CUstream *stream)
-{
-	return CUDA_IS_NULL(box) ?: check_peers(box->dstContext, box->srcContext)
-			?: copy_box(box, stream);
-}
-
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_) CUDA_ANSWERS(copy_rows(copy_, NO_STREAM));
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy_)
-	CUDA_ANSWERS(copy_rows(copy_, NO_STREAM));
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream stream)
-	CUDA_ANSWERS(copy_rows(copy_, &stream));
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy_) CUDA_ANSWERS(copy_box(copy_, NO_STREAM));
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy_, CUstream stream)
-	CUDA_ANSWERS(copy_box(copy_, &stream));
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy_)
-	CUDA_ANSWERS(copy_peer_box(copy_, NO_STREAM));
-CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy_, CUstream stream)
-	CUDA_ANSWERS(copy_peer_box(copy_, &stream));
+PAIR(cuMemcpy2D_v2, cuMemcpy2DAsync_v2, copy_rows(rows, stream), const CUDA_MEMCPY2D *rows)
+PAIR(cuMemcpy3D_v2, cuMemcpy3DAsync_v2, copy_box(box, stream), const CUDA_MEMCPY3D *box)
+PAIR(cuMemcpy3DPeer, cuMemcpy3DPeerAsync,
+     check_peers(box->dstContext, box->srcContext) ?: copy_box(box, stream),
+     const CUDA_MEMCPY3D_PEER *box)
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows) CUDA_ANSWERS(cuMemcpy2D_v2(rows));
 
 /* ---- fills ---- */
 
-static CUresult fill_in_stream(uint64_t dst, uint32_t pattern, unsigned bytes, size_t count,
-			       CUstream handle)
+static CUresult fill(uint64_t dst, size_t pitch, uint32_t pattern, unsigned unit, size_t width,
+		     size_t height, const CUstream *stream)
 {
-	struct core_stream *stream;
-	CUresult code = cuda_stream(handle, &stream) ?: cuda_stream_order(handle);
-	uint32_t word = bytes == 1   ? pattern * 0x01010101u
-			: bytes == 2 ? pattern * 0x00010001u
-				     : pattern;
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (is_on_device(dst))
-		return cuda_of_core(core_stream_fill(stream, dst, word, count * bytes, cuda_call));
-	return cuda_of_core(core_stream_synchronize(stream, -1, cuda_call))
-		       ?: CUDA_CALL(npusimFill, dst, pattern, bytes, count);
-}
-
-static CUresult fill(uint64_t dst, uint32_t pattern, unsigned bytes, size_t count,
-		     const CUstream *stream)
-{
-	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
 	CUresult code = cuda_current(NULL);
 
-	if (code != CUDA_SUCCESS || count == 0)
+	if (code != CUDA_SUCCESS || width == 0)
 		return code;
-	if (dst == 0 || dst % bytes != 0 || count > SIZE_MAX / bytes)
-		return cuda_invalid("dst is 0x%llx; it must be a multiple of %u, and not 0",
-				    (unsigned long long)dst, bytes);
-	CUDA_OR_RETURN(CUDA_CALL(npusimCheckCopy, dst, 0, count * bytes));
-	if (is_pageable(dst))
-		return cuda_invalid("dst 0x%llx is no memory of the driver",
-				    (unsigned long long)dst);
-	if (stream != NULL)
-		return fill_in_stream(dst, pattern, bytes, count, *stream);
-	return cuda_stream_before_sync() ?: CUDA_CALL(npusimFill, dst, pattern, bytes, count);
-}
-
-static CUresult fill_rows(uint64_t dst, size_t pitch, uint32_t pattern, unsigned bytes,
-			  size_t width, size_t height, const CUstream *stream)
-{
-	CUresult code = CUDA_SUCCESS;
-
-	if (height > 1 && (width > pitch / bytes || pitch % bytes != 0))
-		return cuda_invalid("pitch is %zu, and a row has %zu values of %u bytes", pitch,
-				    width, bytes);
+	if (dst == 0 || dst % unit != 0 || width > SIZE_MAX / unit ||
+	    (height > 1 && (width > pitch / unit || pitch % unit != 0)))
+		return cuda_invalid("dst is 0x%" PRIx64 ", pitch %zu, and a row has %zu values of "
+				    "%u bytes: dst and pitch must be multiples of them, dst not 0, "
+				    "and a pitch no smaller than a row",
+				    dst, pitch, width, unit);
 	for (size_t y = 0; y < height && code == CUDA_SUCCESS; y++)
-		code = fill(dst + y * pitch, pattern, bytes, width, stream);
+		code = do_piece(&(struct piece){ dst + y * pitch, 0, width * unit, pattern, unit },
+				stream);
 	return code;
 }
 
-#define FILLS(bits, type)                                                                          \
-	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)                   \
-	{                                                                                          \
-		return fill(dst, value, bits / 8, count, NO_STREAM);                               \
-	}                                                                                          \
-	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,                 \
-					CUstream stream)                                           \
-	{                                                                                          \
-		return fill(dst, value, bits / 8, count, &stream);                                 \
-	}                                                                                          \
-	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,   \
-					size_t height)                                             \
-	{                                                                                          \
-		return fill_rows(dst, pitch, value, bits / 8, width, height, NO_STREAM);           \
-	}                                                                                          \
-	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, \
-					  size_t height, CUstream stream)                          \
-	{                                                                                          \
-		return fill_rows(dst, pitch, value, bits / 8, width, height, &stream);             \
-	}
+#define FILLS(bits, type)                                                                  \
+	PAIR(cuMemsetD##bits##_v2, cuMemsetD##bits##Async,                                 \
+	     fill(dst, 0, value, bits / 8, count, 1, stream), CUdeviceptr dst, type value, \
+	     size_t count)                                                                 \
+	PAIR(cuMemsetD2D##bits##_v2, cuMemsetD2D##bits##Async,                             \
+	     fill(dst, pitch, value, bits / 8, width, height, stream), CUdeviceptr dst,    \
+	     size_t pitch, type value, size_t width, size_t height)
 FILLS(8, unsigned char)
 FILLS(16, unsigned short)
 FILLS(32, unsigned int)

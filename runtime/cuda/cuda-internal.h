@@ -16,7 +16,9 @@
 #define CUDA_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
 CUDA_DOORS(CUDA_INSIDE)
 
-#define CUDA_EXPORT        __attribute__((visibility("default")))
+#define CUDA_EXPORT __attribute__((visibility("default")))
+/* The same, and calls inside the library go straight to it. */
+#define CUDA_OWN           __attribute__((visibility("protected")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
 /* The body of a function that is one answer, and the end of a chain of checks: *out = value. */
 #define CUDA_ANSWERS(...)           \
@@ -58,12 +60,12 @@ extern __thread const char *cuda_call;
 /* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. The doors ask for all
  * functions but those that need no cuInit. */
 CUresult cuda_initialised(void);
-/* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
+/* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. The doors ask,
+ * but for what is about devices, contexts and names. */
 CUresult cuda_unharmed(void);
 /* The current context (out may be NULL); INVALID_CONTEXT without one. */
 CUresult cuda_current(struct core_context **out);
-/* INVALID_VALUE for a NULL pointer. */
-#define CUDA_IS_NULL(arg) cuda_null(#arg, arg)
+/* INVALID_VALUE for a NULL pointer, or handle. */
 CUresult cuda_null(const char *argument, const void *value);
 /* Calls the driver, once there is one: CUDA_CALL(halMemUnmap, va). */
 #define CUDA_CALL(op, ...) cuda_of_driver(npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
@@ -84,7 +86,8 @@ bool cuda_device(CUdevice device, uint32_t *logic);
 CUresult cuda_check_device(CUdevice device, uint32_t *logic);
 /* The CUdevice of a driver's device; -1: it is hidden. */
 int cuda_ordinal(uint32_t logic);
-/* The device stays open until the process ends: memory of cuMemCreate needs no context. */
+/* The device stays open until the process ends: memory of cuMemCreate needs no context, but an open
+ * device, for which 0 serves. */
 CUresult cuda_keep(uint32_t logic);
 
 /* ---- memory.c ---- */
@@ -141,7 +144,8 @@ void cuda_managed_forget(uint64_t va);
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
-CUresult cuda_vmm_ready(void);
+/* A device, whose number the driver's is then, the host, or a NUMA node of it. */
+CUresult cuda_check_location(const CUmemLocation *where, uint32_t *logic);
 /* INVALID_VALUE for all but file descriptors. */
 CUresult cuda_share_type(CUmemAllocationHandleType type);
 /* Memory that the program may take away: pageable, and not registered. */
@@ -149,20 +153,11 @@ bool cuda_is_loose(uint64_t va); /* copy.c */
 
 /* ---- stream.c ---- */
 
-/* What belongs to a stream is done in the stream's own context, whichever is current, to the end of
- * the block. */
-struct cuda_scope {
-	bool entered;
-	void *before;
-};
-struct cuda_scope cuda_enter(CUstream stream);
-void cuda_leave(struct cuda_scope *scope);
-#define CUDA_IN_CONTEXT_OF(stream)                                                       \
-	__attribute__((cleanup(cuda_leave), unused)) struct cuda_scope scope_of_stream = \
-		cuda_enter(stream)
 /* What the core calls the stream. */
 void *cuda_core_stream(CUstream stream);
-/* The live stream of that handle, or the default one; out may be NULL. */
+/* A live stream, or the default one of a current context; the doors ask. */
+CUresult cuda_check_stream(CUstream handle);
+/* The same as the core has it, once that is known. */
 CUresult cuda_stream(CUstream handle, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
  * another. */

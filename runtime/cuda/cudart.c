@@ -196,11 +196,46 @@ static CUresult describe(struct cudaPointerAttributes *out, const void *ptr)
 	return CUDA_SUCCESS;
 }
 
+#define A(ptr)   ((CUdeviceptr)(uintptr_t)(ptr))
+#define OUT(ptr) ((CUdeviceptr *)(void *)(ptr))
+
+static CUresult allocate_box(struct cudaPitchedPtr *out, struct cudaExtent extent)
+{
+	struct cudaPitchedPtr made = { .xsize = extent.width, .ysize = extent.height };
+	size_t rows = extent.height * extent.depth;
+	CUresult code = check_pointer(out);
+
+	if (code == CUDA_SUCCESS && extent.width != 0 && rows != 0)
+		code = extent.depth > SIZE_MAX / extent.height
+			       ? CUDA_ERROR_OUT_OF_MEMORY
+			       : cuMemAllocPitch_v2(OUT(&made.ptr), &made.pitch, extent.width, rows,
+						    4);
+	if (code == CUDA_SUCCESS)
+		*out = made;
+	return code;
+}
+
+/* stream: NULL for a synchronous call. */
+static CUresult fill_box(struct cudaPitchedPtr at, int value, struct cudaExtent extent,
+			 const CUstream *stream)
+{
+	CUresult code = CUDA_SUCCESS;
+
+	for (size_t z = 0; z < extent.depth && code == CUDA_SUCCESS; z++) {
+		CUdeviceptr to = A(at.ptr) + z * at.pitch * at.ysize;
+		unsigned char byte = (unsigned char)value;
+
+		code = stream == NULL
+			       ? cuMemsetD2D8_v2(to, at.pitch, byte, extent.width, extent.height)
+			       : cuMemsetD2D8Async(to, at.pitch, byte, extent.width, extent.height,
+						   *stream);
+	}
+	return code;
+}
+
 /* ---- the functions ---- */
 
 #define GIVE(out, value) (check_pointer(out) ?: (*(out) = (value), CUDA_SUCCESS))
-#define A(ptr)           ((CUdeviceptr)(uintptr_t)(ptr))
-#define OUT(ptr)         ((CUdeviceptr *)(void *)(ptr))
 #define ROWS(dst, dst_pitch, src, src_pitch)                       \
 	(&(CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED, \
 			   .srcDevice = A(src),                    \
@@ -231,6 +266,14 @@ static CUresult describe(struct cudaPointerAttributes *out, const void *ptr)
 	}
 #define CALL(name, params, ...)  EXPORT cudaError_t name params ANSWER(enter(), name, __VA_ARGS__)
 #define EARLY(name, params, ...) EXPORT cudaError_t name params ANSWER(cuInit(0), name, __VA_ARGS__)
+#define SAME(name, function) \
+	CALL(name, CUDART_PARAMETERS_##function, function CUDART_ARGUMENTS_##function)
+#define WITH_STREAM(...) (__VA_ARGS__, stream)
+#define PAIR(name, check, now, in_stream, arguments, ...) \
+	CALL(name, (__VA_ARGS__), check ?: now arguments) \
+	CALL(name##Async, (__VA_ARGS__, CUstream stream), check ?: in_stream WITH_STREAM arguments)
+#define EARLY_SAME(name, function) \
+	EARLY(name, CUDART_PARAMETERS_##function, function CUDART_ARGUMENTS_##function)
 #include "cudart-list.h"
 
 #if CUDART_MAJOR == 12
@@ -263,19 +306,7 @@ EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, i
 	{                       \
 		return 0;       \
 	}
-HARMLESS(__cudaRegisterFatBinaryEnd)
-HARMLESS(__cudaUnregisterFatBinary)
-HARMLESS(__cudaRegisterFunction)
-HARMLESS(__cudaRegisterVar)
-HARMLESS(__cudaRegisterManagedVar)
-HARMLESS(__cudaRegisterHostVar)
-HARMLESS(__cudaRegisterTexture)
-HARMLESS(__cudaRegisterSurface)
-HARMLESS(__cudaRegisterUnifiedTable)
-HARMLESS(__cudaInitModule)
-HARMLESS(__cudaGetKernel)
-HARMLESS(__cudaPushCallConfiguration)
-HARMLESS(__cudaPopCallConfiguration)
+CUDART_HARMLESS(HARMLESS)
 
 EXPORT void **__cudaRegisterFatBinary(void);
 EXPORT void **__cudaRegisterFatBinary(void)

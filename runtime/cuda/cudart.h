@@ -6,6 +6,7 @@
 #ifndef NPUSIM_CUDART_H
 #define NPUSIM_CUDART_H
 
+#include "cuda-names.h"
 #include "cuda/cuda.h"
 
 #ifndef CUDART_MAJOR
@@ -31,26 +32,36 @@ CUresult npusimMissing(_Atomic int *told);
 
 /* ---- records ---- */
 
+struct cudaPos {
+	size_t x, y, z;
+};
+struct cudaPitchedPtr {
+	void *ptr;
+	size_t pitch, xsize, ysize;
+};
+struct cudaExtent {
+	size_t width, height, depth;
+};
 struct cudaMemcpy3DParms {
-#define CUDART_SIDE(side)                   \
-	void *side##Array;                  \
-	struct {                            \
-		size_t x, y, z;             \
-	} side##Pos;                        \
-	struct {                            \
-		void *ptr;                  \
-		size_t pitch, xsize, ysize; \
-	} side##Ptr;
-#define CUDART_EXTENT                        \
-	struct {                             \
-		size_t width, height, depth; \
-	} extent;
-	CUDART_SIDE(src) CUDART_SIDE(dst) CUDART_EXTENT int kind;
+	void *srcArray;
+	struct cudaPos srcPos;
+	struct cudaPitchedPtr srcPtr;
+	void *dstArray;
+	struct cudaPos dstPos;
+	struct cudaPitchedPtr dstPtr;
+	struct cudaExtent extent;
+	int kind;
 };
 struct cudaMemcpy3DPeerParms {
-	CUDART_SIDE(src) int srcDevice;
-	CUDART_SIDE(dst) int dstDevice;
-	CUDART_EXTENT
+	void *srcArray;
+	struct cudaPos srcPos;
+	struct cudaPitchedPtr srcPtr;
+	int srcDevice;
+	void *dstArray;
+	struct cudaPos dstPos;
+	struct cudaPitchedPtr dstPtr;
+	int dstDevice;
+	struct cudaExtent extent;
 };
 struct cudaPointerAttributes {
 	enum { CUDART_UNREGISTERED, CUDART_HOST, CUDART_DEVICE, CUDART_MANAGED } type;
@@ -180,11 +191,18 @@ struct cudaDeviceProp {
 #endif
 };
 
-#define CALL(name, params, ...)  cudaError_t name params;
-#define EARLY(name, params, ...) cudaError_t name params;
+#define CALL(name, params, ...) cudaError_t name params;
+#define EARLY                   CALL
+#define SAME(name, function)    CALL(name, CUDART_PARAMETERS_##function)
+#define EARLY_SAME              SAME
+#define PAIR(name, check, now, in_stream, arguments, ...) \
+	CALL(name, (__VA_ARGS__)) CALL(name##Async, (__VA_ARGS__, CUstream stream))
 #include "cudart-list.h"
 #undef CALL
 #undef EARLY
+#undef SAME
+#undef EARLY_SAME
+#undef PAIR
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
 cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *out, int device);

@@ -40,22 +40,18 @@ CUresult cuda_check_device(CUdevice device, uint32_t *logic)
 				   "device is %d; there is no such device", device);
 }
 
-/* ---- which there are ---- */
-
 CUresult cuDeviceGetCount(int *count)
 {
 	uint32_t users, all;
 
-	return CUDA_IS_NULL(count)
-		       ?: CUDA_GIVE(count, core_device_count(&users, &all) == 0 ? (int)users : 0);
+	return CUDA_GIVE(count, core_device_count(&users, &all) == 0 ? (int)users : 0);
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
 	uint32_t logic;
 
-	return CUDA_IS_NULL(device) ?: cuda_check_device(ordinal, &logic)
-			?: CUDA_GIVE(device, ordinal);
+	return cuda_check_device(ordinal, &logic) ?: CUDA_GIVE(device, ordinal);
 }
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice device)
@@ -63,9 +59,8 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 	char soc[64] = "";
 	uint32_t logic;
 
-	CUDA_OR_RETURN(name == NULL || length <= 0
-			       ? cuda_invalid("name is %p and length %d", (void *)name, length)
-			       : cuda_check_device(device, &logic));
+	CUDA_OR_RETURN(length <= 0 ? cuda_invalid("length is %d", length)
+				   : cuda_check_device(device, &logic));
 	npu_call(core_driver(), halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
 	snprintf(name, (size_t)length, "%s",
 		 strcmp(soc, "H100") == 0 ? "NVIDIA H100 80GB HBM3" : soc);
@@ -77,7 +72,7 @@ CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	uint32_t logic;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(uuid) ?: cuda_check_device(device, &logic));
+	CUDA_OR_RETURN(cuda_check_device(device, &logic));
 	memcpy(uuid->bytes, "npusim-device-\0\0", sizeof(uuid->bytes));
 	uuid->bytes[14] = (char)(logic >> 8);
 	uuid->bytes[15] = (char)logic;
@@ -91,9 +86,8 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
 	uint32_t logic;
 
-	if (id == NULL || length < 13)
-		return cuda_invalid("id is %p and length %d; 13 characters are written", (void *)id,
-				    length);
+	if (length < 13)
+		return cuda_invalid("length is %d; 13 characters are written", length);
 	CUDA_OR_RETURN(cuda_check_device(device, &logic));
 	snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + logic);
 	return CUDA_SUCCESS;
@@ -102,11 +96,9 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
 	unsigned bus = 0;
-	const char *colon;
+	const char *colon = strchr(id, ':');
 	int ordinal;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(device) ?: CUDA_IS_NULL(id));
-	colon = strchr(id, ':');
 	if (colon != NULL && strchr(colon + 1, ':') != NULL)
 		id = colon + 1;
 	bus = (unsigned)strtoul(id, NULL, 16);
@@ -116,17 +108,14 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 	return CUDA_GIVE(device, ordinal);
 }
 
-/* ---- what they are ---- */
-
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	int64_t value = 0;
 	uint32_t logic;
 
-	return CUDA_IS_NULL(bytes) ?: cuda_check_device(device, &logic)
-			?: CUDA_CALL(halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
-				     &value)
-			?: CUDA_GIVE(bytes, (size_t)value);
+	return cuda_check_device(device, &logic)
+		       ?: CUDA_CALL(halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0, &value)
+		       ?: CUDA_GIVE(bytes, (size_t)value);
 }
 
 /* By number; the names stand in CUDA's cuda.h. What is not here is 0, as it is for what this
@@ -166,53 +155,45 @@ static const int attributes[ATTRIBUTE_LAST + 1] = {
 	A(115, 1) A(119, 1) A(125, 1)
 };
 
+/* What the driver has for others. */
+static const struct {
+	int attribute, module, type, factor;
+} of_driver[] = {
+	{ 13, MODULE_TYPE_AICORE, INFO_TYPE_FREQUE, 1000 }, /* CLOCK_RATE, kHz */
+	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM, 1 },
+	{ 38, MODULE_TYPE_L2BUFF, 0, 1 },                    /* L2_CACHE_SIZE */
+	{ 134, MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE, 1 }, /* HOST_NUMA_ID */
+};
+
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	int64_t number = 0;
 	uint32_t logic;
 
-	CUDA_OR_RETURN(
-		value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST
-			? cuda_invalid("value is %p and attribute %d", (void *)value, attribute)
-			: cuda_check_device(device, &logic));
-	*value = attributes[attribute];
-	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) {
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
-			 INFO_TYPE_CORE_NUM, &number);
-		*value = (int)number;
-	} else if (attribute == 13) { /* CLOCK_RATE, kHz */
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
-			 INFO_TYPE_FREQUE, &number);
-		*value = (int)number * 1000;
-	} else if (attribute == 38) { /* L2_CACHE_SIZE */
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_L2BUFF, 0, &number);
-		*value = (int)number;
-	} else if (attribute == 134) { /* HOST_NUMA_ID */
-		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM,
-			 INFO_TYPE_NEAR_NODE, &number);
-		*value = (int)number;
-	} else if (attribute == 33) { /* PCI_BUS_ID */
-		*value = 0x10 + (int)logic;
-	}
+	CUDA_OR_RETURN(attribute < 1 || attribute > ATTRIBUTE_LAST
+			       ? cuda_invalid("attribute is %d; known are 1 to %d", attribute,
+					      ATTRIBUTE_LAST)
+			       : cuda_check_device(device, &logic));
+	*value = attribute == 33 ? 0x10 + (int)logic : attributes[attribute]; /* PCI_BUS_ID */
+	for (size_t i = 0; i < sizeof(of_driver) / sizeof(of_driver[0]); i++)
+		if (of_driver[i].attribute == attribute) {
+			npu_call(core_driver(), halGetDeviceInfo, logic, of_driver[i].module,
+				 of_driver[i].type, &number);
+			*value = (int)number * of_driver[i].factor;
+		}
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
-	CUDA_ANSWERS(CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
-			?: cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-						device)
-			?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-						device));
-
-/* ---- peers ---- */
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) CUDA_ANSWERS(
+	cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)
+		?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					device));
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
 	uint32_t from, to;
 
-	return CUDA_IS_NULL(can)
-		       ?: cuda_check_device(device, &from)
-		       ?: cuda_check_device(peer, &to)
+	return cuda_check_device(device, &from) ?: cuda_check_device(peer, &to)
 		       ?: CUDA_CALL(halDeviceCanAccessPeer, can, from, to);
 }
 
@@ -221,12 +202,12 @@ enum { P2P_PERFORMANCE_RANK = 1, P2P_ACCESS, P2P_NATIVE_ATOMIC, P2P_ARRAY_ACCESS
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice src,
 				 CUdevice dst)
 {
-	if (value != NULL && (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST))
+	if (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST)
 		return cuda_invalid("attribute is %d", attribute);
-	if (value != NULL && src == dst)
+	if (src == dst)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "device is %d; there is no such device",
 				 dst);
-	if (attribute == P2P_ACCESS || attribute == P2P_NATIVE_ATOMIC || value == NULL)
+	if (attribute == P2P_ACCESS || attribute == P2P_NATIVE_ATOMIC)
 		return cuDeviceCanAccessPeer(value, src, dst);
 	return CUDA_GIVE(value, 0);
 }

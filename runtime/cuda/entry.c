@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuGetProcAddress, through which most programs find all other functions, and second names of
- * functions. Both are generated from the lists of functions.
+ * cuGetProcAddress, through which most programs find all other functions, by the lists of these,
+ * and second names of functions.
  */
 #include "cuda-internal.h"
 #include "cuda-names.h"
@@ -65,12 +65,10 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
 	const struct entry *entry;
 	bool known;
 
-	if (symbol == NULL || function == NULL || (flags & ~FLAGS_KNOWN) != 0 ||
-	    flags == FLAGS_KNOWN || version > CUDA_VERSION)
-		return cuda_invalid("symbol %s, function %p, version %d, flags %llu: the version "
-				    "is at most %d, the flags are 0, 1 or 2",
-				    symbol != NULL ? symbol : "NULL", (void *)function, version,
-				    (unsigned long long)flags, CUDA_VERSION);
+	if (flags >= FLAGS_KNOWN || version > CUDA_VERSION)
+		return cuda_invalid("version %d, flags %llu: the version is at most %d, the flags "
+				    "are 0, 1 or 2",
+				    version, (unsigned long long)flags, CUDA_VERSION);
 	entry = find(symbol, version, &known);
 	if (entry != NULL && flags == FLAG_PER_THREAD)
 		entry = per_thread(entry);
@@ -98,7 +96,8 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint
 
 /* ---- second names ---- */
 
-/* Jumps to the function, whatever its parameters: both have the same. */
+/* Jumps to the function, whatever its parameters: both have the same. Not an alias: a stack's
+ * frames are to have the name of the function. */
 #if defined(__x86_64__)
 #define JUMP(symbol) "\tjmp " #symbol "@PLT\n"
 #elif defined(__aarch64__)

@@ -17,8 +17,6 @@ __thread const char *cuda_call = "";
 
 static atomic_bool initialised, harmed;
 
-/* ---- codes ---- */
-
 CUresult cuda_fail(CUresult code, const char *format, ...)
 {
 	char text[2048];
@@ -66,25 +64,15 @@ static CUresult give(const char **out, const char *value)
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
-	CUDA_ANSWERS(CUDA_IS_NULL(name) ?: give(name, find_error(error)->name));
+	CUDA_ANSWERS(give(name, find_error(error)->name));
 CUresult cuGetErrorString(CUresult error, const char **text)
-	CUDA_ANSWERS(CUDA_IS_NULL(text) ?: give(text, find_error(error)->text));
+	CUDA_ANSWERS(give(text, find_error(error)->text));
 
-/* What a code of the driver, or of the core, is in CUDA. */
-struct translation {
+/* What a code of the driver, or of the core, is in CUDA: no code is both's. */
+static const struct {
 	int code;
 	CUresult cuda;
-};
-
-/* The last row is for all other codes. */
-static CUresult translate(const struct translation *table, int code)
-{
-	while (table->code != code && table->code != -1)
-		table++;
-	return table->cuda;
-}
-
-static const struct translation of_driver[] = {
+} translations[] = {
 	{ DRV_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY },
 	{ DRV_ERROR_MALLOC_FAIL, CUDA_ERROR_OUT_OF_MEMORY },
 	{ DRV_ERROR_NO_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY },
@@ -96,26 +84,6 @@ static const struct translation of_driver[] = {
 	{ DRV_ERROR_FILE_OPS, CUDA_ERROR_UNKNOWN },
 	{ DRV_ERROR_OPEN_FAILED, CUDA_ERROR_UNKNOWN },
 	{ DRV_ERROR_INNER_ERR, CUDA_ERROR_UNKNOWN },
-	{ -1, CUDA_ERROR_INVALID_VALUE },
-};
-
-/* Without the name of the driver's function, which is not one of CUDA's. */
-CUresult cuda_of_driver(drvError_t code)
-{
-	const char *text, *colon;
-
-	if (code == DRV_ERROR_NONE)
-		return CUDA_SUCCESS;
-	text = npu_call(core_driver(), npusimLastMessage);
-	if (text == NULL)
-		return cuda_fail(translate(of_driver, code), "the driver refuses");
-	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
-									     : NULL;
-	return cuda_fail(translate(of_driver, code), "%s",
-			 colon != NULL && colon[1] == ' ' ? colon + 2 : text);
-}
-
-static const struct translation of_core[] = {
 	{ 107000, CUDA_ERROR_INVALID_VALUE },   /* ACL_ERROR_RT_PARAM_INVALID */
 	{ 107001, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_INVALID_DEVICEID */
 	{ 107002, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_NULL */
@@ -133,19 +101,41 @@ static const struct translation of_core[] = {
 	{ 507033, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_DEV_SETUP_ERROR */
 	{ 507046, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_STREAM_SYNC_TIMEOUT */
 	{ 507047, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_EVENT_SYNC_TIMEOUT */
-	{ -1, CUDA_ERROR_UNKNOWN },
 };
+
+static CUresult translate(int code, CUresult otherwise)
+{
+	for (size_t i = 0; i < sizeof(translations) / sizeof(translations[0]); i++)
+		if (translations[i].code == code)
+			return translations[i].cuda;
+	return otherwise;
+}
+
+/* Without the name of the driver's function, which is not one of CUDA's. */
+CUresult cuda_of_driver(drvError_t code)
+{
+	const char *text, *colon;
+	CUresult result;
+
+	if (code == DRV_ERROR_NONE)
+		return CUDA_SUCCESS;
+	result = translate(code, CUDA_ERROR_INVALID_VALUE);
+	text = npu_call(core_driver(), npusimLastMessage);
+	if (text == NULL)
+		return cuda_fail(result, "the driver refuses");
+	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
+									     : NULL;
+	return cuda_fail(result, "%s", colon != NULL && colon[1] == ' ' ? colon + 2 : text);
+}
 
 CUresult cuda_of_core(int code)
 {
-	CUresult result = code == 0 ? CUDA_SUCCESS : translate(of_core, code);
+	CUresult result = code == 0 ? CUDA_SUCCESS : translate(code, CUDA_ERROR_UNKNOWN);
 
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		atomic_store(&harmed, true);
 	return result == CUDA_SUCCESS ? result : cuda_fail(result, "%s", npu_message());
 }
-
-/* ---- the beginning ---- */
 
 CUresult cuda_initialised(void)
 {
@@ -177,9 +167,7 @@ CUresult cuda_current(struct core_context **out)
 }
 
 CUresult cuda_null(const char *argument, const void *value)
-{
-	return value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument);
-}
+	CUDA_ANSWERS(value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument));
 
 CUresult cuInit(unsigned int flags)
 {
@@ -209,25 +197,11 @@ CUresult cuInit(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuDriverGetVersion(int *version)
-	CUDA_ANSWERS(CUDA_IS_NULL(version) ?: CUDA_GIVE(version, CUDA_VERSION));
+CUresult cuDriverGetVersion(int *version) CUDA_ANSWERS(CUDA_GIVE(version, CUDA_VERSION));
 
-/* ---- of include/npusim/npusim.h ---- */
-
-static CUresult tell_block(const void *ptr, size_t size)
-{
-	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_initialised());
-	npu_call(core_driver(), npusimTellBlock, (uintptr_t)ptr, size);
-	return CUDA_SUCCESS;
-}
-
-static CUresult tell_mark(const char *name)
-{
-	CUDA_OR_RETURN(CUDA_IS_NULL(name) ?: cuda_initialised());
-	npu_call(core_driver(), npusimMark, name); /* NOT_SUPPORT: nobody compares */
-	return CUDA_SUCCESS;
-}
-
+#define TELL(pointer, op, ...) \
+	(cuda_null(#pointer, pointer) ?: cuda_initialised() \
+	 ?: (npu_call(core_driver(), op, __VA_ARGS__), CUDA_SUCCESS))
 #define DOOR(call, params, ...)                                                               \
 	int call params                                                                       \
 	{                                                                                     \
@@ -236,6 +210,6 @@ static CUresult tell_mark(const char *name)
 		return (int)npusimEnd(outer, __VA_ARGS__, NULL, __builtin_return_address(0)); \
 	}
 DOOR(npusimBlock, (const void *ptr, size_t size),
-     size == 0 ? cuda_invalid("size is 0") : tell_block(ptr, size))
-DOOR(npusimBlockFree, (const void *ptr), tell_block(ptr, 0))
-DOOR(npusimMark, (const char *name), tell_mark(name))
+     size == 0 ? cuda_invalid("size is 0") : TELL(ptr, npusimTellBlock, (uintptr_t)ptr, size))
+DOOR(npusimBlockFree, (const void *ptr), TELL(ptr, npusimTellBlock, (uintptr_t)ptr, 0))
+DOOR(npusimMark, (const char *name), TELL(name, npusimMark, name)) /* or nobody compares */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,23 +26,23 @@
 #define BOARD_BYTES ((off_t)(SLOTS * sizeof(struct cuda_slot)))
 
 struct name {
-	struct name *next;
+	LIST_ENTRY(name) link;
 	uint64_t va;
 	unsigned opens;                        /* 0: memory of this process */
 	char text[sizeof(CUipcMemHandle) + 1]; /* digits, as many as a handle has bytes */
 };
-static struct name *names;
+static LIST_HEAD(, name) names = LIST_HEAD_INITIALIZER(names);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Where the name of that memory hangs; text not NULL: that of an open name. */
-static struct name **find_locked(uint64_t va, const char *text)
+/* The name of that memory; text not NULL: the open one of that text. NULL: there is none. */
+static struct name *find_locked(uint64_t va, const char *text)
 {
-	struct name **at = &names;
+	struct name *name;
 
-	while (*at != NULL && (text == NULL ? (*at)->va != va
-					    : (*at)->opens == 0 || strcmp((*at)->text, text) != 0))
-		at = &(*at)->next;
-	return at;
+	LIST_FOREACH(name, &names, link)
+	if (text == NULL ? name->va == va : name->opens != 0 && strcmp(name->text, text) == 0)
+		break;
+	return name;
 }
 
 static bool add_locked(const struct name *made)
@@ -51,21 +52,18 @@ static bool add_locked(const struct name *made)
 	if (name == NULL)
 		return false;
 	*name = *made;
-	name->next = names;
-	names = name;
+	LIST_INSERT_HEAD(&names, name, link);
 	return true;
 }
 
-static void forget_locked(struct name **at)
+static void forget_locked(struct name *name)
 {
-	struct name *gone = *at;
-
-	if (gone == NULL)
+	if (name == NULL)
 		return;
-	*at = gone->next;
-	if (gone->opens == 0)
-		npu_call(core_driver(), halShmemDestroyHandle, gone->text);
-	free(gone);
+	LIST_REMOVE(name, link);
+	if (name->opens == 0)
+		npu_call(core_driver(), halShmemDestroyHandle, name->text);
+	free(name);
 }
 
 void cuda_ipc_forget(uint64_t va)
@@ -81,7 +79,7 @@ CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out)
 	CUresult code;
 	LOCKED(&lock);
 
-	name = *find_locked(made.va, NULL);
+	name = find_locked(made.va, NULL);
 	if (name == NULL) {
 		name = &made;
 		CUDA_OR_RETURN(CUDA_CALL(halShmemCreateHandle, made.va, memory->bytes, made.text,
@@ -100,13 +98,12 @@ CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out)
 CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
-	CUresult code = CUDA_IS_NULL(handle) ?: cuda_unharmed();
 
-	if (code == CUDA_SUCCESS && memory.letter != NPU_PLACE_DEVICE)
+	if (memory.letter != NPU_PLACE_DEVICE)
 		return cuda_invalid("0x%llx is no memory of cuMemAlloc; handles of cuMemCreate, "
 				    "and pools, are exported instead",
 				    ptr);
-	return code ?: cuda_ipc_name(&memory, handle);
+	return cuda_ipc_name(&memory, handle);
 }
 
 CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
@@ -119,46 +116,49 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 	LOCKED(&lock);
 
 	memcpy(made.text, handle, sizeof(*handle));
-	name = code == CUDA_SUCCESS ? *find_locked(0, made.text) : NULL;
+	name = code == CUDA_SUCCESS ? find_locked(0, made.text) : NULL;
 	if (name != NULL) {
 		name->opens++;
 		return CUDA_GIVE(ptr, name->va);
 	}
+	if (code == CUDA_SUCCESS && strspn(made.text, "0123456789abcdef") != sizeof(*handle))
+		return cuda_invalid("the handle stands for no memory, or for that of another pool");
 	CUDA_OR_RETURN(code ?: CUDA_CALL(halShmemInfoGet, made.text, &info)
 		       ?: CUDA_CALL(drvDeviceGetIndexByPhyId, info.phyDevid, &device)
 		       ?: cuda_keep(device)
 		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va));
-	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
-						 core_context_handle(context), kind))
-		return CUDA_GIVE(ptr, made.va);
-	forget_locked(find_locked(made.va, NULL));
+	if (cuda_memory_add(made.va, cuda_place(made.va).asked_bytes, core_context_handle(context),
+			    kind)) {
+		if (add_locked(&made))
+			return CUDA_GIVE(ptr, made.va);
+		cuda_memory_take(made.va, 1u << kind, NULL);
+	}
 	npu_call(core_driver(), halShmemCloseHandle, made.va);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
 {
-	if (ptr == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
-		return cuda_invalid("ptr %p, flags %u; flags must be 1 (lazy peer access)",
-				    (void *)ptr, flags);
+	if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+		return cuda_invalid("flags is %u; it must be 1 (lazy peer access)", flags);
 	return cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr);
 }
 
 CUresult cuda_ipc_close(CUdeviceptr ptr, int kind)
 {
-	struct name **at;
+	struct name *name;
 	bool stays, is_open;
 
 	pthread_mutex_lock(&lock);
-	at = find_locked(ptr, NULL);
-	is_open = *at != NULL && cuda_memory_find(ptr).letter == kind;
-	stays = is_open && (*at)->opens > 1;
+	name = find_locked(ptr, NULL);
+	is_open = name != NULL && cuda_memory_find(ptr).letter == kind;
+	stays = is_open && name->opens > 1;
 	if (stays)
-		(*at)->opens--;
+		name->opens--;
 	else if (is_open)
-		forget_locked(at); /* who opens the handle from now on gets it anew */
+		forget_locked(name); /* who opens the handle from now on gets it anew */
 	pthread_mutex_unlock(&lock);
-	return stays ? cuda_unharmed() : cuda_memory_release(ptr, 1u << kind);
+	return stays ? CUDA_SUCCESS : cuda_memory_release(ptr, 1u << kind);
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) CUDA_ANSWERS(cuda_ipc_close(ptr, NPU_PLACE_OPENED));
@@ -317,7 +317,6 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 	struct ticket ticket;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: cuda_unharmed());
 	ticket = own;
 	board = own.pid != 0 ? (uintptr_t)board_locked(&own) : 0;
 	if (slot == 0 || slot < board || slot - board >= BOARD_BYTES)
@@ -335,7 +334,7 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 	CUevent made;
 	CUresult code;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(event) ?: cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
+	CUDA_OR_RETURN(cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
 	memcpy(&ticket, &handle, sizeof(ticket));
 	pthread_mutex_lock(&lock);
 	code = add_event_locked(made, &ticket);

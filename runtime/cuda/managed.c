@@ -58,7 +58,7 @@ static CUresult pages_locked(uint64_t va, size_t count, struct pages *out)
 	}
 	out->first = (struct page *)cuda_pointer(table->number) + from / PAGE_BYTES;
 	out->count = (from % PAGE_BYTES + count + PAGE_BYTES - 1) / PAGE_BYTES;
-	return cuda_unharmed();
+	return CUDA_SUCCESS;
 }
 
 /* All pages' bits that are set in `keep` stay. */
@@ -113,29 +113,20 @@ static CUresult check_place(CUmemLocation where, uint64_t *out_word)
 	}
 	if (where.type == CU_MEM_LOCATION_TYPE_HOST)
 		where.id = 0;
-	if (where.type < CU_MEM_LOCATION_TYPE_DEVICE ||
-	    where.type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	    (where.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && where.id < 0))
-		return cuda_invalid("location is (%d, %d): a device (1), the host (2), or a NUMA "
-				    "node of it (3)",
-				    (int)where.type, where.id);
 	memcpy(out_word, &where, sizeof(where));
-	return where.type == CU_MEM_LOCATION_TYPE_DEVICE ? cuda_check_device(where.id, &logic)
-							 : CUDA_SUCCESS;
+	return cuda_check_location(&where, &logic);
 }
-
-/* ---- what programs say ---- */
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t count, CUmemLocation location,
 			       unsigned int flags, CUstream stream)
 {
 	uint64_t word;
-	CUDA_IN_CONTEXT_OF(stream);
 
+	(void)stream;
 	if (flags != 0)
 		return cuda_invalid("flags is %u; it must be 0", flags);
-	return check_place(location, &word) ?: cuda_stream(stream, NULL)
-			?: say(ptr, count, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, 0, word);
+	return check_place(location, &word)
+		       ?: say(ptr, count, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, 0, word);
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t count, CUdevice device, CUstream stream)
@@ -165,8 +156,6 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUme
 CUresult cuMemAdvise(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUdevice device)
 	CUDA_ANSWERS(cuMemAdvise_v2(ptr, count, advice, place_of(device)));
 
-/* ---- what they are answered ---- */
-
 static void put_devices(int *out, size_t room, uint64_t word)
 {
 	for (size_t i = 0; i < room; i++) {
@@ -185,13 +174,14 @@ CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute a
 	CUmemLocation where;
 	uint64_t word;
 
-	if (data == NULL || attribute < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
+	if (attribute < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ||
 	    attribute > CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID || size == 0 ||
 	    size % sizeof(int) != 0 ||
 	    (size != sizeof(int) && attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY))
-		return cuda_invalid("data %p, dataSize %zu, attribute %d: known are 1 to 8, of 4 "
-				    "bytes, and 3 of a multiple of them",
-				    data, size, (int)attribute);
+		return cuda_invalid(
+			"dataSize %zu, attribute %d: known are 1 to 8, of 4 bytes, and 3 of "
+			"a multiple of them",
+			size, (int)attribute);
 	CUDA_OR_RETURN(ask(ptr, count, about, &word));
 	memcpy(&where, &word, sizeof(where));
 	if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
@@ -210,9 +200,9 @@ CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute a
 CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribute *attributes,
 				 size_t number, CUdeviceptr ptr, size_t count)
 {
-	CUresult code = CUDA_IS_NULL(data) ?: CUDA_IS_NULL(sizes) ?: CUDA_IS_NULL(attributes);
+	CUresult code = CUDA_SUCCESS;
 
-	if (code == CUDA_SUCCESS && number == 0)
+	if (number == 0)
 		return cuda_invalid("numAttributes is 0");
 	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++)
 		code = cuMemRangeGetAttribute(data[i], sizes[i], attributes[i], ptr, count);
@@ -222,17 +212,14 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribu
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr ptr, size_t length, unsigned int flags)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
-	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = cuda_stream(stream, NULL);
 
-	if (code == CUDA_SUCCESS &&
-	    (memory.letter != NPU_PLACE_MANAGED || memory.key != ptr ||
-	     (length != 0 && length != memory.bytes) ||
-	     (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
-	      (flags != CU_MEM_ATTACH_SINGLE || stream == NULL))))
+	if (memory.letter != NPU_PLACE_MANAGED || memory.key != ptr ||
+	    (length != 0 && length != memory.bytes) ||
+	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+	     (flags != CU_MEM_ATTACH_SINGLE || stream == NULL)))
 		return cuda_invalid("[0x%llx, +%zu), flags %u: memory of cuMemAllocManaged is "
 				    "attached whole, globally (1), to the host (2) or to a stream "
 				    "that is not the default one (4)",
 				    ptr, length, flags);
-	return code;
+	return CUDA_SUCCESS;
 }

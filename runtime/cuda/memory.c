@@ -73,14 +73,12 @@ void cuda_memory_end_context(void *context)
 	free(keys);
 }
 
-/* ---- device memory ---- */
-
 static CUresult allocate(CUdeviceptr *ptr, size_t size, uint64_t flags, enum npu_place_kind kind)
 {
 	struct core_context *context;
 	void *made = NULL;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(ptr) ?: cuda_current(&context));
+	CUDA_OR_RETURN(cuda_current(&context));
 	if (size == 0)
 		return cuda_invalid("size is 0");
 	if (kind == NPU_PLACE_DEVICE)
@@ -113,11 +111,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 {
 	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
 
-	if (pitch == NULL || width == 0 || height == 0 ||
-	    (element != 4 && element != 8 && element != 16) || row < width ||
-	    height > SIZE_MAX / row)
-		return cuda_invalid("pitch %p, width %zu, height %zu, element %u", (void *)pitch,
-				    width, height, element);
+	if (width == 0 || height == 0 || (element != 4 && element != 8 && element != 16) ||
+	    row < width || height > SIZE_MAX / row)
+		return cuda_invalid("width %zu, height %zu, element %u", width, height, element);
 	return allocate(ptr, row * height, cuda_device_flags(row * height), NPU_PLACE_DEVICE)
 		       ?: CUDA_GIVE(pitch, row);
 }
@@ -134,7 +130,6 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 	const struct core_context *context;
 	struct trace_name gone;
 
-	CUDA_OR_RETURN(cuda_unharmed());
 	if (!cuda_memory_take(va, kinds, &gone))
 		return cuda_invalid("0x%llx is not the start of an allocation that this call frees",
 				    (unsigned long long)va);
@@ -148,7 +143,7 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	switch (cuda_memory_find(ptr).letter) {
 	case CUDA_POOLED:
-		return cuda_unharmed() ?: cuda_pool_free(ptr, NULL);
+		return cuda_pool_free(ptr, NULL);
 	case CUDA_IMPORTED:
 		return cuda_ipc_close(ptr, CUDA_IMPORTED);
 	default:
@@ -172,12 +167,10 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 /* The H100's driver finds a mapping only once a device has access to it. */
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
-	struct npu_place place;
+	struct npu_place place = cuda_place(ptr);
 
-	CUDA_OR_RETURN(cuda_unharmed());
 	if (base == NULL && size == NULL)
 		return cuda_invalid("base and size are NULL");
-	place = cuda_place(ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
 	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_OPENED &&
 	    place.kind != NPU_PLACE_PINNED && place.kind != NPU_PLACE_MANAGED)
@@ -188,25 +181,18 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 									    : place.asked_bytes);
 }
 
-/* ---- host memory ---- */
-
-static CUresult allocate_host(void **ptr, size_t size)
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	CUdeviceptr made = 0;
 
-	return allocate(ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED)
+	if (flags >
+	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
+		return cuda_invalid("flags is %u; known are 1, 2 and 4, and their sums", flags);
+	return allocate(&made, size, host_flags(), NPU_PLACE_PINNED)
 		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
-CUresult cuMemAllocHost_v2(void **ptr, size_t size) CUDA_ANSWERS(allocate_host(ptr, size));
-
-CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
-{
-	if (flags >
-	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
-		return cuda_invalid("flags is %u", flags);
-	return allocate_host(ptr, size);
-}
+CUresult cuMemAllocHost_v2(void **ptr, size_t size) CUDA_ANSWERS(cuMemHostAlloc(ptr, size, 0));
 
 CUresult cuMemFreeHost(void *ptr)
 	CUDA_ANSWERS(cuda_memory_release((uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
@@ -215,14 +201,14 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int
 {
 	struct trace_name name = cuda_memory_find((uintptr_t)host);
 
-	if (ptr == NULL || flags != 0 || name.bytes == 0)
-		return cuda_invalid("ptr %p, host %p, flags %u", (void *)ptr, host, flags);
+	if (flags != 0 || name.bytes == 0)
+		return cuda_invalid("host %p, flags %u", host, flags);
 	return CUDA_GIVE(ptr, (uintptr_t)host); /* one address space */
 }
 
 CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
-	if (flags == NULL || cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
+	if (cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
 		return cuda_invalid("host %p was not made by cuMemHostAlloc", host);
 	return CUDA_GIVE(flags, CU_MEMHOSTALLOC_DEVICEMAP);
 }
@@ -232,7 +218,7 @@ CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(host) ?: cuda_current(&context));
+	CUDA_OR_RETURN(cuda_current(&context));
 	(void)flags;
 	if (size == 0)
 		return cuda_invalid("size is 0");

@@ -93,10 +93,8 @@ static bool is_known(const struct npu_place *place)
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	struct npu_place place;
+	struct npu_place place = cuda_place(ptr);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(data));
-	place = cuda_place(ptr);
 	if (!is_known(&place))
 		return cuda_invalid("ptr 0x%llx is %s", ptr,
 				    place.kind == NPU_PLACE_PAGEABLE
@@ -114,12 +112,10 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
 				CUdeviceptr ptr)
 {
-	struct npu_place place;
+	struct npu_place place = cuda_place(ptr);
 
-	if (attributes == NULL || data == NULL || count == 0)
-		return cuda_invalid("attributes %p, data %p, count %u", (void *)attributes,
-				    (void *)data, count);
-	place = cuda_place(ptr);
+	if (count == 0)
+		return cuda_invalid("count is 0");
 	for (unsigned i = 0; i < count; i++) {
 		CUpointer_attribute a = attributes[i];
 		uint64_t value = a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -137,7 +133,8 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 {
 	struct npu_place place = cuda_place(ptr);
 
-	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
+	(void)value;
+	if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
 		return cuda_invalid("attribute %d of 0x%llx cannot be set", (int)attribute, ptr);
 	return CUDA_SUCCESS; /* synchronous copies always are */
 }

@@ -24,6 +24,7 @@
 #define NUMBERS     CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES /* these, and below: int */
 #define RESERVED    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT /* the highest stands behind */
 #define USED        CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+#define KEY_BYTES   sizeof(uint64_t)
 
 /* The stream has got to the end of its use, and the block has been taken out of its list: the later
  * of the two ends it. */
@@ -37,7 +38,7 @@ struct block {
 struct pool {
 	LIST_ENTRY(pool) link;
 	LIST_HEAD(, block) blocks; /* that nobody has */
-	CUmemPoolProps props;
+	CUmemPoolProps props;      /* its `reserved` begins with the key of what is exported */
 	uint32_t device;
 	uint64_t attribute[ATTRIBUTES], peers; /* peers: bit d: device d has access */
 	bool imported, destroyed;              /* destroyed: it ends with its last block */
@@ -50,7 +51,7 @@ static CUresult find_locked(const void *handle, struct pool **out)
 {
 	LIST_FOREACH(*out, &pools, link)
 	if (*out == handle && !(*out)->destroyed)
-		return cuda_unharmed();
+		return CUDA_SUCCESS;
 	return cuda_invalid("pool %p is no pool of this process", handle);
 }
 
@@ -119,20 +120,30 @@ CUresult cuda_pools_settle(CUresult code)
 	return code;
 }
 
-static CUresult make_block(struct pool *pool, uint64_t bytes, uint64_t *out_va)
+/* One that the stream may have again, or a new one. */
+static CUresult take_block(struct pool *pool, uint64_t bytes, unsigned long long stream,
+			   uint64_t *out_va)
 {
+	bool any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
 	uint64_t have = pool->attribute[RESERVED];
+	struct block *block;
 	void *made = NULL;
-	CUresult code;
 
+	LIST_FOREACH(block, &pool->blocks, link)
+	if (block->bytes == bytes &&
+	    (block->stream == stream || (any && block->state == BLOCK_IDLE))) {
+		*out_va = block->va;
+		take_out(block);
+		return CUDA_SUCCESS;
+	}
 	if (pool->props.maxSize != 0 && have + bytes > pool->props.maxSize)
 		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY,
 				 "the pool has %" PRIu64 " bytes, and may have %zu", have,
 				 pool->props.maxSize);
-	code = CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device);
-	if (code == CUDA_SUCCESS)
-		count(pool, RESERVED, bytes);
-	return code ?: CUDA_GIVE(out_va, (uintptr_t)made);
+	CUDA_OR_RETURN(
+		CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device));
+	count(pool, RESERVED, bytes);
+	return CUDA_GIVE(out_va, (uintptr_t)made);
 }
 
 /* The record is taken first: nobody else gives the block back, and the pool stays while the lock is
@@ -178,41 +189,26 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool han
 				 CUstream stream)
 {
 	struct pool *pool;
-	struct block *block;
 	unsigned long long id = 0;
 	uint64_t bytes = block_bytes(size), va = 0;
-	bool any;
-	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(ptr) ?: cuda_stream(stream, NULL)
-			?: cuStreamGetId(stream, &id);
+	uint32_t device;
+	CUresult code = cuStreamGetId(stream, &id);
 	LOCKED(&lock);
 
 	CUDA_OR_RETURN(code ?: find_locked(handle, &pool));
 	if (bytes < size || bytes == 0 || pool->imported)
 		return cuda_invalid("size is %zu, of %s pool", size,
 				    pool->imported ? "an imported" : "a");
-	any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
-	LIST_FOREACH(block, &pool->blocks, link)
-	if (block->bytes == bytes && (block->stream == id || (any && block->state == BLOCK_IDLE)))
-		break;
-	if (block != NULL) {
-		va = block->va;
-		take_out(block);
-	} else {
-		code = make_block(pool, bytes, &va);
-	}
+	code = take_block(pool, bytes, id, &va);
 	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-		uint32_t device = pool->device;
-
+		device = pool->device;
 		/* What waits for the device may need the lock. */
 		pthread_mutex_unlock(&lock);
 		core_device_synchronize(device, -1, cuda_call);
 		pthread_mutex_lock(&lock);
-		code = find_locked(handle, &pool);
-		if (code == CUDA_SUCCESS) {
-			trim_locked(pool, 0);
-			code = make_block(pool, bytes, &va);
-		}
+		CUDA_OR_RETURN(find_locked(handle, &pool));
+		trim_locked(pool, 0);
+		code = take_block(pool, bytes, id, &va);
 	}
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -229,20 +225,14 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
 	CUmemoryPool pool;
 	struct core_context *context;
-	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(ptr) ?: cuda_stream(stream, NULL)
-			?: cuda_current(&context)
-			?: cuDeviceGetMemPool(&pool, context->user_device)
+	return cuda_current(&context) ?: cuDeviceGetMemPool(&pool, context->user_device)
 			?: cuMemAllocFromPoolAsync(ptr, size, pool, stream);
 }
 
 /* Classic memory may be given to it, too; memory of an imported pool is open, and is closed. */
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
-	CUDA_IN_CONTEXT_OF(stream);
-
-	CUDA_OR_RETURN(cuda_stream(stream, NULL));
 	switch (cuda_memory_find(ptr).letter) {
 	case NPU_PLACE_DEVICE:
 		return cuda_memory_release(ptr, 1u << NPU_PLACE_DEVICE);
@@ -281,11 +271,15 @@ static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)
 
 CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
 {
+	static uint64_t made;
 	struct pool *pool;
-	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(props);
+	uint64_t key;
 	LOCKED(&lock);
 
-	return code ?: add_pool(props, &pool) ?: CUDA_GIVE(handle, (void *)pool);
+	CUDA_OR_RETURN(add_pool(props, &pool));
+	key = ((uint64_t)getpid() << 32 | ++made) * UINT64_C(0x9e3779b97f4a7c15);
+	memcpy(pool->props.reserved, &key, KEY_BYTES);
+	return CUDA_GIVE(handle, (void *)pool);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
@@ -320,7 +314,7 @@ static CUresult of_device(CUmemoryPool *handle, CUdevice device, struct pool **w
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
 	uint32_t logic;
-	CUresult code = CUDA_IS_NULL(handle) ?: cuda_check_device(device, &logic);
+	CUresult code = cuda_check_device(device, &logic);
 	LOCKED(&lock);
 
 	if (code == CUDA_SUCCESS && defaults[logic] == NULL) {
@@ -360,7 +354,7 @@ static CUresult attribute(const void *handle, CUmemPool_attribute what, void *va
 	struct pool *pool;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(value) ?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(find_locked(handle, &pool));
 	if (what < 1 || what >= ATTRIBUTES)
 		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
 				    ATTRIBUTES - 1);
@@ -383,7 +377,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, si
 {
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(desc) ?: find_locked(handle, &pool);
+	CUresult code = find_locked(handle, &pool);
 
 	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++) {
 		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -407,10 +401,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmem
 	struct pool *pool;
 	uint32_t logic;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location) ?: find_locked(handle, &pool);
-	bool device = code == CUDA_SUCCESS && location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-	return code ?: cuda_check_device(device ? location->id : -1, &logic)
+	return find_locked(handle, &pool)
+		       ?: cuda_check_device(device ? location->id : -1, &logic)
 		       ?: CUDA_GIVE(flags, pool->peers >> logic & 1
 						   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						   : CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -425,8 +419,7 @@ CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool handle,
 	int fd;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(shareable) ?: cuda_share_type(type)
-			?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(cuda_share_type(type) ?: find_locked(handle, &pool));
 	if (flags != 0 || pool->props.handleTypes != type || pool->imported)
 		return cuda_invalid("flags %llu; the pool has handleTypes %d%s", flags,
 				    (int)pool->props.handleTypes,
@@ -449,7 +442,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareabl
 	struct pool *pool;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable) ?: cuda_share_type(type));
+	CUDA_OR_RETURN(cuda_share_type(type));
 	if (flags != 0 || pread(fd, &props, sizeof(props), 0) != sizeof(props))
 		return cuda_invalid("flags %llu; file descriptor %d is not of a pool", flags, fd);
 	CUDA_OR_RETURN(add_pool(&props, &pool));
@@ -457,24 +450,35 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareabl
 	return CUDA_GIVE(handle, (void *)pool);
 }
 
+/* Only the pool that memory is of makes a name of what was exported. */
+static void turn_key(const struct pool *pool, CUmemPoolPtrExportData *data)
+{
+	for (size_t i = 0; i < KEY_BYTES; i++)
+		data->reserved[i] ^= (char)pool->props.reserved[i];
+}
+
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
 	const struct pool *pool = cuda_pointer(memory.number);
-	CUresult code = CUDA_IS_NULL(data) ?: cuda_unharmed();
 
-	if (code == CUDA_SUCCESS && (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0))
+	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	return code ?: cuda_ipc_name(&memory, data);
+	CUDA_OR_RETURN(cuda_ipc_name(&memory, data));
+	turn_key(pool, data);
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool handle, CUmemPoolPtrExportData *data)
 {
+	CUmemPoolPtrExportData name = *data;
 	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = CUDA_IS_NULL(ptr) ?: CUDA_IS_NULL(data) ?: find_locked(handle, &pool);
+	CUresult code = find_locked(handle, &pool);
 
 	if (code == CUDA_SUCCESS && !pool->imported)
 		return cuda_invalid("pool %p was not imported", (void *)handle);
-	return code ?: cuda_ipc_open(data, CUDA_IMPORTED, ptr);
+	if (code == CUDA_SUCCESS)
+		turn_key(pool, &name);
+	return code ?: cuda_ipc_open(&name, CUDA_IMPORTED, ptr);
 }

@@ -29,41 +29,22 @@ void *cuda_core_stream(CUstream stream)
 	return is_default(stream) ? NULL : stream;
 }
 
-struct cuda_scope cuda_enter(CUstream stream)
+CUresult cuda_check_stream(CUstream handle)
 {
-	struct core_context *current = core_context_peek();
-	struct cuda_scope scope = { .before =
-					    current != NULL ? core_context_handle(current) : NULL };
-	void *own = is_default(stream) ? NULL : core_stream_context(stream);
-
-	scope.entered = own != NULL && own != scope.before && core_context_select(own, "") == 0;
-	return scope;
-}
-
-void cuda_leave(struct cuda_scope *scope)
-{
-	if (scope->entered &&
-	    (scope->before == NULL || core_context_select(scope->before, "") != 0))
-		core_context_deselect();
+	if (is_default(handle)) {
+		default_used = true;
+		return cuda_current(NULL);
+	}
+	return core_stream_context(handle) != NULL
+		       ? CUDA_SUCCESS
+		       : cuda_fail(CUDA_ERROR_INVALID_HANDLE,
+				   "stream %p is no stream of this process: it was destroyed, or "
+				   "not made by cuStreamCreate",
+				   (void *)handle);
 }
 
 CUresult cuda_stream(CUstream handle, struct core_stream **out)
-{
-	CUresult code = is_default(handle) ? cuda_current(NULL) : cuda_unharmed();
-	struct core_stream *stream;
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (is_default(handle))
-		default_used = true;
-	else if (core_stream_context(handle) == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
-				 "stream %p is no stream of this process: it was destroyed, or not "
-				 "made by cuStreamCreate",
-				 (void *)handle);
-	return cuda_of_core(core_stream_find_any(cuda_core_stream(handle), cuda_call,
-						 out != NULL ? out : &stream));
-}
+	CUDA_ANSWERS(cuda_of_core(core_stream_find_any(cuda_core_stream(handle), cuda_call, out)));
 
 /* ---- the default stream and the others ---- */
 
@@ -112,12 +93,12 @@ CUresult cuda_stream_before_sync(void)
 
 /* ---- streams ---- */
 
-static CUresult create(CUstream *stream, unsigned int flags, int priority)
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
 {
 	bool added;
 	void *made = NULL;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(stream) ?: cuda_current(NULL));
+	CUDA_OR_RETURN(cuda_current(NULL));
 	if (flags > CU_STREAM_NON_BLOCKING)
 		return cuda_invalid("flags is %u; known are 0 and 1 (non-blocking)", flags);
 	priority = priority > 0 ? 0 : priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
@@ -137,18 +118,13 @@ static CUresult create(CUstream *stream, unsigned int flags, int priority)
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
-	CUDA_ANSWERS(create(stream, flags, 0));
-CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
-	CUDA_ANSWERS(create(stream, flags, priority));
+	CUDA_ANSWERS(cuStreamCreateWithPriority(stream, flags, 0));
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
-	CUDA_IN_CONTEXT_OF(stream);
-
 	if (is_default(stream))
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
 				 "the default stream cannot be destroyed");
-	CUDA_OR_RETURN(cuda_stream(stream, NULL));
 	pthread_mutex_lock(&lock);
 	trace_name_take(&blocking, (uintptr_t)stream, NULL);
 	pthread_mutex_unlock(&lock);
@@ -158,18 +134,14 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 CUresult cuStreamQuery(CUstream handle)
 {
 	struct core_stream *stream;
-	bool idle = false;
-	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = cuda_stream(handle, &stream)
-				?: cuda_of_core(core_stream_query(stream, &idle, cuda_call));
 
-	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
+	return cuda_stream(handle, &stream)
+		       ?: (core_stream_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 CUresult cuStreamSynchronize(CUstream handle)
 {
 	struct core_stream *stream;
-	CUDA_IN_CONTEXT_OF(handle);
 
 	return cuda_pools_settle(
 		cuda_stream(handle, &stream)
@@ -177,68 +149,51 @@ CUresult cuStreamSynchronize(CUstream handle)
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
-{
-	CUDA_IN_CONTEXT_OF(stream);
-
-	return CUDA_IS_NULL(flags) ?: cuda_stream(stream, NULL)
-			?: CUDA_GIVE(flags,
-				     is_default(stream) || is_blocking(stream)
-					     ? CU_STREAM_DEFAULT
-					     : CU_STREAM_NON_BLOCKING);
-}
+	CUDA_ANSWERS(CUDA_GIVE(flags, is_default(stream) || is_blocking(stream)
+					      ? CU_STREAM_DEFAULT
+					      : CU_STREAM_NON_BLOCKING));
 
 CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct core_stream *stream;
-	CUDA_IN_CONTEXT_OF(handle);
 
-	return CUDA_IS_NULL(priority) ?: cuda_stream(handle, &stream)
-			?: CUDA_GIVE(priority,
-				     is_default(handle) ? 0
-							: (int)core_stream_facts(stream).priority +
-								  PRIORITY_GREATEST);
+	return cuda_stream(handle, &stream)
+		       ?: CUDA_GIVE(priority, is_default(handle)
+						      ? 0
+						      : (int)core_stream_facts(stream).priority +
+								PRIORITY_GREATEST);
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
-	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
 
-	return CUDA_IS_NULL(context) ?: cuda_stream(stream, NULL)
-			?: cuda_current(&own)
-			?: CUDA_GIVE(context, core_context_handle(own));
+	(void)stream;
+	return cuda_current(&own) ?: CUDA_GIVE(context, core_context_handle(own));
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
-	CUDA_IN_CONTEXT_OF(stream);
 	void *handle = cuda_core_stream(stream);
-	CUresult code = CUDA_IS_NULL(id) ?: cuda_stream(stream, NULL);
 
-	if (code == CUDA_SUCCESS && handle == NULL)
-		code = cuda_of_core(core_stream_default(&handle, cuda_call));
-	return code ?: CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
+	if (handle == NULL)
+		CUDA_OR_RETURN(cuda_of_core(core_stream_default(&handle, cuda_call)));
+	return CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
-	CUDA_IN_CONTEXT_OF(stream);
-
-	return CUDA_IS_NULL(status) ?: cuda_stream(stream, NULL)
-			?: CUDA_GIVE(status, 0); /* graphs are not modelled */
+	(void)stream;
+	return CUDA_GIVE(status, 0); /* graphs are not modelled */
 }
 
 /* ---- host functions ---- */
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
-{
-	CUDA_IN_CONTEXT_OF(stream);
-
-	return CUDA_IS_NULL(function) ?: cuda_stream(stream, NULL)
-		       ?: cuda_stream_order(stream)
-		       ?: cuda_of_core(core_callback_launch_host(
-				  function, user_data, cuda_core_stream(stream), cuda_call));
-}
+	CUDA_ANSWERS(cuda_stream_order(stream)
+			     ?: cuda_of_core(core_callback_launch_host(function, user_data,
+								       cuda_core_stream(stream),
+								       cuda_call)));
 
 struct stream_callback {
 	CUstreamCallback function;
@@ -260,9 +215,8 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 	struct stream_callback *callback;
 	CUresult code;
 
-	if (function == NULL || flags != 0)
-		return cuda_invalid("callback is %s, flags %u: it must be a function, and flags 0",
-				    function == NULL ? "NULL" : "given", flags);
+	if (flags != 0)
+		return cuda_invalid("flags is %u; it must be 0", flags);
 	callback = malloc(sizeof(*callback));
 	if (callback == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -327,7 +281,6 @@ static CUresult send_values(CUstream handle, unsigned count, const CUstreamBatch
 {
 	union core_entry entries[VALUES_MAX];
 	struct core_stream *stream;
-	CUDA_IN_CONTEXT_OF(handle);
 	CUresult code = cuda_stream(handle, &stream);
 
 	for (unsigned i = 0; i < count && code == CUDA_SUCCESS; i++)
@@ -358,9 +311,9 @@ VALUE(Write, WRITE_VALUE, 64)
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
 			       unsigned int flags)
 {
-	if (ops == NULL || count > VALUES_MAX || flags != 0)
-		return cuda_invalid("ops %p, count %u, flags %u: at most %u, and no flags",
-				    (void *)ops, count, flags, VALUES_MAX);
+	if (count > VALUES_MAX || flags != 0)
+		return cuda_invalid("count %u, flags %u: at most %u, and no flags", count, flags,
+				    VALUES_MAX);
 	return send_values(stream, count, ops);
 }
 
@@ -372,7 +325,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	void *made = NULL;
 	CUresult code;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(event) ?: cuda_current(NULL));
+	CUDA_OR_RETURN(cuda_current(NULL));
 	if (flags > 7 || (flags & 6) == CU_EVENT_INTERPROCESS)
 		return cuda_invalid("flags is %u; known are 1, 2 and 6, and their sums: an event "
 				    "between processes has no times",
@@ -390,7 +343,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 
 static CUresult of_event(int code)
 {
-	CUresult result = cuda_unharmed() ?: cuda_of_core(code);
+	CUresult result = cuda_of_core(code);
 
 	return result == CUDA_ERROR_INVALID_VALUE || code == 507000 /* never recorded */
 		       ? CUDA_ERROR_INVALID_HANDLE
@@ -409,8 +362,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	struct cuda_slot *shared = cuda_ipc_slot(event);
-	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = cuda_stream(stream, NULL) ?: cuda_stream_order(stream);
+	CUresult code = cuda_stream_order(stream);
 
 	if (code == CUDA_SUCCESS && shared != NULL)
 		return cuda_ipc_record(shared, stream);
@@ -427,7 +379,6 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
 	const struct cuda_slot *shared = cuda_ipc_slot(event);
 	struct core_stream *found;
-	CUDA_IN_CONTEXT_OF(stream);
 	CUresult code = cuda_stream(stream, &found);
 
 	(void)flags;
@@ -439,12 +390,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 CUresult cuEventQuery(CUevent event)
 {
 	const struct cuda_slot *shared = cuda_ipc_slot(event);
-	bool done = false;
-	CUresult code;
+	bool done = true;
+	CUresult code = shared != NULL ? cuda_ipc_query(shared, false)
+				       : of_event(core_event_query(event, false, &done, cuda_call));
 
-	if (shared != NULL)
-		return cuda_unharmed() ?: cuda_ipc_query(shared, false);
-	code = of_event(core_event_query(event, false, &done, cuda_call));
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
@@ -453,16 +402,15 @@ CUresult cuEventSynchronize(CUevent event)
 	const struct cuda_slot *shared = cuda_ipc_slot(event);
 
 	return cuda_pools_settle(shared != NULL
-					 ? cuda_unharmed() ?: cuda_ipc_query(shared, true)
+					 ? cuda_ipc_query(shared, true)
 					 : of_event(core_event_synchronize(event, -1, cuda_call)));
 }
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	bool first = false, last = false;
-	CUresult code = CUDA_IS_NULL(ms)
-			?: of_event(core_event_query(start, false, &first, cuda_call))
-			?: of_event(core_event_query(end, false, &last, cuda_call));
+	CUresult code = of_event(core_event_query(start, false, &first, cuda_call))
+				?: of_event(core_event_query(end, false, &last, cuda_call));
 
 	if (code == CUDA_SUCCESS && !(first && last))
 		return CUDA_ERROR_NOT_READY;

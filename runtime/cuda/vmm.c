@@ -37,12 +37,6 @@ struct npu_place cuda_place(uint64_t va)
 	return place;
 }
 
-/* Memory of cuMemCreate needs no context, but an open device. */
-CUresult cuda_vmm_ready(void)
-{
-	return cuda_unharmed() ?: cuda_keep(0);
-}
-
 /* ---- reservations ---- */
 
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
@@ -50,11 +44,11 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 {
 	void *made = NULL;
 
-	if (ptr == NULL || flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_invalid("ptr %p, size %zu, addr 0x%llx, flags %llu: size and addr must "
-				    "be multiples of 2 MiB, ptr and size not 0, and flags 0",
-				    (void *)ptr, size, addr, flags);
-	CUDA_OR_RETURN(cuda_vmm_ready());
+	if (flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
+		return cuda_invalid("size %zu, addr 0x%llx, flags %llu: size and addr must be "
+				    "multiples of 2 MiB, size not 0, and flags 0",
+				    size, addr, flags);
+	CUDA_OR_RETURN(cuda_keep(0));
 	LOCKED(&lock);
 	return CUDA_CALL(halMemAddressReserve, &made, size, alignment, cuda_pointer(addr), 0)
 		       ?: CUDA_GIVE(ptr, (uintptr_t)made);
@@ -63,9 +57,8 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
 	struct npu_place place;
-
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
+
 	place = cuda_place(ptr);
 	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
 		return cuda_invalid("[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies "
@@ -77,39 +70,29 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 /* ---- handles ---- */
 
-static CUresult prop_location(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
+CUresult cuda_check_location(const CUmemLocation *where, uint32_t *logic)
 {
-	static const uint32_t sides[] = { [CU_MEM_LOCATION_TYPE_DEVICE] = MEM_DEV_SIDE,
-					  [CU_MEM_LOCATION_TYPE_HOST] = MEM_HOST_SIDE,
-					  [CU_MEM_LOCATION_TYPE_HOST_NUMA] = MEM_HOST_NUMA_SIDE };
-	const CUmemLocation *location = &prop->location;
-
-	if (location->type < CU_MEM_LOCATION_TYPE_DEVICE ||
-	    location->type > CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-	    (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id < 0))
-		return cuda_invalid(
-			"prop.location is (%d, %d); memory is made on a device (1), the "
-			"host (2) or one of its NUMA nodes (3), which are 0 or more",
-			(int)location->type, location->id);
-	out->pg_type = MEM_HUGE_PAGE_TYPE;
-	out->module_id = APP_MODULE_ID;
-	out->side = sides[location->type];
-	out->mem_type = out->side == MEM_DEV_SIDE ? MEM_HBM_TYPE : MEM_DDR_TYPE;
-	if (out->side == MEM_DEV_SIDE)
-		return cuda_check_device(location->id, &out->devid);
-	if (out->side == MEM_HOST_NUMA_SIDE)
-		out->devid = (uint32_t)location->id;
-	return CUDA_SUCCESS;
+	if (where->type == CU_MEM_LOCATION_TYPE_DEVICE)
+		return cuda_check_device(where->id, logic);
+	if (where->type == CU_MEM_LOCATION_TYPE_HOST ||
+	    (where->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && where->id >= 0))
+		return CUDA_SUCCESS;
+	return cuda_invalid("location is (%d, %d); memory is on a device (1), the host (2) or one "
+			    "of its NUMA nodes (3), which are 0 or more",
+			    (int)where->type, where->id);
 }
 
 static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
+	static const uint32_t sides[] = { [CU_MEM_LOCATION_TYPE_DEVICE] = MEM_DEV_SIDE,
+					  [CU_MEM_LOCATION_TYPE_HOST] = MEM_HOST_SIDE,
+					  [CU_MEM_LOCATION_TYPE_HOST_NUMA] = MEM_HOST_NUMA_SIDE };
 	unsigned types = (unsigned)prop->requestedHandleTypes;
 	uint32_t flags; /* all of allocFlags that is not reserved */
 
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return cuda_invalid("prop.type is %d; it must be 1 (pinned)", (int)prop->type);
-	CUDA_OR_RETURN(prop_location(prop, out));
+	CUDA_OR_RETURN(cuda_check_location(&prop->location, &out->devid));
 	if (types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
 		return cuda_invalid(
 			"prop.requestedHandleTypes is %u; Windows's handles are not here", types);
@@ -119,6 +102,12 @@ static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *ou
 				 "channel, and there is none",
 				 types);
 	memcpy(&flags, &prop->allocFlags, sizeof(flags));
+	out->pg_type = MEM_HUGE_PAGE_TYPE;
+	out->module_id = APP_MODULE_ID;
+	out->side = sides[prop->location.type];
+	out->mem_type = out->side == MEM_DEV_SIDE ? MEM_HBM_TYPE : MEM_DDR_TYPE;
+	if (out->side == MEM_HOST_NUMA_SIDE)
+		out->devid = (uint32_t)prop->location.id;
 	out->reserve = types | (uint64_t)flags << 32;
 	return CUDA_SUCCESS;
 }
@@ -128,32 +117,26 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
-	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(prop);
 
-	if (code == CUDA_SUCCESS && (flags != 0 || size == 0 || !is_granular(size)))
+	if (flags != 0 || size == 0 || !is_granular(size))
 		return cuda_invalid("size is %zu, flags %llu: size must be a multiple of 2 MiB, "
 				    "the granularity, and flags 0",
 				    size, flags);
-	return code ?: prop_of(prop, &want)
+	return prop_of(prop, &want)
 		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0)
 		       ?: CUDA_CALL(halMemCreate, &made, size, &want, 0)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
-{
-	if (handle == 0)
-		return cuda_invalid("handle is 0");
-	return cuda_vmm_ready() ?: CUDA_CALL(halMemRelease, cuda_handle(handle));
-}
+	CUDA_ANSWERS(cuda_keep(0) ?: CUDA_CALL(halMemRelease, cuda_handle(handle)));
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
 	struct npu_place place;
-
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr) ?: cuda_vmm_ready());
 	LOCKED(&lock);
+
 	place = cuda_place((uintptr_t)addr);
 	if (place.kind != NPU_PLACE_MAPPED)
 		return cuda_invalid("nothing is mapped at %p", addr);
@@ -164,22 +147,23 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 				       CUmemAllocationGranularity_flags option)
 {
-	CUDA_OR_RETURN(CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop));
+	(void)prop;
 	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return cuda_invalid("option is %d; known are 0 (minimum) and 1 (recommended)",
 				    (int)option);
 	return CUDA_GIVE(granularity, CUDA_GRANULE_BYTES);
 }
 
-static CUresult properties(CUmemGenericAllocationHandle handle, CUmemAllocationProp *out)
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+						CUmemGenericAllocationHandle handle)
 {
 	struct drv_mem_prop have = { 0 };
 	uint32_t flags;
 
-	CUDA_OR_RETURN(cuda_vmm_ready()
+	CUDA_OR_RETURN(cuda_keep(0)
 			       ?: CUDA_CALL(halMemGetAllocationPropertiesFromHandle, &have,
 					    cuda_handle(handle)));
-	*out = (CUmemAllocationProp){
+	*prop = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = (CUmemAllocationHandleType)(uint32_t)have.reserve,
 		.location = { have.side == MEM_DEV_SIDE    ? CU_MEM_LOCATION_TYPE_DEVICE
@@ -189,16 +173,8 @@ static CUresult properties(CUmemGenericAllocationHandle handle, CUmemAllocationP
 							: (int)have.devid },
 	};
 	flags = (uint32_t)(have.reserve >> 32);
-	memcpy(&out->allocFlags, &flags, sizeof(flags));
+	memcpy(&prop->allocFlags, &flags, sizeof(flags));
 	return CUDA_SUCCESS;
-}
-
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-						CUmemGenericAllocationHandle handle)
-{
-	if (prop == NULL || handle == 0)
-		return cuda_invalid("%s", prop == NULL ? "prop is NULL" : "handle is 0");
-	return properties(handle, prop);
 }
 
 /* ---- shareable handles: POSIX file descriptors, real ones, which pass over sockets, keep memory
@@ -216,11 +192,12 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code = CUDA_IS_NULL(shareable) ?: cuda_null("handle", cuda_handle(handle));
+	CUresult code;
 
-	if (code == CUDA_SUCCESS && flags != 0)
+	if (flags != 0)
 		return cuda_invalid("flags is %llu; it must be 0", flags);
-	CUDA_OR_RETURN(code ?: cuda_share_type(type) ?: properties(handle, &prop));
+	CUDA_OR_RETURN(cuda_share_type(type)
+			       ?: cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
 		return cuda_invalid("handle 0x%llx was not made to be shared: "
 				    "prop.requestedHandleTypes was %d, and %d is asked for",
@@ -239,11 +216,10 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable));
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "fabric handles need an IMEX channel, and there is none");
-	CUDA_OR_RETURN(cuda_share_type(type) ?: cuda_vmm_ready());
+	CUDA_OR_RETURN(cuda_share_type(type) ?: cuda_keep(0));
 	memcpy(&share, &fd, sizeof(fd));
 	return CUDA_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share, 0, &made)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
@@ -254,13 +230,13 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		  unsigned long long flags)
 {
-	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
-		return cuda_invalid("ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be "
-				    "a multiple of 2 MiB, none of the first three 0, and flags 0",
-				    ptr, size, handle, flags);
+	if (ptr == 0 || size == 0 || flags != 0 || !is_granular(ptr))
+		return cuda_invalid("ptr 0x%llx, size %zu, flags %llu: ptr must be a multiple of "
+				    "2 MiB, neither of the first two 0, and flags 0",
+				    ptr, size, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, "offset is %zu; it must be 0", offset);
-	CUDA_OR_RETURN(cuda_vmm_ready());
+	CUDA_OR_RETURN(cuda_keep(0));
 	LOCKED(&lock);
 	return CUDA_CALL(halMemMapNoAccess, cuda_pointer(ptr), size, 0, cuda_handle(handle), 0);
 }
@@ -298,12 +274,17 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 		return cuda_invalid(
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	LOCKED(&lock);
 	return unmap_locked(ptr, ptr + size, false);
 }
 
 /* ---- access ---- */
+
+static bool is_host(const CUmemLocation *location)
+{
+	return location->type >= CU_MEM_LOCATION_TYPE_HOST &&
+	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
 
 static CUresult grant_of(const CUmemAccessDesc *desc, bool host_memory,
 			 struct drv_mem_access_desc *out)
@@ -317,33 +298,21 @@ static CUresult grant_of(const CUmemAccessDesc *desc, bool host_memory,
 			"desc.flags is %d; known are 0 (none), 1 (read) and 3 (read and write)",
 			(int)desc->flags);
 	out->type = (drv_mem_access_type)desc->flags;
-	out->location.id = 0;
-	switch (location->type) {
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		out->location.side = MEM_DEV_SIDE;
-		if (cuda_device(location->id, &out->location.id))
-			return cuda_keep(out->location.id);
-		return cuda_invalid("desc.location.id is %d; there is no such device",
-				    location->id);
-	case CU_MEM_LOCATION_TYPE_HOST:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+	if (is_host(location)) {
 		out->location.side = MEM_HOST_SIDE;
-		if (host_memory)
-			return CUDA_SUCCESS;
-		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
-				 "the CPU cannot be given access to memory of a device");
-	default:
-		return cuda_invalid("desc.location.type is %d", (int)location->type);
+		return host_memory
+			       ? CUDA_SUCCESS
+			       : cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
+					   "the CPU cannot be given access to memory of a device");
 	}
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    !cuda_device(location->id, &out->location.id))
+		return cuda_invalid("desc.location is (%d, %d); access is given to a device (1) "
+				    "that is there, or to the host (2 to 4)",
+				    (int)location->type, location->id);
+	out->location.side = MEM_DEV_SIDE;
+	return cuda_keep(out->location.id);
 }
-
-/* A change of access that was made, and what was before it. */
-struct change {
-	struct change *earlier;
-	uint64_t va, bytes;
-	struct drv_mem_access_desc before;
-};
 
 /* Of the same values as CUmemAccess_flags. */
 static drv_mem_access_type access_of(const struct npu_place *place,
@@ -357,24 +326,11 @@ static drv_mem_access_type access_of(const struct npu_place *place,
 							   : MEM_ACCESS_TYPE_NONE;
 }
 
-static CUresult grant_one(const struct npu_place *place, struct drv_mem_access_desc *grant,
-			  struct change **changes)
-{
-	struct change *change = malloc(sizeof(*change));
-	CUresult code = CUDA_ERROR_OUT_OF_MEMORY;
-
-	if (change != NULL)
-		code = CUDA_CALL(halMemSetAccess, cuda_pointer(place->base), place->bytes, grant,
-				 1);
-	if (code != CUDA_SUCCESS) {
-		free(change);
-		return code;
-	}
-	*change = (struct change){ *changes, place->base, place->bytes, *grant };
-	change->before.type = access_of(place, &grant->location);
-	*changes = change;
-	return CUDA_SUCCESS;
-}
+/* A change of access, and what was before it. */
+struct change {
+	uint64_t va, bytes;
+	struct drv_mem_access_desc before;
+};
 
 /* The range must begin where a mapping does and end where one does; rights go to all from the first
  * on that follow one another without a gap. What was changed before a failure is taken back. */
@@ -383,8 +339,9 @@ static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAcces
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
 	bool host = place.owner == NPU_OWNER_HOST;
-	struct change *changes = NULL, *change;
+	struct change *changes = NULL;
 	CUresult code = CUDA_SUCCESS;
+	size_t made = 0;
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
 	    last.kind != NPU_PLACE_MAPPED || last.base + last.bytes != end)
@@ -396,28 +353,33 @@ static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAcces
 
 		code = grant_of(&desc[i], host, &grant);
 		for (uint64_t at = start; at < end && code == CUDA_SUCCESS; at += place.bytes) {
+			struct change *more = reallocarray(changes, made + 1, sizeof(*more));
+
 			place = cuda_place(at);
+			changes = more ?: changes;
 			if (place.kind != NPU_PLACE_MAPPED)
 				break;
-			code = grant_one(&place, &grant, &changes);
+			code = more == NULL ? CUDA_ERROR_OUT_OF_MEMORY
+					    : CUDA_CALL(halMemSetAccess, cuda_pointer(at),
+							place.bytes, &grant, 1);
+			if (code != CUDA_SUCCESS)
+				break;
+			changes[made] = (struct change){ at, place.bytes, grant };
+			changes[made++].before.type = access_of(&place, &grant.location);
 		}
 	}
-	while ((change = changes) != NULL) {
-		changes = change->earlier;
-		if (code != CUDA_SUCCESS)
-			npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va),
-				 change->bytes, &change->before, 1);
-		free(change);
-	}
+	while (code != CUDA_SUCCESS && made-- > 0)
+		npu_call(core_driver(), halMemSetAccess, cuda_pointer(changes[made].va),
+			 changes[made].bytes, &changes[made].before, 1);
+	free(changes);
 	return code;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
-		return cuda_invalid("ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
-				    size, (const void *)desc, count);
-	CUDA_OR_RETURN(cuda_vmm_ready());
+	if (ptr == 0 || size == 0 || count == 0 || ptr + size < ptr)
+		return cuda_invalid("ptr 0x%llx, size %zu, count %zu: none may be 0", ptr, size,
+				    count);
 	LOCKED(&lock);
 	return set_access_locked(ptr, ptr + size, desc, count);
 }
@@ -428,14 +390,10 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 	struct drv_mem_location asked;
 	struct npu_place place;
 	uint32_t logic = 0;
-	bool host;
+	bool host = is_host(location);
 
-	CUDA_OR_RETURN(CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location));
-	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
-	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
 		return cuda_invalid("location.type is %d", (int)location->type);
-	CUDA_OR_RETURN(cuda_vmm_ready());
 	place = cuda_place(ptr);
 	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == NPU_OWNER_HOST;
 	if (!host && !cuda_device(location->id, &logic))

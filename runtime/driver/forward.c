@@ -217,7 +217,7 @@ void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src)
 
 #define INTERNAL 507899 /* ACL_ERROR_RT_DRV_INTERNAL_ERROR */
 
-static const struct {
+static const struct code {
 	drvError_t driver;
 	int acl;
 	const char *name;
@@ -264,18 +264,22 @@ static const struct {
 	{ DRV_ERROR_TRY_AGAIN, INTERNAL, "try again" },
 };
 
-int driver_code_acl(drvError_t code)
+static const struct code *code_of(drvError_t code)
 {
+	static const struct code unknown = { 0, INTERNAL, NULL };
+
 	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].driver == code)
-			return table[i].acl;
-	return INTERNAL;
+			return &table[i];
+	return &unknown;
+}
+
+int driver_code_acl(drvError_t code)
+{
+	return code_of(code)->acl;
 }
 
 const char *driver_code_name(drvError_t code)
 {
-	for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].driver == code)
-			return table[i].name;
-	return NULL;
+	return code_of(code)->name;
 }

@@ -8,13 +8,12 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
-#include "npusim/hal-ours.h"
 
 /* A program that loads the library and makes no call has joined, too. */
 __attribute__((constructor)) static void tell_run(void)
@@ -37,18 +36,19 @@ struct others {
 	char *paths; /* a line each */
 };
 
+static bool begins(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
 /* Under any version: libascendcl.so.1. The CUDA driver's name counts only where we have it: a
  * program may use both kinds of device. */
 static bool is_our_name(const struct others *others, const char *name)
 {
-	static const char *const names[] = { "libascendcl.so", "libacl_rt.so", "libascend_hal.so",
-					     "libcuda.so.1" };
-	bool cuda = strncmp(basename(others->own), "libcuda.", 8) == 0;
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
-			return i == 2 ? others->with_hal && !cuda : cuda == (i == 3);
-	return false;
+	if (begins(basename(others->own), "libcuda."))
+		return begins(name, "libcuda.so.1");
+	return begins(name, "libascendcl.so") || begins(name, "libacl_rt.so") ||
+	       (others->with_hal && begins(name, "libascend_hal.so"));
 }
 
 /* The list is the loader's, and locked: nothing is asked of it here. */
@@ -82,12 +82,9 @@ static bool is_in_list(const char *variable, const char *folder, size_t length)
 {
 	const char *at = secure_getenv(variable);
 
-	for (; at != NULL && *at != '\0'; at += strcspn(at, ":"), at += *at == ':') {
-		size_t entry = strcspn(at, ":");
-
-		while (entry > 1 && at[entry - 1] == '/')
-			entry--;
-		if (entry == length && strncmp(at, folder, length) == 0)
+	for (size_t next; at != NULL && *at != '\0'; at += next + (at[next] == ':')) {
+		next = strcspn(at, ":");
+		if (strncmp(at, folder, length) == 0 && strspn(at + length, "/") + length == next)
 			return true;
 	}
 	return false;
@@ -105,13 +102,15 @@ static const char *what_brought_it(const char *path)
 	return "a DT_RPATH or DT_RUNPATH names its folder, or dlopen() its path";
 }
 
-static void warn_of_others(bool with_hal)
+void driver_warn_of_others(bool with_hal)
 {
+	static atomic_flag looked = ATOMIC_FLAG_INIT;
 	struct others others = { .with_hal = with_hal };
 	char *place = NULL, *path;
 	Dl_info own;
 
-	if (dladdr((void *)find_others, &own) == 0 || realpath(own.dli_fname, others.own) == NULL)
+	if (atomic_flag_test_and_set(&looked) || dladdr((void *)find_others, &own) == 0 ||
+	    realpath(own.dli_fname, others.own) == NULL)
 		return;
 	dl_iterate_phdr(find_others, &others);
 	path = others.paths != NULL ? strtok_r(others.paths, "\n", &place) : NULL;
@@ -122,19 +121,4 @@ static void warn_of_others(bool with_hal)
 				"it get its answers, not those of %s; %s",
 				path, others.own, what_brought_it(path));
 	free(others.paths);
-}
-
-static bool once_with_hal;
-
-static void warn_once(void)
-{
-	warn_of_others(once_with_hal);
-}
-
-void driver_warn_of_others(bool with_hal)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	once_with_hal = with_hal;
-	pthread_once(&once, warn_once);
 }

@@ -121,7 +121,6 @@ struct validate_module {
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
  * NULL and *error if the text is not right: what is wrong, what could be meant, and the form. */
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error);
-bool fault_layer_check(const char *spec, char **error);
 
 /* ---- modules: where the build and the installation place them, and how a backend is loaded; and
  * the library that this is linked into among the libraries of the process ---- */

@@ -169,14 +169,11 @@ char *npu_driver_text(const struct npu_driver *top)
 static void *find_theirs(const char *name)
 {
 	void *symbol = strncmp(name, "npusim", 6) == 0 ? NULL : dlsym(RTLD_DEFAULT, name);
-	const char *file;
 	Dl_info info;
 
 	if (symbol == NULL || dladdr(symbol, &info) == 0 || info.dli_fname == NULL)
 		return NULL;
-	file = strrchr(info.dli_fname, '/');
-	file = file != NULL ? file + 1 : info.dli_fname;
-	if (strncmp(file, HAL, strlen(HAL)) == 0)
+	if (strncmp(basename(info.dli_fname), HAL, strlen(HAL)) == 0)
 		return NULL;
 	npu_log(NPU_LOG_INFO, "%s of %s is called, as by CANN's runtime", name, info.dli_fname);
 	return symbol;

@@ -183,7 +183,7 @@ static struct fault_layer *parse(const char *spec, char **error)
 	return fine ? fault : NULL;
 }
 
-bool fault_layer_check(const char *spec, char **error)
+static bool fault_layer_check(const char *spec, char **error)
 {
 	struct fault_layer *fault = parse(spec, error);
 
@@ -207,7 +207,7 @@ struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, 
 
 /* A module of its own: a process that does not validate does not load it. NULL: it is not loaded,
  * dlerror() says why. */
-static const struct validate_module *validation(int flags)
+static const struct validate_module *load_validation(int flags)
 {
 	char path[MODULE_PATH_MAX] = "npusim-validate.so";
 	void *module;
@@ -217,33 +217,35 @@ static const struct validate_module *validation(int flags)
 	return module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
 }
 
-static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
+/* NULL without *error: it is off. */
+static const struct validate_module *validation(const char *mode, char **error)
 {
 	bool off = strcmp(mode, "off") == 0;
-	const struct validate_module *module = off ? NULL : validation(0);
+	const struct validate_module *module = off ? NULL : load_validation(0);
 
-	if (module != NULL)
-		return module->open(lower, mode, error);
-	if (!off)
+	*error = NULL;
+	if (!off && module == NULL)
 		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
-	return off ? lower : NULL;
+	return module;
+}
+
+static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
+{
+	const struct validate_module *module = validation(mode, error);
+
+	return module != NULL ? module->open(lower, mode, error) : *error == NULL ? lower : NULL;
 }
 
 static bool check_validation(const char *mode, char **error)
 {
-	bool off = strcmp(mode, "off") == 0;
-	const struct validate_module *module = off ? NULL : validation(0);
+	const struct validate_module *module = validation(mode, error);
 
-	if (module != NULL)
-		return module->check(error);
-	if (!off)
-		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
-	return off;
+	return module != NULL ? module->check(error) : *error == NULL;
 }
 
 void driver_stack_exit(int status)
 {
-	const struct validate_module *module = validation(RTLD_NOLOAD);
+	const struct validate_module *module = load_validation(RTLD_NOLOAD);
 
 	if (module != NULL)
 		module->exit(status);

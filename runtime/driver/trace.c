@@ -85,18 +85,6 @@ static int64_t device_of(uint32_t side, uint32_t device)
 #define RECORD(verb, ...) TRACE_RECORD(r, c, verb, __VA_ARGS__)
 #define ARGUMENTS(name)   const __typeof__(call->with.name) *a = &call->with.name
 
-/* The copies among the entries, at the time when they are handed over. */
-static void record_entry(struct trace_recorder *r, struct trace_call *c, const uint8_t *entry)
-{
-	const struct stars_sqe_header *header = (const void *)entry;
-	uint64_t dst, src, bytes, type = header->type;
-
-	if (driver_entry_copy(entry, &dst, &src, &bytes))
-		RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes);
-	else
-		RECORD(CALL, .has = NPU_TRACE_HAS_TYPE, .type = type);
-}
-
 static void record_accesses(struct trace_recorder *r, struct trace_call *c,
 			    const struct layer_call *call)
 {
@@ -172,23 +160,20 @@ static void record_rows(struct trace_recorder *r, struct trace_call *c, const st
 	       .size = copy->copy2dAsync.dmaAddr->fixed_size);
 }
 
+/* The copies among the entries, at the time when they are handed over. */
 static void record_sent(struct trace_recorder *r, struct trace_call *c,
 			const struct halTaskSendInfo *sent)
 {
-	for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num; i++)
-		record_entry(r, c, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
-}
+	for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num; i++) {
+		const uint8_t *entry = sent->sqe_addr + (size_t)i * STARS_SQE_BYTES;
+		const struct stars_sqe_header *header = (const void *)entry;
+		uint64_t dst, src, bytes;
 
-static void record_export(struct trace_recorder *r, struct trace_call *c, uint64_t key,
-			  const void *handle, uint64_t flags)
-{
-	RECORD(EXPORT, .key = key, .handle = TRACE_AT(handle), .flags = flags);
-}
-
-static void record_import(struct trace_recorder *r, struct trace_call *c, uint64_t key,
-			  int64_t device, const void *handle)
-{
-	RECORD(IMPORT, .name = TRACE_AT(handle), .key = key, .device = device);
+		if (driver_entry_copy(entry, &dst, &src, &bytes))
+			RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes);
+		else
+			RECORD(CALL, .has = NPU_TRACE_HAS_TYPE, .type = header->type);
+	}
 }
 
 /* What is written of a call, with its arguments as `a`. */
@@ -212,7 +197,7 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 	trace_call_end(r, c);
 	c->code = driver_code_acl(call->code);
 	if (obtains_memory(call->op))
-		c->site = trace_site(note->stack);
+		c->site = npu_stack_lines(note->stack);
 	switch (call->op) {
 		LINES(halDeviceOpen, RECORD(DEVICE_SET, .device = a->dev))
 		LINES(halDeviceClose, RECORD(DEVICE_RESET, .device = a->dev))
@@ -233,14 +218,17 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 		LINES(halMemUnmap, RECORD(UNMAP, .name = TRACE_AT(a->ptr)))
 		LINES(halMemSetAccess, record_accesses(r, c, call))
 		LINES(halMemExportToShareableHandle,
-		      record_export(r, c, fine ? *a->shareable : 0, a->handle, a->flags))
+		      RECORD(EXPORT, .key = fine ? *a->shareable : 0, .handle = TRACE_AT(a->handle),
+			     .flags = a->flags))
 		LINES(halMemExportToShareableHandleV2,
-		      record_export(r, c, key_of_share(a->shareable), a->handle, a->flags))
+		      RECORD(EXPORT, .key = key_of_share(a->shareable),
+			     .handle = TRACE_AT(a->handle), .flags = a->flags))
 		LINES(halMemImportFromShareableHandle,
-		      record_import(r, c, a->shareable, a->dev, fine ? *a->handle : NULL))
+		      RECORD(IMPORT, .name = TRACE_AT(fine ? *a->handle : NULL),
+			     .key = a->shareable, .device = a->dev))
 		LINES(halMemImportFromShareableHandleV2,
-		      record_import(r, c, key_of_share(a->shareable), a->dev,
-				    fine ? *a->handle : NULL))
+		      RECORD(IMPORT, .name = TRACE_AT(fine ? *a->handle : NULL),
+			     .key = key_of_share(a->shareable), .device = a->dev))
 		LINES(halMemAlloc, record_alloc(r, c, call))
 		LINES(halMemFree, trace_record_end(r, c, &note->ending))
 		LINES(drvMemcpy, RECORD(COPY, .at = TRACE_AT(a->dst), .from = TRACE_AT(a->src),
@@ -260,7 +248,7 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 
 static void put(struct trace_text *text, const char *key, const char *value)
 {
-	trace_text_put(text, key, strlen(key));
+	trace_text_word(text, key);
 	trace_text_put_value(text, value);
 }
 

@@ -89,7 +89,8 @@ const char *npu_trace_verb_name(enum npu_trace_verb verb)
 	return (unsigned)verb < NPU_TRACE_VERB_COUNT ? trace_verbs[verb].word : NULL;
 }
 
-bool trace_key_of(const struct trace_key *key, uint32_t verb)
+/* Whether it is written of that verb. */
+static bool is_key_of(const struct trace_key *key, uint32_t verb)
 {
 	return key->verbs == 0 || (key->verbs >> verb & 1) != 0;
 }
@@ -100,7 +101,7 @@ bool trace_verb_check(const struct npu_trace_record *r, char *text, size_t room)
 	uint32_t lacks = verb->needs & ~r->has;
 	const struct trace_key *key = trace_keys;
 
-	while (lacks != 0 && ((key->bit & lacks) == 0 || !trace_key_of(key, r->verb)))
+	while (lacks != 0 && ((key->bit & lacks) == 0 || !is_key_of(key, r->verb)))
 		key++;
 	/* a call that failed may name what is not there, "host", or any device */
 	if (verb->kind != 0 && r->name.kind != verb->kind &&
@@ -132,7 +133,7 @@ void trace_text_put(struct trace_text *text, const char *bytes, size_t count)
 	text->at += count;
 }
 
-static void put_word(struct trace_text *text, const char *word)
+void trace_text_word(struct trace_text *text, const char *word)
 {
 	trace_text_put(text, word, strlen(word));
 }
@@ -162,7 +163,7 @@ void trace_text_put_value(struct trace_text *text, const char *value)
 
 static void put_key(struct trace_text *text, const char *key, uint64_t number)
 {
-	put_word(text, key);
+	trace_text_word(text, key);
 	put_number(text, number, 10);
 }
 
@@ -171,7 +172,7 @@ static void put_key(struct trace_text *text, const char *key, uint64_t number)
 static void put_name(struct trace_text *text, const struct npu_trace_name *name, bool place)
 {
 	if (name->kind == NPU_TRACE_NAME_HOST) {
-		put_word(text, "host");
+		trace_text_word(text, "host");
 		return;
 	}
 	trace_text_put(text, &name->kind, 1);
@@ -192,77 +193,65 @@ static void put_stamps(struct trace_text *text, const struct npu_trace_record *r
 {
 	if (HAS(r, HOST_NS)) {
 		put_key(text, "@", r->host_ns);
-		put_word(text, " ");
+		trace_text_word(text, " ");
 	}
 	if (HAS(r, TOOK)) {
 		put_key(text, "+", r->took_ns);
-		put_word(text, " ");
+		trace_text_word(text, " ");
 	}
 	if (HAS(r, SIMULATED)) {
 		put_key(text, "~", r->simulated_ps);
-		put_word(text, " ");
+		trace_text_word(text, " ");
 	}
 	if (HAS(r, THREAD)) {
 		put_key(text, ":", r->process);
 		put_key(text, ".", r->thread);
-		put_word(text, " ");
+		trace_text_word(text, " ");
 	}
 }
 
-static void put_value(struct trace_text *text, const struct npu_trace_record *r,
-		      const struct trace_key *key)
+/* Adds it; or what is wrong with one that cannot be written. */
+static const char *put_value(struct trace_text *text, const struct npu_trace_record *r,
+			     const struct trace_key *key)
 {
 	const void *field = (const char *)r + key->field;
+	const char *words;
 
 	switch (key->kind) {
 	case TRACE_KEY_NUMBER:
 	case TRACE_KEY_HINT:
-		put_word(text, key->hexadecimal ? "0x" : "");
+		trace_text_word(text, key->hexadecimal ? "0x" : "");
 		put_number(text, *(const uint64_t *)field, key->hexadecimal ? 16 : 10);
 		break;
 	case TRACE_KEY_NAME:
+		if (!is_of(field, key->text))
+			return "no name of a kind that is right there";
 		put_name(text, field, key->text[0] == 'r');
 		break;
 	case TRACE_KEY_FLAG:
-		put_word(text, key->text);
+		trace_text_word(text, key->text);
 		break;
 	case TRACE_KEY_DEVICE:
+		if (r->device < NPU_TRACE_HOST || r->device > UINT32_MAX)
+			return "neither NPU_TRACE_HOST nor a number of 32 bits";
 		if (r->device == NPU_TRACE_HOST)
-			put_word(text, "host");
+			trace_text_word(text, "host");
 		else
 			put_number(text, (uint64_t)r->device, 10);
 		break;
 	case TRACE_KEY_PAGE:
-		put_word(text, r->page_lg2 == 12 ? "4k" : r->page_lg2 == 21 ? "2m" : "1g");
+		if (r->page_lg2 != 12 && r->page_lg2 != 21 && r->page_lg2 != 30)
+			return "not that of page_lg2 12, 21 or 30";
+		trace_text_word(text, r->page_lg2 == 12 ? "4k" : r->page_lg2 == 21 ? "2m" : "1g");
 		break;
 	case TRACE_KEY_OP:
 	case TRACE_KEY_SITE:
-		trace_text_put_value(text, *(const char *const *)field);
+		words = *(const char *const *)field;
+		if (words == NULL)
+			return "NULL";
+		trace_text_put_value(text, words);
 	}
-}
-
-/* What is wrong with a value that cannot be written, or NULL. */
-static const char *bad_value(const struct npu_trace_record *r, const struct trace_key *key)
-{
-	const void *field = (const char *)r + key->field;
-
-	switch (key->kind) {
-	case TRACE_KEY_NAME:
-		return is_of(field, key->text) ? NULL : "no name of a kind that is right there";
-	case TRACE_KEY_DEVICE:
-		return r->device >= NPU_TRACE_HOST && r->device <= UINT32_MAX
-			       ? NULL
-			       : "neither NPU_TRACE_HOST nor a number of 32 bits";
-	case TRACE_KEY_PAGE:
-		return r->page_lg2 == 12 || r->page_lg2 == 21 || r->page_lg2 == 30
-			       ? NULL
-			       : "not that of page_lg2 12, 21 or 30";
-	case TRACE_KEY_OP:
-	case TRACE_KEY_SITE:
-		return *(const char *const *)field != NULL ? NULL : "NULL";
-	default:
-		return NULL;
-	}
+	return NULL;
 }
 
 /* What the call was given and answered. False: why it cannot be written. */
@@ -272,17 +261,16 @@ static bool put_keys(struct trace_text *text, const struct npu_trace_record *r, 
 	for (const struct trace_key *key = trace_keys; key->word != NULL; key++) {
 		const char *bad;
 
-		if ((r->has & key->bit) == 0 || !trace_key_of(key, r->verb))
+		if ((r->has & key->bit) == 0 || !is_key_of(key, r->verb))
 			continue;
-		bad = bad_value(r, key);
+		trace_text_word(text, " ");
+		trace_text_word(text, key->word);
+		trace_text_word(text, "=");
+		bad = put_value(text, r, key);
 		if (bad != NULL) {
 			snprintf(why, room, "%s is %s", key->word, bad);
 			return false;
 		}
-		put_word(text, " ");
-		put_word(text, key->word);
-		put_word(text, "=");
-		put_value(text, r, key);
 	}
 	if (r->code != 0)
 		put_key(text, " => ", (uint64_t)r->code);
@@ -322,14 +310,14 @@ int npu_trace_line(const struct npu_trace_record *record, char *out, size_t room
 		r.op = verb->op;
 	}
 	put_stamps(&text, &r);
-	put_word(&text, verb->word);
+	trace_text_word(&text, verb->word);
 	if (HAS(&r, NAME)) {
-		put_word(&text, " ");
+		trace_text_word(&text, " ");
 		put_name(&text, &r.name, verb->place);
 	}
 	if (!put_keys(&text, &r, why, sizeof(why)))
 		return refuse(-EINVAL, out_error, why);
-	put_word(&text, "\n");
+	trace_text_word(&text, "\n");
 	if (text.full)
 		return refuse(-E2BIG, out_error,
 			      "the line is longer than the room for it, or than 64 KiB");

@@ -45,8 +45,6 @@ struct trace_key {
 #define TRACE_HAS_VERB_OP (UINT32_C(1) << 31) /* op= tells the verb */
 /* The keys, in the order of a line; ends with a NULL word. */
 extern const struct trace_key trace_keys[];
-/* Whether it is written of that verb. */
-bool trace_key_of(const struct trace_key *key, uint32_t verb);
 
 /* What is wrong with the record, as "map needs handle=", in text[room]; false. */
 bool trace_verb_check(const struct npu_trace_record *record, char *text, size_t room);
@@ -59,6 +57,7 @@ struct trace_text {
 };
 
 void trace_text_put(struct trace_text *text, const char *bytes, size_t count);
+void trace_text_word(struct trace_text *text, const char *word);
 /* With each blank, '%' and control character as %XX. */
 void trace_text_put_value(struct trace_text *text, const char *value);
 

@@ -150,7 +150,7 @@ static bool put_run(struct trace_text *text)
 	const char *name = npu_var_get(NPU_VAR_RUN, &named);
 
 	if (named) {
-		trace_text_put(text, " run=", strlen(" run="));
+		trace_text_word(text, " run=");
 		trace_text_put_value(text, name);
 	}
 	return named;
@@ -218,18 +218,17 @@ static void write_text(struct trace_recorder *recorder, const char *text, size_t
 
 static void write_head(struct trace_recorder *recorder)
 {
-	char head[HEAD_BYTES], more[96];
+	char head[HEAD_BYTES];
 	struct trace_text text = { .at = head, .end = head + sizeof(head) };
-	int length = snprintf(more, sizeof(more), " pid=%d start=%" PRIu64, (int)getpid(),
-			      recorder->start_ns);
 
-	trace_text_put(&text, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
-	trace_text_put(&text, "info program=", strlen("info program="));
+	trace_text_word(&text, TRACE_FIRST_LINE);
+	trace_text_word(&text, "info program=");
 	trace_text_put_value(&text, program_invocation_short_name);
-	trace_text_put(&text, more, (size_t)length);
+	trace_text_word(&text,
+			npu_text(" pid=%d start=%" PRIu64, (int)getpid(), recorder->start_ns));
 	put_run(&text);
 	trace_text_put(&text, " ", recorder->about[0] != '\0');
-	trace_text_put(&text, recorder->about, strlen(recorder->about));
+	trace_text_word(&text, recorder->about);
 	trace_text_put(&text, "\n", 1);
 	write_text(recorder, head, (size_t)(text.at - head));
 }
@@ -306,11 +305,6 @@ void trace_call_end(const struct trace_recorder *recorder, struct trace_call *ca
 
 /* ---- names; the lock is held ---- */
 
-static uint32_t next_number(struct trace_recorder *recorder, char letter)
-{
-	return ++recorder->numbers[(unsigned char)letter];
-}
-
 static struct npu_trace_name name_of(char letter, uint64_t number)
 {
 	return (struct npu_trace_name){ .kind = letter, .number = (uint32_t)number };
@@ -328,36 +322,23 @@ static struct npu_trace_name place_of(struct trace_recorder *recorder, uint64_t 
 	return out;
 }
 
-/* A new place, which the call has got if it answered 0. */
-static struct npu_trace_name add_place(struct trace_recorder *recorder,
-				       const struct trace_call *call, char letter, uint64_t va,
-				       uint64_t size)
-{
-	uint32_t number = next_number(recorder, letter);
-
-	if (call->code == 0)
-		trace_name_add(&recorder->places,
-			       (struct trace_name){ va, size, number, 1, letter });
-	return name_of(letter, number);
-}
-
-/* One more reference to a handle that a call has answered. */
-static struct npu_trace_name add_handle(struct trace_recorder *recorder,
-					const struct trace_call *call, uint64_t handle)
+/* The name that a handle or a share has, with one reference more; else the next one of the letter,
+ * which stands for the key from now on if it is `kept`: what a failed call was to get has none. */
+static struct npu_trace_name add_name(struct trace_recorder *recorder, struct trace_names *names,
+				      char letter, uint64_t key, uint64_t bytes, bool kept)
 {
 	struct trace_name *name =
-		call->code == 0 ? trace_name_find(&recorder->handles, handle) : NULL;
+		kept && names != &recorder->places ? trace_name_find(names, key) : NULL;
 	uint32_t number;
 
 	if (name != NULL) {
 		name->references++;
-		return name_of('h', name->number);
+		return name_of(letter, name->number);
 	}
-	number = next_number(recorder, 'h');
-	if (call->code == 0)
-		trace_name_add(&recorder->handles,
-			       (struct trace_name){ handle, 1, number, 1, 'h' });
-	return name_of('h', number);
+	number = ++recorder->numbers[(unsigned char)letter];
+	if (kept)
+		trace_name_add(names, (struct trace_name){ key, bytes, number, 1, letter });
+	return name_of(letter, number);
 }
 
 /* h0: a handle that the trace has not seen. */
@@ -366,19 +347,6 @@ static struct npu_trace_name handle_of(struct trace_recorder *recorder, uint64_t
 	const struct trace_name *name = trace_name_find(&recorder->handles, handle);
 
 	return name_of('h', name == NULL ? 0 : name->number);
-}
-
-/* One that comes from elsewhere gets its number here. */
-static struct npu_trace_name share_of(struct trace_recorder *recorder, uint64_t key)
-{
-	const struct trace_name *name = trace_name_find(&recorder->shares, key);
-	uint32_t number;
-
-	if (name != NULL)
-		return name_of('s', name->number);
-	number = next_number(recorder, 's');
-	trace_name_add(&recorder->shares, (struct trace_name){ key, 1, number, 0, 's' });
-	return name_of('s', number);
 }
 
 uint64_t trace_key_of_bytes(const void *bytes, size_t count)
@@ -472,16 +440,17 @@ void trace_record(struct trace_recorder *recorder, struct trace_call *call,
 	case NPU_TRACE_RESERVE:
 	case NPU_TRACE_MALLOC:
 		r.va = call->code == 0 ? r.name.offset : 0;
-		r.name = add_place(recorder, call, kind, r.name.offset, r.size);
+		r.name = add_name(recorder, &recorder->places, kind, r.name.offset, r.size,
+				  call->code == 0);
 		break;
 	case NPU_TRACE_CREATE:
 	case NPU_TRACE_RETAIN:
 	case NPU_TRACE_IMPORT:
-		r.name = add_handle(recorder, call, r.name.offset);
+		r.name = add_name(recorder, &recorder->handles, 'h', r.name.offset, 1,
+				  call->code == 0);
 		break;
 	case NPU_TRACE_EXPORT:
-		r.name = call->code == 0 ? share_of(recorder, r.key)
-					 : name_of('s', next_number(recorder, 's'));
+		r.name = add_name(recorder, &recorder->shares, 's', r.key, 1, call->code == 0);
 		break;
 	case NPU_TRACE_CALL:
 		r.op = call->op;
@@ -493,7 +462,7 @@ void trace_record(struct trace_recorder *recorder, struct trace_call *call,
 	if ((r.has & NPU_TRACE_HAS_HANDLE) != 0)
 		r.handle = handle_of(recorder, r.handle.offset);
 	if ((r.has & NPU_TRACE_HAS_SHARE) != 0)
-		r.share = share_of(recorder, r.key);
+		r.share = add_name(recorder, &recorder->shares, 's', r.key, 1, true);
 	if ((r.has & NPU_TRACE_HAS_AT) != 0)
 		r.at = place_of(recorder, r.at.offset);
 	if ((r.has & NPU_TRACE_HAS_FROM) != 0)
@@ -550,48 +519,6 @@ void trace_record_end(struct trace_recorder *recorder, struct trace_call *call,
 					       .name = name_of(gone.letter, gone.number) });
 }
 
-/* ---- sites: each stack is put in words once ---- */
-
-static pthread_mutex_t sites_lock = PTHREAD_MUTEX_INITIALIZER;
-static char **sites; /* texts, by the number of the stack */
-static uint32_t site_count;
-
-const char *trace_site(npu_stack stack)
-{
-	void *const *frames;
-	unsigned count = npu_stack_frames(stack, &frames);
-	char *text = NULL;
-
-	if (count == 0)
-		return NULL;
-	LOCKED(&sites_lock);
-	if (stack >= site_count) {
-		uint32_t room = stack + 256;
-		char **more = realloc(sites, room * sizeof(*more));
-
-		if (more != NULL) {
-			memset(more + site_count, 0, (room - site_count) * sizeof(*more));
-			sites = more;
-			site_count = room;
-		}
-	}
-	for (unsigned i = 0; stack < site_count && sites[stack] == NULL && i < count; i++) {
-		struct npu_frame frame = npu_stack_look(frames[i]);
-		const char *where = frame.file != NULL ? frame.file : frame.object;
-
-		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "",
-			     frame.function != NULL ? frame.function : "?",
-			     where != NULL ? where : "?");
-		npu_text_add(&text, frame.file != NULL ? ":%ju)" : "+%#jx)",
-			     frame.file != NULL ? (uintmax_t)frame.line : (uintmax_t)frame.offset);
-		if (frame.function != NULL && strcmp(frame.function, "main") == 0)
-			break;
-	}
-	if (text != NULL)
-		sites[stack] = text;
-	return stack < site_count ? sites[stack] : NULL;
-}
-
 /* ---- the object ---- */
 
 void trace_recorder_about(struct trace_recorder *recorder, const char *about)
@@ -599,8 +526,8 @@ void trace_recorder_about(struct trace_recorder *recorder, const char *about)
 	char line[LINE_BYTES];
 	struct trace_text text = { .at = line, .end = line + sizeof(line) };
 
-	trace_text_put(&text, "info ", strlen("info "));
-	trace_text_put(&text, about, strlen(about));
+	trace_text_word(&text, "info ");
+	trace_text_word(&text, about);
 	trace_text_put(&text, "\n", 1);
 	if (text.full)
 		return;

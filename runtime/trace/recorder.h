@@ -35,7 +35,7 @@ struct trace_call {
 	uint64_t took_ns; /* 0: its end was not told */
 	bool simulated;
 	int32_t code;     /* aclError that it answered */
-	const char *site; /* who called, a frame a line, for what obtains memory; NULL: not known */
+	const char *site; /* npu_stack_lines() of what obtains memory; NULL: not known */
 };
 
 /* Makes the file, or empties one of an earlier run. `about` follows program, process and start in
@@ -83,10 +83,6 @@ struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_v
 			       const void *what);
 void trace_record_end(struct trace_recorder *recorder, struct trace_call *call,
 		      const struct trace_ending *ending);
-
-/* The value of site=, a frame a line, innermost first: "step (train.c:41)"; it stays valid. NULL:
- * the stack has none. */
-const char *trace_site(npu_stack stack);
 
 /* A key for a share that is known by bytes. */
 uint64_t trace_key_of_bytes(const void *bytes, size_t count);

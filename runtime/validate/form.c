@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SARIF_TAIL   "]}]}\n"
@@ -25,25 +24,18 @@ struct form {
 	const char *name;
 	bool (*add)(const struct report *report, const struct npusim_report *said,
 		    const char *function);
-	bool document; /* one for all reports */
 };
 static const struct form *form;
 static char *path; /* with %p; NULL: stderr */
 static int file = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file, among threads */
 
-/* ---- pieces ---- */
-
 /* As who starts the program sees it: below its folder, relative. */
 static const char *near_path(const char *name)
 {
-	static char *folder;
-	size_t length;
+	g_autofree char *here = g_get_current_dir(), *folder = g_strconcat(here, "/", NULL);
 
-	if (folder == NULL)
-		folder = g_get_current_dir();
-	length = strlen(folder);
-	return strncmp(name, folder, length) == 0 && name[length] == '/' ? name + length + 1 : name;
+	return g_str_has_prefix(name, folder) ? name + strlen(folder) : name;
 }
 
 static bool write_all(const char *text)
@@ -179,41 +171,31 @@ static void put_head(GString *out)
 	put(out, "]}},'results':[");
 }
 
-/* Where the next result goes: before the tail; 0: the file is empty, -1: it is another's. */
-static off_t sarif_end(void)
-{
-	char tail[sizeof(SARIF_TAIL)] = "";
-	struct stat st;
-	off_t end;
-
-	if (fstat(file, &st) != 0 || st.st_size == 0)
-		return 0;
-	end = st.st_size - (off_t)strlen(SARIF_TAIL);
-	return end > 0 && pread(file, tail, strlen(SARIF_TAIL), end) > 0 &&
-			       strcmp(tail, SARIF_TAIL) == 0
-		       ? end
-		       : -1;
-}
-
-/* `result` "": a document without results, if there is none yet. */
+/* `result` "": a document without results, if there is none yet. EEXIST: it is another's. */
 static bool add_sarif_text(const char *result)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	g_autoptr(GString) out = g_string_new(NULL);
-	char before = '\0';
+	char last[sizeof(SARIF_TAIL) + 1] =
+		""; /* a byte, and the tail, which the result precedes */
 	bool good = false;
 	off_t end;
 
 	if (fcntl(file, F_SETLKW, &all) != 0)
 		return false;
-	end = sarif_end();
-	errno = EEXIST;
-	if (end == 0)
+	end = lseek(file, 0, SEEK_END);
+	if (end == 0) {
 		put_head(out);
-	else if (end > 0 && pread(file, &before, 1, end - 1) == 1 && before == '}' &&
-		 result[0] != '\0')
-		g_string_append_c(out, ',');
+	} else {
+		end -= (off_t)strlen(SARIF_TAIL);
+		if (pread(file, last, sizeof(last) - 1, end - 1) < 0 ||
+		    strcmp(last + 1, SARIF_TAIL) != 0)
+			end = -1;
+		else if (last[0] == '}' && result[0] != '\0')
+			g_string_append_c(out, ',');
+	}
 	g_string_append_printf(out, "%s" SARIF_TAIL, result);
+	errno = EEXIST;
 	good = end >= 0 && pwrite(file, out->str, out->len, end) == (ssize_t)out->len;
 	all.l_type = F_UNLCK;
 	fcntl(file, F_SETLK, &all);
@@ -273,9 +255,9 @@ static bool add_github(const struct report *report, const struct npusim_report *
 
 /* ---- the file ---- */
 
-static const struct form forms[] = { { "json", add_json, false },
-				     { "sarif", add_sarif, true },
-				     { "github", add_github, false } };
+static const struct form forms[] = { { "json", add_json },
+				     { "sarif", add_sarif },
+				     { "github", add_github } };
 
 /* By NPUSIM_VALIDATE_FORMAT, else by the end of the file's name, else JSON. */
 static const struct form *choose(const char *name)
@@ -296,9 +278,10 @@ static bool open_file(bool check, char **error)
 	g_autofree char *name = g_strjoinv(pid, parts);
 	bool is_new = access(name, F_OK) != 0, good;
 
-	file = open(name, (form->document ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC,
+	file = open(name,
+		    (form->add == add_sarif ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC,
 		    0666);
-	good = file >= 0 && (!form->document || add_sarif_text(""));
+	good = file >= 0 && (form->add != add_sarif || add_sarif_text(""));
 	if (!good)
 		npu_text_add(error, "NPUSIM_VALIDATE_FILE=%s cannot be written: %s", name,
 			     errno == EEXIST ? "it is there, and no SARIF file of npusim's"
@@ -321,7 +304,7 @@ bool form_open(bool check, char **error)
 	if (!set && !chosen)
 		return true;
 	form = choose(name);
-	if (!set && form->document) {
+	if (!set && form->add == add_sarif) {
 		npu_text_add(error, "NPUSIM_VALIDATE_FORMAT=sarif needs NPUSIM_VALIDATE_FILE");
 		return false;
 	}
@@ -334,14 +317,9 @@ bool form_open(bool check, char **error)
 	return open_file(check, error);
 }
 
-bool form_is_open(void)
-{
-	return file >= 0;
-}
-
 void form_add(const struct report *report, const struct npusim_report *said, const char *function)
 {
-	if (!form_is_open())
+	if (file < 0)
 		return;
 	pthread_mutex_lock(&lock);
 	if (!form->add(report, said, function))

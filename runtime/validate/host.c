@@ -30,7 +30,7 @@
  * is held; NULL: there is none. */
 static const struct object *pinned(struct validate *v, uint64_t begin, uint64_t end)
 {
-	const struct object *object = objects_meeting(v->objects, OBJECT_PINNED, begin, begin + 1);
+	const struct object *object = objects_meeting(v, OBJECT_PINNED, begin, begin + 1);
 
 	return object != NULL && !object->own && end - object->key <= object->bytes ? object : NULL;
 }
@@ -65,16 +65,6 @@ static uint64_t hash_of(uint64_t begin, uint64_t end)
 	return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
 }
 
-void validate_host_access(struct validate *v, struct access *access)
-{
-	access->hashed = !access->write && report_wanted(VALIDATE_HOST_READ) &&
-			 !order_is_tainted(v->order, access->taint) &&
-			 pinned(v, access->begin, access->end) != NULL &&
-			 !accesses_meet(v->order, access->begin, access->end, true);
-	if (access->hashed)
-		access->hash = hash_of(access->begin, access->end);
-}
-
 void validate_host_done(struct validate *v, const struct access *access)
 {
 	if (hash_of(access->begin, access->end) == access->hash)
@@ -84,32 +74,28 @@ void validate_host_done(struct validate *v, const struct access *access)
 		    "the program rewrote %s while a copy in %s was to read it, before it knew that "
 		    "the copy was done",
 		    validate_range(v, access->begin, access->end),
-		    order_stream_text(v->order, access->stream));
+		    order_stream_text(v, access->stream));
 }
 
 /* ---- targets ---- */
 
-struct saved {
-	uint64_t begin, end;
-	unsigned char *old;
+/* A piece of a target that is filled, and what was there. */
+struct piece {
+	void *at;
+	size_t bytes;
+	unsigned char old[LINE];
 };
 
-/* Keeps what is there and fills it, or puts it back. */
-static void swap(struct saved *saved, bool back)
+static void fill(GArray *pieces, uint64_t begin, uint64_t bytes)
 {
-	uint64_t bytes = saved->end - saved->begin, step = step_of(bytes, LINE, LINES_MAX);
-	unsigned char *kept;
+	uint64_t step = step_of(bytes, LINE, LINES_MAX);
 
-	if (!back)
-		saved->old = g_malloc((bytes / step + 1) * LINE);
-	kept = saved->old;
-	for (uint64_t i = 0; i < bytes; i += step, kept += LINE) {
-		void *at = (void *)(uintptr_t)(saved->begin + i);
-		size_t run = MIN(bytes - i, LINE);
+	for (uint64_t i = 0; i < bytes; i += step) {
+		struct piece piece = { (void *)(uintptr_t)(begin + i), MIN(bytes - i, LINE), "" };
 
-		memcpy(back ? at : kept, back ? kept : at, run);
-		if (!back)
-			memset(at, PATTERN, run);
+		memcpy(piece.old, piece.at, piece.bytes);
+		memset(piece.at, PATTERN, piece.bytes);
+		g_array_append_val(pieces, piece);
 	}
 }
 
@@ -125,7 +111,7 @@ static bool is_free(struct validate *v, const struct halTaskSendInfo *info, uint
 				      &bytes) &&
 		    ((dst < end && begin < dst + bytes) || (src < end && begin < src + bytes)))
 			return false;
-	return !accesses_meet(v->order, begin, end, false);
+	return !accesses_meet(v, begin, end, false);
 }
 
 static bool waits(const uint8_t *entry)
@@ -138,16 +124,15 @@ static bool waits(const uint8_t *entry)
 
 static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
 {
-	const struct order_stream *stream = order_stream(v->order, dev, info->sqId);
+	const struct order_stream *stream = order_stream(v, dev, info->sqId);
 	GArray *all = NULL;
 	uint64_t dst, src, bytes;
 
 	if (!report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v->order, MAX(stream->clock.taint, v->order->host.taint)))
+	    order_is_tainted(v, MAX(stream->clock.taint, v->host.taint)))
 		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-		struct saved saved;
 
 		if (waits(entry))
 			break; /* maybe for the program */
@@ -156,10 +141,9 @@ static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTa
 		    (src < dst + bytes && dst < src + bytes))
 			continue;
 		if (all == NULL)
-			all = g_array_new(FALSE, FALSE, sizeof(saved));
-		saved = (struct saved){ .begin = dst, .end = dst + bytes };
-		swap(&saved, false);
-		g_array_append_val(all, saved);
+			all = g_array_sized_new(FALSE, FALSE, sizeof(struct piece),
+						(guint)MIN(bytes / LINE + 1, LINES_MAX));
+		fill(all, dst, bytes);
 	}
 	return all;
 }
@@ -206,12 +190,12 @@ struct validate_sent validate_host_send(struct validate *v)
 
 void validate_host_sent(struct validate *v, const struct validate_sent *sent)
 {
-	for (guint i = 0; sent->saved != NULL && i < sent->saved->len; i++) {
-		struct saved *saved = &g_array_index(sent->saved, struct saved, i);
+	bool refused = v->call->code != DRV_ERROR_NONE;
 
-		if (v->call->code != DRV_ERROR_NONE)
-			swap(saved, true);
-		g_free(saved->old);
+	for (guint i = 0; refused && sent->saved != NULL && i < sent->saved->len; i++) {
+		const struct piece *piece = &g_array_index(sent->saved, struct piece, i);
+
+		memcpy(piece->at, piece->old, piece->bytes);
 	}
 	if (sent->saved != NULL)
 		g_array_unref(sent->saved);
@@ -250,11 +234,9 @@ void validate_closed_end(struct validate *v, const struct object *object)
 {
 	/* What is on its way still uses it. */
 	if (object->inside != 0 &&
-	    !accesses_meet(v->order, object->key, object->key + object->bytes, false))
+	    !accesses_meet(v, object->key, object->key + object->bytes, false))
 		munmap((void *)(uintptr_t)object->inside, object->bytes);
 }
-
-/* ---- closed and opened ---- */
 
 static gboolean open_object(gpointer key, gpointer value, gpointer unused)
 {
@@ -283,11 +265,11 @@ void validate_closed_renew(struct validate *v)
 
 	if (!v->strict)
 		return;
-	g_tree_foreach(v->objects->live[OBJECT_PINNED], open_object, NULL);
+	g_tree_foreach(v->live[OBJECT_PINNED], open_object, NULL);
 	for (unsigned writes = 0; writes < 2; writes++) { /* they close more */
-		struct access_search search = { .end = UINT64_MAX, .after = &v->order->host };
+		struct access_search search = { .end = UINT64_MAX, .after = &v->host };
 
-		while ((access = accesses_next(v->order, &search)) != NULL)
+		while ((access = accesses_next(v, &search)) != NULL)
 			if (access->closed && access->write == writes)
 				close_pages(access);
 	}
@@ -295,19 +277,26 @@ void validate_closed_renew(struct validate *v)
 
 static void on_fault(int number, siginfo_t *info, void *context);
 
-void validate_closed_access(struct validate *v, struct access *access)
+void validate_host_access(struct validate *v, struct access *access)
 {
 	struct sigaction trap = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	const struct object *object = pinned(v, access->begin, access->end);
+	bool written;
 
-	if (!v->strict || !report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v->order, access->taint) ||
-	    closable(v, access->begin, access->end) == NULL)
+	if (object == NULL || !report_wanted(VALIDATE_HOST_READ) ||
+	    order_is_tainted(v, access->taint))
+		return;
+	written = accesses_meet(v, access->begin, access->end, true);
+	access->hashed = !access->write && !written;
+	if (access->hashed)
+		access->hash = hash_of(access->begin, access->end);
+	access->closed = v->strict && object->inside != 0;
+	if (!access->closed)
 		return;
 	if (watched == NULL)
 		sigaction(SIGSEGV, &trap, &below);
 	watched = v;
-	access->closed = 1;
-	if (access->write || !accesses_meet(v->order, access->begin, access->end, true))
+	if (access->write || !written)
 		close_pages(access);
 }
 
@@ -319,7 +308,7 @@ void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64
 
 static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 {
-	struct access_search touched = { va, va + 1, .after = &v->order->host };
+	struct access_search touched = { va, va + 1, .after = &v->host };
 	const struct object *object;
 	const struct access *access;
 
@@ -330,7 +319,7 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 	}
 	v->stack = npu_stack_from(pc);
 	object = closable(v, va, va + 1);
-	while (object != NULL && (access = accesses_next(v->order, &touched)) != NULL)
+	while (object != NULL && (access = accesses_next(v, &touched)) != NULL)
 		if (access->closed)
 			report_make(
 				REPORT(HOST_READ, stack_of(v), .then = "the copy was queued by",
@@ -339,10 +328,10 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 				"%s: nobody has waited for it",
 				(unsigned long long)va,
 				validate_range(v, access->begin, access->end),
-				order_stream_text(v->order, access->stream),
+				order_stream_text(v, access->stream),
 				access->write ? "write" : "read");
 	if (object != NULL) {
-		accesses_unwatch(v->order, va, va + 1, true);
+		accesses_unwatch(v, va, va + 1, true);
 		validate_closed_renew(v);
 	}
 	pthread_mutex_unlock(&v->lock);
@@ -377,7 +366,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void validate_closed_stop(struct validate *v)
 {
-	accesses_unwatch(v->order, 0, UINT64_MAX, true);
+	accesses_unwatch(v, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (watched != NULL)
 		sigaction(SIGSEGV, &below, NULL);

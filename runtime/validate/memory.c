@@ -94,9 +94,9 @@ static bool look(struct validate *v, const struct share *share)
 	const struct report *report =
 		REPORT(KEPT, 0, .then = "it was given back by", .before = share->object.ended,
 		       .made = share->object.made);
+	g_autoptr(GString) holders = g_string_new(NULL);
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
-	char *holders = NULL;
 	drvError_t code = BELOW(v, npusimHolders, share->shareable,
 				share->name[0] != '\0' ? share->name : NULL, pids, &count);
 
@@ -109,19 +109,16 @@ static bool look(struct validate *v, const struct share *share)
 	if (code != DRV_ERROR_NONE || count == 0)
 		return true;
 	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
-		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
-			free(holders);
+		if (pids[i] == getpid()) /* a mapping, or an import of its own */
 			return false;
-		}
-		npu_text_add(&holders, "%s%d", i > 0 ? ", " : "", pids[i]);
+		g_string_append_printf(holders, "%s%d", i > 0 ? ", " : "", pids[i]);
 	}
 	report_make(report,
 		    "%s at %#llx, %s, that this process shared and gave back, is still "
 		    "held by process %s%s",
 		    object_words[share->object.kind].name, (unsigned long long)share->object.key,
-		    npu_size_text(share->object.bytes), holders,
+		    npu_size_text(share->object.bytes), holders->str,
 		    count > HOLDERS_MAX ? " and others" : "");
-	free(holders);
 	return true;
 }
 
@@ -198,7 +195,7 @@ static bool is_held(const struct validate *v, uint64_t va)
 /* True: it is held now, where the driver below would free it. */
 static bool hold(struct validate *v, const struct object *reservation)
 {
-	if (reservation == NULL || objects_meeting(v->objects, OBJECT_MAPPING, reservation->key,
+	if (reservation == NULL || objects_meeting(v, OBJECT_MAPPING, reservation->key,
 						   reservation->key + reservation->bytes) != NULL)
 		return false;
 	if (v->held->len == HELD_MAX)
@@ -221,7 +218,7 @@ static bool answer_by_held(struct validate *v)
 		call->code = DRV_ERROR_PARA_ERROR;
 		return is_held(v, v->named.key);
 	} else if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION)) {
-		live = objects_find(v->objects, OBJECT_RESERVATION, v->named.key);
+		live = objects_find(v, OBJECT_RESERVATION, v->named.key);
 		call->code = live != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
 		return is_held(v, v->named.key) || hold(v, live);
 	}
@@ -243,10 +240,10 @@ void validate_memory_again(struct validate *v, struct layer_call *call)
 /* halMemFree takes memory of devices and page-locked memory. */
 static struct object *find_ending(struct validate *v)
 {
-	struct object *object = objects_find(v->objects, v->named.kind, v->named.key);
+	struct object *object = objects_find(v, v->named.kind, v->named.key);
 
 	return object == NULL && v->named.kind == OBJECT_ALLOCATION
-		       ? objects_find(v->objects, OBJECT_PINNED, v->named.key)
+		       ? objects_find(v, OBJECT_PINNED, v->named.key)
 		       : object;
 }
 
@@ -267,7 +264,7 @@ static bool is_pending(struct validate *v, const struct object *object)
 	if (is_wrong_call(v, object))
 		validate_why_wrong(v, object);
 	if (object->kind == OBJECT_PINNED)
-		accesses_unwatch(v->order, object->key, object->key + object->bytes, true);
+		accesses_unwatch(v, object->key, object->key + object->bytes, true);
 	if (object->own || object->kind == OBJECT_HANDLE || object->kind == OBJECT_RESERVATION)
 		return false;
 	pending = validate_pending(v, object, object->key);
@@ -296,15 +293,19 @@ static void end(struct validate *v)
 {
 	struct object *object = find_ending(v);
 
-	if (object == NULL ||
-	    (object->kind == OBJECT_HANDLE && objects_release(v->objects, object)))
+	if (object == NULL)
 		return;
+	if (object->references > 1) {
+		object->references--;
+		growth_of(v, object)->ended++;
+		return;
+	}
 	if (object->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes);
 	end_shares(v, object);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
-	objects_end(v->objects, object->kind, object->key, stack_of(v));
+	objects_end(v, object);
 }
 
 /* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages
@@ -324,11 +325,12 @@ static void make(struct validate *v)
 {
 	struct object *made = &v->named;
 	struct object *handle = objects_find(
-		v->objects, OBJECT_HANDLE, made->kind == OBJECT_MAPPING ? made->inside : made->key);
+		v, OBJECT_HANDLE, made->kind == OBJECT_MAPPING ? made->inside : made->key);
 	size_t bytes = 0;
 
 	if (made->kind == OBJECT_HANDLE && handle != NULL) {
-		objects_retain(v->objects, handle);
+		handle->references++;
+		growth_of(v, handle)->retained++;
 		return;
 	}
 	if (made->kind == OBJECT_MAPPING && handle != NULL) {
@@ -342,8 +344,8 @@ static void make(struct validate *v)
 		made->bytes = bytes;
 	}
 	made->made = stack_of(v);
-	v->objects->placed |= made->nodes != 0;
-	made = objects_add(v->objects, made);
+	v->placed |= made->nodes != 0;
+	made = objects_add(v, made);
 	validate_bytes_new(v, made);
 	if (v->strict && made->kind == OBJECT_PINNED)
 		validate_closed_new(v, made);
@@ -355,9 +357,8 @@ static void share(struct validate *v)
 	const union layer_arguments *with = &v->call->with;
 	const struct object *object =
 		v->named.kind == OBJECT_HANDLE
-			? objects_find(v->objects, OBJECT_HANDLE, v->named.key)
-			: objects_meeting(v->objects, OBJECT_ALLOCATION, v->named.key,
-					  v->named.key + 1);
+			? objects_find(v, OBJECT_HANDLE, v->named.key)
+			: objects_meeting(v, OBJECT_ALLOCATION, v->named.key, v->named.key + 1);
 	struct share share = { .object = object != NULL ? *object : v->named };
 	uint32_t server;
 
@@ -375,32 +376,21 @@ static void share(struct validate *v)
 		g_ptr_array_add(v->shares, g_memdup2(&share, sizeof(share)));
 }
 
-/* The program's own loads and stores, and the scheduler's, are not seen. */
-static bool is_open_to_others(const struct layer_call *call)
-{
-	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
-	bool open = false;
-
-	if (call->op == DRIVER_OP_halMemAlloc) {
-		uint64_t flag = call->with.halMemAlloc.flag;
-
-		return (flag >> MEM_VIRT_BIT & 0xf) != MEM_DEV_VAL ||
-		       (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
-	}
-	for (size_t i = 0; call->op == DRIVER_OP_halMemSetAccess && i < a->count; i++)
-		open |= a->desc[i].location.side != MEM_DEV_SIDE;
-	return open;
-}
-
 void validate_memory_after(struct validate *v)
 {
 	const struct layer_call *call = v->call;
+	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
+	uint64_t flag = call->with.halMemAlloc.flag, side = flag >> MEM_VIRT_BIT & 0xf;
+	bool unseen = false; /* the program's own loads and stores, and the scheduler's, may come */
 	struct object *mapping;
 	struct npu_written map;
 
-	if (call->op == DRIVER_OP_halMemAlloc &&
-	    (call->with.halMemAlloc.flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL)
-		v->named.kind = OBJECT_PINNED;
+	if (call->op == DRIVER_OP_halMemAlloc) {
+		v->named.kind = side == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION;
+		unseen = side != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
+	}
+	for (size_t i = 0; call->op == DRIVER_OP_halMemSetAccess && i < a->count; i++)
+		unseen |= a->desc[i].location.side != MEM_DEV_SIDE;
 	v->shares_any |= v->deed == DEED_SHARES || v->deed == DEED_TAKES;
 	if (v->deed == DEED_MAKES || v->deed == DEED_TAKES)
 		make(v);
@@ -409,9 +399,9 @@ void validate_memory_after(struct validate *v)
 	else if (v->deed == DEED_SHARES)
 		share(v);
 	else if (v->deed == DEED_OPENS &&
-		 (mapping = objects_find(v->objects, OBJECT_MAPPING, v->named.key)) != NULL)
+		 (mapping = objects_find(v, OBJECT_MAPPING, v->named.key)) != NULL)
 		mapping->access = stack_of(v);
-	if (is_open_to_others(call))
+	if (unseen)
 		validate_bytes_give_up(v, v->named.key, v->named.key + v->named.bytes);
 	if (call->op == DRIVER_OP_halShmemDestroyHandle)
 		end_name(v, call->with.halShmemDestroyHandle.name);
@@ -419,5 +409,5 @@ void validate_memory_after(struct validate *v)
 		/* Others hear that this process tells of its writes. */
 		BELOW(v, npusimWritten, 0, &map);
 	else if (call->op == DRIVER_OP_halDeviceClose)
-		objects_end_of(v->objects, call->with.halDeviceClose.dev, stack_of(v));
+		objects_end_of(v, call->with.halDeviceClose.dev);
 }

@@ -51,24 +51,22 @@ static void mark_free(gpointer value)
 {
 	struct mark *mark = value;
 
-	g_free(mark->name);
 	g_array_unref(mark->rows);
 	g_free(mark);
 }
 
-struct counters *growth_of(struct objects *objects, const struct object *object)
+struct counters *growth_of(struct validate *v, const struct object *object)
 {
 	gint64 key = (gint64)object->kind << 32 | object->made;
-	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(objects->index, &key));
+	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(v->index, &key));
 	struct row row = { .kind = object->kind, .made = object->made };
 
 	if (at == 0) {
-		g_array_append_val(objects->rows, row);
-		at = objects->rows->len;
-		g_hash_table_insert(objects->index, g_memdup2(&key, sizeof(key)),
-				    GUINT_TO_POINTER(at));
+		g_array_append_val(v->rows, row);
+		at = v->rows->len;
+		g_hash_table_insert(v->index, g_memdup2(&key, sizeof(key)), GUINT_TO_POINTER(at));
 	}
-	return &g_array_index(objects->rows, struct row, at - 1).now;
+	return &g_array_index(v->rows, struct row, at - 1).now;
 }
 
 /* References that are held: of all kinds but handles one an object. */
@@ -97,21 +95,21 @@ static void tell_row(const struct mark *mark, const struct row *row, const struc
 		    object_words[row->kind].ender);
 }
 
-void growth_mark(struct objects *objects, const char *name, npu_stack stack)
+void growth_mark(struct validate *v, const char *name)
 {
-	struct mark *mark = g_hash_table_lookup(objects->marks, name);
+	struct mark *mark = g_hash_table_lookup(v->marks, name);
 
 	if (mark == NULL) {
 		mark = g_new0(struct mark, 1);
 		mark->name = g_strdup(name);
 		mark->rows = g_array_new(FALSE, TRUE, sizeof(struct seen));
-		g_hash_table_insert(objects->marks, mark->name, mark);
+		g_hash_table_insert(v->marks, mark->name, mark);
 	}
 	mark->number++;
-	mark->stack = stack;
-	g_array_set_size(mark->rows, objects->rows->len);
-	for (guint i = 0; i < objects->rows->len; i++) {
-		const struct row *row = &g_array_index(objects->rows, struct row, i);
+	mark->stack = stack_of(v);
+	g_array_set_size(mark->rows, v->rows->len);
+	for (guint i = 0; i < v->rows->len; i++) {
+		const struct row *row = &g_array_index(v->rows, struct row, i);
 		struct seen *seen = &g_array_index(mark->rows, struct seen, i);
 
 		if (mark->number == 1)
@@ -132,9 +130,9 @@ static gint larger_first(gconstpointer a, gconstpointer b)
 	return (left->now.bytes < right->now.bytes) - (left->now.bytes > right->now.bytes);
 }
 
-void growth_left(const struct objects *objects)
+void growth_left(const struct validate *v)
 {
-	g_autoptr(GArray) rows = g_array_copy(objects->rows);
+	g_autoptr(GArray) rows = g_array_copy(v->rows);
 
 	g_array_sort(rows, larger_first);
 	for (guint i = 0; i < rows->len; i++) {
@@ -151,43 +149,39 @@ void growth_left(const struct objects *objects)
 	}
 }
 
-/* ---- the table ---- */
-
-static void add_row(char **text, const struct row *row, const struct seen *seen)
-{
-	struct counters grown = since(&seen->last, &seen->first);
-	char *by = npu_stack_words(row->made);
-
-	npu_text_add(text, "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s%s%s\n",
-		     npu_size_words((int64_t)grown.bytes), held(&grown), grown.made, grown.retained,
-		     grown.ended, object_words[row->kind].name, by != NULL ? ": " : "", by ?: "");
-	free(by);
-}
-
-void growth_tell(const struct objects *objects)
+void growth_tell(const struct validate *v)
 {
 	GHashTableIter iter;
 	gpointer value;
 
-	g_hash_table_iter_init(&iter, objects->marks);
+	g_hash_table_iter_init(&iter, v->marks);
 	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct mark *mark = value;
-		char *rows = NULL;
+		g_autoptr(GString) rows = g_string_new(NULL);
 
 		for (guint i = 0; i < mark->rows->len; i++) {
-			const struct row *row = &g_array_index(objects->rows, struct row, i);
+			const struct row *row = &g_array_index(v->rows, struct row, i);
 			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+			struct counters grown = since(&seen->last, &seen->first);
+			g_autofree char *by = NULL;
 
-			if (seen->reported && held(&seen->last) > held(&seen->first) &&
-			    !suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
-				add_row(&rows, row, seen);
+			if (!seen->reported || (int64_t)held(&grown) <= 0 ||
+			    suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
+				continue;
+			by = npu_stack_words(row->made);
+			g_string_append_printf(rows,
+					       "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64
+					       " %8" PRIu64 "  %s%s%s\n",
+					       npu_size_words((int64_t)grown.bytes), held(&grown),
+					       grown.made, grown.retained, grown.ended,
+					       object_words[row->kind].name, by != NULL ? ": " : "",
+					       by ?: "");
 		}
-		if (rows != NULL)
+		if (rows->len > 0)
 			report_add_lines("grown from mark '%s' 1 to %u:\n"
 					 "  %10s %8s %8s %8s %8s  by\n%s",
 					 mark->name, mark->number, "bytes", "held", "+create",
-					 "+retain", "-free", rows);
-		free(rows);
+					 "+retain", "-free", rows->str);
 	}
 }
 
@@ -201,87 +195,69 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 	return (*left > *right) - (*left < *right);
 }
 
-struct objects *objects_new(void)
+void objects_open(struct validate *v)
 {
-	struct objects *objects = g_new0(struct objects, 1);
-
-	objects->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	objects->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
-	objects->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
+	v->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	v->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
+	v->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		objects->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
-	objects->history = g_new0(struct object, HISTORY_MAX);
-	return objects;
+		v->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
+	v->history = g_new0(struct object, HISTORY_MAX);
+	v->ended = 0;
 }
 
-void objects_free(struct objects *objects)
+void objects_close(struct validate *v)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		g_tree_unref(objects->live[i]);
-	g_hash_table_unref(objects->index);
-	g_array_unref(objects->rows);
-	g_hash_table_unref(objects->marks);
-	g_free(objects->history);
-	g_free(objects);
+		g_tree_unref(v->live[i]);
+	g_hash_table_unref(v->index);
+	g_array_unref(v->rows);
+	g_hash_table_unref(v->marks);
+	g_free(v->history);
 }
 
 /* It is counted no more. */
-static void uncount(struct objects *objects, const struct object *object)
+static void uncount(struct validate *v, const struct object *object)
 {
-	struct counters *counters = growth_of(objects, object);
+	struct counters *counters = growth_of(v, object);
 
 	counters->ended++;
 	counters->bytes -= object->bytes;
 }
 
-struct object *objects_add(struct objects *objects, const struct object *object)
+struct object *objects_add(struct validate *v, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
-	const struct object *old = objects_find(objects, object->kind, object->key);
+	const struct object *old = objects_find(v, object->kind, object->key);
 	struct counters *counters;
 
 	if (old != NULL && !old->own)
-		uncount(objects, old);
-	g_tree_replace(objects->live[object->kind], &kept->key, kept);
-	counters = growth_of(objects, kept);
+		uncount(v, old);
+	g_tree_replace(v->live[object->kind], &kept->key, kept);
+	counters = growth_of(v, kept);
 	counters->made++;
 	counters->bytes += kept->bytes;
 	return kept;
 }
 
-void objects_retain(struct objects *objects, struct object *object)
-{
-	object->references++;
-	growth_of(objects, object)->retained++;
-}
-
-void objects_own(struct objects *objects, struct object *object)
+void objects_own(struct validate *v, struct object *object)
 {
 	if (!object->own)
-		uncount(objects, object);
+		uncount(v, object);
 	object->own = true;
 }
 
-bool objects_release(struct objects *objects, struct object *object)
+struct object *objects_find(struct validate *v, enum object_kind kind, uint64_t key)
 {
-	if (object->references <= 1)
-		return false;
-	object->references--;
-	growth_of(objects, object)->ended++;
-	return true;
+	return g_tree_lookup(v->live[kind], &key);
 }
 
-struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key)
-{
-	return g_tree_lookup(objects->live[kind], &key);
-}
-
-struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
+struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64_t begin,
 			       uint64_t end)
 {
-	GTreeNode *next = g_tree_upper_bound(objects->live[kind], &begin);
+	GTreeNode *next = g_tree_upper_bound(v->live[kind], &begin);
 	GTreeNode *node =
-		next != NULL ? g_tree_node_previous(next) : g_tree_node_last(objects->live[kind]);
+		next != NULL ? g_tree_node_previous(next) : g_tree_node_last(v->live[kind]);
 	struct object *object = node != NULL ? g_tree_node_value(node) : NULL;
 
 	if (object != NULL && begin - object->key < object->bytes)
@@ -290,7 +266,7 @@ struct object *objects_meeting(struct objects *objects, enum object_kind kind, u
 	return object != NULL && object->key < end ? object : NULL;
 }
 
-struct object *objects_around(struct objects *objects, uint64_t address)
+struct object *objects_around(struct validate *v, uint64_t address)
 {
 	static const enum object_kind with_memory[] = { OBJECT_BLOCK,  OBJECT_ALLOCATION,
 							OBJECT_PINNED, OBJECT_REGISTERED,
@@ -298,47 +274,41 @@ struct object *objects_around(struct objects *objects, uint64_t address)
 	struct object *object = NULL;
 
 	for (unsigned i = 0; i < G_N_ELEMENTS(with_memory) && object == NULL; i++)
-		object = objects_meeting(objects, with_memory[i], address, address + 1);
+		object = objects_meeting(v, with_memory[i], address, address + 1);
 	return object;
 }
 
-void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack)
+void objects_end(struct validate *v, const struct object *object)
 {
-	const struct object *object = objects_find(objects, kind, key);
-	struct object *place;
+	struct object *place = &v->history[v->ended++ % HISTORY_MAX];
 
-	if (object == NULL)
-		return;
-	place = &objects->history[objects->ended++ % HISTORY_MAX];
 	*place = *object;
-	place->ended = stack;
-	growth_of(objects, object)->ended += object->references > 1 ? object->references - 1 : 0;
+	place->ended = stack_of(v);
+	growth_of(v, object)->ended += object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
-		uncount(objects, object);
-	g_tree_remove(objects->live[kind], &key);
+		uncount(v, object);
+	g_tree_remove(v->live[object->kind], &place->key);
 }
 
-void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack)
+void objects_end_of(struct validate *v, uint32_t dev)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
-		GTreeNode *node = g_tree_node_first(objects->live[i]), *next;
+		GTreeNode *node = g_tree_node_first(v->live[i]), *next;
 
 		for (; node != NULL; node = next) {
 			const struct object *object = g_tree_node_value(node);
 
 			next = g_tree_node_next(node);
 			if (object->dev == dev)
-				objects_end(objects, object->kind, object->key, stack);
+				objects_end(v, object);
 		}
 	}
 }
 
-const struct object *objects_ended(const struct objects *objects, bool handle, uint64_t key,
-				   bool exact)
+const struct object *objects_ended(const struct validate *v, bool handle, uint64_t key, bool exact)
 {
-	for (unsigned i = 0; i < MIN(objects->ended, HISTORY_MAX); i++) {
-		const struct object *object =
-			&objects->history[(objects->ended - 1 - i) % HISTORY_MAX];
+	for (unsigned i = 0; i < MIN(v->ended, HISTORY_MAX); i++) {
+		const struct object *object = &v->history[(v->ended - 1 - i) % HISTORY_MAX];
 
 		if ((object->kind == OBJECT_HANDLE) != handle)
 			continue;

@@ -12,8 +12,11 @@
 
 #include <string.h>
 
-/* aclrtMemcpyKind, which the driver below does not hear of. */
-enum { KIND_H2H, KIND_H2D, KIND_D2H, KIND_D2D, KIND_COUNT };
+/* Of aclrtMemcpyKind, which the driver below does not hear of: twice whether the source is of a
+ * device, and whether the target is. */
+#define KIND_COUNT 4u
+
+#define TASK_IDS 0x8000u
 
 /* What the calling thread's next copy, to `dst`, has. */
 static __thread struct {
@@ -30,32 +33,23 @@ struct move {
 	uint64_t dst, src, bytes;
 };
 
-static const char *mover(struct validate *v, const struct move *move)
+/* ---- what a copy or fill is asked to do ---- */
+
+/* Whether the address is memory of a device; -1: that is not known. */
+static int is_of_device(struct validate *v, uint64_t va)
 {
-	return npu_stack_call(stack_of(v)) ?: (move->src != 0 ? "a copy" : "a fill");
-}
-
-/* ---- kind ---- */
-
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_UNKNOWN };
-
-static enum side side_of(struct validate *v, uint64_t va)
-{
-	struct npu_place place;
 	const struct object *object;
+	struct npu_place place;
 
-	if (validate_place(v, va, &place)) {
-		if (npu_place_is_translated(&place))
-			return place.owner == NPU_OWNER_HOST ? SIDE_HOST : SIDE_DEVICE;
-		return place.kind == NPU_PLACE_PAGEABLE || place.kind == NPU_PLACE_PINNED
-			       ? SIDE_HOST
-			       : SIDE_UNKNOWN;
-	}
-	object = objects_around(v->objects, va);
+	if (validate_place(v, va, &place))
+		return npu_place_is_translated(&place)    ? place.owner != NPU_OWNER_HOST
+		       : place.kind == NPU_PLACE_PAGEABLE ? 0
+		       : place.kind == NPU_PLACE_PINNED   ? 0
+							  : -1;
+	object = objects_around(v, va);
 	if (object == NULL || object->kind == OBJECT_MAPPING || object->kind == OBJECT_BLOCK)
-		return SIDE_UNKNOWN;
-	return object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_OPENED ? SIDE_DEVICE
-										  : SIDE_HOST;
+		return -1;
+	return object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_OPENED;
 }
 
 static void check_kind(struct validate *v, const struct move *move)
@@ -64,29 +58,22 @@ static void check_kind(struct validate *v, const struct move *move)
 						       "ACL_MEMCPY_HOST_TO_DEVICE",
 						       "ACL_MEMCPY_DEVICE_TO_HOST",
 						       "ACL_MEMCPY_DEVICE_TO_DEVICE" };
-	static const char *const sides[] = { "host", "device", "some" }; /* by enum side */
-	uint32_t kind = said.kind;
-	enum side from, to;
-	bool known;
+	static const char *const sides[] = { "some", "host", "device" }; /* by is_of_device() + 1 */
+	int kind = (int)said.kind, from, to;
 
 	if (said.dst != move->dst)
 		return;
 	said.dst = 0;
-	if (kind >= KIND_COUNT || !report_wanted(VALIDATE_KIND))
+	if (said.kind >= KIND_COUNT || !report_wanted(VALIDATE_KIND))
 		return;
-	from = side_of(v, move->src);
-	to = side_of(v, move->dst);
-	known = from != SIDE_UNKNOWN && to != SIDE_UNKNOWN;
-	if ((from != SIDE_UNKNOWN && (from == SIDE_DEVICE) != (kind >= KIND_D2H)) ||
-	    (to != SIDE_UNKNOWN && (to == SIDE_DEVICE) != (kind == KIND_H2D || kind == KIND_D2D)))
+	from = is_of_device(v, move->src);
+	to = is_of_device(v, move->dst);
+	if ((from >= 0 && from != kind / 2) || (to >= 0 && to != kind % 2))
 		report_make(REPORT(KIND, stack_of(v)),
 			    "%s says %s, but copies %s memory to %s memory: %s would be right",
-			    mover(v, move), names[kind], sides[from], sides[to],
-			    known ? names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]
-				  : "ACL_MEMCPY_DEFAULT");
+			    caller(v), names[kind], sides[from + 1], sides[to + 1],
+			    from >= 0 && to >= 0 ? names[2 * from + to] : "ACL_MEMCPY_DEFAULT");
 }
-
-/* ---- overlap ---- */
 
 static void check_overlap(struct validate *v, const struct move *move)
 {
@@ -95,22 +82,20 @@ static void check_overlap(struct validate *v, const struct move *move)
 	if (high - low >= move->bytes)
 		return;
 	report_make(REPORT(OVERLAP, stack_of(v)),
-		    "%s copies %s from %s: %s are both read and written", mover(v, move),
+		    "%s copies %s from %s: %s are both read and written", caller(v),
 		    npu_size_text(move->bytes),
 		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, high, low + move->bytes));
 }
 
-/* ---- bounds ---- */
-
 /* What an address lies in, or behind but on its last page, which is nobody else's. */
 static const struct object *asked_for(struct validate *v, uint64_t va)
 {
-	const struct object *object = objects_around(v->objects, va);
+	const struct object *object = objects_around(v, va);
 	struct npu_place place;
 
 	return object == NULL && validate_place(v, va, &place) && place.kind == NPU_PLACE_DEVICE
-		       ? objects_find(v->objects, OBJECT_ALLOCATION, place.base)
+		       ? objects_find(v, OBJECT_ALLOCATION, place.base)
 		       : object;
 }
 
@@ -121,9 +106,8 @@ static void check_bounds(struct validate *v, const struct move *move, uint64_t b
 
 	if (object == NULL)
 		return;
-	old = object->kind == OBJECT_BLOCK
-		      ? NULL
-		      : objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, begin + 1);
+	old = object->kind == OBJECT_BLOCK ? NULL
+					   : objects_meeting(v, OBJECT_OLD_BLOCK, begin, begin + 1);
 	if (old != NULL)
 		validate_why_ended(v, VALIDATE_STALE_ADDRESS, old, begin);
 	if ((object->kind != OBJECT_BLOCK && object->kind != OBJECT_ALLOCATION &&
@@ -131,7 +115,7 @@ static void check_bounds(struct validate *v, const struct move *move, uint64_t b
 	    object->own || end <= object->key + object->bytes)
 		return;
 	report_make(REPORT(BOUNDS, stack_of(v), .made = object->made),
-		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(v, move),
+		    "%s %s %s, which ends %s behind the %s: %s were asked for", caller(v),
 		    write ? "writes" : "reads", validate_range(v, begin, end),
 		    npu_size_words((int64_t)(end - object->key - object->bytes)),
 		    object_words[object->kind].name, npu_size_text(object->bytes));
@@ -152,21 +136,11 @@ static struct npu_written written_at(struct validate *v, uint64_t va, uint64_t b
 	return map;
 }
 
-static void tell_uninitialised(struct validate *v, const struct move *move, uint64_t begin,
-			       uint64_t end)
-{
-	const struct object *object = objects_around(v->objects, begin);
-
-	report_make(REPORT(UNINITIALISED, stack_of(v), .made = object != NULL ? object->made : 0),
-		    "%s reads %s, of which nobody wrote %s since the memory was made",
-		    mover(v, move), validate_range(v, move->src, move->src + move->bytes),
-		    validate_range(v, begin, end));
-}
-
 static void check_written(struct validate *v, const struct move *move)
 {
-	uint64_t gap, gap_end, step;
-	bool known = !order_is_tainted(v->order, move->clock->taint), said_so = !known;
+	uint64_t gap, gap_end, step, base;
+	bool known = !order_is_tainted(v, move->clock->taint), said_so = !known;
+	const struct object *object;
 
 	for (uint64_t done = 0; done < move->bytes; done += step) {
 		struct npu_written to = written_at(v, move->dst + done, move->bytes - done);
@@ -177,9 +151,14 @@ static void check_written(struct validate *v, const struct move *move)
 		step = from.bytes;
 		if (!said_so && from.bits != NULL &&
 		    written_gap(from.bits, from.at, from.at + step, &gap, &gap_end)) {
-			uint64_t base = move->src + done - from.at;
-
-			tell_uninitialised(v, move, base + gap, base + gap_end);
+			base = move->src + done - from.at;
+			object = objects_around(v, base + gap);
+			report_make(
+				REPORT(UNINITIALISED, stack_of(v),
+				       .made = object != NULL ? object->made : 0),
+				"%s reads %s, of which nobody wrote %s since the memory was made",
+				caller(v), validate_range(v, move->src, move->src + move->bytes),
+				validate_range(v, base + gap, base + gap_end));
 			said_so = true;
 		}
 		if (to.bits == NULL)
@@ -191,11 +170,8 @@ static void check_written(struct validate *v, const struct move *move)
 	}
 }
 
-/* ---- nodes ---- */
-
 /* `host` is on nodes of the host; `other` is where its bytes come from or go to. */
-static void check_nodes(struct validate *v, const struct move *move, const struct object *host,
-			const struct object *other)
+static void check_nodes(struct validate *v, const struct object *host, const struct object *other)
 {
 	uint64_t nodes = host != NULL ? host->nodes : 0;
 	int64_t near;
@@ -208,29 +184,9 @@ static void check_nodes(struct validate *v, const struct move *move, const struc
 	report_make(REPORT(PLACEMENT, stack_of(v), .made = host->made),
 		    "%s copies between memory of device %u, which is near NUMA node %d of the "
 		    "host, and the %s at %#llx, %s, which the program put on node %d%s",
-		    mover(v, move), other->dev, (int)near, object_words[host->kind].name,
+		    caller(v), other->dev, (int)near, object_words[host->kind].name,
 		    (unsigned long long)host->key, npu_size_text(host->bytes),
 		    __builtin_ctzll(nodes), nodes & (nodes - 1) ? " and others" : "");
-}
-
-/* A copy or a fill that the driver has taken. */
-static void check_move(struct validate *v, const struct move *move)
-{
-	if (move->src != 0) {
-		check_kind(v, move);
-		check_overlap(v, move);
-		check_bounds(v, move, move->src, false);
-	}
-	check_bounds(v, move, move->dst, true);
-	if (v->objects->placed) {
-		const struct object *to = objects_around(v->objects, move->dst);
-		const struct object *from = objects_around(v->objects, move->src);
-
-		check_nodes(v, move, to, from);
-		check_nodes(v, move, from, to);
-	}
-	if (report_wanted(VALIDATE_UNINITIALISED))
-		check_written(v, move);
 }
 
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end)
@@ -254,7 +210,7 @@ static gboolean give_up_object(gpointer key, gpointer value, gpointer v)
 static void give_up_all(struct validate *v)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT && !v->kernels; i++)
-		g_tree_foreach(v->objects->live[i], give_up_object, v);
+		g_tree_foreach(v->live[i], give_up_object, v);
 	v->kernels = true;
 }
 
@@ -288,20 +244,21 @@ void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end)
 {
 	const struct object *object;
 
-	while ((object = objects_meeting(v->objects, OBJECT_BLOCK, begin, end)) != NULL ||
-	       (object = objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, end)) != NULL)
-		objects_end(v->objects, object->kind, object->key, stack_of(v));
+	while ((object = objects_meeting(v, OBJECT_BLOCK, begin, end)) != NULL ||
+	       (object = objects_meeting(v, OBJECT_OLD_BLOCK, begin, end)) != NULL)
+		objects_end(v, object);
 }
 
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes)
+drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
 {
-	const struct object *live = objects_find(v->objects, OBJECT_BLOCK, va);
-	const struct object *old = objects_find(v->objects, OBJECT_OLD_BLOCK, va), *memory;
+	struct validate *v = validate_enter(self);
+	const struct object *live = objects_find(v, OBJECT_BLOCK, va);
+	const struct object *old = objects_find(v, OBJECT_OLD_BLOCK, va), *memory;
 	struct object block = { .dev = OBJECT_NO_DEVICE };
 
 	if (bytes > 0) {
 		validate_bytes_forget(v, va, va + bytes);
-		memory = objects_around(v->objects, va);
+		memory = objects_around(v, va);
 		if (memory != NULL)
 			block = *memory;
 		block.kind = OBJECT_BLOCK;
@@ -309,18 +266,19 @@ void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes)
 		block.bytes = bytes;
 		block.own = false;
 		block.made = stack_of(v);
-		objects_add(v->objects, &block);
+		objects_add(v, &block);
 		if (report_wanted(VALIDATE_UNINITIALISED))
 			clear(v, va, bytes);
 	} else if (live != NULL) {
 		block = *live;
 		block.kind = OBJECT_OLD_BLOCK;
 		block.ended = stack_of(v);
-		objects_end(v->objects, OBJECT_BLOCK, va, stack_of(v));
-		objects_add(v->objects, &block);
+		objects_end(v, live);
+		objects_add(v, &block);
 	} else if (old != NULL) {
 		validate_why_ended(v, VALIDATE_DOUBLE_FREE, old, va);
 	}
+	return validate_leave(v);
 }
 
 /* ---- what meets ---- */
@@ -332,18 +290,17 @@ static void tell_races(struct validate *v, const struct move *move, uint64_t beg
 					.surely = true };
 	const struct access *other;
 
-	while ((other = accesses_next(v->order, &search)) != NULL)
-		if (move->stream != order_stream_at(v->order, other->stream))
+	while ((other = accesses_next(v, &search)) != NULL)
+		if (move->stream != order_stream_at(v, other->stream))
 			report_make(
 				REPORT(RACE, stack_of(v), .then = "the other access was queued by",
 				       .before = other->stack),
 				"%s %s %s, which %s %s, and nothing orders the two",
-				move->stream != NULL
-					? order_stream_text(v->order, move->stream->index)
-					: "the host",
+				move->stream != NULL ? order_stream_text(v, move->stream->index)
+						     : "the host",
 				write ? "writes" : "reads",
 				validate_range(v, MAX(begin, other->begin), MIN(end, other->end)),
-				order_stream_text(v->order, other->stream),
+				order_stream_text(v, other->stream),
 				other->write ? "writes" : "reads");
 }
 
@@ -354,7 +311,7 @@ static uint32_t tell_others(struct validate *v, const struct move *move)
 	struct npu_write write;
 
 	if (!v->shares_any || !report_wanted(VALIDATE_SHARED_WRITE) ||
-	    order_is_tainted(v->order, move->clock->taint) ||
+	    order_is_tainted(v, move->clock->taint) ||
 	    BELOW(v, npusimWrites, move->dst, move->bytes, &write) != DRV_ERROR_NONE)
 		return 0;
 	if (write.pid != 0)
@@ -388,7 +345,7 @@ static void touch(struct validate *v, const struct move *move, uint64_t begin, b
 				 .write = write };
 
 	if (write)
-		accesses_unwatch(v->order, begin, access.end, false);
+		accesses_unwatch(v, begin, access.end, false);
 	if (report_wanted(VALIDATE_RACE))
 		tell_races(v, move, begin, access.end, write);
 	access.mark = write ? tell_others(v, move) : 0;
@@ -399,15 +356,29 @@ static void touch(struct validate *v, const struct move *move, uint64_t begin, b
 	}
 	access.stream = move->stream->index & 0x7fffff;
 	validate_host_access(v, &access);
-	validate_closed_access(v, &access);
-	accesses_add(v->order, &access);
+	accesses_add(v, &access);
 }
 
+/* A copy or a fill that the driver has taken. */
 static void take(struct validate *v, const struct move *move)
 {
 	if (move->bytes == 0)
 		return;
-	check_move(v, move);
+	if (move->src != 0) {
+		check_kind(v, move);
+		check_overlap(v, move);
+		check_bounds(v, move, move->src, false);
+	}
+	check_bounds(v, move, move->dst, true);
+	if (v->placed) {
+		const struct object *to = objects_around(v, move->dst);
+		const struct object *from = objects_around(v, move->src);
+
+		check_nodes(v, to, from);
+		check_nodes(v, from, to);
+	}
+	if (report_wanted(VALIDATE_UNINITIALISED))
+		check_written(v, move);
 	if (move->src != 0)
 		touch(v, move, move->src, false);
 	touch(v, move, move->dst, true);
@@ -418,7 +389,7 @@ static void unmark(struct validate *v)
 {
 	struct npu_write all = { 0 };
 
-	accesses_unwatch(v->order, 0, UINT64_MAX, true);
+	accesses_unwatch(v, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (v->shares_any)
 		BELOW(v, npusimWrites, 0, 0, &all);
@@ -427,14 +398,14 @@ static void unmark(struct validate *v)
 /* Forgets accesses that the host knows to be done. */
 static void settle(struct validate *v)
 {
-	const struct clock *host = &v->order->host;
-	GArray *sorted = v->order->sorted;
+	const struct clock *host = &v->host;
+	GArray *sorted = v->sorted;
 	bool reopen = false;
 	guint left = 0;
 
-	if (v->settled == v->order->host_version)
+	if (v->swept == v->host_version)
 		return;
-	v->settled = v->order->host_version;
+	v->swept = v->host_version;
 	for (guint i = 0; i < sorted->len; i++) {
 		const struct access *access = &g_array_index(sorted, struct access, i);
 
@@ -452,8 +423,8 @@ static void settle(struct validate *v)
 	if (reopen)
 		validate_closed_renew(v);
 	if (left == 0) {
-		v->order->longest = 0;
-		order_quiet(v->order);
+		v->longest = 0;
+		order_quiet(v);
 	}
 }
 
@@ -461,7 +432,7 @@ bool validate_pending(struct validate *v, const struct object *object, uint64_t 
 {
 	bool unmaps = object->kind == OBJECT_MAPPING || object->kind == OBJECT_REGISTERED;
 	uint64_t end = begin + object->bytes;
-	struct access_search search = { begin, end, .after = &v->order->host };
+	struct access_search search = { begin, end, .after = &v->host };
 	struct report report = { .rule = unmaps ? VALIDATE_PENDING_UNMAP : VALIDATE_PENDING_FREE,
 				 .now = stack_of(v),
 				 .then = "the work was queued by",
@@ -470,14 +441,14 @@ bool validate_pending(struct validate *v, const struct object *object, uint64_t 
 	bool found = false;
 
 	settle(v);
-	while ((access = accesses_next(v->order, &search)) != NULL) {
+	while ((access = accesses_next(v, &search)) != NULL) {
 		found = true;
 		report.before = access->stack;
 		report_make(&report,
 			    "%s gives %s back, which work of %s still %s: nobody has waited for it",
 			    npu_stack_call(stack_of(v)) ?: object_words[object->kind].ender,
 			    validate_range(v, MAX(begin, access->begin), MIN(end, access->end)),
-			    order_stream_text(v->order, access->stream),
+			    order_stream_text(v, access->stream),
 			    access->write ? "writes" : "reads");
 	}
 	return found;
@@ -497,13 +468,13 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 
 	memcpy(&sqe, entry, sizeof(sqe));
 	if (sqe.sub_type == STARS_WRITE_EVENT_RESET)
-		order_event(v->order, order_event_name(stream->dev, sqe.res7))->recorded = false;
+		order_event(v, order_event_name(stream->dev, sqe.res7))->recorded = false;
 	else if (sqe.sub_type == STARS_WRITE_NOTIFY)
-		order_record(v->order, stream,
+		order_record(v, &stream->clock,
 			     order_event_name(sqe.res3, STARS_NOTIFY_OF(sqe.write_addr_low)) |
 				     ORDER_NOTIFY);
 	else
-		order_resolve(v->order, &stream->clock);
+		order_resolve(v, &stream->clock);
 	unmark(v);
 }
 
@@ -538,26 +509,26 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 	struct stars_event_sqe event;
 
 	memcpy(&event, entry, sizeof(event));
-	move.number = order_entry(v->order, stream, header->task_id);
+	move.number = order_entry(v, stream, header->task_id);
 	switch (header->type) {
 	case STARS_SQE_EVENT_RECORD:
 	case STARS_SQE_NOTIFY_RECORD:
 		order_record(
-			v->order, stream,
+			v, &stream->clock,
 			event_name(stream->dev, &event, header->type == STARS_SQE_NOTIFY_RECORD));
 		break;
 	case STARS_SQE_EVENT_WAIT:
-		order_wait(v->order, stream, event_name(stream->dev, &event, false));
+		order_wait(v, stream, event_name(stream->dev, &event, false));
 		break;
 	case STARS_SQE_NOTIFY_WAIT: /* it takes the record with it */
-		order_wait(v->order, stream, event_name(stream->dev, &event, true));
-		order_event(v->order, event_name(stream->dev, &event, true))->recorded = false;
+		order_wait(v, stream, event_name(stream->dev, &event, true));
+		order_event(v, event_name(stream->dev, &event, true))->recorded = false;
 		break;
 	case STARS_SQE_WRITE_VALUE:
 		write_value(v, stream, entry);
 		break;
 	case STARS_SQE_COND:
-		order_value_wait(v->order, stream);
+		order_value_wait(v, stream);
 		break;
 	case STARS_SQE_PLACE_HOLDER:
 		break;
@@ -570,7 +541,7 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 		take(v, &move);
 		/* Somebody may wait for a value that the copy brings. */
 		if (move.bytes <= sizeof(uint64_t)) {
-			order_resolve(v->order, &stream->clock);
+			order_resolve(v, &stream->clock);
 			unmark(v);
 		}
 	}
@@ -580,7 +551,7 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 
 static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes)
 {
-	take(v, &(struct move){ .clock = &v->order->host, .dst = dst, .src = src, .bytes = bytes });
+	take(v, &(struct move){ .clock = &v->host, .dst = dst, .src = src, .bytes = bytes });
 }
 
 void validate_each_copy(struct validate *v, validate_copy_fn fn)
@@ -628,12 +599,14 @@ static void received(struct validate *v, uint32_t dev, const struct halReportRec
 	const struct stars_logic_cqe *cqe = (const void *)info->cqe_addr;
 
 	for (uint32_t i = 0; info->type == DRV_LOGIC_TYPE && i < info->report_cqe_num; i++) {
-		struct order_stream *stream = order_stream(v->order, dev, cqe[i].sq_id);
+		struct order_stream *stream = order_stream(v, dev, cqe[i].sq_id);
+		uint64_t behind;
 
 		if (cqe[i].error_type & STARS_ERROR_EXCEPTION)
 			validate_why_stream(v, stream);
-		if (!v->told)
-			order_seen_task(v->order, stream, cqe[i].task_id);
+		behind = (unsigned)(stream->last_task - cqe[i].task_id) & (TASK_IDS - 1);
+		if (!v->told && behind < stream->sent - stream->base)
+			order_seen(v, stream, stream->sent - behind, false);
 	}
 }
 
@@ -650,39 +623,40 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 
 	if (id->type != DRV_EVENT_ID && id->type != DRV_NOTIFY_ID)
 		return;
-	if (config->prop == DRV_ID_RECORD)
-		order_host_record(v->order, name);
+	if (config->prop == DRV_ID_RECORD && order_event(v, name)->relay_of == 0)
+		order_record(v, &v->host, name);
 	else if (config->prop == DRV_ID_RESET)
-		order_event(v->order, name)->recorded = false;
+		order_event(v, name)->recorded = false;
 }
 
-void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
-		   uint64_t value)
+drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
+			 uint64_t value)
 {
+	struct validate *v = validate_enter(self);
 	struct object *object;
 
 	v->told |= what != NPU_ORDER_OTHER_ID;
 	switch (what) {
 	case NPU_ORDER_STREAM:
-		order_seen(v->order, order_stream(v->order, dev, id), value, true);
+		order_seen(v, order_stream(v, dev, id), value, true);
 		break;
 	case NPU_ORDER_EVENT:
-		order_seen_event(v->order, order_event_name(dev, id));
+		order_seen_event(v, order_event_name(dev, id));
 		break;
 	case NPU_ORDER_RELAY:
-		order_event(v->order, order_event_name(dev, id))->relay_of = value + 1;
+		order_event(v, order_event_name(dev, id))->relay_of = value + 1;
 		break;
 	case NPU_ORDER_OWN:
-		object = objects_find(v->objects, OBJECT_PINNED, value);
+		object = objects_find(v, OBJECT_PINNED, value);
 		if (object != NULL)
-			objects_own(v->objects, object);
+			objects_own(v, object);
 		break;
 	case NPU_ORDER_ASKED:
-		object = objects_find(v->objects, OBJECT_ALLOCATION, value)
-				 ?: objects_find(v->objects, OBJECT_PINNED, value);
+		object = objects_find(v, OBJECT_ALLOCATION, value)
+				 ?: objects_find(v, OBJECT_PINNED, value);
 		if (object != NULL && id < object->bytes) {
 			object->bytes -= id;
-			growth_of(v->objects, object)->bytes -= id;
+			growth_of(v, object)->bytes -= id;
 		}
 		break;
 	case NPU_ORDER_KIND:
@@ -698,6 +672,7 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		break;
 	}
 	settle(v); /* at once: from now on the program may do what the wait allows */
+	return validate_leave(v);
 }
 
 void validate_queue_call(struct validate *v)
@@ -710,14 +685,14 @@ void validate_queue_call(struct validate *v)
 	switch (v->call->op) {
 	case DRIVER_OP_halSqTaskSend:
 		sent = with->halSqTaskSend.info;
-		stream = order_stream(v->order, with->halSqTaskSend.dev, sent->sqId);
+		stream = order_stream(v, with->halSqTaskSend.dev, sent->sqId);
 		for (uint32_t i = 0; i < sent->sqe_num; i++)
 			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
 		break;
 	case DRIVER_OP_halSqCqFree:
 		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)
-			order_stream_end(v->order, with->halSqCqFree.dev,
-					 with->halSqCqFree.info->sqId);
+			order_stream_end(v, order_stream(v, with->halSqCqFree.dev,
+							 with->halSqCqFree.info->sqId));
 		break;
 	case DRIVER_OP_halCqReportRecv:
 		received(v, with->halCqReportRecv.dev, with->halCqReportRecv.info);
@@ -729,8 +704,9 @@ void validate_queue_call(struct validate *v)
 	case DRIVER_OP_halResourceIdFree:
 		if (with->halResourceIdFree.in->type == DRV_EVENT_ID ||
 		    with->halResourceIdFree.in->type == DRV_NOTIFY_ID)
-			order_event_end(v->order, id_name(with->halResourceIdFree.dev,
-							  with->halResourceIdFree.in));
+			g_hash_table_remove(v->events,
+					    EVENT_KEY(id_name(with->halResourceIdFree.dev,
+							      with->halResourceIdFree.in)));
 		break;
 	case DRIVER_OP_halDeviceClose:
 		unmark(v);

@@ -6,6 +6,7 @@
 #include "validate/validate.h"
 
 #include "base/base.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -260,10 +261,10 @@ bool report_wanted(enum validate_rule rule)
 
 void report_listen(npusim_report_fn fn, void *arg)
 {
-	pthread_mutex_lock(&lock);
+	LOCKED(&lock);
+
 	listener.fn = fn;
 	listener.arg = arg;
-	pthread_mutex_unlock(&lock);
 }
 
 /* ---- written ---- */
@@ -334,9 +335,8 @@ static void write_report(const struct tally *one, bool first)
 	pthread_mutex_lock(&lock);
 	call = listener;
 	pthread_mutex_unlock(&lock);
-	if ((form_is_open() || call.fn != NULL) &&
-	    (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
-	     npu_stack_place(report->before, &place))) {
+	if (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
+	    npu_stack_place(report->before, &place)) {
 		said.file = place.file;
 		said.line = place.line;
 	}
@@ -349,9 +349,9 @@ static void write_report(const struct tally *one, bool first)
 
 void report_make(const struct report *report, const char *format, ...)
 {
+	g_autofree char *sentence = NULL, *key = NULL;
 	struct tally *tally;
 	va_list args;
-	char *sentence, *key;
 
 	if (off[report->rule])
 		return;
@@ -362,19 +362,15 @@ void report_make(const struct report *report, const char *format, ...)
 		      ? g_strdup_printf("%d %u %u", report->rule, report->now,
 					report->before != 0 ? report->before : report->made)
 		      : g_strdup_printf("%d %s", report->rule, sentence);
-	pthread_mutex_lock(&lock);
+	LOCKED(&lock);
 	tally = g_hash_table_lookup(seen, key);
-	if (tally != NULL) {
-		g_free(key);
-		g_free(sentence);
-	} else {
+	if (tally == NULL) {
 		tally = g_new(struct tally, 1);
-		*tally = (struct tally){ *report, sentence, 0, false };
-		g_hash_table_insert(seen, key, tally);
+		*tally = (struct tally){ *report, g_steal_pointer(&sentence), 0, false };
+		g_hash_table_insert(seen, g_steal_pointer(&key), tally);
 		g_queue_push_tail(&waiting, tally);
 	}
 	tally->count++;
-	pthread_mutex_unlock(&lock);
 }
 
 /* Whether a report is still to be shown; *out_first: of its rule. */

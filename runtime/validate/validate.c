@@ -13,7 +13,7 @@ static struct validate *active; /* the process's one layer */
 
 const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 {
-	const struct object *object = objects_around(v->objects, begin);
+	const struct object *object = objects_around(v, begin);
 	const char *size = npu_size_text(end - begin);
 
 	if (object == NULL)
@@ -24,7 +24,7 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 			npu_size_words((int64_t)object->bytes));
 }
 
-static struct validate *enter(void *self)
+struct validate *validate_enter(void *self)
 {
 	struct validate *v = self;
 
@@ -33,7 +33,7 @@ static struct validate *enter(void *self)
 	return v;
 }
 
-static drvError_t leave(struct validate *v)
+drvError_t validate_leave(struct validate *v)
 {
 	pthread_mutex_unlock(&v->lock);
 	report_flush();
@@ -48,41 +48,32 @@ struct note {
 	struct validate_sent sent;
 };
 
-/* Calls that change neither memory nor order. */
-static bool is_idle(enum driver_op op)
+/* Calls that change neither memory nor order; why one failed that asks of an address is of
+ * interest. */
+static bool is_idle(const struct layer_call *call, bool done)
 {
-	return op == DRIVER_OP_halMemGetInfo || op == DRIVER_OP_drvMemGetAttribute ||
-	       op == DRIVER_OP_halSqCqQuery || op == DRIVER_OP_halGetDeviceInfo;
-}
-
-/* Calls about queues alone, which memory does not change with. */
-static bool is_of_queue(enum driver_op op)
-{
-	return op == DRIVER_OP_halSqTaskSend || op == DRIVER_OP_halCqReportRecv ||
-	       op == DRIVER_OP_halResourceConfig || op == DRIVER_OP_halResourceIdAlloc ||
-	       op == DRIVER_OP_halResourceIdFree || op == DRIVER_OP_halCqReportIrqWait ||
-	       op == DRIVER_OP_halCqReportGet || op == DRIVER_OP_halReportRelease ||
-	       op == DRIVER_OP_halSqMemGet || op == DRIVER_OP_halSqMsgSend;
+	return call->op == DRIVER_OP_halMemGetInfo || call->op == DRIVER_OP_halSqCqQuery ||
+	       call->op == DRIVER_OP_halGetDeviceInfo ||
+	       (call->op == DRIVER_OP_drvMemGetAttribute &&
+		(!done || call->code == DRV_ERROR_NONE));
 }
 
 static bool validate_before(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
 	struct validate *v;
-	bool answered = false;
+	bool answered;
 
 	*note = (struct note){ 0 };
-	if (is_idle(call->op))
+	if (is_idle(call, false))
 		return false;
-	v = enter(layer);
+	v = validate_enter(layer);
 	validate_call(v, call, false);
-	if (call->op == DRIVER_OP_halSqTaskSend) {
+	if (call->op == DRIVER_OP_halSqTaskSend)
 		note->sent = validate_host_send(v);
-	} else if (!is_of_queue(call->op)) {
-		answered = validate_memory_before(v);
-		if (v->strict)
-			validate_each_copy(v, validate_closed_open);
-	}
+	answered = validate_memory_before(v);
+	if (v->strict)
+		validate_each_copy(v, validate_closed_open);
 	note->stack = v->stack;
 	pthread_mutex_unlock(&v->lock);
 	return answered;
@@ -91,33 +82,21 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
-	bool queue = is_of_queue(call->op);
 	struct validate *v;
 
-	if (is_idle(call->op) &&
-	    (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE))
+	if (is_idle(call, true))
 		return;
-	v = enter(layer);
+	v = validate_enter(layer);
 	v->stack = note->stack;
 	validate_memory_again(v, call);
 	validate_call(v, call, call->code == DRV_ERROR_NONE);
 	validate_host_sent(v, &note->sent);
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v);
-	if (!queue)
-		validate_why(v);
-	if (!queue && call->code == DRV_ERROR_NONE)
+	validate_why(v);
+	if (call->code == DRV_ERROR_NONE)
 		validate_memory_after(v);
-	leave(v);
-}
-
-static drvError_t validate_order(struct npu_driver *self, uint32_t dev, enum npu_order what,
-				 uint32_t id, uint64_t value)
-{
-	struct validate *v = enter(self);
-
-	validate_told(v, dev, what, id, value);
-	return leave(v);
+	validate_leave(v);
 }
 
 static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dialect)
@@ -138,36 +117,28 @@ static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdev
 
 	if (code == DRV_ERROR_NONE)
 		return code;
-	validate_why_copy(enter(self), dst, src, bytes);
-	leave(v);
+	validate_why_copy(validate_enter(self), dst, src, bytes);
+	validate_leave(v);
 	return code;
-}
-
-static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
-{
-	struct validate *v = enter(self);
-
-	validate_bytes_block(v, va, bytes);
-	return leave(v);
 }
 
 /* What is held back is not the program's. */
 static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
 {
-	struct validate *v = enter(self);
+	struct validate *v = validate_enter(self);
 
 	validate_memory_let_go(v);
-	leave(v);
+	validate_leave(v);
 	return BELOW(v, npusimLeaks, line, arg, full);
 }
 
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
-	struct validate *v = enter(self);
+	struct validate *v = validate_enter(self);
 
-	growth_mark(v->objects, name, stack_of(v));
+	growth_mark(v, name);
 	validate_kept_look(v);
-	return leave(v);
+	return validate_leave(v);
 }
 
 static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn, void *arg)
@@ -181,7 +152,7 @@ static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn,
 
 static void new_records(struct validate *v)
 {
-	v->objects = objects_new();
+	objects_open(v);
 	v->failed = g_ptr_array_new_with_free_func(g_free);
 	v->shares = g_ptr_array_new_with_free_func(g_free);
 	v->held = g_ptr_array_new_with_free_func(g_free);
@@ -189,7 +160,7 @@ static void new_records(struct validate *v)
 
 static void free_records(struct validate *v)
 {
-	objects_free(v->objects);
+	objects_close(v);
 	g_ptr_array_unref(v->failed);
 	g_ptr_array_unref(v->shares);
 	g_ptr_array_unref(v->held);
@@ -199,21 +170,21 @@ static void free_records(struct validate *v)
 static void tell_last_locked(struct validate *v)
 {
 	validate_kept_look(v);
-	growth_left(v->objects);
-	leave(v);
-	growth_tell(v->objects);
+	growth_left(v);
+	validate_leave(v);
+	growth_tell(v);
 }
 
 static void validate_end(struct layer *layer)
 {
-	struct validate *v = enter(layer);
+	struct validate *v = validate_enter(layer);
 
 	if (active == v)
 		active = NULL;
 	validate_memory_let_go(v);
 	validate_closed_stop(v);
 	tell_last_locked(v);
-	order_free(v->order);
+	order_close(v);
 	free_records(v);
 	pthread_mutex_destroy(&v->lock);
 	g_free(v);
@@ -264,7 +235,7 @@ static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode,
 		return NULL;
 	v = g_new0(struct validate, 1);
 	layer_init(&v->layer, "validate", lower, &hooks);
-	v->layer.driver.npusimOrder = validate_order;
+	v->layer.driver.npusimOrder = validate_told;
 	v->layer.driver.npusimSetDialect = validate_dialect;
 	v->layer.driver.npusimCheckCopy = validate_check;
 	v->layer.driver.npusimTellBlock = validate_block;
@@ -272,7 +243,7 @@ static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode,
 	v->layer.driver.npusimMark = validate_mark;
 	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);
-	v->order = order_new();
+	order_open(v);
 	new_records(v);
 	v->strict = strcmp(mode, "strict") == 0;
 	active = v;

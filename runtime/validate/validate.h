@@ -3,18 +3,6 @@
  * The validation layer: a driver over a lower driver that finds errors of the program which the
  * device answers with silence. npusim-validate.so, which is loaded where NPUSIM_VALIDATE asks for
  * it. Answers stay the lower driver's, but where `strict` refuses a call.
- *
- *   rules.h    the rules, in words
- *   order.c    what happens before what, and accesses of queued work
- *   objects.c  what the program holds and held, and what grows between marks
- *   queue.c    entries of queues and copies: who touches what, when; what they do with bytes
- *   written.h  which bytes somebody wrote
- *   host.c     memory of the host that queued copies use, and what the program does to it
- *   memory.c   what each call makes, gives back and shares; what is held back, under strict
- *   why.c      calls that failed, and what they failed by
- *   report.c   reports, and which are known
- *   form.c     reports for programs to read
- *   validate.c the layer: hooks, settings, end
  */
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
 #define NPUSIM_VALIDATE_VALIDATE_H
@@ -81,7 +69,6 @@ void report_after_fork(bool child);
 
 bool form_open(bool check, char **error);
 /* `function`: of said->file and line. */
-bool form_is_open(void);
 void form_add(const struct report *report, const struct npusim_report *said, const char *function);
 /* A file whose name has the process id is the child's own. */
 void form_after_fork(void);
@@ -90,6 +77,8 @@ void form_after_fork(void);
 bool suppress_has(const struct report *report);
 
 /* ---- objects.c: under the lock ---- */
+
+struct validate;
 
 enum object_kind {
 	OBJECT_RESERVATION,
@@ -132,53 +121,36 @@ struct counters {
 	uint64_t bytes; /* that are live */
 };
 
-struct objects {
-	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
-	struct object *history;         /* a ring of those that were given back */
-	unsigned ended;                 /* since the start */
-	bool placed;                    /* some have nodes */
-	/* Growth: what is made, retained and given back is counted by the stack that made it; a
-	 * mark (npusimMark) compares with the mark of the same name before. */
-	GHashTable *index; /* kind and stack -> index of the row + 1 */
-	GArray *rows;      /* of counters */
-	GHashTable *marks; /* by name */
-};
-
-struct objects *objects_new(void);
-void objects_free(struct objects *objects);
-/* One more or one less reference of a handle. False: it was the last one, which stays for
- * objects_end(). */
-void objects_retain(struct objects *objects, struct object *object);
-bool objects_release(struct objects *objects, struct object *object);
+void objects_open(struct validate *v);
+void objects_close(struct validate *v);
 /* It is the runtime's own: to growth it has ended. */
-void objects_own(struct objects *objects, struct object *object);
+void objects_own(struct validate *v, struct object *object);
 /* In the place of one with the same key; returns the one that is kept. */
-struct object *objects_add(struct objects *objects, const struct object *object);
+struct object *objects_add(struct validate *v, const struct object *object);
 /* Borrowed until the next change; NULL: there is none. */
-struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key);
+struct object *objects_find(struct validate *v, enum object_kind kind, uint64_t key);
 /* One of the kind, the first, that has a byte of [begin, end); NULL: there is none. */
-struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
+struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64_t begin,
 			       uint64_t end);
 /* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
-struct object *objects_around(struct objects *objects, uint64_t address);
+struct object *objects_around(struct validate *v, uint64_t address);
 /* Into the history. */
-void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack);
+void objects_end(struct validate *v, const struct object *object);
 /* The last that was given back of what had the address (in it, or `exact`: as its start) or the
  * handle. NULL: none is known. */
-const struct object *objects_ended(const struct objects *objects, bool handle, uint64_t key,
-				   bool exact);
+const struct object *objects_ended(const struct validate *v, bool handle, uint64_t key, bool exact);
 /* The device is closed, and what the process had there is gone. */
-void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
+void objects_end_of(struct validate *v, uint32_t dev);
 
 /* The counters of what made the object; borrowed until the next call. */
-struct counters *growth_of(struct objects *objects, const struct object *object);
+struct counters *growth_of(struct validate *v, const struct object *object);
 /* Reports each stack of which more is held than at the last mark of the name, and more was held
  * there than at the one before: what grows once may be warming up. */
-void growth_mark(struct objects *objects, const char *name, npu_stack stack);
+void growth_mark(struct validate *v, const char *name);
 /* Reports what is still held, the largest first: a leak each. */
-void growth_left(const struct objects *objects);
+void growth_left(const struct validate *v);
 /* Writes a table of what was reported, a mark's name each. */
-void growth_tell(const struct objects *objects);
+void growth_tell(const struct validate *v);
 
 /* ---- order.c: under the lock ---- */
 
@@ -206,47 +178,33 @@ struct order_stream {
 	uint16_t last_task;
 	uint64_t host_version; /* of the host's clock, joined last */
 	struct clock clock;
-	GArray *edges; /* of struct order_edge: what the waits brought, oldest first */
+	GQueue edges; /* of struct order_edge: what the waits brought, oldest first */
 	bool live;
 };
 
-struct order {
-	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
-	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
-	GHashTable *events; /* by name */
-	struct clock host;
-	uint64_t host_version;    /* counts changes of what the host knows */
-	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
-	GArray *sorted;           /* of struct access, on their way, by begin */
-	uint64_t longest;         /* bytes of one of them; never too small */
-};
-
-struct order *order_new(void);
-void order_free(struct order *order);
+void order_open(struct validate *v);
+void order_close(struct validate *v);
 
 /* The live stream of that id; made where there is none. */
-struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id);
-/* The last that had an index. */
-static inline const struct order_stream *order_stream_at(const struct order *order, unsigned index)
-{
-	return g_ptr_array_index(order->streams, index);
-}
+struct order_stream *order_stream(struct validate *v, uint32_t dev, uint32_t id);
 /* The stream of an index in words; see npu_text(). */
-const char *order_stream_text(const struct order *order, unsigned index);
+const char *order_stream_text(const struct validate *v, unsigned index);
 /* Its queue is gone, and all of its work with it. */
-void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
+void order_stream_end(struct validate *v, struct order_stream *stream);
 
 /* The stream's next entry: its number. Everything that the host knows happened before it. */
-uint64_t order_entry(struct order *order, struct order_stream *stream, uint16_t task);
-/* That entry records an event, waits for one, waits for a value. */
-void order_record(struct order *order, struct order_stream *stream, uint64_t event);
-void order_wait(struct order *order, struct order_stream *stream, uint64_t event);
-void order_value_wait(struct order *order, struct order_stream *stream);
+uint64_t order_entry(struct validate *v, struct order_stream *stream, uint16_t task);
+/* What has the clock, that entry's or the host's, records an event. */
+void order_record(struct validate *v, const struct clock *clock, uint64_t event);
+/* That entry waits for an event, waits for a value. */
+void order_wait(struct validate *v, struct order_stream *stream, uint64_t event);
+void order_value_wait(struct validate *v, struct order_stream *stream);
 /* What has the clock may be what was waited for by anybody whose edge is not known. */
-void order_resolve(struct order *order, const struct clock *clock);
+void order_resolve(struct validate *v, const struct clock *clock);
 
 /* Events are named by device and id; a notify by its id with NOTIFY set. */
-#define ORDER_NOTIFY UINT64_C(0x80000000)
+#define EVENT_KEY(name) ((gpointer)(uintptr_t)((name) + 1))
+#define ORDER_NOTIFY    UINT64_C(0x80000000)
 static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
 {
 	return (uint64_t)dev << 32 | id;
@@ -257,25 +215,17 @@ struct order_event {
 	uint64_t relay_of; /* the host records it when that has happened: name + 1; 0: none */
 	struct clock clock;
 };
-struct order_event *order_event(struct order *order, uint64_t name);
-/* The host records it; its id is given back. */
-void order_host_record(struct order *order, uint64_t event);
-void order_event_end(struct order *order, uint64_t event);
+struct order_event *order_event(struct validate *v, uint64_t name);
 
 /* The host knows that entries of a stream up to the number are done: counted as order_entry() does,
  * or since the stream's queue was made (of_queue). */
-void order_seen(struct order *order, struct order_stream *stream, uint64_t number, bool of_queue);
-void order_seen_event(struct order *order, uint64_t event);
-/* By the task id of a completion. */
-void order_seen_task(struct order *order, struct order_stream *stream, uint16_t task);
+void order_seen(struct validate *v, struct order_stream *stream, uint64_t number, bool of_queue);
+void order_seen_event(struct validate *v, uint64_t event);
 
-/* Whether the entry has happened before whatever comes next in the clock. */
-bool order_is_before(const struct order *order, unsigned stream, uint64_t number,
-		     const struct clock *clock);
 /* Whether a clock's taint still matters. */
-bool order_is_tainted(const struct order *order, uint64_t taint);
+bool order_is_tainted(const struct validate *v, uint64_t taint);
 /* If the host knows all entries to be done, what was not known does not matter any more. */
-void order_quiet(struct order *order);
+void order_quiet(struct validate *v);
 
 /* ---- accesses of queued work that the host does not know to be done ---- */
 
@@ -294,7 +244,7 @@ struct access {
 
 /* Takes the place of an earlier access of its stream to the same range that is no more than it, but
  * of none with a hash or a mark, or that is closed. */
-void accesses_add(struct order *order, const struct access *access);
+void accesses_add(struct validate *v, const struct access *access);
 /* Which accesses a search finds, in the order of their addresses. */
 struct access_search {
 	uint64_t begin, end;       /* a byte in [begin, end) */
@@ -304,13 +254,13 @@ struct access_search {
 	guint next;                /* 0 at first */
 };
 /* The next; NULL: there is none. */
-struct access *accesses_next(const struct order *order, struct access_search *search);
+struct access *accesses_next(const struct validate *v, struct access_search *search);
 /* Whether any, or a write, has a byte in [begin, end). */
-bool accesses_meet(const struct order *order, uint64_t begin, uint64_t end, bool write);
+bool accesses_meet(const struct validate *v, uint64_t begin, uint64_t end, bool write);
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
  * what they read. all: their marks, too, and they are not closed any more: the program may know
  * that they are done. */
-void accesses_unwatch(struct order *order, uint64_t begin, uint64_t end, bool all);
+void accesses_unwatch(struct validate *v, uint64_t begin, uint64_t end, bool all);
 
 /* ---- the layer ---- */
 
@@ -334,9 +284,26 @@ struct validate {
 	struct layer_call *call; /* and, in the hooks, validate_call() */
 	struct object named;     /* what it is about; its outputs, if it has succeeded */
 	enum deed deed;
-	struct order *order;
-	uint64_t settled; /* the host's version to which accesses are settled */
-	struct objects *objects;
+	/* order.c */
+	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
+	GHashTable *events; /* by EVENT_KEY() of their names */
+	struct clock host;
+	uint64_t host_version;    /* counts changes of what the host knows */
+	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
+	GArray *sorted;           /* of struct access, on their way, by begin */
+	uint64_t longest;         /* bytes of one of them; never too small */
+	uint64_t swept;           /* the host's version by which those that are done are gone */
+	/* objects.c */
+	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
+	struct object *history;         /* a ring of those that were given back */
+	unsigned ended;                 /* since the start */
+	bool placed;                    /* some have nodes */
+	/* Growth: what is made, retained and given back is counted by the stack that made it; a
+	 * mark (npusimMark) compares with the mark of the same name before. */
+	GHashTable *index; /* kind and stack -> index of the row + 1 */
+	GArray *rows;      /* of counters */
+	GHashTable *marks; /* by name */
+	/* others */
 	bool strict;
 	bool told;       /* a runtime tells of the program's waits: completions alone say nothing */
 	bool kernels;    /* queues have had entries that may write anywhere */
@@ -345,8 +312,8 @@ struct validate {
 	GPtrArray *failed; /* calls, of why.c */
 	GPtrArray *shares; /* of memory.c */
 	GPtrArray *held;   /* reservations, of memory.c */
-	bool open[VALIDATE_DEVICES];
-	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES]; /* by device: those that it may reach */
+	/* By device: those that it may reach, itself where it is open. */
+	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES];
 };
 
 /* Calls the driver below: BELOW(v, halMemAddressFree, ptr). */
@@ -386,6 +353,15 @@ static inline bool is_deed(const struct validate *v, enum deed deed, enum object
 	return v->deed == deed && v->named.kind == kind;
 }
 
+/* The last stream that had an index. */
+static inline const struct order_stream *order_stream_at(const struct validate *v, unsigned index)
+{
+	return g_ptr_array_index(v->streams, index);
+}
+
+/* Around what is under the lock; reports are written after it. */
+struct validate *validate_enter(void *self);
+drvError_t validate_leave(struct validate *v);
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
 const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
 
@@ -395,14 +371,15 @@ void validate_queue_call(struct validate *v);
 /* Calls fn for each copy or fill (src 0) that the call asks for at once. */
 typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 void validate_each_copy(struct validate *v, validate_copy_fn fn);
-void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
-		   uint64_t value);
+/* npusimOrder, of the layer. */
+drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
+			 uint64_t value);
 /* Reports queued work that uses the object, which is at `begin`, if the host does not know that it
  * is done. Whether there is such work. */
 bool validate_pending(struct validate *v, const struct object *object, uint64_t begin);
 
-/* bytes 0: the block is given back. */
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes);
+/* npusimTellBlock, of the layer; bytes 0: the block is given back. */
+drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes);
 /* Memory goes, and the blocks in it do. */
 void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end);
 /* Whoever may write the memory at the addresses is not seen. */
@@ -412,7 +389,8 @@ void validate_bytes_new(struct validate *v, const struct object *object);
 
 /* ---- host.c: under the lock ---- */
 
-/* A queued read or write of the host's memory: completes *access, which is not yet added. */
+/* A queued read or write, which is not yet added: completes *access, if it is of the host's memory;
+ * under strict the memory is closed. */
 void validate_host_access(struct validate *v, struct access *access);
 /* The entries of v->call are about to be sent: fills what they will write; under strict it gives
  * the call other entries, which use second mappings. And when they are sent, or were not taken. */
@@ -429,8 +407,6 @@ void validate_host_done(struct validate *v, const struct access *access);
 /* Page-locked memory is made: object->inside is where the model has it, 0: there alone. */
 void validate_closed_new(struct validate *v, struct object *object);
 void validate_closed_end(struct validate *v, const struct object *object);
-/* Closes the memory of a queued read or write, which is not yet added. */
-void validate_closed_access(struct validate *v, struct access *access);
 /* Opens all, and closes what is still used. */
 void validate_closed_renew(struct validate *v);
 /* Opens what a call is about to copy at once; a validate_copy_fn. */

@@ -40,13 +40,12 @@ static void explain_ending(struct validate *v)
 {
 	const struct object *named = &v->named;
 	const struct object *live = NULL,
-			    *old = objects_ended(v->objects, named->kind == OBJECT_HANDLE,
-						 named->key, true);
+			    *old = objects_ended(v, named->kind == OBJECT_HANDLE, named->key, true);
 
-	if (objects_find(v->objects, named->kind, named->key) != NULL)
+	if (objects_find(v, named->kind, named->key) != NULL)
 		return;
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
-		live = objects_find(v->objects, kind, named->key);
+		live = objects_find(v, kind, named->key);
 	if (live != NULL && (old == NULL || old->kind != named->kind))
 		validate_why_wrong(v, live);
 	else if (old != NULL)
@@ -56,10 +55,9 @@ static void explain_ending(struct validate *v)
 /* A handle, or an address where nothing is reserved. */
 static void explain_stale(struct validate *v, bool handle, uint64_t key)
 {
-	const struct object *old = objects_ended(v->objects, handle, key, false);
-	const struct object *live =
-		handle ? objects_find(v->objects, OBJECT_HANDLE, key)
-		       : objects_meeting(v->objects, OBJECT_RESERVATION, key, key + 1);
+	const struct object *old = objects_ended(v, handle, key, false);
+	const struct object *live = handle ? objects_find(v, OBJECT_HANDLE, key)
+					   : objects_meeting(v, OBJECT_RESERVATION, key, key + 1);
 
 	if (old != NULL && live == NULL)
 		validate_why_ended(v, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS, old,
@@ -68,13 +66,12 @@ static void explain_stale(struct validate *v, bool handle, uint64_t key)
 
 /* ---- what failed before ---- */
 
-enum failed { FAILED_NONE, FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
-#define CAUSE(what) (1u << FAILED_##what)
-#define CAUSE_HERE  (1u << 31) /* beside others: of exactly that address */
+/* Bits, with HERE: of exactly that address. */
+enum { FAILED_NONE, FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP = 4, FAILED_PEER = 8, HERE = 16 };
 
 /* Until the same is done with success, or the addresses are given back. */
 struct failure {
-	enum failed what;
+	unsigned what;
 	uint64_t begin, end; /* addresses; PEER: both devices, peer_key() */
 	drvError_t code;
 	npu_stack stack;
@@ -111,8 +108,8 @@ static struct failure subject_of(const struct validate *v)
 
 static bool is_one_of(const struct failure *failure, unsigned causes, uint64_t begin, uint64_t end)
 {
-	return (causes >> failure->what & 1) && failure->begin < end && begin < failure->end &&
-	       (!(causes & CAUSE_HERE) || failure->begin == begin);
+	return (causes & failure->what) && failure->begin < end && begin < failure->end &&
+	       (!(causes & HERE) || failure->begin == begin);
 }
 
 static void forget(struct validate *v, unsigned causes, uint64_t begin, uint64_t end)
@@ -148,7 +145,7 @@ static bool follows(struct validate *v, uint64_t key, unsigned causes, uint64_t 
 /* The same of peer access. */
 static bool follows_peer(struct validate *v, uint64_t key, uint32_t dev, uint32_t peer)
 {
-	return follows(v, key, CAUSE(PEER), peer_key(dev, peer), peer_key(dev, peer) + 1);
+	return follows(v, key, FAILED_PEER, peer_key(dev, peer), peer_key(dev, peer) + 1);
 }
 
 /* ---- copies and fills ---- */
@@ -162,7 +159,7 @@ struct use {
 
 static bool may_reach(const struct validate *v, uint32_t dev, uint32_t peer)
 {
-	return v->cuda || dev == peer || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
+	return v->cuda || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
 	       v->peers[dev][peer];
 }
 
@@ -183,31 +180,28 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 {
 	struct report *report = REPORT(ACCESS, stack_of(v), .made = object->made);
 	bool closed = mapping_is_closed(v, use, place);
-	const char *does = use->write ? "writes" : "reads";
+	const char *why;
 
 	if (!closed && (use->reacher == OBJECT_NO_DEVICE || place->owner == NPU_OWNER_HOST ||
 			may_reach(v, use->reacher, place->owner) ||
 			(!use->queued && may_reach(v, place->owner, use->reacher))))
 		return false;
-	if (closed ? follows(v, at, CAUSE(ACCESS), at, at + 1)
+	if (closed ? follows(v, at, FAILED_ACCESS, at, at + 1)
 		   : follows_peer(v, at, use->reacher, place->owner))
 		return true;
 	if (object->access != 0) {
 		report->then = "access was last set by";
 		report->before = object->access;
 	}
-	if (closed)
-		report_make(report, "%s %s %s, to which %s", caller(v), does,
-			    validate_range(v, at, use->end),
-			    object->access != 0 ? "no device that could do it has access"
-						: "nobody was ever given access");
-	else
-		report_make(report,
-			    "%s %s %s, memory of device %u, by device %u, which may not reach it: "
-			    "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
-			    "current",
-			    caller(v), does, validate_range(v, at, use->end), place->owner,
-			    use->reacher, place->owner, use->reacher);
+	why = object->access != 0 ? "to which no device that could do it has access"
+				  : "to which nobody was ever given access";
+	if (!closed)
+		why = npu_text("memory of device %u, by device %u, which may not reach it: "
+			       "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
+			       "current",
+			       place->owner, use->reacher, place->owner, use->reacher);
+	report_make(report, "%s %s %s, %s", caller(v), use->write ? "writes" : "reads",
+		    validate_range(v, at, use->end), why);
 	return true;
 }
 
@@ -218,7 +212,7 @@ static bool explain_use(struct validate *v, const struct use *use)
 	struct npu_place place;
 
 	for (uint64_t at = use->begin; at < use->end; at = object->key + object->bytes) {
-		object = objects_around(v->objects, at);
+		object = objects_around(v, at);
 		if (object == NULL)
 			break;
 		if (validate_place(v, at, &place) && npu_place_is_translated(&place) &&
@@ -229,10 +223,10 @@ static bool explain_use(struct validate *v, const struct use *use)
 	}
 	if (object != NULL)
 		return false;
-	if (follows(v, use->begin, CAUSE(MAP), use->begin, use->end))
+	if (follows(v, use->begin, FAILED_MAP, use->begin, use->end))
 		return true;
-	old = objects_ended(v->objects, false, use->begin, false);
-	if (old == NULL || use->queued || objects_around(v->objects, use->begin) != NULL)
+	old = objects_ended(v, false, use->begin, false);
+	if (old == NULL || use->queued || objects_around(v, use->begin) != NULL)
 		return false;
 	validate_why_ended(v, VALIDATE_STALE_ADDRESS, old, use->begin);
 	return true;
@@ -268,7 +262,7 @@ void validate_why_stream(struct validate *v, const struct order_stream *stream)
 	const struct access *access;
 	npu_stack stack = v->stack;
 
-	while ((access = accesses_next(v->order, &all)) != NULL) {
+	while ((access = accesses_next(v, &all)) != NULL) {
 		if (access->stream != stream->index)
 			continue;
 		v->stack = access->stack;
@@ -299,7 +293,7 @@ static void explain_set_access(struct validate *v)
 	const __typeof__(v->call->with.halMemSetAccess) *a = &v->call->with.halMemSetAccess;
 	uint64_t va = key_of(a->ptr);
 
-	if (objects_find(v->objects, OBJECT_MAPPING, va) == NULL) {
+	if (objects_find(v, OBJECT_MAPPING, va) == NULL) {
 		explain_use(v, &(struct use){ va, va + a->size, OBJECT_NO_DEVICE, true, false });
 		return;
 	}
@@ -308,7 +302,7 @@ static void explain_set_access(struct validate *v)
 
 		if (a->desc[i].location.side != MEM_DEV_SIDE || dev >= VALIDATE_DEVICES)
 			continue;
-		if (!v->open[dev])
+		if (!v->peers[dev][dev])
 			explain_location(v, dev);
 		else if (!may_reach(v, dev, owner))
 			follows_peer(v, va, dev, owner);
@@ -325,22 +319,20 @@ static bool explain_by_failure(struct validate *v)
 	if (retains || is_deed(v, DEED_ENDS, OBJECT_MAPPING)) {
 		/* No map at another address would have made it a mapping's start. */
 		va = retains ? key_of(v->call->with.halMemRetainAllocationHandle.ptr) : va;
-		return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
-		       follows(v, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
+		return objects_find(v, OBJECT_MAPPING, va) == NULL &&
+		       follows(v, va, FAILED_MAP | HERE, va, va + 1);
 	}
 	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION)) {
-		object = objects_find(v->objects, OBJECT_RESERVATION, va);
+		object = objects_find(v, OBJECT_RESERVATION, va);
 		bytes = object != NULL ? object->bytes : 0;
 	} else if (!is_deed(v, DEED_MAKES, OBJECT_MAPPING)) {
 		return false;
 	}
-	return bytes > 0 && follows(v, va, CAUSE(UNMAP), va, va + bytes);
+	return bytes > 0 && follows(v, va, FAILED_UNMAP, va, va + bytes);
 }
 
 static void explain(struct validate *v)
 {
-	const char *call = caller(v);
-
 	if (explain_by_failure(v))
 		return;
 	if (v->deed == DEED_ENDS) {
@@ -354,7 +346,8 @@ static void explain(struct validate *v)
 		explain_set_access(v);
 	} else if (v->call->op != DRIVER_OP_drvMemGetAttribute) {
 		validate_each_copy(v, validate_why_copy);
-	} else if (g_str_has_prefix(call, "aclrtMemcpy") || g_str_has_prefix(call, "aclrtMemset")) {
+	} else if (g_str_has_prefix(caller(v), "aclrtMemcpy") ||
+		   g_str_has_prefix(caller(v), "aclrtMemset")) {
 		/* a program may ask of any address; a copy may not */
 		validate_why_copy(v, v->call->with.drvMemGetAttribute.va, 0, 1);
 	}
@@ -363,29 +356,28 @@ static void explain(struct validate *v)
 /* What a call that succeeded makes of what is kept here. */
 static void note(struct validate *v)
 {
-	/* The arguments of the calls that enable and disable are the same. */
+	/* The arguments of the calls that enable and disable are the same; `dev` is the first of
+	 * those that open and close, too. */
 	const __typeof__(v->call->with.halDeviceEnableP2P) *pair =
 		&v->call->with.halDeviceEnableP2P;
 	enum driver_op op = v->call->op;
-	uint32_t dev = op == DRIVER_OP_halDeviceClose ? v->call->with.halDeviceClose.dev : 0;
+	uint32_t dev = pair->dev % VALIDATE_DEVICES;
 	const struct object *object;
 
 	if (is_deed(v, DEED_ENDS, OBJECT_MAPPING))
-		forget(v, CAUSE(ACCESS), v->named.key, v->named.key + 1);
+		forget(v, FAILED_ACCESS, v->named.key, v->named.key + 1);
 	if (is_deed(v, DEED_ENDS, OBJECT_RESERVATION) &&
-	    (object = objects_find(v->objects, OBJECT_RESERVATION, v->named.key)) != NULL)
-		forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
+	    (object = objects_find(v, OBJECT_RESERVATION, v->named.key)) != NULL)
+		forget(v, FAILED_MAP | FAILED_ACCESS | FAILED_UNMAP, object->key,
 		       object->key + object->bytes);
 	if (op == DRIVER_OP_halDeviceOpen)
-		v->open[v->call->with.halDeviceOpen.dev % VALIDATE_DEVICES] = true;
+		v->peers[dev][dev] = true;
 	if (op == DRIVER_OP_halDeviceClose) {
-		v->open[dev % VALIDATE_DEVICES] = false;
-		memset(v->peers[dev % VALIDATE_DEVICES], 0, sizeof(v->peers[0]));
+		memset(v->peers[dev], 0, sizeof(v->peers[0]));
 		g_ptr_array_set_size(v->failed, 0);
 	}
 	if (op == DRIVER_OP_halDeviceEnableP2P || op == DRIVER_OP_halDeviceDisableP2P)
-		v->peers[pair->dev % VALIDATE_DEVICES][pair->peer % VALIDATE_DEVICES] =
-			op == DRIVER_OP_halDeviceEnableP2P;
+		v->peers[dev][pair->peer % VALIDATE_DEVICES] = op == DRIVER_OP_halDeviceEnableP2P;
 }
 
 void validate_why(struct validate *v)
@@ -400,9 +392,9 @@ void validate_why(struct validate *v)
 	if (failure.what == FAILED_NONE)
 		return;
 	if (good) {
-		forget(v, 1u << failure.what, failure.begin, failure.end);
+		forget(v, failure.what, failure.begin, failure.end);
 	} else if (failure.what != FAILED_UNMAP ||
-		   objects_find(v->objects, OBJECT_MAPPING, failure.begin) != NULL) {
+		   objects_find(v, OBJECT_MAPPING, failure.begin) != NULL) {
 		failure.code = v->call->code;
 		failure.stack = stack_of(v);
 		if (v->failed->len == FAILED_MAX)

@@ -2,7 +2,7 @@
  *
  * The access patterns of npusim bench: computes the addresses, and submits the jobs that bring the
  * accesses to the cores; keeps the commands of the HBM until the end, adds the refreshes, and sorts
- * them.
+ * them. And published measurements, against the model.
  */
 #include "bench.h"
 
@@ -11,9 +11,93 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "server.h"
 #include "sim/hbm/hbm.h"
+#include "sim/page-table.h"
+
+/* ---- a simulation with memory and page tables of its own, without a driver ---- */
+
+#define SERVER_VA UINT64_C(0x12c000000000)
+
+/* Other servers' memories lie above the node's own, 8 GiB apart. */
+static inline uint64_t server_va(unsigned node)
+{
+	return SERVER_VA + (node < SIM_NODE_MAX ? 0 : (uint64_t)node << 33);
+}
+
+struct server {
+	struct sim *sim;
+	struct sim_memory memory;
+	struct page_table table[SIM_NODE_MAX];
+	uint64_t tables_start, tables_end; /* of device 0's memory; tables are taken from the end */
+};
+
+static uint64_t alloc_table(void *ctx)
+{
+	struct server *server = ctx;
+
+	if (server->tables_end - 4096 < server->tables_start)
+		return 0;
+	return SIM_PA(0, server->tables_end -= 4096);
+}
+
+static void free_table(void *ctx, uint64_t pa)
+{
+	(void)ctx;
+	(void)pa;
+}
+
+/* NULL, or what is wrong, to be g_free()d; server_close() in either case. The profile is borrowed.
+ */
+static char *server_open(struct server *server, const struct sim_profile *profile, unsigned devices)
+{
+	const struct sim_config config = { profile, &server->memory, devices, true, NULL };
+	char *error = NULL;
+
+	memset(server, 0, sizeof(*server));
+	server->sim = sim_open(&config, &error);
+	return error;
+}
+
+/* Memory of `bytes`, of which the first `mapped` are at server_va() of the node's space, of another
+ * server's node of device 0's, in pages of 2^page_lg2 bytes. Tables lie in what is left of device
+ * 0's, which is added first. */
+static char *server_add(struct server *server, unsigned node, uint64_t bytes, uint64_t mapped,
+			unsigned page_lg2)
+{
+	const struct pt_host host = { alloc_table, free_table, server, &server->memory };
+	unsigned space = node < SIM_NODE_MAX ? node : 0;
+	struct page_table *table = &server->table[space];
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return g_strdup_printf("no address space for %" G_GUINT64_FORMAT " bytes", bytes);
+	server->memory.base[node] = at;
+	server->memory.bytes[node] = bytes;
+	if (node == 0) {
+		server->tables_start = mapped;
+		server->tables_end = bytes;
+	}
+	if (node == space)
+		pt_init(table, &host);
+	if (!pt_map(table, server_va(node), SIM_PA(node, 0), page_lg2, mapped >> page_lg2,
+		    PT_WRITE))
+		return g_strdup("the page tables do not fit beside the memory: use a smaller size");
+	sim_set_root(server->sim, (int)space, table->root_pa);
+	return NULL;
+}
+
+static void server_close(struct server *server)
+{
+	sim_close(server->sim);
+	for (unsigned node = 0; node < SIM_MEMORY_MAX; node++)
+		if (server->memory.base[node])
+			munmap(server->memory.base[node], server->memory.bytes[node]);
+}
+
+/* ---- access patterns ---- */
 
 #define BATCH_ROWS 4096u /* of one job */
 
@@ -422,4 +506,104 @@ enum bench_status npusim_bench_run(const struct bench_request *request, struct b
 	server_close(&bench.server);
 	g_free(bench.lane);
 	return status;
+}
+
+/* ---- what was measured on real devices and published, row by row, against the model: the figures
+ * and where they come from are in published.ini, the constants that are fitted to them in
+ * sim/profiles ---- */
+
+#define NODE    (UINT64_C(1) << 30) /* of each node */
+#define DEVICES 3
+
+static const struct row {
+	struct bench_published shown;
+	enum sim_call call;
+	enum sim_engine engine;
+	unsigned dst, src; /* nodes */
+	unsigned copies;
+	uint64_t pages, creations, bytes;
+} rows[] = {
+#include "sim/published-data.h"
+};
+
+/* Device 0's page tables lie behind its node. */
+static char *open_server(struct server *server, const struct sim_profile *profile)
+{
+	char *error = server_open(server, profile, DEVICES);
+
+	for (unsigned node = 0; !error && node < DEVICES; node++)
+		error = server_add(server, node, 2 * NODE, NODE, 21);
+	error = error ?: server_add(server, SIM_NODE_HOST, 2 * NODE, NODE, 21);
+	error = error ?: server_add(server, SIM_PEER(1, 0), NODE, NODE, 21);
+	return error ?: server_add(server, SIM_PEER(1, SIM_NODE_HOST), NODE, NODE, 21);
+}
+
+static struct sim_ref ref_of(unsigned node, uint64_t offset)
+{
+	return (struct sim_ref){ .space = node < SIM_NODE_MAX ? (int)node : 0,
+				 .va = server_va(node) + offset };
+}
+
+/* Microseconds that the copies take, one behind the other in one engine's queue. */
+static double copy_us(struct server *server, const struct row *row)
+{
+	g_autofree struct sim_job *jobs = g_new0(struct sim_job, row->copies);
+	uint64_t since = sim_host_ps(server->sim);
+
+	for (unsigned i = 0; i < row->copies; i++) {
+		jobs[i] = (struct sim_job){
+			.kind = SIM_JOB_COPY,
+			.engine = row->engine,
+			.dst = ref_of(row->dst, i * row->bytes % NODE),
+			.src = ref_of(row->src, i * row->bytes % NODE),
+			.bytes = row->bytes,
+			.contents_stay = true,
+		};
+		sim_submit(server->sim, &jobs[i]);
+	}
+	sim_drain(server->sim);
+	return (double)(sim_host_ps(server->sim) - since) / SIM_PS_PER_US;
+}
+
+static double call_us(const struct sim_profile *p, enum sim_call call, uint64_t pages)
+{
+	return (double)sim_call_ps(p, call, pages, 21) / SIM_PS_PER_US;
+}
+
+/* In the row's unit. */
+static double model(struct server *server, const struct sim_profile *p, const struct row *row)
+{
+	uint64_t stall = p->call[SIM_CALL_STALL].pages_per_message;
+	double us = 0;
+
+	if (row->pages)
+		us = call_us(p, row->call, row->pages);
+	if (row->creations)
+		us = (double)row->creations *
+			     (call_us(p, SIM_CALL_CREATE, 10) + call_us(p, SIM_CALL_MAP, 10)) +
+		     call_us(p, SIM_CALL_STALL, row->creations * 10 / stall * stall);
+	if (row->copies)
+		us += copy_us(server, row);
+	if (us > 0 && row->shown.unit[0] == 'G')
+		return row->copies * (double)row->bytes / us / 1000;
+	return row->shown.unit[0] == 'm' ? us / 1000 : us;
+}
+
+unsigned npusim_bench_published(struct bench_published *out, unsigned room, char **error)
+{
+	for (unsigned i = 0; i < G_N_ELEMENTS(rows) && i < room; i++) {
+		struct sim_profile profile;
+		struct server server;
+
+		if (!sim_profile_load(rows[i].shown.soc, &profile, error))
+			return 0;
+		*error = open_server(&server, &profile);
+		out[i] = rows[i].shown;
+		if (!*error)
+			out[i].modelled = model(&server, &profile, &rows[i]);
+		server_close(&server);
+		if (*error)
+			return 0;
+	}
+	return G_N_ELEMENTS(rows);
 }

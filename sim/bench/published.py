@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Turns published.ini, which says what its keys mean, into the rows of published.c.
+# Turns published.ini, which says what its keys mean, into the rows of bench.c.
 # usage: published.py OUTPUT.h INI
 
 import configparser

@@ -14,13 +14,9 @@ static constexpr uint64_t request_bytes = 512;  // of one request at most
 engine::engine(sc_core::sc_module_name name, sim_engine kind)
     : sc_module(name), out("out"), m_kind(kind)
 {
-	SC_METHOD(step);
-	sensitive << m_wake;
-	dont_initialize();
 }
 
-void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane,
-		   sim_counters *counters, uint64_t *due_ps)
+void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t *due_ps)
 {
 	m_profile = config->profile;
 	m_lock = config->lock;
@@ -29,18 +25,17 @@ void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane
 	m_active.clear();
 	m_active.reserve(lanes); // so that nothing below needs memory
 	m_due.reserve(lanes);
-	m_wake.cancel();
 	m_due_ps = due_ps;
 	*m_due_ps = SIM_NEVER;
-	m_counters = counters;
 }
 
-// The rate of a lane; `limit`, where it is not 0, is what the engine gets out of a link.
+// `limit`, where it is not 0, is what the engine gets out of a link.
 static uint64_t lower_of(uint64_t rate, uint64_t limit)
 {
 	return limit ? std::min(rate, limit) : rate;
 }
 
+// Of a lane; `limit`: what an SDMA engine gets of the links that the piece went over.
 uint64_t engine::rate(unsigned index, uint64_t limit) const
 {
 	const sim_profile *p = m_profile;
@@ -52,40 +47,6 @@ uint64_t engine::rate(unsigned index, uint64_t limit) const
 	if (m_kind == SIM_ENGINE_D2H)
 		return lower_of(p->d2h_bytes_per_us, p->d2h_engine_bytes_per_us);
 	return index < p->cube_cores ? p->core_bytes_per_us : p->vector_core_bytes_per_us;
-}
-
-// What an SDMA engine gets out of the link over which it asked last: to the other die of the chip,
-// or to another server; SIM_NEVER: all of it.
-uint64_t engine::link_limit(const sim_job *job) const
-{
-	unsigned node = SIM_PA_NODE(m_access.address);
-	uint64_t limit = 0;
-
-	if (!m_profile->is_910c || m_access.space == SIM_RAW || node == job->device)
-		return SIM_NEVER;
-	if (node >= SIM_NODE_MAX)
-		limit = m_profile->remote[sim_remote_of(node, m_access.write)].engine_bytes_per_us;
-	else if (node / 2 == job->device / 2)
-		limit = m_profile->sdma_sio_bytes_per_us;
-	return lower_of(SIM_NEVER, limit);
-}
-
-// The method wakes at the earliest time that any lane is due.
-void engine::rearm()
-{
-	uint64_t due = SIM_NEVER;
-
-	for (unsigned index : m_active)
-		due = std::min(due, m_lanes[index].due_ps);
-	*m_due_ps = due;
-	m_wake.cancel();
-	if (due == SIM_NEVER)
-		return;
-	try {
-		m_wake.notify(sc_core::sc_time::from_value(due > now_ps() ? due - now_ps() : 0));
-	} catch (const std::bad_alloc &) {
-		// No memory for the kernel's event: catch_up() comes instead.
-	}
 }
 
 void engine::submit(sim_job *job, uint64_t not_before_ps)
@@ -103,20 +64,16 @@ void engine::submit(sim_job *job, uint64_t not_before_ps)
 	if (it.now != state::idle)
 		return;
 	it.now = state::waiting;
-	it.next_ps = std::max({ job->start_ps, now_ps(), it.free_ps });
+	it.next_ps = std::max(job->start_ps, it.free_ps);
 	it.due_ps = std::min(it.due_ps, it.next_ps);
 	if (!it.listed)
 		m_active.insert(std::lower_bound(m_active.begin(), m_active.end(), index), index);
 	it.listed = true;
-	if (!m_stepping)
-		rearm();
+	*m_due_ps = std::min(*m_due_ps, it.due_ps);
 }
 
-void engine::step()
+void engine::step(uint64_t now)
 {
-	uint64_t now = now_ps();
-
-	m_stepping = true;
 	m_due.clear();
 	for (unsigned index : m_active)
 		if (m_lanes[index].due_ps <= now)
@@ -141,8 +98,9 @@ void engine::step()
 			it.listed = false;
 		}
 	}
-	m_stepping = false;
-	rearm();
+	*m_due_ps = SIM_NEVER;
+	for (unsigned index : m_active)
+		*m_due_ps = std::min(*m_due_ps, m_lanes[index].due_ps);
 }
 
 void engine::advance(lane &it, unsigned index, uint64_t now)
@@ -258,7 +216,7 @@ void engine::transport_foreign(lane &it, span_list *spans)
 
 		command = keeps ? tlm::TLM_WRITE_COMMAND : tlm::TLM_IGNORE_COMMAND;
 		it.src.cut(m_access.length);
-		move_bytes(job, piece, it.src, it.issued);
+		move_bytes(nullptr, job, piece, it.src, it.issued);
 		it.src.clear();
 	}
 	out.send_foreign(m_access, command, data);
@@ -278,7 +236,7 @@ void engine::issue(lane &it, unsigned index, uint64_t now)
 		it.piece.done_ps = transport(job->src, false, index, keeps ? &it.src : nullptr,
 					     it.issued, asked, now);
 		it.piece.first_ps = m_access.first_ps;
-		it.piece.limit = link_limit(job);
+		it.piece.limit = m_access.rate;
 		it.piece.bytes = m_access.bytes;
 		if (m_access.status != SIM_OK)
 			note_fault(job, job->src.space);
@@ -300,7 +258,7 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	if (job->kind != SIM_JOB_READ && bytes) {
 		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
 						it.issued, bytes, first));
-		it.piece.limit = std::min(it.piece.limit, link_limit(job));
+		it.piece.limit = std::min(it.piece.limit, m_access.rate);
 		if (m_access.status != SIM_OK) {
 			note_fault(job, job->dst.space);
 			bytes = m_access.bytes;
@@ -337,8 +295,6 @@ bool engine::uses(const unsigned char *at, uint64_t bytes) const
 void engine::complete(sim_job *job, uint64_t now)
 {
 	job->finish_ps = now;
-	m_counters->jobs++;
-	m_counters->faults += job->status != SIM_OK;
 	job->next = nullptr;
 	job->model = nullptr;
 	if (job->done)
@@ -372,7 +328,7 @@ void engine::give_up(lane &it, uint64_t now)
 }
 
 // Brings what has been issued to where it belongs. Meanwhile, without the lock, others may submit
-// jobs and take pages away; the kernel stays here, and the lists as they are. Where the program's
+// jobs and take pages away; the model stays here, and the lists as they are. Where the program's
 // memory is gone, nothing behind it moves.
 void engine::finish(lane &it, uint64_t now)
 {
@@ -383,7 +339,7 @@ void engine::finish(lane &it, uint64_t now)
 		if (job->kind == SIM_JOB_COPY)
 			it.src.cut(it.issued);
 		it.dst.cut(it.issued);
-		moved = move_bytes_unlocked(m_lock, job, it.dst, it.src);
+		moved = move_bytes(m_lock, job, it.dst, it.src, 0);
 		if (job->status == SIM_FAULT_HOST)
 			it.issued = moved;
 		it.dst.clear();
@@ -417,31 +373,29 @@ uint64_t engine::read_unaligned(const sim_ref &ref, unsigned index, uint64_t off
 {
 	uint64_t line = m_profile->l2_line_bytes - 1, block = request_bytes - 1;
 	uint64_t va = ref.va + offset, end = va + bytes, done = at_ps;
-	sim_ref whole = ref;
+	uint64_t first = va & ~block, last = end & ~block;
+	uint64_t from = va & line ? first + request_bytes : va, to = end & line ? last : end;
+	bool head = va & line, tail = (end & line) && !(head && first == last);
+	const struct {
+		bool partial;
+		uint64_t va, bytes;
+	} parts[] = { { true, first, head ? request_bytes : 0 },
+		      { true, last, tail ? request_bytes : 0 },
+		      { false, from, from < to ? to - from : 0 } };
 
-	m_access.partial = true;
 	m_access.status = SIM_OK;
-	whole.va = va & ~block;
-	if (va & line)
-		done = transport(whole, false, index, nullptr, 0, request_bytes, at_ps);
-	if (m_access.status == SIM_OK && (end & line) &&
-	    (!(va & line) || (end & ~block) != whole.va)) {
-		whole.va = end & ~block;
-		done = std::max(done,
-				transport(whole, false, index, nullptr, 0, request_bytes, at_ps));
+	for (const auto &part : parts) {
+		if (!part.bytes || m_access.status != SIM_OK)
+			continue;
+		m_access.partial = part.partial;
+		done = std::max(done, transport({ ref.space, part.va, 0 }, false, index, nullptr, 0,
+						part.bytes, at_ps));
 	}
 	m_access.partial = false;
-	va = va & line ? (va | block) + 1 : va;
-	end = end & line ? end & ~block : end;
-	if (m_access.status == SIM_OK && va < end)
-		done = std::max(done, transport({ ref.space, va, 0 }, false, index, nullptr, 0,
-						end - va, at_ps));
 	if (m_access.status == SIM_OK)
 		m_access.bytes = bytes;
 	else
-		m_access.bytes = m_access.fault_va > ref.va + offset
-					 ? m_access.fault_va - ref.va - offset
-					 : 0;
+		m_access.bytes = m_access.fault_va > va ? m_access.fault_va - va : 0;
 	return done;
 }
 

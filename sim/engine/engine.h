@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The engines of one kind of one device: a lane for each port (one for SDMA, H2D, D2H; one a core),
-// each with a queue of jobs that it does one at a time. An SC_METHOD advances the lanes that are
-// due; it issues a job's pieces through the MMU, and moves the job's bytes when its last piece is
-// complete.
+// each with a queue of jobs that it does one at a time. A step advances the lanes that are due: it
+// issues a job's pieces through the MMU, and moves the job's bytes when its last piece is complete.
 #ifndef NPUSIM_SIM_ENGINE_ENGINE_H
 #define NPUSIM_SIM_ENGINE_ENGINE_H
 
@@ -20,16 +19,15 @@ class engine : public sc_core::sc_module
 public:
 	request_socket out;
 
-	SC_HAS_PROCESS(engine);
 	engine(sc_core::sc_module_name name, sim_engine kind);
-	// first_lane: of the MMU's lanes. counters: of the device. due_ps: where it says when it
-	// has something to do next; SIM_NEVER if nothing is there.
-	void reset(const sim_config *config, unsigned lanes, unsigned first_lane,
-		   sim_counters *counters, uint64_t *due_ps);
+	// first_lane: of the MMU's lanes. due_ps: where it says when it has something to do next;
+	// SIM_NEVER if nothing is there.
+	void reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t *due_ps);
 
+	// not_before_ps: now, or later.
 	void submit(sim_job *job, uint64_t not_before_ps);
-	// Does what is due: in the kernel, or called where the kernel could not be told of it.
-	void step();
+	// Does what is due.
+	void step(uint64_t now);
 	// True if a job under way has found that any of its bytes lie here.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
@@ -85,9 +83,7 @@ private:
 			  uint64_t at_ps);
 	uint64_t read_unaligned(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
 				uint64_t at_ps);
-	void rearm();
 	uint64_t rate(unsigned index, uint64_t limit) const;
-	uint64_t link_limit(const sim_job *job) const;
 
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;
@@ -96,11 +92,8 @@ private:
 	std::vector<lane> m_lanes;
 	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers
 	std::vector<unsigned> m_due;    // those of a step
-	sc_core::sc_event m_wake;
 	uint64_t *m_due_ps = nullptr;
-	bool m_stepping = false;
 	access m_access;
-	sim_counters *m_counters = nullptr;
 };
 
 } // namespace npusim

@@ -15,13 +15,14 @@
 #define BUS_SLOTS  (BUS_WORDS * 64u) /* remembered: half of them lie behind the last booking */
 #define BUS_GROUPS 16u               /* at most */
 #define BUS_BURSTS 4u                /* of one booking, at most */
+#define BUS_STEP   (64 / (BUS_BURSTS + 1)) /* at most: they fit into a word */
 
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
-	uint64_t step;     /* slots between two bursts of a bank group, 32 at most */
+	uint64_t step;     /* slots between two bursts of a bank group */
 	unsigned word_lg2; /* of the count of uint64_t from word to word of the ring */
 	/* of so many bursts, the first at bit 0: their slots, and those nearer than `step` to them,
-	 * which begin step - 1 before; 0 where they take more than one word */
+	 * which begin step - 1 before */
 	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
 };
 
@@ -30,7 +31,7 @@ struct hbm_bus {
 	 * each), the slots with bursts, and those which the bursts of each group keep from it. A
 	 * word of another number has no booking. */
 	uint64_t *word;
-	uint64_t base;    /* no slot up to here is free */
+	uint64_t base;    /* no slot up to here is free; from a step on */
 	uint64_t horizon; /* none is taken from here on */
 };
 
@@ -39,7 +40,7 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 	*shape = (struct hbm_bus_shape){ .step = step };
 	while (1u << shape->word_lg2 < groups + 2)
 		shape->word_lg2++;
-	for (unsigned n = 1; n <= BUS_BURSTS && (n + 1) * step <= 64; n++) {
+	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n - 1) * step;
 		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
 	}
@@ -98,8 +99,7 @@ static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_
 
 	if (s >= bus->horizon + shape->step)
 		return s;
-	if (G_LIKELY(shape->all[bursts] &&
-		     !(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts])))
+	if (G_LIKELY(!(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts])))
 		return s;
 	return hbm_bus_search(bus, shape, group, bursts, s);
 }
@@ -120,48 +120,24 @@ static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape 
 	word[2 + group] = (word[2 + group] & kept_own) | own;
 }
 
-static inline void hbm_bus_or(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-			      unsigned group, uint64_t s, uint64_t all, uint64_t own)
-{
-	unsigned shift = s % 64;
-
-	hbm_bus_mark(bus, shape, group, s / 64, all << shift, own << shift);
-	if (G_UNLIKELY(shift && own >> (64 - shift)))
-		hbm_bus_mark(bus, shape, group, s / 64 + 1, all >> (64 - shift),
-			     own >> (64 - shift));
-}
-
-/* Burst by burst: near the beginning of time, or where they take more than a word. */
-static __attribute__((noinline)) void hbm_bus_take_each(struct hbm_bus *bus,
-							const struct hbm_bus_shape *shape,
-							unsigned group, unsigned bursts, uint64_t s)
-{
-	uint64_t near = shape->step - 1, own = (UINT64_C(2) << 2 * near) - 1;
-
-	for (; bursts; bursts--, s += shape->step) {
-		if (s < near)
-			hbm_bus_or(bus, shape, group, 0, UINT64_C(1) << s, own >> (near - s));
-		else
-			hbm_bus_or(bus, shape, group, s - near, UINT64_C(1) << near, own);
-	}
-}
-
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
  * than the step to them. */
 static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				unsigned group, unsigned bursts, uint64_t s)
 {
-	uint64_t last = s + (bursts - 1) * shape->step, near = shape->step - 1;
+	uint64_t last = s + (bursts - 1) * shape->step, near = shape->step - 1, number;
+	uint64_t all = shape->all[bursts] << near, own = shape->own[bursts];
+	unsigned shift = (s - near) % 64;
 
 	if (bus->base + BUS_SLOTS / 2 < last)
 		bus->base = last - BUS_SLOTS / 2;
 	if (bus->horizon <= last)
 		bus->horizon = last + 1;
-	if (G_LIKELY(s >= near && shape->all[bursts]))
-		hbm_bus_or(bus, shape, group, s - near, shape->all[bursts] << near,
-			   shape->own[bursts]);
-	else
-		hbm_bus_take_each(bus, shape, group, bursts, s);
+	number = (s - near) / 64;
+	hbm_bus_mark(bus, shape, group, number, all << shift, own << shift);
+	if (G_UNLIKELY(shift && own >> (64 - shift)))
+		hbm_bus_mark(bus, shape, group, number + 1, all >> (64 - shift),
+			     own >> (64 - shift));
 }
 
 #endif

@@ -24,7 +24,7 @@ public:
 	{
 		hbm_free(m_hbm);
 	}
-	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a
+	// origin_ps: in the model's time; clocks and refreshes count from there, so that a
 	// simulation's times do not hang on when it was opened.
 	void reset(const sim_config *config, uint64_t origin_ps)
 	{

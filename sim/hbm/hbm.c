@@ -18,7 +18,6 @@
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
-#define QUEUE_MAX  4096
 
 struct bank {
 	uint64_t act;    /* of the open row */
@@ -173,7 +172,7 @@ struct hbm *hbm_new(const struct sim_profile *p)
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
-	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
+	hbm->queue_limit = p->hbm_queue;
 	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
 	hbm->burst_bytes = p->hbm_burst * 8;
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
@@ -190,6 +189,7 @@ struct hbm *hbm_new(const struct sim_profile *p)
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->bus.word = g_aligned_alloc0((size_t)BUS_WORDS << hbm->bus.word_lg2,
 						    sizeof(uint64_t), 64);
+		pseudo->bus.base = hbm->bus.step;
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
 	}

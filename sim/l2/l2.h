@@ -25,7 +25,7 @@ public:
 	void serve(access &request) override;
 
 private:
-	// When what is asked of memory is there, in the kernel's time; and what was looked up.
+	// When what is asked of memory is there, in the model's time; and what was looked up.
 	struct fetch {
 		uint64_t at_ps, first_ps, last_ps;
 		uint64_t lines, hits;

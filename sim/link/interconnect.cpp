@@ -43,23 +43,24 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 	m_links.assign(m_devices * (peers_at + m_devices), idle);
 }
 
-// The host's memory is faster than the link: only the link takes time.
-void interconnect::to_host(const gate &from, access &request)
+// Over a way whose far side takes no time of its own: memory is faster than the host's link, and
+// what another server does is in the latency.
+void interconnect::cross(bandwidth *way, const sim_remote_cost &cost, access &request)
 {
-	bool d2h = request.write;
-	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us, end;
-	uint64_t start = bandwidth_take(link(from.device, d2h), transfer_ps(request.length, rate),
-					request.at_ps, &end);
+	uint64_t takes = transfer_ps(request.length, cost.bytes_per_us), end;
+	uint64_t start = bandwidth_take(way, takes, request.at_ps, &end);
 
-	request.first_ps = start + m_profile->host_link_ps;
-	request.done_ps = end + m_profile->host_link_ps;
-	(d2h ? from.counters->link_d2h_bytes : from.counters->link_h2d_bytes) += request.length;
+	if (cost.engine_bytes_per_us) { // which begins with its first byte
+		request.rate = cost.engine_bytes_per_us;
+		end = std::max(end, start + transfer_ps(request.length, request.rate));
+	}
+	request.first_ps = start + cost.ps;
+	request.done_ps = end + cost.ps;
 }
 
-void interconnect::to_peer(const gate &from, access &request)
+void interconnect::to_peer(unsigned me, unsigned peer, access &request)
 {
 	bool write = request.write;
-	unsigned peer = SIM_PA_NODE(request.address), me = from.device;
 	bool sio = m_profile->is_910c && peer / 2 == me / 2;
 	uint64_t latency = sio ? m_profile->sio_ps : m_profile->peer_ps;
 	uint64_t rate = sio     ? m_profile->sio_bytes_per_us
@@ -68,7 +69,8 @@ void interconnect::to_peer(const gate &from, access &request)
 	uint64_t takes = transfer_ps(request.length, rate), start, end;
 	bandwidth *way = write ? link(me, peers_at + peer) : link(peer, peers_at + me);
 
-	from.counters->link_peer_bytes += request.length;
+	if (sio && m_profile->sdma_sio_bytes_per_us)
+		request.rate = m_profile->sdma_sio_bytes_per_us;
 	if (write) {
 		start = bandwidth_take(way, takes, request.at_ps, &end);
 		request.at_ps = start + latency;
@@ -84,38 +86,27 @@ void interconnect::to_peer(const gate &from, access &request)
 	request.done_ps = std::max(request.done_ps, end) + latency / 2;
 }
 
-// The far side is in the latency.
-void interconnect::to_server(const gate &from, access &request)
-{
-	sim_remote kind = sim_remote_of(SIM_PA_NODE(request.address), request.write);
-	const sim_remote_cost &cost = m_profile->remote[kind];
-	uint64_t end, start;
-
-	from.counters->link_peer_bytes += request.length;
-	if (!cost.bytes_per_us) { // the device is in no supernode
-		request.status = SIM_FAULT_ADDRESS;
-		request.done_ps = request.first_ps = request.at_ps;
-		return;
-	}
-	start = bandwidth_take(link(from.device, plane_at + kind),
-			       transfer_ps(request.length, cost.bytes_per_us), request.at_ps, &end);
-	// A stream's own rate begins with its first byte.
-	if (cost.engine_bytes_per_us)
-		end = std::max(end, start + transfer_ps(request.length, cost.engine_bytes_per_us));
-	request.first_ps = start + cost.ps;
-	request.done_ps = end + cost.ps;
-}
-
 void interconnect::gate::serve(access &request)
 {
 	unsigned node = SIM_PA_NODE(request.address);
+	const sim_profile *p = of->m_profile;
+	sim_remote kind = sim_remote_of(node, request.write);
 
-	if (node < of->m_devices)
-		of->to_peer(*this, request);
-	else if (node >= SIM_NODE_MAX)
-		of->to_server(*this, request);
-	else
-		of->to_host(*this, request);
+	if (node < SIM_NODE_MAX && node >= of->m_devices) {
+		of->cross(of->link(device, request.write),
+			  { request.write ? p->d2h_bytes_per_us : p->h2d_bytes_per_us, 0,
+			    p->host_link_ps },
+			  request);
+		return;
+	}
+	if (node < SIM_NODE_MAX) {
+		of->to_peer(device, node, request);
+	} else if (p->remote[kind].bytes_per_us) {
+		of->cross(of->link(device, plane_at + kind), p->remote[kind], request);
+	} else { // the device is in no supernode
+		request.status = SIM_FAULT_ADDRESS;
+		request.done_ps = request.first_ps = request.at_ps;
+	}
 }
 
 } // namespace npusim

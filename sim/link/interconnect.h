@@ -26,11 +26,6 @@ public:
 	~interconnect() override;
 	// origin_ps: where this simulation begins.
 	void reset(const sim_config *config, uint64_t origin_ps);
-	// Where the bytes of a device's links are counted.
-	void count(unsigned device, sim_counters *counters)
-	{
-		m_gate[device].counters = counters;
-	}
 
 private:
 	// Slices of 0.26 us, 1.1 ms of them: a piece of 2 MiB takes 12 to 80 us, an engine has two
@@ -41,15 +36,13 @@ private:
 	struct gate : target {
 		interconnect *of = nullptr;
 		unsigned device = 0;
-		sim_counters *counters = nullptr;
 
 		void serve(access &request) override;
 		using target::set_memory;
 	};
 
-	void to_host(const gate &from, access &request);
-	void to_peer(const gate &from, access &request);
-	void to_server(const gate &from, access &request);
+	void cross(bandwidth *way, const sim_remote_cost &cost, access &request);
+	void to_peer(unsigned me, unsigned peer, access &request);
 	void clear();
 
 	std::vector<gate> m_gate;

@@ -5,7 +5,6 @@
 #include "mmu-state.h"
 
 #include <glib.h>
-#include <limits.h>
 #include <string.h>
 
 #include "sim/page-table.h"
@@ -166,8 +165,8 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	uint64_t t = MAX(at_ps, mmu->walker_free_ps[walker]), key = 0;
 	struct pt_step steps;
 
-	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.at, mmu->memory.ctx, va,
-			 out_leaf, &steps))
+	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.tables, va, out_leaf,
+			 &steps))
 		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
@@ -206,8 +205,7 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out)
 {
-	const struct mmu_root *root = &mmu->shared->root[space];
-	uint64_t base = tlb_key_base(space, root->asid);
+	uint64_t base = tlb_key_base(space);
 	struct tlb_entry *entry;
 
 	mmu->counters->tlb_requests++;
@@ -221,7 +219,7 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 			put_l1(mmu, lane, entry);
 		} else {
 			mmu->counters->tlb_misses++;
-			entry = fill(mmu, lane, root->root_pa, base, va, out->done_ps,
+			entry = fill(mmu, lane, mmu->shared->root_pa[space], base, va, out->done_ps,
 				     &out->done_ps);
 			if (G_UNLIKELY(!entry))
 				return SIM_FAULT_TRANSLATION;
@@ -237,10 +235,8 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 
 /* --- invalidation --- */
 
-#define ANY_ASID UINT_MAX
-
-/* Drops what is of the address space, in [va, last]. */
-static void scan(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va, uint64_t last)
+/* Entry by entry. */
+static void drop_by_scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)
 {
 	struct tlb *const tlbs[] = { &mmu->l2, &mmu->walk_cache };
 
@@ -250,62 +246,37 @@ static void scan(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t 
 			uint64_t size = UINT64_C(1) << tlb_size_lg2(tlb_key_size(key));
 
 			if (key && tlb_key_space(key) == space && start <= last &&
-			    start + (size - 1) >= va &&
-			    (asid == ANY_ASID || tlb_key_asid(key) == asid))
+			    start + (size - 1) >= va)
 				(t == 0 ? drop_page : drop_table)(mmu, key);
 		}
 	}
 }
 
-/* Small pages of one 2 MiB region. */
-static void drop_small(struct mmu_state *mmu, uint64_t base, uint64_t va, uint64_t last)
+/* Page by page, of each size that there is. */
+static void drop_by_key(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)
 {
-	if (!mmu->l2.live[0])
-		return;
-	for (uint64_t page = va >> PT_PAGE_LG2; page <= last >> PT_PAGE_LG2; page++)
-		drop_page(mmu, tlb_key(base, page << PT_PAGE_LG2, 0));
-}
+	uint64_t base = tlb_key_base(space);
 
-static void invalidate_asid(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va,
-			    uint64_t last)
-{
-	uint64_t region = UINT64_C(1) << PT_HUGE_LG2, base = tlb_key_base(space, asid);
+	for (unsigned size = 0; size < TLB_SIZES; size++) {
+		bool pages = mmu->l2.live[size] != 0, tables = mmu->walk_cache.live[size] != 0;
+		uint64_t bytes = UINT64_C(1) << tlb_size_lg2(size);
 
-	for (uint64_t at = va & ~(region - 1); at <= last; at += region) {
-		if (*region_of(mmu, space, at)) {
-			drop_page(mmu, tlb_key(base, at, 1));
-			drop_small(mmu, base, MAX(at, va), MIN(at + (region - 1), last));
+		for (uint64_t at = va & -bytes; (pages || tables) && at <= last; at += bytes) {
+			if (pages && (size > 1 || *region_of(mmu, space, at)))
+				drop_page(mmu, tlb_key(base, at, size));
+			if (tables)
+				drop_table(mmu, tlb_key(base, at, size));
 		}
-		if (mmu->walk_cache.live[1])
-			drop_table(mmu, tlb_key(base, at, 1));
 	}
-	for (uint64_t giant = va >> PT_GIANT_LG2; giant <= last >> PT_GIANT_LG2; giant++) {
-		if (mmu->l2.live[2])
-			drop_page(mmu, tlb_key(base, giant << PT_GIANT_LG2, 2));
-		drop_table(mmu, tlb_key(base, giant << PT_GIANT_LG2, 2));
-	}
-	for (uint64_t top = va >> 39; top <= last >> 39; top++)
-		drop_table(mmu, tlb_key(base, top << 39, 3));
 }
 
 void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes)
 {
 	uint64_t last = va + bytes - 1;
+	bool is_long = (last >> PT_HUGE_LG2) - (va >> PT_HUGE_LG2) >= SCAN_ABOVE;
 
-	if (!bytes || !mmu->space_entries[space])
-		return;
-	if ((last >> PT_HUGE_LG2) - (va >> PT_HUGE_LG2) >= SCAN_ABOVE) {
-		scan(mmu, space, ANY_ASID, va, last);
-		return;
-	}
-	for (unsigned i = 0; i < mmu->shared->seen_count[space]; i++)
-		invalidate_asid(mmu, space, mmu->shared->seen[space][i].asid, va, last);
-}
-
-void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid)
-{
-	if (mmu->space_entries[space])
-		scan(mmu, space, asid, 0, UINT64_MAX);
+	if (bytes && mmu->space_entries[space])
+		(is_long ? drop_by_scan : drop_by_key)(mmu, space, va, last);
 }
 
 uint64_t mmu_state_live_bytes(const struct mmu_state *mmu)

@@ -18,13 +18,6 @@
 G_BEGIN_DECLS
 
 #define MMU_SPACES 32
-#define MMU_ASIDS  8 /* address spaces of one space that are remembered at once */
-
-/* Which tables translate for a space. */
-struct mmu_root {
-	uint64_t root_pa;
-	unsigned asid;
-};
 
 /* What of a space any TLB of any device may have: makes an invalidation that concerns nobody
  * cheap. */
@@ -38,17 +31,14 @@ struct shootdown_filter {
 /* What all MMUs of the simulation have in common. */
 struct mmu_shared {
 	struct shootdown_filter filter;
-	struct mmu_root root[MMU_SPACES];
-	struct mmu_root seen[MMU_SPACES][MMU_ASIDS];
-	unsigned seen_count[MMU_SPACES];
+	uint64_t root_pa[MMU_SPACES]; /* of the tables that translate */
 };
 
 struct mmu_memory {
 	/* Reads a descriptor at at_ps; returns when it is there. */
 	uint64_t (*read)(void *ctx, uint64_t pa, uint64_t at_ps);
-	/* Where the bytes at pa lie, NULL if there is no memory. */
-	void *(*at)(void *ctx, uint64_t pa);
 	void *ctx;
+	const struct sim_memory *tables; /* that they are in */
 };
 
 struct mmu_state;
@@ -72,8 +62,6 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 
 /* Drops what this MMU has of [va, va + bytes) of the space, walk cache included. */
 void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes);
-/* Drops all of a space's address space. */
-void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid);
 
 uint64_t mmu_state_live_bytes(const struct mmu_state *mmu);
 

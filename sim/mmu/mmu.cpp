@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "sim/functional.h"
-
 namespace npusim
 {
 
@@ -43,19 +41,13 @@ uint64_t mmu::read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 	return self->forward(self->m_walk, pa, 8, at_ps);
 }
 
-void *mmu::descriptor_at(void *ctx, uint64_t pa)
-{
-	uint64_t bytes;
-
-	return memory_at(static_cast<mmu *>(ctx)->memory(), pa, &bytes);
-}
-
-// To where the physical address lies, at a time of the kernel. Returns when the last byte is there.
+// To where the physical address lies, at a time of the model. Returns when the last byte is there.
 uint64_t mmu::forward(access &request, uint64_t pa, uint64_t bytes, uint64_t at_ps)
 {
 	request.address = pa;
 	request.length = bytes;
 	request.at_ps = at_ps;
+	request.rate = SIM_NEVER;
 	(SIM_PA_NODE(pa) == m_device ? local : remote).send(request, memory());
 	return request.done_ps;
 }
@@ -83,7 +75,7 @@ bool mmu::forward_page(access &request, uint64_t va, uint64_t left, uint64_t &is
 		pa = answer.pa;
 		room = UINT64_C(1) << answer.page_lg2;
 		bytes = std::min(room - (va & (room - 1)), left);
-		place = memory_at(memory(), pa, &room);
+		place = sim_memory_at(memory(), pa, &room);
 		if (room < bytes) {
 			request.status = SIM_FAULT_ADDRESS;
 			return false;
@@ -104,10 +96,10 @@ void mmu::serve(access &request)
 	uint64_t issue = request.at_ps, end = issue;
 
 	if (G_UNLIKELY(!m_state)) {
-		const mmu_memory memory = { read_descriptor, descriptor_at, this };
+		const mmu_memory descriptors = { read_descriptor, this, memory() };
 
-		m_state = mmu_state_new(m_profile, m_device, m_foreign_lane + 1, m_shared, &memory,
-					m_counters);
+		m_state = mmu_state_new(m_profile, m_device, m_foreign_lane + 1, m_shared,
+					&descriptors, m_counters);
 	}
 	request.status = SIM_OK;
 	request.bytes = 0;
@@ -135,7 +127,7 @@ uint64_t mmu::locate(access &request) const
 		request.lane = m_foreign_lane;
 	if (request.space < 0 || request.space >= MMU_SPACES)
 		return 0;
-	return find_mapped(memory(), m_shared->root[request.space].root_pa, request.address,
+	return find_mapped(memory(), m_shared->root_pa[request.space], request.address,
 			   request.length, request.write, *request.spans, &request.status);
 }
 

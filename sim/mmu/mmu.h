@@ -40,7 +40,6 @@ private:
 			  uint64_t &end_ps);
 	uint64_t forward(access &request, uint64_t pa, uint64_t bytes, uint64_t at_ps);
 	static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps);
-	static void *descriptor_at(void *ctx, uint64_t pa);
 
 	const unsigned m_device;
 	unsigned m_foreign_lane = 0;

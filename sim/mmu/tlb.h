@@ -16,7 +16,7 @@ G_BEGIN_DECLS
 #define TLB_SIZES 4 /* pages, or spans of tables, of 4 KiB, 2 MiB, 1 GiB, 512 GiB */
 
 struct tlb_entry {
-	uint64_t key; /* page number, size, space, asid; 0: free */
+	uint64_t key; /* page number, size, space; 0: free */
 	uint64_t pa;
 	uint64_t ready_ps; /* a walk under way ends then */
 	uint64_t holders;  /* for the user: which L1 TLBs may have it */
@@ -52,10 +52,10 @@ static inline unsigned tlb_size_of(unsigned lg2)
 	return (lg2 - 12) / 9;
 }
 
-/* What all keys of an address space have in common. space below 32, asid below 2^20. */
-static inline uint64_t tlb_key_base(unsigned space, unsigned asid)
+/* What all keys of a space, below 32, have in common. */
+static inline uint64_t tlb_key_base(unsigned space)
 {
-	return (UINT64_C(1) << 63) | (uint64_t)asid << 43 | (uint64_t)space << 38;
+	return (UINT64_C(1) << 63) | (uint64_t)space << 38;
 }
 
 /* va below 2^48. Never 0. */
@@ -72,11 +72,6 @@ static inline unsigned tlb_key_size(uint64_t key)
 static inline unsigned tlb_key_space(uint64_t key)
 {
 	return key >> 38 & 31;
-}
-
-static inline unsigned tlb_key_asid(uint64_t key)
-{
-	return key >> 43 & 0xfffff;
 }
 
 static inline uint64_t tlb_key_va(uint64_t key)

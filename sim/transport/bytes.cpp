@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/page-table.h"
 #include "sim/transport/loose.h"
 
 namespace npusim
@@ -50,6 +51,36 @@ bool span_list::touches(const unsigned char *at, uint64_t bytes) const
 {
 	return std::any_of(m_spans.begin(), m_spans.end(),
 			   [=](const span &s) { return s.at < at + bytes && at < s.at + s.bytes; });
+}
+
+uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, uint64_t bytes,
+		     bool write, span_list &spans, sim_status *out_status)
+{
+	uint64_t done = 0, page, room;
+	pt_leaf leaf;
+	pt_step steps;
+
+	*out_status = SIM_OK;
+	while (done < bytes && *out_status == SIM_OK) {
+		unsigned char *at;
+
+		if (!pt_walk_from(0, root_pa, memory, va + done, &leaf, &steps)) {
+			*out_status = SIM_FAULT_TRANSLATION;
+			break;
+		}
+		at = sim_memory_at(memory, leaf.pa, &room);
+		page = UINT64_C(1) << leaf.page_lg2;
+		page = std::min(page - ((va + done) & (page - 1)), bytes - done);
+		if (write && !(leaf.flags & PT_WRITE)) {
+			*out_status = SIM_FAULT_PERMISSION;
+		} else if (room < page) {
+			*out_status = SIM_FAULT_ADDRESS;
+		} else {
+			spans.add(at, page);
+			done += page;
+		}
+	}
+	return done;
 }
 
 // Moves piece by piece, until one comes short. Returns how many bytes are moved; *at_src: whose
@@ -117,7 +148,7 @@ static void fill(unsigned char *at, uint64_t bytes, const unsigned char *pattern
 	}
 }
 
-uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
+static uint64_t move(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
 {
 	unsigned size = job->pattern_bytes ? job->pattern_bytes : 1;
 	uint64_t phase = begin % size;
@@ -128,12 +159,8 @@ uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, ui
 		static_cast<unsigned char>(job->pattern >> 24),
 	};
 
-	if (job->contents_stay)
-		return dst.bytes();
 	if (job->kind == SIM_JOB_COPY)
 		return copy_job(job, dst, src, begin);
-	if (job->kind != SIM_JOB_FILL)
-		return dst.bytes();
 	for (const span &d : dst.spans()) {
 		if (size == 1)
 			std::memset(d.at, pattern[0], d.bytes);
@@ -144,16 +171,18 @@ uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, ui
 	return dst.bytes();
 }
 
-uint64_t move_bytes_unlocked(sim_lock *lock, sim_job *job, const span_list &dst,
-			     const span_list &src)
+uint64_t move_bytes(sim_lock *lock, sim_job *job, const span_list &dst, const span_list &src,
+		    uint64_t begin)
 {
 	uint64_t moved;
 
-	if (!lock || job->contents_stay || dst.bytes() <= SIM_FEW_BYTES)
-		return move_bytes(job, dst, src, 0);
+	if (job->contents_stay || (job->kind != SIM_JOB_COPY && job->kind != SIM_JOB_FILL))
+		return dst.bytes();
+	if (!lock || dst.bytes() <= SIM_FEW_BYTES)
+		return move(job, dst, src, begin);
 	lock->away++;
 	lock->release(lock->arg);
-	moved = move_bytes(job, dst, src, 0);
+	moved = move(job, dst, src, begin);
 	lock->take(lock->arg);
 	lock->away--;
 	return moved;

@@ -45,30 +45,21 @@ private:
 	uint64_t m_bytes = 0;
 };
 
-// Where the byte at pa lies, and how many follow it in its node (0: there is none).
-inline unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes)
-{
-	uint64_t offset;
-	unsigned node = sim_pa_find(pa, &offset);
-
-	*out_bytes = 0;
-	if (!memory->base[node] || offset >= memory->bytes[node])
-		return nullptr;
-	*out_bytes = memory->bytes[node] - offset;
-	return memory->base[node] + offset;
-}
+// Notes where [va, va + bytes) lies by the tables under root_pa, up to a fault. Returns how many
+// bytes can be reached; *out_status: why no more, or SIM_OK.
+uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, uint64_t bytes,
+		     bool write, span_list &spans, sim_status *out_status);
 
 // Copies src, which is as long at least, to dst.
 void copy_bytes(const span_list &dst, const span_list &src);
 
 // Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that
 // could be reached. They begin at byte `begin` of the job. Where contents stay, nothing moves.
+// Where there are more than a few bytes it lets go of the lock meanwhile, unless that is null.
 // Returns how many bytes are done: fewer than dst has only where the job's own memory is gone,
 // which its status says then.
-uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
-// The same of a whole job, without the caller's lock where there are more than a few bytes.
-uint64_t move_bytes_unlocked(sim_lock *lock, sim_job *job, const span_list &dst,
-			     const span_list &src);
+uint64_t move_bytes(sim_lock *lock, sim_job *job, const span_list &dst, const span_list &src,
+		    uint64_t begin);
 
 } // namespace npusim
 

@@ -38,7 +38,7 @@ static void move_data(const tlm_generic_payload &payload, const span_list &place
 uint64_t target::locate(access &request) const
 {
 	uint64_t room;
-	unsigned char *at = memory_at(m_memory, request.address, &room);
+	unsigned char *at = sim_memory_at(m_memory, request.address, &room);
 
 	if (m_node != any_node && SIM_PA_NODE(request.address) != m_node)
 		room = 0;
@@ -140,7 +140,7 @@ void request_socket::send_memory(access &request, const sim_memory *memory)
 	unsigned char *data = nullptr;
 
 	if (request.write)
-		data = memory_at(memory, request.address, &room);
+		data = sim_memory_at(memory, request.address, &room);
 	if (room < request.length) {
 		m_dropped.resize(std::max(m_dropped.size(), request.length));
 		data = m_dropped.data();

@@ -5,7 +5,7 @@
 // it the access itself. All others receive, and may send, generic payloads: data moves between the
 // payload's data pointer and the memory of the simulated server, byte enables and streaming are
 // refused, a fault is TLM_ADDRESS_ERROR_RESPONSE. A foreign target annotates its delay and must
-// not wait(): requests come from SC_METHODs. There is no direct memory interface.
+// not wait(): requests come from no process. There is no direct memory interface.
 #ifndef NPUSIM_SIM_TRANSPORT_SOCKET_H
 #define NPUSIM_SIM_TRANSPORT_SOCKET_H
 
@@ -37,13 +37,15 @@ struct access : tlm::tlm_extension<access> {
 	// set by whoever hands it over; on a payload, from the payload
 	bool write = false;
 	uint64_t address = 0, length = 0;
-	uint64_t at_ps = 0;         // when it is there, in the kernel's time
+	uint64_t at_ps = 0;         // when it is there, in the model's time
 	span_list *spans = nullptr; // where to note the stretches of memory; may be null
 	// the answer
 	uint64_t done_ps = 0, first_ps = 0; // when the last byte is there, and when the first
 	sim_status status = SIM_OK;
 	uint64_t fault_va = 0;
 	uint64_t bytes = 0; // before the fault; of a request to an MMU
+	uint64_t rate =
+		SIM_NEVER; // bytes a microsecond that one engine gets of the link it went over
 
 	tlm::tlm_extension_base *clone() const override
 	{

@@ -97,11 +97,11 @@ def formats(folder):
     check('--list names what --only selects, by a part of the name too', found.returncode == 0
           and found.stdout == 'access.owner_has_access_after_map\n', found)
     path = folder / 'report.xml'
-    found = run('--backend', 'sim', '--device', '0', '--only', 'map.*', '--format', 'junit', '-o',
-                str(path), NPUSIM_DEVICES='2')
+    found = run('--backend', 'sim', '--only', 'map.*', '--format', 'junit', '-o', str(path),
+                NPUSIM_DEVICES='4')
     suite = xml.etree.ElementTree.parse(path).getroot().find('testsuite')
     check('JUnit XML is XML, and counts', found.returncode == 0
-          and int(suite.get('tests')) == len(suite.findall('testcase')) > 20
+          and int(suite.get('tests')) == len(suite.findall('testcase')) > 80
           and suite.get('failures') == '0' and suite.get('timestamp').endswith('Z')
           and suite.find("properties/property[@name='soc']").get('value') == 'Ascend910B1'
           and os.uname().nodename not in (suite.get('hostname'), ''), found)

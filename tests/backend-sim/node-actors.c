@@ -185,7 +185,7 @@ void do_leave(const struct order *order, struct reply *reply)
 void do_create(const struct order *order, struct reply *reply)
 {
 	say(reply, node_block_create(actor_self.node, order->memory, order->frames, order->giant,
-				     "actor", &actor_self.blocks[order->block]));
+				     &actor_self.blocks[order->block]));
 }
 
 void do_table(const struct order *order, struct reply *reply)

@@ -18,7 +18,7 @@ struct audit {
 	char *wrong;
 	unsigned char *owned; /* a byte a frame of the memory at hand */
 	uint32_t shares, kept;
-	unsigned char *reached;       /* a byte an entry of the whitelists' pool */
+	uint32_t *allowed;            /* whitelist entries of each share */
 	uint32_t alive[NODE_MEMBERS]; /* before: who dies meanwhile may be there */
 };
 
@@ -27,17 +27,6 @@ struct audit {
 		if (!(audit)->wrong)                                   \
 			(audit)->wrong = g_strdup_printf(__VA_ARGS__); \
 	} while (0)
-
-static void audit_chain(struct audit *audit, uint32_t chain, const char *whose, uint32_t index)
-{
-	for (; chain; chain = audit->node->allows[chain - 1].next) {
-		if (chain > audit->node->control->allow_top || audit->reached[chain - 1]++) {
-			WRONG(audit, "whitelist entry %u of %s %u is free, or on two lists", chain,
-			      whose, index);
-			return;
-		}
-	}
-}
 
 static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 {
@@ -85,7 +74,6 @@ static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 		    share->block_generation != record->generation)
 			WRONG(audit, "memory %u, block %u: its share is another block's", m->index,
 			      first);
-		audit_chain(audit, share->allow, "share", record->share - 1);
 	}
 }
 
@@ -128,6 +116,30 @@ static void audit_memory(struct audit *audit, struct memory *m)
 	free(audit->owned);
 }
 
+/* Each entry of a living share is counted, and nothing between its share's place and its own was
+ * never used: a search would end there. */
+static void audit_allowed(struct audit *audit)
+{
+	const struct node *node = audit->node;
+	const uint32_t each = NODE_ALLOWS / NODE_SHARES;
+	uint32_t used = 0; /* entries before the one at hand without one that was never used */
+
+	for (uint32_t i = 0; i < node->control->share_limit * each || node->allows[i].share; i++) {
+		const struct allow_record *record = &node->allows[i];
+		const struct share_record *share = &node->shares[record->index];
+		struct block_place place;
+
+		if (record->share && share->number == record->share &&
+		    share_is_live(node, record->index, &place) &&
+		    (++audit->allowed[record->index] > share->allowed ||
+		     i - record->index * each > used))
+			WRONG(audit, "whitelist entry %u of share %u is %s", i, record->index,
+			      audit->allowed[record->index] > share->allowed ? "not counted"
+									     : "out of reach");
+		used = record->share ? used + 1 : 0;
+	}
+}
+
 static void audit_pool(struct audit *audit)
 {
 	const struct control *control = audit->node->control;
@@ -139,7 +151,6 @@ static void audit_pool(struct audit *audit)
 		if (!name->named)
 			continue;
 		audit->shares++;
-		audit_chain(audit, name->allow, "name", i);
 		if (GET(member->state) != MEMBER_LIVE ||
 		    member->generation != name->exporter_generation)
 			WRONG(audit, "name %u: it was made by member %u, who is none", i,
@@ -149,10 +160,6 @@ static void audit_pool(struct audit *audit)
 		if (audit->alive[slot] & FUTEX_OWNER_DIED &&
 		    GET(control->alive[slot]) == audit->alive[slot])
 			WRONG(audit, "member %u is dead, and still there", slot);
-	audit_chain(audit, control->allow_free, "the chain of free entries", 0);
-	for (uint32_t i = 0; i < control->allow_top; i++)
-		if (!audit->reached[i])
-			WRONG(audit, "whitelist entry %u is lost", i + 1);
 	if (audit->shares != control->share_count)
 		WRONG(audit, "%u shares live, %u are counted", audit->shares, control->share_count);
 }
@@ -165,16 +172,17 @@ char *node_audit(struct node *node)
 		audit.alive[slot] = GET(node->control->alive[slot]);
 	if (node_enter(node) != DRV_ERROR_NONE)
 		return g_strdup_printf("the node cannot be entered: %s", npu_message());
-	audit.reached = calloc(NODE_ALLOWS, 1);
+	audit.allowed = calloc(NODE_SHARES, sizeof(*audit.allowed));
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
 		if (node->memory[i] && node->memory[i]->state->used)
 			audit_memory(&audit, node->memory[i]);
 	audit_pool(&audit);
+	audit_allowed(&audit);
 	if (audit.kept != node->control->fd_kept)
 		WRONG(&audit, "%u blocks are kept by descriptors alone, %u are counted", audit.kept,
 		      node->control->fd_kept);
 	node_unlock(node);
-	free(audit.reached);
+	free(audit.allowed);
 	return audit.wrong;
 }
 

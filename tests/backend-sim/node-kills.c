@@ -94,9 +94,9 @@ static bool work_create(struct held *h, struct reply *reply)
 	bool giant = chance(40) == 0, table = !giant && chance(20) == 0;
 	uint64_t frames = giant ? NODE_GIANT_FRAMES : table ? 1 : 1 + chance(12);
 	unsigned memory = chance(2);
-	drvError_t error = table ? node_table_frame(actor_self.node, memory, &h->block)
-				 : node_block_create(actor_self.node, memory, frames, giant,
-						     "worker", &h->block);
+	drvError_t error =
+		table ? node_table_frame(actor_self.node, memory, &h->block)
+		      : node_block_create(actor_self.node, memory, frames, giant, &h->block);
 
 	if (error == DRV_ERROR_OUT_OF_MEMORY)
 		return true;
@@ -390,7 +390,7 @@ static void *claim_and_drop(void *arg)
 			node_block_drop(actor_self.node, *slot);
 			*slot = NULL;
 		} else if (node_block_create(actor_self.node, 0, 1 + rand_r(&claimer->seed) % 3,
-					     false, "claim", slot) == DRV_ERROR_NONE) {
+					     false, slot) == DRV_ERROR_NONE) {
 			claimer->wrong += !claim(*slot, 0, me);
 		} else {
 			*slot = NULL;

@@ -264,8 +264,8 @@ static void export_all(const struct order *order, struct reply *reply)
 
 	(void)reply;
 	for (uint32_t i = 0; i < n; i++) {
-		reply->value += node_block_create(actor_self.node, order->memory, 1, false, "x",
-						  &blocks[i]);
+		reply->value +=
+			node_block_create(actor_self.node, order->memory, 1, false, &blocks[i]);
 		reply->value += node_share_export(actor_self.node, blocks[i], 0, &share);
 		reply->value += node_share_allow(actor_self.node, share, NULL, 0,
 						 (int[]){ 1, 2, getpid() }, 3);
@@ -434,7 +434,7 @@ static void fork_and_call(const struct order *order, struct reply *reply)
 		abort();
 	pid = fork();
 	if (pid == 0) {
-		drvError_t error = node_block_create(actor_self.node, 0, 1, false, "child", &block);
+		drvError_t error = node_block_create(actor_self.node, 0, 1, false, &block);
 		bool good = error == DRV_ERROR_PROCESS_EXIT && node_is_forked(actor_self.node);
 
 		node_block_drop(actor_self.node, NULL);
@@ -530,7 +530,7 @@ TEST(node_sharing, leaving_and_joining_again)
 static void age_whitelist(const struct order *order, struct reply *reply)
 {
 	(void)reply;
-	for (uint32_t i = 0; i < actor_self.node->control->allow_top; i++)
+	for (uint32_t i = 0; i < 4 * actor_self.node->control->share_limit; i++)
 		if (actor_self.node->allows[i].pid == order->pid)
 			actor_self.node->allows[i].start_time--;
 }

@@ -4,8 +4,6 @@
  * fork, become another program, cancel threads, end their main thread. None of it may cost another
  * process anything, and none of it may be taken for what it is not.
  */
-#include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -124,7 +122,7 @@ int open(const char *path, int flags, ...)
 	int what = LIST_IS_READ, fd;
 	va_list args;
 
-	if (!strcmp(path, "/proc/net/unix")) {
+	if (!strcmp(path, "/proc/self/net/unix")) {
 		what = next_list;
 		next_list = LIST_IS_READ;
 	}
@@ -137,17 +135,6 @@ int open(const char *path, int flags, ...)
 		return -1;
 	}
 	return what == LIST_MISSES ? without_members(fd) : fd;
-}
-
-static unsigned looks_at_processes;
-
-DIR *opendir(const char *path)
-{
-	DIR *(*real)(const char *);
-
-	*(void **)&real = dlsym(RTLD_NEXT, "opendir");
-	looks_at_processes += !strcmp(path, "/proc");
-	return real(path);
 }
 
 static void join_unseeing(const struct order *order, struct reply *reply)
@@ -193,18 +180,6 @@ TEST(node_surroundings, who_overlooks_the_node_looks_again)
 	EXPECT_TRUE(actor_end(&a));
 	EXPECT_TRUE(actor_end(&b));
 	EXPECT_TRUE(actor_end(&c));
-}
-
-/* A herd that starts would do it in each of its processes. */
-TEST(node_surroundings, where_sockets_are_listed_nobody_looks_at_all_processes)
-{
-	struct node_config config;
-	int listed = socket(AF_UNIX, SOCK_DGRAM, 0);
-
-	looks_at_processes = 0;
-	EXPECT_FALSE(node_find_shape("nobody-runs-this", &config));
-	EXPECT_EQ(looks_at_processes, 0u);
-	close(listed);
 }
 
 /* As a program that becomes a daemon: all are closed, and others come under their numbers. */
@@ -317,6 +292,55 @@ TEST(node_surroundings, stale_name_leads_to_no_other_node)
 	EXPECT_TRUE(actor_end(&a));
 	EXPECT_TRUE(actor_end(&b));
 	EXPECT_TRUE(actor_end(&child));
+}
+
+/* ---- what a member holds ---- */
+
+static char of[] = "of";
+
+static char *say_pid(void *arg)
+{
+	return g_strdup_printf("%s %d", (const char *)arg, (int)getpid());
+}
+
+static void answer_questions(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	node_on_question(actor_self.node, say_pid, of);
+	reply->value = actor_self.node->file.fd;
+}
+
+/* What a member answers within `ms`, and whether it is gone; g_free(). */
+static char *asked(const struct actor *actor, int fd, int ms, bool *gone)
+{
+	int socket = node_ask(node.node, actor->pid, fd);
+
+	*gone = socket < 0 && errno == ECONNREFUSED;
+	return socket < 0 ? NULL : node_hear(socket, clock_ms() + ms);
+}
+
+TEST(node_surroundings, member_says_what_it_holds)
+{
+	g_autofree char *first = NULL, *more = NULL, *none = NULL, *text = NULL;
+	bool gone;
+	int fd;
+
+	ASSERT_NO_FATAL(begin("asked"));
+	fd = (int)ACT(&a, answer_questions).value;
+	text = g_strdup_printf("of %d", (int)a.pid);
+	first = asked(&a, fd, 20000, &gone);
+	EXPECT_STREQ(first, text);
+	more = asked(&b, (int)ACT(&b, get_control_fd).value, 20000, &gone);
+	EXPECT_STREQ(more, ""); /* it has no answer, and holds nothing */
+	kill(a.pid, SIGSTOP);
+	while (!process_is_stopped(a.pid))
+		usleep(1000);
+	none = asked(&a, fd, 50, &gone);
+	EXPECT_TRUE(none == NULL && !gone);
+	kill(a.pid, SIGCONT);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_TRUE(asked(&a, fd, 50, &gone) == NULL && gone);
+	EXPECT_TRUE(actor_end(&b));
 }
 
 /* ---- fork ---- */
@@ -533,7 +557,7 @@ static void *ask_for_too_much(void *arg)
 
 	(void)arg;
 	for (;;)
-		node_block_create(actor_self.node, 0, FRAMES + 1, false, "x", &block);
+		node_block_create(actor_self.node, 0, FRAMES + 1, false, &block);
 	return NULL;
 }
 

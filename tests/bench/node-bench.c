@@ -48,7 +48,7 @@ static struct node_block *create(uint64_t frames)
 {
 	struct node_block *block;
 
-	if (node_block_create(node, 0, frames, false, "bench", &block) == DRV_ERROR_NONE)
+	if (node_block_create(node, 0, frames, false, &block) == DRV_ERROR_NONE)
 		return block;
 	fprintf(stderr, "%s\n", npu_message());
 	exit(1);

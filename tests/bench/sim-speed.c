@@ -43,16 +43,10 @@ static void free_table(void *ctx, uint64_t pa)
 		free_tables[free_count++] = pa;
 }
 
-static void *at(void *ctx, uint64_t pa)
-{
-	(void)ctx;
-	return memory.base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
-}
-
 static void open_server(void)
 {
 	const struct sim_config config = { &profile, &memory, 8, true, NULL };
-	const struct pt_host host = { alloc_table, free_table, at, NULL };
+	const struct pt_host host = { alloc_table, free_table, NULL, &memory };
 	char *error = NULL;
 	double start;
 
@@ -95,7 +89,7 @@ static void bench_page_table(void)
 		   (bench_cpu_seconds() - start) / n * 10 * 1e9);
 	pt_unmap(&table, VA, HUGE);
 	(void)pt_map(&table, VA, 0, 21, 64 * 512, PT_WRITE);
-	sim_set_root(sim, 0, 1, table.root_pa);
+	sim_set_root(sim, 0, table.root_pa);
 }
 
 static uint64_t mix(uint64_t z)

@@ -160,8 +160,10 @@ TEST(cuda_copies, batch)
 	CUstream stream = NULL;
 
 	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuCtxSetCurrent(NULL)); /* the stream's counts */
 	TRY(cuMemcpyBatchAsync_v2(dst, src, sizes, 3, attributes, starts, 2, stream));
 	TRY(cuStreamSynchronize(stream));
+	TRY(cuCtxSetCurrent(context));
 	TRY(cuMemcpyDtoH_v2(target, ptr, ALL));
 	for (int i = 0; i < 3; i++)
 		EXPECT_EQ(0, memcmp(&target[100 * i], (void *)(uintptr_t)src[i], sizes[i]));

@@ -290,15 +290,18 @@ TEST(cuda_ipc, last_record_of_an_event_counts)
 static void import_pool(int socket)
 {
 	CUmemPoolPtrExportData data;
-	CUmemoryPool pool = NULL;
+	CUmemoryPool pool = NULL, strange = NULL;
 	CUdeviceptr ptr = 0, other = 0;
-	int fd;
+	int fd, empty;
 
 	begin();
 	fd = rig_receive_fd(socket);
+	empty = rig_receive_fd(socket);
 	EXPECT_EQ((ssize_t)sizeof(data), read(socket, &data, sizeof(data)));
 	TRY(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, FD, 0));
+	TRY(cuMemPoolImportFromShareableHandle(&strange, (void *)(intptr_t)empty, FD, 0));
 	EXPECT_EQ(0, close(fd));
+	FAILS(INVALID_VALUE, cuMemPoolImportPointer(&ptr, strange, &data));
 	TRY(cuMemPoolImportPointer(&ptr, pool, &data));
 	EXPECT_TRUE(rig_is_filled(ptr, LARGE, 61));
 	TRY(cuMemsetD8_v2(ptr, 62, LARGE));
@@ -326,7 +329,7 @@ static void export_pool(void *unused)
 				 .handleTypes = FD,
 				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } };
 	CUmemPoolPtrExportData data;
-	CUmemoryPool pool = NULL, alone = NULL;
+	CUmemoryPool pool = NULL, alone = NULL, empty = NULL;
 	CUdeviceptr ptr = 0, again = 0;
 	int sockets[2], fd = -1, status = -1;
 	pid_t child;
@@ -338,11 +341,14 @@ static void export_pool(void *unused)
 		import_pool(sockets[1]);
 	begin();
 	TRY(cuMemPoolCreate(&pool, &props));
+	TRY(cuMemPoolCreate(&empty, &props));
 	props.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
 	TRY(cuMemPoolCreate(&alone, &props));
 	TRY(cuMemAllocFromPoolAsync(&ptr, LARGE, pool, NULL));
 	TRY(cuMemsetD8_v2(ptr, 61, LARGE));
 	TRY(cuMemPoolExportToShareableHandle(&fd, pool, FD, 0));
+	EXPECT_TRUE(rig_send_fd(sockets[0], fd));
+	TRY(cuMemPoolExportToShareableHandle(&fd, empty, FD, 0));
 	EXPECT_TRUE(rig_send_fd(sockets[0], fd));
 	TRY(cuMemPoolExportPointer(&data, ptr));
 	EXPECT_EQ((ssize_t)sizeof(data), write(sockets[0], &data, sizeof(data)));

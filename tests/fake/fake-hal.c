@@ -441,7 +441,7 @@ const char *fake_hal_story(void)
 #endif
 
 #ifdef FAKE_IMPOSTOR
-#include "npusim/hal-ours.h"
+#include "npusim/driver.h"
 
 extern const struct npusim_hal npusim_hal_is_ours;
 const struct npusim_hal npusim_hal_is_ours = { .abi = NPUSIM_HAL_ABI + 1 };

@@ -41,11 +41,9 @@ static void note(void *arg)
 
 static bool is_idle(void)
 {
-	bool idle = false;
 	int code;
 
-	EXPECT_EQ(core_stream_query(rig_find(stream, "t", &code), &idle, "t"), 0);
-	return idle;
+	return core_stream_is_idle(rig_find(stream, "t", &code));
 }
 
 static int synchronize(int32_t timeout_ms)

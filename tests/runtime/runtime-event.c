@@ -44,11 +44,9 @@ static bool is_done(void *event)
 
 static bool is_idle(void *handle)
 {
-	bool idle = false;
 	int code;
 
-	EXPECT_EQ(core_stream_query(rig_find(handle, "t", &code), &idle, "t"), 0);
-	return idle;
+	return core_stream_is_idle(rig_find(handle, "t", &code));
 }
 
 static int synchronize(void *handle, int32_t timeout_ms)

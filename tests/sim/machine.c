@@ -27,12 +27,6 @@ static void free_table(void *ctx, uint64_t pa)
 	(void)pa;
 }
 
-static void *table_at(void *ctx, uint64_t pa)
-{
-	(void)ctx;
-	return machine_at(SIM_PA_NODE(pa), SIM_PA_OFFSET(pa));
-}
-
 static void add_node(unsigned node)
 {
 	void *at = mmap(NULL, MACHINE_BYTES, PROT_READ | PROT_WRITE,
@@ -45,7 +39,7 @@ static void add_node(unsigned node)
 
 void machine_setup(void)
 {
-	const struct pt_host host = { alloc_table, free_table, table_at, NULL };
+	const struct pt_host host = { alloc_table, free_table, NULL, &machine.memory };
 	char *error = NULL;
 
 	memset(&machine, 0, sizeof(machine));
@@ -86,7 +80,7 @@ void machine_map(int space, uint64_t va, uint64_t pa, unsigned lg2, uint64_t cou
 
 	ASSERT_TRUE(pt_map(table, va, pa, lg2, count, flags));
 	if (first)
-		sim_set_root(machine.sim, space, 1, table->root_pa);
+		sim_set_root(machine.sim, space, table->root_pa);
 }
 
 void machine_unmap(int space, uint64_t va, uint64_t bytes)

@@ -25,6 +25,7 @@ static struct mmu_state *mmu;
 static struct page_table table;
 static uint64_t (*tables)[512];
 static unsigned tables_used;
+static struct sim_memory memory; /* pa / 4 KiB - 1 is the place of a table */
 
 static uint64_t alloc_table(void *ctx)
 {
@@ -38,12 +39,6 @@ static void free_table(void *ctx, uint64_t pa)
 	(void)pa;
 }
 
-static void *at(void *ctx, uint64_t pa)
-{
-	(void)ctx;
-	return (char *)tables[(pa >> 12) - 1] + (pa & 4095);
-}
-
 static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 {
 	(void)ctx;
@@ -53,29 +48,30 @@ static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 
 static void open_mmu(void)
 {
-	const struct mmu_memory memory = { read_descriptor, at, NULL };
+	const struct mmu_memory descriptors = { read_descriptor, NULL, &memory };
 
 	memset(&shared, 0, sizeof(shared));
 	memset(&counters, 0, sizeof(counters));
-	mmu = mmu_state_new(&profile, 0, LANES, &shared, &memory, &counters);
-	shared.root[0] = shared.seen[0][0] = (struct mmu_root){ table.root_pa, 0 };
-	shared.seen_count[0] = 1;
+	mmu = mmu_state_new(&profile, 0, LANES, &shared, &descriptors, &counters);
+	shared.root_pa[0] = table.root_pa;
 }
 
 static void map(uint64_t va, uint64_t pa, unsigned lg2, uint64_t count)
 {
 	ASSERT_TRUE(pt_map(&table, va, pa, lg2, count, PT_WRITE));
 	if (mmu)
-		shared.root[0].root_pa = shared.seen[0][0].root_pa = table.root_pa;
+		shared.root_pa[0] = table.root_pa;
 }
 
 SETUP(mmu)
 {
-	const struct pt_host host = { alloc_table, free_table, at, NULL };
+	const struct pt_host host = { alloc_table, free_table, NULL, &memory };
 	char *error = NULL;
 
 	ASSERT_TRUE(sim_profile_load("Ascend910B1", &profile, &error));
 	tables = g_malloc0(TABLES * sizeof(*tables));
+	memory.base[0] = (unsigned char *)tables - sizeof(*tables);
+	memory.bytes[0] = (TABLES + 1) * sizeof(*tables);
 	tables_used = 0;
 	pt_init(&table, &host);
 	open_mmu();

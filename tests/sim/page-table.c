@@ -19,6 +19,7 @@ struct arena {
 	unsigned char (*tables)[4096];
 	bool used[TABLE_MAX];
 	unsigned live, left; /* left: how many more may be had */
+	struct sim_memory memory;
 };
 
 static struct arena arena;
@@ -54,18 +55,11 @@ static void free_table(void *ctx, uint64_t pa)
 	a->left++;
 }
 
-static void *table_at(void *ctx, uint64_t pa)
-{
-	struct arena *a = ctx;
-
-	return a->tables[(pa >> 12) - 1];
-}
-
 static struct page_table pt;
 
 static const uint64_t *next_table(uint64_t pte)
 {
-	return table_at(&arena, pte & PTE_PA_MASK);
+	return (const uint64_t *)arena.tables[((pte & PTE_PA_MASK) >> 12) - 1];
 }
 
 static bool clear_level(const uint64_t *table, unsigned level, uint64_t va, uint64_t last)
@@ -96,10 +90,12 @@ static bool is_clear(uint64_t va, uint64_t bytes)
 
 SETUP(page_table)
 {
-	const struct pt_host host = { alloc_table, free_table, table_at, &arena };
+	const struct pt_host host = { alloc_table, free_table, &arena, &arena.memory };
 
 	memset(&arena, 0, sizeof(arena));
 	arena.tables = calloc(TABLE_MAX, 4096);
+	arena.memory.base[0] = *arena.tables - 4096;
+	arena.memory.bytes[0] = (TABLE_MAX + 1) * UINT64_C(4096);
 	arena.left = TABLE_MAX;
 	pt_init(&pt, &host);
 }
@@ -125,7 +121,7 @@ static void expect_leaf(uint64_t va, uint64_t pa, unsigned lg2, unsigned flags)
 	EXPECT_EQ(leaf.page_lg2, lg2);
 	EXPECT_EQ(leaf.flags, flags);
 	EXPECT_EQ(leaf.levels, lg2 == 30 ? 2u : lg2 == 21 ? 3u : 4u);
-	EXPECT_TRUE(pt_walk_from(0, pt.root_pa, table_at, &arena, va, &again, &steps));
+	EXPECT_TRUE(pt_walk_from(0, pt.root_pa, &arena.memory, va, &again, &steps));
 	EXPECT_EQ(again.pa, pa);
 	EXPECT_EQ(again.levels, leaf.levels);
 	EXPECT_EQ(steps.descriptor_pa[0], pt.root_pa + 8 * (va >> 39 & 511));

@@ -170,6 +170,8 @@ static const struct refusal refusals[] = {
 	{ "[Profile]\nbase=H100\n[L2]\nline_bytes=32\nblock_bytes=32\n",
 	  "L2.block_bytes=32: SoCInfo.hbm_bytes=85899345920 has more than 2^30" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefi_tck=100\n", "longer than the refresh itself" },
+	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nccd_s_tck=2\nccd_l_tck=25\n",
+	  "HBM.ccd_l_tck=25: must be at most 12 x ccd_s_tck=2" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nmap=o5 c5 h3\n", "HBM.map=o5 c5 h3" },
 	{ "base=Ascend910B1\n", "group" },
 };

@@ -166,9 +166,7 @@ struct server : sc_core::sc_module {
 		l21.reset(&config, now, &counters[1]);
 		hbm.reset(&config, now);
 		links.reset(&config, now);
-		links.count(0, &counters[0]);
-		links.count(1, &counters[1]);
-		engine.reset(&config, 1, SIM_ENGINE_SDMA, &counters[0], &due_ps);
+		engine.reset(&config, 1, SIM_ENGINE_SDMA, &due_ps);
 		counters[0] = counters[1] = {};
 		shared = {};
 		for (foreign *it : { &memory, &peer, &flat }) {
@@ -180,7 +178,7 @@ struct server : sc_core::sc_module {
 	void map(int space, uint64_t va, uint64_t pa, unsigned flags = PT_WRITE)
 	{
 		EXPECT_TRUE(pt_map(&machine.table[space], va, pa, 21, 1, flags));
-		shared.root[space] = { machine.table[space].root_pa, 1 };
+		shared.root_pa[space] = machine.table[space].root_pa;
 	}
 };
 
@@ -420,8 +418,10 @@ sim_status run(sim_job job)
 	server &s = *static_cast<server *>(sc_core::sc_find_object("server"));
 
 	s.engine.submit(&job, sc_core::sc_time_stamp().value());
-	while (s.due_ps != SIM_NEVER)
+	while (s.due_ps != SIM_NEVER) {
 		sc_core::sc_start(sc_time::from_value(s.due_ps) - sc_core::sc_time_stamp());
+		s.engine.step(s.due_ps);
+	}
 	return job.status;
 }
 

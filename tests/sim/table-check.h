@@ -7,6 +7,13 @@
 
 #include "sim/page-table.h"
 
+static inline const uint64_t *pt_check_table(const struct page_table *pt, uint64_t pa)
+{
+	uint64_t room;
+
+	return (const uint64_t *)(const void *)sim_memory_at(pt->host.memory, pa, &room);
+}
+
 static inline bool pt_check_level(const struct page_table *pt, const uint64_t *table,
 				  unsigned level, uint64_t *tables, uint64_t *leaves,
 				  unsigned *out_live)
@@ -27,8 +34,8 @@ static inline bool pt_check_level(const struct page_table *pt, const uint64_t *t
 			continue;
 		}
 		if (!pt_is_table(pte, level) ||
-		    !pt_check_level(pt, pt->host.at(pt->host.ctx, pte & PTE_PA_MASK), level + 1,
-				    tables, leaves, &below) ||
+		    !pt_check_level(pt, pt_check_table(pt, pte & PTE_PA_MASK), level + 1, tables,
+				    leaves, &below) ||
 		    !below || below != (pte & PTE_COUNT) >> PTE_COUNT_LG2)
 			return false;
 	}
@@ -43,7 +50,7 @@ static inline bool pt_check(const struct page_table *pt, uint64_t *out_leaves)
 	unsigned live;
 
 	if (pt->root_pa &&
-	    !pt_check_level(pt, pt->host.at(pt->host.ctx, pt->root_pa), 0, &tables, &leaves, &live))
+	    !pt_check_level(pt, pt_check_table(pt, pt->root_pa), 0, &tables, &leaves, &live))
 		return false;
 	if (tables != pt->tables)
 		return false;

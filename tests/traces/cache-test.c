@@ -26,11 +26,13 @@ struct bank {
 	guint handles;
 };
 
-static enum cache_answer call(gpointer data, const struct npu_trace_record *c, guint64 *out_va)
+static enum cache_answer call(gpointer data, const struct npu_trace_record *c, guint64 *out_va,
+			      GError **error)
 {
 	struct bank *bank = data;
 	guint number = c->name.number;
 
+	(void)error;
 	switch (c->verb) {
 	case NPU_TRACE_MALLOC:
 		*out_va = BASE + STEP * bank->next++;
@@ -71,31 +73,39 @@ static enum cache_answer call(gpointer data, const struct npu_trace_record *c, g
 	return CACHE_OK;
 }
 
-static void event(gpointer data, enum npu_trace_verb verb, guint64 size)
+static void event(gpointer data, const struct record_item *item)
 {
+	guint32 verb = item->record.verb;
 	gboolean comes = verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP;
 
-	((struct bank *)data)->told += comes ? size : -size;
+	EXPECT_EQ(item->record.rounded, item->size);
+	((struct bank *)data)->told += comes ? item->size : -item->size;
 }
+
+static struct trace_device first_device;
 
 struct rig {
 	struct policy_options options;
 	struct bank bank;
+	struct filter memory;
 	struct cache *cache;
 };
 
 static struct rig *rig_open(enum policy_kind kind, guint64 total, const char *const *settings)
 {
 	struct rig *r = g_new0(struct rig, 1);
-	struct cache_memory memory = { call, event, &r->bank, total, 0 };
 
+	r->memory = (struct filter){
+		.trace = &first_device,
+		.out = { .call = call, .event = event, .data = &r->bank, .total = total },
+	};
 	policy_options_init(&r->options);
 	r->options.kind = kind;
 	for (; settings && *settings; settings++) {
 		if (!policy_options_set(&r->options, *settings, NULL))
 			g_error("%s is refused", *settings);
 	}
-	r->cache = cache_new(&r->options, &memory);
+	r->cache = cache_new(&r->options, &r->memory);
 	return r;
 }
 
@@ -384,11 +394,12 @@ struct card {
 };
 
 static enum cache_answer call_as_recorded(gpointer data, const struct npu_trace_record *c,
-					  guint64 *out_va)
+					  guint64 *out_va, GError **error)
 {
 	struct card *card = data;
 	struct record_item item;
 
+	(void)error;
 	if (c->verb != NPU_TRACE_MALLOC)
 		return CACHE_OK;
 	card->gets++;
@@ -401,11 +412,10 @@ static enum cache_answer call_as_recorded(gpointer data, const struct npu_trace_
 	return CACHE_OK;
 }
 
-static void forget_event(gpointer data, enum npu_trace_verb verb, guint64 size)
+static void forget_event(gpointer data, const struct record_item *item)
 {
 	(void)data;
-	(void)verb;
-	(void)size;
+	(void)item;
 }
 
 static void step(struct cache *cache, GHashTable *blocks, const struct npu_trace_record *e)
@@ -440,7 +450,13 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 	const struct trace_device *device = g_ptr_array_index(reader->devices, 0);
 	struct record_item item;
 	struct card card = { .records = trace_open(path, NULL) };
-	struct cache_memory memory = { call_as_recorded, forget_event, &card, 80 * GIB, 0 };
+	struct filter memory = {
+		.trace = &first_device,
+		.out = { .call = call_as_recorded,
+			 .event = forget_event,
+			 .data = &card,
+			 .total = 80 * GIB },
+	};
 	struct cache *cache = cache_new(&r->options, &memory);
 	g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
 

@@ -99,7 +99,7 @@ static void add_copies(struct source *source)
 
 static double miss_of(struct tlb *tlb, guint64 page)
 {
-	guint64 evicted, key = tlb_key(tlb_key_base(0, 0), page << 21, 1);
+	guint64 evicted, key = tlb_key(tlb_key_base(0), page << 21, 1);
 
 	if (tlb_find(tlb, key))
 		return 0;

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "harness/test.h"
-#include "read/event-sorter.h"
-#include "read/int-map.h"
+#include "read/readers.h"
 
 static int by_key(const void *a, const void *b)
 {

@@ -261,9 +261,9 @@ static void add_frames(struct memory *l, guint64 address, guint64 pa, guint64 by
 TEST(maps, frames_have_an_owner_or_several)
 {
 	static const struct frame_run wanted[] = {
-		{ 0, 1, 0, FRAME_NOBODY, 0 },      { 1, 2, 2 * MAPS_FRAME_BYTES, 0x1000, 0 },
-		{ 3, 1, 12288, FRAME_SEVERAL, 0 }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0x9000, 0 },
-		{ 6, 2, 0, FRAME_NOBODY, 0 },
+		{ 0, 1, 0, FRAME_NOBODY },      { 1, 2, 2 * MAPS_FRAME_BYTES, 0x1000 },
+		{ 3, 1, 12288, FRAME_SEVERAL }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0x9000 },
+		{ 6, 2, 0, FRAME_NOBODY },
 	};
 	struct memory l;
 

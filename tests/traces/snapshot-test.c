@@ -322,23 +322,32 @@ TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 	memory_clear(&a);
 }
 
-TEST(spans, merge_whatever_the_order)
+static gint spans_in(guint64 gap, struct span *out_first)
 {
-	struct spans s;
-	spans_init(&s);
+	GTree *s = by_address_tree(NULL, g_free);
+
 	for (guint i = 0; i < 5000; i++) {
 		guint64 at = (guint64)(i * 7919u % 5000u) * 10;
-		spans_add(&s, at, at + 10);
+		spans_add(s, at, at + 10, gap);
 	}
-	spans_add(&s, 60000, 60010);
-	spans_add(&s, 60020, 60030);
-	const GArray *merged = spans_merged(&s, 0);
-	ASSERT_EQ(merged->len, 3u);
-	EXPECT_EQ(g_array_index(merged, struct span, 0).start, 0u);
-	EXPECT_EQ(g_array_index(merged, struct span, 0).end, 50000u);
-	EXPECT_EQ(spans_merged(&s, 10)->len, 2u);
-	EXPECT_EQ(spans_merged(&s, 10000)->len, 1u);
-	spans_clear(&s);
+	spans_add(s, 60000, 60010, gap);
+	spans_add(s, 60020, 60030, gap);
+	*out_first = *(const struct span *)g_tree_node_value(g_tree_node_first(s));
+	gint count = g_tree_nnodes(s);
+	g_tree_unref(s);
+	return count;
+}
+
+TEST(spans, merge_whatever_the_order)
+{
+	struct span first;
+
+	EXPECT_EQ(spans_in(10000, &first), 1);
+	EXPECT_EQ(spans_in(10, &first), 2);
+	EXPECT_EQ(spans_in(9, &first), 3);
+	EXPECT_EQ(spans_in(0, &first), 3);
+	EXPECT_EQ(first.start, 0u);
+	EXPECT_EQ(first.end, 50000u);
 }
 
 struct not_a_snapshot {

@@ -81,18 +81,25 @@ static void warm_up(void)
 	MUST(aclrtFree(kept[1]));
 }
 
-static void retain(void)
+static void *take_physical(size_t bytes)
 {
 	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
 				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
 				      .memAttr = ACL_HBM_MEM_HUGE,
 				      .location = { .id = 0,
 						    .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
-	aclrtDrvMemHandle handle, again;
+	aclrtDrvMemHandle handle = NULL;
+
+	MUST(aclrtMallocPhysical(&handle, bytes, &prop, 0));
+	return handle;
+}
+
+static void retain(void)
+{
+	aclrtDrvMemHandle handle = take_physical(2 * MIB), again;
 	void *va;
 
 	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
-	MUST(aclrtMallocPhysical(&handle, 2 * MIB, &prop, 0));
 	MUST(aclrtMapMem(va, 2 * MIB, 0, handle, 0));
 	for (int i = 0; i < 4; i++) {
 		MUST(aclrtMemRetainAllocationHandle(va, &again));
@@ -195,6 +202,30 @@ static void fill_up(void)
 	printf("message: %s\n", aclGetRecentErrMsg());
 }
 
+static void release_twice(void)
+{
+	aclrtDrvMemHandle handle = take_physical(2 * MIB);
+
+	MUST(aclrtFreePhysical(handle));
+	MUST(aclrtFreePhysical(handle));
+}
+
+/* And stays until its input ends. */
+static void hold_on(void)
+{
+	aclrtDrvMemHandle shared = take_physical(2 * MIB), mapped = take_physical(4 * MIB);
+	uint64_t shareable;
+	void *memory;
+
+	take(4 * MIB);
+	MUST(aclrtMemExportToShareableHandle(shared, ACL_MEM_HANDLE_TYPE_NONE, 0, &shareable));
+	MUST(aclrtReserveMemAddress(&memory, 4 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(memory, 4 * MIB, 0, mapped, 0));
+	puts("ready");
+	fflush(stdout);
+	getchar();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -212,6 +243,8 @@ static const struct {
 	{ "fork_early", fork_early, true },
 	{ "exec_other", exec_other, false },
 	{ "fill_up", fill_up, false },
+	{ "release_twice", release_twice, false },
+	{ "hold_on", hold_on, false },
 };
 
 int main(int argc, char **argv)

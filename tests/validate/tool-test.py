@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -309,6 +310,49 @@ def who_holds(folder):
     expect('of this process' not in done.stdout, done.stdout)
 
 
+def messages_say_where(folder):
+    done = run('release_twice', folder, NPUSIM_VALIDATE='off', NPUSIM_STACKS='short')
+    expect(re.search(r'made by aclrtMallocPhysical, take_physical at \S*tool-program.c:\d+, was '
+                     r'freed by aclrtFreePhysical, release_twice at \S*tool-program.c:\d+: ',
+                     done.stdout), done.stdout)
+    done = run('release_twice', folder, NPUSIM_VALIDATE='off')
+    expect(re.search(r'made by driver call \d+, was freed by driver call \d+ '
+                     r'\(NPUSIM_STACKS=short says where\)', done.stdout), done.stdout)
+
+
+def listed(folder, name, stacks):
+    """What `npusim node` shows of a process: before it stops, while it is stopped, as JSON."""
+    env = {**os.environ, 'NPUSIM_NODE': name, 'NPUSIM_STACKS': stacks}
+    with subprocess.Popen([PROGRAM, 'hold_on'], env=env, stdin=subprocess.PIPE, text=True,
+                          stdout=subprocess.PIPE) as holder:
+        expect(holder.stdout.readline() == 'ready\n', 'ready')
+        shown = [command(['node', name] + more, folder).stdout for more in ([], ['--json=-'])]
+        os.kill(holder.pid, signal.SIGSTOP)
+        shown.append(command(['node', name], folder).stdout)
+        os.kill(holder.pid, signal.SIGCONT)
+        holder.stdin.close()
+        expect(holder.wait(timeout=60) == 0, holder.returncode)
+    return shown
+
+
+def node_says_who_holds(folder):
+    shown, text, stopped = listed(folder, NODE + '-held', 'short')
+    for line in (r'6.00 MiB of device 0 in 1 device allocation by aclrtMalloc, take',
+                 r'2.00 MiB of device 0 in 1 exported handle by aclrtMallocPhysical, take_physical',
+                 r'4.00 MiB of device 0 in 1 handle by aclrtMallocPhysical, take_physical',
+                 r'4.00 MiB of device 0 in 1 mapping by aclrtMapMem, hold_on'):
+        expect(re.search(r'^ +' + line + r' at \S*tool-program.c:\d+$', shown, re.M), shown)
+    process, = json.loads(text)[0]['processes']
+    expect(process['answer'] == 'whole' and len(process['holds']) == 4, text)
+    expect(sum(one['bytes'] for one in process['holds'] if one['kind'] != 'mapping') == 12 << 20 and
+           all('tool-program.c:' in one['by'] for one in process['holds']), text)
+    expect('does not say what it holds: it is stopped, or busy\n' in stopped, stopped)
+    shown, text, _ = listed(folder, NODE + '-held', 'off')
+    expect(' by ' not in shown and '(3 allocations, 1 exported' in shown, shown)
+    process, = json.loads(text)[0]['processes']
+    expect((process['answer'], process['holds']) == ('whole', []), text)
+
+
 def recording(folder):
     """Who held memory is in a recording, and in the report of it."""
     done = command(['record', '-o', 'calls.npt', '--', PROGRAM, 'fill_up'], folder)
@@ -345,7 +389,7 @@ def recording_in_front(folder):
 
 TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
          growth, suppressions, callback, sarif, github, fork, exec_, dlopen, cuda, leak_report,
-         who_holds, recording, recording_in_front]
+         who_holds, messages_say_where, node_says_who_holds, recording, recording_in_front]
 
 
 def main():

@@ -46,18 +46,6 @@ static aclrtMemLocation grantee_of(struct step *s, const char *option)
 	return location;
 }
 
-static aclrtPhysicalMemProp prop_of(struct step *s)
-{
-	return (aclrtPhysicalMemProp){
-		.handleType = (aclrtMemHandleType)step_option_number(s, "handle-type", 0),
-		.allocationType = (aclrtMemAllocationType)step_option_number(s, "allocation", 0),
-		.memAttr = (aclrtMemAttr)step_choice(s, step_option(s, "as", NULL), attr_names,
-						     ACL_HBM_MEM_HUGE),
-		.location = location_of(s, "on"),
-		.reserve = step_option_number(s, "reserve", 0),
-	};
-}
-
 static aclrtMemAccessDesc access_of(struct step *s, const char *location)
 {
 	return (aclrtMemAccessDesc){
@@ -88,7 +76,15 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 	static aclrtMemLocation location, of;
 
 	if (strcmp(word, "prop") == 0) {
-		prop = prop_of(s);
+		prop = (aclrtPhysicalMemProp){
+			.handleType = (aclrtMemHandleType)step_option_number(s, "handle-type", 0),
+			.allocationType =
+				(aclrtMemAllocationType)step_option_number(s, "allocation", 0),
+			.memAttr = (aclrtMemAttr)step_choice(s, step_option(s, "as", NULL),
+							     attr_names, ACL_HBM_MEM_HUGE),
+			.location = location_of(s, "on"),
+			.reserve = step_option_number(s, "reserve", 0),
+		};
 		*out = (uintptr_t)&prop;
 	} else if (strcmp(word, "desc") == 0) {
 		descs[0] = access_of(s, "to");
@@ -173,25 +169,20 @@ static void show_memory(struct step *s)
 
 static void show_soc(struct step *s)
 {
-	typeof(aclrtGetSocName) *soc;
+	typeof(aclrtGetSocName) *soc =
+		(typeof(aclrtGetSocName) *)dlsym(s->library, "aclrtGetSocName");
 
-	*(void **)&soc = dlsym(s->library, "aclrtGetSocName");
 	step_show(s, "%s", soc != NULL && soc() != NULL ? soc() : "unknown");
 }
 
-/* "backend N": a line of what npusim's library says of its backend. */
+/* What npusim's library says of its backend. */
 static void show_backend(struct step *s)
 {
-	char *(*text)(void);
-	g_auto(GStrv) lines = NULL;
-	uint64_t number = step_number(s, 1);
+	char *(*backend)(void) = (char *(*)(void))dlsym(s->library, "npusim_backend_text");
+	char *text = backend != NULL ? backend() : NULL;
 
-	*(void **)&text = dlsym(s->library, "npusim_backend_text");
-	char *all = text != NULL ? text() : NULL;
-	lines = g_strsplit(all != NULL ? all : "", "\n", -1);
-	if (number < g_strv_length(lines))
-		step_show(s, "%s", lines[number]);
-	free(all);
+	step_show(s, "%s", text != NULL ? text : "");
+	free(text);
 }
 
 static void die(struct step *s)
@@ -287,36 +278,20 @@ static const struct case_verb verbs[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
+#define CODES(X)                                                                             \
+	X(INVALID_PARAM), X(REPEAT_INITIALIZE), X(REPEAT_FINALIZE), X(FEATURE_UNSUPPORTED),  \
+		X(INTERNAL_ERROR), X(RT_PARAM_INVALID), X(RT_INVALID_DEVICEID),              \
+		X(RT_CONTEXT_NULL), X(RT_STREAM_CONTEXT), X(RT_INVALID_MEMORY_TYPE),         \
+		X(RT_INVALID_HANDLE), X(RT_FEATURE_NOT_SUPPORT), X(RT_MEMORY_ALLOCATION),    \
+		X(RT_RESOURCE_ALLOC_FAIL), X(RT_NO_PERMISSION), X(RT_CONTEXT_RELEASE_ERROR), \
+		X(RT_STREAM_SYNC_TIMEOUT), X(RT_DRV_INTERNAL_ERROR),                         \
+		X(HOST_MEMORY_ALREADY_REGISTERED), X(HOST_MEMORY_NOT_REGISTERED)
 #define CODE(name)                                   \
 	{                                            \
 		ACL_ERROR_##name, "ACL_ERROR_" #name \
 	}
-static const struct case_code codes[] = {
-	CODE(INVALID_PARAM),
-	CODE(REPEAT_INITIALIZE),
-	CODE(REPEAT_FINALIZE),
-	CODE(FEATURE_UNSUPPORTED),
-	CODE(INTERNAL_ERROR),
-	CODE(RT_PARAM_INVALID),
-	CODE(RT_INVALID_DEVICEID),
-	CODE(RT_CONTEXT_NULL),
-	CODE(RT_STREAM_CONTEXT),
-	CODE(RT_INVALID_MEMORY_TYPE),
-	CODE(RT_INVALID_HANDLE),
-	CODE(RT_FEATURE_NOT_SUPPORT),
-	CODE(RT_MEMORY_ALLOCATION),
-	CODE(RT_RESOURCE_ALLOC_FAIL),
-	CODE(RT_NO_PERMISSION),
-	CODE(RT_CONTEXT_RELEASE_ERROR),
-	CODE(RT_STREAM_SYNC_TIMEOUT),
-	CODE(RT_DRV_INTERNAL_ERROR),
-	CODE(HOST_MEMORY_ALREADY_REGISTERED),
-	CODE(HOST_MEMORY_NOT_REGISTERED),
-	{ 0, NULL },
-};
+static const struct case_code codes[] = { CODES(CODE), { 0, NULL } };
 
-static const char *const beginning[] = { NULL };
 const struct case_dialect case_acl = {
-	verbs,           codes,   beginning, "aclGetRecentErrMsg", "npusim_driver_code",
-	"npusim_now_ps", argument
+	verbs, codes, NULL, "aclGetRecentErrMsg", "npusim_driver_code", "npusim_now_ps", argument
 };

@@ -180,7 +180,7 @@ static gboolean read_step(struct reader *r, const char *text)
 		gboolean driver = g_str_has_prefix(answer, "driver ");
 
 		answer += driver ? 7 : g_str_has_prefix(answer, "docs ") ? 5 : 0;
-		struct case_expect *expect = driver ? &last->driver : &last->docs;
+		struct case_said *expect = driver ? &last->driver : &last->docs;
 		g_auto(GStrv) said = g_strsplit(answer, ":", 2);
 		if (said[0] == NULL || !code_of(r->dialect, g_strstrip(said[0]), &expect->code))
 			return fail(r, "'%s' is no answer; say ok, any, a number, or a signal",

@@ -13,58 +13,53 @@
 
 #define CALL_ARGUMENTS 10
 
-static GHashTable *variables; /* name -> struct case_variable */
 static char last_message[sizeof(((struct case_answer *)NULL)->complaint)];
 static uint64_t marked_free;
 
-static struct case_variable *find_variable(const char *name)
+/* name -> struct case_variable */
+static GHashTable *variables(void)
 {
-	return variables == NULL ? NULL : g_hash_table_lookup(variables, name);
+	static GHashTable *table;
+
+	if (table == NULL)
+		table = g_hash_table_new(g_str_hash, g_str_equal);
+	return table;
 }
 
 struct case_variable *case_variable(const char *name)
 {
-	struct case_variable *variable = find_variable(name);
+	struct case_variable *variable = g_hash_table_lookup(variables(), name);
 
-	if (variable != NULL)
-		return variable;
-	if (variables == NULL)
-		variables = g_hash_table_new(g_str_hash, g_str_equal);
-	variable = g_new0(struct case_variable, 1);
-	g_strlcpy(variable->name, name, sizeof(variable->name));
-	g_hash_table_insert(variables, variable->name, variable);
-	return variable;
-}
-
-static gboolean term(const char *word, uint64_t *out)
-{
-	static const char units[] = "KMGT";
-	const struct case_variable *variable = find_variable(word);
-	char *end;
-	const char *unit;
-
-	if (g_ascii_isdigit(word[0])) {
-		*out = g_ascii_strtoull(word, &end, 0);
-		unit = *end == '\0' ? NULL : strchr(units, *end);
-		if (unit != NULL)
-			*out <<= 10 * (unit - units + 1);
-		return *end == '\0' || (unit != NULL && end[1] == '\0');
+	if (variable == NULL) {
+		variable = g_new0(struct case_variable, 1);
+		g_strlcpy(variable->name, name, sizeof(variable->name));
+		g_hash_table_insert(variables(), variable->name, variable);
 	}
-	*out = variable == NULL ? 0 : variable->number;
-	return variable != NULL || *word == '\0' || strcmp(word, "null") == 0;
+	return variable;
 }
 
 gboolean case_number(const char *text, uint64_t *out)
 {
+	static const char units[] = "KMGT";
 	gboolean known = TRUE, minus = FALSE;
 
 	*out = 0;
 	for (const char *at = text; *at != '\0'; at += *at != '\0') {
 		size_t length = strcspn(at, "+-");
 		g_autofree char *word = g_strndup(at, length);
-		uint64_t value;
+		const struct case_variable *variable = g_hash_table_lookup(variables(), word);
+		uint64_t value = variable == NULL ? 0 : variable->number;
 
-		known = term(word, &value) && known;
+		if (g_ascii_isdigit(word[0])) {
+			char *end;
+			value = g_ascii_strtoull(word, &end, 0);
+			const char *unit = *end == '\0' ? NULL : strchr(units, *end);
+			if (unit != NULL)
+				value <<= 10 * (unit - units + 1);
+			known &= *end == '\0' || (unit != NULL && end[1] == '\0');
+		} else {
+			known &= variable != NULL || *word == '\0' || strcmp(word, "null") == 0;
+		}
 		*out += minus ? -value : value;
 		at += length;
 		minus = *at == '-';
@@ -394,26 +389,6 @@ const struct case_verb *case_verb(const struct case_dialect *dialect, const char
 	return NULL;
 }
 
-/* A refusal explains itself: a message that names the call, and the driver's code. */
-static void check_message(struct step *step)
-{
-	const char *(*recent)(void);
-	const char *message;
-	int (*cause)(void) = NULL;
-
-	if (step->dialect->message == NULL || step->function == NULL)
-		return;
-	if (step->dialect->cause != NULL)
-		*(void **)&cause = dlsym(step->library, step->dialect->cause);
-	if (cause != NULL)
-		step->answer->cause = cause();
-	*(void **)&recent = dlsym(step->library, step->dialect->message);
-	message = recent == NULL ? NULL : recent();
-	g_strlcpy(last_message, message == NULL ? "" : message, sizeof(last_message));
-	step->answer->unexplained = strstr(last_message, step->function) == NULL;
-	g_strlcpy(step->answer->complaint, last_message, sizeof(step->answer->complaint));
-}
-
 void case_step_run(const struct case_dialect *dialect, void *library, char **words,
 		   struct case_answer *answer)
 {
@@ -436,7 +411,18 @@ void case_step_run(const struct case_dialect *dialect, void *library, char **wor
 		step_set(&step, step.result, step.out[STEP_RESULT][0]);
 	if (step.broken)
 		answer->code = CASE_MISSING;
-	else if (answer->code != 0 && answer->code != CASE_MISSING)
-		check_message(&step);
 	g_free(step.host);
+	if (step.broken || answer->code == 0 || answer->code == CASE_MISSING ||
+	    dialect->message == NULL || step.function == NULL)
+		return;
+	/* a refusal explains itself: a message that names the call, and the driver's code */
+	int (*cause)(void) =
+		(int (*)(void))(dialect->cause != NULL ? dlsym(library, dialect->cause) : NULL);
+	const char *(*recent)(void) = (const char *(*)(void))dlsym(library, dialect->message);
+	if (cause != NULL)
+		answer->cause = cause();
+	const char *message = recent == NULL ? NULL : recent();
+	g_strlcpy(last_message, message == NULL ? "" : message, sizeof(last_message));
+	g_strlcpy(answer->complaint, last_message, sizeof(answer->complaint));
+	answer->unexplained = strstr(last_message, step.function) == NULL;
 }

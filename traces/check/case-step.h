@@ -40,7 +40,7 @@ struct case_code {
 struct case_dialect {
 	const struct case_verb *verbs; /* ends with a NULL name */
 	const struct case_code *codes; /* likewise */
-	const char *const *beginning;  /* verbs before the first step; ends with NULL */
+	const char *const *beginning;  /* verbs before the first step, ends with NULL; or NULL */
 	const char *message;           /* function that says why the last call failed; or NULL */
 	const char *cause; /* function that has the driver's code behind that; or NULL */
 	const char *clock; /* function that has the picoseconds that count; or NULL: the host's */

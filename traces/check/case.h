@@ -3,11 +3,6 @@
  * Conformance cases: what a library that calls itself libascendcl.so, or libcuda.so.1, must answer,
  * as data (cases/FORMAT.md). Both use one language, with a dialect each: its steps and its codes.
  *
- *   case-file.c               reads the files
- *   case-run.c                runs a case in processes of its own, and compares its answers
- *   case-step.c               words, numbers, variables, calls: the parts of every step
- *   acl-steps.c, cuda-steps.c the steps of a dialect
- *
  * Nothing here knows npusim or a test framework.
  */
 #ifndef NPUSIM_TRACES_CHECK_CASE_H
@@ -27,17 +22,19 @@
 struct case_dialect;
 extern const struct case_dialect case_acl, case_cuda;
 
-struct case_expect {
-	gboolean given; /* docs not given: any answer will do */
-	int code;
-	char *value; /* NULL: not looked at; tokens; "*" is any token */
+/* What a library said, or what it is to say. */
+struct case_said {
+	gboolean given;  /* docs not given: any answer will do; driver not given: as docs */
+	int code, cause; /* cause: the driver's code behind it, where the library tells; or 0 */
+	char *value;     /* to be said; NULL: not looked at; tokens; "*" is any token */
+	guint64 ns;      /* of the host */
 };
 struct case_step {
 	int line;
 	int process; /* 0: A */
 	char **argv; /* argv[0]: the verb; options "name=value" among the rest; ends with NULL */
-	struct case_expect docs, driver; /* driver not given: as docs */
-	char *text;                      /* the step as written */
+	struct case_said docs, driver;
+	char *text; /* the step as written */
 };
 struct test_case {
 	const struct case_dialect *dialect;
@@ -74,8 +71,8 @@ struct case_variable {
 };
 /* What a step answered, as it travels from the process that ran it. */
 struct case_answer {
-	int code, cause; /* cause: the driver's code behind it, where the library tells; or 0 */
-	char value[256];
+	int code, cause;
+	char value[4096];
 	char complaint[2048]; /* "", the message of a refusal, or what is wrong with the step */
 	gboolean unexplained; /* a refusal whose message does not name the call */
 	double call_ns;       /* of the function called last, by the library's clock */
@@ -95,18 +92,12 @@ void case_tell(struct case_processes *processes, const char *name, uint64_t numb
 void case_end(struct case_processes *processes);
 
 enum case_status { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
-struct case_said {
-	const struct case_step *step;
-	int code, cause;
-	char *value;
-	guint64 ns; /* of the host */
-};
 struct case_result {
 	const struct test_case *test;
 	unsigned device; /* whoever runs cases on several sets it */
 	enum case_status status;
 	GString *text;   /* why it failed or was skipped; lines */
-	GArray *answers; /* of struct case_said */
+	GArray *answers; /* of struct case_said, of each step; of a case that did not run, none */
 	guint64 ns;      /* of all */
 };
 /* Runs a case in new processes. driver: the driver's contract counts, else the documents';

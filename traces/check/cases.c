@@ -1,102 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Selects the conformance cases that can run on one device, and compares the answers of two
- * backends step by step.
+ * Finds out which devices there are to check, by steps of a case, so that a crash of the driver
+ * becomes an error message; and compares the answers of two backends step by step.
  */
 #include "check.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "case-step.h"
-
-static gboolean makes_memory(const struct case_step *step)
+gboolean check_probe(const char *library, struct check_server *out, GError **error)
 {
-	const char *verb = step->argv[0];
+	static const struct test_case alone = { .dialect = &case_acl,
+						.processes = 1,
+						.bare = TRUE };
+	enum { INIT, DEVICES, SOC, BACKEND, STEPS };
+	static const char *const steps[STEPS] = { "init", "devices", "soc", "backend" };
+	struct case_processes *processes = case_start(&alone, library);
+	struct case_answer answers[STEPS], answer;
+	gboolean good = TRUE;
 
-	if (strcmp(verb, "call") == 0)
-		return step->argv[1] != NULL && (strstr(step->argv[1], "alloc") != NULL ||
-						 strstr(step->argv[1], "Alloc") != NULL);
-	return strcmp(verb, "create") == 0 || g_str_has_prefix(verb, "malloc") ||
-	       strcmp(verb, "plain") == 0;
-}
+	memset(out, 0, sizeof(*out));
+	for (int i = 0; good && i < STEPS; i++)
+		good = case_need(processes, 0, steps[i], &answers[i], error);
+	unsigned count = good ? (unsigned)atoi(answers[DEVICES].value) : 0;
+	if (good && count == 0)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			    "the driver is there, and has no device");
+	good = count > 0;
+	for (unsigned d = 0; good && d < MIN(count, CHECK_DEVICES_MAX); d++) {
+		g_autofree char *words = g_strdup_printf("device %u", d);
 
-/* Of the largest pages that the step may get: 1 GiB where it asks for them, else 2 MiB. */
-static guint64 page_of(const struct case_step *step)
-{
-	for (char **word = step->argv; *word != NULL; word++)
-		if (g_str_has_suffix(*word, "huge1g") || strcmp(*word, "policy=6") == 0 ||
-		    strcmp(*word, "policy=7") == 0)
-			return G_GUINT64_CONSTANT(1) << 30;
-	return 2 << 20;
-}
-
-/* The most that the steps of a case could hold together, in whole pages; variables count as
- * nothing. */
-static guint64 memory_of(const struct test_case *test)
-{
-	guint64 sum = 0, bytes;
-
-	for (guint s = 0; s < test->steps->len; s++) {
-		const struct case_step *step = case_step_at(test, s);
-		guint64 page = page_of(step);
-
-		for (int a = 1; makes_memory(step) && step->argv[a] != NULL; a++) {
-			if (a == 1 || strchr(step->argv[a], '=') != NULL)
-				continue;
-			case_number(step->argv[a], &bytes);
-			sum += bytes / page * page + (bytes % page != 0 ? page : 0);
-		}
+		good = case_need(processes, 0, words, &answer, error) &&
+		       case_need(processes, 0, "memory", &answer, error);
+		if (!good)
+			g_prefix_error(error, "%s: ", words);
+		else
+			sscanf(answer.value, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+			       &out->free_bytes[d], &out->total_bytes[d]);
+		out->devices = d + 1;
 	}
-	return sum;
-}
-
-static gboolean sets(const struct test_case *test, const char *name)
-{
-	for (guint i = 0; i < test->settings->len; i++)
-		if (g_str_has_prefix(g_ptr_array_index(test->settings, i), name))
-			return TRUE;
-	return FALSE;
-}
-
-struct case_result *check_case_skip(const struct test_case *test, const struct check_limits *limits)
-{
-	struct case_result *result = case_result_new(test);
-	guint64 bytes = memory_of(test);
-
-	result->status = CASE_SKIPPED;
-	if (test->full_size && !limits->full)
-		g_string_assign(result->text, "fills a device, and --full is not given");
-	else if (test->full_size && !limits->same_shape)
-		g_string_assign(result->text, "is written for a server of eight devices, each "
-					      "with all its memory free");
-	else if (limits->most_bytes > 0 && bytes > limits->most_bytes)
-		g_string_printf(result->text,
-				"takes up to %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
-				" are allowed (--safe, --max-memory)",
-				bytes >> 20, limits->most_bytes >> 20);
-	else if (test->devices > limits->devices)
-		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
-				test->devices, limits->devices);
-	else if (limits->device > 0 && test->numbered)
-		g_string_assign(result->text, "its answers name device 0");
-	else if (!limits->is_first &&
-		 (sets(test, "ASCEND_RT_VISIBLE_DEVICES") || sets(test, "NPUSIM_SOC")))
-		g_string_assign(result->text, "chooses its own devices: it ran with the first one");
-	if (result->text->len == 0)
-		g_clear_pointer(&result, case_result_free);
-	return result;
-}
-
-/* Whether a step may end the object of this name, so that a driver must not be asked for it. */
-static gboolean may_end(const struct test_case *test, const char *name)
-{
-	g_autofree char *pattern =
-		g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
-
-	for (guint s = 0; s < test->steps->len; s++)
-		if (g_regex_match_simple(pattern, case_step_at(test, s)->text, G_REGEX_CASELESS, 0))
-			return TRUE;
-	return FALSE;
+	case_end(processes);
+	if (good) {
+		g_strlcpy(out->soc, answers[SOC].value, sizeof(out->soc));
+		out->backend = g_strdup(answers[BACKEND].value);
+	}
+	return good;
 }
 
 static void watch(struct test_case *test, const char *verb, const char *name)
@@ -132,48 +81,53 @@ void check_case_watch(struct test_case *test)
 			watch(test, "whose", name);
 			watch(test, "range", name);
 			watch(test, "access", name);
-		} else if (!may_end(test, name)) {
-			watch(test, "properties", name);
+			continue;
 		}
+		/* a driver must not be asked for an object that a step may have ended */
+		g_autofree char *pattern =
+			g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
+		gboolean ended = FALSE;
+
+		for (guint t = 0; t < count; t++)
+			ended |= g_regex_match_simple(pattern, case_step_at(test, t)->text,
+						      G_REGEX_CASELESS, 0);
+		if (!ended)
+			watch(test, "properties", name);
 	}
 	if (marked)
 		watch(test, "used", NULL);
 }
 
-static void say(GString *text, const struct test_case *test, const char *who, int code, int cause,
-		const char *value)
-{
-	gboolean has_value = value != NULL && value[0] != '\0';
-
-	g_string_append_printf(text, "%s %s%s%s", who, case_code_text(test->dialect, code),
-			       has_value ? ": " : "", has_value ? value : "");
-	if (cause != 0)
-		g_string_append_printf(text, ", since the driver answered %d", cause);
-}
-
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,
 		   const char *other_name)
 {
+	const char *const who[] = { name, other_name,
+				    "the documents say:", "the driver's source:" };
+
 	for (guint i = 0; i < MIN(result->answers->len, other->answers->len); i++) {
 		const struct case_said *a = &g_array_index(result->answers, struct case_said, i);
 		const struct case_said *b = &g_array_index(other->answers, struct case_said, i);
-		const struct case_step *step = a->step;
+		const struct case_step *step = case_step_at(result->test, i);
+		const struct case_said *const said[] = { a, b, &step->docs, &step->driver };
 
 		if (a->code == b->code && a->cause == b->cause && strcmp(a->value, b->value) == 0)
 			continue;
 		GString *text = case_result_fail(result, step);
-		say(text, result->test, name, a->code, a->cause, a->value);
-		g_string_append(text, ", ");
-		say(text, result->test, other_name, b->code, b->cause, b->value);
-		if (step->docs.given) {
-			g_string_append(text, "; ");
-			say(text, result->test, "the documents say:", step->docs.code, 0,
-			    step->docs.value);
-		}
-		if (step->driver.given) {
-			g_string_append(text, "; ");
-			say(text, result->test, "the driver's source:", step->driver.code, 0,
-			    step->driver.value);
+		for (guint k = 0; k < G_N_ELEMENTS(said); k++) {
+			const char *value = said[k]->value ?: "";
+
+			if (!said[k]->given)
+				continue;
+			g_string_append_printf(text, "%s%s %s%s%s",
+					       k == 0   ? ""
+					       : k == 1 ? ", "
+							: "; ",
+					       who[k],
+					       case_code_text(result->test->dialect, said[k]->code),
+					       *value ? ": " : "", value);
+			if (said[k]->cause != 0)
+				g_string_append_printf(text, ", since the driver answered %d",
+						       said[k]->cause);
 		}
 	}
 }

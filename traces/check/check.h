@@ -2,12 +2,6 @@
  *
  * The parts of npusim check. Nothing here is called in a process that has a device open: the
  * command never calls an ACL library itself, but starts processes that do.
- *
- *   probe.c    finds the backend and its devices
- *   cases.c    selects the cases that can run on a device, and compares answers
- *   report.c   table, TAP, all answers
- *   measure.c  how long calls, copies and waits take
- *   fit.c      fits a device profile to that
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H
@@ -17,7 +11,7 @@
 #include "case.h"
 #include "sim/profile.h"
 
-/* ---- probe.c ---- */
+/* ---- cases.c ---- */
 
 #define CHECK_DEVICES_MAX 64
 
@@ -25,26 +19,11 @@ struct check_server {
 	char soc[64];
 	unsigned devices;
 	guint64 free_bytes[CHECK_DEVICES_MAX], total_bytes[CHECK_DEVICES_MAX];
-	GString *backend; /* "key=value" lines; "" for a library that is not npusim's; or NULL */
+	char *backend; /* "key=value" lines; "" for a library that is not npusim's */
 };
 /* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one
  * sentence otherwise: what the library says, or that it crashed. */
 gboolean check_probe(const char *library, struct check_server *out, GError **error);
-
-/* ---- cases.c ---- */
-
-struct check_limits {
-	guint64 most_bytes;  /* 0: no limit; else what a case may take at once */
-	gboolean full;       /* also cases that fill a device */
-	unsigned device;     /* the server's number of what the case sees as device 0 */
-	gboolean is_first;   /* the first device that is checked */
-	unsigned devices;    /* how many cases can see */
-	gboolean same_shape; /* the server is the one that cases with "full-size" are written for */
-};
-
-/* NULL, or the result of a case that cannot run under these limits: why. */
-struct case_result *check_case_skip(const struct test_case *test,
-				    const struct check_limits *limits);
 
 /* Asks at the case's end what can be seen of it from outside: whose the addresses are that its
  * first process has made, their ranges, who may reach them, the properties of the handles that it

@@ -19,20 +19,6 @@ static CUmemLocation location_of(struct step *s)
 				(int)step_option_number(s, "dev", 0) };
 }
 
-static CUmemAllocationProp prop_of(struct step *s)
-{
-	CUmemAllocationProp prop = { .location = location_of(s) };
-
-	prop.type = (CUmemAllocationType)step_choice(s, step_option(s, "type", NULL),
-						     "0 pinned managed", 1);
-	prop.requestedHandleTypes = (CUmemAllocationHandleType)step_choice(
-		s, step_option(s, "handle", NULL), handle_types, 0);
-	prop.allocFlags.compressionType = (unsigned char)step_option_number(s, "compression", 0);
-	prop.allocFlags.gpuDirectRDMACapable = (unsigned char)step_option_number(s, "rdma", 0);
-	prop.allocFlags.usage = (unsigned short)step_option_number(s, "usage", 0);
-	return prop;
-}
-
 static gboolean argument(struct step *s, const char *word, uint64_t *out)
 {
 	static CUmemAllocationProp prop;
@@ -40,7 +26,20 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 	static CUmemLocation location;
 
 	if (strcmp(word, "prop") == 0) {
-		prop = prop_of(s);
+		prop = (CUmemAllocationProp){
+			.type = (CUmemAllocationType)step_choice(s, step_option(s, "type", NULL),
+								 "0 pinned managed", 1),
+			.requestedHandleTypes = (CUmemAllocationHandleType)step_choice(
+				s, step_option(s, "handle", NULL), handle_types, 0),
+			.location = location_of(s),
+			.allocFlags = {
+				.compressionType =
+					(unsigned char)step_option_number(s, "compression", 0),
+				.gpuDirectRDMACapable =
+					(unsigned char)step_option_number(s, "rdma", 0),
+				.usage = (unsigned short)step_option_number(s, "usage", 0),
+			},
+		};
 		*out = (uintptr_t)&prop;
 	} else if (strcmp(word, "descs") == 0) {
 		descs[0].location = location_of(s);

@@ -26,6 +26,7 @@ struct fit {
 };
 
 struct findings {
+	const GArray *figures;
 	GKeyFile *base, *profile;
 	GString *report;
 };
@@ -41,24 +42,25 @@ static double builtin(const struct findings *f, const char *what, const char *pa
 static void add(const struct findings *f, const char *group, const char *name, const char *part,
 		const struct value *v, double unit)
 {
-	g_autofree char *key = g_strconcat(name, part, NULL);
+	g_autofree char *key = g_strconcat(name, part, NULL), *text = NULL, *comment = NULL;
 	g_autofree char *full = g_strconcat(group, ".", key, NULL);
 	g_autofree char *base = g_key_file_get_string(f->base, group, key, NULL);
-	g_autofree char *text = v->known ? g_strdup_printf("%.0f", v->best * unit) : g_strdup(base);
-	g_autofree char *comment =
-		v->known ? g_strdup_printf(" 95 %%: %.0f to %.0f", v->low * unit, v->high * unit)
-			 : g_strdup(" assumed: not identifiable");
 
-	g_string_append_printf(f->report, "%-38s %12s ", full, base != NULL ? base : "-");
-	if (v->known)
-		g_string_append_printf(f->report, "%12.6g   %.6g to %.6g\n", v->best * unit,
-				       v->low * unit, v->high * unit);
-	else
+	g_string_append_printf(f->report, "%-38s %12s ", full, base ? base : "-");
+	if (v->known) {
+		double best = v->best * unit, low = v->low * unit, high = v->high * unit;
+
+		g_string_append_printf(f->report, "%12.6g   %.6g to %.6g\n", best, low, high);
+		text = g_strdup_printf("%.0f", best);
+		comment = g_strdup_printf(" 95 %%: %.0f to %.0f", low, high);
+	} else {
 		g_string_append(f->report, "not identifiable\n");
+	}
 	if (base == NULL)
 		return;
-	g_key_file_set_string(f->profile, group, key, text);
-	g_key_file_set_comment(f->profile, group, key, comment, NULL);
+	g_key_file_set_string(f->profile, group, key, text ? text : base);
+	g_key_file_set_comment(f->profile, group, key,
+			       comment ? comment : " assumed: not identifiable", NULL);
 }
 
 #define AT(lines, i) (&g_array_index(lines, struct line, i))
@@ -66,12 +68,12 @@ static void add(const struct findings *f, const char *group, const char *name, c
 enum { SMALL, GIANT, ALL };
 
 /* Of the medians, cold ones left out. */
-static GArray *lines_of(const GArray *figures, const char *what, int pages)
+static GArray *lines_of(const struct findings *f, const char *what, int pages)
 {
 	GArray *lines = g_array_new(FALSE, FALSE, sizeof(struct line));
 
-	for (guint i = 0; i < figures->len; i++) {
-		const struct check_sample *s = &check_figure_at(figures, i)->of;
+	for (guint i = 0; i < f->figures->len; i++) {
+		const struct check_sample *s = &check_figure_at(f->figures, i)->of;
 		/* addresses have no pages yet */
 		gboolean plain = strcmp(what, "reserve") == 0 || strcmp(what, "address_free") == 0;
 		struct line line = { .terms = { 1, (double)s->bytes },
@@ -139,15 +141,12 @@ static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, doubl
 	return TRUE;
 }
 
-/* Student's t of 98.25 %: medians of few samples are not quite normal, and 95 % is to be kept. */
-static double student(double dof)
-{
-	return 2.11 + 2.88 / dof + 3.6 / dof / dof + 4 / dof / dof / dof;
-}
-
 static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 {
 	double dof = MAX((double)lines->len - __builtin_popcount(free), 1), variance[TERMS];
+	/* Student's t of 98.25 %: medians of few samples are not quite normal, and 95 % is to be
+	 * kept */
+	const double student = 2.11 + 2.88 / dof + 3.6 / dof / dof + 4 / dof / dof / dof;
 
 	for (int i = 0; i < TERMS; i++)
 		fit->of[i].known = FALSE;
@@ -161,7 +160,7 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 	for (int i = 0; i < TERMS; i++) {
 		struct value *v = &fit->of[i];
 		double square = MAX(fit->error, RESOLUTION * lines->len) / dof, most = 0;
-		double away = free >> i & 1 ? student(dof) * sqrt(square * variance[i]) : 0;
+		double away = free >> i & 1 ? student * sqrt(square * variance[i]) : 0;
 
 		for (guint s = 0; s < lines->len; s++)
 			most = MAX(most, AT(lines, s)->terms[i] * AT(lines, s)->weight);
@@ -176,13 +175,13 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 
 /* What npusim's own queries take in a call of its runtime: a stream asks what it may be and takes
  * two ids, to record an event takes one and gives the last back, and an import asks whose it is. */
-static double queries_ns(const GArray *figures, const char *what)
+static double queries_ns(const struct findings *f, const char *what)
 {
 	static const struct {
 		const char *call;
 		unsigned queries;
 	} table[] = { { "stream", 3 }, { "submit", 2 }, { "import", 1 } };
-	g_autoptr(GArray) queries = lines_of(figures, "query", ALL);
+	g_autoptr(GArray) queries = lines_of(f, "query", ALL);
 
 	for (gsize i = 0; queries->len > 0 && i < G_N_ELEMENTS(table); i++)
 		if (strcmp(what, table[i].call) == 0)
@@ -230,13 +229,13 @@ static struct fit fit_pages(const struct findings *f, GArray *lines, const char 
 	return fit;
 }
 
-static void fit_call(const struct findings *f, const GArray *figures, const char *what)
+static void fit_call(const struct findings *f, const char *what)
 {
-	g_autoptr(GArray) lines = lines_of(figures, what, ALL);
-	g_autoptr(GArray) giants = lines_of(figures, what, GIANT);
+	g_autoptr(GArray) lines = lines_of(f, what, ALL);
+	g_autoptr(GArray) giants = lines_of(f, what, GIANT);
 	const double giant = builtin(f, what, "_giant_units"), margin = 1 + 8. / lines->len;
 	const double units[2] = { giant, giant == 1 ? 512 : 1 };
-	const double less = queries_ns(figures, what);
+	const double less = queries_ns(f, what);
 	struct fit fits[2];
 	double error[2];
 
@@ -263,9 +262,9 @@ static void fit_call(const struct findings *f, const GArray *figures, const char
 
 /* A rate is what a further byte takes, so the start of a copy is no part of it. Where the base has
  * a limit of the engine, that is what a copy shows. */
-static void fit_copy(const struct findings *f, const GArray *figures, const char *what)
+static void fit_copy(const struct findings *f, const char *what)
 {
-	g_autoptr(GArray) lines = lines_of(figures, what, ALL);
+	g_autoptr(GArray) lines = lines_of(f, what, ALL);
 	g_autofree char *part = g_strconcat(what, "_bytes_per_us", NULL);
 	gboolean engine = g_key_file_get_double(f->base, "Engine", part, NULL) > 0;
 	struct fit fit = { 0 };
@@ -280,13 +279,12 @@ static void fit_copy(const struct findings *f, const GArray *figures, const char
 	add(f, engine ? "Engine" : "Link", part, "", &rate, 1);
 }
 
-static void add_median(const struct findings *f, const GArray *figures, const char *what,
-		       gboolean is_call)
+static void add_median(const struct findings *f, const char *what, gboolean is_call)
 {
-	const double less = queries_ns(figures, what);
+	const double less = queries_ns(f, what);
 
-	for (guint i = 0; i < figures->len; i++) {
-		const struct check_figure *figure = check_figure_at(figures, i);
+	for (guint i = 0; i < f->figures->len; i++) {
+		const struct check_figure *figure = check_figure_at(f->figures, i);
 		const struct value v = { figure->of.ns - less, figure->low - less,
 					 figure->high - less, figure->low >= less };
 
@@ -365,50 +363,25 @@ static double search(GArray *lines, int number, int levels, struct level *out)
 	return least;
 }
 
-/* How many are certain; the first once more with the second known. */
-static int find_levels(GArray *lines, double error, struct level level[LEVELS])
+static void fit_translation(const struct findings *f)
 {
-	double before = error + MISFIT * lines->len, with;
-
-	for (int n = 0; n < LEVELS; n++, before = with) {
-		with = search(lines, n, n + 1, &level[n]);
-		if (!(lines->len * log(before / with) >= CERTAIN))
-			return n;
-	}
-	search(lines, 0, LEVELS, &level[0]);
-	return LEVELS;
-}
-
-/* How many times as long rows of small pages take, over the larger footprints. */
-static void add_gain(const struct findings *f, const GArray *small, const GArray *giant)
-{
-	g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(struct line));
-	guint count = MIN(small->len, giant->len);
-	struct fit fit = { 0 };
-
-	for (guint i = 0; i < count; i++) {
-		double ns = AT(small, i)->ns / AT(giant, i)->ns * 1e3;
-		struct line line = { .terms = { 1e3 }, .ns = ns, .weight = 1 / ns };
-
-		if (2 * AT(small, i)->bytes >= AT(small, count - 1)->bytes)
-			g_array_append_val(ratios, line);
-	}
-	if (ratios->len > 2)
-		fit_lines(ratios, 1, &fit);
-	add(f, "Measured", "gain_of_1g_pages", "", &fit.of[0], 1);
-}
-
-static void fit_translation(const struct findings *f, const GArray *figures)
-{
-	g_autoptr(GArray) small = lines_of(figures, "rows", SMALL);
-	g_autoptr(GArray) giant = lines_of(figures, "rows", GIANT);
+	g_autoptr(GArray) small = lines_of(f, "rows", SMALL);
+	g_autoptr(GArray) giant = lines_of(f, "rows", GIANT);
 	struct level level[LEVELS] = { 0 };
 	struct fit fit = { 0 };
 	int levels = 0;
 
 	if (small->len >= 12) {
 		fit_lines(small, FREE(0), &fit); /* and the weights */
-		levels = find_levels(small, fit.error, level);
+		/* how many are certain; the first once more with the second known */
+		for (double before = fit.error + MISFIT * small->len; levels < LEVELS; levels++) {
+			double with = search(small, levels, levels + 1, &level[levels]);
+			if (!(small->len * log(before / with) >= CERTAIN))
+				break;
+			before = with;
+		}
+		if (levels == LEVELS)
+			search(small, 0, LEVELS, &level[0]);
 		fit_lines(small, FREE(levels), &fit);
 	}
 	int one = level[0].reach.best > level[1].reach.best, two = !one;
@@ -426,7 +399,20 @@ static void fit_translation(const struct findings *f, const GArray *figures)
 	level[0].reach.known = levels == 1;
 	add(f, "Measured", "sdma_reach_pages", "", &level[0].reach, 1);
 	add(f, "Measured", "sdma_miss_ns", "", levels == 1 ? &fit.of[FIRST] : &none, 1);
-	add_gain(f, small, giant);
+	/* how many times as long rows of small pages take, over the larger footprints */
+	g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(struct line));
+	guint count = MIN(small->len, giant->len);
+	struct fit gain = { 0 };
+	for (guint i = 0; i < count; i++) {
+		double ns = AT(small, i)->ns / AT(giant, i)->ns * 1e3;
+		struct line line = { .terms = { 1e3 }, .ns = ns, .weight = 1 / ns };
+
+		if (2 * AT(small, i)->bytes >= AT(small, count - 1)->bytes)
+			g_array_append_val(ratios, line);
+	}
+	if (ratios->len > 2)
+		fit_lines(ratios, 1, &gain);
+	add(f, "Measured", "gain_of_1g_pages", "", &gain.of[0], 1);
 }
 
 gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
@@ -439,18 +425,16 @@ gboolean check_fit(const char *soc, const char *where, const GArray *figures, GS
 	static const char *const medians[] = { "submit", "stream",     "sync",
 					       "event",  "event_wait", "value_wait" };
 	/* parts of each copy's start; and what copies one after another do not show */
-	static const char *const hidden[][2] = {
-		{ "DriverCalls", "copy_base_ns" },
-		{ "Engine", "sdma_start_ps" },
-		{ "Link", "host_ps" },
-		{ "Link", "peer_ps" },
-		{ "MMU", "tlb_l1_ps" },
-		{ "MMU", "tlb_l2_ways" },
-		{ "MMU", "walkers" },
-		{ "MMU", "walk_cache_entries" },
-	};
+	static const char *const hidden[] = { "DriverCalls.copy_base_ns",
+					      "Engine.sdma_start_ps",
+					      "Link.host_ps",
+					      "Link.peer_ps",
+					      "MMU.tlb_l1_ps",
+					      "MMU.tlb_l2_ways",
+					      "MMU.walkers",
+					      "MMU.walk_cache_entries" };
 	g_autoptr(GKeyFile) base = g_key_file_new(), out = g_key_file_new();
-	const struct findings found = { base, out, report };
+	const struct findings found = { figures, base, out, report };
 	g_autofree char *complaint = NULL;
 	struct sim_profile loaded;
 
@@ -469,14 +453,16 @@ gboolean check_fit(const char *soc, const char *where, const GArray *figures, GS
 		"the TLBs of cores may be others.\n\n%-38s %12s %12s   95 %% interval\n",
 		where, "value", "base", "measured");
 	for (gsize i = 0; i < G_N_ELEMENTS(calls); i++)
-		fit_call(&found, figures, calls[i]);
+		fit_call(&found, calls[i]);
 	for (gsize i = 0; i < G_N_ELEMENTS(copies); i++)
-		fit_copy(&found, figures, copies[i]);
+		fit_copy(&found, copies[i]);
 	for (gsize i = 0; i < G_N_ELEMENTS(medians); i++)
-		add_median(&found, figures, medians[i], i < 2);
-	fit_translation(&found, figures);
-	for (gsize i = 0; i < G_N_ELEMENTS(hidden); i++)
-		add(&found, hidden[i][0], hidden[i][1], "", &(struct value){ 0 }, 1);
+		add_median(&found, medians[i], i < 2);
+	fit_translation(&found);
+	for (gsize i = 0; i < G_N_ELEMENTS(hidden); i++) {
+		g_auto(GStrv) key = g_strsplit(hidden[i], ".", 2);
+		add(&found, key[0], key[1], "", &(struct value){ 0 }, 1);
+	}
 	g_autofree char *text = g_key_file_to_data(out, NULL, NULL);
 	g_string_append_printf(profile,
 			       "# Measured by npusim check on %s.\n"

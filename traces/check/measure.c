@@ -241,23 +241,6 @@ static gint by_kind_and_time(gconstpointer a, gconstpointer b)
 	return by_kind(x, y) ?: (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-/* Of some samples in order. */
-static struct check_figure figure_of(const struct check_sample *s, guint count)
-{
-	double half = 0.98 * sqrt(count), last = count - 1;
-
-	return (struct check_figure){
-		.of = s[count / 2],
-		.count = count,
-		.min = s[0].ns,
-		.p10 = s[(guint)(last * 0.1)].ns,
-		.p99 = s[(guint)ceil(last * 0.99)].ns,
-		.max = s[count - 1].ns,
-		.low = s[(guint)MAX(floor(last / 2 - half), 0)].ns,
-		.high = s[(guint)MIN(ceil(last / 2 + half), last)].ns,
-	};
-}
-
 GArray *check_figures(GArray *samples)
 {
 	GArray *figures = g_array_new(FALSE, FALSE, sizeof(struct check_figure));
@@ -268,7 +251,19 @@ GArray *check_figures(GArray *samples)
 	for (guint i = 1; i <= samples->len; i++) {
 		if (i < samples->len && by_kind(&s[from], &s[i]) == 0)
 			continue;
-		struct check_figure figure = figure_of(&s[from], i - from);
+		const struct check_sample *of = &s[from];
+		guint count = i - from;
+		double half = 0.98 * sqrt(count), last = count - 1;
+		struct check_figure figure = {
+			.of = of[count / 2],
+			.count = count,
+			.min = of[0].ns,
+			.p10 = of[(guint)(last * 0.1)].ns,
+			.p99 = of[(guint)ceil(last * 0.99)].ns,
+			.max = of[count - 1].ns,
+			.low = of[(guint)MAX(floor(last / 2 - half), 0)].ns,
+			.high = of[(guint)MIN(ceil(last / 2 + half), last)].ns,
+		};
 		g_array_append_val(figures, figure);
 		from = i;
 	}

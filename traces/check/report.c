@@ -22,71 +22,60 @@ unsigned check_report_count(const struct check_report *report, enum case_status 
 	return count;
 }
 
-/* How often each reason for a skip stands, since there may be dozens of skips. */
-static void write_skips(GString *out, const struct check_report *report)
+/* The lines of a result's text, each behind `before`. */
+static void write_text(GString *out, const struct case_result *r, const char *before)
+{
+	g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
+
+	for (char **line = lines; *line != NULL; line++)
+		put(out, "%s%s\n", before, *line);
+}
+
+void check_report_table(GString *out, const struct check_report *report)
 {
 	g_autoptr(GHashTable) reasons = g_hash_table_new(g_str_hash, g_str_equal);
 	GHashTableIter iter;
 	gpointer reason, count;
 
-	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
-
-		if (r->status == CASE_SKIPPED)
-			g_hash_table_insert(reasons, r->text->str,
-					    GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(
-								     reasons, r->text->str)) +
-							     1));
-	}
-	g_hash_table_iter_init(&iter, reasons);
-	while (g_hash_table_iter_next(&iter, &reason, &count))
-		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
-}
-
-static void write_failures(GString *out, const struct check_report *report)
-{
-	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
-		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
-
-		if (r->status != CASE_FAILED)
-			continue;
-		put(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite, r->test->name);
-		for (char **line = lines; *line != NULL; line++)
-			put(out, "  %s\n", *line);
-	}
-}
-
-/* One line a suite and device. */
-static void write_counts(GString *out, const struct check_report *report)
-{
-	guint i = 0;
-
+	put(out, "backend %s, %u x %s\n\n", report->backend, report->server.devices,
+	    report->server.soc);
 	put(out, "device  suite                passed  failed skipped     time\n");
-	while (i < report->results->len) {
-		const struct case_result *first = at(report, i);
+	for (guint i = 0; i < report->results->len;) { /* one line a suite and device */
+		const struct case_result *first = at(report, i), *r = first;
 		unsigned counts[3] = { 0 };
 		guint64 ns = 0;
 
-		for (; i < report->results->len && at(report, i)->device == first->device &&
-		       strcmp(at(report, i)->test->suite, first->test->suite) == 0;
-		     i++) {
-			counts[at(report, i)->status]++;
-			ns += at(report, i)->ns;
+		for (;
+		     r->device == first->device && strcmp(r->test->suite, first->test->suite) == 0;
+		     r = at(report, i)) {
+			counts[r->status]++;
+			ns += r->ns;
+			if (++i == report->results->len)
+				break;
 		}
 		put(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
 		    counts[CASE_PASSED], counts[CASE_FAILED], counts[CASE_SKIPPED],
 		    (double)ns / 1e9);
 	}
-}
+	/* how often each reason for a skip stands, since there may be dozens of skips */
+	for (guint i = 0; i < report->results->len; i++) {
+		char *text = at(report, i)->text->str;
 
-void check_report_table(GString *out, const struct check_report *report)
-{
-	put(out, "backend %s, %u x %s\n\n", report->backend, report->server.devices,
-	    report->server.soc);
-	write_counts(out, report);
-	write_skips(out, report);
-	write_failures(out, report);
+		count = g_hash_table_lookup(reasons, text);
+		if (at(report, i)->status == CASE_SKIPPED)
+			g_hash_table_insert(reasons, text, (char *)count + 1);
+	}
+	g_hash_table_iter_init(&iter, reasons);
+	while (g_hash_table_iter_next(&iter, &reason, &count))
+		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct case_result *r = at(report, i);
+
+		if (r->status != CASE_FAILED)
+			continue;
+		put(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite, r->test->name);
+		write_text(out, r, "  ");
+	}
 	put(out, "\n%u passed, %u failed, %u skipped\n", check_report_count(report, CASE_PASSED),
 	    check_report_count(report, CASE_FAILED), check_report_count(report, CASE_SKIPPED));
 }
@@ -98,7 +87,6 @@ void check_report_tap(GString *out, const struct check_report *report)
 	    report->server.soc);
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct case_result *r = at(report, i);
-		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
 
 		put(out, "%sok %u - device %u %s.%s%s%s\n", r->status == CASE_FAILED ? "not " : "",
 		    i + 1, r->device, r->test->suite, r->test->name,
@@ -107,8 +95,7 @@ void check_report_tap(GString *out, const struct check_report *report)
 		if (r->status != CASE_FAILED)
 			continue;
 		put(out, "  ---\n  message: |\n");
-		for (char **line = lines; *line != NULL; line++)
-			put(out, "    %s\n", *line);
+		write_text(out, r, "    ");
 		put(out, "  ...\n");
 	}
 }
@@ -122,10 +109,11 @@ void check_report_calls(GString *out, const struct check_report *report)
 		for (guint a = 0; a < r->answers->len; a++) {
 			const struct case_said *answer =
 				&g_array_index(r->answers, struct case_said, a);
-			g_autofree char *step = g_strescape(answer->step->text, NULL);
+			const struct case_step *step = case_step_at(r->test, a);
+			g_autofree char *text = g_strescape(step->text, NULL);
 
 			put(out, "%u\t%s.%s\t%d\t%s\t%d\t%s\t%" G_GUINT64_FORMAT "\n", r->device,
-			    r->test->suite, r->test->name, answer->step->line, step, answer->code,
+			    r->test->suite, r->test->name, step->line, text, answer->code,
 			    answer->value, answer->ns);
 		}
 	}

@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 
 #include "config.h"
-#include "format/out-file.h"
 #include "show/member.h"
 #include "show/progress.h"
 #include "sim/bench/bench.h"
@@ -65,17 +64,9 @@ static const struct option options[] = {
 	OPTION("set", TEXTS, &opt.set, "GROUP.KEY=VALUE", "change a value of the profile"),
 	OPTION("commands", FILE, &run.asked.commands, "FILE",
 	       "write the commands of the HBM, as DRAMsim3 does"),
-	OPTION("json", FILE, &opt.json, "FILE", "write the results there too; - instead"),
+	OPTION("json", OUTPUT, &opt.json, "FILE", "write the results there too; - instead"),
 	{ 0 },
 };
-
-static gboolean parse_address(const char *word, guint64 *out)
-{
-	char *end;
-
-	*out = g_ascii_strtoull(word, &end, g_ascii_strncasecmp(word, "0x", 2) == 0 ? 16 : 10);
-	return end != word && *end == '\0';
-}
 
 /* -1: it is none. */
 static int operation_of(const char *word)
@@ -109,12 +100,13 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 
 	if (words < 1 || word[0][0] == '#')
 		return NULL;
-	gboolean is_number = parse_address(word[0], &first);
+	gboolean is_number = number_parse(word[0], G_MAXUINT64, &first);
 	int operation = operation_of(word[is_number && words > 1]);
 	if (is_number && (words == 1 || operation >= 0))
 		fits = add_access(to, bytes, first, operation > 0);
-	else if (words == 1 || !parse_address(word[1], &second) || (!is_number && operation < 0) ||
-		 (is_number && words == 3 && !parse_address(word[2], &third)))
+	else if (words == 1 || !number_parse(word[1], G_MAXUINT64, &second) ||
+		 (!is_number && operation < 0) ||
+		 (is_number && words == 3 && !number_parse(word[2], G_MAXUINT64, &third)))
 		return "is no access: ADDRESS, ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST "
 		       "ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
 	else
@@ -145,41 +137,6 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 	return more == 0 && to->len > 0;
 }
 
-static gboolean complete_request(const char *file, GArray *accesses, GError **error)
-{
-	struct bench_request *r = &run.asked;
-
-	run.pattern = patterns[opt.pattern];
-	run.file = file ? file : "";
-	run.operation = operations[opt.operation];
-	run.page = pages[opt.page];
-	r->pattern = (enum bench_pattern)opt.pattern;
-	r->operation = (enum bench_operation)opt.operation;
-	r->engines = (unsigned)run.engines;
-	r->page_lg2 = 12 + 9 * opt.page;
-	if (r->pattern == BENCH_TRACE && file == NULL)
-		return refuse_option(error, "--pattern=trace: which file?");
-	if (r->pattern != BENCH_TRACE && file)
-		return refuse_option(error, "--pattern=%s takes no file '%s'", run.pattern, file);
-	if (file && !read_accesses(file, r->bytes, accesses, error))
-		return FALSE;
-	r->traced = (const uint64_t *)(void *)accesses->data;
-	r->traced_count = accesses->len;
-	if (r->accesses == G_MAXUINT64)
-		r->accesses = file ? r->traced_count : 1000000;
-	return TRUE;
-}
-
-static gboolean load_profile(struct sim_profile *profile, GError **error)
-{
-	g_autofree char *why = NULL;
-
-	if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", profile, &why))
-		return refuse_option(error, "--soc: %s", why);
-	return opt.set == NULL || sim_profile_set(profile, opt.set, &why) ||
-	       refuse_option(error, "--set: %s", why);
-}
-
 static void *load_module(const char *function, GError **error)
 {
 	g_autofree char *path = part_file(PART_BENCH, error);
@@ -200,19 +157,6 @@ static double part(uint64_t of, uint64_t all)
 static double rate(uint64_t bytes, uint64_t ps)
 {
 	return ps ? (double)bytes * 1000 / (double)ps : 0;
-}
-
-/* Above what a stage can let pass the model is wrong, and so is what it says. */
-static void warn_over(const struct bench_result *r)
-{
-	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
-
-	for (guint i = 0; i < BENCH_STAGES; i++)
-		if (r->flow[i].over)
-			g_printerr("npusim bench: the %s for %.2f GB/s, and the profile lets it "
-				   "have %.2f: this is an error of the model, please report it\n",
-				   stages[i], rate(r->flow[i].bytes, r->ps),
-				   (double)r->flow[i].bytes_per_us / 1000);
 }
 
 static void print_result(const struct bench_request *asked, const struct bench_result *r)
@@ -266,7 +210,6 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 	g_autofree char *group = g_strdup("");
 
 	(void)unused;
-	json_builder_begin_array(b);
 	for (guint i = 0; lines[i]; i++) {
 		if (lines[i][0] == '[') {
 			g_free(group);
@@ -276,7 +219,6 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 			json_builder_add_string_value(b, key);
 		}
 	}
-	json_builder_end_array(b);
 }
 
 #define FIGURES(X)                                                                               \
@@ -325,23 +267,36 @@ static void on_progress(uint64_t done, void *data)
 	progress_step(data, done);
 }
 
-static gboolean write_list(JsonBuilder *json, GError **error)
+static gboolean run_bench(const char *file, GError **error)
 {
-	json_builder_end_array(json);
-	return opt.json == NULL || json_write(opt.json, json, error);
-}
-
-static gboolean run_bench(GError **error)
-{
+	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
 	struct bench_request *r = &run.asked;
+	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autofree char *problem = NULL;
 	struct progress bar;
-	bench_run_fn model;
 
-	/* known before what may take long */
-	if ((opt.json && !out_file_check(opt.json, error)) ||
-	    !(model = (bench_run_fn)load_module("npusim_bench_run", error)))
+	run.pattern = patterns[opt.pattern];
+	run.file = file ? file : "";
+	run.operation = operations[opt.operation];
+	run.page = pages[opt.page];
+	r->pattern = (enum bench_pattern)opt.pattern;
+	r->operation = (enum bench_operation)opt.operation;
+	r->engines = (unsigned)run.engines;
+	r->page_lg2 = 12 + 9 * opt.page;
+	if (r->pattern == BENCH_TRACE && file == NULL)
+		return refuse_option(error, "--pattern=trace: which file?");
+	if (r->pattern != BENCH_TRACE && file)
+		return refuse_option(error, "--pattern=%s takes no file '%s'", run.pattern, file);
+	if (file && !read_accesses(file, r->bytes, accesses, error))
+		return FALSE;
+	r->traced = (const uint64_t *)(void *)accesses->data;
+	r->traced_count = accesses->len;
+	if (r->accesses == G_MAXUINT64)
+		r->accesses = file ? r->traced_count : 1000000;
+	bench_run_fn model = (bench_run_fn)load_module("npusim_bench_run", error);
+
+	if (model == NULL)
 		return FALSE;
 	progress_start(&bar, "accesses", r->warmup + r->accesses);
 	r->progress = on_progress;
@@ -352,12 +307,19 @@ static gboolean run_bench(GError **error)
 		return refuse_option(error, "%s", problem);
 	if (status != BENCH_OK)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", problem);
-	warn_over(&run.got);
+	for (guint i = 0; i < BENCH_STAGES; i++)
+		/* above what a stage can let pass the model is wrong, and so is what it says */
+		if (run.got.flow[i].over)
+			failure("the %s for %.2f GB/s, and the profile lets it have %.2f: this is "
+				"an error of the model, please report it",
+				stages[i], rate(run.got.flow[i].bytes, run.got.ps),
+				(double)run.got.flow[i].bytes_per_us / 1000);
 	if (g_strcmp0(opt.json, "-") != 0)
 		print_result(r, &run.got);
 	json_builder_begin_array(json);
 	members_build_object(json, members, &run, NULL);
-	return write_list(json, error);
+	json_builder_end_array(json);
+	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
 #define PUBLISHED_MAX 64
@@ -407,22 +369,26 @@ static gboolean run_published(GError **error)
 		else
 			g_print("%10s %-4s %6s  %s\n", "-", r->unit, "-", r->note);
 	}
-	return write_list(json, error);
+	json_builder_end_array(json);
+	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
 static int bench(char **words, GError **error)
 {
 	struct sim_profile profile;
-	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
+	g_autofree char *why = NULL;
 	gboolean good;
 
 	run.asked.profile = &profile;
 	if (opt.pattern >= PUBLISHED) {
 		good = run_published(error);
+	} else if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why)) {
+		good = refuse_option(error, "--soc: %s", why);
+	} else if (opt.set && !sim_profile_set(&profile, opt.set, &why)) {
+		good = refuse_option(error, "--set: %s", why);
 	} else {
-		good = load_profile(&profile, error) && complete_request(*words, accesses, error);
 		run.soc = profile.soc_name;
-		good = good && run_bench(error);
+		good = run_bench(*words, error);
 	}
 	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
@@ -430,4 +396,4 @@ static int bench(char **words, GError **error)
 VERB(bench, "run access patterns on the model's memory system", "[FILE]",
      "Runs an access pattern on the model's memory system, and shows bandwidth, latency, and hits "
      "of TLBs, L2 and rows in simulated time.",
-     0, 1, OPTIONS_OWN, options, bench, NPUSIM_EXIT_FAILED);
+     0, 1, 0, options, bench, NPUSIM_EXIT_FAILED);

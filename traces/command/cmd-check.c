@@ -5,14 +5,12 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
+#include "check/case-step.h"
 #include "config.h"
 #include "format/out-file.h"
+#include "show/progress.h"
 
 #define MEASURE_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
 #define MEMORY_DEFAULT  (G_GUINT64_CONSTANT(1) << 30) /* of a driver's device, without --full */
@@ -45,7 +43,7 @@ static const struct option options[] = {
 	OPTION_WORDS("against", &opt.against, backends, "BACKEND",
 		     "run the cases on this backend as well, and report where the answers differ"),
 	OPTION_WORDS("format", &opt.format, format_names, "F", "table (default), tap or junit"),
-	OPTION_SHORT("output", 'o', FILE, &opt.output, "FILE", "write the report to FILE"),
+	OPTION_SHORT("output", 'o', OUTPUT, &opt.output, "FILE", "write the report to FILE"),
 	OPTION("record", FILE, &opt.record, "DIR",
 	       "keep environment, versions, devices, every call and its time in DIR, to be sent to "
 	       "somebody"),
@@ -56,7 +54,7 @@ static const struct option options[] = {
 	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N",
 		     "this device only, others' memory on it or not"),
 	OPTION("full", FLAG, &opt.full, NULL, "also cases that fill a device's memory"),
-	OPTION("calibrate", FILE, &opt.calibrate, "FILE",
+	OPTION("calibrate", OUTPUT, &opt.calibrate, "FILE",
 	       "measure calls, links and translation, and write a profile for the model to FILE, "
 	       "and to FILE.txt how sure it is and what the model makes of it"),
 	OPTION("only", TEXT, &opt.only, "PATTERN",
@@ -68,70 +66,112 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-struct check {
-	gboolean is_own;  /* npusim's library */
-	GPtrArray *cases; /* of struct test_case */
-	struct check_report report;
-};
+static gboolean is_own;  /* npusim's library */
+static GPtrArray *cases; /* of struct test_case */
+static struct check_report report;
+static unsigned first_device;
 
-static gboolean is_on(const struct check *check, guint backend)
+static gboolean is_on(guint backend)
 {
-	return strcmp(check->report.backend, backends[backend]) == 0;
-}
-
-/* Installed beside this command, or in the tree that it was built from. */
-static char *find_cases(void)
-{
-	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-	g_autofree char *bin = self != NULL ? g_path_get_dirname(self) : g_strdup(".");
-
-	return g_str_has_prefix(bin, NPUSIM_BUILD_ROOT)
-		       ? g_strdup(NPUSIM_CHECK_CASES)
-		       : g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
-}
-
-/* The program of a case sees this device as its 0, and those after it. */
-static void show_devices_from(unsigned device, unsigned devices)
-{
-	g_autoptr(GString) list = g_string_new(NULL);
-
-	for (unsigned d = device; d < devices; d++)
-		g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
-	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	if (device > 0)
-		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
+	return strcmp(report.backend, backends[backend]) == 0;
 }
 
 static void fresh_node(const char *backend)
 {
-	g_autofree char *name = own_node_name("check");
+	g_autofree char *name = own_node_name();
 
 	g_setenv("NPUSIM_NODE", name, TRUE);
 	g_setenv("NPUSIM_BACKEND", backend, TRUE);
 }
 
-static gboolean is_wanted(const struct test_case *test)
+/* Those that are wanted, of those installed beside this command, or in the tree that it was built
+ * from. FALSE and error: there are none. */
+static gboolean read_cases(GError **error)
 {
-	const char *name = npu_text("%s.%s", test->suite, test->name);
+	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+	g_autofree char *bin = self ? g_path_get_dirname(self) : g_strdup(".");
+	g_autofree char *installed =
+		g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
+	const char *known =
+		g_str_has_prefix(bin, NPUSIM_BUILD_ROOT) ? NPUSIM_CHECK_CASES : installed;
 
-	return opt.only == NULL ||
-	       (strpbrk(opt.only, "*?") != NULL ? g_pattern_match_simple(opt.only, name)
-						: strstr(name, opt.only) != NULL);
+	cases = case_folder_read(opt.cases ? opt.cases : known, &case_acl, error);
+	if (cases == NULL)
+		return FALSE;
+	for (guint i = cases->len; opt.only && i-- > 0;) {
+		const struct test_case *test = cases->pdata[i];
+		const char *name = npu_text("%s.%s", test->suite, test->name);
+
+		if (strpbrk(opt.only, "*?") ? !g_pattern_match_simple(opt.only, name)
+					    : !strstr(name, opt.only))
+			g_ptr_array_remove_index(cases, i);
+	}
+	return cases->len > 0 ||
+	       refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "--only=%s: no case fits", opt.only);
 }
 
-/* Those that are wanted. FALSE and error: there are none. */
-static gboolean read_cases(struct check *check, GError **error)
+/* The most that the steps of a case could hold together, in whole pages of the largest that each
+ * may get: 1 GiB where it asks for them, else 2 MiB; variables count as nothing. */
+static guint64 memory_of(const struct test_case *test)
 {
-	g_autofree char *folder = find_cases();
+	guint64 sum = 0, bytes;
 
-	check->cases = case_folder_read(opt.cases ? opt.cases : folder, &case_acl, error);
-	if (check->cases == NULL)
-		return FALSE;
-	for (guint i = check->cases->len; i-- > 0;)
-		if (!is_wanted(check->cases->pdata[i]))
-			g_ptr_array_remove_index(check->cases, i);
-	return check->cases->len > 0 ||
-	       refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "--only=%s: no case fits", opt.only);
+	for (guint s = 0; s < test->steps->len; s++) {
+		char **argv = case_step_at(test, s)->argv;
+		g_autofree char *words = g_strjoinv(" ", argv);
+		guint64 page = g_regex_match_simple("(huge1g|policy=[67])( |$)", words, 0, 0)
+				       ? G_GUINT64_CONSTANT(1) << 30
+				       : 2 << 20;
+
+		if (!g_regex_match_simple("^(call \\S*[Aa]lloc|create |malloc|plain )", words, 0,
+					  0))
+			continue;
+		for (int a = 2; argv[1] != NULL && argv[a] != NULL; a++) {
+			if (strchr(argv[a], '=') != NULL)
+				continue;
+			case_number(argv[a], &bytes);
+			sum += (bytes + page - 1) / page * page;
+		}
+	}
+	return sum;
+}
+
+/* NULL, or the result of a case that cannot run on this device: why. */
+static struct case_result *skip_case(const struct test_case *test, unsigned device)
+{
+	struct case_result *result = case_result_new(test);
+	const struct case_result *first = report.results->len ? report.results->pdata[0] : result;
+	unsigned devices = opt.safe_bytes > 0 ? 1 : report.server.devices - device;
+	guint64 bytes = memory_of(test);
+	gboolean chooses = FALSE;
+
+	for (guint i = 0; i < test->settings->len; i++)
+		chooses |=
+			g_str_has_prefix(test->settings->pdata[i], "ASCEND_RT_VISIBLE_DEVICES") ||
+			g_str_has_prefix(test->settings->pdata[i], "NPUSIM_SOC");
+	result->device = device;
+	result->status = CASE_SKIPPED;
+	if (test->full_size && !opt.full && (!is_on(ON_SIM) || opt.most_bytes > 0))
+		g_string_assign(result->text, "fills a device, and --full is not given");
+	else if (test->full_size &&
+		 (device > 0 || report.server.devices != 8 || g_getenv("NPUSIM_HBM")))
+		g_string_assign(result->text, "is written for a server of eight devices, each "
+					      "with all its memory free");
+	else if (opt.most_bytes > 0 && bytes > opt.most_bytes)
+		g_string_printf(result->text,
+				"takes up to " U64 " MiB, and " U64
+				" are allowed (--safe, --max-memory)",
+				bytes >> 20, opt.most_bytes >> 20);
+	else if (test->devices > devices)
+		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
+				test->devices, devices);
+	else if (device > 0 && test->numbered)
+		g_string_assign(result->text, "its answers name device 0");
+	else if (chooses && first->device != device)
+		g_string_assign(result->text, "chooses its own devices: it ran with the first one");
+	if (result->text->len == 0)
+		g_clear_pointer(&result, case_result_free);
+	return result;
 }
 
 static struct case_result *run_on(const struct test_case *test, const char *backend)
@@ -140,114 +180,86 @@ static struct case_result *run_on(const struct test_case *test, const char *back
 	return case_run(test, opt.library, opt.driver, FALSE);
 }
 
-static struct case_result *run_case(struct check *check, const struct test_case *test,
-				    const struct check_limits *limits)
+static void run_case(const struct test_case *test, unsigned device)
 {
-	struct case_result *result = check_case_skip(test, limits);
+	struct case_result *result = skip_case(test, device);
 
 	if (result == NULL) {
-		result = run_on(test, check->report.backend);
+		result = run_on(test, report.backend);
 		if (opt.against != ON_ONE) {
 			struct case_result *other = run_on(test, backends[opt.against]);
 
-			check_compare(result, other, check->report.backend, backends[opt.against]);
+			check_compare(result, other, report.backend, backends[opt.against]);
 			case_result_free(other);
 		}
 	}
-	result->device = limits->device;
-	return result;
-}
-
-static unsigned first_device(void)
-{
-	return opt.device >= 0 ? (unsigned)opt.device : 0;
-}
-
-static void run_device(struct check *check, unsigned device)
-{
-	struct check_limits limits = {
-		.most_bytes = opt.most_bytes,
-		.full = opt.full || (is_on(check, ON_SIM) && opt.most_bytes == 0),
-		.device = device,
-		.is_first = check->report.results->len == 0,
-		.devices = opt.safe_bytes > 0 ? 1 : check->report.server.devices - device,
-		.same_shape = device == 0 && check->report.server.devices == 8 &&
-			      g_getenv("NPUSIM_HBM") == NULL,
-	};
-
-	show_devices_from(device, check->report.server.devices);
-	for (guint i = 0; i < check->cases->len && !interrupted(); i++) {
-		const struct test_case *test = g_ptr_array_index(check->cases, i);
-
-		g_ptr_array_add(check->report.results, run_case(check, test, &limits));
-		if (isatty(STDERR_FILENO))
-			fprintf(stderr, "\rdevice %u: %u of %u ", device, i + 1, check->cases->len);
-	}
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K");
+	result->device = device;
+	g_ptr_array_add(report.results, result);
 }
 
 /* Whether others have little of the device's memory; a driver's firmware has some of it, too. A
  * model is the check's own. */
-static gboolean is_free(const struct check *check, unsigned device)
+static gboolean is_free(unsigned device)
 {
-	const struct check_server *server = &check->report.server;
-
-	return is_on(check, ON_SIM) ||
-	       server->free_bytes[device] >= server->total_bytes[device] / 10 * 9;
+	return is_on(ON_SIM) ||
+	       report.server.free_bytes[device] >= report.server.total_bytes[device] / 10 * 9;
 }
 
-/* On somebody's server: what will be done, before it is. */
-static void announce(const struct check *check)
+static void run_cases(void)
 {
-	const struct check_server *server = &check->report.server;
+	const struct check_server *server = &report.server;
+	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
+	g_autofree char *model = is_own ? part_file(PART_MODEL, NULL) : NULL;
+	const char *const libraries[] = { opt.library, model, NULL };
+	struct progress bar;
 
-	for (unsigned d = 0; opt.device < 0 && d < server->devices; d++)
-		if (!is_free(check, d))
-			fprintf(stderr,
-				"npusim check: device %u is left alone: %s of its %s are free; "
-				"--device=%u checks it all the same\n",
+	if (model != NULL && (is_on(ON_SIM) || opt.against != ON_ONE))
+		case_preload(libraries);
+	if (opt.against != ON_ONE && is_on(ON_HW)) {
+		/* the model beside a real driver is the same server */
+		g_setenv("NPUSIM_SOC", server->soc, FALSE);
+		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(server->devices, 16)), FALSE);
+	}
+	/* on somebody's server: what will be done, before it is */
+	for (unsigned d = 0; is_on(ON_HW) && opt.device < 0 && d < server->devices; d++)
+		if (!is_free(d))
+			failure("device %u is left alone: %s of its %s are free; --device=%u "
+				"checks it all the same",
 				d, npu_size_text(server->free_bytes[d]),
 				npu_size_text(server->total_bytes[d]), d);
-	fprintf(stderr,
-		"npusim check: up to %u cases a device, which take at most %s of its "
-		"memory at a time and leave nothing behind\n",
-		check->cases->len, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
-}
+	if (is_on(ON_HW))
+		failure("up to %u cases a device, which take at most %s of its memory at a time "
+			"and leave nothing behind",
+			cases->len, opt.most_bytes > 0 ? npu_size_text(opt.most_bytes) : "all");
+	for (unsigned d = first_device; d < server->devices && !interrupted(); d++) {
+		g_autoptr(GString) list = g_string_new(NULL);
 
-static void run_cases(struct check *check)
-{
-	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
-	g_autofree char *model = check->is_own ? part_file(PART_MODEL, NULL) : NULL;
-	const char *const libraries[] = { opt.library, model, NULL };
-
-	if (model != NULL && (is_on(check, ON_SIM) || opt.against != ON_ONE))
-		case_preload(libraries);
-	if (opt.against != ON_ONE && is_on(check, ON_HW)) {
-		/* the model beside a real driver is the same server */
-		g_setenv("NPUSIM_SOC", check->report.server.soc, FALSE);
-		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(check->report.server.devices, 16)),
-			 FALSE);
-	}
-	if (is_on(check, ON_HW))
-		announce(check);
-	for (unsigned device = first_device();
-	     device < check->report.server.devices && !interrupted(); device++) {
-		if (opt.device < 0 && !is_free(check, device))
+		if (opt.device < 0 && !is_free(d))
 			continue;
-		run_device(check, device);
+		/* the program of a case sees this device as its 0, and those after it */
+		for (unsigned other = d; other < server->devices; other++)
+			g_string_append_printf(list, "%s%u", other > d ? "," : "", other);
+		g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+		if (d > 0)
+			g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
+		progress_start(&bar, "cases", cases->len);
+		for (guint i = 0; i < cases->len && !interrupted(); i++) {
+			run_case(cases->pdata[i], d);
+			progress_step(&bar, i + 1);
+		}
+		progress_end(&bar);
 		if (one)
 			break;
 	}
 }
 
-static GArray *figures_on(const char *backend, const struct check_server *server, GError **error)
+static GArray *figures_on(const char *backend, GError **error)
 {
+	const struct check_server *server = &report.server;
 	/* the other die of a 910C's chip is nearer than a peer */
-	unsigned first = first_device(),
+	unsigned first = first_device,
 		 peer = first ^ (g_str_has_prefix(server->soc, "Ascend910_93") ? 2 : 1);
 	guint64 most = opt.most_bytes > 0 ? opt.most_bytes : MEASURE_DEFAULT;
-	GArray *figures;
 
 	if (server->free_bytes[first] < MEASURE_SHARE * MEASURE_LEAST) {
 		refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOSPC,
@@ -259,66 +271,57 @@ static GArray *figures_on(const char *backend, const struct check_server *server
 	}
 	fresh_node(backend);
 	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\rmeasuring on %s, which may take minutes ", backend);
-	figures = check_measure(opt.library, first, peer < server->devices ? peer : first,
-				MIN(most, server->free_bytes[first] / MEASURE_SHARE), error);
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r\033[K");
+		failure("measuring on %s, which may take minutes", backend);
+	GArray *figures =
+		check_measure(opt.library, first, peer < server->devices ? peer : first,
+			      MIN(most, server->free_bytes[first] / MEASURE_SHARE), error);
 	if (figures == NULL)
 		g_prefix_error(error, "measuring on %s: ", backend);
 	return figures;
 }
 
 /* Writes the profile, and what a model with it makes of the same, where there is one. */
-static gboolean calibrate(const struct check *check, const char *path, GError **error)
+static gboolean calibrate(const char *path, GError **error)
 {
-	const struct check_server *server = &check->report.server;
+	const struct check_server *server = &report.server;
 	g_autoptr(GString) profile = g_string_new(NULL), text = g_string_new(NULL);
-	g_autofree char *report = g_strconcat(path, ".txt", NULL);
+	g_autofree char *beside = g_strconcat(path, ".txt", NULL);
 	g_autofree char *absolute = g_canonicalize_filename(path, NULL);
 	g_autofree char *where = g_strdup_printf("%s, backend %s, device %u", server->soc,
-						 check->report.backend, first_device());
+						 report.backend, first_device);
 	g_autoptr(GArray) figures = NULL, modelled = NULL;
 
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	g_setenv("NPUSIM_CONTENTS", "off", TRUE); /* what copies move does not matter */
-	figures = figures_on(check->report.backend, server, error);
+	figures = figures_on(report.backend, error);
 	if (figures == NULL || !check_fit(server->soc, where, figures, profile, text, error) ||
 	    !out_file_write(path, profile->str, profile->len, error))
 		return FALSE;
 	g_setenv("NPUSIM_SOC", absolute, TRUE);
 	g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(server->devices, 16)), FALSE);
 	/* another's library has no model */
-	modelled = check->is_own ? figures_on(backends[ON_SIM], server, error)
-				 : g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	modelled = is_own ? figures_on(backends[ON_SIM], error)
+			  : g_array_new(FALSE, FALSE, sizeof(struct check_figure));
 	if (modelled == NULL)
 		return FALSE;
 	g_string_append(text, "\nMeasured, and by the model with what was found:\n\n");
 	check_figures_text(text, figures, modelled);
-	return out_file_write(report, text->str, text->len, error);
+	return out_file_write(beside, text->str, text->len, error);
 }
 
-/* What may matter; nothing else of the environment leaves the machine. */
-static void append_environment(GString *text)
-{
-	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
-						"LD_PRELOAD" };
-	g_auto(GStrv) names = g_listenv();
-
-	for (char **name = names; *name != NULL; name++)
-		for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
-			if (g_str_has_prefix(*name, prefixes[i]))
-				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
-}
-
-static void write_server(GString *text, const struct check_report *report)
+static void write_server(GString *text, const struct check_report *unused)
 {
 	static const char *const files[] = { "/etc/os-release", "/etc/ascend_install.info",
 					     "/usr/local/Ascend/driver/version.info",
 					     "/usr/local/Ascend/firmware/version.info" };
-	const struct check_server *server = &report->server;
+	/* of the environment what may matter; nothing else of it leaves the machine */
+	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
+						"LD_PRELOAD" };
+	const struct check_server *server = &report.server;
+	g_auto(GStrv) names = g_listenv();
 	struct utsname machine;
 
+	(void)unused;
 	uname(&machine);
 	g_string_append_printf(text, "npusim %s\nsystem %s %s %s\nlibrary %s\nsoc %s\n",
 			       NPUSIM_VERSION, machine.sysname, machine.release, machine.machine,
@@ -327,9 +330,12 @@ static void write_server(GString *text, const struct check_report *report)
 		g_string_append_printf(
 			text, "device %u free %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n", d,
 			server->free_bytes[d], server->total_bytes[d]);
-	append_environment(text);
-	if (server->backend->len > 0)
-		g_string_append_printf(text, "\n[backend]\n%s", server->backend->str);
+	for (char **name = names; *name != NULL; name++)
+		for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
+			if (g_str_has_prefix(*name, prefixes[i]))
+				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
+	if (*server->backend)
+		g_string_append_printf(text, "\n[backend]\n%s", server->backend);
 	for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {
 		g_autofree char *contents = NULL;
 
@@ -338,160 +344,125 @@ static void write_server(GString *text, const struct check_report *report)
 	}
 }
 
-static gboolean write_report(const char *path, const struct check_report *report,
-			     report_writer *put, GError **error)
+static gboolean write_report(const char *path, report_writer *put, GError **error)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	put(text, report);
+	put(text, &report);
 	return out_file_write(path, text->str, text->len, error);
 }
 
-static gboolean begin_record(const struct check *check, GError **error)
+static void write_names(GString *text, const struct check_report *unused)
 {
-	g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
-	g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
-	g_autofree char *server = g_build_filename(opt.record, "server.txt", NULL);
-	g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
-
-	if (there != NULL && g_dir_read_name(there) != NULL)
-		return refuse_file(error, EEXIST,
-				   "--record=%s: the folder has files, which may be another run's; "
-				   "name a new one",
-				   opt.record);
-	if (g_mkdir_with_parents(calls, 0777) != 0)
-		return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
-	if (!write_report(server, &check->report, write_server, error))
-		return FALSE;
-	/* Each process of each case: every call to the driver with its time. */
-	g_setenv("NPUSIM_TRACE", trace, TRUE);
-	return TRUE;
-}
-
-static gboolean end_record(const struct check_report *report, GError **error)
-{
-	gboolean good = TRUE;
-
-	g_unsetenv("NPUSIM_TRACE");
-	for (gsize i = 0; good && i < G_N_ELEMENTS(formats); i++) {
-		g_autofree char *path = g_build_filename(opt.record, formats[i].file, NULL);
-		good = formats[i].file == NULL ||
-		       write_report(path, report, formats[i].write, error);
-	}
-	return good;
-}
-
-static gboolean list_cases(const struct check *check, GError **error)
-{
-	g_autoptr(GString) text = g_string_new(NULL);
-
-	for (guint i = 0; i < check->cases->len; i++) {
-		const struct test_case *test = g_ptr_array_index(check->cases, i);
+	(void)unused;
+	for (guint i = 0; i < cases->len; i++) {
+		const struct test_case *test = cases->pdata[i];
 
 		g_string_append_printf(text, "%s.%s\n", test->suite, test->name);
 	}
-	return out_file_write(opt.output ? opt.output : "-", text->str, text->len, error);
 }
 
-static gboolean run_all(struct check *check, GError **error)
+static gboolean run_all(GError **error)
 {
-	check->report.start_us = g_get_real_time();
-	if (!read_cases(check, error))
+	const char *output = opt.output ? opt.output : "-", *profile = opt.calibrate;
+
+	report.start_us = g_get_real_time();
+	if (!read_cases(error))
 		return FALSE;
 	if (opt.list)
-		return list_cases(check, error);
-	for (guint i = 0; opt.against != ON_ONE && i < check->cases->len; i++)
-		check_case_watch(g_ptr_array_index(check->cases, i));
-	if (!check_probe(opt.library, &check->report.server, error))
+		return write_report(output, write_names, error);
+	for (guint i = 0; opt.against != ON_ONE && i < cases->len; i++)
+		check_case_watch(cases->pdata[i]);
+	if (!check_probe(opt.library, &report.server, error))
 		return FALSE;
-	if (opt.device >= check->report.server.devices)
+	if (opt.device >= report.server.devices)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NODEV,
 			      "--device=%d: the devices are 0 to %u", (int)opt.device,
-			      check->report.server.devices - 1);
-	if (opt.record != NULL && !begin_record(check, error))
-		return FALSE;
+			      report.server.devices - 1);
+	if (opt.record != NULL) {
+		g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
+		g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
+		g_autofree char *server = g_build_filename(opt.record, "server.txt", NULL);
+		g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
+
+		if (there != NULL && g_dir_read_name(there) != NULL)
+			return refuse_file(error, EEXIST,
+					   "--record=%s: the folder has files, which may be "
+					   "another run's; name a new one",
+					   opt.record);
+		if (g_mkdir_with_parents(calls, 0777) != 0)
+			return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
+		if (!write_report(server, write_server, error))
+			return FALSE;
+		/* each process of each case: every call to the driver with its time */
+		g_setenv("NPUSIM_TRACE", trace, TRUE);
+	}
 	/* an interrupt, and the cases that have run are reported */
 	interrupts_watch(TRUE);
-	run_cases(check);
+	run_cases();
 	interrupts_leave();
-	if (check->report.results->len == 0 && !interrupted())
+	if (report.results->len == 0 && !interrupted())
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
 			      "no device is free enough; --device=N checks one all the same");
-	if ((opt.record != NULL && !end_record(&check->report, error)) ||
-	    !write_report(opt.output ? opt.output : "-", &check->report, formats[opt.format].write,
-			  error))
-		return FALSE;
-	g_autofree char *beside =
-		opt.record ? g_build_filename(opt.record, "profile.ini", NULL) : NULL;
-	const char *path = opt.calibrate ? opt.calibrate : beside;
-	return path == NULL || interrupted() || calibrate(check, path, error);
-}
-
-/* Known before what may take long. */
-static gboolean check_outputs(GError **error)
-{
-	const char *path = opt.calibrate;
-	g_autofree char *report = path != NULL ? g_strconcat(path, ".txt", NULL) : NULL;
-
-	if (opt.output != NULL && !out_file_check(opt.output, error))
-		return FALSE;
-	if (path == NULL)
-		return TRUE;
-	if (strcmp(path, "-") == 0 || g_str_has_suffix(path, ".gz") ||
-	    (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR)))
-		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			      "--calibrate=%s: the model reads the profile back, and a report is "
-			      "written beside it: name a regular file that does not end in .gz",
-			      path);
-	return out_file_check(path, error) && out_file_check(report, error);
-}
-
-static int run_check(struct check *check, GError **error)
-{
-	int status = NPUSIM_EXIT_OK;
-
-	check->report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
-	check->is_own = opt.library == NULL;
-	if (!check_outputs(error) ||
-	    (check->is_own && !(opt.library = part_file(PART_ACL, error))) ||
-	    !run_all(check, error) || check_report_count(&check->report, CASE_FAILED) > 0)
-		status = NPUSIM_EXIT_FAILED;
-	if (interrupted()) {
-		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),
-			check->report.results->len);
-		status = interrupt_status();
+	for (gsize i = 0; opt.record != NULL && i < G_N_ELEMENTS(formats); i++) {
+		g_unsetenv("NPUSIM_TRACE");
+		if (formats[i].file == NULL)
+			continue;
+		g_autofree char *path = g_build_filename(opt.record, formats[i].file, NULL);
+		if (!write_report(path, formats[i].write, error))
+			return FALSE;
 	}
-	g_ptr_array_unref(check->report.results);
-	g_clear_pointer(&check->cases, g_ptr_array_unref);
-	if (check->report.server.backend != NULL)
-		g_string_free(check->report.server.backend, TRUE);
-	return status;
+	if (!write_report(output, formats[opt.format].write, error))
+		return FALSE;
+	g_autofree char *recorded =
+		opt.record ? g_build_filename(opt.record, "profile.ini", NULL) : NULL;
+	profile = profile ? profile : recorded;
+	return profile == NULL || interrupted() || calibrate(profile, error);
 }
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("check");
-	struct check check = { 0 };
+	const char *profile = opt.calibrate;
+	g_autofree char *beside = profile ? g_strconcat(profile, ".txt", NULL) : NULL;
 
 	(void)words;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* the report has them */
 	if (opt.safe_bytes > 0 && opt.full)
 		return refuse_option(error, "--safe and --full are opposites: give one");
-	if (!model_options_apply("hw", node, error) ||
+	if (profile && (strcmp(profile, "-") == 0 || g_str_has_suffix(profile, ".gz") ||
+			(g_file_test(profile, G_FILE_TEST_EXISTS) &&
+			 !g_file_test(profile, G_FILE_TEST_IS_REGULAR))))
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			      "--calibrate=%s: the model reads the profile back, and a report is "
+			      "written beside it: name a regular file that does not end in .gz",
+			      profile);
+	if (beside && !out_file_check(beside, error))
+		return NPUSIM_EXIT_FAILED;
+	if (!model_options_apply("hw", TRUE, error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
-	check.report.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
+	report.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
 	if (opt.safe_bytes > 0)
 		opt.most_bytes = opt.safe_bytes;
-	else if (opt.most_bytes == 0 && !opt.full && is_on(&check, ON_HW))
+	else if (opt.most_bytes == 0 && !opt.full && is_on(ON_HW))
 		opt.most_bytes = MEMORY_DEFAULT;
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
-	return run_check(&check, error);
+	report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
+	is_own = opt.library == NULL;
+	first_device = opt.device >= 0 ? (unsigned)opt.device : 0;
+	gboolean good = (!is_own || (opt.library = part_file(PART_ACL, error))) && run_all(error);
+	if (interrupted()) {
+		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),
+			report.results->len);
+		return interrupt_status();
+	}
+	return good && check_report_count(&report, CASE_FAILED) == 0 ? NPUSIM_EXIT_OK
+								     : NPUSIM_EXIT_FAILED;
 }
 
 VERB(check, "run the conformance cases on a driver, or compare it with the model", "",
      "Runs the conformance cases on the driver of this server (--backend sim: on the model), "
      "device\nby device, each case in processes of its own.",
-     0, 0, OPTIONS_OF_CHECK, options, run, NPUSIM_EXIT_FAILED);
+     0, 0, WITH_MODEL | WITH_TRACE | WITH_VALIDATE, options, run, NPUSIM_EXIT_FAILED);

@@ -13,12 +13,12 @@ enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };
 
 static const struct {
 	const char *ending, *what;
-	gboolean (*convert)(struct convert_job *job, GError **error);
+	const struct convert_format *format;
 } targets[TO_COUNT] = {
-	[TO_TRACE] = { ".npt", "a trace of npusim", convert_to_trace },
+	[TO_TRACE] = { ".npt", "a trace of npusim", &convert_to_trace },
 	[TO_CHROME] = { ".json", "the JSON of Chrome's trace viewer and Perfetto",
-			convert_to_chrome },
-	[TO_CSV] = { ".csv", "comma-separated values", convert_to_csv },
+			&convert_to_chrome },
+	[TO_CSV] = { ".csv", "comma-separated values", &convert_to_csv },
 };
 
 static guint to = TO_COUNT;
@@ -35,106 +35,72 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* Without --to, by the ending. */
-static gboolean choose(const char *path, GError **error)
-{
-	g_autofree char *plain =
-		g_str_has_suffix(path, ".gz") ? g_strndup(path, strlen(path) - 3) : g_strdup(path);
-
-	if (to == TO_COUNT)
-		for (to = 0; to < TO_COUNT && !g_str_has_suffix(plain, targets[to].ending);)
-			to++;
-	return to < TO_COUNT ||
-	       refuse_option(
-		       error,
-		       "%s: the ending says what it becomes: .npt (a trace), .json (for Chrome "
-		       "and Perfetto) or .csv, each also with .gz; or say it with --to trace, "
-		       "chrome or csv",
-		       path);
-}
-
-static char *devices_of(const struct trace *trace)
-{
-	GString *text = g_string_new(NULL);
-
-	for (guint i = 0; i < trace->devices->len; i++)
-		g_string_append_printf(
-			text, "%s%u", i ? ", " : "",
-			((struct trace_device *)g_ptr_array_index(trace->devices, i))->device);
-	return g_string_free(text, FALSE);
-}
-
 static gboolean convert_trace(const char *source, const char *target, GError **error)
 {
 	struct trace *trace = trace_open(source, error);
-	struct progress bar;
 
 	if (trace == NULL)
 		return FALSE;
-	g_autofree char *known = devices_of(trace);
+	g_autoptr(GString) known = g_string_new(NULL);
+	for (guint i = 0; i < trace->devices->len; i++)
+		g_string_append_printf(known, "%s%u", i ? ", " : "",
+				       ((struct trace_device *)trace->devices->pdata[i])->device);
 	gboolean ok = device < 0 || trace_device_index(trace, (int)device) != G_MAXUINT ||
 		      refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			     "%s has nothing of device %" G_GINT64_FORMAT "; it has: %s", source,
-			     device, known);
-	struct convert_job job = { .trace = trace,
-				   .tracker = tracker_new(trace->memory_calls > 0),
-				   .source = source,
-				   .target = target,
-				   .device = (int)device,
-				   .progress = &bar };
-	progress_start(&bar, "events", trace->events);
-	ok = ok && targets[to].convert(&job, error);
-	progress_end(&bar);
-	tracker_free(job.tracker);
+			     device, known->str);
+	ok = ok && convert_run(trace, targets[to].format, target, (int)device, error);
 	trace_free(trace);
 	return ok;
 }
 
-static gboolean convert_result(const char *source, const char *target, GError **error)
+static int run(char **words, GError **error)
 {
-	g_autoptr(GPtrArray) results =
-		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
-	JsonNode *result = result_file_read(source, error);
-	char *names[] = { (char *)source, NULL };
-
-	if (result == NULL)
-		return FALSE;
-	g_ptr_array_add(results, result);
-	if (device >= 0 && result_device(result, device) == NULL)
-		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			      "%s has nothing of device %" G_GINT64_FORMAT, source, device);
-	return csv_write(target, series, results, names, (int)device, error);
-}
-
-static gboolean convert(const char *source, const char *target, GError **error)
-{
+	const char *source = words[0], *target = words[1];
+	g_autofree char *plain = g_str_has_suffix(target, ".gz")
+					 ? g_strndup(target, strlen(target) - 3)
+					 : g_strdup(target);
 	gboolean json;
 
+	if (to == TO_COUNT) /* without --to, by the ending */
+		for (to = 0; to < TO_COUNT && !g_str_has_suffix(plain, targets[to].ending);)
+			to++;
+	if (to == TO_COUNT)
+		return refuse_option(
+			error,
+			"%s: the ending says what it becomes: .npt (a trace), .json (for Chrome "
+			"and Perfetto) or .csv, each also with .gz; or say it with --to trace, "
+			"chrome or csv",
+			target);
 	if (!out_file_check(target, error) || !input_keep(source, error) ||
 	    !readers_file_is_result(source, &json, error))
-		return FALSE;
+		return NPUSIM_EXIT_FAILED;
 	if (!json && series)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "%s: --series is for results of npusim replay --json; the rows of a "
 			      "trace have its memory in them",
 			      source);
 	if (!json)
-		return convert_trace(source, target, error);
-	if (to == TO_CSV)
-		return convert_result(source, target, error);
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		      "%s is JSON, as results of npusim replay are; a result has figures and no "
-		      "events, and can become CSV, not %s",
-		      source, targets[to].what);
-}
-
-static int run(char **words, GError **error)
-{
-	return choose(words[1], error) && convert(words[0], words[1], error) ? NPUSIM_EXIT_OK
+		return convert_trace(source, target, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	if (to != TO_CSV)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s is JSON, as results of npusim replay are; a result has figures "
+			      "and no events, and can become CSV, not %s",
+			      source, targets[to].what);
+	g_autoptr(GPtrArray) results =
+		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+	JsonNode *result = result_file_read(source, error);
+	if (result == NULL)
+		return NPUSIM_EXIT_FAILED;
+	g_ptr_array_add(results, result);
+	if (device >= 0 && result_device(result, device) == NULL)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s has nothing of device %" G_GINT64_FORMAT, source, device);
+	return csv_write(target, series, results, words, (int)device, error) ? NPUSIM_EXIT_OK
 									     : NPUSIM_EXIT_FAILED;
 }
 
 VERB(convert, "make a trace, a Chrome trace or CSV of a trace or a result", "A B",
      "Makes of A, a trace of any kind that npusim replay reads or a result of npusim replay "
      "--json,\nanother kind of file, B. A file that is there is replaced.",
-     2, 2, OPTIONS_OF_READER, options, run, NPUSIM_EXIT_FAILED);
+     2, 2, WITH_READER, options, run, NPUSIM_EXIT_FAILED);

@@ -4,8 +4,6 @@
  */
 #include "npusim.h"
 
-#include "format/out-file.h"
-#include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
 #include "show/result-file.h"
@@ -19,7 +17,7 @@ static char *json;
 static gint64 limit = LIMIT_DEFAULT;
 
 static const struct option options[] = {
-	OPTION("json", FILE, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
+	OPTION("json", OUTPUT, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
 	OPTION_RANGE("limit", NUMBER, &limit, 0, G_MAXINT, "N",
 		     "at most N entries of each list, 0 for all (default 10)"),
 	{ 0 },
@@ -34,7 +32,7 @@ struct verdict {
 		guint64 events;
 	} sides[2];
 	guint64 equal;
-	GPtrArray *figures; /* struct difference * */
+	JsonNode *figures;
 };
 
 static const struct member side_members[] = {
@@ -54,34 +52,16 @@ static const struct member verdict_members[] = {
 	{ "a", MEMBER_OBJECT, AT(verdict, sides[0]), .members = side_members },
 	{ "b", MEMBER_OBJECT, AT(verdict, sides[1]), .members = side_members },
 	{ "equal", MEMBER_FLAG, AT(verdict, equal) },
-	{ "figures", MEMBER_LIST, .array = ARRAY_POINTERS, .members = difference_members,
-	  AT(verdict, figures) },
+	{ "figures", MEMBER_NODE, AT(verdict, figures) },
 	{ 0 },
 };
 
-/* `diff`: of traces, what is told beside figures; NULL: results. */
-static gboolean write_json(char *const *paths, struct verdict *v, const struct trace_diff *diff,
-			   GError **error)
-{
-	g_autoptr(JsonBuilder) b = json_builder_new();
-
-	for (int side = 0; side < 2; side++)
-		v->sides[side].file = g_filename_display_name(paths[side]);
-	json_builder_begin_object(b);
-	members_build(b, verdict_members, v, NULL);
-	if (diff)
-		members_build(b, trace_diff_members, diff, NULL);
-	json_builder_end_object(b);
-	for (int side = 0; side < 2; side++)
-		g_free(v->sides[side].file);
-	return json_write(json, b, error);
-}
-
-/* `same`: what there is of it, where all is; `diff`: as above, and its figures or those of results.
- * Returns the exit status. */
+/* `same`: what there is of it, where all is; `diff`: of traces, what is told beside figures, which
+ * are its or those of results. Returns the exit status. */
 static int show(char *const *paths, struct verdict *v, guint64 same, const struct trace_diff *diff,
 		const struct differences *figures, GError **error)
 {
+	g_autoptr(JsonBuilder) out = json_builder_new();
 	gboolean prints = g_strcmp0(json, "-") != 0;
 
 	if (prints && v->equal)
@@ -95,11 +75,20 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 		trace_diff_print(diff, (guint)limit, stdout);
 	} else if (prints) {
 		differences_print(figures, stdout);
-		printf("\n%u figures differ, " U64 " are the same\n", figures->list->len,
+		printf("\n%u figures differ, " U64 " are the same\n", figures->rows->len,
 		       figures->equal);
 	}
-	if (json && !write_json(paths, v, diff, error))
-		return EXIT_TROUBLE;
+	if (json) {
+		g_autofree char *a = v->sides[0].file = g_filename_display_name(paths[0]);
+		g_autofree char *b = v->sides[1].file = g_filename_display_name(paths[1]);
+		json_builder_begin_object(out);
+		members_build(out, verdict_members, v, NULL);
+		if (diff)
+			members_build(out, trace_diff_members, diff, NULL);
+		json_builder_end_object(out);
+		if (!json_write(json, out, error))
+			return EXIT_TROUBLE;
+	}
 	if (output_error() != 0) /* main() says so */
 		return EXIT_TROUBLE;
 	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
@@ -109,19 +98,15 @@ static int diff_traces(char *const *paths, GError **error)
 {
 	struct trace *traces[2] = { trace_open(paths[0], error), NULL };
 	struct trace_diff *diff = NULL;
-	struct progress bar;
 	int status = EXIT_TROUBLE;
 
 	if (traces[0])
 		traces[1] = trace_open(paths[1], error);
-	if (traces[1]) {
-		progress_start(&bar, "events", traces[0]->events + traces[1]->events);
-		diff = trace_diff_run(traces, (guint)limit, &bar, error);
-		progress_end(&bar);
-	}
+	if (traces[1])
+		diff = trace_diff_run(traces, (guint)limit, error);
 	if (diff) {
 		struct verdict v = { "traces", .equal = trace_diff_is_equal(diff),
-				     .figures = diff->figures.list };
+				     .figures = diff->figures.json };
 		for (int side = 0; side < 2; side++) {
 			v.sides[side].kind = diff->traces[side]->kind;
 			v.sides[side].events = diff->traces[side]->events;
@@ -145,7 +130,7 @@ static int diff_two_results(char *const *paths, GError **error)
 		return EXIT_TROUBLE;
 	differences_init(&figures);
 	diff_results(results, (guint)limit, &figures);
-	struct verdict v = { "results", .equal = figures.list->len == 0, .figures = figures.list };
+	struct verdict v = { "results", .equal = figures.rows->len == 0, .figures = figures.json };
 	for (int side = 0; side < 2; side++) {
 		JsonObject *result = json_node_get_object(results[side]);
 		v.sides[side].kind = result_text(result, "kind", "a result");
@@ -162,8 +147,7 @@ static int run(char **paths, GError **error)
 
 	if (limit == 0)
 		limit = G_MAXUINT;
-	if ((json && !out_file_check(json, error)) || !input_keep(paths[0], error) ||
-	    !input_keep(paths[1], error) ||
+	if (!input_keep(paths[0], error) || !input_keep(paths[1], error) ||
 	    !readers_file_is_result(paths[0], &is_result[0], error) ||
 	    !readers_file_is_result(paths[1], &is_result[1], error))
 		return EXIT_TROUBLE;
@@ -180,4 +164,4 @@ VERB(diff, "say what changed between two traces, or two results of replays", "A 
      "Says what changed between two traces (snapshots, dumps, recordings, of any kind that\nnpusim "
      "replay reads) or two results of npusim replay --json. Status 0: nothing did, 1: something "
      "did, 2: trouble.",
-     2, 2, OPTIONS_OF_READER, options, run, EXIT_TROUBLE);
+     2, 2, WITH_READER, options, run, EXIT_TROUBLE);

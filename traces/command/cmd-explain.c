@@ -12,32 +12,31 @@ static const struct rule {
 #include "validate/rules.h"
 };
 
-static gboolean explain(const char *id, GError **error)
+static int run(char **words, GError **error)
 {
 	const char *ids[G_N_ELEMENTS(rules)];
 
 	for (gsize i = 0; i < G_N_ELEMENTS(rules); i++) {
 		ids[i] = rules[i].id;
-		if (strcmp(id, ids[i]) != 0)
-			continue;
+		if (*words == NULL)
+			g_print("%-14s %s\n", ids[i], rules[i].finds);
+	}
+	for (; *words; words++) {
+		gsize i = 0;
+
+		while (i < G_N_ELEMENTS(rules) && strcmp(*words, ids[i]) != 0)
+			i++;
+		if (i == G_N_ELEMENTS(rules))
+			return refuse_option(error,
+					     "there is no rule '%s'%s; 'npusim explain' lists them",
+					     *words, nearest_words(*words, ids, i, ""));
 		g_print("%s: %s.\n\n%s\n\nRight would be: %s\n\n"
 			"To leave the rule out: NPUSIM_VALIDATE_RULES=-%s\n",
-			id, rules[i].finds, rules[i].why, rules[i].right, id);
-		return TRUE;
+			ids[i], rules[i].finds, rules[i].why, rules[i].right, ids[i]);
 	}
-	return refuse_option(error, "there is no rule '%s'%s; 'npusim explain' lists them", id,
-			     nearest_words(id, ids, G_N_ELEMENTS(ids), ""));
-}
-
-static int run(char **words, GError **error)
-{
-	for (gsize i = 0; *words == NULL && i < G_N_ELEMENTS(rules); i++)
-		g_print("%-14s %s\n", rules[i].id, rules[i].finds);
-	while (*words && explain(*words, error))
-		words++;
 	return NPUSIM_EXIT_OK;
 }
 
 VERB(explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right", "[RULE ...]",
-     "Explains the rules of NPUSIM_VALIDATE; without RULE, lists them.", 0, G_MAXINT, OPTIONS_OWN,
-     NULL, run, NPUSIM_EXIT_FAILED);
+     "Explains the rules of NPUSIM_VALIDATE; without RULE, lists them.", 0, G_MAXINT, 0, NULL, run,
+     NPUSIM_EXIT_FAILED);

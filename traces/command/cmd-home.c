@@ -9,7 +9,7 @@
 
 #define MARK "share/info/npusim/version.info" /* no other home has it */
 
-static void tell_of_home(const char *home, gboolean over)
+char *home_in_place(gboolean over, GError **error)
 {
 	enum { SET, FIRST };
 	static const struct {
@@ -19,22 +19,6 @@ static void tell_of_home(const char *home, gboolean over)
 #define HOME_VARIABLE(how, name, path) { how, name, path },
 		HOME_VARIABLES(HOME_VARIABLE)
 	};
-
-	/* One home is told of, not some of this and some of that. */
-	if (!over && (g_getenv("ASCEND_HOME_PATH") || g_getenv("ASCEND_TOOLKIT_HOME")))
-		return;
-	for (gsize i = 0; i < G_N_ELEMENTS(variables); i++) {
-		g_autofree char *value = g_canonicalize_filename(variables[i].path, home);
-
-		if (variables[i].how == SET)
-			g_setenv(variables[i].name, value, over);
-		else
-			add_to_list(variables[i].name, value, TRUE);
-	}
-}
-
-char *home_in_place(gboolean over, GError **error)
-{
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
 	g_autofree char *hal = model ? part_folder(PART_HAL, NULL) : NULL;
 	g_autofree char *home = part_folder(PART_HOME, error), *only_linked = NULL;
@@ -47,27 +31,31 @@ char *home_in_place(gboolean over, GError **error)
 		add_to_list("LD_LIBRARY_PATH", hal, TRUE);
 	add_to_list("LD_LIBRARY_PATH", acl, TRUE);
 	add_to_list("LD_LIBRARY_PATH", only_linked, FALSE);
-	tell_of_home(home, over);
-	return acl;
-}
+	/* One home is told of, not some of this and some of that. */
+	if (!over && (g_getenv("ASCEND_HOME_PATH") || g_getenv("ASCEND_TOOLKIT_HOME")))
+		return acl;
+	for (gsize i = 0; i < G_N_ELEMENTS(variables); i++) {
+		g_autofree char *value = g_canonicalize_filename(variables[i].path, home);
 
-static gboolean fails(GError **error, const char *path, const char *what)
-{
-	return refuse(error, G_FILE_ERROR, g_file_error_from_errno(errno), "%s cannot be %s: %s",
-		      path, what, g_strerror(errno));
+		if (variables[i].how == SET)
+			g_setenv(variables[i].name, value, over);
+		else
+			add_to_list(variables[i].name, value, TRUE);
+	}
+	return acl;
 }
 
 /* Programs refuse folders that others may write. */
 static gboolean make_folder(const char *path, GError **error)
 {
-	return g_mkdir_with_parents(path, 0755) == 0 || fails(error, path, "made");
+	return g_mkdir_with_parents(path, 0755) == 0 ||
+	       refuse_file(error, errno, "%s cannot be made: %s", path, g_strerror(errno));
 }
 
 static gboolean make_link(const char *target, const char *path, GError **error)
 {
-	return (unlink(path) == 0 || errno == ENOENT) && symlink(target, path) == 0
-		       ? TRUE
-		       : fails(error, path, "made a link");
+	return ((unlink(path) == 0 || errno == ENOENT) && symlink(target, path) == 0) ||
+	       refuse_file(error, errno, "%s cannot be made a link: %s", path, g_strerror(errno));
 }
 
 static gboolean make_file(const char *text, const char *path, GError **error)
@@ -76,63 +64,33 @@ static gboolean make_file(const char *text, const char *path, GError **error)
 					error);
 }
 
-/* A link inside of the home stays one of the copy; the others lead to npusim's own files. */
-static gboolean copy_link(const char *from, const char *to, const char *home, GError **error)
-{
-	g_autofree char *text = g_file_read_link(from, error);
-	g_autofree char *folder = g_path_get_dirname(from), *target = NULL;
-	gsize length = strlen(home);
-
-	if (text == NULL)
-		return FALSE;
-	target = g_canonicalize_filename(text, folder);
-	return make_link(strncmp(target, home, length) == 0 && target[length] == '/' ? text
-										     : target,
-			 to, error);
-}
-
 static gboolean copy_folder(const char *from, const char *to, const char *home, GError **error)
 {
 	g_autoptr(GDir) names = g_dir_open(from, 0, error);
-	const char *name;
 	gboolean done = names != NULL && make_folder(to, error);
+	gsize length = strlen(home);
+	const char *name;
 
 	while (done && (name = g_dir_read_name(names)) != NULL) {
 		g_autofree char *source = g_build_filename(from, name, NULL);
 		g_autofree char *copy = g_build_filename(to, name, NULL), *text = NULL;
 
-		if (g_file_test(source, G_FILE_TEST_IS_SYMLINK))
-			done = copy_link(source, copy, home, error);
-		else if (g_file_test(source, G_FILE_TEST_IS_DIR))
+		if (g_file_test(source, G_FILE_TEST_IS_SYMLINK)) {
+			/* inside of the home it stays one of the copy; others lead to npusim's own
+			 * files */
+			text = g_file_read_link(source, error);
+			g_autofree char *target = text ? g_canonicalize_filename(text, from) : NULL;
+			gboolean inside =
+				text && strncmp(target, home, length) == 0 && target[length] == '/';
+			done = text && make_link(inside ? text : target, copy, error);
+		} else if (g_file_test(source, G_FILE_TEST_IS_DIR)) {
 			done = copy_folder(source, copy, home, error);
-		else
+		} else {
 			done = g_file_get_contents(source, &text, NULL, error) &&
 			       make_file(text, copy, error);
+		}
 	}
 	return done;
-}
-
-static gboolean is_free(const char *folder)
-{
-	g_autoptr(GDir) names = g_dir_open(folder, 0, NULL);
-	g_autofree char *mark = g_build_filename(folder, MARK, NULL);
-
-	return names == NULL
-		       ? !g_file_test(folder, G_FILE_TEST_EXISTS)
-		       : g_dir_read_name(names) == NULL || g_file_test(mark, G_FILE_TEST_EXISTS);
-}
-
-static int write_home(const char *home, const char *folder, GError **error)
-{
-	g_autofree char *to = g_canonicalize_filename(folder, NULL);
-	struct stat a, b;
-
-	if (stat(home, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev &&
-	    a.st_ino == b.st_ino)
-		return failure("%s is npusim's own home", to);
-	if (!is_free(to))
-		return failure("%s is neither an empty folder nor a home of npusim", to);
-	return copy_folder(home, to, home, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
 
 /* ---- the places of CANN and of the driver ---- */
@@ -153,21 +111,6 @@ static const struct place {
 	  "UserName=root\nUserGroup=root\n" },
 };
 
-/* What is at a place already. */
-enum found { NOTHING, OURS, FOREIGN };
-
-static enum found look(const struct place *place, const char *path, const char *target)
-{
-	g_autofree char *found = g_file_read_link(path, NULL);
-	struct stat st;
-
-	if (lstat(path, &st) != 0)
-		return NOTHING;
-	if (place->text && !g_file_get_contents(path, &found, NULL, NULL))
-		return FOREIGN;
-	return found && strcmp(found, place->text ? place->text : target) == 0 ? OURS : FOREIGN;
-}
-
 enum pass { CHECK, MAKE, REMOVE };
 
 static int visit_places(const char *home, const char *root, enum pass pass, GError **error)
@@ -179,9 +122,14 @@ static int visit_places(const char *home, const char *root, enum pass pass, GErr
 		g_autofree char *path = g_build_filename(root, place->path, NULL);
 		g_autofree char *folder = g_path_get_dirname(path);
 		g_autofree char *target = g_canonicalize_filename(place->part ?: ".", home);
-		enum found found = look(place, path, target);
+		g_autofree char *is = place->text ? NULL : g_file_read_link(path, NULL);
+		struct stat st;
+		gboolean there = lstat(path, &st) == 0;
 
-		if (pass == CHECK && found == FOREIGN)
+		if (place->text)
+			g_file_get_contents(path, &is, NULL, NULL);
+		gboolean ours = g_strcmp0(is, place->text ? place->text : target) == 0;
+		if (pass == CHECK && there && !ours)
 			return failure("%s is there, and not npusim's: --system is for machines "
 				       "without CANN and its driver",
 				       path);
@@ -189,33 +137,11 @@ static int visit_places(const char *home, const char *root, enum pass pass, GErr
 				     !(place->text ? make_file(place->text, path, error)
 						   : make_link(target, path, error))))
 			return NPUSIM_EXIT_FAILED;
-		if (pass == REMOVE && found == FOREIGN)
+		if (pass == REMOVE && there && !ours)
 			status = failure("%s is not of this npusim, and stays", path);
-		else if (pass == REMOVE && found == OURS && unlink(path) != 0)
+		else if (pass == REMOVE && ours && unlink(path) != 0)
 			status = failure("%s: %s", path, g_strerror(errno));
 	}
-	return status;
-}
-
-/* Nothing is written before all places are known to be free. */
-static int install(const char *home, const char *root, GError **error)
-{
-	g_autofree char *device = g_build_filename(root, "dev/davinci_manager", NULL);
-
-	if (g_file_test(device, G_FILE_TEST_EXISTS))
-		return failure("%s is there: this machine has an Ascend driver", device);
-	int status = visit_places(home, root, CHECK, error);
-	return status == NPUSIM_EXIT_OK ? visit_places(home, root, MAKE, error) : status;
-}
-
-static int uninstall(const char *home, const char *root, GError **error)
-{
-	int status = visit_places(home, root, REMOVE, error);
-	g_autofree char *kit = g_build_filename(root, "usr/local/Ascend/ascend-toolkit", NULL);
-	g_autofree char *ascend = g_path_get_dirname(kit);
-
-	rmdir(kit);
-	rmdir(ascend); /* what others keep there stays */
 	return status;
 }
 
@@ -241,15 +167,41 @@ static int run(char **words, GError **error)
 	g_autofree char *home = part_folder(PART_HOME, error);
 	if (home == NULL)
 		return NPUSIM_EXIT_FAILED;
-	if (in_system)
-		return (away ? uninstall : install)(home, root ?: "/", error);
-	if (*words)
-		return write_home(home, *words, error);
-	g_print("%s\n", home);
-	return NPUSIM_EXIT_OK;
+	if (*words) {
+		g_autofree char *to = g_canonicalize_filename(*words, NULL);
+		g_autofree char *mark = g_build_filename(to, MARK, NULL);
+		g_autoptr(GDir) names = g_dir_open(to, 0, NULL);
+		struct stat a, b;
+
+		if (stat(home, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev &&
+		    a.st_ino == b.st_ino)
+			return failure("%s is npusim's own home", to);
+		if (names ? g_dir_read_name(names) && !g_file_test(mark, G_FILE_TEST_EXISTS)
+			  : g_file_test(to, G_FILE_TEST_EXISTS))
+			return failure("%s is neither an empty folder nor a home of npusim", to);
+		return copy_folder(home, to, home, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	}
+	if (!in_system) {
+		g_print("%s\n", home);
+		return NPUSIM_EXIT_OK;
+	}
+	const char *system = root ? root : "/";
+	g_autofree char *device = g_build_filename(system, "dev/davinci_manager", NULL);
+	g_autofree char *kit = g_build_filename(system, "usr/local/Ascend/ascend-toolkit", NULL);
+	g_autofree char *ascend = g_path_get_dirname(kit);
+	if (!away && g_file_test(device, G_FILE_TEST_EXISTS))
+		return failure("%s is there: this machine has an Ascend driver", device);
+	int status = visit_places(home, system, away ? REMOVE : CHECK, error);
+	if (away) {
+		rmdir(kit);
+		rmdir(ascend);                 /* what others keep there stays */
+	} else if (status == NPUSIM_EXIT_OK) { /* all places are known to be free */
+		status = visit_places(home, system, MAKE, error);
+	}
+	return status;
 }
 
 VERB(home, "show or write the folder that looks like an installation of CANN", "[FOLDER]",
      "Says where npusim's home is, a folder that looks like an installation of CANN, or writes one "
      "to FOLDER.",
-     0, 1, OPTIONS_OWN, options, run, NPUSIM_EXIT_FAILED);
+     0, 1, 0, options, run, NPUSIM_EXIT_FAILED);

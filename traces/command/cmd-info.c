@@ -88,32 +88,6 @@ static void add_backend(const char *text)
 		end_list();
 }
 
-static gboolean add_device(uint32_t device)
-{
-	size_t free_bytes = 0, total_bytes = 0;
-	gboolean ok = aclrtSetDevice((int32_t)device) == ACL_SUCCESS &&
-		      aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) == ACL_SUCCESS;
-
-	if (json) {
-		json_builder_begin_object(json);
-		if (ok) {
-			json_number(json, "free_bytes", free_bytes);
-			json_number(json, "total_bytes", total_bytes);
-		} else {
-			add_text("error", aclGetRecentErrMsg());
-		}
-		json_builder_end_object(json);
-	} else if (ok) {
-		g_print("  device %-2u %s free of %s\n", device, npu_size_words((gint64)free_bytes),
-			npu_size_words((gint64)total_bytes));
-	} else {
-		g_print("  device %-2u %s\n", device, aclGetRecentErrMsg());
-	}
-	if (ok)
-		aclrtResetDevice((int32_t)device);
-	return ok;
-}
-
 static int add_runtime(void)
 {
 	uint32_t count = 0;
@@ -126,8 +100,32 @@ static int add_runtime(void)
 	add_text("SoC", aclrtGetSocName());
 	add_text("runtime", npu_text("%d.%d.%d, as CANN 9.0", major, minor, patch));
 	begin_list("devices", npu_text("%-12s %u\n", "devices", count));
-	for (uint32_t d = 0; d < count; d++)
-		ok = add_device(d) && ok;
+	for (uint32_t d = 0; d < count; d++) {
+		size_t free_bytes = 0, total_bytes = 0;
+		gboolean known =
+			aclrtSetDevice((int32_t)d) == ACL_SUCCESS &&
+			aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) == ACL_SUCCESS;
+
+		if (json)
+			json_builder_begin_object(json);
+		if (json && known) {
+			json_number(json, "free_bytes", free_bytes);
+			json_number(json, "total_bytes", total_bytes);
+		} else if (json) {
+			add_text("error", aclGetRecentErrMsg());
+		} else if (known) {
+			g_print("  device %-2u %s free of %s\n", d,
+				npu_size_words((gint64)free_bytes),
+				npu_size_words((gint64)total_bytes));
+		} else {
+			g_print("  device %-2u %s\n", d, aclGetRecentErrMsg());
+		}
+		if (json)
+			json_builder_end_object(json);
+		if (known)
+			aclrtResetDevice((int32_t)d);
+		ok &= known;
+	}
 	end_list();
 	char *backend = npusim_backend_text();
 	if (backend)
@@ -140,7 +138,7 @@ static int add_runtime(void)
 static char *to;
 
 static const struct option options[] = {
-	OPTION("json", FILE, &to, "FILE", "write it as JSON to FILE instead; - is stdout"),
+	OPTION("json", OUTPUT, &to, "FILE", "write it as JSON to FILE instead; - is stdout"),
 	{ 0 },
 };
 
@@ -149,7 +147,7 @@ static int run(char **words, GError **error)
 	g_autoptr(GError) problem = NULL;
 
 	(void)words;
-	if (!model_options_apply(NULL, NULL, error))
+	if (!model_options_apply(NULL, FALSE, error))
 		return NPUSIM_EXIT_USAGE;
 	g_autoptr(JsonBuilder) builder = to ? json_builder_new() : NULL;
 	json = builder;
@@ -172,5 +170,5 @@ static int run(char **words, GError **error)
 }
 
 VERB(info, "show the backend, the devices, and every setting with its origin", "",
-     "Shows the backend, the devices, and every setting with its origin.", 0, 0, OPTIONS_OF_MODEL,
-     options, run, NPUSIM_EXIT_FAILED);
+     "Shows the backend, the devices, and every setting with its origin.", 0, 0,
+     WITH_MODEL | WITH_TRACE, options, run, NPUSIM_EXIT_FAILED);

@@ -4,22 +4,25 @@
  */
 #include "npusim.h"
 
-static int show(const char *name, GError **error)
+static int run(char **words, GError **error)
 {
 	const struct sim_profile_text *each = sim_profile_texts;
 	g_autofree char *names = g_strjoinv(", ", (char **)sim_profile_names());
+	gboolean list = strcmp(words[0], "list") == 0 && !words[1];
 
-	while (each->name && strcmp(each->name, name) != 0)
-		each++;
-	if (each->name == NULL)
-		return refuse_option(error, "there is no profile '%s'; known are %s", name, names);
-	g_print("%s", each->text);
-	return NPUSIM_EXIT_OK;
-}
-
-static int list(void)
-{
-	for (const char *const *name = sim_profile_names(); *name; name++) {
+	if (strcmp(words[0], "show") == 0 && words[1]) {
+		while (each->name && strcmp(each->name, words[1]) != 0)
+			each++;
+		if (each->name == NULL)
+			return refuse_option(error, "there is no profile '%s'; known are %s",
+					     words[1], names);
+		g_print("%s", each->text);
+	} else if (strcmp(words[0], "keys") == 0 && !words[1]) {
+		g_print("%s", sim_profile_keys);
+	} else if (!list) {
+		return refuse_option(error, "list, keys or show NAME is wanted");
+	}
+	for (const char *const *name = sim_profile_names(); list && *name; name++) {
 		struct sim_profile p;
 
 		if (sim_profile_load(*name, &p, NULL))
@@ -30,19 +33,7 @@ static int list(void)
 	return NPUSIM_EXIT_OK;
 }
 
-static int run(char **words, GError **error)
-{
-	if (strcmp(words[0], "show") == 0 && words[1])
-		return show(words[1], error);
-	if (strcmp(words[0], "list") == 0 && !words[1])
-		return list();
-	if (strcmp(words[0], "keys") != 0 || words[1])
-		return refuse_option(error, "list, keys or show NAME is wanted");
-	g_print("%s", sim_profile_keys);
-	return NPUSIM_EXIT_OK;
-}
-
 VERB(profile, "list the device profiles, and explain their keys", "list | keys | show NAME",
      "The device profiles that --soc takes: their names; every key, with range, unit and meaning; "
      "a profile, as a file to start from, with the source of each value.",
-     1, 2, OPTIONS_OWN, NULL, run, NPUSIM_EXIT_FAILED);
+     1, 2, 0, NULL, run, NPUSIM_EXIT_FAILED);

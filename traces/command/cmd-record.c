@@ -9,28 +9,6 @@
 
 #include "format/merge.h"
 
-/* What the program's environment needs; `parts` is where its processes write. recorder: what is
- * preloaded, or PART_HOME, where npusim's own libraries record. */
-static gboolean prepare(const char *parts, enum npusim_part recorder, GError **error)
-{
-	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	gboolean preload = recorder != PART_HOME;
-	g_autofree char *path = preload ? part_file(recorder, error) : home_in_place(FALSE, error);
-
-	if (path == NULL)
-		return FALSE;
-	if (preload && strpbrk(path, " :"))
-		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			      "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
-	g_autofree char *name = own_node_name("record");
-	g_setenv("NPUSIM_TRACE", pattern, TRUE);
-	g_setenv("NPUSIM_STACKS", "short", FALSE);
-	g_setenv("NPUSIM_RUN", name, TRUE);
-	if (preload)
-		add_to_list("LD_PRELOAD", path, TRUE);
-	return TRUE;
-}
-
 /* Puts the parts of a folder together; they are gone afterwards if `remove` and it worked. */
 static gboolean collect(const char *folder, const char *output, gboolean remove, GError **error)
 {
@@ -57,12 +35,21 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	return TRUE;
 }
 
+/* recorder: what is preloaded, or PART_HOME, where npusim's own libraries record. */
 static int record(char **program, const char *output, enum npusim_part recorder, GError **error)
 {
+	gboolean preload = recorder != PART_HOME;
+	g_autofree char *path = preload ? part_file(recorder, error) : home_in_place(FALSE, error);
 	g_autofree char *whole = g_canonicalize_filename(output, NULL);
-	g_autofree char *parts = g_strconcat(whole, ".parts", NULL);
+	g_autofree char *parts = g_strconcat(whole, ".parts", NULL); /* where processes write */
+	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
+	g_autofree char *name = own_node_name();
 	int status;
 
+	if (path == NULL)
+		return NPUSIM_EXIT_FAILED;
+	if (preload && strpbrk(path, " :"))
+		return failure("%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
 	if (g_file_test(whole, G_FILE_TEST_IS_DIR))
 		return failure("%s is a folder: -o wants the name of a file", whole);
 	if (mkdir(parts, 0777) != 0)
@@ -73,10 +60,11 @@ static int record(char **program, const char *output, enum npusim_part recorder,
 			       : failure("%s: the folder for what the processes write cannot be "
 					 "made: %s",
 					 parts, g_strerror(errno));
-	if (!prepare(parts, recorder, error)) {
-		rmdir(parts);
-		return NPUSIM_EXIT_FAILED;
-	}
+	g_setenv("NPUSIM_TRACE", pattern, TRUE);
+	g_setenv("NPUSIM_STACKS", "short", FALSE);
+	g_setenv("NPUSIM_RUN", name, TRUE);
+	if (preload)
+		add_to_list("LD_PRELOAD", path, TRUE);
 	if (!program_run(program, &status)) {
 		rmdir(parts);
 		return status;
@@ -106,7 +94,6 @@ static const struct option options[] = {
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("record");
 	enum npusim_part recorder = hal ? PART_RECORD_HAL : preload ? PART_RECORD : PART_HOME;
 	gboolean own = recorder == PART_HOME;
 
@@ -119,7 +106,7 @@ static int run(char **words, GError **error)
 		return collect(folder, output, FALSE, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 	if (*words == NULL)
 		return refuse_option(error, "which program?");
-	if (!model_options_apply(own ? "sim" : NULL, own ? node : NULL, error) ||
+	if (!model_options_apply(own ? "sim" : NULL, own, error) ||
 	    (own && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	if (output == NULL) {
@@ -132,4 +119,4 @@ static int run(char **words, GError **error)
 VERB(record, "run a program and keep what it called as a trace", "-- PROGRAM [ARGUMENT...]",
      "Runs a program on the model, as npusim run does, and writes what all its processes called to "
      "one trace. --preload: on this machine's own ACL library instead, CANN's on an Ascend server.",
-     0, G_MAXINT, OPTIONS_OF_RECORD, options, run, NPUSIM_EXIT_FAILED);
+     0, G_MAXINT, WITH_MODEL | WITH_VALIDATE | WITH_PROGRAM, options, run, NPUSIM_EXIT_FAILED);

@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include "format/out-file.h"
 #include "show/progress.h"
 #include "play/replay.h"
 #include "show/figures.h"
@@ -20,20 +19,6 @@ static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 	return !interrupted();
 }
 
-static struct replay *replay_trace(struct trace *trace, GError **error)
-{
-	struct progress bar;
-
-	progress_start(&bar, "events", trace->events);
-	options.progress = on_progress;
-	options.data = &bar;
-	interrupts_watch(FALSE);
-	struct replay *replay = replay_run(trace, &options, error);
-	interrupts_leave();
-	progress_end(&bar);
-	return replay;
-}
-
 enum { PAGE_2M, PAGE_1G, PAGE_OF_POLICY };
 
 /* What of the command line tells of the policy, the accesses, moments and the profile. */
@@ -46,7 +31,7 @@ static struct {
 
 static const char *const pages[] = { "2m", "1g", NULL };
 static const struct option options_of_replay[] = {
-	OPTION("json", FILE, &opt.json, "FILE", "write the result as JSON to FILE; - is stdout"),
+	OPTION("json", OUTPUT, &opt.json, "FILE", "write the result as JSON to FILE; - is stdout"),
 	OPTION("at", TEXTS, &opt.at, "M",
 	       "a moment to be looked at beside the peak: end, the number of an event, a time"),
 	OPTION("policy", TEXT, &opt.policy, "P",
@@ -59,7 +44,7 @@ static const struct option options_of_replay[] = {
 	OPTION_RANGE("access-every", NUMBER, &options.access.every, 1, ACCESS_EVERY_MAX, "N",
 		     "reads after each N events, not with each block"),
 	OPTION("no-copies", FLAG, &options.no_copies, NULL, "leaves recorded copies and fills out"),
-	OPTION("profile", FILE, &opt.profile, "FILE",
+	OPTION("profile", OUTPUT, &opt.profile, "FILE",
 	       "write what was live at the first --at, by call stack, to FILE: .folded, "
 	       ".speedscope.json, .pb.gz (pprof)"),
 	OPTION("since", TEXT, &opt.since, "M", "--profile has what grew since the moment M"),
@@ -68,38 +53,25 @@ static const struct option options_of_replay[] = {
 	{ 0 },
 };
 
-/* "40us", "1.5ms", "2s", or the number of an event. */
-static gboolean parse_moment(const char *text, struct moment *out)
-{
-	static const struct {
-		const char *name;
-		double us;
-	} units[] = { { "us", 1 }, { "ms", 1e3 }, { "s", 1e6 } };
-	char *end;
-	double value = g_ascii_strtod(text, &end);
-
-	*out = (struct moment){ .what = MOMENT_EVENT };
-	if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &out->wanted, NULL))
-		return TRUE;
-	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
-		if (end == text || strcmp(end, units[i].name) != 0 || !(value >= 0) || value > 1e12)
-			continue;
-		*out = (struct moment){ .what = MOMENT_TIME,
-					.wanted = (guint64)(value * units[i].us) };
-		return TRUE;
-	}
-	return FALSE;
-}
-
 /* *out: its number. The peak and the first lack of memory are looked at in any case. */
 static gboolean add_moment(const char *option, const char *text, int *out, GError **error)
 {
-	struct moment m = { .what = MOMENT_END };
+	struct moment m = { .what = MOMENT_EVENT };
+	char *end;
+	double value = g_ascii_strtod(text, &end);
+	double us = strcmp(end, "us") == 0   ? 1
+		    : strcmp(end, "ms") == 0 ? 1e3
+		    : strcmp(end, "s") == 0  ? 1e6
+					     : 0;
 
 	*out = strcmp(text, "oom") == 0 ? MOMENT_OOM : MOMENT_PEAK;
 	if (*out == MOMENT_OOM || strcmp(text, "peak") == 0)
 		return TRUE;
-	if (strcmp(text, "end") != 0 && !parse_moment(text, &m))
+	if (strcmp(text, "end") == 0)
+		m.what = MOMENT_END;
+	else if (end != text && us > 0 && value >= 0 && value <= 1e12)
+		m = (struct moment){ .what = MOMENT_TIME, .wanted = (guint64)(value * us) };
+	else if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &m.wanted, NULL))
 		return refuse_option(
 			error,
 			"%s %s: peak, oom, end, the number of an event or a time such as 1.5ms is "
@@ -113,10 +85,25 @@ static gboolean add_moment(const char *option, const char *text, int *out, GErro
 	return TRUE;
 }
 
-static gboolean choose_moments(GError **error)
+static gboolean choose(struct policy_options *policy, GError **error)
 {
+	struct access_options *access = &options.access;
 	int moment;
 
+	policy_options_init(policy);
+	if (opt.policy && !policy_parse(opt.policy, &policy->kind, error))
+		return FALSE;
+	for (guint i = 0; opt.settings && opt.settings[i]; i++)
+		if (!policy_options_set(policy, opt.settings[i], error))
+			return FALSE;
+	if (opt.page != PAGE_OF_POLICY)
+		policy->page_1g = opt.page == PAGE_1G;
+	if (!policy_options_check(policy, error) ||
+	    (opt.access && !access_parse(opt.access, access, error)))
+		return FALSE;
+	if (access->pattern == ACCESS_NONE && (access->reads || access->every))
+		return refuse_option(error, "%s needs --access seq, random or hot",
+				     access->reads ? "--access-reads" : "--access-every");
 	for (guint i = 0; opt.at && opt.at[i]; i++) {
 		if (!add_moment("--at", opt.at[i], &moment, error))
 			return FALSE;
@@ -128,45 +115,21 @@ static gboolean choose_moments(GError **error)
 	       (opt.profile == NULL || profile_check(opt.profile, error));
 }
 
-static gboolean choose_access(GError **error)
-{
-	const struct access_options *access = &options.access;
-
-	if (opt.access && !access_parse(opt.access, &options.access, error))
-		return FALSE;
-	return access->pattern != ACCESS_NONE || (!access->reads && !access->every) ||
-	       refuse_option(error, "%s needs --access seq, random or hot",
-			     access->reads ? "--access-reads" : "--access-every");
-}
-
-static gboolean choose_policy(struct policy_options *policy, GError **error)
-{
-	policy_options_init(policy);
-	if (opt.policy && !policy_parse(opt.policy, &policy->kind, error))
-		return FALSE;
-	for (guint i = 0; opt.settings && opt.settings[i]; i++)
-		if (!policy_options_set(policy, opt.settings[i], error))
-			return FALSE;
-	if (opt.page != PAGE_OF_POLICY)
-		policy->page_1g = opt.page == PAGE_1G;
-	return policy_options_check(policy, error);
-}
-
 static int replay_file(const char *path, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 	struct trace *trace = input_keep(path, error) ? trace_open(path, error) : NULL;
-	struct replay *replay = NULL;
+	struct progress bar;
 
 	if (trace == NULL)
 		return NPUSIM_EXIT_FAILED;
-	/* known before what may take long */
-	if ((opt.json && !out_file_check(opt.json, error)) ||
-	    (opt.profile && !out_file_check(opt.profile, error))) {
-		trace_free(trace);
-		return NPUSIM_EXIT_FAILED;
-	}
-	replay = replay_trace(trace, error);
+	progress_start(&bar, "events", trace->events);
+	options.progress = on_progress;
+	options.data = &bar;
+	interrupts_watch(FALSE);
+	struct replay *replay = replay_run(trace, &options, error);
+	interrupts_leave();
+	progress_end(&bar);
 	if (replay) {
 		const struct result result = { path, trace, replay };
 
@@ -189,7 +152,6 @@ static int replay_file(const char *path, GError **error)
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("replay");
 	struct policy_options policy;
 	int status = NPUSIM_EXIT_USAGE;
 
@@ -197,8 +159,7 @@ static int run(char **words, GError **error)
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
-	if (choose_policy(&policy, error) && choose_access(error) && choose_moments(error) &&
-	    model_options_apply("sim", node, error))
+	if (choose(&policy, error) && model_options_apply("sim", TRUE, error))
 		status = replay_file(*words, error);
 	policy_options_clear(&policy);
 	return status;
@@ -209,4 +170,4 @@ VERB(replay, "replay a memory snapshot or a trace on the model", "FILE",
      "began.\nFILE, plain or .gz: a memory snapshot of PyTorch or torch_npu, what their profilers "
      "say of memory,\nan npusim trace, a msMemScope dump, MindSpore's memory_block.csv, a log of "
      "STAlloc.",
-     1, 1, OPTIONS_OF_REPLAY, options_of_replay, run, NPUSIM_EXIT_FAILED);
+     1, 1, WITH_READER | WITH_MODEL | WITH_TRACE, options_of_replay, run, NPUSIM_EXIT_FAILED);

@@ -13,31 +13,6 @@
 #include "page/page.h"
 #include "show/result-file.h"
 
-/* The results as one list, each with the name of its file. */
-static JsonBuilder *as_list(GPtrArray *results, char *const *names)
-{
-	JsonBuilder *list = json_builder_new();
-
-	json_builder_begin_array(list);
-	for (guint i = 0; i < results->len; i++) {
-		JsonObject *from = json_node_get_object(results->pdata[i]);
-		g_autoptr(GList) members = json_object_get_members(from);
-		g_autofree char *base = g_path_get_basename(names[i]);
-		g_autofree char *shown = g_filename_display_name(base);
-
-		json_builder_begin_object(list);
-		json_text(list, "result_file", shown);
-		for (GList *m = members; m; m = m->next) {
-			json_builder_set_member_name(list, m->data);
-			json_builder_add_value(
-				list, json_node_copy(json_object_get_member(from, m->data)));
-		}
-		json_builder_end_object(list);
-	}
-	json_builder_end_array(list);
-	return list;
-}
-
 /* `histories`: char *, of each result, or NULL. */
 static gboolean write_page(const char *path, JsonBuilder *list, const GPtrArray *histories,
 			   GError **error)
@@ -72,26 +47,15 @@ static struct {
 } to;
 
 static const struct option options[] = {
-	OPTION_SHORT("output", 'o', FILE, &to.page, "FILE",
+	OPTION_SHORT("output", 'o', OUTPUT, &to.page, "FILE",
 		     "write the page to FILE (default report.html); - is stdout"),
-	OPTION("csv", FILE, &to.csv, "FILE",
+	OPTION("csv", OUTPUT, &to.csv, "FILE",
 	       "write the figures as CSV, a line for each device of each result"),
-	OPTION("csv-series", FILE, &to.series, "FILE",
+	OPTION("csv-series", OUTPUT, &to.series, "FILE",
 	       "write memory over time as CSV, a line for each point"),
-	OPTION("json", FILE, &to.json, "FILE", "write the results as one JSON list"),
+	OPTION("json", OUTPUT, &to.json, "FILE", "write the results as one JSON list"),
 	{ 0 },
 };
-
-static gboolean write_outputs(GPtrArray *results, const GPtrArray *histories, char *const *names,
-			      GError **error)
-{
-	g_autoptr(JsonBuilder) list = as_list(results, names);
-
-	return (!to.csv || csv_write(to.csv, FALSE, results, names, -1, error)) &&
-	       (!to.series || csv_write(to.series, TRUE, results, names, -1, error)) &&
-	       (!to.json || json_write(to.json, list, error)) &&
-	       (!to.page || write_page(to.page, list, histories, error));
-}
 
 struct child {
 	pid_t parent;
@@ -135,37 +99,23 @@ end:
 	return result;
 }
 
+/* Of a file its result, and its history, where it is no result: else NULL. */
 static JsonNode *read_result(const char *path, char **out_history, GError **error)
 {
 	g_autoptr(GError) cause = NULL;
-	JsonNode *result = result_file_read(path, &cause);
+	JsonNode *result = input_keep(path, error) ? result_file_read(path, &cause) : NULL;
 
-	if (result == NULL && strcmp(path, "-") != 0 &&
-	    g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN)) {
-		result = replay(path, cause, error);
-		*out_history = result ? history_data(path, error) : NULL;
-		if (*out_history == NULL)
-			g_clear_pointer(&result, json_node_unref);
-	} else if (result == NULL) {
+	if (result || cause == NULL)
+		return result;
+	if (strcmp(path, "-") == 0 || !g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN)) {
 		g_propagate_error(error, g_steal_pointer(&cause));
+		return NULL;
 	}
+	result = replay(path, cause, error);
+	*out_history = result ? history_data(path, error) : NULL;
+	if (*out_history == NULL)
+		g_clear_pointer(&result, json_node_unref);
 	return result;
-}
-
-/* Of each file its result, JsonNode *, and its history, char *, where it is no result, or NULL. */
-static gboolean read_all(GPtrArray *results, GPtrArray *histories, char *const *names,
-			 GError **error)
-{
-	for (; *names; names++) {
-		char *history = NULL;
-		JsonNode *result =
-			input_keep(*names, error) ? read_result(*names, &history, error) : NULL;
-		if (result == NULL)
-			return FALSE;
-		g_ptr_array_add(results, result);
-		g_ptr_array_add(histories, history);
-	}
-	return TRUE;
 }
 
 static int run(char **names, GError **error)
@@ -177,12 +127,39 @@ static int run(char **names, GError **error)
 	/* where only the others are asked for, there is no page */
 	if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
 		to.page = g_strdup("report.html");
-	const char *const files[] = { to.page, to.csv, to.series, to.json };
-	for (guint i = 0; i < G_N_ELEMENTS(files); i++)
-		if (files[i] && !out_file_check(files[i], error))
+	if (to.page && !out_file_check(to.page, error))
+		return NPUSIM_EXIT_FAILED;
+	for (char **name = names; *name; name++) {
+		char *history = NULL;
+		JsonNode *result = read_result(*name, &history, error);
+		if (result == NULL)
 			return NPUSIM_EXIT_FAILED;
-	if (!read_all(results, histories, names, error) ||
-	    !write_outputs(results, histories, names, error))
+		g_ptr_array_add(results, result);
+		g_ptr_array_add(histories, history);
+	}
+	/* the results as one list, each with the name of its file */
+	g_autoptr(JsonBuilder) list = json_builder_new();
+	json_builder_begin_array(list);
+	for (guint i = 0; i < results->len; i++) {
+		JsonObject *from = json_node_get_object(results->pdata[i]);
+		g_autoptr(GList) members = json_object_get_members(from);
+		g_autofree char *base = g_path_get_basename(names[i]);
+		g_autofree char *shown = g_filename_display_name(base);
+
+		json_builder_begin_object(list);
+		json_text(list, "result_file", shown);
+		for (GList *m = members; m; m = m->next) {
+			json_builder_set_member_name(list, m->data);
+			json_builder_add_value(
+				list, json_node_copy(json_object_get_member(from, m->data)));
+		}
+		json_builder_end_object(list);
+	}
+	json_builder_end_array(list);
+	if ((to.csv && !csv_write(to.csv, FALSE, results, names, -1, error)) ||
+	    (to.series && !csv_write(to.series, TRUE, results, names, -1, error)) ||
+	    (to.json && !json_write(to.json, list, error)) ||
+	    (to.page && !write_page(to.page, list, histories, error)))
 		return NPUSIM_EXIT_FAILED;
 	if (to.page && strcmp(to.page, "-") != 0)
 		g_printerr("%s: open it in a browser\n", to.page);
@@ -192,4 +169,4 @@ static int run(char **names, GError **error)
 VERB(report, "show results of replays as one page with charts", "RESULT...",
      "Writes one HTML page about results of npusim replay --json, side by side: it holds its "
      "charts and\nneeds no network.",
-     1, G_MAXINT, OPTIONS_OF_READER, options, run, NPUSIM_EXIT_FAILED);
+     1, G_MAXINT, WITH_READER, options, run, NPUSIM_EXIT_FAILED);

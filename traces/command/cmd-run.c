@@ -1,88 +1,182 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim run: checks the settings, puts npusim's libraries in place, runs the program, and says
- * afterwards what only it can know: that no process had the libraries, and what processes reported
- * whose stderr was captured; or all of it as JUnit's XML.
+ * npusim run: checks the settings, puts npusim's libraries in place, looks which libraries the
+ * program will get, runs it, and says afterwards what only it can know: that no process had the
+ * libraries, and what processes reported whose stderr was captured; or all of it as JUnit's XML.
  */
 #include "npusim.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#include "format/out-file.h"
 #include "show/member.h"
 
-struct told {
-	char *joined, *reports, *tests, *log; /* files; NULL: none */
-};
-
-/* A file of this user's alone, named by the variable; NULL: it cannot be made. */
-static char *make_file(const char *variable)
-{
-	g_autoptr(GError) error = NULL;
-	char *path = NULL;
-	int fd = g_file_open_tmp("npusim-run-XXXXXX", &path, &error);
-
-	if (fd < 0) {
-		g_unsetenv(variable);
-		failure("%s; reports of processes whose stderr is captured are lost",
-			error->message);
-		return NULL;
-	}
-	close(fd);
-	g_setenv(variable, path, TRUE);
-	return path;
-}
-
+static gboolean cuda, in_place, home, smi;
 /* Where it is written what became of the program; NULL: nowhere. */
 static char *junit, *json;
 
+/* Files of this user's alone, each named by a variable, to which processes of the run write. */
+enum { JOINED, REPORTS, TESTS, LOG };
+static struct {
+	const char *variable;
+	char *path; /* NULL: none */
+	char *text; /* what it had at the end; NULL: nothing */
+} told[] = { [JOINED] = { "NPUSIM_JOIN_FILE" },
+	     [REPORTS] = { "NPUSIM_REPORT_FILE" },
+	     [TESTS] = { "NPUSIM_TEST_FILE" },
+	     [LOG] = { "NPUSIM_LOG_FILE" } };
+
 /* Files of reports and of the log that are the user's own are left to him; reports of a run around
  * this one are not. */
-static struct told listen(void)
+static void listen(void)
 {
-	struct told told = { .joined = make_file("NPUSIM_JOIN_FILE") };
-	g_autofree char *id = NULL;
+	gboolean own = g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR");
+	struct stat st;
+	const gboolean wanted[G_N_ELEMENTS(told)] = {
+		[JOINED] = TRUE,
+		[REPORTS] = !own && fstat(STDERR_FILENO, &st) == 0,
+		[TESTS] = junit != NULL,
+		[LOG] = (junit || json) && !g_getenv("NPUSIM_LOG_FILE"),
+	};
+
+	if (wanted[REPORTS])
+		g_setenv("NPUSIM_REPORT_STDERR",
+			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
+	for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
+		g_autoptr(GError) error = NULL;
+
+		if (!wanted[i])
+			continue;
+		int fd = g_file_open_tmp("npusim-run-XXXXXX", &told[i].path, &error);
+		if (fd >= 0) {
+			close(fd);
+			g_setenv(told[i].variable, told[i].path, TRUE);
+		} else {
+			g_unsetenv(told[i].variable);
+			failure("%s; reports of processes whose stderr is captured are lost",
+				error->message);
+		}
+	}
+}
+
+/* ---- which libraries the program gets ---- */
+
+#define HAL "libascend_hal.so"
+/* The driver's function that NVIDIA's static CUDA runtime looks up by its name: programs that have
+ * that runtime in them have the name, stripped or not. */
+#define STATIC_CUDART "cuGetExportTable"
+
+/* *out_loader: the loader's path, where there is one; g_free(). *out_static_cudart, where it is
+ * asked for: the file, which is read for it, has NVIDIA's runtime in it. NULL, or why there are no
+ * shared libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may
+ * get them. */
+static const char *look_at_file(const char *path, char **out_loader, gboolean *out_static_cudart)
+{
+	g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, NULL);
+	const char *bytes = file ? g_mapped_file_get_contents(file) : NULL;
+	gsize length = file ? g_mapped_file_get_length(file) : 0;
+	const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)bytes;
 	struct stat st;
 
-	if (junit)
-		told.tests = make_file("NPUSIM_TEST_FILE");
-	if ((junit || json) && !g_getenv("NPUSIM_LOG_FILE"))
-		told.log = make_file("NPUSIM_LOG_FILE");
-	if (told.joined == NULL || fstat(STDERR_FILENO, &st) != 0 ||
-	    (g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR")))
-		return told;
-	id = g_strdup_printf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
-	g_setenv("NPUSIM_REPORT_STDERR", id, TRUE);
-	told.reports = make_file("NPUSIM_REPORT_FILE");
-	return told;
+	if (bytes == NULL || length < sizeof(*head) || memcmp(bytes, ELFMAG, SELFMAG) != 0)
+		return NULL;
+	if (out_static_cudart)
+		*out_static_cudart =
+			memmem(bytes, length, STATIC_CUDART, strlen(STATIC_CUDART)) != NULL;
+	if (head->e_ident[EI_CLASS] != ELFCLASS64)
+		return "is a 32-bit program";
+	if (stat(path, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
+		return "is a set-user-ID or set-group-ID program, for which LD_LIBRARY_PATH and "
+		       "NPUSIM_ variables do not count";
+	for (guint i = 0; i < head->e_phnum; i++) {
+		Elf64_Phdr part;
+		guint64 at = head->e_phoff + (guint64)i * head->e_phentsize;
+
+		if (at > length - sizeof(part))
+			return NULL;
+		memcpy(&part, bytes + at, sizeof(part));
+		if (part.p_type == PT_INTERP && part.p_offset < length &&
+		    part.p_filesz <= length - part.p_offset) {
+			*out_loader = g_strndup(bytes + part.p_offset, part.p_filesz);
+			return NULL;
+		}
+	}
+	return "is linked statically";
 }
 
-/* What the file has, NULL: nothing; it is gone afterwards. g_free() */
-static char *take(char *path)
+/* What its account of the search (LD_DEBUG=libs) says of a file:
+ *     search path=/opt/cann		(RPATH from file ./program)
+ *      trying file=/opt/cann/libascendcl.so
+ * NULL if it was not searched for. */
+static const char *why_this_file(char **account, const char *file)
 {
-	char *text = NULL;
+	const char *why = NULL;
 
-	if (path && g_file_get_contents(path, &text, NULL, NULL) && *text == '\0')
-		g_clear_pointer(&text, g_free);
-	if (path)
-		unlink(path);
-	g_free(path);
-	return text;
+	for (char **line = account; *line; line++) {
+		const char *trying = strstr(*line, "trying file=");
+
+		if (strstr(*line, " search cache="))
+			why = "(the loader's cache)";
+		else if (strstr(*line, " search path="))
+			why = strrchr(*line, '(');
+		else if (trying && strcmp(trying + strlen("trying file="), file) == 0)
+			return why;
+	}
+	return NULL;
 }
 
-static void warn_of_nobody(const char *program, const char *library, const struct needed *needed)
+static gboolean lies_under(const char *file, const char *folder)
 {
-	g_autofree char *why =
-		needed->obstacle ? g_strdup_printf("%s %s", program, needed->obstacle)
-		: needed->foreign
-			? g_strdup_printf("%s gets %s", program, needed->foreign)
-			: g_strdup_printf("%s may have no use for it; or a script puts another "
-					  "folder in front of LD_LIBRARY_PATH, as CANN's "
-					  "set_env.sh does, or another file is opened by its path",
-					  program);
+	g_autofree char *real = realpath(file, NULL), *root = realpath(folder, NULL);
 
-	failure("no process of this run loaded npusim's %s: %s", library, why);
+	return real && root && g_str_has_prefix(real, root) && real[strlen(root)] == '/';
+}
+
+/* Whether a file that the program gets stands for one of ours, and is another's. */
+static gboolean is_foreign(const char *file, const char *folder, gboolean with_hal)
+{
+	g_autofree char *name = g_path_get_basename(file);
+	g_autofree char *ours = g_build_filename(folder, name, NULL);
+
+	if (strcmp(name, HAL) == 0) {
+		g_autofree char *hal = part_folder(PART_HAL, NULL);
+		return with_hal && !(hal && lies_under(file, hal));
+	}
+	return g_file_test(ours, G_FILE_TEST_EXISTS) && !lies_under(file, folder);
+}
+
+static char *ask_loader(const char *loader, const char *path, const char *folder, gboolean with_hal)
+{
+	char *argv[] = { (char *)loader, (char *)"--list", (char *)path, NULL };
+	g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "LD_DEBUG", "libs", TRUE);
+	g_autofree char *list = NULL, *search = NULL;
+	g_auto(GStrv) lines = NULL, account = NULL;
+	const char *preload = g_getenv("LD_PRELOAD");
+	GString *found = g_string_new(NULL);
+
+	env = g_environ_unsetenv(env, "LD_DEBUG_OUTPUT");
+	if (!g_spawn_sync(NULL, argv, env, G_SPAWN_DEFAULT, NULL, NULL, &list, &search, NULL, NULL))
+		return g_string_free(found, TRUE);
+	lines = g_strsplit(list, "\n", -1);
+	account = g_strsplit(search, "\n", -1);
+	for (char **line = lines; *line; line++) {
+		/* "\tNAME => FILE (0x7f...)" or "\tFILE (0x7f...)" */
+		const char *arrow = strstr(*line, " => ");
+		g_auto(GStrv) parts = g_strsplit(arrow ? arrow + 4 : g_strchug(*line), " (0x", 2);
+		const char *file = parts[0] ? parts[0] : "";
+
+		if (*file != '/' || parts[1] == NULL || !is_foreign(file, folder, with_hal))
+			continue;
+		g_autofree char *name = g_path_get_basename(file);
+		const char *why = why_this_file(account, file);
+		if (why == NULL)
+			why = preload && strstr(preload, name) ? "(LD_PRELOAD)"
+							       : "(needed by this path)";
+		g_string_append_printf(found, "%s%s from %s %s", found->len ? ", " : "", name, file,
+				       why);
+	}
+	return g_string_free(found, found->len == 0);
 }
 
 /* What became of the program, and what was reported of it; `loaded`: whether a process had the
@@ -111,82 +205,76 @@ static gboolean write_summary(const char *path, const struct junit_program *prog
 }
 
 /* Ends `told`. FALSE: what was asked for could not be written, which was said. */
-static gboolean say_what_was_told(struct told told, struct junit_program *program,
-				  const char *library, const struct needed *needed)
+static gboolean say_what_was_told(struct junit_program *program, const char *library,
+				  const char *obstacle, const char *foreign)
 {
 	g_autoptr(GError) error = NULL;
-	gboolean known = told.joined != NULL;
-	g_autofree char *joined = take(told.joined), *reports = take(told.reports);
-	g_autofree char *notes = take(told.tests), *log = take(told.log);
+	gboolean loaded;
 
+	for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
+		char **text = &told[i].text;
+
+		if (told[i].path == NULL)
+			continue;
+		if (g_file_get_contents(told[i].path, text, NULL, NULL) && **text == '\0')
+			g_clear_pointer(text, g_free);
+		unlink(told[i].path);
+	}
+	loaded = told[JOINED].text != NULL;
 	if (!program->ran)
 		return TRUE;
-	if (reports)
+	program->notes = told[TESTS].text;
+	program->reports = told[REPORTS].text;
+	program->text = told[LOG].text ? told[LOG].text : program->reports;
+	if (program->reports)
 		g_printerr("npusim run: reported by processes whose stderr was captured:\n%s%s",
-			   reports, g_str_has_suffix(reports, "\n") ? "" : "\n");
-	if (known && joined == NULL && npu_log_enabled(NPU_LOG_WARN))
-		warn_of_nobody(program->words[0], library, needed);
-	program->notes = notes;
-	program->reports = reports;
-	program->text = log ? log : reports;
+			   program->reports, g_str_has_suffix(program->reports, "\n") ? "" : "\n");
+	if (told[JOINED].path && !loaded && npu_log_enabled(NPU_LOG_WARN))
+		failure("no process of this run loaded npusim's %s: %s %s%s", library,
+			program->words[0],
+			obstacle  ? obstacle
+			: foreign ? "gets "
+				  : "may have no use for it; or a script puts another "
+				    "folder in front of LD_LIBRARY_PATH, as CANN's "
+				    "set_env.sh does, or another file is opened by its path",
+			foreign && !obstacle ? foreign : "");
 	if ((junit == NULL || junit_write(junit, program, &error)) &&
-	    (json == NULL || write_summary(json, program, joined != NULL, &error)))
+	    (json == NULL || write_summary(json, program, loaded, &error)))
 		return TRUE;
 	failure("%s", error->message);
 	return FALSE;
 }
 
-static int run_as_parent(char **words, const char *folder, gboolean cuda)
+static int run_as_parent(char **words, const char *folder)
 {
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
-	struct needed needed = needed_of(words[0], folder, model && !cuda, cuda);
-	struct told told = listen();
+	g_autofree char *path = g_find_program_in_path(words[0]), *loader = NULL;
+	const char *obstacle = NULL;     /* why it can get no libraries; NULL: none is known */
+	g_autofree char *foreign = NULL; /* those of others' that it gets in npusim's place */
+	gboolean static_cudart = FALSE;
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
 
-	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
-		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
-	if (needed.static_cudart && npu_log_enabled(NPU_LOG_WARN))
+	listen();
+	if (path)
+		obstacle = look_at_file(path, &loader, cuda ? &static_cudart : NULL);
+	if (loader)
+		foreign = ask_loader(loader, path, folder, model && !cuda);
+	if (foreign && npu_log_enabled(NPU_LOG_WARN))
+		failure("%s gets %s, not npusim's: its calls go there", words[0], foreign);
+	if (static_cudart && npu_log_enabled(NPU_LOG_WARN))
 		failure("%s has NVIDIA's static CUDA runtime in it, which asks the driver for "
 			"more than CUDA documents: relink it with -cudart shared, so that "
 			"npusim's libcudart takes its place",
 			words[0]);
 	program.ran = program_run(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-	gboolean written = say_what_was_told(told, &program, library, &needed);
-	g_free(needed.foreign);
+	gboolean written = say_what_was_told(&program, library, obstacle, foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;
 	return status == NPUSIM_EXIT_OK && !written ? NPUSIM_EXIT_FAILED : status;
 }
-
-/* Files that are opened later are not those that the program finds closed. */
-static void fill_standard_files(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	close(fd);
-}
-
-/* Servers without a name are one supernode of this run. Programs take the host's address for the
- * server: each has its own. */
-static void settle_supernode(const char *node)
-{
-	bool known;
-	const char *server = npu_var_get(NPU_VAR_SERVER, &known);
-	g_autofree char *address = g_strdup_printf("127.0.0.%d", atoi(server) + 1);
-
-	if (g_getenv("NPUSIM_SERVERS"))
-		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
-	if (known)
-		g_setenv("HCCL_IF_IP", address, FALSE);
-}
-
-static gboolean cuda, in_place, home, smi;
 
 static const struct option options[] = {
 	OPTION("cuda", FLAG, &cuda, NULL,
@@ -195,9 +283,9 @@ static const struct option options[] = {
 	       "name npusim's home by ASCEND_HOME_PATH even if another is named already"),
 	OPTION("npu-smi", FLAG, &smi, NULL,
 	       "put an npu-smi in front of PATH that shows this server"),
-	OPTION("junit", FILE, &junit, "FILE",
+	OPTION("junit", OUTPUT, &junit, "FILE",
 	       "write the result to FILE as JUnit's XML; %p in the name: the process's number"),
-	OPTION("json", FILE, &json, "FILE",
+	OPTION("json", OUTPUT, &json, "FILE",
 	       "write a summary as JSON to FILE: status, time, what npusim reported"),
 	OPTION("exec", FLAG, &in_place, NULL,
 	       "become the program instead of waiting for it: nothing is said at its end"),
@@ -206,7 +294,8 @@ static const struct option options[] = {
 
 static int run(char **words, GError **error)
 {
-	g_autofree char *node = own_node_name("run");
+	g_autofree char *node = own_node_name();
+	bool has_server;
 
 	if ((junit || json) && in_place)
 		return refuse_option(error, "--junit and --json are written at the end, which "
@@ -214,10 +303,15 @@ static int run(char **words, GError **error)
 	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0)
 		return refuse_option(error, "stdout is the program's: --junit and --json want the "
 					    "name of a file");
-	if ((junit && !out_file_check(junit, error)) || (json && !out_file_check(json, error)) ||
-	    !model_options_apply("sim", node, error))
+	if (!model_options_apply("sim", TRUE, error))
 		return NPUSIM_EXIT_FAILED;
-	settle_supernode(node);
+	/* servers without a name are one supernode of this run; programs take the host's address
+	 * for the server: each has its own */
+	const char *server = npu_var_get(NPU_VAR_SERVER, &has_server);
+	if (g_getenv("NPUSIM_SERVERS"))
+		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
+	if (has_server)
+		g_setenv("HCCL_IF_IP", npu_text("127.0.0.%d", atoi(server) + 1), FALSE);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(error))
@@ -236,11 +330,17 @@ static int run(char **words, GError **error)
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program(words);
-	fill_standard_files();
-	return run_as_parent(words, folder, cuda);
+	/* files that are opened later are not those that the program finds closed */
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
+	return run_as_parent(words, folder);
 }
 
 VERB(run, "run a program on the model of an Ascend server", "-- PROGRAM [ARGUMENT...]",
      "Runs a program with npusim's libascendcl.so in place of CANN's, on a fresh simulated server "
      "that its\nchildren share.",
-     1, G_MAXINT, OPTIONS_OF_RUN, options, run, NPUSIM_EXIT_FAILED);
+     1, G_MAXINT, WITH_MODEL | WITH_TRACE | WITH_VALIDATE | WITH_PROGRAM | WITH_SUPERNODE, options,
+     run, NPUSIM_EXIT_FAILED);

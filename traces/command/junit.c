@@ -43,67 +43,24 @@ static const char *text_of(JsonObject *note, const char *member)
 	return json_object_get_string_member_with_default(note, member, "");
 }
 
-/* {"test": NAME, "event": "start"}, then any number of "passed", "failed", "skipped", each of a
- * part of the test, with "seconds" and "text", then "end". A later start is another run of it. */
-static void take_note(GPtrArray *tests, GHashTable *open, JsonObject *note)
-{
-	const char *name = text_of(note, "test"), *event = text_of(note, "event");
-	struct test *test = g_hash_table_lookup(open, name);
-
-	if (strcmp(event, "start") == 0) {
-		test = add_test(tests, "npusim", name);
-		g_hash_table_insert(open, test->name, test);
-	} else if (test && strcmp(event, "end") == 0) {
-		test->ended = TRUE;
-	} else if (test) {
-		test->seconds += json_object_get_double_member_with_default(note, "seconds", 0);
-		if (strcmp(event, "skipped") == 0)
-			test->skipped = "";
-		if (strcmp(event, "failed") == 0)
-			g_string_append_printf(test->failure, "%s\n", text_of(note, "text"));
-	}
-}
-
-static GPtrArray *tests_of(const char *notes)
-{
-	GPtrArray *tests = g_ptr_array_new_with_free_func(test_free);
-	g_autoptr(GHashTable) open = g_hash_table_new(g_str_hash, g_str_equal);
-	g_auto(GStrv) lines = g_strsplit(notes ? notes : "", "\n", -1);
-
-	for (char **line = lines; *line; line++) {
-		/* the last one may be cut short */
-		g_autoptr(JsonNode) root = json_from_string(*line, NULL);
-		if (root && JSON_NODE_HOLDS_OBJECT(root))
-			take_note(tests, open, json_node_get_object(root));
-	}
-	return tests;
-}
-
-/* NULL: well. g_free() */
-static char *end_of(int status)
-{
-	if (WIFSIGNALED(status))
-		return g_strdup_printf("signal %d (%s) ended the process", WTERMSIG(status),
-				       g_strsignal(WTERMSIG(status)));
-	return WEXITSTATUS(status)
-		       ? g_strdup_printf("the process ended with status %d", WEXITSTATUS(status))
-		       : NULL;
-}
-
 /* The tests that the program's end was the end of; or the program, where nothing else tells. */
 static void blame(GPtrArray *tests, const struct junit_program *program)
 {
-	g_autofree char *end = end_of(program->status);
+	int status = program->status;
+	g_autofree char *end =
+		WIFSIGNALED(status)
+			? g_strdup_printf("signal %d (%s) ended the process", WTERMSIG(status),
+					  g_strsignal(WTERMSIG(status)))
+			: g_strdup_printf("the process ended with status %d", WEXITSTATUS(status));
 	const char *text = program->text ? program->text : "";
 	const char *reports = program->reports ? program->reports : text;
-	gboolean told = end == NULL && tests->len > 0;
+	gboolean told = status == 0 && tests->len > 0;
 
 	for (guint i = 0; i < tests->len; i++) {
 		struct test *test = tests->pdata[i];
 		if (!test->ended)
 			g_string_append_printf(test->failure, "%s in the middle of this test\n%s",
-					       end ? end : "the process ended with status 0",
-					       reports);
+					       end, reports);
 		told |= test->failure->len > 0;
 	}
 	if (told)
@@ -111,7 +68,7 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 	g_autofree char *words = g_strjoinv(" ", (char **)program->words);
 	struct test *whole = add_test(tests, "npusim", words);
 	whole->seconds = program->seconds;
-	if (end)
+	if (status != 0)
 		g_string_append_printf(whole->failure, "%s\n%s", end, text);
 }
 
@@ -126,59 +83,84 @@ static char *escaped(const char *text)
 	return g_markup_escape_text(valid, -1);
 }
 
-static void add_case(GString *out, const struct test *test)
-{
-	g_autofree char *suite = escaped(test->suite), *name = escaped(test->name);
-	g_autofree char *text =
-		escaped(test->failure->len || !test->skipped ? test->failure->str : test->skipped);
-	g_auto(GStrv) lines = g_strsplit(text, "\n", 2);
-
-	g_string_append_printf(out, "<testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">", suite,
-			       name, test->seconds);
-	if (test->failure->len)
-		g_string_append_printf(out, "<failure message=\"%s\">%s</failure>", lines[0], text);
-	else if (test->skipped)
-		g_string_append_printf(out, "<skipped message=\"%s\"/>", text);
-	g_string_append(out, "</testcase>\n");
-}
-
-/* `head`: elements before those of the tests; the host's name is nobody's business. */
+/* head, tail: elements before those of the tests, and behind; the host's name is nobody's business.
+ */
 static void add_suite(GString *out, const char *verb, const GPtrArray *tests, double seconds,
-		      gint64 start_us, const char *head)
+		      gint64 start_us, const char *head, const char *tail)
 {
 	g_autoptr(GDateTime) start = g_date_time_new_from_unix_utc(start_us / G_USEC_PER_SEC);
 	g_autofree char *time = g_date_time_format(start, "%Y-%m-%dT%H:%M:%SZ");
+	g_autoptr(GString) cases = g_string_new(NULL);
 	guint failures = 0, skipped = 0;
 
 	for (guint i = 0; i < tests->len; i++) {
 		const struct test *test = tests->pdata[i];
-		failures += test->failure->len > 0;
-		skipped += test->failure->len == 0 && test->skipped;
+		gboolean failed = test->failure->len > 0;
+		g_autofree char *suite = escaped(test->suite), *name = escaped(test->name);
+		g_autofree char *text =
+			escaped(failed || !test->skipped ? test->failure->str : test->skipped);
+		g_auto(GStrv) lines = g_strsplit(text, "\n", 2);
+
+		failures += failed;
+		skipped += !failed && test->skipped;
+		g_string_append_printf(cases,
+				       "<testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">",
+				       suite, name, test->seconds);
+		if (failed)
+			g_string_append_printf(cases, "<failure message=\"%s\">%s</failure>",
+					       lines[0], text);
+		else if (test->skipped)
+			g_string_append_printf(cases, "<skipped message=\"%s\"/>", text);
+		g_string_append(cases, "</testcase>\n");
 	}
 	g_string_append_printf(out,
 			       "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<testsuites><testsuite "
 			       "name=\"npusim %s\" tests=\"%u\" failures=\"%u\" errors=\"0\" "
 			       "skipped=\"%u\" time=\"%.6f\" timestamp=\"%s\" "
-			       "hostname=\"localhost\">\n%s",
-			       verb, tests->len, failures, skipped, seconds, time, head);
-	for (guint i = 0; i < tests->len; i++)
-		add_case(out, tests->pdata[i]);
+			       "hostname=\"localhost\">\n%s%s%s</testsuite></testsuites>\n",
+			       verb, tests->len, failures, skipped, seconds, time, head, cases->str,
+			       tail);
 }
-
-#define END "</testsuite></testsuites>\n"
 
 gboolean junit_write(const char *path, const struct junit_program *program, GError **error)
 {
-	g_autoptr(GPtrArray) tests = tests_of(program->notes);
+	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
+	g_autoptr(GHashTable) open = g_hash_table_new(g_str_hash, g_str_equal);
+	g_auto(GStrv) lines = g_strsplit(program->notes ? program->notes : "", "\n", -1);
 	g_autoptr(GString) out = g_string_new(NULL), name = g_string_new(path);
 	g_autofree char *text = escaped(program->text ? program->text : "");
+	g_autofree char *tail =
+		*text ? g_strconcat("<system-err>", text, "</system-err>\n", NULL) : g_strdup("");
 
+	for (char **line = lines; *line; line++) {
+		/* the last one may be cut short */
+		g_autoptr(JsonNode) root = json_from_string(*line, NULL);
+		if (root == NULL || !JSON_NODE_HOLDS_OBJECT(root))
+			continue;
+		/* {"test": NAME, "event": "start"}, then any number of "passed", "failed",
+		 * "skipped", each of a part of the test, with "seconds" and "text", then "end"; a
+		 * later start is another run of it */
+		JsonObject *note = json_node_get_object(root);
+		const char *of = text_of(note, "test"), *event = text_of(note, "event");
+		struct test *test = g_hash_table_lookup(open, of);
+		if (strcmp(event, "start") == 0) {
+			test = add_test(tests, "npusim", of);
+			g_hash_table_insert(open, test->name, test);
+		} else if (test && strcmp(event, "end") == 0) {
+			test->ended = TRUE;
+		} else if (test) {
+			test->seconds +=
+				json_object_get_double_member_with_default(note, "seconds", 0);
+			if (strcmp(event, "skipped") == 0)
+				test->skipped = "";
+			if (strcmp(event, "failed") == 0)
+				g_string_append_printf(test->failure, "%s\n",
+						       text_of(note, "text"));
+		}
+	}
 	blame(tests, program);
 	add_suite(out, "run", tests, program->seconds,
-		  g_get_real_time() - (gint64)(program->seconds * G_USEC_PER_SEC), "");
-	if (*text)
-		g_string_append_printf(out, "<system-err>%s</system-err>\n", text);
-	g_string_append(out, END);
+		  g_get_real_time() - (gint64)(program->seconds * G_USEC_PER_SEC), "", tail);
 	g_string_replace(name, "%p", npu_text("%d", (int)getpid()), 0);
 	return out_file_write(name->str, out->str, out->len, error);
 }
@@ -187,7 +169,7 @@ void junit_of_cases(GString *out, const struct check_report *report)
 {
 	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
 	g_autofree char *soc = escaped(report->server.soc);
-	const char *head = npu_text(
+	g_autofree char *head = g_strdup_printf(
 		"<properties><property name=\"npusim\" value=\"" NPUSIM_VERSION "\"/>"
 		"<property name=\"backend\" value=\"%s\"/><property name=\"soc\" value=\"%s\"/>"
 		"<property name=\"devices\" value=\"%u\"/></properties>\n",
@@ -206,6 +188,5 @@ void junit_of_cases(GString *out, const struct check_report *report)
 		else if (r->status == CASE_FAILED)
 			g_string_assign(test->failure, r->text->str);
 	}
-	add_suite(out, "check", tests, seconds, report->start_us, head);
-	g_string_append(out, END);
+	add_suite(out, "check", tests, seconds, report->start_us, head, "");
 }

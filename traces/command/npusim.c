@@ -1,12 +1,457 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The main function of the npusim command, which finds the verb and runs it.
+ * The main function of the npusim command, which finds the verb and runs it; and what the verbs
+ * share: messages, the options of the model, and the location of the libraries.
  */
 #include "npusim.h"
 
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 
 #include "config.h"
+#include "format/memory-limit.h"
+#include "format/out-file.h"
+#include "npusim/npusim.h"
+#include "read/sites.h"
+
+#define VALIDATE_OPTION "validate"
+/* The only argument of the command or a verb: what could be there instead, a line each, with a tab
+ * and its description. */
+#define LIST_OPTIONS "--list-options"
+
+static const struct verb *running;
+static GPtrArray *options;         /* const struct option *: all that it has */
+static char *given[NPU_VAR_COUNT]; /* by options, for these variables */
+static guint64 opt_memory;
+
+static const struct {
+	guint with;       /* one of enum options_with */
+	enum npu_var var; /* NPU_VAR_COUNT: none */
+	struct option option;
+} shared[] = {
+	{ WITH_READER, NPU_VAR_COUNT,
+	  OPTION_RANGE("memory", SIZE, &opt_memory, MEMORY_LIMIT_LEAST, 0, "SIZE",
+		       "at most SIZE of memory for what files hold (default: a quarter of the "
+		       "machine's)") },
+#define SHARED(with, name, kind, var, help, value)                                          \
+	{                                                                                   \
+		with, NPU_VAR_##var, OPTION(name, kind, &given[NPU_VAR_##var], value, help) \
+	}
+	SHARED(WITH_READER, "site-rule", TEXT, SITE_RULE,
+	       "frames that match PATTERN stand for their call stacks before all others",
+	       "PATTERN"),
+	SHARED(WITH_MODEL, "soc", TEXT, SOC, "SoC to model (default Ascend910B1)", "NAME"),
+	SHARED(WITH_MODEL, "devices", TEXT, DEVICES, "devices of the server, 1 to 16", "N"),
+	SHARED(WITH_MODEL, "hbm", TEXT, HBM, "memory of each device, such as 64G", "SIZE"),
+	SHARED(WITH_MODEL, "contract", TEXT, CONTRACT, "docs or driver: whose answers count", "C"),
+	SHARED(WITH_MODEL, "timing", TEXT, TIMING, "on or off: simulate time", "T"),
+	SHARED(WITH_MODEL, "backend", TEXT, BACKEND, "sim, hw or auto", "B"),
+	SHARED(WITH_MODEL, "node", TEXT, NODE, "join the node NAME instead of a fresh one", "NAME"),
+	SHARED(WITH_SUPERNODE, "supernode", TEXT, SUPERNODE,
+	       "be a server of supernode NAME; none: a 910C in none", "NAME"),
+	SHARED(WITH_SUPERNODE, "server", TEXT, SERVER, "which one, 0 to 47 (default 0)", "K"),
+	SHARED(WITH_SUPERNODE, "servers", TEXT, SERVERS, "servers of the supernode, 1 to 48", "N"),
+	SHARED(WITH_SUPERNODE, "server-from", TEXT, SERVER_FROM,
+	       "the launcher's variable with each process's server, or RANK/SIZE, two variables",
+	       "VARIABLE"),
+	SHARED(WITH_TRACE, "trace", FILE, TRACE, "record the driver calls to FILE", "FILE"),
+	SHARED(WITH_VALIDATE, VALIDATE_OPTION, TEXT, VALIDATE,
+	       "look for errors that a device does not tell of; =strict: refuse what would harm",
+	       "on"),
+	SHARED(WITH_PROGRAM, "error-exitcode", TEXT, VALIDATE_EXIT,
+	       "with --validate: the status of a process for which something was reported", "N"),
+#undef SHARED
+};
+
+int failure(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	g_autofree char *text = g_strdup_vprintf(format, args);
+	va_end(args);
+	g_printerr("npusim %s: %s\n", running->name, text);
+	return NPUSIM_EXIT_FAILED;
+}
+
+const char *nearest_words(const char *word, const char *const *names, gsize count, const char *mark)
+{
+	const char *nearest = npu_nearest(word, names, count);
+
+	return nearest ? npu_text(": is %s%s meant?", mark, nearest) : "";
+}
+
+static const int watchable[] = { SIGINT, SIGPIPE, SIGTERM, SIGHUP };
+static gsize watched; /* the first of them */
+static struct sigaction unwatched[G_N_ELEMENTS(watchable)];
+static volatile sig_atomic_t interrupt;
+
+static void on_interrupt(int number)
+{
+	interrupt = number;
+}
+
+/* Who ignores a signal goes on ignoring it. */
+void interrupts_watch(gboolean termination)
+{
+	watched = termination ? G_N_ELEMENTS(watchable) : 2;
+	for (gsize i = 0; i < watched; i++) {
+		const struct sigaction action = { .sa_handler = watchable[i] == SIGPIPE
+									? SIG_IGN
+									: on_interrupt,
+						  .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+		sigaction(watchable[i], NULL, &unwatched[i]);
+		if (unwatched[i].sa_handler != SIG_IGN)
+			sigaction(watchable[i], &action, NULL);
+	}
+}
+
+void interrupts_leave(void)
+{
+	for (gsize i = 0; i < watched; i++)
+		sigaction(watchable[i], &unwatched[i], NULL);
+}
+
+int interrupted(void)
+{
+	return interrupt ? interrupt : output_error() ? SIGPIPE : 0;
+}
+
+int interrupt_status(void)
+{
+	return interrupt ? 128 + interrupt : NPUSIM_EXIT_FAILED;
+}
+
+int output_error(void)
+{
+	static int first;
+	struct pollfd reader = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || first != 0)
+		return first;
+	/* a print before may have failed, and others have set errno since: a pipe tells itself */
+	int why = errno ? errno : EIO;
+	first = poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) ? EPIPE : why;
+	return first;
+}
+
+char *own_node_name(void)
+{
+	return g_strdup_printf("%s-%d-%08x", running->name, (int)getpid(), g_random_int());
+}
+
+const char *setting_origin(enum npu_var var)
+{
+	bool from_env;
+	npu_var_get(var, &from_env);
+	return given[var] ? "option" : from_env ? "environment" : "default";
+}
+
+/* FALSE and error; takes text, which says of a variable what is to be said of the option that gave
+ * it. */
+static gboolean settings_wrong(char *text, GError **error)
+{
+	g_autoptr(GString) said = g_string_new(text ? text : "a setting is not valid");
+
+	free(text);
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++) {
+		if (shared[i].var == NPU_VAR_COUNT || given[shared[i].var] == NULL)
+			continue;
+		g_autofree char *before = g_strconcat(npu_var_info(shared[i].var)->name, "=", NULL);
+		g_autofree char *after = g_strconcat("--", shared[i].option.name, "=", NULL);
+		if (g_string_replace(said, before, after, 0))
+			g_string_replace(said, "environment: --", "--", 1);
+	}
+	return refuse_option(error, "%s", said->str);
+}
+
+gboolean run_check_settings(GError **error)
+{
+	char *problem = npusim_settings_check();
+
+	return problem == NULL || settings_wrong(problem, error);
+}
+
+gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error)
+{
+	char *text = NULL;
+
+	if (fresh && !given[NPU_VAR_NODE])
+		given[NPU_VAR_NODE] = own_node_name();
+	if (default_backend)
+		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
+	if (given[NPU_VAR_TRACE]) {
+		/* the program may go to another folder before it opens the file, and may be many
+		 * processes */
+		g_autofree char *path = given[NPU_VAR_TRACE];
+		given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
+		given[NPU_VAR_RUN] = own_node_name();
+	}
+	for (int var = 0; var < NPU_VAR_COUNT; var++)
+		if (given[var])
+			g_setenv(npu_var_info(var)->name, given[var], TRUE);
+	if (!npu_var_check_all(&text))
+		return settings_wrong(text, error);
+	if (!given[NPU_VAR_VALIDATE_EXIT] ||
+	    strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0)
+		return TRUE;
+	return refuse_option(
+		error,
+		"--error-exitcode=%s is the status of a validated program: give --validate, too",
+		given[NPU_VAR_VALIDATE_EXIT]);
+}
+
+/* ---- reading them ---- */
+
+static const struct option *find_option(const char *word)
+{
+	for (guint i = 0; i < options->len; i++) {
+		const struct option *o = options->pdata[i];
+		if (strcmp(word + 1 + (word[1] == '-'), o->name) == 0 ||
+		    (word[1] == o->letter && word[2] == '\0'))
+			return o;
+	}
+	return NULL;
+}
+
+static gboolean read_number(const struct option *o, const char *text, GError **error)
+{
+	guint64 most = o->most ? o->most : G_MAXINT64, value;
+	gboolean is_size = o->kind == OPTION_SIZE;
+	g_autofree char *first =
+		g_strdup(is_size ? npu_size_words((gint64)o->least) : npu_text(U64, o->least));
+
+	if ((is_size ? npu_parse_size(text, &value)
+		     : g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &value, NULL)) &&
+	    value >= o->least && value <= most) {
+		*(guint64 *)o->to = value;
+		return TRUE;
+	}
+	return refuse_option(error, "--%s=%s: a whole number from %s %s%s is wanted%s", o->name,
+			     text, first, o->most ? "to " : "on",
+			     !o->most  ? ""
+			     : is_size ? npu_size_words((gint64)most)
+				       : npu_text(U64, most),
+			     is_size ? ", with K, M, G or T behind it for powers of 1024" : "");
+}
+
+/* What GLib does not read itself. */
+static gboolean read_value(const char *name, const char *text, gpointer unused, GError **error)
+{
+	const struct option *o = find_option(name);
+	guint *place = o->to;
+
+	(void)unused;
+	if (o->kind != OPTION_CHOICE)
+		return read_number(o, text, error);
+	g_autofree char *all = g_strjoinv(", ", (char **)o->words);
+	for (guint i = 0; o->words[i]; i++)
+		if (g_ascii_strcasecmp(text, o->words[i]) == 0) {
+			*place = i;
+			return TRUE;
+		}
+	return refuse_option(error, "--%s=%s: it must be one of %s", o->name, text, all);
+}
+
+/* Adds to "Unknown option --sock=x" the option that may be meant. */
+static void add_option_meant(GError *error)
+{
+	const char *said = strstr(error->message, "--");
+	g_autofree char *word = said ? g_strndup(said + 2, strcspn(said + 2, "=")) : NULL;
+	g_autofree const char **names = g_new(const char *, options->len);
+
+	for (guint i = 0; i < options->len; i++)
+		names[i] = ((const struct option *)options->pdata[i])->name;
+	if (word)
+		said = nearest_words(word, names, options->len, "--");
+	g_autofree char *text = g_strconcat(error->message, word ? said : "", NULL);
+	g_free(error->message);
+	error->message = g_steal_pointer(&text);
+}
+
+/* FALSE and error; the arguments are left. */
+static gboolean read_options(int *argc, char ***argv, GError **error)
+{
+	static const GOptionArg args[] = { [OPTION_FLAG] = G_OPTION_ARG_NONE,
+					   [OPTION_TEXT] = G_OPTION_ARG_STRING,
+					   [OPTION_FILE] = G_OPTION_ARG_FILENAME,
+					   [OPTION_OUTPUT] = G_OPTION_ARG_FILENAME,
+					   [OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY };
+	static char on[] = "--" VALIDATE_OPTION "=on";
+	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
+	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
+	g_autofree char *program = g_strdup_printf("npusim %s", running->name);
+	g_autoptr(GError) why = NULL;
+
+	for (guint i = 0; i < options->len; i++) {
+		const struct option *o = options->pdata[i];
+		GOptionEntry entry = {
+			o->name, o->letter, 0, G_OPTION_ARG_CALLBACK, (gpointer)read_value,
+			o->help, o->value
+		};
+		if (o->kind < OPTION_NUMBER) {
+			entry.arg = args[o->kind];
+			entry.arg_data = o->to;
+		}
+		g_array_append_val(entries, entry);
+	}
+	g_set_prgname(program);
+	g_option_context_set_summary(context, running->summary);
+	g_option_context_set_strict_posix(context, (running->with & WITH_PROGRAM) != 0);
+	g_option_context_add_main_entries(context, (GOptionEntry *)(void *)entries->data, NULL);
+	/* GOption has no option that takes a word after '=' alone: it would take the program's name
+	 */
+	for (int i = 1; running->with & WITH_VALIDATE && i < *argc && (*argv)[i][0] == '-' &&
+			strcmp((*argv)[i], "--") != 0;
+	     i++) {
+		const struct option *o = find_option((*argv)[i]);
+
+		if (strcmp((*argv)[i], "--" VALIDATE_OPTION) == 0)
+			(*argv)[i] = on;
+		else
+			i += o && o->kind != OPTION_FLAG;
+	}
+	if (!g_option_context_parse(context, argc, argv, error)) {
+		if (g_error_matches(*error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
+			add_option_meant(*error);
+		return FALSE;
+	}
+	if (*argc > 1 && strcmp((*argv)[1], "--") == 0) {
+		++*argv;
+		--*argc;
+	}
+	(*argv)[*argc] = NULL;
+	if (*argc - 1 > running->most)
+		return refuse_option(error, "it takes %s, and '%s' is one word too many",
+				     *running->parameters ? running->parameters : "no argument",
+				     (*argv)[running->most + 1]);
+	if (*argc - 1 < running->least)
+		return refuse_option(error, "it takes %s", running->parameters);
+	for (guint i = 0; i < options->len; i++) { /* known before what may take long */
+		const struct option *o = options->pdata[i];
+		char *const *path = o->to;
+		if (o->kind == OPTION_OUTPUT && *path && !out_file_check(*path, error))
+			return FALSE;
+	}
+	if (!(running->with & WITH_READER))
+		return TRUE;
+	/* the replays of a report get its rule by the environment */
+	memory_limit_set(opt_memory ? opt_memory : memory_limit_default(""));
+	if (given[NPU_VAR_SITE_RULE])
+		g_setenv(npu_var_info(NPU_VAR_SITE_RULE)->name, given[NPU_VAR_SITE_RULE], TRUE);
+	const char *rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
+	if (*rule == '\0' || sites_set_rule(rule, &why))
+		return TRUE;
+	return refuse_option(error, "%s%s: a regular expression is wanted, such as /src/model: %s",
+			     given[NPU_VAR_SITE_RULE] ? "--site-rule=" : "NPUSIM_SITE_RULE=", rule,
+			     why->message);
+}
+
+static int run_verb(const struct verb *verb, int argc, char **argv)
+{
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_USAGE;
+
+	running = verb;
+	options = g_ptr_array_new();
+	for (const struct option *o = verb->options; o && o->kind; o++)
+		g_ptr_array_add(options, (gpointer)o);
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
+		if (shared[i].with & verb->with)
+			g_ptr_array_add(options, (gpointer)&shared[i].option);
+	if (verb->with != OPTIONS_NOT_READ && argc == 2 && strcmp(argv[1], LIST_OPTIONS) == 0) {
+		for (guint i = 0; i < options->len; i++) {
+			const struct option *o = options->pdata[i];
+			g_print("--%s%s\t%s\n", o->name, o->kind == OPTION_FLAG ? "" : "=",
+				o->help);
+		}
+		return NPUSIM_EXIT_OK;
+	}
+	if (verb->with == OPTIONS_NOT_READ || read_options(&argc, &argv, &error))
+		status = verb->run(argv + 1, &error);
+	if (error == NULL)
+		return status;
+	failure("%s", error->message);
+	if (g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MEMORY))
+		return NPUSIM_EXIT_MEMORY;
+	if (error->domain != G_OPTION_ERROR)
+		return verb->trouble;
+	g_printerr("'npusim %s --help' shows what it takes.\n", verb->name);
+	return NPUSIM_EXIT_USAGE;
+}
+
+void json_text(JsonBuilder *json, const char *name, const char *value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_string_value(json, value);
+}
+
+void json_number(JsonBuilder *json, const char *name, guint64 value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_int_value(json, (gint64)value);
+}
+
+void add_to_list(const char *variable, const char *entry, gboolean first)
+{
+	const char *old = g_getenv(variable);
+	g_autofree char *list =
+		old && *old ? g_strjoin(":", first ? entry : old, first ? old : entry, NULL)
+			    : g_strdup(entry);
+
+	g_setenv(variable, list, TRUE);
+}
+
+/* Of each part a file, and where its folder is from this command's: installed, in the build tree.
+ */
+static const struct {
+	const char *file, *installed, *built, *hint;
+} parts[] = {
+	[PART_ACL] = { "libascendcl.so", "../lib/npusim/acl", "../runtime", "installed whole" },
+	[PART_CUDA] = { "libcuda.so.1", "../lib/npusim/cuda", "../runtime/cuda",
+			"installed whole" },
+	[PART_HAL] = { "libascend_hal.so", "../lib/npusim/hal", "../backend-sim/hal",
+		       "built with the model" },
+	[PART_HOME] = { "set_env.sh", "../lib/npusim/home", "../runtime/home/home",
+			"installed whole" },
+	[PART_RECORD] = { "libnpusim-record.so", "../lib/npusim/preload", "record",
+			  "installed whole" },
+	[PART_RECORD_HAL] = { "libnpusim-record-hal.so", "../lib/npusim/preload", "../backend-hw",
+			      "built with backend-hw" },
+	[PART_MODEL] = { "backend-sim.so", "../lib/npusim", "../backend-sim",
+			 "built with the model" },
+	[PART_BENCH] = { "bench.so", "../lib/npusim", "../sim", "built with the model" },
+	[PART_SWEEP] = { "sweep.py", "../lib/npusim", ".", "installed whole" },
+	[PART_RANKS] = { "sweep-ranks.so", "../lib/npusim", ".", "built with an MPI" },
+};
+
+char *part_folder(enum npusim_part part, GError **error)
+{
+	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+	g_autofree char *bin = self ? g_path_get_dirname(self) : NULL;
+	const char *const places[] = { parts[part].installed, parts[part].built };
+
+	for (gsize i = 0; bin && i < G_N_ELEMENTS(places); i++) {
+		g_autofree char *folder = g_canonicalize_filename(places[i], bin);
+		g_autofree char *path = g_build_filename(folder, parts[part].file, NULL);
+		if (g_file_test(path, G_FILE_TEST_EXISTS))
+			return g_steal_pointer(&folder);
+	}
+	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+		    "there is no %s in %s or %s beside %s: is npusim %s?", parts[part].file,
+		    places[0], places[1], bin ? bin : "this command", parts[part].hint);
+	return NULL;
+}
+
+char *part_file(enum npusim_part part, GError **error)
+{
+	g_autofree char *folder = part_folder(part, error);
+
+	return folder ? g_build_filename(folder, parts[part].file, NULL) : NULL;
+}
+
+/* ---- the command ---- */
 
 static const struct verb *const verbs[] = {
 	&verb_run,     &verb_replay,  &verb_record, &verb_report, &verb_diff,
@@ -25,49 +470,20 @@ static void print_help(FILE *out)
 	      out);
 }
 
-static gboolean is_one_of(const char *text, const char *a, const char *b)
-{
-	return strcmp(text, a) == 0 || strcmp(text, b) == 0;
-}
-
-static int run_verb(const char *name, int argc, char **argv)
+/* Reads the options in argv[1] and those after it, in place, and runs the verb. Returns the exit
+ * status, also after what is wrong was said, or the help was shown. */
+static int run_named(const char *name, int argc, char **argv)
 {
 	const char *names[G_N_ELEMENTS(verbs)];
 
 	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
 		names[i] = verbs[i]->name;
 		if (strcmp(name, names[i]) == 0)
-			return verb_start(verbs[i], argc, argv);
+			return run_verb(verbs[i], argc, argv);
 	}
 	g_printerr("npusim: there is no verb '%s'%s; 'npusim --help' lists them\n", name,
 		   nearest_words(name, names, G_N_ELEMENTS(verbs), ""));
 	return NPUSIM_EXIT_USAGE;
-}
-
-static int run(int argc, char **argv)
-{
-	if (argc < 2) {
-		print_help(stderr);
-		return NPUSIM_EXIT_USAGE;
-	}
-	if (is_one_of(argv[1], "--version", "-V")) {
-		printf("npusim %s\n", NPUSIM_VERSION);
-		return NPUSIM_EXIT_OK;
-	}
-	if (strcmp(argv[1], LIST_OPTIONS) == 0) { /* for a shell that completes words */
-		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)
-			printf("%s\t%s\n", verbs[i]->name, verbs[i]->help);
-		return NPUSIM_EXIT_OK;
-	}
-	if (argc > 2 && strcmp(argv[1], "help") == 0) { /* as VERB --help */
-		char help[] = "--help", *words[] = { argv[2], help, NULL };
-		return run_verb(argv[2], 2, words);
-	}
-	if (is_one_of(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
-		print_help(stdout);
-		return NPUSIM_EXIT_OK;
-	}
-	return run_verb(argv[1], argc - 1, argv + 1);
 }
 
 /* A full disk, a closed pipe. GLib ends the process after --help itself. */
@@ -83,8 +499,28 @@ static void check_output(int status, void *unused)
 
 int main(int argc, char **argv)
 {
+	const char *word = argc > 1 ? argv[1] : "";
+	gboolean help = strcmp(word, "help") == 0;
+
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C"); /* figures read the same everywhere */
 	on_exit(check_output, NULL);
-	return run(argc, argv);
+	if (argc < 2) {
+		print_help(stderr);
+		return NPUSIM_EXIT_USAGE;
+	}
+	if (help && argc > 2) { /* as VERB --help */
+		char option[] = "--help", *words[] = { argv[2], option, NULL };
+		return run_named(argv[2], 2, words);
+	}
+	if (strcmp(word, LIST_OPTIONS) == 0) /* for a shell that completes words */
+		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)
+			printf("%s\t%s\n", verbs[i]->name, verbs[i]->help);
+	else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+		printf("npusim %s\n", NPUSIM_VERSION);
+	else if (help || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		print_help(stdout);
+	else
+		return run_named(word, argc - 1, argv + 1);
+	return NPUSIM_EXIT_OK;
 }

@@ -29,7 +29,8 @@ enum option_kind {
 	OPTION_FLAG,
 	OPTION_TEXT,
 	OPTION_FILE,
-	OPTION_TEXTS, /* may be given several times */
+	OPTION_OUTPUT, /* a file that could be made; "-": stdout */
+	OPTION_TEXTS,  /* may be given several times */
 	OPTION_NUMBER,
 	OPTION_SIZE,  /* a number with K, M, G or T behind it */
 	OPTION_CHOICE /* the place in `words` */
@@ -37,39 +38,38 @@ enum option_kind {
 struct option {
 	const char *name;
 	enum option_kind kind;
-	void *to; /* gboolean, char *, char *, char **, gint64, guint64, guint: stays if not given
-		   */
+	void *to; /* gboolean, char *, char *, char *, char **, gint64, guint64, guint: stays if not
+		   * given */
 	const char *help, *value; /* `value`: what the help has for it */
 	char letter;
 	const char *const *words; /* of CHOICE; ends with NULL */
 	guint64 least, most;      /* of NUMBER and SIZE; most 0: no limit */
 };
-#define OPTION_OF(name, letter, kind, to, words, least, most, value, help)       \
-	{                                                                        \
-		name, OPTION_##kind, to, help, value, letter, words, least, most \
+#define OPTION(name_, kind_, to_, value_, help_, ...)                                             \
+	{                                                                                         \
+		.name = name_, .kind = OPTION_##kind_, .to = to_, .value = value_, .help = help_, \
+		__VA_ARGS__                                                                       \
 	}
-#define OPTION(name, kind, to, value, help) OPTION_OF(name, 0, kind, to, NULL, 0, 0, value, help)
-#define OPTION_SHORT(name, letter, kind, to, value, help) \
-	OPTION_OF(name, letter, kind, to, NULL, 0, 0, value, help)
-#define OPTION_RANGE(name, kind, to, least, most, value, help) \
-	OPTION_OF(name, 0, kind, to, NULL, least, most, value, help)
-#define OPTION_WORDS(name, to, words, value, help) \
-	OPTION_OF(name, 0, CHOICE, to, words, 0, 0, value, help)
+#define OPTION_SHORT(name, letter_, kind, to, value, help) \
+	OPTION(name, kind, to, value, help, .letter = letter_)
+#define OPTION_RANGE(name, kind, to, least_, most_, value, help) \
+	OPTION(name, kind, to, value, help, .least = least_, .most = most_)
+#define OPTION_WORDS(name, to, words_, value, help) \
+	OPTION(name, CHOICE, to, value, help, .words = words_)
+/* Beside the verb's own options. */
 enum options_with {
-	OPTIONS_OWN,       /* the verb's own options */
-	OPTIONS_OF_READER, /* and --memory */
-	OPTIONS_OF_MODEL,  /* or the model's */
-	OPTIONS_OF_REPLAY, /* or both */
-	OPTIONS_OF_CHECK,  /* or the model's and --validate */
-	OPTIONS_OF_RUN,    /* those with --error-exitcode, and none after the first argument: those
-			      are the program's */
-	OPTIONS_OF_RECORD, /* those of RUN but --trace: the verb has its own file */
-	OPTIONS_NOT_READ   /* the verb reads its arguments itself */
+	WITH_READER = 1,   /* those of who reads files: --memory, --site-rule */
+	WITH_MODEL = 2,    /* those that describe the model */
+	WITH_TRACE = 4,    /* --trace: not of a verb that has a file of its own */
+	WITH_VALIDATE = 8, /* --validate */
+	WITH_PROGRAM = 16, /* --error-exitcode; none after the first argument: those are its own */
+	WITH_SUPERNODE = 32,  /* --supernode and what goes with it */
+	OPTIONS_NOT_READ = 64 /* the verb reads its arguments itself */
 };
 struct verb {
 	const char *name, *help, *parameters, *summary;
 	int least, most; /* arguments */
-	enum options_with with;
+	guint with;      /* enum options_with */
 	const struct option *options;
 	/* Returns the exit status. NULL ends `words`, the arguments. */
 	int (*run)(char **words, GError **error);
@@ -80,7 +80,7 @@ extern const struct verb verb_run, verb_replay, verb_record, verb_report, verb_d
 	verb_check, verb_bench, verb_sweep, verb_profile, verb_node, verb_explain, verb_home,
 	verb_info;
 
-/* ---- options.c ---- */
+/* ---- npusim.c ---- */
 
 /* Says "npusim VERB: text" on stderr. Returns NPUSIM_EXIT_FAILED. */
 int failure(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -101,27 +101,18 @@ int interrupt_status(void);
 /* What errno was when stdout could not be written first: a full disk, a closed pipe; 0. */
 int output_error(void);
 
-/* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
- * --node --trace --validate --error-exitcode), as far as they were given, into the environment:
- * each is a variable's, and what was given wins over what is there. default_backend: where neither
- * says one, NULL: the runtime's default. fresh_node: what to use without --node, whatever the
- * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
- * one is not. */
-gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
+/* Puts the options that are variables', as far as they were given, into the environment: what was
+ * given wins over what is there. default_backend: where neither says one, NULL: the runtime's
+ * default. fresh: without --node, a node of its own, whatever the environment says. FALSE and
+ * error, with the values that would be valid, if one is not. */
+gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
 gboolean run_check_settings(GError **error);
-/* A node name that nobody else has: "run-1234-5f0c33a1". */
-char *own_node_name(const char *what);
+/* A name that nobody else has, for a node: "run-1234-5f0c33a1". */
+char *own_node_name(void);
 /* Where a variable's value comes from: "option", "environment", "default". */
 const char *setting_origin(enum npu_var var);
-
-/* The only argument of the command or a verb: what could be there instead, a line each, with a tab
- * and its description. */
-#define LIST_OPTIONS "--list-options"
-/* Reads the options in argv[1] and those after it, in place, and runs the verb. Returns the exit
- * status, also after what is wrong was said, or the help was shown. */
-int verb_start(const struct verb *verb, int argc, char **argv);
 
 /* Members of the object that is open. */
 void json_text(JsonBuilder *json, const char *name, const char *value);
@@ -130,20 +121,17 @@ void json_number(JsonBuilder *json, const char *name, guint64 value);
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
 void add_to_list(const char *variable, const char *entry, gboolean first);
 
-/* libascendcl.so, libcuda.so.1, libascend_hal.so, the folder that looks like an installation of
- * CANN, libnpusim-record.so, libnpusim-record-hal.so, the modules of the model and of bench, the
- * script of sweep and the module of its ranks. */
-enum npusim_part {
-	PART_ACL,
-	PART_CUDA,
-	PART_HAL,
-	PART_HOME,
-	PART_RECORD,
-	PART_RECORD_HAL,
-	PART_MODEL,
-	PART_BENCH,
-	PART_SWEEP,
-	PART_RANKS
+enum npusim_part { /* npusim.c has their files */
+		   PART_ACL,
+		   PART_CUDA,
+		   PART_HAL,
+		   PART_HOME,
+		   PART_RECORD,
+		   PART_RECORD_HAL,
+		   PART_MODEL,
+		   PART_BENCH,
+		   PART_SWEEP,
+		   PART_RANKS
 };
 /* The folder of a part that belongs to this command: the installed one beside it, or the build
  * tree's. NULL and error, naming the folders that were tried, if there is none. */
@@ -193,18 +181,5 @@ struct junit_program {
 gboolean junit_write(const char *path, const struct junit_program *program, GError **error);
 /* Of npusim check: a test for each case and device. */
 void junit_of_cases(GString *out, const struct check_report *report);
-
-/* ---- needed.c ---- */
-
-/* What of npusim's libraries a program gets, as far as its file tells. */
-struct needed {
-	const char
-		*obstacle; /* why it can get none: "is linked statically ..."; NULL: none known */
-	char *foreign;     /* "libascendcl.so from PATH (RPATH from file PROGRAM)", or NULL */
-	gboolean static_cudart; /* it has NVIDIA's static CUDA runtime in it */
-};
-/* Asks the program's own loader, in this process's environment. `folder`: npusim's libraries;
- * with_hal: libascend_hal.so counts too; cuda: look for NVIDIA's runtime. g_free() foreign. */
-struct needed needed_of(const char *program, const char *folder, gboolean with_hal, gboolean cuda);
 
 #endif

@@ -37,19 +37,6 @@ struct inherited {
 	struct sigaction child_action;
 };
 
-/* All but the two that stop who uses the terminal from the background. */
-static void block_signals(sigset_t *out_blocked, struct inherited *out)
-{
-	const struct sigaction usual = { .sa_handler = SIG_DFL };
-
-	sigfillset(out_blocked);
-	sigdelset(out_blocked, SIGTTIN);
-	sigdelset(out_blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, out_blocked, &out->mask);
-	/* who ignores it has no children to wait for */
-	sigaction(SIGCHLD, &usual, &out->child_action);
-}
-
 /* -1: it was said why; *out_status is the exit status. */
 static pid_t start(char **program, const struct inherited *inherited, int *out_status)
 {
@@ -83,36 +70,6 @@ static pid_t start(char **program, const struct inherited *inherited, int *out_s
 	return child;
 }
 
-/* The program's pipes and locks end when it closes them. What the command opened for itself is
- * close-on-exec. */
-static void let_go_of_files(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	g_autoptr(GDir) open_files = g_dir_open("/proc/self/fd", 0, NULL);
-	const char *name;
-
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		close(null);
-	}
-	while (open_files && (name = g_dir_read_name(open_files)) != NULL) {
-		int fd = atoi(name);
-		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
-			close(fd);
-	}
-}
-
-static gboolean is_in_foreground(pid_t child)
-{
-	int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	pid_t group = terminal >= 0 ? tcgetpgrp(terminal) : -1;
-
-	if (terminal >= 0)
-		close(terminal);
-	return group > 0 && (group == getpgrp() || group == getpgid(child));
-}
-
 /* The shell has to see that its job stopped. SIGSTOP is no terminal's: away from one, who sends it
  * to the program sends it SIGCONT too, and would not know of the command. */
 static void stop_too(pid_t child, int signal_number)
@@ -121,8 +78,15 @@ static void stop_too(pid_t child, int signal_number)
 	struct sigaction action;
 	sigset_t one, mask;
 
-	if (signal_number == SIGSTOP && !is_in_foreground(child))
-		return;
+	if (signal_number == SIGSTOP) {
+		int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+		pid_t group = terminal >= 0 ? tcgetpgrp(terminal) : -1;
+
+		if (terminal >= 0)
+			close(terminal);
+		if (group <= 0 || (group != getpgrp() && group != getpgid(child)))
+			return;
+	}
 	sigemptyset(&one);
 	sigaddset(&one, signal_number);
 	if (signal_number != SIGSTOP)
@@ -134,70 +98,69 @@ static void stop_too(pid_t child, int signal_number)
 		sigaction(signal_number, &action, NULL);
 }
 
-/* TRUE: the program has ended. Orphans that it left are waited for, too, but not awaited. */
-static gboolean reap(pid_t child, int *out_status)
-{
-	int status;
-	pid_t got;
-
-	while ((got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-		if (got == child && WIFSTOPPED(status)) {
-			stop_too(child, WSTOPSIG(status));
-		} else if (got == child) {
-			*out_status = status;
-			return TRUE;
-		}
-	}
-	return FALSE;
-}
-
 /* What a terminal's keys and its window send, the whole group got; what the program sends to its
  * group, or the command to itself by a write to a closed pipe, the program need not hear. */
-static gboolean is_for_program(const siginfo_t *info, pid_t child)
-{
-	static const int keys[] = { SIGINT, SIGQUIT, SIGTSTP, SIGWINCH };
-
-	if (info->si_code <= 0 && (info->si_pid == child || info->si_pid == getpid()))
-		return FALSE;
-	for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
-		if (info->si_signo == keys[i] && info->si_code == SI_KERNEL)
-			return FALSE;
-	return TRUE;
-}
-
 static int wait_for_end(pid_t child, const sigset_t *signals)
 {
 	siginfo_t info;
 	int status;
+	pid_t got;
 
 	for (;;) {
-		if (sigwaitinfo(signals, &info) < 0)
-			continue;
-		if (info.si_signo == SIGCHLD) {
-			if (reap(child, &status))
+		int number = sigwaitinfo(signals, &info);
+		gboolean key = number == SIGINT || number == SIGQUIT || number == SIGTSTP ||
+			       number == SIGWINCH;
+
+		/* orphans that the program left are waited for, too, but not awaited */
+		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+			if (got == child && !WIFSTOPPED(status))
 				return status;
-		} else if (is_for_program(&info, child)) {
-			if (info.si_code == SI_QUEUE)
-				sigqueue(child, info.si_signo, info.si_value);
-			else
-				kill(child, info.si_signo);
+			if (got == child)
+				stop_too(child, WSTOPSIG(status));
 		}
+		if (number < 0 || number == SIGCHLD || (key && info.si_code == SI_KERNEL) ||
+		    (info.si_code <= 0 && (info.si_pid == child || info.si_pid == getpid())))
+			continue;
+		if (info.si_code == SI_QUEUE)
+			sigqueue(child, number, info.si_value);
+		else
+			kill(child, number);
 	}
 }
 
 gboolean program_run(char **program, int *out_status)
 {
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	struct inherited inherited;
 	sigset_t blocked;
-	pid_t child;
+	const char *name;
 
 	fflush(stdout);
-	block_signals(&blocked, &inherited);
+	/* all but the two that stop who uses the terminal from the background */
+	sigfillset(&blocked);
+	sigdelset(&blocked, SIGTTIN);
+	sigdelset(&blocked, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
+	/* who ignores it has no children to wait for */
+	sigaction(SIGCHLD, &usual, &inherited.child_action);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	child = start(program, &inherited, out_status);
+	pid_t child = start(program, &inherited, out_status);
 	if (child < 0)
 		return FALSE;
-	let_go_of_files();
+	/* the program's pipes and locks end when it closes them; what the command opened for itself
+	 * is close-on-exec */
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	g_autoptr(GDir) open_files = g_dir_open("/proc/self/fd", 0, NULL);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		close(null);
+	}
+	while (open_files && (name = g_dir_read_name(open_files)) != NULL) {
+		int fd = atoi(name);
+		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
+			close(fd);
+	}
 	*out_status = wait_for_end(child, &blocked);
 	return TRUE;
 }

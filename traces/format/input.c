@@ -112,7 +112,7 @@ static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **erro
 	while (got < room) {
 		ssize_t n = TEMP_FAILURE_RETRY(read(in->fd, into + got, room - got));
 		if (n < 0)
-			return fail_errno(in->name, error, "it cannot be read") ? 0 : -1;
+			return fail_errno(in->name, error, "it cannot be read"), -1;
 		if (n == 0)
 			break;
 		got += (gsize)n;
@@ -174,20 +174,6 @@ static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **err
 	return (gssize)(wanted - in->z.avail_out);
 }
 
-static gboolean begin(struct input *in, GError **error)
-{
-	guint8 head[2];
-	gssize got = raw_take(in, head, sizeof head, error);
-	if (got < 0 || !raw_rewind(in, error))
-		return FALSE;
-	in->gzip = got == 2 && head[0] == 0x1f && head[1] == 0x8b;
-	if (!in->gzip)
-		return TRUE;
-	in->chunk = g_malloc(CHUNK_BYTES);
-	in->z_open = inflateInit2(&in->z, 15 + 16) == Z_OK;
-	return in->z_open || fail(in, error, "zlib does not start");
-}
-
 /* Whatever `fd` is. */
 static struct input *opened(char *name, int fd, GError **error)
 {
@@ -209,7 +195,15 @@ static struct input *opened(char *name, int fd, GError **error)
 				: write_from(in->fd, fd, name, error);
 		close(fd);
 	}
-	if (ok && raw_rewind(in, error) && begin(in, error))
+	guint8 head[2];
+	gssize got = ok && raw_rewind(in, error) ? raw_take(in, head, sizeof head, error) : -1;
+	in->gzip = got == 2 && head[0] == 0x1f && head[1] == 0x8b;
+	if (in->gzip) {
+		in->chunk = g_malloc(CHUNK_BYTES);
+		in->z_open = inflateInit2(&in->z, 15 + 16) == Z_OK;
+	}
+	if (got >= 0 && raw_rewind(in, error) &&
+	    (in->z_open || !in->gzip || fail(in, error, "zlib does not start")))
 		return in;
 	input_close(in);
 	return NULL;
@@ -375,11 +369,9 @@ int input_line(struct input *in, gsize most, struct input_line *out, GError **er
 	if (out->length == 0 && end == NULL)
 		return 0;
 	if (out->length > most)
-		return line_bad(out->number, error, "it is longer than %zu KiB", most / 1024) ? 0
-											      : -1;
+		return line_bad(out->number, error, "it is longer than %zu KiB", most / 1024), -1;
 	if (memchr(out->text, '\0', out->length))
-		return line_bad(out->number, error, "there is a NUL byte: this is no text") ? 0
-											    : -1;
+		return line_bad(out->number, error, "there is a NUL byte: this is no text"), -1;
 	out->text[out->length] = '\0';
 	in->start += out->length + out->whole;
 	in->line++;

@@ -17,6 +17,7 @@ struct part {
 	size_t infos;                  /* that are written */
 	guint index;
 	guint64 start; /* the host's clock at @0; 0: not told */
+	guint64 shift; /* from the earliest part's */
 	guint64 time;  /* of the event: since the earliest part began */
 };
 struct merge {
@@ -36,16 +37,13 @@ static void part_free(gpointer data)
 	g_free(p);
 }
 
+/* The key is taken over. */
 static guint32 number_in(GHashTable *table, char *key)
 {
 	guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, key));
 
-	if (number) {
-		g_free(key);
-		return number;
-	}
-	number = g_hash_table_size(table) + 1;
-	g_hash_table_insert(table, key, GUINT_TO_POINTER(number));
+	number = number ? number : g_hash_table_size(table) + 1;
+	g_hash_table_replace(table, key, GUINT_TO_POINTER(number));
 	return number;
 }
 
@@ -74,7 +72,7 @@ static void put_event(struct merge *m, struct part *p)
 	rename_share(m, p, &r->share);
 	r->process = process_number(m, p, r->process);
 	if (r->has & NPU_TRACE_HAS_HOST_NS)
-		r->host_ns += p->start ? p->start - m->start : 0;
+		r->host_ns += p->shift;
 	m->result->events += out_trace_line(m->out.text, r, NULL);
 }
 
@@ -89,11 +87,11 @@ static void put_infos(struct merge *m, struct part *p)
 }
 
 /* Goes on to the next event. The lines of a part stay in order. */
-static void advance(const struct merge *m, struct part *p)
+static void advance(struct part *p)
 {
 	p->more = trace_reader_take(p->reader, &p->event, NULL);
 	if (p->more > 0 && p->event.has & NPU_TRACE_HAS_HOST_NS)
-		p->time = MAX(p->time, p->event.host_ns + (p->start ? p->start - m->start : 0));
+		p->time = MAX(p->time, p->event.host_ns + p->shift);
 }
 
 static struct part *earliest(struct merge *m)
@@ -121,7 +119,7 @@ static void put_all(struct merge *m)
 	while ((p = earliest(m))) {
 		put_event(m, p);
 		out_stream_flush(&m->out, FALSE);
-		advance(m, p);
+		advance(p);
 		put_infos(m, p);
 	}
 	for (guint i = 0; i < m->parts->len; i++) {
@@ -158,7 +156,8 @@ static void open_parts(struct merge *m, GPtrArray *paths)
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
 		p->index = i;
-		p->time = p->event.host_ns + (p->start ? p->start - m->start : 0);
+		p->shift = p->start ? p->start - m->start : 0;
+		p->time = p->event.host_ns + p->shift;
 	}
 	m->result->parts = m->parts->len;
 }

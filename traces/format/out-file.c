@@ -60,10 +60,9 @@ static gboolean unwritable(const char *path, int why, GError **error)
 	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
 }
 
-/* Of a link at `path`: FALSE, anybody could have put it there. */
-static gboolean is_trusted(const char *path, const struct stat *link)
+/* Of a link in a folder: FALSE, anybody could have put it there. */
+static gboolean is_trusted(const char *folder, const struct stat *link)
 {
-	g_autofree char *folder = g_path_get_dirname(path);
 	struct stat in;
 
 	return link->st_uid == geteuid() || stat(folder, &in) != 0 ||
@@ -71,72 +70,57 @@ static gboolean is_trusted(const char *path, const struct stat *link)
 	       link->st_uid == in.st_uid;
 }
 
-/* Goes from `at`, a path without links, to `rest`, a name or more. TRUE: it is `at` then, the last
- * name of which need not be there. */
-static gboolean follow(GString *at, GString *rest, const char *path, GError **error)
+/* The path with what they lead to in place of all links. */
+static char *follow(const char *path, GError **error)
 {
-	for (guint links = 0; rest->len > 0;) {
-		g_auto(GStrv) names = g_strsplit(rest->str, "/", 2);
-		gsize parent = at->len;
-		struct stat status;
+	g_autofree char *all = g_strdup(path);
+	guint links = 0;
 
-		g_string_assign(rest, names[1] ? names[1] : "");
-		if (strcmp(names[0], "..") == 0) {
-			g_string_truncate(at, (gsize)(strrchr(at->str, '/') - at->str));
-			g_string_append(at, at->len == 0 ? "/" : "");
+	for (gsize end = 0;; end++) {
+		struct stat status;
+		end += strcspn(all + end, "/");
+		g_autofree char *at = g_strndup(all, end);
+		if (lstat(at, &status) != 0 || !S_ISLNK(status.st_mode)) {
+			if (all[end] == '\0')
+				return g_steal_pointer(&all);
 			continue;
 		}
-		if (names[0][0] == '\0' || strcmp(names[0], ".") == 0)
-			continue;
-		g_string_append_printf(at, "%s%s", at->len > 1 ? "/" : "", names[0]);
-		if (lstat(at->str, &status) != 0) {
-			if (errno == ENOENT && rest->len == 0)
-				return TRUE;
-			return refuse_file(error, errno, "%s cannot be written: %s: %s", path,
-					   at->str, g_strerror(errno));
-		}
-		if (!S_ISLNK(status.st_mode))
-			continue;
-		if (!is_trusted(at->str, &status))
+		g_autofree char *folder = g_path_get_dirname(at);
+		if (!is_trusted(folder, &status))
 			return refuse_file(error, EACCES,
 					   "%s cannot be written: %s is a symbolic link of user "
 					   "%u in a folder that anybody may write to: remove it, "
 					   "or write elsewhere",
-					   path, at->str, (unsigned)status.st_uid);
-		g_autofree char *target = g_file_read_link(at->str, error);
-		if (target == NULL)
-			return FALSE;
+					   path, at, (unsigned)status.st_uid),
+			       NULL;
 		if (++links > LINKS_MAX)
-			return unwritable(path, ELOOP, error);
-		g_string_prepend(rest, "/");
-		g_string_prepend(rest, target);
-		g_string_truncate(at, g_path_is_absolute(target) ? 0 : parent);
-		g_string_append(at, at->len == 0 ? "/" : "");
+			return unwritable(path, ELOOP, error), NULL;
+		g_autofree char *target = g_file_read_link(at, error);
+		if (target == NULL)
+			return NULL;
+		gboolean absolute = g_path_is_absolute(target);
+		char *next = g_strconcat(absolute ? "" : folder, absolute ? "" : "/", target,
+					 all + end, NULL);
+		g_free(all);
+		all = next;
+		end = (gsize)-1; /* from the first name on */
 	}
-	return TRUE;
 }
 
 /* The path of the file behind all links; what is no regular file, as what /dev/stdout leads to, has
  * none that could be opened: the path itself. */
 static char *resolve(const char *path, gboolean *out_regular, GError **error)
 {
-	g_autofree char *full = g_path_is_absolute(path) ? NULL : g_get_current_dir();
-	GString *at = g_string_new(full ? full : "/"), *rest = g_string_new(path);
-	g_autoptr(GError) cause = NULL;
 	struct stat status;
 	gboolean is_there = stat(path, &status) == 0;
-	gboolean found = follow(at, rest, path, &cause);
+	char *at = follow(path, error);
 
 	*out_regular = !is_there || S_ISREG(status.st_mode);
-	g_string_free(rest, TRUE);
+	if (at == NULL || !is_there || access(at, F_OK) == 0)
+		return at;
 	/* the kernel goes ways that have no names: /proc/self/fd */
-	if (!found && is_there && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_ACCES))
-		found = TRUE;
-	else if (!found)
-		g_propagate_error(error, g_steal_pointer(&cause));
-	if (is_there && access(at->str, F_OK) != 0)
-		g_string_assign(at, path);
-	return g_string_free(at, !found);
+	g_free(at);
+	return g_strdup(path);
 }
 
 gboolean out_file_check(const char *path, GError **error)

@@ -5,7 +5,6 @@
  * A moment is the state after an event: 0 is the start, 1 the first event. A block is live at the
  * moments from `made` up to `gone`, that one excluded.
  */
-const CHUNK = 64; /* events of which the highest moment is known */
 const ROUNDING = 512; /* bytes that allocators round sizes to: what lies behind a block is no gap */
 
 async function unpack(text) {
@@ -94,9 +93,6 @@ class History {
 		const after = grown(column('row.physical'), Float64Array);
 		for (let r = 0; r < after.length; r++)
 			this.physical.fill(after[r], this.rows.event[r], r + 1 < after.length ? this.rows.event[r + 1] : undefined);
-		this.chunks = [];
-		for (let e = 0; e + CHUNK <= this.events; e += CHUNK)
-			this.chunks.push(this.highest(e, e + CHUNK)); /* of which none is known yet */
 		this.mostPhysical = this.physical.reduce((a, b) => Math.max(a, b), 0);
 		this.peak = this.highest(0, this.events + 1);
 		this.most = Math.max(this.total[this.peak], 1);
@@ -134,10 +130,6 @@ class History {
 			this.byEnd[--next[this.gone[b]]] = b;
 		this.bySize = Uint32Array.from(this.size, (size, b) => b).sort((a, b) => this.size[b] - this.size[a]);
 	}
-	get told() {
-		return this.blocks > 0;
-	}
-
 	rowAt(event) {
 		const at = above(this.rows.event, event - 1);
 		return at < this.rows.event.length && this.rows.event[at] === event ? at : -1;
@@ -150,11 +142,7 @@ class History {
 			return this.madeBy[event - 1];
 		if (this.goneBy[event] > this.goneBy[event - 1])
 			return this.byEnd[this.goneBy[event - 1]];
-		if (!this.byRequest) {
-			this.byRequest = new Map();
-			this.asked.forEach((e, b) => { if (e) this.byRequest.set(e, b); });
-		}
-		return this.byRequest.has(event) ? this.byRequest.get(event) : -1;
+		return this.asked.indexOf(event);
 	}
 	eventsOf(name) {
 		const verb = this.verbs.indexOf(name), found = [];
@@ -178,14 +166,11 @@ class History {
 
 	/* The moment in [from, to) at which most is live. */
 	highest(from, to) {
-		const { total, chunks } = this;
+		const { total } = this;
 		let best = from;
 		for (let e = from + 1; e < to; e++) {
-			const whole = e % CHUNK === 0 && e + CHUNK <= to && chunks.length > e / CHUNK, at = whole ? chunks[e / CHUNK] : e;
-			if (total[at] > total[best])
-				best = at;
-			if (whole)
-				e += CHUNK - 1;
+			if (total[e] > total[best])
+				best = e;
 		}
 		return best;
 	}
@@ -221,15 +206,12 @@ class History {
 	}
 	/* Memory at addresses from an event to another: { start, end, made, gone }, in order of `made`. */
 	get ranges() {
-		return this.allRanges = this.allRanges || this.readRanges();
-	}
-	readRanges() {
-		const open = new Map(), all = [], { event, address, size } = this.rows;
-		const comes = ['segment_alloc', 'segment_map', 'malloc', 'map'];
-		const goes = ['segment_free', 'segment_unmap', 'mfree', 'unmap'];
-		const own = this.verbs.map((v) => comes.includes(v) ? 1 : goes.includes(v) ? -1 : 0);
-		const has_segments = this.verb.some((v) => /^segment_/.test(this.verbs[v]) && own[v] !== 0) ||
-			(event.length > 0 && event[0] === 0);
+		if (this.allRanges)
+			return this.allRanges;
+		const open = new Map(), all = this.allRanges = [], { event, address, size } = this.rows;
+		const segments = this.verb.some((v) => /^segment_/.test(this.verbs[v])) || event[0] === 0;
+		const comes = segments ? ['segment_alloc', 'segment_map', 'start'] : ['malloc', 'map'];
+		const goes = segments ? ['segment_free', 'segment_unmap'] : ['mfree', 'unmap'];
 		const add = (start, end, made) => {
 			const r = { start, end, made, gone: this.events + 1 };
 			open.set(start, r);
@@ -249,21 +231,18 @@ class History {
 			}
 		};
 		for (let i = 0; i < event.length; i++) {
-			const verb = event[i] === 0 ? 'segment_alloc' : this.verbs[this.verb[event[i] - 1]];
-			const what = event[i] === 0 ? 1 : own[this.verb[event[i] - 1]];
-			if (what === 0 || address[i] === 0 || size[i] === 0 ||
-			    (has_segments && !/^segment_/.test(verb)))
+			const start = address[i], end = start + size[i], verb = this.verbAt(event[i]), known = open.get(start);
+			const made = comes.includes(verb), gone = goes.includes(verb);
+			if (start === 0 || end === start)
 				continue;
-			if (what > 0) {
-				if (open.has(address[i]))
-					cut(address[i], address[i] + size[i], event[i]);
-				add(address[i], address[i] + size[i], event[i]);
-			} else if (open.has(address[i]) && open.get(address[i]).end === address[i] + size[i]) {
-				open.get(address[i]).gone = event[i];
-				open.delete(address[i]);
-			} else {
-				cut(address[i], address[i] + size[i], event[i]);
+			if (gone && known && known.end === end) {
+				known.gone = event[i];
+				open.delete(start);
+			} else if (gone || (made && known)) {
+				cut(start, end, event[i]);
 			}
+			if (made)
+				add(start, end, event[i]);
 		}
 		return all;
 	}

@@ -46,6 +46,15 @@ class EventTable {
 	}
 }
 
+/* What is known of a block, as [name, value], in which show(event) stands for an event. */
+function blockFacts(h, block, show) {
+	const made = h.made[block], gone = h.gone[block], end = Math.min(gone, h.events);
+	return [['Size', bytes(h.size[block]) + ' (' + count(h.size[block]) + ')'], ['Address', h.address[block] > 0 ? hex(h.address[block]) : 'not told'],
+		['Stream', String(h.stream[block])], ['Made at', show(made)], ...(h.asked[block] ? [['Free asked at', show(h.asked[block])]] : []),
+		['Freed at', gone > h.events ? 'never' : show(gone)],
+		['Life', plural(end - made, 'event') + (h.clock === 'none' ? '' : ', ' + time(h.time[end] - h.time[made]))]];
+}
+
 class PinPanel {
 	constructor(owner) {
 		this.owner = owner;
@@ -65,14 +74,10 @@ class PinPanel {
 		this.node.hidden = block < 0;
 		if (block < 0)
 			return;
-		const made = h.made[block], gone = h.gone[block], event = (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' });
+		const made = h.made[block];
 		const range = h.ranges.find((r) => h.address[block] >= r.start && h.address[block] < r.end && r.made <= made && made < r.gone);
 		const near = h.address[block] > 0 ? this.neighbours(block, view.at) : null;
-		const facts = [['Size', bytes(h.size[block]) + ' (' + count(h.size[block]) + ')'], ['Address', h.address[block] > 0 ? hex(h.address[block]) : 'not told'],
-			['Stream', String(h.stream[block])], ['Made at', event(made)],
-			...(h.asked[block] ? [['Free asked at', event(h.asked[block])]] : []), ['Freed at', gone > h.events ? 'never' : event(gone)],
-			['Life', plural((gone > h.events ? h.events : gone) - made, 'event') + (h.clock === 'none' ? '' : ', ' + time(h.time[Math.min(gone, h.events)] - h.time[made]))],
-			...(range ? [['Segment', hex(range.start) + ', ' + bytes(range.end - range.start)]] : []),
+		const facts = [...blockFacts(h, block, (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' })), ...(range ? [['Segment', hex(range.start) + ', ' + bytes(range.end - range.start)]] : []),
 			...(near ? [['Below it', near[0]], ['Above it', near[1]]] : [])];
 		this.node.replaceChildren(element('h3', {}, 'Block ' + count(block + 1) + ' ', button('unpin', () => this.owner.pin(-1), { class: 'link' })),
 			element('dl', {}, ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),

@@ -57,9 +57,7 @@ class Explorer {
 		this.showMoment();
 	}
 	pin(block) {
-		this.view.pin = block;
-		this.timeline.set({});
-		this.showMoment();
+		this.timeline.pin(block);
 	}
 	setFilter(change) {
 		Object.assign(this.view.filter, change);

@@ -7,10 +7,9 @@
 #include <zlib.h>
 
 #include "format/out-file.h"
-#include "read/int-map.h"
 #include "track/object-tracker.h"
 
-/* Those that grow are packed as differences. */
+/* Of a device; those that grow are packed as differences. */
 #define COLUMNS(X)                               \
 	X(EVENT_VERB, "event.verb", FALSE)       \
 	X(EVENT_NUMBER, "event.number", TRUE)    \
@@ -38,9 +37,6 @@ static const struct {
 	gboolean grows;
 } column_kinds[COLUMN_COUNT] = { COLUMNS(COLUMN_KIND) };
 
-struct history_of_device {
-	GArray *columns[COLUMN_COUNT]; /* guint64 */
-};
 /* A call whose end is not known yet. A row for each device, as one of address space is of all. */
 struct call {
 	guint64 simulated_ps;
@@ -49,7 +45,7 @@ struct call {
 struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
-	struct history_of_device *devices;
+	GPtrArray *columns; /* GArray * of guint64: COLUMN_COUNT of each device */
 	GHashTable *live;   /* subject, device -> index + 1 of a block */
 	GHashTable *places; /* subject -> address */
 	GHashTable *calls;  /* process << 32 | thread -> struct call */
@@ -60,14 +56,22 @@ struct gatherer {
 };
 #define VALUE(array, i) (g_array_index(array, guint64, i))
 
-static void add(GArray *column, guint64 value)
+static GArray *column_of(const struct gatherer *g, guint device, enum column column)
 {
-	g_array_append_val(column, value);
+	return g_ptr_array_index(g->columns, device * COLUMN_COUNT + column);
 }
 
-static void put(struct history_of_device *h, enum column column, guint64 value)
+/* Values of columns that follow one another. */
+static void put(struct gatherer *g, guint device, enum column first, const guint64 *values,
+		guint count)
 {
-	add(h->columns[column], value);
+	for (guint i = 0; i < count; i++)
+		g_array_append_val(column_of(g, device, first + i), values[i]);
+}
+
+static guint64 events_of(const struct gatherer *g, guint device)
+{
+	return column_of(g, device, EVENT_VERB)->len;
 }
 
 static guint64 recall(GHashTable *map, guint64 key, guint device)
@@ -99,15 +103,14 @@ static guint64 address_of(const struct gatherer *g, const struct tracker_line *l
 /* FALSE: it is no block of the device. */
 static gboolean end_block(struct gatherer *g, guint device, guint64 subject)
 {
-	const struct history_of_device *h = &g->devices[device];
 	struct int_map_entry *e = int_map_find(g->live, subject, device);
-	guint64 now = h->columns[EVENT_VERB]->len;
+	guint64 now = events_of(g, device);
 
 	if (e == NULL)
 		return FALSE;
-	guint64 *wait = &VALUE(h->columns[BLOCK_WAIT], e->value - 1);
-	VALUE(h->columns[BLOCK_LIFE], e->value - 1) =
-		now - VALUE(h->columns[BLOCK_EVENT], e->value - 1);
+	guint64 *wait = &VALUE(column_of(g, device, BLOCK_WAIT), e->value - 1);
+	VALUE(column_of(g, device, BLOCK_LIFE), e->value - 1) =
+		now - VALUE(column_of(g, device, BLOCK_EVENT), e->value - 1);
 	*wait = *wait ? now - *wait : 0;
 	g_hash_table_remove(g->live, e);
 	return TRUE;
@@ -118,49 +121,39 @@ static gboolean end_block(struct gatherer *g, guint device, guint64 subject)
 static gboolean step_blocks(struct gatherer *g, guint device, const struct tracker_line *l,
 			    guint64 address)
 {
-	struct history_of_device *h = &g->devices[device];
 	const GArray *gone = g->tracker->gone;
-	guint32 verb = l->item.record.verb;
-	guint64 block = recall(g->live, l->subject, device);
-	gboolean makes = g->recorded ? verb == NPU_TRACE_MALLOC || verb == NPU_TRACE_CREATE
-				     : verb == NPU_TRACE_ALLOC;
+	const struct npu_trace_record *r = &l->item.record;
+	guint64 block = recall(g->live, l->subject, device), now = events_of(g, device);
+	gboolean makes = g->recorded ? r->verb == NPU_TRACE_MALLOC || r->verb == NPU_TRACE_CREATE
+				     : r->verb == NPU_TRACE_ALLOC;
+	const guint64 made[] = { now, 0, 0, address, r->size, l->item.site, r->stream };
 	gboolean done = FALSE;
 
 	for (guint i = 0; i < gone->len; i++)
 		done |= end_block(g, device, VALUE(gone, i));
-	if (verb == NPU_TRACE_FREE_REQUESTED && block) {
-		VALUE(h->columns[BLOCK_WAIT], block - 1) = h->columns[EVENT_VERB]->len;
+	if (r->verb == NPU_TRACE_FREE_REQUESTED && block) {
+		VALUE(column_of(g, device, BLOCK_WAIT), block - 1) = now;
 		return TRUE;
 	}
 	if (!l->made || !makes)
 		return done;
-	put(h, BLOCK_EVENT, h->columns[EVENT_VERB]->len);
-	int_map_put(g->live, l->subject, device, h->columns[BLOCK_EVENT]->len);
-	put(h, BLOCK_LIFE, 0);
-	put(h, BLOCK_WAIT, 0);
-	put(h, BLOCK_ADDRESS, address);
-	put(h, BLOCK_SIZE, l->item.record.size);
-	put(h, BLOCK_SITE, l->item.site);
-	put(h, BLOCK_STREAM, l->item.record.stream);
+	put(g, device, BLOCK_EVENT, made, G_N_ELEMENTS(made));
+	int_map_put(g->live, l->subject, device, column_of(g, device, BLOCK_EVENT)->len);
 	return TRUE;
 }
 
 static void put_row(struct gatherer *g, guint device, const struct tracker_line *l, guint64 address)
 {
-	struct history_of_device *h = &g->devices[device];
 	const struct npu_trace_record *r = &l->item.record;
 	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
 	const struct tracker_device *t = tracker_find(g->tracker, d->device);
+	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
+	const guint64 row[] = {
+		events_of(g, device), address, l->had ? l->had : r->size,       l->item.site, text,
+		r->free_bytes,        0,       t ? t->now[TRACKER_PHYSICAL] : 0
+	};
 
-	put(h, ROW_EVENT, h->columns[EVENT_VERB]->len);
-	put(h, ROW_ADDRESS, address);
-	put(h, ROW_SIZE, l->had ? l->had : r->size);
-	put(h, ROW_SITE, l->item.site);
-	put(h, ROW_TEXT,
-	    r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + G_GUINT64_CONSTANT(1) : 0);
-	put(h, ROW_FREE, r->free_bytes);
-	put(h, ROW_TOOK, 0);
-	put(h, ROW_PHYSICAL, t ? t->now[TRACKER_PHYSICAL] : 0);
+	put(g, device, ROW_EVENT, row, G_N_ELEMENTS(row));
 }
 
 /* A call took as long as simulated time went on until the next of its thread began. The call that
@@ -175,7 +168,7 @@ static struct call *time_call(struct gatherer *g, const struct npu_trace_record 
 	const struct call *before = g_hash_table_lookup(g->calls, &key);
 	for (guint d = 0; before && r->simulated_ps >= before->simulated_ps && d < count; d++) {
 		if (before->rows[d])
-			VALUE(g->devices[d].columns[ROW_TOOK], before->rows[d] - 1) =
+			VALUE(column_of(g, d, ROW_TOOK), before->rows[d] - 1) =
 				(r->simulated_ps - before->simulated_ps) / 1000 + 1;
 	}
 	struct call *call = g_malloc0(sizeof *call + count * sizeof call->rows[0]);
@@ -198,27 +191,25 @@ static void tick(struct gatherer *g, const struct npu_trace_record *r)
 static void step_device(struct gatherer *g, guint device, const struct tracker_line *l,
 			struct call *call)
 {
-	struct history_of_device *h = &g->devices[device];
 	const struct npu_trace_record *r = &l->item.record;
-	guint64 address = address_of(g, l);
+	guint64 address = address_of(g, l), number = events_of(g, device) + 1;
 	gboolean start = record_is_of_start(r);
+	const guint64 event[] = { r->verb, g->trace->memory_calls > 0 ? l->item.number : number,
+				  g->now_ns };
 
-	if (!start) {
-		guint64 events = h->columns[EVENT_VERB]->len + G_GUINT64_CONSTANT(1);
-		guint64 number = g->trace->memory_calls > 0 ? l->item.number : events;
-		put(h, EVENT_VERB, r->verb);
-		put(h, EVENT_NUMBER, number);
-		put(h, EVENT_TIME, g->now_ns);
-	}
+	if (!start)
+		put(g, device, EVENT_VERB, event, G_N_ELEMENTS(event));
 	gboolean done = r->code == 0 && step_blocks(g, device, l, address);
 	guint64 mapped = r->verb == NPU_TRACE_MAP ? recall(g->live, l->handle, device) : 0;
+	guint64 *place = mapped ? &VALUE(column_of(g, device, BLOCK_ADDRESS), mapped - 1) : NULL;
 	/* a handle lies where it is mapped first */
-	if (mapped && VALUE(h->columns[BLOCK_ADDRESS], mapped - 1) == 0)
-		VALUE(h->columns[BLOCK_ADDRESS], mapped - 1) = address;
-	if (!done || g->recorded)
-		put_row(g, device, l, address);
-	if (call && !start && (!done || g->recorded))
-		call->rows[device] = h->columns[ROW_TOOK]->len;
+	if (place && *place == 0)
+		*place = address;
+	if (done && !g->recorded)
+		return;
+	put_row(g, device, l, address);
+	if (call && !start)
+		call->rows[device] = column_of(g, device, ROW_TOOK)->len;
 }
 
 static void step(struct gatherer *g, const struct record_item *item)
@@ -272,23 +263,24 @@ static void pack_sites(struct gatherer *g, GString *head, GByteArray *body)
 {
 	static const char *const names[] = { "site.label", "site.depth", "site.frame" };
 	const struct sites *sites = g->trace->sites;
-	GArray *columns[G_N_ELEMENTS(names)];
+	g_autoptr(GArray) label = g_array_new(FALSE, FALSE, sizeof(guint64));
+	g_autoptr(GArray) depths = g_array_new(FALSE, FALSE, sizeof(guint64));
+	g_autoptr(GArray) frame = g_array_new(FALSE, FALSE, sizeof(guint64));
+	GArray *const columns[] = { label, depths, frame };
 
-	for (guint i = 0; i < G_N_ELEMENTS(names); i++)
-		columns[i] = g_array_new(FALSE, FALSE, sizeof(guint64));
 	for (guint32 site = 0; sites && site < sites_count(sites); site++) {
-		const char *label = sites_label_text(sites, sites_label(sites, site));
-		guint depth = sites_depth(sites, site);
-		add(columns[0], texts_add(&g->texts, g_strdup(label)));
-		add(columns[1], depth);
-		for (guint i = 0; i < depth; i++)
-			add(columns[2],
-			    texts_add(&g->texts, g_strdup(sites_frame(sites, site, i))));
+		const char *text = sites_label_text(sites, sites_label(sites, site));
+		guint64 depth = sites_depth(sites, site), number;
+		number = texts_add(&g->texts, g_strdup(text));
+		g_array_append_val(label, number);
+		g_array_append_val(depths, depth);
+		for (guint i = 0; i < depth; i++) {
+			number = texts_add(&g->texts, g_strdup(sites_frame(sites, site, i)));
+			g_array_append_val(frame, number);
+		}
 	}
-	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+	for (guint i = 0; i < G_N_ELEMENTS(names); i++)
 		pack_column(head, body, names[i], columns[i], FALSE);
-		g_array_unref(columns[i]);
-	}
 }
 
 static GString *pack_head(struct gatherer *g, GByteArray *body)
@@ -296,10 +288,12 @@ static GString *pack_head(struct gatherer *g, GByteArray *body)
 	GString *head = g_string_new("{\"columns\":[");
 
 	pack_sites(g, head, body);
-	for (guint i = 0; i < g->trace->devices->len * COLUMN_COUNT; i++) {
-		guint d = i / COLUMN_COUNT, c = i % COLUMN_COUNT;
-		g_autofree char *name = g_strdup_printf("%u.%s", d, column_kinds[c].name);
-		pack_column(head, body, name, g->devices[d].columns[c], column_kinds[c].grows);
+	for (guint i = 0; i < g->columns->len; i++) {
+		guint c = i % COLUMN_COUNT;
+		g_autofree char *name =
+			g_strdup_printf("%u.%s", i / COLUMN_COUNT, column_kinds[c].name);
+		pack_column(head, body, name, g_ptr_array_index(g->columns, i),
+			    column_kinds[c].grows);
 	}
 	g_string_truncate(head, head->len - 1);
 	g_string_append_printf(head, "],\"time\":\"%s\",\"recorded\":%s,\"devices\":[", g->clock,
@@ -337,35 +331,6 @@ static char *pack(struct gatherer *g)
 	return g_base64_encode(bytes, packed);
 }
 
-/* Whether the allocator above the calls tells of blocks. */
-static gboolean tells_blocks(const struct trace *trace)
-{
-	for (guint d = 0; d < trace->devices->len; d++) {
-		const struct trace_device *device = g_ptr_array_index(trace->devices, d);
-		if (device->counts[NPU_TRACE_ALLOC] > 0)
-			return TRUE;
-	}
-	return trace->memory_calls == 0;
-}
-
-static void open_devices(struct gatherer *g)
-{
-	g->devices = g_new0(struct history_of_device, g->trace->devices->len);
-	for (guint d = 0; d < g->trace->devices->len; d++) {
-		for (int c = 0; c < COLUMN_COUNT; c++)
-			g->devices[d].columns[c] = g_array_new(FALSE, FALSE, sizeof(guint64));
-	}
-}
-
-static void close_devices(struct gatherer *g)
-{
-	for (guint d = 0; d < g->trace->devices->len; d++) {
-		for (int c = 0; c < COLUMN_COUNT; c++)
-			g_array_unref(g->devices[d].columns[c]);
-	}
-	g_free(g->devices);
-}
-
 char *history_data(const char *path, GError **error)
 {
 	struct gatherer g = { .trace = trace_open(path, error), .clock = "none" };
@@ -375,18 +340,24 @@ char *history_data(const char *path, GError **error)
 
 	if (g.trace == NULL)
 		return NULL;
-	g.recorded = !tells_blocks(g.trace);
+	g.recorded = g.trace->memory_calls > 0;
+	for (guint d = 0; d < g.trace->devices->len; d++) {
+		const struct trace_device *device = g_ptr_array_index(g.trace->devices, d);
+		g.recorded = g.recorded && device->counts[NPU_TRACE_ALLOC] == 0;
+	}
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
 	g.live = int_map_new();
 	g.places = int_map_new();
 	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	texts_init(&g.texts);
-	open_devices(&g);
+	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+	for (guint i = 0; i < g.trace->devices->len * COLUMN_COUNT; i++)
+		g_ptr_array_add(g.columns, g_array_new(FALSE, FALSE, sizeof(guint64)));
 	while ((more = trace_next(g.trace, &item, error)) > 0)
 		step(&g, &item);
 	if (more == 0)
 		data = pack(&g);
-	close_devices(&g);
+	g_ptr_array_unref(g.columns);
 	texts_clear(&g.texts);
 	g_hash_table_unref(g.calls);
 	g_clear_pointer(&g.live, g_hash_table_unref);

@@ -16,7 +16,7 @@ async function readHistories() {
 		data.head.devices.forEach((device, d) => {
 			const name = [title[i], data.head.devices.length > 1 ? 'device ' + device : ''].filter(Boolean).join(', ');
 			const history = new History(name, data, d, stacks), of = (results[i].devices || []).find((one) => one.device === device);
-			if (!history.told)
+			if (history.blocks === 0)
 				return;
 			list.push({ history, result: results[i] });
 			timelines.add(of);

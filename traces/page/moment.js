@@ -59,12 +59,13 @@ class Icicle {
 	}
 }
 
-/* A strip on several lines. `cells`: { size, colour, share, back, about() }, in order; sizes are as drawn. */
-function strip(label, cells) {
+/* A strip on several lines, and what the pointer is on. `cells`: { size, colour, share, back, about() }, in order; sizes are as
+ * drawn. `pick` is told the index of one that is clicked. */
+function strip(label, cells, pick = () => {}) {
 	const canvas = element('canvas', { role: 'img', 'aria-label': label, class: 'strip' });
 	const note = element('p', { class: 'quiet small', 'aria-hidden': 'true' }, '\u00a0');
-	const total = cells.reduce((n, c) => n + c.size, 0), starts = [];
-	cells.reduce((n, c) => { starts.push(n); return n + c.size; }, 0);
+	let total = 0;
+	const starts = cells.map((c) => (total += c.size) - c.size);
 	const rows = Math.max(1, Math.min(16, Math.ceil(cells.length / 24))), height = 16, gap = 4;
 	const draw = () => {
 		const width = canvas.clientWidth || 300, scale = window.devicePixelRatio || 1;
@@ -95,9 +96,10 @@ function strip(label, cells) {
 		note.textContent = cell ? cell.about() : '\u00a0';
 	});
 	canvas.addEventListener('mouseleave', () => { note.textContent = '\u00a0'; });
+	canvas.addEventListener('click', (event) => pick(find(event)));
 	onResize(canvas, draw);
 	scheme.addEventListener('change', draw);
-	return { canvas, note, find };
+	return [canvas, note];
 }
 const legend = (items) => element('p', { class: 'small' }, ...items.flatMap(([name, paint, share]) =>
 	[swatch('color-mix(in srgb, var(--' + paint + ') ' + 100 * share + '%, var(--line))'), name + '   ']));
@@ -107,9 +109,7 @@ function addressStrip(history, event, pieces, pick) {
 		? { size: p.end - p.start, share: 0, back: 'free', colour: 'free', about: () => hex(p.start) + ': ' + bytes(p.end - p.start) + ' free' }
 		: { size: p.end - p.start, share: 1, back: 'free', paint: ownColour(history.stacks.name(history.site[p.block])), edge: true,
 		    about: () => hex(p.start) + ': ' + bytes(history.size[p.block]) + ', ' + short_path(history.stacks.name(history.site[p.block])) });
-	const made = strip('Addresses with their owners', cells);
-	made.canvas.addEventListener('click', (e) => pick((pieces[made.find(e)] || { block: -1 }).block));
-	return [made.canvas, made.note];
+	return strip('Addresses with their owners', cells, (i) => pick((pieces[i] || { block: -1 }).block));
 }
 /* What each 2 MiB page of the memory holds. */
 function pageStrip(history, event, pieces) {
@@ -136,8 +136,7 @@ function pageStrip(history, event, pieces) {
 	const cells = sorted.map(([at, p]) => ({ size: 1, share: Math.min(1, p.live / PAGE), back: 'free', colour: 'c3', edge: true,
 		about: () => 'Page ' + hex(at) + ': ' + bytes(p.live) + ' live in ' + plural(p.blocks, 'block') +
 			(p.owner >= 0 ? ', mostly ' + short_path(history.stacks.name(history.site[p.owner])) : '') }));
-	const made = strip('What each page of 2 MiB holds', cells);
-	return [made.canvas, made.note, element('p', { class: 'quiet small' }, plural(sorted.length, 'page') + ' of 2 MiB: ' + count(idle) +
+	return [...strip('What each page of 2 MiB holds', cells), element('p', { class: 'quiet small' }, plural(sorted.length, 'page') + ' of 2 MiB: ' + count(idle) +
 		' hold no live block, ' + count(partly) + ' are less than half live.')];
 }
 /* Whether `want` more bytes would fit. */

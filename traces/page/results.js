@@ -177,8 +177,7 @@ function holdersCard(e, m) {
 		: [element('p', { class: 'quiet' }, 'No call sites in this file.')]));
 }
 function stripCard(e, name, label, cells, colours, text) {
-	const drawn = strip(label, cells);
-	return element('div', { class: 'card' }, heading(e, name), drawn.canvas, drawn.note, legend(colours), element('p', { class: 'quiet small' }, text));
+	return element('div', { class: 'card' }, heading(e, name), ...strip(label, cells), legend(colours), element('p', { class: 'quiet small' }, text));
 }
 /* Addresses one after another; what is taken and has no memory is drawn narrow, what is not taken is left out. */
 function addressMap(e, m) {

@@ -18,12 +18,8 @@ function colour(name) {
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 function bytes(n) {
-	let unit = 0;
-	while (Math.abs(n) >= 1024 && unit < UNITS.length - 1) {
-		n /= 1024;
-		unit++;
-	}
-	return (unit === 0 ? Math.round(n) : n.toFixed(2)) + ' ' + UNITS[unit];
+	const unit = Math.max(0, Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.abs(n)) / 10))) || 0;
+	return (unit === 0 ? Math.round(n) : (n / 1024 ** unit).toFixed(2)) + ' ' + UNITS[unit];
 }
 const signed = (n) => (n > 0 ? '+' : n < 0 ? '−' : '') + bytes(Math.abs(n));
 const short = (n, digits) => String(Number(n.toFixed(digits)));
@@ -44,20 +40,10 @@ const words = (key) => {
 	return text[0].toUpperCase() + text.slice(1);
 };
 /* A figure by what its name ends with. */
+const FIGURES = [[/bytes/, bytes], [/_ns$/, time], [/_us$/, (us) => time(us * 1000)], [/fragmentation$/, percent]];
 function figure(key, value) {
-	if (typeof value !== 'number')
-		return String(value);
-	if (/bytes/.test(key))
-		return bytes(value);
-	if (/_ns$/.test(key))
-		return time(value);
-	if (/_ps$/.test(key))
-		return time(value / 1000);
-	if (/_us$/.test(key))
-		return time(value * 1000);
-	if (/(fragmentation|share|rate|ratio)$/.test(key))
-		return percent(value);
-	return Number.isInteger(value) ? count(value) : value.toPrecision(4);
+	const [, show] = FIGURES.find(([ending]) => ending.test(key)) || [null, (n) => Number.isInteger(n) ? count(n) : n.toPrecision(4)];
+	return typeof value === 'number' ? show(value) : String(value);
 }
 /* Of a path, the last two parts: the whole is what the pointer shows. */
 const short_path = (text) => text.replace(/\(([^()]*\/)?([^()/]+\/[^()/]+)\)/g, '($2)');

@@ -170,23 +170,14 @@ class Timeline {
 			: findInStack(this.history, this.chosen, event, up);
 		return { event, block, up };
 	}
-	about(block, event) {
-		const h = this.history, made = h.made[block], gone = h.gone[block];
-		const age = h.clock !== 'none' && made > 0 ? ', ' + time(h.time[event] - h.time[made]) : '';
-		return [bytes(h.size[block]) + (h.stream[block] ? ', stream ' + h.stream[block] : '') +
-				(h.address[block] > 0 ? ', at ' + hex(h.address[block]) : ''),
-			'made at ' + h.label(made) + ', ' + plural(event - made, 'event') + ' ago' + age +
-				(gone > h.events ? ', never freed' : ', freed at ' + h.label(gone)),
-			...h.stacks.lines(h.site[block]).map(short_path)];
-	}
 	hover(event) {
 		if (!this.columns)
 			return;
 		const { event: e, block, up } = this.find(event.offsetX, event.offsetY), h = this.history;
 		const where = h.when(e) + ': ' + bytes(h.total[e]) + ' live';
 		const rest = this.view.layout === 'stack' && up < h.total[e] ? ['smaller blocks, and those that the filter leaves out'] : [];
-		const lines = block >= 0 ? this.about(block, e) : rest;
-		this.tip.replaceChildren(element('b', {}, where), ...lines.slice(0, 14).map((text) => element('div', {}, text)));
+		const lines = block < 0 ? rest : [...blockFacts(h, block, (at) => h.label(at)).map((fact) => fact.join(': ')), ...h.stacks.lines(h.site[block]).map(short_path)];
+		this.tip.replaceChildren(element('b', {}, where), ...lines.slice(0, 20).map((text) => element('div', {}, text)));
 		this.tip.hidden = false;
 		const left = event.offsetX + MARGIN.left + 14, wide = this.tip.offsetWidth;
 		this.tip.style.left = Math.max(0, left + wide > this.stage.clientWidth ? left - wide - 28 : left) + 'px';

@@ -7,29 +7,26 @@
 
 #include <stdio.h>
 
-#include "read/int-map.h"
 #include "npusim/npusim.h"
 #include "model.h"
 
 #define SEQ_BYTES   (1u << 20) /* of a new block, at most */
 #define BATCH_READS 1024u
 #define CORES       24 /* take turns: cube cores that every SoC of the 910 family has some of */
-#define SLOTS_MIN   1024u
 
-struct block {
-	guint64 address; /* first: the table's key */
-	guint64 size;
-	guint slot;
+/* A block that is live; of size 0: a slot that is free. */
+struct slot {
+	guint64 address, size;
 };
 struct access {
 	const struct access_options *options;
 	guint device;
 	const struct filter *filter;
 	struct access_figures *figures;
-	GHashTable *blocks; /* of struct block */
-	GPtrArray *slots;   /* struct block *, NULL where one went */
+	GHashTable *blocks; /* address -> index of its slot */
+	GArray *slots;      /* struct slot */
 	GArray *free_slots; /* guint */
-	GArray *sums;       /* guint64: a binary indexed tree over the slots' sizes */
+	GArray *sums;       /* guint64: a binary indexed tree over the slots' sizes, from 1 on */
 	guint64 total;
 	GRand *random;
 	guint core;
@@ -91,10 +88,11 @@ struct access *access_new(const struct access_options *options, guint device,
 	a->device = device;
 	a->filter = filter;
 	a->figures = figures;
-	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
-	a->slots = g_ptr_array_new();
+	a->blocks = int_map_new();
+	a->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
 	a->free_slots = g_array_new(FALSE, FALSE, sizeof(guint));
 	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
+	g_array_set_size(a->sums, 1);
 	a->random = g_rand_new_with_seed(1);
 	return a;
 }
@@ -103,8 +101,8 @@ void access_free(struct access *a)
 {
 	if (a == NULL)
 		return;
-	g_hash_table_unref(a->blocks);
-	g_ptr_array_unref(a->slots);
+	g_clear_pointer(&a->blocks, g_hash_table_unref);
+	g_array_unref(a->slots);
 	g_array_unref(a->free_slots);
 	g_array_unref(a->sums);
 	g_rand_free(a->random);
@@ -117,49 +115,47 @@ static guint64 find(const struct access *a, guint64 address)
 	return a->filter ? a->filter->find(a->filter, address) : address;
 }
 
-/* Sums are counted from 1: sums[i] has the slots that its lowest bit covers. */
-static void add_to_sums(struct access *a, guint slot, guint64 change)
-{
-	for (guint i = slot + 1; i < a->sums->len; i += i & -i)
-		g_array_index(a->sums, guint64, i) += change;
-	a->total += change;
-}
+#define SLOT(a, i) (&g_array_index((a)->slots, struct slot, i))
+#define SUM(a, i)  (g_array_index((a)->sums, guint64, i))
 
-static void rebuild_sums(struct access *a, guint length)
+/* sums[i] has the slots that its lowest bit covers. */
+static void set_size(struct access *a, guint slot, guint64 size)
 {
-	g_array_set_size(a->sums, 0);
-	g_array_set_size(a->sums, length);
-	a->total = 0;
-	for (guint i = 0; i < a->slots->len; i++) {
-		const struct block *b = g_ptr_array_index(a->slots, i);
-		add_to_sums(a, i, b ? b->size : 0);
-	}
+	guint64 change = size - SLOT(a, slot)->size;
+
+	SLOT(a, slot)->size = size;
+	for (guint i = slot + 1; i < a->sums->len; i += i & -i)
+		SUM(a, i) += change;
+	a->total += change;
 }
 
 static guint take_slot(struct access *a)
 {
+	guint slot = a->slots->len, last = a->free_slots->len - 1;
+
 	if (a->free_slots->len > 0) {
-		guint last = a->free_slots->len - 1,
-		      slot = g_array_index(a->free_slots, guint, last);
+		slot = g_array_index(a->free_slots, guint, last);
 		g_array_set_size(a->free_slots, last);
 		return slot;
 	}
-	if (a->slots->len + 1 >= a->sums->len)
-		rebuild_sums(a, MAX(2 * a->sums->len, SLOTS_MIN));
-	g_ptr_array_add(a->slots, NULL);
-	return a->slots->len - 1;
+	g_array_set_size(a->slots, slot + 1);
+	g_array_set_size(a->sums, slot + 2);
+	for (guint i = slot + 1, below = 1; !(i & below); below *= 2)
+		SUM(a, i) += SUM(a, i - below);
+	return slot;
 }
 
 void access_go(struct access *a, guint64 address)
 {
-	struct block *b = g_hash_table_lookup(a->blocks, &address);
+	struct int_map_entry *e = int_map_find(a->blocks, address, 0);
+	guint slot;
 
-	if (b == NULL)
+	if (e == NULL)
 		return;
-	add_to_sums(a, b->slot, -b->size);
-	a->slots->pdata[b->slot] = NULL;
-	g_array_append_val(a->free_slots, b->slot);
-	g_hash_table_remove(a->blocks, &address);
+	slot = (guint)e->value;
+	set_size(a, slot, 0);
+	g_array_append_val(a->free_slots, slot);
+	g_hash_table_remove(a->blocks, e);
 }
 
 void access_note(struct access *a, guint64 address, guint64 size)
@@ -167,28 +163,26 @@ void access_note(struct access *a, guint64 address, guint64 size)
 	access_go(a, address);
 	if (size == 0 || find(a, address) == 0)
 		return;
-	struct block *b = g_new(struct block, 1);
-	*b = (struct block){ .address = address, .size = size, .slot = take_slot(a) };
-	a->slots->pdata[b->slot] = b;
-	add_to_sums(a, b->slot, size);
-	g_hash_table_add(a->blocks, b);
+	guint slot = take_slot(a);
+	SLOT(a, slot)->address = address;
+	set_size(a, slot, size);
+	int_map_put(a->blocks, address, 0, slot);
 }
 
 /* The block that has byte number `at` of all that is live; *at becomes its offset in it. */
-static const struct block *block_at(const struct access *a, guint64 *at)
+static const struct slot *slot_at(const struct access *a, guint64 *at)
 {
 	guint slot = 0, step = 1;
 
 	while (2 * step < a->sums->len)
 		step *= 2;
 	for (; step > 0; step /= 2) {
-		if (slot + step >= a->sums->len ||
-		    g_array_index(a->sums, guint64, slot + step) > *at)
+		if (slot + step >= a->sums->len || SUM(a, slot + step) > *at)
 			continue;
 		slot += step;
-		*at -= g_array_index(a->sums, guint64, slot);
+		*at -= SUM(a, slot);
 	}
-	return g_ptr_array_index(a->slots, slot);
+	return SLOT(a, slot);
 }
 
 static guint64 draw_below(struct access *a, guint64 below)
@@ -210,23 +204,10 @@ static guint64 draw(struct access *a)
 						   : hot + draw_below(a, a->total - hot);
 }
 
-static void add_figures(struct access_figures *f, const struct npu_stats *from,
-			const struct npu_stats *to)
-{
-	f->ps += to->now_ps - from->now_ps;
-	f->tlb_requests += to->tlb_requests - from->tlb_requests;
-	f->tlb_hits += to->tlb_hits - from->tlb_hits;
-	f->tlb_misses += to->tlb_misses - from->tlb_misses;
-	f->walks += to->walks - from->walks;
-	f->walk_ps += to->walk_ps - from->walk_ps;
-	f->hbm_bytes += to->hbm_read_bytes - from->hbm_read_bytes;
-	f->row_hits += to->row_hits - from->row_hits;
-	f->row_misses += to->row_misses - from->row_misses;
-}
-
 static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize bytes,
 			GError **error)
 {
+	struct access_figures *f = a->figures;
 	struct npu_stats before, after;
 
 	if (!model_stats(a->device, &before))
@@ -239,9 +220,17 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 			      "x on answered %d: %s",
 			      a->device, count, at[0], code, model_message());
 	model_stats(a->device, &after);
-	add_figures(a->figures, &before, &after);
-	a->figures->reads += count;
-	a->figures->bytes += count * bytes;
+	f->reads += count;
+	f->bytes += count * bytes;
+	f->ps += after.now_ps - before.now_ps;
+	f->tlb_requests += after.tlb_requests - before.tlb_requests;
+	f->tlb_hits += after.tlb_hits - before.tlb_hits;
+	f->tlb_misses += after.tlb_misses - before.tlb_misses;
+	f->walks += after.walks - before.walks;
+	f->walk_ps += after.walk_ps - before.walk_ps;
+	f->hbm_bytes += after.hbm_read_bytes - before.hbm_read_bytes;
+	f->row_hits += after.row_hits - before.row_hits;
+	f->row_misses += after.row_misses - before.row_misses;
 	return TRUE;
 }
 
@@ -254,8 +243,7 @@ static gboolean read_places(struct access *a, GError **error)
 		gsize count = 0;
 		for (; left > 0 && count < BATCH_READS; left--) {
 			guint64 offset = draw(a);
-			const struct block *b = block_at(a, &offset);
-			guint64 va = find(a, b->address);
+			guint64 va = find(a, slot_at(a, &offset)->address);
 			/* a read lies in its block as a whole: blocks are multiples of it */
 			if (va)
 				at[count++] = va + offset / ACCESS_READ_BYTES * ACCESS_READ_BYTES;
@@ -270,9 +258,9 @@ static gboolean read_places(struct access *a, GError **error)
 static gboolean read_all(struct access *a, GError **error)
 {
 	for (guint i = 0; i < a->slots->len; i++) {
-		const struct block *b = g_ptr_array_index(a->slots, i);
-		guint64 va = b ? find(a, b->address) : 0;
-		if (va && !read_at(a, &va, 1, b->size, error))
+		const struct slot *s = SLOT(a, i);
+		guint64 va = s->size > 0 ? find(a, s->address) : 0;
+		if (va && !read_at(a, &va, 1, s->size, error))
 			return FALSE;
 	}
 	return TRUE;

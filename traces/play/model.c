@@ -53,23 +53,7 @@ guint64 latency_quantile_ps(const struct latency *l, double share)
 	return l->max_ps;
 }
 
-const char *const model_call_names[MODEL_CALL_COUNT] = {
-	[MODEL_RESERVE] = "aclrtReserveMemAddress",
-	[MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
-	[MODEL_CREATE] = "aclrtMallocPhysical",
-	[MODEL_RELEASE] = "aclrtFreePhysical",
-	[MODEL_RETAIN] = "aclrtMemRetainAllocationHandle",
-	[MODEL_MAP] = "aclrtMapMem",
-	[MODEL_UNMAP] = "aclrtUnmapMem",
-	[MODEL_ACCESS] = "aclrtMemSetAccess",
-	[MODEL_MALLOC] = "aclrtMallocAlign32",
-	[MODEL_FREE] = "aclrtFree",
-	[MODEL_HOST_TO_HOST] = "host_to_host",
-	[MODEL_HOST_TO_DEVICE] = "host_to_device",
-	[MODEL_DEVICE_TO_HOST] = "device_to_host",
-	[MODEL_DEVICE_TO_DEVICE] = "device_to_device",
-	[MODEL_FILL] = "fill",
-};
+const char *const model_call_names[MODEL_CALL_COUNT] = { MODEL_CALLS(MODEL_NAME) };
 
 const char *model_message(void)
 {
@@ -104,10 +88,12 @@ aclError model_counted(struct model_device *d, enum model_call call, aclError co
 	last.call = call;
 	if (d == NULL)
 		return code;
-	struct call_figures *f = &d->calls[call];
+	struct call_figures *f = &d->calls[call], *sum = call < MODEL_MOVES ? &d->all : &d->moves;
 	f->calls++;
 	f->refused += code != ACL_SUCCESS;
 	f->ps += ps;
+	sum->calls++;
+	sum->ps += ps;
 	if (call < MODEL_MOVES && f->latency == NULL)
 		f->latency = latency_new();
 	if (call < MODEL_MOVES)
@@ -122,12 +108,6 @@ void model_device_clear(struct model_device *d)
 }
 
 G_DEFINE_QUARK(npusim - model, model_error)
-
-/* Stands for memory of the program's own. */
-static struct {
-	void *at;
-	guint64 bytes;
-} own;
 
 static gboolean opened(const char *call, aclError code, GError **error)
 {
@@ -160,28 +140,6 @@ void model_close(guint devices)
 	for (guint i = 0; i < devices; i++)
 		aclrtResetDeviceForce((int32_t)i);
 	aclFinalize();
-	if (own.at)
-		munmap(own.at, own.bytes);
-	own.at = NULL;
-	own.bytes = 0;
-}
-
-/* Addresses alone, while nobody writes there. NULL: there are not so many. */
-static void *own_memory(guint64 size)
-{
-	guint64 bytes = (size / (2 * MIB) + 1) * 2 * MIB;
-
-	if (size <= own.bytes)
-		return own.at;
-	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (at == MAP_FAILED)
-		return NULL;
-	if (own.at)
-		munmap(own.at, own.bytes);
-	own.at = at;
-	own.bytes = bytes;
-	return at;
 }
 
 static aclError copy_between(void *dst, int dst_device, const void *src, guint64 size)
@@ -198,12 +156,17 @@ aclError model_move(struct model_device *d, struct model_end dst, const struct m
 {
 	guint kind = (src && src->device >= 0 ? 2 : 0) + (dst.device >= 0 ? 1 : 0);
 	enum model_call call = src ? MODEL_MOVES + kind : MODEL_FILL;
-	void *to = dst.p ? dst.p : own_memory(size);
-	const void *from = src && src->p ? src->p : src ? own_memory(size) : to;
+	/* stands for memory of the program's own: addresses alone, while nobody writes there */
+	void *own = dst.p && (src == NULL || src->p)
+			    ? NULL
+			    : mmap(NULL, size + 1, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *to = dst.p ? dst.p : own;
+	const void *from = src && src->p ? src->p : own;
 	aclError code;
 
 	G_STATIC_ASSERT(ACL_MEMCPY_HOST_TO_DEVICE == 1 && ACL_MEMCPY_DEVICE_TO_HOST == 2);
-	if (to == NULL || from == NULL)
+	if (own == MAP_FAILED)
 		return ACL_ERROR_RT_MEMORY_ALLOCATION;
 	if (src == NULL)
 		code = MODEL_CALL(d, call, aclrtMemset(to, size, 0, size));
@@ -212,6 +175,8 @@ aclError model_move(struct model_device *d, struct model_end dst, const struct m
 	else
 		code = MODEL_CALL(d, call,
 				  aclrtMemcpy(to, size, from, size, (aclrtMemcpyKind)kind));
+	if (own)
+		munmap(own, size + 1);
 	d->calls[call].bytes += code == ACL_SUCCESS ? size : 0;
 	return code;
 }

@@ -12,26 +12,26 @@
 #include "npusim/driver.h"
 #include "npusim/npusim.h"
 
-enum model_call {
-	MODEL_RESERVE,
-	MODEL_UNRESERVE,
-	MODEL_CREATE,
-	MODEL_RELEASE,
-	MODEL_RETAIN,
-	MODEL_MAP,
-	MODEL_UNMAP,
-	MODEL_ACCESS,
-	MODEL_MALLOC,
-	MODEL_FREE,
-	MODEL_MOVES, /* from here on: where bytes are moved; copies in the order of aclrtMemcpyKind
-		      */
-	MODEL_HOST_TO_HOST = MODEL_MOVES,
-	MODEL_HOST_TO_DEVICE,
-	MODEL_DEVICE_TO_HOST,
-	MODEL_DEVICE_TO_DEVICE,
-	MODEL_FILL,
-	MODEL_CALL_COUNT
-};
+/* Where bytes are moved comes last; copies in the order of aclrtMemcpyKind. */
+#define MODEL_CALLS(X)                              \
+	X(RESERVE, "aclrtReserveMemAddress")        \
+	X(UNRESERVE, "aclrtReleaseMemAddress")      \
+	X(CREATE, "aclrtMallocPhysical")            \
+	X(RELEASE, "aclrtFreePhysical")             \
+	X(RETAIN, "aclrtMemRetainAllocationHandle") \
+	X(MAP, "aclrtMapMem")                       \
+	X(UNMAP, "aclrtUnmapMem")                   \
+	X(ACCESS, "aclrtMemSetAccess")              \
+	X(MALLOC, "aclrtMallocAlign32")             \
+	X(FREE, "aclrtFree")                        \
+	X(HOST_TO_HOST, "host_to_host")             \
+	X(HOST_TO_DEVICE, "host_to_device")         \
+	X(DEVICE_TO_HOST, "device_to_host")         \
+	X(DEVICE_TO_DEVICE, "device_to_device")     \
+	X(FILL, "fill")
+#define MODEL_NUMBER(call, name) MODEL_##call,
+#define MODEL_NAME(call, name)   name,
+enum model_call { MODEL_CALLS(MODEL_NUMBER) MODEL_CALL_COUNT, MODEL_MOVES = MODEL_HOST_TO_HOST };
 /* The call's name in the ACL, "aclrtMapMem" ...; "host_to_device" ... */
 extern const char *const model_call_names[MODEL_CALL_COUNT];
 /* That of the last that was made. */
@@ -61,6 +61,8 @@ struct call_figures {
 };
 struct model_device {
 	struct call_figures calls[MODEL_CALL_COUNT];
+	struct call_figures all,
+		moves; /* the sums of those before MODEL_MOVES, and from there on */
 };
 void model_device_clear(struct model_device *device);
 

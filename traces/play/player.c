@@ -7,7 +7,6 @@
 #include "replay.h"
 
 #include "format/units.h"
-#include "read/int-map.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
@@ -24,14 +23,12 @@ struct object {
 };
 struct player {
 	struct replay *replay;
-	gboolean recorded;
 	guint32 site;           /* of the call */
 	guint64 got;            /* address of the last reservation or allocation */
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
 	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	gboolean copies;        /* they are made; FALSE: each is answered with 0 */
-	guint64 peers;          /* devices that may reach one another by now */
+	gboolean peers;         /* devices may reach one another by now */
 	GError *refused;        /* the first read that the model refused */
 };
 
@@ -88,7 +85,7 @@ static struct object *add(struct player *p, const struct npu_trace_record *c, vo
 		.p = at, .size = c->size, .bytes = bytes, .device = device, .site = p->site
 	};
 	keep(p, c, t);
-	if (p->recorded && bytes > 0 && device >= 0)
+	if (p->replay->recorded && bytes > 0 && device >= 0)
 		memory_obtain(&device_of(p, device)->memory, c->size, bytes);
 	return t;
 }
@@ -96,7 +93,7 @@ static struct object *add(struct player *p, const struct npu_trace_record *c, vo
 /* After a reference or a mapping went: the memory goes with the last of both. */
 static void maybe_returned(struct player *p, struct object *t)
 {
-	if (!p->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
+	if (!p->replay->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
 		return;
 	/* what of a handle's size is rounding is told once */
 	memory_return(&device_of(p, t->device)->memory, MIN(t->size, t->bytes), t->bytes);
@@ -109,22 +106,10 @@ static struct model_device *calls_of(struct player *p, gint32 id, const struct n
 	return c->has & NPU_TRACE_HAS_START ? NULL : &device_of(p, id)->window;
 }
 
-/* The same of one that may give memory back. The handles that a policy releases without having
- * mapped them are not in its sums: they make no peak. */
-static struct model_device *before_it_goes(struct player *p, const struct object *t,
-					   const struct npu_trace_record *c)
-{
-	gint32 device = t ? t->device : -1;
-
-	if (p->recorded || c->verb != NPU_TRACE_RELEASE)
-		replay_note_peak(device_of(p, device));
-	return calls_of(p, device, c);
-}
-
 static void note_out_of_memory(struct player *p, gint32 device, const struct npu_trace_record *c,
 			       gint32 code)
 {
-	if (p->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
+	if (p->replay->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
 		replay_note_failure(device_of(p, device), 0, c->line, c->size, p->site);
 }
 
@@ -149,16 +134,17 @@ static void come(struct player *p, const struct npu_trace_record *c, gint32 devi
 
 	if (device >= 0)
 		note(p, c, device, ALLOCATION_MEMORY, va, pages, site);
-	if (p->recorded && d && d->reads && p->refused == NULL)
+	if (p->replay->recorded && d && d->reads && p->refused == NULL)
 		access_come(d->reads, (guintptr)va, c->size, &p->refused);
 }
 
 static void go(struct player *p, gint32 device, const void *va)
 {
-	struct replay_device *d = replay_find(p->replay, device);
+	struct replay_device *d = device_of(p, device);
 
-	memory_look(&device_of(p, device)->memory, (guintptr)va);
-	if (p->recorded && d && d->reads)
+	replay_note_peak(d);
+	memory_look(&d->memory, (guintptr)va);
+	if (p->replay->recorded && (gint32)d->device == device && d->reads)
 		access_go(d->reads, (guintptr)va);
 }
 
@@ -176,7 +162,7 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 	 * refused for it */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	/* addresses that a program reserves are of no device */
-	gint32 owner = p->recorded ? -1 : (gint32)c->device;
+	gint32 owner = p->replay->recorded ? -1 : (gint32)c->device;
 	struct model_device *calls = calls_of(p, owner, c);
 	gint32 code = MODEL_CALL(calls, MODEL_RESERVE,
 				 aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
@@ -193,8 +179,8 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	struct model_device *calls = calls_of(p, t->device, c);
-	gint32 code = MODEL_CALL(calls, MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
+	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_UNRESERVE,
+				 aclrtReleaseMemAddress(t->p));
 	if (code == 0) {
 		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_RESERVED,
 			      (guintptr)t->p);
@@ -231,8 +217,11 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	/* the last of the importers' references is the model's first */
 	if (t->references <= t->model_references) {
-		struct model_device *calls = before_it_goes(p, t, c);
-		code = MODEL_CALL(calls, MODEL_RELEASE, aclrtFreePhysical(t->p));
+		/* a policy's handles that were not mapped are not in the sums: they make no peak */
+		if (p->replay->recorded)
+			replay_note_peak(device_of(p, t->device));
+		code = MODEL_CALL(calls_of(p, t->device, c), MODEL_RELEASE,
+				  aclrtFreePhysical(t->p));
 		if (code != 0)
 			return code;
 		t->model_references--;
@@ -268,8 +257,8 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	void *va = address(p, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
-	struct model_device *calls = calls_of(p, t->device, c);
-	gint32 code = MODEL_CALL(calls, MODEL_MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
+	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_MAP,
+				 aclrtMapMem(va, c->size, 0, t->p, 0));
 	if (code == 0) {
 		guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 		t->maps++;
@@ -288,8 +277,8 @@ static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	if (t)
 		go(p, t->device, va);
-	struct model_device *calls = before_it_goes(p, t, c);
-	gint32 code = MODEL_CALL(calls, MODEL_UNMAP, aclrtUnmapMem(va));
+	gint32 code =
+		MODEL_CALL(calls_of(p, t ? t->device : -1, c), MODEL_UNMAP, aclrtUnmapMem(va));
 	if (code == 0 && t) {
 		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, key);
 		t->maps--;
@@ -341,8 +330,7 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 	if (t == NULL)
 		return NOT_MADE;
 	go(p, t->device, t->p);
-	struct model_device *calls = before_it_goes(p, t, c);
-	gint32 code = MODEL_CALL(calls, MODEL_FREE,
+	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_FREE,
 				 t->device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
 	if (code != 0)
 		return code;
@@ -354,21 +342,13 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 
 /* Shares cross processes; a replay is one process, so an import is one more name for the exported
  * handle. */
-static gint32 play_export(struct player *p, const struct npu_trace_record *c)
+static gint32 play_share(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->handle);
-	if (t == NULL || c->code != 0)
+	gboolean imports = c->verb == NPU_TRACE_IMPORT;
+	struct object *t = find(p, c->process, imports ? &c->share : &c->handle);
+	if (t == NULL || c->code != 0 || (imports && t->references == 0))
 		return NOT_MADE;
-	keep(p, c, g_rc_box_acquire(t));
-	return 0;
-}
-
-static gint32 play_import(struct player *p, const struct npu_trace_record *c)
-{
-	struct object *t = find(p, c->process, &c->share);
-	if (t == NULL || c->code != 0 || t->references == 0)
-		return NOT_MADE;
-	t->references++;
+	t->references += imports;
 	keep(p, c, g_rc_box_acquire(t));
 	return 0;
 }
@@ -462,21 +442,19 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 }
 
 /* A program of several devices had seen to it. */
-static void open_peers(struct player *p, gint32 a, gint32 b)
+static void open_peers(struct player *p)
 {
-	const gint32 pair[] = { a, b };
+	const GPtrArray *devices = p->replay->devices;
 
-	if ((p->peers >> a & 1) && (p->peers >> b & 1))
-		return;
-	for (int i = 0; i < 2; i++) {
-		p->peers |= G_GUINT64_CONSTANT(1) << pair[i];
-		aclrtSetDevice(pair[i]);
-		for (guint d = 0; d < p->replay->devices->len; d++) {
-			const struct replay_device *r = g_ptr_array_index(p->replay->devices, d);
-			if ((gint32)r->device != pair[i])
-				aclrtDeviceEnablePeerAccess((int32_t)r->device, 0);
+	for (guint i = 0; !p->peers && i < devices->len; i++) {
+		aclrtSetDevice((int)((const struct replay_device *)devices->pdata[i])->device);
+		for (guint k = 0; k < devices->len; k++) {
+			const struct replay_device *peer = devices->pdata[k];
+			if (k != i)
+				aclrtDeviceEnablePeerAccess((int32_t)peer->device, 0);
 		}
 	}
+	p->peers = TRUE;
 }
 
 static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
@@ -487,10 +465,10 @@ static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
 	    (!fill && !end_of(p, c->process, &c->from, &src)))
 		return NOT_MADE;
-	if (!p->copies)
+	if (p->replay->options.no_copies)
 		return 0;
 	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
-		open_peers(p, dst.device, src.device);
+		open_peers(p);
 	gint32 owner = fill || dst.device >= 0 ? dst.device : src.device;
 	return model_move(&device_of(p, owner)->window, dst, fill ? NULL : &src, c->size);
 }
@@ -502,7 +480,7 @@ static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
 	[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
 	[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
 	[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
-	[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
+	[NPU_TRACE_EXPORT] = play_share,      [NPU_TRACE_IMPORT] = play_share,
 	[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
 	[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_copy,
 	[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
@@ -513,7 +491,7 @@ static gint32 play(struct player *p, const struct npu_trace_record *c)
 	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
 }
 
-struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
+struct player *player_open(struct replay *replay)
 {
 	struct player *p = g_new0(struct player, 1);
 
@@ -523,8 +501,6 @@ struct player *player_open(struct replay *replay, gboolean recorded, gboolean co
 	p->mapped = by_address_tree(g_free, g_rc_box_release);
 	p->set = int_map_new();
 	p->replay = replay;
-	p->recorded = recorded;
-	p->copies = copies;
 	return p;
 }
 

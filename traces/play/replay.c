@@ -60,16 +60,6 @@ void replay_note_peak(struct replay_device *device)
 	device->stats = stats;
 }
 
-/* A time has come with the first event that is not before it. */
-static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
-			 guint64 time_us)
-{
-	if (m->what == MOMENT_EVENT)
-		return m->wanted == event;
-	return m->what == MOMENT_TIME && !m->reached && time_us > 0 &&
-	       time_us - MIN(time_us, device->first_us) >= m->wanted;
-}
-
 static void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 {
 	struct memory *memory = &device->memory;
@@ -83,8 +73,13 @@ static void replay_sample(struct replay_device *device, guint64 event, guint64 t
 	if (!peak->reached || is_more(&peak->sums, &sums))
 		memory_mark(memory, peak, event);
 	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
-		if (has_come(device, &memory->moments[m], event, time_us))
-			memory_mark(memory, &memory->moments[m], event);
+		struct moment *moment = &memory->moments[m];
+		/* a time has come with the first event that is not before it */
+		if (moment->what == MOMENT_EVENT
+			    ? moment->wanted == event
+			    : moment->what == MOMENT_TIME && !moment->reached && time_us > 0 &&
+				      time_us - MIN(time_us, device->first_us) >= moment->wanted)
+			memory_mark(memory, moment, event);
 	}
 }
 
@@ -101,18 +96,6 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 	memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], event);
 }
 
-static void replay_note_end(struct replay_device *device)
-{
-	struct memory *memory = &device->memory;
-
-	replay_note_peak(device);
-	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
-		if (memory->moments[m].what == MOMENT_END)
-			memory_mark(memory, &memory->moments[m], device->series.last.event);
-	}
-	memory_look_all(memory);
-}
-
 gboolean replay_tells_live(const struct replay_device *device)
 {
 	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->memory.start_live > 0;
@@ -123,26 +106,11 @@ gboolean replay_tells_fragmentation(const struct replay_device *device)
 	return replay_tells_live(device) && !device->outside;
 }
 
-struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
-				 enum model_call end)
-{
-	struct call_figures sum = { 0 };
-
-	for (enum model_call c = first; c < end; c++) {
-		sum.calls += device->window.calls[c].calls;
-		sum.ps += device->window.calls[c].ps;
-	}
-	return sum;
-}
-
 struct replay_device *replay_find(const struct replay *replay, gint64 device)
 {
-	for (guint i = 0; i < replay->devices->len; i++) {
-		struct replay_device *known = g_ptr_array_index(replay->devices, i);
-		if ((gint64)known->device == device)
-			return known;
-	}
-	return NULL;
+	guint at = trace_device_index(replay->trace, device);
+
+	return at == G_MAXUINT ? NULL : g_ptr_array_index(replay->devices, at);
 }
 
 /* Where an item's memory lies on the device. */
@@ -194,12 +162,21 @@ static void replay_device_free(gpointer data)
 	g_free(device);
 }
 
+/* While all is there still. */
 static void replay_finish(struct replay_device *device)
 {
 	const struct series *s = &device->series;
+	struct memory *memory = &device->memory;
 	const guint n = s->points->len;
 	struct npu_stats last;
 
+	replay_note_peak(device);
+	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
+		if (memory->moments[m].what == MOMENT_END)
+			memory_mark(memory, &memory->moments[m], s->last.event);
+	}
+	memory_look_all(memory);
+	g_clear_pointer(&device->reads, access_free);
 	if (device->filter) {
 		device->emptied = device->filter->emptied;
 		device->filter->close(device->filter);
@@ -306,8 +283,8 @@ static gboolean device_start(struct replay_device *device, GError **error)
 		memory_started(&device->memory);
 		return TRUE;
 	}
-	gboolean ok =
-		located(device, device->filter->start(device->filter, device->start, error), error);
+	enum cache_answer answer = device->filter->start(device->filter, device->start);
+	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
 	for (guint i = 0; ok && device->reads && i < device->start->len; i++) {
 		if (is_block(ITEM(device, i)))
 			access_note(device->reads, ITEM(device, i)->address, ITEM(device, i)->size);
@@ -327,7 +304,8 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 	if (!policy_is_own(device->replay->options.policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
-	gboolean ok = located(device, device->filter->step(device->filter, item, error), error);
+	enum cache_answer answer = device->filter->step(device->filter, item);
+	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
 	replay_sample(device, device->event, (guint64)MAX(item->time_us, 0));
 	/* the file's first lack of memory is the moment until the replay has one of its own */
 	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
@@ -402,7 +380,7 @@ static gboolean run_all(struct replay *replay, GError **error)
 	gboolean ok = TRUE;
 	int more = 1;
 
-	replay->player = player_open(replay, replay->recorded, !replay->options.no_copies);
+	replay->player = player_open(replay);
 	for (guint d = 0; ok && d < replay->devices->len; d++)
 		ok = device_start(DEVICE(replay, d), error);
 	while (ok && !replay->interrupted && (more = trace_next(replay->trace, &item, error)) > 0) {
@@ -414,10 +392,8 @@ static gboolean run_all(struct replay *replay, GError **error)
 				      !replay->options.progress(replay->done, replay->trace->events,
 								replay->options.data);
 	}
-	for (guint d = 0; d < replay->devices->len; d++) {
-		replay_note_end(DEVICE(replay, d));
-		g_clear_pointer(&DEVICE(replay, d)->reads, access_free);
-	}
+	for (guint d = 0; d < replay->devices->len; d++)
+		replay_finish(DEVICE(replay, d));
 	player_close(replay->player);
 	return ok && more >= 0;
 }
@@ -467,21 +443,6 @@ static gboolean has_blocks(const struct replay *replay, GError **error)
 		      "needs: use --policy as-recorded");
 }
 
-/* A trace that is about no device is replayed on device 0. */
-static void add_devices(struct replay *replay)
-{
-	const GPtrArray *devices = replay->trace->devices;
-
-	if (devices->len == 0) {
-		replay->empty = trace_new("");
-		trace_device(replay->empty, 0);
-		devices = replay->empty->devices;
-	}
-	for (guint d = 0; d < devices->len; d++)
-		g_ptr_array_add(replay->devices,
-				replay_device_new(replay, g_ptr_array_index(devices, d)));
-}
-
 static gboolean run_on_model(struct replay *replay, GError **error)
 {
 	guint devices = DEVICE(replay, replay->devices->len - 1)->device + 1;
@@ -494,8 +455,6 @@ static gboolean run_on_model(struct replay *replay, GError **error)
 	gboolean ok = run_all(replay, error);
 	replay->wall_us = g_get_monotonic_time() - wall;
 	replay->simulated_ps = npusim_now_ps() - simulated;
-	for (guint d = 0; d < replay->devices->len; d++)
-		replay_finish(DEVICE(replay, d));
 	model_close(devices);
 	return ok;
 }
@@ -509,7 +468,12 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 	replay->trace = trace;
 	replay->recorded = trace->memory_calls > 0 && !own;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
-	add_devices(replay);
+	/* a trace that is about no device is replayed on device 0 */
+	if (trace->devices->len == 0)
+		trace_device(trace, 0);
+	for (guint d = 0; d < trace->devices->len; d++)
+		g_ptr_array_add(replay->devices,
+				replay_device_new(replay, g_ptr_array_index(trace->devices, d)));
 	if (!read_starts(replay, error) || (own && !has_blocks(replay, error)) ||
 	    !run_on_model(replay, error))
 		g_clear_pointer(&replay, replay_free);
@@ -521,7 +485,6 @@ void replay_free(struct replay *replay)
 	if (replay == NULL)
 		return;
 	g_ptr_array_unref(replay->devices);
-	trace_free(replay->empty);
 	g_free(replay->soc);
 	g_free(replay);
 }

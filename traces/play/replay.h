@@ -82,9 +82,8 @@ struct replay {
 	struct replay_options options;
 	struct trace *trace; /* borrowed */
 	struct player *player;
-	gboolean recorded;   /* its own calls are made */
-	GPtrArray *devices;  /* struct replay_device * */
-	struct trace *empty; /* inside: of device 0, where the trace is about none */
+	gboolean recorded;  /* its own calls are made */
+	GPtrArray *devices; /* struct replay_device *, in the order of the trace's */
 	char *soc;
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
@@ -96,9 +95,6 @@ struct replay {
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
 gboolean replay_tells_live(const struct replay_device *device);
 gboolean replay_tells_fragmentation(const struct replay_device *device);
-/* What the calls of the window from `first` on, and before `end`, came to: calls and time. */
-struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
-				 enum model_call end);
 
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
  * error if it cannot start, or at an event that makes no sense (which one, and why). The trace
@@ -122,10 +118,9 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 /* ---- inside: player.c makes the driver calls that records name on the model, and maps their names
  * to the model's objects ---- */
 
-/* `recorded`: the calls are those of a trace. They say what physical memory there is, they move
- * bytes if `copies` is set, and what they get may be read (device->reads). Of others the events
- * beside them say all of that. */
-struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies);
+/* Recorded calls say what physical memory there is, they move bytes, and what they get may be read
+ * (device->reads). Of others the events beside them say all of that. */
+struct player *player_open(struct replay *replay);
 /* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got. It is not
  * counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it has
  * one. The model's answer, or -1: what it names is not there. */

@@ -15,29 +15,28 @@
 #define ALONE_MIN   (10 * MIB)              /* from here on a block gets a segment of its size */
 #define ROUND_BYTES (2 * MIB)
 
+/* A reservation that grows and shrinks by steps. */
+struct stretch {
+	guint64 address, size, step;
+	guint32 number;
+	guint32 *handles; /* numbers of what is mapped, by step */
+};
 struct pool {
 	GTree *free;     /* struct cache_block: by stream, size, address */
 	GTree *unmapped; /* the same: by stream, address */
 	gboolean small;
 	guint64 searches; /* so far: a block's age is counted in them */
 };
+enum { SMALL, LARGE };
 struct cache {
 	const struct policy_options *options;
-	struct cache_memory memory;
-	struct pool small, large;
+	struct filter *memory;
+	struct pool pools[2]; /* SMALL, LARGE */
 	GHashTable *blocks;   /* every struct cache_block, a set: it owns them */
 	GPtrArray *stretches; /* of struct stretch: it owns them */
 	guint64 held, allowed;
-	guint32 segments, areas; /* numbers given out */
+	guint32 areas; /* numbers given out */
 };
-/* One allocation that is under way. */
-struct want {
-	struct pool *pool;
-	guint64 size;  /* rounded */
-	guint64 bytes; /* of the segment that would be got for it */
-	gint64 stream;
-};
-
 static inline gboolean is_split(const struct cache_block *b)
 {
 	return b->prev != NULL || b->next != NULL;
@@ -48,36 +47,26 @@ static gint compare(guint64 a, guint64 b)
 	return a < b ? -1 : a > b;
 }
 
-static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
+static gint by_place(gconstpointer a, gconstpointer b)
 {
 	const struct cache_block *x = a, *y = b;
 
-	(void)unused;
-	if (x->stream != y->stream)
-		return compare((guint64)x->stream, (guint64)y->stream);
-	return compare(x->address, y->address);
+	return x->stream != y->stream ? compare((guint64)x->stream, (guint64)y->stream)
+				      : compare(x->address, y->address);
 }
 
-static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
+static gint by_size(gconstpointer a, gconstpointer b)
 {
 	const struct cache_block *x = a, *y = b;
 
 	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
-							    : by_place(a, b, unused);
+							    : by_place(a, b);
 }
 
-static struct cache_block *block_new(struct cache *cache, const struct cache_block *like,
-				     guint64 address, guint64 size)
+static struct cache_block *keep(struct cache *cache, const struct cache_block *block)
 {
-	struct cache_block *b = g_new(struct cache_block, 1);
+	struct cache_block *b = g_memdup2(block, sizeof *block);
 
-	*b = (struct cache_block){ .address = address,
-				   .size = size,
-				   .stream = like->stream,
-				   .pool = like->pool,
-				   .stretch = like->stretch,
-				   .segment = like->segment,
-				   .mapped = TRUE };
 	g_hash_table_add(cache->blocks, b);
 	return b;
 }
@@ -85,11 +74,11 @@ static struct cache_block *block_new(struct cache *cache, const struct cache_blo
 /* Cuts `b`, which is in no pool, after `size` bytes; what is behind them, in no pool either. */
 static struct cache_block *cut(struct cache *cache, struct cache_block *b, guint64 size)
 {
-	struct cache_block *rest = block_new(cache, b, b->address + size, b->size - size);
+	struct cache_block *rest = keep(cache, b);
 
-	rest->mapped = b->mapped;
+	rest->address += size;
+	rest->size -= size;
 	rest->prev = b;
-	rest->next = b->next;
 	if (rest->next)
 		rest->next->prev = rest;
 	b->next = rest;
@@ -156,15 +145,13 @@ static guint64 round_size(const struct policy_options *options, guint64 size)
 	return part == 0 ? power << 1 : round_up(padded, part);
 }
 
-/* ---- expandable segments ---- */
-
 static void stretch_free(gpointer data)
 {
 	g_free(((struct stretch *)data)->handles);
 	g_free(data);
 }
 
-static enum cache_answer new_stretch(struct cache *cache, const struct want *want,
+static enum cache_answer new_stretch(struct cache *cache, const struct cache_block *want,
 				     struct cache_block **out)
 {
 	struct stretch stretch = { .step = want->pool->small ? SMALL_BYTES
@@ -172,12 +159,12 @@ static enum cache_answer new_stretch(struct cache *cache, const struct want *wan
 						   ? GIB
 						   : cache->options->large_segment,
 				   .number = ++cache->areas };
-	guint64 total = cache->memory.total + cache->memory.total / 8;
+	guint64 total = cache->memory->out.total + cache->memory->out.total / 8;
 	const struct npu_trace_record c = { .verb = NPU_TRACE_RESERVE,
 					    .name = { .kind = 'r', .number = stretch.number },
 					    .size = round_up(total, stretch.step),
 					    .flags = 1 };
-	enum cache_answer answer = memory_call(&cache->memory, &c, &stretch.address);
+	enum cache_answer answer = filter_call(cache->memory, c, &stretch.address);
 
 	if (answer != CACHE_OK)
 		return answer;
@@ -185,50 +172,74 @@ static enum cache_answer new_stretch(struct cache *cache, const struct want *wan
 	stretch.handles = g_new0(guint32, stretch.size / stretch.step);
 	struct stretch *kept = g_memdup2(&stretch, sizeof stretch);
 	g_ptr_array_add(cache->stretches, kept);
-	struct cache_block like = { .stream = want->stream, .pool = want->pool, .stretch = kept };
-	*out = block_new(cache, &like, kept->address, kept->size);
-	(*out)->mapped = FALSE;
+	*out = keep(cache, &(struct cache_block){ .address = kept->address,
+						  .size = kept->size,
+						  .stream = want->stream,
+						  .pool = want->pool,
+						  .stretch = kept });
 	pool_insert(*out);
 	return CACHE_OK;
 }
 
-/* Whether the blocks from `b` on, free or unmapped, have `size` bytes together. */
-static gboolean has_room(const struct cache_block *b, guint64 size)
-{
-	guint64 bytes = 0;
-
-	for (; b && !b->taken && bytes < size; b = b->next)
-		bytes += b->size;
-	return bytes >= size;
-}
-
-static enum cache_answer find_place(struct cache *cache, const struct want *want,
+/* The first block from which on free and unmapped ones have room together. */
+static enum cache_answer find_place(struct cache *cache, const struct cache_block *want,
 				    struct cache_block **out)
 {
-	struct cache_block key = { .stream = want->stream };
-	GTreeNode *node = g_tree_lower_bound(want->pool->unmapped, &key);
+	GTreeNode *node = g_tree_lower_bound(want->pool->unmapped, want);
 
 	for (; node; node = g_tree_node_next(node)) {
 		struct cache_block *b = g_tree_node_value(node);
+		guint64 bytes = 0;
 		if (b->stream != want->stream)
 			break;
-		if (b->prev && !b->prev->taken)
-			b = b->prev;
-		if (has_room(b, want->size)) {
-			*out = b;
+		*out = b->prev && !b->prev->taken ? b->prev : b;
+		for (b = *out; b && !b->taken && bytes < want->size; b = b->next)
+			bytes += b->size;
+		if (bytes >= want->size)
 			return CACHE_OK;
-		}
 	}
 	return new_stretch(cache, want, out);
+}
+
+/* Makes what backs `size` bytes of the stretch, and maps it: as torch_npu does, all handles are
+ * made first. All of them or none. */
+static enum cache_answer map_steps(struct filter *f, struct stretch *s, guint64 offset,
+				   guint64 size)
+{
+	guint32 *handles = s->handles + offset / s->step;
+	guint64 n = size / s->step, made = 0;
+	struct npu_trace_record c = { .verb = NPU_TRACE_CREATE,
+				      .size = s->step,
+				      .page_lg2 = s->step >= GIB ? 30 : 21 };
+	enum cache_answer answer = CACHE_OK;
+
+	for (; made < n && answer == CACHE_OK; made += answer == CACHE_OK) {
+		handles[made] = ++f->handles;
+		c.name = (struct npu_trace_name){ .kind = 'h', .number = handles[made] };
+		answer = filter_call(f, c, NULL);
+	}
+	for (guint64 i = 0; answer != CACHE_OK && i < made; i++)
+		filter_release(f, handles[i]);
+	c.verb = NPU_TRACE_MAP;
+	for (guint64 i = 0; answer == CACHE_OK && i < n; i++) {
+		c.handle = (struct npu_trace_name){ .kind = 'h', .number = handles[i] };
+		c.name = (struct npu_trace_name){ .kind = 'r',
+						  .number = s->number,
+						  .offset = offset + i * s->step };
+		answer = filter_call(f, c, NULL);
+	}
+	if (answer == CACHE_OK)
+		filter_segments(f, NPU_TRACE_SEGMENT_MAP, size, size);
+	return answer;
 }
 
 /* Maps the first `size` bytes of an unmapped block, in whole steps: they become a free block, one
  * with what is free beside it. */
 static enum cache_answer map_block(struct cache *cache, struct cache_block *b, guint64 size)
 {
-	guint64 step = b->stretch->step, bytes = round_up(size, step);
+	guint64 bytes = round_up(size, b->stretch->step);
 	enum cache_answer answer =
-		stretch_map(&cache->memory, b->stretch, b->address - b->stretch->address, bytes);
+		map_steps(cache->memory, b->stretch, b->address - b->stretch->address, bytes);
 
 	if (answer != CACHE_OK)
 		return answer;
@@ -242,7 +253,7 @@ static enum cache_answer map_block(struct cache *cache, struct cache_block *b, g
 }
 
 /* A free block of want->size, mapped for it; out of its pool. */
-static enum cache_answer expand(struct cache *cache, const struct want *want,
+static enum cache_answer expand(struct cache *cache, const struct cache_block *want,
 				struct cache_block **out)
 {
 	struct cache_block *b = NULL;
@@ -270,9 +281,19 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 	guint64 offset = b->address - s->address, end = (offset + b->size) / s->step * s->step;
 	guint64 start = round_up(offset, s->step);
 
+	struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP,
+				      .name = { .kind = 'r', .number = s->number },
+				      .size = s->step };
+	enum cache_answer answer = CACHE_OK;
+
 	if (start >= end)
 		return CACHE_OK;
-	enum cache_answer answer = stretch_unmap(&cache->memory, s, start, end - start);
+	for (guint64 at = start; at < end && answer == CACHE_OK; at += s->step) {
+		c.name.offset = at;
+		answer = filter_call(cache->memory, c, NULL)
+				 ?: filter_release(cache->memory, s->handles[at / s->step]);
+	}
+	filter_segments(cache->memory, NPU_TRACE_SEGMENT_UNMAP, end - start, end - start);
 	if (answer != CACHE_OK)
 		return answer;
 	cache->held -= end - start;
@@ -289,40 +310,46 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 	put_back(cache, b);
 	if (is_split(b))
 		return CACHE_OK;
-	const struct npu_trace_record c = { .verb = NPU_TRACE_UNRESERVE,
-					    .name = { .kind = 'r', .number = s->number } };
-	answer = memory_call(&cache->memory, &c, NULL);
+	c = (struct npu_trace_record){ .verb = NPU_TRACE_UNRESERVE,
+				       .name = { .kind = 'r', .number = s->number } };
+	answer = filter_call(cache->memory, c, NULL);
 	pool_remove(b);
 	g_hash_table_remove(cache->blocks, b);
 	g_ptr_array_remove_fast(cache->stretches, s);
 	return answer;
 }
 
-/* ---- giving back ---- */
-
 static enum cache_answer give_segment(struct cache *cache, struct cache_block *b)
 {
 	const struct npu_trace_record c = { .verb = NPU_TRACE_MFREE,
 					    .name = { .kind = 'a', .number = b->segment } };
-	enum cache_answer answer = memory_call(&cache->memory, &c, NULL);
+	enum cache_answer answer = filter_call(cache->memory, c, NULL);
 
-	cache->memory.event(cache->memory.data, NPU_TRACE_SEGMENT_FREE, b->size);
+	filter_segments(cache->memory, NPU_TRACE_SEGMENT_FREE, b->size, b->size);
 	cache->held -= b->size;
 	pool_remove(b);
 	g_hash_table_remove(cache->blocks, b);
 	return answer;
 }
 
-static enum cache_answer empty_pool(struct cache *cache, struct pool *pool)
+/* Free blocks of a pool that could be given back: whole segments, or what lies in stretches too. */
+static GPtrArray *unused(const struct pool *pool, gboolean of_stretches)
 {
-	g_autoptr(GPtrArray) blocks = g_ptr_array_new();
-	enum cache_answer answer = CACHE_OK;
+	GPtrArray *blocks = g_ptr_array_new();
 
 	for (GTreeNode *n = g_tree_node_first(pool->free); n; n = g_tree_node_next(n)) {
 		struct cache_block *b = g_tree_node_value(n);
-		if (b->stretch || !is_split(b))
+		if (b->stretch ? of_stretches : !is_split(b))
 			g_ptr_array_add(blocks, b);
 	}
+	return blocks;
+}
+
+static enum cache_answer empty_pool(struct cache *cache, const struct pool *pool)
+{
+	g_autoptr(GPtrArray) blocks = unused(pool, TRUE);
+	enum cache_answer answer = CACHE_OK;
+
 	for (guint i = 0; i < blocks->len && answer == CACHE_OK; i++) {
 		struct cache_block *b = g_ptr_array_index(blocks, i);
 		answer = b->stretch ? shrink(cache, b) : give_segment(cache, b);
@@ -332,69 +359,48 @@ static enum cache_answer empty_pool(struct cache *cache, struct pool *pool)
 
 enum cache_answer cache_empty(struct cache *cache)
 {
-	return empty_pool(cache, &cache->large) ?: empty_pool(cache, &cache->small);
+	return empty_pool(cache, &cache->pools[LARGE]) ?: empty_pool(cache, &cache->pools[SMALL]);
 }
-
-/* ---- by age ---- */
 
 static double age_of(const struct cache_block *b)
 {
 	return (double)(b->pool->searches - b->born);
 }
 
-/* One round: of `blocks`, whose ages come to *sum, those that are at least as old as the average.
- * Returns the bytes given back. */
-static guint64 give_old(struct cache *cache, GPtrArray *blocks, double *sum,
-			enum cache_answer *answer)
-{
-	double average = *sum / blocks->len;
-	guint64 bytes = 0;
-
-	for (guint i = 0; i < blocks->len && *answer == CACHE_OK;) {
-		struct cache_block *b = g_ptr_array_index(blocks, i);
-		if (age_of(b) < average) {
-			i++;
-			continue;
-		}
-		bytes += b->size;
-		*sum -= age_of(b);
-		g_ptr_array_remove_index(blocks, i);
-		*answer = give_segment(cache, b);
-	}
-	return bytes;
-}
-
-/* Gives back old segments while more than a share of the device is held. */
+/* Gives back old segments of the large pool while more than a share of the device is held: in each
+ * round those that are at least as old as the average. */
 static enum cache_answer collect(struct cache *cache)
 {
-	double threshold = cache->options->gc_threshold;
-	guint64 limit = (guint64)(threshold * (double)cache->allowed);
-	enum cache_answer answer = CACHE_OK;
+	double threshold = cache->options->gc_threshold, sum = 0;
+	guint64 limit = (guint64)(threshold * (double)cache->allowed), before = 0;
 
 	if (threshold <= 0 || cache->held <= limit)
 		return CACHE_OK;
-	guint64 target = cache->held - limit, done = 0, bytes = 1;
-	g_autoptr(GPtrArray) whole = g_ptr_array_new(); /* segments of the large pool */
-	double ages = 0;
-	for (GTreeNode *n = g_tree_node_first(cache->large.free); n; n = g_tree_node_next(n)) {
-		struct cache_block *b = g_tree_node_value(n);
-		if (b->stretch || is_split(b))
-			continue;
-		g_ptr_array_add(whole, b);
-		ages += age_of(b);
+	g_autoptr(GPtrArray) whole = unused(&cache->pools[LARGE], FALSE);
+	for (guint i = 0; i < whole->len; i++)
+		sum += age_of(g_ptr_array_index(whole, i));
+	while (cache->held > limit && cache->held != before && whole->len > 0) {
+		double average = sum / whole->len;
+		before = cache->held;
+		for (guint i = 0; i < whole->len;) {
+			struct cache_block *b = g_ptr_array_index(whole, i);
+			if (age_of(b) < average) {
+				i++;
+				continue;
+			}
+			sum -= age_of(b);
+			g_ptr_array_remove_index(whole, i);
+			enum cache_answer answer = give_segment(cache, b);
+			if (answer != CACHE_OK)
+				return answer;
+		}
 	}
-	while (answer == CACHE_OK && done < target && bytes > 0 && whole->len > 0) {
-		bytes = give_old(cache, whole, &ages, &answer);
-		done += bytes;
-	}
-	return answer;
+	return CACHE_OK;
 }
-
-/* ---- too large to be split ---- */
 
 /* Gives back as many blocks that may not be split as the allocation needs, the largest first.
  * NO_MEMORY: there are not enough. */
-static enum cache_answer give_oversize(struct cache *cache, const struct want *want)
+static enum cache_answer give_oversize(struct cache *cache, const struct cache_block *want)
 {
 	guint64 limit = cache->options->max_split, done = 0;
 	struct cache_block key = { .size = MAX(want->size, limit), .stream = want->stream }, *b;
@@ -425,13 +431,13 @@ static guint64 growing_size(const struct cache_block *b)
 }
 
 /* Takes the smallest free block that is large enough out of its pool. NULL: there is none. */
-static struct cache_block *take_free(struct cache *cache, const struct want *want)
+static struct cache_block *take_free(struct cache *cache, const struct cache_block *want)
 {
 	const struct policy_options *options = cache->options;
-	struct cache_block key = { .size = want->size, .stream = want->stream }, *next;
+	struct cache_block *next;
 
 	want->pool->searches++;
-	GTreeNode *node = g_tree_lower_bound(want->pool->free, &key);
+	GTreeNode *node = g_tree_lower_bound(want->pool->free, want);
 	struct cache_block *b = node ? g_tree_node_value(node) : NULL;
 	if (b == NULL || b->stream != want->stream)
 		return NULL;
@@ -448,33 +454,39 @@ static struct cache_block *take_free(struct cache *cache, const struct want *wan
 	return b;
 }
 
-static enum cache_answer get_block(struct cache *cache, const struct want *want,
+static enum cache_answer get_block(struct cache *cache, const struct cache_block *want,
 				   struct cache_block **out)
 {
-	struct cache_block like = { .stream = want->stream, .pool = want->pool };
-	gboolean giant = cache->options->page_1g && !want->pool->small;
-	struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
-				      .size = want->bytes,
-				      .page_lg2 = giant ? 30 : 21 };
-	guint64 address;
+	const struct policy_options *options = cache->options;
+	gboolean giant = options->page_1g && !want->pool->small;
+	guint64 bytes = want->pool->small        ? SMALL_BYTES
+			: giant                  ? round_up(want->size, GIB)
+			: want->size < ALONE_MIN ? options->large_segment
+						 : round_up(want->size, ROUND_BYTES);
+	struct cache_block got = {
+		.size = bytes, .stream = want->stream, .pool = want->pool, .mapped = TRUE
+	};
 
-	if (cache->held + want->bytes > cache->allowed)
+	if (cache->held + bytes > cache->allowed)
 		return CACHE_NO_MEMORY;
-	if (cache->options->kind == POLICY_EXPANDABLE)
+	if (options->kind == POLICY_EXPANDABLE)
 		return expand(cache, want, out);
-	like.segment = ++cache->segments;
-	c.name = (struct npu_trace_name){ .kind = 'a', .number = like.segment };
-	enum cache_answer answer = memory_call(&cache->memory, &c, &address);
+	got.segment = ++cache->memory->allocations;
+	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
+					    .name = { .kind = 'a', .number = got.segment },
+					    .size = bytes,
+					    .page_lg2 = giant ? 30 : 21 };
+	enum cache_answer answer = filter_call(cache->memory, c, &got.address);
 	if (answer != CACHE_OK)
 		return answer;
-	cache->memory.event(cache->memory.data, NPU_TRACE_SEGMENT_ALLOC, want->bytes);
-	cache->held += want->bytes;
-	*out = block_new(cache, &like, address, want->bytes);
+	filter_segments(cache->memory, NPU_TRACE_SEGMENT_ALLOC, bytes, bytes);
+	cache->held += bytes;
+	*out = keep(cache, &got);
 	return CACHE_OK;
 }
 
 /* New memory, and where the device has none, first what is unused. */
-static enum cache_answer get_or_release(struct cache *cache, const struct want *want,
+static enum cache_answer get_or_release(struct cache *cache, const struct cache_block *want,
 					struct cache_block **out)
 {
 	enum cache_answer answer = collect(cache) ?: get_block(cache, want, out);
@@ -514,16 +526,10 @@ enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
 {
 	if (size > G_MAXINT64)
 		return CACHE_NO_MEMORY;
-	struct want want = { .size = round_size(cache->options, size), .stream = stream };
+	struct cache_block want = { .size = round_size(cache->options, size), .stream = stream };
 	struct cache_block *b;
 
-	want.pool = want.size <= SMALL_MAX ? &cache->small : &cache->large;
-	if (want.size <= SMALL_MAX)
-		want.bytes = SMALL_BYTES;
-	else if (want.size < ALONE_MIN && !cache->options->page_1g)
-		want.bytes = cache->options->large_segment;
-	else
-		want.bytes = round_up(want.size, cache->options->page_1g ? GIB : ROUND_BYTES);
+	want.pool = &cache->pools[want.size <= SMALL_MAX ? SMALL : LARGE];
 	b = take_free(cache, &want);
 	if (b == NULL) {
 		enum cache_answer answer = get_or_release(cache, &want, &b);
@@ -544,33 +550,28 @@ void cache_release(struct cache *cache, struct cache_block *block)
 	put_back(cache, block);
 }
 
-static void open_pool(struct pool *pool, gboolean small)
-{
-	pool->small = small;
-	pool->free = g_tree_new_full(by_size, NULL, NULL, NULL);
-	pool->unmapped = g_tree_new_full(by_place, NULL, NULL, NULL);
-}
-
-struct cache *cache_new(const struct policy_options *options, const struct cache_memory *memory)
+struct cache *cache_new(const struct policy_options *options, struct filter *memory)
 {
 	struct cache *cache = g_new0(struct cache, 1);
 
 	cache->options = options;
-	cache->memory = *memory;
-	cache->allowed = (guint64)(options->memory_fraction * (double)memory->total);
+	cache->memory = memory;
+	cache->allowed = (guint64)(options->memory_fraction * (double)memory->out.total);
 	cache->blocks = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	cache->stretches = g_ptr_array_new_with_free_func(stretch_free);
-	open_pool(&cache->small, TRUE);
-	open_pool(&cache->large, FALSE);
+	for (guint p = 0; p < G_N_ELEMENTS(cache->pools); p++)
+		cache->pools[p] = (struct pool){ .small = p == SMALL,
+						 .free = g_tree_new(by_size),
+						 .unmapped = g_tree_new(by_place) };
 	return cache;
 }
 
 void cache_free(struct cache *cache)
 {
-	g_tree_destroy(cache->small.free);
-	g_tree_destroy(cache->small.unmapped);
-	g_tree_destroy(cache->large.free);
-	g_tree_destroy(cache->large.unmapped);
+	for (guint p = 0; p < G_N_ELEMENTS(cache->pools); p++) {
+		g_tree_destroy(cache->pools[p].free);
+		g_tree_destroy(cache->pools[p].unmapped);
+	}
 	g_hash_table_unref(cache->blocks);
 	g_ptr_array_unref(cache->stretches);
 	g_free(cache);

@@ -61,66 +61,12 @@ static inline gboolean policy_is_own(const struct policy_options *options)
 	return options->kind != POLICY_AS_RECORDED;
 }
 
-/* ---- cache.c: the caching allocator of PyTorch and torch_npu, classic and with expandable
- * segments. It places and tracks blocks; the memory itself is provided by its owner. ---- */
-
 /* Joined by `?:`, answers are heard up to the first that is not CACHE_OK. */
 enum cache_answer {
 	CACHE_OK,        /* 0 */
 	CACHE_NO_MEMORY, /* the device has none left: an answer */
 	CACHE_FAILED     /* anything else: the end */
 };
-
-/* Where the cache gets its memory. */
-struct cache_memory {
-	/* Makes a driver call, whose names are the cache's own. *out_va: the address that a RESERVE
-	 * or MALLOC got. */
-	enum cache_answer (*call)(gpointer data, const struct npu_trace_record *call,
-				  guint64 *out_va);
-	/* So many bytes of segments came or went: NPU_TRACE_SEGMENT_ALLOC, .... */
-	void (*event)(gpointer data, enum npu_trace_verb verb, guint64 size);
-	gpointer data;
-	guint64 total;   /* bytes of the device that programs can get */
-	guint32 handles; /* inside: numbers given out */
-};
-/* A reservation that grows and shrinks by steps. */
-struct stretch {
-	guint64 address, size, step;
-	guint32 number;
-	guint32 *handles; /* numbers of what is mapped, by step */
-};
-/* One of its calls; `va` may be NULL. */
-enum cache_answer memory_call(struct cache_memory *memory, const struct npu_trace_record *c,
-			      guint64 *va);
-/* As torch_npu does: all handles are made, then all of them mapped. All of the range or nothing. */
-enum cache_answer stretch_map(struct cache_memory *memory, struct stretch *s, guint64 offset,
-			      guint64 size);
-enum cache_answer stretch_unmap(struct cache_memory *memory, struct stretch *s, guint64 offset,
-				guint64 size);
-
-struct cache;
-/* Blocks of a segment or stretch follow one another without a gap. */
-struct cache_block {
-	guint64 address, size; /* what it takes, rounding and all; below: cache.c alone */
-	gint64 stream;
-	struct pool *pool;
-	struct stretch *stretch; /* NULL: of a classic segment, */
-	guint32 segment;         /* which has this number */
-	struct cache_block *prev, *next;
-	guint64 born; /* pool->searches when it became free */
-	gboolean taken, mapped;
-};
-
-/* `options` are borrowed, `memory` is copied. */
-struct cache *cache_new(const struct policy_options *options, const struct cache_memory *memory);
-/* Forgets everything; gives nothing back. */
-void cache_free(struct cache *cache);
-
-enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
-			      struct cache_block **out);
-void cache_release(struct cache *cache, struct cache_block *block);
-/* Gives back what no block needs: whole segments, and the unused pages of expandable ones. */
-enum cache_answer cache_empty(struct cache *cache);
 
 /* ---- A policy's filter for the history of one device: it takes the allocator's events, and emits
  * driver calls and the events of the policy's own segments and blocks. The consumer reports whether
@@ -144,11 +90,10 @@ struct filter_output {
 	guint64 total; /* bytes of the device that programs can get */
 };
 struct filter {
-	/* Rebuilds what was there at the start: memory, then blocks, each by address. FALSE and
-	 * error. */
-	gboolean (*start)(struct filter *filter, const GArray *items, GError **error);
-	/* Any event of an allocator; the same. */
-	gboolean (*step)(struct filter *filter, const struct record_item *item, GError **error);
+	/* Rebuilds what was there at the start: memory, then blocks, each by address. */
+	enum cache_answer (*start)(struct filter *filter, const GArray *items);
+	/* Any event of an allocator. */
+	enum cache_answer (*step)(struct filter *filter, const struct record_item *item);
 	/* Where the memory at the file's address lies now; 0: nowhere. */
 	guint64 (*find)(const struct filter *filter, guint64 address);
 	/* Forgets everything; gives nothing back. */
@@ -156,7 +101,46 @@ struct filter {
 	struct trace_device *trace; /* of its device */
 	struct filter_output out;
 	guint64 emptied; /* times that a cache was emptied */
+	/* below: policies alone */
+	guint32 start_bit;            /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint32 handles, allocations; /* numbers given out */
+	GError *cause;                /* of CACHE_FAILED: the first */
 };
+/* A driver call on the filter's device; `va` may be NULL. */
+enum cache_answer filter_call(struct filter *filter, struct npu_trace_record call, guint64 *va);
+/* Gives a handle back. */
+enum cache_answer filter_release(struct filter *filter, guint32 handle);
+/* Says that `size` bytes of segments came or went, in `pages` bytes of pages. */
+void filter_segments(struct filter *filter, enum npu_trace_verb verb, guint64 size, guint64 pages);
+/* FALSE and error: the answer is CACHE_FAILED. */
+gboolean filter_answer(struct filter *filter, enum cache_answer answer, GError **error);
+
+/* ---- cache.c: the caching allocator of PyTorch and torch_npu, classic and with expandable
+ * segments. It places and tracks blocks; the memory itself is that of a filter. ---- */
+
+struct cache;
+/* Blocks of a segment or stretch follow one another without a gap. */
+struct cache_block {
+	guint64 address, size; /* what it takes, rounding and all; below: cache.c alone */
+	gint64 stream;
+	struct pool *pool;
+	struct stretch *stretch; /* NULL: of a classic segment, */
+	guint32 segment;         /* which has this number */
+	struct cache_block *prev, *next;
+	guint64 born; /* pool->searches when it became free */
+	gboolean taken, mapped;
+};
+
+/* Both are borrowed. */
+struct cache *cache_new(const struct policy_options *options, struct filter *memory);
+/* Forgets everything; gives nothing back. */
+void cache_free(struct cache *cache);
+
+enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
+			      struct cache_block **out);
+void cache_release(struct cache *cache, struct cache_block *block);
+/* Gives back what no block needs: whole segments, and the unused pages of expandable ones. */
+enum cache_answer cache_empty(struct cache *cache);
 
 /* The file's own segments: recorded.c. `trace` is borrowed, `out` is copied. */
 struct filter *filter_recorded(struct trace_device *trace, const struct filter_output *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Orders arrays and trees by address. Sets of ranges are lists that are sorted and merged whenever
- * they have doubled.
+ * Orders arrays and trees by address. Ranges of a set are merged as they come, so that it grows
+ * with the stretches that are apart, not with what was added.
  */
 #include "by-address.h"
 
@@ -23,19 +23,11 @@ GTree *by_address_tree(GDestroyNotify free_key, GDestroyNotify free_value)
 	return g_tree_new_full(compare, NULL, free_key, free_value);
 }
 
-guint by_address_above(const GArray *sorted, guint64 address)
+void by_address_put(GTree *tree, gconstpointer item, gsize bytes)
 {
-	gsize bytes = g_array_get_element_size((GArray *)sorted);
-	guint low = 0, high = sorted->len;
+	gpointer kept = g_memdup2(item, bytes);
 
-	while (low < high) {
-		guint middle = low + (high - low) / 2;
-		if (*(const guint64 *)(const void *)(sorted->data + middle * bytes) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	g_tree_replace(tree, kept, kept);
 }
 
 GTreeNode *by_address_node(GTree *tree, guint64 address)
@@ -45,50 +37,61 @@ GTreeNode *by_address_node(GTree *tree, guint64 address)
 	return above ? g_tree_node_previous(above) : g_tree_node_last(tree);
 }
 
-#define MERGE_FROM 1024
-
-void spans_init(struct spans *s)
+void spans_add(GTree *spans, guint64 start, guint64 end, guint64 gap)
 {
-	*s = (struct spans){ .list = g_array_new(FALSE, FALSE, sizeof(struct span)) };
-}
+	struct span all = { .start = start, .end = end };
+	GTreeNode *node;
 
-void spans_clear(struct spans *s)
-{
-	g_array_unref(s->list);
-}
-
-static void merge(struct spans *s, guint64 gap)
-{
-	struct span *span = (struct span *)(void *)s->list->data;
-	guint kept = 0;
-
-	g_array_sort(s->list, by_address);
-	for (guint i = 0; i < s->list->len; i++) {
-		if (kept > 0 && (span[i].start <= span[kept - 1].end ||
-				 span[i].start - span[kept - 1].end <= gap))
-			span[kept - 1].end = MAX(span[kept - 1].end, span[i].end);
-		else
-			span[kept++] = span[i];
-	}
-	g_array_set_size(s->list, kept);
-	s->sorted = kept;
-}
-
-void spans_add(struct spans *s, guint64 start, guint64 end)
-{
-	struct span span = { .start = start, .end = end };
-	if (s->list->len > 0) {
-		struct span *last = &g_array_index(s->list, struct span, s->list->len - 1);
-		if (start >= last->start && end <= last->end)
+	while ((node = by_address_node(spans, all.end + gap))) {
+		const struct span *span = g_tree_node_value(node);
+		if (span->start <= all.start && span->end >= all.end)
 			return;
+		if (span->end + gap < all.start)
+			break;
+		all.start = MIN(all.start, span->start);
+		all.end = MAX(all.end, span->end);
+		g_tree_remove(spans, &span->start);
 	}
-	g_array_append_val(s->list, span);
-	if (s->list->len >= MERGE_FROM && s->list->len / 2 >= s->sorted)
-		merge(s, 0);
+	by_address_put(spans, &all, sizeof all);
 }
 
-const GArray *spans_merged(struct spans *s, guint64 gap)
+guint int_map_hash(gconstpointer key)
 {
-	merge(s, gap);
-	return s->list;
+	return (guint)((*(const guint64 *)key * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15)) >> 32);
+}
+
+static guint entry_hash(gconstpointer entry)
+{
+	return int_map_hash(entry) ^ ((const struct int_map_entry *)entry)->tag;
+}
+
+static gboolean entry_equal(gconstpointer a, gconstpointer b)
+{
+	const struct int_map_entry *x = a, *y = b;
+
+	return x->key == y->key && x->tag == y->tag;
+}
+
+GHashTable *int_map_of(GDestroyNotify free_entry)
+{
+	return g_hash_table_new_full(entry_hash, entry_equal, free_entry, NULL);
+}
+
+GHashTable *int_map_new(void)
+{
+	return int_map_of(g_free);
+}
+
+struct int_map_entry *int_map_find(GHashTable *m, guint64 key, guint32 tag)
+{
+	const struct int_map_entry entry = { .key = key, .tag = tag };
+
+	return g_hash_table_lookup(m, &entry);
+}
+
+void int_map_put(GHashTable *m, guint64 key, guint32 tag, guint64 value)
+{
+	const struct int_map_entry entry = { .key = key, .value = value, .tag = tag };
+
+	g_hash_table_add(m, g_memdup2(&entry, sizeof entry));
 }

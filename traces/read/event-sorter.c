@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matches frees with the allocations that they free, over rows sorted by time. It makes several
- * passes over the rows: after the first it knows what was live at the start.
+ * Matches frees with the allocations that they free, over rows sorted by time. It goes over the
+ * rows twice: after the first pass it knows which addresses were freed without being known.
  */
-#include "event-sorter.h"
-
 #include "format/units.h"
-#include "int-map.h"
+#include "readers.h"
+
+#define NOT_LIVE G_MAXUINT64 /* at the start */
 
 struct event_sorter {
 	struct trace *trace;
 	gboolean doubled;
+	gboolean looks;      /* the first pass: the trace is not made yet */
+	GHashTable *unknown; /* what was freed and not known -> size, as a free says, or NOT_LIVE;
+				until its first row has come again */
+	GError **error;
 
 	/* of a pass */
 	GHashTable *live;     /* address and tag -> size */
 	GHashTable *segments; /* address -> device */
-	GHashTable *unknown;  /* what was freed and not known; NULL: the trace is being made */
 };
 
 gboolean event_sorter_add_note(struct trace *trace, struct trace_row *row, const char *name,
@@ -60,28 +63,25 @@ static guint32 tag_of(const struct trace_row *row)
 	return row->device | (is_segment(row) ? 1u << 31 : 0);
 }
 
-static gboolean put(struct event_sorter *s, struct trace_row row, guint32 verb, GError **error)
+static gboolean put(struct event_sorter *s, struct trace_row row, guint32 verb)
 {
 	row.verb = (guint8)verb;
-	return s->unknown || trace_add_row(s->trace, &row, error);
+	return s->looks || trace_add_row(s->trace, &row, s->error);
 }
 
-static gboolean put_note(struct event_sorter *s, struct trace_row row, const char *name,
-			 GError **error)
+static gboolean put_note(struct event_sorter *s, struct trace_row row, const char *name)
 {
 	row.text = trace_note(s->trace, name);
-	return put(s, row, NPU_TRACE_NOTE, error);
+	return put(s, row, NPU_TRACE_NOTE);
 }
 
 /* A block or segment begins or ends; the block that a doubled segment is goes before it. */
-static gboolean put_life(struct event_sorter *s, const struct trace_row *row, GError **error)
+static gboolean put_life(struct event_sorter *s, const struct trace_row *row)
 {
-	if (s->doubled && row->verb == NPU_TRACE_SEGMENT_FREE &&
-	    !put(s, *row, NPU_TRACE_FREE, error))
+	if (s->doubled && row->verb == NPU_TRACE_SEGMENT_FREE && !put(s, *row, NPU_TRACE_FREE))
 		return FALSE;
-	return put(s, *row, row->verb, error) &&
-	       (!s->doubled || row->verb != NPU_TRACE_SEGMENT_ALLOC ||
-		put(s, *row, NPU_TRACE_ALLOC, error));
+	return put(s, *row, row->verb) && (!s->doubled || row->verb != NPU_TRACE_SEGMENT_ALLOC ||
+					   put(s, *row, NPU_TRACE_ALLOC));
 }
 
 static void know(struct event_sorter *s, const struct trace_row *row)
@@ -91,7 +91,7 @@ static void know(struct event_sorter *s, const struct trace_row *row)
 		int_map_put(s->segments, row->address, 0, row->device);
 }
 
-static gboolean begin_live(struct event_sorter *s, const struct trace_row *row, GError **error)
+static gboolean begin_live(struct event_sorter *s, const struct trace_row *row)
 {
 	struct int_map_entry *known = int_map_find(s->live, row->address, tag_of(row));
 
@@ -99,15 +99,14 @@ static gboolean begin_live(struct event_sorter *s, const struct trace_row *row, 
 		struct trace_row gone = *row;
 		gone.verb = is_segment(row) ? NPU_TRACE_SEGMENT_FREE : NPU_TRACE_FREE;
 		gone.size = known->value;
-		if (!put_life(s, &gone, error) ||
-		    !put_note(s, *row, "free that the file lacks", error))
+		if (!put_life(s, &gone) || !put_note(s, *row, "free that the file lacks"))
 			return FALSE;
 	}
 	know(s, row);
-	return put_life(s, row, error);
+	return put_life(s, row);
 }
 
-static gboolean end_live(struct event_sorter *s, struct trace_row row, GError **error)
+static gboolean end_live(struct event_sorter *s, struct trace_row row)
 {
 	struct int_map_entry *known = int_map_find(s->live, row.address, tag_of(&row));
 	struct int_map_entry *of_any =
@@ -115,107 +114,90 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row, GError **
 
 	row.text = SITE_NONE;
 	if (known == NULL) {
-		if (s->unknown)
-			int_map_put(s->unknown, row.address, tag_of(&row), 0);
-		return put_note(s, row, "free of what is not allocated", error);
+		struct int_map_entry *unknown = int_map_find(s->unknown, row.address, tag_of(&row));
+		if (unknown && unknown->value == 0)
+			unknown->value = row.size;
+		else if (unknown == NULL && s->looks)
+			int_map_put(s->unknown, row.address, tag_of(&row), row.size);
+		return put_note(s, row, "free of what is not allocated");
 	}
 	row.size = known->value;
 	g_hash_table_remove(s->live, known);
 	if (of_any && of_any->value == row.device)
 		g_hash_table_remove(s->segments, of_any);
-	return put_life(s, &row, error);
+	return put_life(s, &row);
 }
 
-static gboolean take_row(struct event_sorter *s, struct trace_row row, GError **error)
+/* Of each address that was freed without being known, the first row decides: a free says that it
+ * was live, if it, or the next that says so before it is allocated, tells how large it was. */
+static void decide(struct event_sorter *s, const struct trace_row *row, gboolean begins)
 {
-	if (row.device == EVENT_SORTER_ANY_DEVICE) {
+	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
+
+	if (unknown && s->looks && begins && unknown->value == 0)
+		unknown->value = NOT_LIVE;
+	if (unknown == NULL || s->looks)
+		return;
+	struct trace_row start = { .address = row->address,
+				   .size = row->size ? row->size : unknown->value,
+				   .stream = is_segment(row) ? row->stream : 0,
+				   .device = row->device,
+				   .verb = is_segment(row) ? NPU_TRACE_SEGMENT_ALLOC
+							   : NPU_TRACE_ALLOC };
+	start.small = is_segment(row) && start.size <= 2 * MIB;
+	g_hash_table_remove(s->unknown, unknown);
+	if (begins || start.size == 0 || start.size == NOT_LIVE)
+		return;
+	know(s, &start);
+	trace_add_start(s->trace, &start);
+	if (is_segment(row) && s->doubled) {
+		start.verb = NPU_TRACE_ALLOC;
+		start.stream = 0;
+		start.small = 0;
+		trace_add_start(s->trace, &start);
+	}
+}
+
+static gboolean take_row(struct event_sorter *s, struct trace_row row)
+{
+	gboolean begins = row.verb == NPU_TRACE_ALLOC || row.verb == NPU_TRACE_SEGMENT_ALLOC;
+	gboolean told = row.device != EVENT_SORTER_ANY_DEVICE;
+
+	if (!told) {
 		const struct int_map_entry *segment = int_map_find(s->segments, row.address, 0);
 		row.device = segment ? (guint16)segment->value : 0;
 		row.verb = segment ? row.verb : NPU_TRACE_NOTE;
 	}
-	if (row.verb == NPU_TRACE_ALLOC || row.verb == NPU_TRACE_SEGMENT_ALLOC)
-		return begin_live(s, &row, error);
-	return stands_alone(&row) ? put(s, row, row.verb, error) : end_live(s, row, error);
+	if (stands_alone(&row))
+		return put(s, row, row.verb);
+	if (told && g_hash_table_size(s->unknown) > 0)
+		decide(s, &row, begins);
+	return begins ? begin_live(s, &row) : end_live(s, row);
 }
 
-/* Of each address that was freed without being known, the first row decides: a free says that it
- * was live, if it says how large it was. */
-static gboolean decide(struct event_sorter *s, struct trace_row row, GError **error)
-{
-	gboolean ends = row.verb == NPU_TRACE_FREE || row.verb == NPU_TRACE_SEGMENT_FREE;
-	struct trace_row start = { .address = row.address,
-				   .size = row.size,
-				   .stream = is_segment(&row) ? row.stream : 0,
-				   .device = row.device,
-				   .verb = is_segment(&row) ? NPU_TRACE_SEGMENT_ALLOC
-							    : NPU_TRACE_ALLOC,
-				   .small = is_segment(&row) && row.size <= 2 * MIB };
-	struct int_map_entry *unknown = int_map_find(s->unknown, row.address, tag_of(&row));
-
-	(void)error;
-	if (unknown == NULL || stands_alone(&row) || row.device == EVENT_SORTER_ANY_DEVICE ||
-	    (ends && row.size == 0))
-		return TRUE;
-	g_hash_table_remove(s->unknown, unknown);
-	if (ends)
-		g_array_append_val(s->trace->starts, start);
-	return TRUE;
-}
-
-static gboolean pass(struct event_sorter *s,
-		     gboolean (*take)(struct event_sorter *, struct trace_row, GError **),
-		     GError **error)
+static gboolean pass(struct event_sorter *s, gboolean looks)
 {
 	struct row_list *rows = &s->trace->unsorted;
+	gboolean ok = TRUE;
 
-	g_clear_pointer(&s->live, g_hash_table_unref);
-	g_clear_pointer(&s->segments, g_hash_table_unref);
+	s->looks = looks;
 	s->live = int_map_new();
 	s->segments = int_map_new();
-	for (guint i = 0; i < s->trace->starts->len; i++)
-		know(s, &g_array_index(s->trace->starts, struct trace_row, i));
-	for (guint64 i = 0; i < rows->count; i++) {
-		if (!take(s, *row_list_at(rows, i), error))
-			return FALSE;
-	}
-	return TRUE;
-}
-
-static gboolean add_starts(const struct event_sorter *s, GError **error)
-{
-	for (guint i = 0; i < s->trace->starts->len; i++) {
-		struct trace_row row = g_array_index(s->trace->starts, struct trace_row, i);
-		if (!trace_add_start(s->trace, &row, error))
-			return FALSE;
-		if (row.verb == NPU_TRACE_ALLOC || !s->doubled)
-			continue;
-		row.verb = NPU_TRACE_ALLOC;
-		row.stream = 0;
-		row.small = 0;
-		if (!trace_add_start(s->trace, &row, error))
-			return FALSE;
-	}
-	return TRUE;
-}
-
-static gboolean match(struct event_sorter *s, GError **error)
-{
-	s->unknown = int_map_new();
-	if (!pass(s, take_row, error) ||
-	    (g_hash_table_size(s->unknown) > 0 && !pass(s, decide, error)))
-		return FALSE;
-	g_clear_pointer(&s->unknown, g_hash_table_unref);
-	return add_starts(s, error) && pass(s, take_row, error);
+	for (guint64 i = 0; ok && i < rows->count; i++)
+		ok = take_row(s, *row_list_at(rows, i));
+	g_hash_table_unref(s->live);
+	g_hash_table_unref(s->segments);
+	return ok;
 }
 
 gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error)
 {
-	struct event_sorter s = { .trace = trace, .doubled = doubled };
-	gboolean ok = row_list_sort(&trace->unsorted, error) && match(&s, error);
+	g_autoptr(GHashTable) unknown = int_map_new();
+	struct event_sorter s = {
+		.trace = trace, .doubled = doubled, .unknown = unknown, .error = error
+	};
+	gboolean ok = row_list_sort(&trace->unsorted, error) && pass(&s, TRUE) && pass(&s, FALSE);
 
-	g_clear_pointer(&s.live, g_hash_table_unref);
-	g_clear_pointer(&s.segments, g_hash_table_unref);
-	g_clear_pointer(&s.unknown, g_hash_table_unref);
 	row_list_clear(&trace->unsorted);
 	return ok;
 }

@@ -6,7 +6,6 @@
  */
 #include <sqlite3.h>
 
-#include "event-sorter.h"
 #include "format/memory-limit.h"
 #include "readers.h"
 #include "rows.h"
@@ -55,17 +54,14 @@ static char *attribute(const char *attr, const char *key)
 }
 
 /* Each process has addresses of its own: those of all but the first get its number. */
-static gboolean find_process(struct memscope *s, const char *text, guint64 line, guint64 *out,
-			     GError **error)
+static gboolean find_process(struct memscope *s, struct rows *rows, guint64 *address)
 {
-	guint32 number = texts_add(&s->processes, g_strdup(text));
+	guint32 number = texts_add(&s->processes, g_strdup(rows_field(rows, PROCESS)));
 
-	if (number == PROCESSES_MAX)
-		return line_bad(line, error,
-				"the rows are of more than %d processes: split the file",
-				PROCESSES_MAX);
-	*out = (guint64)number << PROCESS_SHIFT;
-	return TRUE;
+	*address |= (guint64)number << PROCESS_SHIFT;
+	return number < PROCESSES_MAX ||
+	       rows_bad(rows, "the rows are of more than %d processes: split the file",
+			PROCESSES_MAX);
 }
 
 static gboolean is_device(const char *text, guint16 *out)
@@ -79,11 +75,10 @@ static gboolean is_device(const char *text, guint16 *out)
 }
 
 /* Counted and left out: what is of no device, and what is no memory. */
-static gboolean leave_out(struct memscope *s, struct trace_row *row, const char *const *fields,
-			  GError **error)
+static gboolean leave_out(struct memscope *s, struct trace_row *row, struct rows *rows)
 {
-	gboolean on_device = is_device(fields[DEVICE], &row->device);
-	const char *event = fields[EVENT], *type = fields[TYPE];
+	gboolean on_device = is_device(rows_field(rows, DEVICE), &row->device);
+	const char *event = rows_field(rows, EVENT), *type = rows_field(rows, TYPE);
 	g_autofree char *name =
 		strcmp(event, type) == 0
 			? g_strdup(event)
@@ -91,83 +86,69 @@ static gboolean leave_out(struct memscope *s, struct trace_row *row, const char 
 					  !on_device && strcmp(event, "SYSTEM") != 0 ? " (host)"
 										     : "");
 
-	return event_sorter_add_note(s->trace, row, name, error);
+	return event_sorter_add_note(s->trace, row, name, rows->error);
 }
 
 /* Python's stack, if there is one, else that of C. */
-static guint32 find_site(struct memscope *s, const char *const *fields)
+static guint32 find_site(struct memscope *s, const struct rows *rows)
 {
-	const char *python = fields[STACK_PYTHON], *c = fields[STACK_C];
+	const char *python = rows_field(rows, STACK_PYTHON), *c = rows_field(rows, STACK_C);
 	const char *stack = *python && strcmp(python, "N/A") != 0 ? python : c;
 
 	return *stack && strcmp(stack, "N/A") != 0 ? sites_add_lines(trace_sites(s->trace), stack)
 						   : SITE_NONE;
 }
 
-static gboolean read_memory(struct memscope *s, struct trace_row *row, const char *const *fields,
-			    guint64 line, GError **error)
+static gboolean read_memory(struct memscope *s, struct trace_row *row, struct rows *rows,
+			    gboolean gets, gboolean driver)
 {
-	const char *attr = fields[ATTR], *ptr = fields[PTR];
-	gboolean gets = strcmp(fields[EVENT], "MALLOC") == 0;
-	gboolean driver = strcmp(fields[TYPE], "HAL") == 0;
-	guint64 process = 0;
+	const char *attr = rows_field(rows, ATTR), *ptr = rows_field(rows, PTR);
 	g_autofree char *address =
 		*ptr == '\0' || strcmp(ptr, "N/A") == 0 ? attribute(attr, "addr") : NULL;
 	g_autofree char *size = attribute(attr, "size");
 
-	if (!line_number(line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST, &row->address,
-			 error) ||
-	    !find_process(s, fields[PROCESS], line, &process, error))
+	if (!line_number(rows->line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST,
+			 &row->address, rows->error) ||
+	    !find_process(s, rows, &row->address))
 		return FALSE;
-	row->address |= process;
 	if (size == NULL && gets)
-		return line_bad(line, error, "a MALLOC whose Attr has no size");
+		return rows_bad(rows, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */
-	if (size && !line_number(line, "size of Attr", size + (!gets && *size == '-'),
-				 READERS_ADDRESS_LAST, &row->size, error))
+	if (size && !line_number(rows->line, "size of Attr", size + (!gets && *size == '-'),
+				 READERS_ADDRESS_LAST, &row->size, rows->error))
 		return FALSE;
 	s->pools |= !driver;
 	if (gets)
-		row->text = find_site(s, fields);
+		row->text = find_site(s, rows);
 	if (driver)
 		row->verb = gets ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE;
 	else
 		row->verb = gets ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
-	return row_list_add(&s->trace->unsorted, row, error);
+	return row_list_add(&s->trace->unsorted, row, rows->error);
 }
 
-/* `line`: of the file, or the row's number. */
-static gboolean read_row(struct memscope *s, const char *const *fields, guint64 line,
-			 GError **error)
+/* rows->line: of a database the row's number. */
+static gboolean read_row(struct rows *rows, gpointer data)
 {
-	struct trace_row row = { .serial = line };
-	const char *event = fields[EVENT];
-	guint64 id;
-
-	if (!number_signed(fields[TIME], &row.order))
-		return line_bad(line, error, "Timestamp(ns) is \"%.40s\", no number", fields[TIME]);
-	row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
-	if (number_parse(fields[ID], G_MAXUINT64, &id))
-		row.serial = id;
+	struct memscope *s = data;
+	struct trace_row row = { .serial = rows->line };
+	const char *event = rows_field(rows, EVENT), *device = rows_field(rows, DEVICE);
+	const char *time = rows_field(rows, TIME);
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
-	gboolean driver = strcmp(fields[TYPE], "HAL") == 0;
-	if ((gets || gives) && is_device(fields[DEVICE], &row.device))
-		return read_memory(s, &row, fields, line, error);
-	if (!gives || !driver || strcmp(fields[DEVICE], "N/A") != 0)
-		return leave_out(s, &row, fields, error);
+	gboolean driver = strcmp(rows_field(rows, TYPE), "HAL") == 0;
+
+	if (!number_signed(time, &row.order))
+		return rows_bad(rows, "Timestamp(ns) is \"%.40s\", no number", time);
+	row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
+	number_parse(rows_field(rows, ID), G_MAXUINT64, &row.serial);
+	if ((gets || gives) && is_device(device, &row.device))
+		return read_memory(s, &row, rows, gets, driver);
+	if (!gives || !driver || strcmp(device, "N/A") != 0)
+		return leave_out(s, &row, rows);
 	/* the driver's FREE may say no device; that of memory of the host is left out */
 	row.device = EVENT_SORTER_ANY_DEVICE;
 	row.text = trace_note(s->trace, "FREE HAL (host)");
-	return read_memory(s, &row, fields, line, error);
-}
-
-static gboolean read_fields(struct rows *rows, gpointer data)
-{
-	const char *fields[COLUMN_COUNT];
-
-	for (guint c = 0; c < COLUMN_COUNT; c++)
-		fields[c] = rows_field(rows, c);
-	return read_row(data, fields, rows->line, rows->error);
+	return read_memory(s, &row, rows, gets, driver);
 }
 
 /* ---- SQLite: the table memscope_dump, read from memory; the file is not touched ---- */
@@ -187,25 +168,30 @@ static gboolean bad(sqlite3 *db, const char *what, GError **error)
 							     : sqlite3_errmsg(db));
 }
 
-static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *rows, GError **error)
+static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *table, GError **error)
 {
-	const char *fields[COLUMN_COUNT];
-	guint64 row = 0;
+	guint at[COLUMN_COUNT];
+	g_autoptr(GPtrArray) fields = g_ptr_array_new();
+	struct rows rows = { .error = error, .columns = columns, .at = at, .fields = fields };
 	int more;
 
-	while ((more = sqlite3_step(rows)) == SQLITE_ROW) {
-		if (!memory_limit_ask(ROW_BYTES, error, "table memscope_dump, row " U64, row))
+	for (guint c = 0; c < COLUMN_COUNT; c++)
+		at[c] = c;
+	while ((more = sqlite3_step(table)) == SQLITE_ROW) {
+		if (!memory_limit_ask(ROW_BYTES, error, "table memscope_dump, row " U64, rows.line))
 			return FALSE;
+		g_ptr_array_set_size(fields, 0);
 		for (int c = 0; c < COLUMN_COUNT; c++) {
-			const char *text = (const char *)sqlite3_column_text(rows, c);
-			fields[c] = text ? text : "";
+			const unsigned char *text = sqlite3_column_text(table, c);
+			g_ptr_array_add(fields, (gpointer)(text ? (const char *)text : ""));
 		}
-		if (!read_row(scope, fields, ++row, error)) {
+		rows.line++;
+		if (!read_row(&rows, scope)) {
 			g_prefix_error(error, "table memscope_dump, row by ");
 			return FALSE;
 		}
 	}
-	g_autofree char *where = g_strdup_printf("memscope_dump, behind row " U64, row);
+	g_autofree char *where = g_strdup_printf("memscope_dump, behind row " U64, rows.line);
 	return more == SQLITE_DONE || bad(db, where, error);
 }
 
@@ -266,7 +252,7 @@ static gboolean read_rows(struct trace *trace, struct input *input, GBytes *byte
 
 	texts_init(&s.processes);
 	ok = bytes ? read_database(&s, bytes, error)
-		   : rows_read(input, ',', columns, COLUMN_COUNT, read_fields, &s, error);
+		   : rows_read(input, ',', columns, COLUMN_COUNT, read_row, &s, error);
 	texts_clear(&s.processes);
 	ok = ok && event_sorter_finish(trace, !s.pools, error);
 	for (guint i = 0; i < trace->devices->len; i++)

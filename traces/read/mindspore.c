@@ -4,7 +4,6 @@
  * its last. Ticks are a counter, not a time. Columns are found by name, since they differ between
  * versions.
  */
-#include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"
 

@@ -5,7 +5,6 @@
  * address.
  */
 #include "format/units.h"
-#include "int-map.h"
 #include "readers.h"
 #include "sites.h"
 
@@ -21,7 +20,6 @@
 #define SEGMENT (1u << 31) /* with a device, as a tag */
 
 struct lines {
-	struct npu_trace_reader *reader;
 	char *name; /* of the file */
 	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
 	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
@@ -30,15 +28,14 @@ struct lines {
 	guint reservations;
 	guint64 next_segment; /* its address */
 	guint64 number;       /* of the last event */
-	gboolean head_read, by_address;
+	gboolean head_read;
+	gboolean by_address;     /* the head says that addresses count: a converter wrote it, from a
+				    file that has nothing else */
 	struct texts site_texts; /* site= as they are written, in order of appearance */
 	GArray *sites;           /* guint32: their numbers in trace.sites */
 };
 
-static gboolean bad(const struct npu_trace_record *record, GError **error, const char *text)
-{
-	return line_bad(record->line, error, "%s", text);
-}
+#define bad(r, error, ...) line_bad((r)->line, error, __VA_ARGS__)
 
 static guint64 reserved_address(guint64 index, guint64 offset)
 {
@@ -60,17 +57,6 @@ static gboolean expandable_address(struct lines *l, const struct npu_trace_recor
 		return bad(r, error, "it ends more than 8 TiB into its reservation");
 	*out = reserved_address(known ? known->value : l->reservations, r->name.offset);
 	return TRUE;
-}
-
-/* Where the head says that addresses count, they do: a converter wrote it, from a file that has
- * nothing else. */
-static gboolean has_addresses(struct lines *l)
-{
-	if (!l->head_read)
-		l->by_address =
-			g_strcmp0(npu_trace_reader_info_of(l->reader, "addresses"), "va") == 0;
-	l->head_read = TRUE;
-	return l->by_address;
 }
 
 /* Where at= says that a block lies; 0: it says nothing that is known. */
@@ -128,7 +114,7 @@ static gboolean put_address(struct lines *l, const struct npu_trace_record *r, g
 		*address = r->free_bytes;
 	} else if (r->verb == NPU_TRACE_NOTE) {
 		*address = record_name_key(r->process, &r->name);
-	} else if ((r->has & NPU_TRACE_HAS_VA) && has_addresses(l)) {
+	} else if ((r->has & NPU_TRACE_HAS_VA) && l->by_address) {
 		*address = r->va;
 		return (r->va <= ADDRESS_END && r->size <= ADDRESS_END - r->va) ||
 		       bad(r, error, "its address runs past 2^62");
@@ -183,9 +169,12 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	struct npu_trace_record *r = &out->record;
 
 	memset(out, 0, sizeof *out);
-	int more = trace_reader_take(l->reader, r, error);
+	int more = trace_reader_take(trace->format, r, error);
 	if (more <= 0)
 		return more;
+	if (!l->head_read)
+		l->by_address = g_strcmp0(trace_info(trace, "addresses"), "va") == 0;
+	l->head_read = TRUE;
 	if (!(r->has & NPU_TRACE_HAS_DEVICE))
 		r->device = RECORD_NO_DEVICE;
 	if (r->site)
@@ -231,14 +220,14 @@ static gboolean npusim_rewind(struct trace *trace, GError **error)
 	struct lines *l = trace->data;
 
 	start_over(l);
-	return trace_reader_rewind(l->reader, error);
+	return trace_reader_rewind(trace->format, error);
 }
 
 static void npusim_close(struct trace *trace)
 {
 	struct lines *l = trace->data;
 
-	npu_trace_reader_close(l->reader);
+	npu_trace_reader_close(trace->format);
 	g_clear_pointer(&l->known, g_hash_table_unref);
 	texts_clear(&l->site_texts);
 	g_array_unref(l->sites);
@@ -296,7 +285,7 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	struct lines *l = g_new0(struct lines, 1);
 	trace->source = &source;
 	trace->data = l;
-	l->reader = trace->format = reader;
+	trace->format = reader;
 	l->name = g_steal_pointer(&name);
 	texts_init(&l->site_texts);
 	l->sites = g_array_new(FALSE, FALSE, sizeof(guint32));

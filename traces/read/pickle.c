@@ -17,16 +17,21 @@
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
 
-/* What an opcode does; `with` is the width of the number that follows it, a count, a type. */
+/* What an opcode does. */
 enum deed {
 	UNKNOWN,
-	REFUSED,   /* text: why */
-	PUSH_INT,  /* with: its width; four bytes have a sign */
-	PUSH_LONG, /* with: width of its length */
-	PUSH_STR,  /* with: the same */
+	REFUSED, /* text: why */
+	/* with: the width of a number that follows */
+	PUSH_INT,  /* it; four bytes have a sign */
+	PUSH_LONG, /* its length */
+	PUSH_STR,  /* the same */
+	PUSH_FLOAT,
+	MEMO_GET, /* the index */
+	MEMO_PUT, /* the same; 0: the next */
+	SKIP,
+	LAST_WITH_NUMBER = SKIP,
 	PUSH_BOOL,
 	PUSH_NONE,
-	PUSH_FLOAT,
 	PUSH_EMPTY, /* with: type */
 	TAKE_TUPLE,
 	TAKE_MARKED, /* with: type of what the values above the mark become */
@@ -36,9 +41,6 @@ enum deed {
 	POP,
 	POP_MARK,
 	DUP,
-	MEMO_GET, /* with: width of the index */
-	MEMO_PUT, /* with: the same; 0: the next */
-	SKIP,     /* with: bytes */
 	STOP
 };
 #define CLASS  "it names a class or function (GLOBAL)"
@@ -52,7 +54,7 @@ static const struct {
 	['0'] = { .deed = POP },
 	['1'] = { .deed = POP_MARK },
 	['2'] = { .deed = DUP },
-	['G'] = { .deed = PUSH_FLOAT },
+	['G'] = { .deed = PUSH_FLOAT, .with = 8 },
 	['J'] = { .deed = PUSH_INT, .with = 4 },
 	['K'] = { .deed = PUSH_INT, .with = 1 },
 	['M'] = { .deed = PUSH_INT, .with = 2 },
@@ -235,14 +237,10 @@ static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 	       push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
-static gboolean push_string(struct machine *m, unsigned width)
+static gboolean push_string(struct machine *m, guint64 length)
 {
-	guint64 length;
 	const guint8 *text;
-	if (!take_number(m, width, &length))
-		return FALSE;
-	if (length > m->count - m->at)
-		return damaged(m, "a string is longer than the file");
+
 	return take(m, (gsize)length, &text) &&
 	       push(m, (struct pickle_value){ .type = PICKLE_STR,
 					      .length = (guint32)length,
@@ -260,15 +258,12 @@ static gboolean op_extend(struct machine *m, enum pickle_type type, gsize from)
 		       : damaged(m, "items are added to something that is no such container");
 }
 
-static gboolean op_long(struct machine *m, unsigned width)
+/* Python writes no byte more than needed, but for a sign: nine bytes are wide. */
+static gboolean op_long(struct machine *m, guint64 n)
 {
-	guint64 n, value = 0;
+	guint64 value = 0;
 	const guint8 *digits;
-	if (!take_number(m, width, &n))
-		return FALSE;
-	if (n > m->count - m->at)
-		return damaged(m, "a number is longer than the file");
-	/* Python writes no byte more than needed, but for a sign: nine bytes are wide */
+
 	if (n > 8)
 		return take(m, (gsize)n, &digits) &&
 		       push(m, (struct pickle_value){ .type = PICKLE_WIDE });
@@ -279,12 +274,10 @@ static gboolean op_long(struct machine *m, unsigned width)
 	return push_int(m, PICKLE_INT, (gint64)value);
 }
 
-static gboolean op_float(struct machine *m)
+static gboolean op_float(struct machine *m, guint64 bits)
 {
-	guint64 bits;
 	struct pickle_value v = { .type = PICKLE_FLOAT };
-	if (!take_number(m, sizeof bits, &bits))
-		return FALSE;
+
 	bits = GUINT64_SWAP_LE_BE(bits);
 	memcpy(&v.real, &bits, sizeof bits);
 	return push(m, v);
@@ -315,9 +308,10 @@ static gboolean step(struct machine *m, guint8 op)
 	const struct pickle_value *v;
 	guint64 n = m->memo->len; /* the number that follows, if there is one */
 
-	if ((deed == PUSH_INT || deed == MEMO_GET || deed == MEMO_PUT || deed == SKIP) && with &&
-	    !take_number(m, with, &n))
+	if (deed >= PUSH_INT && deed <= LAST_WITH_NUMBER && with && !take_number(m, with, &n))
 		return FALSE;
+	if ((deed == PUSH_LONG || deed == PUSH_STR) && n > m->count - m->at)
+		return damaged(m, "a string or a number is longer than the file");
 	if (deed == POP_MARK || deed == TAKE_MARKED || deed == ADD_MARKED) {
 		if (m->marks->len == 0)
 			return damaged(m, "an opcode finds no mark");
@@ -334,15 +328,15 @@ static gboolean step(struct machine *m, guint8 op)
 	case PUSH_INT:
 		return push_int(m, PICKLE_INT, with == 4 ? (gint32)n : (gint64)n);
 	case PUSH_LONG:
-		return op_long(m, with);
+		return op_long(m, n);
 	case PUSH_STR:
-		return push_string(m, with);
+		return push_string(m, n);
 	case PUSH_BOOL:
 		return push_int(m, PICKLE_BOOL, op == 0x88);
 	case PUSH_NONE:
 		return push(m, (struct pickle_value){ .type = PICKLE_NONE });
 	case PUSH_FLOAT:
-		return op_float(m);
+		return op_float(m, n);
 	case PUSH_EMPTY:
 	case TAKE_MARKED:
 		return push_list(m, with, depth);

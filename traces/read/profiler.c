@@ -4,7 +4,6 @@
  * address; memory_record.csv has sums alone, of each component of the process. Columns are found
  * by name: msprof, torch_npu and MindSpore have different ones.
  */
-#include "event-sorter.h"
 #include "format/units.h"
 #include "readers.h"
 #include "rows.h"
@@ -129,7 +128,7 @@ static gboolean read_row(struct rows *rows, gpointer data)
 	guint64 id = device ? g_ascii_strtoull(device + 1, NULL, 10) : 0;
 	row.device = id <= TRACE_DEVICE_LAST ? (guint16)id : 0;
 	row.time_us = row.order / 1000;
-	return (rows_has(rows, SIZE) ? add_block : add_sums)(t, &row);
+	return (rows->at[SIZE] != G_MAXUINT ? add_block : add_sums)(t, &row);
 }
 
 gboolean profiler_read(struct trace *trace, struct input *input, GError **error)

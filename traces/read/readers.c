@@ -140,54 +140,45 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 }
 
 #define PROFILER_KIND "table of Ascend's profiler"
-
-static gboolean is_stalloc(const guint8 *bytes, gsize count)
-{
-	if (count < 4 || (bytes[0] != '0' && bytes[0] != '1') || bytes[1] != ' ')
-		return FALSE;
-	for (gsize i = 2; i < count && bytes[i] != '\n'; i++) {
-		if (!g_ascii_isxdigit(bytes[i]) && strchr("xX -\r", bytes[i]) == NULL)
-			return FALSE;
-	}
-	return TRUE;
-}
-
-static gboolean is_snapshot(const guint8 *bytes, gsize count)
-{
-	return (count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5) ||
-	       (readers_is_json(bytes, count) && kind_of(bytes, count) == JSON_SNAPSHOT);
-}
-
-static gboolean is_timeline(const guint8 *bytes, gsize count)
-{
-	return readers_is_json(bytes, count) && kind_of(bytes, count) == JSON_TIMELINE;
-}
+#define SNAPSHOT_KIND "memory snapshot of PyTorch or torch_npu"
+#define STALLOC_KIND  "STAlloc log"
 
 static const struct reader {
-	const char *begins; /* its files, or: */
-	gboolean (*recognise)(const guint8 *bytes, gsize count);
+	const char *begins; /* its files; NULL: they are JSON of this kind */
+	enum json_kind json;
 	reader_fn *read;
 	const char *kind;
 } readers[] = {
-	{ FORMAT_MAGIC " ", NULL, npusim_read, "npusim trace" },
-	{ "ID,Event,Event Type,", NULL, memscope_read, "msMemScope dump (CSV)" },
-	{ "SQLite format 3", NULL, memscope_db_read, "msMemScope dump (SQLite)" },
-	{ "start_time_stamp,end_time_stamp,", NULL, mindspore_read, "MindSpore memory_block.csv" },
-	{ "Iteration Index", NULL, stalloc_read, "STAlloc log" },
-	{ NULL, is_stalloc, stalloc_read, "STAlloc log" },
-	{ NULL, is_snapshot, snapshot_read, "memory snapshot of PyTorch or torch_npu" },
-	{ NULL, is_timeline, timeline_read, "trace of PyTorch's profiler" },
-	{ "Name,Size(KB),Allocation Time(us)", NULL, profiler_read, PROFILER_KIND },
-	{ "Device_id,Name,Size(KB),Allocation Time(us)", NULL, profiler_read, PROFILER_KIND },
-	{ "Component,Timestamp(us),Total Allocated(MB)", NULL, profiler_read, PROFILER_KIND },
+	{ FORMAT_MAGIC " ", 0, npusim_read, "npusim trace" },
+	{ "ID,Event,Event Type,", 0, memscope_read, "msMemScope dump (CSV)" },
+	{ "SQLite format 3", 0, memscope_db_read, "msMemScope dump (SQLite)" },
+	{ "start_time_stamp,end_time_stamp,", 0, mindspore_read, "MindSpore memory_block.csv" },
+	{ "Iteration Index", 0, stalloc_read, STALLOC_KIND },
+	{ "0 ", 0, stalloc_read, STALLOC_KIND },
+	{ "1 ", 0, stalloc_read, STALLOC_KIND },
+	{ "\x80\2", 0, snapshot_read, SNAPSHOT_KIND },
+	{ "\x80\3", 0, snapshot_read, SNAPSHOT_KIND },
+	{ "\x80\4", 0, snapshot_read, SNAPSHOT_KIND },
+	{ "\x80\5", 0, snapshot_read, SNAPSHOT_KIND },
+	{ NULL, JSON_SNAPSHOT, snapshot_read, SNAPSHOT_KIND },
+	{ NULL, JSON_TIMELINE, timeline_read, "trace of PyTorch's profiler" },
+	{ "Name,Size(KB),Allocation Time(us)", 0, profiler_read, PROFILER_KIND },
+	{ "Device_id,Name,Size(KB),Allocation Time(us)", 0, profiler_read, PROFILER_KIND },
+	{ "Component,Timestamp(us),Total Allocated(MB)", 0, profiler_read, PROFILER_KIND },
 };
 
-static gboolean recognises(const struct reader *reader, const guint8 *bytes, gsize count)
+static const struct reader *find_reader(const guint8 *bytes, gsize count)
 {
-	gsize length = reader->begins ? strlen(reader->begins) : 0;
+	enum json_kind json = readers_is_json(bytes, count) ? kind_of(bytes, count) : JSON_OTHER;
 
-	return reader->begins ? count >= length && memcmp(bytes, reader->begins, length) == 0
-			      : reader->recognise(bytes, count);
+	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
+		const char *begins = readers[i].begins;
+		gsize length = begins ? strlen(begins) : 0;
+		if (begins ? count >= length && memcmp(bytes, begins, length) == 0
+			   : readers[i].json == json)
+			return &readers[i];
+	}
+	return NULL;
 }
 
 struct trace *readers_read(reader_fn *read, const char *kind, struct input *input, GError **error)
@@ -208,10 +199,9 @@ static struct trace *read_input(struct input *input, GError **error)
 	gssize got = input_take(input, head, HEAD_BYTES, error);
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;
-	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
-		if (recognises(&readers[i], head, (gsize)got))
-			return readers_read(readers[i].read, readers[i].kind, input, error);
-	}
+	const struct reader *reader = got > 0 ? find_reader(head, (gsize)got) : NULL;
+	if (reader)
+		return readers_read(reader->read, reader->kind, input, error);
 	input_close(input);
 	if (got > 0 && readers_is_json(head, (gsize)got))
 		g_set_error(

@@ -35,6 +35,30 @@ gboolean readers_is_json(const guint8 *bytes, gsize count);
  * cannot be read. */
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error);
 
+/* ---- rows in any order, of files with addresses: they are sorted by time, and each free gets the
+ * size of what it frees. What is freed without having been allocated was live at the start. Memory
+ * use depends on what is live at one time, not on the length of the history. ---- */
+
+#define EVENT_SORTER_ANY_DEVICE G_MAXUINT16 /* of a SEGMENT_FREE: as its SEGMENT_ALLOC */
+
+/* What a reader adds to trace.unsorted: ALLOC, FREE, SEGMENT_ALLOC, SEGMENT_FREE, and what is
+ * passed on as it is: SEGMENT_MAP, SEGMENT_UNMAP, NOTE. `order` is the time, whatever its unit;
+ * `text` of a SEGMENT_FREE of any device what it is noted as if there is none. */
+
+/* Adds a NOTE of that name, at the row's time and on its device. */
+gboolean event_sorter_add_note(struct trace *trace, struct trace_row *row, const char *name,
+			       GError **error);
+
+/* Adds a block from row->order to `end`; for ever, if that is before it. One that goes makes room
+ * for those that come then, unless it came then itself. Where rows have times, their order is in
+ * ns. */
+gboolean event_sorter_add_block(struct trace *trace, struct trace_row *row, gint64 end,
+				GError **error);
+
+/* Puts the history of trace.unsorted into the trace. `doubled`: the file has segments alone, each
+ * of which is a block as well. FALSE and error where a file of rows cannot be used. */
+gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error);
+
 /* ---- JSON ---- */
 
 #define JSON_DEPTH_MAX 128

@@ -20,56 +20,54 @@ void row_list_set_memory(gsize bytes)
 	memory_bytes = bytes;
 }
 
-static gboolean map_rows(struct row_list *list, GError **error)
+/* What is there stays: a file grows, and takes over what was in memory. */
+static gboolean make_room(struct row_list *list, guint64 room, GError **error)
 {
-	gsize bytes = list->room * sizeof *list->rows;
-	gboolean in_file = list->in_file = bytes > memory_bytes;
-	int fd = in_file ? temp_file_open(error) : -1;
-	void *rows = MAP_FAILED;
+	gsize bytes = room * sizeof *list->rows;
+	gboolean in_memory = list->file == 0, in_file = bytes > memory_bytes;
 
-	if (in_file && fd < 0)
+	if (in_file && in_memory)
+		list->file = temp_file_open(error) + 1;
+	if (in_file && list->file == 0)
 		return FALSE;
 	/* a write to a map has no other way to tell of a full disk than a signal */
-	errno = in_file ? posix_fallocate(fd, 0, (off_t)bytes) : 0;
-	if (errno == 0)
-		rows = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			    in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+	errno = in_file ? posix_fallocate(list->file - 1, 0, (off_t)bytes) : 0;
+	void *rows =
+		errno ? MAP_FAILED
+		      : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			     in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, list->file - 1, 0);
 	if (rows == MAP_FAILED)
-		temp_file_failed("written", error);
-	if (in_file)
-		close(fd);
+		return temp_file_failed("written", error);
+	if (in_memory && list->rows)
+		memcpy(rows, list->rows, list->count * sizeof *list->rows);
+	if (list->rows)
+		munmap(list->rows, list->room * sizeof *list->rows);
 	list->rows = rows;
-	return rows != MAP_FAILED;
+	list->room = room;
+	return TRUE;
 }
 
 void row_list_clear(struct row_list *list)
 {
 	if (list->rows)
 		munmap(list->rows, list->room * sizeof *list->rows);
+	if (list->file)
+		close(list->file - 1);
 	*list = (struct row_list){ 0 };
 }
 
 gboolean row_list_add(struct row_list *list, const struct trace_row *row, GError **error)
 {
-	if (list->count == list->room) {
-		struct row_list more = {
-			.count = list->count,
-			.room = MAX(2 * list->room, memory_bytes / sizeof *row),
-		};
-		if (!map_rows(&more, error))
-			return FALSE;
-		for (guint64 i = 0; i < list->count; i++)
-			*row_list_at(&more, i) = *row_list_at(list, i);
-		row_list_clear(list);
-		*list = more;
-	}
+	if (list->count == list->room &&
+	    !make_room(list, MAX(2 * list->room, memory_bytes / sizeof *row), error))
+		return FALSE;
 	*row_list_at(list, list->count++) = *row;
 	return TRUE;
 }
 
 struct trace_row *row_list_at(struct row_list *list, guint64 index)
 {
-	if (list->in_file && ++list->looks % LET_GO_EVERY == 0)
+	if (list->file && ++list->looks % LET_GO_EVERY == 0)
 		madvise(list->rows, list->room * sizeof *list->rows, MADV_DONTNEED);
 	return &list->rows[index];
 }
@@ -105,18 +103,16 @@ static void merge_runs(struct row_list *from, struct row_list *to)
 
 gboolean row_list_sort(struct row_list *list, GError **error)
 {
-	struct row_list other = { .count = list->count, .room = list->room };
+	struct row_list other = { .count = list->count };
+	gboolean sorted = run_end(list, 0) == list->count;
+	gboolean ok = sorted || make_room(&other, list->room, error);
 
-	if (run_end(list, 0) == list->count)
-		return TRUE;
-	if (!map_rows(&other, error))
-		return FALSE;
-	while (run_end(list, 0) < list->count) {
+	for (; ok && !sorted; sorted = run_end(list, 0) == list->count) {
 		merge_runs(list, &other);
 		const struct row_list merged = other;
 		other = *list;
 		*list = merged;
 	}
 	row_list_clear(&other);
-	return TRUE;
+	return ok;
 }

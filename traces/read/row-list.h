@@ -27,7 +27,7 @@ struct trace_row {
 struct row_list {
 	struct trace_row *rows;
 	guint64 count, room;
-	gboolean in_file;
+	int file;    /* its descriptor + 1, where the rows are in one */
 	guint looks; /* at rows of a file */
 };
 

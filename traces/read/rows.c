@@ -33,7 +33,7 @@ static int take_text(struct rows *r)
 		if (!quoted)
 			break;
 		if (r->text->len > ROW_MAX)
-			return rows_bad(r, "a row of more than 16 MiB") ? 0 : -1;
+			return rows_bad(r, "a row of more than 16 MiB"), -1;
 		g_string_append_c(r->text, '\n');
 	}
 	return more == 0 && quoted && !rows_bad(r, "a quote begins and does not end") ? -1 : more;
@@ -81,12 +81,11 @@ static int next(struct rows *r)
 			(r->separator == ' ' ? split_blanks : split_commas)(r);
 	} while (more > 0 && r->fields->len == 0);
 	if (r->fields->len > FIELDS_MAX)
-		return rows_bad(r, "a row of more than %u fields", FIELDS_MAX) ? 0 : -1;
+		return rows_bad(r, "a row of more than %u fields", FIELDS_MAX), -1;
 	if (more > 0 && r->fields->len < r->needed)
 		return rows_bad(r, "%u fields, and %s is the %uth: the row breaks off",
-				r->fields->len, r->needed_by, r->needed)
-			       ? 0
-			       : -1;
+				r->fields->len, r->needed_by, r->needed),
+		       -1;
 	return more;
 }
 
@@ -142,11 +141,6 @@ gboolean rows_read(struct input *input, char separator, const struct row_column 
 	g_string_free(r.text, TRUE);
 	g_ptr_array_unref(r.fields);
 	return more == 0;
-}
-
-gboolean rows_has(const struct rows *r, guint column)
-{
-	return r->at[column] != G_MAXUINT;
 }
 
 const char *rows_field(const struct rows *r, guint column)

@@ -17,15 +17,15 @@ struct row_column {
 struct rows {
 	GError **error; /* that what follows sets */
 	guint64 line;   /* that the row begins in */
+	const struct row_column *columns;
+	guint *at;         /* where each is among the fields; G_MAXUINT: there is none */
+	GPtrArray *fields; /* of the row */
 	/* below: rows.c alone */
 	struct input *input;
 	char separator;
-	const struct row_column *columns;
-	guint *at;             /* where each is among the fields; G_MAXUINT: there is none */
 	guint needed;          /* fields that a row needs at least */
 	const char *needed_by; /* column */
-	GString *text;         /* of the row */
-	GPtrArray *fields;     /* in text */
+	GString *text;         /* of the row: the fields lie in it */
 };
 
 /* Takes each row that is not empty. separator: ',' with quotes and a header, in which the columns
@@ -34,7 +34,6 @@ struct rows {
 gboolean rows_read(struct input *input, char separator, const struct row_column *columns,
 		   guint count, gboolean (*take)(struct rows *rows, gpointer data), gpointer data,
 		   GError **error);
-gboolean rows_has(const struct rows *rows, guint column); /* the header has it */
 /* "" where it is not there. */
 const char *rows_field(const struct rows *rows, guint column);
 /* Sets the error, with the line. Always FALSE. */

@@ -17,7 +17,6 @@
 
 struct reader {
 	struct trace *trace;
-	GArray *ends; /* struct trace_row: segments and blocks that are there at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
@@ -169,10 +168,10 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 	return TRUE;
 }
 
-/* ---- the state at the end ---- */
+/* ---- the state at the end, which the starts of devices hold until events are undone ---- */
 
-static gboolean read_blocks(struct reader *r, guint16 device, const struct pickle_value *segment,
-			    gsize index)
+static gboolean read_blocks(struct reader *r, struct trace_device *device,
+			    const struct pickle_value *segment, gsize index)
 {
 	const struct pickle_value *blocks = pickle_get(segment, "blocks");
 	guint64 address = 0, requested;
@@ -193,11 +192,11 @@ static gboolean read_blocks(struct reader *r, guint16 device, const struct pickl
 			struct trace_row block = { .address = address,
 						   .size = size,
 						   .text = read_site(r, b),
-						   .device = device,
+						   .device = (guint16)device->device,
 						   .verb = NPU_TRACE_ALLOC };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
 				block.size = requested;
-			g_array_append_val(r->ends, block);
+			g_array_append_val(device->starts, block);
 		}
 		address += size;
 	}
@@ -224,54 +223,32 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 	segment.small = pickle_is(pickle_get(s, "segment_type"), "small");
 	if (flag)
 		segment.verb = NPU_TRACE_SEGMENT_MAP;
-	trace_device(r->trace, (guint)id);
-	g_array_append_val(r->ends, segment);
-	return read_blocks(r, segment.device, s, index);
+	struct trace_device *device = trace_device(r->trace, (guint)id);
+	g_array_append_val(device->starts, segment);
+	return read_blocks(r, device, s, index);
 }
 
 /* ---- back to the start: trees by address, events undone ---- */
 
-/* The row of the tree that holds `address`, or NULL. */
-static struct trace_row *row_at(GTree *tree, guint64 address)
-{
-	GTreeNode *node = by_address_node(tree, address);
-	struct trace_row *r = node ? g_tree_node_value(node) : NULL;
-
-	return r && address - r->address < r->size ? r : NULL;
-}
-
-static void insert(GTree *tree, const struct trace_row *row)
-{
-	struct trace_row *r = g_memdup2(row, sizeof *row);
-
-	g_tree_replace(tree, &r->address, r);
-}
-
 /* Takes [address, address + size) out of the tree, cutting what sticks out on either side. */
 static void remove_range(GTree *tree, guint64 address, guint64 size)
 {
-	guint64 at = address, end = address + size;
+	GTreeNode *node;
 
-	while (at < end) {
-		const struct trace_row *r = row_at(tree, at);
-		if (r == NULL) {
-			GTreeNode *next = g_tree_upper_bound(tree, &at);
-			if (next == NULL)
-				return;
-			at = ((struct trace_row *)g_tree_node_value(next))->address;
-			continue;
-		}
-		struct trace_row old = *r, part = old;
-		guint64 old_end = old.address + old.size;
-		g_tree_remove(tree, &old.address);
-		part.size = at - old.address;
-		if (part.size > 0)
-			insert(tree, &part);
-		part.address = MIN(end, old_end);
-		part.size = old_end - part.address;
-		if (part.size > 0)
-			insert(tree, &part);
-		at = old_end;
+	while (size > 0 && (node = by_address_node(tree, address + size - 1))) {
+		struct trace_row left = *(const struct trace_row *)g_tree_node_value(node);
+		struct trace_row right = left;
+		guint64 end = left.address + left.size;
+		if (end <= address)
+			return;
+		g_tree_remove(tree, &right.address);
+		left.size = address - MIN(left.address, address);
+		if (left.size > 0)
+			by_address_put(tree, &left, sizeof left);
+		right.address = address + size;
+		right.size = end - MIN(end, right.address);
+		if (right.size > 0)
+			by_address_put(tree, &right, sizeof right);
 	}
 }
 
@@ -290,52 +267,45 @@ static void undo(const struct trace_row *e, GTree *segments, GTree *blocks)
 							      : NPU_TRACE_SEGMENT_MAP;
 		gone.stream = e->stream;
 		gone.small = e->size % (20u << 20) != 0;
-		insert(segments, &gone);
+		by_address_put(segments, &gone, sizeof gone);
 		break;
 	case NPU_TRACE_ALLOC:
 		g_tree_remove(blocks, &e->address);
 		break;
 	case NPU_TRACE_FREE:
 		gone.verb = NPU_TRACE_ALLOC;
-		insert(blocks, &gone);
+		by_address_put(blocks, &gone, sizeof gone);
 		break;
 	default:
 		break;
 	}
 }
 
-static gboolean add_starts(struct reader *r, GTree *tree)
+static void add_starts(struct reader *r, GTree *tree)
 {
-	for (GTreeNode *at = g_tree_node_first(tree); at; at = g_tree_node_next(at)) {
-		if (!trace_add_start(r->trace, g_tree_node_value(at), r->error))
-			return FALSE;
-	}
-	return TRUE;
+	for (GTreeNode *at = g_tree_node_first(tree); at; at = g_tree_node_next(at))
+		trace_add_start(r->trace, g_tree_node_value(at));
+	g_tree_destroy(tree);
 }
 
-/* `left`: events that are not undone yet, the device's last. */
-static gboolean find_start(struct reader *r, guint16 device, guint *left)
+static gboolean find_start(struct reader *r, struct trace_device *device)
 {
 	gboolean ok = TRUE;
 	GTree *segments = by_address_tree(NULL, g_free);
 	GTree *blocks = by_address_tree(NULL, g_free);
 
-	for (guint i = 0; i < r->ends->len; i++) {
-		const struct trace_row *end = &g_array_index(r->ends, struct trace_row, i);
-		if (end->device == device)
-			insert(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end);
+	for (guint i = 0; i < device->starts->len; i++) {
+		const struct trace_row *end = &g_array_index(device->starts, struct trace_row, i);
+		by_address_put(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end, sizeof *end);
 	}
-	for (; ok && *left > 0; --*left) {
-		const struct trace_row *e = row_list_at(&r->trace->rows, *left - 1);
-		if (e->device != device)
-			break;
-		undo(e, segments, blocks);
+	g_array_set_size(device->starts, 0);
+	for (guint64 left = device->rows.count; ok && left > 0; left--) {
+		undo(row_list_at(&device->rows, left - 1), segments, blocks);
 		ok = memory_limit_ask(ITEM_BYTES, r->error,
-				      "what was live before event %u of device_traces", *left);
+				      "what was live before event " U64 " of device_traces", left);
 	}
-	ok = ok && add_starts(r, segments) && add_starts(r, blocks);
-	g_tree_destroy(segments);
-	g_tree_destroy(blocks);
+	add_starts(r, segments);
+	add_starts(r, blocks);
 	return ok;
 }
 
@@ -355,14 +325,15 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		if (!read_segment(r, &segments->list->items[i], i))
 			return FALSE;
 	}
-	guint left = (guint)r->trace->rows.count; /* events so far */
-	for (guint i = r->trace->devices->len; i > 0; i--) {
-		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);
+	gboolean live = FALSE;
+	for (guint i = 0; i < r->trace->devices->len; i++) {
+		struct trace_device *device = g_ptr_array_index(r->trace->devices, i);
 		device->block_unit = BLOCK_UNIT;
-		if (!find_start(r, (guint16)device->device, &left))
+		live |= device->starts->len > 0;
+		if (!find_start(r, device))
 			return FALSE;
 	}
-	if (r->trace->events == 0 && r->ends->len > 0)
+	if (r->trace->events == 0 && live)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "
 			"on before the work, so what was live when it was taken is all it tells");
@@ -372,14 +343,12 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct reader r = { .trace = trace,
-			    .ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
-	g_array_unref(r.ends);
 	g_hash_table_unref(r.stacks);
 	return ok;
 }

@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 
-#include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"
 

@@ -4,9 +4,7 @@
  * come and go. The slices of the same thread that an event lies in are its call stack: Python's
  * functions, where with_stack was on, and operators.
  */
-#include "event-sorter.h"
 #include "format/memory-limit.h"
-#include "int-map.h"
 #include "pickle.h"
 #include "readers.h"
 
@@ -21,13 +19,14 @@ struct item {
 	gint64 bytes, allocated; /* below 0: of a block that goes; in all after it */
 	gint64 address;          /* 0: it is a slice */
 	gint64 device;
-	guint32 text; /* a slice's name; where an event was */
+	guint32 text; /* a slice's name */
 };
 struct timeline {
 	struct trace *trace;
 	struct texts names;
 	GArray *items; /* struct item */
 	GError **error;
+	const struct item *first[TRACE_DEVICE_LAST + 1]; /* event of each device */
 };
 
 /* FALSE: it is no [memory] event of a device, with an address. */
@@ -82,15 +81,41 @@ static gint by_thread(gconstpointer a, gconstpointer b)
 				      : ORDER(y->end, x->end);
 }
 
-static gint by_time(gconstpointer a, gconstpointer b)
+/* The site of an event in slices, outermost first. */
+static guint32 site_in(struct timeline *t, const GPtrArray *open)
 {
-	return ORDER(((const struct item *)a)->ns, ((const struct item *)b)->ns);
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	for (guint s = open->len; s > 0 && text->len < NPU_TRACE_LINE_MAX; s--) {
+		const struct item *slice = open->pdata[s - 1];
+		g_string_append(text, g_ptr_array_index(t->names.list, slice->text));
+		g_string_append_c(text, '\n');
+	}
+	return sites_add_lines(trace_sites(t->trace), text->str);
 }
 
-static void find_sites(struct timeline *t)
+static gboolean add_event(struct timeline *t, const struct item *e, const GPtrArray *open,
+			  guint number)
+{
+	const struct item **first = &t->first[e->device];
+	const struct trace_row row = { .address = (guint64)e->address,
+				       .size = (guint64)ABS(e->bytes),
+				       .device = (guint16)e->device,
+				       .time_us = e->ns / 1000,
+				       .text = e->bytes < 0 ? SITE_NONE : site_in(t, open),
+				       .verb = e->bytes < 0 ? NPU_TRACE_FREE : NPU_TRACE_ALLOC,
+				       .order = e->ns,
+				       .serial = number };
+
+	if (*first == NULL || e->ns < (*first)->ns)
+		*first = e;
+	return row_list_add(&t->trace->unsorted, &row, t->error);
+}
+
+/* The events as rows. */
+static gboolean add_events(struct timeline *t)
 {
 	g_autoptr(GPtrArray) open = g_ptr_array_new();
-	g_autoptr(GString) text = g_string_new(NULL);
 
 	g_array_sort(t->items, by_thread);
 	for (guint i = 0; i < t->items->len; i++) {
@@ -100,66 +125,35 @@ static void find_sites(struct timeline *t)
 			g_ptr_array_set_size(open, (gint)open->len - 1);
 		if (item->address == 0)
 			g_ptr_array_add(open, item);
-		if (item->address == 0 || item->bytes < 0)
-			continue;
-		g_string_truncate(text, 0);
-		for (guint s = open->len; s > 0 && text->len < NPU_TRACE_LINE_MAX; s--) {
-			last = open->pdata[s - 1];
-			g_string_append(text, g_ptr_array_index(t->names.list, last->text));
-			g_string_append_c(text, '\n');
-		}
-		item->text = sites_add_lines(trace_sites(t->trace), text->str);
+		else if (!add_event(t, item, open, i))
+			return FALSE;
 	}
-	g_array_sort(t->items, by_time);
+	return t->trace->unsorted.count > 0 ||
+	       refuse(t->error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		      "it is a timeline for Chrome or Perfetto without [memory] events of a "
+		      "device: "
+		      "record one by torch.profiler with profile_memory=True, or a memory snapshot "
+		      "by "
+		      "torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE) "
+		      "(torch_npu.npu.memory has both too)");
 }
 
-/* The events as rows. What the first sum of a device tells of, and no event, was there before. */
-static gboolean add_rows(struct timeline *t)
+/* What the first sum of a device tells of, and no event, was there before. */
+static void add_others(const struct timeline *t)
 {
-	g_autofree gint64 *before = g_new0(gint64, TRACE_DEVICE_LAST + 1);
-	GHashTable *seen = int_map_new(); /* addresses; of a device alone: it has begun */
-	gboolean ok = TRUE;
-
-	for (guint i = 0; ok && i < t->items->len; i++) {
-		const struct item *e = &g_array_index(t->items, struct item, i);
-		guint32 device = (guint32)e->device;
-		const struct trace_row row = { .address = (guint64)e->address,
-					       .size = (guint64)ABS(e->bytes),
-					       .device = (guint16)device,
-					       .time_us = e->ns / 1000,
-					       .text = e->bytes < 0 ? SITE_NONE : e->text,
-					       .verb = e->bytes < 0 ? NPU_TRACE_FREE
-								    : NPU_TRACE_ALLOC,
-					       .order = e->ns,
-					       .serial = i };
-		if (e->address == 0)
-			continue;
-		if (int_map_find(seen, 0, device) == NULL)
-			before[device] = e->allocated - e->bytes;
-		if (e->bytes < 0 && int_map_find(seen, row.address, device) == NULL)
-			before[device] += e->bytes;
-		int_map_put(seen, 0, device, 0);
-		int_map_put(seen, row.address, device, 0);
-		ok = row_list_add(&t->trace->unsorted, &row, t->error);
-	}
-	ok = ok &&
-	     (g_hash_table_size(seen) > 0 ||
-	      refuse(t->error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		     "it is a timeline for Chrome or Perfetto without [memory] events of a device: "
-		     "record one by torch.profiler with profile_memory=True, or a memory snapshot "
-		     "by "
-		     "torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE) "
-		     "(torch_npu.npu.memory has both too)"));
-	for (guint16 d = 0; ok && d <= TRACE_DEVICE_LAST; d++) {
+	for (guint d = 0; d < t->trace->devices->len; d++) {
+		const struct trace_device *device = g_ptr_array_index(t->trace->devices, d);
+		const struct item *first = t->first[device->device];
+		gint64 before = first->allocated - first->bytes;
+		for (guint i = 0; i < device->starts->len; i++)
+			before -= (gint64)g_array_index(device->starts, struct trace_row, i).size;
 		const struct trace_row other = { .address = (guint64)OTHERS,
-						 .size = (guint64)MAX(before[d], 0),
-						 .device = d,
+						 .size = (guint64)before,
+						 .device = (guint16)device->device,
 						 .verb = NPU_TRACE_ALLOC };
-		if (before[d] > 0 && before[d] < SIZE_END)
-			g_array_append_val(t->trace->starts, other);
+		if (before > 0 && before < SIZE_END)
+			trace_add_start(t->trace, &other);
 	}
-	g_clear_pointer(&seen, g_hash_table_unref);
-	return ok;
 }
 
 static gboolean read_timeline(struct timeline *t, const struct pickle_value *root)
@@ -172,8 +166,10 @@ static gboolean read_timeline(struct timeline *t, const struct pickle_value *roo
 			return FALSE;
 		read_event(t, &list->list->items[i]);
 	}
-	find_sites(t);
-	return add_rows(t);
+	if (!add_events(t) || !event_sorter_finish(t->trace, FALSE, t->error))
+		return FALSE;
+	add_others(t);
+	return TRUE;
 }
 
 gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
@@ -188,5 +184,5 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 	texts_clear(&t.names);
 	g_array_unref(t.items);
 	pickle_free(pickle);
-	return ok && event_sorter_finish(trace, FALSE, error);
+	return ok;
 }

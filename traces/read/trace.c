@@ -7,7 +7,6 @@
 
 #include "format/memory-limit.h"
 #include "format/units.h"
-#include "int-map.h"
 
 #define RECORD_BYTES 256 /* what those who read it may keep of one */
 
@@ -74,17 +73,15 @@ static void put_number(struct trace *trace, struct record_item *item)
 static void put_area(struct trace *trace, struct record_item *item)
 {
 	const struct trace_device *device = g_ptr_array_index(trace->devices, item->device);
-	struct npu_trace_name *name = &item->record.name;
-	guint above = by_address_above(device->maps.list, item->address);
+	GTreeNode *node = by_address_node(device->maps, item->address);
 
-	if (above == 0) /* unmapped without ever having been mapped */
+	if (node == NULL) /* unmapped without ever having been mapped */
 		return;
-	guint32 *number = &g_array_index(device->areas, guint32, above - 1);
-	if (*number == 0)
-		*number = ++trace->last['r'];
-	name->number = *number;
-	name->offset =
-		item->address - g_array_index(device->maps.list, struct span, above - 1).start;
+	struct span *span = g_tree_node_value(node);
+	if (span->number == 0)
+		span->number = ++trace->last['r'];
+	item->record.name.number = span->number;
+	item->record.name.offset = item->address - span->start;
 }
 
 /* Times count from the first; 0 stays what has none. */
@@ -100,28 +97,58 @@ static void put_time(struct trace *trace, struct record_item *item)
 	item->record.has |= NPU_TRACE_HAS_HOST_NS;
 }
 
+/* Memory before blocks, each by address. */
+static gint by_place(gconstpointer a, gconstpointer b)
+{
+	gboolean x = ((const struct trace_row *)a)->verb == NPU_TRACE_ALLOC;
+	gboolean y = ((const struct trace_row *)b)->verb == NPU_TRACE_ALLOC;
+
+	return x != y ? x - y : by_address(a, b);
+}
+
 /* Numbers of what has names are given out anew. */
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
 	g_clear_pointer(&trace->names, g_hash_table_unref);
 	trace->names = int_map_new();
 	memset(trace->last, 0, sizeof trace->last);
+	trace->part = 0;
 	trace->next = trace->number = 0;
 	trace->has_base = FALSE;
 	for (guint d = 0; d < trace->devices->len; d++) {
 		struct trace_device *device = g_ptr_array_index(trace->devices, d);
-		g_array_set_size(device->areas, 0);
-		g_array_set_size(device->areas, spans_merged(&device->maps, GIB)->len);
+		for (GTreeNode *n = g_tree_node_first(device->maps); n; n = g_tree_node_next(n))
+			((struct span *)g_tree_node_value(n))->number = 0;
+		g_array_sort(device->starts, by_place);
 	}
-	return row_list_sort(&trace->rows, error);
+	(void)error;
+	return TRUE;
+}
+
+/* NULL: there are no more. */
+static const struct trace_row *next_row(struct trace *trace)
+{
+	const guint count = trace->devices->len;
+
+	for (; trace->part < 2 * count; trace->part++, trace->next = 0) {
+		struct trace_device *device =
+			g_ptr_array_index(trace->devices, trace->part % count);
+		if (trace->part < count && trace->next < device->starts->len)
+			return &g_array_index(device->starts, struct trace_row, trace->next++);
+		if (trace->part >= count && trace->next < device->rows.count)
+			return row_list_at(&device->rows, trace->next++);
+	}
+	return NULL;
 }
 
 static int rows_next(struct trace *trace, struct record_item *out, GError **error)
 {
+	const struct trace_row *row = next_row(trace);
+
 	(void)error;
-	if (trace->next == trace->rows.count)
+	if (row == NULL)
 		return 0;
-	make_item(trace, row_list_at(&trace->rows, trace->next++), out);
+	make_item(trace, row, out);
 	out->record.name.kind = trace_verbs[out->record.verb].kind;
 	if (out->record.name.kind) {
 		out->record.has |= NPU_TRACE_HAS_NAME;
@@ -134,31 +161,26 @@ static int rows_next(struct trace *trace, struct record_item *out, GError **erro
 	return 1;
 }
 
-static void rows_close(struct trace *trace)
-{
-	row_list_clear(&trace->rows);
-}
-
 static void device_free(gpointer data)
 {
 	struct trace_device *device = data;
 
-	spans_clear(&device->maps);
-	g_array_unref(device->areas);
-	spans_clear(&device->cuts);
+	g_tree_unref(device->maps);
+	g_tree_unref(device->cuts);
 	texts_clear(&device->others);
 	g_array_unref(device->other_counts);
+	g_array_unref(device->starts);
+	row_list_clear(&device->rows);
 	g_free(device);
 }
 
 struct trace *trace_new(const char *kind)
 {
-	static const struct trace_source source = { rows_rewind, rows_next, rows_close };
+	static const struct trace_source source = { rows_rewind, rows_next, NULL };
 	struct trace *trace = g_new0(struct trace, 1);
 
 	trace->source = &source;
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
-	trace->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	trace->kind = g_strdup(kind);
 	texts_init(&trace->notes);
 	return trace;
@@ -168,10 +190,10 @@ void trace_free(struct trace *trace)
 {
 	if (trace == NULL)
 		return;
-	trace->source->close(trace);
+	if (trace->source->close)
+		trace->source->close(trace);
 	g_clear_pointer(&trace->names, g_hash_table_unref);
 	row_list_clear(&trace->unsorted);
-	g_array_unref(trace->starts);
 	g_ptr_array_unref(trace->devices);
 	texts_clear(&trace->notes);
 	sites_free(trace->sites);
@@ -214,14 +236,6 @@ guint trace_device_index(const struct trace *trace, gint64 id)
 	return G_MAXUINT;
 }
 
-static gint by_id(gconstpointer a, gconstpointer b)
-{
-	const struct trace_device *x = *(struct trace_device *const *)a,
-				  *y = *(struct trace_device *const *)b;
-
-	return x->device < y->device ? -1 : x->device > y->device;
-}
-
 struct trace_device *trace_device(struct trace *trace, guint id)
 {
 	guint at = trace_device_index(trace, id);
@@ -230,13 +244,16 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 		return g_ptr_array_index(trace->devices, at);
 	struct trace_device *device = g_new0(struct trace_device, 1);
 	device->device = id;
-	spans_init(&device->maps);
-	device->areas = g_array_new(FALSE, TRUE, sizeof(guint32));
-	spans_init(&device->cuts);
+	device->maps = by_address_tree(NULL, g_free);
+	device->cuts = by_address_tree(NULL, g_free);
 	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
-	g_ptr_array_add(trace->devices, device);
-	g_ptr_array_sort(trace->devices, by_id);
+	device->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
+	for (at = 0; at < trace->devices->len; at++) {
+		if (((struct trace_device *)g_ptr_array_index(trace->devices, at))->device > id)
+			break;
+	}
+	g_ptr_array_insert(trace->devices, (gint)at, device);
 	return device;
 }
 
@@ -255,7 +272,7 @@ struct sites *trace_sites(struct trace *trace)
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size)
 {
 	if (size > 0)
-		spans_add(&device->maps, address / GIB * GIB, round_up(address + size, GIB));
+		spans_add(device->maps, address / GIB * GIB, round_up(address + size, GIB), GIB);
 }
 
 void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, guint64 size,
@@ -267,8 +284,8 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 	if (verb == NPU_TRACE_SEGMENT_MAP)
 		trace_device_note_map(device, address, size);
 	if (verb == NPU_TRACE_SEGMENT_UNMAP) {
-		spans_add(&device->cuts, address, address + 1);
-		spans_add(&device->cuts, address + size, address + size + 1);
+		spans_add(device->cuts, address, address + 1, 0);
+		spans_add(device->cuts, address + size, address + size + 1, 0);
 	}
 	if (verb == NPU_TRACE_NOTE) {
 		guint index = texts_add(&device->others, g_strdup(note));
@@ -281,15 +298,11 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error)
 {
 	gboolean note = row->verb == NPU_TRACE_NOTE;
-	struct trace_row kept = *row;
 
 	trace_count(trace, row->device, row->verb, row->address, row->size,
 		    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
 	trace->events++;
-	kept.order = row->device;
-	kept.rank = 0;
-	kept.serial = 0;
-	return row_list_add(&trace->rows, &kept, error);
+	return row_list_add(&trace_device(trace, row->device)->rows, row, error);
 }
 
 gboolean record_is_of_start(const struct npu_trace_record *record)
@@ -299,7 +312,7 @@ gboolean record_is_of_start(const struct npu_trace_record *record)
 		record->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
-gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GError **error)
+void trace_add_start(struct trace *trace, const struct trace_row *row)
 {
 	struct trace_device *device = trace_device(trace, row->device);
 	struct trace_row start = *row;
@@ -307,11 +320,7 @@ gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GErro
 	start.start = TRUE;
 	if (row->verb == NPU_TRACE_SEGMENT_MAP)
 		trace_device_note_map(device, row->address, row->size);
-	/* in front of all events, in the order of addresses */
-	start.order = G_MININT32 + row->device;
-	start.rank = row->verb == NPU_TRACE_ALLOC;
-	start.serial = row->address;
-	return row_list_add(&trace->rows, &start, error);
+	g_array_append_val(device->starts, start);
 }
 
 const char *record_verb_name(guint32 verb)

@@ -46,12 +46,15 @@ struct trace_device {
 	guint device;
 	guint block_unit;    /* the allocator's blocks are multiples of it; 0: not known */
 	gboolean of_process; /* segments are all that the process got, not one allocator's */
-	struct spans maps;   /* addresses of expandable segments, in GiB */
-	GArray *areas;     /* guint32: numbers of their reservations, one a stretch; 0: none yet */
-	struct spans cuts; /* where parts of them are unmapped: [address, address + 1) */
+	GTree *maps;         /* struct span: addresses of expandable segments, in GiB, and their
+				reservations' numbers */
+	GTree *cuts; /* the same: where parts of them are unmapped: [address, address + 1) */
 	struct texts others;                  /* names of notes, and */
 	GArray *other_counts;                 /* guint64: how many, which are else skipped */
 	guint64 counts[NPU_TRACE_VERB_COUNT]; /* of events */
+	/* Of a file that has addresses and no names. */
+	GArray *starts; /* struct trace_row: what was there when its history began */
+	struct row_list rows;
 };
 struct trace {
 	GPtrArray *devices;  /* struct trace_device *, those with events, memory or calls, by id */
@@ -74,14 +77,13 @@ struct trace {
 	struct texts notes; /* names of NOTE rows */
 	guint64 taken;      /* records, those of the start too */
 	/* Of a file that has addresses and no names. */
-	struct row_list unsorted; /* in any order: event_sorter_finish() makes rows of them */
-	GArray *starts; /* struct trace_row: beside them, what was there before the first */
-	struct row_list rows;
-	guint64 next;      /* in them */
-	guint64 number;    /* of the last event */
-	GHashTable *names; /* address and letter of a device -> number */
-	guint32 last[128]; /* number given out, by letter */
-	guint64 base_us;   /* time of the first event, less 1 */
+	struct row_list unsorted; /* in any order: event_sorter_finish() makes rows of devices */
+	guint part;               /* of those below: starts of each device, then its rows */
+	guint64 next;             /* in it */
+	guint64 number;           /* of the last event */
+	GHashTable *names;        /* address and letter of a device -> number */
+	guint32 last[128];        /* number given out, by letter */
+	guint64 base_us;          /* time of the first event, less 1 */
 	gboolean has_base;
 };
 
@@ -125,8 +127,8 @@ void trace_count(struct trace *trace, guint device, guint32 verb, guint64 addres
 /* Counts a row, and adds it behind those of its device: a trace has one device after another. FALSE
  * and error, as row_list_add(). */
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error);
-/* Adds what was there at the start. FALSE and error. */
-gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GError **error);
+/* Adds what was there at the start, in any order. */
+void trace_add_start(struct trace *trace, const struct trace_row *row);
 /* Notes memory that was mapped at the start. */
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
 

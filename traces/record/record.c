@@ -1,36 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the real functions, and interposes dlsym(): a program that opens its ACL library and looks
- * up a function there gets ours, since LD_PRELOAD alone does not affect such a lookup. Owns the one
- * recorder of the process, tracks which threads are inside a call, and writes what the header of
- * the trace says about the server.
+ * libnpusim-record.so: loaded by LD_PRELOAD in front of an ACL library, CANN's or any other, it has
+ * functions of the same names, which call the real ones and record what was called and answered:
+ * the calls for devices, for virtual memory and its sharing, for classic allocations, and copies
+ * and memsets, one line each, and one for each item of a batch. Work queued on a stream is recorded
+ * when it is queued. Sizes are written as the driver receives them, so that a replay requests the
+ * same.
+ *
+ * It interposes dlsym() as well: a program that opens its ACL library and looks up a function there
+ * gets ours, since LD_PRELOAD alone does not affect such a lookup. It needs only libc, and changes
+ * nothing: results, errno and outputs are those of the real function.
  */
-#include "preload.h"
-
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "acl/acl.h"
 #include "base/base.h"
 #include "trace/line.h"
+#include "trace/recorder.h"
+#include "traces/record/record-functions.h"
 
-#define SOC_TRIES 16
+#define SOC_TRIES        16
+#define ACCESS_LINES_MAX 64
+#define BATCH_LINES_MAX  65536
+#define ALIGN_BYTES      UINT64_C(32)
+#define PADDING_BYTES    UINT64_C(32)
+#define HUGE_ABOVE_BYTES (UINT64_C(1) << 20) /* HUGE_FIRST takes huge pages above this */
+#define POLICY_MASK      0xff
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* Functions that are called for the recorder's own sake: they are asked for, never stood in front
+ * of. What it stands in front of, PRELOAD_FUNCTIONS(X), sorted by name, the build finds in the
+ * wrappers below. */
+#define ASKED(X)                         \
+	X(aclrtGetDevice)                \
+	X(aclrtGetDeviceCount)           \
+	X(aclrtGetLogicDevIdByUserDevId) \
+	X(aclrtGetSocName)
+enum function {
+#define SLOT(name) AT_##name,
+	PRELOAD_FUNCTIONS(SLOT) WRAPPED_COUNT,
+	BEFORE_ASKED = WRAPPED_COUNT - 1,
+	ASKED(SLOT) FUNCTION_COUNT
+};
 
 /* Declared by hand in no header: what dlsym() is to us and to everybody else. */
 typedef void *dlsym_fn(void *handle, const char *name);
 
-static const char *const names[PRELOAD_FUNCTION_COUNT] = {
-#define PRELOAD_NAME(name) [PRELOAD_##name] = #name,
-	PRELOAD_FUNCTIONS(PRELOAD_NAME) PRELOAD_ASKED(PRELOAD_NAME)
+static const char *const names[FUNCTION_COUNT] = {
+#define NAME(name) [AT_##name] = #name,
+	PRELOAD_FUNCTIONS(NAME) ASKED(NAME)
 };
-static void *const wrappers[PRELOAD_WRAPPED_COUNT] = {
-#define PRELOAD_WRAPPER(name) [PRELOAD_##name] = (void *)(uintptr_t)name,
-	PRELOAD_FUNCTIONS(PRELOAD_WRAPPER)
+static void *const wrappers[WRAPPED_COUNT] = {
+#define WRAPPER(name) [AT_##name] = (void *)(uintptr_t)name,
+	PRELOAD_FUNCTIONS(WRAPPER)
 };
-static _Atomic(void *) reals[PRELOAD_FUNCTION_COUNT];
+static _Atomic(void *) reals[FUNCTION_COUNT];
 
 static dlsym_fn *find_dlsym(void)
 {
@@ -44,35 +75,31 @@ static dlsym_fn *find_dlsym(void)
 	return (dlsym_fn *)(uintptr_t)fn;
 }
 
-/* A library whose functions we call stays loaded. */
-static void pin(void *function)
-{
-	Dl_info info;
-
-	if (dladdr(function, &info) != 0)
-		/* cppcheck-suppress leakReturnValNotUsed ; it stays loaded on purpose */
-		(void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-}
-
 /* Takes `found` for the real function if none is known, and answers the one that is. */
-static void *settle(enum preload_function function, void *found)
+static void *settle(enum function function, void *found)
 {
 	void *known = NULL;
+	Dl_info info;
 
 	if (atomic_compare_exchange_strong_explicit(&reals[function], &known, found,
 						    memory_order_acq_rel, memory_order_acquire)) {
-		pin(found);
+		/* a library whose functions we call stays loaded */
+		if (dladdr(found, &info) != 0)
+			/* cppcheck-suppress leakReturnValNotUsed ; it is meant to stay */
+			(void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
 		return found;
 	}
 	return known;
 }
 
-static bool is_ours(enum preload_function function, const void *found)
+static bool is_ours(enum function function, const void *found)
 {
-	return function < PRELOAD_WRAPPED_COUNT && found == wrappers[function];
+	return function < WRAPPED_COUNT && found == wrappers[function];
 }
 
-void *preload_real(enum preload_function function)
+/* The real function: in the libraries behind this one, else in an ACL library that was opened with
+ * RTLD_LOCAL. NULL: there is none (yet). It is looked for once. Any thread. */
+static void *real_of(enum function function)
 {
 	static const char *const libraries[] = { "libascendcl.so", "libacl_rt.so",
 						 "libascendcl.so.1" };
@@ -100,30 +127,23 @@ static int compare_name(const void *name, const void *at)
 	return strcmp(name, *(const char *const *)at);
 }
 
-/* Its number, or PRELOAD_WRAPPED_COUNT. */
-static enum preload_function function_of(const char *name)
-{
-	const char *const *found =
-		bsearch(name, names, PRELOAD_WRAPPED_COUNT, sizeof(*names), compare_name);
-
-	return found != NULL ? (enum preload_function)(found - names) : PRELOAD_WRAPPED_COUNT;
-}
-
 /* The last call is a jump (this file is compiled so that it is): RTLD_NEXT and RTLD_DEFAULT go by
  * who called, and that must stay the program. */
-PRELOAD_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
+EXPORTED void *dlsym(void *restrict handle, const char *restrict name)
 {
 	dlsym_fn *look_up = find_dlsym();
-	enum preload_function function;
+	const char *const *at = handle == RTLD_NEXT ? NULL
+						    : bsearch(name, names, WRAPPED_COUNT,
+							      sizeof(*names), compare_name);
+	enum function function = at != NULL ? (enum function)(at - names) : WRAPPED_COUNT;
 	void *found;
 
 	if (look_up == NULL)
 		return NULL;
-	function = handle == RTLD_NEXT ? PRELOAD_WRAPPED_COUNT : function_of(name);
-	if (function == PRELOAD_WRAPPED_COUNT)
+	if (function == WRAPPED_COUNT)
 		return look_up(handle, name);
 	if (handle == RTLD_DEFAULT)
-		return preload_real(function) != NULL ? wrappers[function] : NULL;
+		return real_of(function) != NULL ? wrappers[function] : NULL;
 	found = look_up(handle, name);
 	if (found == NULL || is_ours(function, found))
 		return found;
@@ -132,7 +152,7 @@ PRELOAD_EXPORT void *dlsym(void *restrict handle, const char *restrict name)
 }
 
 /* The runtime of npusim leaves the recording to us where it sees this (runtime/driver/trace.c). */
-PRELOAD_EXPORT extern const int npusim_record_preloaded;
+EXPORTED extern const int npusim_record_preloaded;
 const int npusim_record_preloaded = 1;
 
 static struct trace_recorder *recorder;
@@ -156,32 +176,31 @@ static void open_recorder(void)
 	npu_stack_use(0);
 }
 
-static bool obtains_memory(enum preload_function function)
-{
-	return strncmp(names[function], "aclrtMalloc", strlen("aclrtMalloc")) == 0 ||
-	       function == PRELOAD_aclrtMemImportFromShareableHandle ||
-	       function == PRELOAD_aclrtMemImportFromShareableHandleV2;
-}
-
-struct trace_recorder *preload_enter(enum preload_function function, struct trace_call *call)
+/* Begins a call, as *call. False: it is not written down: it comes from within another, or there is
+ * no file. */
+static bool enter(enum function function, struct trace_call *call)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	if (depth > 0)
-		return NULL;
+		return false;
 	depth++;
 	pthread_once(&once, open_recorder);
 	if (recorder == NULL) {
 		depth--;
-		return NULL;
+		return false;
 	}
-	const char *site = obtains_memory(function) ? trace_site(npu_stack_here()) : NULL;
+	bool obtains = strncmp(names[function], "aclrtMalloc", strlen("aclrtMalloc")) == 0 ||
+		       function == AT_aclrtMemImportFromShareableHandle ||
+		       function == AT_aclrtMemImportFromShareableHandleV2;
+	const char *site = obtains ? npu_stack_lines(npu_stack_here()) : NULL;
 	*call = trace_call_begin(recorder, names[function]);
 	call->site = site;
-	return recorder;
+	return true;
 }
 
-aclError preload_missing(enum preload_function function)
+/* What a wrapper answers where there is no real function; says so once. */
+static aclError missing(enum function function)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 	int code_of_errno = errno;
@@ -195,10 +214,10 @@ aclError preload_missing(enum preload_function function)
 	return ACL_ERROR_API_NOT_SUPPORT;
 }
 
-#define ASK(name) ((__typeof__(&name))preload_real(PRELOAD_##name))
+#define ASK(name) ((__typeof__(&name))real_of(AT_##name))
 
 /* Once a call has worked: the library may know nothing before. False: it does not tell yet. */
-static bool describe(struct trace_recorder *to)
+static bool describe(void)
 {
 	char about[256];
 	struct trace_text text = { .at = about, .end = about + sizeof(about) - 1 };
@@ -216,27 +235,35 @@ static bool describe(struct trace_recorder *to)
 		trace_text_put(&text, devices,
 			       (size_t)snprintf(devices, sizeof(devices), " devices=%u", count));
 	*text.at = '\0';
-	trace_recorder_about(to, about);
+	trace_recorder_about(recorder, about);
 	return true;
 }
 
-void preload_leave(struct trace_recorder *to, const struct trace_call *call)
+/* After the call's lines are written. */
+static void leave(const struct trace_call *call)
 {
 	static _Atomic int tries;
 
 	if (call->code == ACL_SUCCESS &&
 	    atomic_load_explicit(&tries, memory_order_relaxed) < SOC_TRIES &&
-	    atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed) < SOC_TRIES && describe(to))
+	    atomic_fetch_add_explicit(&tries, 1, memory_order_relaxed) < SOC_TRIES && describe())
 		atomic_store_explicit(&tries, SOC_TRIES, memory_order_relaxed);
 	depth--;
 }
 
-/* The number in ASCEND_RT_VISIBLE_DEVICES at the place `user`; `user` if there is none. */
-static uint32_t visible_device(uint32_t user)
+/* A device as the whole server numbers it, whatever ASCEND_RT_VISIBLE_DEVICES shows of it. Between
+ * enter and leave only, as the next one. The library is asked after calls that worked, so that what
+ * it remembers of one that failed stays; else the variable has it, at the place `user`. */
+static int64_t device_of(const struct trace_call *call, uint32_t user)
 {
+	__typeof__(&aclrtGetLogicDevIdByUserDevId) ask =
+		call->code == ACL_SUCCESS ? ASK(aclrtGetLogicDevIdByUserDevId) : NULL;
 	const char *list = getenv("ASCEND_RT_VISIBLE_DEVICES");
+	int32_t logic = 0;
 	char *end;
 
+	if (ask != NULL && ask((int32_t)user, &logic) == ACL_SUCCESS && logic >= 0)
+		return logic;
 	for (uint32_t at = 0; list != NULL && *list >= '0' && *list <= '9'; at++) {
 		unsigned long id = strtoul(list, &end, 10);
 
@@ -249,24 +276,8 @@ static uint32_t visible_device(uint32_t user)
 	return user;
 }
 
-int64_t preload_device(const struct trace_call *call, uint32_t user)
-{
-	__typeof__(&aclrtGetLogicDevIdByUserDevId) ask =
-		call->code == ACL_SUCCESS ? ASK(aclrtGetLogicDevIdByUserDevId) : NULL;
-	int32_t logic = 0;
-
-	if (ask != NULL && ask((int32_t)user, &logic) == ACL_SUCCESS && logic >= 0)
-		return logic;
-	return visible_device(user);
-}
-
-int64_t preload_device_at(const struct trace_call *call, const aclrtMemLocation *location)
-{
-	return location->type == ACL_MEM_LOCATION_TYPE_DEVICE ? preload_device(call, location->id)
-							      : NPU_TRACE_HOST;
-}
-
-int64_t preload_current_device(const struct trace_call *call)
+/* The calling thread's current one. */
+static int64_t current_device(const struct trace_call *call)
 {
 	static __thread int32_t last; /* that this thread was seen with */
 	__typeof__(&aclrtGetDevice) ask = call->code == ACL_SUCCESS ? ASK(aclrtGetDevice) : NULL;
@@ -274,5 +285,239 @@ int64_t preload_current_device(const struct trace_call *call)
 
 	if (ask != NULL && ask(&user) == ACL_SUCCESS && user >= 0)
 		last = user;
-	return preload_device(call, (uint32_t)last);
+	return device_of(call, (uint32_t)last);
 }
+
+/* ---- the wrappers ---- */
+
+/* A function in front of the real one, with the parameters that its header gives them: `lines`
+ * write down `call`, unless nothing is to be written down; `before` is done in front of the call.
+ */
+#define WRAP_AROUND(name, before, lines)                      \
+	EXPORTED aclError name PRELOAD_PARAMETERS_##name      \
+	{                                                     \
+		int code_of_errno = errno;                    \
+		__typeof__(&name) real = ASK(name);           \
+		struct trace_call call;                       \
+                                                              \
+		if (real == NULL)                             \
+			return missing(AT_##name);            \
+		if (!enter(AT_##name, &call)) {               \
+			errno = code_of_errno;                \
+			return real PRELOAD_ARGUMENTS_##name; \
+		}                                             \
+		before;                                       \
+		errno = code_of_errno;                        \
+		call.code = real PRELOAD_ARGUMENTS_##name;    \
+		code_of_errno = errno;                        \
+		trace_call_end(recorder, &call);              \
+		lines;                                        \
+		leave(&call);                                 \
+		errno = code_of_errno;                        \
+		return call.code;                             \
+	}
+#define WRAP(name, lines) WRAP_AROUND(name, , lines)
+/* A line. */
+#define RECORD(verb, ...) TRACE_RECORD(recorder, &call, verb, __VA_ARGS__)
+/* A call that no verb is for. */
+#define WRAP_OTHER(name) WRAP(name, RECORD(CALL))
+/* One that ends a name. */
+#define WRAP_END(name, pointer, verb)                                                       \
+	WRAP_AROUND(name, struct trace_ending ending = trace_ends(recorder, verb, pointer), \
+		    trace_record_end(recorder, &call, &ending))
+
+static const void *got(const struct trace_call *call, void *const *out)
+{
+	return call->code == ACL_SUCCESS ? *out : NULL;
+}
+
+#define WRAP_DEVICE(name, verb) \
+	WRAP(name, RECORD(verb, .device = device_of(&call, (uint32_t)deviceId)))
+WRAP_DEVICE(aclrtSetDevice, DEVICE_SET)
+WRAP_DEVICE(aclrtResetDevice, DEVICE_RESET)
+WRAP_DEVICE(aclrtResetDeviceForce, DEVICE_RESET)
+
+#define WRAP_RESERVE(name_)                                                             \
+	WRAP(name_, RECORD(RESERVE, .name = TRACE_AT(got(&call, virPtr)), .size = size, \
+			   .hint = (uintptr_t)expectPtr, .flags = flags))
+WRAP_RESERVE(aclrtReserveMemAddress)
+WRAP_RESERVE(aclrtReserveMemAddressNoUCMemory)
+WRAP_END(aclrtReleaseMemAddress, virPtr, NPU_TRACE_UNRESERVE)
+
+static uint32_t page_of_attribute(aclrtMemAttr attr)
+{
+	switch ((int)attr) {
+	case ACL_DDR_MEM_NORMAL:
+	case ACL_HBM_MEM_NORMAL:
+	case ACL_DDR_MEM_P2P_NORMAL:
+	case ACL_HBM_MEM_P2P_NORMAL:
+	case ACL_MEM_NORMAL:
+	case ACL_MEM_P2P_NORMAL:
+		return 12;
+	case ACL_HBM_MEM_HUGE1G:
+	case ACL_HBM_MEM_P2P_HUGE1G:
+	case ACL_MEM_HUGE1G:
+	case ACL_MEM_P2P_HUGE1G:
+		return 30;
+	default:
+		return 21;
+	}
+}
+
+WRAP(aclrtMallocPhysical,
+     RECORD(CREATE, .name = TRACE_AT(got(&call, handle)), .size = size,
+	    .device = prop != NULL && prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE
+			      ? device_of(&call, prop->location.id)
+			      : NPU_TRACE_HOST,
+	    .page_lg2 = prop != NULL ? page_of_attribute(prop->memAttr) : 0))
+WRAP_END(aclrtFreePhysical, handle, NPU_TRACE_RELEASE)
+WRAP(aclrtMemRetainAllocationHandle,
+     RECORD(RETAIN, .name = TRACE_AT(got(&call, handle)), .at = TRACE_AT(virPtr)))
+
+#define WRAP_MAP(name_, has_)                                                          \
+	WRAP(name_, RECORD(MAP, .has = (has_), .name = TRACE_AT(virPtr), .size = size, \
+			   .handle = TRACE_AT(handle)))
+WRAP_MAP(aclrtMapMem, 0)
+WRAP_MAP(aclrtMemMapNoAccess, NPU_TRACE_HAS_NO_ACCESS)
+WRAP(aclrtUnmapMem, RECORD(UNMAP, .name = TRACE_AT(virPtr)))
+
+/* Here CANN takes an id of the server, unlike anywhere else. */
+static void record_access(struct trace_call *call, const void *va, size_t size,
+			  const aclrtMemAccessDesc *desc, size_t count)
+{
+	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++)
+		TRACE_RECORD(recorder, call, ACCESS, .name = TRACE_AT(va), .size = size,
+			     .device = desc[i].location.type == ACL_MEM_LOCATION_TYPE_DEVICE
+					       ? (int64_t)desc[i].location.id
+					       : NPU_TRACE_HOST,
+			     .flags = (uint64_t)desc[i].flags);
+}
+WRAP(aclrtMemSetAccess, record_access(&call, virPtr, size, desc, count))
+
+/* `share` is a number, or the bytes of a fabric handle. */
+static uint64_t key_of(const void *share, aclrtMemSharedHandleType type)
+{
+	if (share == NULL)
+		return 0;
+	return type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC
+		       ? trace_key_of_bytes(share, sizeof(aclrtMemFabricHandle))
+		       : *(const uint64_t *)share;
+}
+
+#define WRAP_EXPORT(name, share)                                                 \
+	WRAP(name, RECORD(EXPORT, .key = call.code == ACL_SUCCESS ? (share) : 0, \
+			  .handle = TRACE_AT(handle), .flags = flags))
+WRAP_EXPORT(aclrtMemExportToShareableHandle, *shareableHandle)
+WRAP_EXPORT(aclrtMemExportToShareableHandleV2, key_of(shareableHandle, shareType))
+#define WRAP_IMPORT(name_, share, device_)                                               \
+	WRAP(name_, RECORD(IMPORT, .name = TRACE_AT(got(&call, handle)), .key = (share), \
+			   .device = device_))
+WRAP_IMPORT(aclrtMemImportFromShareableHandle, shareableHandle,
+	    device_of(&call, (uint32_t)deviceId))
+WRAP_IMPORT(aclrtMemImportFromShareableHandleV2,
+	    call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0,
+	    current_device(&call))
+WRAP_OTHER(aclrtMemSetPidToShareableHandle)
+WRAP_OTHER(aclrtMemSetPidToShareableHandleV2)
+WRAP_OTHER(aclrtIpcMemGetExportKey)
+WRAP_OTHER(aclrtIpcMemSetImportPid)
+WRAP_OTHER(aclrtIpcMemImportByKey)
+WRAP_OTHER(aclrtIpcMemClose)
+
+/* ---- classic allocations; sizes are rounded up as CANN does ---- */
+
+static uint32_t page_of_policy(aclrtMemMallocPolicy policy, uint64_t size)
+{
+	switch ((int)policy & POLICY_MASK) {
+	case ACL_MEM_MALLOC_HUGE_ONLY:
+	case ACL_MEM_MALLOC_HUGE_ONLY_P2P:
+		return 21;
+	case ACL_MEM_MALLOC_NORMAL_ONLY:
+	case ACL_MEM_MALLOC_NORMAL_ONLY_P2P:
+		return 12;
+	case ACL_MEM_MALLOC_HUGE1G_ONLY:
+	case ACL_MEM_MALLOC_HUGE1G_ONLY_P2P:
+		return 30;
+	default:
+		return size > HUGE_ABOVE_BYTES ? 21 : 12;
+	}
+}
+
+static void record_malloc(struct trace_call *call, void *const *out, uint64_t size,
+			  aclrtMemMallocPolicy policy, bool padded)
+{
+	uint64_t bytes = size, least = size;
+
+	if (padded && page_of_policy(policy, size) != 30)
+		least += PADDING_BYTES;
+	if (size <= UINT64_MAX - PADDING_BYTES - ALIGN_BYTES)
+		bytes = (least + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+
+	TRACE_RECORD(recorder, call, MALLOC, .name = TRACE_AT(got(call, out)), .size = bytes,
+		     .device = current_device(call), .page_lg2 = page_of_policy(policy, bytes));
+}
+
+#define WRAP_MALLOC(name, padded) WRAP(name, record_malloc(&call, devPtr, size, policy, padded))
+WRAP_MALLOC(aclrtMalloc, true)
+WRAP_MALLOC(aclrtMallocAlign32, false)
+WRAP_MALLOC(aclrtMallocCached, true)
+WRAP_MALLOC(aclrtMallocWithCfg, false)
+WRAP_MALLOC(aclrtMallocForTaskScheduler, false)
+
+#define WRAP_HOST(name_, out)                                                       \
+	WRAP(name_, RECORD(MALLOC, .name = TRACE_AT(got(&call, out)), .size = size, \
+			   .device = NPU_TRACE_HOST, .page_lg2 = 12))
+WRAP_HOST(aclrtMallocHost, hostPtr)
+WRAP_HOST(aclrtMallocHostWithCfg, ptr)
+
+WRAP_END(aclrtFree, devPtr, NPU_TRACE_MFREE)
+WRAP_END(aclrtFreeWithDevSync, devPtr, NPU_TRACE_MFREE)
+WRAP_END(aclrtFreeHost, hostPtr, NPU_TRACE_MFREE)
+WRAP_END(aclrtFreeHostWithDevSync, hostPtr, NPU_TRACE_MFREE)
+
+WRAP_OTHER(aclrtHostRegister)
+WRAP_OTHER(aclrtHostRegisterV2)
+WRAP_OTHER(aclrtHostUnregister)
+WRAP_OTHER(aclrtMemAllocManaged)
+WRAP_OTHER(aclrtMemFlush)
+WRAP_OTHER(aclrtMemInvalidate)
+WRAP_OTHER(aclrtCmoAsync)
+WRAP_OTHER(aclrtMemP2PMap)
+
+#define WRAP_COPY(name, bytes) \
+	WRAP(name, RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes))
+WRAP_COPY(aclrtMemcpy, count)
+WRAP_COPY(aclrtMemcpyAsync, count)
+WRAP_COPY(aclrtMemcpyAsyncWithCondition, count)
+WRAP_COPY(aclrtMemcpy2d, height *(uint64_t)width)
+WRAP_COPY(aclrtMemcpy2dAsync, height *(uint64_t)width)
+
+/* Where the pointers are is device memory, which nobody may read here. */
+WRAP_OTHER(aclrtMemcpyAsyncWithOffset)
+WRAP_OTHER(aclrtMemcpyAsyncWithDesc)
+WRAP_OTHER(aclrtReduceAsync)
+
+static void record_batch(struct trace_call *call, void *const *dsts, void *const *srcs,
+			 const size_t *sizes, size_t count)
+{
+	bool readable = dsts != NULL && srcs != NULL && sizes != NULL && count <= BATCH_LINES_MAX;
+
+	for (size_t i = 0; readable && i < count; i++)
+		TRACE_RECORD(recorder, call, COPY, .at = TRACE_AT(dsts[i]),
+			     .from = TRACE_AT(srcs[i]), .size = sizes[i]);
+	if (!readable || count == 0)
+		TRACE_RECORD(recorder, call, CALL);
+}
+
+#define WRAP_BATCH(name) WRAP(name, record_batch(&call, dsts, srcs, sizes, numBatches))
+WRAP_BATCH(aclrtMemcpyBatch)
+WRAP_BATCH(aclrtMemcpyBatchV2)
+WRAP_BATCH(aclrtMemcpyBatchAsync)
+WRAP_BATCH(aclrtMemcpyBatchAsyncV2)
+
+#define WRAP_FILL(name, pointer, bytes) \
+	WRAP(name, RECORD(FILL, .at = TRACE_AT(pointer), .size = bytes))
+WRAP_FILL(aclrtMemset, devPtr, count)
+WRAP_FILL(aclrtMemsetAsync, devPtr, count)
+WRAP_FILL(aclrtMemsetD32, ptr, (uint64_t)N * sizeof(value))
+WRAP_FILL(aclrtMemsetD32Async, ptr, (uint64_t)N * sizeof(value))

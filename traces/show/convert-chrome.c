@@ -8,6 +8,8 @@
  */
 #include "convert.h"
 
+#include "format/out-file.h"
+
 #define DEVICE_PID 1000000 /* device N has the tracks of the process of this number and N */
 #define SHORT_NS   1000    /* of a call whose end nothing tells */
 #define NO_TIME    G_MAXUINT64
@@ -18,9 +20,7 @@ enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 struct open_call {
 	guint64 key; /* process << 32 | thread */
 	guint64 at_ns;
-	guint64 simulated_ps;
-	guint64 took_ns;
-	gboolean has_simulated, has_took;
+	struct npu_trace_record record;
 	char *rest; /* behind its time; NULL: it is written */
 };
 struct device_track {
@@ -29,15 +29,14 @@ struct device_track {
 	guint64 shown[TRACKER_LEVEL_COUNT];
 };
 struct chrome {
-	struct convert_job *job;
-	struct out_stream *out;
-	const struct sites *sites; /* or NULL */
+	struct convert *to;
 	enum clock clock;
 	gboolean clock_known, first_done;
 	guint64 now_ns;
-	GHashTable *threads;   /* struct open_call */
-	GHashTable *processes; /* number: named */
-	GHashTable *devices;   /* struct device_track */
+	guint64 reserved, reserved_ns; /* that the counter shows, and the latest time so far */
+	GHashTable *threads;           /* struct open_call */
+	GHashTable *processes;         /* number: named */
+	GHashTable *devices;           /* struct device_track */
 };
 
 static void put_us(GString *out, const char *key, guint64 ns)
@@ -50,7 +49,7 @@ G_GNUC_PRINTF(7, 8)
 static GString *begin(struct chrome *c, char phase, const char *name, guint64 pid, guint64 tid,
 		      guint64 at_ns, const char *format, ...)
 {
-	GString *out = c->out->text;
+	GString *out = c->to->out;
 	va_list args;
 
 	g_string_append_printf(out, "%s\n{\"ph\":\"%c\"", c->first_done ? "," : "", phase);
@@ -80,6 +79,16 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 	g_string_append(out, "\"}}");
 }
 
+/* The line that asked for it; NULL: it is not known. */
+static const char *label_of(const struct chrome *c, const struct tracker_line *l)
+{
+	const struct sites *sites = c->to->trace->sites;
+
+	return sites && l->item.site != SITE_NONE
+		       ? sites_label_text(sites, sites_label(sites, l->item.site))
+		       : NULL;
+}
+
 /* The end of an event. */
 static void put_args(const struct chrome *c, GString *out, const struct tracker_line *l)
 {
@@ -97,14 +106,14 @@ static void put_args(const struct chrome *c, GString *out, const struct tracker_
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
-	guint32 site = c->sites ? l->item.site : SITE_NONE;
-	if (site != SITE_NONE) {
+	if (label_of(c, l)) {
+		const struct sites *sites = c->to->trace->sites;
 		g_string_append(out, ",\"site\":");
-		out_json_text(out, sites_label_text(c->sites, sites_label(c->sites, site)));
+		out_json_text(out, label_of(c, l));
 		g_string_append(out, ",\"stack\":[");
-		for (guint i = 0; i < sites_depth(c->sites, site); i++) {
+		for (guint i = 0; i < sites_depth(sites, l->item.site); i++) {
 			g_string_append(out, i ? "," : "");
-			out_json_text(out, sites_frame(c->sites, site, i));
+			out_json_text(out, sites_frame(sites, l->item.site, i));
 		}
 		g_string_append_c(out, ']');
 	}
@@ -138,9 +147,7 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 static void put_life(struct chrome *c, const struct tracker_line *l, gboolean begins,
 		     const char *category, guint64 at_ns)
 {
-	const char *name = c->sites && l->item.site != SITE_NONE
-				   ? sites_label_text(c->sites, sites_label(c->sites, l->item.site))
-				   : category;
+	const char *name = label_of(c, l) ?: category;
 
 	put_args(c,
 		 begin(c, begins ? 'b' : 'e', begins ? name : NULL, DEVICE_PID + (guint64)l->device,
@@ -187,14 +194,6 @@ static guint call_hash(gconstpointer key)
 	return (guint)(k >> 32) * 31 + (guint)k;
 }
 
-static void call_free(gpointer data)
-{
-	struct open_call *call = data;
-
-	g_free(call->rest);
-	g_free(call);
-}
-
 static struct open_call *thread_of(struct chrome *c, const struct npu_trace_record *r)
 {
 	struct open_call key = { .key = (guint64)r->process << 32 | r->thread };
@@ -229,13 +228,14 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 	guint64 gap = c->now_ns > call->at_ns ? c->now_ns - call->at_ns : 0;
 
 	/* lines of one call begin at the same time */
-	if (c->clock == CLOCK_OF_HOST && call->has_took)
-		return next != NULL && gap > 0 ? MIN(gap, call->took_ns) : call->took_ns;
+	if (c->clock == CLOCK_OF_HOST && (call->record.has & NPU_TRACE_HAS_TOOK))
+		return next != NULL && gap > 0 ? MIN(gap, call->record.took_ns)
+					       : call->record.took_ns;
 	if (next == NULL)
 		return SHORT_NS;
-	gboolean both = call->has_simulated && (next->has & NPU_TRACE_HAS_SIMULATED) &&
-			next->simulated_ps >= call->simulated_ps;
-	return MIN(gap, both ? (next->simulated_ps - call->simulated_ps) / 1000 : SHORT_NS);
+	gboolean both = (call->record.has & next->has & NPU_TRACE_HAS_SIMULATED) &&
+			next->simulated_ps >= call->record.simulated_ps;
+	return MIN(gap, both ? (next->simulated_ps - call->record.simulated_ps) / 1000 : SHORT_NS);
 }
 
 static void on_call(struct chrome *c, const struct tracker_line *l)
@@ -250,10 +250,7 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	put_args(c, rest, l);
 	call->rest = g_string_free(rest, FALSE);
 	call->at_ns = MAX(c->now_ns, call->at_ns);
-	call->simulated_ps = r->simulated_ps;
-	call->has_simulated = (r->has & NPU_TRACE_HAS_SIMULATED) != 0;
-	call->took_ns = r->took_ns;
-	call->has_took = (r->has & NPU_TRACE_HAS_TOOK) != 0;
+	call->record = *r;
 	if (r->code) {
 		put_instant(c, l, "refused", r->process, r->thread, call->at_ns, " refused");
 		return;
@@ -285,7 +282,7 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 	guint32 verb = l->item.record.verb;
 	guint64 pid = DEVICE_PID + (guint64)l->device;
 	struct device_track *track = track_of(c, l->device);
-	const struct tracker_device *d = tracker_find(c->job->tracker, l->device);
+	const struct tracker_device *d = tracker_find(c->to->tracker, l->device);
 
 	/* lines of several threads may come a little out of order */
 	track->at_ns = MAX(track->at_ns, c->now_ns);
@@ -305,55 +302,56 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 	}
 }
 
-static int run(struct chrome *c, GError **error)
+static gboolean put_line(struct convert *to, struct tracker_line *l, GError **error)
 {
-	guint64 shown = 0, monotonic = 0;
-	struct tracker_line l;
+	struct chrome *c = to->state;
+	guint64 reserved;
+
+	(void)error;
+	tick(c, l);
+	if (!trace_verbs[l->item.record.verb].event)
+		on_call(c, l);
+	if (l->device >= 0)
+		on_device(c, l);
+	/* address space is of no device */
+	reserved = to->tracker->none.now[TRACKER_RESERVED];
+	c->reserved_ns = MAX(c->reserved_ns, c->now_ns);
+	if (reserved != c->reserved)
+		put_counter(c, "reserved", DEVICE_PID - 1, c->reserved_ns, reserved);
+	c->reserved = reserved;
+	return TRUE;
+}
+
+static void begin_chrome(struct convert *to)
+{
+	struct chrome *c = to->state = g_new0(struct chrome, 1);
+
+	c->to = to;
+	c->threads = g_hash_table_new_full(call_hash, g_int64_equal, g_free, NULL);
+	c->processes = g_hash_table_new(NULL, NULL);
+	c->devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+	put_name(c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
+}
+
+static void end_chrome(struct convert *to)
+{
+	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
+	struct chrome *c = to->state;
 	GHashTableIter iter;
 	gpointer call;
-	int more;
 
-	while ((more = convert_next(c->job, &l, error)) > 0) {
-		c->sites = c->job->trace->sites;
-		tick(c, &l);
-		if (!trace_verbs[l.item.record.verb].event)
-			on_call(c, &l);
-		if (l.device >= 0)
-			on_device(c, &l);
-		/* address space is of no device */
-		guint64 reserved = c->job->tracker->none.now[TRACKER_RESERVED];
-		monotonic = MAX(monotonic, c->now_ns);
-		if (reserved != shown)
-			put_counter(c, "reserved", DEVICE_PID - 1, monotonic, reserved);
-		shown = reserved;
-		out_stream_flush(c->out, FALSE);
-	}
 	g_hash_table_iter_init(&iter, c->threads);
 	while (g_hash_table_iter_next(&iter, &call, NULL))
 		end_call(c, call, length_of(c, call, NULL));
-	return more;
+	g_string_append_printf(to->out,
+			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c->clock]);
+	out_json_text(to->out, to->trace->kind);
+	g_string_append(to->out, "}}\n");
+	g_hash_table_unref(c->threads);
+	g_hash_table_unref(c->processes);
+	g_hash_table_unref(c->devices);
+	g_free(c);
 }
 
-gboolean convert_to_chrome(struct convert_job *job, GError **error)
-{
-	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
-	struct out_stream out;
-	struct chrome c = { .job = job, .out = &out };
-
-	if (!out_stream_open(&out, job->target, error))
-		return FALSE;
-	c.threads = g_hash_table_new_full(call_hash, g_int64_equal, call_free, NULL);
-	c.processes = g_hash_table_new(NULL, NULL);
-	c.devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
-	g_string_append(out.text, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-	put_name(&c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
-	int more = run(&c, error);
-	g_string_append_printf(out.text,
-			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);
-	out_json_text(out.text, job->trace->kind);
-	g_string_append(out.text, "}}\n");
-	g_hash_table_unref(c.threads);
-	g_hash_table_unref(c.processes);
-	g_hash_table_unref(c.devices);
-	return out_stream_close(&out, more == 0, error);
-}
+const struct convert_format convert_to_chrome = { begin_chrome, put_line, end_chrome };

@@ -1,38 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides which lines of a trace are written, for all conversions, and converts a trace to
- * comma-separated values, one row per event, and to a trace of npusim. The lines of a file that
- * already is one are copied unchanged; others are written with the addresses that they have, so
- * that a replay gives the same results as for the original file.
+ * comma-separated values, one row per event, and to a trace of npusim.
  */
 #include "convert.h"
 
+#include "format/out-file.h"
+#include "progress.h"
 #include "result-file.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
-static gboolean wants(const struct convert_job *job, const struct tracker_line *l)
+static gboolean wants(gint device, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 
-	if (job->device < 0 || l->device == job->device)
+	if (device < 0 || l->device == device)
 		return TRUE;
 	return l->device < 0 && verb != NPU_TRACE_COPY && verb != NPU_TRACE_FILL &&
 	       verb != NPU_TRACE_RETAIN && verb != NPU_TRACE_ACCESS && verb != NPU_TRACE_MAP &&
 	       verb != NPU_TRACE_UNMAP;
 }
 
-int convert_next(struct convert_job *job, struct tracker_line *out, GError **error)
+gboolean convert_run(struct trace *trace, const struct convert_format *format, const char *target,
+		     gint device, GError **error)
 {
+	struct convert convert = { .trace = trace };
+	struct out_stream out;
+	struct progress bar;
+	struct tracker_line l;
 	struct record_item item;
-	int more;
+	int more = 1;
 
-	while ((more = trace_next(job->trace, &item, error)) > 0) {
-		tracker_step(job->tracker, &item, out);
-		progress_step(job->progress, item.number);
-		if (wants(job, out))
-			break;
+	if (!out_stream_open(&out, target, error))
+		return FALSE;
+	convert.out = out.text;
+	convert.tracker = tracker_new(trace->memory_calls > 0);
+	progress_start(&bar, "events", trace->events);
+	/* a trace's lines get there by being read */
+	gboolean copies = format == &convert_to_trace && trace->format;
+	gboolean ok = !copies || trace_copy(trace, out.text, error);
+	if (!copies)
+		format->begin(&convert);
+	while (ok && (more = trace_next(trace, &item, error)) > 0) {
+		tracker_step(convert.tracker, &item, &l);
+		progress_step(&bar, item.number);
+		gboolean wanted = wants(device, &l);
+		const char *before = memrchr(out.text->str, '\n', MAX(out.text->len, 1) - 1);
+		/* the line that was read is the last */
+		if (copies && !wanted)
+			g_string_truncate(out.text, before ? before + 1 - out.text->str : 0);
+		else if (!copies && wanted)
+			ok = format->line(&convert, &l, error);
+		out_stream_flush(&out, FALSE);
 	}
-	return more;
+	if (!copies && format->end)
+		format->end(&convert);
+	progress_end(&bar);
+	tracker_free(convert.tracker);
+	return out_stream_close(&out, ok && more == 0, error);
 }
 
 static void number(GString *out, gboolean has, guint64 value)
@@ -58,10 +83,14 @@ static void device_of(GString *out, gint64 device)
 		g_string_append(out, "host");
 }
 
-static void row(GString *out, const struct tracker_line *l, const struct tracker_device *d)
+static gboolean csv_row(struct convert *to, struct tracker_line *l, GError **error)
 {
 	const struct npu_trace_record *r = &l->item.record;
+	const struct tracker_device *d =
+		l->device >= 0 ? tracker_find(to->tracker, l->device) : NULL;
+	GString *out = to->out;
 
+	(void)error;
 	g_string_append_printf(out, U64, l->item.number);
 	csv_field(out, FALSE, record_verb_name(r->verb));
 	name(out, (r->has & NPU_TRACE_HAS_NAME) != 0, &r->name);
@@ -83,72 +112,34 @@ static void row(GString *out, const struct tracker_line *l, const struct tracker
 	number(out, d != NULL, d ? d->now[TRACKER_SEGMENTS] : 0);
 	number(out, d != NULL, d ? d->now[TRACKER_PHYSICAL] : 0);
 	g_string_append_c(out, '\n');
+	return TRUE;
 }
 
-gboolean convert_to_csv(struct convert_job *job, GError **error)
+static void begin_csv(struct convert *to)
 {
-	struct out_stream out;
-	struct tracker_line l;
-	int more;
-
-	if (!out_stream_open(&out, job->target, error))
-		return FALSE;
-	g_string_append(out.text,
-			"event,verb,name,size,device,stream,process,thread,host_ns,simulated_ps,"
-			"code,handle,share,at,from,flags,op,live_bytes,segment_bytes,"
-			"physical_bytes\n");
-	while ((more = convert_next(job, &l, error)) > 0) {
-		row(out.text, &l, l.device >= 0 ? tracker_find(job->tracker, l.device) : NULL);
-		out_stream_flush(&out, FALSE);
-	}
-	return out_stream_close(&out, more == 0, error);
+	g_string_append(to->out, "event,verb,name,size,device,stream,process,thread,host_ns,"
+				 "simulated_ps,code,handle,share,at,from,flags,op,live_bytes,"
+				 "segment_bytes,physical_bytes\n");
 }
 
-static void drop_last_line(GString *text)
-{
-	gsize at = text->len - 1; /* its end */
-
-	while (at > 0 && text->str[at - 1] != '\n')
-		at--;
-	g_string_truncate(text, at);
-}
-
-/* All lines but those of events that are not wanted: each is the last that was read. */
-static gboolean copy_lines(struct convert_job *job, GError **error)
-{
-	struct out_stream out;
-	struct tracker_line event;
-	struct record_item item;
-
-	if (!out_stream_open(&out, job->target, error))
-		return FALSE;
-	int more = trace_copy(job->trace, out.text, error) ? 1 : -1;
-	while (more > 0 && (more = trace_next(job->trace, &item, error)) > 0) {
-		tracker_step(job->tracker, &item, &event);
-		if (!wants(job, &event))
-			drop_last_line(out.text);
-		out_stream_flush(&out, FALSE);
-		progress_step(job->progress, item.number);
-	}
-	return out_stream_close(&out, more == 0, error);
-}
+const struct convert_format convert_to_csv = { begin_csv, csv_row, NULL };
 
 struct writing {
-	struct out_stream out;
-	const struct sites *sites;
 	GArray *numbers; /* guint: of each site in the trace; 0: it has none yet */
 	guint count;     /* of those that have */
 	GString *text;   /* of the last */
 };
 
-static void info(struct writing *w, const char *key, const char *value)
+static void info(struct convert *to, const char *key, const char *value)
 {
 	if (value && *value)
-		out_trace_info(w->out.text, 0, key, value);
+		out_trace_info(to->out, 0, key, value);
 }
 
-static void put_head(struct writing *w, const struct trace *t)
+static void begin_trace(struct convert *to)
 {
+	const struct trace *t = to->trace;
+	struct writing *w = to->state = g_new0(struct writing, 1);
 	g_autoptr(GString) of_process = g_string_new(NULL);
 	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
 						 t->about ? "; " : "", t->kind);
@@ -162,26 +153,27 @@ static void put_head(struct writing *w, const struct trace *t)
 		if (d->block_unit && unit == NULL)
 			unit = g_strdup_printf("%u", d->block_unit);
 	}
-	g_string_append(w->out.text, TRACE_FIRST_LINE);
-	info(w, "addresses", "va");
-	info(w, "soc", t->soc);
-	info(w, "about", about);
-	info(w, "block_unit", unit);
-	info(w, "of_process", of_process->str);
+	w->numbers = g_array_new(FALSE, TRUE, sizeof(guint));
+	w->text = g_string_new(NULL);
+	g_string_append(to->out, TRACE_FIRST_LINE);
+	info(to, "addresses", "va");
+	info(to, "soc", t->soc);
+	info(to, "about", about);
+	info(to, "block_unit", unit);
+	info(to, "of_process", of_process->str);
 }
 
 /* The frames where the site is new, innermost first, else its number. NULL: there is none. */
-static const char *site_of(struct writing *w, guint32 site)
+static const char *site_of(struct writing *w, const struct sites *sites, guint32 site)
 {
-	if (w->sites == NULL || site <= SITE_BEFORE)
+	if (sites == NULL || site <= SITE_BEFORE)
 		return NULL;
 	if (site >= w->numbers->len)
 		g_array_set_size(w->numbers, site + 1);
 	guint *number = &g_array_index(w->numbers, guint, site);
 	g_string_truncate(w->text, 0);
-	for (guint i = 0; *number == 0 && i < sites_depth(w->sites, site); i++)
-		g_string_append_printf(w->text, "%s%s", i ? "\n" : "",
-				       sites_frame(w->sites, site, i));
+	for (guint i = 0; *number == 0 && i < sites_depth(sites, site); i++)
+		g_string_append_printf(w->text, "%s%s", i ? "\n" : "", sites_frame(sites, site, i));
 	if (*number)
 		g_string_printf(w->text, "%u", *number);
 	else
@@ -189,38 +181,23 @@ static const char *site_of(struct writing *w, guint32 site)
 	return w->text->str;
 }
 
-static gboolean put_all(struct convert_job *job, struct writing *w, GError **error)
+static gboolean put_record(struct convert *to, struct tracker_line *l, GError **error)
 {
-	struct tracker_line l;
-	int more;
+	struct npu_trace_record *r = &l->item.record;
 
-	while ((more = convert_next(job, &l, error)) > 0) {
-		struct npu_trace_record *r = &l.item.record;
-		r->site = r->verb == NPU_TRACE_ALLOC ? site_of(w, l.item.site) : NULL;
-		r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
-		if (!out_trace_line(w->out.text, r, error))
-			return FALSE;
-		out_stream_flush(&w->out, FALSE);
-	}
-	return more == 0;
+	r->site = r->verb == NPU_TRACE_ALLOC ? site_of(to->state, to->trace->sites, l->item.site)
+					     : NULL;
+	r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
+	return out_trace_line(to->out, r, error);
 }
 
-static gboolean write_records(struct convert_job *job, GError **error)
+static void end_trace(struct convert *to)
 {
-	struct writing w = { .sites = job->trace->sites };
+	struct writing *w = to->state;
 
-	if (!out_stream_open(&w.out, job->target, error))
-		return FALSE;
-	w.numbers = g_array_new(FALSE, TRUE, sizeof(guint));
-	w.text = g_string_new(NULL);
-	put_head(&w, job->trace);
-	gboolean ok = put_all(job, &w, error);
-	g_array_unref(w.numbers);
-	g_string_free(w.text, TRUE);
-	return out_stream_close(&w.out, ok, error);
+	g_array_unref(w->numbers);
+	g_string_free(w->text, TRUE);
+	g_free(w);
 }
 
-gboolean convert_to_trace(struct convert_job *job, GError **error)
-{
-	return job->trace->format ? copy_lines(job, error) : write_records(job, error);
-}
+const struct convert_format convert_to_trace = { begin_trace, put_record, end_trace };

@@ -6,7 +6,7 @@
  */
 #include "diff.h"
 
-#include "read/int-map.h"
+#include "progress.h"
 
 #define CONTEXT    3
 #define LOOK_FIRST 16u
@@ -41,7 +41,6 @@ struct run {
 	struct side sides[2];
 	guint limit, after;      /* lines that belong to the last place still */
 	struct align_hunk *hunk; /* of that place; NULL: there are enough */
-	struct progress *progress;
 	GError **error;
 };
 
@@ -49,16 +48,6 @@ static guint64 mix(guint64 h, guint64 value)
 {
 	h = (h ^ value) * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15);
 	return h ^ h >> 29;
-}
-
-static guint64 stream_of(struct side *w, const struct npu_trace_record *r)
-{
-	const struct int_map_entry *e = int_map_find(w->streams, r->stream, 0);
-
-	if (e)
-		return e->value;
-	int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
-	return g_hash_table_size(w->streams);
 }
 
 static gboolean frees(guint32 verb)
@@ -70,50 +59,31 @@ static gboolean frees(guint32 verb)
 static void look(struct side *w, struct window_line *l)
 {
 	const struct npu_trace_record *r = &l->line.item.record;
-	gboolean streams = r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
-			   r->verb == NPU_TRACE_SEGMENT_MAP;
-	guint64 h = mix(AFTER_END, r->verb);
+	guint64 stream = 0, h = AFTER_END;
 
-	h = mix(h, (guint64)l->line.device);
-	h = mix(h, (guint64)(guint32)r->code);
-	h = mix(h, frees(r->verb) ? 0 : r->size);
-	h = mix(h, (guint64)l->line.offset);
-	h = mix(h, r->flags);
-	h = mix(h, r->align << 8 | r->page_lg2);
-	h = mix(h, r->free_bytes);
-	h = mix(h, r->at.offset);
-	h = mix(h, r->from.offset);
-	h = mix(h, l->line.item.number == 0);
-	h = mix(h, streams ? stream_of(w, r) : 0);
-	if (r->op)
-		h = mix(h, g_str_hash(r->op));
+	if (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
+	    r->verb == NPU_TRACE_SEGMENT_MAP) {
+		if (int_map_find(w->streams, r->stream, 0) == NULL)
+			int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
+		stream = int_map_find(w->streams, r->stream, 0)->value;
+	}
+	const guint64 parts[] = { r->verb,
+				  (guint64)l->line.device,
+				  (guint32)r->code,
+				  frees(r->verb) ? 0 : r->size,
+				  (guint64)l->line.offset,
+				  r->flags,
+				  r->align << 8 | r->page_lg2,
+				  r->free_bytes,
+				  r->at.offset,
+				  r->from.offset,
+				  l->line.item.number == 0,
+				  stream,
+				  r->op ? g_str_hash(r->op) : 0 };
+	for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
+		h = mix(h, parts[i]);
 	l->looks_free = h;
 	l->looks = mix(h, l->line.had ? l->line.had : frees(r->verb) ? r->size : 0);
-}
-
-/* Reads on until there are `lines` to come, or all. FALSE and error. */
-static gboolean fill_side(struct side *w, guint lines, GError **error)
-{
-	struct record_item item;
-	int more = 1;
-
-	if (w->next > CLOSE_AT) {
-		g_array_remove_range(w->lines, 0, w->next - CONTEXT);
-		w->next = CONTEXT;
-	}
-	while (!w->ended && w->lines->len - w->next < lines &&
-	       (more = trace_next(w->trace, &item, error)) > 0) {
-		if (item.record.op)
-			item.record.op = g_string_chunk_insert_const(w->strings, item.record.op);
-		item.record.site = NULL;
-		guint at = w->lines->len;
-		g_array_set_size(w->lines, at + 1);
-		struct window_line *l = &g_array_index(w->lines, struct window_line, at);
-		tracker_step(w->tracker, &item, &l->line);
-		look(w, l);
-	}
-	w->ended = w->ended || more == 0;
-	return more >= 0;
 }
 
 static guint length_of(const struct side *w)
@@ -219,11 +189,6 @@ static void hunk_free(gpointer data)
 	g_free(h);
 }
 
-static void refusal_clear(gpointer refusal)
-{
-	g_free(((struct align_refusal *)refusal)->text);
-}
-
 /* A mark of 0 is left out. */
 static char *text_of(char mark, const struct record_item *item)
 {
@@ -274,17 +239,26 @@ static void open_hunk(struct run *run)
 		add_line(run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
 }
 
+/* A call that is not in one of the two has no number and no code there. */
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
 {
 	const struct record_item *a = x ? &x->line.item : NULL, *b = y ? &y->line.item : NULL;
-	struct align_refusal refusal = { { a ? a->number : 0, b ? b->number : 0 },
-					 { a ? a->record.code : 0, b ? b->record.code : 0 },
-					 NULL };
+	gboolean of_a = a && a->record.code != 0, of_b = b && b->record.code != 0;
 
-	if ((refusal.code[0] == 0) == (refusal.code[1] == 0) || run->diff->refused++ >= run->limit)
+	if (of_a == of_b || run->diff->refused++ >= run->limit)
 		return;
-	refusal.text = text_of('\0', refusal.code[0] ? a : b);
-	g_array_append_val(run->diff->refusals, refusal);
+	JsonObject *refusal = json_object_new();
+	g_autofree char *call = text_of('\0', of_a ? a : b);
+	json_object_set_string_member(refusal, "call", call);
+	if (a && a->number > 0) {
+		json_object_set_int_member(refusal, "a_event", (gint64)a->number);
+		json_object_set_int_member(refusal, "a_code", a->record.code);
+	}
+	if (b && b->number > 0) {
+		json_object_set_int_member(refusal, "b_event", (gint64)b->number);
+		json_object_set_int_member(refusal, "b_code", b->record.code);
+	}
+	json_array_add_object_element(json_node_get_array(run->diff->refusals), refusal);
 }
 
 /* So many lines of either have no like in the other. */
@@ -345,10 +319,35 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 	return best < G_MAXUINT;
 }
 
+/* Reads on until there are `lines` to come of either, or all. FALSE and error. */
 static gboolean fill(struct run *run, guint lines)
 {
-	return fill_side(&run->sides[0], lines, run->error) &&
-	       fill_side(&run->sides[1], lines, run->error);
+	struct record_item item;
+
+	for (int side = 0; side < 2; side++) {
+		struct side *w = &run->sides[side];
+		int more = 1;
+		if (w->next > CLOSE_AT) {
+			g_array_remove_range(w->lines, 0, w->next - CONTEXT);
+			w->next = CONTEXT;
+		}
+		while (!w->ended && length_of(w) < lines &&
+		       (more = trace_next(w->trace, &item, run->error)) > 0) {
+			if (item.record.op)
+				item.record.op =
+					g_string_chunk_insert_const(w->strings, item.record.op);
+			item.record.site = NULL;
+			g_array_set_size(w->lines, w->lines->len + 1);
+			struct window_line *l =
+				&g_array_index(w->lines, struct window_line, w->lines->len - 1);
+			tracker_step(w->tracker, &item, &l->line);
+			look(w, l);
+		}
+		w->ended = w->ended || more == 0;
+		if (more < 0)
+			return FALSE;
+	}
+	return TRUE;
 }
 
 static gboolean part(struct run *run)
@@ -370,7 +369,7 @@ static gboolean part(struct run *run)
 	return TRUE;
 }
 
-static gboolean run_all(struct run *run)
+static gboolean run_all(struct run *run, struct progress *bar)
 {
 	while (fill(run, 1)) {
 		const struct window_line *x = line_at(&run->sides[0], 0),
@@ -389,30 +388,32 @@ static gboolean run_all(struct run *run)
 		} else if (!part(run)) {
 			return FALSE;
 		}
-		progress_step(run->progress, run->sides[0].taken + run->sides[1].taken);
+		progress_step(bar, run->sides[0].taken + run->sides[1].taken);
 	}
 	return FALSE;
 }
 
-gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
-		   struct tracker *const trackers[2], guint limit, struct progress *progress,
+gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
 		   GError **error)
 {
-	struct run run = { .diff = diff, .limit = limit, .progress = progress, .error = error };
+	struct run run = { .diff = diff, .limit = limit, .error = error };
+	struct progress bar;
 
 	diff->hunks = g_ptr_array_new_with_free_func(hunk_free);
-	diff->refusals = g_array_new(FALSE, FALSE, sizeof(struct align_refusal));
-	g_array_set_clear_func(diff->refusals, refusal_clear);
+	diff->refusals = json_node_init_array(json_node_alloc(), json_array_new());
+	json_array_unref(json_node_get_array(diff->refusals));
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
-			.trace = traces[i],
+			.trace = diff->traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
 			.streams = int_map_new(),
 			.strings = g_string_chunk_new(256),
 			.pairs = int_map_new(),
 		};
-	gboolean ok = run_all(&run);
+	progress_start(&bar, "events", diff->traces[0]->events + diff->traces[1]->events);
+	gboolean ok = run_all(&run, &bar);
+	progress_end(&bar);
 	for (guint i = 0; i < diff->hunks->len; i++) {
 		struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
 		for (int side = 0; side < 2; side++) {

@@ -13,28 +13,37 @@
 #include "figures.h"
 #include "result-file.h"
 
-static void difference_free(gpointer data)
-{
-	struct difference *f = data;
-
-	g_free(f->group);
-	g_free(f->name);
-	g_free(f->axis);
-	g_clear_pointer(&f->values[0], json_node_unref);
-	g_clear_pointer(&f->values[1], json_node_unref);
-	g_clear_pointer(&f->change, json_node_unref);
-	g_free(f);
-}
+enum cell {
+	CELL_GROUP,
+	CELL_NAME,
+	CELL_A,
+	CELL_B,
+	CELL_CHANGE,
+	CELL_PERCENT,
+	CELL_PLACE,
+	CELL_COUNT
+};
 
 void differences_init(struct differences *differences)
 {
-	*differences =
-		(struct differences){ .list = g_ptr_array_new_with_free_func(difference_free) };
+	*differences = (struct differences){
+		.rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev),
+		.json = json_node_init_array(json_node_alloc(), json_array_new()),
+	};
+	json_array_unref(json_node_get_array(differences->json));
 }
 
 void differences_clear(struct differences *differences)
 {
-	g_ptr_array_unref(differences->list);
+	g_ptr_array_unref(differences->rows);
+	json_node_unref(differences->json);
+}
+
+static void shorten(struct differences *differences, guint length)
+{
+	g_ptr_array_set_size(differences->rows, (gint)length);
+	while (json_array_get_length(json_node_get_array(differences->json)) > length)
+		json_array_remove_element(json_node_get_array(differences->json), length);
 }
 
 static gboolean is_number(JsonNode *node)
@@ -77,58 +86,6 @@ static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
 	return out;
 }
 
-static JsonNode *change_of(const struct difference *f)
-{
-	JsonNode *a = f->values[0], *b = f->values[1];
-
-	if (a == NULL || b == NULL || f->kind == MEMBER_TEXT || f->kind == MEMBER_PLACE)
-		return NULL;
-	return f->kind == MEMBER_REAL ? real_node(json_node_get_double(b) - json_node_get_double(a))
-				      : whole_node((gint64)((guint64)json_node_get_int(b) -
-							    (guint64)json_node_get_int(a)));
-}
-
-/* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
- * whole numbers. NULL: they do not differ. */
-static struct difference *add(struct differences *differences, const char *group, const char *name,
-			      enum member_kind kind, JsonNode *a, JsonNode *b)
-{
-	struct difference *f = g_new0(struct difference, 1);
-
-	if ((a && !is_number(a)) || (b && !is_number(b)))
-		kind = MEMBER_TEXT;
-	else if (is_real(a) || is_real(b))
-		kind = MEMBER_REAL;
-	*f = (struct difference){ .group = g_strdup(group),
-				  .name = g_strdup(name),
-				  .kind = kind,
-				  .values = { as_kind(a, kind), as_kind(b, kind) } };
-	a = f->values[0];
-	b = f->values[1];
-	if (a && b ? json_node_equal(a, b) : a == b) {
-		differences->equal++;
-		difference_free(f);
-		return NULL;
-	}
-	f->change = change_of(f);
-	g_ptr_array_add(differences->list, f);
-	return f;
-}
-
-void differences_add_whole(struct differences *differences, const char *group, const char *name,
-			   enum member_kind kind, gint64 a, gint64 b)
-{
-	add(differences, group, name, kind, whole_node(a), whole_node(b));
-}
-
-void differences_add_text(struct differences *differences, const char *group, const char *name,
-			  const char *a, const char *b)
-{
-	add(differences, group, name, MEMBER_TEXT,
-	    a ? json_node_init_string(json_node_alloc(), a) : NULL,
-	    b ? json_node_init_string(json_node_alloc(), b) : NULL);
-}
-
 static char *value_text(enum member_kind kind, JsonNode *node)
 {
 	if (node == NULL)
@@ -144,31 +101,75 @@ static char *value_text(enum member_kind kind, JsonNode *node)
 	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
 }
 
-static double percent(const struct difference *f)
+static JsonNode *or_null(JsonNode *node)
 {
-	return 100 * json_node_get_double(f->change) / fabs(json_node_get_double(f->values[0]));
+	return node ? node : json_node_new(JSON_NODE_NULL);
 }
 
-static gboolean has_percent(const struct difference *f)
+/* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
+ * whole numbers. `axis`: of a series, what `at` counts, where it is furthest apart; else NULL. */
+static void add(struct differences *differences, const char *group, const char *name,
+		enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at)
 {
-	return f->change && json_node_get_double(f->values[0]) != 0;
-}
-
-enum cell { CELL_NAME, CELL_A, CELL_B, CELL_CHANGE, CELL_PERCENT, CELL_COUNT };
-
-static char **cells_of(const struct difference *f)
-{
+	if ((a && !is_number(a)) || (b && !is_number(b)))
+		kind = MEMBER_TEXT;
+	else if (is_real(a) || is_real(b))
+		kind = MEMBER_REAL;
+	a = as_kind(a, kind);
+	b = as_kind(b, kind);
+	if (a && b ? json_node_equal(a, b) : a == b) {
+		differences->equal++;
+		g_clear_pointer(&a, json_node_unref);
+		g_clear_pointer(&b, json_node_unref);
+		return;
+	}
+	JsonObject *f = json_object_new();
 	char **cells = g_new0(char *, CELL_COUNT + 1);
+	cells[CELL_GROUP] = g_strdup(group);
+	cells[CELL_NAME] = g_strdup(name);
+	cells[CELL_A] = value_text(kind, a);
+	cells[CELL_B] = value_text(kind, b);
+	json_object_set_string_member(f, "group", group);
+	json_object_set_string_member(f, "name", name);
+	json_object_set_member(f, "a", or_null(a));
+	json_object_set_member(f, "b", or_null(b));
+	if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE) {
+		double from = json_node_get_double(a), more = json_node_get_double(b) - from;
+		guint64 whole = (guint64)json_node_get_int(b) - (guint64)json_node_get_int(a);
+		JsonNode *change =
+			kind == MEMBER_REAL ? real_node(more) : whole_node((gint64)whole);
+		g_autofree char *text = value_text(kind, change);
+		more = json_node_get_double(change);
+		cells[CELL_CHANGE] = g_strconcat(more > 0 ? "+" : "", text, NULL);
+		json_object_set_member(f, "change", change);
+		if (from != 0) {
+			cells[CELL_PERCENT] = g_strdup_printf("%+.2f %%", 100 * more / fabs(from));
+			json_object_set_double_member(f, "percent", 100 * more / fabs(from));
+		}
+	}
+	if (axis) {
+		cells[CELL_PLACE] = g_strdup_printf("  at %s %.15g", axis, at);
+		json_object_set_string_member(f, "axis", axis);
+		json_object_set_double_member(f, "at", at);
+	}
+	for (int c = 0; c < CELL_COUNT; c++)
+		cells[c] = cells[c] ? cells[c] : g_strdup("");
+	g_ptr_array_add(differences->rows, cells);
+	json_array_add_object_element(json_node_get_array(differences->json), f);
+}
 
-	cells[CELL_NAME] = g_strdup(f->name);
-	cells[CELL_A] = value_text(f->kind, f->values[0]);
-	cells[CELL_B] = value_text(f->kind, f->values[1]);
-	g_autofree char *change = f->change ? value_text(f->kind, f->change) : g_strdup("");
-	gboolean more = f->change && json_node_get_double(f->change) > 0;
-	cells[CELL_CHANGE] = g_strconcat(more ? "+" : "", change, NULL);
-	cells[CELL_PERCENT] =
-		has_percent(f) ? g_strdup_printf("%+.2f %%", percent(f)) : g_strdup("");
-	return cells;
+void differences_add_whole(struct differences *differences, const char *group, const char *name,
+			   enum member_kind kind, gint64 a, gint64 b)
+{
+	add(differences, group, name, kind, whole_node(a), whole_node(b), NULL, 0);
+}
+
+void differences_add_text(struct differences *differences, const char *group, const char *name,
+			  const char *a, const char *b)
+{
+	add(differences, group, name, MEMBER_TEXT,
+	    a ? json_node_init_string(json_node_alloc(), a) : NULL,
+	    b ? json_node_init_string(json_node_alloc(), b) : NULL, NULL, 0);
 }
 
 static int columns_of(const char *text)
@@ -183,56 +184,38 @@ static void print_cell(FILE *out, const char *text, int width)
 
 void differences_print(const struct differences *differences, FILE *out)
 {
-	static const char *const heads[CELL_PERCENT] = { "", "A", "B", "change" };
-	static const int most[CELL_COUNT] = { G_MAXINT, 28, 28, 18, 12 };
-	g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
-	int widths[CELL_COUNT] = { 12, 6, 6, 6, 6 };
+	static const char *const heads[CELL_PERCENT] = {
+		[CELL_A] = "A", [CELL_B] = "B", [CELL_CHANGE] = "change"
+	};
+	static const int most[CELL_PLACE] = { 0, G_MAXINT, 28, 28, 18, 12 };
+	int widths[CELL_PLACE] = { 0, 12, 6, 6, 6, 6 };
+	const GPtrArray *rows = differences->rows;
 	const char *group = NULL;
 
-	for (guint i = 0; i < differences->list->len; i++) {
-		char **cells = cells_of(g_ptr_array_index(differences->list, i));
-		g_ptr_array_add(rows, cells);
-		for (int c = 0; c < CELL_COUNT; c++)
+	for (guint i = 0; i < rows->len; i++) {
+		char **cells = g_ptr_array_index(rows, i);
+		for (int c = CELL_NAME; c < CELL_PLACE; c++)
 			widths[c] = MAX(widths[c], MIN(columns_of(cells[c]), most[c]));
 	}
 	for (guint i = 0; i < rows->len; i++) {
-		const struct difference *f = g_ptr_array_index(differences->list, i);
 		char **cells = g_ptr_array_index(rows, i);
-		if (g_strcmp0(group, f->group) != 0) {
-			group = f->group;
+		if (g_strcmp0(group, cells[CELL_GROUP]) != 0) {
+			group = cells[CELL_GROUP];
 			fprintf(out, "\n%-*s", widths[CELL_NAME] + 2,
 				*group ? group : "whole file");
 			for (int c = CELL_A; c < CELL_PERCENT; c++)
 				print_cell(out, heads[c], widths[c]);
 			fputc('\n', out);
 		}
-		fprintf(out, "  %s%*s", f->name, widths[CELL_NAME] - columns_of(f->name), "");
-		for (int c = CELL_A; c < CELL_COUNT; c++) {
+		fprintf(out, "  %s%*s", cells[CELL_NAME],
+			widths[CELL_NAME] - columns_of(cells[CELL_NAME]), "");
+		for (int c = CELL_A; c < CELL_PLACE; c++) {
 			if (*cells[c] || c < CELL_CHANGE)
 				print_cell(out, cells[c], widths[c]);
 		}
-		if (f->axis)
-			fprintf(out, "  at %s %.15g", f->axis, f->at);
-		fputc('\n', out);
+		fprintf(out, "%s\n", cells[CELL_PLACE]);
 	}
 }
-
-READ(gboolean, tells_change, difference, f, f->change != NULL)
-READ(gboolean, tells_percent, difference, f, has_percent(f))
-READ(double, percent_of, difference, f, percent(f))
-READ(gboolean, has_axis, difference, f, f->axis != NULL)
-
-const struct member difference_members[] = {
-	{ "group", MEMBER_TEXT, AT(difference, group) },
-	{ "name", MEMBER_TEXT, AT(difference, name) },
-	{ "a", MEMBER_NODE, AT(difference, values[0]) },
-	{ "b", MEMBER_NODE, AT(difference, values[1]) },
-	{ "change", MEMBER_NODE, AT(difference, change), .has = tells_change },
-	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
-	{ "axis", MEMBER_TEXT, AT(difference, axis) },
-	{ "at", MEMBER_REAL, AT(difference, at), .has = has_axis },
-	{ 0 },
-};
 
 /* ---- two results ---- */
 
@@ -242,34 +225,15 @@ struct walk {
 	guint limit;
 };
 
-/* `m`: the row of the nodes, or NULL; `name`: the path to them. One of the nodes may be NULL. */
-static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		       JsonNode *b);
-
 static enum member_kind kind_of(const struct member *m)
 {
 	return m ? m->kind : MEMBER_COUNT;
 }
 
-static JsonObject *object_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *array_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static JsonNode *node_in(JsonObject *object, const char *name)
-{
-	return object ? json_object_get_member(object, name) : NULL;
-}
-
 /* NULL: it is no list of numbers. */
 static JsonArray *numbers_in(JsonObject *object, const char *name)
 {
-	JsonArray *array = array_of(node_in(object, name));
+	JsonArray *array = result_array(object, name);
 
 	return array && json_array_get_length(array) > 0 &&
 			       is_number(json_array_get_element(array, 0))
@@ -288,95 +252,69 @@ static const char *axis_of(const struct member *m, JsonObject *object)
 	return NULL;
 }
 
-struct column {
-	JsonArray *axis, *values;
-	guint length, at; /* the row that holds now */
-};
-
-static struct column column_of(JsonObject *object, const char *axis, const char *name)
+static double number_of(JsonNode *node)
 {
-	struct column c = { numbers_in(object, axis), numbers_in(object, name), 0, 0 };
-
-	if (c.values)
-		c.length = MIN(json_array_get_length(c.axis), json_array_get_length(c.values));
-	return c;
+	return is_number(node) ? json_node_get_double(node) : 0;
 }
 
 static double number_at(JsonArray *array, guint index)
 {
-	JsonNode *node = json_array_get_element(array, index);
-
-	return is_number(node) ? json_node_get_double(node) : 0;
-}
-
-/* The place of the row behind the one that holds. */
-static double next_place(const struct column *c)
-{
-	return c->at + 1 < c->length ? number_at(c->axis, c->at + 1) : INFINITY;
+	return number_of(json_array_get_element(array, index));
 }
 
 /* A value holds until the next row. */
-static void series(struct walk *w, enum member_kind kind, const char *name, const char *axis,
-		   struct column a, struct column b)
+static JsonNode *value_at(JsonArray *axis, JsonArray *values, double place)
 {
-	double best = -1, at = 0;
-	JsonNode *x, *y;
+	guint low = 0, high = MIN(json_array_get_length(axis), json_array_get_length(values));
 
-	if (a.length == 0 || b.length == 0)
-		return;
-	x = json_array_get_element(a.values, 0);
-	y = json_array_get_element(b.values, 0);
-	for (double place = number_at(a.axis, 0); !isinf(place);) {
-		double apart = fabs(number_at(a.values, a.at) - number_at(b.values, b.at));
-		if (apart > best) {
-			best = apart;
-			at = place;
-			x = json_array_get_element(a.values, a.at);
-			y = json_array_get_element(b.values, b.at);
-		}
-		double of_a = next_place(&a), of_b = next_place(&b);
-		place = MIN(of_a, of_b);
-		a.at += of_a <= place;
-		b.at += of_b <= place;
+	while (high - low > 1) {
+		guint middle = (low + high) / 2;
+		if (number_at(axis, middle) > place)
+			high = middle;
+		else
+			low = middle;
 	}
-	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	struct difference *f =
-		add(w->differences, w->group, text, kind, json_node_ref(x), json_node_ref(y));
-	if (f) {
-		f->axis = g_strdup(axis);
-		f->at = at;
-	}
+	return json_array_get_element(values, low);
 }
 
-/* The members of `of`, one of the two, but for those of `but`. */
-static void members(struct walk *w, const struct member *m, const char *name, JsonObject *a,
-		    JsonObject *b, JsonObject *of, JsonObject *but)
+/* Of a column that both objects have, where the two are furthest apart. */
+static void series(struct walk *w, enum member_kind kind, const char *path, const char *axis,
+		   const char *name, JsonObject *const objects[2])
 {
-	const char *axis_a = axis_of(m, a), *axis_b = axis_of(m, b);
-	const char *axis = g_strcmp0(axis_a, axis_b) == 0 ? axis_a : NULL;
-	g_autoptr(GList) list = of ? json_object_get_members(of) : NULL;
+	JsonArray *axes[2], *values[2];
+	JsonNode *best[2] = { NULL, NULL };
+	double most = -1, at = 0;
 
-	for (GList *l = list; l; l = l->next) {
-		const char *key = l->data;
-		/* of a map, one row is for all */
-		const struct member *row = m == NULL               ? NULL
-					   : m->kind == MEMBER_MAP ? m->members
-								   : members_find(m->members, key);
-		g_autofree char *path = g_strconcat(name, *name ? "." : "", key, NULL);
-		if ((row && row->no_figure) || node_in(but, key))
-			continue;
-		if (axis == NULL)
-			walk_nodes(w, row, path, node_in(a, key), node_in(b, key));
-		else if (of == a && strcmp(key, axis) != 0)
-			series(w, kind_of(row), path, axis, column_of(a, axis, key),
-			       column_of(b, axis, key));
+	for (int side = 0; side < 2; side++) {
+		axes[side] = numbers_in(objects[side], axis);
+		values[side] = numbers_in(objects[side], name);
+		if (values[side] == NULL)
+			return;
 	}
+	for (guint i = 0; i < json_array_get_length(axes[0]) + json_array_get_length(axes[1]);
+	     i++) {
+		guint first = json_array_get_length(axes[0]);
+		double place = i < first ? number_at(axes[0], i) : number_at(axes[1], i - first);
+		JsonNode *x = value_at(axes[0], values[0], place);
+		JsonNode *y = value_at(axes[1], values[1], place);
+		double apart = fabs(number_of(x) - number_of(y));
+		/* before A's first row there is nothing to compare */
+		if (place < number_at(axes[0], 0) || apart < most || (apart == most && place >= at))
+			continue;
+		most = apart;
+		at = place;
+		best[0] = x;
+		best[1] = y;
+	}
+	g_autofree char *text = g_strconcat(path, ", furthest apart", NULL);
+	add(w->differences, w->group, text, kind, json_node_ref(best[0]), json_node_ref(best[1]),
+	    axis, at);
 }
 
 /* What names a thing in a list: its first member that is a text; else its place. */
 static char *name_in_list(JsonNode *node, guint index)
 {
-	JsonObject *object = object_of(node);
+	JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 	g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
 
 	for (GList *l = list; l; l = l->next) {
@@ -387,38 +325,72 @@ static char *name_in_list(JsonNode *node, guint index)
 	return g_strdup_printf("%u", index);
 }
 
-/* Name -> node; of one name the first. */
-static GHashTable *by_name(JsonArray *array)
+/* The members of an object; the things of a list by name, of one name the first. */
+static JsonObject *members_of(JsonNode *node)
 {
-	GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	JsonObject *members;
 
-	for (guint i = array ? json_array_get_length(array) : 0; i-- > 0;) {
-		JsonNode *node = json_array_get_element(array, i);
-		g_hash_table_replace(table, name_in_list(node, i), node);
+	if (node && JSON_NODE_HOLDS_OBJECT(node))
+		return json_object_ref(json_node_get_object(node));
+	members = json_object_new();
+	for (guint i = 0; node && i < json_array_get_length(json_node_get_array(node)); i++) {
+		JsonNode *thing = json_array_get_element(json_node_get_array(node), i);
+		g_autofree char *name = name_in_list(thing, i);
+		if (!json_object_has_member(members, name))
+			json_object_set_member(members, name, json_node_ref(thing));
 	}
-	return table;
+	return members;
 }
 
-static void arrays(struct walk *w, const struct member *m, const char *name,
-		   JsonArray *const lists[2])
+static const struct member *row_of(const struct member *m, gboolean list, const char *key)
 {
-	g_autoptr(GHashTable) of_a = by_name(lists[0]), of_b = by_name(lists[1]);
+	if (list)
+		return m && m->kind == MEMBER_LIST ? m : NULL;
+	/* of a map, one row is for all */
+	return m == NULL               ? NULL
+	       : m->kind == MEMBER_MAP ? m->members
+				       : members_find(m->members, key);
+}
+
+/* `m`: the row of the nodes, or NULL; `name`: the path to them. One of the nodes may be NULL. */
+static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
+		       JsonNode *b)
+{
+	JsonNode *there = a ? a : b;
+	gboolean list = JSON_NODE_HOLDS_ARRAY(there);
+	const GPtrArray *found = w->differences->rows;
 	guint differ = 0;
 
+	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
+	    (b && json_node_get_node_type(b) != json_node_get_node_type(there))) {
+		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
+		    b ? json_node_ref(b) : NULL, NULL, 0);
+		return;
+	}
+	g_autoptr(JsonObject) x = members_of(a), y = members_of(b);
+	JsonObject *const both[] = { x, y };
+	const char *axis = list ? NULL : axis_of(m, x);
+	if (g_strcmp0(axis, axis_of(m, y)) != 0)
+		axis = NULL;
 	for (int side = 0; side < 2; side++) {
-		guint length = lists[side] ? json_array_get_length(lists[side]) : 0;
-		for (guint i = 0; i < length; i++) {
-			JsonNode *thing = json_array_get_element(lists[side], i);
-			g_autofree char *key = name_in_list(thing, i);
-			g_autofree char *path = g_strdup_printf("%s[%s]", name, key);
-			JsonNode *a = g_hash_table_lookup(of_a, key);
-			JsonNode *b = g_hash_table_lookup(of_b, key);
-			guint before = w->differences->list->len;
-			if ((side ? b : a) != thing || (side && a))
+		g_autoptr(GList) keys = json_object_get_members(both[side]);
+		for (GList *k = keys; k; k = k->next) {
+			const char *key = k->data;
+			const struct member *row = row_of(m, list, key);
+			g_autofree char *path =
+				list ? g_strdup_printf("%s[%s]", name, key)
+				     : g_strconcat(name, *name ? "." : "", key, NULL);
+			guint before = found->len;
+			if ((!list && row && row->no_figure) ||
+			    (side && json_object_has_member(x, key)))
 				continue;
-			walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
-			if (w->differences->list->len > before && ++differ > w->limit)
-				g_ptr_array_set_size(w->differences->list, (gint)before);
+			if (axis == NULL)
+				walk_nodes(w, row, path, json_object_get_member(x, key),
+					   json_object_get_member(y, key));
+			else if (side == 0 && strcmp(key, axis) != 0)
+				series(w, kind_of(row), path, axis, key, both);
+			if (list && found->len > before && ++differ > w->limit)
+				shorten(w->differences, before);
 		}
 	}
 	if (differ <= w->limit)
@@ -427,39 +399,10 @@ static void arrays(struct walk *w, const struct member *m, const char *name,
 	differences_add_whole(w->differences, w->group, more, MEMBER_PLACE, differ - w->limit, 0);
 }
 
-static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		       JsonNode *b)
-{
-	JsonObject *x = object_of(a), *y = object_of(b);
-	JsonArray *const lists[] = { array_of(a), array_of(b) };
-
-	if ((a == NULL || x) && (b == NULL || y)) {
-		members(w, m, name, x, y, x, NULL);
-		members(w, m, name, x, y, y, x);
-	} else if ((a == NULL || lists[0]) && (b == NULL || lists[1])) {
-		arrays(w, m, name, lists);
-	} else {
-		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
-		    b ? json_node_ref(b) : NULL);
-	}
-}
-
-static void walk_device(struct walk *w, gint64 number, JsonNode *a, JsonNode *b)
-{
-	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
-	g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
-
-	w->group = group;
-	if (a && b)
-		walk_nodes(w, &device, "", a, b);
-	else
-		differences_add_text(w->differences, group, "device", a ? "there" : NULL,
-				     b ? "there" : NULL);
-}
-
 void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
 {
 	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
+	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
 
 	walk_nodes(&w, &whole, "", results[0], results[1]);
@@ -469,8 +412,15 @@ void diff_results(JsonNode *const results[2], guint limit, struct differences *d
 			gint64 number =
 				result_int(json_array_get_object_element(list, i), "device", -1);
 			JsonNode *a = result_device(results[0], number);
-			if (side == 0 || a == NULL)
-				walk_device(&w, number, a, result_device(results[1], number));
+			JsonNode *b = result_device(results[1], number);
+			g_autofree char *group =
+				g_strdup_printf("device %" G_GINT64_FORMAT, number);
+			w.group = group;
+			if (a && b && side == 0)
+				walk_nodes(&w, &device, "", a, b);
+			else if (a == NULL || b == NULL)
+				differences_add_text(differences, group, "device",
+						     a ? "there" : NULL, b ? "there" : NULL);
 		}
 	}
 }

@@ -5,20 +5,10 @@
  */
 #include "diff.h"
 
+#include <math.h>
+
 #include "base/base.h"
-
-static void head(struct trace_diff *diff, struct trace *const traces[2])
-{
-	static const char *const keys[] = { "soc",      "devices", "hbm",
-					    "contract", "backend", "program" };
-
-	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-		const char *a = trace_info(traces[0], keys[i]), *b = trace_info(traces[1], keys[i]);
-		/* a file of another kind has no head: nothing to compare */
-		if (a && b)
-			differences_add_text(&diff->figures, "", keys[i], a, b);
-	}
-}
+#include "result-file.h"
 
 /* A figure of both; `suffix` follows its name. */
 static void put(struct differences *f, const char *group, const char *name, const char *suffix,
@@ -29,35 +19,25 @@ static void put(struct differences *f, const char *group, const char *name, cons
 	differences_add_whole(f, group, whole, kind, (gint64)a, (gint64)b);
 }
 
-static void verbs(struct differences *f, const char *group, const struct tracker_device *a,
-		  const struct tracker_device *b)
+/* Calls and events; notes and calls by their names, in the order of the alphabet. */
+static void counts(struct differences *f, const char *group, const struct tracker_device *a,
+		   const struct tracker_device *b)
 {
 	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
 		const char *name = v == NPU_TRACE_NOTE ? "notes" : record_verb_name(v);
-		if (v != NPU_TRACE_NOTE) /* by its name, below */
+		if (v != NPU_TRACE_NOTE)
 			put(f, group, name, "", MEMBER_COUNT, a->count[v], b->count[v]);
 		put(f, group, name, ", refused", MEMBER_COUNT, a->failed[v], b->failed[v]);
 		put(f, group, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
 	}
-}
-
-/* Notes and calls by their names, in the order of the alphabet. */
-static void others(struct differences *f, const char *group, const struct tracker_device *a,
-		   const struct tracker_device *b)
-{
-	g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
-	GHashTableIter iter;
-	gpointer name;
-
-	for (int side = 0; side < 2; side++) {
-		g_hash_table_iter_init(&iter, (side ? b : a)->others);
-		while (g_hash_table_iter_next(&iter, &name, NULL))
-			g_hash_table_add(names, name);
+	g_autoptr(GList) names =
+		g_list_concat(g_hash_table_get_keys(a->others), g_hash_table_get_keys(b->others));
+	names = g_list_sort(names, (GCompareFunc)strcmp);
+	for (GList *l = names; l; l = l->next) {
+		if (l->prev == NULL || strcmp(l->prev->data, l->data) != 0)
+			put(f, group, l->data, "", MEMBER_COUNT, tracker_count(a, l->data),
+			    tracker_count(b, l->data));
 	}
-	g_autoptr(GList) sorted = g_list_sort(g_hash_table_get_keys(names), (GCompareFunc)strcmp);
-	for (GList *l = sorted; l; l = l->next)
-		put(f, group, l->data, "", MEMBER_COUNT, tracker_count(a, l->data),
-		    tracker_count(b, l->data));
 }
 
 static void peaks(struct differences *f, const char *group, const char *level,
@@ -91,22 +71,18 @@ static void levels(struct differences *f, const char *group, const struct tracke
 	}
 }
 
-static double weight(const struct tracker_size *s)
+static gint64 apart(const struct tracker_size *s)
 {
-	guint64 apart =
-		s->count[0] > s->count[1] ? s->count[0] - s->count[1] : s->count[1] - s->count[0];
-
-	return (double)apart * (double)s->size;
+	return (gint64)(s->count[1] - s->count[0]);
 }
 
 static gint by_weight(gconstpointer a, gconstpointer b)
 {
 	const struct tracker_size *x = a, *y = b;
-	double wx = weight(x), wy = weight(y);
+	double wx = fabs((double)apart(x)) * (double)x->size;
+	double wy = fabs((double)apart(y)) * (double)y->size;
 
-	if (wx != wy)
-		return wx > wy ? -1 : 1;
-	return tracker_size_order(x, y, NULL);
+	return wx != wy ? (wx > wy ? -1 : 1) : tracker_size_order(x, y, NULL);
 }
 
 static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)
@@ -118,12 +94,21 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
 	levels(&diff->figures, group, a, b);
-	verbs(&diff->figures, group, a, b);
-	others(&diff->figures, group, a, b);
+	counts(&diff->figures, group, a, b);
 }
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
+	static const char *const keys[] = { "soc",      "devices", "hbm",
+					    "contract", "backend", "program" };
+
+	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+		const char *a = trace_info(diff->traces[0], keys[i]);
+		const char *b = trace_info(diff->traces[1], keys[i]);
+		/* a file of another kind has no head: nothing to compare */
+		if (a && b)
+			differences_add_text(&diff->figures, "", keys[i], a, b);
+	}
 	peaks(&diff->figures, "", "reserved address space",
 	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
@@ -142,8 +127,7 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 	g_array_sort(diff->sizes, by_weight);
 }
 
-struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
-				  struct progress *progress, GError **error)
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
 	g_autoptr(GTree) sizes = g_tree_new_full(tracker_size_order, NULL, g_free, NULL);
@@ -153,16 +137,14 @@ struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = traces[side];
-		trackers[side] = tracker_new(diff->traces[side]->memory_calls > 0);
+		trackers[side] = tracker_new(traces[side]->memory_calls > 0);
 		trackers[side]->sizes = sizes;
 		trackers[side]->side = side;
 	}
-	if (align_run(diff, traces, trackers, limit, progress, error)) {
-		head(diff, traces);
+	if (align_run(diff, trackers, limit, error))
 		compare(diff, trackers);
-	} else {
+	else
 		g_clear_pointer(&diff, trace_diff_free);
-	}
 	tracker_free(trackers[0]);
 	tracker_free(trackers[1]);
 	return diff;
@@ -175,13 +157,13 @@ void trace_diff_free(struct trace_diff *diff)
 	differences_clear(&diff->figures);
 	g_array_unref(diff->sizes);
 	g_ptr_array_unref(diff->hunks);
-	g_array_unref(diff->refusals);
+	json_node_unref(diff->refusals);
 	g_free(diff);
 }
 
 gboolean trace_diff_is_equal(const struct trace_diff *diff)
 {
-	return diff->figures.list->len == 0 && diff->places == 0;
+	return diff->figures.rows->len == 0 && diff->places == 0;
 }
 
 static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
@@ -191,7 +173,6 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 	fprintf(out, "\nsizes asked for\n");
 	for (guint i = 0; i < MIN(diff->sizes->len, limit); i++) {
 		const struct tracker_size *s = &g_array_index(diff->sizes, struct tracker_size, i);
-		gint64 apart = (gint64)(s->count[1] - s->count[0]);
 		g_autofree char *group =
 			s->device >= 0 ? g_strdup_printf("device %" G_GINT64_FORMAT, s->device)
 				       : g_strdup(s->device == -1 ? "host" : "");
@@ -199,7 +180,7 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 			"  %-9s %-14s %14s  %9" G_GUINT64_FORMAT "  %9" G_GUINT64_FORMAT
 			"  %+9" G_GINT64_FORMAT "\n",
 			group, record_verb_name(s->verb), npu_size_words((gint64)s->size),
-			s->count[0], s->count[1], apart);
+			s->count[0], s->count[1], apart(s));
 	}
 	if (diff->sizes->len > limit)
 		fprintf(out, "  and %u more\n", diff->sizes->len - limit);
@@ -207,18 +188,19 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 
 static void print_refusals(const struct trace_diff *diff, FILE *out)
 {
+	JsonArray *list = json_node_get_array(diff->refusals);
+
 	if (diff->refused == 0)
 		return;
 	fprintf(out, "\ncalls refused in one alone\n");
-	for (guint i = 0; i < diff->refusals->len; i++) {
-		const struct align_refusal *r =
-			&g_array_index(diff->refusals, struct align_refusal, i);
-		int side = r->code[1] != 0;
-		fprintf(out, "  %c event " U64 ": %s\n", side ? 'B' : 'A', r->number[side],
-			r->text);
+	for (guint i = 0; i < json_array_get_length(list); i++) {
+		JsonObject *r = json_array_get_object_element(list, i);
+		gboolean of_b = result_int(r, "b_code", 0) != 0;
+		fprintf(out, "  %c event %" G_GINT64_FORMAT ": %s\n", of_b ? 'B' : 'A',
+			result_int(r, of_b ? "b_event" : "a_event", 0), result_text(r, "call", ""));
 	}
-	if (diff->refused > diff->refusals->len)
-		fprintf(out, "  and " U64 " more\n", diff->refused - diff->refusals->len);
+	if (diff->refused > json_array_get_length(list))
+		fprintf(out, "  and " U64 " more\n", diff->refused - json_array_get_length(list));
 }
 
 static void print_hunks(const struct trace_diff *diff, FILE *out)
@@ -258,18 +240,6 @@ static const struct member size_members[] = {
 	{ 0 },
 };
 
-/* A call that is not in one of the two has no number and no code there. */
-READ(gboolean, in_a, align_refusal, r, r->number[0] != 0)
-READ(gboolean, in_b, align_refusal, r, r->number[1] != 0)
-
-static const struct member refusal_members[] = {
-	{ "call", MEMBER_TEXT, AT(align_refusal, text) },
-	{ "a_event", MEMBER_PLACE, AT(align_refusal, number[0]), .has = in_a },
-	{ "a_code", MEMBER_COUNT, AT(align_refusal, code[0]), .has = in_a, .is_signed = TRUE },
-	{ "b_event", MEMBER_PLACE, AT(align_refusal, number[1]), .has = in_b },
-	{ "b_code", MEMBER_COUNT, AT(align_refusal, code[1]), .has = in_b, .is_signed = TRUE },
-	{ 0 },
-};
 static const struct member alignment_members[] = {
 	{ "same", MEMBER_COUNT, AT(trace_diff, same) },
 	{ "changed", MEMBER_COUNT, AT(trace_diff, changed) },
@@ -291,8 +261,7 @@ static const struct member hunk_members[] = {
 const struct member trace_diff_members[] = {
 	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
 	  AT(trace_diff, sizes) },
-	{ "refusals", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = refusal_members,
-	  AT(trace_diff, refusals) },
+	{ "refusals", MEMBER_NODE, AT(trace_diff, refusals) },
 	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
 	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,
 	  AT(trace_diff, hunks) },

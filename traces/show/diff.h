@@ -8,24 +8,15 @@
 
 #include <stdio.h>
 
-#include "show/progress.h"
 #include "member.h"
 #include "track/object-tracker.h"
 
 /* ---- diff-result.c: figures that differ ---- */
 
-struct difference {
-	char *group; /* "device 0", or "" for the whole file */
-	char *name;
-	enum member_kind kind; /* times: nanoseconds */
-	JsonNode *values[2];   /* a number or a text; NULL: that file does not say */
-	JsonNode *change;      /* of numbers that both have; NULL: it means nothing */
-	char *axis;            /* of a series: what `at` counts, or NULL */
-	double at;             /* where it is furthest apart */
-};
 struct differences {
-	GPtrArray *list; /* struct difference *, those that differ */
-	guint64 equal;   /* how many do not */
+	GPtrArray *rows; /* inside: their cells as text */
+	JsonNode *json;  /* a list of objects, as npusim-diff(1) has it */
+	guint64 equal;   /* how many do not differ */
 };
 void differences_init(struct differences *differences);
 void differences_clear(struct differences *differences);
@@ -35,8 +26,6 @@ void differences_add_whole(struct differences *differences, const char *group, c
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b);
 void differences_print(const struct differences *differences, FILE *out);
-/* The rows of a struct difference. */
-extern const struct member difference_members[];
 
 /* Member by member: devices by their number, lists of things by the name that each has, series at
  * the place where they are furthest apart. What is no figure is left out. Of a list of things at
@@ -51,30 +40,23 @@ struct align_hunk {
 	guint64 hidden[2];          /* of them, those that are not among the lines */
 	GPtrArray *lines;           /* char *: "-alloc b1 size=512 device=0" */
 };
-/* A call that was refused in one of them alone. */
-struct align_refusal {
-	guint64 number[2]; /* of the event; 0: there is none */
-	gint64 code[2];
-	char *text;
-};
 struct trace_diff {
 	struct trace *traces[2]; /* borrowed */
 	struct differences figures;
 	GArray *sizes; /* struct tracker_size: those that differ, what differs by most bytes first
 			*/
 
-	guint64 same;     /* lines in both */
-	guint64 changed;  /* one line for another that does the same to another size or thing */
-	guint64 removed;  /* lines of the first alone */
-	guint64 added;    /* of the second alone */
-	guint64 places;   /* at which they differ */
-	GPtrArray *hunks; /* struct align_hunk *, of the first such places */
-	guint64 refused;  /* calls refused in one alone */
-	GArray *refusals; /* struct align_refusal, the first of them */
+	guint64 same;       /* lines in both */
+	guint64 changed;    /* one line for another that does the same to another size or thing */
+	guint64 removed;    /* lines of the first alone */
+	guint64 added;      /* of the second alone */
+	guint64 places;     /* at which they differ */
+	GPtrArray *hunks;   /* struct align_hunk *, of the first such places */
+	guint64 refused;    /* calls refused in one alone */
+	JsonNode *refusals; /* a list of objects, as npusim-diff(1) has it: the first of them */
 };
 /* The traces must outlive the result. NULL and error where one cannot be read. */
-struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit,
-				  struct progress *progress, GError **error);
+struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error);
 void trace_diff_free(struct trace_diff *diff);
 gboolean trace_diff_is_equal(const struct trace_diff *diff);
 void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out);
@@ -87,8 +69,7 @@ extern const struct member trace_diff_members[];
  * each history, never by address or number: two lines are the same if they do the same to things
  * that came from the same lines. At most `limit` hunks and refusals are kept. FALSE and error where
  * one cannot be read. */
-gboolean align_run(struct trace_diff *diff, struct trace *const traces[2],
-		   struct tracker *const trackers[2], guint limit, struct progress *progress,
+gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
 		   GError **error);
 
 #endif

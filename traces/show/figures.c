@@ -6,9 +6,15 @@
  */
 #include "figures.h"
 
-static double share(guint64 part, guint64 rest)
+/* "12.34 %" */
+static char *percent(guint64 part, guint64 rest)
 {
-	return part + rest ? (double)part / (double)(part + rest) : 0;
+	return g_strdup_printf("%.2f %%", part + rest ? 100.0 * part / (part + rest) : 0.0);
+}
+
+static char *bandwidth(guint64 bytes, guint64 ps)
+{
+	return g_strdup_printf("%.2f GB/s", ps ? bytes * 1e3 / ps : 0.0);
 }
 
 static const struct member histogram[] = {
@@ -31,7 +37,6 @@ static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer cont
 	const struct latency *l = at;
 
 	(void)context;
-	json_builder_begin_object(b);
 	for (int list = 0; list < 2; list++) {
 		json_builder_set_member_name(b, histogram[list].name);
 		json_builder_begin_array(b);
@@ -44,7 +49,6 @@ static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer cont
 		}
 		json_builder_end_array(b);
 	}
-	json_builder_end_object(b);
 }
 
 READ(gint64, quantile_50, latency, l, (gint64)latency_quantile_ps(l, 0.5))
@@ -65,7 +69,7 @@ static const struct member latency[] = {
 };
 
 READ(gboolean, moves, call_figures, c, c->latency == NULL)
-READ(double, bandwidth_of_moves, call_figures, c, c->ps ? c->bytes * 1e3 / c->ps : 0.0)
+READ(char *, bandwidth_of_moves, call_figures, c, bandwidth(c->bytes, c->ps))
 
 const struct member figures_calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
@@ -79,18 +83,19 @@ const struct member figures_calls[] = {
 		  "Of other calls: how long they took, refused or not, an object with the members "
 		  "below.",
 	  .members = latency },
-	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_moves, .in_text_only = TRUE },
+	{ "bandwidth", MEMBER_TEXT, .text = bandwidth_of_moves, .in_text_only = TRUE },
 	{ 0 },
 };
 static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = figures_calls }, { 0 } };
 
 /* ---- accesses ---- */
 
-READ(double, bandwidth_of_reads, access_figures, a, a->ps ? a->bytes * 1e3 / a->ps : 0.0)
-READ(double, tlb_hit_rate, access_figures, a, share(a->tlb_hits, a->tlb_misses))
-READ(double, tlb_miss_rate, access_figures, a, share(a->tlb_misses, a->tlb_hits))
-READ(double, row_hit_rate, access_figures, a, share(a->row_hits, a->row_misses))
-READ(double, mean_walk_ns, access_figures, a, a->walks ? a->walk_ps / 1e3 / a->walks : 0.0)
+READ(char *, bandwidth_of_reads, access_figures, a, bandwidth(a->bytes, a->ps))
+READ(char *, tlb_hit_rate, access_figures, a, percent(a->tlb_hits, a->tlb_misses))
+READ(char *, tlb_miss_rate, access_figures, a, percent(a->tlb_misses, a->tlb_hits))
+READ(char *, row_hit_rate, access_figures, a, percent(a->row_hits, a->row_misses))
+READ(char *, mean_walk, access_figures, a,
+     g_strdup_printf("%.1f ns", a->walks ? a->walk_ps / 1e3 / a->walks : 0.0))
 
 const struct member figures_access[] = {
 	{ "reads", MEMBER_COUNT, AT(access_figures, reads) },
@@ -108,11 +113,11 @@ const struct member figures_access[] = {
 	{ "row_hits", MEMBER_COUNT, AT(access_figures, row_hits) },
 	{ "row_misses", MEMBER_COUNT, AT(access_figures, row_misses),
 	  "HBM accesses that hit an open row, and that did not." },
-	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_reads, .in_text_only = TRUE },
-	{ "tlb_hit_rate", MEMBER_REAL, .real = tlb_hit_rate, .in_text_only = TRUE },
-	{ "tlb_miss_rate", MEMBER_REAL, .real = tlb_miss_rate, .in_text_only = TRUE },
-	{ "row_hit_rate", MEMBER_REAL, .real = row_hit_rate, .in_text_only = TRUE },
-	{ "mean_walk_ns", MEMBER_REAL, .real = mean_walk_ns, .in_text_only = TRUE },
+	{ "bandwidth", MEMBER_TEXT, .text = bandwidth_of_reads, .in_text_only = TRUE },
+	{ "tlb_hit_rate", MEMBER_TEXT, .text = tlb_hit_rate, .in_text_only = TRUE },
+	{ "tlb_miss_rate", MEMBER_TEXT, .text = tlb_miss_rate, .in_text_only = TRUE },
+	{ "row_hit_rate", MEMBER_TEXT, .text = row_hit_rate, .in_text_only = TRUE },
+	{ "mean_walk", MEMBER_TEXT, .text = mean_walk, .in_text_only = TRUE },
 	{ 0 },
 };
 
@@ -201,15 +206,14 @@ static guint64 mapped_of(const struct npu_stats *s)
 }
 
 READ(gint64, device_number, replay_device, d, d->device)
-READ(gint64, vmm_calls, replay_device, d, (gint64)replay_calls(d, 0, MODEL_MOVES).calls)
-READ(gint64, vmm_ps, replay_device, d, (gint64)replay_calls(d, 0, MODEL_MOVES).ps)
-READ(gboolean, has_moves, replay_device, d,
-     replay_calls(d, MODEL_MOVES, MODEL_CALL_COUNT).calls > 0)
+READ(gboolean, has_moves, replay_device, d, d->window.moves.calls > 0)
 READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
 READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
-READ(double, tlb_share, replay_device, d,
-     mapped_of(&d->stats) ? MIN(100.0, 100.0 * tlb_reach_of(&d->stats) / mapped_of(&d->stats))
-			  : 100.0)
+READ(char *, tlb_share, replay_device, d,
+     g_strdup_printf("%.1f %%", 100.0 * MIN(tlb_reach_of(&d->stats), MAX(mapped_of(&d->stats), 1)) /
+					MAX(mapped_of(&d->stats), 1)))
+READ(char *, not_live, replay_device, d,
+     g_strdup_printf("%.1f %%", 100 * fragmentation(d, context)))
 READ(gint64, is_rounded, replay_device, d,
      d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
@@ -226,7 +230,6 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 	const struct trace_device *t = ((const struct replay_device *)at)->trace;
 
 	(void)context;
-	json_builder_begin_object(b);
 	for (guint a = 0; a < TRACE_ACTIONS; a++) {
 		guint64 count = t->counts[trace_actions[a].verb];
 		if (count == 0)
@@ -238,21 +241,18 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 		json_builder_set_member_name(b, g_ptr_array_index(t->others.list, i));
 		json_builder_add_int_value(b, (gint64)g_array_index(t->other_counts, guint64, i));
 	}
-	json_builder_end_object(b);
 }
 
 /* An object for each call from `first` on, and before `end`, that was made. */
 static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_call first,
 		      enum model_call end)
 {
-	json_builder_begin_object(b);
 	for (enum model_call c = first; c < end; c++) {
 		if (d->window.calls[c].calls == 0)
 			continue;
 		json_builder_set_member_name(b, model_call_names[c]);
 		members_build_object(b, figures_calls, &d->window.calls[c], NULL);
 	}
-	json_builder_end_object(b);
 }
 
 static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
@@ -273,7 +273,6 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	const struct memory *memory = &d->memory;
 	struct moment_view v;
 
-	json_builder_begin_array(b);
 	for (guint m = 0; m < memory->moment_count; m++) {
 		if (!memory->moments[m].reached)
 			continue;
@@ -281,7 +280,6 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 		members_build_object(b, figures_moment, &v, context);
 		moment_view_clear(&v);
 	}
-	json_builder_end_array(b);
 }
 
 #define POLICY_EVENT(verb) AT(replay_device, policy_counts[verb])
@@ -340,11 +338,10 @@ const struct member figures_device[] = {
 	  "The most memory of the model's device that the replay held, in whole pages." },
 	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
 	  "The memory of the model's device that programs can allocate." },
-	{ "vmm_calls", MEMBER_COUNT,
-	  .manual = "The number of calls since the window began that allocate, free, map or unmap "
-		    "memory.",
-	  .whole = vmm_calls },
-	{ "vmm_time_ns", MEMBER_TIME, 0, "The total time spent in them.", .whole = vmm_ps },
+	{ "vmm_calls", MEMBER_COUNT, AT(replay_device, window.all.calls),
+	  "The number of calls since the window began that allocate, free, map or unmap memory." },
+	{ "vmm_time_ns", MEMBER_TIME, AT(replay_device, window.all.ps),
+	  "The total time spent in them." },
 	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
 	  "An object with one member, itself an object, for each ACL function that was called, "
 	  "such as aclrtMapMem.",
@@ -407,7 +404,8 @@ const struct member figures_device[] = {
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
 	{ "tlb_entries", MEMBER_COUNT, AT(replay_device, stats.tlb_l2_entries),
 	  .in_text_only = TRUE },
-	{ "tlb_share", MEMBER_REAL, .real = tlb_share, .in_text_only = TRUE },
+	{ "tlb_share", MEMBER_TEXT, .text = tlb_share, .in_text_only = TRUE },
+	{ "not_live", MEMBER_TEXT, .text = not_live, .in_text_only = TRUE },
 	{ 0 },
 };
 
@@ -429,7 +427,6 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	const GPtrArray *given = ((const struct result *)at)->replay->options.policy->given;
 
 	(void)context;
-	json_builder_begin_object(b);
 	for (guint i = 0; i < given->len; i++) {
 		const char *setting = g_ptr_array_index(given, i);
 		const char *equals = strchr(setting, '=');
@@ -437,7 +434,6 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 		json_builder_set_member_name(b, key);
 		json_builder_add_string_value(b, equals + 1);
 	}
-	json_builder_end_object(b);
 }
 
 #define OF_REPLAY(part) VIA(result, replay, replay, part)

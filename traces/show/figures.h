@@ -48,10 +48,10 @@ struct moment_view {
 	const struct sites *sites; /* or NULL */
 	struct address_map map;
 	struct frame_map frames;
-	GArray *holders; /* struct holder */
+	GArray *holders; /* struct holder: the first HOLDERS_SHOWN */
 	struct {
 		guint64 sites, bytes, blocks;
-	} others;        /* holders behind the first HOLDERS_SHOWN */
+	} others;        /* holders behind them */
 	guint64 blocks;  /* live ones */
 	gboolean placed; /* some lie in the memory that the addresses show */
 };

@@ -88,9 +88,12 @@ static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at,
 static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at,
 			gconstpointer context)
 {
-	if (m->build)
+	if (m->build) {
+		gboolean list = m->kind == MEMBER_LIST;
+		(list ? json_builder_begin_array : json_builder_begin_object)(b);
 		m->build(b, at, context);
-	else if (m->array == ARRAY_COLUMN)
+		(list ? json_builder_end_array : json_builder_end_object)(b);
+	} else if (m->array == ARRAY_COLUMN)
 		build_column(b, m, at);
 	else if (m->array != ARRAY_NONE)
 		build_list(b, m, at, context);

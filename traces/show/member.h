@@ -41,7 +41,7 @@ struct member {
 	double (*real)(gconstpointer at, gconstpointer context);
 	char *(*text)(gconstpointer at, gconstpointer context);   /* to be freed; NULL: not there */
 	gboolean (*has)(gconstpointer at, gconstpointer context); /* none: it is always there */
-	/* Adds the value, of whatever kind. */
+	/* Adds what is in the value: a LIST, or an object. */
 	void (*build)(JsonBuilder *builder, gconstpointer at, gconstpointer context);
 	gsize via; /* not 0: a pointer leads to the struct of the value, or is NULL; its place + 1
 		    */

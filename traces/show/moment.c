@@ -30,6 +30,7 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		v->others.bytes += g_array_index(v->holders, struct holder, i).bytes;
 		v->others.blocks += g_array_index(v->holders, struct holder, i).blocks;
 	}
+	g_array_set_size(v->holders, MIN(v->holders->len, HOLDERS_SHOWN));
 	v->placed = v->map.live > 0 || moment->sums.live == 0;
 }
 
@@ -108,21 +109,6 @@ static void say_moment(GString *out, const struct moment_view *v)
 		say_live(out, v);
 }
 
-static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
-{
-	guint64 used = MIN(s->used_bytes, s->usable_bytes);
-
-	if (s->size == 0)
-		return;
-	SAY(" The device had %s free of %s", in_words(s->usable_bytes - used),
-	    in_words(s->usable_bytes));
-	if (s->used_bytes > s->own_bytes)
-		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
-	SAY(".");
-	if (asked >= GIB && s->free_giants == 0 && s->usable_bytes - used >= GIB)
-		SAY(" No page of 1 GiB was whole.");
-}
-
 /* Why, and what would have had room: from what was live, what was free, and what the device has. */
 static void say_cause(GString *out, const struct moment_view *v)
 {
@@ -133,7 +119,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
 	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);
 
-	if (d->failed_stats.size == 0 || !replay_tells_fragmentation(d))
+	if (!replay_tells_fragmentation(d))
 		return;
 	SAY(" The allocator held %s, of which %s were live", in_words(s->physical),
 	    in_words(s->live));
@@ -161,6 +147,8 @@ static void say_cause(GString *out, const struct moment_view *v)
 static void say_failure(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
+	const struct npu_stats *s = &d->failed_stats;
+	guint64 unused = s->usable_bytes - MIN(s->used_bytes, s->usable_bytes);
 	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
 	SAY("At %s the device had no room for %s more", place, in_words(d->failed_size));
@@ -168,7 +156,14 @@ static void say_failure(GString *out, const struct moment_view *v)
 		SAY(", which %s asked for",
 		    sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
 	SAY(".");
-	say_device(out, &d->failed_stats, d->failed_size);
+	if (s->size == 0)
+		return;
+	SAY(" The device had %s free of %s", in_words(unused), in_words(s->usable_bytes));
+	if (s->used_bytes > s->own_bytes)
+		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
+	SAY(".");
+	if (d->failed_size >= GIB && s->free_giants == 0 && unused >= GIB)
+		SAY(" No page of 1 GiB was whole.");
 	say_cause(out, v);
 }
 
@@ -271,10 +266,8 @@ static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context
 	const struct sites *sites = RESULT(context)->replay->trace->sites;
 	const struct holder *h = at;
 
-	json_builder_begin_array(b);
 	for (guint f = 0; f < sites_depth(sites, h->site); f++)
 		json_builder_add_string_value(b, sites_frame(sites, h->site, f));
-	json_builder_end_array(b);
 }
 
 static const struct member holders[] = {
@@ -293,16 +286,6 @@ static const struct member holders[] = {
 	  .build = build_frames },
 	{ 0 },
 };
-
-static void build_holders(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	const GArray *all = ((const struct moment_view *)at)->holders;
-
-	json_builder_begin_array(b);
-	for (guint i = 0; i < MIN(all->len, HOLDERS_SHOWN); i++)
-		members_build_object(b, holders, &g_array_index(all, struct holder, i), context);
-	json_builder_end_array(b);
-}
 
 static const struct member other_holders[] = {
 	{ "sites", MEMBER_COUNT, AT(moment_view, others.sites) },
@@ -401,11 +384,11 @@ const struct member figures_moment[] = {
 	  "allocation or across consecutive mappings; left out if the address map has no "
 	  "`live_bytes`.",
 	  .has = has_largest_free },
-	{ "holders", MEMBER_LIST, 0,
+	{ "holders", MEMBER_LIST, AT(moment_view, holders),
 	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
 	  "with the most memory, at most 20, largest first; left out if the file has no call "
 	  "sites.",
-	  .has = has_sites, .build = build_holders, .members = holders },
+	  .has = has_sites, .array = ARRAY_STRUCTS, .members = holders },
 	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",
 	  .has = has_sites, .members = other_holders },
 	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",

@@ -19,9 +19,9 @@ void progress_start(struct progress *p, const char *what, guint64 total)
 				.terminal = isatty(STDERR_FILENO) };
 }
 
-static void look(struct progress *p, guint64 done)
+void progress_step(struct progress *p, guint64 done)
 {
-	if (!p->terminal)
+	if (++p->steps % LOOK_EVERY != 0 || !p->terminal)
 		return;
 	gint64 now = g_get_monotonic_time();
 	if (now - p->start_us < SHOW_AFTER_US || now - p->last_us < SHOW_EVERY_US)
@@ -36,12 +36,6 @@ static void look(struct progress *p, guint64 done)
 			   (double)(now - p->start_us) / 1e6 * (1 - share) / share);
 	p->last_us = now;
 	p->shown = TRUE;
-}
-
-void progress_step(struct progress *p, guint64 done)
-{
-	if (++p->steps % LOOK_EVERY == 0)
-		look(p, done);
 }
 
 void progress_end(struct progress *p)

@@ -152,13 +152,9 @@ void csv_field(GString *out, gboolean first, const char *text)
 		g_string_append(out, text);
 		return;
 	}
-	g_string_append_c(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			g_string_append_c(out, '"');
-		g_string_append_c(out, *text);
-	}
-	g_string_append_c(out, '"');
+	g_auto(GStrv) parts = g_strsplit(text, "\"", -1);
+	g_autofree char *doubled = g_strjoinv("\"\"", parts);
+	g_string_append_printf(out, "\"%s\"", doubled);
 }
 
 /* Never the first of a line. */
@@ -188,79 +184,62 @@ static void add_columns(GPtrArray *columns, JsonObject *object, JsonNodeType typ
 	}
 }
 
-/* A device of a result. */
-struct subject {
-	const char *name; /* of the result's file */
-	JsonObject *result, *device;
-};
-
-static GArray *subjects_of(GPtrArray *results, char *const *names, gint wanted)
+/* One line of its figures, or one a point of its series; a result without one has no line. */
+static void lines_of(GString *out, const char *name, JsonObject *result, JsonObject *device,
+		     gboolean series, GPtrArray *columns)
 {
-	GArray *subjects = g_array_new(FALSE, FALSE, sizeof(struct subject));
+	JsonObject *of = series ? object_in(device, "series") : device;
+	JsonArray *events = series && of ? result_array(of, "event") : NULL;
+	guint count = !series ? 1 : events ? json_array_get_length(events) : 0;
 
-	for (guint i = 0; i < results->len; i++) {
-		JsonObject *result = json_node_get_object(results->pdata[i]);
-		JsonArray *devices = result_array(result, "devices");
-		for (guint d = 0; d < json_array_get_length(devices); d++) {
-			JsonObject *device = json_array_get_object_element(devices, d);
-			struct subject s = { names[i], result, device };
-			if (wanted < 0 || result_int(device, "device", -1) == wanted)
-				g_array_append_val(subjects, s);
-		}
-	}
-	return subjects;
-}
-
-static void figures(GString *out, const struct subject *s, GPtrArray *columns)
-{
-	csv_field(out, TRUE, s->name);
-	csv_field(out, FALSE, result_text(s->result, "file", ""));
-	csv_field(out, FALSE, result_text(s->result, "policy", ""));
-	csv_field(out, FALSE, result_text(s->result, "soc", ""));
-	for (guint c = 0; c < columns->len; c++)
-		field_of_node(out, json_object_get_member(s->device, columns->pdata[c]));
-	g_string_append_c(out, '\n');
-}
-
-/* A result without a series has no line. */
-static void points(GString *out, const struct subject *s, GPtrArray *columns)
-{
-	JsonObject *series = object_in(s->device, "series");
-	JsonArray *events = series ? result_array(series, "event") : NULL;
-
-	for (guint i = 0; events && i < json_array_get_length(events); i++) {
-		csv_field(out, TRUE, s->name);
-		csv_field(out, FALSE, result_text(s->result, "policy", ""));
-		field_of_node(out, json_object_get_member(s->device, "device"));
+	for (guint i = 0; i < count; i++) {
+		csv_field(out, TRUE, name);
+		if (!series)
+			csv_field(out, FALSE, result_text(result, "file", ""));
+		csv_field(out, FALSE, result_text(result, "policy", ""));
+		if (series)
+			field_of_node(out, json_object_get_member(device, "device"));
+		else
+			csv_field(out, FALSE, result_text(result, "soc", ""));
 		for (guint c = 0; c < columns->len; c++) {
-			JsonArray *list = result_array(series, columns->pdata[c]);
-			field_of_node(out, list && i < json_array_get_length(list)
-						   ? json_array_get_element(list, i)
-						   : NULL);
+			JsonArray *list = series ? result_array(of, columns->pdata[c]) : NULL;
+			JsonNode *node = !series ? json_object_get_member(of, columns->pdata[c])
+					 : list && i < json_array_get_length(list)
+						 ? json_array_get_element(list, i)
+						 : NULL;
+			field_of_node(out, node);
 		}
 		g_string_append_c(out, '\n');
 	}
 }
 
 gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *const *names,
-		   gint device, GError **error)
+		   gint wanted, GError **error)
 {
 	g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free);
-	g_autoptr(GArray) subjects = subjects_of(results, names, device);
 	g_autoptr(GString) out =
 		g_string_new(series ? "result,policy,device" : "result,file,policy,soc");
 
-	for (guint i = 0; i < subjects->len; i++) {
-		JsonObject *of = g_array_index(subjects, struct subject, i).device;
-		of = series ? object_in(of, "series") : of;
-		if (of)
-			add_columns(columns, of, series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);
+	for (guint pass = 0; pass < 2; pass++) {
+		for (guint c = 0; c < columns->len; c++)
+			csv_field(out, FALSE, columns->pdata[c]);
+		if (pass == 1)
+			g_string_append_c(out, '\n');
+		for (guint i = 0; i < results->len; i++) {
+			JsonObject *result = json_node_get_object(results->pdata[i]);
+			JsonArray *devices = result_array(result, "devices");
+			for (guint d = 0; d < json_array_get_length(devices); d++) {
+				JsonObject *device = json_array_get_object_element(devices, d);
+				JsonObject *of = series ? object_in(device, "series") : device;
+				if (wanted >= 0 && result_int(device, "device", -1) != wanted)
+					continue;
+				if (pass == 1)
+					lines_of(out, names[i], result, device, series, columns);
+				else if (of)
+					add_columns(columns, of,
+						    series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);
+			}
+		}
 	}
-	for (guint c = 0; c < columns->len; c++)
-		csv_field(out, FALSE, columns->pdata[c]);
-	g_string_append_c(out, '\n');
-	for (guint i = 0; i < subjects->len; i++)
-		(series ? points : figures)(out, &g_array_index(subjects, struct subject, i),
-					    columns);
 	return out_file_write(path, out->str, out->len, error);
 }

@@ -6,7 +6,6 @@
 #include "figures.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/base.h"
 
@@ -26,68 +25,37 @@ struct source {
 	const struct result *result;
 };
 
-static double in_unit(double value, const char *unit)
+static void append_figure(GString *out, const struct member *m, const struct source *of)
 {
-	static const struct {
-		const char *name;
-		double divisor, factor;
-	} units[] = { { "us", 1e6, 1 }, { "ms", 1e9, 1 }, { "%", 1, 100 } };
+	double value = m->kind == MEMBER_TEXT ? 0 : member_number(m, of->at, of->result);
 
-	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
-		if (strcmp(unit, units[i].name) == 0)
-			return value * units[i].factor / units[i].divisor;
-	}
-	return value;
-}
-
-/* `place`: NAME or NAME:FORMAT */
-static void append_figure(GString *out, const char *place, const struct source *of)
-{
-	g_auto(GStrv) parts = g_strsplit(place, ":", 2);
-	const struct member *m = members_find(of->table, parts[0]);
-
-	g_assert(m);
 	if (m->kind == MEMBER_BYTES) {
-		g_string_append(out, npu_size_words((gint64)member_number(m, of->at, of->result)));
-	} else if (parts[1] == NULL) {
+		g_string_append(out, npu_size_words((gint64)value));
+	} else if (m->kind == MEMBER_TIME) {
+		g_string_append_printf(out, "%.3f ms", value / 1e9);
+	} else {
 		g_autofree char *text = member_text(m, of->at, of->result);
 		g_string_append(out, text);
-	} else {
-		char *unit;
-		int digits = (int)strtol(parts[1], &unit, 10);
-		double value = member_number(m, of->at, of->result);
-		g_string_append_printf(out, "%.*f%s", digits, in_unit(value, g_strchug(unit)),
-				       *unit ? " " : "");
-		g_string_append(out, unit);
 	}
 }
 
-static void append_line(GString *out, const char *text, const struct source *of)
-{
-	for (const char *end; *text; text = end) {
-		end = text + strcspn(text, "{");
-		g_string_append_len(out, text, end - text);
-		if (*end == '\0')
-			break;
-		text = end + 1;
-		end = text + strcspn(text, "}");
-		g_autofree char *place = g_strndup(text, (gsize)(end - text));
-		append_figure(out, place, of);
-		end++;
-	}
-}
-
-/* A line: in its text, {NAME} is the figure as it is, {NAME:2 UNIT} with two decimals in that unit.
- * It is shown where the figure `when` is there and not 0; NULL: always. */
+/* A line, in whose text {NAME} is a figure. It is shown where the figure `when` is there and not 0;
+ * NULL: always. */
 static void print_line(FILE *out, const char *label, const char *text, const char *when,
 		       const struct source *of)
 {
 	const struct member *m = members_find(of->table, when);
+	g_auto(GStrv) parts = g_strsplit_set(text, "{}", -1);
 	g_autoptr(GString) line = g_string_new(NULL);
 
 	if (m && (!member_has(m, of->at, of->result) || member_number(m, of->at, of->result) == 0))
 		return;
-	append_line(line, text, of);
+	for (guint i = 0; parts[i]; i++) {
+		if (i % 2)
+			append_figure(line, members_find(of->table, parts[i]), of);
+		else
+			g_string_append(line, parts[i]);
+	}
 	row(out, label, line->str);
 }
 
@@ -136,8 +104,8 @@ static void print_calls(FILE *out, const struct result *r, const struct replay_d
 		const struct source of = { figures_calls, f, r };
 		g_autofree char *name = g_strdelimit(g_strdup(model_call_names[c]), "_", ' ');
 		g_autofree char *text =
-			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ",
-				    "{time_ns:3 ms}", c < MODEL_MOVES ? "" : ", {bandwidth:2 GB/s}",
+			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ", "{time_ns}",
+				    c < MODEL_MOVES ? "" : ", {bandwidth}",
 				    f->refused ? " ({refused} refused)" : "", NULL);
 		print_line(out, name, text, "calls", &of);
 	}
@@ -213,7 +181,7 @@ static void print_reads(FILE *out, const struct result *r, const struct replay_d
 		   pattern == ACCESS_SEQ   ? "read one after another"
 		   : pattern == ACCESS_HOT ? "read, most in a hot part"
 					   : "read at random",
-		   "{bytes} in {reads} reads, {time_ns:3 ms}, {bandwidth:2 GB/s}", "reads", &of);
+		   "{bytes} in {reads} reads, {time_ns}, {bandwidth}", "reads", &of);
 }
 
 /* The text of a device, from above. */
@@ -228,7 +196,7 @@ static const struct {
 		  "{obtained_bytes} obtained since" },
 	{ "live memory", .text = "{start_live_bytes} at the start, {peak_live_bytes} at the peak",
 	  "tells_live" },
-	{ "fragmentation", .text = "{fragmentation:1 %} of the physical peak held no live block",
+	{ "fragmentation", .text = "{not_live} of the physical peak held no live block",
 	  "tells_live" },
 	{ "on the device", .text = "{device_peak_bytes} at the peak, in whole pages",
 	  "is_rounded" },
@@ -239,15 +207,15 @@ static const struct {
 	{ .print = print_segments },
 	{ "blocks without memory", .text = "{blocks_without_memory}", "blocks_without_memory" },
 	{ .print = print_reads },
-	{ "TLB Hit Rate", .text = "{tlb_hit_rate:2 %}", "reads", .of = OF_ACCESS },
-	{ "TLB Miss Rate", .text = "{tlb_miss_rate:2 %}", "reads", .of = OF_ACCESS },
-	{ "page walks", .text = "{walks}, {mean_walk_ns:1} ns each", "reads", .of = OF_ACCESS },
-	{ "HBM row hits", .text = "{row_hit_rate:2 %}", "reads", .of = OF_ACCESS },
-	{ "driver calls", .text = "{vmm_calls}, {vmm_time_ns:3 ms} of simulated time" },
+	{ "TLB Hit Rate", .text = "{tlb_hit_rate}", "reads", .of = OF_ACCESS },
+	{ "TLB Miss Rate", .text = "{tlb_miss_rate}", "reads", .of = OF_ACCESS },
+	{ "page walks", .text = "{walks}, {mean_walk} each", "reads", .of = OF_ACCESS },
+	{ "HBM row hits", .text = "{row_hit_rate}", "reads", .of = OF_ACCESS },
+	{ "driver calls", .text = "{vmm_calls}, {vmm_time_ns} of simulated time" },
 	{ .print = print_calls },
 	{ "page table", .text = "{page_table_bytes} at the peak" },
 	{ "TLB reach",
-	  .text = "{tlb_reach_bytes} ({tlb_entries} entries), {tlb_share:1} % of what was mapped "
+	  .text = "{tlb_reach_bytes} ({tlb_entries} entries), {tlb_share} of what was mapped "
 		  "at the peak",
 	  "tlb_entries" },
 	{ .print = print_moments },

@@ -7,7 +7,6 @@
 #include "memory.h"
 
 #include "format/units.h"
-#include "read/int-map.h"
 
 /* A file can say anything: sums end at what an int64 holds. */
 static guint64 sum(guint64 a, guint64 b)
@@ -292,18 +291,16 @@ static void contradict(struct memory *m, const struct record_item *item, guint64
 	else
 		record_name_text(&item->record.name, what);
 	g_autofree char *place = history_place(item->record.line, event);
-	if (there == NULL) {
-		m->file.first = g_strdup_printf("%s frees %s, where no block is live: it was freed "
-						"before, or handed out before the file begins",
-						place, what->str);
-		return;
-	}
-	g_autofree char *since = history_place(there->line, there->event);
-	if (has_va)
+	g_autofree char *since = there ? history_place(there->line, there->event) : NULL;
+	if (there && has_va)
 		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
-	m->file.first = g_strdup_printf("%s allocates " U64 " bytes, %s, over the block of " U64
+	m->file.first =
+		there ? g_strdup_printf("%s allocates " U64 " bytes, %s, over the block of " U64
 					" bytes%s that is live since %s",
-					place, item->size, what->str, there->size, at->str, since);
+					place, item->size, what->str, there->size, at->str, since)
+		      : g_strdup_printf("%s frees %s, where no block is live: it was freed before, "
+					"or handed out before the file begins",
+					place, what->str);
 }
 
 static void file_remove(struct memory *m, const struct block *block)
@@ -316,7 +313,6 @@ static void file_alloc(struct memory *m, const struct record_item *item, guint64
 {
 	const struct npu_trace_record *r = &item->record;
 	const struct block new = { item->address, item->size, r->line, event };
-	struct block *block = g_memdup2(&new, sizeof new);
 	/* addresses that stand for names have no extent */
 	gboolean placed = (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
@@ -332,7 +328,7 @@ static void file_alloc(struct memory *m, const struct record_item *item, guint64
 		file_remove(m, there);
 	}
 	m->file.live = sum(m->file.live, item->size);
-	g_tree_replace(m->file.blocks, &block->address, block);
+	by_address_put(m->file.blocks, &new, sizeof new);
 }
 
 void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)

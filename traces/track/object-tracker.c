@@ -4,19 +4,17 @@
  */
 #include "object-tracker.h"
 
-#include "read/int-map.h"
 #include "format/units.h"
 
 #define HUGE_LG2 21
 
-/* What a name stands for. */
+/* What a name stands for; the tables hold references to it. */
 struct object {
 	guint64 id, size;
 	guint64 bytes; /* of physical memory */
 	gint64 device;
 	gint64 first;    /* offset of what was mapped first */
 	guint32 process; /* whose memory it is */
-	guint32 users;   /* tables that hold it */
 	guint32 references, maps;
 	gboolean has_first;
 };
@@ -70,16 +68,26 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 	return d;
 }
 
+static struct object *object_of(const struct int_map_entry *e)
+{
+	return e ? (struct object *)(guintptr)e->value : NULL;
+}
+
+static void drop(gpointer entry)
+{
+	g_rc_box_release(object_of(entry));
+	g_free(entry);
+}
+
 struct tracker *tracker_new(gboolean calls)
 {
 	struct tracker *t = g_new0(struct tracker, 1);
 
 	t->calls = calls;
 	t->devices = g_tree_new_full(by_number, NULL, NULL, device_free);
-	t->names = int_map_new();
-	t->maps = int_map_new();
+	t->names = int_map_of(drop);
+	t->maps = int_map_of(drop);
 	t->sets = int_map_new();
-	t->objects = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
 }
@@ -89,17 +97,11 @@ void tracker_free(struct tracker *t)
 	if (t == NULL)
 		return;
 	g_tree_unref(t->devices);
-	g_clear_pointer(&t->names, g_hash_table_unref);
-	g_clear_pointer(&t->maps, g_hash_table_unref);
-	g_clear_pointer(&t->sets, g_hash_table_unref);
-	g_hash_table_unref(t->objects);
+	g_hash_table_unref(t->names);
+	g_hash_table_unref(t->maps);
+	g_hash_table_unref(t->sets);
 	g_array_unref(t->gone);
 	g_free(t);
-}
-
-static struct object *object_of(const struct int_map_entry *e)
-{
-	return e ? (struct object *)(guintptr)e->value : NULL;
 }
 
 static struct object *find(const struct tracker *t, guint32 process,
@@ -115,38 +117,25 @@ static guint64 id_of(const struct object *o)
 	return o ? o->id : 0;
 }
 
-/* One table less holds it. */
-static void drop(struct tracker *t, struct object *o)
-{
-	if (o && --o->users == 0)
-		g_hash_table_remove(t->objects, o);
-}
-
 /* From now on the key stands for the object, in place of what it stood for. */
-static void hold(struct tracker *t, GHashTable *in, guint64 key, guint32 tag, struct object *o)
+static void hold(GHashTable *in, guint64 key, guint32 tag, struct object *o)
 {
-	struct object *old = object_of(int_map_find(in, key, tag));
-
-	o->users++;
-	int_map_put(in, key, tag, (guintptr)o);
-	drop(t, old);
+	int_map_put(in, key, tag, (guintptr)g_rc_box_acquire(o));
 }
 
 static void bind_name(struct tracker *t, guint32 process, const struct npu_trace_name *name,
 		      struct object *o)
 {
-	hold(t, t->names, record_name_key(process, name), (guint32)name->kind, o);
+	hold(t->names, record_name_key(process, name), (guint32)name->kind, o);
 }
 
 static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 {
 	struct int_map_entry *e = int_map_find(t->names, record_name_key(r->process, &r->name),
 					       (guint32)r->name.kind);
-	struct object *o = object_of(e);
 
 	if (e)
 		g_hash_table_remove(t->names, e);
-	drop(t, o);
 }
 
 gsize tracker_count(const struct tracker_device *device, const char *name)
@@ -239,18 +228,19 @@ static void on_device(struct tracker *t, const struct npu_trace_record *r)
 	guint64 key = (guint64)r->process << 32 | (guint32)r->device;
 	const struct int_map_entry *e = int_map_find(t->sets, key, 0);
 	guint64 sets = e ? e->value : 0;
+	GHashTable *const tables[] = { t->names, t->maps };
 	GHashTableIter iter;
-	gpointer object;
+	gpointer entry;
 
 	sets = reset ? MAX(sets, 1) - 1 : sets + 1;
 	int_map_put(t->sets, key, 0, sets);
-	if (!reset || sets > 0)
-		return;
-	g_hash_table_iter_init(&iter, t->objects);
-	while (g_hash_table_iter_next(&iter, &object, NULL)) {
-		struct object *o = object;
-		if (o->process == r->process && o->device == r->device)
-			give_back(t, o);
+	for (guint i = 0; reset && sets == 0 && i < G_N_ELEMENTS(tables); i++) {
+		g_hash_table_iter_init(&iter, tables[i]);
+		while (g_hash_table_iter_next(&iter, &entry, NULL)) {
+			struct object *o = object_of(entry);
+			if (o->process == r->process && o->device == r->device)
+				give_back(t, o);
+		}
 	}
 }
 
@@ -258,16 +248,16 @@ static struct object *make(struct tracker *t, struct tracker_line *l, guint64 by
 {
 	const struct npu_trace_record *r = &l->item.record;
 	guint8 letter = (guint8)r->name.kind & 127;
-	const struct object new = { .id = (guint64)letter << 56 | ++t->last[letter],
-				    .size = r->size,
-				    .bytes = bytes,
-				    .device = l->device,
-				    .process = r->process,
-				    .references = 1 };
-	struct object *o = g_memdup2(&new, sizeof new);
+	struct object *o = g_rc_box_new0(struct object);
 
-	g_hash_table_add(t->objects, o);
+	*o = (struct object){ .id = (guint64)letter << 56 | ++t->last[letter],
+			      .size = r->size,
+			      .bytes = bytes,
+			      .device = l->device,
+			      .process = r->process,
+			      .references = 1 };
 	bind_name(t, r->process, &r->name, o);
+	g_rc_box_release(o);
 	l->made = TRUE;
 	l->subject = o->id;
 	return o;
@@ -312,7 +302,7 @@ static void on_map(struct tracker *t, const struct npu_trace_record *r)
 	if (place == NULL || handle == NULL)
 		return;
 	handle->maps++;
-	hold(t, t->maps, r->name.offset, (guint32)place->id, handle);
+	hold(t->maps, r->name.offset, (guint32)place->id, handle);
 }
 
 static void on_unmap(struct tracker *t, struct tracker_line *l)
@@ -322,11 +312,10 @@ static void on_unmap(struct tracker *t, struct tracker_line *l)
 
 	if (o == NULL)
 		return;
-	g_hash_table_remove(t->maps, e);
 	o->maps -= o->maps > 0;
 	l->had = o->size;
 	maybe_returned(t, o);
-	drop(t, o);
+	g_hash_table_remove(t->maps, e);
 }
 
 /* A name more for what is mapped, or shared. */

@@ -69,11 +69,10 @@ struct tracker {
 
 	/* inside */
 	gboolean calls;
-	GHashTable *names;   /* process << 32 | number, letter -> struct object * */
-	GHashTable *maps;    /* offset, low half of a reservation's id -> struct object * */
-	GHashTable *sets;    /* process << 32 | device -> how often it is set */
-	GHashTable *objects; /* all of them */
-	guint64 last[128];   /* ids given out, by letter */
+	GHashTable *names; /* process << 32 | number, letter -> struct object * */
+	GHashTable *maps;  /* offset, low half of a reservation's id -> struct object * */
+	GHashTable *sets;  /* process << 32 | device -> how often it is set */
+	guint64 last[128]; /* ids given out, by letter */
 };
 
 /* `calls`: the trace has calls that get memory. */

@@ -113,75 +113,42 @@ void address_map_init(struct address_map *map, const struct memory *memory,
 	}
 }
 
-struct piece {
-	guint64 pa, bytes, owner; /* pa first: by-address.h */
+struct frame {
+	guint64 used, owner;
 };
 
-static GArray *pieces_of(const GPtrArray *items)
+static void add_frames(GArray *frames, const struct physical_run *run, guint64 owner)
 {
-	GArray *pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
+	guint64 end = run->pa + run->bytes, to;
 
-	for (guint i = 0; i < items->len; i++) {
-		const struct allocation *m = g_ptr_array_index(items, i);
-		for (guint r = 0; m->runs && r < m->runs->len; r++) {
-			const struct physical_run *run =
-				&g_array_index(m->runs, struct physical_run, r);
-			struct piece p = { run->pa, run->bytes, m->address };
-			g_array_append_val(pieces, p);
+	for (guint64 at = run->pa; at < end; at = to) {
+		guint64 number = at / MAPS_FRAME_BYTES;
+		if (number >= frames->len)
+			g_array_set_size(frames, (guint)number + 1);
+		struct frame *f = &g_array_index(frames, struct frame, number);
+		to = MIN(end, (number + 1) * MAPS_FRAME_BYTES);
+		f->owner = f->used == 0 || f->owner == owner ? owner : FRAME_SEVERAL;
+		f->used += to - at;
+	}
+}
+
+static GArray *runs_of(const GArray *frames)
+{
+	GArray *runs = g_array_new(FALSE, FALSE, sizeof(struct frame_run));
+
+	for (guint i = 0; i < frames->len; i++) {
+		const struct frame *f = &g_array_index(frames, struct frame, i);
+		const struct frame_run run = { i, 1, f->used, f->owner };
+		struct frame_run *last =
+			i ? &g_array_index(runs, struct frame_run, runs->len - 1) : NULL;
+		if (last && last->owner == f->owner && f->owner != FRAME_SEVERAL) {
+			last->count++;
+			last->used += f->used;
+		} else {
+			g_array_append_val(runs, run);
 		}
 	}
-	g_array_sort(pieces, by_address);
-	return pieces;
-}
-
-/* A run that begins in the last frame there is lies in that frame as a whole. */
-static void add_run(GArray *runs, const struct frame_run *run)
-{
-	struct frame_run *last =
-		runs->len ? &g_array_index(runs, struct frame_run, runs->len - 1) : NULL;
-	guint64 end = last ? last->frame + last->count : 0;
-
-	if (run->count == 0)
-		return;
-	if (last && last->owner == run->owner && run->frame <= end) {
-		last->tail = run->frame < end ? last->tail + run->used : run->tail;
-		last->count += run->frame < end ? 0 : run->count;
-		last->used += run->used;
-	} else if (run->frame < end) {
-		struct frame_run shared = { .frame = run->frame,
-					    .count = 1,
-					    .used = last->tail + run->used,
-					    .owner = FRAME_SEVERAL,
-					    .tail = last->tail + run->used };
-		last->used -= last->tail;
-		if (--last->count == 0)
-			g_array_set_size(runs, runs->len - 1);
-		g_array_append_val(runs, shared);
-	} else {
-		const struct frame_run none = { .frame = end, .count = run->frame - end };
-		if (none.count > 0)
-			g_array_append_val(runs, none);
-		g_array_append_vals(runs, run, 1);
-	}
-}
-
-/* Part of a frame, whole frames, part of a frame. */
-static void add_piece(GArray *runs, const struct piece *p)
-{
-	guint64 end = p->pa + p->bytes, to;
-
-	for (guint64 at = p->pa; at < end; at = to) {
-		guint64 frame = at / MAPS_FRAME_BYTES;
-		to = MIN(end, (frame + 1) * MAPS_FRAME_BYTES);
-		if (at % MAPS_FRAME_BYTES == 0)
-			to = MAX(to, end / MAPS_FRAME_BYTES * MAPS_FRAME_BYTES);
-		const struct frame_run run = { .frame = frame,
-					       .count = (to - 1) / MAPS_FRAME_BYTES - frame + 1,
-					       .used = to - at,
-					       .owner = p->owner,
-					       .tail = MIN(to - at, MAPS_FRAME_BYTES) };
-		add_run(runs, &run);
-	}
+	return runs;
 }
 
 static void merge_runs(GArray *runs, guint64 limit)
@@ -205,20 +172,19 @@ void frame_map_init(struct frame_map *map, const struct memory *memory, const st
 		    guint64 device_bytes)
 {
 	g_autoptr(GPtrArray) items = memory_at(memory, moment, ALLOCATION_MEMORY);
-	g_autoptr(GArray) pieces = pieces_of(items);
-	guint64 frames = device_bytes / MAPS_FRAME_BYTES;
+	g_autoptr(GArray) frames = g_array_new(FALSE, TRUE, sizeof(struct frame));
 
 	*map = (struct frame_map){ 0 };
-	if (pieces->len == 0)
+	for (guint i = 0; i < items->len; i++) {
+		const struct allocation *m = g_ptr_array_index(items, i);
+		for (guint r = 0; m->runs && r < m->runs->len; r++)
+			add_frames(frames, &g_array_index(m->runs, struct physical_run, r),
+				   m->address);
+	}
+	if (frames->len == 0)
 		return;
-	map->runs = g_array_new(FALSE, FALSE, sizeof(struct frame_run));
-	for (guint i = 0; i < pieces->len; i++)
-		add_piece(map->runs, &g_array_index(pieces, struct piece, i));
-	const struct frame_run *last =
-		&g_array_index(map->runs, struct frame_run, map->runs->len - 1);
-	guint64 end = last->frame + last->count;
-	const struct frame_run rest = { .frame = end, .count = frames > end ? frames - end : 0 };
-	add_run(map->runs, &rest);
+	g_array_set_size(frames, (guint)MAX(device_bytes / MAPS_FRAME_BYTES, frames->len));
+	map->runs = runs_of(frames);
 	map->count = map->runs->len;
 	while (map->runs->len > MAPS_RANGES_MAX) {
 		map->merged_frames = map->merged_frames ? 2 * map->merged_frames : 2;
@@ -274,13 +240,10 @@ GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		h->bytes += (guint64)sum->bytes;
 		h->blocks += (guint64)sum->blocks;
 	}
-	g_array_sort(out, by_bytes);
-	guint count = 0;
-	for (guint i = 0; i < out->len; i++) {
-		if (g_array_index(out, struct holder, i).blocks > 0)
-			g_array_index(out, struct holder, count++) =
-				g_array_index(out, struct holder, i);
+	for (guint i = out->len; i-- > 0;) {
+		if (g_array_index(out, struct holder, i).blocks == 0)
+			g_array_remove_index_fast(out, i);
 	}
-	g_array_set_size(out, count);
+	g_array_sort(out, by_bytes);
 	return out;
 }

@@ -38,7 +38,6 @@ void address_map_init(struct address_map *map, const struct memory *memory,
  * or to FRAME_SEVERAL. */
 struct frame_run {
 	guint64 frame, count, used, owner;
-	guint64 tail; /* inside: what of `used` lies in the last frame */
 };
 struct frame_map {
 	GArray *runs; /* struct frame_run: all frames of the device, in order; NULL: it is not known

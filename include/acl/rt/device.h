@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* --- devices -------------------------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ extern "C" {
  * Returns: 0; 507033: the device cannot be opened.
  * Time: driver, the first time. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSetDevice(int32_t deviceId);
+aclError aclrtSetDevice(int32_t deviceId);
 
 /**
  * aclrtResetDevice:
@@ -40,7 +41,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSetDevice(int32_t deviceId);
  * Returns: 0; 507007: the device is not set.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
+aclError aclrtResetDevice(int32_t deviceId);
 
 /**
  * aclrtResetDeviceForce:
@@ -51,7 +52,7 @@ ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
  * Returns: 0; 507007: the device is not set.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
+aclError aclrtResetDeviceForce(int32_t deviceId);
 
 /**
  * aclrtGetDevice:
@@ -61,7 +62,7 @@ ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t *deviceId);
+aclError aclrtGetDevice(int32_t *deviceId);
 
 /**
  * aclrtGetDeviceCount:
@@ -70,7 +71,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t *deviceId);
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t *count);
+aclError aclrtGetDeviceCount(uint32_t *count);
 
 /**
  * aclrtGetRunMode:
@@ -79,7 +80,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t *count);
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode *runMode);
+aclError aclrtGetRunMode(aclrtRunMode *runMode);
 
 /**
  * aclrtSynchronizeDevice:
@@ -90,7 +91,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode *runMode);
  * Returns: 0, or the code of work that failed.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
+aclError aclrtSynchronizeDevice(void);
 
 /**
  * aclrtSynchronizeDeviceWithTimeout:
@@ -101,7 +102,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
  *   and the work goes on.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
+aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
 
 /**
  * aclrtSetTsDevice:
@@ -112,7 +113,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
  * Returns: 0; 100000: another @tsId.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSetTsDevice(aclrtTsId tsId);
+aclError aclrtSetTsDevice(aclrtTsId tsId);
 
 /**
  * aclrtGetDeviceUtilizationRate:
@@ -123,8 +124,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSetTsDevice(aclrtTsId tsId);
  * Returns: 0; 100000: utilizationExtend is not null.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
-							   aclrtUtilizationInfo *utilizationInfo);
+aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *utilizationInfo);
 
 /**
  * aclrtQueryDeviceStatus:
@@ -134,8 +134,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId,
-						    aclrtDeviceStatus *deviceStatus);
+aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus);
 
 /**
  * aclrtGetDeviceInfo:
@@ -146,8 +145,7 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId,
  * Returns: 0; 107000: no such device or no such @attr; 207000: this SoC has no such thing.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr,
-						int64_t *value);
+aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value);
 
 /**
  * aclrtDeviceGetUuid:
@@ -157,7 +155,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr 
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid);
+aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid);
 
 /**
  * aclrtGetDeviceCapability:
@@ -168,9 +166,8 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uui
  * Returns: 0; 107000: no such feature.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCapability(int32_t deviceId,
-						      aclrtDevFeatureType devFeatureType,
-						      int32_t *value);
+aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,
+				  int32_t *value);
 
 /**
  * aclrtDeviceGetStreamPriorityRange:
@@ -181,8 +178,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCapability(int32_t deviceId,
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
-							       int32_t *greatestPriority);
+aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority);
 
 /* --- ids ------------------------------------------------------------------------------------ */
 
@@ -195,8 +191,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPri
  * Returns: 0; 107000: the id is below 0; 107001: there is no such device.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId,
-							  int32_t *const phyDevId);
+aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId);
 
 /**
  * aclrtGetLogicDevIdByPhyDevId:
@@ -206,8 +201,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDev
  * Returns: 0; 107000: the id is below 0; 107001: the device is not visible.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId,
-							  int32_t *const logicDevId);
+aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId);
 
 /**
  * aclrtGetLogicDevIdByUserDevId:
@@ -217,8 +211,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
-							   int32_t *const logicDevId);
+aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const logicDevId);
 
 /**
  * aclrtGetUserDevIdByLogicDevId:
@@ -228,8 +221,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDev
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
-							   int32_t *const userDevid);
+aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevid);
 
 /**
  * aclrtGetUserDevIdByPhyDevId:
@@ -239,8 +231,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDe
  * Returns: 0.
  * Since: 9.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId,
-							 int32_t *const userDevId);
+aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId);
 
 /**
  * aclrtGetPhyDevIdByUserDevId:
@@ -250,8 +241,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId,
  * Returns: 0.
  * Since: 9.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId,
-							 int32_t *const phyDevId);
+aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId);
 
 /**
  * aclrtDeviceGetBareTgid:
@@ -261,7 +251,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDeviceGetBareTgid(int32_t *pid);
+aclError aclrtDeviceGetBareTgid(int32_t *pid);
 
 /* --- peers ---------------------------------------------------------------------------------- */
 
@@ -275,8 +265,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceGetBareTgid(int32_t *pid);
  *   device.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
-						      int32_t peerDeviceId);
+aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId);
 
 /**
  * aclrtDeviceEnablePeerAccess:
@@ -289,7 +278,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, in
  * Returns: 0; 200006: @flags is not 0; 100000: it is the current device; 107001: no such device.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
+aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
 
 /**
  * aclrtDeviceDisablePeerAccess:
@@ -299,7 +288,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, u
  * Returns: 0; 100000: it is the current device; 107001: no such device.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
+aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
 
 /**
  * aclrtDevicePeerAccessStatus:
@@ -310,8 +299,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
  * Returns: 0; 107001: no such device.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
-							 int32_t *status);
+aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int32_t *status);
 
 /**
  * aclrtGetDevicesTopo:
@@ -322,8 +310,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId,
-						 uint64_t *value);
+aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value);
 
 /* --- contexts ------------------------------------------------------------------------------- */
 
@@ -337,7 +324,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t oth
  * Returns: 0.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
+aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
 
 /**
  * aclrtDestroyContext:
@@ -348,7 +335,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext *context, int32_t d
  * Returns: 0; 107000 or 107002: no such context.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);
+aclError aclrtDestroyContext(aclrtContext context);
 
 /**
  * aclrtSetCurrentContext:
@@ -357,7 +344,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);
  * Returns: 0; 107000 or 107002: no such context.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSetCurrentContext(aclrtContext context);
+aclError aclrtSetCurrentContext(aclrtContext context);
 
 /**
  * aclrtGetCurrentContext:
@@ -367,7 +354,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSetCurrentContext(aclrtContext context);
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetCurrentContext(aclrtContext *context);
+aclError aclrtGetCurrentContext(aclrtContext *context);
 
 /**
  * aclrtGetPrimaryCtxState:
@@ -378,8 +365,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetCurrentContext(aclrtContext *context);
  * Returns: 0; 100000: @flags is not null.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags,
-						     int32_t *active);
+aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active);
 
 /**
  * aclrtCtxGetCurrentDefaultStream:
@@ -389,8 +375,9 @@ ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t 
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream);
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* --- device memory -------------------------------------------------------------------------- */
 
@@ -29,7 +30,7 @@ extern "C" {
  *   this device.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
+aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /**
  * aclrtMallocAlign32:
@@ -41,8 +42,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMal
  * Returns: as aclrtMalloc.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void **devPtr, size_t size,
-						aclrtMemMallocPolicy policy);
+aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /**
  * aclrtMallocCached:
@@ -54,8 +54,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void **devPtr, size_t size,
  * Returns: as aclrtMalloc.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocCached(void **devPtr, size_t size,
-					       aclrtMemMallocPolicy policy);
+aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /**
  * aclrtMallocWithCfg:
@@ -69,9 +68,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocCached(void **devPtr, size_t size,
  * Returns: as aclrtMalloc; 100000: @cfg counts attributes but has none.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocWithCfg(void **devPtr, size_t size,
-						aclrtMemMallocPolicy policy,
-						aclrtMallocConfig *cfg);
+aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+			    aclrtMallocConfig *cfg);
 
 /**
  * aclrtMallocForTaskScheduler:
@@ -86,9 +84,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocWithCfg(void **devPtr, size_t size,
  * Returns: as aclrtMallocWithCfg.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
-							 aclrtMemMallocPolicy policy,
-							 aclrtMallocConfig *cfg);
+aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+				     aclrtMallocConfig *cfg);
 
 /**
  * aclrtFree:
@@ -99,7 +96,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocForTaskScheduler(void **devPtr, size_t s
  * Returns: 0; 107000: no such allocation.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtFree(void *devPtr);
+aclError aclrtFree(void *devPtr);
 
 /**
  * aclrtFreeWithDevSync:
@@ -110,7 +107,7 @@ ACL_FUNC_VISIBILITY aclError aclrtFree(void *devPtr);
  * Returns: as aclrtFree.
  * Time: waits. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtFreeWithDevSync(void *devPtr);
+aclError aclrtFreeWithDevSync(void *devPtr);
 
 /**
  * aclrtMemFlush:
@@ -123,7 +120,7 @@ ACL_FUNC_VISIBILITY aclError aclrtFreeWithDevSync(void *devPtr);
  * Returns: 0; 100000: @size is 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemFlush(void *devPtr, size_t size);
+aclError aclrtMemFlush(void *devPtr, size_t size);
 
 /**
  * aclrtMemInvalidate:
@@ -136,7 +133,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemFlush(void *devPtr, size_t size);
  * Returns: 0; 100000: @size is 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemInvalidate(void *devPtr, size_t size);
+aclError aclrtMemInvalidate(void *devPtr, size_t size);
 
 /**
  * aclrtCmoAsync:
@@ -149,8 +146,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemInvalidate(void *devPtr, size_t size);
  * Returns: 0; 100000: @size is 0; 107000: no such @cmoType.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType,
-					   aclrtStream stream);
+aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream);
 
 /* --- host memory ---------------------------------------------------------------------------- */
 
@@ -163,7 +159,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType 
  * Returns: 0; 100000: @size is 0; 207001: out of memory.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void **hostPtr, size_t size);
+aclError aclrtMallocHost(void **hostPtr, size_t size);
 
 /**
  * aclrtMallocHostWithCfg:
@@ -177,8 +173,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void **hostPtr, size_t size);
  * older than 25.5, after which programs take aclrtMallocHost.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
-						    aclrtMallocConfig *cfg);
+aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg);
 
 /**
  * aclrtFreeHost:
@@ -190,7 +185,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
  * Returns: 0; 107000: no such allocation.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void *hostPtr);
+aclError aclrtFreeHost(void *hostPtr);
 
 /**
  * aclrtFreeHostWithDevSync:
@@ -201,7 +196,7 @@ ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void *hostPtr);
  * Returns: as aclrtFreeHost.
  * Time: waits. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtFreeHostWithDevSync(void *hostPtr);
+aclError aclrtFreeHostWithDevSync(void *hostPtr);
 
 /**
  * aclrtHostRegister:
@@ -217,8 +212,7 @@ ACL_FUNC_VISIBILITY aclError aclrtFreeHostWithDevSync(void *hostPtr);
  *   registered.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
-					       void **devPtr);
+aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr);
 
 /**
  * aclrtHostRegisterV2:
@@ -233,7 +227,7 @@ ACL_FUNC_VISIBILITY aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHo
  *   ACL_HOST_REG_READONLY; 507910: part of the range is registered.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag);
+aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag);
 
 /**
  * aclrtHostGetDevicePointer:
@@ -245,7 +239,7 @@ ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint3
  * Returns: 0; 100000: @flag is not 0; 107000: not registered, or not mapped.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag);
+aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag);
 
 /**
  * aclrtHostUnregister:
@@ -257,7 +251,7 @@ ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void *pHost, void **pDevi
  * Returns: 0; 507911: not registered.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void *ptr);
+aclError aclrtHostUnregister(void *ptr);
 
 /**
  * aclrtHostMemMapCapabilities:
@@ -268,8 +262,8 @@ ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void *ptr);
  * Returns: 0; 107000: no such engine.
  * Since: 9.0.
  */
-ACL_FUNC_VISIBILITY aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
-							 aclrtHostMemMapCapability *capabilities);
+aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
+				     aclrtHostMemMapCapability *capabilities);
 
 /* --- copies and fills ----------------------------------------------------------------------- */
 
@@ -290,8 +284,8 @@ ACL_FUNC_VISIBILITY aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclr
  *   copied).
  * Time: data. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
-					 aclrtMemcpyKind kind);
+aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
+		     aclrtMemcpyKind kind);
 
 /**
  * aclrtMemcpyAsync:
@@ -314,9 +308,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *
  *   or its file shorter. Bytes before that are copied.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
-					      size_t count, aclrtMemcpyKind kind,
-					      aclrtStream stream);
+aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
+			  aclrtMemcpyKind kind, aclrtStream stream);
 
 /**
  * aclrtMemcpyAsyncWithCondition:
@@ -333,10 +326,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void *dst, size_t destMax, const v
  * Returns: as aclrtMemcpyAsync.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax,
-							   const void *src, size_t count,
-							   aclrtMemcpyKind kind,
-							   aclrtStream stream);
+aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
+				       aclrtMemcpyKind kind, aclrtStream stream);
 
 /**
  * aclrtMemcpy2d:
@@ -354,8 +345,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t des
  *   207000: @kind is DEVICE_TO_DEVICE; 507899: as aclrtMemcpy.
  * Time: data. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
-					   size_t width, size_t height, aclrtMemcpyKind kind);
+aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+		       size_t height, aclrtMemcpyKind kind);
 
 /**
  * aclrtMemcpy2dAsync:
@@ -374,9 +365,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void 
  * Returns: as aclrtMemcpy2d.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
-						size_t spitch, size_t width, size_t height,
-						aclrtMemcpyKind kind, aclrtStream stream);
+aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+			    size_t height, aclrtMemcpyKind kind, aclrtStream stream);
 
 /**
  * aclrtMemcpyBatch:
@@ -399,10 +389,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const 
  *   ends are on devices or on the host.
  * Time: data. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs,
-					      size_t *sizes, size_t numBatches,
-					      aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
-					      size_t numAttrs, size_t *failIndex);
+aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+			  size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			  size_t numAttrs, size_t *failIndex);
 
 /**
  * aclrtMemcpyBatchV2:
@@ -419,10 +408,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, voi
  * Returns: as aclrtMemcpyBatch.
  * Time: data. Since: 9.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs,
-						size_t *sizes, size_t numBatches,
-						aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
-						size_t numAttrs);
+aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+			    size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			    size_t numAttrs);
 
 /**
  * aclrtMemcpyBatchAsync:
@@ -441,11 +429,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, v
  * Returns: as aclrtMemcpyBatch.
  * Time: queued. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs,
-						   size_t *sizes, size_t numBatches,
-						   aclrtMemcpyBatchAttr *attrs,
-						   size_t *attrsIndexes, size_t numAttrs,
-						   size_t *failIndex, aclrtStream stream);
+aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+			       size_t numBatches, aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			       size_t numAttrs, size_t *failIndex, aclrtStream stream);
 
 /**
  * aclrtMemcpyBatchAsyncV2:
@@ -463,11 +449,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs
  * Returns: as aclrtMemcpyBatch.
  * Time: queued. Since: 9.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
-						     size_t *sizes, size_t numBatches,
-						     aclrtMemcpyBatchAttr *attrs,
-						     size_t *attrsIndexes, size_t numAttrs,
-						     aclrtStream stream);
+aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+				 size_t numBatches, aclrtMemcpyBatchAttr *attrs,
+				 size_t *attrsIndexes, size_t numAttrs, aclrtStream stream);
 
 /**
  * aclrtMemset:
@@ -480,8 +464,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMa
  * Returns: 0; 107000: @count is more than @maxCount; 507899: part of the range is not mapped.
  * Time: data. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value,
-					 size_t count);
+aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count);
 
 /**
  * aclrtMemsetAsync:
@@ -495,8 +478,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t 
  * Returns: as aclrtMemset.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
-					      size_t count, aclrtStream stream);
+aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
+			  aclrtStream stream);
 
 /**
  * aclrtMemsetD32:
@@ -509,7 +492,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int
  * Returns: 0; 100000: @ptr is not aligned or of another origin, or @memSize is too small.
  * Time: data. Since: 9.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N);
+aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N);
 
 /**
  * aclrtMemsetD32Async:
@@ -523,8 +506,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t 
  * Returns: as aclrtMemsetD32.
  * Time: queued. Since: 9.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value,
-						 size_t N, aclrtStream stream);
+aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
+			     aclrtStream stream);
 
 /* --- questions ------------------------------------------------------------------------------ */
 
@@ -540,7 +523,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint
  * Returns: 0; 107016: no such @attr.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
 
 /**
  * aclrtGetMemUsageInfo:
@@ -553,8 +536,8 @@ ACL_FUNC_VISIBILITY aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, si
  * Returns: 0; 107000: @inputNum is 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo,
-						  size_t inputNum, size_t *outputNum);
+aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo, size_t inputNum,
+			      size_t *outputNum);
 
 /**
  * aclrtPointerGetAttributes:
@@ -566,8 +549,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsag
  *   reservations.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void *ptr,
-						       aclrtPtrAttributes *attributes);
+aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes);
 
 /**
  * aclrtCheckMemType:
@@ -580,8 +562,8 @@ ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void *ptr,
  * Returns: 0; 107000: @size is 0, @memType is unknown or @reserve is not 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
-					       uint32_t *checkResult, uint32_t reserve);
+aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType, uint32_t *checkResult,
+			   uint32_t reserve);
 
 /**
  * aclrtGetMemUceInfo:
@@ -593,8 +575,8 @@ ACL_FUNC_VISIBILITY aclError aclrtCheckMemType(void **addrList, uint32_t size, u
  * Returns: 0; 100000: there are more than @arraySize.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
-						size_t arraySize, size_t *retSize);
+aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, size_t arraySize,
+			    size_t *retSize);
 
 /**
  * aclrtMemUceRepair:
@@ -605,8 +587,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInf
  * Returns: 0; 100000: too many, or reserved is not zeros.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
-					       size_t arraySize);
+aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, size_t arraySize);
 
 /**
  * aclrtMemP2PMap:
@@ -622,9 +603,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo
  *   no peer access.
  * Time: driver. Since: 9.0.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId,
-					    uint64_t flags);
+aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, uint64_t flags);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -61,8 +61,7 @@ typedef enum {
 } aclrtMemLinkType;
 
 struct MemAttrMapping {
-	uint32_t pgType;
-	uint32_t memType;
+	uint32_t pgType, memType;
 	bool isHostAlloc;
 	aclrtMemAttr memAttr;
 };
@@ -105,10 +104,8 @@ typedef enum {
 
 typedef struct {
 	aclrtCntNotifyWaitMode mode;
-	uint32_t value;
-	uint32_t timeout;
-	uint8_t isClear;
-	uint8_t rsv[3];
+	uint32_t value, timeout;
+	uint8_t isClear, rsv[3];
 } aclrtCntNotifyWaitInfo;
 
 #define ACL_IPC_EVENT_HANDLE_SIZE 64U
@@ -131,8 +128,7 @@ typedef enum {
 
 typedef struct aclrtStreamConfigHandle {
 	void *workptr;
-	size_t workSize;
-	size_t flag;
+	size_t workSize, flag;
 	uint32_t priority;
 } aclrtStreamConfigHandle;
 
@@ -146,11 +142,7 @@ typedef enum {
 
 typedef union {
 	uint64_t failureMode;
-	uint32_t overflowSwitch;
-	uint32_t userCustomTag;
-	uint32_t cacheOpInfoSwitch;
-	uint32_t streamPriority;
-	uint32_t reserve[4];
+	uint32_t overflowSwitch, userCustomTag, cacheOpInfoSwitch, streamPriority, reserve[4];
 } aclrtStreamAttrValue;
 
 typedef enum {
@@ -169,10 +161,7 @@ typedef enum {
 	ACL_RT_LESS_OR_EQUAL = 5,
 } aclrtCondition;
 
-typedef enum {
-	ACL_RT_SWITCH_INT32 = 0,
-	ACL_RT_SWITCH_INT64 = 1,
-} aclrtCompareDataType;
+typedef enum { ACL_RT_SWITCH_INT32 = 0, ACL_RT_SWITCH_INT64 = 1 } aclrtCompareDataType;
 
 #define ACL_RT_CMO_MAX_BARRIER_NUM 6U
 
@@ -205,10 +194,7 @@ typedef enum aclrtFloatOverflowMode {
 	ACL_RT_OVERFLOW_MODE_UNDEF = 2,
 } aclrtFloatOverflowMode;
 
-typedef enum {
-	ACL_RT_DEV_RES_CUBE_CORE = 0,
-	ACL_RT_DEV_RES_VECTOR_CORE = 1,
-} aclrtDevResLimitType;
+typedef enum { ACL_RT_DEV_RES_CUBE_CORE = 0, ACL_RT_DEV_RES_VECTOR_CORE = 1 } aclrtDevResLimitType;
 
 typedef enum aclrtDeviceLimit {
 	ACL_RT_DEV_LIMIT_SIMT_STACK_SIZE = 0,
@@ -309,9 +295,7 @@ typedef union aclrtErrorInfoDetail {
 } aclrtErrorInfoDetail;
 
 typedef struct aclrtErrorInfo {
-	uint8_t tryRepair;
-	uint8_t hasDetail;
-	uint8_t reserved[2];
+	uint8_t tryRepair, hasDetail, reserved[2];
 	aclrtErrorType errorType;
 	aclrtErrorInfoDetail detail;
 } aclrtErrorInfo;
@@ -362,8 +346,7 @@ typedef enum aclrtBinaryLoadOptionType {
 } aclrtBinaryLoadOptionType;
 
 typedef union aclrtBinaryLoadOptionValue {
-	uint32_t isLazyLoad;
-	uint32_t magic;
+	uint32_t isLazyLoad, magic;
 	int32_t cpuKernelMode;
 	uint32_t rsv[4];
 } aclrtBinaryLoadOptionValue;
@@ -392,16 +375,11 @@ typedef enum {
 	ACL_KERNEL_TYPE_AICPU = 100,
 } aclrtKernelType;
 
-typedef enum {
-	ACL_RT_ENGINE_TYPE_AIC = 0,
-	ACL_RT_ENGINE_TYPE_AIV = 1,
-} aclrtEngineType;
+typedef enum { ACL_RT_ENGINE_TYPE_AIC = 0, ACL_RT_ENGINE_TYPE_AIV = 1 } aclrtEngineType;
 
 /** A grid of blocks. Its name is aclrtDim3 in 9.2 betas and dim3 later; CUDA has a dim3 too. */
 typedef struct aclrtDim3 {
-	uint32_t x;
-	uint32_t y;
-	uint32_t z;
+	uint32_t x, y, z;
 #if defined(__cplusplus) && __cplusplus >= 201103L
 	constexpr aclrtDim3(uint32_t vx = 1, uint32_t vy = 1, uint32_t vz = 1) : x(vx), y(vy), z(vz)
 	{
@@ -426,18 +404,15 @@ typedef enum aclrtLaunchKernelAttrId {
 } aclrtLaunchKernelAttrId;
 
 typedef struct {
-	uint32_t timeoutLow;
-	uint32_t timeoutHigh;
+	uint32_t timeoutLow, timeoutHigh;
 } aclrtTimeoutUs;
 
 typedef union aclrtLaunchKernelAttrValue {
 	uint8_t schemMode;
-	uint32_t localMemorySize;
-	uint32_t dynUBufSize;
+	uint32_t localMemorySize, dynUBufSize;
 	aclrtEngineType engineType;
 	uint32_t blockDimOffset;
-	uint8_t isBlockTaskPrefetch;
-	uint8_t isDataDump;
+	uint8_t isBlockTaskPrefetch, isDataDump;
 	uint16_t timeout;
 	aclrtTimeoutUs timeoutUs;
 	uint8_t enableProfiling;
@@ -455,15 +430,11 @@ typedef struct aclrtLaunchKernelCfg {
 } aclrtLaunchKernelCfg;
 
 typedef struct {
-	uint32_t addrOffset;
-	uint32_t dataOffset;
+	uint32_t addrOffset, dataOffset;
 } aclrtPlaceHolderInfo;
 
 typedef struct {
-	uint8_t isAddr;
-	uint8_t valueOrAddr[8];
-	uint8_t size;
-	uint8_t rsv[6];
+	uint8_t isAddr, valueOrAddr[8], size, rsv[6];
 } aclrtRandomParaInfo;
 
 typedef struct {
@@ -471,13 +442,11 @@ typedef struct {
 } aclrtDropoutBitmaskInfo;
 
 typedef struct {
-	aclrtRandomParaInfo min;
-	aclrtRandomParaInfo max;
+	aclrtRandomParaInfo min, max;
 } aclrtUniformDisInfo;
 
 typedef struct {
-	aclrtRandomParaInfo mean;
-	aclrtRandomParaInfo stddev;
+	aclrtRandomParaInfo mean, stddev;
 } aclrtNormalDisInfo;
 
 typedef enum {
@@ -502,8 +471,7 @@ typedef struct {
 	void *randomParaAddr;
 	void *randomResultAddr;
 	void *randomCounterAddr;
-	aclrtRandomParaInfo randomSeed;
-	aclrtRandomParaInfo randomNum;
+	aclrtRandomParaInfo randomSeed, randomNum;
 	uint8_t rsv[8];
 } aclrtRandomNumTaskInfo;
 
@@ -570,26 +538,22 @@ typedef struct aclmdlRIKernelTaskParams {
 	void *args;
 	uint32_t isHostArgs;
 	size_t argsSize;
-	uint32_t numBlocks;
-	uint32_t rsv[10];
+	uint32_t numBlocks, rsv[10];
 } aclmdlRIKernelTaskParams;
 
 typedef struct aclmdlRIEventRecordTaskParams {
 	aclrtEvent event;
-	uint32_t eventFlag;
-	uint32_t recordFlag;
+	uint32_t eventFlag, recordFlag;
 } aclmdlRIEventRecordTaskParams;
 
 typedef struct aclmdlRIEventWaitTaskParams {
 	aclrtEvent event;
-	uint32_t eventFlag;
-	uint32_t waitFlag;
+	uint32_t eventFlag, waitFlag;
 } aclmdlRIEventWaitTaskParams;
 
 typedef struct aclmdlRIEventResetTaskParams {
 	aclrtEvent event;
-	uint32_t eventFlag;
-	uint32_t resetFlag;
+	uint32_t eventFlag, resetFlag;
 } aclmdlRIEventResetTaskParams;
 
 typedef struct aclmdlRIValueWriteTaskParams {
@@ -623,9 +587,7 @@ typedef struct aclmdlRITaskParams {
 
 typedef void *aclmdlRICondHandle;
 
-typedef enum {
-	ACL_MODEL_RI_COND_HANDLE_ASSIGN_DEFAULT = 1,
-} aclmdlRICondHandleFlag;
+typedef enum { ACL_MODEL_RI_COND_HANDLE_ASSIGN_DEFAULT = 1 } aclmdlRICondHandleFlag;
 
 typedef enum {
 	ACL_MODEL_RI_COND_TYPE_IF = 0,

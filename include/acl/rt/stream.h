@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* --- streams -------------------------------------------------------------------------------- */
 
@@ -27,7 +28,7 @@ extern "C" {
  * Returns: 0; 207008: no stream is left.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream *stream);
+aclError aclrtCreateStream(aclrtStream *stream);
 
 /**
  * aclrtCreateStreamWithConfig:
@@ -39,8 +40,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream *stream);
  * Returns: 0; 107000: an unknown @flag; 207008: no stream is left.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
-							 uint32_t flag);
+aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag);
 
 /**
  * aclrtDestroyStream:
@@ -51,7 +51,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream *stream, ui
  * Returns: 0; 107000 or 107003: no such stream in this process or context.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDestroyStream(aclrtStream stream);
+aclError aclrtDestroyStream(aclrtStream stream);
 
 /**
  * aclrtDestroyStreamForce:
@@ -62,7 +62,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyStream(aclrtStream stream);
  * Returns: as aclrtDestroyStream.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDestroyStreamForce(aclrtStream stream);
+aclError aclrtDestroyStreamForce(aclrtStream stream);
 
 /**
  * aclrtSynchronizeStream:
@@ -74,7 +74,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyStreamForce(aclrtStream stream);
  * Returns: 0, or the code of work that failed.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStream(aclrtStream stream);
+aclError aclrtSynchronizeStream(aclrtStream stream);
 
 /**
  * aclrtSynchronizeStreamWithTimeout:
@@ -86,7 +86,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStream(aclrtStream stream);
  *   and the work goes on.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
 /**
  * aclrtStreamQuery:
@@ -97,7 +97,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStreamWithTimeout(aclrtStream strea
  * Returns: 0, or the code of work that failed.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
 /**
  * aclrtStreamGetId:
@@ -108,7 +108,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamSta
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
+aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
 
 /**
  * aclrtStreamGetPriority:
@@ -119,7 +119,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t *strea
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority);
+aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority);
 
 /**
  * aclrtStreamGetFlags:
@@ -130,7 +130,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
+aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
 
 /**
  * aclrtStreamAbort:
@@ -146,7 +146,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *f
  *   another thread aborts it. Who waits for it, or sends to it meanwhile, gets 107023.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
+aclError aclrtStreamAbort(aclrtStream stream);
 
 /**
  * aclrtStreamStop:
@@ -161,7 +161,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
  *   107003: one of another context; 207000: on a server's own driver.
  * Time: waits. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamStop(aclrtStream stream);
+aclError aclrtStreamStop(aclrtStream stream);
 
 /**
  * aclrtSetStreamFailureMode:
@@ -174,7 +174,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamStop(aclrtStream stream);
  * Returns: 0, or 207000: the stream stops already, and cannot go back to continue.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
+aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 
 /**
  * aclrtGetStreamAvailableNum:
@@ -184,7 +184,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint6
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
+aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
 
 /**
  * aclrtStreamWaitEvent:
@@ -195,7 +195,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
  * Returns: 0; 207000: the event was made without ACL_EVENT_SYNC.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 
 /**
  * aclrtStreamWaitEventWithTimeout:
@@ -207,8 +207,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent
  * Returns: as aclrtStreamWaitEvent; 107000: @timeout is negative.
  * Time: queued. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
-							     int32_t timeout);
+aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, int32_t timeout);
 
 /**
  * aclrtStreamWaitEventWithFlag:
@@ -221,8 +220,8 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream,
  * Returns: as aclrtStreamWaitEvent; 107000: another @flag.
  * Time: queued. Since: 9.2 beta.
  */
-ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
-							  uint32_t timeout, uint32_t flag);
+aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t timeout,
+				      uint32_t flag);
 
 /* --- events --------------------------------------------------------------------------------- */
 
@@ -234,7 +233,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, ac
  * Returns: 0; 207007: no event is left.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent *event);
+aclError aclrtCreateEvent(aclrtEvent *event);
 
 /**
  * aclrtCreateEventWithFlag:
@@ -245,7 +244,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent *event);
  * Returns: 0; 107000: @flag is 0 or unknown; 207007: no event is left.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
+aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
 
 /**
  * aclrtCreateEventExWithFlag:
@@ -257,7 +256,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_
  * Returns: as aclrtCreateEventWithFlag; 207000: ACL_EVENT_IPC.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
+aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
 
 /**
  * aclrtDestroyEvent:
@@ -266,7 +265,7 @@ ACL_FUNC_VISIBILITY aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint3
  * Returns: 0; 107000: no such event.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDestroyEvent(aclrtEvent event);
+aclError aclrtDestroyEvent(aclrtEvent event);
 
 /**
  * aclrtRecordEvent:
@@ -277,7 +276,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyEvent(aclrtEvent event);
  * Returns: 0.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 
 /**
  * aclrtRecordEventWithFlag:
@@ -289,8 +288,7 @@ ACL_FUNC_VISIBILITY aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stre
  * Returns: 0; 107000: another @flag.
  * Time: queued. Since: 9.2 beta.
  */
-ACL_FUNC_VISIBILITY aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream,
-						      uint32_t flag);
+aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag);
 
 /**
  * aclrtResetEvent:
@@ -301,7 +299,7 @@ ACL_FUNC_VISIBILITY aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStr
  * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 
 /**
  * aclrtQueryEvent:
@@ -313,7 +311,7 @@ ACL_FUNC_VISIBILITY aclError aclrtResetEvent(aclrtEvent event, aclrtStream strea
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 
 /**
  * aclrtQueryEventStatus:
@@ -323,8 +321,7 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus 
  * Returns: 0.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtQueryEventStatus(aclrtEvent event,
-						   aclrtEventRecordedStatus *status);
+aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status);
 
 /**
  * aclrtQueryEventWaitStatus:
@@ -334,8 +331,7 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryEventStatus(aclrtEvent event,
  * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtQueryEventWaitStatus(aclrtEvent event,
-						       aclrtEventWaitStatus *status);
+aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status);
 
 /**
  * aclrtSynchronizeEvent:
@@ -344,7 +340,7 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryEventWaitStatus(aclrtEvent event,
  * Returns: 0, or the code of work that failed.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
+aclError aclrtSynchronizeEvent(aclrtEvent event);
 
 /**
  * aclrtSynchronizeEventWithTimeout:
@@ -355,7 +351,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
  *   507047: not in time.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 
 /**
  * aclrtEventElapsedTime:
@@ -367,8 +363,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, 
  *   @endEvent happened first.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
-						   aclrtEvent endEvent);
+aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent);
 
 /**
  * aclrtEventGetTimestamp:
@@ -378,7 +373,7 @@ ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEv
  * Returns: 0; 107006: it has no time stamp, was not recorded or has not happened.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
 
 /**
  * aclrtGetEventId:
@@ -388,7 +383,7 @@ ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId);
+aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId);
 
 /**
  * aclrtGetEventAvailNum:
@@ -398,7 +393,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetEventAvailNum(uint32_t *eventCount);
+aclError aclrtGetEventAvailNum(uint32_t *eventCount);
 
 /* --- notifies -------------------------------------------------------------------------------
  *
@@ -415,14 +410,14 @@ ACL_FUNC_VISIBILITY aclError aclrtGetEventAvailNum(uint32_t *eventCount);
  *
  * Returns: 0; 107000: another @flag; 207009: all 8192 of the device are in use, by all processes.
  */
-ACL_FUNC_VISIBILITY aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag);
+aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag);
 
 /**
  * aclrtDestroyNotify:
  * @notify: made here, or imported. No process imports one any more that its maker has destroyed.
  *   Work of this process that names it fails (507001); others use it on.
  */
-ACL_FUNC_VISIBILITY aclError aclrtDestroyNotify(aclrtNotify notify);
+aclError aclrtDestroyNotify(aclrtNotify notify);
 
 /**
  * aclrtRecordNotify:
@@ -432,7 +427,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDestroyNotify(aclrtNotify notify);
  *
  * Time: queued.
  */
-ACL_FUNC_VISIBILITY aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
+aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
 
 /**
  * aclrtWaitAndResetNotify:
@@ -443,14 +438,13 @@ ACL_FUNC_VISIBILITY aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream s
  *
  * Time: queued.
  */
-ACL_FUNC_VISIBILITY aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream,
-						     uint32_t timeout);
+aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout);
 
 /**
  * aclrtGetNotifyId:
  * @notifyId: out: unique on the device; an imported one has its maker's.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
+aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
 
 /**
  * aclrtNotifyBatchReset:
@@ -460,7 +454,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *noti
  *
  * Returns: 0, or the code of work that failed on the default stream. Time: waits.
  */
-ACL_FUNC_VISIBILITY aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num);
+aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num);
 
 /**
  * aclrtNotifyGetExportKey:
@@ -469,8 +463,7 @@ ACL_FUNC_VISIBILITY aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t
  * @len: of @key, 65 at least.
  * @flags: ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT, or ..._DISABLE_PID_VALIDATION: any process may.
  */
-ACL_FUNC_VISIBILITY aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len,
-						     uint64_t flags);
+aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len, uint64_t flags);
 
 /**
  * aclrtNotifySetImportPid:
@@ -480,7 +473,7 @@ ACL_FUNC_VISIBILITY aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *k
  *
  * Returns: 0; 207006: any process may; 507899: it was imported.
  */
-ACL_FUNC_VISIBILITY aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num);
+aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num);
 
 /**
  * aclrtNotifyImportByKey:
@@ -491,8 +484,7 @@ ACL_FUNC_VISIBILITY aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t
  *
  * Returns: 0; 507899: the process may not, there is no such key, or 16 processes use the notify.
  */
-ACL_FUNC_VISIBILITY aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key,
-						    uint64_t flags);
+aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t flags);
 
 /* --- callbacks ------------------------------------------------------------------------------ */
 
@@ -509,9 +501,8 @@ ACL_FUNC_VISIBILITY aclError aclrtNotifyImportByKey(aclrtNotify *notify, const c
  *   @stream; 107011: @stream has used aclrtLaunchHostFunc: not both on one stream.
  * Time: queued. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
-						 aclrtCallbackBlockType blockType,
-						 aclrtStream stream);
+aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBlockType blockType,
+			     aclrtStream stream);
 
 /**
  * aclrtLaunchHostFunc:
@@ -524,7 +515,7 @@ ACL_FUNC_VISIBILITY aclError aclrtLaunchCallback(aclrtCallback fn, void *userDat
  * Returns: 0; 107000: @fn is null; 107011: @stream has a subscriber.
  * Time: queued. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
+aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
 
 /**
  * aclrtSubscribeReport:
@@ -535,7 +526,7 @@ ACL_FUNC_VISIBILITY aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFu
  * Returns: 0; 107011: @stream has a subscriber.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
+aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
 
 /**
  * aclrtUnSubscribeReport:
@@ -546,7 +537,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream
  * Returns: 0; 107011 or 107012: it is not subscribed.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
+aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
 
 /**
  * aclrtProcessReport:
@@ -558,7 +549,7 @@ ACL_FUNC_VISIBILITY aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStre
  *   stream; 107019 or 507012: none came in time.
  * Time: waits. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtProcessReport(int32_t timeout);
+aclError aclrtProcessReport(int32_t timeout);
 
 /* --- values --------------------------------------------------------------------------------- */
 
@@ -573,8 +564,7 @@ ACL_FUNC_VISIBILITY aclError aclrtProcessReport(int32_t timeout);
  * Returns: 0; 100000: @devAddr is null; 107000: @flag is not 0, or @devAddr is no device memory.
  * Time: queued. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,
-					     aclrtStream stream);
+aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream);
 
 /**
  * aclrtValueWait:
@@ -587,9 +577,9 @@ ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void *devAddr, uint64_t value, uint
  * Returns: 0; 100000: @devAddr is null; 107000: another @flag, or @devAddr is no device memory.
  * Time: queued. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
-					    aclrtStream stream);
+aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /**
  * aclInit:
@@ -25,7 +26,7 @@ extern "C" {
  *   cannot be read; 100006: it is not JSON; 500000: no backend can be used.
  * Since: all releases; in acl_rt.h since 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclInit(const char *configPath);
+aclError aclInit(const char *configPath);
 
 /**
  * aclFinalize:
@@ -35,7 +36,7 @@ ACL_FUNC_VISIBILITY aclError aclInit(const char *configPath);
  * Returns: 0; 100037: it does not run, or was stopped already.
  * Since: all releases; in acl_rt.h since 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclFinalize(void);
+aclError aclFinalize(void);
 
 /**
  * aclFinalizeReference:
@@ -46,7 +47,7 @@ ACL_FUNC_VISIBILITY aclError aclFinalize(void);
  * Returns: 0; 100037: the count is 0 already.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclFinalizeReference(uint64_t *refCount);
+aclError aclFinalizeReference(uint64_t *refCount);
 
 /**
  * aclInitCallbackRegister:
@@ -58,8 +59,8 @@ ACL_FUNC_VISIBILITY aclError aclFinalizeReference(uint64_t *refCount);
  * Returns: 0; 100000: @cbFunc is null; 500000: @type has a callback; else what @cbFunc returned.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclInitCallbackRegister(aclRegisterCallbackType type,
-						     aclInitCallbackFunc cbFunc, void *userData);
+aclError aclInitCallbackRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc,
+				 void *userData);
 
 /**
  * aclInitCallbackUnRegister:
@@ -69,8 +70,7 @@ ACL_FUNC_VISIBILITY aclError aclInitCallbackRegister(aclRegisterCallbackType typ
  * Returns: 0; 100000: @cbFunc is null; 500000: it is not registered under @type.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
-						       aclInitCallbackFunc cbFunc);
+aclError aclInitCallbackUnRegister(aclRegisterCallbackType type, aclInitCallbackFunc cbFunc);
 
 /**
  * aclFinalizeCallbackRegister:
@@ -81,9 +81,8 @@ ACL_FUNC_VISIBILITY aclError aclInitCallbackUnRegister(aclRegisterCallbackType t
  * Returns: 0; 100000: @cbFunc is null; 500000: @type has a callback.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
-							 aclFinalizeCallbackFunc cbFunc,
-							 void *userData);
+aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCallbackFunc cbFunc,
+				     void *userData);
 
 /**
  * aclFinalizeCallbackUnRegister:
@@ -93,8 +92,8 @@ ACL_FUNC_VISIBILITY aclError aclFinalizeCallbackRegister(aclRegisterCallbackType
  * Returns: 0; 100000: @cbFunc is null; 500000: it is not registered under @type.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
-							   aclFinalizeCallbackFunc cbFunc);
+aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
+				       aclFinalizeCallbackFunc cbFunc);
 
 /**
  * aclrtGetVersion:
@@ -107,8 +106,7 @@ ACL_FUNC_VISIBILITY aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackTy
  * Returns: 0.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
-					     int32_t *patchVersion);
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion);
 
 /**
  * aclrtGetSocName:
@@ -117,7 +115,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetVersion(int32_t *majorVersion, int32_t *min
  *   the process. Null if no backend can be used.
  * Since: all releases.
  */
-ACL_FUNC_VISIBILITY const char *aclrtGetSocName(void);
+const char *aclrtGetSocName(void);
 
 /**
  * aclGetRecentErrMsg:
@@ -129,7 +127,7 @@ ACL_FUNC_VISIBILITY const char *aclrtGetSocName(void);
  *   function; free it not.
  * Since: all releases; in acl_rt.h since 8.5.
  */
-ACL_FUNC_VISIBILITY const char *aclGetRecentErrMsg(void);
+const char *aclGetRecentErrMsg(void);
 
 /**
  * aclrtPeekAtLastError:
@@ -139,7 +137,7 @@ ACL_FUNC_VISIBILITY const char *aclGetRecentErrMsg(void);
  *   is another value.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 
 /**
  * aclrtGetLastError:
@@ -148,7 +146,7 @@ ACL_FUNC_VISIBILITY aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
  * Returns: as aclrtPeekAtLastError, and forgets it: the next answer is 0 unless more went wrong.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtGetLastError(aclrtLastErrLevel level);
+aclError aclrtGetLastError(aclrtLastErrLevel level);
 
 /**
  * aclsysGetCANNVersion:
@@ -160,8 +158,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetLastError(aclrtLastErrLevel level);
  * Returns: 0; 100000: no such @name; 100003: this package is not there.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclsysGetCANNVersion(aclCANNPackageName name,
-						  aclCANNPackageVersion *version);
+aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version);
 
 /**
  * aclsysGetVersionStr:
@@ -171,7 +168,7 @@ ACL_FUNC_VISIBILITY aclError aclsysGetCANNVersion(aclCANNPackageName name,
  * Returns: 0; 100003: this package is not there.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclsysGetVersionStr(char *pkgName, char *versionStr);
+aclError aclsysGetVersionStr(char *pkgName, char *versionStr);
 
 /**
  * aclsysGetVersionNum:
@@ -181,8 +178,9 @@ ACL_FUNC_VISIBILITY aclError aclsysGetVersionStr(char *pkgName, char *versionStr
  * Returns: 0; 100003: this package is not there.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum);
+aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -29,9 +29,7 @@ typedef enum aclrtTsId {
 	ACL_TS_ID_RESERVED = 2,
 } aclrtTsId;
 
-typedef enum aclrtLastErrLevel {
-	ACL_RT_THREAD_LEVEL = 0,
-} aclrtLastErrLevel;
+typedef enum aclrtLastErrLevel { ACL_RT_THREAD_LEVEL = 0 } aclrtLastErrLevel;
 
 typedef enum aclrtDeviceStatus {
 	ACL_RT_DEVICE_STATUS_NORMAL = 0,
@@ -43,10 +41,7 @@ typedef struct aclrtUtilizationExtendInfo aclrtUtilizationExtendInfo;
 
 /** Per cent, 0 to 100. */
 typedef struct aclrtUtilizationInfo {
-	int32_t cubeUtilization;
-	int32_t vectorUtilization;
-	int32_t aicpuUtilization;
-	int32_t memoryUtilization;
+	int32_t cubeUtilization, vectorUtilization, aicpuUtilization, memoryUtilization;
 	aclrtUtilizationExtendInfo *utilizationExtend; /* reserved: NULL */
 } aclrtUtilizationInfo;
 
@@ -214,8 +209,7 @@ typedef enum {
 
 typedef union {
 	uint16_t moduleId;
-	uint32_t deviceId;
-	uint32_t vaFlag;
+	uint32_t deviceId, vaFlag;
 	uint8_t rsv[8];
 } aclrtMallocAttrValue;
 
@@ -252,18 +246,9 @@ typedef enum aclrtMemAttr {
 	ACL_MEM_P2P_HUGE1G = 17,
 } aclrtMemAttr;
 
-enum aclrtMemPgType {
-	NORMAL_PAGE_TYPE = 0U,
-	HUGE_PAGE_TYPE = 1,
-	HUGE1G_PAGE_TYPE = 2,
-};
+enum aclrtMemPgType { NORMAL_PAGE_TYPE = 0U, HUGE_PAGE_TYPE = 1, HUGE1G_PAGE_TYPE = 2 };
 
-enum aclrtMemType {
-	HBM_TYPE = 0U,
-	DDR_TYPE = 1,
-	P2P_HBM_TYPE = 2,
-	P2P_DDR_TYPE = 3,
-};
+enum aclrtMemType { HBM_TYPE = 0U, DDR_TYPE = 1, P2P_HBM_TYPE = 2, P2P_DDR_TYPE = 3 };
 
 typedef enum aclrtMemLocationType {
 	ACL_MEM_LOCATION_TYPE_HOST = 0,
@@ -294,8 +279,7 @@ typedef struct aclrtMemUsageInfo {
 
 /** One group of copies in a batch; see aclrtMemcpyBatch. */
 typedef struct {
-	aclrtMemLocation dstLoc;
-	aclrtMemLocation srcLoc;
+	aclrtMemLocation dstLoc, srcLoc;
 	uint8_t rsv[16]; /* zeros */
 } aclrtMemcpyBatchAttr;
 
@@ -358,9 +342,7 @@ typedef struct aclrtMemUceInfo {
 /** Physical memory, by reference. See aclrtMallocPhysical. */
 typedef void *aclrtDrvMemHandle;
 
-typedef enum aclrtMemAllocationType {
-	ACL_MEM_ALLOCATION_TYPE_PINNED = 0,
-} aclrtMemAllocationType;
+typedef enum aclrtMemAllocationType { ACL_MEM_ALLOCATION_TYPE_PINNED = 0 } aclrtMemAllocationType;
 
 typedef enum aclrtMemHandleType {
 	ACL_MEM_HANDLE_TYPE_NONE = 0,
@@ -413,9 +395,7 @@ typedef struct {
 #define ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT                0x0UL
 #define ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS     0x1UL
 
-typedef enum {
-	ACL_RT_IPC_MEM_ATTR_ACCESS_LINK = 0,
-} aclrtIpcMemAttrType;
+typedef enum { ACL_RT_IPC_MEM_ATTR_ACCESS_LINK = 0 } aclrtIpcMemAttrType;
 
 #define ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_SIO                0
 #define ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS               1

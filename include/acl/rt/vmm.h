@@ -17,6 +17,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* --- addresses ------------------------------------------------------------------------------ */
 
@@ -40,8 +41,8 @@ extern "C" {
  *   or outside (driver, for the last two: 507899); 107017: no device was opened yet.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
-						    void *expectPtr, uint64_t flags);
+aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment, void *expectPtr,
+				uint64_t flags);
 
 /**
  * aclrtReserveMemAddressNoUCMemory:
@@ -60,9 +61,8 @@ ACL_FUNC_VISIBILITY aclError aclrtReserveMemAddress(void **virPtr, size_t size, 
  *   TiB).
  * Time: driver. Since: 9.0.
  */
-ACL_FUNC_VISIBILITY aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size,
-							      size_t alignment, void *expectPtr,
-							      uint64_t flags);
+aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size, size_t alignment,
+					  void *expectPtr, uint64_t flags);
 
 /**
  * aclrtReleaseMemAddress:
@@ -72,7 +72,7 @@ ACL_FUNC_VISIBILITY aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, siz
  *   it stays.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtReleaseMemAddress(void *virPtr);
+aclError aclrtReleaseMemAddress(void *virPtr);
 
 /* --- physical memory ------------------------------------------------------------------------ */
 
@@ -99,8 +99,8 @@ ACL_FUNC_VISIBILITY aclError aclrtReleaseMemAddress(void *virPtr);
  *   (driver: or @size is not aligned).
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
-						 const aclrtPhysicalMemProp *prop, uint64_t flags);
+aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
+			     const aclrtPhysicalMemProp *prop, uint64_t flags);
 
 /**
  * aclrtFreePhysical:
@@ -112,7 +112,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size
  * Returns: 0; 107000: no such handle, or given back too often while mapped.
  * Time: driver, when the memory goes. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
+aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
 
 /**
  * aclrtMemGetAllocationGranularity:
@@ -124,9 +124,8 @@ ACL_FUNC_VISIBILITY aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
  * Returns: 0; 100000: @prop is not as said; 107001: no such device; 207000: another @option.
  * Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
-							      aclrtMemGranularityOptions option,
-							      size_t *granularity);
+aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
+					  aclrtMemGranularityOptions option, size_t *granularity);
 
 /**
  * aclrtMemGetAllocationPropertiesFromHandle:
@@ -137,8 +136,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemPr
  * Returns: 0; 100000: the properties have no name; 107000: no such handle.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
-								       aclrtPhysicalMemProp *prop);
+aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
+						   aclrtPhysicalMemProp *prop);
 
 /**
  * aclrtMemRetainAllocationHandle:
@@ -149,8 +148,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvM
  *   mapping.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemRetainAllocationHandle(void *virPtr,
-							    aclrtDrvMemHandle *handle);
+aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle);
 
 /* --- mappings ------------------------------------------------------------------------------- */
 
@@ -173,8 +171,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemRetainAllocationHandle(void *virPtr,
  *   aligned 507899, imports may be mixed.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
-					 aclrtDrvMemHandle handle, uint64_t flags);
+aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
+		     uint64_t flags);
 
 /**
  * aclrtMemMapNoAccess:
@@ -190,8 +188,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMapMem(void *virPtr, size_t size, size_t offse
  * Returns: 207000; elsewhere as aclrtMapMem.
  * Time: driver. Since: 9.2 beta.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
-						 aclrtDrvMemHandle handle, uint64_t flags);
+aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
+			     uint64_t flags);
 
 /**
  * aclrtUnmapMem:
@@ -202,7 +200,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size
  * Returns: 0; 507899: not the start of a mapping.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtUnmapMem(void *virPtr);
+aclError aclrtUnmapMem(void *virPtr);
 
 /**
  * aclrtMemSetAccess:
@@ -220,8 +218,7 @@ ACL_FUNC_VISIBILITY aclError aclrtUnmapMem(void *virPtr);
  *   NONE or READ, or a device without a link to the host's memory; 507899: not exactly a mapping.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
-					       size_t count);
+aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, size_t count);
 
 /**
  * aclrtMemGetAccess:
@@ -232,8 +229,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtM
  * Returns: 0; 107000: no such location; 507899: not mapped.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location,
-					       uint64_t *flag);
+aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, uint64_t *flag);
 
 /**
  * aclrtMemGetAddressRange:
@@ -244,7 +240,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *l
  * Returns: 0; 100000: @ptr is null; 107000: both outputs are null, or not mapped.
  * Since: 9.0.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize);
+aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize);
 
 /* --- sharing with other processes ----------------------------------------------------------- */
 
@@ -260,10 +256,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemGetAddressRange(void *ptr, void **pbase, si
  *   exported already, or an import.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
-							     aclrtMemHandleType handleType,
-							     uint64_t flags,
-							     uint64_t *shareableHandle);
+aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,
+					 uint64_t flags, uint64_t *shareableHandle);
 
 /**
  * aclrtMemExportToShareableHandleV2:
@@ -277,10 +271,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle h
  *   910B, which has no fabric handles.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle,
-							       uint64_t flags,
-							       aclrtMemSharedHandleType shareType,
-							       void *shareableHandle);
+aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
+					   aclrtMemSharedHandleType shareType,
+					   void *shareableHandle);
 
 /**
  * aclrtMemSetPidToShareableHandle:
@@ -294,8 +287,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle
  *   exported without validation; 507899: exported by another process.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
-							     size_t pidNum);
+aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid, size_t pidNum);
 
 /**
  * aclrtMemSetPidToShareableHandleV2:
@@ -307,9 +299,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemSetPidToShareableHandle(uint64_t shareableH
  * Returns: as aclrtMemSetPidToShareableHandle; 107000: another @shareType.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
-							       aclrtMemSharedHandleType shareType,
-							       int32_t *pid, size_t pidNum);
+aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
+					   aclrtMemSharedHandleType shareType, int32_t *pid,
+					   size_t pidNum);
 
 /**
  * aclrtMemImportFromShareableHandle:
@@ -326,9 +318,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemSetPidToShareableHandleV2(void *shareableHa
  *   device only), not in the white list, or given back by the exporter.
  * Time: driver. Since: 8.1.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle,
-							       int32_t deviceId,
-							       aclrtDrvMemHandle *handle);
+aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
+					   aclrtDrvMemHandle *handle);
 
 /**
  * aclrtMemImportFromShareableHandleV2:
@@ -342,10 +333,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandle(uint64_t shareabl
  *   @shareType; 207000: FABRIC on a 910B.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
-								 aclrtMemSharedHandleType shareType,
-								 uint64_t flags,
-								 aclrtDrvMemHandle *handle);
+aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
+					     aclrtMemSharedHandleType shareType, uint64_t flags,
+					     aclrtDrvMemHandle *handle);
 
 /* --- sharing memory of aclrtMalloc ---------------------------------------------------------- */
 
@@ -363,8 +353,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandleV2(void *shareable
  * Returns: 0; 107000: @size is 0, @len is too small, other @flags, or no such memory.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key,
-						     size_t len, uint64_t flags);
+aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len, uint64_t flags);
 
 /**
  * aclrtIpcMemSetImportPid:
@@ -375,7 +364,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, 
  * Returns: 0; 107000: @num is 0; 507899: no such key; 207006: exported without validation.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
+aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
 
 /*
  * aclrtIpcMemImportPidInterServer:
@@ -386,9 +375,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *p
  * Returns: 0; 207000: outside of a supernode; 107017: no process of such a server is there; those
  * of aclrtIpcMemSetImportPid.
  */
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportPidInterServer(const char *key,
-							     aclrtServerPid *serverPids,
-							     size_t num);
+aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids, size_t num);
 
 /**
  * aclrtIpcMemImportByKey:
@@ -401,7 +388,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportPidInterServer(const char *key,
  * Returns: 0; 107000: other @flags; 507899: no such key, or not in the white list.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);
+aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);
 
 /**
  * aclrtIpcMemClose:
@@ -410,7 +397,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *k
  * Returns: 0; 107000: no key at all; 507899: no such key here.
  * Time: driver. Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char *key);
+aclError aclrtIpcMemClose(const char *key);
 
 /**
  * aclrtIpcMemSetAttr:
@@ -422,9 +409,9 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char *key);
  *   devices.
  * Since: 8.5.
  */
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type,
-						uint64_t attr);
+aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

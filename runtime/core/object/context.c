@@ -70,25 +70,6 @@ struct core_context *core_context_peek(void)
 	return context == NULL ? NULL : &context->face;
 }
 
-struct core_context *core_context_current(void)
-{
-	struct core_context *context = core_context_peek();
-
-	if (context != NULL)
-		return context;
-	if (core_is_forked())
-		core_driver(); /* says so */
-	else if (current.device_plus_1 > 0 || current.explicit_context != NULL)
-		npu_message_set(
-			"no current context: the thread's was destroyed or its device reset; call "
-			"aclrtSetDevice or aclrtSetCurrentContext in this thread");
-	else
-		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
-				"in this thread first");
-	core_last_error_note(CORE_CONTEXT_NULL);
-	return NULL;
-}
-
 void core_context_deselect(void)
 {
 	core_context_follow(-1);
@@ -103,9 +84,17 @@ struct core_context *core_context_find(void *handle)
 
 int core_context_none(const char *call)
 {
-	core_context_current();
+	if (core_is_forked())
+		core_driver(); /* says so */
+	else if (current.device_plus_1 > 0 || current.explicit_context != NULL)
+		npu_message_set(
+			"no current context: the thread's was destroyed or its device reset; call "
+			"aclrtSetDevice or aclrtSetCurrentContext in this thread");
+	else
+		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
+				"in this thread first");
 	npu_message_prefix("%s: ", call);
-	return CORE_CONTEXT_NULL;
+	return core_last_error_note(CORE_CONTEXT_NULL);
 }
 
 void core_context_leave(const void *handle)

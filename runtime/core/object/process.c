@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The driver of the process: when the driver stack is opened, how a fork affects it, simulated
- * time, how calls are refused, and the numbers of devices. Owns the pointer to the top of the
- * stack, through which all driver calls go.
+ * time, what it still holds at its end, how calls are refused, and the numbers of devices. Owns the
+ * pointer to the top of the stack, through which all driver calls go.
  */
 #include "core/object/process.h"
 
@@ -168,9 +168,42 @@ struct npu_driver *core_driver_peek(void)
 	return core_is_forked() ? NULL : atomic_load(&top);
 }
 
-void core_driver_refuse(void)
+static void leak_line(void *arg, const char *text)
 {
-	atomic_store(&ended, true);
+	unsigned *lines = arg;
+
+	if ((*lines)++ == 0)
+		npu_log(NPU_LOG_WARN, "left at the end of the process (NPUSIM_LEAKS=full lists "
+				      "all, off says nothing):");
+	npu_log(NPU_LOG_WARN, "  %s", text);
+}
+
+/* The status that the process is to end with where NPUSIM_LEAKS=fail, and something is left; else
+ * 0. */
+static int report_leaks(struct npu_driver *drv)
+{
+	const char *mode = npu_var_get(NPU_VAR_LEAKS, NULL);
+	bool fails = strncmp(mode, "fail", strlen("fail")) == 0;
+	unsigned lines = 0;
+
+	if (strcmp(mode, "off") == 0)
+		return 0;
+	npu_call(drv, npusimLeaks, leak_line, &lines, fails || strcmp(mode, "full") == 0);
+	if (!fails || lines == 0)
+		return 0;
+	return mode[4] == ':' ? atoi(mode + strlen("fail:")) : 1;
+}
+
+/* Other threads may still be inside of the driver, waiting for work that never ends: they are left
+ * alone, and so is the driver. What the process holds goes with it. */
+__attribute__((destructor)) static void end_of_process(void)
+{
+	struct npu_driver *drv = core_driver_peek();
+	int status = drv != NULL ? report_leaks(drv) : 0;
+
+	atomic_store(&ended, drv != NULL);
+	if (status != 0)
+		driver_stack_exit(status);
 }
 
 /* ---- how calls are refused: the code, the message that begins with the call's name, and the

@@ -17,8 +17,6 @@ extern pthread_mutex_t core_lists_lock;
 
 /* Tests: this driver from now on, instead of one that is opened; NULL: one that is opened. */
 void core_driver_use(struct npu_driver *drv);
-/* From now on calls are refused: the process is ending. */
-void core_driver_refuse(void);
 /* A device was opened: forks survive it no more. */
 void core_device_was_opened(void);
 uint64_t core_now_ns(void);

@@ -388,9 +388,6 @@ static const char *entry_name(uint8_t type)
 									      : "task";
 }
 
-/* Bits of a completion's error_type, as the task scheduler defines them. */
-enum { CQE_EXCEPTION = 1, CQE_TRAP = 2, CQE_TIMEOUT = 4, CQE_ERRORS = 0x3f };
-
 /* As CANN's runtime v8.5.0 has it (src/runtime/feature/src):
  *
  *   a copy by SDMA or PCIe DMA   TS_ERROR_SDMA_ERROR      507001  task/task_info/memory_task.cc:685
@@ -402,7 +399,7 @@ enum { CQE_EXCEPTION = 1, CQE_TRAP = 2, CQE_TIMEOUT = 4, CQE_ERRORS = 0x3f };
  * which common/error_code.cc:257-271 and common/errcode_manage.cc:441-444 make these codes of. */
 static int code_of(const struct stars_logic_cqe *cqe)
 {
-	return (cqe->error_type & CQE_TIMEOUT) != 0 ? CORE_TASK_TIMEOUT : CORE_TS_ERROR;
+	return (cqe->error_type & STARS_ERROR_TIMEOUT) != 0 ? CORE_TASK_TIMEOUT : CORE_TS_ERROR;
 }
 
 /* The model has told of it in the log when it happened; of others this is the first word. */
@@ -412,13 +409,13 @@ static void note_error_locked(struct core_stream *stream, const struct stars_log
 	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
 	const char *why;
 
-	if ((cqe->error_type & CQE_ERRORS) == 0 || stream->failure != CORE_OK)
+	if ((cqe->error_type & STARS_ERROR_MASK) == 0 || stream->failure != CORE_OK)
 		return;
 	why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
 	stream->failure = code_of(cqe);
 	npu_text_add(&stream->cause_text, "a %s on stream %d failed (%s, code %u)%s%s",
 		     entry_name(cqe->sqe_type), stream->id,
-		     (cqe->error_type & CQE_TIMEOUT) != 0 ? "time-out" : "exception",
+		     (cqe->error_type & STARS_ERROR_TIMEOUT) != 0 ? "time-out" : "exception",
 		     cqe->error_code, why != NULL && why[0] != '\0' ? ": " : "", why ?: "");
 	npu_log(model ? NPU_LOG_INFO : NPU_LOG_WARN, "%s", stream->cause_text ?: "a task failed");
 }
