@@ -381,9 +381,9 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 }
 
 /* Opens a row that is not open. */
-G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
-					    struct bank *bank, unsigned index, uint32_t row,
-					    uint64_t t, uint64_t rcd)
+__attribute__((always_inline)) static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
+							   struct bank *bank, unsigned index,
+							   uint32_t row, uint64_t t, uint64_t rcd)
 {
 	unsigned group = index >> hbm->bank_bits, at;
 	uint64_t act, act_free, free = max_of(t, bank->act_ok), was, epoch;
@@ -410,9 +410,10 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 
 /* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
  * needed. */
-G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *pseudo,
-						unsigned index, uint32_t row, bool write,
-						uint64_t t)
+__attribute__((always_inline)) static inline uint64_t open_row(struct hbm *hbm,
+							       struct pseudo *pseudo,
+							       unsigned index, uint32_t row,
+							       bool write, uint64_t t)
 {
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd;
@@ -445,9 +446,10 @@ static void close_after(struct hbm *hbm, struct bank *bank, uint64_t cas, bool w
 
 /* --- the bus --- */
 
-G_ALWAYS_INLINE static inline uint64_t find_slots(const struct hbm *hbm,
-						  const struct pseudo *pseudo, unsigned group,
-						  unsigned bursts, bool write, uint64_t ready)
+__attribute__((always_inline)) static inline uint64_t find_slots(const struct hbm *hbm,
+								 const struct pseudo *pseudo,
+								 unsigned group, unsigned bursts,
+								 bool write, uint64_t ready)
 {
 	ready = max_of(ready, pseudo->floor);
 	if (!write)
@@ -492,9 +494,9 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 }
 
 /* Opens the row and takes the bus for `bursts` bursts of it. Returns the clock of the first CAS. */
-G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo *pseudo,
-						 unsigned index, uint32_t row, unsigned bursts,
-						 bool write, uint64_t t)
+__attribute__((always_inline)) static inline uint64_t
+serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, unsigned bursts,
+	  bool write, uint64_t t)
 {
 	unsigned group = index >> hbm->bank_bits;
 	struct bank *bank = bank_at(hbm, pseudo, index);

@@ -160,9 +160,9 @@ static inline void l2_add_clean(const struct l2_cache *cache, uint32_t gone, uns
 
 /* Looks up the lines of [pa, pa + bytes), which lie in one block. What misses is there afterwards;
  * a write makes lines dirty, and fills no line that it covers entirely. */
-G_ALWAYS_INLINE static inline void l2_cache_access(struct l2_cache *cache, uint64_t pa,
-						   uint64_t bytes, bool write,
-						   struct l2_answer *out)
+__attribute__((always_inline)) static inline void l2_cache_access(struct l2_cache *cache,
+								  uint64_t pa, uint64_t bytes,
+								  bool write, struct l2_answer *out)
 {
 	uint32_t number = l2_number(cache, pa), tag = (number + 1) << 1, gone, group;
 	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;

@@ -95,7 +95,8 @@ void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 		ask(true, clean, times);
 }
 
-G_ALWAYS_INLINE inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
+__attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end, bool write,
+						       fetch &times)
 {
 	l2_answer answer;
 
