@@ -5,6 +5,7 @@
 # usage: smi-test.py NPUSIM
 
 import os
+import platform
 import re
 import sys
 
@@ -113,6 +114,35 @@ def spod_info_is_of_a_910c():
          ['SDID', 'Super Pod Size', 'Super Pod ID', 'Server Index'])
     expect('not support' in smi('npu-smi info -t spod-info -i 0 -c 0', status=1))
     expect('-c' in smi('npu-smi info -t spod-info -i 0', '--soc', 'Ascend910_9382', status=1))
+
+
+def topology(*options):
+    """Names of the rows, what lies between each two, the CPUs near to each."""
+    text = smi('npu-smi info -t topo', *options)
+    table, _, legend = text.partition('\n\nLegend:\n\n')
+    lines = table.splitlines()
+    rows = [line.split() for line in lines[1:]]
+    names = [row[0] for row in rows]
+    same(lines[0].split()[:len(names)], names)
+    expect(all(re.search(r'(?m)^  {} += '.format(kind), legend)
+               for row in rows for kind in row[1:len(names) + 1]), text)
+    same('CPU Affinity' in lines[0], all(len(row) == len(names) + 2 for row in rows), text)
+    return names, [row[1:len(names) + 1] for row in rows], [row[len(names) + 1:] for row in rows]
+
+
+@case
+def topology_is_that_of_the_links():
+    names, links, near = topology()
+    same(names, ['NPU{}'.format(i) for i in range(8)])
+    same(links, [['X' if i == k else 'HCCS' for i in range(8)] for k in range(8)])
+    for cpus in near:  # vllm-ascend binds itself to the last word
+        expect(re.match(r'\d+(-\d+)?(,\d+(-\d+)?)*$', cpus[0]), cpus)
+    names, links, near = topology('--soc', 'Ascend910_9382', '--devices', '4')
+    same(names, ['Phy-ID{}'.format(i) for i in range(4)])
+    same(links, [['X', 'SIO', 'HCCS', 'HCCS'], ['SIO', 'X', 'HCCS', 'HCCS'],
+                 ['HCCS', 'HCCS', 'X', 'SIO'], ['HCCS', 'HCCS', 'SIO', 'X']])
+    same([len(cpus) for cpus in near], [0 if platform.machine() == 'aarch64' else 1] * 4)
+    same(topology('--devices', '1')[1], [['X']])
 
 
 @case
