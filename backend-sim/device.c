@@ -236,6 +236,10 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 	const struct sim_profile *p = &bs->profile;
 	unsigned dies = p->is_910c ? DIES_OF_910C : 1;
 	bool in_pod = bsim_server_id(bs) != BSIM_SERVER_NONE;
+	struct node_usage usage = { 0 };
+
+	if (info == INFO_TYPE_FREE_BYTES)
+		node_usage(bs->node, dev, &usage);
 	const struct {
 		int32_t module, info;
 		int64_t value;
@@ -266,6 +270,8 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_AICORE, INFO_TYPE_UTILIZATION, 0 },
 		{ MODULE_TYPE_VECTOR_CORE, INFO_TYPE_UTILIZATION, 0 },
 		{ MODULE_TYPE_L2BUFF, INFO_ANY, (int64_t)p->l2_bytes },
+		{ MODULE_TYPE_MEMORY, INFO_TYPE_FREE_BYTES,
+		  (int64_t)(usage.free_frames << NODE_FRAME_LG2) },
 		{ MODULE_TYPE_MEMORY, INFO_ANY,
 		  (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2) },
 	};
@@ -284,6 +290,8 @@ BSIM_QUESTION(halGetDeviceInfo, (uint32_t, dev), (int32_t, module), (int32_t, in
 {
 	drvError_t result = check_query(bs, call, value, "value", dev);
 
+	if (result == DRV_ERROR_NONE && info == INFO_TYPE_FREE_BYTES)
+		result = settings_join_locked(bs); /* no device need be open */
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (device_fact(bs, dev, module, info, value))

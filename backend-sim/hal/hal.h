@@ -6,8 +6,8 @@
  *
  *   functions.c   opening the model at the first call; the functions of the seam, made of
  *                 driver-ops.h, a few more that answer, and those of unmodelled.h
+ *   dcmi.c        libdcmi.so, a library above that one: the driver's management libraries
  *   unmodelled.h  functions that callers link strongly, and that have nothing behind them
- *   symbols.py    makes the list of exports from driver-ops.h, unmodelled.h and this header
  *
  * Names that callers take weakly and that stand in none of these stay out of the library: a caller
  * does without what it does not find, but believes what it finds.

@@ -310,7 +310,8 @@ enum { /* infoType of halGetDeviceInfo */
        INFO_TYPE_MAINBOARD_ID = 39,
        INFO_TYPE_HD_CONNECT_TYPE = 40, /* 0 PCIe, 1 HCCS, 2 UB */
        INFO_TYPE_DIE_NUM = 41,
-       INFO_TYPE_NEAR_NODE = 0x6e00 /* npusim's own: the NUMA node near to it; -1: none is */
+       INFO_TYPE_NEAR_NODE = 0x6e00,  /* npusim's own: the NUMA node near to it; -1: none is */
+       INFO_TYPE_FREE_BYTES = 0x6e01, /* npusim's own, of MODULE_TYPE_MEMORY */
 };
 enum {
 	TOPOLOGY_HCCS = 0,

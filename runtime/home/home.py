@@ -37,6 +37,7 @@ HAL_FOLDER = 'driver/lib64/driver'
 
 ACL = ['libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so', 'libruntime.so']
 HAL = 'libascend_hal.so'
+MANAGEMENT = ['libdcmi.so', 'libdrvdsmi_host.so']
 
 # Older and other names for the same folders. $ARCH is x86_64 or aarch64.
 LINKS = {
@@ -216,6 +217,8 @@ def write_tree(out, stubs, arch, include, acl, hal, stub_folder, smi, command, i
     if with_hal:
         for folder in ('devlib', HAL_FOLDER):
             links[folder + '/' + HAL] = prefix / hal / HAL
+        for name in MANAGEMENT:
+            links[HAL_FOLDER + '/' + name] = prefix / hal / name
     links['bin/npu-smi'], links['bin/npusim'] = prefix / smi, prefix / command
     for name in libraries(stubs):
         links['lib64/lib{}.so'.format(name)] = prefix / stub_folder / 'lib{}.so'.format(name)

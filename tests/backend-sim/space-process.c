@@ -197,7 +197,7 @@ TEST(process, before_a_device_is_open)
 	char soc[50];
 	uint32_t count = 0, id = 0;
 	uint64_t now = 1;
-	int64_t value = 0;
+	int64_t value = 0, total = 0;
 	void *va = NULL;
 	int can = 7;
 
@@ -224,6 +224,19 @@ TEST(process, before_a_device_is_open)
 	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
 	EXPECT_CODE(DRV_ERROR_INVALID_DEVICE, halDeviceOpen, 2, NULL, NULL);
 	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemUnmap, at(4096));
+	/* what monitors ask, who open none: joins the node, and no more */
+	EXPECT_CODE(DRV_ERROR_NONE, halGetDeviceInfo, 1, MODULE_TYPE_MEMORY, 0, &total);
+	EXPECT_CODE(DRV_ERROR_NONE, halGetDeviceInfo, 1, MODULE_TYPE_MEMORY, INFO_TYPE_FREE_BYTES,
+		    &value);
+	EXPECT_GT(total, 0);
+	EXPECT_EQ(value, total);
+	EXPECT_CODE(DRV_ERROR_INVALID_DEVICE, halGetDeviceInfo, 2, MODULE_TYPE_MEMORY,
+		    INFO_TYPE_FREE_BYTES, &value);
+	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemCreate, &h, 2 * MIB, &prop, 0);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceOpen, 1, NULL, NULL);
+	EXPECT_CODE(DRV_ERROR_NONE, halGetDeviceInfo, 1, MODULE_TYPE_MEMORY, INFO_TYPE_FREE_BYTES,
+		    &value);
+	EXPECT_LE(value, total);
 }
 
 extern const struct npu_backend npusim_backend_1;

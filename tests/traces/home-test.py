@@ -63,6 +63,8 @@ LOOKED_FOR = [
     ('devlib/libascend_hal.so', None),             # hixl, hcomm
     ('pkg_inc/driver/ascend_hal.h', None),
     ('driver/lib64/driver/libascend_hal.so', None),
+    ('driver/lib64/driver/libdcmi.so', None),      # lmcache-ascend: one of these two
+    ('driver/lib64/driver/libdrvdsmi_host.so', None),
     ('driver/lib64/common', None),
     ('driver/version.info', r'(?m)^Version=\d+\.\d+'),
     ('driver/version.info', r'(?m)^Innerversion=V100R001C\d\dSPC\d{3}B\d{3}$'),  # memfabric

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# npu-smi of npusim run --npu-smi, read as public programs read it.
-# usage: smi-test.py NPUSIM
+# npu-smi of npusim run --npu-smi, read as public programs read it, and the driver's management
+# libraries, which tell the same.
+# usage: smi-test.py NPUSIM DCMI-PROGRAM
 
 import os
+import pathlib
+import platform
 import re
 import sys
 
 from command import case, expect, main, npusim, same
 
+DCMI = str(pathlib.Path(sys.argv[2]).resolve())
 HOLD = '''import acl, subprocess, sys
 acl.init()
 acl.rt.set_device(1)
@@ -113,6 +117,89 @@ def spod_info_is_of_a_910c():
          ['SDID', 'Super Pod Size', 'Super Pod ID', 'Server Index'])
     expect('not support' in smi('npu-smi info -t spod-info -i 0 -c 0', status=1))
     expect('-c' in smi('npu-smi info -t spod-info -i 0', '--soc', 'Ascend910_9382', status=1))
+
+
+def topology(*options):
+    """Names of the rows, what lies between each two, the CPUs near to each."""
+    text = smi('npu-smi info -t topo', *options)
+    table, _, legend = text.partition('\n\nLegend:\n\n')
+    lines = table.splitlines()
+    rows = [line.split() for line in lines[1:]]
+    names = [row[0] for row in rows]
+    same(lines[0].split()[:len(names)], names)
+    expect(all(re.search(r'(?m)^  {} += '.format(kind), legend)
+               for row in rows for kind in row[1:len(names) + 1]), text)
+    same('CPU Affinity' in lines[0], all(len(row) == len(names) + 2 for row in rows), text)
+    return names, [row[1:len(names) + 1] for row in rows], [row[len(names) + 1:] for row in rows]
+
+
+@case
+def topology_is_that_of_the_links():
+    names, links, near = topology()
+    same(names, ['NPU{}'.format(i) for i in range(8)])
+    same(links, [['X' if i == k else 'HCCS' for i in range(8)] for k in range(8)])
+    for cpus in near:  # vllm-ascend binds itself to the last word
+        expect(re.match(r'\d+(-\d+)?(,\d+(-\d+)?)*$', cpus[0]), cpus)
+    names, links, near = topology('--soc', 'Ascend910_9382', '--devices', '4')
+    same(names, ['Phy-ID{}'.format(i) for i in range(4)])
+    same(links, [['X', 'SIO', 'HCCS', 'HCCS'], ['SIO', 'X', 'HCCS', 'HCCS'],
+                 ['HCCS', 'HCCS', 'X', 'SIO'], ['HCCS', 'HCCS', 'SIO', 'X']])
+    same([len(cpus) for cpus in near], [0 if platform.machine() == 'aarch64' else 1] * 4)
+    same(topology('--devices', '1')[1], [['X']])
+
+
+def dcmi(*options, mib=None):
+    """Lines of chips, of the supernode's records, the driver's version."""
+    run = npusim('run', *options, '--', DCMI, *([] if mib is None else [str(mib)]))
+    same(run.returncode, 0, run.stderr)
+    lines = [line.split() for line in run.stdout.splitlines()]
+    same(lines[-1][0], 'driver')
+    return ([line for line in lines[:-1] if line[0] != 'spod'],
+            [[int(word) for word in line[1:]] for line in lines if line[0] == 'spod'],
+            lines[-1][1])
+
+
+@case
+def management_library_numbers_cards_and_chips():
+    for devices in (1, 8):
+        chips, spods, _ = dcmi('--soc', 'Ascend910B3', '--devices', devices)
+        same([chip[:7] for chip in chips],
+             [[str(i), '0', str(i), str(i), 'Ascend', '910B3', '-'] for i in range(devices)])
+        same(spods, [])
+        chips, spods, _ = dcmi('--soc', 'Ascend910_9382', '--devices', devices)
+        same([chip[:7] for chip in chips],
+             [[str(i // 2), str(i % 2), str(i), str(i), 'Ascend', 'Ascend910', '9382']
+              for i in range(devices)])
+        same(len(spods), devices)
+
+
+@case
+def management_library_has_the_figures_of_npu_smi():
+    for soc in ('Ascend910B1', 'Ascend910_9391'):
+        options = ('--soc', soc, '--devices', '2', '--hbm', '32G')
+        chips, _, version = dcmi(*options)
+        asked = fields(smi('npu-smi info -t memory -i 0; npu-smi info -t common -i 0', *options))
+        for chip in chips:
+            same(chip[7:], [asked['Aicore Count'], asked['HBM Capacity(MB)'], '0', '0'])
+        held, _, _ = dcmi(*options, mib=64)
+        same([int(chip[9]) for chip in held], [66, 0])  # as npu-smi's table above
+        home = pathlib.Path(npusim('home').stdout.rstrip())
+        expect('Version={}\n'.format(version) in (home / 'driver/version.info').read_text())
+        same(smi('npu-smi -v').split()[-1], version)
+
+
+@case
+def management_library_knows_the_supernode():
+    pod = 'smi-pod-{}'.format(os.getpid())
+    options = ('--soc', 'Ascend910_9391', '--supernode', pod, '--server', '3')
+    _, spods, _ = dcmi(*options)
+    same([spod[0] for spod in spods],
+         [3 << 22 | i >> 1 << 18 | (i & 1) << 16 | i for i in range(len(spods))])
+    same({spod[3] for spod in spods}, {3})
+    text = smi('npu-smi info -t spod-info -i 1 -c 1', *options)
+    same([int(word) for word in re.findall(r': (\d+)$', text, re.MULTILINE)], spods[3])
+    _, spods, _ = dcmi('--soc', 'Ascend910_9391', '--supernode', 'none', '--devices', '2')
+    same([spod[2:] for spod in spods], [[0xffffffff, 1023]] * 2)
 
 
 @case
