@@ -5,7 +5,7 @@
  * value waits of CANN's runtime consist of (v8.5.0, src/runtime/feature: inc/stars/
  * stars_base_cond_isa_define.hpp and inc/cond_isa/v100/stars_cond_isa_struct.hpp for the encoding,
  * src/task/stars_cond_isa_helper.cc:1615 and 1699 for the code; v9.1.0, src/runtime/core/src/task/
- * stars_cond_isa_helper.cc:1661 and 2006, whose stores run only while its profiler does).
+ * stars_cond_isa_helper.cc:1661, whose stores run only while its profiler does).
  */
 #include "queue/queue.h"
 

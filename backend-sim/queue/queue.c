@@ -438,8 +438,8 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 /* ---- asking ---- */
 
 /* Registers of a submission queue: nothing lies there. The runtime only hands the address on, and
- * condition code reads the tail (v9.1.0,
- * src/runtime/core/inc/stars/stars_base_cond_isa_define.hpp:16 for its offset). */
+ * condition code reads the tail (its offset: v9.1.0, src/runtime/core/inc/stars/
+ * stars_base_cond_isa_define.hpp:16). */
 #define REGISTERS_BASE  UINT64_C(0x400000000)
 #define REGISTERS_BYTES 4096u
 #define REGISTERS_TAIL  8u

@@ -562,9 +562,8 @@ static bool goes_back_to_wait(const struct queue_sq *sq, const struct condition 
 		 sq->ring[before].header.type == STARS_SQE_WRITE_VALUE));
 }
 
-/* That of v9.1.0 goes on behind a place holder, which does nothing, when the value is there: its
- * profiler would stop at it (src/runtime/core/src/task/task_info/memory/memory_task_v100.cc:574).
- */
+/* One of v9.1.0, when the value is there, goes on behind a place holder for the runtime's profiler
+ * (src/runtime/core/src/task/task_info/memory/memory_task_v100.cc:574), which does nothing here. */
 static bool goes_on(const struct queue_sq *sq, const struct condition *condition)
 {
 	uint32_t next = (sq->head + 1) % sq->depth;
