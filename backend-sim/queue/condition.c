@@ -4,7 +4,8 @@
  * instructions of 32 bits, some with 32 bits of immediate behind them. Known are those that the
  * value waits of CANN's runtime consist of (v8.5.0, src/runtime/feature: inc/stars/
  * stars_base_cond_isa_define.hpp and inc/cond_isa/v100/stars_cond_isa_struct.hpp for the encoding,
- * src/task/stars_cond_isa_helper.cc:1615 and 1699 for the code).
+ * src/task/stars_cond_isa_helper.cc:1615 and 1699 for the code; v9.1.0, src/runtime/core/src/task/
+ * stars_cond_isa_helper.cc:1661, whose stores run only while its profiler does).
  */
 #include "queue/queue.h"
 

@@ -437,13 +437,21 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 
 /* ---- asking ---- */
 
-/* Registers of a submission queue: nothing lies there, the runtime only hands the address on. */
+/* Registers of a submission queue: nothing lies there. The runtime only hands the address on, and
+ * condition code reads the tail (its offset: v9.1.0, src/runtime/core/inc/stars/
+ * stars_base_cond_isa_define.hpp:16). */
 #define REGISTERS_BASE  UINT64_C(0x400000000)
 #define REGISTERS_BYTES 4096u
+#define REGISTERS_TAIL  8u
 
 static uint64_t registers_of(const struct queue_sq *sq)
 {
 	return REGISTERS_BASE + ((uint64_t)sq->device * QUEUE_SQS + sq->id) * REGISTERS_BYTES;
+}
+
+uint64_t queue_tail_register(const struct queue_sq *sq)
+{
+	return registers_of(sq) + REGISTERS_TAIL;
 }
 
 static drvError_t query_sq(const char *call, struct queue_sq *sq, struct halSqCqQueryInfo *info)

@@ -267,6 +267,8 @@ void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
 /* Its stream's; NULL: none. */
 struct queue_cq *queue_cq_of(const struct queue_sq *sq);
+/* Where condition code reads the tail of its queue. */
+uint64_t queue_tail_register(const struct queue_sq *sq);
 /* Takes text. False: it is full. */
 bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text);
 /* in->type is DRV_LOGIC_TYPE or DRV_CALLBACK_TYPE, and there is room for one more. */

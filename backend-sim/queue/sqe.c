@@ -539,6 +539,17 @@ uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq)
 	return found;
 }
 
+/* Code of a value wait reads the tail of its queue too. */
+static bool read_for_condition(void *arg, uint64_t va, void *to, unsigned bytes)
+{
+	const struct attempt *a = arg;
+
+	if (va != queue_tail_register(a->sq) || bytes != sizeof(uint64_t))
+		return read_memory(arg, va, to, bytes);
+	*(uint64_t *)to = a->sq->tail;
+	return true;
+}
+
 /* A value wait of CANN's runtime: a write of its own flag, and code that goes back to it until the
  * value is there. To stay at the code is the same. */
 static bool goes_back_to_wait(const struct queue_sq *sq, const struct condition *condition)
@@ -551,10 +562,21 @@ static bool goes_back_to_wait(const struct queue_sq *sq, const struct condition 
 		 sq->ring[before].header.type == STARS_SQE_WRITE_VALUE));
 }
 
+/* One of v9.1.0, when the value is there, goes on behind a place holder for the runtime's profiler
+ * (src/runtime/core/src/task/task_info/memory/memory_task_v100.cc:574), which does nothing here. */
+static bool goes_on(const struct queue_sq *sq, const struct condition *condition)
+{
+	uint32_t next = (sq->head + 1) % sq->depth;
+
+	return condition->sq == (sq->id & 0x7ff) && next != sq->tail &&
+	       condition->head == (next + 1) % sq->depth &&
+	       sq->ring[next].header.type == STARS_SQE_PLACE_HOLDER;
+}
+
 /* True: the code has come to its end, or cannot be run, and then the error says why. */
 static bool condition_settled(struct attempt *a)
 {
-	struct condition condition = { .read = read_memory, .arg = a };
+	struct condition condition = { .read = read_for_condition, .arg = a };
 
 	switch (condition_run(&condition, &a->entry->words[STARS_CONDITION_AT],
 			      STARS_SQE_BYTES / 4 - STARS_CONDITION_AT)) {
@@ -563,9 +585,12 @@ static bool condition_settled(struct attempt *a)
 	case CONDITION_GOTO:
 		if (goes_back_to_wait(a->sq, &condition))
 			return false;
+		if (goes_on(a->sq, &condition))
+			return true;
 		fail_sqe(a,
 			 "condition code goes to entry %u of queue %u: it may go back to its own "
-			 "entry of queue %u, %u, or to a write of a value before it",
+			 "entry of queue %u, %u, or to a write of a value before it, or on behind "
+			 "a place holder that is next",
 			 condition.head, condition.sq, a->sq->id, a->sq->head);
 		return true;
 	default:

@@ -588,8 +588,8 @@ struct stars_value_wait_sqe {
 #define STARS_WAIT_CYCLIC      4 /* found - value, as a signed number, is not below 0 */
 
 /* STARS_SQE_COND has condition code behind its first 16 bytes: 32-bit instructions that read memory
- * and may send the queue back to an entry before. A value wait is a WRITE_VALUE and one of these,
- * that goes back to it until the value is there. */
+ * and may send the queue to another entry. A value wait is a WRITE_VALUE and one of these, that
+ * goes back to it until the value is there; in CANN 9 a place holder follows, which is skipped. */
 #define STARS_CONDITION_AT 4 /* in words of 4 bytes */
 /* Calls a function of the host: STARS_SQE_AICPU whose topic is STARS_TOPIC_CALLBACK. */
 struct stars_callback_sqe {

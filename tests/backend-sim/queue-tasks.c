@@ -2,7 +2,7 @@
  *
  * Entries and queues that CANN's runtime alone uses: the error ring and the head behind a failed
  * task, condition code, callback queues, and copies of rows by descriptors. Layouts and order of
- * calls are those of its v8.5.0.
+ * calls are those of its v8.5.0 and v9.1.0.
  */
 #include <pthread.h>
 #include <string.h>
@@ -334,12 +334,76 @@ TEST_EACH(condition, value_wait, waits, name)
 	rig_stream_close(&stream);
 }
 
+/* v9.1.0's code goes on where v8.5.0's ends: reads the tail of its queue from a register until
+ * entry `last` has been sent, then skips it. */
+static void put_skip(struct code *code, const struct rig_stream *stream, uint32_t last,
+		     uint32_t next)
+{
+	struct halSqCqQueryInfo info = { .type = DRV_NORMAL_TYPE,
+					 .sqId = stream->sq,
+					 .prop = DRV_SQCQ_PROP_SQ_REG_BASE };
+	unsigned again = code->count;
+
+	ASSERT_EQ(npu_call(rig, halSqCqQuery, stream->device, &info), DRV_ERROR_NONE);
+	put(code, 0x07 | 2u << 7 | 3u << 12 | info.value[0] << 15);
+	put(code, info.value[1] + 8);
+	put_value(code, 3, last);
+	put_branch(code, 0, 2, 3, again);
+	put(code, 0x2b | 5u << 7);
+	put(code, stream->sq | next << 16);
+}
+
+TEST(condition, value_wait_of_four_entries)
+{
+	uint64_t memory = rig_alloc(0, 2 * MIB), flag = memory + 4096;
+	struct rig_stream stream;
+	struct code code;
+	uint32_t first;
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 8, 8));
+	for (int round = 0; round < 9; round++) { /* round the end of the ring */
+		set_value(memory, 4);
+		first = rig_query(&stream, DRV_SQCQ_PROP_SQ_TAIL);
+		code = wait_code(memory, 0, 5, stream.sq, (first + 1) % 8);
+		ASSERT_NO_FATAL(put_skip(&code, &stream, (first + 3) % 8, (first + 4) % 8));
+		put_code(memory + 8192, &code);
+		rig_nop(&stream, QUIET);
+		rig_write(&stream, flag, 0, 3, QUIET);
+		send_condition(&stream, memory + 8192, code.count);
+		rig_nop(&stream, QUIET);
+		EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), (first + 2) % 8);
+		set_value(memory, 5);
+		EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), (first + 4) % 8);
+		EXPECT_EQ(rig_next(&stream).error_type, 0);
+	}
+	rig_stream_close(&stream);
+}
+
 static void expect_failure(struct rig_stream *stream, const char *words)
 {
 	struct stars_logic_cqe cqe = rig_next(stream);
 
 	EXPECT_NE(cqe.error_type, 0);
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), words);
+}
+
+TEST(condition, skips_no_work)
+{
+	uint64_t memory = rig_alloc(0, 2 * MIB);
+	struct rig_stream stream;
+	struct code code;
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 64, 64));
+	code = wait_code(memory, 0, 5, stream.sq, 0);
+	ASSERT_NO_FATAL(put_skip(&code, &stream, 1, 2));
+	set_value(memory, 4);
+	put_code(memory + 8192, &code);
+	send_condition(&stream, memory + 8192, code.count);
+	rig_write(&stream, memory + 4096, 1, 3, QUIET);
+	set_value(memory, 5);
+	expect_failure(&stream, "goes to entry 2");
+	rig_finish(&stream);
+	rig_stream_close(&stream);
 }
 
 TEST(condition, what_it_cannot_be)
