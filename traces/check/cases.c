@@ -103,6 +103,7 @@ void check_compare(struct case_result *result, const struct case_result *other, 
 {
 	const char *const who[] = { name, other_name,
 				    "the documents say:", "the driver's source:" };
+	static const char *const before[] = { "", ", ", "; ", "; " };
 
 	for (guint i = 0; i < MIN(result->answers->len, other->answers->len); i++) {
 		const struct case_said *a = &g_array_index(result->answers, struct case_said, i);
@@ -118,11 +119,7 @@ void check_compare(struct case_result *result, const struct case_result *other, 
 
 			if (!said[k]->given)
 				continue;
-			g_string_append_printf(text, "%s%s %s%s%s",
-					       k == 0   ? ""
-					       : k == 1 ? ", "
-							: "; ",
-					       who[k],
+			g_string_append_printf(text, "%s%s %s%s%s", before[k], who[k],
 					       case_code_text(result->test->dialect, said[k]->code),
 					       *value ? ": " : "", value);
 			if (said[k]->cause != 0)
