@@ -12,9 +12,10 @@
 
 #include "show/member.h"
 
-static gboolean cuda, in_place, home, smi;
+static gboolean cuda, in_place, home, smi, each;
 /* Where it is written what became of the program; NULL: nowhere. */
 static char *junit, *json;
+static char *rank_table; /* NULL: none is written */
 
 /* Files of this user's alone, each named by a variable, to which processes of the run write. */
 enum { JOINED, REPORTS, TESTS, LOG };
@@ -269,7 +270,7 @@ static int run_as_parent(char **words, const char *folder)
 			"more than CUDA documents: relink it with -cudart shared, so that "
 			"npusim's libcudart takes its place",
 			words[0]);
-	program.ran = program_run(words, &program.status);
+	program.ran = (each ? servers_run : program_run)(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
 	gboolean written = say_what_was_told(&program, library, obstacle, foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;
@@ -287,6 +288,10 @@ static const struct option options[] = {
 	       "write the result to FILE as JUnit's XML; %p in the name: the process's number"),
 	OPTION("json", OUTPUT, &json, "FILE",
 	       "write a summary as JSON to FILE: status, time, what npusim reported"),
+	OPTION("each", FLAG, &each, NULL,
+	       "run the program once on each of --servers, with one exit status"),
+	OPTION("rank-table", OUTPUT, &rank_table, "FILE",
+	       "write HCCL's rank table of --servers to FILE before the start"),
 	OPTION("exec", FLAG, &in_place, NULL,
 	       "become the program instead of waiting for it: nothing is said at its end"),
 	{ 0 },
@@ -295,27 +300,42 @@ static const struct option options[] = {
 static int run(char **words, GError **error)
 {
 	g_autofree char *node = own_node_name();
-	bool has_server;
+	bool has_server, has_servers, has_launcher;
 
 	if ((junit || json) && in_place)
 		return refuse_option(error, "--junit and --json are written at the end, which "
 					    "--exec leaves to the program");
-	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0)
-		return refuse_option(error, "stdout is the program's: --junit and --json want the "
-					    "name of a file");
+	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0 ||
+	    g_strcmp0(rank_table, "-") == 0)
+		return refuse_option(error, "stdout is the program's: --junit, --json and "
+					    "--rank-table want the name of a file");
 	if (!model_options_apply("sim", TRUE, error))
 		return NPUSIM_EXIT_FAILED;
 	/* servers without a name are one supernode of this run; programs take the host's address
 	 * for the server: each has its own */
 	const char *server = npu_var_get(NPU_VAR_SERVER, &has_server);
-	if (g_getenv("NPUSIM_SERVERS"))
+	const char *servers = npu_var_get(NPU_VAR_SERVERS, &has_servers);
+	(void)npu_var_get(NPU_VAR_SERVER_FROM, &has_launcher);
+	if ((each || rank_table) && !has_servers)
+		return refuse_option(error, "--%s: --servers says of how many servers",
+				     each ? "each" : "rank-table");
+	if (each && (has_server || has_launcher || in_place))
+		return refuse_option(error, "--each starts the program on all servers, so that "
+					    "there is no --server, --server-from or --exec");
+	if (has_servers)
 		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
 	if (has_server)
-		g_setenv("HCCL_IF_IP", npu_text("127.0.0.%d", atoi(server) + 1), FALSE);
+		g_setenv("HCCL_IF_IP", server_address((guint)atoi(server)), FALSE);
+	if (rank_table) /* which says how many devices there are: no other shape will do */
+		g_setenv("NPUSIM_DEVICES", "16", FALSE);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(error))
 		return NPUSIM_EXIT_USAGE;
+	const char *devices = npu_var_get(NPU_VAR_DEVICES, NULL);
+	if (rank_table &&
+	    !rank_table_write(rank_table, (guint)atoi(servers), (guint)atoi(devices), error))
+		return NPUSIM_EXIT_FAILED;
 	g_autofree char *folder = cuda ? part_folder(PART_CUDA, error) : home_in_place(home, error);
 	if (folder == NULL)
 		return NPUSIM_EXIT_FAILED;
@@ -328,7 +348,7 @@ static int run(char **words, GError **error)
 	else if (smi)
 		return NPUSIM_EXIT_FAILED;
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
-	if (in_place || is_traced())
+	if (in_place || (is_traced() && !each))
 		return become_program(words);
 	/* files that are opened later are not those that the program finds closed */
 	int fd;
