@@ -232,11 +232,6 @@ static inline uint32_t bsim_server_id(const struct bsim *bs)
 	return bs->profile.is_910c && !bs->no_supernode ? bs->config.server : BSIM_SERVER_NONE;
 }
 
-static inline uint32_t bsim_sdid(const struct bsim *bs, uint32_t dev)
-{
-	return node_sdid(bsim_server_id(bs), dev);
-}
-
 static inline uint32_t bsim_sdid_server(uint32_t sdid)
 {
 	return sdid >> 22;

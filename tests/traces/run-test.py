@@ -765,8 +765,8 @@ def a_program_runs_on_each_server(folder):
     for options in ([], ['--servers', 2, '--server', 1],
                     ['--servers', 2, '--server-from', 'RANK'], ['--servers', 2, '--exec']):
         _, err = ends(start('--each', *options, '--', 'echo', 'ran'), 2)
-        expect('--each starts the program on all servers' in err if options else
-               '--each: --servers says' in err, err)
+        expect('--each goes without --server' in err if options else
+               '--each and --rank-table go with --servers' in err, err)
 
 
 @case
@@ -799,7 +799,7 @@ def the_first_server_that_fails_ends_the_others(folder):
     script = PIDS + '[ $NPUSIM_SERVER = 1 ] || wait; for k in 0 2; do ' \
                     'while [ ! -s $k.orphan ]; do sleep .01; done; done; exit 7'
     _, err = ends(start('--servers', 3, '--each', '--', 'sh', '-c', script, cwd=folder), 7)
-    expect("sh on server 1 ended with status 7: the other servers' are ended" in err, err)
+    expect("the program on server 1 ended with status 7: the other servers' are ended" in err, err)
     are_gone(folder, 6)
 
 
@@ -862,7 +862,7 @@ def a_rank_table_has_what_the_servers_are(folder):
         addresses = [device['device_ip'] for server in table['server_list']
                      for device in server['device']]
         same(len(set(addresses)), 3 * devices, addresses)
-    for options, status, says in ((['ranks.json'], 2, '--rank-table: --servers says'),
+    for options, status, says in ((['ranks.json'], 2, '--rank-table go with --servers'),
                                   (['-', '--servers', 2], 2, 'stdout is the program'),
                                   (['no/x', '--servers', 2], 1, 'no/x')):
         out, err = ends(start('--rank-table', *options, '--', 'echo', 'ran', cwd=folder), status)

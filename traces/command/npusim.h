@@ -159,21 +159,14 @@ gboolean is_traced(void);
  * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and files that
  * it inherited are closed. */
 gboolean program_run(char **program, int *out_status);
-/* Ends this process by the program's signal, without a core of its own; the exit status if it
- * exited. */
-int program_end_as(int status);
-
-/* ---- servers.c ---- */
-
-/* Once: runs the program on each of NPUSIM_SERVERS, until all have ended and closed their output.
- * The first that fails, or a signal to this process, which is passed on, ends them all, with what
- * they have started. As program_run(); *out_status is that of the first that failed, or 0. */
+/* The same on each of NPUSIM_SERVERS, until all have ended and closed their output; once. The first
+ * that fails, or a signal to this process, ends all; *out_status is that of the first, or 0. */
 gboolean servers_run(char **program, int *out_status);
 /* "127.0.0.4" of server 3, as npu_text(). */
 const char *server_address(guint server);
-/* HCCL's rank table of `count` servers that have so many devices each, with a rank a device; and
- * RANK_TABLE_FILE, if it is not set. */
-gboolean rank_table_write(const char *path, guint count, guint devices, GError **error);
+/* Ends this process by the program's signal, without a core of its own; the exit status if it
+ * exited. */
+int program_end_as(int status);
 
 /* ---- junit.c: what a program did, as JUnit's XML: one test, or the tests that it tells of; or
  * what conformance cases did ---- */
