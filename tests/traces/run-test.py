@@ -833,6 +833,24 @@ print("got", len(got), flush=True)
     shell.end()
 
 
+@case
+def control_z_stops_all_servers_until_they_are_continued():
+    shell = Shell(sys.executable, '-c', """
+import os, signal, time
+signal.signal(signal.SIGCONT, lambda number, frame: os._exit(os.write(1, b"goes on\\n") * 0))
+print("ready", flush=True)
+time.sleep(1000)
+""", options=('--servers', '2', '--each'))
+    for _ in range(2):
+        shell.expect('ready')
+    shell.type('\x1a')
+    shell.expect('job stopped SIGTSTP')
+    shell.type('fg\n')
+    before = shell.expect('job ended 0')
+    same(before.count('goes on'), 2, before)
+    shell.end()
+
+
 RANKS = '''
 import ctypes, json, os
 lib, value, count = ctypes.CDLL("libascendcl.so"), ctypes.c_int64(), ctypes.c_uint32()
