@@ -250,7 +250,7 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_P2P_CAPABILITY, bs->devices > 1 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_CHIP_ID, dev / dies },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_DIE_ID, dev % dies },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SDID, bsim_sdid(bs, dev) },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SDID, node_sdid(bsim_server_id(bs), dev) },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, bsim_server_id(bs) },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SCALE_TYPE, in_pod ? POD_SCALE : 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID, in_pod ? 0 : POD_NONE },

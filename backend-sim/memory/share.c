@@ -95,7 +95,8 @@ BSIM_CALL(halMemExportToShareableHandleV2, SIM_CALL_EXPORT, (drv_mem_handle_t *,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	block.phy_devid = block.devid;
-	block.sdid = bsim_sdid(c->bs, block.devid == BSIM_HOST_ID ? 0 : block.devid);
+	block.sdid =
+		node_sdid(bsim_server_id(c->bs), block.devid == BSIM_HOST_ID ? 0 : block.devid);
 	/* What follows the block stays as the caller had it. */
 	memcpy(shareable, posix ? (void *)&fd : &block, posix ? sizeof(fd) : sizeof(block));
 	return DRV_ERROR_NONE;

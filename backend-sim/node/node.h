@@ -28,6 +28,12 @@ struct node;
 #define NODE_FRAME_BYTES  (UINT64_C(1) << NODE_FRAME_LG2)
 #define NODE_GIANT_FRAMES 512u
 
+/* The SDID of a device of a supernode: server, chip, die and number in one. */
+static inline uint32_t node_sdid(uint32_t server, uint32_t device)
+{
+	return server << 22 | (device >> 1) << 18 | (device & 1) << 16 | device;
+}
+
 /* The first bit from `from` on that is set (flip 0), or clear (flip ~0); `end` for none. */
 static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned end, uint64_t flip)
 {

@@ -223,18 +223,13 @@ drvError_t bsim_no_device(const struct bsim *bs, const char *call, const char *a
 /* "the host", "device 3": as npu_text(). */
 const char *bsim_memory_text(unsigned memory);
 
-/* ---- identities in a supernode: a device's SDID is server, chip, die and number in one ---- */
+/* ---- identities in a supernode ---- */
 
 #define BSIM_SERVER_NONE 0x3ffu /* in no supernode; the node of a 910C is its only server */
 
 static inline uint32_t bsim_server_id(const struct bsim *bs)
 {
 	return bs->profile.is_910c && !bs->no_supernode ? bs->config.server : BSIM_SERVER_NONE;
-}
-
-static inline uint32_t bsim_sdid(const struct bsim *bs, uint32_t dev)
-{
-	return bsim_server_id(bs) << 22 | (dev >> 1) << 18 | (dev & 1) << 16 | dev;
 }
 
 static inline uint32_t bsim_sdid_server(uint32_t sdid)

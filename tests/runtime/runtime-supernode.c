@@ -83,6 +83,7 @@ static void tell(unsigned *flag, unsigned value)
 	__atomic_store_n(flag, value, __ATOMIC_SEQ_CST);
 }
 
+static bool kill_importer; /* that is server 1 */
 static bool stop_server_0; /* once the flag is 2; it is 3 then */
 
 static int run_program(char **argv)
@@ -141,7 +142,9 @@ static void run_servers(unsigned servers, void (*body)(unsigned server))
 		int status = 0;
 		pid_t pid = wait(&status);
 
-		EXPECT_EQ(status, stop_server_0 && pid == pids[0] ? SIGTERM : 0);
+		EXPECT_EQ(status, stop_server_0 && pid == pids[0]   ? SIGTERM
+				  : kill_importer && pid == pids[1] ? SIGKILL
+								    : 0);
 	}
 	EXPECT_EQ(board->failed, 0u);
 	EXPECT_STREQ(board->text, "");
@@ -551,7 +554,7 @@ TEST(supernode, memory_outlives_the_servers_last_process)
 	run_servers(3, body_exporter_dies);
 }
 
-/* The importer dies: what it held goes back. */
+/* The importer dies, by itself or by SIGKILL: what it held and mapped goes back. */
 static void body_importer_dies(unsigned server)
 {
 	aclrtDrvMemHandle handle = NULL;
@@ -562,8 +565,11 @@ static void body_importer_dies(unsigned server)
 	if (server == 1) {
 		wait_for(&board->flag, 1);
 		IS(import_fabric(0, &handle), 0);
+		IS(byte_at(map(handle, PAGE)), 0);
 		tell(&board->flag, 2);
 		wait_for(&board->flag, 3);
+		if (kill_importer)
+			raise(SIGKILL);
 		_exit(0);
 	}
 	handle = create(PAGE);
@@ -580,6 +586,13 @@ static void body_importer_dies(unsigned server)
 TEST(supernode, a_dead_importer_keeps_nothing)
 {
 	run_servers(2, body_importer_dies);
+}
+
+TEST(supernode, a_killed_importer_keeps_nothing)
+{
+	kill_importer = true;
+	run_servers(2, body_importer_dies);
+	kill_importer = false;
 }
 
 /* A server that was stopped: 107017 at import and at free, after the time that finding it out
@@ -624,6 +637,52 @@ TEST(supernode, a_stopped_server_is_lost_for_its_importers)
 {
 	stop_server_0 = true;
 	run_servers(2, body_stopped);
+	stop_server_0 = false;
+}
+
+/* Queued copies of a server's memory: those that ran before it was stopped are done, later ones are
+ * the stream's error, and other streams go on. */
+static void body_stopped_copies(unsigned server)
+{
+	aclrtDrvMemHandle handle = NULL;
+	aclrtStream stream = NULL, other = NULL;
+	unsigned char *bytes;
+	void *at, *own;
+
+	start(0);
+	if (server == 0) {
+		handle = create(PAGE);
+		IS(aclrtMemset(map(handle, PAGE), PAGE, 5, PAGE), 0);
+		IS(export_fabric(handle, 0, 0), 0);
+		tell(&board->flag, 1);
+		for (;;)
+			pause();
+	}
+	wait_for(&board->flag, 1);
+	own = map(create(PAGE), PAGE);
+	IS(aclrtCreateStream(&stream), 0);
+	IS(aclrtCreateStream(&other), 0);
+	IS(aclrtMallocHost((void **)&bytes, 2), 0);
+	IS(import_fabric(0, &handle), 0);
+	at = map(handle, PAGE);
+	IS(aclrtMemcpyAsync(own, PAGE, at, PAGE, ACL_MEMCPY_DEVICE_TO_DEVICE, stream), 0);
+	IS(aclrtSynchronizeStream(stream), 0);
+	tell(&board->flag, 2);
+	wait_for(&board->flag, 3);
+	bytes[0] = 66;
+	IS(aclrtMemcpyAsync(bytes, 1, at, 1, ACL_MEMCPY_DEVICE_TO_HOST, stream), 0);
+	IS(aclrtMemcpyAsync(bytes + 1, 1, own, 1, ACL_MEMCPY_DEVICE_TO_HOST, other), 0);
+	IS(aclrtSynchronizeStream(stream), 507001);
+	IS(aclrtSynchronizeStream(other), 0);
+	IS(bytes[0], 66);
+	IS(bytes[1], 5);
+	IS(aclrtFreeHost(bytes), 0);
+}
+
+TEST(supernode, queued_copies_of_a_stopped_server_are_the_streams_error)
+{
+	stop_server_0 = true;
+	run_servers(2, body_stopped_copies);
 	stop_server_0 = false;
 }
 

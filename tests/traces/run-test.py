@@ -160,11 +160,11 @@ def exec_becomes_the_program():
 class Shell:
     """A shell with one job, run, on a terminal of its own, as far as job control goes."""
 
-    def __init__(self, *command):
+    def __init__(self, *command, options=()):
         self.text = ''
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            self.serve([NPUSIM, 'run', '--', *command])
+            self.serve([NPUSIM, 'run', *options, '--', *command])
 
     @staticmethod
     def serve(argv):
@@ -750,6 +750,141 @@ def a_launchers_processes_find_their_server():
     same(server_of(*by_group)[0], '0', 'the launcher itself')
     _, err = tell_server(*by_group, GROUP_RANK='4').communicate()
     expect('GROUP_RANK=4' in err, err)
+
+
+@case
+def a_program_runs_on_each_server(folder):
+    script = TELL_SERVER + 'import sys; print("err", file=sys.stderr, end=""); sys.stdin.read()'
+    out, err = ends(start('--servers', 3, '--each', '--json', folder / 'x.json', '--',
+                          sys.executable, '-c', script), 0)
+    same(sorted(out.splitlines()),
+         ['[server {0}] {0} 65537 127.0.0.{1}'.format(k, k + 1) for k in range(3)])
+    same(sorted(err.splitlines()), ['[server {}] err'.format(k) for k in range(3)])
+    same(json.loads((folder / 'x.json').read_text())['status'], 0)
+    ends(start('--servers', 2, '--each', '--', 'no-such-program'), 127)
+    for options in ([], ['--servers', 2, '--server', 1],
+                    ['--servers', 2, '--server-from', 'RANK'], ['--servers', 2, '--exec']):
+        _, err = ends(start('--each', *options, '--', 'echo', 'ran'), 2)
+        expect('--each goes without --server' in err if options else
+               '--each and --rank-table go with --servers' in err, err)
+
+
+@case
+def what_is_reported_on_a_server_is_said_once():
+    _, err = start('--servers', 2, '--each', '--', sys.executable, '-c', """
+import ctypes, os
+lib, at = ctypes.CDLL("libascendcl.so"), ctypes.c_void_p()
+assert lib.aclInit(None) == 0 and lib.aclrtSetDevice(0) == 0
+assert lib.aclrtMalloc(ctypes.byref(at), ctypes.c_size_t(1 << 21), 0) == 0
+os.environ["NPUSIM_SERVER"] == "1" and ctypes.string_at(at.value, 1)
+""").communicate(timeout=PATIENCE)
+    expect('on server 1 ended with signal 11' in err, err)
+    same(err.count('the program touched'), 1, err)
+
+
+PIDS = 'echo $$ >$NPUSIM_SERVER.pid; ' \
+       'setsid sh -c \'trap "" TERM; echo $$ >$0.orphan; sleep 1000\' ' \
+       '$NPUSIM_SERVER & while [ ! -s $NPUSIM_SERVER.orphan ]; do sleep .01; done; '
+
+
+def are_gone(folder, count):
+    pids = [int(path.read_text()) for path in folder.iterdir()]
+    same(len(pids), count, 'processes')
+    for pid in pids:
+        expect(not is_alive(pid), pid, 'lives on')
+
+
+@case
+def the_first_server_that_fails_ends_the_others(folder):
+    script = PIDS + '[ $NPUSIM_SERVER = 1 ] || wait; for k in 0 2; do ' \
+                    'while [ ! -s $k.orphan ]; do sleep .01; done; done; exit 7'
+    _, err = ends(start('--servers', 3, '--each', '--', 'sh', '-c', script, cwd=folder), 7)
+    expect("the program on server 1 ended with status 7: the other servers' are ended" in err, err)
+    are_gone(folder, 6)
+
+
+@case
+def signals_and_control_c_end_all_servers(folder):
+    script = PIDS + 'echo ready; wait'
+    run = start('--servers', 2, '--each', '--', 'sh', '-c', script, cwd=folder)
+    same(sorted(run.stdout.readline() for _ in range(2)),
+         ['[server 0] ready\n', '[server 1] ready\n'])
+    run.send_signal(signal.SIGTERM)
+    ends(run, -signal.SIGTERM)
+    are_gone(folder, 4)
+    shell = Shell(sys.executable, '-c', """
+import os, signal, time
+def note(number, frame):
+    got.append(number)
+got = []
+signal.signal(signal.SIGINT, note)
+print("ready", flush=True)
+while not got:
+    time.sleep(.01)
+time.sleep(.5)
+print("got", len(got), flush=True)
+""", options=('--servers', '2', '--each'))
+    for _ in range(2):
+        shell.expect('ready')
+    shell.type('\x03')
+    before = shell.expect('job ended 0')
+    same(sorted(line[line.find('['):] for line in before.splitlines() if 'got' in line),
+         ['[server 0] got 1', '[server 1] got 1'], before)
+    shell.end()
+
+
+@case
+def control_z_stops_all_servers_until_they_are_continued():
+    shell = Shell(sys.executable, '-c', """
+import os, signal, time
+signal.signal(signal.SIGCONT, lambda number, frame: os._exit(os.write(1, b"goes on\\n") * 0))
+print("ready", flush=True)
+time.sleep(1000)
+""", options=('--servers', '2', '--each'))
+    for _ in range(2):
+        shell.expect('ready')
+    shell.type('\x1a')
+    shell.expect('job stopped SIGTSTP')
+    shell.type('fg\n')
+    before = shell.expect('job ended 0')
+    same(before.count('goes on'), 2, before)
+    shell.end()
+
+
+RANKS = '''
+import ctypes, json, os
+lib, value, count = ctypes.CDLL("libascendcl.so"), ctypes.c_int64(), ctypes.c_uint32()
+table = json.load(open(os.environ["RANK_TABLE_FILE"]))
+me, = (server for server in table["server_list"] if server["host_ip"] == os.environ["HCCL_IF_IP"])
+assert lib.aclInit(None) == 0 and lib.aclrtGetDeviceCount(ctypes.byref(count)) == 0
+assert count.value == len(me["device"])
+for device in me["device"]:
+    number = int(device["device_id"])
+    assert lib.aclrtSetDevice(number) == 0
+    assert lib.rtGetDeviceInfo(number, 0, 26, ctypes.byref(value)) == 0
+    print(device["rank_id"], int(device["super_device_id"]) == value.value)
+'''
+
+
+@case
+def a_rank_table_has_what_the_servers_are(folder):
+    for shape, devices in ((('--devices', 2), 2), ((), 16)):
+        out, _ = ends(start('--servers', 3, '--each', '--rank-table', folder / 'ranks.json', *shape,
+                            '--', sys.executable, '-c', RANKS), 0)
+        same(sorted(line.split()[2:] for line in out.splitlines()),
+             sorted([str(rank), 'True'] for rank in range(3 * devices)))
+        table = json.loads((folder / 'ranks.json').read_text())
+        same((table['version'], table['server_count']), ('1.2', '3'))
+        names = [{'server_id': server['server_id']} for server in table['server_list']]
+        same(table['super_pod_list'], [{'super_pod_id': '0', 'server_list': names}])
+        addresses = [device['device_ip'] for server in table['server_list']
+                     for device in server['device']]
+        same(len(set(addresses)), 3 * devices, addresses)
+    for options, status, says in ((['ranks.json'], 2, '--rank-table go with --servers'),
+                                  (['-', '--servers', 2], 2, 'stdout is the program'),
+                                  (['no/x', '--servers', 2], 1, 'no/x')):
+        out, err = ends(start('--rank-table', *options, '--', 'echo', 'ran', cwd=folder), status)
+        expect(out == '' and says in err, out, err)
 
 
 @case

@@ -10,11 +10,13 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "backend-sim/node/node.h"
+#include "format/out-file.h"
 #include "show/member.h"
 
-static gboolean cuda, in_place, home, smi;
-/* Where it is written what became of the program; NULL: nowhere. */
-static char *junit, *json;
+static gboolean cuda, in_place, home, smi, each;
+/* Files for what became of the program, and for its ranks; NULL: none. */
+static char *junit, *json, *rank_table;
 
 /* Files of this user's alone, each named by a variable, to which processes of the run write. */
 enum { JOINED, REPORTS, TESTS, LOG };
@@ -269,7 +271,7 @@ static int run_as_parent(char **words, const char *folder)
 			"more than CUDA documents: relink it with -cudart shared, so that "
 			"npusim's libcudart takes its place",
 			words[0]);
-	program.ran = program_run(words, &program.status);
+	program.ran = (each ? servers_run : program_run)(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
 	gboolean written = say_what_was_told(&program, library, obstacle, foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;
@@ -287,35 +289,77 @@ static const struct option options[] = {
 	       "write the result to FILE as JUnit's XML; %p in the name: the process's number"),
 	OPTION("json", OUTPUT, &json, "FILE",
 	       "write a summary as JSON to FILE: status, time, what npusim reported"),
+	OPTION("each", FLAG, &each, NULL, "run the program once on each of --servers"),
+	OPTION("rank-table", OUTPUT, &rank_table, "FILE", "write HCCL's rank table of --servers"),
 	OPTION("exec", FLAG, &in_place, NULL,
 	       "become the program instead of waiting for it: nothing is said at its end"),
 	{ 0 },
 };
 
+/* HCCL's rank table, with a rank a device; and its variable, if that is not set. */
+static gboolean write_rank_table(guint servers, guint devices, GError **error)
+{
+	g_autoptr(GString) list = g_string_new(NULL), pod = g_string_new(NULL);
+	g_autofree char *path = g_canonicalize_filename(rank_table, NULL), *text = NULL;
+
+	g_setenv("RANK_TABLE_FILE", path, FALSE);
+	for (guint k = 0; k < servers; k++) {
+		const char *ip = server_address(k), *comma = k ? "," : "";
+
+		g_string_append_printf(pod, "%s{\"server_id\":\"%s\"}", comma, ip);
+		g_string_append_printf(list,
+				       "%s\n {\"server_id\":\"%s\",\"host_ip\":\"%s\",\"device\":[",
+				       comma, ip, ip);
+		for (guint i = 0; i < devices; i++)
+			g_string_append_printf(
+				list,
+				"%s\n  {\"device_id\":\"%u\",\"super_device_id\":\"%u\","
+				"\"device_ip\":\"192.%u.2.%u\",\"rank_id\":\"%u\"}",
+				i ? "," : "", i, node_sdid(k, i), k, 199 - i, k * devices + i);
+		g_string_append(list, "]}");
+	}
+	text = g_strdup_printf(
+		"{\"version\":\"1.2\",\"status\":\"completed\",\"server_count\":\"%u\","
+		"\"server_list\":[%s],\n\"super_pod_list\":[{\"super_pod_id\":\"0\","
+		"\"server_list\":[%s]}]}\n",
+		servers, list->str, pod->str);
+	return out_file_write(rank_table, text, strlen(text), error);
+}
+
 static int run(char **words, GError **error)
 {
 	g_autofree char *node = own_node_name();
-	bool has_server;
 
 	if ((junit || json) && in_place)
 		return refuse_option(error, "--junit and --json are written at the end, which "
 					    "--exec leaves to the program");
-	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0)
-		return refuse_option(error, "stdout is the program's: --junit and --json want the "
-					    "name of a file");
+	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0 ||
+	    g_strcmp0(rank_table, "-") == 0)
+		return refuse_option(error, "stdout is the program's: --junit, --json and "
+					    "--rank-table want the name of a file");
 	if (!model_options_apply("sim", TRUE, error))
 		return NPUSIM_EXIT_FAILED;
 	/* servers without a name are one supernode of this run; programs take the host's address
 	 * for the server: each has its own */
-	const char *server = npu_var_get(NPU_VAR_SERVER, &has_server);
-	if (g_getenv("NPUSIM_SERVERS"))
+	const char *server = g_getenv("NPUSIM_SERVER"), *servers = g_getenv("NPUSIM_SERVERS");
+	if ((each || rank_table) && !servers)
+		return refuse_option(error, "--each and --rank-table go with --servers");
+	if (each && (server || g_getenv("NPUSIM_SERVER_FROM") || in_place))
+		return refuse_option(error,
+				     "--each goes without --server, --server-from and --exec");
+	if (servers)
 		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
-	if (has_server)
-		g_setenv("HCCL_IF_IP", npu_text("127.0.0.%d", atoi(server) + 1), FALSE);
+	if (server)
+		g_setenv("HCCL_IF_IP", server_address((guint)atoi(server)), FALSE);
+	if (rank_table) /* which says how many devices there are: no other shape will do */
+		g_setenv("NPUSIM_DEVICES", "16", FALSE);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(error))
 		return NPUSIM_EXIT_USAGE;
+	if (rank_table &&
+	    !write_rank_table((guint)atoi(servers), (guint)atoi(g_getenv("NPUSIM_DEVICES")), error))
+		return NPUSIM_EXIT_FAILED;
 	g_autofree char *folder = cuda ? part_folder(PART_CUDA, error) : home_in_place(home, error);
 	if (folder == NULL)
 		return NPUSIM_EXIT_FAILED;
@@ -328,7 +372,7 @@ static int run(char **words, GError **error)
 	else if (smi)
 		return NPUSIM_EXIT_FAILED;
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
-	if (in_place || is_traced())
+	if (in_place || (is_traced() && !each))
 		return become_program(words);
 	/* files that are opened later are not those that the program finds closed */
 	int fd;

@@ -159,6 +159,11 @@ gboolean is_traced(void);
  * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and files that
  * it inherited are closed. */
 gboolean program_run(char **program, int *out_status);
+/* The same on each of NPUSIM_SERVERS, until all have ended and closed their output; once. The first
+ * that fails, or a signal to this process, ends all; *out_status is that of the first, or 0. */
+gboolean servers_run(char **program, int *out_status);
+/* "127.0.0.4" of server 3, as npu_text(). */
+const char *server_address(guint server);
 /* Ends this process by the program's signal, without a core of its own; the exit status if it
  * exited. */
 int program_end_as(int status);

@@ -3,7 +3,7 @@
  * A program that the command starts as its child: in the command's own process group, so that the
  * terminal stays the program's; with the signals that the command gets; until the program's end,
  * not that of what it leaves behind. Nothing else of the program passes through here: the command
- * keeps no end of its pipes but stderr.
+ * keeps no end of its pipes but stderr. Or one on each server, whose output does.
  */
 #include "npusim.h"
 
@@ -12,6 +12,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+
+#include "backend-sim/node/node.h"
 
 int become_program(char **program)
 {
@@ -37,8 +39,10 @@ struct inherited {
 	struct sigaction child_action;
 };
 
-/* -1: it was said why; *out_status is the exit status. */
-static pid_t start(char **program, const struct inherited *inherited, int *out_status)
+/* files: its stdin, stdout and stderr; NULL: this process's. -1: it was said why; *out_status is
+ * the exit status. */
+static pid_t start(char **program, const struct inherited *inherited, const int *files,
+		   int *out_status)
 {
 	pid_t self = getpid(), child;
 	guint8 status = NPUSIM_EXIT_NOT_RUNNABLE;
@@ -55,6 +59,8 @@ static pid_t start(char **program, const struct inherited *inherited, int *out_s
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != self)
 			raise(SIGKILL);
+		for (int i = 0; files && i < 3; i++)
+			dup2(files[i], i);
 		sigaction(SIGCHLD, &inherited->child_action, NULL);
 		sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 		status = (guint8)become_program(program);
@@ -98,8 +104,17 @@ static void stop_too(pid_t child, int signal_number)
 		sigaction(signal_number, &action, NULL);
 }
 
-/* What a terminal's keys and its window send, the whole group got; what the program sends to its
- * group, or the command to itself by a write to a closed pipe, the program need not hear. */
+/* What a terminal's keys and its window send, the whole group got. */
+static gboolean is_key(const siginfo_t *info)
+{
+	int number = info->si_signo;
+
+	return info->si_code == SI_KERNEL &&
+	       (number == SIGINT || number == SIGQUIT || number == SIGTSTP || number == SIGWINCH);
+}
+
+/* What the program sends to its group, or the command to itself by a write to a closed pipe, the
+ * program need not hear. */
 static int wait_for_end(pid_t child, const sigset_t *signals)
 {
 	siginfo_t info;
@@ -108,8 +123,6 @@ static int wait_for_end(pid_t child, const sigset_t *signals)
 
 	for (;;) {
 		int number = sigwaitinfo(signals, &info);
-		gboolean key = number == SIGINT || number == SIGQUIT || number == SIGTSTP ||
-			       number == SIGWINCH;
 
 		/* orphans that the program left are waited for, too, but not awaited */
 		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
@@ -118,7 +131,7 @@ static int wait_for_end(pid_t child, const sigset_t *signals)
 			if (got == child)
 				stop_too(child, WSTOPSIG(status));
 		}
-		if (number < 0 || number == SIGCHLD || (key && info.si_code == SI_KERNEL) ||
+		if (number < 0 || number == SIGCHLD || is_key(&info) ||
 		    (info.si_code <= 0 && (info.si_pid == child || info.si_pid == getpid())))
 			continue;
 		if (info.si_code == SI_QUEUE)
@@ -128,23 +141,31 @@ static int wait_for_end(pid_t child, const sigset_t *signals)
 	}
 }
 
-gboolean program_run(char **program, int *out_status)
+/* From here on signals wait in *out_blocked. */
+static struct inherited become_parent(sigset_t *out_blocked)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	struct inherited inherited;
-	sigset_t blocked;
-	const char *name;
 
 	fflush(stdout);
 	/* all but the two that stop who uses the terminal from the background */
-	sigfillset(&blocked);
-	sigdelset(&blocked, SIGTTIN);
-	sigdelset(&blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
+	sigfillset(out_blocked);
+	sigdelset(out_blocked, SIGTTIN);
+	sigdelset(out_blocked, SIGTTOU);
+	sigprocmask(SIG_BLOCK, out_blocked, &inherited.mask);
 	/* who ignores it has no children to wait for */
 	sigaction(SIGCHLD, &usual, &inherited.child_action);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	pid_t child = start(program, &inherited, out_status);
+	return inherited;
+}
+
+gboolean program_run(char **program, int *out_status)
+{
+	sigset_t blocked;
+	const char *name;
+	const struct inherited inherited = become_parent(&blocked);
+	pid_t child = start(program, &inherited, NULL, out_status);
+
 	if (child < 0)
 		return FALSE;
 	/* the program's pipes and locks end when it closes them; what the command opened for itself
@@ -163,6 +184,154 @@ gboolean program_run(char **program, int *out_status)
 	}
 	*out_status = wait_for_end(child, &blocked);
 	return TRUE;
+}
+
+const char *server_address(guint server)
+{
+	return npu_text("127.0.0.%u", server + 1);
+}
+
+static struct {
+	guint count, running;
+	pid_t pid[SIM_SERVERS];      /* 0: it has ended */
+	FILE *from[2 * SIM_SERVERS]; /* by server, stdout and stderr; NULL: there is none */
+	gboolean ending;
+	int status; /* waitpid()'s, of the first that failed; 0: none has */
+} servers;          /* the program on each */
+
+/* The lines of from[of], each behind its server. */
+static gpointer show_lines(gpointer of)
+{
+	guint pipe = GPOINTER_TO_UINT(of);
+	FILE *to = pipe % 2 ? stderr : stdout;
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t length;
+
+	while (servers.from[pipe] && (length = getline(&line, &room, servers.from[pipe])) > 0)
+		if (fprintf(to, "[server %u] %s%s", pipe / 2, line,
+			    line[length - 1] == '\n' ? "" : "\n") < 0 ||
+		    fflush(to) != 0)
+			kill(getpid(), SIGPIPE); /* as the program would have met it */
+	free(line);
+	return NULL;
+}
+
+/* Kills what has this process as its parent, the programs' orphans among it. FALSE: nothing. */
+static gboolean kill_children(void)
+{
+	g_autofree char *text = NULL;
+	gboolean killed = FALSE;
+
+	if (!g_file_get_contents("/proc/thread-self/children", &text, NULL, NULL))
+		return FALSE;
+	g_auto(GStrv) pids = g_strsplit(text, " ", -1);
+	for (char **pid = pids; *pid; pid++)
+		killed |= **pid && kill(atoi(*pid), SIGKILL) == 0;
+	return killed;
+}
+
+/* `has`: they have it already, from the terminal. */
+static void send_all(int number, gboolean has)
+{
+	servers.ending |= number == SIGINT || number == SIGQUIT || number == SIGTERM ||
+			  number == SIGHUP || number == SIGPIPE;
+	for (guint k = 0; k < servers.count && !has; k++)
+		if (servers.pid[k])
+			kill(servers.pid[k], number);
+}
+
+static void note_end(pid_t pid, int status)
+{
+	gboolean exited = WIFEXITED(status);
+	guint k = 0;
+
+	while (k < servers.count && servers.pid[k] != pid)
+		k++;
+	if (k == servers.count) /* an orphan */
+		return;
+	servers.pid[k] = 0;
+	servers.running--;
+	if (status == 0 || servers.status)
+		return;
+	servers.status = status;
+	if (servers.ending || servers.running == 0)
+		return;
+	failure("the program on server %u ended with %s %d: the other servers' are ended", k,
+		exited ? "status" : "signal", exited ? WEXITSTATUS(status) : WTERMSIG(status));
+	send_all(SIGTERM, FALSE);
+}
+
+static void wait_for_all(const sigset_t *signals)
+{
+	const struct timespec grace = { 5, 0 }; /* to end by themselves, once one has to */
+	siginfo_t info;
+	int status;
+	pid_t got;
+
+	while (servers.running > 0) {
+		int number = sigtimedwait(signals, &info, servers.ending ? &grace : NULL);
+
+		if (number < 0 && errno == EAGAIN)
+			kill_children();
+		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG)) > 0)
+			note_end(got, status);
+		if (number > 0 && number != SIGCHLD)
+			send_all(number, is_key(&info));
+		if (number == SIGTSTP && is_key(&info))
+			stop_too(0, number);
+	}
+}
+
+static gboolean start_on(guint k, char **program, const struct inherited *inherited,
+			 int *out_status)
+{
+	int files[3] = { open("/dev/null", O_RDONLY | O_CLOEXEC) }, ends[2];
+	struct stat st;
+
+	for (guint i = 0; i < 2; i++) {
+		if (pipe2(ends, O_CLOEXEC) != 0) {
+			*out_status = failure("%s: %s", program[0], g_strerror(errno));
+			return FALSE;
+		}
+		servers.from[2 * k + i] = fdopen(ends[0], "r");
+		files[1 + i] = ends[1];
+	}
+	g_setenv("NPUSIM_SERVER", npu_text("%u", k), TRUE);
+	g_setenv("HCCL_IF_IP", server_address(k), TRUE);
+	/* reports that come through the pipe are not captured */
+	if (g_getenv("NPUSIM_REPORT_STDERR") && fstat(files[2], &st) == 0)
+		g_setenv("NPUSIM_REPORT_STDERR",
+			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
+	pid_t pid = start(program, inherited, files, out_status);
+	for (int i = 0; i < 3; i++)
+		close(files[i]);
+	servers.pid[k] = pid > 0 ? pid : 0;
+	servers.running += pid > 0;
+	return pid > 0;
+}
+
+gboolean servers_run(char **program, int *out_status)
+{
+	GThread *thread[2 * SIM_SERVERS];
+	sigset_t blocked;
+	const struct inherited inherited = become_parent(&blocked);
+	gboolean fine = TRUE;
+
+	while (fine && servers.count < (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)))
+		fine = start_on(servers.count++, program, &inherited, out_status);
+	if (!fine)
+		send_all(SIGTERM, FALSE);
+	for (guint i = 0; i < 2 * servers.count; i++)
+		thread[i] = g_thread_new("output", show_lines, GUINT_TO_POINTER(i));
+	wait_for_all(&blocked);
+	while (servers.ending && kill_children() && waitpid(-1, NULL, 0) > 0)
+		continue;
+	for (guint i = 0; i < 2 * servers.count; i++)
+		g_thread_join(thread[i]);
+	if (fine)
+		*out_status = servers.status;
+	return fine;
 }
 
 int program_end_as(int status)
