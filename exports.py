@@ -169,14 +169,15 @@ def write_cuda(out, header, names):
         write_macro(stream, 'CUDA_ALIASES', aliases)
         for name in sorted(declared):
             stream.write('#define CUDA_CHECKS_{0} {1}\n#define CUDA_STREAM_{0} {2}\n'.format(
-                name, *checks_of(parameters[name])))
+                name, *checks_of(name, parameters[name])))
             stream.write('#define CUDART_PARAMETERS_{0} {1}\n'
                          '#define CUDART_ARGUMENTS_{0} {2}\n'.format(
                              name, *in_runtime(parameters[name])))
 
 
-def checks_of(parameters):
-    """What a door of CUDA asks before its function, and the stream in whose context that is."""
+def checks_of(call, parameters):
+    """What a door of CUDA asks before its function, and the stream in whose context that is.
+    cuStreamDestroy refuses the default stream first, and asks itself."""
     checks, stream = [], 'NULL'
     for parameter in parameters.strip('()').split(','):
         name = re.findall(r'\w+', parameter)[-1]
@@ -185,7 +186,7 @@ def checks_of(parameters):
             checks.append('cuda_null("{0}", (const void *)(uintptr_t){0}) ?: '.format(name))
         elif parameter.split()[0] == 'CUstream':
             stream = name
-    if stream != 'NULL':
+    if stream != 'NULL' and call != 'cuStreamDestroy_v2':
         checks.append('cuda_check_stream({}) ?: '.format(stream))
     return ''.join(checks), stream
 

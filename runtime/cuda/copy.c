@@ -241,8 +241,11 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows) CUDA_ANSWERS(cuMemcpy
 static CUresult fill(uint64_t dst, size_t pitch, uint32_t pattern, unsigned unit, size_t width,
 		     size_t height, const CUstream *stream)
 {
-	CUresult code = cuda_current(NULL);
+	CUresult code;
 
+	if (height == 0)
+		return CUDA_SUCCESS;
+	code = cuda_current(NULL);
 	if (code != CUDA_SUCCESS || width == 0)
 		return code;
 	if (dst == 0 || dst % unit != 0 || width > SIZE_MAX / unit ||

@@ -61,7 +61,7 @@ extern __thread const char *cuda_call;
  * functions but those that need no cuInit. */
 CUresult cuda_initialised(void);
 /* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. The doors ask,
- * but for what is about devices, contexts and names. */
+ * but for what is about devices, contexts and names, or only tells what something is. */
 CUresult cuda_unharmed(void);
 /* The current context (out may be NULL); INVALID_CONTEXT without one. */
 CUresult cuda_current(struct core_context **out);

@@ -202,14 +202,13 @@ static CUresult describe(struct cudaPointerAttributes *out, const void *ptr)
 static CUresult allocate_box(struct cudaPitchedPtr *out, struct cudaExtent extent)
 {
 	struct cudaPitchedPtr made = { .xsize = extent.width, .ysize = extent.height };
-	size_t rows = extent.height * extent.depth;
+	size_t rows;
 	CUresult code = check_pointer(out);
 
+	if (code == CUDA_SUCCESS && __builtin_mul_overflow(extent.height, extent.depth, &rows))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (code == CUDA_SUCCESS && extent.width != 0 && rows != 0)
-		code = extent.depth > SIZE_MAX / extent.height
-			       ? CUDA_ERROR_OUT_OF_MEMORY
-			       : cuMemAllocPitch_v2(OUT(&made.ptr), &made.pitch, extent.width, rows,
-						    4);
+		code = cuMemAllocPitch_v2(OUT(&made.ptr), &made.pitch, extent.width, rows, 4);
 	if (code == CUDA_SUCCESS)
 		*out = made;
 	return code;

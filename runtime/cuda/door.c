@@ -20,12 +20,14 @@ static bool is_early(const char *call)
 	       strncmp(call, "cuGetError", 10) == 0 || strncmp(call, "cuGetProcAddress", 16) == 0;
 }
 
-/* All that has to do with memory, streams or events. */
+/* All that has to do with memory, streams or events, but for what only asks what something is. */
 static bool uses_contexts(const char *call)
 {
+	if (strncmp(call, "cuMemGetAllocation", 18) == 0 || strncmp(call, "cuMemHostGet", 12) == 0)
+		return false;
 	return strncmp(call, "cuMem", 5) == 0 || strncmp(call, "cuStream", 8) == 0 ||
 	       strncmp(call, "cuEvent", 7) == 0 || strncmp(call, "cuIpc", 5) == 0 ||
-	       strncmp(call, "cuPointer", 9) == 0 || strncmp(call, "cuLaunch", 8) == 0;
+	       strncmp(call, "cuLaunch", 8) == 0;
 }
 
 /* What programs try, and go on without. */

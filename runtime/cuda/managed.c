@@ -205,7 +205,9 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribu
 	if (number == 0)
 		return cuda_invalid("numAttributes is 0");
 	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++)
-		code = cuMemRangeGetAttribute(data[i], sizes[i], attributes[i], ptr, count);
+		code = cuda_null("data", data[i])
+			       ?: cuMemRangeGetAttribute(data[i], sizes[i], attributes[i], ptr,
+							 count);
 	return code;
 }
 

@@ -336,7 +336,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(code ?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(code ?: cuda_unharmed() ?: find_locked(handle, &pool));
 	if (pool->props.location.id != device || pool->imported)
 		return cuda_invalid("the pool is one of device %d%s", pool->props.location.id,
 				    pool->imported ? ", imported" : "");

@@ -125,6 +125,7 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 	if (is_default(stream))
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
 				 "the default stream cannot be destroyed");
+	CUDA_OR_RETURN(cuda_check_stream(stream));
 	pthread_mutex_lock(&lock);
 	trace_name_take(&blocking, (uintptr_t)stream, NULL);
 	pthread_mutex_unlock(&lock);

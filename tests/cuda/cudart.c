@@ -307,11 +307,13 @@ TEST(cudart, a_box_of_its_own)
 
 	GIVES(INVALID_VALUE, cudaMalloc3D(NULL, all));
 	GIVES(2, cudaMalloc3D(&box, (struct cudaExtent){ 1, SIZE_MAX, 2 }));
+	GIVES(2, cudaMalloc3D(&box, (struct cudaExtent){ 1, (size_t)1 << 32, (size_t)1 << 32 }));
 	TRY(cudaMalloc3D(&box, all));
 	EXPECT_EQ(100, box.xsize);
 	EXPECT_EQ(3, box.ysize);
 	ASSERT_EQ(512, box.pitch);
 	TRY(cudaMemset3D(box, 7, all));
+	TRY(cudaMemset3D((struct cudaPitchedPtr){ 0 }, 7, (struct cudaExtent){ 1, 0, 1 }));
 	inside = box;
 	inside.ptr = (char *)box.ptr + box.pitch + 5;
 	TRY(cudaMemset3DAsync(inside, 9, part, NULL));

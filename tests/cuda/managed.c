@@ -146,6 +146,8 @@ TEST(cuda_managed, answers_several_at_once)
 	FAILS(INVALID_VALUE, cuMemRangeGetAttributes(data, NULL, which, 2, ptr, BYTES));
 	FAILS(INVALID_VALUE, cuMemRangeGetAttributes(data, sizes, NULL, 2, ptr, BYTES));
 	FAILS(INVALID_VALUE, cuMemRangeGetAttributes(data, sizes, which, 0, ptr, BYTES));
+	data[1] = NULL;
+	FAILS(INVALID_VALUE, cuMemRangeGetAttributes(data, sizes, which, 2, ptr, BYTES));
 	FAILS(INVALID_VALUE, cuMemRangeGetAttribute(NULL, 4, which[0], ptr, BYTES));
 	FAILS(INVALID_VALUE, cuMemRangeGetAttribute(&mostly, 8, which[0], ptr, BYTES));
 	FAILS(INVALID_VALUE, cuMemRangeGetAttribute(&mostly, 3, ATTRIBUTE(ACCESSED_BY), ptr, MIB));

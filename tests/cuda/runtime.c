@@ -406,6 +406,8 @@ TEST(cuda_runtime, fills_and_rows)
 	TRY(cuMemAllocPitch_v2(&ptr, &pitch, 100, 4, 4));
 	EXPECT_EQ(512, pitch);
 	TRY(cuMemsetD2D8_v2(ptr, pitch, 9, 100, 4));
+	TRY(cuMemsetD2D8_v2(0, 0, 9, 100, 0));
+	TRY(cuMemsetD2D32Async(1, 0, 9, 1, 0, NULL));
 	TRY(cuMemsetD16_v2(ptr, 0x1234, 4));
 	TRY(cuMemcpyDtoH_v2(shorts, ptr, sizeof(shorts)));
 	EXPECT_EQ(0x1234, shorts[3]);
@@ -535,6 +537,7 @@ TEST(cuda_runtime, ends_things_without_a_context)
 	EXPECT_EQ(ptr, range);
 	FAILS(INVALID_CONTEXT, cuMemAlloc_v2(&range, MIB));
 	FAILS(INVALID_CONTEXT, cuStreamSynchronize(NULL));
+	FAILS(INVALID_HANDLE, cuStreamDestroy_v2(NULL));
 	TRY(cuEventDestroy_v2(event));
 	TRY(cuStreamDestroy_v2(stream));
 	FAILS(INVALID_HANDLE, cuStreamQuery(stream));

@@ -22,11 +22,14 @@ static void unmap_under_a_copy(void *arg)
 	CUdevice device;
 	CUevent event;
 	CUstream stream;
+	CUmemoryPool pool;
+	CUmemAllocationProp prop = rig_prop(0);
 	const char *name;
 	void *host =
 		mmap(NULL, GRANULE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	atomic_bool open = false;
 	size_t bytes;
+	unsigned flags;
 	int value;
 
 	(void)arg;
@@ -51,6 +54,11 @@ static void unmap_under_a_copy(void *arg)
 	FAILS(ILLEGAL_ADDRESS, cuCtxSynchronize());
 	FAILS(ILLEGAL_ADDRESS, cuMemAlloc_v2(&ptr, MIB));
 	FAILS(ILLEGAL_ADDRESS, cuMemGetInfo_v2(&bytes, NULL));
+	TRY(cuDeviceGetMemPool(&pool, 0));
+	FAILS(ILLEGAL_ADDRESS, cuDeviceSetMemPool(0, pool));
+	TRY(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p.va));
+	TRY(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	FAILS(INVALID_VALUE, cuMemHostGetFlags(&flags, &value));
 	TRY(cuCtxGetCurrent(&got));
 	TRY(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
 	TRY(cuDriverGetVersion(&value));
