@@ -159,7 +159,7 @@ struct use {
 
 static bool may_reach(const struct validate *v, uint32_t dev, uint32_t peer)
 {
-	return v->cuda || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
+	return v->cuda || dev == peer || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
 	       v->peers[dev][peer];
 }
 
