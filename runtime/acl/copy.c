@@ -500,45 +500,59 @@ static aclError send_rows(struct core_sender *sender, const struct drvMem2D *row
 	return core_sender_flush(sender, NULL, NULL);
 }
 
-static aclError copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind,
-			bool queued, aclrtStream stream)
+static aclError copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind)
 {
 	struct npu_place to, from;
-	struct core_sender sender;
 	aclrtMemcpyKind real = kind;
 	aclError error;
 
 	if (rows->width == 0 || rows->height == 0)
 		return ACL_SUCCESS;
 	error = check_copy_2d(call, rows, kind);
-	if (error == ACL_SUCCESS && !queued && kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		return acl_unsupported(
 			call, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
 			      "goes from the host to a device or back: use aclrtMemcpy2dAsync");
-	error = error ?: (queued ? sender_init(&sender, call, stream) : acl_check_context(call));
+	error = acl_check_context(call) ?: real_kind(call, rows->dst, rows->src, &real, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (queued)
-		core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)rows->dst);
-	error = real_kind(call, rows->dst, rows->src, &real, &to, &from);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (queued && real == ACL_MEMCPY_HOST_TO_HOST)
-		return rt_invalid(call, "src and dst are both host memory; rows are copied "
-					"from, to or between devices");
-	if (!queued && real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
+	if (real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
 		return rt_invalid(call,
 				  "src and dst lie so that this is %s; a synchronous copy of rows "
 				  "goes from the host to a device or back",
 				  acl_memcpy_kind_name(real));
-	if (queued && from.kind != NPU_PLACE_PAGEABLE && to.kind != NPU_PLACE_PAGEABLE)
-		return send_rows(&sender, rows, real == ACL_MEMCPY_DEVICE_TO_DEVICE,
-				 acl_place_device(&to) != acl_place_device(&from));
-	return (queued ? sender_wait(&sender) : ACL_SUCCESS) ?: copy_2d_now(call, rows, real);
+	return copy_2d_now(call, rows, real);
 }
 
-ACL_ANSWERS(aclrtMemcpy2d, copy_2d(__func__, ROWS, kind, false, NULL));
-ACL_ANSWERS(aclrtMemcpy2dAsync, copy_2d(__func__, ROWS, kind, true, stream));
+static aclError copy_2d_async(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind,
+			      aclrtStream stream)
+{
+	struct npu_place to, from;
+	struct core_sender sender;
+	aclError error;
+
+	if (rows->width == 0 || rows->height == 0)
+		return ACL_SUCCESS;
+	error = check_copy_2d(call, rows, kind) ?: sender_init(&sender, call, stream);
+	if (error != ACL_SUCCESS)
+		return error;
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)rows->dst);
+	error = real_kind(call, rows->dst, rows->src, &kind, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_HOST)
+		return rt_invalid(call, "src and dst are both host memory; rows are copied "
+					"from, to or between devices");
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
+		return sender_wait(&sender) ?: copy_2d_now(call, rows, kind);
+	return send_rows(&sender, rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
+			 acl_place_device(&to) != acl_place_device(&from));
+}
+
+ACL_ANSWERS(aclrtMemcpy2d, copy_2d(__func__, ROWS, kind));
+ACL_ANSWERS(aclrtMemcpy2dAsync, copy_2d_async(__func__, ROWS, kind, stream));
 
 /* ---- fills ---- */
 

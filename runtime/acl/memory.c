@@ -403,20 +403,31 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 	return error;
 }
 
-ACL_ANSWERS_WITH(aclrtHostRegister, struct core_context *context,
-	ACL_IS_NULL(ptr) ?: ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size)
-		       ?: (((uint32_t)type & ~REGISTER_TYPES) == 0 ? ACL_SUCCESS
-			   : acl_unsupported(__func__,
-				"type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
-				"ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY (8), "
-				"or the last two together", (uint32_t)type))
-		       ?: acl_current(__func__, &context)
+aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr)
+{
+	uint32_t bits = (uint32_t)type;
+	struct core_context *context;
+	aclError error = ACL_IS_NULL(ptr) ?: ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size);
+
+	if (error == ACL_SUCCESS && (bits & ~REGISTER_TYPES) != 0)
+		return acl_unsupported(__func__,
+				       "type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
+				       "ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY "
+				       "(8), or the last two together",
+				       bits);
+	return error ?: acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
-				    mapping_kind((uint32_t)type & ACL_HOST_REGISTER_IOMEMORY,
-						 (uint32_t)type & ACL_HOST_REGISTER_READONLY),
-				    context->device, devPtr));
-ACL_ANSWERS_WITH(aclrtHostRegisterV2, struct core_context *context,
-	ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
+				    mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY,
+						 bits & ACL_HOST_REGISTER_READONLY),
+				    context->device, devPtr);
+}
+
+aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
+{
+	bool mapped = (flag & ~(uint32_t)ACL_HOST_REG_PINNED) != 0;
+	struct core_context *context;
+
+	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
 		       ?: RT_WANT(__func__, flag != 0 && (flag & ~REGISTER_FLAGS) == 0,
 				  "flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
 				  "(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
@@ -424,11 +435,11 @@ ACL_ANSWERS_WITH(aclrtHostRegisterV2, struct core_context *context,
 				  flag)
 		       ?: acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
-				    flag == ACL_HOST_REG_PINNED
-					    ? -1
-					    : (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
-								    flag & ACL_HOST_REG_READONLY),
-				    context->device, NULL));
+				    mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
+								   flag & ACL_HOST_REG_READONLY)
+					   : -1,
+				    context->device, NULL);
+}
 
 aclError aclrtHostUnregister(void *ptr)
 {

@@ -20,7 +20,7 @@
 
 #define CORE_DEVICE_MAX 64
 
-/* ---- the process's runtime (runtime.c) ---- */
+/* ---- the process's runtime (object/process.c) ---- */
 
 /* The driver stack, opened at the first call that needs it (a program that never calls aclInit
  * works). NULL, message set, if no backend can be used; tried again at the next call. */
@@ -38,13 +38,13 @@ struct npu_driver *core_driver_peek(void);
 /* What the program knows now, without a call of the driver that says so: npusimOrder. */
 void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value);
 
-/* ---- errors (error.c) ---- */
+/* ---- errors (object/process.c) ---- */
 
 /* A driver's code as an aclError (driver_code_acl()). Other than 0 it takes the driver's message
  * where there is one, prefixed by the call's name. */
 int core_result(const char *call, drvError_t code);
 
-/* ---- devices and their ids (device.c) ---- */
+/* ---- devices and their ids (object/process.c) ---- */
 /* user id: index in ASCEND_RT_VISIBLE_DEVICES; logic id: the driver's; physical id: the chip's. */
 
 int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count); /* aclError */
@@ -57,14 +57,14 @@ void core_visible_use(const char *variable, bool in_any_order);
 /* What ASCEND_RT_VISIBLE_DEVICES says, for messages: "0 -> 2, 1 -> 3". */
 const char *core_visible_text(void);
 
-/* ---- contexts (context.c) ---- */
+/* ---- contexts (object/context.c) ---- */
 
 /* Atomic, since a context may end in another thread, and its place be taken, while it is used. */
 struct core_context {
 	_Atomic int32_t user_device;
 	_Atomic uint32_t device; /* logic id */
 	_Atomic bool primary;
-	_Atomic uint64_t words[8]; /* the face's, 0 at first; the rest is context.c's */
+	_Atomic uint64_t words[8]; /* the face's, 0 at first; the rest is object/context.c's */
 };
 /* The calling thread's current context, or NULL. */
 struct core_context *core_context_peek(void);

@@ -217,30 +217,34 @@ static const struct validate_module *load_validation(int flags)
 	return module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
 }
 
-/* NULL without *error: it is off. */
+/* Of a mode that is not "off". */
 static const struct validate_module *validation(const char *mode, char **error)
 {
-	bool off = strcmp(mode, "off") == 0;
-	const struct validate_module *module = off ? NULL : load_validation(0);
+	const struct validate_module *module = load_validation(0);
 
-	*error = NULL;
-	if (!off && module == NULL)
+	if (module == NULL)
 		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
 	return module;
 }
 
 static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
 {
-	const struct validate_module *module = validation(mode, error);
+	const struct validate_module *module;
 
-	return module != NULL ? module->open(lower, mode, error) : *error == NULL ? lower : NULL;
+	if (strcmp(mode, "off") == 0)
+		return lower;
+	module = validation(mode, error);
+	return module != NULL ? module->open(lower, mode, error) : NULL;
 }
 
 static bool check_validation(const char *mode, char **error)
 {
-	const struct validate_module *module = validation(mode, error);
+	const struct validate_module *module;
 
-	return module != NULL ? module->check(error) : *error == NULL;
+	if (strcmp(mode, "off") == 0)
+		return true;
+	module = validation(mode, error);
+	return module != NULL && module->check(error);
 }
 
 void driver_stack_exit(int status)
