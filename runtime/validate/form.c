@@ -26,15 +26,14 @@ struct form {
 		    const char *function);
 };
 static const struct form *form;
-static char *path; /* with %p; NULL: stderr */
+static char *path;   /* with %p; NULL: stderr */
+static char *folder; /* the current one at first, and a slash: the program may go elsewhere */
 static int file = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the file, among threads */
 
 /* As who starts the program sees it: below its folder, relative. */
 static const char *near_path(const char *name)
 {
-	g_autofree char *here = g_get_current_dir(), *folder = g_strconcat(here, "/", NULL);
-
 	return g_str_has_prefix(name, folder) ? name + strlen(folder) : name;
 }
 
@@ -181,8 +180,8 @@ static bool add_sarif_text(const char *result)
 	bool good = false;
 	off_t end;
 
-	if (fcntl(file, F_SETLKW, &all) != 0)
-		return false;
+	if (lseek(file, 0, SEEK_END) < 0 || fcntl(file, F_SETLKW, &all) != 0)
+		return false; /* a pipe has no end to add to */
 	end = lseek(file, 0, SEEK_END);
 	if (end == 0) {
 		put_head(out);
@@ -299,10 +298,15 @@ bool form_open(bool check, char **error)
 {
 	bool set, chosen;
 	const char *name = npu_var_get(NPU_VAR_VALIDATE_FILE, &set);
+	g_autofree char *here = NULL;
 
 	npu_var_get(NPU_VAR_VALIDATE_FORMAT, &chosen);
 	if (!set && !chosen)
 		return true;
+	if (folder == NULL) {
+		here = g_get_current_dir();
+		folder = g_strconcat(here, "/", NULL);
+	}
 	form = choose(name);
 	if (!set && form->add == add_sarif) {
 		npu_text_add(error, "NPUSIM_VALIDATE_FORMAT=sarif needs NPUSIM_VALIDATE_FILE");

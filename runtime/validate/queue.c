@@ -33,6 +33,11 @@ struct move {
 	uint64_t dst, src, bytes;
 };
 
+static const char *mover(struct validate *v, const struct move *move)
+{
+	return npu_stack_call(stack_of(v)) ?: (move->src != 0 ? "a copy" : "a fill");
+}
+
 /* ---- what a copy or fill is asked to do ---- */
 
 /* Whether the address is memory of a device; -1: that is not known. */
@@ -41,11 +46,11 @@ static int is_of_device(struct validate *v, uint64_t va)
 	const struct object *object;
 	struct npu_place place;
 
-	if (validate_place(v, va, &place))
-		return npu_place_is_translated(&place)    ? place.owner != NPU_OWNER_HOST
-		       : place.kind == NPU_PLACE_PAGEABLE ? 0
-		       : place.kind == NPU_PLACE_PINNED   ? 0
-							  : -1;
+	if (validate_place(v, va, &place)) {
+		if (npu_place_is_translated(&place))
+			return place.owner != NPU_OWNER_HOST;
+		return place.kind == NPU_PLACE_PAGEABLE || place.kind == NPU_PLACE_PINNED ? 0 : -1;
+	}
 	object = objects_around(v, va);
 	if (object == NULL || object->kind == OBJECT_MAPPING || object->kind == OBJECT_BLOCK)
 		return -1;
@@ -71,7 +76,7 @@ static void check_kind(struct validate *v, const struct move *move)
 	if ((from >= 0 && from != kind / 2) || (to >= 0 && to != kind % 2))
 		report_make(REPORT(KIND, stack_of(v)),
 			    "%s says %s, but copies %s memory to %s memory: %s would be right",
-			    caller(v), names[kind], sides[from + 1], sides[to + 1],
+			    mover(v, move), names[kind], sides[from + 1], sides[to + 1],
 			    from >= 0 && to >= 0 ? names[2 * from + to] : "ACL_MEMCPY_DEFAULT");
 }
 
@@ -82,7 +87,7 @@ static void check_overlap(struct validate *v, const struct move *move)
 	if (high - low >= move->bytes)
 		return;
 	report_make(REPORT(OVERLAP, stack_of(v)),
-		    "%s copies %s from %s: %s are both read and written", caller(v),
+		    "%s copies %s from %s: %s are both read and written", mover(v, move),
 		    npu_size_text(move->bytes),
 		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, high, low + move->bytes));
@@ -115,7 +120,7 @@ static void check_bounds(struct validate *v, const struct move *move, uint64_t b
 	    object->own || end <= object->key + object->bytes)
 		return;
 	report_make(REPORT(BOUNDS, stack_of(v), .made = object->made),
-		    "%s %s %s, which ends %s behind the %s: %s were asked for", caller(v),
+		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(v, move),
 		    write ? "writes" : "reads", validate_range(v, begin, end),
 		    npu_size_words((int64_t)(end - object->key - object->bytes)),
 		    object_words[object->kind].name, npu_size_text(object->bytes));
@@ -157,7 +162,8 @@ static void check_written(struct validate *v, const struct move *move)
 				REPORT(UNINITIALISED, stack_of(v),
 				       .made = object != NULL ? object->made : 0),
 				"%s reads %s, of which nobody wrote %s since the memory was made",
-				caller(v), validate_range(v, move->src, move->src + move->bytes),
+				mover(v, move),
+				validate_range(v, move->src, move->src + move->bytes),
 				validate_range(v, base + gap, base + gap_end));
 			said_so = true;
 		}
@@ -171,7 +177,8 @@ static void check_written(struct validate *v, const struct move *move)
 }
 
 /* `host` is on nodes of the host; `other` is where its bytes come from or go to. */
-static void check_nodes(struct validate *v, const struct object *host, const struct object *other)
+static void check_nodes(struct validate *v, const struct move *move, const struct object *host,
+			const struct object *other)
 {
 	uint64_t nodes = host != NULL ? host->nodes : 0;
 	int64_t near;
@@ -184,7 +191,7 @@ static void check_nodes(struct validate *v, const struct object *host, const str
 	report_make(REPORT(PLACEMENT, stack_of(v), .made = host->made),
 		    "%s copies between memory of device %u, which is near NUMA node %d of the "
 		    "host, and the %s at %#llx, %s, which the program put on node %d%s",
-		    caller(v), other->dev, (int)near, object_words[host->kind].name,
+		    mover(v, move), other->dev, (int)near, object_words[host->kind].name,
 		    (unsigned long long)host->key, npu_size_text(host->bytes),
 		    __builtin_ctzll(nodes), nodes & (nodes - 1) ? " and others" : "");
 }
@@ -374,8 +381,8 @@ static void take(struct validate *v, const struct move *move)
 		const struct object *to = objects_around(v, move->dst);
 		const struct object *from = objects_around(v, move->src);
 
-		check_nodes(v, to, from);
-		check_nodes(v, from, to);
+		check_nodes(v, move, to, from);
+		check_nodes(v, move, from, to);
 	}
 	if (report_wanted(VALIDATE_UNINITIALISED))
 		check_written(v, move);

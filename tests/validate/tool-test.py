@@ -5,6 +5,7 @@
 # reports, processes; and call stacks in the reports of leaks, of memory that is short, and in
 # recordings. Prints TAP.
 
+import errno
 import json
 import os
 import pathlib
@@ -109,11 +110,13 @@ def settings_before_the_start(folder):
     bad.write_text('{\n  name\n  leak\n}\n', encoding='utf-8')
     other = pathlib.Path(folder, 'other.sarif')
     other.write_text('{"runs": []}', encoding='utf-8')
+    os.mkfifo(pathlib.Path(folder, 'pipe.sarif'))
     for name, value, said in (('RULES', '-leaks', 'is leak meant?'),
                               ('SUPPRESS', str(bad), 'the entry at line 1'),
                               ('SUPPRESS', 'none.supp', 'none.supp'),
                               ('FILE', 'none/reports', 'none/reports'),
                               ('FILE', str(other), 'no SARIF file of npusim'),
+                              ('FILE', 'pipe.sarif', os.strerror(errno.ESPIPE)),
                               ('LIMIT', '-1', '0 to 1000000'),
                               ('FORMAT', 'sarif', 'NPUSIM_VALIDATE_FILE')):
         done = command(['run', '--validate', '--', '/bin/touch', str(touched)], folder,
@@ -247,6 +250,12 @@ def github(folder):
     expect(len(lines) == 2, lines)
     expect(re.match(r'::error file=[^:,]*tool-program\.c,line=\d+,title=npusim double-free::'
                     r'aclrtFree is called .*%0A', lines[0]), lines[0])
+    script = pathlib.Path(folder, 'script.py')
+    moves = 'import os\nos.chdir("/")\nmemory'
+    script.write_text(PYTHON_PROGRAM.format(LIBRARY).replace('memory', moves, 1), encoding='utf-8')
+    done = start([sys.executable, str(script)], folder, NPUSIM_VALIDATE='on',
+                 NPUSIM_VALIDATE_FORMAT='github')
+    expect('\n::error file=script.py,' in done.stderr, done.stderr)
     done = run('lose', folder, NPUSIM_VALIDATE_FORMAT='github')
     expect('\n::error ' in done.stderr, done.stderr)
 
@@ -288,6 +297,9 @@ def cuda(folder):
     expect(done.returncode == 0, done)
     expect(sorted(rule for rule, _ in summary(done)) == ['bounds', 'double-free', 'growth', 'leak'],
            done.stderr)
+    done = start([sys.executable, '-c', CUDA_PROGRAM.format(CUDA)], folder, NPUSIM_VALIDATE='on',
+                 NPUSIM_STACKS='off')
+    expect('bounds: a fill writes ' in done.stderr, done.stderr)
 
 
 # ---- call stacks elsewhere ----
