@@ -70,7 +70,7 @@ CASES = [
 
 
 def build_project(folder):
-    """One project with the tests of all cases, each named after its case and itself; all are run."""
+    """One project with the tests of all cases, each named after its case and itself; all run."""
     lines = ["project('example')", "python = import('python').find_installation('python3')"]
     for case, (_, tests, _, _) in enumerate(CASES):
         for name, protocol, program in tests:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What validation reports of the tests' programs, against expected.txt: lines of TEST RULE COUNT, and
-# why. Equal reports, by their stacks, count once.
+# What validation reports of the tests' programs, against expected.txt: lines of TEST RULE COUNT,
+# and why. Equal reports, by their stacks, count once.
 
 import collections
 import json
