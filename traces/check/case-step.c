@@ -194,14 +194,14 @@ void step_show_range(struct step *step)
 void step_show_bytes(struct step *step)
 {
 	const uint8_t *host = step->host, last = host[step->size - 1];
-	gboolean mixed = FALSE;
+	uint64_t i = memcmp(host, host + 1, step->size - 1) == 0 ? step->size : 1;
 
-	for (uint64_t i = 1; i + 1 < step->size; i++)
-		mixed = mixed || (host[i] != host[0] && host[i] != last);
+	while (i < step->size && (host[i] == host[0] || host[i] == last))
+		i++;
 	if (step->size == 1)
 		step_show(step, "%u", host[0]);
 	else
-		step_show(step, "%u %u%s", host[0], last, mixed ? " mixed" : "");
+		step_show(step, "%u %u%s", host[0], last, i < step->size ? " mixed" : "");
 }
 
 void step_show_same(struct step *step)
