@@ -213,7 +213,7 @@ static void fill_host(void)
 	void *memory;
 
 	MUST(aclrtMallocHost(&memory, 64 * MIB));
-	printf("code %d\n", aclrtMallocPhysical(&handle, 1024 * 1024 * MIB, &prop, 0));
+	printf("code %d\n", aclrtMallocPhysical(&handle, (size_t)MIB << 20, &prop, 0));
 	printf("message: %s\n", aclGetRecentErrMsg());
 }
 
