@@ -546,8 +546,13 @@ static bool frames_used(struct bsim *bs, const struct node_block *block)
 	return false;
 }
 
+static bool allocation_used(struct bsim *bs, const struct allocation *a)
+{
+	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
+}
+
 /* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it, or parts of frames that a copy uses, until gone_locked(). */
+ * gone_release_locked() finishes it, or a device's that a copy uses, until gone_end_locked(). */
 static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 {
 	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
@@ -558,7 +563,7 @@ static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 			  : pinned         ? "aclrtFreeHost"
 					   : "aclrtHostUnregister");
 	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
-	if (a->held == 0 && (host || !pool_pages_used(bs, a)))
+	if (a->held == 0 && (host || !allocation_used(bs, a)))
 		return false;
 	a->gone_number = bs->call_number;
 	LIST_REMOVE(a, link);
@@ -598,7 +603,7 @@ void gone_end_locked(struct bsim *bs)
 			node_block_drop(bs->node, g_ptr_array_remove_index_fast(gone, i));
 	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
 		next = LIST_NEXT(a, link);
-		if (a->held == 0 && !pool_pages_used(bs, a))
+		if (a->held == 0 && !allocation_used(bs, a))
 			allocation_finish(bs, a);
 	}
 }
@@ -617,7 +622,7 @@ void allocation_finish(struct bsim *bs, struct allocation *a)
 		window_close_to_cpu(a->va, a->bytes);
 	if (a->block != NULL) {
 		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
-		gone_block_locked(bs, a->block);
+		node_block_drop(bs->node, a->block);
 	}
 	allocation_drop(bs, a);
 }

@@ -414,8 +414,9 @@ BSIM_QUESTION(npusimLeaks, (npu_line_fn, line), (void *, arg), (bool, full))
 
 /* ---- who holds memory: a memory that is full, and for other processes that ask ---- */
 
-#define HOLDERS_SAID  3
-#define ANSWER_WAIT_S 1
+#define HOLDERS_SAID   3
+#define ANSWER_WAIT_MS 1000
+#define ANSWER_STEP_MS 2
 
 /* What this process has of a kind in a memory by one stack. */
 struct holding {
@@ -449,8 +450,13 @@ static void add_holding(GHashTable *held, unsigned kind, unsigned memory, npu_st
 	sum->count++;
 }
 
-/* Of struct holding, those with most first; `all`: also what takes no memory itself, mappings and
- * registered ranges. */
+/* It has frames of its memory; a device allocation without them is the one that is refused. */
+static bool takes_memory(const struct allocation *a)
+{
+	return a->kind == NPU_PLACE_DEVICE && (a->block != NULL || a->page_lg2 == 12);
+}
+
+/* Of struct holding, those with most first; `all`: also what takes no memory itself. */
 static GList *holdings_locked(const struct bsim *bs, bool all)
 {
 	g_autoptr(GHashTable) held = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -465,10 +471,7 @@ static GList *holdings_locked(const struct bsim *bs, bool all)
 				  : HELD_HANDLE,
 		    h->space, h->made.stack, h->bytes);
 	LIST_FOREACH(a, &bs->allocs->all, link)
-	if (a->kind == NPU_PLACE_REGISTERED
-		    ? all
-		    : a->kind != NPU_PLACE_DEVICE || a->block != NULL ||
-			      a->page_lg2 == 12) /* else: the one that is refused */
+	if (takes_memory(a) || (all && a->kind != NPU_PLACE_DEVICE))
 		add_holding(held, a->kind, a->memory, a->made.stack, a->bytes);
 	LIST_FOREACH(m, &bs->window->mappings, link)
 	if (all)
@@ -502,20 +505,25 @@ static void say_who_holds(const struct bsim *bs, unsigned memory)
 char *place_holdings(void *bsim)
 {
 	struct bsim *bs = bsim;
-	GString *text = g_string_new(NULL);
-	struct timespec until;
+	GString *text;
 	GList *all;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ANSWER_WAIT_S;
-	if (pthread_mutex_timedlock(&bs->lock.mutex, &until) != 0)
-		return g_string_free(text, TRUE);
+	/* Who leaves the node has the lock, and waits for this thread. */
+	for (unsigned ms = 0; pthread_mutex_trylock(&bs->lock.mutex) != 0; ms += ANSWER_STEP_MS) {
+		if (ms >= ANSWER_WAIT_MS || node_is_leaving(bs->node))
+			return NULL;
+		g_usleep(ANSWER_STEP_MS * 1000);
+	}
 	all = holdings_locked(bs, true);
 	bsim_unlock(bs);
+	text = g_string_new(NULL);
 	for (const GList *at = all; at != NULL; at = at->next) { /* frames are named unlocked */
 		const struct holding *one = at->data;
 		g_autofree char *by = npu_stack_words(one->stack);
 
+		for (char *c = by; c != NULL && *c != '\0'; c++)
+			if (g_ascii_iscntrl(*c)) /* of a file's name; a tab separates words */
+				*c = ' ';
 		g_string_append_printf(text, "%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\n",
 				       names[one->kind], bsim_memory_text(one->memory), one->count,
 				       one->bytes, by ?: "?");

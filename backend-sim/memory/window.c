@@ -64,8 +64,8 @@ bool window_traps(uint64_t va)
 	return va - kept.base < kept.bytes;
 }
 
-/* The driver's place, and others where that cannot be had, the best first. Below 512 GiB lies what
- * ThreadSanitizer leaves to programs. */
+/* The driver's place, whole, and others where that cannot be had, the best first. Below 512 GiB
+ * lies what ThreadSanitizer leaves to programs. */
 static const struct {
 	uint64_t base, bytes;
 } places[] = {
@@ -87,7 +87,8 @@ static bool place_window(struct window *w, char **error)
 	if (given && npu_parse_window(text, &base, &bytes) && try_sizes(w, base, bytes))
 		return true;
 	for (size_t i = 0; !given && i < G_N_ELEMENTS(places); i++) {
-		if (!try_sizes(w, places[i].base, places[i].bytes))
+		if (i == 0 ? !try_window(w, base, bytes)
+			   : !try_sizes(w, places[i].base, places[i].bytes))
 			continue;
 		if (w->base != base || w->bytes != bytes)
 			npu_log(NPU_LOG_INFO,

@@ -85,11 +85,19 @@ int node_memory_fd(struct node *node, unsigned memory, uint64_t *out_offset)
 static struct node *node_new(const char *name)
 {
 	struct node *node = g_new0(struct node, 1);
+	long page = sysconf(_SC_PAGESIZE);
+	uint32_t *mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	snprintf(node->name, sizeof(node->name), "%s", name);
 	node->pid = getpid();
-	node->forks = node_forks;
 	node->file.fd = node->socket_file.fd = -1;
+	if (mark != MAP_FAILED && madvise(mark, (size_t)page, MADV_WIPEONFORK) == 0) {
+		node->fork_mark = mark;
+		*node->fork_mark = 1;
+	} else if (mark != MAP_FAILED) {
+		munmap(mark, (size_t)page);
+	}
 	return node;
 }
 
@@ -109,6 +117,8 @@ static void node_free(struct node *node)
 		munmap(node->control, node->control_bytes);
 	own_file_close(&node->file);
 	own_file_close(&node->socket_file);
+	if (node->fork_mark)
+		munmap(node->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
 	free(node);
 }
 

@@ -39,7 +39,7 @@
 #define NODE_MEMBERS 1024u
 #endif
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
-#define NODE_SHARE_LG2    18 /* share id: of its number above, index in the table below */
+#define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
 #define NODE_ALLOWS       (1u << 20)
 #define NODE_NOTIFIES     8192u  /* of a device: 13 bits in an entry of a queue */
@@ -132,6 +132,7 @@ struct share_record {
 	uint32_t open; /* to all: the whitelist is switched off */
 	uint32_t imported;
 	uint32_t allowed;       /* entries of its whitelist, at least */
+	uint32_t generation;    /* of this entry of the table */
 	uint64_t number;        /* which of all shares that were ever made, from 1 */
 	uint64_t offset, bytes; /* of what is named; a notify's id, and 0 */
 	char name[72];
@@ -248,7 +249,7 @@ struct node {
 	char name[NODE_NAME_MAX + 1];
 	pid_t pid;
 	uint64_t start_time;
-	uint32_t forks; /* node_forks when it was joined */
+	uint32_t *fork_mark; /* reads 0 in a forked child; NULL: compare pids */
 
 	struct control *control;
 	uint64_t control_bytes, file_bytes;
@@ -279,9 +280,6 @@ struct node {
 	uint32_t id_count;
 };
 
-/* How many forks lie between this process and the one that loaded the library; counted from the
- * first join on. */
-extern uint32_t node_forks;
 /* Corrects usable_frames. False and *error: there can be no such node. */
 bool config_check(struct node_config *config, char **error);
 /* Lays the file out for node->shape: the control segment, then the memories. With the segment

@@ -486,9 +486,16 @@ void node_sweep(struct node *node)
 	end_orphans(node, &reaping);
 }
 
+bool node_is_leaving(const struct node *node)
+{
+	return GET(node->control->members[node->slot].left);
+}
+
 bool node_is_forked(const struct node *node)
 {
-	return __atomic_load_n(&node_forks, __ATOMIC_RELAXED) != node->forks;
+	if (node->fork_mark)
+		return __atomic_load_n(node->fork_mark, __ATOMIC_RELAXED) == 0;
+	return getpid() != node->pid;
 }
 
 /* Waits, not long, and once for each of the dead, until no thread of it runs any more. Lock not

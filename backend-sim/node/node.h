@@ -248,6 +248,8 @@ drvError_t node_write_end(struct node *node, struct npu_write *write);
  * them, separated by tabs. NULL: it cannot tell now. */
 #define NODE_HOLDS_WORDS 5
 void node_on_question(struct node *node, char *(*answer)(void *arg), void *arg);
+/* node_leave() waits for the end of that thread. */
+bool node_is_leaving(const struct node *node);
 
 /* ---- for `npusim node`: works without joining ---- */
 

@@ -174,14 +174,16 @@ static int open_of_threads(pid_t pid, int fd, const char *node)
 		return -1;
 	}
 	while (copy < 0 && (entry = readdir(tasks))) {
-		int tid = atoi(entry->d_name);
+		int tid = atoi(entry->d_name), cause;
 
 		if (tid <= 0 || thread_has_ended(pid, tid))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fd);
 		copy = open_path(path, node);
-		if (error == ESRCH || error == ENOENT) /* unseen by one, it may be there */
-			error = errno;
+		cause = errno;
+		if (copy < 0 && !thread_has_ended(pid, tid) && /* meanwhile */
+		    (error == ESRCH || error == ENOENT))       /* unseen by one, it may be there */
+			error = cause;
 	}
 	closedir(tasks);
 	errno = error;

@@ -175,7 +175,7 @@ static uint32_t take_share(struct node *node)
 
 static uint32_t id_of(const struct node *node, const struct share_record *share)
 {
-	return (uint32_t)(share->number % GENERATIONS + 1) << NODE_SHARE_LG2 |
+	return (uint32_t)(share->generation % GENERATIONS + 1) << NODE_SHARE_LG2 |
 	       (uint32_t)(share - node->shares);
 }
 
@@ -195,6 +195,7 @@ static struct share_record *new_share(struct node *node, const struct node_block
 	}
 	PUT(node->control->shares_made, node->control->shares_made + 1);
 	*share = (struct share_record){
+		.generation = share->generation + 1,
 		.number = node->control->shares_made,
 		.block = block ? block->id : NODE_NONE,
 		.block_generation = block ? block->generation : 0,

@@ -40,7 +40,6 @@ static struct own_file startup_locks[LOCK_NAMES] = { { .fd = -1 }, { .fd = -1 },
  * keep none of the sockets. */
 static pthread_mutex_t startup_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t startup_once = PTHREAD_ONCE_INIT;
-uint32_t node_forks;
 
 static char *socket_prefix(void)
 {
@@ -166,15 +165,9 @@ static void after_fork(void)
 	pthread_mutex_unlock(&startup_mutex);
 }
 
-static void after_fork_in_child(void)
-{
-	__atomic_add_fetch(&node_forks, 1, __ATOMIC_RELAXED);
-	after_fork();
-}
-
 static void register_fork_handler(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 void node_watch_forks(void)
@@ -399,7 +392,15 @@ static bool parse_member(const char *text, struct candidate *out)
 	return pid > 0 && pid <= INT32_MAX && fd <= INT32_MAX;
 }
 
-/* Sockets whose name begins with the prefix, of that node, or of all with NULL. */
+/* "ADDRESS: REFERENCES PROTOCOL FLAGS ...", with the kernel's __SO_ACCEPTCON */
+static bool lists_listener(const char *line)
+{
+	unsigned flags;
+
+	return sscanf(line, "%*s %*s %*s %x", &flags) == 1 && (flags & 0x10000);
+}
+
+/* Listening sockets whose name begins with the prefix, of that node, or of all with NULL. */
 static void search_lines(char *text, const char *prefix, const char *node, GArray *found)
 {
 	struct candidate candidate;
@@ -408,7 +409,9 @@ static void search_lines(char *text, const char *prefix, const char *node, GArra
 	for (char *line = strtok_r(text, "\n", &place); line; line = strtok_r(NULL, "\n", &place)) {
 		const char *name = strstr(line, prefix);
 
-		if (name && parse_member(name + strlen(prefix), &candidate) &&
+		/* A connection that waits to be accepted has the name, too. */
+		if (name && lists_listener(line) &&
+		    parse_member(name + strlen(prefix), &candidate) &&
 		    (!node || !strcmp(node, candidate.name)))
 			g_array_append_val(found, candidate);
 	}

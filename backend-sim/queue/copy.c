@@ -242,9 +242,12 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	plan.engine = plan.src.memory == SIM_NODE_HOST   ? SIM_ENGINE_H2D
-		      : plan.dst.memory == SIM_NODE_HOST ? SIM_ENGINE_D2H
-							 : SIM_ENGINE_SDMA;
+	if (plan.src.memory == SIM_NODE_HOST)
+		plan.engine = SIM_ENGINE_H2D;
+	else if (plan.dst.memory == SIM_NODE_HOST)
+		plan.engine = SIM_ENGINE_D2H;
+	else
+		plan.engine = SIM_ENGINE_SDMA;
 	plan.device = (unsigned)issuer;
 	if (issuer == COPY_SYNC)
 		result = plan_sync_device(bs, call, &plan);

@@ -134,7 +134,7 @@ static struct attempt attempt_of(struct bsim *bs, struct queue_sq *sq, const cha
 	return (struct attempt){ .bs = bs, .sq = sq, .entry = &sq->ring[sq->head], .what = what };
 }
 
-/* For messages: made where one is. */
+/* For messages; a->name holds it from then on. */
 static const char *name_of(struct attempt *a)
 {
 	snprintf(a->name, sizeof(a->name), "device %u, stream %u, task %u (%s)", a->sq->device,
@@ -390,11 +390,11 @@ static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, ui
 	return result == DRV_ERROR_NONE;
 }
 
-/* The same of memory that is the program's. False: it is gone. */
+/* The same of memory that is the program's, where the scheduler reaches it. False: it is gone. */
 static bool value_moves(struct attempt *a, struct copy_end *end, void *value, unsigned bytes,
 			bool write)
 {
-	if (host_move_value_locked(a->bs, name_of(a), end, value, bytes, write))
+	if (host_move_value_locked(a->bs, a->name, end, value, bytes, write))
 		return true;
 	fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	return false;

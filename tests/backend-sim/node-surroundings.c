@@ -264,6 +264,22 @@ static void announce_for_another(const struct order *order, struct reply *reply)
 	reply->value = node_announce(order->node, order->pid, (int)order->value) < 0;
 }
 
+TEST(node_surroundings, member_is_listed_once_however_many_ask)
+{
+	int name = node_announce("asked", getpid(), 3), askers[3];
+	g_autoptr(GArray) found = NULL;
+
+	ASSERT_GE(name, 0);
+	for (unsigned i = 0; i < 3; i++)
+		ASSERT_GE(askers[i] = node_ask("asked", getpid(), 3), 0);
+	found = node_discover("asked");
+	ASSERT_NOT_NULL(found);
+	EXPECT_EQ(found->len, 1u);
+	for (unsigned i = 0; i < 3; i++)
+		close(askers[i]);
+	close(name);
+}
+
 static void get_control_fd(const struct order *order, struct reply *reply)
 {
 	(void)order;

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 SETUP(window)
 {
@@ -425,4 +426,27 @@ TEST(moved_window, refuses_what_cannot_be_had)
 	EXPECT_CONTAINS(MESSAGE(), "NPUSIM_WINDOW=0x7ffff0000000");
 	unsetenv("NPUSIM_WINDOW");
 	space_close();
+}
+
+TEST(moved_window, drivers_place_is_had_whole_or_not_at_all)
+{
+	void *last = (void *)(uintptr_t)(WINDOW_DEFAULT_BASE + WINDOW_DEFAULT_BYTES - 4096);
+
+	space_open("docs", NULL);
+	if (!space_has_default_window()) {
+		space_close();
+		SKIP("the addresses of the real driver cannot be had here");
+	}
+	space_close();
+	setenv("NPUSIM_WINDOW", MOVED_TEXT, 1); /* else the last one stays reserved */
+	space_open("docs", NULL);
+	space_close();
+	unsetenv("NPUSIM_WINDOW");
+	ASSERT_EQ(mmap(last, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		       0),
+		  last);
+	space_open("docs", NULL);
+	EXPECT_NE(bsim_of(drv)->window->base, WINDOW_DEFAULT_BASE);
+	space_close();
+	munmap(last, 4096);
 }

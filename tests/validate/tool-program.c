@@ -202,6 +202,21 @@ static void fill_up(void)
 	printf("message: %s\n", aclGetRecentErrMsg());
 }
 
+/* Pinned memory is no part of the server's pool, of which physical memory on the host is. */
+static void fill_host(void)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = ACL_DDR_MEM_HUGE,
+				      .location = { .type = ACL_MEM_LOCATION_TYPE_HOST } };
+	aclrtDrvMemHandle handle;
+	void *memory;
+
+	MUST(aclrtMallocHost(&memory, 64 * MIB));
+	printf("code %d\n", aclrtMallocPhysical(&handle, (size_t)MIB << 20, &prop, 0));
+	printf("message: %s\n", aclGetRecentErrMsg());
+}
+
 static void release_twice(void)
 {
 	aclrtDrvMemHandle handle = take_physical(2 * MIB);
@@ -243,6 +258,7 @@ static const struct {
 	{ "fork_early", fork_early, true },
 	{ "exec_other", exec_other, false },
 	{ "fill_up", fill_up, false },
+	{ "fill_host", fill_host, false },
 	{ "release_twice", release_twice, false },
 	{ "hold_on", hold_on, false },
 };

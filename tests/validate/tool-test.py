@@ -320,6 +320,9 @@ def who_holds(folder):
                      r'\S*tool-program.c:\d+\n', done.stdout), done.stdout)
     done = run('fill_up', folder, NPUSIM_VALIDATE='off')
     expect('of this process' not in done.stdout, done.stdout)
+    done = run('fill_host', folder, NPUSIM_VALIDATE='off', NPUSIM_STACKS='short')
+    expect('code 207001\n' in done.stdout, done)
+    expect('of this process' not in done.stdout, done.stdout)
 
 
 def messages_say_where(folder):
