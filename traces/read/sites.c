@@ -227,7 +227,7 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ + 1);
 
 	g_array_set_size(s->adding, 1);
-	for (guint i = 0; lines[i] && i < SITE_FRAMES_READ; i++)
+	for (guint i = 0; i < SITE_FRAMES_READ && lines[i]; i++)
 		take_frame(s, g_steal_pointer(&lines[i]));
 	return end_stack(s);
 }
