@@ -433,6 +433,12 @@ def a_link_to_nothing_makes_what_it_names(folder):
     link.unlink()
     link.symlink_to('missing/target.csv')
     refused(['convert', SAMPLE, link], 1, 'cannot be written', 'No such file')
+    missing, file = folder / 'missing/x', folder / 'other.csv'
+    for to, says in (('', 'No such file'), (str(file) + '/', 'Not a directory'),
+                     (missing, '{} cannot be written: {}: No such file'.format(
+                         missing, missing.parent))):
+        run = refused(['replay', SAMPLE, '--json=' + str(to)], 1, 'cannot be written', says)
+        same(run.stdout, '', 'it is known before any work')
     link.unlink()
     link.symlink_to(link)
     refused(['convert', SAMPLE, link], 1, 'cannot be written', 'Too many levels')

@@ -198,8 +198,8 @@ TEST(input, names_what_cannot_be_read)
 
 TEST(input, a_file_of_an_unknown_kind_is_named)
 {
-	static const char *const unknown[] = { "PK\3\4", "npusim-tra", "npusim-tracer 1\n",
-					       "2 1\n" };
+	static const char *const unknown[] = { "PK\3\4", "npusim-tra", "npusim-tracer 1\n", "2 1\n",
+					       "1 of these is text\n" };
 	GError *error = NULL;
 
 	for (guint i = 0; i < G_N_ELEMENTS(unknown); i++) {

@@ -276,6 +276,7 @@ def a_click_pins_the_block_that_is_there(folder):
         browser.settle()
         tip = text_of(browser, '.tip')
         expect('100.00 MiB' in tip and 'load (src/weights.py:3)' in tip, tip)
+        expect(re.search(r'Made at: .*, \d+ events ago', tip), tip)
         browser.click(left + width / 2, top + height - 20)
         same(browser.run(VIEW + '.pin'), 0, 'the block at the bottom')
         pinned = text_of(browser, '#pinned')

@@ -102,6 +102,51 @@ TEST(readers, the_first_row_of_an_address_decides)
 	trace_free(t);
 }
 
+/* The first of these frees does not name its device, the second does. */
+TEST(readers, a_free_without_a_device_ends_a_segment_that_a_later_row_tells)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(memscope_read,
+				    SCOPE "1,FREE,HAL,N/A,10,1,1,N/A,4096,{size:0},,\n"
+					  "2,FREE,HAL,N/A,20,1,1,1,4096,{size:2097152},,\n"
+					  "3,FREE,HAL,N/A,30,1,1,N/A,8192,{size:0},,\n"
+					  "4,MALLOC,HAL,N/A,40,1,1,1,8192,{size:2097152},,\n"
+					  "5,FREE,HAL,N/A,50,1,1,1,8192,{size:2097152},,\n"
+					  "6,FREE,HAL,N/A,60,1,1,1,8192,{size:2097152},,\n",
+				    &error);
+	ASSERT_NOT_NULL(t);
+	struct record_item e[12];
+	ASSERT_EQ(take_records(t, TRUE, e, 12), 2u); /* the segment, and its block */
+	EXPECT_EQ((int)e[0].record.verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ(e[0].size, 2 * MIB);
+	ASSERT_EQ(take_records(t, FALSE, e, 12), 9u);
+	EXPECT_EQ((int)e[0].record.verb, (int)NPU_TRACE_NOTE); /* row 3, of no device */
+	EXPECT_EQ((int)e[1].record.verb, (int)NPU_TRACE_FREE);
+	EXPECT_EQ((int)e[2].record.verb, (int)NPU_TRACE_SEGMENT_FREE);
+	EXPECT_EQ(e[2].size, 2 * MIB);
+	EXPECT_EQ((int)e[3].record.verb, (int)NPU_TRACE_NOTE);
+	EXPECT_EQ((int)e[4].record.verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	trace_free(t);
+}
+
+/* The head counts that is there at the first record with an address. */
+TEST(readers, lines_before_the_first_address_are_of_the_head)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(npusim_read,
+				    FORMAT_MAGIC " 1\n@1 note op=x device=0\n"
+						 "info addresses=va\n"
+						 "@2 alloc b1 size=512 device=0 va=0x200000\n"
+						 "@3 alloc b1 size=512 device=0 va=0x400000\n",
+				    &error);
+	ASSERT_NOT_NULL(t);
+	struct record_item e[4];
+	ASSERT_EQ(take_records(t, FALSE, e, 4), 3u);
+	EXPECT_EQ(e[1].address, 0x200000u);
+	EXPECT_EQ(e[2].address, 0x400000u);
+	trace_free(t);
+}
+
 TEST(readers, quoted_attributes_are_read_and_what_is_freed_was_live)
 {
 	GError *error = NULL;

@@ -170,6 +170,7 @@ static gboolean read_step(struct reader *r, const char *text)
 	step.argv = words_of(words);
 	g_array_append_val(test->steps, step);
 	if (!case_verb(r->dialect, step.argv[0]))
+		/* cppcheck-suppress memleak ; its list has the step */
 		return fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
 	if (strlen(text) >= CASE_STEP_LENGTH)
 		return fail(r, "a step has at most %d characters", CASE_STEP_LENGTH - 1);

@@ -28,8 +28,10 @@ static void show_holds(const struct node_member_info *m, JsonBuilder *json)
 	}
 	for (unsigned i = 0; lines[i] && *lines[i]; i++) {
 		g_auto(GStrv) words = g_strsplit(lines[i], "\t", NODE_HOLDS_WORDS);
-		gint64 bytes = g_ascii_strtoll(words[3], NULL, 10);
 
+		if (g_strv_length(words) < NODE_HOLDS_WORDS)
+			continue; /* another process wrote it */
+		gint64 bytes = g_ascii_strtoll(words[3], NULL, 10);
 		if (!json) {
 			g_print("%11s%s of %s in %s %s%s by %s\n", "", npu_size_words(bytes),
 				words[1], words[2], words[0], strcmp(words[2], "1") ? "s" : "",
@@ -120,7 +122,8 @@ static void print_node(const struct node_info *node, gboolean processes)
 			g_print("; of these it keeps %s that their exporters have freed",
 				amount(m->kept_frames));
 		g_print(")\n");
-		show_holds(m, NULL);
+		if (node->shape.devices) /* one of another version is not asked */
+			show_holds(m, NULL);
 	}
 }
 

@@ -70,17 +70,23 @@ static gboolean is_trusted(const char *folder, const struct stat *link)
 	       link->st_uid == in.st_uid;
 }
 
-/* The path with what they lead to in place of all links. */
-static char *follow(const char *path, GError **error)
+/* The path with what they lead to in place of all links; unless it `is_there`, whatever its names
+ * say, only the last of them may be new. */
+static char *follow(const char *path, gboolean is_there, GError **error)
 {
 	g_autofree char *all = g_strdup(path);
 	guint links = 0;
 
-	for (gsize end = 0;; end++) {
+	for (gsize end = *all == '/';; end++) {
 		struct stat status;
 		end += strcspn(all + end, "/");
 		g_autofree char *at = g_strndup(all, end);
-		if (lstat(at, &status) != 0 || !S_ISLNK(status.st_mode)) {
+		gboolean known = lstat(at, &status) == 0;
+		if (!known && !is_there && (errno != ENOENT || all[end] != '\0'))
+			return refuse_file(error, errno, "%s cannot be written: %s: %s", path, at,
+					   g_strerror(errno)),
+			       NULL;
+		if (!known || !S_ISLNK(status.st_mode)) {
 			if (all[end] == '\0')
 				return g_steal_pointer(&all);
 			continue;
@@ -103,7 +109,7 @@ static char *follow(const char *path, GError **error)
 					 all + end, NULL);
 		g_free(all);
 		all = next;
-		end = (gsize)-1; /* from the first name on */
+		end = *all == '/' ? 0 : (gsize)-1; /* from the first name on */
 	}
 }
 
@@ -113,7 +119,7 @@ static char *resolve(const char *path, gboolean *out_regular, GError **error)
 {
 	struct stat status;
 	gboolean is_there = stat(path, &status) == 0;
-	char *at = follow(path, error);
+	char *at = *path ? follow(path, is_there, error) : (unwritable(path, ENOENT, error), NULL);
 
 	*out_regular = !is_there || S_ISREG(status.st_mode);
 	if (at == NULL || !is_there || access(at, F_OK) == 0)

@@ -57,7 +57,9 @@ class Explorer {
 		this.showMoment();
 	}
 	pin(block) {
-		this.timeline.pin(block);
+		this.view.pin = block;
+		this.timeline.set({});
+		this.showMoment();
 	}
 	setFilter(change) {
 		Object.assign(this.view.filter, change);

@@ -176,7 +176,9 @@ class Timeline {
 		const { event: e, block, up } = this.find(event.offsetX, event.offsetY), h = this.history;
 		const where = h.when(e) + ': ' + bytes(h.total[e]) + ' live';
 		const rest = this.view.layout === 'stack' && up < h.total[e] ? ['smaller blocks, and those that the filter leaves out'] : [];
-		const lines = block < 0 ? rest : [...blockFacts(h, block, (at) => h.label(at)).map((fact) => fact.join(': ')), ...h.stacks.lines(h.site[block]).map(short_path)];
+		const ago = h.made[block] > 0 && h.clock !== 'none' ? ', ' + time(h.time[e] - h.time[h.made[block]]) : '';
+		const label = (at) => h.label(at) + (at === h.made[block] ? ', ' + plural(e - at, 'event') + ' ago' + ago : '');
+		const lines = block < 0 ? rest : [...blockFacts(h, block, label).map((fact) => fact.join(': ')), ...h.stacks.lines(h.site[block]).map(short_path)];
 		this.tip.replaceChildren(element('b', {}, where), ...lines.slice(0, 20).map((text) => element('div', {}, text)));
 		this.tip.hidden = false;
 		const left = event.offsetX + MARGIN.left + 14, wide = this.tip.offsetWidth;

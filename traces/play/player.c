@@ -28,7 +28,7 @@ struct player {
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
 	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	gboolean peers;         /* devices may reach one another by now */
+	GHashTable *peers;      /* devices that may reach the others by now */
 	GError *refused;        /* the first read that the model refused */
 };
 
@@ -442,19 +442,22 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 }
 
 /* A program of several devices had seen to it. */
-static void open_peers(struct player *p)
+static void open_peers(struct player *p, gint32 a, gint32 b)
 {
+	const gint32 pair[] = { a, b };
 	const GPtrArray *devices = p->replay->devices;
 
-	for (guint i = 0; !p->peers && i < devices->len; i++) {
-		aclrtSetDevice((int)((const struct replay_device *)devices->pdata[i])->device);
+	if (int_map_find(p->peers, (guint64)a, 0) && int_map_find(p->peers, (guint64)b, 0))
+		return;
+	for (guint i = 0; i < G_N_ELEMENTS(pair); i++) {
+		int_map_put(p->peers, (guint64)pair[i], 0, TRUE);
+		aclrtSetDevice(pair[i]);
 		for (guint k = 0; k < devices->len; k++) {
 			const struct replay_device *peer = devices->pdata[k];
-			if (k != i)
+			if ((gint32)peer->device != pair[i])
 				aclrtDeviceEnablePeerAccess((int32_t)peer->device, 0);
 		}
 	}
-	p->peers = TRUE;
 }
 
 static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
@@ -468,7 +471,7 @@ static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 	if (p->replay->options.no_copies)
 		return 0;
 	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
-		open_peers(p);
+		open_peers(p, dst.device, src.device);
 	gint32 owner = fill || dst.device >= 0 ? dst.device : src.device;
 	return model_move(&device_of(p, owner)->window, dst, fill ? NULL : &src, c->size);
 }
@@ -500,6 +503,7 @@ struct player *player_open(struct replay *replay)
 							      g_rc_box_release);
 	p->mapped = by_address_tree(g_free, g_rc_box_release);
 	p->set = int_map_new();
+	p->peers = int_map_new();
 	p->replay = replay;
 	return p;
 }
@@ -556,6 +560,7 @@ void player_close(struct player *p)
 	}
 	g_tree_unref(p->mapped);
 	g_clear_pointer(&p->set, g_hash_table_unref);
+	g_clear_pointer(&p->peers, g_hash_table_unref);
 	g_clear_error(&p->refused);
 	g_free(p);
 }

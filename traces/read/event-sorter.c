@@ -7,6 +7,9 @@
 #include "readers.h"
 
 #define NOT_LIVE G_MAXUINT64 /* at the start */
+/* In `unknown`, of a segment that a row without a device freed: 0, or 1 + the device that the next
+ * such row tells, or NOT_LIVE. */
+#define ANY_TAG (1u << 31 | EVENT_SORTER_ANY_DEVICE)
 
 struct event_sorter {
 	struct trace *trace;
@@ -133,7 +136,12 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row)
 static void decide(struct event_sorter *s, const struct trace_row *row, gboolean begins)
 {
 	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
+	struct int_map_entry *any = s->looks && is_segment(row)
+					    ? int_map_find(s->unknown, row->address, ANY_TAG)
+					    : NULL;
 
+	if (any && any->value == 0 && (begins || row->size > 0))
+		any->value = begins ? NOT_LIVE : row->device + 1u;
 	if (unknown && s->looks && begins && unknown->value == 0)
 		unknown->value = NOT_LIVE;
 	if (unknown == NULL || s->looks)
@@ -165,6 +173,15 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 
 	if (!told) {
 		const struct int_map_entry *segment = int_map_find(s->segments, row.address, 0);
+		const struct int_map_entry *any = int_map_find(s->unknown, row.address, ANY_TAG);
+		if (segment == NULL && any == NULL && s->looks) {
+			int_map_put(s->unknown, row.address, ANY_TAG, 0);
+		} else if (segment == NULL && !s->looks && any &&
+			   any->value - 1 <= TRACE_DEVICE_LAST) {
+			row.device = (guint16)(any->value - 1);
+			decide(s, &row, FALSE);
+			segment = int_map_find(s->segments, row.address, 0);
+		}
 		row.device = segment ? (guint16)segment->value : 0;
 		row.verb = segment ? row.verb : NPU_TRACE_NOTE;
 	}

@@ -28,9 +28,7 @@ struct lines {
 	guint reservations;
 	guint64 next_segment; /* its address */
 	guint64 number;       /* of the last event */
-	gboolean head_read;
-	gboolean by_address;     /* the head says that addresses count: a converter wrote it, from a
-				    file that has nothing else */
+	gboolean head_read, by_address;
 	struct texts site_texts; /* site= as they are written, in order of appearance */
 	GArray *sites;           /* guint32: their numbers in trace.sites */
 };
@@ -57,6 +55,18 @@ static gboolean expandable_address(struct lines *l, const struct npu_trace_recor
 		return bad(r, error, "it ends more than 8 TiB into its reservation");
 	*out = reserved_address(known ? known->value : l->reservations, r->name.offset);
 	return TRUE;
+}
+
+/* Where the head says that addresses count, they do: a converter wrote it, from a file that has
+ * nothing else. It is asked at the first record that has one. */
+static gboolean has_addresses(struct trace *trace)
+{
+	struct lines *l = trace->data;
+
+	if (!l->head_read)
+		l->by_address = g_strcmp0(trace_info(trace, "addresses"), "va") == 0;
+	l->head_read = TRUE;
+	return l->by_address;
 }
 
 /* Where at= says that a block lies; 0: it says nothing that is known. */
@@ -107,14 +117,16 @@ static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r
 }
 
 /* Where what an event is about lies. */
-static gboolean put_address(struct lines *l, const struct npu_trace_record *r, guint64 *address,
+static gboolean put_address(struct trace *trace, const struct npu_trace_record *r, guint64 *address,
 			    GError **error)
 {
+	struct lines *l = trace->data;
+
 	if (r->verb == NPU_TRACE_OOM) {
 		*address = r->free_bytes;
 	} else if (r->verb == NPU_TRACE_NOTE) {
 		*address = record_name_key(r->process, &r->name);
-	} else if ((r->has & NPU_TRACE_HAS_VA) && l->by_address) {
+	} else if ((r->has & NPU_TRACE_HAS_VA) && has_addresses(trace)) {
 		*address = r->va;
 		return (r->va <= ADDRESS_END && r->size <= ADDRESS_END - r->va) ||
 		       bad(r, error, "its address runs past 2^62");
@@ -172,9 +184,6 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	int more = trace_reader_take(trace->format, r, error);
 	if (more <= 0)
 		return more;
-	if (!l->head_read)
-		l->by_address = g_strcmp0(trace_info(trace, "addresses"), "va") == 0;
-	l->head_read = TRUE;
 	if (!(r->has & NPU_TRACE_HAS_DEVICE))
 		r->device = RECORD_NO_DEVICE;
 	if (r->site)
@@ -185,7 +194,7 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 		return 1;
 	out->size = r->size;
 	out->time_us = (gint64)(r->host_ns / 1000);
-	if (!put_address(l, r, &out->address, error))
+	if (!put_address(trace, r, &out->address, error))
 		return -1;
 	if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_FREE)
 		follow_segment(l, out);

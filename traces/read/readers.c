@@ -167,6 +167,15 @@ static const struct reader {
 	{ "Component,Timestamp(us),Total Allocated(MB)", 0, profiler_read, PROFILER_KIND },
 };
 
+/* Those that begin with a digit are known by their first line: it has numbers alone. */
+static gboolean has_numbers(const guint8 *bytes, gsize count)
+{
+	for (gsize i = 0; i < count && bytes[i] != '\n'; i++)
+		if (!g_ascii_isxdigit(bytes[i]) && !memchr("xX -\r", bytes[i], 5))
+			return FALSE;
+	return TRUE;
+}
+
 static const struct reader *find_reader(const guint8 *bytes, gsize count)
 {
 	enum json_kind json = readers_is_json(bytes, count) ? kind_of(bytes, count) : JSON_OTHER;
@@ -174,7 +183,8 @@ static const struct reader *find_reader(const guint8 *bytes, gsize count)
 	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
 		const char *begins = readers[i].begins;
 		gsize length = begins ? strlen(begins) : 0;
-		if (begins ? count >= length && memcmp(bytes, begins, length) == 0
+		if (begins ? count >= length && memcmp(bytes, begins, length) == 0 &&
+				     (!g_ascii_isdigit(*begins) || has_numbers(bytes, count))
 			   : readers[i].json == json)
 			return &readers[i];
 	}

@@ -21,7 +21,8 @@ void progress_start(struct progress *p, const char *what, guint64 total)
 
 void progress_step(struct progress *p, guint64 done)
 {
-	if (++p->steps % LOOK_EVERY != 0 || !p->terminal)
+	/* few steps are long ones */
+	if (!p->terminal || (++p->steps % LOOK_EVERY != 0 && p->total > 100 * LOOK_EVERY))
 		return;
 	gint64 now = g_get_monotonic_time();
 	if (now - p->start_us < SHOW_AFTER_US || now - p->last_us < SHOW_EVERY_US)
