@@ -27,8 +27,6 @@ static struct hw *hw_of(struct npu_driver *self)
 	return (struct hw *)self;
 }
 
-/* ---- straight calls, and what stands for a missing one ---- */
-
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define NPU_OP(result, missing, op, ...)                                       \
 	static result hw_##op NPU_WITH_SELF(__VA_ARGS__)                       \
@@ -42,8 +40,6 @@ static struct hw *hw_of(struct npu_driver *self)
 		return missing;                                                \
 	}
 #include "npusim/driver-ops.h"
-
-/* ---- devices of drivers from before halDeviceOpen ---- */
 
 static drvError_t old_device_open(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
 				  halDevOpenOut *out)
@@ -79,8 +75,6 @@ static drvError_t old_device_close(struct npu_driver *self, uint32_t dev, halDev
 	return result != DRV_ERROR_NONE ? result : driver->drvMemDeviceClose(dev);
 }
 
-/* ---- messages ---- */
-
 /* A vendor's driver words nothing: what can be said is which function it lacks. */
 static const char *vendor_message(struct npu_driver *self)
 {
@@ -93,8 +87,6 @@ static const char *vendor_message(struct npu_driver *self)
 		 library->path, library->version);
 	return text;
 }
-
-/* ---- the object ---- */
 
 static void hw_close(struct npu_driver *self)
 {
@@ -158,8 +150,6 @@ char *hw_missing_names(const struct hw_symbols *have)
 #include "npusim/driver-ops.h"
 	return names;
 }
-
-/* ---- the module ---- */
 
 static struct npu_driver *open_driver(char **error)
 {

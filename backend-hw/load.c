@@ -14,8 +14,6 @@
 
 #include "base/base.h"
 
-/* ---- where it may lie, and the version of the driver that it belongs to ---- */
-
 #define LIBRARY  "libascend_hal.so"
 #define IN_ROOT  "/driver/lib64/driver/" LIBRARY
 #define TEXT_MAX 512
@@ -94,8 +92,6 @@ bool hw_package_version(const char *library, char *out, size_t room)
 		 inner);
 	return out[0] != '\0';
 }
-
-/* ---- opened ---- */
 
 /* The interface that the layouts of npusim/hal.h belong to. The driver's authors raise the first
  * number when a prototype changes. */

@@ -41,8 +41,6 @@ static void after_fork_in_child(void)
 	after_fork();
 }
 
-/* ---- statistics ---- */
-
 static void fill_memory(struct bsim *bs, unsigned dev, struct npu_stats *s)
 {
 	const struct space *space = tables_space(dev);
@@ -120,8 +118,6 @@ const char *bsim_npusimLastMessage(struct npu_driver *self)
 	(void)self;
 	return npu_message();
 }
-
-/* ---- the object ---- */
 
 static void end_server(struct bsim *bs)
 {

@@ -25,8 +25,6 @@
 #define ATTEMPTS    16u /* places of our own choice that belong to something else */
 #define ALL_DEVICES ((1u << BSIM_DEVICE_MAX) - 1)
 
-/* ---- where reservations lie ---- */
-
 /* Makes all of [va, end) the owner's, which it was nobody's, or nobody's (NULL). */
 static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range *owner)
 {
@@ -131,8 +129,6 @@ static void drop_reservation(struct window *w, const struct range *r)
 		w->cursor = r->va;
 }
 
-/* ---- who may reach a mapping ---- */
-
 static drv_mem_access_type access_of(const struct mapping *m, unsigned device)
 {
 	if (!(mapping_readers(m) >> device & 1))
@@ -201,8 +197,6 @@ static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
 	return result;
 }
 
-/* ---- copies ---- */
-
 drvError_t cuda_reach_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
 			     uint64_t bytes, bool write, struct cuda_reach *out)
 {
@@ -233,8 +227,6 @@ drvError_t cuda_reach_locked(struct bsim *bs, const char *call, const char *argu
 	return DRV_ERROR_NONE;
 }
 
-/* ---- shares that are file descriptors ---- */
-
 static drvError_t export_fd(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
 			    int *out_fd)
 {
@@ -260,8 +252,6 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 	*out = h;
 	return DRV_ERROR_NONE;
 }
-
-/* ---- which dialect counts ---- */
 
 static const struct dialect cuda_dialect = {
 	.reserve = reserve_cuda,

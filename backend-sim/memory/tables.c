@@ -162,8 +162,6 @@ void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
 #define MAPS_DEFAULT 65530u /* include/linux/mm.h */
 #define MAPS_COUNTED 64u    /* one count serves for such a part of them */
 
-/* ---- addresses ---- */
-
 /* Straight to the kernel: sanitizers look at every address that mmap() gives, and end the program
  * if it is not one that they leave to programs; here it is only asked for. */
 static void *map_nothing(uint64_t va, uint64_t bytes, int flags)
@@ -247,8 +245,6 @@ const char *window_host_occupant(uint64_t va, uint64_t bytes)
 		       ?: "nothing lies there; a limit on address space (ulimit -v) may be in the "
 			  "way";
 }
-
-/* ---- how many maps ---- */
 
 /* As far as was counted, and pieces that are left for us before the next count: the program makes
  * maps, too. A piece between two that are closed takes two maps. */

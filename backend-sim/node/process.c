@@ -127,8 +127,6 @@ void process_wait(pid_t pid, int ms)
 		close(end.fd);
 }
 
-/* ---- opening what others have ---- */
-
 /* The link of a memfd says "/memfd:NAME (deleted)". */
 static bool leads_to(const char *path, const char *node)
 {

@@ -15,8 +15,6 @@
 #include "queue/queue.h"
 #include "transport/loose.h"
 
-/* ---- the program's own memory ---- */
-
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
@@ -138,8 +136,6 @@ drvError_t host_check_locked(struct bsim *bs, const char *call, const struct cop
 		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
 }
 
-/* ---- memory that may go before it is used ---- */
-
 static bool loose_allowed(const struct bsim *bs)
 {
 	static int allowed = -1; /* not known yet */
@@ -207,8 +203,6 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 			 call, npu_size_text(bytes), (unsigned long long)end->ref.va,
 			 npu_size_text(missing), npu_size_text(room));
 }
-
-/* ---- why ---- */
 
 drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim_job *job)
 {

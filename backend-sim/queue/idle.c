@@ -65,8 +65,6 @@ static void *idle_main(void *arg)
 	return NULL;
 }
 
-/* ---- start and end ---- */
-
 /* The bsim whose thread runs, for the end of the process: the thread must be gone before the
  * model's libraries are. */
 static struct bsim *running;

@@ -113,8 +113,6 @@ const char *npu_var_get(enum npu_var var, bool *from_env)
 	return found ? value : vars[var].info.initial;
 }
 
-/* ---- names that are nearly right ---- */
-
 #define WORD_MAX 64
 
 static unsigned smaller(unsigned a, unsigned b)
@@ -163,8 +161,6 @@ const char *npu_nearest(const char *word, const char *const *names, size_t count
 	}
 	return best;
 }
-
-/* ---- checking all ---- */
 
 #define CHOICES_MAX 4
 

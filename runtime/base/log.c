@@ -131,8 +131,6 @@ void npu_report_write(const char *text, size_t bytes)
 	errno = saved;
 }
 
-/* ---- calls of the program that failed ---- */
-
 #define KIND_MAX    256u
 #define TEXT_BYTES  5120
 #define FIRST_BYTES 1024

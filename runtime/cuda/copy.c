@@ -52,8 +52,6 @@ static bool is_on_device(uint64_t va)
 	return npu_place_is_translated(&place);
 }
 
-/* ---- one piece ---- */
-
 static CUresult do_now(const struct piece *p)
 {
 	return p->src != 0 ? CUDA_CALL(drvMemcpy, p->dst, p->bytes, p->src, p->bytes)
@@ -121,8 +119,6 @@ PAIR(cuMemcpyPeer, cuMemcpyPeerAsync,
      check_peers(dst_context, src_context) ?: copy(dst, src, bytes, stream), CUdeviceptr dst,
      CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes)
 
-/* ---- batches ---- */
-
 /* All is checked before anything moves. Attribute i is of the copies from starts[i] on. *failed:
  * the copy that is wrong, SIZE_MAX: none is. */
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
@@ -174,8 +170,6 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 	return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, starts, number, &failed,
 				  stream);
 }
-
-/* ---- rows and boxes ---- */
 
 static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, uint64_t offset,
 		    uint64_t *out)
@@ -235,8 +229,6 @@ PAIR(cuMemcpy3DPeer, cuMemcpy3DPeerAsync,
      check_peers(box->dstContext, box->srcContext) ?: copy_box(box, stream),
      const CUDA_MEMCPY3D_PEER *box)
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows) CUDA_ANSWERS(cuMemcpy2D_v2(rows));
-
-/* ---- fills ---- */
 
 static CUresult fill(uint64_t dst, size_t pitch, uint32_t pattern, unsigned unit, size_t width,
 		     size_t height, const CUstream *stream)

@@ -60,8 +60,6 @@ CUDA_OWN CUresult npusimEnd(const char *outer, CUresult code, const char *name, 
 	return code;
 }
 
-/* ---- the context of a call: that of its stream, whichever is current ---- */
-
 struct scope {
 	void *before;
 	bool entered;
@@ -102,8 +100,6 @@ static void leave(struct scope *scope)
 		return npusimEnd(outer, code, NULL, __builtin_return_address(0)); \
 	}
 CUDA_DOORS(DOOR)
-
-/* ---- not modelled ---- */
 
 CUDA_OWN CUresult npusimMissing(_Atomic int *told)
 {

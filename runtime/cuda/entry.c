@@ -94,8 +94,6 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint
 	return code;
 }
 
-/* ---- second names ---- */
-
 /* Jumps to the function, whatever its parameters: both have the same. Not an alias: a stack's
  * frames are to have the name of the function. */
 #if defined(__x86_64__)

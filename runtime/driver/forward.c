@@ -15,8 +15,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- what a driver lacks ---- */
-
 /* The parameters of each stand unused. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define NPU_OP(result, missing, op, ...)                      \
@@ -33,8 +31,6 @@ static void fill_gaps(struct npu_driver *drv, size_t size)
 		drv->op = missing_##op;
 #include "npusim/driver-ops.h"
 }
-
-/* ---- forwarding ---- */
 
 /* To be called by the functions of a layer's table: self is its first member. */
 static struct layer *layer_of(struct npu_driver *self)
@@ -95,8 +91,6 @@ void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 	layer->hooks = hooks;
 }
 
-/* ---- a driver of full length ---- */
-
 void layer_free(struct layer *layer)
 {
 	free(layer);
@@ -117,8 +111,6 @@ struct npu_driver *npu_driver_complete(struct npu_driver *drv)
 	layer_init(layer, drv->name, drv, &plain);
 	return &layer->driver;
 }
-
-/* ---- the names of the functions, as users write them in NPUSIM_FAULT ---- */
 
 static const struct {
 	const char *name;

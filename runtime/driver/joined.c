@@ -28,8 +28,6 @@ __attribute__((constructor)) static void tell_run(void)
 	close(fd);
 }
 
-/* ---- other libraries ---- */
-
 struct others {
 	bool with_hal;
 	char own[PATH_MAX];

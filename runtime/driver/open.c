@@ -30,8 +30,6 @@ static const struct npu_backend *load_backend(const char *name, char **error)
 	return backend;
 }
 
-/* ---- selection ---- */
-
 /* The one that was opened last: the process has one backend. */
 static const struct npu_backend *_Atomic backend_in_use;
 

@@ -40,8 +40,6 @@ drvError_t validate_leave(struct validate *v)
 	return DRV_ERROR_NONE;
 }
 
-/* ---- hooks ---- */
-
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
@@ -147,8 +145,6 @@ static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn,
 	report_listen(fn, arg);
 	return DRV_ERROR_NONE;
 }
-
-/* ---- the object ---- */
 
 static void new_records(struct validate *v)
 {

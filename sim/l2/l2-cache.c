@@ -45,8 +45,6 @@ void l2_cache_free(struct l2_cache *cache)
 	g_free(cache);
 }
 
-/* --- units --- */
-
 static void split(struct l2_cache *cache, uint32_t group)
 {
 	struct l2_group *it = &cache->group[group];

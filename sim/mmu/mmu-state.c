@@ -74,8 +74,6 @@ void mmu_state_free(struct mmu_state *mmu)
 	g_free(mmu);
 }
 
-/* --- who has what --- */
-
 static uint32_t *region_of(struct mmu_state *mmu, unsigned space, uint64_t va)
 {
 	uint64_t hash =
@@ -123,8 +121,6 @@ static void drop_table(struct mmu_state *mmu, uint64_t key)
 	if (tlb_drop(&mmu->walk_cache, key))
 		count_entry(mmu, key, false, -1);
 }
-
-/* --- translation --- */
 
 static void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
 {
@@ -232,8 +228,6 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 	out->pa = entry->pa + (va & ((UINT64_C(1) << out->page_lg2) - 1));
 	return SIM_OK;
 }
-
-/* --- invalidation --- */
 
 /* Entry by entry. */
 static void drop_by_scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)

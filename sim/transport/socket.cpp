@@ -11,8 +11,6 @@ namespace npusim
 using sc_core::sc_time;
 using tlm::tlm_generic_payload;
 
-// --- in ---
-
 static tlm::tlm_response_status check(const tlm_generic_payload &payload)
 {
 	if (payload.get_byte_enable_ptr())
@@ -106,8 +104,6 @@ unsigned target::transport_dbg(tlm_generic_payload &payload)
 	move_data(payload, place, found);
 	return static_cast<unsigned>(found);
 }
-
-// --- out ---
 
 void request_socket::end_of_elaboration()
 {

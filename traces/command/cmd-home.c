@@ -93,8 +93,6 @@ static gboolean copy_folder(const char *from, const char *to, const char *home, 
 	return done;
 }
 
-/* ---- the places of CANN and of the driver ---- */
-
 /* Links to a part of the home; the file is a text. */
 static const struct place {
 	const char *path, *part, *text;
