@@ -83,6 +83,7 @@ static void stop_too(pid_t child, int signal_number)
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
 	struct sigaction action;
 	sigset_t one, mask;
+	siginfo_t info;
 
 	if (signal_number == SIGSTOP) {
 		int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -102,6 +103,12 @@ static void stop_too(pid_t child, int signal_number)
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (signal_number != SIGSTOP)
 		sigaction(signal_number, &action, NULL);
+	/* a shell's SIGCONT went to the program too: passed on late, it would undo the next stop */
+	sigemptyset(&one);
+	sigaddset(&one, SIGCONT);
+	if (child && sigtimedwait(&one, &info, &(struct timespec){ 0 }) == SIGCONT &&
+	    waitid(P_PID, (id_t)child, &info, WCONTINUED | WNOHANG) == 0 && info.si_pid == 0)
+		kill(child, SIGCONT);
 }
 
 /* What a terminal's keys and its window send, the whole group got. */
@@ -255,10 +262,11 @@ static void note_end(pid_t pid, int status)
 	if (status == 0 || servers.status)
 		return;
 	servers.status = status;
-	if (servers.ending || servers.running == 0)
+	if (servers.ending)
 		return;
-	failure("the program on server %u ended with %s %d: the other servers' are ended", k,
-		exited ? "status" : "signal", exited ? WEXITSTATUS(status) : WTERMSIG(status));
+	failure("the program on server %u ended with %s %d%s", k, exited ? "status" : "signal",
+		exited ? WEXITSTATUS(status) : WTERMSIG(status),
+		servers.running ? ": the other servers' are ended" : "");
 	send_all(SIGTERM, FALSE);
 }
 
