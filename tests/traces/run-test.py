@@ -272,6 +272,7 @@ def a_program_that_stops_itself_on_a_terminal_stops_the_job():
 def a_terminal_that_hangs_up_ends_the_program():
     pid, terminal = pty.fork()  # run leads the session, as in a container: it alone gets SIGHUP
     if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL) # under nohup it is ignored
         os.execve(NPUSIM, [NPUSIM, 'run', '--', 'sh', '-c', 'echo $$; exec sleep 1000'],
                   environment())
     program = int(os.read(terminal, 100).split()[0])
