@@ -435,12 +435,11 @@ void sim_submit(struct sim *s, struct sim_job *job)
 void sim_catch_up(struct sim *s)
 {
 	wait_for_model(s);
-	if (!s->built || s->running)
+	if (!s->built || s->running || s->due_ps > sim_host_ps(s))
 		return;
-	if (s->due_ps > sim_host_ps(s))
-		return;
-	while (s->due_ps <= sim_host_ps(s))
+	do
 		run_one(s, false);
+	while (s->due_ps <= sim_host_ps(s));
 	s->built->sync();
 }
 
@@ -449,7 +448,6 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 {
 	uint64_t host = sim_host_ps(s);
 	uint64_t limit = timeout_ps > SIM_NEVER - host ? SIM_NEVER : host + timeout_ps;
-
 	enum sim_wait_result result = SIM_WAIT_READY;
 
 	sim_catch_up(s);
