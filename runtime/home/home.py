@@ -60,8 +60,11 @@ LINKS = {
 FOLDERS = ['opp', 'toolkit', 'driver/lib64/common']
 # Python's modules, and their sources.
 MODULES = {'acl/__init__.py': 'home/acl.py', 'pytest_npusim.py': 'pytest/pytest_npusim.py'}
-# Headers of CANN whose functions rt.h has.
-RT_HEADERS = ['rt', 'base', 'dev', 'mem', 'stream', 'rt_external', 'rt_external_stream']
+# Headers of CANN whose functions rt.h has, and two that shmem includes and takes nothing from.
+RT_HEADERS = [
+    'rt', 'base', 'dev', 'mem', 'stream', 'rt_external', 'rt_external_stream', 'rt_external_event',
+    'kernel', 'rt_ffts',
+]
 
 # Packages of CMake, and their targets beside NAME_headers.
 PACKAGES = {

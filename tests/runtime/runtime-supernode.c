@@ -415,6 +415,14 @@ static void body_names(unsigned server)
 	if (server == 0) {
 		IS(aclrtMalloc(&at, PAGE, ACL_MEM_MALLOC_HUGE_ONLY), 0);
 		IS(aclrtMemset(at, PAGE, 66, PAGE), 0);
+		/* The flag lets in its own server alone, and takes no list. */
+		IS(aclrtIpcMemGetExportKey(at, PAGE, board->key, sizeof(board->key),
+					   ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION),
+		   0);
+		IS(aclrtIpcMemImportPidInterServer(board->key, &list, 1), 207006);
+		step();
+		step();
+		IS(aclrtIpcMemClose(board->key), 0);
 		IS(aclrtIpcMemGetExportKey(at, PAGE, board->key, sizeof(board->key), 0), 0);
 		/* Its own list does not let another server in. */
 		IS(aclrtIpcMemSetImportPid(board->key, &board->pid[1], 1), 0);
@@ -426,6 +434,10 @@ static void body_names(unsigned server)
 		step();
 		return;
 	}
+	step();
+	IS(aclrtIpcMemImportByKey(&at, board->key, 0), NO_RIGHT);
+	IS(strstr(aclGetRecentErrMsg(), ", SDID 4194304)") != NULL, 1);
+	step();
 	step();
 	IS(aclrtIpcMemImportByKey(&at, board->key, 0), NO_RIGHT);
 	step();

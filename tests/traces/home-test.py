@@ -54,6 +54,9 @@ LOOKED_FOR = [
     ('lib64/libacl_rt.so', None),
     ('lib64/libruntime.so', None),                 # xLLM
     ('pkg_inc/runtime/dev.h', None),               # shmem, yuanrong
+    ('pkg_inc/runtime/kernel.h', None),            # shmem
+    ('pkg_inc/runtime/rt_ffts.h', None),           # shmem
+    ('pkg_inc/runtime/rt_external_event.h', None), # hixl
     ('lib64/stub/libascendcl.so', None),           # samples
     ('runtime/lib64/libascendcl.so', None),        # gpustack
     ('runtime/lib64/stub/libascendcl.so', None),   # samples: NPU_HOST_LIB
