@@ -107,6 +107,8 @@ struct order_stream *order_stream(struct validate *v, uint32_t dev, uint32_t id)
 	stream->id = id;
 	stream->base = stream->sent;
 	stream->host_version = 0;
+	stream->depth = 0;
+	stream->told = false;
 	stream->live = true;
 	return stream;
 }

@@ -612,9 +612,24 @@ static void received(struct validate *v, uint32_t dev, const struct halReportRec
 		if (cqe[i].error_type & STARS_ERROR_EXCEPTION)
 			validate_why_stream(v, stream);
 		behind = (unsigned)(stream->last_task - cqe[i].task_id) & (TASK_IDS - 1);
-		if (!v->told && behind < stream->sent - stream->base)
+		if (!stream->told && behind < stream->sent - stream->base)
 			order_seen(v, stream, stream->sent - behind, false);
 	}
+}
+
+/* A program that sends entries itself reads its queue's head to learn that those before it are
+ * done. */
+static void asked(struct validate *v, uint32_t dev, const struct halSqCqQueryInfo *info)
+{
+	struct order_stream *stream;
+	uint64_t sent;
+
+	if (info->type != DRV_NORMAL_TYPE || info->prop != DRV_SQCQ_PROP_SQ_HEAD)
+		return;
+	stream = order_stream(v, dev, info->sqId);
+	sent = stream->sent - stream->base;
+	if (!stream->told && info->value[0] < stream->depth && info->value[0] <= sent)
+		order_seen(v, stream, sent - (sent - info->value[0]) % stream->depth, true);
 }
 
 static uint64_t id_name(uint32_t dev, const struct halResourceIdInputInfo *id)
@@ -642,9 +657,9 @@ drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order w
 	struct validate *v = validate_enter(self);
 	struct object *object;
 
-	v->told |= what != NPU_ORDER_OTHER_ID;
 	switch (what) {
 	case NPU_ORDER_STREAM:
+		order_stream(v, dev, id)->told = true;
 		order_seen(v, order_stream(v, dev, id), value, true);
 		break;
 	case NPU_ORDER_EVENT:
@@ -695,6 +710,14 @@ void validate_queue_call(struct validate *v)
 		stream = order_stream(v, with->halSqTaskSend.dev, sent->sqId);
 		for (uint32_t i = 0; i < sent->sqe_num; i++)
 			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
+		break;
+	case DRIVER_OP_halSqCqAllocate:
+		if (with->halSqCqAllocate.in->type == DRV_NORMAL_TYPE)
+			order_stream(v, with->halSqCqAllocate.dev, with->halSqCqAllocate.out->sqId)
+				->depth = with->halSqCqAllocate.in->sqeDepth;
+		break;
+	case DRIVER_OP_halSqCqQuery:
+		asked(v, with->halSqCqQuery.dev, with->halSqCqQuery.info);
 		break;
 	case DRIVER_OP_halSqCqFree:
 		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)

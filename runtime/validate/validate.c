@@ -50,8 +50,7 @@ struct note {
  * interest. */
 static bool is_idle(const struct layer_call *call, bool done)
 {
-	return call->op == DRIVER_OP_halMemGetInfo || call->op == DRIVER_OP_halSqCqQuery ||
-	       call->op == DRIVER_OP_halGetDeviceInfo ||
+	return call->op == DRIVER_OP_halMemGetInfo || call->op == DRIVER_OP_halGetDeviceInfo ||
 	       (call->op == DRIVER_OP_drvMemGetAttribute &&
 		(!done || call->code == DRV_ERROR_NONE));
 }

@@ -178,7 +178,9 @@ struct order_stream {
 	uint16_t last_task;
 	uint64_t host_version; /* of the host's clock, joined last */
 	struct clock clock;
-	GQueue edges; /* of struct order_edge: what the waits brought, oldest first */
+	GQueue edges;   /* of struct order_edge: what the waits brought, oldest first */
+	uint32_t depth; /* of the queue; 0: not known */
+	bool told;      /* a runtime tells of the program's waits: completions alone say nothing */
 	bool live;
 };
 
@@ -305,10 +307,9 @@ struct validate {
 	GHashTable *marks; /* by name */
 	/* others */
 	bool strict;
-	bool told;       /* a runtime tells of the program's waits: completions alone say nothing */
-	bool kernels;    /* queues have had entries that may write anywhere */
-	bool shares_any; /* others have memory of this process, or this one of others */
-	bool cuda;       /* whose memory it is does not matter: access is by mapping */
+	bool kernels;      /* queues have had entries that may write anywhere */
+	bool shares_any;   /* others have memory of this process, or this one of others */
+	bool cuda;         /* whose memory it is does not matter: access is by mapping */
 	GPtrArray *failed; /* calls, of why.c */
 	GPtrArray *shares; /* of memory.c */
 	GPtrArray *held;   /* reservations, of memory.c */

@@ -298,6 +298,8 @@ static drvError_t allocate(struct core_stream *stream)
 	code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
 	if (code != DRV_ERROR_NONE)
 		release(stream);
+	else
+		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, 0);
 	return code;
 }
 
