@@ -48,8 +48,7 @@ void rig_close(void)
 
 __attribute__((destructor)) void rig_end(void)
 {
-	if (rig != NULL)
-		rig->close(rig);
+	npu_driver_close(rig);
 	rig = NULL;
 	pinned_count = 0;
 }

@@ -68,5 +68,6 @@ TEST(validated, a_head_that_has_passed_is_a_wait)
 	rig_stream_close(&runtime);
 	rig_stream_close(&own);
 	rig_close();
+	rig_end(); /* before the layer's end, which is that of the process */
 	unlink(file);
 }
