@@ -55,8 +55,8 @@ TEST(validated, a_head_that_has_passed_is_a_wait)
 	target = rig_alloc(0, MIB);
 	EXPECT_EQ(npu_call(rig, drvMemsetD8, source, MIB, 3, MIB), DRV_ERROR_NONE);
 	rig_stream_open(&runtime, 0, DEPTH, DEPTH);
-	EXPECT_EQ(npu_call(rig, npusimOrder, 0, NPU_ORDER_STREAM, runtime.sq, 0), DRV_ERROR_NONE);
 	rig_stream_open(&own, 0, DEPTH, DEPTH);
+	EXPECT_EQ(npu_call(rig, npusimOrder, 0, NPU_ORDER_STREAM, runtime.sq, 0), DRV_ERROR_NONE);
 	for (unsigned i = 0; i < 3 * DEPTH; i++)
 		copy_and_read(&own, target, source, true);
 	EXPECT_EQ(races(), 0u);
