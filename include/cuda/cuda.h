@@ -23,6 +23,7 @@ extern "C" {
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUarray_st *CUarray;
@@ -271,6 +272,7 @@ typedef enum CUmemLocationType_enum {
 	CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
 	CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4
 } CUmemLocationType;
+typedef enum { CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1 } CUmemRangeHandleType;
 typedef struct CUmemLocation_st {
 	CUmemLocationType type;
 	int id;
@@ -416,6 +418,7 @@ CUresult cuCtxPopCurrent_v2(CU_OR_NULL CUcontext *context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
 CUresult cuCtxGetFlags(unsigned int *flags);
 CUresult cuCtxSetFlags(unsigned int flags);
 CUresult cuCtxGetLimit(size_t *value, CUlimit limit);
@@ -423,6 +426,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize_v2(CUcontext context);
 CUresult cuProfilerInitialize(CU_OR_NULL const char *config, CU_OR_NULL const char *output,
 			      int mode);
 CUresult cuProfilerStart(void);
@@ -441,6 +445,8 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);
 CUresult cuStreamGetPriority(CUstream stream, int *priority);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CU_OR_NULL CUgreenCtx *green);
+CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, uint32_t value,
 				unsigned int flags);
@@ -482,6 +488,8 @@ CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute a
 CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribute *attributes,
 				 size_t number, CUdeviceptr ptr, size_t count);
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags);
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t size,
+				       CUmemRangeHandleType type, unsigned long long flags);
 CUresult cuMemGetAddressRange_v2(CU_OR_NULL CUdeviceptr *base, CU_OR_NULL size_t *size,
 				 CUdeviceptr ptr);
 CUresult cuMemAllocHost_v2(void **ptr, size_t size);

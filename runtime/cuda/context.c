@@ -58,6 +58,14 @@ static CUresult check_context(void *handle, CUresult dead)
 		       : cuda_fail(dead, "context %p is no live context of this process", handle);
 }
 
+/* NULL: the current one. */
+static CUresult find_context(CUcontext handle, struct core_context **out)
+{
+	*out = handle != NULL ? core_context_find(handle) : core_context_peek();
+	return handle != NULL ? check_context(handle, CUDA_ERROR_INVALID_CONTEXT)
+			      : cuda_current(NULL);
+}
+
 static CUresult select_context(void *context)
 {
 	if (context != NULL)
@@ -253,12 +261,14 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 
 /* ---- about the current one ---- */
 
-CUresult cuCtxGetDevice(CUdevice *device)
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
 {
-	struct core_context *context;
+	struct core_context *found;
 
-	return cuda_current(&context) ?: CUDA_GIVE(device, context->user_device);
+	return find_context(context, &found) ?: CUDA_GIVE(device, found->user_device);
 }
+
+CUresult cuCtxGetDevice(CUdevice *device) CUDA_ANSWERS(cuCtxGetDevice_v2(device, NULL));
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
@@ -268,14 +278,17 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 		       ?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
-CUresult cuCtxSynchronize(void)
+CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-	struct core_context *context;
+	struct core_context *found;
 
 	return cuda_pools_settle(
-		cuda_current(&context)
-			?: cuda_of_core(core_device_synchronize(context->device, -1, cuda_call)));
+		find_context(context, &found)
+			?: cuda_unharmed()
+			?: cuda_of_core(core_device_synchronize(found->device, -1, cuda_call)));
 }
+
+CUresult cuCtxSynchronize(void) CUDA_ANSWERS(cuCtxSynchronize_v2(NULL));
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {

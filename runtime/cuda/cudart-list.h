@@ -92,7 +92,9 @@ CALL(cudaMemset3DAsync,
 #if CUDART_MAJOR == 13 /* whose functions take a place, as those of _v2 before */
 #define cudaMemAdvise_v2        cudaMemAdvise
 #define cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync
+SAME(cudaMemcpyBatchAsync, cuMemcpyBatchAsync_v2)
 #else
+SAME(cudaMemcpyBatchAsync, cuMemcpyBatchAsync)
 SAME(cudaMemAdvise, cuMemAdvise)
 SAME(cudaMemPrefetchAsync, cuMemPrefetchAsync)
 #endif
@@ -136,6 +138,7 @@ SAME(cudaStreamWaitEvent, cuStreamWaitEvent)
 SAME(cudaStreamGetFlags, cuStreamGetFlags)
 SAME(cudaStreamGetPriority, cuStreamGetPriority)
 SAME(cudaStreamGetId, cuStreamGetId)
+SAME(cudaStreamGetDevice, cuStreamGetDevice)
 SAME(cudaStreamIsCapturing, cuStreamIsCapturing)
 SAME(cudaStreamAttachMemAsync, cuStreamAttachMemAsync)
 SAME(cudaStreamAddCallback, cuStreamAddCallback)
@@ -150,3 +153,9 @@ SAME(cudaEventSynchronize, cuEventSynchronize)
 SAME(cudaEventDestroy, cuEventDestroy_v2)
 SAME(cudaEventElapsedTime, cuEventElapsedTime)
 SAME(cudaEventElapsedTime_v2, cuEventElapsedTime)
+CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+     (int *blocks, const void *kernel, int threads, size_t shared),
+     count_blocks(blocks, kernel, threads, shared, 0))
+CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+     (int *blocks, const void *kernel, int threads, size_t shared, unsigned int flags),
+     count_blocks(blocks, kernel, threads, shared, flags))

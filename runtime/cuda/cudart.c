@@ -160,6 +160,36 @@ static CUresult describe_device(struct cudaDeviceProp *out, size_t size, int dev
 	return code;
 }
 
+/* What a multiprocessor holds at once by the device's limits: the registers and the shared memory
+ * of the kernel itself, whose code is not here, count as none. */
+static CUresult count_blocks(int *out, const void *kernel, int threads, size_t shared,
+			     unsigned int flags)
+{
+	enum { BLOCK, BLOCK_SHARED, WARP, HELD, SHARED, RESERVED, BLOCKS, LIMITS };
+	static const int asked[LIMITS] = { 1, 97, 10, 39, 81, 111, 106 };
+	int of[LIMITS] = { 0 };
+	size_t count;
+	CUresult code = check_pointer(out) ?: check_pointer(kernel);
+
+	if (code == CUDA_SUCCESS && (threads <= 0 || flags > 1))
+		code = npusimFail(
+			CUDA_ERROR_INVALID_VALUE,
+			"blockSize is %d, flags %u: it must be more than 0, and they 0 or 1",
+			threads, flags);
+	for (int i = 0; i < LIMITS; i++)
+		code = code ?: cuDeviceGetAttribute(&of[i], asked[i], here());
+	if (code != CUDA_SUCCESS)
+		return code;
+	*out = 0;
+	if (threads > of[BLOCK] || shared > (size_t)of[BLOCK_SHARED])
+		return CUDA_SUCCESS;
+	count = (size_t)of[SHARED] / (shared + (size_t)of[RESERVED]);
+	threads = of[HELD] / of[WARP] / ((threads + of[WARP] - 1) / of[WARP]);
+	*out = (int)count < threads ? (int)count : threads;
+	*out = *out < of[BLOCKS] ? *out : of[BLOCKS];
+	return CUDA_SUCCESS;
+}
+
 /* ---- memory ---- */
 
 static CUresult check_kind(int kind)

@@ -133,14 +133,21 @@ static const int attributes[ATTRIBUTE_LAST + 1] = {
 	/* Q: alignment of textures and surfaces; textures of 1 to 3 dimensions, and in layers */
 	A(14, 512) A(30, 512) A(21, 131072) A(22, 131072) A(23, 65536) A(24, 16384) A(25, 16384)
 		A(26, 16384) A(27, 32768) A(28, 32768) A(29, 2048) A(42, 32768) A(43, 2048)
+	/* C: of textures gathers, cubes, cubes in layers, and linear memory; surfaces in their
+	 * order: of 1 to 3 dimensions, in layers, cubes, cubes in layers */
+	A(45, 32768) A(46, 32768) A(52, 32768) A(53, 32768) A(54, 2046) A(69, 1 << 28) A(70, 131072)
+		A(71, 65000) A(55, 32768) A(56, 131072) A(57, 65536) A(58, 16384) A(59, 16384)
+			A(60, 16384) A(61, 32768) A(62, 2048) A(63, 32768) A(64, 32768) A(65, 2048)
+				A(66, 32768) A(67, 32768) A(68, 2046)
 	/* Q: overlap, mapped host memory, concurrent kernels, ECC, copy engines, unified addresses,
 	 * preemption, cooperative launches */
 	A(15, 1) A(19, 1) A(31, 1) A(32, 1) A(40, 3) A(41, 1) A(90, 1) A(95, 1)
 	/* Q: clock in kHz and width of memory, compute capability */
 	A(36, 2619000) A(37, 5120) A(75, 9) A(76, 0)
-	/* C: of a multiprocessor threads, shared memory, registers and blocks; L1, of global and
-	 * local memory; shared memory of a block at most, and what is reserved of it; clusters */
-	A(39, 2048) A(81, 233472) A(82, 65536) A(106, 32) A(79, 1) A(80, 1) A(97, 232448)
+	/* C: single for each double-precision operation; of a multiprocessor threads, shared
+	 * memory, registers and blocks; L1, of global and local memory; shared memory of a block at
+	 * most, and what is reserved of it; clusters */
+	A(87, 2) A(39, 2048) A(81, 233472) A(82, 65536) A(106, 32) A(79, 1) A(80, 1) A(97, 232448)
 		A(111, 1024) A(120, 1)
 	/* M: priorities of streams; managed memory, also at once (Q); registered memory, by its own
 	 * address */

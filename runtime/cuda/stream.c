@@ -173,6 +173,11 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 	return cuda_current(&own) ?: CUDA_GIVE(context, core_context_handle(own));
 }
 
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
+	CUDA_ANSWERS(cuStreamGetCtx(stream, context) ?: CUDA_GIVE_IF(green, NULL));
+CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
+	CUDA_ANSWERS((void)stream, cuCtxGetDevice(device));
+
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	void *handle = cuda_core_stream(stream);

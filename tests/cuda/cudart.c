@@ -477,6 +477,9 @@ TEST(cudart, streams_and_events)
 	GIVES(INVALID_VALUE, cudaThreadExchangeStreamCaptureMode(NULL));
 #if CUDART_MAJOR != 11
 	unsigned long long id[2] = { 0 };
+	int device = -1;
+	TRY(cudaStreamGetDevice(stream, &device));
+	EXPECT_EQ(0, device);
 	TRY(cudaStreamGetId(stream, &id[0]));
 	TRY(cudaStreamGetId(other, &id[1]));
 	EXPECT_NE(id[0], id[1]);
@@ -519,6 +522,64 @@ TEST(cudart, streams_and_events)
 	GIVES(HANDLE, cudaStreamDestroy(stream));
 	TRY(cudaStreamDestroy(other));
 }
+
+/* By the limits of an H100: 64 warps, 32 blocks and 228 KiB, of which each block has 1 beside its
+ * own. */
+TEST(cudart, blocks_at_once)
+{
+	static const struct {
+		int threads;
+		size_t shared;
+		int blocks;
+	} rows[] = { { 128, 0, 16 },        { 1, 0, 32 },          { 33, 0, 32 },
+		     { 1024, 0, 2 },        { 700, 0, 2 },         { 128, 48 << 10, 4 },
+		     { 128, 227 << 10, 1 }, { 128, 228 << 10, 0 }, { 128, SIZE_MAX - 1023, 0 },
+		     { 1025, 0, 0 } };
+	int blocks = -1;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, rows, rows[i].threads,
+								  rows[i].shared));
+		EXPECT_EQ(rows[i].blocks, blocks);
+	}
+	TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, rows, 256, 0, 1));
+	EXPECT_EQ(8, blocks);
+	GIVES(INVALID_VALUE, cudaOccupancyMaxActiveBlocksPerMultiprocessor(NULL, rows, 1, 0));
+	GIVES(INVALID_VALUE, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, NULL, 1, 0));
+	GIVES(INVALID_VALUE, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, rows, 0, 0));
+	GIVES(INVALID_VALUE,
+	      cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, rows, 1, 0, 2));
+}
+
+#if CUDART_MAJOR != 11
+TEST(cudart, copies_in_a_batch)
+{
+	CUmemcpyAttributes any = { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY };
+	char from[2][16] = { "first", "second" }, to[2][16] = { "", "" };
+	void *ptr = NULL, *at[2];
+	void *sources[] = { from[0], from[1] };
+	size_t sizes[] = { 16, 16 }, first = 0, failed = 0;
+	CUstream stream = NULL;
+
+	(void)failed;
+	TRY(cudaStreamCreate(&stream));
+	TRY(cudaMalloc(&ptr, 32));
+	at[0] = ptr;
+	at[1] = (char *)ptr + 16;
+#if CUDART_MAJOR == 12
+	TRY(cudaMemcpyBatchAsync(at, sources, sizes, 2, &any, &first, 1, &failed, stream));
+	EXPECT_EQ(SIZE_MAX, failed);
+#else
+	TRY(cudaMemcpyBatchAsync(at, sources, sizes, 2, &any, &first, 1, stream));
+#endif
+	TRY(cudaStreamSynchronize(stream));
+	TRY(cudaMemcpy(to, ptr, 32, 4));
+	EXPECT_STREQ("first", to[0]);
+	EXPECT_STREQ("second", to[1]);
+	TRY(cudaFree(ptr));
+	TRY(cudaStreamDestroy(stream));
+}
+#endif
 
 TEST(cudart, entry_points)
 {

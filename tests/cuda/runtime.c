@@ -150,6 +150,46 @@ TEST(cuda_runtime, contexts)
 	TRY(cuCtxSetCurrent(primary));
 }
 
+/* What CUDA 13 gives programs that ask for these by name and its version. */
+TEST(cuda_runtime, a_context_that_is_not_the_current_one)
+{
+	CUcontext primary = NULL, other = NULL, got = NULL;
+	CUgreenCtx green = (CUgreenCtx)1;
+	CUstream stream = NULL;
+	atomic_bool open = true;
+	CUdevice device = -1;
+	void *function = NULL;
+
+	TRY(cuGetProcAddress("cuCtxGetDevice", &function, 13000, 0));
+	EXPECT_EQ((void *)cuCtxGetDevice_v2, function);
+	TRY(cuGetProcAddress("cuCtxSynchronize", &function, 13000, 0));
+	EXPECT_EQ((void *)cuCtxSynchronize_v2, function);
+	TRY(cuCtxGetCurrent(&primary));
+	TRY(cuCtxCreate_v2(&other, 0, 1));
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuCtxSetCurrent(primary));
+	TRY(cuCtxGetDevice_v2(&device, other));
+	EXPECT_EQ(1, device);
+	TRY(cuCtxGetDevice_v2(&device, NULL));
+	EXPECT_EQ(0, device);
+	TRY(cuStreamGetDevice(stream, &device));
+	EXPECT_EQ(1, device);
+	TRY(cuStreamGetCtx_v2(stream, &got, &green));
+	EXPECT_EQ((void *)other, (void *)got);
+	EXPECT_NULL(green);
+	TRY(cuLaunchHostFunc(stream, rig_hold, &open));
+	TRY(cuCtxSynchronize_v2(other));
+	TRY(cuStreamQuery(stream));
+	TRY(cuCtxSetCurrent(NULL));
+	TRY(cuCtxSynchronize_v2(other));
+	FAILS(INVALID_CONTEXT, cuCtxGetDevice_v2(&device, NULL));
+	FAILS(INVALID_CONTEXT, cuCtxSynchronize_v2(NULL));
+	TRY(cuCtxDestroy_v2(other));
+	FAILS(INVALID_CONTEXT, cuCtxGetDevice_v2(&device, other));
+	FAILS(INVALID_CONTEXT, cuCtxSynchronize_v2(other));
+	TRY(cuCtxSetCurrent(primary));
+}
+
 /* CUDA's stack has no limit. */
 TEST(cuda_runtime, contexts_are_pushed_as_often_as_programs_like)
 {
@@ -581,10 +621,13 @@ TEST(cuda_runtime, attributes_agree_with_behaviour)
 	static const struct {
 		int attribute, value;
 	} expected[] = {
-		{ 32, 1 },  { 89, 1 },  { 90, 1 },  { 95, 1 },  { 21, 131072 }, { 107, 1 },
-		{ 102, 1 }, { 103, 1 }, { 141, 1 }, { 115, 1 }, { 119, 1 },     { 122, 1 },
-		{ 123, 1 }, { 98, 0 },  { 125, 1 }, { 132, 0 },
+		{ 32, 1 },  { 89, 1 },  { 90, 1 },    { 95, 1 },  { 21, 131072 },
+		{ 107, 1 }, { 102, 1 }, { 103, 1 },   { 141, 1 }, { 115, 1 },
+		{ 119, 1 }, { 122, 1 }, { 123, 1 },   { 98, 0 },  { 125, 1 },
+		{ 132, 0 }, { 124, 0 }, { 54, 2046 }, { 87, 2 },
 	};
+	CUdeviceptr ptr = 0;
+	int fd = -1;
 
 	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		int value = -1;
@@ -592,6 +635,15 @@ TEST(cuda_runtime, attributes_agree_with_behaviour)
 		TRY(cuDeviceGetAttribute(&value, expected[i].attribute, 0));
 		EXPECT_EQ(expected[i].value, value);
 	}
+	TRY(cuMemAlloc_v2(&ptr, MIB)); /* 124: dma-bufs */
+	FAILS(NOT_SUPPORTED, cuMemGetHandleForAddressRange(&fd, ptr, 4096, 1, 0));
+	FAILS(INVALID_VALUE, cuMemGetHandleForAddressRange(NULL, ptr, 4096, 1, 0));
+	FAILS(INVALID_VALUE, cuMemGetHandleForAddressRange(&fd, ptr, 4095, 1, 0));
+	FAILS(INVALID_VALUE, cuMemGetHandleForAddressRange(&fd, ptr + 8, 4096, 1, 0));
+	FAILS(INVALID_VALUE, cuMemGetHandleForAddressRange(&fd, ptr, 0, 1, 0));
+	FAILS(INVALID_VALUE, cuMemGetHandleForAddressRange(&fd, ptr, 4096, 2, 0));
+	FAILS(INVALID_VALUE, cuMemGetHandleForAddressRange(&fd, ptr, 4096, 1, 2));
+	TRY(cuMemFree_v2(ptr));
 }
 
 CUresult cuGraphicsGLRegisterBuffer(void **resource, unsigned buffer, unsigned flags);
