@@ -50,8 +50,7 @@ static void *current_handle(void)
 	return context == NULL ? NULL : core_context_handle(context);
 }
 
-/* `dead`: the code of one that is not live. */
-static CUresult check_context(void *handle, CUresult dead)
+CUresult cuda_check_context(void *handle, CUresult dead)
 {
 	return core_context_find(handle) != NULL
 		       ? CUDA_SUCCESS
@@ -62,14 +61,14 @@ static CUresult check_context(void *handle, CUresult dead)
 static CUresult find_context(CUcontext handle, struct core_context **out)
 {
 	*out = handle != NULL ? core_context_find(handle) : core_context_peek();
-	return handle != NULL ? check_context(handle, CUDA_ERROR_INVALID_CONTEXT)
+	return handle != NULL ? cuda_check_context(handle, CUDA_ERROR_INVALID_CONTEXT)
 			      : cuda_current(NULL);
 }
 
 static CUresult select_context(void *context)
 {
 	if (context != NULL)
-		return check_context(context, CUDA_ERROR_INVALID_CONTEXT)
+		return cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT)
 			       ?: cuda_of_core(core_context_select(context, cuda_call));
 	core_context_deselect();
 	return CUDA_SUCCESS;
@@ -206,7 +205,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	void *before = current_handle();
 
-	return check_context(context, CUDA_ERROR_INVALID_CONTEXT)
+	return cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT)
 		       ?: select_context(context) ?: push(before);
 }
 
@@ -246,7 +245,7 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found = core_context_find(context);
 
-	CUDA_OR_RETURN(check_context(context, CUDA_ERROR_INVALID_CONTEXT));
+	CUDA_OR_RETURN(cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT));
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
@@ -274,7 +273,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
 
-	return check_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED)
+	return cuda_check_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED)
 		       ?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
@@ -292,9 +291,9 @@ CUresult cuCtxSynchronize(void) CUDA_ANSWERS(cuCtxSynchronize_v2(NULL));
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
-	if (context != NULL)
-		CUDA_OR_RETURN(check_context(context, CUDA_ERROR_INVALID_CONTEXT));
-	return CUDA_GIVE(version, 3020);
+	return (context == NULL ? CUDA_SUCCESS
+				: cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT))
+		       ?: CUDA_GIVE(version, 3020);
 }
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -322,13 +321,10 @@ CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 
 static CUresult set_peer(CUcontext peer, bool enable)
 {
-	struct core_context *own = core_context_peek(), *other = core_context_find(peer);
+	struct core_context *own, *other = core_context_find(peer);
 	uint32_t status = 0;
 
-	if (own == NULL || other == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, "%s",
-				 own == NULL ? "no context is current in this thread"
-					     : "peer is no live context");
+	CUDA_OR_RETURN(cuda_current(&own) ?: cuda_check_context(peer, CUDA_ERROR_INVALID_CONTEXT));
 	if (own->device == other->device)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "both contexts are of device %d",
 				 own->user_device);

@@ -108,12 +108,8 @@ PAIR(cuMemcpyDtoD_v2, cuMemcpyDtoDAsync_v2, copy(dst, src, bytes, stream), CUdev
 
 /* One address space: the contexts need only be alive. */
 static CUresult check_peers(CUcontext dst, CUcontext src)
-{
-	if (core_context_find(dst) != NULL && core_context_find(src) != NULL)
-		return CUDA_SUCCESS;
-	return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, "dst_context %p, src_context %p", (void *)dst,
-			 (void *)src);
-}
+	CUDA_ANSWERS(cuda_check_context(dst, CUDA_ERROR_INVALID_CONTEXT)
+			     ?: cuda_check_context(src, CUDA_ERROR_INVALID_CONTEXT));
 
 PAIR(cuMemcpyPeer, cuMemcpyPeerAsync,
      check_peers(dst_context, src_context) ?: copy(dst, src, bytes, stream), CUdeviceptr dst,

@@ -78,6 +78,11 @@ CUresult cuda_of_core(int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
 
+/* ---- context.c ---- */
+
+/* `dead`: the code of one that is not live. */
+CUresult cuda_check_context(void *handle, CUresult dead);
+
 /* ---- device.c ---- */
 
 /* True for a CUdevice that is there; *logic is the driver's number of it. */

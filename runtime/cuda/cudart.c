@@ -106,11 +106,8 @@ static int here(void)
 
 static CUresult check_pointer(const void *pointer)
 {
-	return pointer != NULL
-		       ? CUDA_SUCCESS
-		       : npusimFail(
-				 CUDA_ERROR_INVALID_VALUE,
-				 "the pointer to the record, or to where the answer goes, is NULL");
+	return pointer != NULL ? CUDA_SUCCESS
+			       : npusimFail(CUDA_ERROR_INVALID_VALUE, "a pointer is NULL");
 }
 
 static CUresult count_devices(int *out)
@@ -165,28 +162,25 @@ static CUresult describe_device(struct cudaDeviceProp *out, size_t size, int dev
 static CUresult count_blocks(int *out, const void *kernel, int threads, size_t shared,
 			     unsigned int flags)
 {
-	enum { BLOCK, BLOCK_SHARED, WARP, HELD, SHARED, RESERVED, BLOCKS, LIMITS };
-	static const int asked[LIMITS] = { 1, 97, 10, 39, 81, 111, 106 };
-	int of[LIMITS] = { 0 };
-	size_t count;
-	CUresult code = check_pointer(out) ?: check_pointer(kernel);
+	struct cudaDeviceProp of;
+	int room, warp, most;
+	CUresult code = check_pointer(out) ?: check_pointer(kernel)
+			?: describe_device(&of, sizeof(of), here());
 
 	if (code == CUDA_SUCCESS && (threads <= 0 || flags > 1))
-		code = npusimFail(
-			CUDA_ERROR_INVALID_VALUE,
-			"blockSize is %d, flags %u: it must be more than 0, and they 0 or 1",
-			threads, flags);
-	for (int i = 0; i < LIMITS; i++)
-		code = code ?: cuDeviceGetAttribute(&of[i], asked[i], here());
+		code = npusimFail(CUDA_ERROR_INVALID_VALUE,
+				  "blockSize %d, flags %u: it must be above 0, they 0 or 1",
+				  threads, flags);
 	if (code != CUDA_SUCCESS)
 		return code;
 	*out = 0;
-	if (threads > of[BLOCK] || shared > (size_t)of[BLOCK_SHARED])
+	if (threads > *of.maxThreadsPerBlock || shared > *of.sharedMemPerBlockOptin)
 		return CUDA_SUCCESS;
-	count = (size_t)of[SHARED] / (shared + (size_t)of[RESERVED]);
-	threads = of[HELD] / of[WARP] / ((threads + of[WARP] - 1) / of[WARP]);
-	*out = (int)count < threads ? (int)count : threads;
-	*out = *out < of[BLOCKS] ? *out : of[BLOCKS];
+	warp = *of.warpSize;
+	most = *of.maxThreadsPerMultiProcessor / ((threads + warp - 1) / warp * warp);
+	room = (int)(*of.sharedMemPerMultiprocessor / (shared + *of.reservedSharedMemPerBlock));
+	most = most < room ? most : room;
+	*out = most < *of.maxBlocksPerMultiProcessor ? most : *of.maxBlocksPerMultiProcessor;
 	return CUDA_SUCCESS;
 }
 

@@ -95,14 +95,10 @@ CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
-	unsigned bus = 0;
-	const char *colon = strchr(id, ':');
-	int ordinal;
+	const char *first = strchr(id, ':'), *last = strrchr(id, ':');
+	uint32_t bus = (uint32_t)strtoul(first != last ? first + 1 : id, NULL, 16);
+	int ordinal = cuda_ordinal(bus - 0x10);
 
-	if (colon != NULL && strchr(colon + 1, ':') != NULL)
-		id = colon + 1;
-	bus = (unsigned)strtoul(id, NULL, 16);
-	ordinal = bus >= 0x10 ? cuda_ordinal(bus - 0x10) : -1;
 	if (ordinal < 0)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "no device has the bus id %s", id);
 	return CUDA_GIVE(device, ordinal);

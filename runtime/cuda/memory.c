@@ -139,17 +139,23 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 	return give_back(&gone);
 }
 
-CUresult cuMemFree_v2(CUdeviceptr ptr)
+/* stream: NULL for a synchronous call, which frees managed memory, too. Memory of an imported pool
+ * is open, and is closed. */
+static CUresult free_memory(CUdeviceptr ptr, const CUstream *stream)
 {
 	switch (cuda_memory_find(ptr).letter) {
 	case CUDA_POOLED:
-		return cuda_pool_free(ptr, NULL);
+		return cuda_pool_free(ptr, stream);
 	case CUDA_IMPORTED:
 		return cuda_ipc_close(ptr, CUDA_IMPORTED);
 	default:
-		return cuda_memory_release(ptr, DEVICE_KINDS);
+		return cuda_memory_release(ptr,
+					   stream == NULL ? DEVICE_KINDS : 1u << NPU_PLACE_DEVICE);
 	}
 }
+
+CUresult cuMemFree_v2(CUdeviceptr ptr) CUDA_ANSWERS(free_memory(ptr, NULL));
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) CUDA_ANSWERS(free_memory(ptr, &stream));
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {

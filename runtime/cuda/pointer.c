@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define PAGE_BYTES 4096u /* of the host */
-
 static bool is_int(CUpointer_attribute a)
 {
 	return a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
@@ -146,9 +144,9 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t siz
 {
 	(void)handle;
 	if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags > 1 || size == 0 ||
-	    (ptr | size) % PAGE_BYTES != 0)
-		return cuda_invalid("[0x%llx, +%zu), type %d, flags %llu: whole pages of memory "
-				    "are a dma-buf (1), and the flags 0 or 1",
+	    (ptr | size) % 4096 != 0)
+		return cuda_invalid("[0x%llx, +%zu), type %d, flags %llu: the range must be whole "
+				    "pages, type 1, and flags 0 or 1",
 				    ptr, size, (int)type, flags);
 	return cuda_fail(CUDA_ERROR_NOT_SUPPORTED,
 			 "there are no dma-bufs: the device's attribute 124 is 0");

@@ -230,19 +230,6 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 			?: cuMemAllocFromPoolAsync(ptr, size, pool, stream);
 }
 
-/* Classic memory may be given to it, too; memory of an imported pool is open, and is closed. */
-CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
-{
-	switch (cuda_memory_find(ptr).letter) {
-	case NPU_PLACE_DEVICE:
-		return cuda_memory_release(ptr, 1u << NPU_PLACE_DEVICE);
-	case CUDA_IMPORTED:
-		return cuda_ipc_close(ptr, CUDA_IMPORTED);
-	default:
-		return cuda_pool_free(ptr, &stream);
-	}
-}
-
 /* ---- pools ---- */
 
 static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)

@@ -165,14 +165,9 @@ CUresult cuStreamGetPriority(CUstream handle, int *priority)
 								PRIORITY_GREATEST);
 }
 
+/* The doors have made the stream's context the current one. */
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
-{
-	struct core_context *own;
-
-	(void)stream;
-	return cuda_current(&own) ?: CUDA_GIVE(context, core_context_handle(own));
-}
-
+	CUDA_ANSWERS((void)stream, cuCtxGetCurrent(context));
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 	CUDA_ANSWERS(cuStreamGetCtx(stream, context) ?: CUDA_GIVE_IF(green, NULL));
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
