@@ -488,6 +488,8 @@ TEST(cuda_runtime, attributes_of_many_kinds_of_pointers)
 
 CUresult cuMemcpyAsync_ptsz(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr, const void *, size_t);
+CUresult cuGetProcAddress_v2_ptsz(const char *, void **, int, uint64_t,
+				  CUdriverProcAddressQueryResult *);
 
 TEST(cuda_runtime, functions_by_name_and_version)
 {
@@ -519,6 +521,8 @@ TEST(cuda_runtime, functions_by_name_and_version)
 	EXPECT_EQ((void *)cuMemAlloc_v2, function);
 	TRY(cuGetProcAddress("cuCtxCreate", &function, 12000, 0));
 	EXPECT_EQ((void *)cuCtxCreate_v3, function);
+	TRY(cuGetProcAddress("cuGetProcAddress", &function, 12000, 2));
+	EXPECT_EQ((void *)cuGetProcAddress_v2_ptsz, function);
 	TRY(cuGetProcAddress("cuModuleLoad", &function, 12000, 0));
 	EXPECT_NOT_NULL(function);
 }
