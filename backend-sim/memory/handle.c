@@ -324,7 +324,7 @@ BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 	if (h->map_ref != 0 && h->ref <= h->map_ref)
 		return bsim_invalid(
 			"%s: handle %p was released too often: all of its references are those of "
-			"its %u mappings; the memory goes with the last of them",
+			"its mappings (%u); the memory goes with the last of them",
 			c->name, (void *)handle, h->map_ref);
 	if (h->ref == 1 && handle_is_remote(h))
 		result =
