@@ -117,8 +117,9 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 /* By number; the names stand in CUDA's cuda.h. What is not here is 0, as it is for what this
  * library does not do (flushes of remote writes 98, dma-buf 124, multicast 132). Sources: R,
  * recorded on an H100 (traces/check/cases/cuda); Q, what CUDA's sample deviceQuery prints of an
- * H100 80GB HBM3; C, the table of compute capability 9.0 in the CUDA C++ Programming Guide; M, what
- * the model does. */
+ * H100 80GB HBM3; C, the table of compute capability 9.0 in the CUDA C++ Programming Guide; P,
+ * cudaDeviceProp as programs print it of devices of 7.5, 8.6 and 8.9, which agree; M, what the
+ * model does. */
 #define ATTRIBUTE_LAST 150
 static const int attributes[ATTRIBUTE_LAST + 1] = {
 #define A(attribute, value) [attribute] = value,
@@ -129,12 +130,15 @@ static const int attributes[ATTRIBUTE_LAST + 1] = {
 	/* Q: alignment of textures and surfaces; textures of 1 to 3 dimensions, and in layers */
 	A(14, 512) A(30, 512) A(21, 131072) A(22, 131072) A(23, 65536) A(24, 16384) A(25, 16384)
 		A(26, 16384) A(27, 32768) A(28, 32768) A(29, 2048) A(42, 32768) A(43, 2048)
-	/* C: of textures gathers, cubes, cubes in layers, and linear memory; surfaces in their
-	 * order: of 1 to 3 dimensions, in layers, cubes, cubes in layers */
-	A(45, 32768) A(46, 32768) A(52, 32768) A(53, 32768) A(54, 2046) A(69, 1 << 28) A(70, 131072)
-		A(71, 65000) A(55, 32768) A(56, 131072) A(57, 65536) A(58, 16384) A(59, 16384)
-			A(60, 16384) A(61, 32768) A(62, 2048) A(63, 32768) A(64, 32768) A(65, 2048)
-				A(66, 32768) A(67, 32768) A(68, 2046)
+	/* P: of textures the pitch's alignment, gathers, the other 3 dimensions, cubes, cubes in
+	 * layers, linear memory, mipmaps; surfaces in their order: of 1 to 3 dimensions, in layers,
+	 * cubes, cubes in layers */
+	A(51, 32) A(45, 32768) A(46, 32768) A(47, 8192) A(48, 8192) A(49, 32768) A(52, 32768)
+		A(53, 32768) A(54, 2046) A(69, 1 << 28) A(70, 131072) A(71, 65000) A(72, 2097120)
+			A(73, 32768) A(74, 32768) A(77, 32768) A(55, 32768) A(56, 131072)
+				A(57, 65536) A(58, 16384) A(59, 16384) A(60, 16384) A(61, 32768)
+					A(62, 2048) A(63, 32768) A(64, 32768) A(65, 2048)
+						A(66, 32768) A(67, 32768) A(68, 2046)
 	/* Q: overlap, mapped host memory, concurrent kernels, ECC, copy engines, unified addresses,
 	 * preemption, cooperative launches */
 	A(15, 1) A(19, 1) A(31, 1) A(32, 1) A(40, 3) A(41, 1) A(90, 1) A(95, 1)
