@@ -20,8 +20,8 @@
 
 struct npu_trace_writer {
 	GMutex lock;   /* of all below */
-	int fd;        /* each line is written at once; -1: */
-	gzFile gather; /* compressed, or as they are */
+	gzFile out;    /* compressed, or as they are; NULL: not yet */
+	bool buffered; /* else each line is written at once */
 	char *path;
 	uint64_t start_ns;
 	int failed; /* errno of the first failure, which the file did not get over */
@@ -44,39 +44,18 @@ static int fail_file(int code, char **out_error, const char *path)
 	return fail(code, out_error, "%s cannot be written: %s", path, strerror(code));
 }
 
-/* errno, or 0. */
-static int write_all(int fd, const char *bytes, size_t count)
-{
-	while (count > 0) {
-		ssize_t done = write(fd, bytes, count);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0)
-			return done < 0 ? errno : ENOSPC;
-		bytes += done;
-		count -= (size_t)done;
-	}
-	return 0;
-}
-
-static int write_out(struct npu_trace_writer *w, const char *bytes, size_t count)
-{
-	errno = 0;
-	if (w->gather == NULL)
-		return write_all(w->fd, bytes, count);
-	if (gzwrite(w->gather, bytes, (unsigned)count) == (int)count)
-		return 0;
-	return errno != 0 ? errno : EIO;
-}
-
 static int add(struct npu_trace_writer *w, const char *line, size_t length, char **out_error)
 {
 	int code;
 
 	g_mutex_lock(&w->lock);
-	if (w->failed == 0)
-		w->failed = write_out(w, line, length);
+	errno = 0;
+	if (w->failed == 0 && gzwrite(w->out, line, (unsigned)length) != (int)length)
+		w->failed = errno != 0 ? errno : EIO;
+	while (!w->buffered && w->failed == 0 && gzflush(w->out, Z_SYNC_FLUSH) != Z_OK) {
+		w->failed = errno != EINTR ? errno : 0;
+		gzclearerr(w->out);
+	}
 	code = w->failed;
 	g_mutex_unlock(&w->lock);
 	return code == 0 ? 0 : fail_file(code, out_error, w->path);
@@ -117,8 +96,6 @@ int npu_trace_writer_info(struct npu_trace_writer *writer, const char *key, cons
 
 static void writer_free(struct npu_trace_writer *w)
 {
-	if (w->fd >= 0)
-		close(w->fd);
 	g_mutex_clear(&w->lock);
 	g_free(w->path);
 	g_free(w);
@@ -130,20 +107,22 @@ static int open_file(struct npu_trace_writer *w, unsigned flags)
 	bool append = (flags & NPU_TRACE_WRITER_APPEND) != 0;
 	bool gzip = g_str_has_suffix(w->path, ".gz");
 
-	if (append && (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0))
+	w->buffered = gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0;
+	if (append && w->buffered)
 		return EINVAL;
-	w->fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC | (append ? 0 : O_CREAT | O_TRUNC),
-		     0666);
-	if (w->fd < 0)
+	int fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC | (append ? 0 : O_CREAT | O_TRUNC),
+		      0666);
+	if (fd < 0)
 		return errno;
-	if (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0) {
-		w->gather = gzdopen(w->fd, gzip ? "wb6" : "wbT");
-		if (w->gather == NULL)
-			return ENOMEM;
-		gzbuffer(w->gather, BUFFER_BYTES);
-		w->fd = -1;
+	w->out = gzdopen(fd, gzip ? "wb6" : "wbT");
+	if (w->out == NULL) {
+		close(fd);
+		return ENOMEM;
 	}
-	return append ? 0 : write_out(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
+	gzbuffer(w->out, BUFFER_BYTES);
+	if (!append)
+		add(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE), NULL);
+	return w->failed;
 }
 
 struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags, char **out_error)
@@ -152,7 +131,6 @@ struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags,
 	int code;
 
 	g_mutex_init(&w->lock);
-	w->fd = -1;
 	w->start_ns = clock_now_ns();
 	w->path = g_strdup(path);
 	code = open_file(w, flags);
@@ -162,8 +140,8 @@ struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags,
 		fail(code, out_error, "%s: a trace is added to only plain, and line by line", path);
 	else
 		fail_file(code, out_error, path);
-	if (w->gather != NULL)
-		gzclose(w->gather);
+	if (w->out != NULL)
+		gzclose(w->out);
 	writer_free(w);
 	return NULL;
 }
@@ -181,11 +159,8 @@ int npu_trace_writer_close(struct npu_trace_writer *writer, char **out_error)
 		return 0;
 	code = writer->failed;
 	errno = 0;
-	if (writer->gather != NULL && gzclose(writer->gather) != Z_OK && code == 0)
+	if (gzclose(writer->out) != Z_OK && code == 0)
 		code = errno != 0 ? errno : EIO;
-	if (writer->fd >= 0 && close(writer->fd) != 0 && code == 0)
-		code = errno;
-	writer->fd = -1;
 	if (code != 0)
 		result = fail_file(code, out_error, writer->path);
 	writer_free(writer);
