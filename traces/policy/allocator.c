@@ -36,10 +36,7 @@ enum cache_answer filter_call(struct filter *f, struct npu_trace_record c, guint
 
 enum cache_answer filter_release(struct filter *f, guint32 handle)
 {
-	return filter_call(f,
-			   (struct npu_trace_record){ .verb = NPU_TRACE_RELEASE,
-						      .name = { .kind = 'h', .number = handle } },
-			   NULL);
+	return filter_call(f, POLICY_CALL(RELEASE, .name = POLICY_NAME('h', handle)), NULL);
 }
 
 void filter_segments(struct filter *f, enum npu_trace_verb verb, guint64 size, guint64 pages)
@@ -68,7 +65,7 @@ static enum cache_answer own(struct allocator *a, enum npu_trace_verb verb, stru
 	gboolean comes = verb == NPU_TRACE_MALLOC, giant = a->options->page_1g;
 	guint64 size = MAX(held->size, 1);
 	const struct npu_trace_record c = { .verb = verb,
-					    .name = { .kind = 'a', .number = held->number },
+					    .name = POLICY_NAME('a', held->number),
 					    .size = size,
 					    .page_lg2 = giant ? 30 : 21 };
 	enum cache_answer answer = filter_call(&a->base, c, comes ? &held->own : NULL);

@@ -160,15 +160,14 @@ static enum cache_answer new_stretch(struct cache *cache, const struct cache_blo
 						   : cache->options->large_segment,
 				   .number = ++cache->areas };
 	guint64 total = cache->memory->out.total + cache->memory->out.total / 8;
-	const struct npu_trace_record c = { .verb = NPU_TRACE_RESERVE,
-					    .name = { .kind = 'r', .number = stretch.number },
-					    .size = round_up(total, stretch.step),
-					    .flags = 1 };
-	enum cache_answer answer = filter_call(cache->memory, c, &stretch.address);
-
+	stretch.size = round_up(total, stretch.step);
+	enum cache_answer answer =
+		filter_call(cache->memory,
+			    POLICY_CALL(RESERVE, .name = POLICY_NAME('r', stretch.number),
+					.size = stretch.size, .flags = 1),
+			    &stretch.address);
 	if (answer != CACHE_OK)
 		return answer;
-	stretch.size = c.size;
 	stretch.handles = g_new0(guint32, stretch.size / stretch.step);
 	struct stretch *kept = g_memdup2(&stretch, sizeof stretch);
 	g_ptr_array_add(cache->stretches, kept);
@@ -208,26 +207,25 @@ static enum cache_answer map_steps(struct filter *f, struct stretch *s, guint64 
 {
 	guint32 *handles = s->handles + offset / s->step;
 	guint64 n = size / s->step, made = 0;
-	struct npu_trace_record c = { .verb = NPU_TRACE_CREATE,
-				      .size = s->step,
-				      .page_lg2 = s->step >= GIB ? 30 : 21 };
 	enum cache_answer answer = CACHE_OK;
 
 	for (; made < n && answer == CACHE_OK; made += answer == CACHE_OK) {
 		handles[made] = ++f->handles;
-		c.name = (struct npu_trace_name){ .kind = 'h', .number = handles[made] };
-		answer = filter_call(f, c, NULL);
+		answer = filter_call(f,
+				     POLICY_CALL(CREATE, .name = POLICY_NAME('h', handles[made]),
+						 .size = s->step,
+						 .page_lg2 = s->step >= GIB ? 30 : 21),
+				     NULL);
 	}
 	for (guint64 i = 0; answer != CACHE_OK && i < made; i++)
 		filter_release(f, handles[i]);
-	c.verb = NPU_TRACE_MAP;
-	for (guint64 i = 0; answer == CACHE_OK && i < n; i++) {
-		c.handle = (struct npu_trace_name){ .kind = 'h', .number = handles[i] };
-		c.name = (struct npu_trace_name){ .kind = 'r',
-						  .number = s->number,
-						  .offset = offset + i * s->step };
-		answer = filter_call(f, c, NULL);
-	}
+	for (guint64 i = 0; answer == CACHE_OK && i < n; i++, offset += s->step)
+		answer = filter_call(
+			f,
+			POLICY_CALL(MAP, .handle = POLICY_NAME('h', handles[i]),
+				    .name = POLICY_NAME('r', s->number, .offset = offset),
+				    .size = s->step),
+			NULL);
 	if (answer == CACHE_OK)
 		filter_segments(f, NPU_TRACE_SEGMENT_MAP, size, size);
 	return answer;
@@ -280,17 +278,14 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 	struct stretch *s = b->stretch;
 	guint64 offset = b->address - s->address, end = (offset + b->size) / s->step * s->step;
 	guint64 start = round_up(offset, s->step);
-
-	struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP,
-				      .name = { .kind = 'r', .number = s->number },
-				      .size = s->step };
 	enum cache_answer answer = CACHE_OK;
 
 	if (start >= end)
 		return CACHE_OK;
 	for (guint64 at = start; at < end && answer == CACHE_OK; at += s->step) {
-		c.name.offset = at;
-		answer = filter_call(cache->memory, c, NULL)
+		struct npu_trace_name name = POLICY_NAME('r', s->number, .offset = at);
+		answer = filter_call(cache->memory,
+				     POLICY_CALL(UNMAP, .name = name, .size = s->step), NULL)
 				 ?: filter_release(cache->memory, s->handles[at / s->step]);
 	}
 	filter_segments(cache->memory, NPU_TRACE_SEGMENT_UNMAP, end - start, end - start);
@@ -310,9 +305,8 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 	put_back(cache, b);
 	if (is_split(b))
 		return CACHE_OK;
-	c = (struct npu_trace_record){ .verb = NPU_TRACE_UNRESERVE,
-				       .name = { .kind = 'r', .number = s->number } };
-	answer = filter_call(cache->memory, c, NULL);
+	answer = filter_call(cache->memory,
+			     POLICY_CALL(UNRESERVE, .name = POLICY_NAME('r', s->number)), NULL);
 	pool_remove(b);
 	g_hash_table_remove(cache->blocks, b);
 	g_ptr_array_remove_fast(cache->stretches, s);
@@ -321,9 +315,8 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 
 static enum cache_answer give_segment(struct cache *cache, struct cache_block *b)
 {
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MFREE,
-					    .name = { .kind = 'a', .number = b->segment } };
-	enum cache_answer answer = filter_call(cache->memory, c, NULL);
+	enum cache_answer answer = filter_call(
+		cache->memory, POLICY_CALL(MFREE, .name = POLICY_NAME('a', b->segment)), NULL);
 
 	filter_segments(cache->memory, NPU_TRACE_SEGMENT_FREE, b->size, b->size);
 	cache->held -= b->size;
@@ -472,11 +465,11 @@ static enum cache_answer get_block(struct cache *cache, const struct cache_block
 	if (options->kind == POLICY_EXPANDABLE)
 		return expand(cache, want, out);
 	got.segment = ++cache->memory->allocations;
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
-					    .name = { .kind = 'a', .number = got.segment },
-					    .size = bytes,
-					    .page_lg2 = giant ? 30 : 21 };
-	enum cache_answer answer = filter_call(cache->memory, c, &got.address);
+	enum cache_answer answer =
+		filter_call(cache->memory,
+			    POLICY_CALL(MALLOC, .name = POLICY_NAME('a', got.segment),
+					.size = bytes, .page_lg2 = giant ? 30 : 21),
+			    &got.address);
 	if (answer != CACHE_OK)
 		return answer;
 	filter_segments(cache->memory, NPU_TRACE_SEGMENT_ALLOC, bytes, bytes);

@@ -56,13 +56,11 @@ static enum cache_answer add_area(struct recorded *f, guint64 start, guint64 end
 	struct area area = { .start = start,
 			     .end = end,
 			     .number = (guint32)g_tree_nnodes(f->areas) + 1 };
-	const struct npu_trace_record c = { .verb = NPU_TRACE_RESERVE,
-					    .has = NPU_TRACE_HAS_VA,
-					    .name = { .kind = 'r', .number = area.number },
-					    .size = end - start,
-					    .flags = 1,
-					    .va = start };
-	enum cache_answer answer = call(f, c, &area.va);
+	enum cache_answer answer = call(f,
+					POLICY_CALL(RESERVE, .name = POLICY_NAME('r', area.number),
+						    .size = end - start, .flags = 1, .va = start,
+						    .has = NPU_TRACE_HAS_VA),
+					&area.va);
 
 	by_address_put(f->areas, &area, sizeof area);
 	return answer;
@@ -95,9 +93,8 @@ static gboolean place(const struct recorded *f, struct piece *piece)
 		const struct area *area = g_tree_node_value(node);
 		if (piece->address + piece->size > area->end)
 			continue;
-		piece->name = (struct npu_trace_name){ .kind = 'r',
-						       .number = area->number,
-						       .offset = piece->address - area->start };
+		piece->name =
+			POLICY_NAME('r', area->number, .offset = piece->address - area->start);
 		piece->va = area->va + piece->name.offset;
 		return TRUE;
 	}
@@ -107,25 +104,20 @@ static gboolean place(const struct recorded *f, struct piece *piece)
 static enum cache_answer map_chunk(struct recorded *f, guint64 address, guint64 size)
 {
 	struct piece chunk = { .address = address, .size = size, .handle = ++f->base.handles };
-	struct npu_trace_record c = { .verb = NPU_TRACE_CREATE,
-				      .name = { .kind = 'h', .number = chunk.handle },
-				      .size = size,
-				      .page_lg2 = 21 };
+	const struct npu_trace_name handle = POLICY_NAME('h', chunk.handle);
 
 	if (!place(f, &chunk))
 		return bad(f, "0x%" G_GINT64_MODIFIER "x lies in no reservation", address);
 	if (g_tree_lookup(f->chunks, &address))
 		return bad(f, "0x%" G_GINT64_MODIFIER "x is mapped already", address);
-	enum cache_answer answer = call(f, c, NULL);
+	enum cache_answer answer =
+		call(f, POLICY_CALL(CREATE, .name = handle, .size = size, .page_lg2 = 21), NULL);
 	if (answer != CACHE_OK)
 		return answer;
-	c = (struct npu_trace_record){ .verb = NPU_TRACE_MAP,
-				       .has = NPU_TRACE_HAS_VA,
-				       .name = chunk.name,
-				       .handle = c.name,
-				       .size = size,
-				       .va = address };
-	answer = call(f, c, NULL);
+	answer = call(f,
+		      POLICY_CALL(MAP, .name = chunk.name, .handle = handle, .size = size,
+				  .va = address, .has = NPU_TRACE_HAS_VA),
+		      NULL);
 	if (answer == CACHE_NO_MEMORY)
 		return filter_release(&f->base, chunk.handle) ?: answer;
 	if (answer == CACHE_OK) {
@@ -176,8 +168,8 @@ static enum cache_answer unmap_range(struct recorded *f, const struct record_ite
 		const struct piece *chunk = g_tree_node_value(node);
 		if (chunk->address >= item->address + item->size)
 			break;
-		const struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP, .name = chunk->name };
-		answer = call(f, c, NULL) ?: filter_release(&f->base, chunk->handle);
+		answer = call(f, POLICY_CALL(UNMAP, .name = chunk->name), NULL)
+				 ?: filter_release(&f->base, chunk->handle);
 		f->moved += chunk->size;
 		g_tree_remove(f->chunks, &chunk->address);
 	}
@@ -188,18 +180,16 @@ static enum cache_answer segment_alloc(struct recorded *f, const struct record_i
 {
 	struct piece segment = { .address = item->address,
 				 .size = item->size,
-				 .name = { .kind = 'a', .number = ++f->base.allocations } };
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
-					    .has = NPU_TRACE_HAS_VA,
-					    .name = segment.name,
-					    .size = item->size,
-					    .page_lg2 = 21,
-					    .va = item->address };
+				 .name = POLICY_NAME('a', ++f->base.allocations) };
 
 	if (g_tree_lookup(f->segments, &item->address))
 		return bad(f, "the segment at 0x%" G_GINT64_MODIFIER "x is there already",
 			   item->address);
-	enum cache_answer answer = call(f, c, &segment.va);
+	enum cache_answer answer =
+		call(f,
+		     POLICY_CALL(MALLOC, .name = segment.name, .size = item->size, .page_lg2 = 21,
+				 .va = item->address, .has = NPU_TRACE_HAS_VA),
+		     &segment.va);
 	if (answer == CACHE_OK) {
 		by_address_put(f->segments, &segment, sizeof segment);
 		f->moved = item->size;
@@ -210,14 +200,13 @@ static enum cache_answer segment_alloc(struct recorded *f, const struct record_i
 static enum cache_answer segment_free(struct recorded *f, const struct record_item *item)
 {
 	const struct piece *segment = g_tree_lookup(f->segments, &item->address);
-	struct npu_trace_record c = { .verb = NPU_TRACE_MFREE };
 
 	if (segment == NULL)
 		return f->lost ? CACHE_OK
 			       : bad(f,
 				     "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed",
 				     item->address);
-	c.name = segment->name;
+	const struct npu_trace_record c = POLICY_CALL(MFREE, .name = segment->name);
 	f->moved = segment->size;
 	g_tree_remove(f->segments, &item->address);
 	return call(f, c, NULL);
