@@ -12,7 +12,6 @@
 
 #include "harness/test.h"
 #include "format/input.h"
-#include "format/memory-limit.h"
 #include "read/trace.h"
 
 static char *folder;

@@ -7,7 +7,6 @@
 #include "track/memory.h"
 #include "harness/test.h"
 #include "play/model.h"
-#include "track/views.h"
 
 #define KEYS  64
 #define SPACE 256 /* addresses that are painted */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/views.h"
+#include "track/memory.h"
 #include "read/sites.h"
 
 #define FRAME(function, path, number)                                          \

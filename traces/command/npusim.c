@@ -10,7 +10,6 @@
 #include <signal.h>
 
 #include "config.h"
-#include "format/memory-limit.h"
 #include "format/out-file.h"
 #include "npusim/npusim.h"
 #include "read/sites.h"

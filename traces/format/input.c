@@ -11,8 +11,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "memory-limit.h"
-
 #define CHUNK_BYTES (256u << 10)
 #define WHOLE_MAX   (G_MAXUINT32 - CHUNK_BYTES)
 #define LINE_ROOM   (64u << 10) /* of the buffer for lines, at first */

@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bytes of a file, plain or gzip, piece by piece, line by line, or as a whole; the numbers in
- * lines and what is said of damaged ones; temporary files. It is independent of the format.
+ * lines and what is said of damaged ones; temporary files; the errors of files and of options, and
+ * the ceiling on memory. It is independent of the format.
  */
 #ifndef NPUSIM_TRACES_INPUT_H
 #define NPUSIM_TRACES_INPUT_H
 
-#include "failure.h"
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+
+#define U64 "%" G_GUINT64_FORMAT /* of printf() */
+
+/* Errors of a file's content; those of the file itself are G_FILE_ERROR. */
+#define TRACE_ERROR (trace_error_quark())
+enum trace_error {
+	TRACE_ERROR_FORMAT,  /* damaged, or not of the kind that it says */
+	TRACE_ERROR_UNKNOWN, /* no reader knows it */
+	TRACE_ERROR_MEMORY   /* reading it takes more than the limit: memory-limit.h */
+};
+GQuark trace_error_quark(void);
+
+/* Sets the error. Always FALSE. */
+#define refuse(error, domain, code, ...)                       \
+	({                                                     \
+		g_set_error(error, domain, code, __VA_ARGS__); \
+		FALSE;                                         \
+	})
+/* The same of an option's value, and of what errno says of a file. */
+#define refuse_option(error, ...) \
+	refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
+#define refuse_file(error, code, ...) \
+	refuse(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code), __VA_ARGS__)
 
 struct input;
 
@@ -64,5 +90,25 @@ int temp_file_open(GError **error);
 
 /* Sets the error from errno; `what`: "read". Always FALSE. */
 gboolean temp_file_failed(const char *what, GError **error);
+
+/* ---- memory-limit.c: the ceiling on the memory of a process that reads files: whoever keeps what
+ * a file says asks here first. It does not count allocations: it compares what the process really
+ * holds. ---- */
+
+#define MEMORY_LIMIT_LEAST (G_GUINT64_CONSTANT(16) << 20)
+
+/* A quarter of what this process may have at most: the machine's memory, or less where a control
+ * group (v1 or v2) allows less. `root`: "", or the folder where a test has its own /proc and /sys.
+ */
+guint64 memory_limit_default(const char *root);
+/* From now on; 0, as it is at first: none. Private memory counts: not shared memory, not files. */
+void memory_limit_set(guint64 bytes);
+/* What may still be had; G_MAXINT64: there is no limit. */
+guint64 memory_limit_left(void);
+/* To be called before `bytes` more are kept, or about as many have been: cheap, as it looks at the
+ * process now and then only. FALSE and error, TRACE_ERROR_MEMORY: "FORMAT: it needs ..."; the
+ * text says which part of the file wants them, and where it is. Not thread-safe. */
+gboolean memory_limit_ask(guint64 bytes, GError **error, const char *format, ...)
+	G_GNUC_PRINTF(3, 4);
 
 #endif

@@ -3,13 +3,11 @@
  * Compares the memory of the process with the ceiling, and finds how much the machine and the
  * control groups allow.
  */
-#include "memory-limit.h"
+#include "input.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "failure.h"
 
 #define LOOK_EVERY (2u << 20)
 

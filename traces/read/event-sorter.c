@@ -133,7 +133,7 @@ static gboolean end_live(struct event_sorter *s, struct trace_row row)
 
 /* Of each address that was freed without being known, the first row decides: a free says that it
  * was live, if it, or the next that says so before it is allocated, tells how large it was. */
-static void decide(struct event_sorter *s, const struct trace_row *row, gboolean begins)
+static gboolean decide(struct event_sorter *s, const struct trace_row *row, gboolean begins)
 {
 	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
 	struct int_map_entry *any = s->looks && is_segment(row)
@@ -145,25 +145,25 @@ static void decide(struct event_sorter *s, const struct trace_row *row, gboolean
 	if (unknown && s->looks && begins && unknown->value == 0)
 		unknown->value = NOT_LIVE;
 	if (unknown == NULL || s->looks)
-		return;
+		return TRUE;
 	struct trace_row start = { .address = row->address,
 				   .size = row->size ? row->size : unknown->value,
 				   .stream = is_segment(row) ? row->stream : 0,
 				   .device = row->device,
+				   .start = TRUE,
 				   .verb = is_segment(row) ? NPU_TRACE_SEGMENT_ALLOC
 							   : NPU_TRACE_ALLOC };
 	start.small = is_segment(row) && start.size <= 2 * MIB;
 	g_hash_table_remove(s->unknown, unknown);
 	if (begins || start.size == 0 || start.size == NOT_LIVE)
-		return;
+		return TRUE;
 	know(s, &start);
-	trace_add_start(s->trace, &start);
-	if (is_segment(row) && s->doubled) {
-		start.verb = NPU_TRACE_ALLOC;
-		start.stream = 0;
-		start.small = 0;
-		trace_add_start(s->trace, &start);
-	}
+	if (!trace_add_row(s->trace, &start, s->error))
+		return FALSE;
+	start.verb = NPU_TRACE_ALLOC;
+	start.stream = 0;
+	start.small = 0;
+	return !is_segment(row) || !s->doubled || trace_add_row(s->trace, &start, s->error);
 }
 
 static gboolean take_row(struct event_sorter *s, struct trace_row row)
@@ -179,7 +179,8 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 		} else if (segment == NULL && !s->looks && any &&
 			   any->value - 1 <= TRACE_DEVICE_LAST) {
 			row.device = (guint16)(any->value - 1);
-			decide(s, &row, FALSE);
+			if (!decide(s, &row, FALSE))
+				return FALSE;
 			segment = int_map_find(s->segments, row.address, 0);
 		}
 		row.device = segment ? (guint16)segment->value : 0;
@@ -187,8 +188,8 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 	}
 	if (stands_alone(&row))
 		return put(s, row, row.verb);
-	if (told && g_hash_table_size(s->unknown) > 0)
-		decide(s, &row, begins);
+	if (told && g_hash_table_size(s->unknown) > 0 && !decide(s, &row, begins))
+		return FALSE;
 	return begins ? begin_live(s, &row) : end_live(s, row);
 }
 
@@ -213,7 +214,8 @@ gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **err
 	struct event_sorter s = {
 		.trace = trace, .doubled = doubled, .unknown = unknown, .error = error
 	};
-	gboolean ok = row_list_sort(&trace->unsorted, error) && pass(&s, TRUE) && pass(&s, FALSE);
+	gboolean ok =
+		row_list_sort(&trace->unsorted, FALSE, error) && pass(&s, TRUE) && pass(&s, FALSE);
 
 	row_list_clear(&trace->unsorted);
 	return ok;

@@ -6,9 +6,7 @@
  */
 #include <sqlite3.h>
 
-#include "format/memory-limit.h"
 #include "readers.h"
-#include "rows.h"
 
 #define NANOSECONDS_MIN (G_GINT64_CONSTANT(1) << 56) /* stamps below it are microseconds */
 #define PROCESS_SHIFT   56

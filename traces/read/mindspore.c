@@ -5,7 +5,6 @@
  * versions.
  */
 #include "readers.h"
-#include "rows.h"
 
 enum { START, END, ADDRESS, STREAM, POOL, SIZE, NODE, TASK, PRODUCER, SOURCE, LINE, COLUMN_COUNT };
 static const struct row_column columns[COLUMN_COUNT] = {

@@ -6,7 +6,6 @@
  */
 #include "format/units.h"
 #include "readers.h"
-#include "sites.h"
 
 #define ADDRESS_END  (G_GUINT64_CONSTANT(1) << 62) /* some readers mark addresses above 2^56 */
 #define OFFSET_BITS  43 /* of a reservation's offset in an event's address: 8 TiB */
@@ -201,7 +200,7 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	return 1;
 }
 
-static int npusim_next(struct trace *trace, struct record_item *out, GError **error)
+int npusim_next(struct trace *trace, struct record_item *out, GError **error)
 {
 	GError *cause = NULL;
 	int more = take(trace, out, &cause);
@@ -224,7 +223,7 @@ static void start_over(struct lines *l)
 	l->head_read = FALSE;
 }
 
-static gboolean npusim_rewind(struct trace *trace, GError **error)
+gboolean npusim_rewind(struct trace *trace, GError **error)
 {
 	struct lines *l = trace->data;
 
@@ -232,7 +231,7 @@ static gboolean npusim_rewind(struct trace *trace, GError **error)
 	return trace_reader_rewind(trace->format, error);
 }
 
-static void npusim_close(struct trace *trace)
+void npusim_close(struct trace *trace)
 {
 	struct lines *l = trace->data;
 
@@ -283,7 +282,6 @@ static void finish_devices(struct trace *trace)
 
 gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 {
-	static const struct trace_source source = { npusim_rewind, npusim_next, npusim_close };
 	g_autofree char *name = g_strdup(input_name(input));
 	struct npu_trace_reader *reader = trace_reader_new(input, error);
 	struct record_item item;
@@ -292,7 +290,6 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	if (reader == NULL)
 		return FALSE;
 	struct lines *l = g_new0(struct lines, 1);
-	trace->source = &source;
 	trace->data = l;
 	trace->format = reader;
 	l->name = g_steal_pointer(&name);

@@ -8,9 +8,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "format/memory-limit.h"
 #include "readers.h"
-#include "rows.h"
 
 #define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */
 #define ARENA_BLOCK  (256 * 1024)

@@ -6,7 +6,6 @@
  */
 #include "format/units.h"
 #include "readers.h"
-#include "rows.h"
 
 #define SIZE_END   (G_GINT64_CONSTANT(1) << 46)
 #define BLOCK_UNIT 512

@@ -4,8 +4,6 @@
  */
 #include "readers.h"
 
-#include "format/memory-limit.h"
-
 #define HEAD_BYTES  (256u << 10) /* what tells whose file it is */
 #define VALUE_BYTES 320          /* what json-glib keeps of a value with its name, at most */
 #define LOOK_EVERY  4096

@@ -3,13 +3,11 @@
  * Maps the rows, and sorts them by merging runs that are in order, from one map into another: it
  * goes through a file from one end to the other, and files that are nearly sorted take few passes.
  */
-#include "row-list.h"
+#include "trace.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "format/input.h"
 
 #define LET_GO_EVERY (1u << 15) /* looks: with all that they had to be read for, 2 MiB */
 
@@ -72,8 +70,13 @@ struct trace_row *row_list_at(struct row_list *list, guint64 index)
 	return &list->rows[index];
 }
 
-static gboolean is_before(const struct trace_row *a, const struct trace_row *b)
+static gboolean is_before(const struct row_list *list, const struct trace_row *a,
+			  const struct trace_row *b)
 {
+	if (list->by_device && a->start != b->start)
+		return a->start;
+	if (list->by_device && a->device != b->device)
+		return a->device < b->device;
 	if (a->order != b->order)
 		return a->order < b->order;
 	return a->rank != b->rank ? a->rank < b->rank : a->serial < b->serial;
@@ -84,7 +87,7 @@ static guint64 run_end(struct row_list *list, guint64 at)
 {
 	do
 		at++;
-	while (at < list->count && !is_before(row_list_at(list, at), &list->rows[at - 1]));
+	while (at < list->count && !is_before(list, row_list_at(list, at), &list->rows[at - 1]));
 	return MIN(at, list->count);
 }
 
@@ -94,16 +97,18 @@ static void merge_runs(struct row_list *from, struct row_list *to)
 	for (guint64 at = 0; at < from->count;) {
 		guint64 a = at, middle = run_end(from, at), b = middle, end = run_end(from, middle);
 		for (; at < end; at++) {
-			gboolean first = b == end ||
-					 (a < middle && !is_before(&from->rows[b], &from->rows[a]));
+			gboolean first = b == end || (a < middle && !is_before(from, &from->rows[b],
+									       &from->rows[a]));
 			*row_list_at(to, at) = *row_list_at(from, first ? a++ : b++);
 		}
 	}
 }
 
-gboolean row_list_sort(struct row_list *list, GError **error)
+gboolean row_list_sort(struct row_list *list, gboolean by_device, GError **error)
 {
-	struct row_list other = { .count = list->count };
+	struct row_list other = { .count = list->count, .by_device = by_device };
+
+	list->by_device = by_device;
 	gboolean sorted = run_end(list, 0) == list->count;
 	gboolean ok = sorted || make_room(&other, list->room, error);
 

@@ -3,8 +3,6 @@
  * Splits text into rows for readers of tables; a row is kept as its fields, each terminated by a
  * zero.
  */
-#include "rows.h"
-
 #include "readers.h"
 
 #define ROW_MAX    (16u << 20)

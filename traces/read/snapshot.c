@@ -4,10 +4,8 @@
  * state at the end, and `device_traces`, the last events of each device; or the list of segments
  * alone. The state at the start is the state at the end with the events undone, last first.
  */
-#include "format/memory-limit.h"
 #include "pickle.h"
 #include "readers.h"
-#include "sites.h"
 
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
 #define KEYS_MAX   64  /* of an event, block or segment */
@@ -15,8 +13,12 @@
 #define TEXT_MAX   4096
 #define ITEM_BYTES 192 /* about what is kept of an event, a block or a segment */
 
+enum { SEGMENTS, BLOCKS };
 struct reader {
 	struct trace *trace;
+	/* What was there, by address: at the end, until events are undone. */
+	GTree *there[DEVICE_MAX][2];
+	gboolean live; /* at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
@@ -168,10 +170,17 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 	return TRUE;
 }
 
-/* ---- the state at the end, which the starts of devices hold until events are undone ---- */
+/* ---- the state at the end ---- */
 
-static gboolean read_blocks(struct reader *r, struct trace_device *device,
-			    const struct pickle_value *segment, gsize index)
+static void put_there(struct reader *r, const struct trace_row *row)
+{
+	int of = row->verb == NPU_TRACE_ALLOC ? BLOCKS : SEGMENTS;
+
+	by_address_put(r->there[row->device][of], row, sizeof *row);
+}
+
+static gboolean read_blocks(struct reader *r, guint16 device, const struct pickle_value *segment,
+			    gsize index)
 {
 	const struct pickle_value *blocks = pickle_get(segment, "blocks");
 	guint64 address = 0, requested;
@@ -192,11 +201,12 @@ static gboolean read_blocks(struct reader *r, struct trace_device *device,
 			struct trace_row block = { .address = address,
 						   .size = size,
 						   .text = read_site(r, b),
-						   .device = (guint16)device->device,
+						   .device = device,
+						   .start = TRUE,
 						   .verb = NPU_TRACE_ALLOC };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
 				block.size = requested;
-			g_array_append_val(device->starts, block);
+			put_there(r, &block);
 		}
 		address += size;
 	}
@@ -205,7 +215,7 @@ static gboolean read_blocks(struct reader *r, struct trace_device *device,
 
 static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsize index)
 {
-	struct trace_row segment = { .verb = NPU_TRACE_SEGMENT_ALLOC };
+	struct trace_row segment = { .verb = NPU_TRACE_SEGMENT_ALLOC, .start = TRUE };
 	gint64 id = 0, flag = 0;
 
 	if (!take_dict(r, s, "segment", index))
@@ -223,12 +233,13 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 	segment.small = pickle_is(pickle_get(s, "segment_type"), "small");
 	if (flag)
 		segment.verb = NPU_TRACE_SEGMENT_MAP;
-	struct trace_device *device = trace_device(r->trace, (guint)id);
-	g_array_append_val(device->starts, segment);
-	return read_blocks(r, device, s, index);
+	trace_device(r->trace, (guint)id);
+	put_there(r, &segment);
+	r->live = TRUE;
+	return read_blocks(r, segment.device, s, index);
 }
 
-/* ---- back to the start: trees by address, events undone ---- */
+/* ---- back to the start: events undone ---- */
 
 /* Takes [address, address + size) out of the tree, cutting what sticks out on either side. */
 static void remove_range(GTree *tree, guint64 address, guint64 size)
@@ -252,14 +263,16 @@ static void remove_range(GTree *tree, guint64 address, guint64 size)
 	}
 }
 
-static void undo(const struct trace_row *e, GTree *segments, GTree *blocks)
+static void undo(struct reader *r, const struct trace_row *e)
 {
-	struct trace_row gone = { .address = e->address, .size = e->size, .device = e->device };
+	struct trace_row gone = {
+		.address = e->address, .size = e->size, .device = e->device, .start = TRUE
+	};
 
 	switch (e->verb) {
 	case NPU_TRACE_SEGMENT_ALLOC:
 	case NPU_TRACE_SEGMENT_MAP:
-		remove_range(segments, e->address, e->size);
+		remove_range(r->there[e->device][SEGMENTS], e->address, e->size);
 		break;
 	case NPU_TRACE_SEGMENT_FREE:
 	case NPU_TRACE_SEGMENT_UNMAP:
@@ -267,45 +280,35 @@ static void undo(const struct trace_row *e, GTree *segments, GTree *blocks)
 							      : NPU_TRACE_SEGMENT_MAP;
 		gone.stream = e->stream;
 		gone.small = e->size % (20u << 20) != 0;
-		by_address_put(segments, &gone, sizeof gone);
+		put_there(r, &gone);
 		break;
 	case NPU_TRACE_ALLOC:
-		g_tree_remove(blocks, &e->address);
+		g_tree_remove(r->there[e->device][BLOCKS], &e->address);
 		break;
 	case NPU_TRACE_FREE:
 		gone.verb = NPU_TRACE_ALLOC;
-		by_address_put(blocks, &gone, sizeof gone);
+		put_there(r, &gone);
 		break;
 	default:
 		break;
 	}
 }
 
-static void add_starts(struct reader *r, GTree *tree)
+static gboolean find_start(struct reader *r)
 {
-	for (GTreeNode *at = g_tree_node_first(tree); at; at = g_tree_node_next(at))
-		trace_add_start(r->trace, g_tree_node_value(at));
-	g_tree_destroy(tree);
-}
-
-static gboolean find_start(struct reader *r, struct trace_device *device)
-{
+	struct row_list *rows = &r->trace->rows;
 	gboolean ok = TRUE;
-	GTree *segments = by_address_tree(NULL, g_free);
-	GTree *blocks = by_address_tree(NULL, g_free);
 
-	for (guint i = 0; i < device->starts->len; i++) {
-		const struct trace_row *end = &g_array_index(device->starts, struct trace_row, i);
-		by_address_put(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end, sizeof *end);
-	}
-	g_array_set_size(device->starts, 0);
-	for (guint64 left = device->rows.count; ok && left > 0; left--) {
-		undo(row_list_at(&device->rows, left - 1), segments, blocks);
+	for (guint64 left = rows->count; ok && left > 0; left--) {
+		undo(r, row_list_at(rows, left - 1));
 		ok = memory_limit_ask(ITEM_BYTES, r->error,
 				      "what was live before event " U64 " of device_traces", left);
 	}
-	add_starts(r, segments);
-	add_starts(r, blocks);
+	for (guint i = 0; i < 2 * DEVICE_MAX; i++) {
+		GTreeNode *at = g_tree_node_first(r->there[i / 2][i % 2]);
+		for (; ok && at; at = g_tree_node_next(at))
+			ok = trace_add_row(r->trace, g_tree_node_value(at), r->error);
+	}
 	return ok;
 }
 
@@ -325,15 +328,11 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		if (!read_segment(r, &segments->list->items[i], i))
 			return FALSE;
 	}
-	gboolean live = FALSE;
-	for (guint i = 0; i < r->trace->devices->len; i++) {
-		struct trace_device *device = g_ptr_array_index(r->trace->devices, i);
-		device->block_unit = BLOCK_UNIT;
-		live |= device->starts->len > 0;
-		if (!find_start(r, device))
-			return FALSE;
-	}
-	if (r->trace->events == 0 && live)
+	if (!find_start(r))
+		return FALSE;
+	for (guint i = 0; i < r->trace->devices->len; i++)
+		((struct trace_device *)r->trace->devices->pdata[i])->block_unit = BLOCK_UNIT;
+	if (r->trace->events == 0 && r->live)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "
 			"on before the work, so what was live when it was taken is all it tells");
@@ -345,10 +344,14 @@ gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 	struct reader r = { .trace = trace,
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
+	for (guint i = 0; i < 2 * DEVICE_MAX; i++)
+		r.there[i / 2][i % 2] = by_address_tree(NULL, g_free);
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
+	for (guint i = 0; i < 2 * DEVICE_MAX; i++)
+		g_tree_destroy(r.there[i / 2][i % 2]);
 	g_hash_table_unref(r.stacks);
 	return ok;
 }

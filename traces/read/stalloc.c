@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "readers.h"
-#include "rows.h"
 
 enum { WHAT, ADDRESS, SIZE, STREAM, COLUMN_COUNT };
 static const struct row_column columns[COLUMN_COUNT] = {

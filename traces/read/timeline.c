@@ -4,7 +4,6 @@
  * come and go. The slices of the same thread that an event lies in are its call stack: Python's
  * functions, where with_stack was on, and operators.
  */
-#include "format/memory-limit.h"
 #include "pickle.h"
 #include "readers.h"
 
@@ -27,6 +26,7 @@ struct timeline {
 	GArray *items; /* struct item */
 	GError **error;
 	const struct item *first[TRACE_DEVICE_LAST + 1]; /* event of each device */
+	gint64 starts[TRACE_DEVICE_LAST + 1];            /* bytes that were there before it */
 };
 
 /* FALSE: it is no [memory] event of a device, with an address. */
@@ -139,21 +139,27 @@ static gboolean add_events(struct timeline *t)
 }
 
 /* What the first sum of a device tells of, and no event, was there before. */
-static void add_others(const struct timeline *t)
+static gboolean add_others(struct timeline *t)
 {
-	for (guint d = 0; d < t->trace->devices->len; d++) {
+	struct row_list *rows = &t->trace->rows;
+	gboolean ok = TRUE;
+
+	for (guint64 i = 0; i < rows->count; i++) {
+		const struct trace_row *row = row_list_at(rows, i);
+		t->starts[row->device] += row->start ? (gint64)row->size : 0;
+	}
+	for (guint d = 0; ok && d < t->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(t->trace->devices, d);
 		const struct item *first = t->first[device->device];
-		gint64 before = first->allocated - first->bytes;
-		for (guint i = 0; i < device->starts->len; i++)
-			before -= (gint64)g_array_index(device->starts, struct trace_row, i).size;
+		gint64 before = first->allocated - first->bytes - t->starts[device->device];
 		const struct trace_row other = { .address = (guint64)OTHERS,
 						 .size = (guint64)before,
 						 .device = (guint16)device->device,
+						 .start = TRUE,
 						 .verb = NPU_TRACE_ALLOC };
-		if (before > 0 && before < SIZE_END)
-			trace_add_start(t->trace, &other);
+		ok = before <= 0 || before >= SIZE_END || trace_add_row(t->trace, &other, t->error);
 	}
+	return ok;
 }
 
 static gboolean read_timeline(struct timeline *t, const struct pickle_value *root)
@@ -166,10 +172,7 @@ static gboolean read_timeline(struct timeline *t, const struct pickle_value *roo
 			return FALSE;
 		read_event(t, &list->list->items[i]);
 	}
-	if (!add_events(t) || !event_sorter_finish(t->trace, FALSE, t->error))
-		return FALSE;
-	add_others(t);
-	return TRUE;
+	return add_events(t) && event_sorter_finish(t->trace, FALSE, t->error) && add_others(t);
 }
 
 gboolean timeline_read(struct trace *trace, struct input *input, GError **error)

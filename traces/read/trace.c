@@ -5,7 +5,6 @@
  */
 #include "trace.h"
 
-#include "format/memory-limit.h"
 #include "format/units.h"
 
 #define RECORD_BYTES 256 /* what those who read it may keep of one */
@@ -97,58 +96,27 @@ static void put_time(struct trace *trace, struct record_item *item)
 	item->record.has |= NPU_TRACE_HAS_HOST_NS;
 }
 
-/* Memory before blocks, each by address. */
-static gint by_place(gconstpointer a, gconstpointer b)
-{
-	gboolean x = ((const struct trace_row *)a)->verb == NPU_TRACE_ALLOC;
-	gboolean y = ((const struct trace_row *)b)->verb == NPU_TRACE_ALLOC;
-
-	return x != y ? x - y : by_address(a, b);
-}
-
 /* Numbers of what has names are given out anew. */
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
 	g_clear_pointer(&trace->names, g_hash_table_unref);
 	trace->names = int_map_new();
 	memset(trace->last, 0, sizeof trace->last);
-	trace->part = 0;
 	trace->next = trace->number = 0;
 	trace->has_base = FALSE;
 	for (guint d = 0; d < trace->devices->len; d++) {
 		struct trace_device *device = g_ptr_array_index(trace->devices, d);
 		for (GTreeNode *n = g_tree_node_first(device->maps); n; n = g_tree_node_next(n))
 			((struct span *)g_tree_node_value(n))->number = 0;
-		g_array_sort(device->starts, by_place);
 	}
-	(void)error;
-	return TRUE;
+	return row_list_sort(&trace->rows, TRUE, error);
 }
 
-/* NULL: there are no more. */
-static const struct trace_row *next_row(struct trace *trace)
+static int rows_next(struct trace *trace, struct record_item *out)
 {
-	const guint count = trace->devices->len;
-
-	for (; trace->part < 2 * count; trace->part++, trace->next = 0) {
-		struct trace_device *device =
-			g_ptr_array_index(trace->devices, trace->part % count);
-		if (trace->part < count && trace->next < device->starts->len)
-			return &g_array_index(device->starts, struct trace_row, trace->next++);
-		if (trace->part >= count && trace->next < device->rows.count)
-			return row_list_at(&device->rows, trace->next++);
-	}
-	return NULL;
-}
-
-static int rows_next(struct trace *trace, struct record_item *out, GError **error)
-{
-	const struct trace_row *row = next_row(trace);
-
-	(void)error;
-	if (row == NULL)
+	if (trace->next == trace->rows.count)
 		return 0;
-	make_item(trace, row, out);
+	make_item(trace, row_list_at(&trace->rows, trace->next++), out);
 	out->record.name.kind = trace_verbs[out->record.verb].kind;
 	if (out->record.name.kind) {
 		out->record.has |= NPU_TRACE_HAS_NAME;
@@ -169,17 +137,13 @@ static void device_free(gpointer data)
 	g_tree_unref(device->cuts);
 	texts_clear(&device->others);
 	g_array_unref(device->other_counts);
-	g_array_unref(device->starts);
-	row_list_clear(&device->rows);
 	g_free(device);
 }
 
 struct trace *trace_new(const char *kind)
 {
-	static const struct trace_source source = { rows_rewind, rows_next, NULL };
 	struct trace *trace = g_new0(struct trace, 1);
 
-	trace->source = &source;
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
 	trace->kind = g_strdup(kind);
 	texts_init(&trace->notes);
@@ -190,10 +154,11 @@ void trace_free(struct trace *trace)
 {
 	if (trace == NULL)
 		return;
-	if (trace->source->close)
-		trace->source->close(trace);
+	if (trace->format)
+		npusim_close(trace);
 	g_clear_pointer(&trace->names, g_hash_table_unref);
 	row_list_clear(&trace->unsorted);
+	row_list_clear(&trace->rows);
 	g_ptr_array_unref(trace->devices);
 	texts_clear(&trace->notes);
 	sites_free(trace->sites);
@@ -206,14 +171,14 @@ void trace_free(struct trace *trace)
 gboolean trace_rewind(struct trace *trace, GError **error)
 {
 	trace->taken = 0;
-	return trace->source->rewind(trace, error);
+	return (trace->format ? npusim_rewind : rows_rewind)(trace, error);
 }
 
 int trace_next(struct trace *trace, struct record_item *out, GError **error)
 {
 	if (!memory_limit_ask(RECORD_BYTES, error, "event " U64, ++trace->taken))
 		return -1;
-	return trace->source->next(trace, out, error);
+	return trace->format ? npusim_next(trace, out, error) : rows_next(trace, out);
 }
 
 gboolean trace_copy(struct trace *trace, GString *text, GError **error)
@@ -248,7 +213,6 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 	device->cuts = by_address_tree(NULL, g_free);
 	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
-	device->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	for (at = 0; at < trace->devices->len; at++) {
 		if (((struct trace_device *)g_ptr_array_index(trace->devices, at))->device > id)
 			break;
@@ -298,11 +262,19 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error)
 {
 	gboolean note = row->verb == NPU_TRACE_NOTE;
+	struct trace_row start = *row;
 
-	trace_count(trace, row->device, row->verb, row->address, row->size,
-		    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
-	trace->events++;
-	return row_list_add(&trace_device(trace, row->device)->rows, row, error);
+	start.order = row->verb == NPU_TRACE_ALLOC;
+	start.serial = row->address;
+	if (!row->start)
+		trace_count(trace, row->device, row->verb, row->address, row->size,
+			    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
+	else if (row->verb == NPU_TRACE_SEGMENT_MAP)
+		trace_device_note_map(trace_device(trace, row->device), row->address, row->size);
+	else
+		trace_device(trace, row->device);
+	trace->events += !row->start;
+	return row_list_add(&trace->rows, row->start ? &start : row, error);
 }
 
 gboolean record_is_of_start(const struct npu_trace_record *record)
@@ -310,17 +282,6 @@ gboolean record_is_of_start(const struct npu_trace_record *record)
 	return (record->has & NPU_TRACE_HAS_START) &&
 	       (record->verb == NPU_TRACE_ALLOC || record->verb == NPU_TRACE_SEGMENT_ALLOC ||
 		record->verb == NPU_TRACE_SEGMENT_MAP);
-}
-
-void trace_add_start(struct trace *trace, const struct trace_row *row)
-{
-	struct trace_device *device = trace_device(trace, row->device);
-	struct trace_row start = *row;
-
-	start.start = TRUE;
-	if (row->verb == NPU_TRACE_SEGMENT_MAP)
-		trace_device_note_map(device, row->address, row->size);
-	g_array_append_val(device->starts, start);
 }
 
 const char *record_verb_name(guint32 verb)

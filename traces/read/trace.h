@@ -11,7 +11,6 @@
 #include "by-address.h"
 #include "format/trace-reader.h"
 #include "npusim/trace.h"
-#include "row-list.h"
 #include "sites.h"
 #include "trace/line.h"
 
@@ -42,6 +41,52 @@ struct record_item {
 /* Whether it tells of memory or of a block that was there when the history began. */
 gboolean record_is_of_start(const struct npu_trace_record *record);
 
+/* ---- row-list.c: rows of files that have addresses and no names, kept one behind another, in
+ * memory or, where they are many, in a temporary file, and sorted ---- */
+
+struct trace_row {
+	guint64 address; /* first: by-address.h */
+	guint64 size;
+	gint64 stream, time_us;
+	/* What it is sorted by, one after another; of equal ones, those that were added before.
+	 * By device: what has `start`, and the device, come first. */
+	gint64 order;
+	guint64 serial; /* after `rank` */
+	guint32 text;   /* NOTE: of trace_note(); else of trace.sites, 0: the file has none */
+	guint16 device;
+	guint8 rank;
+	guint8 verb;      /* enum npu_trace_verb: an allocator's */
+	guint8 small : 1; /* from the small pool: 2 MiB handles */
+	guint8 start : 1; /* it was there when the history began */
+};
+
+/* All 0: empty. */
+struct row_list {
+	struct trace_row *rows;
+	guint64 count, room;
+	int file;    /* its descriptor + 1, where the rows are in one */
+	guint looks; /* at rows of a file */
+	gboolean by_device;
+};
+
+#define ROW_LIST_MEMORY_BYTES (4u << 20) /* rows beyond it wait in a file */
+
+/* What lists made from now on have instead: for tests. */
+void row_list_set_memory(gsize bytes);
+
+void row_list_clear(struct row_list *list);
+
+/* FALSE and error, which names the folder, where there is no room for it in a file. */
+gboolean row_list_add(struct row_list *list, const struct trace_row *row, GError **error);
+
+/* Valid until the next is added. Those of a file are let go of now and then. */
+struct trace_row *row_list_at(struct row_list *list, guint64 index);
+
+/* FALSE and error, as row_list_add(). Rows that are in order already take one look at each. */
+gboolean row_list_sort(struct row_list *list, gboolean by_device, GError **error);
+
+/* ---- the summary ---- */
+
 struct trace_device {
 	guint device;
 	guint block_unit;    /* the allocator's blocks are multiples of it; 0: not known */
@@ -52,9 +97,6 @@ struct trace_device {
 	struct texts others;                  /* names of notes, and */
 	GArray *other_counts;                 /* guint64: how many, which are else skipped */
 	guint64 counts[NPU_TRACE_VERB_COUNT]; /* of events */
-	/* Of a file that has addresses and no names. */
-	GArray *starts; /* struct trace_row: what was there when its history began */
-	struct row_list rows;
 };
 struct trace {
 	GPtrArray *devices;  /* struct trace_device *, those with events, memory or calls, by id */
@@ -71,15 +113,14 @@ struct trace {
 	guint64 skipped;      /* lines with verbs that this reader does not know */
 	gboolean truncated;   /* the file broke off inside a line, which was left out */
 
-	/* Where the records are. */
-	const struct trace_source *source;
-	gpointer data;      /* the source's */
+	gpointer data; /* npusim.c's */
+
 	struct texts notes; /* names of NOTE rows */
 	guint64 taken;      /* records, those of the start too */
 	/* Of a file that has addresses and no names. */
-	struct row_list unsorted; /* in any order: event_sorter_finish() makes rows of devices */
-	guint part;               /* of those below: starts of each device, then its rows */
-	guint64 next;             /* in it */
+	struct row_list unsorted; /* in any order: event_sorter_finish() makes these of them: */
+	struct row_list rows;     /* its records, once it is rewound */
+	guint64 next;             /* in them */
 	guint64 number;           /* of the last event */
 	GHashTable *names;        /* address and letter of a device -> number */
 	guint32 last[128];        /* number given out, by letter */
@@ -87,21 +128,13 @@ struct trace {
 	gboolean has_base;
 };
 
-/* Records, from the first on, as often as wanted: of a file without names first what was there at
- * the start, device after device, its memory before its blocks. They have no times of the host, but
- * where the file has both. */
-struct trace_source {
-	gboolean (*rewind)(struct trace *trace, GError **error);
-	/* 1: a record; 0: the end; -1 and error. */
-	int (*next)(struct trace *trace, struct record_item *out, GError **error);
-	void (*close)(struct trace *trace);
-};
-
-/* Empty; what trace_add_row() puts in is its source. */
+/* Empty, for trace_add_row() and event_sorter_finish(). */
 struct trace *trace_new(const char *kind);
 void trace_free(struct trace *trace);
 
-/* Back to the first record; to be called before it is read. */
+/* Back to the first record; to be called before it is read. Of a file without names first comes
+ * what was there at the start, device after device, its memory before its blocks. They have no
+ * times of the host, but where the file has both. */
 gboolean trace_rewind(struct trace *trace, GError **error);
 /* The next: 1; 0 at the end; -1 and error. */
 int trace_next(struct trace *trace, struct record_item *out, GError **error);
@@ -124,17 +157,20 @@ struct sites *trace_sites(struct trace *trace);
  * maps and unmaps. */
 void trace_count(struct trace *trace, guint device, guint32 verb, guint64 address, guint64 size,
 		 const char *note);
-/* Counts a row, and adds it behind those of its device: a trace has one device after another. FALSE
- * and error, as row_list_add(). */
+/* Counts a row, and adds it behind those of its device that are as late; or what was there at the
+ * start, in any order. FALSE and error, as row_list_add(). */
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error);
-/* Adds what was there at the start, in any order. */
-void trace_add_start(struct trace *trace, const struct trace_row *row);
 /* Notes memory that was mapped at the start. */
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
 
 /* Reads a file of any known kind, told by its content: the summary, at its first record. NULL and
  * error, which names the file and the place, otherwise. */
 struct trace *trace_open(const char *path, GError **error);
+
+/* The same of a trace of npusim: npusim.c. */
+gboolean npusim_rewind(struct trace *trace, GError **error);
+int npusim_next(struct trace *trace, struct record_item *out, GError **error);
+void npusim_close(struct trace *trace);
 
 /* "create", "segment_map", "free_requested", .... */
 const char *record_verb_name(guint32 verb);

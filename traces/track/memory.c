@@ -6,8 +6,6 @@
  */
 #include "memory.h"
 
-#include "format/units.h"
-
 /* A file can say anything: sums end at what an int64 holds. */
 static guint64 sum(guint64 a, guint64 b)
 {

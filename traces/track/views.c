@@ -3,7 +3,7 @@
  * Builds the maps of a moment: ranges between the ends of its reservations, physical memory and
  * blocks, and runs of frames; and adds up its live blocks, first by call site, then by label.
  */
-#include "views.h"
+#include "memory.h"
 
 /* Where an item of a kind begins (1) or ends (-1). */
 struct edge {
