@@ -7,55 +7,23 @@
 #include "replay.h"
 
 #include "format/units.h"
+#include "track/object-tracker.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
-/* What a name stands for: counted by the tables that hold it. */
-struct object {
-	void *p; /* address, or handle */
-	guint64 size;
-	guint64 bytes; /* of physical memory, in whole pages */
-	gint32 device;
-	guint references;       /* of a handle: that programs have */
-	guint model_references; /* the same, that the model knows of: an import is none of them */
-	guint maps;
-	guint32 site; /* who asked for it */
-};
 struct player {
 	struct replay *replay;
-	guint32 site;           /* of the call */
-	guint64 got;            /* address of the last reservation or allocation */
-	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
-	GTree *mapped;          /* the model's address -> struct object, a handle */
-	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	GHashTable *peers;      /* devices that may reach the others by now */
-	GError *refused;        /* the first read that the model refused */
+	struct tracker *tracker; /* told of calls that the model has answered with success */
+	guint32 site;            /* of the call */
+	guint64 got;             /* address of the last reservation or allocation */
+	GHashTable *peers;       /* devices that may reach the others by now */
+	GError *refused;         /* the first read that the model refused */
 };
-
-static const char kinds[] = "hars"; /* in the order in which they are given back */
 
 static struct object *find(const struct player *p, guint32 process,
 			   const struct npu_trace_name *name)
 {
-	guint64 key = record_name_key(process, name);
-	GHashTable *table = p->names[name->kind & 127];
-
-	return table ? g_hash_table_lookup(table, &key) : NULL;
-}
-
-/* Takes a reference over. */
-static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
-{
-	guint64 key = record_name_key(c->process, &c->name);
-
-	g_hash_table_replace(p->names[c->name.kind & 127], g_memdup2(&key, sizeof key), t);
-}
-
-static void forget(struct player *p, const struct npu_trace_record *c)
-{
-	guint64 key = record_name_key(c->process, &c->name);
-
-	g_hash_table_remove(p->names[c->name.kind & 127], &key);
+	return tracker_object(p->tracker, process, name);
 }
 
 /* The address that a name stands for, or NULL. */
@@ -75,29 +43,36 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 	return device ? device : g_ptr_array_index(p->replay->devices, 0);
 }
 
-/* What the record's name stands for from now on. */
+/* The call was made, and memory of `about`, which may be NULL, may have gone with it: what of a
+ * handle's size is rounding is told once. */
+static void done(struct player *p, const struct npu_trace_record *c, struct object *about)
+{
+	struct record_item item = { .record = *c };
+	struct object *t = about ? g_rc_box_acquire(about) : NULL;
+	guint64 had = t ? t->bytes : 0;
+	struct tracker_line line;
+
+	item.record.code = 0;
+	tracker_step(p->tracker, &item, &line);
+	if (t && p->replay->recorded && t->device >= 0 && had > t->bytes)
+		memory_return(&device_of(p, (gint32)t->device)->memory, MIN(t->size, had), had);
+	g_clear_pointer(&t, g_rc_box_release);
+}
+
+/* The call was made: what its name stands for from now on, in `bytes` of whole pages. */
 static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
 			  guint64 bytes, gint32 device)
 {
-	struct object *t = g_rc_box_new(struct object);
+	done(p, c, NULL);
+	struct object *t = find(p, c->process, &c->name);
 
-	*t = (struct object){
-		.p = at, .size = c->size, .bytes = bytes, .device = device, .site = p->site
-	};
-	keep(p, c, t);
+	t->p = at;
+	t->bytes = bytes;
+	t->device = device;
+	t->site = p->site;
 	if (p->replay->recorded && bytes > 0 && device >= 0)
 		memory_obtain(&device_of(p, device)->memory, c->size, bytes);
 	return t;
-}
-
-/* After a reference or a mapping went: the memory goes with the last of both. */
-static void maybe_returned(struct player *p, struct object *t)
-{
-	if (!p->replay->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
-		return;
-	/* what of a handle's size is rounding is told once */
-	memory_return(&device_of(p, t->device)->memory, MIN(t->size, t->bytes), t->bytes);
-	t->bytes = 0;
 }
 
 /* Where a call is counted; NULL: it rebuilds what was live when the window began. */
@@ -179,12 +154,12 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_UNRESERVE,
-				 aclrtReleaseMemAddress(t->p));
+	gint32 device = (gint32)t->device;
+	gint32 code =
+		MODEL_CALL(calls_of(p, device, c), MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
 	if (code == 0) {
-		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_RESERVED,
-			      (guintptr)t->p);
-		forget(p, c);
+		memory_remove(&device_of(p, device)->memory, ALLOCATION_RESERVED, (guintptr)t->p);
+		done(p, c, t);
 	}
 	return code;
 }
@@ -204,8 +179,7 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
-	struct object *t = add(p, c, handle, MAX(round_up(c->size, page), c->rounded), device);
-	t->references = t->model_references = 1;
+	add(p, c, handle, MAX(round_up(c->size, page), c->rounded), device)->model_references = 1;
 	return code;
 }
 
@@ -219,35 +193,29 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 	if (t->references <= t->model_references) {
 		/* a policy's handles that were not mapped are not in the sums: they make no peak */
 		if (p->replay->recorded)
-			replay_note_peak(device_of(p, t->device));
-		code = MODEL_CALL(calls_of(p, t->device, c), MODEL_RELEASE,
+			replay_note_peak(device_of(p, (gint32)t->device));
+		code = MODEL_CALL(calls_of(p, (gint32)t->device, c), MODEL_RELEASE,
 				  aclrtFreePhysical(t->p));
 		if (code != 0)
 			return code;
 		t->model_references--;
 	}
-	t->references--;
-	maybe_returned(p, t);
-	if (t->references == 0)
-		forget(p, c);
+	done(p, c, t);
 	return code;
 }
 
 static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
-	guint64 key = (guintptr)va;
-	struct object *t = g_tree_lookup(p->mapped, &key);
+	const struct mapping *m = tracker_mapping(p->tracker, c->process, &c->at);
 	if (va == NULL)
 		return NOT_MADE;
-	struct model_device *calls = &device_of(p, t ? t->device : -1)->window;
+	struct model_device *calls = &device_of(p, m ? (gint32)m->object->device : -1)->window;
 	gint32 code = MODEL_CALL(calls, MODEL_RETAIN, aclrtMemRetainAllocationHandle(va, &handle));
-	if (code != 0 || t == NULL)
+	if (code != 0 || m == NULL)
 		return code;
-	t->references++;
-	t->model_references++;
-	if (find(p, c->process, &c->name) == NULL)
-		keep(p, c, g_rc_box_acquire(t));
+	m->object->model_references++;
+	done(p, c, NULL);
 	return code;
 }
 
@@ -257,13 +225,12 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	void *va = address(p, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
-	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_MAP,
-				 aclrtMapMem(va, c->size, 0, t->p, 0));
+	gint32 device = (gint32)t->device;
+	gint32 code =
+		MODEL_CALL(calls_of(p, device, c), MODEL_MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
 	if (code == 0) {
-		guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-		t->maps++;
-		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), g_rc_box_acquire(t));
-		come(p, c, t->device, va, c->size, t->site);
+		done(p, c, NULL);
+		come(p, c, device, va, c->size, t->site);
 	}
 	return code;
 }
@@ -271,19 +238,16 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
-	guint64 key = (guintptr)va;
-	struct object *t = g_tree_lookup(p->mapped, &key);
+	const struct mapping *m = tracker_mapping(p->tracker, c->process, &c->name);
+	gint32 device = m ? (gint32)m->object->device : -1;
 	if (va == NULL)
 		return NOT_MADE;
-	if (t)
-		go(p, t->device, va);
-	gint32 code =
-		MODEL_CALL(calls_of(p, t ? t->device : -1, c), MODEL_UNMAP, aclrtUnmapMem(va));
-	if (code == 0 && t) {
-		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, key);
-		t->maps--;
-		maybe_returned(p, t);
-		g_tree_remove(p->mapped, &key);
+	if (m)
+		go(p, device, va);
+	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_UNMAP, aclrtUnmapMem(va));
+	if (code == 0 && m) {
+		memory_remove(&device_of(p, device)->memory, ALLOCATION_MEMORY, (guintptr)va);
+		done(p, c, m->object);
 	}
 	return code;
 }
@@ -329,14 +293,14 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	go(p, t->device, t->p);
-	gint32 code = MODEL_CALL(calls_of(p, t->device, c), MODEL_FREE,
-				 t->device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
+	gint32 device = (gint32)t->device;
+	go(p, device, t->p);
+	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_FREE,
+				 device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
 	if (code != 0)
 		return code;
-	memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, (guintptr)t->p);
-	maybe_returned(p, t);
-	forget(p, c);
+	memory_remove(&device_of(p, device)->memory, ALLOCATION_MEMORY, (guintptr)t->p);
+	done(p, c, t);
 	return code;
 }
 
@@ -345,11 +309,10 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 static gint32 play_share(struct player *p, const struct npu_trace_record *c)
 {
 	gboolean imports = c->verb == NPU_TRACE_IMPORT;
-	struct object *t = find(p, c->process, imports ? &c->share : &c->handle);
+	const struct object *t = find(p, c->process, imports ? &c->share : &c->handle);
 	if (t == NULL || c->code != 0 || (imports && t->references == 0))
 		return NOT_MADE;
-	t->references += imports;
-	keep(p, c, g_rc_box_acquire(t));
+	done(p, c, NULL);
 	return 0;
 }
 
@@ -357,42 +320,43 @@ static gint32 play_share(struct player *p, const struct npu_trace_record *c)
 
 /* Plays a verb for each thing of a kind that a process has on a device, of reservations all. */
 static void play_all(struct player *p, const struct npu_trace_record *reset, char kind,
-		     gint32 (*verb)(struct player *, const struct npu_trace_record *))
+		     enum npu_trace_verb verb,
+		     gint32 (*act)(struct player *, const struct npu_trace_record *))
 {
 	g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
-	struct npu_trace_record c = { .process = reset->process, .device = reset->device };
+	struct npu_trace_record c = { .verb = verb,
+				      .process = reset->process,
+				      .device = reset->device };
 	GHashTableIter iter;
-	gpointer key, value;
+	gpointer key;
 
-	g_hash_table_iter_init(&iter, p->names[kind & 127]);
-	while (g_hash_table_iter_next(&iter, &key, &value)) {
-		guint64 name = *(const guint64 *)key;
-		guint32 number = (guint32)name;
-		if (name >> 32 == c.process &&
-		    (kind == 'r' || ((const struct object *)value)->device == c.device))
+	g_hash_table_iter_init(&iter, p->tracker->names);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		const struct int_map_entry *name = key;
+		guint32 number = (guint32)name->key;
+		if (name->tag == (guint32)kind && name->key >> 32 == c.process &&
+		    (kind == 'r' || object_of(name)->device == c.device))
 			g_array_append_val(numbers, number);
 	}
 	for (guint i = 0; i < numbers->len; i++) {
 		c.name = (struct npu_trace_name){ .kind = kind,
 						  .number = g_array_index(numbers, guint32, i) };
-		verb(p, &c);
+		act(p, &c);
 	}
 }
 
 /* Unmaps what of a device is mapped in a reservation. */
 static gint32 clear_reservation(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *r = find(p, c->process, &c->name);
-	guint64 start = (guint64)GPOINTER_TO_SIZE(r->p), at = start;
+	struct mapping at = { .place = find(p, c->process, &c->name)->id };
 
-	for (GTreeNode *n; (n = g_tree_lower_bound(p->mapped, &at)) != NULL;) {
-		const struct object *t = g_tree_node_value(n);
+	for (GTreeNode *n; (n = g_tree_lower_bound(p->tracker->maps, &at)) != NULL; at.offset++) {
+		const struct mapping *m = g_tree_node_value(n);
 		struct npu_trace_record unmap = *c;
-		at = *(guint64 *)g_tree_node_key(n);
-		if (at - start >= r->size)
+		if (m->place != at.place)
 			break;
-		unmap.name.offset = at++ - start;
-		if (t->device == c->device)
+		unmap.name.offset = at.offset = m->offset;
+		if (m->object->device == c->device)
 			play_unmap(p, &unmap);
 	}
 	return 0;
@@ -401,22 +365,16 @@ static gint32 clear_reservation(struct player *p, const struct npu_trace_record 
 /* The driver takes back what a process still has of a device that it closes. */
 static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 {
-	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
-	gboolean reset = c->verb == NPU_TRACE_DEVICE_RESET;
-	const struct int_map_entry *e = int_map_find(p->set, key, 0);
-	guint64 set = e ? e->value : 0;
-
 	if (c->code != 0)
 		return NOT_MADE;
-	set = reset ? MAX(set, 1) - 1 : set + 1;
-	int_map_put(p->set, key, 0, set);
-	if (!reset)
+	guint64 set = tracker_count_set(p->tracker, c);
+	if (c->verb == NPU_TRACE_DEVICE_SET)
 		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
 	if (set > 0)
 		return 0;
-	play_all(p, c, 'a', play_mfree);
-	play_all(p, c, 'r', clear_reservation);
-	play_all(p, c, 'h', play_release);
+	play_all(p, c, 'a', NPU_TRACE_MFREE, play_mfree);
+	play_all(p, c, 'r', NPU_TRACE_UNMAP, clear_reservation);
+	play_all(p, c, 'h', NPU_TRACE_RELEASE, play_release);
 	return 0;
 }
 
@@ -426,18 +384,21 @@ static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 static gboolean end_of(struct player *p, guint32 process, const struct npu_trace_name *name,
 		       struct model_end *out)
 {
-	void *va = address(p, process, name);
 	const struct object *t = find(p, process, name);
-	GTreeNode *node = by_address_node(p->mapped, (guintptr)va);
+	const struct mapping at = { .place = t ? t->id : 0, .offset = name->offset };
 
-	*out = (struct model_end){ .p = va, .device = -1 };
+	*out = (struct model_end){ .p = address(p, process, name), .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
-	if (name->kind == 'r')
-		t = node ? g_tree_node_value(node) : NULL;
-	if (t && name->kind == 'r' && (guintptr)va - *(guint64 *)g_tree_node_key(node) >= t->size)
-		t = NULL;
-	out->device = t ? t->device : -1;
+	if (name->kind == 'r') {
+		GTreeNode *above = g_tree_upper_bound(p->tracker->maps, &at);
+		GTreeNode *node =
+			above ? g_tree_node_previous(above) : g_tree_node_last(p->tracker->maps);
+		const struct mapping *m = node ? g_tree_node_value(node) : NULL;
+		t = m && m->place == at.place && at.offset - m->offset < m->object->size ? m->object
+											 : NULL;
+	}
+	out->device = t ? (gint32)t->device : -1;
 	return t != NULL;
 }
 
@@ -498,11 +459,7 @@ struct player *player_open(struct replay *replay)
 {
 	struct player *p = g_new0(struct player, 1);
 
-	for (const char *kind = kinds; *kind; kind++)
-		p->names[*kind & 127] = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
-							      g_rc_box_release);
-	p->mapped = by_address_tree(g_free, g_rc_box_release);
-	p->set = int_map_new();
+	p->tracker = tracker_new(TRUE);
 	p->peers = int_map_new();
 	p->replay = replay;
 	return p;
@@ -541,14 +498,20 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 
 void player_close(struct player *p)
 {
-	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
-		aclrtUnmapMem(GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
+	static const char kinds[] = "har"; /* in the order in which they are given back */
+	GHashTableIter iter;
+	gpointer name;
+
+	for (GTreeNode *n = g_tree_node_first(p->tracker->maps); n; n = g_tree_node_next(n)) {
+		const struct mapping *m = g_tree_node_value(n);
+		aclrtUnmapMem((char *)m->in->p + m->offset);
+	}
 	for (const char *kind = kinds; *kind; kind++) {
-		GHashTableIter iter;
-		gpointer value;
-		g_hash_table_iter_init(&iter, p->names[*kind & 127]);
-		while (g_hash_table_iter_next(&iter, NULL, &value)) {
-			struct object *t = value;
+		g_hash_table_iter_init(&iter, p->tracker->names);
+		while (g_hash_table_iter_next(&iter, &name, NULL)) {
+			struct object *t = object_of(name);
+			if (((const struct int_map_entry *)name)->tag != (guint32)*kind)
+				continue;
 			if (*kind == 'a')
 				(t->device < 0 ? aclrtFreeHost : aclrtFree)(t->p);
 			if (*kind == 'r')
@@ -556,10 +519,8 @@ void player_close(struct player *p)
 			for (; t->model_references > 0; t->model_references--)
 				aclrtFreePhysical(t->p);
 		}
-		g_hash_table_unref(p->names[*kind & 127]);
 	}
-	g_tree_unref(p->mapped);
-	g_clear_pointer(&p->set, g_hash_table_unref);
+	tracker_free(p->tracker);
 	g_clear_pointer(&p->peers, g_hash_table_unref);
 	g_clear_error(&p->refused);
 	g_free(p);

@@ -8,17 +8,6 @@
 
 #define HUGE_LG2 21
 
-/* What a name stands for; the tables hold references to it. */
-struct object {
-	guint64 id, size;
-	guint64 bytes; /* of physical memory */
-	gint64 device;
-	gint64 first;    /* offset of what was mapped first */
-	guint32 process; /* whose memory it is */
-	guint32 references, maps;
-	gboolean has_first;
-};
-
 const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",
 							       "reserved" };
 
@@ -68,7 +57,7 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 	return d;
 }
 
-static struct object *object_of(const struct int_map_entry *e)
+struct object *object_of(const struct int_map_entry *e)
 {
 	return e ? (struct object *)(guintptr)e->value : NULL;
 }
@@ -79,6 +68,24 @@ static void drop(gpointer entry)
 	g_free(entry);
 }
 
+static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
+{
+	const struct mapping *x = a, *y = b;
+
+	(void)unused;
+	return x->place != y->place ? (x->place < y->place ? -1 : 1)
+				    : by_address(&x->offset, &y->offset);
+}
+
+static void mapping_free(gpointer data)
+{
+	struct mapping *m = data;
+
+	g_rc_box_release(m->in);
+	g_rc_box_release(m->object);
+	g_free(m);
+}
+
 struct tracker *tracker_new(gboolean calls)
 {
 	struct tracker *t = g_new0(struct tracker, 1);
@@ -86,7 +93,7 @@ struct tracker *tracker_new(gboolean calls)
 	t->calls = calls;
 	t->devices = g_tree_new_full(by_number, NULL, NULL, device_free);
 	t->names = int_map_of(drop);
-	t->maps = int_map_of(drop);
+	t->maps = g_tree_new_full(by_place, NULL, NULL, mapping_free);
 	t->sets = int_map_new();
 	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
@@ -98,14 +105,14 @@ void tracker_free(struct tracker *t)
 		return;
 	g_tree_unref(t->devices);
 	g_hash_table_unref(t->names);
-	g_hash_table_unref(t->maps);
+	g_tree_unref(t->maps);
 	g_hash_table_unref(t->sets);
 	g_array_unref(t->gone);
 	g_free(t);
 }
 
-static struct object *find(const struct tracker *t, guint32 process,
-			   const struct npu_trace_name *name)
+struct object *tracker_object(const struct tracker *t, guint32 process,
+			      const struct npu_trace_name *name)
 {
 	return name->kind > 0 ? object_of(int_map_find(t->names, record_name_key(process, name),
 						       (guint32)name->kind))
@@ -117,16 +124,12 @@ static guint64 id_of(const struct object *o)
 	return o ? o->id : 0;
 }
 
-/* From now on the key stands for the object, in place of what it stood for. */
-static void hold(GHashTable *in, guint64 key, guint32 tag, struct object *o)
-{
-	int_map_put(in, key, tag, (guintptr)g_rc_box_acquire(o));
-}
-
+/* From now on the name stands for the object, in place of what it stood for. */
 static void bind_name(struct tracker *t, guint32 process, const struct npu_trace_name *name,
 		      struct object *o)
 {
-	hold(t->names, record_name_key(process, name), (guint32)name->kind, o);
+	int_map_put(t->names, record_name_key(process, name), (guint32)name->kind,
+		    (guintptr)g_rc_box_acquire(o));
 }
 
 static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
@@ -221,27 +224,36 @@ static void maybe_returned(struct tracker *t, struct object *o)
 		give_back(t, o);
 }
 
-/* A device that a process resets as often as it has set it takes all back. */
-static void on_device(struct tracker *t, const struct npu_trace_record *r)
+guint64 tracker_count_set(struct tracker *t, const struct npu_trace_record *r)
 {
-	gboolean reset = r->verb == NPU_TRACE_DEVICE_RESET;
 	guint64 key = (guint64)r->process << 32 | (guint32)r->device;
 	const struct int_map_entry *e = int_map_find(t->sets, key, 0);
 	guint64 sets = e ? e->value : 0;
-	GHashTable *const tables[] = { t->names, t->maps };
+
+	sets = r->verb == NPU_TRACE_DEVICE_RESET ? MAX(sets, 1) - 1 : sets + 1;
+	int_map_put(t->sets, key, 0, sets);
+	return sets;
+}
+
+static void take_back(struct tracker *t, struct object *o, const struct npu_trace_record *r)
+{
+	if (o->process == r->process && o->device == r->device)
+		give_back(t, o);
+}
+
+/* A device that a process resets as often as it has set it takes all back. */
+static void on_device(struct tracker *t, const struct npu_trace_record *r)
+{
 	GHashTableIter iter;
 	gpointer entry;
 
-	sets = reset ? MAX(sets, 1) - 1 : sets + 1;
-	int_map_put(t->sets, key, 0, sets);
-	for (guint i = 0; reset && sets == 0 && i < G_N_ELEMENTS(tables); i++) {
-		g_hash_table_iter_init(&iter, tables[i]);
-		while (g_hash_table_iter_next(&iter, &entry, NULL)) {
-			struct object *o = object_of(entry);
-			if (o->process == r->process && o->device == r->device)
-				give_back(t, o);
-		}
-	}
+	if (tracker_count_set(t, r) > 0)
+		return;
+	g_hash_table_iter_init(&iter, t->names);
+	while (g_hash_table_iter_next(&iter, &entry, NULL))
+		take_back(t, object_of(entry), r);
+	for (GTreeNode *n = g_tree_node_first(t->maps); n; n = g_tree_node_next(n))
+		take_back(t, ((struct mapping *)g_tree_node_value(n))->object, r);
 }
 
 static struct object *make(struct tracker *t, struct tracker_line *l, guint64 bytes)
@@ -286,36 +298,47 @@ static void on_release(struct tracker *t, struct tracker_line *l, struct object 
 		unbind_name(t, &l->item.record);
 }
 
-static struct int_map_entry *mapping(const struct tracker *t, guint32 process,
-				     const struct npu_trace_name *place)
+struct mapping *tracker_mapping(const struct tracker *t, guint32 process,
+				const struct npu_trace_name *place)
 {
-	const struct object *o = find(t, process, place);
+	const struct object *o = tracker_object(t, process, place);
+	const struct mapping key = { .place = id_of(o), .offset = place->offset };
 
-	return o ? int_map_find(t->maps, place->offset, (guint32)o->id) : NULL;
+	return o ? g_tree_lookup(t->maps, &key) : NULL;
+}
+
+static struct object *mapped(const struct tracker *t, guint32 process,
+			     const struct npu_trace_name *place)
+{
+	const struct mapping *m = tracker_mapping(t, process, place);
+
+	return m ? m->object : NULL;
 }
 
 static void on_map(struct tracker *t, const struct npu_trace_record *r)
 {
-	struct object *place = find(t, r->process, &r->name);
-	struct object *handle = find(t, r->process, &r->handle);
+	struct object *place = tracker_object(t, r->process, &r->name);
+	struct object *handle = tracker_object(t, r->process, &r->handle);
 
 	if (place == NULL || handle == NULL)
 		return;
+	const struct mapping m = { place->id, r->name.offset, g_rc_box_acquire(place),
+				   g_rc_box_acquire(handle) };
+	struct mapping *kept = g_memdup2(&m, sizeof m);
 	handle->maps++;
-	hold(t->maps, r->name.offset, (guint32)place->id, handle);
+	g_tree_replace(t->maps, kept, kept);
 }
 
 static void on_unmap(struct tracker *t, struct tracker_line *l)
 {
-	struct int_map_entry *e = mapping(t, l->item.record.process, &l->item.record.name);
-	struct object *o = object_of(e);
+	struct mapping *m = tracker_mapping(t, l->item.record.process, &l->item.record.name);
 
-	if (o == NULL)
+	if (m == NULL)
 		return;
-	o->maps -= o->maps > 0;
-	l->had = o->size;
-	maybe_returned(t, o);
-	g_hash_table_remove(t->maps, e);
+	m->object->maps -= m->object->maps > 0;
+	l->had = m->object->size;
+	maybe_returned(t, m->object);
+	g_tree_remove(t->maps, m);
 }
 
 /* A name more for what is mapped, or shared. */
@@ -326,7 +349,7 @@ static void on_more(struct tracker *t, struct tracker_line *l, struct object *o)
 	if (o == NULL)
 		return;
 	o->references++;
-	l->made = find(t, r->process, &r->name) == NULL;
+	l->made = tracker_object(t, r->process, &r->name) == NULL;
 	if (l->made)
 		bind_name(t, r->process, &r->name, o);
 	l->subject = o->id;
@@ -394,7 +417,7 @@ static void on_segment_map(struct tracker *t, struct tracker_line *l, struct obj
 
 static void on_export(struct tracker *t, const struct npu_trace_record *r)
 {
-	struct object *handle = find(t, r->process, &r->handle);
+	struct object *handle = tracker_object(t, r->process, &r->handle);
 
 	if (handle)
 		bind_name(t, 0, &r->name, handle);
@@ -417,11 +440,11 @@ static void act(struct tracker *t, struct tracker_line *l, struct object *o)
 		ON(CREATE, on_create(t, l))
 		ON(MALLOC, on_create(t, l))
 		ON(RELEASE, on_release(t, l, o))
-		ON(RETAIN, on_more(t, l, object_of(mapping(t, r->process, &r->at))))
+		ON(RETAIN, on_more(t, l, mapped(t, r->process, &r->at)))
 		ON(MAP, on_map(t, r))
 		ON(UNMAP, on_unmap(t, l))
 		ON(EXPORT, on_export(t, r))
-		ON(IMPORT, on_more(t, l, find(t, 0, &r->share)))
+		ON(IMPORT, on_more(t, l, tracker_object(t, 0, &r->share)))
 		ON(ALLOC, on_alloc(t, l, o))
 		ON(SEGMENT_ALLOC, on_alloc(t, l, o))
 		ON(MFREE, on_mfree(t, l, o))
@@ -442,9 +465,9 @@ static gint64 device_of_line(const struct tracker *t, const struct npu_trace_rec
 	if (r->has & NPU_TRACE_HAS_DEVICE)
 		return r->device > TRACE_DEVICE_LAST ? RECORD_NO_DEVICE : r->device;
 	if (r->verb == NPU_TRACE_MAP || r->verb == NPU_TRACE_EXPORT)
-		about = find(t, r->process, &r->handle);
+		about = tracker_object(t, r->process, &r->handle);
 	if (r->verb == NPU_TRACE_UNMAP && r->name.kind != 's')
-		about = object_of(mapping(t, r->process, &r->name));
+		about = mapped(t, r->process, &r->name);
 	if (about == NULL && r->name.kind != 's')
 		about = subject;
 	return about ? about->device : RECORD_NO_DEVICE;
@@ -453,16 +476,16 @@ static gint64 device_of_line(const struct tracker *t, const struct npu_trace_rec
 void tracker_step(struct tracker *t, const struct record_item *item, struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &item->record;
-	struct object *subject = find(t, r->process, &r->name);
+	struct object *subject = tracker_object(t, r->process, &r->name);
 
 	*l = (struct tracker_line){ .item = *item };
 	g_array_set_size(t->gone, 0);
 	l->device = device_of_line(t, r, subject);
 	l->subject = id_of(subject);
 	l->offset = (gint64)r->name.offset;
-	l->handle = id_of(find(t, r->process, r->handle.kind ? &r->handle : &r->share));
-	l->place = id_of(find(t, r->process, &r->at));
-	l->from = id_of(find(t, r->process, &r->from));
+	l->handle = id_of(tracker_object(t, r->process, r->handle.kind ? &r->handle : &r->share));
+	l->place = id_of(tracker_object(t, r->process, &r->at));
+	l->from = id_of(tracker_object(t, r->process, &r->from));
 	if (r->code == 0)
 		act(t, l, subject);
 	count(t, l);

@@ -2,9 +2,9 @@
  *
  * Follows the objects that the records of a trace name, from their creation to their end: which
  * device and which object a line refers to, and how much is live, in segments, mapped by calls and
- * reserved after it. For convert, diff and the page, which replay nothing (a replay uses memory.h).
- * It is independent of the model and keeps no records: it needs memory only for what is live at one
- * time, and for sizes that differ.
+ * reserved after it. For convert, diff and the page; a replay's player finds the model's objects by
+ * it (its sums are those of memory.h). It is independent of the model and keeps no records: it
+ * needs memory only for what is live at one time, and for sizes that differ.
  */
 #ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
 #define NPUSIM_TRACES_OBJECT_TRACKER_H
@@ -46,6 +46,27 @@ struct tracker_size {
 /* By their keys: a GCompareDataFunc. */
 gint tracker_size_order(gconstpointer a, gconstpointer b, gpointer unused);
 
+/* What a name stands for. */
+struct object {
+	guint64 id, size;
+	guint64 bytes; /* of physical memory */
+	gint64 device;
+	gint64 first;    /* offset of what was mapped first */
+	guint32 process; /* whose memory it is */
+	guint32 references, maps;
+	gboolean has_first;
+
+	/* Of a replay's player alone. */
+	void *p;                /* address, or handle */
+	guint model_references; /* that the model knows of: an import is none of them */
+	guint32 site;           /* who asked for it */
+};
+/* What is mapped into a reservation; it holds both. */
+struct mapping {
+	guint64 place, offset; /* first: the key; the reservation's id, and where in it */
+	struct object *in, *object;
+};
+
 /* A line, and what it is about: equal for lines that are about one object. */
 struct tracker_line {
 	struct record_item item;
@@ -67,10 +88,11 @@ struct tracker {
 	GArray *gone; /* guint64: blocks that ended with the last line, and subjects whose physical
 		       * memory went back */
 
+	GHashTable *names; /* process << 32 | number, letter -> struct object * */
+	GTree *maps;       /* of struct mapping */
+
 	/* inside */
 	gboolean calls;
-	GHashTable *names; /* process << 32 | number, letter -> struct object * */
-	GHashTable *maps;  /* offset, low half of a reservation's id -> struct object * */
 	GHashTable *sets;  /* process << 32 | device -> how often it is set */
 	guint64 last[128]; /* ids given out, by letter */
 };
@@ -81,6 +103,15 @@ void tracker_free(struct tracker *tracker);
 /* Adds one, and says what it is about. */
 void tracker_step(struct tracker *tracker, const struct record_item *item,
 		  struct tracker_line *out);
+/* What a name stands for, or NULL; and what is mapped exactly there. */
+struct object *tracker_object(const struct tracker *tracker, guint32 process,
+			      const struct npu_trace_name *name);
+struct mapping *tracker_mapping(const struct tracker *tracker, guint32 process,
+				const struct npu_trace_name *place);
+/* Of a table of names. */
+struct object *object_of(const struct int_map_entry *entry);
+/* Counts a DEVICE_SET or DEVICE_RESET: how often the process has set the device now. */
+guint64 tracker_count_set(struct tracker *tracker, const struct npu_trace_record *record);
 /* A device that lines were about; NULL: there is none of this number. */
 struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
 /* The same, made if need be. */
