@@ -2,7 +2,7 @@
  *
  * The bytes of a file, plain or gzip, piece by piece, line by line, or as a whole; the numbers in
  * lines and what is said of damaged ones; temporary files; the errors of files and of options, and
- * the ceiling on memory. It is independent of the format.
+ * the ceiling on memory; units; and the reader of npusim's own format.
  */
 #ifndef NPUSIM_TRACES_INPUT_H
 #define NPUSIM_TRACES_INPUT_H
@@ -11,6 +11,8 @@
 #include <glib.h>
 #include <string.h>
 
+#include "npusim/trace.h"
+
 #define U64 "%" G_GUINT64_FORMAT /* of printf() */
 
 /* Errors of a file's content; those of the file itself are G_FILE_ERROR. */
@@ -18,7 +20,7 @@
 enum trace_error {
 	TRACE_ERROR_FORMAT,  /* damaged, or not of the kind that it says */
 	TRACE_ERROR_UNKNOWN, /* no reader knows it */
-	TRACE_ERROR_MEMORY   /* reading it takes more than the limit: memory-limit.h */
+	TRACE_ERROR_MEMORY   /* reading it takes more than the limit on memory */
 };
 GQuark trace_error_quark(void);
 
@@ -110,5 +112,39 @@ guint64 memory_limit_left(void);
  * text says which part of the file wants them, and where it is. Not thread-safe. */
 gboolean memory_limit_ask(guint64 bytes, GError **error, const char *format, ...)
 	G_GNUC_PRINTF(3, 4);
+
+/* ---- trace-reader.c: the reader of npusim/trace.h as npusim itself uses it: over an input, with
+ * GError ---- */
+
+#define FORMAT_MAGIC "npusim-trace"
+
+/* Takes the input over, on failure too. Errors name the line, those of the input the file. */
+struct npu_trace_reader *trace_reader_new(struct input *input, GError **error);
+/* As npu_trace_reader_next(). */
+int trace_reader_take(struct npu_trace_reader *reader, struct npu_trace_record *out,
+		      GError **error);
+gboolean trace_reader_rewind(struct npu_trace_reader *reader, GError **error);
+/* From the next rewind on, each whole line that is read is added to a text as well, as it is in the
+ * file, with its end: also those that are no records. */
+void trace_reader_copy(struct npu_trace_reader *reader, GString *text);
+
+/* ---- byte units that are powers of two, and rounding to them ---- */
+
+#define KIB (G_GUINT64_CONSTANT(1) << 10)
+#define MIB (G_GUINT64_CONSTANT(1) << 20)
+#define GIB (G_GUINT64_CONSTANT(1) << 30)
+
+/* Up to a multiple. */
+static inline guint64 round_up(guint64 size, guint64 to)
+{
+	return size / to * to + (size % to ? to : 0);
+}
+
+/* Bytes of the pages that an aclrtMalloc of `size` bytes takes: of 4 KiB up to 1 MiB, of 2 MiB
+ * above. */
+static inline guint64 malloc_pages(guint64 size)
+{
+	return round_up(size, size > MIB ? 2 * MIB : 4 * KIB);
+}
 
 #endif

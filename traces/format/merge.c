@@ -6,7 +6,7 @@
 #include "merge.h"
 
 #include "out-file.h"
-#include "trace-reader.h"
+#include "input.h"
 #include "trace/line.h"
 
 struct part {

@@ -3,7 +3,7 @@
  * The reader of npusim traces, for npusim and as a library for other programs: it splits lines in
  * place and turns them into records.
  */
-#include "trace-reader.h"
+#include "input.h"
 
 #include "trace/line.h"
 

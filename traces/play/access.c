@@ -3,12 +3,11 @@
  * Keeps the set of live blocks, from which places are drawn with equal probability for every byte,
  * and makes the reads.
  */
-#include "access.h"
+#include "replay.h"
 
 #include <stdio.h>
 
 #include "npusim/npusim.h"
-#include "model.h"
 
 #define SEQ_BYTES   (1u << 20) /* of a new block, at most */
 #define BATCH_READS 1024u

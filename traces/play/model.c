@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 
 #include "format/input.h"
-#include "format/units.h"
 
 /* ---- latencies: bins are indexed by the seven highest bits of a time ---- */
 

@@ -6,7 +6,6 @@
  */
 #include "replay.h"
 
-#include "format/units.h"
 #include "track/object-tracker.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */

@@ -5,7 +5,6 @@
  * cache was emptied.
  */
 #include "policy.h"
-#include "format/units.h"
 
 /* A block of the history. */
 struct held {

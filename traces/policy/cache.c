@@ -7,8 +7,6 @@
  */
 #include "policy.h"
 
-#include "format/units.h"
-
 #define BLOCK_MIN   G_GUINT64_CONSTANT(512) /* sizes are multiples of it */
 #define SMALL_MAX   MIB                     /* the largest block of the small pool */
 #define SMALL_BYTES (2 * MIB)               /* a segment of the small pool */

@@ -4,8 +4,6 @@
  */
 #include "policy.h"
 
-#include "format/units.h"
-
 #define PAD_NPU   32
 #define ALIGN_NPU (16u << 10)
 

@@ -5,7 +5,6 @@
  * reservation.
  */
 #include "policy.h"
-#include "format/units.h"
 
 #define HUGE_BYTES  (2 * MIB)
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */
@@ -13,7 +12,7 @@
 
 /* A stretch of the file's addresses that one reservation stands for. */
 struct area {
-	guint64 start, end; /* of the file, 1 GiB aligned; start first: by-address.h */
+	guint64 start, end; /* of the file, 1 GiB aligned; start first: by_address() */
 	guint64 va;
 	guint32 number;
 };

@@ -3,7 +3,7 @@
  * Orders arrays and trees by address. Ranges of a set are merged as they come, so that it grows
  * with the stretches that are apart, not with what was added.
  */
-#include "by-address.h"
+#include "trace.h"
 
 gint by_address(gconstpointer a, gconstpointer b)
 {

@@ -3,7 +3,6 @@
  * Matches frees with the allocations that they free, over rows sorted by time. It goes over the
  * rows twice: after the first pass it knows which addresses were freed without being known.
  */
-#include "format/units.h"
 #include "readers.h"
 
 #define NOT_LIVE G_MAXUINT64 /* at the start */

@@ -4,7 +4,6 @@
  * records, line by line, with an address for each name, for consumers that track memory by
  * address.
  */
-#include "format/units.h"
 #include "readers.h"
 
 #define ADDRESS_END  (G_GUINT64_CONSTANT(1) << 62) /* some readers mark addresses above 2^56 */

@@ -4,7 +4,6 @@
  * address; memory_record.csv has sums alone, of each component of the process. Columns are found
  * by name: msprof, torch_npu and MindSpore have different ones.
  */
-#include "format/units.h"
 #include "readers.h"
 
 #define SIZE_END   (G_GINT64_CONSTANT(1) << 46)

@@ -72,7 +72,7 @@ enum json_kind {
 
 /* The kind of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
  * line and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of
- * JSON, or needs more than the limit on memory (memory-limit.h). */
+ * JSON, or needs more than the limit on memory (input.h). */
 gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);
 
 /* ---- rows of a text file, split into fields: comma-separated with a header and quotes that may

@@ -5,8 +5,6 @@
  */
 #include "trace.h"
 
-#include "format/units.h"
-
 #define RECORD_BYTES 256 /* what those who read it may keep of one */
 
 const struct trace_action trace_actions[TRACE_ACTIONS] = {

@@ -264,7 +264,7 @@ struct memory_sums memory_sums(const struct memory *m)
 /* ---- what the file says ---- */
 
 struct block {
-	guint64 address; /* first: by-address.h */
+	guint64 address; /* first: by_address() */
 	guint64 size, line, event;
 };
 

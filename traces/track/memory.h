@@ -10,7 +10,7 @@
 #ifndef NPUSIM_TRACES_MEMORY_H
 #define NPUSIM_TRACES_MEMORY_H
 
-#include "format/units.h"
+#include "format/input.h"
 #include "read/trace.h"
 
 enum allocation_kind {

@@ -4,8 +4,6 @@
  */
 #include "object-tracker.h"
 
-#include "format/units.h"
-
 #define HUGE_LG2 21
 
 const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",

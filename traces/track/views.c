@@ -7,7 +7,7 @@
 
 /* Where an item of a kind begins (1) or ends (-1). */
 struct edge {
-	guint64 at; /* first: by-address.h */
+	guint64 at; /* first: by_address() */
 	guint kind;
 	gint step;
 	gboolean cuts; /* ranges on both sides are two, also where they are alike */
