@@ -6,7 +6,7 @@
 
 #include "track/memory.h"
 #include "harness/test.h"
-#include "play/model.h"
+#include "play/replay.h"
 
 #define KEYS  64
 #define SPACE 256 /* addresses that are painted */

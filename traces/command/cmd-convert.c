@@ -6,8 +6,7 @@
 
 #include "format/out-file.h"
 #include "read/readers.h"
-#include "show/convert.h"
-#include "show/result-file.h"
+#include "show/show.h"
 
 enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };
 

@@ -5,8 +5,7 @@
 #include "npusim.h"
 
 #include "read/readers.h"
-#include "show/diff.h"
-#include "show/result-file.h"
+#include "show/show.h"
 
 #define SCHEMA_VERSION 1
 #define LIMIT_DEFAULT  10

@@ -5,8 +5,7 @@
 #include "npusim.h"
 
 #include "show/progress.h"
-#include "play/replay.h"
-#include "show/figures.h"
+#include "show/show.h"
 
 static struct replay_options options;
 

@@ -8,10 +8,9 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "show/member.h"
 #include "format/out-file.h"
 #include "page/page.h"
-#include "show/result-file.h"
+#include "show/show.h"
 
 /* `histories`: char *, of each result, or NULL. */
 static gboolean write_page(const char *path, JsonBuilder *list, const GPtrArray *histories,

@@ -3,9 +3,8 @@
  * Merges the traces of several processes by host time, for npusim record. The lines of a part stay
  * in order whatever their stamps say: they were written when the calls returned.
  */
-#include "merge.h"
-
 #include "out-file.h"
+
 #include "input.h"
 #include "trace/line.h"
 

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#include "npusim/npusim.h"
-
 #define SEQ_BYTES   (1u << 20) /* of a new block, at most */
 #define BATCH_READS 1024u
 #define CORES       24 /* take turns: cube cores that every SoC of the 910 family has some of */

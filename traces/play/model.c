@@ -2,11 +2,9 @@
  *
  * Counts the memory calls of a replay, and their latencies in histograms.
  */
-#include "model.h"
+#include "replay.h"
 
 #include <sys/mman.h>
-
-#include "format/input.h"
 
 /* ---- latencies: bins are indexed by the seven highest bits of a time ---- */
 

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-#include "npusim/npusim.h"
-
 /* ---- a device over the events ---- */
 
 /* Whether b has more physical memory than a, or as much and more of it live. */

@@ -6,7 +6,7 @@
  * instants, memory a counter of each device. One call per thread is held back until the next line
  * of that thread.
  */
-#include "convert.h"
+#include "show.h"
 
 #include "format/out-file.h"
 

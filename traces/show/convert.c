@@ -3,11 +3,10 @@
  * Decides which lines of a trace are written, for all conversions, and converts a trace to
  * comma-separated values, one row per event, and to a trace of npusim.
  */
-#include "convert.h"
+#include "show.h"
 
 #include "format/out-file.h"
 #include "progress.h"
-#include "result-file.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
 static gboolean wants(gint device, const struct tracker_line *l)

@@ -4,7 +4,7 @@
  * size are searched for the nearest place at which three lines in a row agree again. No window is
  * searched twice without progress, so the time is proportional to the length of the histories.
  */
-#include "diff.h"
+#include "show.h"
 
 #include "progress.h"
 

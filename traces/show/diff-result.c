@@ -5,13 +5,11 @@
  * figures: the table says how a number is read, and what is not compared. A member that the table
  * does not have is a count or a string.
  */
-#include "diff.h"
+#include "show.h"
 
 #include <math.h>
 
 #include "base/base.h"
-#include "figures.h"
-#include "result-file.h"
 
 enum cell {
 	CELL_GROUP,

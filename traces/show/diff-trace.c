@@ -3,12 +3,11 @@
  * Compares two traces: their figures, from their trackers, and the sizes that differ; and writes
  * all of it as text and as the members of the JSON whose schema is in npusim-diff(1).
  */
-#include "diff.h"
+#include "show.h"
 
 #include <math.h>
 
 #include "base/base.h"
-#include "result-file.h"
 
 /* A figure of both; `suffix` follows its name. */
 static void put(struct differences *f, const char *group, const char *name, const char *suffix,

@@ -4,7 +4,7 @@
  * preceded by the figures that are derived from others. show/manual.py reads the rows' names and
  * sentences for the manual page.
  */
-#include "figures.h"
+#include "show.h"
 
 /* "12.34 %" */
 static char *percent(guint64 part, guint64 rest)

@@ -4,7 +4,7 @@
  * table of its figures (its sums, its holders of memory, its maps), which show/manual.py reads,
  * too.
  */
-#include "figures.h"
+#include "show.h"
 
 #include "base/base.h"
 

@@ -2,7 +2,7 @@
  *
  * Writes profiles: folded stacks, speedscope's JSON, and pprof's profile.proto.
  */
-#include "figures.h"
+#include "show.h"
 
 #include "format/out-file.h"
 

@@ -3,13 +3,10 @@
  * Reads results for report, diff and convert, and writes them as CSV: the columns are the members
  * that exist, in the order in which they first occur. Unknown members are ignored.
  */
-#include "result-file.h"
+#include "show.h"
 
-#include "format/input.h"
 #include "format/out-file.h"
 #include "read/readers.h"
-#include "figures.h"
-#include "read/trace.h"
 
 static gboolean check(JsonNode *root, const char *path, GError **error)
 {

@@ -3,7 +3,7 @@
  * Writes a result as text. Most lines are templates over the table of figures; variable-length
  * lists, of events and calls, are written here.
  */
-#include "figures.h"
+#include "show.h"
 
 #include <math.h>
 
