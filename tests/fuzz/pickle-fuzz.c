@@ -3,7 +3,7 @@
  * The pickle reader: any bytes give a value or an error, and a value can be looked at.
  */
 #include "fuzz.h"
-#include "read/pickle.h"
+#include "read/readers.h"
 
 /* Looks at a value and what it holds, two levels deep: pickles may hold themselves. */
 static gint64 look(const struct pickle_value *v, int depth)

@@ -6,7 +6,7 @@
 
 #include "harness/test.h"
 #include "read/readers.h"
-#include "read/sites.h"
+#include "read/trace.h"
 
 static struct trace *read_text(const char *text, gsize count, GError **error)
 {

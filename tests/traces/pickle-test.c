@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "read/pickle.h"
+#include "read/readers.h"
 
 #define BYTES(text) ((const guint8 *)(text)), (sizeof(text) - 1)
 

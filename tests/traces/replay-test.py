@@ -310,6 +310,18 @@ def results_that_differ_are_counted(folder):
 
 
 @case
+def what_was_refused_and_works_goes_back_at_the_end(folder):
+    path = write_trace(folder / 'a.npt',
+                       'create host size=2097152 device=0 page=2m => 207001',
+                       'reserve host size=2097152 => 507899',
+                       'malloc host size=2097152 device=0 page=2m => 207001',
+                       'create host size=2097152 device=0 page=2m => 207001')
+    got, = replay(path)['devices']  # which fails where anything is said of what is left
+    same((got['differing_results'], got['calls_left_out']), (4, 0), 'calls')
+    same(got['peak_physical_bytes'], 6 * MIB, 'peak')
+
+
+@case
 def shared_memory_is_counted_once(folder):
     path = write_trace(folder / 'a.npt',
                        ':1.1 create h1 size=20971520 device=0 page=2m',

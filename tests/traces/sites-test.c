@@ -6,7 +6,6 @@
 
 #include "harness/test.h"
 #include "track/memory.h"
-#include "read/sites.h"
 
 #define FRAME(function, path, number)                                          \
 	{                                                                      \

@@ -22,9 +22,9 @@ enum { PAGE_2M, PAGE_1G, PAGE_OF_POLICY };
 
 /* What of the command line tells of the policy, the accesses, moments and the profile. */
 static struct {
-	char *json, *policy, *access, *profile, *since;
+	char *json, *access, *profile, *since;
 	char **settings, **at;
-	guint page;
+	guint page, policy;
 	int profile_at, profile_since; /* moments */
 } opt = { .page = PAGE_OF_POLICY, .profile_since = -1 };
 
@@ -33,8 +33,8 @@ static const struct option options_of_replay[] = {
 	OPTION("json", OUTPUT, &opt.json, "FILE", "write the result as JSON to FILE; - is stdout"),
 	OPTION("at", TEXTS, &opt.at, "M",
 	       "a moment to be looked at beside the peak: end, the number of an event, a time"),
-	OPTION("policy", TEXT, &opt.policy, "P",
-	       "as-recorded, native, caching or expandable: whose memory serves the blocks"),
+	OPTION_WORDS("policy", &opt.policy, policy_names, "P",
+		     "as-recorded, native, caching or expandable: whose memory serves the blocks"),
 	OPTION_WORDS("page", &opt.page, pages, "SIZE", "2m or 1g: pages of a policy"),
 	OPTION("access", TEXT, &opt.access, "A",
 	       "none, seq, random, hot or hot:T/M: what a core reads with each block"),
@@ -90,8 +90,7 @@ static gboolean choose(struct policy_options *policy, GError **error)
 	int moment;
 
 	policy_options_init(policy);
-	if (opt.policy && !policy_parse(opt.policy, &policy->kind, error))
-		return FALSE;
+	policy->kind = opt.policy;
 	for (guint i = 0; opt.settings && opt.settings[i]; i++)
 		if (!policy_options_set(policy, opt.settings[i], error))
 			return FALSE;

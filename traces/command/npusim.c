@@ -12,7 +12,7 @@
 #include "config.h"
 #include "format/out-file.h"
 #include "npusim/npusim.h"
-#include "read/sites.h"
+#include "read/trace.h"
 
 #define VALIDATE_OPTION "validate"
 /* The only argument of the command or a verb: what could be there instead, a line each, with a tab

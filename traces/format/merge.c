@@ -85,14 +85,6 @@ static void put_infos(struct merge *m, struct part *p)
 		out_trace_info(m->out.text, process_number(m, p, 1), key, value);
 }
 
-/* Goes on to the next event. The lines of a part stay in order. */
-static void advance(struct part *p)
-{
-	p->more = trace_reader_take(p->reader, &p->event, NULL);
-	if (p->more > 0 && p->event.has & NPU_TRACE_HAS_HOST_NS)
-		p->time = MAX(p->time, p->event.host_ns + p->shift);
-}
-
 static struct part *earliest(struct merge *m)
 {
 	struct part *first = NULL;
@@ -118,7 +110,10 @@ static void put_all(struct merge *m)
 	while ((p = earliest(m))) {
 		put_event(m, p);
 		out_stream_flush(&m->out, FALSE);
-		advance(p);
+		p->more = trace_reader_take(p->reader, &p->event, NULL);
+		/* the lines of a part stay in order */
+		if (p->more > 0 && p->event.has & NPU_TRACE_HAS_HOST_NS)
+			p->time = MAX(p->time, p->event.host_ns + p->shift);
 		put_infos(m, p);
 	}
 	for (guint i = 0; i < m->parts->len; i++) {

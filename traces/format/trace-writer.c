@@ -64,14 +64,9 @@ static int add(struct npu_trace_writer *w, const char *line, size_t length, char
 int npu_trace_writer_put(struct npu_trace_writer *writer, const struct npu_trace_record *record,
 			 char **out_error)
 {
-	char small[512], *line = small;
-	g_autofree char *kept = NULL;
-	int length = npu_trace_line(record, small, sizeof(small), NULL);
+	g_autofree char *line = g_malloc(NPU_TRACE_LINE_MAX);
+	int length = npu_trace_line(record, line, NPU_TRACE_LINE_MAX, out_error);
 
-	if (length < 0) {
-		line = kept = g_malloc(NPU_TRACE_LINE_MAX);
-		length = npu_trace_line(record, line, NPU_TRACE_LINE_MAX, out_error);
-	}
 	return length < 0 ? length : add(writer, line, (size_t)length, out_error);
 }
 

@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "format/out-file.h"
-#include "track/object-tracker.h"
+#include "track/memory.h"
 
 /* Of a device; those that grow are packed as differences. */
 #define COLUMNS(X)                               \

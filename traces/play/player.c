@@ -6,8 +6,6 @@
  */
 #include "replay.h"
 
-#include "track/object-tracker.h"
-
 #define NOT_MADE (-1) /* what the call names is not there */
 
 struct player {
@@ -15,6 +13,7 @@ struct player {
 	struct tracker *tracker; /* told of calls that the model has answered with success */
 	guint32 site;            /* of the call */
 	guint64 got;             /* address of the last reservation or allocation */
+	guint32 unnamed;         /* things so far that have no name in the file */
 	GHashTable *peers;       /* devices that may reach the others by now */
 	GError *refused;         /* the first read that the model refused */
 };
@@ -480,6 +479,10 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 
 	/* they are for people */
 	c.has &= ~(guint32)(NPU_TRACE_HAS_VA | NPU_TRACE_HAS_START);
+	/* what a call gets that was refused when it was recorded goes back at the end, too */
+	if (c.name.kind == NPU_TRACE_NAME_HOST && trace_verbs[c.verb].kind)
+		c.name = (struct npu_trace_name){ .kind = trace_verbs[c.verb].kind,
+						  .number = G_MAXUINT32 - p->unnamed++ };
 	p->site = call->site;
 	gint32 code = play(p, &c);
 	device->left_out += code == NOT_MADE && c.code == 0;

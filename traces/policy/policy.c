@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks up policies by name, and parses their options into numbers that are in range.
+ * The names of policies, and their options, parsed into numbers that are in range.
  */
 #include "policy.h"
 
@@ -12,19 +12,8 @@ const char *const policy_names[] = {
 	[POLICY_NATIVE] = "native",
 	[POLICY_CACHING] = "caching",
 	[POLICY_EXPANDABLE] = "expandable",
+	NULL,
 };
-
-gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
-{
-	for (guint i = 0; i < G_N_ELEMENTS(policy_names); i++) {
-		if (strcmp(name, policy_names[i]) == 0) {
-			*out = i;
-			return TRUE;
-		}
-	}
-	return refuse_option(
-		error, "--policy %s: known are as-recorded, native, caching and expandable", name);
-}
 
 void policy_options_init(struct policy_options *options)
 {

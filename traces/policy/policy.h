@@ -15,9 +15,7 @@ enum policy_kind {
 	POLICY_CACHING,     /* torch_npu's caching allocator */
 	POLICY_EXPANDABLE   /* the same with expandable segments */
 };
-extern const char *const policy_names[];
-/* FALSE and error, with the names that are known, for another. */
-gboolean policy_parse(const char *name, enum policy_kind *out, GError **error);
+extern const char *const policy_names[]; /* ends with NULL */
 
 /* When the cache is given back beside an allocation that finds no memory. */
 enum policy_empty_cache {

@@ -53,12 +53,6 @@ static gboolean is_segment(const struct trace_row *row)
 	return row->verb == NPU_TRACE_SEGMENT_ALLOC || row->verb == NPU_TRACE_SEGMENT_FREE;
 }
 
-static gboolean stands_alone(const struct trace_row *row)
-{
-	return row->verb == NPU_TRACE_NOTE || row->verb == NPU_TRACE_SEGMENT_MAP ||
-	       row->verb == NPU_TRACE_SEGMENT_UNMAP;
-}
-
 /* In the tables: a segment is not the block at its address. */
 static guint32 tag_of(const struct trace_row *row)
 {
@@ -185,7 +179,8 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 		row.device = segment ? (guint16)segment->value : 0;
 		row.verb = segment ? row.verb : NPU_TRACE_NOTE;
 	}
-	if (stands_alone(&row))
+	if (row.verb == NPU_TRACE_NOTE || row.verb == NPU_TRACE_SEGMENT_MAP ||
+	    row.verb == NPU_TRACE_SEGMENT_UNMAP)
 		return put(s, row, row.verb);
 	if (told && g_hash_table_size(s->unknown) > 0 && !decide(s, &row, begins))
 		return FALSE;

@@ -87,16 +87,6 @@ static gboolean leave_out(struct memscope *s, struct trace_row *row, struct rows
 	return event_sorter_add_note(s->trace, row, name, rows->error);
 }
 
-/* Python's stack, if there is one, else that of C. */
-static guint32 find_site(struct memscope *s, const struct rows *rows)
-{
-	const char *python = rows_field(rows, STACK_PYTHON), *c = rows_field(rows, STACK_C);
-	const char *stack = *python && strcmp(python, "N/A") != 0 ? python : c;
-
-	return *stack && strcmp(stack, "N/A") != 0 ? sites_add_lines(trace_sites(s->trace), stack)
-						   : SITE_NONE;
-}
-
 static gboolean read_memory(struct memscope *s, struct trace_row *row, struct rows *rows,
 			    gboolean gets, gboolean driver)
 {
@@ -116,8 +106,12 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 				 READERS_ADDRESS_LAST, &row->size, rows->error))
 		return FALSE;
 	s->pools |= !driver;
-	if (gets)
-		row->text = find_site(s, rows);
+	/* Python's stack, if there is one, else that of C */
+	for (guint c = STACK_PYTHON; gets && c <= STACK_C && row->text == SITE_NONE; c++) {
+		const char *stack = rows_field(rows, c);
+		if (*stack && strcmp(stack, "N/A") != 0)
+			row->text = sites_add_lines(trace_sites(s->trace), stack);
+	}
 	if (driver)
 		row->verb = gets ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE;
 	else

@@ -4,11 +4,9 @@
  * handlers. Values are allocated in an arena and shared, never copied, so a pickle that refers to
  * one object many times stores it once.
  */
-#include "pickle.h"
+#include "readers.h"
 
 #include <json-glib/json-glib.h>
-
-#include "readers.h"
 
 #define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */
 #define ARENA_BLOCK  (256 * 1024)
@@ -235,16 +233,6 @@ static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 	       push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
-static gboolean push_string(struct machine *m, guint64 length)
-{
-	const guint8 *text;
-
-	return take(m, (gsize)length, &text) &&
-	       push(m, (struct pickle_value){ .type = PICKLE_STR,
-					      .length = (guint32)length,
-					      .text = (const char *)text });
-}
-
 /* The values above the mark join the list or dict below it. */
 static gboolean op_extend(struct machine *m, enum pickle_type type, gsize from)
 {
@@ -272,15 +260,6 @@ static gboolean op_long(struct machine *m, guint64 n)
 	return push_int(m, PICKLE_INT, (gint64)value);
 }
 
-static gboolean op_float(struct machine *m, guint64 bits)
-{
-	struct pickle_value v = { .type = PICKLE_FLOAT };
-
-	bits = GUINT64_SWAP_LE_BE(bits);
-	memcpy(&v.real, &bits, sizeof bits);
-	return push(m, v);
-}
-
 static gboolean memo_put(struct machine *m, guint64 index)
 {
 	const struct pickle_value *v = top(m, 0);
@@ -303,6 +282,7 @@ static gboolean step(struct machine *m, guint8 op)
 	unsigned with = opcodes[op].with;
 	enum deed deed = opcodes[op].deed;
 	gsize depth = m->stack->len;
+	struct pickle_value string = { .type = PICKLE_STR }, real = { .type = PICKLE_FLOAT };
 	const struct pickle_value *v;
 	guint64 n = m->memo->len; /* the number that follows, if there is one */
 
@@ -328,13 +308,16 @@ static gboolean step(struct machine *m, guint8 op)
 	case PUSH_LONG:
 		return op_long(m, n);
 	case PUSH_STR:
-		return push_string(m, n);
+		string.length = (guint32)n;
+		return take(m, (gsize)n, (const guint8 **)&string.text) && push(m, string);
 	case PUSH_BOOL:
 		return push_int(m, PICKLE_BOOL, op == 0x88);
 	case PUSH_NONE:
 		return push(m, (struct pickle_value){ .type = PICKLE_NONE });
 	case PUSH_FLOAT:
-		return op_float(m, n);
+		n = GUINT64_SWAP_LE_BE(n);
+		memcpy(&real.real, &n, sizeof n);
+		return push(m, real);
 	case PUSH_EMPTY:
 	case TAKE_MARKED:
 		return push_list(m, with, depth);

@@ -3,7 +3,7 @@
  * Keeps the call sites of a trace in two tables, the texts of frames and the stacks of their
  * numbers, each stored once.
  */
-#include "sites.h"
+#include "trace.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * state at the end, and `device_traces`, the last events of each device; or the list of segments
  * alone. The state at the start is the state at the end with the events undone, last first.
  */
-#include "pickle.h"
 #include "readers.h"
 
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)

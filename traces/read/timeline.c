@@ -4,7 +4,6 @@
  * come and go. The slices of the same thread that an event lies in are its call stack: Python's
  * functions, where with_stack was on, and operators.
  */
-#include "pickle.h"
 #include "readers.h"
 
 #define HOST     0 /* c10's DeviceType of the CPU */

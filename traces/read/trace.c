@@ -179,12 +179,6 @@ int trace_next(struct trace *trace, struct record_item *out, GError **error)
 	return trace->format ? npusim_next(trace, out, error) : rows_next(trace, out);
 }
 
-gboolean trace_copy(struct trace *trace, GString *text, GError **error)
-{
-	trace_reader_copy(trace->format, text);
-	return trace_rewind(trace, error);
-}
-
 const char *trace_info(const struct trace *trace, const char *key)
 {
 	return trace->format ? npu_trace_reader_info_of(trace->format, key) : NULL;

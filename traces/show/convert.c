@@ -37,9 +37,11 @@ gboolean convert_run(struct trace *trace, const struct convert_format *format, c
 	progress_start(&bar, "events", trace->events);
 	/* a trace's lines get there by being read */
 	gboolean copies = format == &convert_to_trace && trace->format;
-	gboolean ok = !copies || trace_copy(trace, out.text, error);
-	if (!copies)
+	if (copies)
+		trace_reader_copy(trace->format, out.text);
+	else
 		format->begin(&convert);
+	gboolean ok = !copies || trace_rewind(trace, error);
 	while (ok && (more = trace_next(trace, &item, error)) > 0) {
 		tracker_step(convert.tracker, &item, &l);
 		progress_step(&bar, item.number);

@@ -106,13 +106,6 @@ static void take(struct side *w, guint lines)
 	w->taken += lines;
 }
 
-/* Places of which is known what three lines from there on look like; behind the end of the history
- * is a place, too. */
-static guint count_grams(const struct side *w)
-{
-	return w->ended ? length_of(w) + 1 : length_of(w) - MIN(length_of(w), GRAM - 1);
-}
-
 static guint64 gram(const struct side *w, guint index)
 {
 	guint64 h = 0;
@@ -300,8 +293,13 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 	guint lengths[2], best = G_MAXUINT;
 	GHashTable *places = int_map_new();
 
-	for (int side = 0; side < 2; side++)
-		lengths[side] = MIN(count_grams(&run->sides[side]), most);
+	/* of each place it is known what three lines from there on look like; behind the end of the
+	 * history is a place, too */
+	for (int side = 0; side < 2; side++) {
+		guint length = length_of(&run->sides[side]);
+		gboolean ended = run->sides[side].ended;
+		lengths[side] = MIN(ended ? length + 1 : length - MIN(length, GRAM - 1), most);
+	}
 	/* the first two are what parted: one of them may be a place, not both */
 	for (guint j = lengths[1]; j > 1; j--)
 		int_map_put(places, gram(&run->sides[1], j - 1), 0, j - 1);

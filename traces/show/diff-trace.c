@@ -160,11 +160,6 @@ void trace_diff_free(struct trace_diff *diff)
 	g_free(diff);
 }
 
-gboolean trace_diff_is_equal(const struct trace_diff *diff)
-{
-	return diff->figures.rows->len == 0 && diff->places == 0;
-}
-
 static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 {
 	if (diff->sizes->len == 0)

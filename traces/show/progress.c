@@ -8,7 +8,6 @@
 
 #define SHOW_AFTER_US 500000
 #define SHOW_EVERY_US 100000
-#define LOOK_EVERY    64 /* steps: at the clock */
 #define BAR_WIDTH     40
 
 void progress_start(struct progress *p, const char *what, guint64 total)
@@ -21,10 +20,8 @@ void progress_start(struct progress *p, const char *what, guint64 total)
 
 void progress_step(struct progress *p, guint64 done)
 {
-	/* few steps are long ones */
-	if (!p->terminal || (++p->steps % LOOK_EVERY != 0 && p->total > 100 * LOOK_EVERY))
-		return;
-	gint64 now = g_get_monotonic_time();
+	gint64 now = p->terminal ? g_get_monotonic_time() : p->start_us;
+
 	if (now - p->start_us < SHOW_AFTER_US || now - p->last_us < SHOW_EVERY_US)
 		return;
 	double share = p->total ? MIN(1.0, (double)done / (double)p->total) : 0;

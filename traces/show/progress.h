@@ -13,7 +13,6 @@ struct progress {
 	const char *what;
 	guint64 total;
 	gboolean terminal, shown;
-	guint steps;
 };
 
 /* `what`: of what there are so many; borrowed. */

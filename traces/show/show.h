@@ -14,7 +14,6 @@
 #include "member.h"
 #include "play/replay.h"
 #include "track/memory.h"
-#include "track/object-tracker.h"
 
 #define RESULT_PROGRAM        "npusim replay"
 #define RESULT_SCHEMA_VERSION 2
@@ -148,7 +147,6 @@ struct trace_diff {
 /* The traces must outlive the result. NULL and error where one cannot be read. */
 struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error);
 void trace_diff_free(struct trace_diff *diff);
-gboolean trace_diff_is_equal(const struct trace_diff *diff);
 void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out);
 /* "sizes", "refusals", "alignment", "hunks". */
 extern const struct member trace_diff_members[];

@@ -2,7 +2,7 @@
  *
  * Tracks objects by their names, and their sums, for convert and diff.
  */
-#include "object-tracker.h"
+#include "memory.h"
 
 #define HUGE_LG2 21
 
@@ -413,17 +413,10 @@ static void on_segment_map(struct tracker *t, struct tracker_line *l, struct obj
 	change(t, l->device, TRACKER_SEGMENTS, r->size, r->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
-static void on_export(struct tracker *t, const struct npu_trace_record *r)
-{
-	struct object *handle = tracker_object(t, r->process, &r->handle);
-
-	if (handle)
-		bind_name(t, 0, &r->name, handle);
-}
-
 static void act(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
+	struct object *handle = tracker_object(t, r->process, &r->handle);
 
 #define ON(name, call)           \
 	case NPU_TRACE_##name: { \
@@ -441,7 +434,7 @@ static void act(struct tracker *t, struct tracker_line *l, struct object *o)
 		ON(RETAIN, on_more(t, l, mapped(t, r->process, &r->at)))
 		ON(MAP, on_map(t, r))
 		ON(UNMAP, on_unmap(t, l))
-		ON(EXPORT, on_export(t, r))
+		ON(EXPORT, if (handle) bind_name(t, 0, &r->name, handle))
 		ON(IMPORT, on_more(t, l, tracker_object(t, 0, &r->share)))
 		ON(ALLOC, on_alloc(t, l, o))
 		ON(SEGMENT_ALLOC, on_alloc(t, l, o))
