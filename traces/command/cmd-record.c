@@ -13,10 +13,14 @@
 static gboolean collect(const char *folder, const char *output, gboolean remove, GError **error)
 {
 	struct merge_result result;
-	g_autoptr(GPtrArray) parts = merge_find(folder, error);
+	g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+	g_autoptr(GDir) dir = g_dir_open(folder, 0, error);
+	const char *name;
 
-	if (parts == NULL)
+	if (dir == NULL)
 		return FALSE;
+	while ((name = g_dir_read_name(dir)))
+		g_ptr_array_add(parts, g_build_filename(folder, name, NULL));
 	if (!merge_write(parts, output, remove ? 0 : 1, &result, error)) {
 		if (g_error_matches(*error, G_FILE_ERROR, G_FILE_ERROR_INVAL))
 			g_prefix_error(error, "%s: ", folder);

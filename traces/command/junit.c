@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "format/out-file.h"
+#include "show/show.h"
 
 struct test {
 	char *name;
@@ -36,11 +37,6 @@ static struct test *add_test(GPtrArray *tests, const char *suite, const char *na
 	test->failure = g_string_new(NULL);
 	g_ptr_array_add(tests, test);
 	return test;
-}
-
-static const char *text_of(JsonObject *note, const char *member)
-{
-	return json_object_get_string_member_with_default(note, member, "");
 }
 
 /* The tests that the program's end was the end of; or the program, where nothing else tells. */
@@ -141,7 +137,8 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 		 * "skipped", each of a part of the test, with "seconds" and "text", then "end"; a
 		 * later start is another run of it */
 		JsonObject *note = json_node_get_object(root);
-		const char *of = text_of(note, "test"), *event = text_of(note, "event");
+		const char *of = result_text(note, "test", ""),
+			   *event = result_text(note, "event", "");
 		struct test *test = g_hash_table_lookup(open, of);
 		if (strcmp(event, "start") == 0) {
 			test = add_test(tests, "npusim", of);
@@ -155,7 +152,7 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 				test->skipped = "";
 			if (strcmp(event, "failed") == 0)
 				g_string_append_printf(test->failure, "%s\n",
-						       text_of(note, "text"));
+						       result_text(note, "text", ""));
 		}
 	}
 	blame(tests, program);

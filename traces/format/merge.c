@@ -63,18 +63,6 @@ static void rename_share(struct merge *m, const struct part *p, struct npu_trace
 					   : g_strdup_printf("%u.%u", p->index, name->number));
 }
 
-static void put_event(struct merge *m, struct part *p)
-{
-	struct npu_trace_record *r = &p->event;
-
-	rename_share(m, p, &r->name);
-	rename_share(m, p, &r->share);
-	r->process = process_number(m, p, r->process);
-	if (r->has & NPU_TRACE_HAS_HOST_NS)
-		r->host_ns += p->shift;
-	m->result->events += out_trace_line(m->out.text, r, NULL);
-}
-
 /* Those that were read since the last time. */
 static void put_infos(struct merge *m, struct part *p)
 {
@@ -108,12 +96,18 @@ static void put_all(struct merge *m)
 		put_infos(m, p);
 	}
 	while ((p = earliest(m))) {
-		put_event(m, p);
+		struct npu_trace_record *r = &p->event;
+		rename_share(m, p, &r->name);
+		rename_share(m, p, &r->share);
+		r->process = process_number(m, p, r->process);
+		if (r->has & NPU_TRACE_HAS_HOST_NS)
+			r->host_ns += p->shift;
+		m->result->events += out_trace_line(m->out.text, r, NULL);
 		out_stream_flush(&m->out, FALSE);
-		p->more = trace_reader_take(p->reader, &p->event, NULL);
+		p->more = trace_reader_take(p->reader, r, NULL);
 		/* the lines of a part stay in order */
-		if (p->more > 0 && p->event.has & NPU_TRACE_HAS_HOST_NS)
-			p->time = MAX(p->time, p->event.host_ns + p->shift);
+		if (p->more > 0 && r->has & NPU_TRACE_HAS_HOST_NS)
+			p->time = MAX(p->time, r->host_ns + p->shift);
 		put_infos(m, p);
 	}
 	for (guint i = 0; i < m->parts->len; i++) {
@@ -178,18 +172,4 @@ gboolean merge_write(GPtrArray *paths, const char *path, guint least, struct mer
 	g_hash_table_unref(m.processes);
 	g_hash_table_unref(m.shares);
 	return out_stream_close(&m.out, ok, error);
-}
-
-GPtrArray *merge_find(const char *folder, GError **error)
-{
-	g_autoptr(GDir) dir = g_dir_open(folder, 0, error);
-	GPtrArray *parts;
-	const char *name;
-
-	if (dir == NULL)
-		return NULL;
-	parts = g_ptr_array_new_with_free_func(g_free);
-	while ((name = g_dir_read_name(dir)))
-		g_ptr_array_add(parts, g_build_filename(folder, name, NULL));
-	return parts;
 }

@@ -46,15 +46,6 @@ static void handle_signals(const char *temp)
 	}
 }
 
-static void leave_signals(const char *temp)
-{
-	if (strcmp(temp, removed_at_signal) != 0)
-		return;
-	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
-		sigaction(signals[i], &before[i], NULL);
-	removed_at_signal[0] = '\0';
-}
-
 static gboolean unwritable(const char *path, int why, GError **error)
 {
 	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
@@ -152,8 +143,11 @@ static gboolean end(struct out_stream *out, gboolean ok, GError **error)
 				 g_strerror(errno));
 	if (out->renames && !ok)
 		unlink(out->temp);
-	if (out->renames)
-		leave_signals(out->temp);
+	if (out->renames && strcmp(out->temp, removed_at_signal) == 0) {
+		for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
+			sigaction(signals[i], &before[i], NULL);
+		removed_at_signal[0] = '\0';
+	}
 	g_string_free(out->text, TRUE);
 	g_free(out->path);
 	g_free(out->temp);

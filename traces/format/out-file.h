@@ -54,9 +54,7 @@ struct merge_result {
 	guint broken;   /* traces that break off inside their last line */
 };
 
-/* The traces in a folder, by name; others are left out. NULL and error if it cannot be read. */
-GPtrArray *merge_find(const char *folder, GError **error);
-/* Writes the traces (plain files) as one to `path`, compressed if the name ends in .gz; the file is
+/* Writes the traces among files as one to `path`, compressed if the name ends in .gz; the file is
  * there whole or not at all. FALSE and error, also where fewer than `least` of them are traces. */
 gboolean merge_write(GPtrArray *parts, const char *path, guint least, struct merge_result *result,
 		     GError **error);

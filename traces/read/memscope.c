@@ -51,17 +51,6 @@ static char *attribute(const char *attr, const char *key)
 	return NULL;
 }
 
-/* Each process has addresses of its own: those of all but the first get its number. */
-static gboolean find_process(struct memscope *s, struct rows *rows, guint64 *address)
-{
-	guint32 number = texts_add(&s->processes, g_strdup(rows_field(rows, PROCESS)));
-
-	*address |= (guint64)number << PROCESS_SHIFT;
-	return number < PROCESSES_MAX ||
-	       rows_bad(rows, "the rows are of more than %d processes: split the file",
-			PROCESSES_MAX);
-}
-
 static gboolean is_device(const char *text, guint16 *out)
 {
 	guint64 id;
@@ -96,9 +85,14 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 	g_autofree char *size = attribute(attr, "size");
 
 	if (!line_number(rows->line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST,
-			 &row->address, rows->error) ||
-	    !find_process(s, rows, &row->address))
+			 &row->address, rows->error))
 		return FALSE;
+	/* each process has addresses of its own: those of all but the first get its number */
+	guint32 number = texts_add(&s->processes, g_strdup(rows_field(rows, PROCESS)));
+	row->address |= (guint64)number << PROCESS_SHIFT;
+	if (number >= PROCESSES_MAX)
+		return rows_bad(rows, "the rows are of more than %d processes: split the file",
+				PROCESSES_MAX);
 	if (size == NULL && gets)
 		return rows_bad(rows, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */

@@ -55,18 +55,6 @@ static gboolean expandable_address(struct lines *l, const struct npu_trace_recor
 	return TRUE;
 }
 
-/* Where the head says that addresses count, they do: a converter wrote it, from a file that has
- * nothing else. It is asked at the first record that has one. */
-static gboolean has_addresses(struct trace *trace)
-{
-	struct lines *l = trace->data;
-
-	if (!l->head_read)
-		l->by_address = g_strcmp0(trace_info(trace, "addresses"), "va") == 0;
-	l->head_read = TRUE;
-	return l->by_address;
-}
-
 /* Where at= says that a block lies; 0: it says nothing that is known. */
 static guint64 place_of(struct lines *l, const struct npu_trace_record *r)
 {
@@ -120,11 +108,17 @@ static gboolean put_address(struct trace *trace, const struct npu_trace_record *
 {
 	struct lines *l = trace->data;
 
+	/* Where the head says that addresses count, they do: a converter wrote it, from a file that
+	 * has nothing else. It is asked at the first record that has one. */
+	if ((r->has & NPU_TRACE_HAS_VA) && !l->head_read) {
+		l->by_address = g_strcmp0(trace_info(trace, "addresses"), "va") == 0;
+		l->head_read = TRUE;
+	}
 	if (r->verb == NPU_TRACE_OOM) {
 		*address = r->free_bytes;
 	} else if (r->verb == NPU_TRACE_NOTE) {
 		*address = record_name_key(r->process, &r->name);
-	} else if ((r->has & NPU_TRACE_HAS_VA) && has_addresses(trace)) {
+	} else if ((r->has & NPU_TRACE_HAS_VA) && l->by_address) {
 		*address = r->va;
 		return (r->va <= ADDRESS_END && r->size <= ADDRESS_END - r->va) ||
 		       bad(r, error, "its address runs past 2^62");

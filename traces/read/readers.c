@@ -50,14 +50,6 @@ static gboolean bad(const struct scan *s, GError **error, const char *what)
 		      s->at - s->line_at + 1, what);
 }
 
-static void take_text(struct scan *s)
-{
-	s->text = ++s->at;
-	while (s->at < s->count && s->bytes[s->at] != '"')
-		s->at += s->bytes[s->at] == '\\' ? 2 : 1;
-	s->text_end = s->at = MIN(s->at, s->count);
-}
-
 static gboolean take(struct scan *s, GError **error)
 {
 	switch (s->bytes[s->at]) {
@@ -66,7 +58,10 @@ static gboolean take(struct scan *s, GError **error)
 		s->line_at = s->at + 1;
 		return TRUE;
 	case '"':
-		take_text(s);
+		s->text = ++s->at;
+		while (s->at < s->count && s->bytes[s->at] != '"')
+			s->at += s->bytes[s->at] == '\\' ? 2 : 1;
+		s->text_end = s->at = MIN(s->at, s->count);
 		return TRUE;
 	case ':':
 		for (guint i = 0; s->kind == JSON_OTHER && i < G_N_ELEMENTS(members); i++)

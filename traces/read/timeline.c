@@ -161,28 +161,24 @@ static gboolean add_others(struct timeline *t)
 	return ok;
 }
 
-static gboolean read_timeline(struct timeline *t, const struct pickle_value *root)
-{
-	const struct pickle_value *list =
-		root->type == PICKLE_DICT ? pickle_get(root, "traceEvents") : root;
-
-	for (gsize i = 0; list && list->type == PICKLE_LIST && i < list->list->count; i++) {
-		if (!memory_limit_ask(sizeof(struct item), t->error, "event %zu", i))
-			return FALSE;
-		read_event(t, &list->list->items[i]);
-	}
-	return add_events(t) && event_sorter_finish(t->trace, FALSE, t->error) && add_others(t);
-}
-
 gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct pickle *pickle = pickle_read_input(input, NULL, error);
+	const struct pickle_value *list = pickle ? pickle_root(pickle) : NULL;
 	struct timeline t = { .trace = trace,
 			      .items = g_array_new(FALSE, FALSE, sizeof(struct item)),
 			      .error = error };
+	gboolean ok = pickle != NULL;
 
 	texts_init(&t.names);
-	gboolean ok = pickle && read_timeline(&t, pickle_root(pickle));
+	if (list && list->type == PICKLE_DICT)
+		list = pickle_get(list, "traceEvents");
+	for (gsize i = 0; ok && list && list->type == PICKLE_LIST && i < list->list->count; i++) {
+		ok = memory_limit_ask(sizeof(struct item), error, "event %zu", i);
+		if (ok)
+			read_event(&t, &list->list->items[i]);
+	}
+	ok = ok && add_events(&t) && event_sorter_finish(trace, FALSE, error) && add_others(&t);
 	texts_clear(&t.names);
 	g_array_unref(t.items);
 	pickle_free(pickle);

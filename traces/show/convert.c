@@ -75,15 +75,6 @@ static void name(GString *out, gboolean has, const struct npu_trace_name *n)
 		record_name_text(n, out);
 }
 
-static void device_of(GString *out, gint64 device)
-{
-	g_string_append_c(out, ',');
-	if (device >= 0)
-		g_string_append_printf(out, "%" G_GINT64_FORMAT, device);
-	else if (device == NPU_TRACE_HOST)
-		g_string_append(out, "host");
-}
-
 static gboolean csv_row(struct convert *to, struct tracker_line *l, GError **error)
 {
 	const struct npu_trace_record *r = &l->item.record;
@@ -96,7 +87,10 @@ static gboolean csv_row(struct convert *to, struct tracker_line *l, GError **err
 	csv_field(out, FALSE, record_verb_name(r->verb));
 	name(out, (r->has & NPU_TRACE_HAS_NAME) != 0, &r->name);
 	number(out, (r->has & NPU_TRACE_HAS_SIZE) != 0, r->size);
-	device_of(out, l->device);
+	if (l->device == NPU_TRACE_HOST)
+		g_string_append(out, ",host");
+	else
+		number(out, l->device >= 0, (guint64)l->device);
 	number(out, (r->has & NPU_TRACE_HAS_STREAM) != 0, r->stream);
 	number(out, (r->has & NPU_TRACE_HAS_THREAD) != 0, r->process);
 	number(out, (r->has & NPU_TRACE_HAS_THREAD) != 0, r->thread);

@@ -37,13 +37,6 @@ void differences_clear(struct differences *differences)
 	json_node_unref(differences->json);
 }
 
-static void shorten(struct differences *differences, guint length)
-{
-	g_ptr_array_set_size(differences->rows, (gint)length);
-	while (json_array_get_length(json_node_get_array(differences->json)) > length)
-		json_array_remove_element(json_node_get_array(differences->json), length);
-}
-
 static gboolean is_number(JsonNode *node)
 {
 	GType type = node ? json_node_get_value_type(node) : G_TYPE_NONE;
@@ -56,15 +49,8 @@ static gboolean is_real(JsonNode *node)
 	return node && json_node_get_value_type(node) == G_TYPE_DOUBLE;
 }
 
-static JsonNode *whole_node(gint64 value)
-{
-	return json_node_init_int(json_node_alloc(), value);
-}
-
-static JsonNode *real_node(double value)
-{
-	return json_node_init_double(json_node_alloc(), value);
-}
+#define WHOLE(value) json_node_init_int(json_node_alloc(), value)
+#define REAL(value)  json_node_init_double(json_node_alloc(), value)
 
 /* The node, which it takes over, as a value of the kind. */
 static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
@@ -76,7 +62,7 @@ static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
 		return node;
 	g_autofree char *text = json_to_string(node, FALSE);
 	if (kind == MEMBER_REAL)
-		out = real_node(json_node_get_double(node));
+		out = REAL(json_node_get_double(node));
 	else
 		out = JSON_NODE_HOLDS_NULL(node) ? NULL
 						 : json_node_init_string(json_node_alloc(), text);
@@ -97,11 +83,6 @@ static char *value_text(enum member_kind kind, JsonNode *node)
 	if (kind == MEMBER_REAL)
 		return g_strdup_printf("%.6g", json_node_get_double(node));
 	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
-}
-
-static JsonNode *or_null(JsonNode *node)
-{
-	return node ? node : json_node_new(JSON_NODE_NULL);
 }
 
 /* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
@@ -129,13 +110,12 @@ static void add(struct differences *differences, const char *group, const char *
 	cells[CELL_B] = value_text(kind, b);
 	json_object_set_string_member(f, "group", group);
 	json_object_set_string_member(f, "name", name);
-	json_object_set_member(f, "a", or_null(a));
-	json_object_set_member(f, "b", or_null(b));
+	json_object_set_member(f, "a", a ?: json_node_new(JSON_NODE_NULL));
+	json_object_set_member(f, "b", b ?: json_node_new(JSON_NODE_NULL));
 	if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE) {
 		double from = json_node_get_double(a), more = json_node_get_double(b) - from;
 		guint64 whole = (guint64)json_node_get_int(b) - (guint64)json_node_get_int(a);
-		JsonNode *change =
-			kind == MEMBER_REAL ? real_node(more) : whole_node((gint64)whole);
+		JsonNode *change = kind == MEMBER_REAL ? REAL(more) : WHOLE((gint64)whole);
 		g_autofree char *text = value_text(kind, change);
 		more = json_node_get_double(change);
 		cells[CELL_CHANGE] = g_strconcat(more > 0 ? "+" : "", text, NULL);
@@ -159,7 +139,7 @@ static void add(struct differences *differences, const char *group, const char *
 void differences_add_whole(struct differences *differences, const char *group, const char *name,
 			   enum member_kind kind, gint64 a, gint64 b)
 {
-	add(differences, group, name, kind, whole_node(a), whole_node(b), NULL, 0);
+	add(differences, group, name, kind, WHOLE(a), WHOLE(b), NULL, 0);
 }
 
 void differences_add_text(struct differences *differences, const char *group, const char *name,
@@ -170,14 +150,11 @@ void differences_add_text(struct differences *differences, const char *group, co
 	    b ? json_node_init_string(json_node_alloc(), b) : NULL, NULL, 0);
 }
 
-static int columns_of(const char *text)
-{
-	return (int)g_utf8_strlen(text, -1);
-}
+#define COLUMNS(text) ((int)g_utf8_strlen(text, -1))
 
 static void print_cell(FILE *out, const char *text, int width)
 {
-	fprintf(out, "  %*s%s", MAX(width - columns_of(text), 0), "", text);
+	fprintf(out, "  %*s%s", MAX(width - COLUMNS(text), 0), "", text);
 }
 
 void differences_print(const struct differences *differences, FILE *out)
@@ -193,7 +170,7 @@ void differences_print(const struct differences *differences, FILE *out)
 	for (guint i = 0; i < rows->len; i++) {
 		char **cells = g_ptr_array_index(rows, i);
 		for (int c = CELL_NAME; c < CELL_PLACE; c++)
-			widths[c] = MAX(widths[c], MIN(columns_of(cells[c]), most[c]));
+			widths[c] = MAX(widths[c], MIN(COLUMNS(cells[c]), most[c]));
 	}
 	for (guint i = 0; i < rows->len; i++) {
 		char **cells = g_ptr_array_index(rows, i);
@@ -206,7 +183,7 @@ void differences_print(const struct differences *differences, FILE *out)
 			fputc('\n', out);
 		}
 		fprintf(out, "  %s%*s", cells[CELL_NAME],
-			widths[CELL_NAME] - columns_of(cells[CELL_NAME]), "");
+			widths[CELL_NAME] - COLUMNS(cells[CELL_NAME]), "");
 		for (int c = CELL_A; c < CELL_PLACE; c++) {
 			if (*cells[c] || c < CELL_CHANGE)
 				print_cell(out, cells[c], widths[c]);
@@ -357,6 +334,7 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 	JsonNode *there = a ? a : b;
 	gboolean list = JSON_NODE_HOLDS_ARRAY(there);
 	const GPtrArray *found = w->differences->rows;
+	JsonArray *told = json_node_get_array(w->differences->json);
 	guint differ = 0;
 
 	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
@@ -387,8 +365,11 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 					   json_object_get_member(y, key));
 			else if (side == 0 && strcmp(key, axis) != 0)
 				series(w, kind_of(row), path, axis, key, both);
-			if (list && found->len > before && ++differ > w->limit)
-				shorten(w->differences, before);
+			if (!list || found->len == before || ++differ <= w->limit)
+				continue;
+			g_ptr_array_set_size(w->differences->rows, (gint)before);
+			while (json_array_get_length(told) > before)
+				json_array_remove_element(told, before);
 		}
 	}
 	if (differ <= w->limit)

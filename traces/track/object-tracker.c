@@ -313,10 +313,9 @@ static struct object *mapped(const struct tracker *t, guint32 process,
 	return m ? m->object : NULL;
 }
 
-static void on_map(struct tracker *t, const struct npu_trace_record *r)
+static void on_map(struct tracker *t, const struct npu_trace_record *r, struct object *handle)
 {
 	struct object *place = tracker_object(t, r->process, &r->name);
-	struct object *handle = tracker_object(t, r->process, &r->handle);
 
 	if (place == NULL || handle == NULL)
 		return;
@@ -432,7 +431,7 @@ static void act(struct tracker *t, struct tracker_line *l, struct object *o)
 		ON(MALLOC, on_create(t, l))
 		ON(RELEASE, on_release(t, l, o))
 		ON(RETAIN, on_more(t, l, mapped(t, r->process, &r->at)))
-		ON(MAP, on_map(t, r))
+		ON(MAP, on_map(t, r, handle))
 		ON(UNMAP, on_unmap(t, l))
 		ON(EXPORT, if (handle) bind_name(t, 0, &r->name, handle))
 		ON(IMPORT, on_more(t, l, tracker_object(t, 0, &r->share)))
