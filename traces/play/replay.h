@@ -10,9 +10,7 @@
 #include "acl/acl.h"
 #include "npusim/driver.h"
 #include "npusim/npusim.h"
-#include "npusim/trace.h"
 #include "policy/policy.h"
-#include "read/trace.h"
 #include "track/memory.h"
 
 /* ---- model.c: the memory calls of a replay: the ACL functions of libascendcl.so, each counted
