@@ -123,23 +123,19 @@ static gboolean raw_rewind(struct input *in, GError **error)
 	return lseek(in->fd, 0, SEEK_SET) == 0 ||
 	       fail_errno(in->name, error, "it cannot be read twice");
 }
-static gboolean feed(struct input *in, GError **error)
-{
-	gssize got = raw_take(in, in->chunk, CHUNK_BYTES, error);
-	if (got < 0)
-		return FALSE;
-	in->z.next_in = in->chunk;
-	in->z.avail_in = (uInt)got;
-	in->raw_at += (guint64)got;
-	in->raw_end = got < (gssize)CHUNK_BYTES;
-	return TRUE;
-}
 
 /* One step of inflate() into z.next_out; sets `ended` after the last member. */
 static gboolean inflate_step(struct input *in, GError **error)
 {
-	if (in->z.avail_in == 0 && !in->raw_end && !feed(in, error))
-		return FALSE;
+	if (in->z.avail_in == 0 && !in->raw_end) {
+		gssize got = raw_take(in, in->chunk, CHUNK_BYTES, error);
+		if (got < 0)
+			return FALSE;
+		in->z.next_in = in->chunk;
+		in->z.avail_in = (uInt)got;
+		in->raw_at += (guint64)got;
+		in->raw_end = got < (gssize)CHUNK_BYTES;
+	}
 	if (in->member_done) {
 		/* zeros that fill a block up are no member */
 		for (; in->z.avail_in > 0 && *in->z.next_in == 0; in->z.avail_in--)
