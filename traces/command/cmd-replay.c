@@ -43,6 +43,8 @@ static const struct option options_of_replay[] = {
 	OPTION_RANGE("access-every", NUMBER, &options.access.every, 1, ACCESS_EVERY_MAX, "N",
 		     "reads after each N events, not with each block"),
 	OPTION("no-copies", FLAG, &options.no_copies, NULL, "leaves recorded copies and fills out"),
+	OPTION("each-call", FLAG, &options.each, NULL,
+	       "--json has each call, and where memory lay on the device"),
 	OPTION("profile", OUTPUT, &opt.profile, "FILE",
 	       "write what was live at the first --at, by call stack, to FILE: .folded, "
 	       ".speedscope.json, .pb.gz (pprof)"),

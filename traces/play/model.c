@@ -78,6 +78,19 @@ void model_begin(void)
 	last.start_ps = npusim_now_ps();
 }
 
+static void keep(struct model_device *d, enum model_call call, guint64 ps)
+{
+	struct model_once *of = (struct model_once *)(void *)d->each->data;
+	const struct model_once once = { *d->event, call, ps / 1000 };
+
+	if (d->each->len == MODEL_EACH_MAX) {
+		for (guint i = 0; i < MODEL_EACH_MAX; i += 2)
+			of[i / 2] = of[i + (of[i + 1].ns > of[i].ns)];
+		g_array_set_size(d->each, MODEL_EACH_MAX / 2);
+	}
+	g_array_append_val(d->each, once);
+}
+
 aclError model_counted(struct model_device *d, enum model_call call, aclError code)
 {
 	guint64 ps = npusim_now_ps() - last.start_ps;
@@ -95,6 +108,8 @@ aclError model_counted(struct model_device *d, enum model_call call, aclError co
 		f->latency = latency_new();
 	if (call < MODEL_MOVES)
 		latency_add(f->latency, ps);
+	if (d->each)
+		keep(d, call, ps);
 	return code;
 }
 
@@ -102,6 +117,7 @@ void model_device_clear(struct model_device *d)
 {
 	for (int c = 0; c < MODEL_CALL_COUNT; c++)
 		g_clear_pointer(&d->calls[c].latency, g_free);
+	g_clear_pointer(&d->each, g_array_unref);
 }
 
 G_DEFINE_QUARK(npusim - model, model_error)

@@ -114,7 +114,7 @@ struct replay_device *replay_find(const struct replay *replay, gint64 device)
 /* Where an item's memory lies on the device. */
 static void look(struct allocation *item, gpointer data)
 {
-	const struct replay_device *device = data;
+	struct replay_device *device = data;
 	struct physical_run run;
 
 	item->runs = g_array_new(FALSE, FALSE, sizeof run);
@@ -123,6 +123,10 @@ static void look(struct allocation *item, gpointer data)
 		if (npusim_physical((int)device->device, item->va + at, &run.pa, &run.bytes) != 0)
 			return;
 		g_array_append_val(item->runs, run);
+		const struct replay_run row = { item->since, device->memory.event,
+						item->address + at, run.pa, run.bytes };
+		if (device->runs && device->runs->len < REPLAY_RUNS_MAX)
+			g_array_append_val(device->runs, row);
 	}
 }
 
@@ -146,6 +150,12 @@ static struct replay_device *replay_device_new(struct replay *replay, struct tra
 	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
 	device->series.stride = 1;
 	device->start = g_array_new(FALSE, FALSE, sizeof(struct record_item));
+	if (options->each) {
+		device->window.each = g_array_new(FALSE, FALSE, sizeof(struct model_once));
+		device->window.event = &memory->event;
+		device->runs = g_array_new(FALSE, FALSE, sizeof(struct replay_run));
+		memory->look_all = TRUE;
+	}
 	return device;
 }
 
@@ -156,6 +166,7 @@ static void replay_device_free(gpointer data)
 	memory_clear(&device->memory);
 	g_array_unref(device->series.points);
 	g_array_unref(device->start);
+	g_clear_pointer(&device->runs, g_array_unref);
 	model_device_clear(&device->window);
 	g_free(device);
 }
@@ -173,6 +184,7 @@ static void replay_finish(struct replay_device *device)
 		if (memory->moments[m].what == MOMENT_END)
 			memory_mark(memory, &memory->moments[m], s->last.event);
 	}
+	memory->event = s->last.event + 1;
 	memory_look_all(memory);
 	g_clear_pointer(&device->reads, access_free);
 	if (device->filter) {
@@ -237,13 +249,13 @@ static void on_lost(gpointer data, guint64 size, guint32 site)
 	struct replay_device *device = data;
 
 	device->lost_blocks++;
-	replay_note_failure(device, device->event, device->line, size, site);
+	replay_note_failure(device, device->memory.event, device->line, size, site);
 }
 
 /* Says where in the file the error is. */
 static gboolean located(const struct replay_device *device, gboolean ok, GError **error)
 {
-	g_autofree char *place = history_place(device->line, device->event);
+	g_autofree char *place = history_place(device->line, device->memory.event);
 
 	if (!ok)
 		g_prefix_error(error, "device %u, %s: ", device->device, place);
@@ -296,18 +308,19 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 {
 	guint32 verb = item->record.verb;
 
-	device->event++;
+	device->memory.event++;
 	device->line = item->record.line;
-	memory_step_file(&device->memory, item, device->event);
+	memory_step_file(&device->memory, item, device->memory.event);
 	if (!policy_is_own(device->replay->options.policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
 	enum cache_answer answer = device->filter->step(device->filter, item);
 	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
-	replay_sample(device, device->event, (guint64)MAX(item->time_us, 0));
+	replay_sample(device, device->memory.event, (guint64)MAX(item->time_us, 0));
 	/* the file's first lack of memory is the moment until the replay has one of its own */
 	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
-		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], device->event);
+		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM],
+			    device->memory.event);
 	if (device->reads == NULL || !ok)
 		return ok;
 	if (verb == NPU_TRACE_FREE)
@@ -343,6 +356,8 @@ static gboolean step_recorded(struct replay *replay, const struct record_item *i
 	guint64 event = replay->done + 1;
 	gboolean ok = TRUE;
 
+	for (guint i = 0; i < replay->devices->len; i++)
+		DEVICE(replay, i)->memory.event = event;
 	if (!trace_verbs[item->record.verb].event) {
 		guint64 before = item->record.took_ns > 0 ? npusim_now_ps() : 0;
 

@@ -63,10 +63,20 @@ struct call_figures {
 	guint64 bytes;              /* that were moved */
 	struct latency *latency;    /* NULL: of moves */
 };
+/* One call. */
+struct model_once {
+	guint64 event; /* that it was made for */
+	guint64 call;  /* enum model_call */
+	guint64 ns;    /* simulated */
+};
+#define MODEL_EACH_MAX 20000
 struct model_device {
 	struct call_figures calls[MODEL_CALL_COUNT];
 	struct call_figures all,
 		moves; /* the sums of those before MODEL_MOVES, and from there on */
+	/* struct model_once; of many, the longer one of two. NULL: they are not kept. */
+	GArray *each;
+	const guint64 *event; /* what it is now */
 };
 void model_device_clear(struct model_device *device);
 
@@ -165,6 +175,12 @@ struct series {
 	struct series_point last;
 };
 
+#define REPLAY_RUNS_MAX 20000
+/* Physical memory [pa, pa + bytes) that lay at an address from an event on, and before another. */
+struct replay_run {
+	guint64 since, until, address, pa, bytes;
+};
+
 struct replay_device {
 	guint device;
 	struct trace_device *trace; /* borrowed */
@@ -185,13 +201,13 @@ struct replay_device {
 	guint64 emptied;                             /* times that its cache was emptied */
 	guint64 lost_blocks;                         /* blocks that it had no memory for */
 	struct series series;
+	GArray *runs;         /* struct replay_run, of options.each; else NULL */
 	struct access *reads; /* inside; NULL: none are wanted */
 	struct access_figures access;
 	guint64 first_us; /* time of the first event that has one */
 	struct replay *replay;
 	GArray *start;         /* struct record_item: what was there; memory before blocks */
 	struct filter *filter; /* makes the device's calls; NULL: they are recorded */
-	guint64 event;         /* counted from 1; 0: what was there at the start */
 	guint64 line;          /* 0: the file has none */
 	gboolean outside;      /* blocks lay in memory that the file does not tell of */
 };
@@ -203,6 +219,7 @@ struct replay_options {
 	const struct policy_options *policy; /* borrowed */
 	struct access_options access;
 	gboolean no_copies; /* recorded copies and fills are left out */
+	gboolean each;      /* each call is kept, and where memory lay on the device */
 	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
 	struct moment moments[MOMENTS_MAX - 2];
 	guint moment_count;

@@ -206,6 +206,7 @@ static guint64 mapped_of(const struct npu_stats *s)
 }
 
 READ(gint64, device_number, replay_device, d, d->device)
+READ(gboolean, has_each, replay_device, d, d->window.each != NULL)
 READ(gboolean, has_moves, replay_device, d, d->window.moves.calls > 0)
 READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
 READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
@@ -312,6 +313,37 @@ static const struct member series[] = {
 	{ 0 },
 };
 
+#define OF_ONCE(part) COLUMN(replay_device, window.each, model_once, part)
+
+static void build_functions(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	(void)at;
+	(void)context;
+	for (int c = 0; c < MODEL_CALL_COUNT; c++)
+		json_builder_add_string_value(b, model_call_names[c]);
+}
+
+static const struct member each_call[] = {
+	{ "functions", MEMBER_LIST, 0, "The names of functions, and of the members of `copies`.",
+	  .build = build_functions },
+	{ "event", MEMBER_PLACE, OF_ONCE(event), "The event that a call was made for." },
+	{ "function", MEMBER_PLACE, OF_ONCE(call), "Its function, a place in `functions`." },
+	{ "took_ns", MEMBER_COUNT, OF_ONCE(ns), "The simulated time that it took." },
+	{ 0 },
+};
+
+#define OF_RUN(part) COLUMN(replay_device, runs, replay_run, part)
+
+static const struct member frames[] = {
+	{ "since", MEMBER_PLACE, OF_RUN(since) },
+	{ "until", MEMBER_PLACE, OF_RUN(until),
+	  "The event from which and the one before which it lay there." },
+	{ "address", MEMBER_PLACE, OF_RUN(address), "Its address, as in `address_map`." },
+	{ "physical", MEMBER_PLACE, OF_RUN(pa), "Its place in the memory of the device." },
+	{ "bytes", MEMBER_BYTES, OF_RUN(bytes), "Its size." },
+	{ 0 },
+};
+
 const struct member figures_device[] = {
 	{ "device", MEMBER_COUNT, 0, "The number of the device.", .whole = device_number },
 	{ "events", MEMBER_MAP, 0,
@@ -388,6 +420,15 @@ const struct member figures_device[] = {
 	  "out: of adjacent events, the one with the most physical memory is kept and, if that is "
 	  "equal, the one with the most live memory.",
 	  .members = series },
+	{ "each_call", MEMBER_OBJECT, 0,
+	  "Only with `--each-call`: lists of equal length, one entry for each call that "
+	  "`vmm_calls` "
+	  "or `copies` counts; from 20000 on, of two calls the longer one.",
+	  .has = has_each, .members = each_call },
+	{ "frames", MEMBER_OBJECT, 0,
+	  "Only with `--each-call`: lists of equal length, one entry for each piece of physical "
+	  "memory that lay at an address, at most 20000.",
+	  .has = has_each, .members = frames },
 	{ "out_of_memory", MEMBER_OBJECT, 0,
 	  "Only if the device ran out of memory: an object that describes the first such event.",
 	  .has = has_failure, .members = figures_failure },

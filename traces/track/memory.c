@@ -62,6 +62,7 @@ void memory_add(struct memory *m, enum allocation_kind kind, const struct alloca
 	*kept = *item;
 	memory_remove(m, kind, item->key);
 	kept->born = ++m->serial;
+	kept->since = m->event;
 	m->has_blocks |= kind == ALLOCATION_BLOCK;
 	if (takes_addresses(kind, kept))
 		m->reserved += kept->size;
@@ -76,7 +77,7 @@ static const struct allocation *block_at(const struct memory *m, guint64 key)
 static void look(const struct memory *m, struct allocation *item)
 {
 	for (guint i = 0; m->look && item->runs == NULL && i < m->moment_count; i++) {
-		if (was_there(&m->moments[i], item))
+		if (m->look_all || was_there(&m->moments[i], item))
 			m->look(item, m->data);
 	}
 }

@@ -25,6 +25,7 @@ struct allocation {
 	guint64 asked;         /* BLOCK: bytes that were asked for */
 	guint64 va;            /* MEMORY: where it lies in the model */
 	guint64 born;          /* serial number */
+	guint64 since;         /* event at which it came */
 	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */
 	guint32 site;          /* BLOCK, MEMORY */
 	gboolean mapped;       /* MEMORY: into a reservation */
@@ -71,6 +72,8 @@ struct memory {
 	struct moment moments[MOMENTS_MAX];
 	guint moment_count;
 	guint64 serial;
+	guint64 event;     /* what happens now: whoever steps it sets it */
+	gboolean look_all; /* at each item before it goes, not at those of moments alone */
 	/* Fills item->runs in while the memory is still there; may be NULL. */
 	void (*look)(struct allocation *item, gpointer data);
 	gpointer data;
