@@ -139,10 +139,9 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	}
 	pickle_get_int(entry, "stream", &e.stream);
 	pickle_get_int(entry, "time_us", &e.time_us);
-	if (e.verb == NPU_TRACE_ALLOC || e.verb == NPU_TRACE_SEGMENT_ALLOC ||
-	    e.verb == NPU_TRACE_SEGMENT_MAP || e.verb == NPU_TRACE_OOM)
+	if (e.verb != NPU_TRACE_NOTE) {
 		e.text = read_site(r, entry);
-	if (e.verb == NPU_TRACE_NOTE) {
+	} else {
 		g_autofree char *note = g_strndup(name->text, MIN(name->length, TEXT_MAX));
 		e.text = trace_note(r->trace, note);
 	}
