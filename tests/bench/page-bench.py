@@ -21,7 +21,7 @@ FRAMES = '''(async (whole) => {
 	while (last - start < 5000) {
 		const t = (last - start) / 5000;
 		const from = whole ? 0.02 * (1 + Math.sin(20 * t)) : 0.98 * t;
-		timeline.setX(from, whole ? 1 - from : from + 0.01);
+		timeline.setRange('x', from, whole ? 1 - from : from + 0.01);
 		await new Promise(requestAnimationFrame);
 		gaps.push(performance.now() - last);
 		last = performance.now();

@@ -78,8 +78,9 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 	g_autofree char *self = g_file_read_link("/proc/self/exe", error), *said = NULL;
 	struct child child = { getpid(), self ? temp_file_open(error) : -1 };
 	g_autofree char *written = g_strdup_printf("/proc/self/fd/%d", child.to);
-	char verb[] = "replay", json[] = "--json=-", dashes[] = "--";
-	char *argv[] = { self, verb, json, dashes, (char *)path, NULL };
+	char verb[] = "replay", json[] = "--json=-", each[] = "--each-call", dashes[] = "--";
+	/* of each call only the page shows something */
+	char *argv[] = { self, verb, json, to.page ? each : json, dashes, (char *)path, NULL };
 	JsonNode *result = NULL;
 	int status = 0;
 

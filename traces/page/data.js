@@ -73,10 +73,10 @@ class History {
 	constructor(name, { head, columns }, device, stacks) {
 		const column = (of) => columns[device + '.' + of];
 		this.name = name;
+		this.live = 'live'; /* what blocks are, in words */
 		this.device = head.devices[device];
-		this.recorded = head.recorded;
-		this.verbs = head.verbs;
-		this.texts = head.texts;
+		for (const of of ['recorded', 'copies', 'verbs', 'texts'])
+			this[of] = head[of];
 		this.stacks = stacks;
 		this.clock = head.time;
 		this.verb = column('event.verb');
@@ -84,39 +84,44 @@ class History {
 		this.number = grown(column('event.number'), Float64Array, 1);
 		this.time = grown(column('event.time'), Float64Array, 1);
 		this.rows = { event: grown(column('row.event'), Uint32Array) };
-		for (const of of ['address', 'size', 'site', 'text', 'free', 'took'])
+		for (const of of ['address', 'size', 'site', 'text', 'stream', 'free', 'took'])
 			this.rows[of] = column('row.' + of);
-		for (const of of ['address', 'size', 'site', 'stream'])
+		for (const of of ['address', 'size', 'site', 'stream', 'used', 'ended'])
 			this[of] = column('block.' + of);
+		this.ended = this.ended.map((bits, b) => bits && (bits - 1) ^ this.site[b]);
 		this.readBlocks(column);
 		this.physical = new Float64Array(this.events + 1);
 		const after = grown(column('row.physical'), Float64Array);
 		for (let r = 0; r < after.length; r++)
 			this.physical.fill(after[r], this.rows.event[r], r + 1 < after.length ? this.rows.event[r + 1] : undefined);
 		this.mostPhysical = this.physical.reduce((a, b) => Math.max(a, b), 0);
-		this.peak = this.highest(0, this.events + 1);
-		this.most = Math.max(this.total[this.peak], 1);
 		this.failures = this.eventsOf('oom');
 		this.marks = this.eventsOf('note').filter((e) => this.rows.text[this.rowAt(e)] > 0);
 	}
 	readBlocks(column) {
-		const n = this.events, blocks = this.blocks = this.size.length;
+		const n = this.events, blocks = this.size.length;
 		const life = column('block.life'), wait = column('block.wait');
 		this.made = grown(column('block.event'), Uint32Array);
 		this.gone = new Uint32Array(blocks);
 		this.asked = new Uint32Array(blocks);
+		for (let b = 0; b < blocks; b++) {
+			this.gone[b] = life[b] ? this.made[b] + life[b] : n + 1;
+			this.asked[b] = wait[b] ? this.gone[b] - wait[b] : 0;
+		}
+		this.index();
+	}
+	index() {
+		const n = this.events, blocks = this.blocks = this.size.length;
 		/* before which block those made later begin; the same of those in the order in which they go */
 		this.madeBy = new Uint32Array(n + 2);
 		this.goneBy = new Uint32Array(n + 2);
 		this.total = new Float64Array(n + 1);
 		for (let b = 0; b < blocks; b++) {
-			const gone = this.gone[b] = life[b] ? this.made[b] + life[b] : n + 1;
-			this.asked[b] = wait[b] ? gone - wait[b] : 0;
 			this.madeBy[this.made[b]]++;
-			this.goneBy[gone]++;
+			this.goneBy[this.gone[b]]++;
 			this.total[this.made[b]] += this.size[b];
-			if (gone <= n)
-				this.total[gone] -= this.size[b];
+			if (this.gone[b] <= n)
+				this.total[this.gone[b]] -= this.size[b];
 		}
 		for (let e = 1; e < n + 2; e++) {
 			this.madeBy[e] += this.madeBy[e - 1];
@@ -128,7 +133,42 @@ class History {
 		this.byEnd = new Uint32Array(blocks);
 		for (let b = blocks - 1; b >= 0; b--)
 			this.byEnd[--next[this.gone[b]]] = b;
-		this.bySize = Uint32Array.from(this.size, (size, b) => b).sort((a, b) => this.size[b] - this.size[a]);
+		this.bySize = new Uint32Array(blocks).map((x, i) => i).sort((a, b) => this.size[b] - this.size[a]);
+		this.slotOf = null;
+		this.peak = this.highest(0, n + 1);
+		this.most = Math.max(this.total[this.peak], 1);
+	}
+	/* The same history with its segments, or what calls mapped, for blocks. */
+	get segments() {
+		const of = Object.create(this), { ranges } = this;
+		of.live = 'held';
+		of.name = this.name + (this.name ? ', ' : '') + 'segments';
+		of.size = Float64Array.from(ranges, (r) => r.end - r.start);
+		of.address = Float64Array.from(ranges, (r) => r.start);
+		for (const name of ['made', 'gone', 'site', 'stream'])
+			of[name] = Uint32Array.from(ranges, (r) => r[name]);
+		of.asked = of.used = of.ended = new Uint32Array(ranges.length);
+		of.copies = false;
+		of.index();
+		return of;
+	}
+	/* What a replay of the file knows beside it: each call, and where memory lay on the device. Times
+	 * that the file has itself go first. */
+	add({ each_call: each, frames }) {
+		const { event, took } = this.rows, own = [...event.keys()].filter((i) => took[i] > 0), eventOf = (n) => above(this.number, n) - 1;
+		this.modelled = own.length === 0;
+		this.calls = this.modelled ? each.event.map((n, i) => ({ event: eventOf(n), ns: each.took_ns[i], name: each.functions[each.function[i]] }))
+			: own.map((i) => ({ event: event[i], ns: took[i] - 1, name: this.verbAt(event[i]) }));
+		this.callEvents = Uint32Array.from(this.calls, (c) => c.event);
+		/* calls that are made again get the model's addresses */
+		const first = new Map(), again = ['malloc', 'map'];
+		this.runs = frames.address.map((address, i) => {
+			const made = eventOf(frames.since[i]);
+			if (!first.has(made))
+				first.set(made, again.includes(this.verbAt(made)) ? address - this.rows.address[this.rowAt(made)] : 0);
+			const start = address - first.get(made);
+			return { address: start, end: start + frames.bytes[i], physical: frames.physical[i], made, gone: above(this.number, frames.until[i] - 1) };
+		}).sort((a, b) => a.address - b.address);
 	}
 	rowAt(event) {
 		const at = above(this.rows.event, event - 1);
@@ -212,8 +252,8 @@ class History {
 		const segments = this.verb.some((v) => /^segment_/.test(this.verbs[v])) || event[0] === 0;
 		const comes = segments ? ['segment_alloc', 'segment_map', 'start'] : ['malloc', 'map'];
 		const goes = segments ? ['segment_free', 'segment_unmap'] : ['mfree', 'unmap'];
-		const add = (start, end, made) => {
-			const r = { start, end, made, gone: this.events + 1 };
+		const add = (start, end, made, { site, stream }) => {
+			const r = { start, end, made, gone: this.events + 1, site, stream };
 			open.set(start, r);
 			all.push(r);
 		};
@@ -225,9 +265,9 @@ class History {
 				open.delete(r.start);
 				r.gone = at;
 				if (r.start < start)
-					add(r.start, start, at);
+					add(r.start, start, at, r);
 				if (r.end > end)
-					add(end, r.end, at);
+					add(end, r.end, at, r);
 			}
 		};
 		for (let i = 0; i < event.length; i++) {
@@ -242,7 +282,7 @@ class History {
 				cut(start, end, event[i]);
 			}
 			if (made)
-				add(start, end, event[i]);
+				add(start, end, event[i], { site: this.rows.site[i], stream: this.rows.stream[i] });
 		}
 		return all;
 	}
@@ -264,12 +304,12 @@ class History {
 			for (; i < blocks.length && this.address[blocks[i]] < r.end; i++) {
 				const b = blocks[i], start = this.address[b];
 				if (start - at >= ROUNDING)
-					out.push({ start: at, end: start, block: -1 });
+					out.push({ start: at, end: start, block: -1, of: r });
 				at = Math.max(at, Math.min(r.end, start + this.size[b]));
-				out.push({ start, end: at, block: b });
+				out.push({ start, end: at, block: b, of: r });
 			}
 			if (r.end - at >= ROUNDING)
-				out.push({ start: at, end: r.end, block: -1 });
+				out.push({ start: at, end: r.end, block: -1, of: r });
 		}
 		return out;
 	}

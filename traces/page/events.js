@@ -6,7 +6,7 @@ const EVENTS_SHOWN = 13;
 
 class EventTable {
 	constructor(owner) {
-		const { history } = owner, all = Uint32Array.from({ length: history.events + 1 }, (x, i) => i);
+		const { history } = owner, all = new Uint32Array(history.events + 1).map((x, i) => i);
 		this.owner = owner;
 		this.list = all; /* events of the kind */
 		this.body = element('div', {});
@@ -30,9 +30,10 @@ class EventTable {
 	}
 	row(event) {
 		const { history: h, view } = this.owner, block = h.blockAt(event), row = block < 0 && event > 0 ? h.rowAt(event) : -1;
-		const site = block >= 0 ? h.site[block] : row >= 0 ? h.rows.site[row] : 0;
+		const site = block >= 0 ? (h.made[block] !== event && h.ended[block]) || h.site[block] : row >= 0 ? h.rows.site[row] : 0;
 		const size = block >= 0 ? h.size[block] : row >= 0 ? h.rows.size[row] : 0, address = block >= 0 ? h.address[block] : row >= 0 ? h.rows.address[row] : 0;
-		const what = h.verbAt(event) + (h.textAt(event) ? ': ' + h.textAt(event) : '') + (row >= 0 && h.rows.free[row] ? ', ' + bytes(h.rows.free[row]) + ' were free' : '');
+		const took = h.calls.slice(above(h.callEvents, event - 1), above(h.callEvents, event)).map((c) => ', ' + (c.name === h.verbAt(event) ? '' : c.name + ' ') + time(c.ns)).slice(0, 6).join('');
+		const what = h.verbAt(event) + (h.textAt(event) ? ': ' + h.textAt(event) : '') + (row >= 0 && h.rows.free[row] ? ', ' + bytes(h.rows.free[row]) + ' were free' : '') + took;
 		return { cells: [button(h.label(event), () => {
 			if (block >= 0)
 				view.pin = block;
@@ -52,6 +53,7 @@ function blockFacts(h, block, show) {
 	return [['Size', bytes(h.size[block]) + ' (' + count(h.size[block]) + ')'], ['Address', h.address[block] > 0 ? hex(h.address[block]) : 'not told'],
 		['Stream', String(h.stream[block])], ['Made at', show(made)], ...(h.asked[block] ? [['Free asked at', show(h.asked[block])]] : []),
 		['Freed at', gone > h.events ? 'never' : show(gone)],
+		...(h.copies ? [['Last copied', h.used[block] > 0 ? show(made + h.used[block] - 1) : 'no copy or fill touched it']] : []),
 		['Life', plural(end - made, 'event') + (h.clock === 'none' ? '' : ', ' + time(h.time[end] - h.time[made]))]];
 }
 
@@ -74,13 +76,13 @@ class PinPanel {
 		this.node.hidden = block < 0;
 		if (block < 0)
 			return;
-		const made = h.made[block];
+		const made = h.made[block], frames = (site) => h.stacks.lines(site).map((f) => element('div', { class: 'frame' }, f));
 		const range = h.ranges.find((r) => h.address[block] >= r.start && h.address[block] < r.end && r.made <= made && made < r.gone);
 		const near = h.address[block] > 0 ? this.neighbours(block, view.at) : null;
-		const facts = [...blockFacts(h, block, (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' })), ...(range ? [['Segment', hex(range.start) + ', ' + bytes(range.end - range.start)]] : []),
+		const facts = [...blockFacts(h, block, (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' })), ...(range ? [['Segment', rangeWords(h, range, h.pieces(h.isLive(block, view.at) ? view.at : made))]] : []),
 			...(near ? [['Below it', near[0]], ['Above it', near[1]]] : [])];
 		this.node.replaceChildren(element('h3', {}, 'Block ' + count(block + 1) + ' ', button('unpin', () => this.owner.pin(-1), { class: 'link' })),
 			element('dl', {}, ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
-			...h.stacks.lines(h.site[block]).map((f) => element('div', { class: 'frame' }, f)));
+			...frames(h.site[block]), ...(h.ended[block] ? [element('h4', {}, 'Freed by'), ...frames(h.ended[block])] : []));
 	}
 }

@@ -8,7 +8,8 @@ const VIEW = { layout: 'stack', axis: 'event', colour: 'site', at: 0, pin: -1 };
 class Explorer {
 	/* `histories`: { history, result }. */
 	constructor(histories) {
-		this.histories = histories;
+		this.histories = histories.flatMap((h) => h.history.recorded || h.history.ranges.length === 0 ? [h]
+			: [h, { ...h, history: h.history.segments }]);
 		this.node = element('div', {});
 		this.open(0);
 		this.readFragment();
@@ -41,12 +42,13 @@ class Explorer {
 			element('h2', { id: 'growth' }, 'Growth'), this.growth.node);
 		this.drawControls();
 		/* what is out of sight waits */
-		const watch = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
+		this.watch?.disconnect();
+		this.watch = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
 			const panel = this.panels.find((p) => p.node === target);
 			panel.near = isIntersecting;
 			this.showPanel(panel);
 		}), { rootMargin: '200px' });
-		this.panels.forEach((p) => watch.observe(p.node));
+		this.panels.forEach((p) => this.watch.observe(p.node));
 		this.go(this.view.at);
 	}
 
@@ -87,7 +89,7 @@ class Explorer {
 			this.waits = false;
 			const { history, view } = this;
 			this.slider.value = view.at;
-			this.words.textContent = history.when(view.at) + ': ' + bytes(history.total[view.at]) + ' live';
+			this.words.textContent = history.when(view.at) + ': ' + bytes(history.total[view.at]) + ' ' + history.live;
 			this.slider.setAttribute('aria-valuetext', this.words.textContent);
 			this.panels.forEach((p) => {
 				p.stale = true;

@@ -37,7 +37,7 @@ class GrowthPanel {
 			this.show();
 		} });
 		this.node = element('div', { class: 'card' }, element('div', { class: 'controls' }, pick('from', 'From'), pick('to', 'to'),
-			element('label', {}, 'in steps: ', steps)), this.words, this.table.node, element('h3', {}, 'Blocks that live longer than others of their place'), this.old);
+			element('label', {}, 'in steps: ', steps)), this.words, this.table.node, this.old);
 	}
 	/* Each place with what it held at the ends, and in how many of the steps between it grew. */
 	rows() {
@@ -59,17 +59,27 @@ class GrowthPanel {
 		}
 		return h.liveAt(this.to).filter((b) => longest.get(h.site[b]).freed >= 3 && this.to - h.made[b] > 4 * longest.get(h.site[b]).life)
 			.sort((a, b) => h.size[b] - h.size[a]).slice(0, 20)
-			.map((b) => [button(bytes(h.size[b]), () => this.owner.pin(b), { class: 'link' }), count(this.to - h.made[b]), count(longest.get(h.site[b]).life), short_path(h.stacks.name(h.site[b]))]);
+			.map((b) => this.block(b, count(longest.get(h.site[b]).life)));
+	}
+	/* Live at the second moment, and never read or written by what the file tells of. */
+	unused() {
+		const { history: h } = this.owner, all = h.copies ? h.liveAt(this.to).filter((b) => h.used[b] === 0) : [];
+		return all.sort((a, b) => h.size[b] - h.size[a]).slice(0, 20).map((b) => this.block(b));
+	}
+	block(b, ...more) {
+		const { history: h } = this.owner;
+		return [button(bytes(h.size[b]), () => this.owner.pin(b), { class: 'link' }), count(this.to - h.made[b]), ...more, short_path(h.stacks.name(h.site[b]))];
 	}
 	show() {
 		const { history } = this.owner, key = this.from + '-' + this.to + '-' + this.steps;
 		if (this.shown === key)
 			return;
 		this.shown = key;
-		const rows = this.rows(), change = history.total[this.to] - history.total[this.from], old = this.tooOld();
+		const rows = this.rows(), change = history.total[this.to] - history.total[this.from], list = (rows, head, name) => rows.length > 0 ? table(head, rows, name) : element('p', { class: 'quiet' }, 'None.');
 		this.words.textContent = 'From ' + history.label(this.from) + ' to ' + history.label(this.to) + ': ' + signed(change) + ' live.';
 		this.table.show(rows);
-		this.old.replaceChildren(old.length > 0 ? table(['Block', 'Age (events)', 'Longest of others', 'Place'], old, 'blocks that live long')
-			: element('p', { class: 'quiet' }, 'None.'));
+		this.old.replaceChildren(element('h3', {}, 'Blocks that live longer than others of their place'),
+			list(this.tooOld(), ['Block', 'Age (events)', 'Longest of others', 'Place'], 'blocks that live long'),
+			...(history.copies ? [element('h3', {}, 'Blocks that no copy or fill touched'), list(this.unused(), ['Block', 'Age (events)', 'Place'], 'blocks that nothing touched')] : []));
 	}
 }

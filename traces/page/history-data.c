@@ -21,11 +21,14 @@
 	X(BLOCK_SIZE, "block.size", FALSE)       \
 	X(BLOCK_SITE, "block.site", FALSE)       \
 	X(BLOCK_STREAM, "block.stream", FALSE)   \
+	X(BLOCK_USED, "block.used", FALSE)       \
+	X(BLOCK_ENDED, "block.ended", FALSE)     \
 	X(ROW_EVENT, "row.event", TRUE)          \
 	X(ROW_ADDRESS, "row.address", FALSE)     \
 	X(ROW_SIZE, "row.size", FALSE)           \
 	X(ROW_SITE, "row.site", FALSE)           \
 	X(ROW_TEXT, "row.text", FALSE)           \
+	X(ROW_STREAM, "row.stream", FALSE)       \
 	X(ROW_FREE, "row.free", FALSE)           \
 	X(ROW_TOOK, "row.took", FALSE)           \
 	X(ROW_PHYSICAL, "row.physical", TRUE)
@@ -37,24 +40,28 @@ static const struct {
 	gboolean grows;
 } column_kinds[COLUMN_COUNT] = { COLUMNS(COLUMN_KIND) };
 
-/* A call whose end is not known yet. A row for each device, as one of address space is of all. */
-struct call {
-	guint64 simulated_ps;
-	guint rows[]; /* index + 1, or 0 */
+/* A block that is live. */
+struct lying {
+	guint64 address; /* with the process above it */
+	guint64 block;   /* index */
+	guint device;
 };
+#define IN_PROCESS(r, address) ((guint64)(r)->process << 48 | (address))
 struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
 	GPtrArray *columns; /* GArray * of guint64: COLUMN_COUNT of each device */
 	GHashTable *live;   /* subject, device -> index + 1 of a block */
 	GHashTable *places; /* subject -> address */
-	GHashTable *calls;  /* process << 32 | thread -> struct call */
+	GTree *lying;       /* struct lying */
 	struct texts texts;
 	const char *clock;
 	guint64 now_ns;
 	gboolean recorded; /* what calls got stands for blocks */
+	gboolean copies;   /* there are copies or fills */
 };
-#define VALUE(array, i) (g_array_index(array, guint64, i))
+#define VALUE(array, i)           (g_array_index(array, guint64, i))
+#define OF_BLOCK(g, d, column, i) VALUE(column_of(g, d, BLOCK_##column), i)
 
 static GArray *column_of(const struct gatherer *g, guint device, enum column column)
 {
@@ -100,18 +107,49 @@ static guint64 address_of(const struct gatherer *g, const struct tracker_line *l
 	return base ? base + r->name.offset : 0;
 }
 
+static void lay(struct gatherer *g, guint device, const struct npu_trace_record *r, guint64 address,
+		guint64 block)
+{
+	const struct lying lying = { IN_PROCESS(r, address), block, device };
+
+	if (address && g->trace->memory_calls > 0)
+		by_address_put(g->lying, &lying, sizeof lying);
+}
+
+/* A copy or a fill at what a name means: the blocks there were used. */
+static void use(struct gatherer *g, const struct npu_trace_record *r, guint64 subject,
+		guint64 offset)
+{
+	guint64 base = recall(g->places, subject, 0), start = IN_PROCESS(r, base + offset);
+	GTreeNode *node = base ? by_address_node(g->lying, start + MAX(r->size, 1) - 1) : NULL;
+
+	for (; node; node = g_tree_node_previous(node)) {
+		const struct lying *l = g_tree_node_value(node);
+		if (l->address + OF_BLOCK(g, l->device, SIZE, l->block) <= start)
+			return;
+		OF_BLOCK(g, l->device, USED, l->block) =
+			events_of(g, l->device) - OF_BLOCK(g, l->device, EVENT, l->block) + 1;
+	}
+}
+
 /* FALSE: it is no block of the device. */
-static gboolean end_block(struct gatherer *g, guint device, guint64 subject)
+static gboolean end_block(struct gatherer *g, guint device, guint64 subject,
+			  const struct record_item *item)
 {
 	struct int_map_entry *e = int_map_find(g->live, subject, device);
 	guint64 now = events_of(g, device);
 
 	if (e == NULL)
 		return FALSE;
-	guint64 *wait = &VALUE(column_of(g, device, BLOCK_WAIT), e->value - 1);
-	VALUE(column_of(g, device, BLOCK_LIFE), e->value - 1) =
-		now - VALUE(column_of(g, device, BLOCK_EVENT), e->value - 1);
+	guint64 block = e->value - 1, *wait = &OF_BLOCK(g, device, WAIT, block), ended = item->site;
+	guint64 at = IN_PROCESS(&item->record, OF_BLOCK(g, device, ADDRESS, block));
+	OF_BLOCK(g, device, LIFE, block) = now - OF_BLOCK(g, device, EVENT, block);
 	*wait = *wait ? now - *wait : 0;
+	OF_BLOCK(g, device, ENDED, block) =
+		ended ? (ended ^ OF_BLOCK(g, device, SITE, block)) + 1 : 0;
+	const struct lying *lying = g_tree_lookup(g->lying, &at);
+	if (lying && lying->device == device && lying->block == block)
+		g_tree_remove(g->lying, &at);
 	g_hash_table_remove(g->live, e);
 	return TRUE;
 }
@@ -126,19 +164,20 @@ static gboolean step_blocks(struct gatherer *g, guint device, const struct track
 	guint64 block = recall(g->live, l->subject, device), now = events_of(g, device);
 	gboolean makes = g->recorded ? r->verb == NPU_TRACE_MALLOC || r->verb == NPU_TRACE_CREATE
 				     : r->verb == NPU_TRACE_ALLOC;
-	const guint64 made[] = { now, 0, 0, address, r->size, l->item.site, r->stream };
+	const guint64 made[] = { now, 0, 0, address, r->size, l->item.site, r->stream, 0, 0 };
 	gboolean done = FALSE;
 
 	for (guint i = 0; i < gone->len; i++)
-		done |= end_block(g, device, VALUE(gone, i));
+		done |= end_block(g, device, VALUE(gone, i), &l->item);
 	if (r->verb == NPU_TRACE_FREE_REQUESTED && block) {
-		VALUE(column_of(g, device, BLOCK_WAIT), block - 1) = now;
+		OF_BLOCK(g, device, WAIT, block - 1) = now;
 		return TRUE;
 	}
 	if (!l->made || !makes)
 		return done;
 	put(g, device, BLOCK_EVENT, made, G_N_ELEMENTS(made));
 	int_map_put(g->live, l->subject, device, column_of(g, device, BLOCK_EVENT)->len);
+	lay(g, device, r, address, column_of(g, device, BLOCK_EVENT)->len - 1);
 	return TRUE;
 }
 
@@ -148,33 +187,12 @@ static void put_row(struct gatherer *g, guint device, const struct tracker_line 
 	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
 	const struct tracker_device *t = tracker_find(g->tracker, d->device);
 	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
-	const guint64 row[] = {
-		events_of(g, device), address, l->had ? l->had : r->size,       l->item.site, text,
-		r->free_bytes,        0,       t ? t->now[TRACKER_PHYSICAL] : 0
-	};
+	guint64 physical = t ? t->now[TRACKER_PHYSICAL] : 0, took = r->took_ns ? r->took_ns + 1 : 0;
+	guint64 now = events_of(g, device), size = l->had ? l->had : r->size;
+	const guint64 row[] = { now,       address,       size, l->item.site, text,
+				r->stream, r->free_bytes, took, physical };
 
 	put(g, device, ROW_EVENT, row, G_N_ELEMENTS(row));
-}
-
-/* A call took as long as simulated time went on until the next of its thread began. The call that
- * begins now, or NULL. */
-static struct call *time_call(struct gatherer *g, const struct npu_trace_record *r)
-{
-	guint64 key = (guint64)r->process << 32 | r->thread;
-	guint count = g->trace->devices->len;
-
-	if (!(r->has & NPU_TRACE_HAS_SIMULATED) || trace_verbs[r->verb].event)
-		return NULL;
-	const struct call *before = g_hash_table_lookup(g->calls, &key);
-	for (guint d = 0; before && r->simulated_ps >= before->simulated_ps && d < count; d++) {
-		if (before->rows[d])
-			VALUE(column_of(g, d, ROW_TOOK), before->rows[d] - 1) =
-				(r->simulated_ps - before->simulated_ps) / 1000 + 1;
-	}
-	struct call *call = g_malloc0(sizeof *call + count * sizeof call->rows[0]);
-	call->simulated_ps = r->simulated_ps;
-	g_hash_table_insert(g->calls, g_memdup2(&key, sizeof key), call);
-	return call;
 }
 
 static void tick(struct gatherer *g, const struct npu_trace_record *r)
@@ -188,8 +206,7 @@ static void tick(struct gatherer *g, const struct npu_trace_record *r)
 	}
 }
 
-static void step_device(struct gatherer *g, guint device, const struct tracker_line *l,
-			struct call *call)
+static void step_device(struct gatherer *g, guint device, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	guint64 address = address_of(g, l), number = events_of(g, device) + 1;
@@ -201,39 +218,43 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 		put(g, device, EVENT_VERB, event, G_N_ELEMENTS(event));
 	gboolean done = r->code == 0 && step_blocks(g, device, l, address);
 	guint64 mapped = r->verb == NPU_TRACE_MAP ? recall(g->live, l->handle, device) : 0;
-	guint64 *place = mapped ? &VALUE(column_of(g, device, BLOCK_ADDRESS), mapped - 1) : NULL;
+	guint64 *place = mapped ? &OF_BLOCK(g, device, ADDRESS, mapped - 1) : NULL;
 	/* a handle lies where it is mapped first */
-	if (place && *place == 0)
+	if (place && *place == 0) {
 		*place = address;
+		lay(g, device, r, address, mapped - 1);
+	}
 	if (done && !g->recorded)
 		return;
 	put_row(g, device, l, address);
-	if (call && !start)
-		call->rows[device] = column_of(g, device, ROW_TOOK)->len;
 }
 
 static void step(struct gatherer *g, const struct record_item *item)
 {
+	const struct npu_trace_record *r = &item->record;
 	struct tracker_line l;
 	gboolean calls = g->trace->memory_calls > 0;
 
 	tracker_step(g->tracker, item, &l);
 	/* a replay counts the same lines */
-	if (!calls && (!trace_verbs[item->record.verb].event || item->record.code != 0))
+	if (!calls && (!trace_verbs[r->verb].event || r->code != 0))
 		return;
-	tick(g, &item->record);
+	tick(g, r);
 	guint device = trace_device_index(g->trace, l.device);
-	struct call *call = record_is_of_start(&item->record) ? NULL : time_call(g, &item->record);
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		/* address space is of no device */
 		if (d == device || (calls && l.device == RECORD_NO_DEVICE))
-			step_device(g, d, &l, call);
+			step_device(g, d, &l);
 	}
 	guint64 address = address_of(g, &l);
+	if (r->code == 0 && (r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL)) {
+		g->copies = TRUE;
+		use(g, r, l.place, r->at.offset);
+		use(g, r, l.from, r->from.offset);
+	}
 	if (l.made && address)
 		int_map_put(g->places, l.subject, 0, address);
-	if (item->record.verb == NPU_TRACE_MAP && address && l.handle &&
-	    recall(g->places, l.handle, 0) == 0)
+	if (r->verb == NPU_TRACE_MAP && address && l.handle && recall(g->places, l.handle, 0) == 0)
 		int_map_put(g->places, l.handle, 0, address);
 }
 
@@ -296,8 +317,9 @@ static GString *pack_head(struct gatherer *g, GByteArray *body)
 			    column_kinds[c].grows);
 	}
 	g_string_truncate(head, head->len - 1);
-	g_string_append_printf(head, "],\"time\":\"%s\",\"recorded\":%s,\"devices\":[", g->clock,
-			       g->recorded ? "true" : "false");
+	g_string_append_printf(
+		head, "],\"time\":\"%s\",\"recorded\":%s,\"copies\":%s,\"devices\":[", g->clock,
+		g->recorded ? "true" : "false", g->copies ? "true" : "false");
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(g->trace->devices, d);
 		g_string_append_printf(head, "%s%u", d ? "," : "", device->device);
@@ -348,7 +370,7 @@ char *history_data(const char *path, GError **error)
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
 	g.live = int_map_new();
 	g.places = int_map_new();
-	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	g.lying = by_address_tree(NULL, g_free);
 	texts_init(&g.texts);
 	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 	for (guint i = 0; i < g.trace->devices->len * COLUMN_COUNT; i++)
@@ -359,7 +381,7 @@ char *history_data(const char *path, GError **error)
 		data = pack(&g);
 	g_ptr_array_unref(g.columns);
 	texts_clear(&g.texts);
-	g_hash_table_unref(g.calls);
+	g_tree_unref(g.lying);
 	g_clear_pointer(&g.live, g_hash_table_unref);
 	g_clear_pointer(&g.places, g_hash_table_unref);
 	tracker_free(g.tracker);

@@ -26,11 +26,12 @@ function wantedBlocks(history, filter) {
 			sites.set(site, (history.stacks.name(site) + '\n' + history.stacks.key(site)).toLowerCase().includes(text));
 		return sites.get(site);
 	};
+	const address = text.startsWith('0x');
 	for (let b = 0; b < history.blocks; b++) {
 		if ((min && history.size[b] < min) || (max && history.size[b] > max) ||
 		    (filter.stream && String(history.stream[b]) !== filter.stream) ||
 		    (life && history.gone[b] - history.made[b] < life) ||
-		    (filter.end && history.gone[b] <= history.events) || (text && !fits(history.site[b])))
+		    (filter.end && history.gone[b] <= history.events) || (text && !(address ? hex(history.address[b]).startsWith(text) : fits(history.site[b]))))
 			wanted[b] = 0;
 	}
 	return wanted;
@@ -53,6 +54,11 @@ function hashOf(text) {
 function ownColour(text) {
 	const h = hashOf(text), dark = scheme.matches;
 	return 'hsl(' + h % 360 + ' ' + (42 + (h >>> 9) % 26) + '% ' + ((dark ? 42 : 56) + (h >>> 17) % 16) + '%)';
+}
+/* What can be read on a colour. */
+function inkOn(paint) {
+	const p = pixel(paint), part = (at) => ((p >>> at & 255) / 255) ** 2.2;
+	return 0.2126 * part(0) + 0.7152 * part(8) + 0.0722 * part(16) > 0.18 ? '#000' : '#fff';
 }
 const ramp = (share) => 'hsl(' + (250 - 210 * share) + ' 60% ' + (scheme.matches ? 52 : 54) + '%)';
 

@@ -18,6 +18,7 @@ async function readHistories() {
 			const history = new History(name, data, d, stacks), of = (results[i].devices || []).find((one) => one.device === device);
 			if (history.blocks === 0)
 				return;
+			history.add(of);
 			list.push({ history, result: results[i] });
 			timelines.add(of);
 		});

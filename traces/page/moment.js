@@ -51,7 +51,7 @@ class Icicle {
 	/* `part` of the cell above, `share` of all; what is too narrow to be seen is left out. */
 	cell(node, part, share) {
 		const below = [...node.children.values()].sort((a, b) => b.bytes - a.bytes).map((c) => [c, c.bytes / Math.max(1, node.bytes)]);
-		const paint = node.depth === 0 ? 'var(--line)' : ownColour(node.name) + ';color:' + (scheme.matches ? '#fff' : '#111');
+		const own = ownColour(node.name), paint = node.depth === 0 ? 'var(--line)' : own + ';color:' + inkOn(own);
 		return element('div', { style: 'width:' + 100 * part + '%' },
 			element('div', { class: 'cell', style: 'background:' + paint, click: () => this.zoomTo(node),
 				title: node.name + ': ' + bytes(node.bytes) + ' in ' + plural(node.blocks, 'block') }, short_path(node.name) + '  ' + bytes(node.bytes)),
@@ -104,19 +104,43 @@ function strip(label, cells, pick = () => {}) {
 const legend = (items) => element('p', { class: 'small' }, ...items.flatMap(([name, paint, share]) =>
 	[swatch('color-mix(in srgb, var(--' + paint + ') ' + 100 * share + '%, var(--line))'), name + '   ']));
 
+/* A segment, and what of it is free. */
+function rangeWords(history, r, pieces) {
+	const free = pieces.filter((p) => p.of === r && p.block < 0);
+	return hex(r.start) + ', ' + bytes(r.end - r.start) + ', ' + bytes(free.reduce((n, p) => n + p.end - p.start, 0)) + ' of it free in ' +
+		plural(free.length, 'piece') + ', stream ' + r.stream + (r.site > 0 ? ', from ' + short_path(history.stacks.name(r.site)) : '');
+}
 function addressStrip(history, event, pieces, pick) {
+	const waits = (b) => history.asked[b] > 0 && history.asked[b] <= event;
 	const cells = pieces.map((p) => p.block < 0
-		? { size: p.end - p.start, share: 0, back: 'free', colour: 'free', about: () => hex(p.start) + ': ' + bytes(p.end - p.start) + ' free' }
-		: { size: p.end - p.start, share: 1, back: 'free', paint: ownColour(history.stacks.name(history.site[p.block])), edge: true,
-		    about: () => hex(p.start) + ': ' + bytes(history.size[p.block]) + ', ' + short_path(history.stacks.name(history.site[p.block])) });
+		? { size: p.end - p.start, share: 0, back: 'free', colour: 'free', about: () => hex(p.start) + ': ' + bytes(p.end - p.start) + ' free, in ' + rangeWords(history, p.of, pieces) }
+		: { size: p.end - p.start, share: 1, back: 'free', paint: waits(p.block) ? colour('alarm') : ownColour(history.stacks.name(history.site[p.block])), edge: true,
+		    about: () => hex(p.start) + ': ' + bytes(history.size[p.block]) + ', ' + short_path(history.stacks.name(history.site[p.block])) +
+			(waits(p.block) ? ', freed but waits for another stream' : '') + ', in ' + rangeWords(history, p.of, pieces) });
 	return strip('Addresses with their owners', cells, (i) => pick((pieces[i] || { block: -1 }).block));
 }
-/* What each 2 MiB page of the memory holds. */
-function pageStrip(history, event, pieces) {
-	const pages = new Map();
-	for (const r of history.rangesAt(event)) {
-		for (let at = Math.floor(r.start / PAGE) * PAGE; at < r.end && pages.size < 200000; at += PAGE)
-			pages.set(at, { live: 0, blocks: 0, most: 0, owner: -1 });
+/* Blocks where they lie in the device's memory. */
+function inFrames(runs, pieces) {
+	const out = [];
+	let first = 0;
+	for (const p of pieces) {
+		while (first < runs.length && runs[first].end <= p.start)
+			first++;
+		for (let i = first; i < runs.length && runs[i].address < p.end; i++) {
+			const r = runs[i], to = r.physical - r.address;
+			out.push({ start: Math.max(p.start, r.address) + to, end: Math.min(p.end, r.end) + to, block: p.block });
+		}
+	}
+	return out;
+}
+/* What each 2 MiB of memory hold: of the device's where it is known, else of the addresses. */
+function pageStrip(history, event, addresses) {
+	const there = history.runs.filter((r) => r.made <= event && event < r.gone), framed = there.length > 0, name = framed ? 'frame' : 'page';
+	const runs = framed ? there : history.rangesAt(event).map((r) => ({ ...r, address: r.start, physical: r.start }));
+	const pages = new Map(), pieces = inFrames(runs, addresses);
+	for (const { address, end, physical } of runs) {
+		for (let at = Math.floor(physical / PAGE) * PAGE; at < physical + end - address && pages.size < 200000; at += PAGE)
+			pages.set(at, { live: 0, blocks: 0, most: 0, owner: -1, address: address + Math.max(0, at - physical) });
 	}
 	for (const p of pieces) {
 		for (let at = Math.floor(p.start / PAGE) * PAGE; p.block >= 0 && at < p.end; at += PAGE) {
@@ -134,9 +158,10 @@ function pageStrip(history, event, pieces) {
 	const sorted = [...pages].sort((a, b) => a[0] - b[0]);
 	const idle = sorted.filter(([, p]) => p.live === 0).length, partly = sorted.filter(([, p]) => p.live > 0 && p.live < PAGE / 2).length;
 	const cells = sorted.map(([at, p]) => ({ size: 1, share: Math.min(1, p.live / PAGE), back: 'free', colour: 'c3', edge: true,
-		about: () => 'Page ' + hex(at) + ': ' + bytes(p.live) + ' live in ' + plural(p.blocks, 'block') +
+		about: () => words(name) + ' at ' + hex(at) + (framed ? ', mapped at ' + hex(p.address) : '') + ': ' + bytes(p.live) + ' live in ' + plural(p.blocks, 'block') +
 			(p.owner >= 0 ? ', mostly ' + short_path(history.stacks.name(history.site[p.owner])) : '') }));
-	return [...strip('What each page of 2 MiB holds', cells), element('p', { class: 'quiet small' }, plural(sorted.length, 'page') + ' of 2 MiB: ' + count(idle) +
+	return [element('h4', {}, framed ? 'Frames of the device and what they hold' : 'Pages and what they hold'),
+		...strip('What each ' + name + ' of 2 MiB holds', cells), element('p', { class: 'quiet small' }, plural(sorted.length, name) + ' of 2 MiB: ' + count(idle) +
 		' hold no live block, ' + count(partly) + ' are less than half live.')];
 }
 /* Whether `want` more bytes would fit. */
@@ -214,13 +239,13 @@ class MomentPanel {
 		const { history, view, timeline } = this.owner, e = view.at;
 		this.live = history.total[e];
 		this.pieces = history.pieces(e);
-		this.head.replaceChildren(figures([['live', bytes(this.live)], ['physical', bytes(history.physical[e])],
+		this.head.replaceChildren(figures([[history.live, bytes(this.live)], ['physical', bytes(history.physical[e])],
 			['blocks', count(history.madeBy[e] - history.goneBy[e])]]));
 		this.icicle.show(stackTree(history, e, timeline.wanted));
 		this.holders.show(holderRows(history, history.holders(e, (site) => history.stacks.name(site), timeline.wanted)));
 		this.maps.replaceChildren(...(this.pieces.length > 0 ? [element('h4', {}, 'Addresses and their owners'),
 			...addressStrip(history, e, this.pieces, (b) => this.owner.pin(b)), legend([['free', 'free', 1]]),
-			element('h4', {}, 'Pages'), ...pageStrip(history, e, this.pieces)]
+			...pageStrip(history, e, this.pieces)]
 			: [element('p', { class: 'quiet' }, 'The file does not tell where blocks lay.')]));
 		this.fit();
 	}

@@ -13,10 +13,10 @@ const DRAWN_MAX = 15000;
  * each other have the same. */
 function sampleColumns(history, axis, from, to, width, step = 1) {
 	const columns = new Uint32Array(width), last = history.events;
-	const upTo = axis === 'time' ? (v) => above(history.time, v) : (v) => Math.floor(v) + 1;
-	let e = Math.min(last + 1, Math.max(1, upTo(from)));
+	const before = axis === 'time' ? (v) => above(history.time, v) : (v) => Math.floor(v) + 1;
+	let e = Math.min(last + 1, Math.max(1, before(from)));
 	for (let i = 0; i < width; i += step) {
-		const end = Math.min(last + 1, Math.max(1, upTo(from + (to - from) * (i + step) / width)));
+		const end = Math.min(last + 1, Math.max(1, before(from + (to - from) * (i + step) / width)));
 		columns.fill(e < end ? history.highest(i === 0 ? e - 1 : e, end) : Math.min(last, e - 1), i, i + step);
 		e = end;
 	}
@@ -169,9 +169,13 @@ function findInStack(history, chosen, event, bytes_up) {
 /* Addresses that are in use one after another, gaps between them narrow. */
 class AddressScale {
 	constructor(history) {
-		const ranges = history.ranges.map((r) => [r.start, r.end]), spans = [], places = [];
-		history.address.forEach((start, b) => { if (start > 0) ranges.push([start, start + history.size[b]]); });
-		for (const [start, end] of ranges.sort((a, b) => a[0] - b[0])) {
+		const { blocks, address, size } = history, ends = new Map(), spans = [], places = [];
+		const use = (start, end) => ends.set(start, Math.max(ends.get(start) || 0, end));
+		history.ranges.forEach((r) => use(r.start, r.end));
+		for (let b = 0; b < blocks; b++)
+			use(address[b], address[b] + size[b]);
+		ends.delete(0);
+		for (const [start, end] of [...ends].sort((a, b) => a[0] - b[0])) {
 			const last = spans[spans.length - 1];
 			if (last && start <= last[1] + (1 << 20))
 				last[1] = Math.max(last[1], end);
@@ -185,19 +189,24 @@ class AddressScale {
 			this.size += end - start + gap;
 		}
 		this.place = d3.scaleLinear(spans.flat(), places);
-		this.places = Float64Array.from(history.address, (a) => a > 0 ? this.place(a) : -1);
+		for (const start of ends.keys())
+			ends.set(start, this.place(start));
+		this.places = new Float64Array(blocks);
+		for (let b = 0; b < blocks; b++)
+			this.places[b] = address[b] > 0 ? ends.get(address[b]) : -1;
 	}
 	addressOf(place) {
 		return this.place.invert(place) || 0;
 	}
 }
 
-/* `xOf`: column of a moment. Rectangles of less than a pixel are a pixel. */
-function drawAddresses(raster, history, scale, wanted, xOf, low, high, look) {
-	const { width, height, rows } = raster, { made, gone, size } = history;
+/* `xOf`: column of a moment. Rectangles of less than a pixel are a pixel; of blocks that are as
+ * small in either direction, one of `step` is drawn. */
+function drawAddresses(raster, history, scale, wanted, xOf, low, high, look, step) {
+	const { width, height, rows } = raster, { made, gone, size } = history, { places } = scale;
 	const per = height / (high - low);
-	const rectangle = (from, to, place, length, colour) => {
-		const left = xOf(from), right = xOf(to), upper = height - (place + length - low) * per, lower = upper + length * per;
+	const rectangle = (left, right, place, length, colour) => {
+		const upper = height - (place + length - low) * per, lower = upper + length * per;
 		if (right < 0 || left >= width || lower < 0 || upper >= height)
 			return;
 		const x0 = left < 0 ? 0 : left | 0, x1 = right < x0 + 1 ? x0 + 1 : right < width ? right | 0 : width;
@@ -214,10 +223,13 @@ function drawAddresses(raster, history, scale, wanted, xOf, low, high, look) {
 	};
 	rows.fill(look.back);
 	for (const r of history.ranges)
-		rectangle(r.made, r.gone, scale.place(r.start), r.end - r.start, look.free);
-	for (let b = 0; b < history.blocks; b++) {
-		if (scale.places[b] >= 0)
-			rectangle(made[b], gone[b], scale.places[b], size[b], wanted[b] ? look.colours[b] : look.rest);
+		rectangle(xOf(r.made), xOf(r.gone), scale.place(r.start), r.end - r.start, look.free);
+	for (let b = 0, small = 0; b < history.blocks; b++) {
+		const left = xOf(made[b]), right = xOf(gone[b]);
+		if (left >= width)
+			break;
+		if (right >= 0 && places[b] >= 0 && ((right - left >= 1 && size[b] * per >= 1) || ++small % step === 0))
+			rectangle(left, right, places[b], size[b], wanted[b] ? look.colours[b] : look.rest);
 	}
 	return raster.image;
 }

@@ -174,11 +174,11 @@ class Timeline {
 		if (!this.columns)
 			return;
 		const { event: e, block, up } = this.find(event.offsetX, event.offsetY), h = this.history;
-		const where = h.when(e) + ': ' + bytes(h.total[e]) + ' live';
+		const where = h.when(e) + ': ' + bytes(h.total[e]) + ' ' + h.live;
 		const rest = this.view.layout === 'stack' && up < h.total[e] ? ['smaller blocks, and those that the filter leaves out'] : [];
 		const ago = h.made[block] > 0 && h.clock !== 'none' ? ', ' + time(h.time[e] - h.time[h.made[block]]) : '';
 		const label = (at) => h.label(at) + (at === h.made[block] ? ', ' + plural(e - at, 'event') + ' ago' + ago : '');
-		const lines = block < 0 ? rest : [...blockFacts(h, block, label).map((fact) => fact.join(': ')), ...h.stacks.lines(h.site[block]).map(short_path)];
+		const lines = block < 0 ? rest : [...blockFacts(h, block, label).map((fact) => fact.join(': ')), ...h.stacks.lines(h.site[block]).map(short_path), ...(h.ended[block] ? ['Freed by:', ...h.stacks.lines(h.ended[block]).map(short_path)] : [])];
 		this.tip.replaceChildren(element('b', {}, where), ...lines.slice(0, 20).map((text) => element('div', {}, text)));
 		this.tip.hidden = false;
 		const left = event.offsetX + MARGIN.left + 14, wide = this.tip.offsetWidth;
@@ -209,7 +209,7 @@ class Timeline {
 		this.pinned = [];
 		let image;
 		if (view.layout === 'address') {
-			image = drawAddresses(this.raster, history, this.addressScale(), this.wanted, this.xScale(), low, high, this.look);
+			image = drawAddresses(this.raster, history, this.addressScale(), this.wanted, this.xScale(), low, high, this.look, this.moving ? this.step : 1);
 		} else {
 			this.chosen = chooseBlocks(history, this.wanted, this.columns[0], this.columns[width - 1], view.pin);
 			image = drawStack(this.raster, history, this.chosen, this.columns, low, high, this.look, view.pin, this.pinned);
@@ -299,29 +299,13 @@ class Timeline {
 		});
 		return new Promise((done) => out.toBlob((blob) => done(save(blob, 'png'))));
 	}
-	/* A rectangle for each stretch of a column that has one colour, as wide as it stays so. */
+	/* Blocks and lanes are pictures in it, the axes are lines. */
 	saveSvg() {
-		const { width, height, raster } = this, shapes = [];
-		let open = new Map();
-		for (let x = 0; x < width; x++) {
-			const next = new Map();
-			for (let y = 0, from = 0; y < height; from = y) {
-				const paint = raster.rows[from * width + x], key = () => from + ' ' + y + ' ' + paint;
-				while (y < height && raster.rows[y * width + x] === paint)
-					y++;
-				if (paint !== this.look.back) {
-					const shape = open.get(key()) || { x, y: from, width: 0, height: y - from, fill: css(paint) };
-					if (shape.width++ === 0)
-						shapes.push(shape);
-					next.set(key(), shape);
-				}
-			}
-			open = next;
-		}
-		const svg = svgElement('svg', { xmlns: SVG, width: width + MARGIN.left + MARGIN.right, height: height + 24, 'font-family': 'sans-serif', 'font-size': 11,
-			color: colour('quiet') }, svgElement('rect', { width: '100%', height: '100%', fill: colour('card') }),
-		svgElement('g', { transform: 'translate(' + MARGIN.left + ')', 'shape-rendering': 'crispEdges' }, ...shapes.map((shape) => svgElement('rect', shape))),
-		...[...this.axes.node().childNodes].map((g) => g.cloneNode(true)));
+		const { height, main, over, lanes } = this, all = { xmlns: SVG, width: lanes.width, height: height + 24 + lanes.height };
+		const picture = (canvas, x, y) => svgElement('image', { x, y, href: canvas.toDataURL(), style: 'image-rendering:pixelated' });
+		const svg = svgElement('svg', { ...all, 'font-family': 'sans-serif', 'font-size': 11, color: colour('quiet') },
+			svgElement('rect', { width: '100%', height: '100%', fill: colour('card') }), picture(main, MARGIN.left, 0), picture(over, MARGIN.left, 0),
+			picture(lanes, 0, height + 24), ...[...this.axes.node().childNodes].map((g) => g.cloneNode(true)));
 		return save(new Blob([new XMLSerializer().serializeToString(svg)], { type: 'image/svg+xml' }), 'svg');
 	}
 
@@ -383,7 +367,7 @@ class Timeline {
 			this.stepLine(pen, 'quiet', (e) => s.reserved_bytes[Math.max(0, above(s.event, h.number[e]) - 1)], scale);
 		this.stepLine(pen, 'text', (e) => h.physical[e], scale);
 		this.stepLine(pen, 'c1', (e) => h.total[e], scale);
-		[['live', 'c1'], ['physical', 'text'], ...(reserved ? [['reserved', 'quiet']] : [])].forEach(([name, paint], i) => {
+		[[h.live, 'c1'], ['physical', 'text'], ...(reserved ? [['reserved', 'quiet']] : [])].forEach(([name, paint], i) => {
 			pen.fillStyle = colour(paint);
 			pen.fillText(name, 6 + 62 * i, 11);
 		});
@@ -391,14 +375,12 @@ class Timeline {
 	fragmentationLane(pen, height, h) {
 		this.stepLine(pen, 'c2', (e) => h.physical[e] > 0 ? Math.max(0, 1 - h.total[e] / h.physical[e]) : 0, (v) => height - 2 - v * (height - 4));
 	}
-	/* Bars as high as the logarithm of what calls took, 1 µs to 1 s; where that is not known, of what
-	 * gets or gives memory. */
+	/* Bars as high as the logarithm of what calls took, 1 µs to 1 s. */
 	callsLane(pen, height, h) {
-		const { event, took } = h.rows, longest = new Map();
-		for (let i = above(event, this.columns[0] - 1); i < event.length && event[i] <= this.columns[this.width - 1]; i++) {
-			const x = Math.floor(this.xOf(event[i]));
-			if (took[i] > 0 || (event[i] > 0 && h.physical[event[i]] !== h.physical[event[i] - 1]))
-				longest.set(x, Math.max(longest.get(x) || 0, took[i] - 1));
+		const longest = new Map(), xOf = this.xScale(), end = above(h.callEvents, this.columns[this.width - 1]);
+		for (let i = above(h.callEvents, this.columns[0] - 1); i < end; i++) {
+			const x = Math.floor(xOf(h.callEvents[i]));
+			longest.set(x, Math.max(longest.get(x) || 0, h.calls[i].ns));
 		}
 		pen.fillStyle = colour('c3');
 		for (const [x, ns] of longest) {
@@ -407,7 +389,7 @@ class Timeline {
 		}
 		pen.fillStyle = colour('quiet');
 		const slowest = most([...longest.values()]);
-		pen.fillText(slowest > 0 ? 'longest ' + time(slowest) : '', 6, 11);
+		pen.fillText(slowest > 0 ? 'longest ' + time(slowest) + (h.modelled ? ', modelled' : '') : '', 6, 11);
 	}
 	marksLane(pen, height, h) {
 		pen.fillStyle = colour('alarm');
