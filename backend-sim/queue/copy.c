@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cuda/dialect.h"
+#include "driver/layer.h"
 #include "memory/memory.h"
 #include "process/ops.h"
 #include "queue/queue.h"
@@ -260,6 +261,50 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	return result;
 }
 
+/* ---- links to other servers ---- */
+
+/* Those in whose memory the range lies, bit k: server k. */
+static uint64_t servers_of(const struct sim_ref *ref, uint64_t bytes)
+{
+	uint64_t servers = 0;
+	struct pt_leaf leaf;
+
+	for (uint64_t at = ref->va; ref->space != SIM_RAW && at < ref->va + bytes;) {
+		unsigned node;
+
+		if (!pt_walk(&tables_space((unsigned)ref->space)->pt, at, &leaf))
+			break; /* as the engine will find */
+		node = SIM_PA_NODE(leaf.pa);
+		if (node >= SIM_NODE_MAX && node < SIM_MEMORY_MAX)
+			servers |= UINT64_C(1) << SIM_PEER_SERVER(node);
+		at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2;
+	}
+	return servers;
+}
+
+drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job)
+{
+	uint64_t servers, delay_us = 0;
+
+	if (!driver_links_have_faults)
+		return DRV_ERROR_NONE;
+	servers = servers_of(&job->dst, job->bytes);
+	if (job->kind == SIM_JOB_COPY)
+		servers |= servers_of(&job->src, job->bytes);
+	for (; servers != 0; servers &= servers - 1) {
+		unsigned server = (unsigned)__builtin_ctzll(servers);
+
+		if (!driver_link_crossed(server, &delay_us))
+			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+					 "%s: the link to server %u of supernode %s is lost, as "
+					 "NPUSIM_FAULT has it",
+					 call, server, bs->config.name);
+	}
+	if (bs->timing)
+		job->start_ps += delay_us * SIM_PS_PER_US;
+	return DRV_ERROR_NONE;
+}
+
 /* ---- moving ---- */
 
 /* What the CPU moves passes at the host link's rate: the profile has no figure of the host's own
@@ -272,8 +317,14 @@ static void spend_cpu_locked(struct bsim *bs, uint64_t bytes)
 
 static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *job)
 {
-	enum sim_status status = sim_execute(bs->sim, job);
+	drvError_t result;
+	enum sim_status status;
 
+	job->start_ps = sim_host_ps(bs->sim);
+	result = copy_cross_locked(bs, call, job);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	status = sim_execute(bs->sim, job);
 	queue_catch_up_locked(bs);
 	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(bs, call, job);
 }

@@ -244,6 +244,8 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	sq->job = copy_job(bs, &plan, bytes);
 	sq->job.start_ps = bs->queues->now_ps;
+	if (copy_cross_locked(bs, name_of(a), &sq->job) != DRV_ERROR_NONE)
+		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR);
 	sq->job.done = job_done;
 	sq->job.arg = sq;
 	sq->state = SQ_BUSY;

@@ -15,19 +15,27 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- faults: calls that NPUSIM_FAULT makes fail never reach the driver below ---- */
+/* ---- faults: calls that NPUSIM_FAULT makes fail never reach the driver below, which asks for
+ * those of the links between servers itself ---- */
 
 #define RULES_MAX 32
+
+/* What rules are about: calls of the driver, or copies over the link to a server. */
+#define ANY_CALL     DRIVER_OP_COUNT
+#define LINK(server) (ANY_CALL + 1u + (server))
+#define ANY_LINK     LINK(48) /* servers are numbered below */
+#define LINK_US_MAX  1000000000u
 static const char form[] =
-	"CALL:WHEN:HOW, such as halMemCreate:3:oom, mem_map:every:10:busy or *:100+:invalid";
+	"CALL:WHEN:HOW, such as halMemCreate:3:oom, mem_map:every:10:busy or *:100+:invalid, or of "
+	"copies between servers link3:2+:lost or link::20us";
 
 enum when { WHEN_ONCE, WHEN_FROM, WHEN_EVERY };
 
 struct fault_rule {
-	enum driver_op op; /* DRIVER_OP_COUNT: any */
+	unsigned of;
 	enum when when;
 	uint64_t number;
-	drvError_t code;
+	uint64_t how; /* the code; of a link, how many us it adds, 0: the copy is lost */
 	_Atomic uint64_t calls;
 };
 
@@ -45,17 +53,18 @@ static const struct {
 	{ "busy", DRV_ERROR_BUSY },
 	{ "invalid", DRV_ERROR_INVALID_VALUE },
 	{ "notsupport", DRV_ERROR_NOT_SUPPORT },
+	{ "lost", DRV_ERROR_NONE }, /* of links */
 };
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
 /* The thread's message of the fault that it met last, until the next call that goes through. */
 static __thread char fault_text[160];
 
-static bool rule_hits(struct fault_rule *rule, enum driver_op op, uint64_t *out_call)
+static bool rule_hits(struct fault_rule *rule, unsigned of, uint64_t *out_call)
 {
 	uint64_t call;
 
-	if (rule->op != op && rule->op != DRIVER_OP_COUNT)
+	if (rule->of != of && rule->of != (of < ANY_CALL ? ANY_CALL : ANY_LINK))
 		return false;
 	call = atomic_fetch_add_explicit(&rule->calls, 1, memory_order_relaxed) + 1;
 	*out_call = call;
@@ -77,7 +86,7 @@ static bool fault_before(struct layer *layer, struct layer_call *call)
 		if (!rule_hits(&fault->rule[i], call->op, &number) || hit)
 			continue;
 		hit = true;
-		call->code = fault->rule[i].code;
+		call->code = (drvError_t)fault->rule[i].how;
 		snprintf(fault_text, sizeof(fault_text),
 			 "NPUSIM_FAULT: call %llu of %s was made to fail with %d",
 			 (unsigned long long)number, driver_op_name(call->op), call->code);
@@ -110,18 +119,18 @@ static bool parse_number(const char *text, const char *end, uint64_t *out)
 	return isdigit((unsigned char)*text) && stop == end && *out > 0;
 }
 
-static bool parse_how(const char *how, drvError_t *out)
+/* A kind or a code; of a link "lost" or "20us". */
+static bool parse_how(const char *how, bool link, uint64_t *out)
 {
-	uint64_t code;
+	const char *unit = link ? "us" : "", *end = how + strcspn(how, unit);
 
 	for (unsigned i = 0; i < KIND_COUNT; i++)
-		if (strcasecmp(how, kinds[i].name) == 0) {
+		if (strcasecmp(how, kinds[i].name) == 0 && (kinds[i].code == 0) == link) {
 			*out = kinds[i].code;
 			return true;
 		}
-	*out = parse_number(how, how + strlen(how), &code) && code <= 0xffff ? (drvError_t)code
-									     : DRV_ERROR_NONE;
-	return *out != DRV_ERROR_NONE;
+	return parse_number(how, end, out) && strcmp(end, unit) == 0 &&
+	       *out <= (link ? LINK_US_MAX : 0xffff);
 }
 
 /* "3", "3+" or "every:3". */
@@ -140,25 +149,32 @@ static bool parse_rule(char *text, struct fault_rule *rule, char **error)
 	char *when = strchr(text, ':');
 	char *how = strrchr(text, ':');
 	const char *nearest = NULL;
+	bool link;
 
 	snprintf(whole, sizeof(whole), "%s", text);
 	if (when == NULL || how == when)
 		return bad(error, whole, "a part is missing", NULL);
 	*when++ = '\0';
 	*how++ = '\0';
-	rule->op = strcmp(text, "*") == 0 ? DRIVER_OP_COUNT : driver_op_by_name(text, &nearest);
-	if (rule->op == DRIVER_OP_COUNT && strcmp(text, "*") != 0)
+	link = strncmp(text, "link", 4) == 0 && text[4 + strspn(text + 4, "0123456789")] == '\0';
+	rule->of = strcmp(text, "*") == 0      ? ANY_CALL
+		   : strcmp(text, "link") == 0 ? ANY_LINK
+		   : link                      ? LINK((unsigned)strtoul(text + 4, NULL, 10))
+					       : driver_op_by_name(text, &nearest);
+	if (link && text[4] != '\0' && (strlen(text) > 6 || rule->of >= ANY_LINK))
+		return bad(error, whole, "servers are numbered 0 to 47", NULL);
+	if (rule->of == ANY_CALL && strcmp(text, "*") != 0)
 		return bad(error, whole, "there is no such call of the driver", nearest);
-	if (rule->op != DRIVER_OP_COUNT && !driver_op_is_call(rule->op))
+	if (rule->of < ANY_CALL && !driver_op_is_call(rule->of))
 		return bad(error, whole, "the call answers no code and cannot fail", NULL);
-	if (!parse_when(when, rule))
+	if (!parse_when(*when != '\0' ? when : "1+", rule))
 		return bad(error, whole,
 			   "the middle is not the number of a call from 1, N+ or every:N", NULL);
-	if (!parse_how(how, &rule->code))
-		return bad(error, whole,
-			   "the end is not oom, busy, invalid, notsupport or a code of the driver",
-			   NULL);
-	return true;
+	return parse_how(how, link, &rule->how) ||
+	       bad(error, whole,
+		   link ? "the end is not lost or a time such as 20us"
+			: "the end is not oom, busy, invalid, notsupport or a code of the driver",
+		   NULL);
 }
 
 static struct fault_layer *parse(const char *spec, char **error)
@@ -191,16 +207,48 @@ static bool fault_layer_check(const char *spec, char **error)
 	return fault != NULL;
 }
 
+/* The layer that has rules for links: of one model there is one. */
+static struct fault_layer *links;
+bool driver_links_have_faults;
+
+bool driver_link_crossed(unsigned server, uint64_t *delay_us)
+{
+	uint64_t number;
+	bool lost = false;
+
+	for (unsigned i = 0; i < links->count; i++)
+		if (rule_hits(&links->rule[i], LINK(server), &number)) {
+			*delay_us += links->rule[i].how;
+			lost |= links->rule[i].how == 0;
+		}
+	return !lost;
+}
+
+static void fault_end(struct layer *layer)
+{
+	driver_links_have_faults &= links != (struct fault_layer *)layer;
+	layer_free(layer);
+}
+
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error)
 {
-	static const struct layer_hooks hooks = { .before = fault_before, .end = layer_free };
+	static const struct layer_hooks hooks = { .before = fault_before, .end = fault_end };
 	struct fault_layer *fault = parse(spec, error);
 
 	if (fault == NULL)
 		return NULL;
 	layer_init(&fault->layer, "fault", lower, &hooks);
 	fault->layer.driver.npusimLastMessage = fault_last_message;
-	return &fault->layer.driver;
+	for (unsigned i = 0; i < fault->count; i++)
+		if (fault->rule[i].of > ANY_CALL)
+			links = fault;
+	driver_links_have_faults |= links == fault;
+	if (links != fault || (lower->caps & NPU_CAP_MODEL))
+		return &fault->layer.driver;
+	npu_text_add(error, "NPUSIM_FAULT: the model alone has links, and driver %s none",
+		     lower->name);
+	fault_end(&fault->layer);
+	return NULL;
 }
 
 /* ---- the layers of a process ---- */

@@ -3,206 +3,14 @@
  * Servers of a supernode: identities, fabric handles within a server and between two, life times
  * of memory that another server holds, and names across servers. Each server is a process.
  */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <signal.h>
-#include <unistd.h>
 #include <dirent.h>
 
-#include "acl/acl.h"
-#include "npusim/driver.h"
-#include "npusim/npusim.h"
 #include "runtime/rt.h"
-#include "harness/test.h"
+#include "supernode.h"
 
-#define MIB      ((size_t)1 << 20)
-#define PAGE     (2 * MIB)
 #define SERVERS  4u
-#define RING     48u
-#define UNKNOWN  107017
 #define REFUSED  207000
 #define NO_RIGHT 507899
-
-/* Shared by the processes of one test. */
-static struct board {
-	pthread_barrier_t step;
-	unsigned failed;
-	char text[1024];
-	aclrtMemFabricHandle handle[RING];
-	char key[65];
-	int32_t pid[RING];
-	unsigned flag;
-	unsigned most_descriptors;
-} * board;
-
-SETUP(supernode)
-{
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	ASSERT_TRUE(board != MAP_FAILED);
-}
-
-TEARDOWN(supernode)
-{
-	munmap(board, sizeof(*board));
-}
-
-static void note_failure(int line, const char *what, long long is, long long wanted)
-{
-	if (__atomic_fetch_add(&board->failed, 1, __ATOMIC_SEQ_CST) == 0)
-		snprintf(board->text, sizeof(board->text), "line %d: %s is %lld, not %lld: %s",
-			 line, what, is, wanted, aclGetRecentErrMsg());
-}
-
-/* A child's check. */
-#define IS(expression, wanted)                                                          \
-	do {                                                                            \
-		long long is_ = (long long)(expression), wanted_ = (long long)(wanted); \
-		if (is_ != wanted_)                                                     \
-			note_failure(__LINE__, #expression, is_, wanted_);              \
-	} while (0)
-
-static void step(void)
-{
-	pthread_barrier_wait(&board->step);
-}
-
-static void wait_for(const unsigned *flag, unsigned value)
-{
-	while (__atomic_load_n(flag, __ATOMIC_SEQ_CST) != value)
-		usleep(1000);
-}
-
-static void tell(unsigned *flag, unsigned value)
-{
-	__atomic_store_n(flag, value, __ATOMIC_SEQ_CST);
-}
-
-static bool kill_importer; /* that is server 1 */
-static bool stop_server_0; /* once the flag is 2; it is 3 then */
-
-static int run_program(char **argv)
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execv(argv[0], argv);
-		_exit(127);
-	}
-	waitpid(pid, &status, 0);
-	return status;
-}
-
-/* A process of each server runs body(server); the parent, which makes no call, says how many did
- * not end well. */
-static void run_servers(unsigned servers, void (*body)(unsigned server))
-{
-	static unsigned runs;
-	pthread_barrierattr_t shared;
-	pid_t pids[RING];
-	char name[32];
-
-	snprintf(name, sizeof(name), "pod-%d-%u", (int)getpid(), runs++);
-	pthread_barrierattr_init(&shared);
-	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&board->step, &shared, servers);
-	for (unsigned server = 0; server < servers; server++) {
-		pids[server] = fork();
-		if (pids[server] == 0) {
-			char number[16];
-
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			alarm(100);
-			snprintf(number, sizeof(number), "%u", server);
-			setenv("NPUSIM_SUPERNODE", name, 1);
-			setenv("NPUSIM_SERVER", number, 1);
-			setenv("NPUSIM_LEAKS", "off", 1);
-			setenv("NPUSIM_FAILURES", "off", 1);
-			board->pid[server] = getpid();
-			body(server);
-			_exit(0);
-		}
-	}
-	if (stop_server_0) {
-		char program[] = NPUSIM, verb[] = "node", stop[] = "--stop", zero[] = "0";
-		char *argv[] = { program, verb, stop, zero, name, NULL };
-
-		wait_for(&board->flag, 2);
-		EXPECT_EQ(run_program(argv), 0);
-		tell(&board->flag, 3);
-	}
-	for (unsigned left = servers; left > 0;
-	     left--) { /* in any order: some wait for others' ends */
-		int status = 0;
-		pid_t pid = wait(&status);
-
-		EXPECT_EQ(status, stop_server_0 && pid == pids[0]   ? SIGTERM
-				  : kill_importer && pid == pids[1] ? SIGKILL
-								    : 0);
-	}
-	EXPECT_EQ(board->failed, 0u);
-	EXPECT_STREQ(board->text, "");
-}
-
-static void start(int device)
-{
-	IS(aclInit(NULL), 0);
-	IS(aclrtSetDevice(device), 0);
-}
-
-static aclrtPhysicalMemProp prop_of(aclrtMemLocationType type)
-{
-	return (aclrtPhysicalMemProp){
-		.handleType = ACL_MEM_HANDLE_TYPE_NONE,
-		.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
-		.memAttr = type == ACL_MEM_LOCATION_TYPE_HOST ? ACL_MEM_P2P_HUGE : ACL_HBM_MEM_HUGE,
-		.location = { .id = 0, .type = type },
-	};
-}
-
-static aclrtDrvMemHandle create(size_t bytes)
-{
-	aclrtPhysicalMemProp prop = prop_of(ACL_MEM_LOCATION_TYPE_DEVICE);
-	aclrtDrvMemHandle handle = NULL;
-
-	IS(aclrtMallocPhysical(&handle, bytes, &prop, 0), 0);
-	return handle;
-}
-
-static void *map(aclrtDrvMemHandle handle, size_t bytes)
-{
-	void *at = NULL;
-
-	IS(aclrtReserveMemAddress(&at, bytes, 0, NULL, 1), 0);
-	IS(aclrtMapMem(at, bytes, 0, handle, 0), 0);
-	return at;
-}
-
-static aclError export_fabric(aclrtDrvMemHandle handle, uint64_t flags, unsigned as)
-{
-	return aclrtMemExportToShareableHandleV2(handle, flags, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC,
-						 &board->handle[as]);
-}
-
-static aclError import_fabric(unsigned from, aclrtDrvMemHandle *handle)
-{
-	return aclrtMemImportFromShareableHandleV2(&board->handle[from],
-						   ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, 0, handle);
-}
-
-static int byte_at(const void *at)
-{
-	unsigned char byte = 0;
-
-	IS(aclrtMemcpy(&byte, 1, at, 1, ACL_MEMCPY_DEVICE_TO_HOST), 0);
-	return byte;
-}
 
 /* Of libascend_hal.so. */
 drvError_t halMemImportFromShareableHandleV2(drv_mem_handle_type type, struct MemShareHandle *block,
@@ -455,14 +263,6 @@ TEST(supernode, names_cross_by_the_list_of_a_server)
 
 /* ---- life time ---- */
 
-static size_t free_bytes(void)
-{
-	size_t free_now = 0, total = 0;
-
-	IS(aclrtGetMemInfo(ACL_HBM_MEM, &free_now, &total), 0);
-	return free_now;
-}
-
 /* The exporter frees: pages stay until the last importer's end, and may be imported meanwhile. */
 static void body_exporter_frees(unsigned server)
 {
@@ -506,12 +306,6 @@ static void body_exporter_frees(unsigned server)
 TEST(supernode, pages_stay_while_an_importer_holds_them)
 {
 	run_servers(3, body_exporter_frees);
-}
-
-static void wait_for_end_of(pid_t pid)
-{
-	while (kill(pid, 0) == 0)
-		usleep(1000);
 }
 
 /* The exporter dies, and with it the server's last process: the memory stays, and a new process of

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What lies between the servers of a supernode: links that NPUSIM_FAULT slows down or cuts, by the
+ * ACL and by the driver's functions alone; what a lost server had imported; notifies of another
+ * server.
+ */
+#include "supernode.h"
+
+#define NO_RIGHT     507899
+#define STREAM_ERROR 507001
+#define INVALID      107000
+
+/* Of libascend_hal.so. */
+drvError_t halMemImportFromShareableHandleV2(drv_mem_handle_type type, struct MemShareHandle *block,
+					     uint32_t device, drv_mem_handle_t **handle);
+drvError_t halDeviceOpen(uint32_t dev, halDevOpenIn *in, halDevOpenOut *out);
+drvError_t halMemAddressReserve(void **ptr, size_t size, size_t alignment, void *addr,
+				uint64_t flag);
+drvError_t halMemMap(void *ptr, size_t size, size_t offset, drv_mem_handle_t *handle,
+		     uint64_t flag);
+drvError_t drvMemcpy(DVdeviceptr dst, size_t dest_max, DVdeviceptr src, size_t count);
+drvError_t halShrIdOpen(const char *name, struct drvShrIdInfo *info);
+drvError_t halShrIdSetPodPid(const char *name, uint32_t sdid, pid_t pid);
+
+/* Memory of server 0 that holds `value`, exported as handle 0; it stays until the end. */
+static void export_memory(int value)
+{
+	aclrtDrvMemHandle handle = create(PAGE);
+
+	IS(aclrtMemset(map(handle, PAGE), PAGE, value, PAGE), 0);
+	IS(export_fabric(handle, 0, 0), 0);
+}
+
+static aclError read_byte(const void *at, int *out)
+{
+	unsigned char byte = 0;
+	aclError error = aclrtMemcpy(&byte, 1, at, 1, ACL_MEMCPY_DEVICE_TO_HOST);
+
+	*out = byte;
+	return error;
+}
+
+/* ---- links that lose copies ---- */
+
+/* The link goes with the third copy over it: no byte of that one or of a later one crosses. Imports
+ * and frees do not use it, nor do copies within the server. */
+static void body_link_lost(unsigned server)
+{
+	aclrtDrvMemHandle handle = NULL, again = NULL;
+	aclrtStream stream = NULL;
+	void *there, *own;
+	int byte = 0;
+
+	setenv("NPUSIM_FAULT", "link0:3+:lost", 1);
+	start(0);
+	if (server == 0)
+		export_memory(7);
+	step();
+	if (server == 1) {
+		IS(import_fabric(0, &handle), 0);
+		there = map(handle, PAGE);
+		own = map(create(PAGE), PAGE);
+		IS(aclrtCreateStream(&stream), 0);
+		IS(aclrtMemset(own, PAGE, 8, PAGE), 0);
+		IS(read_byte(there, &byte), 0);
+		IS(byte, 7);
+		IS(aclrtMemcpyAsync(there, 1, own, 1, ACL_MEMCPY_DEVICE_TO_DEVICE, stream), 0);
+		IS(aclrtSynchronizeStream(stream), 0);
+		IS(read_byte(there, &byte), NO_RIGHT);
+		IS(strstr(aclGetRecentErrMsg(), "the link to server 0") != NULL, 1);
+		IS(aclrtMemset(there, PAGE, 9, PAGE), NO_RIGHT);
+		IS(aclrtMemcpyAsync(there, PAGE, own, PAGE, ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
+		   0);
+		IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+		IS(read_byte(own, &byte), 0);
+		IS(byte, 8);
+		IS(import_fabric(0, &again), 0);
+		IS(aclrtFreePhysical(again), 0);
+		IS(aclrtUnmapMem(there), 0);
+		IS(aclrtFreePhysical(handle), 0);
+	}
+	step();
+}
+
+TEST(supernode, a_link_is_lost_from_a_copy_on)
+{
+	run_servers(2, body_link_lost);
+}
+
+/* Each importer has the rules of its own process: one copy of many, those of another link, of any.
+ */
+static void body_link_rules(unsigned server)
+{
+	static const struct {
+		const char *rules, *lost;
+	} of_server[] = { { "", "" },
+			  { "link0:2:lost", ".x...." },
+			  { "link0:every:3:lost", "..x..x" },
+			  { "link1:1+:lost", "......" },
+			  { "link:4+:lost,link9::lost", "...xxx" },
+			  { "link0::lost", "xxxxxx" } };
+	aclrtDrvMemHandle handle = NULL;
+	void *there;
+	int byte;
+
+	if (server > 0)
+		setenv("NPUSIM_FAULT", of_server[server].rules, 1);
+	start(0);
+	if (server == 0)
+		export_memory(1);
+	step();
+	if (server > 0) {
+		IS(import_fabric(0, &handle), 0);
+		there = map(handle, PAGE);
+		for (unsigned i = 0; i < 6; i++)
+			IS(read_byte(there, &byte),
+			   of_server[server].lost[i] == 'x' ? NO_RIGHT : 0);
+	}
+	step();
+}
+
+TEST(supernode, rules_choose_link_and_copy)
+{
+	run_servers(6, body_link_rules);
+}
+
+/* ---- links that are slow ---- */
+
+static long copy_ns(void *dst, const void *src, aclrtStream stream)
+{
+	aclrtEvent before = NULL, after = NULL;
+	float ms = 0;
+
+	IS(aclrtCreateEvent(&before), 0);
+	IS(aclrtCreateEvent(&after), 0);
+	IS(aclrtRecordEvent(before, stream), 0);
+	IS(aclrtMemcpyAsync(dst, PAGE, src, PAGE, ACL_MEMCPY_DEVICE_TO_DEVICE, stream), 0);
+	IS(aclrtRecordEvent(after, stream), 0);
+	IS(aclrtSynchronizeStream(stream), 0);
+	IS(aclrtEventElapsedTime(&ms, before, after), 0);
+	return (long)(ms * 1e6 + 0.5);
+}
+
+static void body_link_slow(unsigned server)
+{
+	aclrtDrvMemHandle handle = NULL;
+	aclrtStream stream = NULL;
+	void *there, *own;
+	uint64_t began;
+	long quick[2], slow[2], us;
+
+	setenv("NPUSIM_FAULT", "link0:5+:200us,link0:7+:300us", 1);
+	start(0);
+	if (server == 0)
+		export_memory(7);
+	step();
+	if (server == 1) {
+		IS(import_fabric(0, &handle), 0);
+		there = map(handle, PAGE);
+		own = map(create(PAGE), PAGE);
+		IS(aclrtCreateStream(&stream), 0);
+		for (unsigned i = 0; i < 2; i++) { /* the second time the translations are known */
+			quick[0] = copy_ns(own, there, stream);
+			quick[1] = copy_ns(there, own, stream);
+		}
+		slow[0] = copy_ns(own, there, stream);
+		slow[1] = copy_ns(there, own, stream);
+		for (unsigned i = 0; i < 2; i++)
+			IS((slow[i] - quick[i] + 500) / 1000, 200);
+		began = npusim_now_ps();
+		IS(aclrtMemset(there, PAGE, 1, PAGE), 0); /* by both rules */
+		us = (long)((npusim_now_ps() - began) / 1000000);
+		IS(us >= 500 && us < 500 + quick[1] / 1000 + 20, 1);
+	}
+	step();
+}
+
+TEST(supernode, a_link_has_the_latency_that_is_asked_for)
+{
+	run_servers(2, body_link_slow);
+}
+
+/* ---- the driver's functions alone ---- */
+
+static void body_link_hal(unsigned server)
+{
+	halDevOpenIn in = { 0 };
+	halDevOpenOut out = { 0 };
+	drv_mem_handle_t *handle = NULL;
+	struct MemShareHandle block;
+	unsigned char byte = 0;
+	void *there = NULL;
+
+	if (server == 0) {
+		start(0);
+		export_memory(7);
+	}
+	step();
+	if (server == 1) {
+		setenv("NPUSIM_FAULT", "link0:2:lost", 1);
+		memcpy(&block, &board->handle[0], sizeof(block));
+		IS(halDeviceOpen(0, &in, &out), 0);
+		IS(halMemImportFromShareableHandleV2(MEM_HANDLE_TYPE_FABRIC, &block, 0, &handle),
+		   0);
+		IS(halMemAddressReserve(&there, PAGE, 0, NULL, 1), 0);
+		IS(halMemMap(there, PAGE, 0, handle, 0), 0);
+		for (unsigned i = 0; i < 3; i++)
+			IS(drvMemcpy((uintptr_t)&byte, 1, (uintptr_t)there, 1),
+			   i == 1 ? DRV_ERROR_IOCRL_FAIL : DRV_ERROR_NONE);
+		IS(byte, 7);
+	}
+	step();
+}
+
+TEST(supernode, links_have_faults_for_programs_of_the_driver)
+{
+	run_servers(2, body_link_hal);
+}
