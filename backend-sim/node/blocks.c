@@ -249,6 +249,8 @@ void block_leave(struct node *node, uint32_t id)
 		return;
 	if (place.frame < place.memory->usable)
 		own_frames_sub(place.memory, record->frames);
+	if (server_is_lost(node, node->shape.server))
+		return; /* nobody hears of it: node_scan() */
 	if (!holders_are_none_but(&place, node->slot)) {
 		holders_set(&place, node->slot, false);
 		return;

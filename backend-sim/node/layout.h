@@ -32,7 +32,7 @@
 #include "node.h"
 
 #define NODE_MAGIC    UINT64_C(0x31306d697375706e)
-#define NODE_VERSION  10u
+#define NODE_VERSION  11u
 #define NODE_NAME_MAX 63u
 #define NODE_FILE     "npusim-node:" /* and the node's name: its memfd's */
 #ifndef NODE_MEMBERS                 /* tests have fewer */
@@ -72,7 +72,9 @@ static inline void node_step(void)
 
 /* ---- the control segment ---- */
 
-enum member_state { MEMBER_FREE, MEMBER_LIVE };
+/* LOST: its server was stopped, and nobody hears of its end: what it had of other servers is held
+ * in its name until their scans (node_scan()). */
+enum member_state { MEMBER_FREE, MEMBER_LIVE, MEMBER_LOST };
 
 /* A write of a member to memory that others have, on its way. */
 struct write_record {

@@ -108,7 +108,9 @@ static void member_free(struct node *node, unsigned slot)
 	if (!(word & FUTEX_OWNER_DIED))
 		return;
 	if (GET(control->members[slot].state) == MEMBER_LIVE)
-		PUT(control->members[slot].state, MEMBER_FREE);
+		PUT(control->members[slot].state,
+		    server_is_lost(node, control->members[slot].server) ? MEMBER_LOST
+									: MEMBER_FREE);
 	node_step();
 	__atomic_compare_exchange_n(&control->alive[slot], &word, 0, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
@@ -451,6 +453,10 @@ static void recover(struct node *node)
 
 	for (unsigned slot = 0; slot < limit; slot++)
 		if (slot != node->slot && member_is_gone(node, slot)) {
+			if (server_is_lost(node, node->control->members[slot].server)) {
+				member_free(node, slot);
+				continue;
+			}
 			reaping.dead[slot / 64] |= holder_bit(slot);
 			any = true;
 		}
@@ -484,6 +490,26 @@ void node_sweep(struct node *node)
 		end_block(node, id, &reaping);
 	}
 	end_orphans(node, &reaping);
+}
+
+void node_scan(struct node *node)
+{
+	struct reaping reaping = { .orphans = NULL };
+	struct block_place place;
+	uint32_t id = NODE_NONE;
+
+	if (node_enter(node) != DRV_ERROR_NONE)
+		return;
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
+		if (node->control->members[slot].state == MEMBER_LOST)
+			reaping.dead[slot / 64] |= holder_bit(slot);
+	while (block_next(node, &id, &place))
+		if (place.memory->server == node->shape.server &&
+		    (!place.record->share ||
+		     !share_has_exporter(node, &node->shares[place.record->share - 1], &place)))
+			reap_block(node, id, place.record, &reaping);
+	end_orphans(node, &reaping);
+	node_unlock(node);
 }
 
 bool node_is_leaving(const struct node *node)

@@ -289,5 +289,8 @@ bool node_stop_server(const char *name, unsigned server, char **error);
 /* Looks for servers that were stopped: their memory is not reached any more. Returns them, bit k:
  * server k; cheap. */
 uint64_t node_lost_servers(struct node *node);
+/* What processes of such servers had imported from this one, and the exporter has freed, is theirs
+ * no more: the driver looks every 60 s. */
+void node_scan(struct node *node);
 
 #endif

@@ -118,6 +118,9 @@ static inline void block_unseen(const struct node *node, const struct block_plac
 
 /* The share of that index lives: *out is the block of one that has no name. */
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out);
+/* share.c: its exporter holds the block still, through a view of its own. */
+bool share_has_exporter(const struct node *node, const struct share_record *share,
+			const struct block_place *place);
 bool share_is_mine(const struct node *node, const struct share_record *share);
 /* Its name ends, or its block has. */
 void share_end(struct node *node, struct share_record *share);
@@ -159,6 +162,11 @@ void member_remove(struct node *node);
 /* Finds out that its process is gone where the kernel has not said so. */
 void member_check(struct node *node, unsigned slot);
 void member_check_all(struct node *node);
+/* It was stopped. A visitor is of none. */
+static inline bool server_is_lost(const struct node *node, unsigned server)
+{
+	return server < SIM_SERVERS && (node->control->lost >> server & 1);
+}
 bool member_is_dead(const struct node *node, unsigned slot);
 bool member_is_live(const struct node *node, unsigned slot, uint32_t generation);
 

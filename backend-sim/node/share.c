@@ -358,6 +358,14 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 	return error;
 }
 
+bool share_has_exporter(const struct node *node, const struct share_record *share,
+			const struct block_place *place)
+{
+	return !share->exporter_gone &&
+	       member_is_live(node, share->exporter, share->exporter_generation) &&
+	       block_is_held_by(place, share->exporter);
+}
+
 /* Within the server: the exporter lets this process in, and holds the block through a view of its
  * own. */
 static drvError_t check_local(const struct node *node, uint32_t share_id,
@@ -366,10 +374,7 @@ static drvError_t check_local(const struct node *node, uint32_t share_id,
 	drvError_t error =
 		check_allowed(node, share, node->shape.server, share_text(node, share_id, NULL));
 
-	if (error != DRV_ERROR_NONE ||
-	    (!share->exporter_gone &&
-	     member_is_live(node, share->exporter, share->exporter_generation) &&
-	     block_is_held_by(place, share->exporter)))
+	if (error != DRV_ERROR_NONE || share_has_exporter(node, share, place))
 		return error;
 	return node_fail(DRV_ERROR_BUSY,
 			 "import of share %u of node %s: process %d, which exported it, has freed "

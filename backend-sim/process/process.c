@@ -127,6 +127,20 @@ void bsim_spend_locked(struct bsim_call *call)
 	call->spent = true;
 }
 
+#define SCAN_PS (60000 * SIM_PS_PER_MS)
+
+/* Of a server of a supernode: the driver's thread that looks for servers that were stopped. */
+static void scan_locked(struct bsim *bs)
+{
+	uint64_t due = bsim_now_locked(bs) / SCAN_PS;
+
+	if (due == bs->scans || bs->node == NULL)
+		return;
+	bs->scans = due;
+	if (node_lost_servers(bs->node) != 0)
+		node_scan(bs->node);
+}
+
 drvError_t bsim_end(struct bsim_call *call)
 {
 	struct bsim *bs = call->bs;
@@ -140,6 +154,8 @@ drvError_t bsim_end(struct bsim_call *call)
 	}
 	if (call->result != DRV_ERROR_NONE || !call->spent)
 		bsim_spend_locked(call);
+	if (bs->config.servers > 1)
+		scan_locked(bs);
 	if (bs->catch_up != NULL)
 		bs->catch_up(bs);
 	bsim_unlock(bs);

@@ -68,6 +68,7 @@ struct bsim {
 	uint8_t poison;        /* what new memory of a device holds */
 	bool no_supernode;     /* also where it is a 910C */
 	uint64_t lost_noticed; /* servers whose loss a call has waited for */
+	uint64_t scans;        /* for their imports that have been due: one every 60 s */
 	struct sim_profile profile;
 	struct node *node; /* joined at the first device's opening */
 	struct sim *sim;

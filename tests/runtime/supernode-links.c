@@ -216,3 +216,137 @@ TEST(supernode, links_have_faults_for_programs_of_the_driver)
 {
 	run_servers(2, body_link_hal);
 }
+
+/* ---- life time: what a lost server had ---- */
+
+/* Simulated seconds: an import from the server that was stopped takes 30 or 1. */
+static void pass_seconds(unsigned seconds)
+{
+	uint64_t end = npusim_now_ps() + seconds * UINT64_C(1000000000000);
+	aclrtDrvMemHandle none = NULL;
+
+	while (npusim_now_ps() < end)
+		IS(import_fabric(0, &none), UNKNOWN);
+}
+
+/* Importer is server 0, which is stopped. A scan, every 60 s of the exporter's time, changes
+ * nothing while the exporter holds its handle; after its free, the next one gives the pages back.
+ * Who counts on them before is out of memory. */
+static void body_importer_lost(unsigned server)
+{
+	aclrtPhysicalMemProp prop = prop_of(ACL_MEM_LOCATION_TYPE_DEVICE);
+	aclrtDrvMemHandle handle = NULL, all = NULL;
+	char holder[32];
+	size_t before;
+	void *at;
+
+	start(0);
+	if (server == 0) {
+		export_memory(1);
+		wait_for(&board->flag, 1);
+		IS(import_fabric(1, &handle), 0);
+		IS(byte_at(map(handle, PAGE)), 7);
+		tell(&board->flag, 2);
+		for (;;)
+			pause();
+	}
+	before = free_bytes();
+	handle = create(PAGE);
+	at = map(handle, PAGE);
+	IS(aclrtMemset(at, PAGE, 7, PAGE), 0);
+	IS(export_fabric(handle, 0, 1), 0);
+	tell(&board->flag, 1);
+	wait_for(&board->flag, 3);
+	wait_for_end_of(board->pid[0]);
+	pass_seconds(61);
+	IS(aclrtUnmapMem(at), 0);
+	IS(aclrtFreePhysical(handle), 0);
+	IS(before - free_bytes(), PAGE);
+	IS(aclrtMallocPhysical(&all, before, &prop, 0), 207001);
+	snprintf(holder, sizeof(holder), "process %d", (int)board->pid[0]);
+	IS(strstr(aclGetRecentErrMsg(), holder) != NULL, 1); /* it says who had them */
+	pass_seconds(58);                                    /* 119 */
+	IS(before - free_bytes(), PAGE);
+	pass_seconds(2);
+	IS(before - free_bytes(), 0);
+	IS(aclrtMallocPhysical(&all, before, &prop, 0), 0);
+}
+
+TEST(supernode, pages_of_a_lost_importer_come_back_at_the_scan)
+{
+	stop_server_0 = true;
+	run_servers(2, body_importer_lost);
+	stop_server_0 = false;
+}
+
+/* The same when the exporter ends: a new process of its server has the scan. Server 2 keeps the
+ * supernode alive meanwhile. */
+static void body_exporter_gone_too(unsigned server)
+{
+	aclrtDrvMemHandle handle = NULL;
+	size_t free_now;
+
+	if (server == 3) {
+		setenv("NPUSIM_SERVER", "1", 1);
+		wait_for(&board->flag, 3);
+		wait_for_end_of(board->pid[0]);
+		wait_for_end_of(board->pid[1]);
+		start(0);
+		free_now = free_bytes();
+		pass_seconds(61);
+		IS(free_bytes() - free_now, PAGE);
+		tell(&board->flag, 4);
+		return;
+	}
+	start(0);
+	if (server == 2) {
+		wait_for(&board->flag, 4);
+		return;
+	}
+	if (server == 0) {
+		export_memory(1);
+		wait_for(&board->flag, 1);
+		IS(import_fabric(1, &handle), 0);
+		tell(&board->flag, 2);
+		for (;;)
+			pause();
+	}
+	handle = create(PAGE);
+	IS(aclrtMemset(map(handle, PAGE), PAGE, 7, PAGE), 0);
+	IS(export_fabric(handle, 0, 1), 0);
+	tell(&board->flag, 1);
+	wait_for(&board->flag, 3);
+	wait_for_end_of(board->pid[0]);
+	_exit(0);
+}
+
+TEST(supernode, pages_of_a_lost_importer_outlive_the_exporter)
+{
+	stop_server_0 = true;
+	run_servers(4, body_exporter_gone_too);
+	stop_server_0 = false;
+}
+
+/* The exporter frees what nobody has imported: unknown in its server (process 2) and in others. */
+static void body_share_gone(unsigned server)
+{
+	aclrtDrvMemHandle handle = NULL;
+
+	if (server == 2)
+		setenv("NPUSIM_SERVER", "0", 1);
+	start(0);
+	if (server == 0) {
+		handle = create(PAGE);
+		IS(export_fabric(handle, 1, 0), 0);
+		IS(aclrtFreePhysical(handle), 0);
+	}
+	step();
+	if (server > 0)
+		IS(import_fabric(0, &handle), UNKNOWN);
+	step();
+}
+
+TEST(supernode, a_share_that_nobody_holds_is_unknown)
+{
+	run_servers(3, body_share_gone);
+}
