@@ -174,8 +174,8 @@ drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *na
 /* Switches the whitelist off. After node_share_allow(): OPER_NOT_PERMITTED. */
 drvError_t node_share_set_open(struct node *node, uint32_t share_id, const char *name);
 struct node_share_info {
-	unsigned memory;        /* where the pages are */
-	unsigned device;        /* exporter's device */
+	unsigned memory; /* where the pages are */
+	unsigned device; /* exporter's device; of an opened notify as node_notify_take() has it */
 	uint64_t offset, bytes; /* of a named range in the block; a notify's id, and 0 */
 	pid_t exporter_pid;
 	bool exporter_is_me;
@@ -212,10 +212,13 @@ drvError_t node_fd_export(struct node *node, const struct node_block *block, int
  * The descriptor stays the caller's. */
 drvError_t node_fd_import(struct node *node, int fd, struct node_block **out);
 
-/* ---- notifies: ids of a device that its processes share, and whether each is recorded ---- */
+/* ---- notifies: ids of a device that processes share, and whether each is recorded. `device` is
+ * one of this server, or SIM_PEER() of one of another ---- */
 
 /* The next free id from `first` on, not recorded. NO_NOTIFY_RESOURCES: there is none. */
 drvError_t node_notify_take(struct node *node, unsigned device, uint32_t first, uint32_t *out_id);
+/* This process uses the id. Takes no lock. */
+bool node_notify_is_used(struct node *node, unsigned device, uint32_t id);
 /* One use of this process less; true: it uses the id still. */
 bool node_notify_close(struct node *node, unsigned device, uint32_t id);
 /* 1: recorded. Changed by any process at any time, without a lock. */

@@ -6,10 +6,12 @@
  */
 #include "records.h"
 
-/* device: of this process's server, which alone uses it. */
 static struct notify_record *at(struct node *node, unsigned device, uint32_t id)
 {
-	return &node->notifies[(node->shape.server * node->shape.devices + device) * NODE_NOTIFIES +
+	uint64_t server = device < SIM_NODE_MAX ? node->shape.server : SIM_PEER_SERVER(device);
+
+	return &node->notifies[(server * node->shape.devices + device % SIM_NODE_MAX) *
+				       NODE_NOTIFIES +
 			       id];
 }
 
@@ -94,6 +96,13 @@ drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id)
 				 id, device, NODE_NOTIFY_USERS);
 	use(node, user);
 	return DRV_ERROR_NONE;
+}
+
+bool node_notify_is_used(struct node *node, unsigned device, uint32_t id)
+{
+	const struct notify_user *user = find_user(node, at(node, device, id));
+
+	return user != NULL && user->who == user_of(node->slot, node->generation);
 }
 
 bool node_notify_close(struct node *node, unsigned device, uint32_t id)

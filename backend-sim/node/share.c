@@ -461,18 +461,16 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_sha
 	struct share_record *share;
 	struct block_place place;
 	drvError_t error = enter_share(node, 0, name, 0, &share, &place);
-	unsigned home;
+	unsigned home, device;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	home = share->bytes ? place.memory->server : node->control->members[share->exporter].server;
 	error = check_allowed(node, share, home, out ? "a named range of memory" : "a notify");
-	if (error == DRV_ERROR_NONE &&
-	    ((out == NULL) != (share->bytes == 0) || (!out && home != node->shape.server))) {
+	device = home == node->shape.server ? share->device : SIM_PEER(home, share->device);
+	if (error == DRV_ERROR_NONE && (out == NULL) != (share->bytes == 0)) {
 		npu_message_set("the name \"%.64s\" is that of %s", name,
-				share->bytes ? "a range of memory"
-				: out        ? "a notify"
-					     : "another server's notify");
+				share->bytes ? "a range of memory" : "a notify");
 		error = DRV_ERROR_PARA_ERROR;
 	}
 	if (error == DRV_ERROR_NONE && out &&
@@ -485,9 +483,11 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_sha
 	if (error == DRV_ERROR_NONE && out)
 		*out = block_view(node, share->block, true);
 	else if (error == DRV_ERROR_NONE)
-		error = notify_open_locked(node, share->device, (uint32_t)share->offset);
+		error = notify_open_locked(node, device, (uint32_t)share->offset);
 	if (error == DRV_ERROR_NONE)
 		tell(node, share, out_info);
+	if (error == DRV_ERROR_NONE && !out)
+		out_info->device = device;
 	node_unlock(node);
 	return error || !out ? error : reach(node, place.memory, out);
 }
@@ -495,11 +495,15 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_sha
 bool node_name_of_notify(const struct node *node, const char *name, unsigned *out_device,
 			 uint32_t *out_id)
 {
-	if (sscanf(name, "%*16x%8x%8x", out_device, out_id) != 2 ||
-	    *out_device >> 8 != node->shape.server || *out_id >= NODE_NOTIFIES)
+	unsigned device, server;
+
+	if (sscanf(name, "%*16x%8x%8x", &device, out_id) != 2)
 		return false;
-	*out_device &= 0xff;
-	return true;
+	server = device >> 8;
+	device &= 0xff;
+	*out_device = server == node->shape.server ? device : SIM_PEER(server, device);
+	return server < node->shape.servers && device < node->shape.devices &&
+	       *out_id < NODE_NOTIFIES;
 }
 
 /* ---- who may import ---- */

@@ -108,10 +108,22 @@ bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id)
 	return __atomic_exchange_n(record_of(bs, device, type, id), 0, __ATOMIC_ACQ_REL) != 0;
 }
 
+bool queue_id_is_used(struct bsim *bs, unsigned device, int type, uint32_t id)
+{
+	unsigned server = SIM_PEER_SERVER(device);
+
+	if (device >= SIM_NODE_MAX)
+		return server < bs->config.servers && device % SIM_NODE_MAX < bs->devices &&
+		       type == DRV_NOTIFY_ID && !(node_lost_servers(bs->node) >> server & 1) &&
+		       node_notify_is_used(bs->node, device, id);
+	return device < bs->devices &&
+	       queue_table_find(&bs->queues->device[device].ids[type], id) != NULL;
+}
+
 /* One use less of a notify that this process uses. */
 static void let_go(struct bsim *bs, unsigned device, uint32_t id)
 {
-	if (node_notify_close(bs->node, device, id))
+	if (node_notify_close(bs->node, device, id) || device >= SIM_NODE_MAX)
 		return;
 	g_free(queue_table_remove(&bs->queues->device[device].ids[DRV_NOTIFY_ID], id));
 	wake_locked(bs, device, DRV_NOTIFY_ID, id); /* who waits for it ends with an error */
@@ -328,6 +340,22 @@ QUEUE_CALL(halShrIdSetPid, SIM_CALL_EXPORT, (const char *, name), (pid_t *, pid)
 							      c->bs->config.server, pid, count));
 }
 
+/* The driver's library answers IOCRL_FAIL whatever the cause. */
+QUEUE_CALL(halShrIdSetPodPid, SIM_CALL_EXPORT, (const char *, name), (uint32_t, sdid), (pid_t, pid))
+{
+	unsigned server = bsim_sdid_server(sdid);
+	drvError_t result = name_check(c->bs, c->name, name);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (bsim_server_id(c->bs) == BSIM_SERVER_NONE)
+		result = bsim_unsupported("%s: this server is in no supernode", c->name);
+	result = result ?: bsim_check_server_locked(c->bs, c->name, server)
+			 ?: bsim_pass(c->name, node_share_allow(c->bs->node, 0, name, server, &pid,
+								1));
+	return result == DRV_ERROR_NONE ? result : DRV_ERROR_IOCRL_FAIL;
+}
+
 QUEUE_CALL(halShrIdSetAttribute, SIM_CALL_EXPORT, (const char *, name), (int, type),
 	   (struct shrIdAttr, attr))
 {
@@ -349,10 +377,15 @@ QUEUE_CALL(halShrIdOpen, SIM_CALL_IMPORT, (const char *, name), (struct drvShrId
 	result = result ?: bsim_pass(c->name, node_name_import(c->bs->node, name, &found, NULL));
 	if (result != DRV_ERROR_NONE)
 		return result;
+	*info = (struct drvShrIdInfo){ .devid = found.device, .shrid = (uint32_t)found.offset };
+	if (found.device >= SIM_NODE_MAX) {
+		info->flag = SHR_ID_SHADOW;
+		info->devid = node_sdid(SIM_PEER_SERVER(found.device), found.device % SIM_NODE_MAX);
+		return DRV_ERROR_NONE;
+	}
 	notifies = &c->bs->queues->device[found.device].ids[DRV_NOTIFY_ID];
 	if (queue_table_find(notifies, (uint32_t)found.offset) == NULL)
 		put(notifies, QUEUE_NOTIFIES, g_new0(struct queue_id, 1), (uint32_t)found.offset);
-	*info = (struct drvShrIdInfo){ .devid = found.device, .shrid = (uint32_t)found.offset };
 	return DRV_ERROR_NONE;
 }
 
@@ -364,8 +397,8 @@ QUEUE_CALL(halShrIdClose, SIM_CALL_RELEASE, (const char *, name))
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (!node_name_of_notify(c->bs->node, name, &device, &id) || device >= c->bs->devices ||
-	    queue_table_find(&c->bs->queues->device[device].ids[DRV_NOTIFY_ID], id) == NULL)
+	if (!node_name_of_notify(c->bs->node, name, &device, &id) ||
+	    !queue_id_is_used(c->bs, device, DRV_NOTIFY_ID, id))
 		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: this process has not opened \"%s\"",
 				 c->name, name);
 	let_go(c->bs, device, id);

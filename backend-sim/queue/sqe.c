@@ -336,14 +336,17 @@ static bool find_target(struct attempt *a, int type, uint32_t id)
 		other = write->sub_type == STARS_WRITE_NOTIFY ? write->res3 + 1 : 0;
 	sq->wait_device = other == 0 ? sq->device : other - 1u;
 	sq->wait_id = type == DRV_EVENT_ID ? id : id % QUEUE_NOTIFIES;
-	if (sq->wait_device < a->bs->devices &&
-	    queue_table_find(&a->bs->queues->device[sq->wait_device].ids[type], sq->wait_id) !=
-		    NULL)
+	if (a->entry->header.type == STARS_SQE_WRITE_VALUE && other != 0 &&
+	    STARS_IS_PEERS(write->write_addr_low, write->write_addr_high))
+		sq->wait_device = SIM_PA_NODE(queue_word(
+			write->write_addr_low, write->write_addr_high & QUEUE_WRITE_HIGH_MASK));
+	if (queue_id_is_used(a->bs, sq->wait_device, type, sq->wait_id))
 		return true;
 	fail_sqe(a,
-		 "id %u of device %u is not in use: it was never taken, or given back before "
+		 "id %u of device %u%s is not in use: it was never taken, or given back before "
 		 "this task's turn came",
-		 sq->wait_id, sq->wait_device);
+		 sq->wait_id, sq->wait_device % SIM_NODE_MAX,
+		 sq->wait_device < SIM_NODE_MAX ? "" : " of another server, or that was stopped");
 	return false;
 }
 

@@ -440,6 +440,10 @@ NPU_CALL(halSqMemGet, (uint32_t, dev), (struct halSqMemGetInput *, in),
 	 (struct halSqMemGetOutput *, out))
 NPU_CALL(halSqMsgSend, (uint32_t, dev), (struct halSqMsgInfo *, info))
 
+/* Lets a process of another server, that of any of whose devices is sdid, open the name of a
+ * notify. IOCRL_FAIL: there is none there, no such name, or no supernode. */
+NPU_CALL(halShrIdSetPodPid, (const char *, name), (uint32_t, sdid), (pid_t, pid))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

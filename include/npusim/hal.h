@@ -408,6 +408,7 @@ struct drvShrIdInfo {
 };
 enum { SHR_ID_ATTR_NO_WLIST_IN_SERVER = 0 };
 #define SHRID_NO_WLIST_ENABLE 1
+#define SHR_ID_SHADOW         64u /* flag of halShrIdOpen: it is another server's, and devid the SDID */
 struct shrIdAttr {
 	unsigned int enableFlag, rsv[8];
 };
@@ -573,6 +574,12 @@ enum {
 /* That offset of a notify's register, 512 in every 64 KiB, and the notify of a register. */
 #define STARS_NOTIFY_OFFSET(id)  ((id) % 512 * 4 + (id) / 512 * 65536)
 #define STARS_NOTIFY_OF(address) (((address)&0xfffffu) / 65536 * 512 + (address) % 65536 / 4)
+/* Where those of another server's device begin, by its SDID, and whether an address is there. */
+#define STARS_PEER_NOTIFIES(sdid)                                  \
+	((UINT64_C(48) << 40) + ((uint64_t)((sdid) >> 22) << 40) + \
+	 ((uint64_t)((sdid) >> 18 & 7) << 37) + ((uint64_t)((sdid) >> 16 & 1) << 36) + 0x1100000)
+#define STARS_IS_PEERS(low, high) \
+	(((high)&0x1ffffu) >= 0x3000 && ((high)&0xfu) == 0 && (low) >> 20 == 0x11)
 /* npusim's own entry: the queue stops until the value at a device address compares true. The 910B
  * does this with a chain of conditional entries whose layout is not public; it is sent only to a
  * driver that has NPU_CAP_VALUE_WAIT. */

@@ -375,28 +375,35 @@ static aclError check_device(const char *call, const struct core_notify *notify,
 {
 	uint32_t device = core_context_peek()->device;
 
-	return RT_WANT(call, device == notify->device,
-		       "the notify is one of device %u, and the call's is %u: %s", notify->device,
-		       device, right);
+	return RT_WANT(call, device == notify->device && !notify->elsewhere,
+		       "the notify is one of device %u%s, and the call's is %u: %s",
+		       notify->elsewhere ? notify->device & 0xffff : notify->device,
+		       notify->elsewhere ? " of another server" : "", device, right);
 }
 
 static aclError send(const char *call, const struct core_notify *notify, struct core_stream *stream,
 		     uint8_t type, uint32_t timeout_s)
 {
-	bool here = core_context_peek()->device == notify->device;
+	bool here = core_context_peek()->device == notify->device && !notify->elsewhere;
 	struct stars_event_sqe sqe = {
 		.header.type = type,
 		.event_id = (uint16_t)notify->id,
-		.res2 = (uint16_t)(here ? 0 : notify->device + 1),
 		.exe_result = timeout_s == UINT32_MAX ? 0 : timeout_s,
 	};
+	uint64_t at = (notify->elsewhere ? STARS_PEER_NOTIFIES(notify->device) : 0) +
+		      STARS_NOTIFY_OFFSET(notify->id);
+	struct stars_write_value_sqe write = { .header.type = STARS_SQE_WRITE_VALUE,
+					       .res3 = notify->device & 0xffff,
+					       .write_addr_low = (uint32_t)at,
+					       .write_addr_high = (uint32_t)(at >> 32),
+					       .sub_type = STARS_WRITE_NOTIFY };
 
 	if (!here && !(core_driver()->caps & NPU_CAP_MODEL))
 		return acl_unsupported(call,
 				       "a notify of another device (%u) is recorded on the "
 				       "model only",
 				       notify->device);
-	return core_stream_send(stream, &sqe, 1, NULL, NULL, call);
+	return core_stream_send(stream, here ? (void *)&sqe : &write, 1, NULL, NULL, call);
 }
 
 aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream)
@@ -516,6 +523,25 @@ ACL_ANSWERS_WITH(aclrtNotifySetImportPid, struct core_notify n,
 				   notify)
 			?: ACL_CALL(__func__, halShrIdSetPid, n.key, pid, (uint32_t)num));
 
+/* One process of each server, as CANN has it. */
+aclError aclrtNotifySetImportPidInterServer(aclrtNotify notify, aclrtServerPid *serverPids,
+					    size_t num)
+{
+	struct core_notify n;
+	aclError code = RT_WANT(__func__, notify != NULL && serverPids != NULL,
+				"notify is %p and serverPids %p; both are needed", notify,
+				(void *)serverPids)
+			?: check_count(__func__, num) ?: core_notify_find(notify, &n, __func__);
+
+	for (size_t i = 0; i < num && code == ACL_SUCCESS; i++)
+		code = RT_WANT(__func__, serverPids[i].pid != NULL && serverPids[i].num == 1,
+			       "serverPids[%zu] has %zu process ids at %p; one is taken", i,
+			       serverPids[i].num, (void *)serverPids[i].pid)
+			       ?: ACL_CALL(__func__, halShrIdSetPodPid, n.key, serverPids[i].sdid,
+					   serverPids[i].pid[0]);
+	return code;
+}
+
 static aclError import(const char *call, const char *key, uint32_t current, bool peer,
 		       aclrtNotify *out)
 {
@@ -527,6 +553,10 @@ static aclError import(const char *call, const char *key, uint32_t current, bool
 		return code;
 	n.id = info.shrid;
 	strncpy(n.key, key, sizeof(n.key) - 1);
+	n.device = info.devid;
+	n.elsewhere = (info.flag & SHR_ID_SHADOW) != 0;
+	if (n.elsewhere)
+		return add(call, &n, out);
 	code = ACL_CALL(call, drvDeviceGetIndexByPhyId, info.devid, &n.device);
 	if (code == ACL_SUCCESS && peer)
 		code = acl_enable_peer(call, current, info.devid);

@@ -195,6 +195,7 @@ unsigned core_event_live(uint32_t device);
 struct core_notify {
 	uint32_t device, id; /* the driver's */
 	bool imported;
+	bool elsewhere;           /* of another server: device is its SDID */
 	char key[CORE_KEY_BYTES]; /* "": other processes do not know it */
 };
 int core_notify_add(const struct core_notify *face, void **out_notify, const char *call);

@@ -476,7 +476,8 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 	memcpy(&sqe, entry, sizeof(sqe));
 	if (sqe.sub_type == STARS_WRITE_EVENT_RESET)
 		order_event(v, order_event_name(stream->dev, sqe.res7))->recorded = false;
-	else if (sqe.sub_type == STARS_WRITE_NOTIFY)
+	else if (sqe.sub_type == STARS_WRITE_NOTIFY &&
+		 !STARS_IS_PEERS(sqe.write_addr_low, sqe.write_addr_high)) /* nobody waits here */
 		order_record(v, &stream->clock,
 			     order_event_name(sqe.res3, STARS_NOTIFY_OF(sqe.write_addr_low)) |
 				     ORDER_NOTIFY);

@@ -408,6 +408,7 @@ static void call_notifies(void)
 	EXPECT_HAL(HAL(halShrIdSetPid)(name, &pid, 1));
 	EXPECT_EQ(HAL(halShrIdSetAttribute)(name, SHR_ID_ATTR_NO_WLIST_IN_SERVER, to_all),
 		  DRV_ERROR_OPER_NOT_PERMITTED);
+	EXPECT_EQ(HAL(halShrIdSetPodPid)(name, 0, pid), DRV_ERROR_IOCRL_FAIL); /* a 910B */
 	EXPECT_HAL(HAL(halShrIdInfoGet)(name, &of));
 	EXPECT_EQ(of.phyDevid, 0u);
 	EXPECT_HAL(HAL(halShrIdOpen)(name, &opened));

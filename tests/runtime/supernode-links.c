@@ -350,3 +350,121 @@ TEST(supernode, a_share_that_nobody_holds_is_unknown)
 {
 	run_servers(3, body_share_gone);
 }
+
+/* ---- notifies ---- */
+
+/* Server 0 waits on device 3 for what server 1 records: there is its data, which it has written
+ * before. Only the server of the list is let in, by the id of any of its devices. */
+static void body_notify(unsigned server)
+{
+	aclrtServerPid list = { .sdid = 1u << 22 | 65537, .pid = &board->pid[1], .num = 1 };
+	aclrtServerPid wrong = { .sdid = 40u << 22, .pid = &board->pid[1], .num = 1 };
+	aclrtServerPid own = { .sdid = 0, .pid = &board->pid[1], .num = 1 };
+	aclrtServerPid two = { .sdid = 1u << 22, .pid = &board->pid[0], .num = 2 };
+	struct drvShrIdInfo info = { .id_type = SHR_ID_NOTIFY_TYPE };
+	aclrtDrvMemHandle handle = NULL;
+	aclrtNotify notify = NULL;
+	aclrtStream stream = NULL;
+	void *at;
+
+	start(0);
+	if (server == 0) {
+		handle = create(PAGE);
+		at = map(handle, PAGE);
+		IS(export_fabric(handle, 0, 0), 0);
+		IS(aclrtSetDevice(3), 0);
+		IS(aclrtCreateStream(&stream), 0);
+		IS(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT), 0);
+		IS(aclrtNotifySetImportPidInterServer(notify, &list, 1), INVALID); /* no key yet */
+		IS(aclrtNotifyGetExportKey(notify, board->key, sizeof(board->key), 0), 0);
+		IS(aclrtNotifySetImportPidInterServer(NULL, &list, 1), INVALID);
+		IS(aclrtNotifySetImportPidInterServer(notify, NULL, 1), INVALID);
+		IS(aclrtNotifySetImportPidInterServer(notify, &list, 0), INVALID);
+		IS(aclrtNotifySetImportPidInterServer(notify, &two, 1), INVALID);
+		IS(aclrtNotifySetImportPidInterServer(notify, &wrong, 1), NO_RIGHT);
+		IS(aclrtNotifySetImportPidInterServer(notify, &own, 1), 0);
+		step();
+		step();
+		IS(aclrtNotifySetImportPidInterServer(notify, &list, 1), 0);
+		IS(aclrtWaitAndResetNotify(notify, stream, 0), 0);
+		step();
+		IS(aclrtSynchronizeStream(stream), 0);
+		IS(byte_at(at), 5);
+		IS(aclrtWaitAndResetNotify(notify, stream, 1), 0); /* once */
+		IS(aclrtSynchronizeStream(stream), 107020);
+		step();
+		step();
+		return;
+	}
+	IS(aclrtCreateStream(&stream), 0);
+	step();
+	IS(aclrtNotifyImportByKey(&notify, board->key, 0), NO_RIGHT);
+	step();
+	step();
+	IS(aclrtNotifyImportByKey(&notify, board->key, 0), 0);
+	IS(halShrIdOpen(board->key, &info), 0);
+	IS(info.devid, 1 << 18 | 1 << 16 | 3);
+	IS(info.flag, 64);
+	IS(aclrtWaitAndResetNotify(notify, stream, 0), INVALID);
+	IS(aclrtNotifyBatchReset(&notify, 1), INVALID);
+	IS(import_fabric(0, &handle), 0);
+	IS(aclrtMemsetAsync(map(handle, PAGE), PAGE, 5, PAGE, stream), 0);
+	IS(aclrtRecordNotify(notify, stream), 0);
+	IS(aclrtSynchronizeStream(stream), 0);
+	step();
+	IS(aclrtDestroyNotify(notify), 0);
+	IS(aclrtRecordNotify(notify, stream), UNKNOWN);
+	step();
+}
+
+TEST(supernode, notifies_cross_by_the_list_of_a_server)
+{
+	run_servers(2, body_notify);
+}
+
+/* The exporter is killed: its name goes, and who has the notify records it for nobody. Its server
+ * is stopped: a record is the stream's error. */
+static void body_notify_gone(unsigned server)
+{
+	aclrtServerPid list = { .sdid = 1u << 22, .pid = &board->pid[1], .num = 1 };
+	aclrtNotify notify = NULL, other = NULL;
+	aclrtStream stream = NULL;
+
+	if (server == 2)
+		setenv("NPUSIM_SERVER", "0", 1);
+	start(0);
+	IS(aclrtCreateStream(&stream), 0);
+	if (server == 2) {
+		IS(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT), 0);
+		IS(aclrtNotifyGetExportKey(notify, board->key, sizeof(board->key), 0), 0);
+		step();
+		IS(aclrtNotifySetImportPidInterServer(notify, &list, 1), 0);
+		step();
+		step();
+		_exit(0);
+	}
+	step();
+	step();
+	if (server == 1)
+		IS(aclrtNotifyImportByKey(&notify, board->key, 0), 0);
+	step();
+	if (server == 0)
+		for (;;)
+			pause();
+	wait_for_end_of(board->pid[2]);
+	IS(aclrtNotifyImportByKey(&other, board->key, 0), NO_RIGHT);
+	IS(aclrtRecordNotify(notify, stream), 0);
+	IS(aclrtSynchronizeStream(stream), 0);
+	tell(&board->flag, 2);
+	wait_for(&board->flag, 3);
+	IS(aclrtRecordNotify(notify, stream), 0);
+	IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+	IS(aclrtDestroyNotify(notify), 0);
+}
+
+TEST(supernode, a_notify_outlives_its_exporter_but_not_its_server)
+{
+	stop_server_0 = true;
+	run_servers(3, body_notify_gone);
+	stop_server_0 = false;
+}

@@ -72,8 +72,6 @@ aclError aclrtMemMapSetLink(aclrtDrvMemHandle handle, aclrtMemLinkType adviceLin
 
 aclError aclrtCntNotifyCreate(aclrtCntNotify *cntNotify, uint64_t flag);
 aclError aclrtCntNotifyDestroy(aclrtCntNotify cntNotify);
-aclError aclrtNotifySetImportPidInterServer(aclrtNotify notify, aclrtServerPid *serverPids,
-					    size_t num);
 aclError aclrtCntNotifyRecord(aclrtCntNotify cntNotify, aclrtStream stream,
 			      aclrtCntNotifyRecordInfo *info);
 aclError aclrtCntNotifyWaitWithTimeout(aclrtCntNotify cntNotify, aclrtStream stream,

@@ -476,6 +476,18 @@ aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len, uint
 aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num);
 
 /**
+ * aclrtNotifySetImportPidInterServer:
+ * @notify: one with a key, made here.
+ * @serverPids: for each of @num servers of the supernode, the process that may import: sdid is the
+ *   id of any device of that server, pid its one process, and num 1.
+ *
+ * Returns: 0; 107000: @notify or @serverPids is null, or a list has not one process; 507899: no
+ * process of such a server is there, any process may import it, or there is no supernode.
+ */
+aclError aclrtNotifySetImportPidInterServer(aclrtNotify notify, aclrtServerPid *serverPids,
+					    size_t num);
+
+/**
  * aclrtNotifyImportByKey:
  * @notify: out: to be given back by aclrtDestroyNotify.
  * @key: as aclrtNotifyGetExportKey wrote it.
@@ -483,6 +495,7 @@ aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num);
  *   and that of @notify, both ways. Records need none here.
  *
  * Returns: 0; 507899: the process may not, there is no such key, or 16 processes use the notify.
+ * One of another server can be recorded, and not waited for.
  */
 aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t flags);
 
