@@ -229,6 +229,7 @@ static struct npu_driver *open_once(char **error)
 	stack = driver_stack_open(&server.driver, error);
 	if (stack == NULL)
 		return NULL;
+	server.link_faults = driver_link_faults();
 	driver_stack_share(stack);
 	bsim_process = &server;
 	return stack;

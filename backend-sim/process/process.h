@@ -77,6 +77,7 @@ struct bsim {
 	bool shape_known; /* the running node, if any, has been looked at */
 	bool any_open;    /* a device has been opened: the window exists */
 	struct bsim_device device[BSIM_DEVICE_MAX];
+	bool (*link_faults)(unsigned server, uint64_t *delay_us); /* driver_link_faults() */
 	struct node_config config; /* what was asked for; the node's shape once joined */
 	uint64_t calls; /* bsim_begin() counts with __atomic_add_fetch: the idle thread reads it
 			   without the lock */

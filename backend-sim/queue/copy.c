@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "cuda/dialect.h"
-#include "driver/layer.h"
 #include "memory/memory.h"
 #include "process/ops.h"
 #include "queue/queue.h"
@@ -286,7 +285,7 @@ drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *
 {
 	uint64_t servers, delay_us = 0;
 
-	if (!driver_links_have_faults)
+	if (bs->link_faults == NULL)
 		return DRV_ERROR_NONE;
 	servers = servers_of(&job->dst, job->bytes);
 	if (job->kind == SIM_JOB_COPY)
@@ -294,7 +293,7 @@ drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *
 	for (; servers != 0; servers &= servers - 1) {
 		unsigned server = (unsigned)__builtin_ctzll(servers);
 
-		if (!driver_link_crossed(server, &delay_us))
+		if (!bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: the link to server %u of supernode %s is lost, as "
 					 "NPUSIM_FAULT has it",

@@ -408,7 +408,7 @@ struct drvShrIdInfo {
 };
 enum { SHR_ID_ATTR_NO_WLIST_IN_SERVER = 0 };
 #define SHRID_NO_WLIST_ENABLE 1
-#define SHR_ID_SHADOW         64u /* flag of halShrIdOpen: it is another server's, and devid the SDID */
+#define SHR_ID_SHADOW         64u /* flag: it is another server's, and devid the SDID */
 struct shrIdAttr {
 	unsigned int enableFlag, rsv[8];
 };

@@ -122,11 +122,11 @@ struct validate_module {
  * NULL and *error if the text is not right: what is wrong, what could be meant, and the form. */
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error);
 
-/* For the model at the bottom, which alone has links between servers: whether NPUSIM_FAULT has
- * rules for them; and, if so, that a copy goes to or comes from the server: false, the rules have
- * it lost, or *delay_us grows by the latency that they add. */
-extern bool driver_links_have_faults;
-bool driver_link_crossed(unsigned server, uint64_t *delay_us);
+/* For the model at the bottom, which alone has links between servers: what NPUSIM_FAULT has of
+ * them, told that a copy goes to or comes from the server: false, it is lost, or *delay_us grows by
+ * the latency that is added. NULL: nothing. */
+typedef bool (*driver_link_fn)(unsigned server, uint64_t *delay_us);
+driver_link_fn driver_link_faults(void);
 
 /* ---- modules: where the build and the installation place them, and how a backend is loaded; and
  * the library that this is linked into among the libraries of the process ---- */

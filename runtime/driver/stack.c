@@ -209,9 +209,8 @@ static bool fault_layer_check(const char *spec, char **error)
 
 /* The layer that has rules for links: of one model there is one. */
 static struct fault_layer *links;
-bool driver_links_have_faults;
 
-bool driver_link_crossed(unsigned server, uint64_t *delay_us)
+static bool link_crossed(unsigned server, uint64_t *delay_us)
 {
 	uint64_t number;
 	bool lost = false;
@@ -224,9 +223,14 @@ bool driver_link_crossed(unsigned server, uint64_t *delay_us)
 	return !lost;
 }
 
+driver_link_fn driver_link_faults(void)
+{
+	return links != NULL ? link_crossed : NULL;
+}
+
 static void fault_end(struct layer *layer)
 {
-	driver_links_have_faults &= links != (struct fault_layer *)layer;
+	links = links == (struct fault_layer *)layer ? NULL : links;
 	layer_free(layer);
 }
 
@@ -242,7 +246,6 @@ struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, 
 	for (unsigned i = 0; i < fault->count; i++)
 		if (fault->rule[i].of > ANY_CALL)
 			links = fault;
-	driver_links_have_faults |= links == fault;
 	if (links != fault || (lower->caps & NPU_CAP_MODEL))
 		return &fault->layer.driver;
 	npu_text_add(error, "NPUSIM_FAULT: the model alone has links, and driver %s none",

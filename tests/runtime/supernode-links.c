@@ -94,11 +94,11 @@ static void body_link_rules(unsigned server)
 	static const struct {
 		const char *rules, *lost;
 	} of_server[] = { { "", "" },
-			  { "link0:2:lost", ".x...." },
-			  { "link0:every:3:lost", "..x..x" },
+			  { "link0:2:lost", ".L...." },
+			  { "link0:every:3:lost", "..L..L" },
 			  { "link1:1+:lost", "......" },
-			  { "link:4+:lost,link9::lost", "...xxx" },
-			  { "link0::lost", "xxxxxx" } };
+			  { "link:4+:lost,link9::lost", "...LLL" },
+			  { "link0::lost", "LLLLLL" } };
 	aclrtDrvMemHandle handle = NULL;
 	void *there;
 	int byte;
@@ -114,7 +114,7 @@ static void body_link_rules(unsigned server)
 		there = map(handle, PAGE);
 		for (unsigned i = 0; i < 6; i++)
 			IS(read_byte(there, &byte),
-			   of_server[server].lost[i] == 'x' ? NO_RIGHT : 0);
+			   of_server[server].lost[i] == 'L' ? NO_RIGHT : 0);
 	}
 	step();
 }
