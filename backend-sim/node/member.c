@@ -455,10 +455,10 @@ static void recover(struct node *node)
 		if (slot != node->slot && member_is_gone(node, slot)) {
 			if (server_is_lost(node, node->control->members[slot].server)) {
 				member_free(node, slot);
-				continue;
+			} else {
+				reaping.dead[slot / 64] |= holder_bit(slot);
+				any = true;
 			}
-			reaping.dead[slot / 64] |= holder_bit(slot);
-			any = true;
 		}
 	if (!any)
 		return;

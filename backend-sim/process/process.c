@@ -134,11 +134,9 @@ static void scan_locked(struct bsim *bs)
 {
 	uint64_t due = bsim_now_locked(bs) / SCAN_PS;
 
-	if (due == bs->scans || bs->node == NULL)
-		return;
-	bs->scans = due;
-	if (node_lost_servers(bs->node) != 0)
+	if (due != bs->scans && bs->node != NULL && node_lost_servers(bs->node) != 0)
 		node_scan(bs->node);
+	bs->scans = due;
 }
 
 drvError_t bsim_end(struct bsim_call *call)

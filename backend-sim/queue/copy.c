@@ -262,45 +262,27 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 
 /* ---- links to other servers ---- */
 
-/* Those in whose memory the range lies, bit k: server k. */
-static uint64_t servers_of(const struct sim_ref *ref, uint64_t bytes)
-{
-	uint64_t servers = 0;
-	struct pt_leaf leaf;
-
-	for (uint64_t at = ref->va; ref->space != SIM_RAW && at < ref->va + bytes;) {
-		unsigned node;
-
-		if (!pt_walk(&tables_space((unsigned)ref->space)->pt, at, &leaf))
-			break; /* as the engine will find */
-		node = SIM_PA_NODE(leaf.pa);
-		if (node >= SIM_NODE_MAX && node < SIM_MEMORY_MAX)
-			servers |= UINT64_C(1) << SIM_PEER_SERVER(node);
-		at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2;
-	}
-	return servers;
-}
-
+/* A fill has no source, and nothing is mapped where it would be. */
 drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job)
 {
-	uint64_t servers, delay_us = 0;
+	const struct sim_ref *ends[] = { &job->dst, &job->src };
+	uint64_t servers = 0, delay_us = 0; /* bit k: server k */
+	struct pt_leaf leaf;
 
-	if (bs->link_faults == NULL)
-		return DRV_ERROR_NONE;
-	servers = servers_of(&job->dst, job->bytes);
-	if (job->kind == SIM_JOB_COPY)
-		servers |= servers_of(&job->src, job->bytes);
-	for (; servers != 0; servers &= servers - 1) {
-		unsigned server = (unsigned)__builtin_ctzll(servers);
-
-		if (!bs->link_faults(server, &delay_us))
+	for (unsigned i = 0; bs->link_faults != NULL && i < 2; i++)
+		for (uint64_t at = ends[i]->va;
+		     ends[i]->space != SIM_RAW && at < ends[i]->va + job->bytes &&
+		     pt_walk(&tables_space((unsigned)ends[i]->space)->pt, at, &leaf);
+		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
+			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
+				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
+	for (unsigned server = 0; servers >> server != 0; server++)
+		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: the link to server %u of supernode %s is lost, as "
 					 "NPUSIM_FAULT has it",
 					 call, server, bs->config.name);
-	}
-	if (bs->timing)
-		job->start_ps += delay_us * SIM_PS_PER_US;
+	job->start_ps += bs->timing ? delay_us * SIM_PS_PER_US : 0;
 	return DRV_ERROR_NONE;
 }
 
