@@ -304,13 +304,15 @@ static drvError_t check_allowed(const struct node *node, const struct share_reco
 				 "again); process %d must whitelist it now",
 				 what, node->pid, share->exporter_pid);
 	if (home != node->shape.server)
-		return node_fail(DRV_ERROR_IOCRL_FAIL,
-				 "import of %s: process %d of server %u, which exported it, lets "
-				 "in a process of this server only by a list with an SDID "
-				 "(aclrtIpcMemImportPidInterServer: pid %d, SDID %u), which needs "
-				 "an export without the flag that disables the check",
-				 what, share->exporter_pid, home, node->pid,
-				 node_sdid(node->shape.server, 0));
+		return node_fail(
+			DRV_ERROR_IOCRL_FAIL,
+			"import of %s: process %d of server %u, which exported it, lets "
+			"in a process of this server only by a list with an SDID "
+			"(aclrtIpcMemImportPidInterServer, "
+			"aclrtNotifySetImportPidInterServer: pid %d, SDID %u), which needs "
+			"an export without the flag that disables the check",
+			what, share->exporter_pid, home, node->pid,
+			node_sdid(node->shape.server, 0));
 	return node_fail(
 		DRV_ERROR_IOCRL_FAIL,
 		"import of %s: this process (pid %d) is not on the whitelist of process %d, which "
