@@ -57,11 +57,11 @@ ACL_ANSWERS(aclrtSynchronizeStream, synchronize(__func__, stream, -1));
 ACL_ANSWERS(aclrtSynchronizeStreamWithTimeout,
 	    acl_check_timeout(__func__, timeout, false) ?: synchronize(__func__, stream, timeout));
 
-ACL_ANSWERS_WITH(aclrtStreamQuery, struct core_stream *found,
+ACL_ANSWERS_WITH(aclrtStreamQuery, struct core_stream *found; bool idle,
 	ACL_IS_NULL(status) ?: core_stream_find_any(stream, __func__, &found)
-			?: ACL_GIVE(status, core_stream_is_idle(found)
-						    ? ACL_STREAM_STATUS_COMPLETE
-						    : ACL_STREAM_STATUS_NOT_READY));
+			?: core_stream_query(found, &idle, __func__)
+			?: ACL_GIVE(status, idle ? ACL_STREAM_STATUS_COMPLETE
+						 : ACL_STREAM_STATUS_NOT_READY));
 ACL_ANSWERS(aclrtStreamAbort, core_stream_abort(stream, __func__));
 ACL_ANSWERS(aclrtStreamStop,
 	    RT_WANT(__func__, stream != NULL, "stream is NULL; default streams cannot be stopped")
@@ -87,7 +87,8 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 		return acl_unsupported(
 			__func__,
 			"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back to "
-			"ACL_CONTINUE_ON_FAILURE (0): create another stream",
+			"ACL_CONTINUE_ON_FAILURE (0), nor be set once a task of it has failed: "
+			"create another stream",
 			(unsigned long long)mode);
 	return code;
 }

@@ -149,7 +149,7 @@ void *core_stream_context(void *stream);
 /* As core_stream_find(), but a stream of any context of the process will do. */
 int core_stream_find_any(void *stream, const char *call, struct core_stream **out);
 /* Whether all that was sent is complete. */
-bool core_stream_is_idle(struct core_stream *stream);
+int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
 /* What is on it is dropped, what runs does not go on, and who waits for it is told so (107023). */
 int core_stream_abort(void *stream, const char *call);
 /* What runs does not go on, and nothing else of it begins until it is aborted. */
@@ -160,7 +160,9 @@ struct core_stream_facts {
 	uint32_t sq, cq, logic_cq; /* the driver's numbers of its queues */
 };
 struct core_stream_facts core_stream_facts(const struct core_stream *stream);
-/* False, and nothing changes, where a stream that stops on failures is to go on again. */
+/* Where a stream stops on failures, the first of a task of any stream of its context stops that:
+ * until it ends, each call for its streams and events answers the failure's code. False, and
+ * nothing changes, where a stream that stops is to go on again, or has failed and is to stop. */
 bool core_stream_set_stop(struct core_stream *stream, bool stop);
 /* Live streams of a device that count against CORE_STREAM_MAX. */
 unsigned core_stream_live(uint32_t device);

@@ -596,7 +596,8 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
-	if (event->coming == NULL)
+	code = core_context_stopped(stream->context, call);
+	if (code == CORE_OK && event->coming == NULL)
 		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	return code;
@@ -650,7 +651,7 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 	else
 		*out_done = is_seen(record);
 	record_unuse(record);
-	return CORE_OK;
+	return core_context_stopped(event->context, call);
 }
 
 int core_event_query_waits(void *handle, bool *out_done, const char *call)
@@ -669,7 +670,7 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 	if ((uint32_t)atomic_load(&event->waits) > 0 && context != NULL)
 		core_stream_reap_device(context->device);
 	*out_done = (uint32_t)atomic_load(&event->waits) == 0;
-	return CORE_OK;
+	return core_context_stopped(event->context, call);
 }
 
 int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
@@ -684,6 +685,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	if (code != CORE_OK)
 		return code;
 	record = look(event);
+	code = core_context_stopped(event->context, call);
 	stream =
 		record == NULL ? NULL : core_pool_find(&core_streams, atomic_load(&record->stream));
 	if (stream != NULL && core_is_pump_of(stream)) {
@@ -705,7 +707,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	}
 	is_seen(record);
 	record_unuse(record);
-	return code;
+	return code ?: core_context_stopped(event->context, call);
 }
 
 /* When the event's last record happened. 107006 with a message if that is not known. */

@@ -34,7 +34,7 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->device = context->face.device;
 	stream->alive = true;
 	stream->life++;
-	stream->stop_on_failure = false;
+	stream->stop_on_failure = stream->failed = false;
 	be_empty_locked(stream);
 	stream->receiving = false;
 	stream->reap_due = 0;
@@ -173,9 +173,10 @@ bool core_stream_set_stop(struct core_stream *stream, bool stop)
 {
 	LOCKED(&stream->lock);
 
-	if (!stop && stream->stop_on_failure)
+	if (stream->stop_on_failure && (!stop || stream->failed))
 		return false;
 	stream->stop_on_failure = stop;
+	stream->context->stops |= stop;
 	return true;
 }
 
@@ -218,8 +219,9 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 		entry += batch * STARS_SQE_BYTES;
 		count -= batch;
 	}
-	/* The caller frees what the entries point to: none of them may still be on its way. */
-	if (code != CORE_OK)
+	/* The caller frees what the entries point to: none of them may still be on its way. Where
+	 * the context has stopped they may be for ever, and CANN does not wait either. */
+	if (code != CORE_OK && atomic_load(&stream->context->failure) == CORE_OK)
 		wait_locked(stream, UINT64_MAX, call);
 	return code;
 }
@@ -234,13 +236,13 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 	stream->failure = CORE_OK;
 	free(stream->cause_text);
 	stream->cause_text = NULL;
-	return code;
+	return code ?: core_context_stopped(stream->context, call);
 }
 
 static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
 {
+	int code = CORE_OK;
 	uint64_t target;
-	int code;
 
 	if (core_is_pump_of(stream))
 		return core_invalid(call,
@@ -249,9 +251,11 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 				    stream->id);
 	LOCKED(&stream->lock);
 	target = stream->sent;
-	code = wait_locked(stream, deadline_ns, call);
-	if (code == CORE_OK)
-		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
+	if (atomic_load(&stream->context->failure) == CORE_OK) {
+		code = wait_locked(stream, deadline_ns, call);
+		if (code == CORE_OK)
+			core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
+	}
 	return code ?: take_error_locked(stream, call);
 }
 
@@ -260,29 +264,38 @@ int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, cons
 	return synchronize_until(stream, core_deadline_ns(timeout_ms), call);
 }
 
-bool core_stream_is_idle(struct core_stream *stream)
+int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
 {
 	LOCKED(&stream->lock);
 
 	core_stream_reap_locked(stream);
-	if (stream->done == stream->sent)
+	*out_idle = stream->done == stream->sent;
+	if (*out_idle)
 		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, stream->sent);
-	return stream->done == stream->sent;
+	return core_context_stopped(stream->context, call);
 }
 
 int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call)
 {
 	uint64_t deadline = core_deadline_ns(timeout_ms);
+	void *owner, **handles;
+	struct context *current = core_context_look(&owner);
+	int first = current == NULL ? CORE_OK : core_context_stopped(current, call);
 	unsigned count = 0;
-	void **handles = core_stream_list(device, &count);
-	int first = CORE_OK;
 
+	if (first != CORE_OK)
+		return first;
+	handles = core_stream_list(device, &count);
 	if (handles == NULL)
 		return core_no_memory(call, "no memory to list the device's streams");
 	for (unsigned i = 0; i < count; i++) {
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
-		int code = stream == NULL ? CORE_OK : synchronize_until(stream, deadline, call);
+		int code = CORE_OK;
 
+		/* another context that has stopped is not this one's concern */
+		if (stream != NULL && (stream->context == current ||
+				       atomic_load(&stream->context->failure) == CORE_OK))
+			code = synchronize_until(stream, deadline, call);
 		if (first == CORE_OK)
 			first = code;
 		if (code == CORE_STREAM_SYNC_TIMEOUT)
@@ -354,7 +367,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 
 	pthread_mutex_lock(&stream->lock);
 	core_stream_wait_abort_locked(stream);
-	if (force || stream->stopped)
+	if (force || stream->stopped || atomic_load(&stream->context->failure) != CORE_OK)
 		core_stream_reap_locked(stream); /* what failed is told */
 	else
 		wait_locked(stream, UINT64_MAX, call);

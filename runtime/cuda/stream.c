@@ -135,9 +135,11 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 CUresult cuStreamQuery(CUstream handle)
 {
 	struct core_stream *stream;
+	bool idle;
 
 	return cuda_stream(handle, &stream)
-		       ?: (core_stream_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+		       ?: cuda_of_core(core_stream_query(stream, &idle, cuda_call))
+		       ?: (idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 CUresult cuStreamSynchronize(CUstream handle)

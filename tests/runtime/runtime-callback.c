@@ -41,9 +41,11 @@ static void note(void *arg)
 
 static bool is_idle(void)
 {
+	bool idle = false;
 	int code;
 
-	return core_stream_is_idle(rig_find(stream, "t", &code));
+	EXPECT_EQ(core_stream_query(rig_find(stream, "t", &code), &idle, "t"), 0);
+	return idle;
 }
 
 static int synchronize(int32_t timeout_ms)

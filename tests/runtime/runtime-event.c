@@ -44,9 +44,11 @@ static bool is_done(void *event)
 
 static bool is_idle(void *handle)
 {
+	bool idle = false;
 	int code;
 
-	return core_stream_is_idle(rig_find(handle, "t", &code));
+	EXPECT_EQ(core_stream_query(rig_find(handle, "t", &code), &idle, "t"), 0);
+	return idle;
 }
 
 static int synchronize(void *handle, int32_t timeout_ms)

@@ -59,15 +59,18 @@ TEST(stream, has_what_it_was_made_with)
 TEST(stream, keep_is_called_once_all_is_complete)
 {
 	atomic_int kept = 0;
+	bool idle = true;
 
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(5, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	EXPECT_FALSE(core_stream_is_idle(stream));
+	EXPECT_EQ(core_stream_query(stream, &idle, "t"), 0);
+	EXPECT_FALSE(idle);
 	EXPECT_EQ(kept, 0);
 	fake_hold(rig, false);
 	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
 	EXPECT_EQ(kept, 1);
-	EXPECT_TRUE(core_stream_is_idle(stream));
+	EXPECT_EQ(core_stream_query(stream, &idle, "t"), 0);
+	EXPECT_TRUE(idle);
 	EXPECT_EQ(fake_executed(rig, STARS_SQE_PLACE_HOLDER), 5);
 }
 

@@ -168,10 +168,13 @@ aclError aclrtStreamStop(aclrtStream stream);
  * @stream: a stream, or null.
  * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE; higher bits are ignored.
  *
- * What the stream does after a task has failed. The mode is kept and changes nothing: it goes on.
+ * What happens after a task has failed. Where a stream of a context is to stop, the first failed
+ * task of any of its streams stops the context: all calls that queue, wait for or query work of its
+ * streams, and query its events, answer that task's code, until the context ends. What needs no
+ * stream goes on. (CANN: runtime, stream.cc, Stream::EnterFailureAbort.)
  *
  * Context: needed.
- * Returns: 0, or 207000: the stream stops already, and cannot go back to continue.
+ * Returns: 0, or 207000: the stream stops already, and cannot go back to continue, or has failed.
  * Since: 8.1.
  */
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);

@@ -41,8 +41,25 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 		context->face.words[i] = 0;
 	atomic_store(&context->default_stream, NULL);
 	LIST_INIT(&context->events);
+	atomic_store(&context->stops, false);
+	atomic_store(&context->failure, CORE_OK);
 	core_pool_publish(&core_contexts, context);
 	return context;
+}
+
+/* CANN v9.1.0, too, keeps mode and failure by context (src/runtime/core/src/stream/stream.cc:4139
+ * and 4179, context/context.cc:2349); nothing but the context's end takes them away. */
+int core_context_stopped(const struct context *context, const char *call)
+{
+	int code = atomic_load(&context->failure);
+
+	if (code == CORE_OK)
+		return CORE_OK;
+	return core_fail(code, call,
+			 "a task failed with %d, and the context has a stream of "
+			 "ACL_STOP_ON_FAILURE: it takes no more work; reset the device, or destroy "
+			 "the context",
+			 code);
 }
 
 void core_context_follow(int64_t logic)

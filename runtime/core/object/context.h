@@ -18,6 +18,8 @@ struct context {
 	struct core_context face;       /* what core.h shows of it */
 	_Atomic(void *) default_stream; /* handle; made at first use */
 	LIST_HEAD(, event) events;      /* core_lists_lock */
+	atomic_bool stops;              /* on failures: a stream of it does */
+	atomic_int failure;             /* of the task that has stopped it; CORE_OK: none has */
 };
 extern struct core_pool core_contexts;
 
@@ -27,6 +29,9 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary);
  * call; < 0: none. */
 void core_context_follow(int64_t logic);
 struct context *core_context_of(const struct core_context *face);
+/* The failure that has stopped the context, with a message: its streams take no more work, and what
+ * waits for them or asks is answered this. */
+int core_context_stopped(const struct context *context, const char *call);
 /* core_context_peek(), with the handle by which it was found. Another thread may end it at any
  * time: who makes something of it compares, under core_lists_lock, that handle with the slot's, for
  * the slot may have none, or that of its next user. */

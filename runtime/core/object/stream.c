@@ -409,12 +409,18 @@ static void note_error_locked(struct core_stream *stream, const struct stars_log
 {
 	struct npu_driver *drv = core_driver();
 	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
+	int code = code_of(cqe), none = CORE_OK;
 	const char *why;
 
-	if ((cqe->error_type & STARS_ERROR_MASK) == 0 || stream->failure != CORE_OK)
+	if ((cqe->error_type & STARS_ERROR_MASK) == 0)
+		return;
+	stream->failed = atomic_load(&stream->context->stops);
+	if (stream->failed)
+		atomic_compare_exchange_strong(&stream->context->failure, &none, code);
+	if (stream->failure != CORE_OK)
 		return;
 	why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
-	stream->failure = code_of(cqe);
+	stream->failure = code;
 	npu_text_add(&stream->cause_text, "a %s on stream %d failed (%s, code %u)%s%s",
 		     entry_name(cqe->sqe_type), stream->id,
 		     (cqe->error_type & STARS_ERROR_TIMEOUT) != 0 ? "time-out" : "exception",
@@ -630,7 +636,8 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
 			    const struct core_done *done, const char *call)
 {
-	int code = make_room_locked(stream, count, call);
+	int code = core_context_stopped(stream->context, call)
+			   ?: make_room_locked(stream, count, call);
 
 	code = code ?: submit_locked(stream, entries, count, call);
 	if (code != CORE_OK)

@@ -48,7 +48,8 @@ struct core_stream {
 	bool stopped;         /* lock: by aclrtStreamStop, until it is aborted */
 	bool aborting;        /* lock: takes no work meanwhile */
 	unsigned aborts;      /* so far; lock */
-	bool stop_on_failure; /* lock; kept and no more */
+	bool stop_on_failure; /* lock; what it does is its context's */
+	bool failed;          /* lock; in a context that stops */
 	uint64_t sent, done;  /* entries since its birth */
 	struct core_done pending[CORE_QUEUE_DEPTH]; /* of entry n at n % DEPTH; then cleared */
 	bool receiving; /* one thread waits in the driver for completions */
