@@ -12,7 +12,7 @@
 #include "harness/test.h"
 #include "sim/mmu/tlb.h"
 
-#define SEEDS 100
+#define SEEDS 300
 
 #define PASS_NS 3800. /* of a pass of rows, and of each row with no miss, on the model */
 #define ROW_NS  1293.
@@ -236,7 +236,7 @@ static void count(const GArray *values, GHashTable *held, GHashTable *given)
 		double want = truth_of(value, values);
 		char *key = (char *)g_intern_string(value->key);
 
-		if (!value->known || isnan(want) || g_str_has_suffix(key, "_giant_units"))
+		if (!value->known || isnan(want))
 			continue;
 		bool holds = value->low <= want + 0.5 && value->high >= want - 0.5;
 		g_hash_table_insert(
@@ -268,10 +268,10 @@ static void expect_coverage(double noise)
 
 		g_print("# %.0f %%: %s: %d of %d\n", noise * 100, (char *)key, got, of);
 		NOTE("%s: %d of %d", (char *)key, got, of);
-		/* one key in a hundred is below that by chance; the seeds are fixed */
-		EXPECT_GE(got + SEEDS - of, 90);
-		if (of >= SEEDS / 2)
-			EXPECT_GE(got, floor(0.95 * of - 2.33 * sqrt(0.0475 * of)));
+		/* The seeds are fixed. A coverage of 92 % would pass in 3 of 100 such sets. What is
+		 * given seldom is seen by luck: it must not be wrong more often than in one seed
+		 * in 20. */
+		EXPECT_LE((of - got) * 20, of >= SEEDS / 2 ? of : SEEDS);
 	}
 }
 

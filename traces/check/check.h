@@ -65,6 +65,7 @@ struct check_figure {
 	guint count;
 	double min, p10, p99, max;
 	double low, high; /* the median's 95 % interval, by the order of the samples */
+	double error;     /* its standard deviation, by the same */
 };
 static inline const struct check_figure *check_figure_at(const GArray *figures, guint i)
 {

@@ -8,17 +8,21 @@
 #include <math.h>
 #include <string.h>
 
-#define TERMS      4
-#define RESOLUTION 1e-8 /* no time is known better than to 1e-4; its square */
+#define TERMS 4
+#define SHARE 0.33 /* of the call that tells most of a value: what its interval may span */
+/* Student's t of 97.5 % */
+#define STUDENT(dof) (1.96 + 2.372 / (dof) + 2.822 / pow(dof, 2) + 2.556 / pow(dof, 3))
+#define RESOLUTION   1e-8 /* no time is known better than to 1e-4; its square */
 
 struct line {
 	double terms[TERMS], ns, weight; /* ns = the sum of value x term */
+	double spread;                   /* relative variance of ns, by its own samples */
 	double bytes;
 	gboolean giant;
 };
 struct value {
 	double best, low, high;
-	gboolean known; /* the interval is narrow, or ends where it does not matter */
+	gboolean known;
 };
 struct fit {
 	struct value of[TERMS];
@@ -73,12 +77,14 @@ static GArray *lines_of(const struct findings *f, const char *what, int pages)
 	GArray *lines = g_array_new(FALSE, FALSE, sizeof(struct line));
 
 	for (guint i = 0; i < f->figures->len; i++) {
-		const struct check_sample *s = &check_figure_at(f->figures, i)->of;
+		const struct check_figure *figure = check_figure_at(f->figures, i);
+		const struct check_sample *s = &figure->of;
 		/* addresses have no pages yet */
 		gboolean plain = strcmp(what, "reserve") == 0 || strcmp(what, "address_free") == 0;
 		struct line line = { .terms = { 1, (double)s->bytes },
 				     .ns = s->ns,
 				     .weight = 1 / MAX(s->ns, 1),
+				     .spread = pow(figure->error / MAX(s->ns, 1), 2),
 				     .bytes = (double)s->bytes,
 				     .giant = !plain && s->page_lg2 >= 30 };
 
@@ -106,6 +112,7 @@ static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, doubl
 	for (int i = 0; i < TERMS; i++) {
 		m[i][TERMS + 1 + i] = 1;
 		fit->of[i].best = free >> i & 1 ? 0 : fit->of[i].best;
+		fit->of[i].known = FALSE;
 	}
 	for (guint s = 0; s < lines->len; s++) {
 		const struct line *l = AT(lines, s);
@@ -141,15 +148,14 @@ static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, doubl
 	return TRUE;
 }
 
+/* The error is what the fit leaves, of few degrees of freedom, or what the samples of all lines
+ * say, of many: whichever is more, since a fit may come close by luck. A value is known by the
+ * width, not by its size, which would favour what is too large; but not where it may be nothing. */
 static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 {
 	double dof = MAX((double)lines->len - __builtin_popcount(free), 1), variance[TERMS];
-	/* Student's t of 98.25 %: medians of few samples are not quite normal, and 95 % is to be
-	 * kept */
-	const double student = 2.11 + 2.88 / dof + 3.6 / dof / dof + 4 / dof / dof / dof;
+	double spread = 0;
 
-	for (int i = 0; i < TERMS; i++)
-		fit->of[i].known = FALSE;
 	/* the weight is of what is expected: what was measured would favour what is too short */
 	for (int round = 0; round < 4; round++) {
 		if (!solve(lines, free, fit, variance))
@@ -157,17 +163,21 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 		for (guint s = 0; s < lines->len; s++)
 			AT(lines, s)->weight = 1 / MAX(sum_of(AT(lines, s), fit), 1);
 	}
+	for (guint s = 0; s < lines->len; s++)
+		spread += AT(lines, s)->spread / lines->len;
+	double left = MAX(fit->error, RESOLUTION * lines->len) / dof;
+	double error = MAX(STUDENT(dof) * sqrt(left), 1.96 * sqrt(spread));
 	for (int i = 0; i < TERMS; i++) {
 		struct value *v = &fit->of[i];
-		double square = MAX(fit->error, RESOLUTION * lines->len) / dof, most = 0;
-		double away = free >> i & 1 ? student * sqrt(square * variance[i]) : 0;
+		double away = free >> i & 1 ? error * sqrt(variance[i]) : 0, most = 0;
 
 		for (guint s = 0; s < lines->len; s++)
 			most = MAX(most, AT(lines, s)->terms[i] * AT(lines, s)->weight);
 		v->low = MAX(v->best - away, 0);
 		v->high = MAX(v->best + away, 0);
 		v->best = MAX(v->best, 0);
-		v->known = free >> i & 1 && (v->high - v->low <= v->best || v->high * most <= 0.05);
+		v->known = free >> i & 1 && 2 * away * most <= SHARE &&
+			   (v->low > 0 || v->high * most <= 0.05);
 	}
 }
 
@@ -249,7 +259,7 @@ static void fit_call(const struct findings *f, const char *what)
 	}
 	int best = error[1] * margin < error[0];
 	const struct value unit = { units[best], units[best], units[best],
-				    giants->len > 0 &&
+				    giants->len > 0 && fits[best].of[PAGE].low > 0 &&
 					    fabs(log(error[0] / error[1])) > log(margin) };
 
 	add(f, "DriverCalls", what, "_base_ns", &fits[best].of[BASE], 1);
@@ -299,7 +309,7 @@ static void add_median(const struct findings *f, const char *what, gboolean is_c
 /* Of the SDMA, by copies with one row a page: over a footprint that a TLB does not hold, a pass in
  * the same order finds less of it, or nothing. */
 #define LEVELS  2
-#define CERTAIN 25   /* the likelihood ratio that a level is there, where places are tried */
+#define CERTAIN 30   /* the likelihood ratio that a level is there, where places are tried */
 #define WITHIN  7.35 /* that of 95 % of a place (Hansen 2000) */
 #define MISFIT  1e-5 /* 0.3 %, squared: what is less is not translation */
 #define STEP    1.02 /* of one place that is tried to the next */
@@ -310,7 +320,7 @@ static void add_median(const struct findings *f, const char *what, gboolean is_c
 /* A pass over more than `reach` pages misses; in all of them once they are over reach x (1 +
  * width): sets are full one after another, or the oldest is not always what goes. */
 struct level {
-	struct value reach;
+	struct value reach, miss;
 	double width;
 };
 
@@ -326,41 +336,52 @@ static void set_level(GArray *lines, int term, double reach, double width)
 	}
 }
 
-/* Looks for the place of a level where the others stay. Returns the error with it. */
+/* Looks for the place of a level where the others stay. Returns the error with it. A miss takes
+ * what any place would make of it that is likely: at the likeliest alone it seems longer than it
+ * is. */
 static double search(GArray *lines, int number, int levels, struct level *out)
 {
 	static const double widths[] = { 0, 0.125, 0.5 };
-	const double most = ROWS(AT(lines, lines->len - 1));
-	g_autofree double *errors = g_new(double, (gsize)(log(most) / log(STEP)) + 1);
-	double least = INFINITY, variance[TERMS];
-	int count = 0;
+	const double most = ROWS(AT(lines, lines->len - 1)), dof = lines->len - FIRST - levels - 2;
+	struct guess {
+		double reach, width, error, miss, variance;
+	} best = { .error = INFINITY };
+	g_autoptr(GArray) guesses = g_array_new(FALSE, FALSE, sizeof(struct guess));
 
-	for (double reach = 2; reach <= most; reach *= STEP, count++) {
-		errors[count] = INFINITY;
+	for (double reach = 2; reach <= most; reach *= STEP) {
 		for (gsize w = 0; w < G_N_ELEMENTS(widths); w++) {
 			struct fit fit = { 0 };
+			double variance[TERMS];
 
 			set_level(lines, FIRST + number, reach, widths[w]);
 			if (!solve(lines, FREE(levels), &fit, variance) ||
 			    fit.of[FIRST + number].best < 0)
 				continue;
-			fit.error += MISFIT * lines->len;
-			out->width = fit.error < least ? widths[w] : out->width;
-			least = MIN(least, fit.error);
-			errors[count] = MIN(errors[count], fit.error);
+			struct guess guess = { reach, widths[w], fit.error + MISFIT * lines->len,
+					       fit.of[FIRST + number].best,
+					       variance[FIRST + number] };
+			g_array_append_val(guesses, guess);
+			best = guess.error < best.error ? guess : best;
 		}
 	}
-	out->reach.low = 0;
-	for (int i = 0; i < count; i++) {
-		if (lines->len * log(errors[i] / least) > WITHIN)
+	out->width = best.width;
+	out->reach = (struct value){ .low = most };
+	out->miss = (struct value){ best.miss, best.miss, best.miss, FALSE };
+	for (guint i = 0; i < guesses->len; i++) {
+		const struct guess *g = &g_array_index(guesses, struct guess, i);
+		double away = STUDENT(dof) * sqrt(g->error / dof * g->variance);
+
+		if (lines->len * log(g->error / best.error) > WITHIN)
 			continue;
-		if (out->reach.low <= 0)
-			out->reach.low = 2 * pow(STEP, i - 1);
-		out->reach.high = 2 * pow(STEP, i + 1);
+		out->reach.low = MIN(out->reach.low, g->reach / STEP);
+		out->reach.high = g->reach * STEP;
+		out->miss.low = MIN(out->miss.low, g->miss - away);
+		out->miss.high = MAX(out->miss.high, g->miss + away);
 	}
+	out->miss.known = out->reach.known = out->miss.low > 0;
 	out->reach.best = sqrt(out->reach.low * out->reach.high);
 	set_level(lines, FIRST + number, out->reach.best, out->width);
-	return least;
+	return best.error;
 }
 
 static void fit_translation(const struct findings *f)
@@ -389,16 +410,17 @@ static void fit_translation(const struct findings *f)
 	double ways = g_key_file_get_double(f->base, "MMU", "tlb_l2_ways", NULL);
 	const struct value none = { 0 };
 
-	/* of one level alone nothing says which it is */
-	l1->reach.known = l2->reach.known = levels == LEVELS;
+	for (int i = 0; i < levels; i++)
+		level[i].miss.best = fit.of[FIRST + i].best;
 	l2->reach.best = MAX(round(l2->reach.best / ways), 1) * ways;
-	add(f, "MMU", "tlb_l1_entries", "", &l1->reach, 1);
-	add(f, "MMU", "tlb_l2_entries", "", &l2->reach, 1);
-	add(f, "MMU", "tlb_l2_ps", "", levels == LEVELS ? &fit.of[FIRST + one] : &none, 1e3);
-	add(f, "Measured", "sdma_walk_ns", "", levels == LEVELS ? &fit.of[FIRST + two] : &none, 1);
-	level[0].reach.known = levels == 1;
-	add(f, "Measured", "sdma_reach_pages", "", &level[0].reach, 1);
-	add(f, "Measured", "sdma_miss_ns", "", levels == 1 ? &fit.of[FIRST] : &none, 1);
+	/* of one level alone nothing says which it is */
+	gboolean both = levels == LEVELS;
+	add(f, "MMU", "tlb_l1_entries", "", both ? &l1->reach : &none, 1);
+	add(f, "MMU", "tlb_l2_entries", "", both ? &l2->reach : &none, 1);
+	add(f, "MMU", "tlb_l2_ps", "", both ? &l1->miss : &none, 1e3);
+	add(f, "Measured", "sdma_walk_ns", "", both ? &l2->miss : &none, 1);
+	add(f, "Measured", "sdma_reach_pages", "", levels == 1 ? &level[0].reach : &none, 1);
+	add(f, "Measured", "sdma_miss_ns", "", levels == 1 ? &level[0].miss : &none, 1);
 	/* how many times as long rows of small pages take, over the larger footprints */
 	g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(struct line));
 	guint count = MIN(small->len, giant->len);

@@ -254,6 +254,8 @@ GArray *check_figures(GArray *samples)
 		const struct check_sample *of = &s[from];
 		guint count = i - from;
 		double half = 0.98 * sqrt(count), last = count - 1;
+		guint low = (guint)MAX(floor(last / 2 - half), 0);
+		guint high = (guint)MIN(ceil(last / 2 + half), last);
 		struct check_figure figure = {
 			.of = of[count / 2],
 			.count = count,
@@ -261,8 +263,10 @@ GArray *check_figures(GArray *samples)
 			.p10 = of[(guint)(last * 0.1)].ns,
 			.p99 = of[(guint)ceil(last * 0.99)].ns,
 			.max = of[count - 1].ns,
-			.low = of[(guint)MAX(floor(last / 2 - half), 0)].ns,
-			.high = of[(guint)MIN(ceil(last / 2 + half), last)].ns,
+			.low = of[low].ns,
+			.high = of[high].ns,
+			/* a place in the order has a binomial deviation of half the root */
+			.error = (of[high].ns - of[low].ns) / MAX(high - low, 1) * sqrt(count) / 2,
 		};
 		g_array_append_val(figures, figure);
 		from = i;
