@@ -4,6 +4,7 @@
 # npusim check from outside: on the model, on npusim's libascend_hal.so, on fake drivers with a
 # defect, and without any driver. Prints TAP.
 
+import json
 import os
 import pathlib
 import re
@@ -311,6 +312,11 @@ def prediction(folder):
     check('a replay says how far recorded times are from the prediction',
           'recorded create: 9 x, 59.122 us on average, predicted 31.300 us; '
           'typically apart by a factor of 1.85' in done.stdout, done)
+    done = subprocess.run([NPUSIM, 'replay', '--json', '-', str(trace)],
+                          stdout=subprocess.PIPE, text=True, timeout=100)
+    check('in JSON, too', json.loads(done.stdout)['call_times'] == {
+        'create': {'calls': 9, 'recorded_ns': 59122, 'predicted_ns': 31300,
+                   'typically_apart': '1.85'}}, done)
     trace.write_text('npusim-trace 1\ninfo soc=Ascend910B1 devices=1\n' + ''.join(
         '@{0} +{1} :1.1 create h{0} size=2097152 device=0 page=2m\n'.format(i, 2**63)
         for i in range(1, 4)))

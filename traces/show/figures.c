@@ -6,6 +6,8 @@
  */
 #include "show.h"
 
+#include <math.h>
+
 /* "12.34 %" */
 static char *percent(guint64 part, guint64 rest)
 {
@@ -477,6 +479,34 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	}
 }
 
+READ(gint64, time_recorded, replay_match, m, (gint64)MIN(m->recorded_ns / m->calls * 1e3, 9e18))
+READ(gint64, time_predicted, replay_match, m, (gint64)(m->predicted_ps / m->calls))
+READ(char *, times_apart, replay_match, m, g_strdup_printf("%.2f", exp(m->logs / m->calls)))
+
+static const struct member call_times[] = {
+	{ "calls", MEMBER_COUNT, AT(replay_match, calls) },
+	{ "recorded_ns", MEMBER_TIME, .whole = time_recorded },
+	{ "predicted_ns", MEMBER_TIME, .whole = time_predicted,
+	  .manual = "The number of calls, and their average time, recorded and on the model." },
+	{ "typically_apart", MEMBER_TEXT,
+	  .manual = "The factor by which the two differ, as text: the geometric mean of the calls.",
+	  .text = times_apart },
+	{ 0 },
+};
+static const struct member any_times[] = { { "", MEMBER_OBJECT, .members = call_times }, { 0 } };
+
+static void build_times(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct replay_match *matches = ((const struct result *)at)->replay->matches;
+
+	for (guint v = 0; v <= NPU_TRACE_MFREE; v++) {
+		if (matches[v].calls == 0)
+			continue;
+		json_builder_set_member_name(b, npu_trace_verb_name(v));
+		members_build_object(b, call_times, &matches[v], context);
+	}
+}
+
 #define OF_REPLAY(part) VIA(result, replay, replay, part)
 #define OF_TRACE(part)  VIA(result, trace, trace, part)
 
@@ -505,6 +535,10 @@ const struct member figures_result[] = {
 	  .manual = "The number of events in a phase, `--access-every`; left out if reads happen "
 		    "with each block.",
 	  .has = in_phases },
+	{ "call_times", MEMBER_MAP, 0,
+	  "An object with one member, itself an object, for each kind of call of which the file "
+	  "tells how long it took, such as create.",
+	  .build = build_times, .members = any_times },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },
 	{ "wall_us", MEMBER_COUNT, OF_REPLAY(wall_us),
