@@ -149,7 +149,8 @@ def against():
     found = run('--against', 'sim', '--device', '0', '--only', 'map.unmap_twice',
                 hal=FAKES / 'fake-hal-good.so')
     check('and what can be seen of its memory at the end',
-          'whose a: hw ok: device:0 0, sim ok: device:0 2M\n' in found.stdout, found)
+          'whose a: hw ok: device:0 0, sim ok: device:0 2M\n' in found.stdout
+          and 'used: hw ok: 0, sim ok: 2M\n' in found.stdout, found)
     check('the properties of handles too',
           'properties h: hw 207000 (ACL_ERROR_RT_FEATURE_NOT_SUPPORT)' in found.stdout
           and 'sim ok: hbm-huge device:0 0 0\n' in found.stdout, found)
@@ -164,6 +165,11 @@ def against():
     check('a driver that differs: both answers, and what the documents say',
           found.returncode == 1 and 'hw ok: 255 255, sim ok: 0 0; the documents say: ok: 0 0'
           in found.stdout, found)
+    found = run('--library', str(FAKES.parent / 'backend-hw' / 'coded-messages.so'), '--against',
+                'sim', '--device', '0', '--only', 'map.offset_must_be_zero', hal=HAL)
+    check("and the codes in messages, where the library's have some",
+          re.search(r'hw 107000 \(\w+\): EE1003, .*sim 107000 \(\w+\): EE1001,', found.stdout),
+          found)
 
 
 def crash():

@@ -425,4 +425,8 @@ void case_step_run(const struct case_dialect *dialect, void *library, char **wor
 	g_strlcpy(last_message, message == NULL ? "" : message, sizeof(last_message));
 	g_strlcpy(answer->complaint, last_message, sizeof(answer->complaint));
 	answer->unexplained = strstr(last_message, step.function) == NULL;
+	/* CANN's messages have codes, "Invalid_Argument(EE1003): ..." */
+	const char *code = strstr(last_message, "(E");
+	if (code != NULL && g_ascii_isdigit(code[3]))
+		g_strlcpy(answer->value, code + 1, MIN(strcspn(code, ")"), 16));
 }

@@ -48,18 +48,18 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 	return good;
 }
 
-static void watch(struct test_case *test, const char *verb, const char *name)
+static void watch(struct test_case *test, guint at, const char *verb, const char *name)
 {
 	struct case_step step = { .line = test->line, .text = g_strjoin(" ", verb, name, NULL) };
 
 	step.argv = g_strsplit(step.text, " ", -1);
-	g_array_append_val(test->steps, step);
+	g_array_insert_val(test->steps, at, step);
 }
 
 void check_case_watch(struct test_case *test)
 {
 	g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
-	guint count = test->steps->len;
+	guint count = test->steps->len, devices = 0, start = 0;
 	gboolean marked = FALSE;
 
 	for (guint s = 0; s < count; s++)
@@ -73,14 +73,16 @@ void check_case_watch(struct test_case *test)
 			g_str_has_prefix(verb, "reserve") || g_str_has_prefix(verb, "malloc");
 
 		marked |= step->process == 0 && strcmp(verb, "mark") == 0;
+		if (step->process == 0 && strcmp(verb, "device") == 0 && devices++ == 0)
+			start = s + 1;
 		if (step->process != 0 || name == NULL ||
 		    (!address && strcmp(verb, "create") != 0) ||
 		    !g_hash_table_add(names, (char *)name))
 			continue;
 		if (address) {
-			watch(test, "whose", name);
-			watch(test, "range", name);
-			watch(test, "access", name);
+			watch(test, test->steps->len, "whose", name);
+			watch(test, test->steps->len, "range", name);
+			watch(test, test->steps->len, "access", name);
 			continue;
 		}
 		/* a driver must not be asked for an object that a step may have ended */
@@ -92,10 +94,13 @@ void check_case_watch(struct test_case *test)
 			ended |= g_regex_match_simple(pattern, case_step_at(test, t)->text,
 						      G_REGEX_CASELESS, 0);
 		if (!ended)
-			watch(test, "properties", name);
+			watch(test, test->steps->len, "properties", name);
 	}
-	if (marked)
-		watch(test, "used", NULL);
+	/* of two devices nothing says which is the current one at the end */
+	if (!marked && devices == 1)
+		watch(test, start, "mark", NULL);
+	if (marked || devices == 1)
+		watch(test, test->steps->len, "used", NULL);
 }
 
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,

@@ -27,8 +27,8 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 
 /* Asks at the case's end what can be seen of it from outside: whose the addresses are that its
  * first process has made, their ranges, who may reach them, the properties of the handles that it
- * has still, and how much memory is held. Nothing is
- * expected of the answers: they are for check_compare(). */
+ * has still, and how much memory is held, if it has one device. Nothing is expected of the answers:
+ * they are for check_compare(). */
 void check_case_watch(struct test_case *test);
 /* Fails `result` where it answers other than `other`, or for another reason of the driver's, the
  * same case on another backend, and says how, with what the documents and the driver's source say.

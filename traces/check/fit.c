@@ -447,14 +447,10 @@ gboolean check_fit(const char *soc, const char *where, const GArray *figures, GS
 	static const char *const medians[] = { "submit", "stream",     "sync",
 					       "event",  "event_wait", "value_wait" };
 	/* parts of each copy's start; and what copies one after another do not show */
-	static const char *const hidden[] = { "DriverCalls.copy_base_ns",
-					      "Engine.sdma_start_ps",
-					      "Link.host_ps",
-					      "Link.peer_ps",
-					      "MMU.tlb_l1_ps",
-					      "MMU.tlb_l2_ways",
-					      "MMU.walkers",
-					      "MMU.walk_cache_entries" };
+	static const char hidden[] =
+		"DriverCalls.copy_base_ns Engine.sdma_start_ps Link.host_ps Link.peer_ps "
+		"MMU.tlb_l1_ps MMU.tlb_l2_ways MMU.walkers MMU.walk_cache_entries";
+	g_auto(GStrv) names = g_strsplit(hidden, " ", -1);
 	g_autoptr(GKeyFile) base = g_key_file_new(), out = g_key_file_new();
 	const struct findings found = { figures, base, out, report };
 	g_autofree char *complaint = NULL;
@@ -481,8 +477,8 @@ gboolean check_fit(const char *soc, const char *where, const GArray *figures, GS
 	for (gsize i = 0; i < G_N_ELEMENTS(medians); i++)
 		add_median(&found, medians[i], i < 2);
 	fit_translation(&found);
-	for (gsize i = 0; i < G_N_ELEMENTS(hidden); i++) {
-		g_auto(GStrv) key = g_strsplit(hidden[i], ".", 2);
+	for (char **name = names; *name != NULL; name++) {
+		g_auto(GStrv) key = g_strsplit(*name, ".", 2);
 		add(&found, key[0], key[1], "", &(struct value){ 0 }, 1);
 	}
 	g_autofree char *text = g_key_file_to_data(out, NULL, NULL);

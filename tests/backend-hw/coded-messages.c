@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A libascendcl.so whose messages have codes, as CANN's have, another one on the model; the rest of
+ * it is npusim's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "acl/acl.h"
+
+__attribute__((visibility("default"))) const char *aclGetRecentErrMsg(void)
+{
+	static char text[128];
+	const char *backend = getenv("NPUSIM_BACKEND");
+	bool model = backend != NULL && strcmp(backend, "sim") == 0;
+
+	snprintf(text, sizeof(text), "[PID: 1] Invalid_Argument(%s): failed with %d",
+		 model ? "EE1001" : "EE1003", aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL));
+	return text;
+}
