@@ -616,7 +616,7 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 	if (r->own + r->imported > 0)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: the reservation at 0x%" PRIx64
-				 ", %s, still has mappings (%u); unmap them first. It stays as it is",
+				 ", %s, still has mappings (%u); unmap them first. It stays",
 				 c->name, va, npu_size_text(r->bytes), r->own + r->imported);
 	below = window_first_mapping(bs->window, va, WINDOW_SLOT); /* CUDA's may span two */
 	if (below != NULL)
