@@ -33,7 +33,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent
 
-HAL_FUNCTION = re.compile(r'^(?:(?:NPU_CALL|NPU_QUERY|REFUSED)\('
+HAL_FUNCTION = re.compile(r'^(?:(?:NPU_CALL|NPU_QUERY|HAL_CALL|REFUSED)\('
                           r'|(?:NPU_OP|UNMODELLED)\([^,]+, [^,]+, |HAL_EXPORT [^;(]*?)(\w+)[(),;]',
                           re.MULTILINE)
 

@@ -2,7 +2,8 @@
  *
  * libdcmi.so, also named libdrvdsmi_host.so: the server as the driver's management libraries show
  * it, from what libascend_hal.so says. Owns the layouts of the answers (dcmi_interface_api.h's) and
- * the numbering by cards. What the model has no figure of is 0.
+ * the numbering by cards. What the model has no figure of is 0, but for what a chip at rest would
+ * say of its power and temperature, which is assumed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,9 @@
 #define DRIVER_VERSION "26.0.0"
 #define NAME_LEN       32
 #define SPOD_BYTES     48
+#define CPUS_LEN       32 /* TOPO_INFO_MAX_LENTH */
+#define IDLE_DECIWATTS 900
+#define IDLE_CELSIUS   45
 
 enum { BAD_ARGUMENT = -8001, NO_DEVICE = -8008, UNSUPPORTED = -8255 };
 enum { DSMI_BAD_DEVICE = 2, DSMI_BAD_ARGUMENT = 8, DSMI_UNSUPPORTED = 0xfffe };
@@ -26,8 +30,15 @@ struct chip_info { /* dcmi_chip_info_v2; dcmi_chip_info ends before npu */
 	unsigned aicores;
 	char npu[NAME_LEN];
 };
-struct hbm_info { /* dcmi_hbm_info in words, with its padding */
-	unsigned long long total_mib, mhz, used_mib, celsius_and_bandwidth;
+struct hbm_info { /* dcmi_hbm_info, with its padding */
+	unsigned long long total_mib, mhz, used_mib;
+	unsigned celsius, use;
+};
+struct pcie_info { /* dcmi_pcie_info_all */
+	unsigned vendor, subvendor, device, subdevice, domain, bus, slot, function, reserved[8];
+};
+struct board_info { /* dsmi_board_info_stru */
+	unsigned board, pcb, bom, slot;
 };
 
 /* A function answers `check`'s code, and does the rest if that is 0; OF_CHIP: about chip `dev`. */
@@ -127,7 +138,9 @@ static struct hbm_info hbm_of(unsigned dev)
 	uint64_t total = fact(dev, MODULE_TYPE_MEMORY, 0);
 	uint64_t left = fact(dev, MODULE_TYPE_MEMORY, INFO_TYPE_FREE_BYTES);
 
-	return (struct hbm_info){ .total_mib = total >> 20, .used_mib = (total - left) >> 20 };
+	return (struct hbm_info){ .total_mib = total >> 20,
+				  .used_mib = (total - left) >> 20,
+				  .celsius = IDLE_CELSIUS };
 }
 
 OF_CHIP(dcmi_get_device_chip_info_v2, struct chip_info, *out = chip_of(dev))
@@ -135,6 +148,49 @@ OF_CHIP(dcmi_get_device_chip_info, void,
 	memcpy(out, &(struct chip_info[]){ chip_of(dev) }, offsetof(struct chip_info, npu)))
 OF_CHIP(dcmi_get_device_hbm_info, struct hbm_info, *out = hbm_of(dev))
 OF_CHIP(dcmi_get_device_health, unsigned, *out = 0)
+OF_CHIP(dcmi_get_device_power_info, int, *out = IDLE_DECIWATTS)
+OF_CHIP(dcmi_get_device_temperature, int, *out = IDLE_CELSIUS)
+OF_CHIP(dcmi_get_device_pcie_info_v2, struct pcie_info,
+	*out = (struct pcie_info){ .vendor = 0x19e5,
+				   .device = chips_per_card() > 1 ? 0xd803 : 0xd802,
+				   .bus = 0x81 + dev * 4 })
+
+static int give_link(unsigned dev, int card, int chip, int *out)
+{
+	static const int of_hal[] = { 3, 5, 4, 2, 1, 6, 7 }; /* of TOPOLOGY_HCCS and so on */
+	int64_t kind = 0;
+	unsigned other;
+	int code = find(card, chip, out, &other);
+
+	if (code == 0 && dev != other)
+		halGetPairDevicesInfo(dev, other, 0, &kind);
+	if (code == 0)
+		*out = dev == other ? 0 : of_hal[kind];
+	return code;
+}
+
+/* Those of the NUMA node that is near to it, or all where this machine has no such node. */
+static int give_cpus(unsigned dev, char *out, int *length)
+{
+	char name[64];
+	FILE *file;
+
+	snprintf(name, sizeof(name), "/sys/devices/system/node/node%d/cpulist",
+		 (int)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE));
+	file = fopen(name, "re") ?: fopen("/sys/devices/system/cpu/online", "re");
+	if (file == NULL || fgets(out, CPUS_LEN, file) == NULL)
+		*out = '\0';
+	if (file != NULL)
+		fclose(file);
+	*length = (int)strcspn(out, "\n");
+	out[*length] = '\0';
+	return *length > 0 ? 0 : UNSUPPORTED;
+}
+
+ANSWERS(dcmi_get_topo_info_by_device_id, (int card, int chip, int other, int its_chip, int *out),
+	find(card, chip, out, &dev) ?: give_link(dev, other, its_chip, out))
+ANSWERS(dcmi_get_affinity_cpu_info_by_device_id, (int card, int chip, char *out, int *length),
+	length == NULL ? BAD_ARGUMENT : find(card, chip, out, &dev) ?: give_cpus(dev, out, length))
 
 static int give_spod(unsigned dev, int command, unsigned sub, unsigned *out, unsigned *size)
 {
@@ -162,6 +218,9 @@ ANSWERS(dsmi_get_device_info, (unsigned id, int command, unsigned sub, void *out
 ANSWERS(dcmi_get_device_info,
 	(int card, int chip, int command, unsigned sub, void *out, unsigned *size),
 	find(card, chip, out, &dev) ?: as_dcmi(give_spod(dev, command, sub, out, size)))
+ANSWERS(dsmi_get_board_info, (int id, struct board_info *out),
+	out == NULL ? DSMI_BAD_ARGUMENT : ((unsigned)id < device_count() ? 0 : DSMI_BAD_DEVICE),
+	*out = (struct board_info){ .slot = (unsigned)id / chips_per_card() })
 ANSWERS(dsmi_get_version, (unsigned id, char *out, unsigned len, unsigned *length),
 	out == NULL || length == NULL || len < sizeof(DRIVER_VERSION)
 		? DSMI_BAD_ARGUMENT

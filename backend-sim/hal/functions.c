@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements libascend_hal.so: opens the model, a driver from backend-sim.so with the layers of the
- * process, at the first call; the functions of the seam under their own names, each of which calls
- * the top driver's member of that name, and the few beyond the seam that have an answer. Owns the
- * symbol that identifies whose library this is.
+ * Implements libascend_hal.so, backend-sim under the HAL's names: a small library that opens the
+ * model, a driver from backend-sim.so with the layers of the process, at the first call, so that a
+ * process that holds libascendcl.so, too, has one model, one address window, one set of handles. It
+ * has the functions of the seam, each of which calls the top driver's member of its name, the few
+ * beyond the seam that have an answer, and those that callers link strongly, with nothing behind
+ * them. Names that callers take weakly and that are none of these stay out: a caller does without
+ * what it does not find, but believes what it finds.
+ *
+ * Owns the symbol that identifies whose library this is.
  */
-#include "hal.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,8 +18,18 @@
 
 #include "base/base.h"
 #include "driver/layer.h"
+#include "npusim/driver.h"
 
 #define DEVICE_WORKS 1
+
+#define HAL_EXPORT __attribute__((visibility("default")))
+
+/* Beyond the seam, and without a code that is looked at. */
+HAL_EXPORT drvError_t drvCloseIpcNotify(const char *name, void *info);
+HAL_EXPORT void drvDfxShowReport(uint32_t dev);
+HAL_EXPORT void drvFlushCache(uint64_t base, uint32_t length);
+HAL_EXPORT extern int g_devmm_mem_dev;
+HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
 
 /* ---- opening ---- */
 
@@ -221,6 +234,7 @@ static drvError_t answer(const char *call, drvError_t code, const void *site)
 /* Defines a function: a body that has `drv`, and answers a code. */
 #define HAL_CALL(op, ...)                                                                         \
 	static drvError_t op##_of(struct npu_driver *drv __VA_OPT__(, ) NPU_PARAMS(__VA_ARGS__)); \
+	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                                          \
 	drvError_t op NPU_PLAIN(__VA_ARGS__)                                                      \
 	{                                                                                         \
 		struct npu_driver *drv = hal_driver();                                            \
@@ -244,7 +258,6 @@ static drvError_t answer(const char *call, drvError_t code, const void *site)
 		return drv == NULL ? NO_MODEL(missing) : drv->op NPU_TO(drv, ##__VA_ARGS__); \
 	}
 #define NPU_CALL(op, ...)                                                     \
-	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                      \
 	HAL_CALL(op, __VA_ARGS__)                                             \
 	{                                                                     \
 		if (strcmp(#op, "halGetSocVersion") == 0 && has_no_name(drv)) \
@@ -324,7 +337,8 @@ void drvFlushCache(uint64_t base, uint32_t length)
 
 int g_devmm_mem_dev = -1; /* a file descriptor: none */
 
-/* ---- without anything behind them: each says once what is missing, and refuses ---- */
+/* ---- with nothing behind them: CANN's runtime links them strongly, or memfabric looks them up,
+ * and calls none on drivers that have the virtual memory functions ---- */
 
 static void refuse(atomic_bool *said, const char *name, const char *what)
 {
@@ -342,4 +356,44 @@ static void refuse(atomic_bool *said, const char *name, const char *what)
 		refuse(&said, #name, what);    \
 		return answer;                 \
 	}
-#include "unmodelled.h"
+#define REFUSED(name, what) UNMODELLED(int, DRV_ERROR_NOT_SUPPORT, name, what)
+
+#define HDC "the channel to daemons of the device"
+REFUSED(drvHdcAddMsgBuffer, HDC)
+REFUSED(drvHdcAllocMsg, HDC)
+REFUSED(drvHdcClientCreate, HDC)
+REFUSED(drvHdcClientDestroy, HDC)
+REFUSED(drvHdcEpollClose, HDC)
+REFUSED(drvHdcEpollCreate, HDC)
+REFUSED(drvHdcEpollCtl, HDC)
+REFUSED(drvHdcEpollWait, HDC)
+REFUSED(drvHdcFreeMsg, HDC)
+REFUSED(drvHdcGetCapacity, HDC)
+REFUSED(drvHdcGetMsgBuffer, HDC)
+REFUSED(drvHdcReuseMsg, HDC)
+REFUSED(drvHdcServerCreate, HDC)
+REFUSED(drvHdcServerDestroy, HDC)
+REFUSED(drvHdcSessionAccept, HDC)
+REFUSED(drvHdcSessionClose, HDC)
+REFUSED(drvHdcSessionConnect, HDC)
+REFUSED(drvHdcSetSessionReference, HDC)
+REFUSED(halHdcGetSessionAttr, HDC)
+REFUSED(halHdcRecv, HDC)
+REFUSED(halHdcSend, HDC)
+REFUSED(halHdcSessionConnectEx, HDC)
+REFUSED(halGetCapabilityGroupInfo, "dividing a device into groups")
+REFUSED(drvMemConvertAddr, "a descriptor of a plain copy, which entries do without")
+
+#define PRIVATE "a private table of the vendor's driver"
+UNMODELLED(void *, NULL, devmm_get_heap_list_by_type, PRIVATE)
+UNMODELLED(void *, NULL, devmm_va_to_heap, PRIVATE)
+UNMODELLED(void *, NULL, devmm_virt_alloc_mem_from_base, PRIVATE)
+UNMODELLED(void *, NULL, devmm_virt_get_heap_from_queue, PRIVATE)
+UNMODELLED(void *, NULL, devmm_virt_get_heap_mgmt, PRIVATE)
+REFUSED(devmm_ioctl_enable_heap, PRIVATE)
+REFUSED(devmm_ioctl_free_pages, PRIVATE)
+REFUSED(devmm_va_to_heap_idx, PRIVATE)
+REFUSED(devmm_virt_destroy_heap, PRIVATE)
+REFUSED(devmm_virt_normal_heap_update_info, PRIVATE)
+REFUSED(devmm_virt_set_heap_idle, PRIVATE)
+REFUSED(svm_module_alloced_size_inc, PRIVATE)

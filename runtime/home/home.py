@@ -37,6 +37,7 @@ HAL_FOLDER = 'driver/lib64/driver'
 
 ACL = ['libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so', 'libruntime.so']
 HAL = 'libascend_hal.so'
+BOUNDED = 'libc_sec.so'
 MANAGEMENT = ['libdcmi.so', 'libdrvdsmi_host.so']
 
 # Older and other names for the same folders. $ARCH is x86_64 or aarch64.
@@ -74,7 +75,7 @@ PACKAGES = {
     'hccl': {'hccl': 'lib64/libhccl.so', 'hcomm': 'lib64/libhcomm.so'},
     'metadef': {'metadef': 'lib64/libmetadef.so'},
     'nnopbase': {'nnopbase': 'lib64/libnnopbase.so'},
-    'securec': {'c_sec': 'lib64/libc_sec.so'},
+    'securec': {'c_sec': 'lib64/' + BOUNDED},
     'runtime': {'runtime': 'lib64/libruntime.so'},
     'slog': {'slog': 'lib64/libascendalog.so', 'alog': 'lib64/libascendalog.so'},
 }
@@ -185,6 +186,9 @@ def texts(arch, with_hal):
             'package_name=Ascend-cann-toolkit\nversion={}\ninnerversion={}\narch={}\nos=linux\n'
             .format(version['runtime'], INNER_VERSION, arch),
         'opp/version.info': info.format(version['ops-legacy'], TIMESTAMP),
+        # npusim home --system: /etc/ascend_install.info
+        'driver/ascend_install.info': 'Driver_Install_Path_Param=/usr/local/Ascend\n'
+                                      'Driver_Install_Type=full\nUserName=root\nUserGroup=root\n',
         'driver/version.info': 'Version={}\nInnerversion={}\n'.format(version['driver'],
                                                                       INNER_VERSION),
         'lib64/cmake/npusim.cmake': (HERE / 'npusim.cmake').read_text(),
@@ -212,7 +216,7 @@ def write_tree(out, stubs, arch, include, acl, hal, stub_folder, smi, command, i
     with_hal = hal != '-'
     files = texts(arch, with_hal)
     links = {path.replace('$ARCH', arch): out / to for path, to in LINKS.items()}
-    for name in ('acl', 'npusim', 'runtime'):
+    for name in ('acl', 'npusim', 'runtime', 'securec.h'):
         links['include/' + name] = prefix / include / name
     for name in ACL:
         for folder in ('lib64', 'devlib', 'runtime/lib64'):
@@ -223,8 +227,8 @@ def write_tree(out, stubs, arch, include, acl, hal, stub_folder, smi, command, i
         for name in MANAGEMENT:
             links[HAL_FOLDER + '/' + name] = prefix / hal / name
     links['bin/npu-smi'], links['bin/npusim'] = prefix / smi, prefix / command
-    for name in libraries(stubs):
-        links['lib64/lib{}.so'.format(name)] = prefix / stub_folder / 'lib{}.so'.format(name)
+    for name in [BOUNDED, *('lib{}.so'.format(name) for name in libraries(stubs))]:
+        links['lib64/' + name] = prefix / stub_folder / name
 
     os.umask(0o022)  # programs refuse a lib64 that others may write
     shutil.rmtree(out, ignore_errors=True)

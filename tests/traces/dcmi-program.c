@@ -3,6 +3,8 @@
  * Asks the driver's management libraries about the server, by its own prototypes and as programs
  * open them, and prints a line for each chip:
  *   CARD CHIP LOGIC PHYSICAL TYPE NAME NPU-NAME AICORES TOTAL-MIB USED-MIB HEALTH
+ * another with what surrounds it,
+ *   around BUS WATTS CELSIUS CPUS LINKS...
  * and for each that has one, its record of the supernode.
  * usage: dcmi-program [MIB], which are held meanwhile on device 0
  */
@@ -97,6 +99,50 @@ static void show_spod(int card, int chip, unsigned logic)
 	printf("spod %u %u %u %u\n", spod.sdid, spod.scale_type, spod.super_pod_id, spod.server_id);
 }
 
+struct pcie_info {
+	unsigned int venderid, subvenderid, deviceid, subdeviceid;
+	int domain;
+	unsigned int bdf_busid, bdf_deviceid, bdf_funcid;
+	unsigned char reserve[32];
+};
+struct board_info {
+	unsigned int board_id, pcb_id, bom_id, slot_id;
+};
+
+static void show_around(int card, int chip, int logic, const struct hbm_info *hbm)
+{
+	TAKE(management, dcmi_get_device_pcie_info_v2, int, int, struct pcie_info *);
+	TAKE(management, dcmi_get_device_power_info, int, int, int *);
+	TAKE(management, dcmi_get_device_temperature, int, int, int *);
+	TAKE(management, dcmi_get_affinity_cpu_info_by_device_id, int, int, char *, int *);
+	TAKE(management, dcmi_get_topo_info_by_device_id, int, int, int, int, int *);
+	TAKE(second, dsmi_get_board_info, int, struct board_info *);
+	struct pcie_info bus;
+	struct board_info board;
+	int watts, celsius, length, kind;
+	char cpus[32];
+
+	WANT(dcmi_get_device_pcie_info_v2(card, chip, &bus), 0);
+	WANT(bus.venderid, 0x19e5);
+	WANT(bus.domain == 0 && bus.bdf_deviceid == 0 && bus.bdf_funcid == 0, 1);
+	WANT(dcmi_get_device_power_info(card, chip, &watts), 0);
+	WANT(dcmi_get_device_temperature(card, chip, &celsius), 0);
+	WANT(hbm->temp, celsius);
+	WANT(dcmi_get_affinity_cpu_info_by_device_id(card, chip, cpus, &length), 0);
+	WANT(length, strlen(cpus));
+	WANT(dcmi_get_affinity_cpu_info_by_device_id(card, chip, cpus, NULL), -8001);
+	WANT(dsmi_get_board_info(logic, &board), 0);
+	WANT(board.slot_id, card);
+	WANT(dsmi_get_board_info(logic, NULL), 8);
+	printf("around 0000:%02X:00.0 %d.%d %d %s", bus.bdf_busid, watts / 10, watts % 10, celsius,
+	       cpus);
+	for (int i = 0; dcmi_get_topo_info_by_device_id(card, chip, i, 0, &kind) == 0; i++) {
+		for (int k = 0; dcmi_get_topo_info_by_device_id(card, chip, i, k, &kind) == 0; k++)
+			printf(" %d", kind);
+	}
+	printf("\n");
+}
+
 static void show_chip(int card, int chip)
 {
 	TAKE(management, dcmi_get_device_logic_id, int *, int, int);
@@ -134,6 +180,7 @@ static void show_chip(int card, int chip)
 	printf("%d %d %d %u %s %s %s %u %llu %llu %u\n", card, chip, logic, phy, info.chip_type,
 	       info.chip_name, info.npu_name[0] ? (char *)info.npu_name : "-", info.aicore_cnt,
 	       hbm.memory_size, hbm.memory_usage, health);
+	show_around(card, chip, logic, &hbm);
 	show_spod(card, chip, (unsigned)logic);
 }
 
@@ -146,6 +193,9 @@ static void expect_refusals(int cards)
 	TAKE(management, dcmi_get_card_id_device_id_from_phyid, int *, int *, unsigned);
 	TAKE(management, dcmi_get_device_phyid_from_logicid, unsigned, unsigned *);
 	TAKE(second, dsmi_get_version, int, char *, unsigned, unsigned *);
+	TAKE(second, dsmi_get_board_info, int, struct board_info *);
+	TAKE(management, dcmi_get_topo_info_by_device_id, int, int, int, int, int *);
+	struct board_info board;
 	unsigned health = 7, length;
 	int number = 7, other = 7;
 	char text[64];
@@ -166,7 +216,13 @@ static void expect_refusals(int cards)
 	WANT(dsmi_get_version(500, text, sizeof(text), &length), 2);
 	WANT(dsmi_get_version(0, text, 3, &length), 8);
 	WANT(number == 7 && other == 7 && health == 7, 1);
-	WANT(dlsym(management, "dcmi_get_device_temperature") == NULL, 1);
+	WANT(dsmi_get_board_info(500, NULL), 8);
+	WANT(dsmi_get_board_info(-1, &board), 2);
+	WANT(dcmi_get_topo_info_by_device_id(0, 0, cards, 0, &number), -8001);
+	WANT(dcmi_get_topo_info_by_device_id(cards, 0, 0, 0, &number), -8001);
+	WANT(dcmi_get_topo_info_by_device_id(0, 0, 0, 0, NULL), -8001);
+	WANT(number, 7);
+	WANT(dlsym(management, "dcmi_get_device_voltage") == NULL, 1);
 }
 
 static void hold(size_t mib)

@@ -53,6 +53,7 @@ LOOKED_FOR = [
     ('lib64/libascendcl.so', None),
     ('lib64/libacl_rt.so', None),
     ('lib64/libruntime.so', None),                 # xLLM
+    ('lib64/libc_sec.so', None), ('include/securec.h', r'errno_t memcpy_s'),
     ('pkg_inc/runtime/dev.h', None),               # shmem, yuanrong
     ('pkg_inc/runtime/kernel.h', None),            # shmem
     ('pkg_inc/runtime/rt_ffts.h', None),           # shmem
@@ -240,7 +241,6 @@ def a_call_of_what_is_only_linked_says_so():
                                          ('nnopbase', 'aclCreateTensor', 0, -1),
                                          ('opapi', 'aclnnAddGetWorkspaceSize', 207000, -1),
                                          ('hccl', 'HcclCommDestroy', 5, -1),
-                                         ('c_sec', 'memcpy_s', -1, -1),
                                          ('metadef', '_ZN2ge12AscendStringC1EPKc', None, 0)]:
         library = 'lib{}.so'.format(library)
         done = npusim('run', '--', PROGRAM, library, name)
@@ -268,7 +268,7 @@ foreach(target acl_rt_headers acl_rt ascendcl_headers ascendcl ascend_hal_header
   endif()
 endforeach()
 add_executable(by_target client.cpp)
-target_link_libraries(by_target ascendcl ascend_hal hccl nnopbase)
+target_link_libraries(by_target ascendcl ascend_hal hccl nnopbase c_sec)
 
 # As Mooncake finds it.
 file(GLOB root "$ENV{ASCEND_HOME_PATH}/${CMAKE_SYSTEM_PROCESSOR}-linux")
@@ -289,11 +289,13 @@ CLIENT = '''
 #include <acl/acl.h>
 #include <driver/ascend_hal.h>
 #include <runtime/dev.h>
+#include <securec.h>
 #include <cstdio>
 int main()
 {
 	uint32_t devices = 0, chips = 0, phy = 9;
 	if (aclInit(nullptr) || aclrtSetDevice(0) || aclrtGetDeviceCount(&devices) ||
+	    memcpy_s(&chips, 4, &devices, 4) != EOK || chips != devices ||
 	    drvGetDevNum(&chips) || rtGetDevicePhyIdByIndex(1, &phy) || phy != 1)
 		return 1;
 	std::printf("%u %u\\n", devices, chips);

@@ -149,24 +149,24 @@ def topology_is_that_of_the_links():
 
 
 def dcmi(*options, mib=None):
-    """Lines of chips, of the supernode's records, the driver's version."""
+    """Lines of chips, of the supernode's records, the driver's version, what is around a chip."""
     run = npusim('run', *options, '--', DCMI, *([] if mib is None else [str(mib)]))
     same(run.returncode, 0, run.stderr)
     lines = [line.split() for line in run.stdout.splitlines()]
     same(lines[-1][0], 'driver')
-    return ([line for line in lines[:-1] if line[0] != 'spod'],
+    return ([line for line in lines[:-1] if line[0].isdigit()],
             [[int(word) for word in line[1:]] for line in lines if line[0] == 'spod'],
-            lines[-1][1])
+            lines[-1][1], [line[1:] for line in lines if line[0] == 'around'])
 
 
 @case
 def management_library_numbers_cards_and_chips():
     for devices in (1, 8):
-        chips, spods, _ = dcmi('--soc', 'Ascend910B3', '--devices', devices)
+        chips, spods, *_ = dcmi('--soc', 'Ascend910B3', '--devices', devices)
         same([chip[:7] for chip in chips],
              [[str(i), '0', str(i), str(i), 'Ascend', '910B3', '-'] for i in range(devices)])
         same(spods, [])
-        chips, spods, _ = dcmi('--soc', 'Ascend910_9382', '--devices', devices)
+        chips, spods, *_ = dcmi('--soc', 'Ascend910_9382', '--devices', devices)
         same([chip[:7] for chip in chips],
              [[str(i // 2), str(i % 2), str(i), str(i), 'Ascend', 'Ascend910', '9382']
               for i in range(devices)])
@@ -177,11 +177,11 @@ def management_library_numbers_cards_and_chips():
 def management_library_has_the_figures_of_npu_smi():
     for soc in ('Ascend910B1', 'Ascend910_9391'):
         options = ('--soc', soc, '--devices', '2', '--hbm', '32G')
-        chips, _, version = dcmi(*options)
+        chips, _, version, _ = dcmi(*options)
         asked = fields(smi('npu-smi info -t memory -i 0; npu-smi info -t common -i 0', *options))
         for chip in chips:
             same(chip[7:], [asked['Aicore Count'], asked['HBM Capacity(MB)'], '0', '0'])
-        held, _, _ = dcmi(*options, mib=64)
+        held, *_ = dcmi(*options, mib=64)
         same([int(chip[9]) for chip in held], [66, 0])  # as npu-smi's table above
         home = pathlib.Path(npusim('home').stdout.rstrip())
         expect('Version={}\n'.format(version) in (home / 'driver/version.info').read_text())
@@ -189,16 +189,30 @@ def management_library_has_the_figures_of_npu_smi():
 
 
 @case
+def management_library_knows_links_and_surroundings():  # as npu-smi shows them
+    kinds = ['X', 'SYS', 'PHB', 'HCCS', 'PXB', 'PIX', 'SIO', 'HCCS_SW']
+    for options in ((), ('--soc', 'Ascend910_9382', '--devices', '4')):
+        around = dcmi(*options)[3]
+        _, links, cpus = topology(*options)
+        same([[kinds[int(word)] for word in chip[4:]] for chip in around], links)
+        text = smi('npu-smi info', *options)
+        for chip, near in zip(around, cpus):
+            same(near or [chip[3]], [chip[3]])
+            expect(' {} '.format(chip[0]) in text, text)
+            expect(re.search(r'\| OK  +\| {}  +{}  +0 / 0 '.format(*chip[1:3]), text), text)
+
+
+@case
 def management_library_knows_the_supernode():
     pod = 'smi-pod-{}'.format(os.getpid())
     options = ('--soc', 'Ascend910_9391', '--supernode', pod, '--server', '3')
-    _, spods, _ = dcmi(*options)
+    _, spods, *_ = dcmi(*options)
     same([spod[0] for spod in spods],
          [3 << 22 | i >> 1 << 18 | (i & 1) << 16 | i for i in range(len(spods))])
     same({spod[3] for spod in spods}, {3})
     text = smi('npu-smi info -t spod-info -i 1 -c 1', *options)
     same([int(word) for word in re.findall(r': (\d+)$', text, re.MULTILINE)], spods[3])
-    _, spods, _ = dcmi('--soc', 'Ascend910_9391', '--supernode', 'none', '--devices', '2')
+    _, spods, *_ = dcmi('--soc', 'Ascend910_9391', '--supernode', 'none', '--devices', '2')
     same([spod[2:] for spod in spods], [[0xffffffff, 1023]] * 2)
 
 
@@ -209,6 +223,13 @@ def says_what_is_wrong():
     expect('Error parameter of -i' in smi('npu-smi info -t board', status=1))
     expect('Error parameter of -t' in smi('npu-smi info -t weather -i 0', status=1))
     expect('Usage' in smi('npu-smi inform', status=1))
+    expect('Usage' in smi('npu-smi set -t weather -i 0', status=1))
+
+
+@case
+def settings_are_taken():  # hami-adp's device plugin, ACLTest
+    smi('echo Y | npu-smi set -t device-share -i 0 -c 0 -d 1 && '
+        'npu-smi set -t custom-op-secverify-enable -i 0 -d 1')
 
 
 if __name__ == '__main__':

@@ -58,12 +58,6 @@ static gboolean make_link(const char *target, const char *path, GError **error)
 	       refuse_file(error, errno, "%s cannot be made a link: %s", path, g_strerror(errno));
 }
 
-static gboolean make_file(const char *text, const char *path, GError **error)
-{
-	return g_file_set_contents_full(path, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644,
-					error);
-}
-
 static gboolean copy_folder(const char *from, const char *to, const char *home, GError **error)
 {
 	g_autoptr(GDir) names = g_dir_open(from, 0, error);
@@ -87,26 +81,24 @@ static gboolean copy_folder(const char *from, const char *to, const char *home, 
 			done = copy_folder(source, copy, home, error);
 		} else {
 			done = g_file_get_contents(source, &text, NULL, error) &&
-			       make_file(text, copy, error);
+			       g_file_set_contents_full(
+				       copy, text, -1, G_FILE_SET_CONTENTS_CONSISTENT, 0644, error);
 		}
 	}
 	return done;
 }
 
-/* Links to a part of the home; the file is a text. */
+/* Links to parts of the home. */
 static const struct place {
-	const char *path, *part, *text;
+	const char *path, *part;
 } places[] = {
-	{ "usr/local/Ascend/cann-" HOME_VERSION, ".", NULL },
-	{ "usr/local/Ascend/cann", ".", NULL },
-	{ "usr/local/Ascend/latest", ".", NULL },
-	{ "usr/local/Ascend/ascend-toolkit/latest", ".", NULL },
-	{ "usr/local/Ascend/ascend-toolkit/set_env.sh", "set_env.sh", NULL },
-	{ "usr/local/Ascend/driver", "driver", NULL },
-	{ "etc/ascend_install.info", NULL,
-	  "Driver_Install_Path_Param=/usr/local/Ascend\n"
-	  "Driver_Install_Type=full\n"
-	  "UserName=root\nUserGroup=root\n" },
+	{ "usr/local/Ascend/cann-" HOME_VERSION, "." },
+	{ "usr/local/Ascend/cann", "." },
+	{ "usr/local/Ascend/latest", "." },
+	{ "usr/local/Ascend/ascend-toolkit/latest", "." },
+	{ "usr/local/Ascend/ascend-toolkit/set_env.sh", "set_env.sh" },
+	{ "usr/local/Ascend/driver", "driver" },
+	{ "etc/ascend_install.info", "driver/ascend_install.info" },
 };
 
 enum pass { CHECK, MAKE, REMOVE };
@@ -119,21 +111,18 @@ static int visit_places(const char *home, const char *root, enum pass pass, GErr
 		const struct place *place = &places[i];
 		g_autofree char *path = g_build_filename(root, place->path, NULL);
 		g_autofree char *folder = g_path_get_dirname(path);
-		g_autofree char *target = g_canonicalize_filename(place->part ?: ".", home);
-		g_autofree char *is = place->text ? NULL : g_file_read_link(path, NULL);
+		g_autofree char *target = g_canonicalize_filename(place->part, home);
+		g_autofree char *is = g_file_read_link(path, NULL);
+		gboolean ours = g_strcmp0(is, target) == 0;
 		struct stat st;
 		gboolean there = lstat(path, &st) == 0;
 
-		if (place->text)
-			g_file_get_contents(path, &is, NULL, NULL);
-		gboolean ours = g_strcmp0(is, place->text ? place->text : target) == 0;
 		if (pass == CHECK && there && !ours)
 			return failure("%s is there, and not npusim's: --system is for machines "
 				       "without CANN and its driver",
 				       path);
-		if (pass == MAKE && (!make_folder(folder, error) ||
-				     !(place->text ? make_file(place->text, path, error)
-						   : make_link(target, path, error))))
+		if (pass == MAKE &&
+		    (!make_folder(folder, error) || !make_link(target, path, error)))
 			return NPUSIM_EXIT_FAILED;
 		if (pass == REMOVE && there && !ours)
 			status = failure("%s is not of this npusim, and stays", path);
