@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ALLOC "halMemAlloc"
 #define FREE  "halMemFree"
@@ -480,6 +481,8 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 		kind.page_lg2 = 21; /* heaps of its own take whole frames */
 	giant = kind.use == NPU_PLACE_DEVICE && (flag & MEM_PAGE_GIANT);
 	page = giant ? WINDOW_GIB : UINT64_C(1) << kind.page_lg2;
+	if (kind.use == NPU_PLACE_PINNED)
+		page = MAX(page, (uint64_t)sysconf(_SC_PAGESIZE)); /* as it opens to the CPU */
 	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
 	if (a == NULL)
 		return result;
