@@ -250,7 +250,7 @@ static char *load_builtin(const char *name, struct sim_profile *out, unsigned de
 		if (!strcmp(sim_profile_data[i].name, name))
 			return load_text(sim_profile_data[i].text, out, depth);
 	known = g_strjoinv(", ", (char **)sim_profile_names());
-	return g_strdup_printf("unknown SoC \"%s\"; known are %s", name, known);
+	return g_strdup_printf("there is no SoC %s; known are %s", name, known);
 }
 
 static char *load_text(const char *text, struct sim_profile *out, unsigned depth)
@@ -311,8 +311,8 @@ bool sim_profile_load(const char *name, struct sim_profile *out, char **error)
 	else if (g_file_get_contents(name, &text, NULL, &file_error))
 		problem = load_text(text, &profile, 0);
 	else
-		return answer(g_strdup(file_error->message), NULL, error);
-	if (!answer(problem, text ? name : NULL, error))
+		problem = g_strdup(file_error->message);
+	if (!answer(problem, name, error))
 		return false;
 	*out = profile;
 	return true;

@@ -237,36 +237,19 @@ const char *bsim_memory_text(unsigned memory)
 #define HOST_MIN      (UINT64_C(128) << 20)
 #define HOST_MAX      (UINT64_C(1) << SIM_HOST_LG2)
 
-static bool soc_is_known(const char *soc, char **error)
-{
-	const char *const *names = sim_profile_names();
-	const char *nearest = npu_nearest(soc, names, g_strv_length((char **)names));
-	g_autofree char *known = g_strjoinv(", ", (char **)names);
-
-	if (g_strv_contains(names, soc))
-		return true;
-	npu_text_add(error, "NPUSIM_SOC=%s: there is no such SoC%s%s%s known are %s", soc,
-		     nearest != NULL ? "; is " : ";", nearest != NULL ? nearest : "",
-		     nearest != NULL ? " meant?" : "", known);
-	return false;
-}
-
 /* NPUSIM_SOC may be a file, such as `npusim check --calibrate` writes; the node knows the
  * SoC's name. */
 static bool load_profile(struct bsim *bs, const char *soc, char **error)
 {
+	const char *const *names = sim_profile_names();
 	g_autofree char *why = NULL;
-	bool is_file = strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini");
 
-	if (!is_file && !soc_is_known(soc, error))
-		return false;
 	if (sim_profile_load(soc, &bs->profile, &why)) {
-		strcpy(bs->config.soc_name, is_file ? bs->profile.soc_name : soc);
+		strcpy(bs->config.soc_name, bs->profile.soc_name);
 		return true;
 	}
-	npu_text_add(error, "%s%s%s%s", is_file ? "NPUSIM_SOC=" : "",
-		     is_file && !g_str_has_prefix(why, soc) ? soc : "",
-		     is_file && !g_str_has_prefix(why, soc) ? ": " : "", why);
+	npu_text_add(error, "NPUSIM_SOC=%s%s", why,
+		     npu_meant(soc, names, g_strv_length((char **)names), ""));
 	return false;
 }
 

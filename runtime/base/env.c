@@ -162,6 +162,13 @@ const char *npu_nearest(const char *word, const char *const *names, size_t count
 	return best;
 }
 
+const char *npu_meant(const char *word, const char *const *names, size_t count, const char *mark)
+{
+	const char *nearest = npu_nearest(word, names, count);
+
+	return nearest != NULL ? npu_text("; is %s%s meant?", mark, nearest) : "";
+}
+
 #define CHOICES_MAX 4
 
 /* The values of a row that is chosen from some, at the most CHOICES_MAX. */
@@ -197,7 +204,7 @@ static const char *what_is_wrong(const struct var_row *row, const char *value)
 
 static void warn_unknown(const char *entry)
 {
-	const char *names[NPU_VAR_COUNT], *nearest;
+	const char *names[NPU_VAR_COUNT];
 	char name[WORD_MAX];
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
@@ -207,13 +214,9 @@ static void warn_unknown(const char *entry)
 		/* Without the prefix, which would make all of them near. */
 		names[i] = vars[i].info.name + strlen(PREFIX);
 	}
-	nearest = npu_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
-	if (nearest != NULL)
-		npu_log(NPU_LOG_WARN, "environment: %s is no variable of npusim; is %s%s meant?",
-			name, PREFIX, nearest);
-	else
-		npu_log(NPU_LOG_WARN,
-			"environment: %s is no variable of npusim; `npusim info` lists them", name);
+	npu_log(NPU_LOG_WARN,
+		"environment: %s is no variable of npusim%s; `npusim info` lists them", name,
+		npu_meant(name + strlen(PREFIX), names, NPU_VAR_COUNT, PREFIX));
 }
 
 /* What a process starts belongs to its run. When the library is loaded, which is mostly before
@@ -237,16 +240,14 @@ bool npu_var_check_all(char **error)
 		bool from_env;
 		const char *value = npu_var_get((enum npu_var)i, &from_env);
 		const char *wanted = from_env ? what_is_wrong(&vars[i], value) : NULL;
-		const char *nearest, *choices[CHOICES_MAX];
+		const char *choices[CHOICES_MAX];
 		char text[64];
+		size_t count = split_choices(&vars[i], text, choices);
 
 		if (wanted == NULL)
 			continue;
-		nearest = npu_nearest(value, choices, split_choices(&vars[i], text, choices));
-		if (asprintf(error,
-			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
-			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
-			     nearest ?: "", nearest != NULL ? " meant?" : "",
+		if (asprintf(error, "environment: %s=%s is not valid: it takes %s%s (default: %s)",
+			     vars[i].info.name, value, wanted, npu_meant(value, choices, count, ""),
 			     vars[i].info.initial[0] != '\0' ? vars[i].info.initial : "none") < 0)
 			*error = NULL;
 		return false;

@@ -212,7 +212,7 @@ void report_in_cuda(void)
 /* "+race,-leak", "race": the first word without '-' turns all others off. */
 static bool read_rules(const char *text, char **error)
 {
-	const char *ids[VALIDATE_RULE_COUNT], *nearest;
+	const char *ids[VALIDATE_RULE_COUNT];
 	g_auto(GStrv) words = g_strsplit_set(text, ", ", -1);
 	bool any = false;
 
@@ -233,12 +233,10 @@ static bool read_rules(const char *text, char **error)
 			off[rule] = words[i][0] == '-';
 			continue;
 		}
-		nearest = npu_nearest(word, ids, VALIDATE_RULE_COUNT);
 		npu_text_add(error,
-			     "NPUSIM_VALIDATE_RULES=%s: there is no rule '%s'%s%s%s; "
+			     "NPUSIM_VALIDATE_RULES=%s: there is no rule '%s'%s; "
 			     "`npusim explain` lists them",
-			     text, word, nearest != NULL ? "; is " : "", nearest ?: "",
-			     nearest != NULL ? " meant?" : "");
+			     text, word, npu_meant(word, ids, VALIDATE_RULE_COUNT, ""));
 		return false;
 	}
 	return true;

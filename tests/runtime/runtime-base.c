@@ -207,6 +207,8 @@ TEST(nearest, knows_when_nothing_is_near)
 	EXPECT_STREQ(npu_nearest("drivr", names, 2), "driver");
 	EXPECT_STREQ(npu_nearest("DOCS", names, 2), "docs");
 	EXPECT_NULL(npu_nearest("hardware", names, 2));
+	EXPECT_STREQ(npu_meant("drivr", names, 2, "--"), "; is --driver meant?");
+	EXPECT_STREQ(npu_meant("hardware", names, 2, "--"), "");
 }
 
 TEST(message, set_prefix_clear)

@@ -222,9 +222,9 @@ static const struct start_case {
 	const char *label, *name, *value;
 	const char *error; /* of it the log has, once */
 } starts[] = {
-	{ "soc", "NPUSIM_SOC", "Ascend910B9", "NPUSIM_SOC=Ascend910B9: there is no such SoC" },
-	{ "soc_case", "NPUSIM_SOC", "ascend910b1",
-	  "NPUSIM_SOC=ascend910b1: there is no such SoC; is Ascend910B1 meant?" },
+	{ "soc", "NPUSIM_SOC", "Ascend910B9",
+	  "NPUSIM_SOC=Ascend910B9: there is no SoC Ascend910B9; known are" },
+	{ "soc_case", "NPUSIM_SOC", "ascend910b1", "Ascend910_9392, H100; is Ascend910B1 meant?" },
 	{ "fault_call", "NPUSIM_FAULT", "halMemCraete:2:oom", "is halMemCreate meant?" },
 	{ "fault_kind", "NPUSIM_FAULT", "halMemMap:2:ooom",
 	  "in 'halMemMap:2:ooom' the end is not oom, busy, invalid, notsupport" },

@@ -373,8 +373,25 @@ static gboolean run_published(GError **error)
 	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
+/* Of the first setting whose key there is not. */
+static const char *key_meant(void)
+{
+	g_auto(GStrv) known = g_regex_split_simple(" .*\n?", sim_profile_keys, 0, 0);
+	const char *const *keys = (const char *const *)known;
+	const char *meant = "";
+
+	for (char **setting = opt.set; *setting && !*meant; setting++) {
+		g_autofree char *key = g_strndup(*setting, strcspn(*setting, "="));
+
+		if (!g_strv_contains(keys, key))
+			meant = npu_meant(key, keys, g_strv_length(known), "");
+	}
+	return meant;
+}
+
 static int bench(char **words, GError **error)
 {
+	const char *const *names = sim_profile_names();
 	struct sim_profile profile;
 	g_autofree char *why = NULL;
 	gboolean good;
@@ -383,9 +400,10 @@ static int bench(char **words, GError **error)
 	if (opt.pattern >= PUBLISHED) {
 		good = run_published(error);
 	} else if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why)) {
-		good = refuse_option(error, "--soc: %s", why);
+		good = refuse_option(error, "--soc: %s%s", why,
+				     npu_meant(opt.soc, names, g_strv_length((char **)names), ""));
 	} else if (opt.set && !sim_profile_set(&profile, opt.set, &why)) {
-		good = refuse_option(error, "--set: %s", why);
+		good = refuse_option(error, "--set: %s%s", why, key_meant());
 	} else {
 		run.soc = profile.soc_name;
 		good = run_bench(*words, error);

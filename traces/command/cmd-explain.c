@@ -29,7 +29,7 @@ static int run(char **words, GError **error)
 		if (i == G_N_ELEMENTS(rules))
 			return refuse_option(error,
 					     "there is no rule '%s'%s; 'npusim explain' lists them",
-					     *words, nearest_words(*words, ids, i, ""));
+					     *words, npu_meant(*words, ids, i, ""));
 		g_print("%s: %s.\n\n%s\n\nRight would be: %s\n\n"
 			"To leave the rule out: NPUSIM_VALIDATE_RULES=-%s\n",
 			ids[i], rules[i].finds, rules[i].why, rules[i].right, ids[i]);

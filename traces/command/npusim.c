@@ -74,13 +74,6 @@ int failure(const char *format, ...)
 	return NPUSIM_EXIT_FAILED;
 }
 
-const char *nearest_words(const char *word, const char *const *names, gsize count, const char *mark)
-{
-	const char *nearest = npu_nearest(word, names, count);
-
-	return nearest ? npu_text(": is %s%s meant?", mark, nearest) : "";
-}
-
 static const int watchable[] = { SIGINT, SIGPIPE, SIGTERM, SIGHUP };
 static gsize watched; /* the first of them */
 static struct sigaction unwatched[G_N_ELEMENTS(watchable)];
@@ -250,7 +243,8 @@ static gboolean read_value(const char *name, const char *text, gpointer unused, 
 			*place = i;
 			return TRUE;
 		}
-	return refuse_option(error, "--%s=%s: it must be one of %s", o->name, text, all);
+	return refuse_option(error, "--%s=%s: it must be one of %s%s", o->name, text, all,
+			     npu_meant(text, o->words, g_strv_length((char **)o->words), ""));
 }
 
 /* Adds to "Unknown option --sock=x" the option that may be meant. */
@@ -263,7 +257,7 @@ static void add_option_meant(GError *error)
 	for (guint i = 0; i < options->len; i++)
 		names[i] = ((const struct option *)options->pdata[i])->name;
 	if (word)
-		said = nearest_words(word, names, options->len, "--");
+		said = npu_meant(word, names, options->len, "--");
 	g_autofree char *text = g_strconcat(error->message, word ? said : "", NULL);
 	g_free(error->message);
 	error->message = g_steal_pointer(&text);
@@ -481,7 +475,7 @@ static int run_named(const char *name, int argc, char **argv)
 			return run_verb(verbs[i], argc, argv);
 	}
 	g_printerr("npusim: there is no verb '%s'%s; 'npusim --help' lists them\n", name,
-		   nearest_words(name, names, G_N_ELEMENTS(verbs), ""));
+		   npu_meant(name, names, G_N_ELEMENTS(verbs), ""));
 	return NPUSIM_EXIT_USAGE;
 }
 

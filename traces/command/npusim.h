@@ -84,10 +84,6 @@ extern const struct verb verb_run, verb_replay, verb_record, verb_report, verb_d
 
 /* Says "npusim VERB: text" on stderr. Returns NPUSIM_EXIT_FAILED. */
 int failure(const char *format, ...) G_GNUC_PRINTF(1, 2);
-/* For who wrote a word that is not among `names`: ": is report meant?", with a `mark` before it; ""
- * where none is near. As npu_text(). */
-const char *nearest_words(const char *word, const char *const *names, gsize count,
-			  const char *mark);
 
 /* From now on an interrupt (SIGINT; termination: SIGTERM and SIGHUP too) is noted, a second one
  * ends the process, and a closed pipe is an error of who writes: what is finished can be kept.
