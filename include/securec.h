@@ -2,9 +2,8 @@
 /**
  * @file securec.h
  *
- * The functions of CANN's libc_sec.so that known programs call: names, prototypes and codes are
- * libboundscheck's. Each is told what room its target has, @destMax bytes, and refuses what does
- * not fit.
+ * Functions of CANN's libc_sec.so, with libboundscheck's names, prototypes and codes. Each is told
+ * what room its target has, @destMax bytes, and refuses what does not fit.
  *
  * Codes: EOK; ERANGE, destMax is 0 or above 0x7fffffff; EINVAL, dest is NULL. The others leave an
  * empty target, memory all zeros, a string "": EINVAL_AND_RESET, the source is NULL, or what is
@@ -42,9 +41,13 @@ errno_t strncat_s(char *strDest, size_t destMax, const char *strSrc, size_t coun
 char *strtok_s(char *strToken, const char *strDelimit, char **context);
 
 /** The length; -1, and "", if it does not fit. With more than @count characters: -1, and those. */
-int sprintf_s(char *strDest, size_t destMax, const char *format, ...);
+#define SECUREC_FORMAT(place, first) __attribute__((format(printf, place, first)))
+SECUREC_FORMAT(3, 4) int sprintf_s(char *strDest, size_t destMax, const char *format, ...);
+SECUREC_FORMAT(3, 0)
 int vsprintf_s(char *strDest, size_t destMax, const char *format, va_list argList);
+SECUREC_FORMAT(4, 5)
 int snprintf_s(char *strDest, size_t destMax, size_t count, const char *format, ...);
+SECUREC_FORMAT(4, 0)
 int vsnprintf_s(char *strDest, size_t destMax, size_t count, const char *format, va_list argList);
 
 #ifdef __cplusplus

@@ -3,12 +3,10 @@
  * Implements libascend_hal.so, backend-sim under the HAL's names: a small library that opens the
  * model, a driver from backend-sim.so with the layers of the process, at the first call, so that a
  * process that holds libascendcl.so, too, has one model, one address window, one set of handles. It
- * has the functions of the seam, each of which calls the top driver's member of its name, the few
- * beyond the seam that have an answer, and those that callers link strongly, with nothing behind
- * them. Names that callers take weakly and that are none of these stay out: a caller does without
- * what it does not find, but believes what it finds.
- *
- * Owns the symbol that identifies whose library this is.
+ * has the functions of the seam, the few beyond it that have an answer, and those that callers link
+ * strongly, with nothing behind them. Names that callers take weakly and that are none of these
+ * stay out: a caller does without what it does not find, but believes what it finds. Owns the
+ * symbol that identifies whose library this is.
  */
 #include <dlfcn.h>
 #include <pthread.h>

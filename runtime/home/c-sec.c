@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libc_sec.so: functions of memory and strings that know what room their target has. securec.h has
- * their contract.
+ * libc_sec.so: functions that know what room their target has; securec.h has their contract.
  */
 #include <stdbool.h>
 #include <stdint.h>
