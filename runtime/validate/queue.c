@@ -745,7 +745,7 @@ void validate_queue_call(struct validate *v)
 	case DRIVER_OP_halMemcpy2D:
 		if (with->halMemcpy2D.copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT)
 			rows_made(v, &with->halMemcpy2D.copy->copy2dAsync.copy2dInfo);
-		/* fallthrough */
+		__attribute__((fallthrough));
 	default:
 		validate_each_copy(v, copy);
 		break;
