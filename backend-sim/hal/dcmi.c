@@ -2,8 +2,7 @@
  *
  * libdcmi.so, also named libdrvdsmi_host.so: the server as the driver's management libraries show
  * it, from what libascend_hal.so says. Owns the layouts of the answers (dcmi_interface_api.h's) and
- * the numbering by cards. What the model has no figure of is 0, but for what a chip at rest would
- * say of its power and temperature, which is assumed.
+ * the numbering by cards. What the model has no figure of is 0; power and temperature are assumed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -169,7 +168,7 @@ static int give_link(unsigned dev, int card, int chip, int *out)
 	return code;
 }
 
-/* Those of the NUMA node that is near to it, or all where this machine has no such node. */
+/* Of the NUMA node that is near to it, or all where this machine has no such node. */
 static int give_cpus(unsigned dev, char *out, int *length)
 {
 	char name[64];

@@ -19,8 +19,7 @@
 #include "npusim/driver.h"
 
 #define DEVICE_WORKS 1
-
-#define HAL_EXPORT __attribute__((visibility("default")))
+#define HAL_EXPORT   __attribute__((visibility("default")))
 
 /* Beyond the seam, and without a code that is looked at. */
 HAL_EXPORT drvError_t drvCloseIpcNotify(const char *name, void *info);

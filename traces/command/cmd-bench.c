@@ -373,7 +373,7 @@ static gboolean run_published(GError **error)
 	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
-/* Of the first setting whose key there is not. */
+/* For the first setting whose key there is not. */
 static const char *key_meant(void)
 {
 	g_auto(GStrv) known = g_regex_split_simple(" .*\n?", sim_profile_keys, 0, 0);

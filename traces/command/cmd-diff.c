@@ -78,8 +78,10 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 		       figures->equal);
 	}
 	if (json) {
-		g_autofree char *a = v->sides[0].file = g_filename_display_name(paths[0]);
-		g_autofree char *b = v->sides[1].file = g_filename_display_name(paths[1]);
+		g_autofree char *a = g_filename_display_name(paths[0]);
+		g_autofree char *b = g_filename_display_name(paths[1]);
+		v->sides[0].file = a;
+		v->sides[1].file = b;
 		json_builder_begin_object(out);
 		members_build(out, verdict_members, v, NULL);
 		if (diff)
