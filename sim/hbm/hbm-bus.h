@@ -10,9 +10,11 @@
 
 #include <glib.h>
 #include <stdint.h>
+#include <string.h>
 
-#define BUS_WORDS  32u               /* a power of two */
+#define BUS_WORDS  32u               /* a bit of `used` each */
 #define BUS_SLOTS  (BUS_WORDS * 64u) /* remembered: half of them lie behind the last booking */
+#define BUS_AHEAD  4u                /* words that a search may look at behind the horizon's */
 #define BUS_GROUPS 16u               /* at most */
 #define BUS_BURSTS 4u                /* of one booking, at most */
 #define BUS_STEP   (64 / (BUS_BURSTS + 1)) /* at most: they fit into a word */
@@ -27,18 +29,19 @@ struct hbm_bus_shape {
 };
 
 struct hbm_bus {
-	/* ring of words: its number + 1 and the groups that have bits of their own there (one bit
-	 * each), the slots with bursts, and those which the bursts of each group keep from it. A
-	 * word of another number has no booking. */
+	/* ring of words, each with one uint64_t for every group: the slots that are not for it.
+	 * Those from BUS_AHEAD words behind the horizon on have been cleared. */
 	uint64_t *word;
 	uint64_t base;    /* no slot up to here is free; from a step on */
 	uint64_t horizon; /* none is taken from here on */
+	uint64_t cleared; /* the first word that has not been */
+	uint32_t used;    /* bit of each word of the ring that may have any */
 };
 
 static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
 {
-	*shape = (struct hbm_bus_shape){ .step = step };
-	while (1u << shape->word_lg2 < groups + 2)
+	*shape = (struct hbm_bus_shape){ .step = step, .word_lg2 = 2 };
+	while (1u << shape->word_lg2 < groups)
 		shape->word_lg2++;
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n - 1) * step;
@@ -52,25 +55,14 @@ static inline uint64_t *hbm_bus_word(const struct hbm_bus *bus, const struct hbm
 	return &bus->word[number % BUS_WORDS << shape->word_lg2];
 }
 
-static inline uint64_t hbm_bus_bits(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				    unsigned group, uint64_t number)
-{
-	const uint64_t *word = hbm_bus_word(bus, shape, number);
-
-	if (word[0] >> BUS_GROUPS != number + 1)
-		return 0;
-	return word[1] | (word[2 + group] & -(word[0] >> group & 1));
-}
-
 /* Bit i: slot s + i is not for the group. */
 static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				     unsigned group, uint64_t s)
 {
-	uint64_t taken = hbm_bus_bits(bus, shape, group, s / 64) >> s % 64;
+	uint64_t low = hbm_bus_word(bus, shape, s / 64)[group];
+	uint64_t high = hbm_bus_word(bus, shape, s / 64 + 1)[group];
 
-	if (!(s % 64))
-		return taken;
-	return taken | hbm_bus_bits(bus, shape, group, s / 64 + 1) << (64 - s % 64);
+	return low >> s % 64 | high << 1 << (63 - s % 64);
 }
 
 /* The first slot from s on where `bursts` bursts of the group are free. */
@@ -104,20 +96,31 @@ static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_
 	return hbm_bus_search(bus, shape, group, bursts, s);
 }
 
-/* Marks slots of one word: those with bursts, and those kept from the group. */
+/* The horizon has moved: words near it are used again, of which few have anything. */
+static inline void hbm_bus_clear(struct hbm_bus *bus, const struct hbm_bus_shape *shape)
+{
+	uint64_t stop = bus->horizon / 64 + BUS_AHEAD, count = stop - bus->cleared;
+	uint32_t many = count < BUS_WORDS ? (1u << count) - 1 : UINT32_MAX;
+	uint32_t first = bus->cleared % BUS_WORDS, used;
+
+	used = bus->used & (many << first | many >> 1 >> (BUS_WORDS - 1 - first));
+	bus->used ^= used;
+	bus->cleared = stop;
+	for (; used; used &= used - 1)
+		memset(hbm_bus_word(bus, shape, (unsigned)__builtin_ctz(used)), 0,
+		       sizeof(uint64_t) << shape->word_lg2);
+}
+
 static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				unsigned group, uint64_t number, uint64_t all, uint64_t own)
 {
 	uint64_t *word = hbm_bus_word(bus, shape, number);
-	/* all ones where what is there is of this number, and of the group; no branches, which
-	 * nothing could foresee */
-	uint64_t kept = -(uint64_t)(word[0] >> BUS_GROUPS == number + 1);
-	uint64_t kept_own = kept & -(word[0] >> group & 1);
 
-	word[0] = (number + 1) << BUS_GROUPS | (word[0] & kept & ((1u << BUS_GROUPS) - 1)) |
-		  UINT64_C(1) << group;
-	word[1] = (word[1] & kept) | all;
-	word[2 + group] = (word[2 + group] & kept_own) | own;
+	for (unsigned i = 0; i < 1u << shape->word_lg2; i += 4)
+		for (unsigned j = i; j < i + 4; j++) /* four at once */
+			word[j] |= all;
+	word[group] |= own;
+	bus->used |= 1u << number % BUS_WORDS;
 }
 
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
@@ -125,19 +128,20 @@ static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape 
 static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				unsigned group, unsigned bursts, uint64_t s)
 {
-	uint64_t last = s + (bursts - 1) * shape->step, near = shape->step - 1, number;
-	uint64_t all = shape->all[bursts] << near, own = shape->own[bursts];
-	unsigned shift = (s - near) % 64;
+	uint64_t last = s + (bursts - 1) * shape->step, from = s + 1 - shape->step;
+	uint64_t all = shape->all[bursts] << (shape->step - 1), own = shape->own[bursts];
 
 	if (bus->base + BUS_SLOTS / 2 < last)
 		bus->base = last - BUS_SLOTS / 2;
-	if (bus->horizon <= last)
+	if (bus->horizon <= last) {
 		bus->horizon = last + 1;
-	number = (s - near) / 64;
-	hbm_bus_mark(bus, shape, group, number, all << shift, own << shift);
-	if (G_UNLIKELY(shift && own >> (64 - shift)))
-		hbm_bus_mark(bus, shape, group, number + 1, all >> (64 - shift),
-			     own >> (64 - shift));
+		if (G_UNLIKELY(bus->cleared < bus->horizon / 64 + BUS_AHEAD))
+			hbm_bus_clear(bus, shape);
+	}
+	hbm_bus_mark(bus, shape, group, from / 64, all << from % 64, own << from % 64);
+	if (G_UNLIKELY(own >> 1 >> (63 - from % 64)))
+		hbm_bus_mark(bus, shape, group, from / 64 + 1, all >> 1 >> (63 - from % 64),
+			     own >> 1 >> (63 - from % 64));
 }
 
 #endif

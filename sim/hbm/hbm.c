@@ -13,7 +13,7 @@
 #include "hbm-bus.h"
 
 #define NO_ROW     UINT32_MAX
-#define ACTS       32u /* activations remembered; a power of two */
+#define ACTS       32u /* activations remembered */
 #define GROUP_BITS 4   /* a profile has at most 16 bank groups */
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
@@ -43,8 +43,8 @@ struct pending_write {
 /* What every request touches comes first. */
 struct pseudo {
 	struct bank *bank;
-	uint64_t *queue;               /* ring: when the requests taken last will be done */
-	unsigned queue_next, act_next; /* of acts the oldest */
+	uint64_t *queue; /* ring: when the requests taken last will be done */
+	unsigned queue_next, act_first;
 	uint64_t stripe;
 	uint64_t floor; /* no CAS before here */
 	struct hbm_bus bus;
@@ -53,8 +53,9 @@ struct pseudo {
 	struct old_row *old; /* OLD_ROWS of each bank */
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	/* ring: the latest activations, in order of time: clock << GROUP_BITS | bank group */
-	uint64_t acts[ACTS];
+	/* from act_first on the latest activations, in order of time: clock << GROUP_BITS | bank
+	 * group; 0: none */
+	uint64_t acts[2 * ACTS];
 	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
 } __attribute__((aligned(64)));
@@ -66,6 +67,8 @@ struct hbm {
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	struct sim_hbm_clocks t;
 	uint64_t burst;
+	unsigned acts_back, acts_ahead; /* that tRRD may keep another one from */
+	bool faw;                       /* is not had anyway */
 	struct hbm_bus_shape bus;
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
@@ -89,8 +92,9 @@ struct hbm_record hbm_record_next;
 static inline void record_row(const struct hbm_record *record, enum hbm_command command,
 			      uint32_t row, uint64_t clock)
 {
-	const struct hbm_place place = { record->place.pseudo, record->place.bank, row, 0 };
+	struct hbm_place place = record->place;
 
+	place.row = row;
 	if (G_UNLIKELY(record->call))
 		record->call(command, &place, clock);
 }
@@ -123,6 +127,9 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	t->rrd_l = max_of(t->rrd_l, t->rrd_s);
 	t->wtr_l = max_of(t->wtr_l, t->wtr_s);
 	hbm->burst = p->hbm_burst / 2;
+	hbm->acts_back = t->rrd_l > t->rrd_s ? 4 : 1;
+	hbm->acts_ahead = t->rrd_l > t->rrd_s ? 3 : 1;
+	hbm->faw = t->faw > 4 * t->rrd_s;
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
@@ -276,53 +283,43 @@ static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsig
 	return bank;
 }
 
-/* Clock and bank group of the i-th activation remembered, the oldest first; 0: none. */
-static inline uint64_t act_at(const struct pseudo *pseudo, unsigned i)
-{
-	return pseudo->acts[(pseudo->act_next + i) % ACTS];
-}
-
 static inline uint64_t act_distance(const struct hbm *hbm, uint64_t act, unsigned group)
 {
 	return act % GROUPS_MAX == group ? hbm->t.rrd_l : hbm->t.rrd_s;
 }
 
 /* The earliest clock for an activation behind acts[at - 1], as far as those before it go. */
-static uint64_t after_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsigned at,
-			   unsigned group, uint64_t t)
+static inline uint64_t after_acts(const struct hbm *hbm, const uint64_t *acts, unsigned at,
+				  unsigned group, uint64_t t)
 {
-	for (unsigned i = at; i > 0 && i + 4 > at; i--) {
-		uint64_t act = act_at(pseudo, i - 1), clock = act >> GROUP_BITS;
+	for (unsigned i = at; i > 0 && i + hbm->acts_back > at; i--) {
+		uint64_t act = acts[i - 1], clock = act >> GROUP_BITS;
 
 		if (!act || clock + hbm->t.rrd_l <= t)
 			break;
 		if (i == at || act % GROUPS_MAX == group)
 			t = max_of(t, clock + act_distance(hbm, act, group));
 	}
-	if (at >= 4 && act_at(pseudo, at - 4))
-		t = max_of(t, (act_at(pseudo, at - 4) >> GROUP_BITS) + hbm->t.faw);
+	if (G_UNLIKELY(hbm->faw) && at >= 4 && acts[at - 4])
+		t = max_of(t, (acts[at - 4] >> GROUP_BITS) + hbm->t.faw);
 	return t;
 }
 
 /* True if an activation at t, before acts[at], leaves those behind it their distance; five in a row
  * span tFAW. */
-static bool before_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsigned at,
-			unsigned group, uint64_t t)
+static inline bool before_acts(const struct hbm *hbm, const uint64_t *acts, unsigned at,
+			       unsigned group, uint64_t t)
 {
-	for (unsigned i = at; i < ACTS && i < at + 3; i++) {
-		uint64_t act = act_at(pseudo, i);
-
-		if ((i == at || act % GROUPS_MAX == group) &&
-		    t + act_distance(hbm, act, group) > act >> GROUP_BITS)
+	for (unsigned i = at; i < ACTS && i < at + hbm->acts_ahead; i++)
+		if ((i == at || acts[i] % GROUPS_MAX == group) &&
+		    t + act_distance(hbm, acts[i], group) > acts[i] >> GROUP_BITS)
 			return false;
-	}
-	for (unsigned i = at; i < ACTS && i < at + 4; i++) {
+	for (unsigned i = at; G_UNLIKELY(hbm->faw) && i < ACTS && i < at + 4; i++) {
 		/* i - at + 1 of them behind the new one, the others before it */
 		unsigned back = 3 - (i - at);
-		uint64_t from =
-			back ? (at >= back ? act_at(pseudo, at - back) : 0) : t << GROUP_BITS;
+		uint64_t from = back ? (at >= back ? acts[at - back] : 0) : t << GROUP_BITS;
 
-		if (from && (act_at(pseudo, i) >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->t.faw)
+		if (from && (acts[i] >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->t.faw)
 			return false;
 	}
 	return true;
@@ -334,39 +331,34 @@ static bool before_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsi
 static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
 				       unsigned group, uint64_t t, unsigned *out_at)
 {
+	const uint64_t *acts = &pseudo->acts[pseudo->act_first];
+	uint64_t last = (t + 1) << GROUP_BITS;
 	unsigned at = ACTS;
 
-	while (at && act_at(pseudo, at - 1) >> GROUP_BITS > t)
+	while (at > 1 && acts[at - 1] >= last) /* further back than the oldest is not remembered */
 		at--;
-	if (!at) /* further back than is remembered */
-		at = 1;
-	t = after_acts(hbm, pseudo, at, group, t);
-	while (at < ACTS && !before_acts(hbm, pseudo, at, group, t)) {
+	t = after_acts(hbm, acts, at, group, t);
+	while (at < ACTS && !before_acts(hbm, acts, at, group, t)) {
 		at++;
-		t = after_acts(hbm, pseudo, at, group, t);
+		t = after_acts(hbm, acts, at, group, t);
 	}
 	*out_at = at;
 	return t;
 }
 
-G_GNUC_NO_INLINE static void insert_activation(struct pseudo *pseudo, uint64_t act, unsigned at)
-{
-	for (unsigned i = ACTS - 1; i >= at; i--)
-		pseudo->acts[(pseudo->act_next + i) % ACTS] = act_at(pseudo, i - 1);
-	pseudo->acts[(pseudo->act_next + at - 1) % ACTS] = act;
-}
-
 /* The oldest one is forgotten. */
 static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
 {
-	uint64_t act = t << GROUP_BITS | group;
-	unsigned oldest = pseudo->act_next;
+	uint64_t *acts;
 
-	pseudo->act_next = (oldest + 1) % ACTS;
-	if (G_LIKELY(at == ACTS))
-		pseudo->acts[oldest] = act;
-	else
-		insert_activation(pseudo, act, at);
+	if (G_UNLIKELY(pseudo->act_first == ACTS)) {
+		memcpy(pseudo->acts, &pseudo->acts[ACTS], ACTS * sizeof(uint64_t));
+		pseudo->act_first = 0;
+	}
+	acts = &pseudo->acts[++pseudo->act_first];
+	for (unsigned i = ACTS - 1; i >= at; i--)
+		acts[i] = acts[i - 1];
+	acts[at - 1] = t << GROUP_BITS | group;
 }
 
 /* The row that is open stays so until it is precharged for the activation at `act`. */
@@ -380,21 +372,35 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
 
-/* Opens a row that is not open. */
+/* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
+__attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
+						    unsigned index, uint64_t act, uint64_t rcd,
+						    unsigned *out_at)
+{
+	uint64_t free, act_free, was, epoch;
+
+	for (;;) {
+		was = refresh_epoch(hbm, index, act, &act_free);
+		epoch = refresh_epoch(hbm, index, act + rcd, &free);
+		if (act_free == act && free == act + rcd && was == epoch)
+			return act;
+		act = find_activation(hbm, pseudo, index >> hbm->bank_bits,
+				      act_free != act ? act_free : free, out_at);
+	}
+}
+
+/* Opens a row that is not open, at t or later, which is the clock asked for last, and in no
+ * refresh. */
 __attribute__((always_inline)) static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
 							   struct bank *bank, unsigned index,
 							   uint32_t row, uint64_t t, uint64_t rcd)
 {
 	unsigned group = index >> hbm->bank_bits, at;
-	uint64_t act, act_free, free = max_of(t, bank->act_ok), was, epoch;
+	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
 
-	do { /* until nothing of the way to its first CAS meets a refresh */
-		act = find_activation(hbm, pseudo, group, free, &at);
-		was = refresh_epoch(hbm, index, act, &act_free);
-		epoch = refresh_epoch(hbm, index, act + rcd, &free);
-		if (act_free != act)
-			free = act_free;
-	} while (act_free != act || free != act + rcd || was != epoch);
+	if (G_UNLIKELY(act + rcd - index * hbm->refresh_step - hbm->epoch_begin >=
+		       hbm->refresh_period))
+		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
 	take_activation(pseudo, group, act, at);
 	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);
@@ -527,8 +533,9 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 
 /* --- requests --- */
 
-static uint64_t read_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place,
-			 unsigned bursts, uint64_t t, uint64_t *out_first)
+__attribute__((always_inline)) static inline uint64_t
+read_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place, unsigned bursts,
+	 uint64_t t, uint64_t *out_first)
 {
 	uint64_t cas = serve_row(hbm, pseudo, place->bank, place->row, bursts, false, t);
 	uint64_t last = cas + (bursts - 1) * hbm->t.ccd_l;
@@ -584,8 +591,9 @@ static inline void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
 }
 
 /* One piece of a row. */
-G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, unsigned bursts,
-					    bool write, uint64_t t, uint64_t *out_first)
+__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm, uint64_t offset,
+								 unsigned bursts, bool write,
+								 uint64_t t, uint64_t *out_first)
 {
 	struct hbm_place place;
 	struct pseudo *pseudo;
