@@ -48,9 +48,8 @@ struct device : public sc_core::sc_module {
 
 // The elaborated model: the modules of all devices. There is one in a process, since SystemC
 // elaborates once; it is reset for another simulation. It does what is due in the order of time, of
-// one time in that of devices and engines. Where it is alone in the kernel it is temporally
-// decoupled: the kernel's clock follows when a wait ends, else before each event, and what is due
-// there goes first.
+// one time in that of devices and engines. Where it is not alone in the kernel, the kernel's clock
+// follows before each event, and what is due there goes first.
 class model
 {
 public:
@@ -75,29 +74,28 @@ public:
 	{
 		return *m_devices[index];
 	}
-	// The earliest time at which anything is to be done.
-	uint64_t due_ps() const
-	{
-		return *std::min_element(m_due_ps.begin(), m_due_ps.end());
-	}
+	// The job goes to its engine. Returns the earliest time at which anything is to be done.
+	uint64_t submit(sim_job *job, uint64_t not_before_ps);
 	uint64_t now_ps() const
 	{
 		return m_now_ps;
 	}
-	// Goes on to due_ps(), and does what is due. Returns when more is.
+	// Goes on to `due`, and does what is due. Returns when more is.
 	uint64_t run(uint64_t due);
-	// Takes the kernel's clock along to now_ps().
-	void sync();
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
 private:
+	// Also forgets engines with nothing to do.
+	uint64_t due_ps();
+
 	const bool m_alone; // in the kernel
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
-	std::vector<uint64_t> m_due_ps; // of all engines, side by side: looked at in every call
+	std::vector<uint64_t> m_due_ps; // of all engines
+	uint64_t m_busy = 0;            // bit of each engine that may have something to do
 	uint64_t m_now_ps = 0;
 };
 
@@ -120,25 +118,43 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 	m_interconnect->reset(config, origin_ps);
 }
 
-void model::sync()
+uint64_t model::due_ps()
 {
-	uint64_t kernel = npusim::now_ps();
+	uint64_t due = SIM_NEVER;
 
-	if (kernel < m_now_ps)
-		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps - kernel));
+	for (uint64_t left = m_busy; left; left &= left - 1) {
+		uint64_t at = m_due_ps[static_cast<unsigned>(__builtin_ctzll(left))];
+
+		due = std::min(due, at);
+		m_busy ^= at == SIM_NEVER ? left & -left : 0;
+	}
+	return due;
 }
 
+uint64_t model::submit(sim_job *job, uint64_t not_before_ps)
+{
+	at(job->device).engines[job->engine]->submit(job, not_before_ps);
+	m_busy |= UINT64_C(1) << (job->device * SIM_ENGINE_COUNT + job->engine);
+	return due_ps();
+}
+
+// An engine that gets work from one before it has its turn in the same round.
 uint64_t model::run(uint64_t due)
 {
 	m_now_ps = std::max(m_now_ps, due);
-	if (!m_alone)
-		sync();
+	if (!m_alone && npusim::now_ps() < m_now_ps)
+		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps - npusim::now_ps()));
 	do {
-		for (unsigned i = 0; i < m_due_ps.size(); i++)
+		uint64_t behind = SIM_NEVER;
+
+		for (uint64_t left; (left = m_busy & behind); behind = -(left & -left) << 1) {
+			unsigned i = static_cast<unsigned>(__builtin_ctzll(left));
+
 			if (m_due_ps[i] <= m_now_ps)
 				at(i / SIM_ENGINE_COUNT)
 					.engines[i % SIM_ENGINE_COUNT]
 					->step(m_now_ps);
+		}
 		due = due_ps();
 	} while (due <= m_now_ps);
 	return due;
@@ -427,9 +443,9 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	 * work does not wait for it. */
 	now = s->built->now_ps();
 	now = s->running && !runs_elsewhere(s) ? now : std::max(host, now);
-	s->built->at(job->device).engines[job->engine]->submit(job, now);
+	now = s->built->submit(job, now);
 	if (!s->running)
-		s->due_ps = s->built->due_ps();
+		s->due_ps = now;
 }
 
 void sim_catch_up(struct sim *s)
@@ -440,7 +456,6 @@ void sim_catch_up(struct sim *s)
 	do
 		run_one(s, false);
 	while (s->due_ps <= sim_host_ps(s));
-	s->built->sync();
 }
 
 enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg,
@@ -461,8 +476,6 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 			run_one(s, true);
 		}
 	}
-	if (s->built && !s->running)
-		s->built->sync();
 	return result;
 }
 
@@ -471,8 +484,6 @@ void sim_drain(struct sim *s)
 	wait_for_model(s);
 	while (s->built && s->due_ps != SIM_NEVER)
 		run_one(s, true);
-	if (s->built)
-		s->built->sync();
 }
 
 bool sim_uses(const struct sim *s, const unsigned char *at, uint64_t bytes)
