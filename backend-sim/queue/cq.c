@@ -10,10 +10,12 @@
 
 struct queue_cq *queue_cq_of(const struct queue_sq *sq)
 {
-	const struct queue_id *id = queue_table_find(
-		&sq->bs->queues->device[sq->device].ids[DRV_STREAM_ID], sq->stream_id);
+	struct queue_device *device = &sq->bs->queues->device[sq->device];
+	const struct queue_id *id = queue_table_find(&device->ids[DRV_STREAM_ID], sq->stream_id);
+	struct queue_cq *cq =
+		id == NULL ? NULL : queue_table_find(&device->queues[DRV_LOGIC_TYPE], id->cq);
 
-	return id == NULL ? NULL : id->cq;
+	return cq != NULL && cq->number == id->cq_number ? cq : NULL;
 }
 
 bool queue_cq_post(struct bsim *bs, struct queue_cq *cq, const void *cqe, char *text)
@@ -63,6 +65,7 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 	cq->id = *out_id;
 	cq->depth = in->cqeDepth;
 	cq->group = in->grpId;
+	cq->number = ++bs->queues->cqs;
 	queue_changed_locked(bs);
 	return DRV_ERROR_NONE;
 }
@@ -78,15 +81,9 @@ void queue_room_locked(struct bsim *bs, unsigned device)
 	}
 }
 
-void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq)
+void queue_cq_drop_locked(struct bsim *bs, struct queue_cq *cq)
 {
 	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
-	for (uint32_t i = 0; i < device->ids[DRV_STREAM_ID].slots; i++) {
-		struct queue_id *stream = device->ids[DRV_STREAM_ID].at[i];
-
-		if (stream != NULL && stream->cq == cq)
-			stream->cq = NULL;
-	}
 	while (cq->reports.length != 0)
 		report_drop(cq, cq->reports.head->data);
 	g_free(cq);

@@ -284,7 +284,8 @@ QUEUE_CALL(halResourceConfig, SIM_CALL_QUERY, (uint32_t, dev),
 					 c->name, para->value[0], dev);
 	}
 	stream = queue_table_find(&device->ids[DRV_STREAM_ID], in->resourceId);
-	stream->cq = cq;
+	stream->cq = para->value[0];
+	stream->cq_number = cq == NULL ? 0 : cq->number;
 	return DRV_ERROR_NONE;
 }
 

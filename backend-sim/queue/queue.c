@@ -211,7 +211,7 @@ static void drop_locked(struct bsim *bs, struct queue_device *device, int type, 
 	if (type == DRV_NORMAL_TYPE)
 		queue_sq_drop_locked(bs, queue);
 	else
-		queue_cq_drop_locked(bs, device, queue);
+		queue_cq_drop_locked(bs, queue);
 }
 
 static void device_clear_locked(struct bsim *bs, unsigned index)

@@ -67,8 +67,9 @@ struct queue_table {
 
 /* What is known of an id of a stream, event, model or notify. */
 struct queue_id {
-	uint32_t recorded;   /* an event: 1 */
-	struct queue_cq *cq; /* a stream's, or NULL */
+	uint32_t recorded;  /* an event: 1 */
+	uint32_t cq;        /* a stream's logic completion queue */
+	uint64_t cq_number; /* which of those of that id; 0: none */
 };
 
 struct queue_report {
@@ -85,6 +86,7 @@ struct queue_report {
 struct queue_cq {
 	unsigned device;
 	uint32_t id, depth, group;
+	uint64_t number; /* how many there were before it in this process, and 1 */
 	GQueue reports;
 	/* of a callback queue */
 	bool shown; /* its first report was waited for, and is not released */
@@ -170,6 +172,7 @@ struct queue_set {
 	struct bsim *bs;
 	struct queue_device device[BSIM_DEVICE_MAX];
 	uint64_t reports; /* so far */
+	uint64_t cqs;     /* likewise */
 	uint64_t now_ps;  /* the time at which entries are being executed */
 	bool running;     /* queue_run_locked() is below on the stack, of this thread or of another
 			     that has let go of the lock */
@@ -278,7 +281,7 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 				const struct halSqCqInputInfo *in, uint32_t capacity,
 				uint32_t *out_id);
 /* It is in no table any more. */
-void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
+void queue_cq_drop_locked(struct bsim *bs, struct queue_cq *cq);
 /* Queues of the device that wait for room in another try again. */
 void queue_room_locked(struct bsim *bs, unsigned device);
 

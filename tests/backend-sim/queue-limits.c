@@ -238,6 +238,35 @@ TEST(queue_limits, without_a_completion_queue_reports_are_dropped)
 	EXPECT_EQ(count, 0u);
 }
 
+/* Ids are used again; a stream's queue is not. */
+TEST(queue_limits, a_stream_whose_completion_queue_is_gone_has_no_later_one_of_its_id)
+{
+	struct halSqCqInputInfo in = { .type = DRV_LOGIC_TYPE, .cqeSize = 32, .cqeDepth = 4 };
+	struct halSqCqFreeInfo info = { .type = DRV_LOGIC_TYPE };
+	struct halSqCqOutputInfo out = { 0 };
+	struct rig_stream stream;
+	struct stars_logic_cqe cqe;
+	uint32_t count;
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 16, 4));
+	info.cqId = stream.cq;
+	for (unsigned i = 0; i < 100000 && (i == 0 || out.cqId != stream.cq); i++) {
+		ASSERT_EQ(npu_call(rig, halSqCqFree, 0, &info), DRV_ERROR_NONE);
+		ASSERT_EQ(npu_call(rig, halSqCqAllocate, 0, &in, &out), DRV_ERROR_NONE);
+		info.cqId = out.cqId;
+	}
+	ASSERT_EQ(out.cqId, stream.cq);
+	rig_nop(&stream, REPORT);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 1u);
+	EXPECT_EQ(rig_recv(&stream, &cqe, 1, 0, &count), DRV_ERROR_NONE);
+	EXPECT_EQ(count, 0u);
+	EXPECT_EQ(rig_id_config(0, DRV_STREAM_ID, stream.id, DRV_STREAM_BIND_LOGIC_CQ, stream.cq),
+		  DRV_ERROR_NONE);
+	rig_nop(&stream, REPORT);
+	EXPECT_EQ(rig_recv(&stream, &cqe, 1, 0, &count), DRV_ERROR_NONE);
+	EXPECT_EQ(count, 1u);
+}
+
 TEST(queue_limits, receive_times_out)
 {
 	struct rig_stream stream;
