@@ -296,6 +296,26 @@ def calls_are_made_again(folder):
 
 
 @case
+def stalls_of_creating_have_a_line_of_their_own(folder):
+    """Of a 910B: one for each GiB by which the process holds more than ever before."""
+    gib = 1024 * MIB
+    lines = ['create h1 size={} device=0 page=2m'.format(3 * gib), 'release h1',
+             'create h2 size={} device=0 page=2m'.format(2 * gib),
+             'create h3 size={} device=0 page=2m'.format(3 * gib // 2)]
+    path = write_trace(folder / 'a.npt', *lines[:1])
+    stall = replay(path)['create_stall_ns'] // 3
+    expect(stall > 10 ** 7, stall)
+    path = write_trace(folder / 'b.npt', *lines)
+    all_of_it = replay(path)
+    same(all_of_it['create_stall_ns'], 3 * stall, 'no more than 3.5 GiB were held')
+    expect(all_of_it['simulated_ns'] > all_of_it['create_stall_ns'])
+    expect('{:.3f} ms of it are stalls'.format(3 * stall / 1e6) in npusim('replay', path).stdout)
+    other = ('--soc', 'Ascend910_9391')
+    same(replay(path, *other)['create_stall_ns'], 0, 'a 910C')
+    expect('stalls' not in npusim('replay', path, *other).stdout)
+
+
+@case
 def results_that_differ_are_counted(folder):
     path = write_trace(folder / 'a.npt',
                        'create h1 size=2097152 device=0 page=2m => 207001',

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "sim/profile.h"
+
 /* ---- a device over the events ---- */
 
 /* Whether b has more physical memory than a, or as much and more of it live. */
@@ -459,6 +461,7 @@ static gboolean has_blocks(const struct replay *replay, GError **error)
 static gboolean run_on_model(struct replay *replay, GError **error)
 {
 	guint devices = DEVICE(replay, replay->devices->len - 1)->device + 1;
+	struct npu_stats stats;
 
 	if (!model_open(devices, error))
 		return FALSE;
@@ -468,6 +471,8 @@ static gboolean run_on_model(struct replay *replay, GError **error)
 	gboolean ok = run_all(replay, error);
 	replay->wall_us = g_get_monotonic_time() - wall;
 	replay->simulated_ps = npusim_now_ps() - simulated;
+	if (model_stats(0, &stats))
+		replay->stall_ps = stats.call_ps[SIM_CALL_STALL];
 	model_close(devices);
 	return ok;
 }

@@ -242,6 +242,7 @@ struct replay {
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
+	guint64 stall_ps;                                 /* of those in stalls of creations */
 	struct replay_match matches[NPU_TRACE_MFREE + 1]; /* by verb */
 	gboolean interrupted;
 };

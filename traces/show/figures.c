@@ -541,6 +541,8 @@ const struct member figures_result[] = {
 	  .build = build_times, .members = any_times },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },
+	{ "create_stall_ns", MEMBER_TIME, OF_REPLAY(stall_ps),
+	  "What of it are stalls where memory is created: `DriverCalls.create_stall_ns`." },
 	{ "wall_us", MEMBER_COUNT, OF_REPLAY(wall_us),
 	  "The time that the replay took on the host, in microseconds.", .no_figure = TRUE },
 	{ "complete", MEMBER_FLAG, 0, "False if the replay was interrupted.", .whole = complete },

@@ -284,6 +284,9 @@ void result_print(FILE *out, const struct result *result)
 	print_file(out, result->path, result->trace);
 	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
 		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
+	if (replay->stall_ps)
+		fprintf(out, "%.3f ms of it are stalls of the driver where it creates memory\n",
+			replay->stall_ps / 1e9);
 	print_matches(out, replay->matches);
 	if (replay->interrupted)
 		fprintf(out, "interrupted after " U64 " events: what follows is partial\n",
