@@ -48,8 +48,9 @@ struct device : public sc_core::sc_module {
 
 // The elaborated model: the modules of all devices. There is one in a process, since SystemC
 // elaborates once; it is reset for another simulation. It does what is due in the order of time, of
-// one time in that of devices and engines. Where it is not alone in the kernel, the kernel's clock
-// follows before each event, and what is due there goes first.
+// one time in that of devices and engines. Where it is alone in the kernel it is temporally
+// decoupled: the kernel's clock follows when a wait ends, else before each event, and what is due
+// there goes first.
 class model
 {
 public:
@@ -82,6 +83,8 @@ public:
 	}
 	// Goes on to `due`, and does what is due. Returns when more is.
 	uint64_t run(uint64_t due);
+	// Takes the kernel's clock along to now_ps().
+	void sync();
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
 	void reset(const sim_config *config, mmu_shared *shared, uint64_t origin_ps);
 	// True if a job under way has translated addresses to any of these bytes.
@@ -95,7 +98,7 @@ private:
 	std::unique_ptr<npusim::interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 	std::vector<uint64_t> m_due_ps; // of all engines
-	uint64_t m_busy = 0;            // bit of each engine that may have something to do
+	uint64_t m_busy = 0; // a bit of each engine that may have something to do: 16 devices of 4
 	uint64_t m_now_ps = 0;
 };
 
@@ -116,6 +119,14 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 						due++);
 	}
 	m_interconnect->reset(config, origin_ps);
+}
+
+void model::sync()
+{
+	uint64_t kernel = npusim::now_ps();
+
+	if (kernel < m_now_ps)
+		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps - kernel));
 }
 
 uint64_t model::due_ps()
@@ -142,8 +153,8 @@ uint64_t model::submit(sim_job *job, uint64_t not_before_ps)
 uint64_t model::run(uint64_t due)
 {
 	m_now_ps = std::max(m_now_ps, due);
-	if (!m_alone && npusim::now_ps() < m_now_ps)
-		sc_core::sc_start(sc_core::sc_time::from_value(m_now_ps - npusim::now_ps()));
+	if (!m_alone)
+		sync();
 	do {
 		uint64_t behind = SIM_NEVER;
 
@@ -456,6 +467,7 @@ void sim_catch_up(struct sim *s)
 	do
 		run_one(s, false);
 	while (s->due_ps <= sim_host_ps(s));
+	s->built->sync();
 }
 
 enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg,
@@ -476,6 +488,8 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 			run_one(s, true);
 		}
 	}
+	if (s->built && !s->running)
+		s->built->sync();
 	return result;
 }
 
@@ -484,6 +498,8 @@ void sim_drain(struct sim *s)
 	wait_for_model(s);
 	while (s->built && s->due_ps != SIM_NEVER)
 		run_one(s, true);
+	if (s->built)
+		s->built->sync();
 }
 
 bool sim_uses(const struct sim *s, const unsigned char *at, uint64_t bytes)
