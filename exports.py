@@ -11,10 +11,12 @@
 #                                          CUDART_PARAMETERS_name, CUDART_ARGUMENTS_name, as the
 #                                          runtime API has them
 #   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
+#                                          CUDART_EARLY_SAME(X), CUDART_SAME(X),
 #                                          CUDART_UNMODELLED(X), CUDART_HARMLESS(X),
 #                                          CUDART_TWINS(X), CUDART_ERRORS(X),
 #                                          and the version script of libcudart of a major version:
-#                                          what the sources define is modelled, cuda.h has the codes
+#                                          what the sources define, or cuda.h has under the driver's
+#                                          name, is modelled; cuda.h has the codes
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
 #                                          answers a code, and FACE_PARAMETERS_name of each;
 #                                          FACE_CODES(X): the codes' names
@@ -176,9 +178,11 @@ def write_cuda(out, header, names):
 
 
 def checks_of(call, parameters):
-    """What a door of CUDA asks before its function, and the stream in whose context that is.
-    cuStreamDestroy refuses the default stream first, and asks itself."""
-    checks, stream = [], 'NULL'
+    """What a door of CUDA asks before its function, and the stream in whose context that is: no
+    pointer may be NULL, and devices and handles must be there, but a context that is CU_OR_NULL may
+    also be NULL, and a place of memory be the host. cuStreamDestroy refuses the default stream
+    first, and asks itself; so does cuCtxGetId, which has another code."""
+    checks, handles, stream = [], [], 'NULL'
     for parameter in parameters.strip('()').split(','):
         name = re.findall(r'\w+', parameter)[-1]
         if 'CU_OR_NULL' not in parameter and re.search(
@@ -186,9 +190,17 @@ def checks_of(call, parameters):
             checks.append('cuda_null("{0}", (const void *)(uintptr_t){0}) ?: '.format(name))
         elif parameter.split()[0] == 'CUstream':
             stream = name
+        elif parameter.split()[0] == 'CUmemoryPool':
+            handles.append('cuda_check_pool({}) ?: '.format(name))
+        elif re.search(r'\bCUdevice \w+$', parameter) and not call.startswith('cuMem'):
+            handles.append('cuda_check_device({}, &(uint32_t){{ 0 }}) ?: '.format(name))
+        elif re.search(r'\bCUcontext \w+$', parameter) and call != 'cuCtxGetId':
+            null = '!{} ? CUDA_SUCCESS : '.format(name) if 'CU_OR_NULL' in parameter else ''
+            handles.append('({}cuda_check_context({}, CUDA_ERROR_INVALID_CONTEXT)) ?: '.format(
+                null, name))
     if stream != 'NULL' and call != 'cuStreamDestroy_v2':
         checks.append('cuda_check_stream({}) ?: '.format(stream))
-    return ''.join(checks), stream
+    return ''.join(checks + handles), stream
 
 
 def in_runtime(parameters):
@@ -213,6 +225,16 @@ def runtime_name(name):
     return 'cuda' + ''.join(word.capitalize() for word in name.split('_')[1:])
 
 
+def in_driver(name, declared, major):
+    """The driver's function of that name: cudaStreamQuery is cuStreamQuery, cudaHostAlloc
+    cuMemHostAlloc, cudaMallocHost cuMemAllocHost. Of two versions CUDA 13 has the newer."""
+    stem = name[len('cuda'):]
+    stems = [stem, 'Mem' + stem, stem.replace('Malloc', 'MemAlloc')]
+    suffixes = ['_v2', ''] if int(major) >= 13 else ['', '_v2']
+    return next((found for stem in stems for suffix in suffixes
+                 for found in ['cu' + stem + suffix] if found in declared), None)
+
+
 def in_words(name):
     """cudaErrorInvalidFilterSetting: "invalid filter setting"."""
     return ' '.join(re.findall(r'[A-Z][a-z]*', name)[1:]).lower()
@@ -227,7 +249,8 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
                  for name in re.findall(r'^PAIR\((\w+)', text, re.MULTILINE)}
     errors = {int(code): (runtime_name(name), text) for code, name, text in re.findall(
         r'X\((\d+), (\w+), +"([^"]*)"\)', pathlib.Path(cuda).read_text())}
-    exported, unmodelled, twins, harmless = [], [], [], []
+    declared = {name for _, name, _ in declarations(pathlib.Path(cuda), 'cu')}
+    exported, early, same, unmodelled, twins, harmless = [], [], [], [], [], []
     for name, rest in lines_of(pathlib.Path(names)):
         words = rest.split()
         if name.isdigit():
@@ -239,12 +262,19 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
             suffixes = ['_' + word for word in words if word.startswith('pt')]
             exported += [name + suffix for suffix in ['', *suffixes]]
             twins += [(name, suffix) for suffix in suffixes]
-            rows = harmless if 'harmless' in words else unmodelled
-            rows += [(name,)] if name not in modelled else []
-        modelled.discard(name)
-    if modelled:
-        sys.exit('{} lacks {}'.format(names, ' '.join(sorted(modelled))))
+            own = in_driver(name, declared, major)
+            if name in modelled:
+                continue
+            if own:  # what is about devices and threads needs no context
+                (early if re.match('cu(Device|Driver|Thread)', own) else same).append((name, own))
+            else:
+                (harmless if 'harmless' in words else unmodelled).append((name,))
+    strangers = modelled - {name for name, _ in lines_of(pathlib.Path(names))}
+    if strangers:
+        sys.exit('{} lacks {}'.format(names, ' '.join(sorted(strangers))))
     with open(out, 'w', encoding='ascii') as stream:
+        write_macro(stream, 'CUDART_EARLY_SAME', early)
+        write_macro(stream, 'CUDART_SAME', same)
         write_macro(stream, 'CUDART_UNMODELLED', unmodelled)
         write_macro(stream, 'CUDART_HARMLESS', harmless)
         write_macro(stream, 'CUDART_TWINS', twins)

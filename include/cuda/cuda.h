@@ -17,7 +17,8 @@ extern "C" {
 
 #define CUDA_VERSION 13000
 
-/* The pointer may be NULL; others are INVALID_VALUE then, before anything else is asked. */
+/* The pointer, or context, may be NULL; others are INVALID_VALUE, or INVALID_CONTEXT, then, before
+ * anything else is asked. */
 #define CU_OR_NULL
 
 typedef int CUdevice;
@@ -415,10 +416,10 @@ CUresult cuCtxCreate_v4(CUcontext *context, CU_OR_NULL void *params, unsigned in
 CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxPopCurrent_v2(CU_OR_NULL CUcontext *context);
-CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxSetCurrent(CU_OR_NULL CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxGetDevice(CUdevice *device);
-CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
+CUresult cuCtxGetDevice_v2(CUdevice *device, CU_OR_NULL CUcontext context);
 CUresult cuCtxGetFlags(unsigned int *flags);
 CUresult cuCtxSetFlags(unsigned int flags);
 CUresult cuCtxGetLimit(size_t *value, CUlimit limit);
@@ -426,12 +427,12 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
 CUresult cuCtxSynchronize(void);
-CUresult cuCtxSynchronize_v2(CUcontext context);
+CUresult cuCtxSynchronize_v2(CU_OR_NULL CUcontext context);
 CUresult cuProfilerInitialize(CU_OR_NULL const char *config, CU_OR_NULL const char *output,
 			      int mode);
 CUresult cuProfilerStart(void);
 CUresult cuProfilerStop(void);
-CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
+CUresult cuCtxGetApiVersion(CU_OR_NULL CUcontext context, unsigned int *version);
 CUresult cuCtxGetStreamPriorityRange(CU_OR_NULL int *least, CU_OR_NULL int *greatest);
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
 CUresult cuCtxDisablePeerAccess(CUcontext peer);

@@ -60,16 +60,14 @@ CUresult cuda_check_context(void *handle, CUresult dead)
 /* NULL: the current one. */
 static CUresult find_context(CUcontext handle, struct core_context **out)
 {
-	*out = handle != NULL ? core_context_find(handle) : core_context_peek();
-	return handle != NULL ? cuda_check_context(handle, CUDA_ERROR_INVALID_CONTEXT)
-			      : cuda_current(NULL);
+	*out = core_context_find(handle);
+	return handle != NULL ? CUDA_SUCCESS : cuda_current(out);
 }
 
 static CUresult select_context(void *context)
 {
 	if (context != NULL)
-		return cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT)
-			       ?: cuda_of_core(core_context_select(context, cuda_call));
+		return cuda_of_core(core_context_select(context, cuda_call));
 	core_context_deselect();
 	return CUDA_SUCCESS;
 }
@@ -145,9 +143,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	void *made = NULL;
-	uint32_t logic;
 
-	return cuda_check_device(device, &logic) ?: cuda_keep(logic)
+	return cuda_keep(cuda_logic(device))
 			?: cuda_of_core(core_device_retain(device, &made, cuda_call))
 			?: CUDA_GIVE(context, made);
 }
@@ -155,13 +152,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 static CUresult leave_primary(CUdevice device, bool all)
 {
 	void *handle = NULL;
-	uint32_t logic;
 	bool active = false;
 	CUresult code;
 
-	CUDA_OR_RETURN(
-		cuda_check_device(device, &logic)
-			?: cuda_of_core(core_device_primary_active(device, &active, cuda_call)));
+	CUDA_OR_RETURN(cuda_of_core(core_device_primary_active(device, &active, cuda_call)));
 	if (!active)
 		return all ? CUDA_SUCCESS
 			   : cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
@@ -181,21 +175,14 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) CUDA_ANSWERS(leave_primar
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) CUDA_ANSWERS(leave_primary(device, true));
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
-{
-	uint32_t logic;
-
-	return check_flags(flags) ?: cuda_check_device(device, &logic)
-			?: CUDA_GIVE(&primary_flags[logic], flags);
-}
+	CUDA_ANSWERS(check_flags(flags) ?: CUDA_GIVE(&primary_flags[cuda_logic(device)], flags));
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
-	uint32_t logic;
 	bool is_active = false;
 
-	return cuda_check_device(device, &logic)
-		       ?: cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
-		       ?: CUDA_GIVE(flags, (unsigned)primary_flags[logic])
+	return cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
+		       ?: CUDA_GIVE(flags, (unsigned)primary_flags[cuda_logic(device)])
 		       ?: CUDA_GIVE(active, is_active);
 }
 
@@ -205,8 +192,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	void *before = current_handle();
 
-	return cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT)
-		       ?: select_context(context) ?: push(before);
+	return select_context(context) ?: push(before);
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
@@ -227,9 +213,8 @@ CUresult cuCtxGetCurrent(CUcontext *context) CUDA_ANSWERS(CUDA_GIVE(context, cur
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
 	void *before = current_handle(), *made = NULL;
-	uint32_t logic;
 
-	return check_flags(flags) ?: cuda_check_device(device, &logic) ?: cuda_keep(logic)
+	return check_flags(flags) ?: cuda_keep(cuda_logic(device))
 			?: cuda_of_core(core_context_create(device, &made, cuda_call))
 			?: push(before) ?: CUDA_GIVE(flags_of(core_context_find(made)), flags)
 			?: CUDA_GIVE(context, made);
@@ -245,7 +230,6 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found = core_context_find(context);
 
-	CUDA_OR_RETURN(cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT));
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
@@ -290,11 +274,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
 CUresult cuCtxSynchronize(void) CUDA_ANSWERS(cuCtxSynchronize_v2(NULL));
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
-{
-	return (context == NULL ? CUDA_SUCCESS
-				: cuda_check_context(context, CUDA_ERROR_INVALID_CONTEXT))
-		       ?: CUDA_GIVE(version, 3020);
-}
+	CUDA_ANSWERS((void)context, CUDA_GIVE(version, 3020));
 
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	CUDA_ANSWERS(cuda_current(NULL) ?: CUDA_GIVE_IF(least, 0) ?: CUDA_GIVE_IF(greatest, -5));
@@ -324,7 +304,7 @@ static CUresult set_peer(CUcontext peer, bool enable)
 	struct core_context *own, *other = core_context_find(peer);
 	uint32_t status = 0;
 
-	CUDA_OR_RETURN(cuda_current(&own) ?: cuda_check_context(peer, CUDA_ERROR_INVALID_CONTEXT));
+	CUDA_OR_RETURN(cuda_current(&own));
 	if (own->device == other->device)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "both contexts are of device %d",
 				 own->user_device);
@@ -338,10 +318,5 @@ static CUresult set_peer(CUcontext peer, bool enable)
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
-{
-	if (flags != 0)
-		return cuda_invalid("flags is %u; it must be 0", flags);
-	return set_peer(peer, true);
-}
-
+	CUDA_ANSWERS(cuda_no_flags(flags) ?: set_peer(peer, true));
 CUresult cuCtxDisablePeerAccess(CUcontext peer) CUDA_ANSWERS(set_peer(peer, false));

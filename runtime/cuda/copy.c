@@ -107,12 +107,8 @@ PAIR(cuMemcpyDtoD_v2, cuMemcpyDtoDAsync_v2, copy(dst, src, bytes, stream), CUdev
      CUdeviceptr src, size_t bytes)
 
 /* One address space: the contexts need only be alive. */
-static CUresult check_peers(CUcontext dst, CUcontext src)
-	CUDA_ANSWERS(cuda_check_context(dst, CUDA_ERROR_INVALID_CONTEXT)
-			     ?: cuda_check_context(src, CUDA_ERROR_INVALID_CONTEXT));
-
 PAIR(cuMemcpyPeer, cuMemcpyPeerAsync,
-     check_peers(dst_context, src_context) ?: copy(dst, src, bytes, stream), CUdeviceptr dst,
+     ((void)dst_context, (void)src_context, copy(dst, src, bytes, stream)), CUdeviceptr dst,
      CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes)
 
 /* All is checked before anything moves. Attribute i is of the copies from starts[i] on. *failed:
@@ -222,7 +218,9 @@ static CUresult copy_rows(const CUDA_MEMCPY2D *rows, const CUstream *stream)
 PAIR(cuMemcpy2D_v2, cuMemcpy2DAsync_v2, copy_rows(rows, stream), const CUDA_MEMCPY2D *rows)
 PAIR(cuMemcpy3D_v2, cuMemcpy3DAsync_v2, copy_box(box, stream), const CUDA_MEMCPY3D *box)
 PAIR(cuMemcpy3DPeer, cuMemcpy3DPeerAsync,
-     check_peers(box->dstContext, box->srcContext) ?: copy_box(box, stream),
+     cuda_check_context(box->dstContext, CUDA_ERROR_INVALID_CONTEXT)
+	     ?: cuda_check_context(box->srcContext, CUDA_ERROR_INVALID_CONTEXT)
+	     ?: copy_box(box, stream),
      const CUDA_MEMCPY3D_PEER *box)
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows) CUDA_ANSWERS(cuMemcpy2D_v2(rows));
 

@@ -67,6 +67,8 @@ CUresult cuda_unharmed(void);
 CUresult cuda_current(struct core_context **out);
 /* INVALID_VALUE for a NULL pointer, or handle. */
 CUresult cuda_null(const char *argument, const void *value);
+/* INVALID_VALUE for all but 0. */
+CUresult cuda_no_flags(unsigned long long flags);
 /* Calls the driver, once there is one: CUDA_CALL(halMemUnmap, va). */
 #define CUDA_CALL(op, ...) cuda_of_driver(npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
 
@@ -87,8 +89,10 @@ CUresult cuda_check_context(void *handle, CUresult dead);
 
 /* True for a CUdevice that is there; *logic is the driver's number of it. */
 bool cuda_device(CUdevice device, uint32_t *logic);
-/* The same; INVALID_DEVICE. */
+/* The same; INVALID_DEVICE. The doors ask of what is not a location of memory. */
 CUresult cuda_check_device(CUdevice device, uint32_t *logic);
+/* The driver's number of one that is there. */
+uint32_t cuda_logic(CUdevice device);
 /* The CUdevice of a driver's device; -1: it is hidden. */
 int cuda_ordinal(uint32_t logic);
 /* The device stays open until the process ends: memory of cuMemCreate needs no context, but an open
@@ -109,8 +113,11 @@ uint64_t cuda_device_flags(size_t size);
 struct trace_name cuda_memory_find(uint64_t va);
 /* False: no memory. */
 bool cuda_memory_add(uint64_t va, uint64_t bytes, const void *owner, int kind);
-/* Takes what begins at va, if it is of one of the kinds, one bit each. */
+/* Takes what begins at va, if it is of one of the kinds, one bit each; of what was added more than
+ * once, one reference, of those in *out. */
 bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out);
+/* One reference more. False: there is no memory there any more. */
+bool cuda_memory_again(uint64_t va);
 /* The same, and gives it back. Work that still uses it ends first, as in CUDA's driver. */
 CUresult cuda_memory_release(uint64_t va, unsigned kinds);
 /* The context ends: what was allocated in it goes. */
@@ -118,6 +125,8 @@ void cuda_memory_end_context(void *context);
 
 /* ---- pool.c, ipc.c ---- */
 
+/* A live pool; the doors ask. */
+CUresult cuda_check_pool(CUmemoryPool pool);
 /* Of CUDA_POOLED memory; stream NULL: at once, when all of its device is done. */
 CUresult cuda_pool_free(uint64_t va, const CUstream *stream);
 /* The program waited: pools give back what is above their thresholds. */
@@ -129,7 +138,6 @@ CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out);
 /* On the device that has the memory, the same address each time until it is closed as often. The
  * kind is NPU_PLACE_OPENED or CUDA_IMPORTED. */
 CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr);
-CUresult cuda_ipc_close(CUdeviceptr ptr, int kind);
 
 /* What an event between processes stands for, as long as the process runs. */
 struct cuda_slot;

@@ -3,15 +3,14 @@
  * libcudart's functions that are one answer of the driver: CALL(name, parameters, answer), in the
  * primary context of the thread's device unless the program has made another one current;
  * EARLY(...), which needs none. SAME and EARLY_SAME(name, function): the driver's function, whose
- * device pointers are void *. PAIR(name, check, function, function_async, arguments,
- * parameters...): name, and name##Async in a stream. In the answers A(ptr) is a CUdeviceptr,
- * OUT(ptr) where one is put. Codes, flags and attributes have the same numbers in both of CUDA's
- * interfaces, handles and records the same layout; only what differs is written out. Parameters are
- * those of CUDART_MAJOR.
+ * device pointers are void *; where the names are the same, too, the build finds it (exports.py).
+ * PAIR(name, check, function, function_async, arguments, parameters...): name, and name##Async in a
+ * stream. In the answers A(ptr) is a CUdeviceptr, OUT(ptr) where one is put. Codes, flags and
+ * attributes have the same numbers in both of CUDA's interfaces, handles and records the same
+ * layout; only what differs is written out. Parameters are those of CUDART_MAJOR.
  */
 
 EARLY(cudaGetDeviceCount, (int *count), count_devices(count))
-EARLY_SAME(cudaDriverGetVersion, cuDriverGetVersion)
 EARLY(cudaRuntimeGetVersion, (int *version), GIVE(version, CUDART_VERSION))
 EARLY(cudaSetDevice, (int device), switch_to(device))
 EARLY(cudaGetDevice, (int *device), GIVE(device, here()))
@@ -23,11 +22,6 @@ EARLY(cudaGetDeviceFlags, (unsigned int *flags),
       cuDevicePrimaryCtxGetState(here(), flags, &(int){ 0 }))
 EARLY(cudaDeviceReset, (void), cuDevicePrimaryCtxReset_v2(here()))
 EARLY(cudaThreadExit, (void), cuDevicePrimaryCtxReset_v2(here()))
-EARLY_SAME(cudaDeviceGetAttribute, cuDeviceGetAttribute)
-EARLY_SAME(cudaDeviceGetP2PAttribute, cuDeviceGetP2PAttribute)
-EARLY_SAME(cudaDeviceCanAccessPeer, cuDeviceCanAccessPeer)
-EARLY_SAME(cudaDeviceGetPCIBusId, cuDeviceGetPCIBusId)
-EARLY_SAME(cudaDeviceGetByPCIBusId, cuDeviceGetByPCIBusId)
 SAME(cudaDeviceSynchronize, cuCtxSynchronize)
 SAME(cudaThreadSynchronize, cuCtxSynchronize)
 SAME(cudaDeviceGetLimit, cuCtxGetLimit)
@@ -37,8 +31,6 @@ CALL(cudaDeviceEnablePeerAccess, (int peer, unsigned int flags),
      cuDevicePrimaryCtxRetain(&other, peer) ?: cuCtxEnablePeerAccess(other, flags))
 CALL(cudaDeviceDisablePeerAccess, (int peer),
      cuDevicePrimaryCtxRetain(&other, peer) ?: cuCtxDisablePeerAccess(other))
-SAME(cudaProfilerStart, cuProfilerStart)
-SAME(cudaProfilerStop, cuProfilerStop)
 EARLY_SAME(cudaGetDriverEntryPointByVersion, cuGetProcAddress_v2)
 #if CUDART_MAJOR == 11
 EARLY(cudaGetDriverEntryPoint, (const char *symbol, void **function, unsigned long long flags),
@@ -49,20 +41,12 @@ EARLY(cudaGetDriverEntryPoint,
        CUdriverProcAddressQueryResult *status),
       cuGetProcAddress_v2(symbol, function, CUDART_VERSION, flags, status))
 #endif
-SAME(cudaMemGetInfo, cuMemGetInfo_v2)
 CALL(cudaMalloc, (void **ptr, size_t size),
      size == 0 ? GIVE(ptr, NULL) : cuMemAlloc_v2(OUT(ptr), size))
 CALL(cudaMallocPitch, (void **ptr, size_t *pitch, size_t width, size_t height),
      cuMemAllocPitch_v2(OUT(ptr), pitch, width, height, 4))
-SAME(cudaMallocManaged, cuMemAllocManaged)
 CALL(cudaFree, (void *ptr), ptr == NULL ? CUDA_SUCCESS : cuMemFree_v2(A(ptr)))
-SAME(cudaMallocHost, cuMemAllocHost_v2)
-SAME(cudaHostAlloc, cuMemHostAlloc)
 CALL(cudaFreeHost, (void *ptr), ptr == NULL ? CUDA_SUCCESS : cuMemFreeHost(ptr))
-SAME(cudaHostRegister, cuMemHostRegister_v2)
-SAME(cudaHostUnregister, cuMemHostUnregister)
-SAME(cudaHostGetDevicePointer, cuMemHostGetDevicePointer_v2)
-SAME(cudaHostGetFlags, cuMemHostGetFlags)
 CALL(cudaPointerGetAttributes, (struct cudaPointerAttributes * out, const void *ptr),
      describe(out, ptr))
 PAIR(cudaMemcpy, check_kind(kind), cuMemcpy, cuMemcpyAsync, (A(dst), A(src), size), void *dst,
@@ -89,70 +73,16 @@ CALL(cudaMemset3D, (struct cudaPitchedPtr at, int value, struct cudaExtent exten
 CALL(cudaMemset3DAsync,
      (struct cudaPitchedPtr at, int value, struct cudaExtent extent, CUstream stream),
      fill_box(at, value, extent, &stream))
-#if CUDART_MAJOR == 13 /* whose functions take a place, as those of _v2 before */
-#define cudaMemAdvise_v2        cudaMemAdvise
-#define cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync
-SAME(cudaMemcpyBatchAsync, cuMemcpyBatchAsync_v2)
-#else
-SAME(cudaMemcpyBatchAsync, cuMemcpyBatchAsync)
-SAME(cudaMemAdvise, cuMemAdvise)
-SAME(cudaMemPrefetchAsync, cuMemPrefetchAsync)
-#endif
-SAME(cudaMemAdvise_v2, cuMemAdvise_v2)
-SAME(cudaMemPrefetchAsync_v2, cuMemPrefetchAsync_v2)
-SAME(cudaMemRangeGetAttribute, cuMemRangeGetAttribute)
-SAME(cudaMemRangeGetAttributes, cuMemRangeGetAttributes)
-SAME(cudaIpcGetMemHandle, cuIpcGetMemHandle)
-SAME(cudaIpcOpenMemHandle, cuIpcOpenMemHandle_v2)
-SAME(cudaIpcCloseMemHandle, cuIpcCloseMemHandle)
-SAME(cudaIpcGetEventHandle, cuIpcGetEventHandle)
-SAME(cudaIpcOpenEventHandle, cuIpcOpenEventHandle)
-EARLY_SAME(cudaDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)
-EARLY_SAME(cudaDeviceGetMemPool, cuDeviceGetMemPool)
-EARLY_SAME(cudaDeviceSetMemPool, cuDeviceSetMemPool)
-SAME(cudaMallocAsync, cuMemAllocAsync)
-SAME(cudaMallocFromPoolAsync, cuMemAllocFromPoolAsync)
-SAME(cudaFreeAsync, cuMemFreeAsync)
-SAME(cudaMemPoolCreate, cuMemPoolCreate)
-SAME(cudaMemPoolDestroy, cuMemPoolDestroy)
-SAME(cudaMemPoolTrimTo, cuMemPoolTrimTo)
-SAME(cudaMemPoolSetAttribute, cuMemPoolSetAttribute)
-SAME(cudaMemPoolGetAttribute, cuMemPoolGetAttribute)
-SAME(cudaMemPoolSetAccess, cuMemPoolSetAccess)
-SAME(cudaMemPoolGetAccess, cuMemPoolGetAccess)
 CALL(cudaMemPoolExportToShareableHandle,
      (void *shareable, CUmemoryPool pool, CUmemAllocationHandleType type, unsigned int flags),
      cuMemPoolExportToShareableHandle(shareable, pool, type, flags))
 CALL(cudaMemPoolImportFromShareableHandle,
      (CUmemoryPool * pool, void *shareable, CUmemAllocationHandleType type, unsigned int flags),
      cuMemPoolImportFromShareableHandle(pool, shareable, type, flags))
-SAME(cudaMemPoolExportPointer, cuMemPoolExportPointer)
-SAME(cudaMemPoolImportPointer, cuMemPoolImportPointer)
 CALL(cudaStreamCreate, (CUstream * stream), cuStreamCreate(stream, 0))
 SAME(cudaStreamCreateWithFlags, cuStreamCreate)
-SAME(cudaStreamCreateWithPriority, cuStreamCreateWithPriority)
-SAME(cudaStreamDestroy, cuStreamDestroy_v2)
-SAME(cudaStreamSynchronize, cuStreamSynchronize)
-SAME(cudaStreamQuery, cuStreamQuery)
-SAME(cudaStreamWaitEvent, cuStreamWaitEvent)
-SAME(cudaStreamGetFlags, cuStreamGetFlags)
-SAME(cudaStreamGetPriority, cuStreamGetPriority)
-SAME(cudaStreamGetId, cuStreamGetId)
-SAME(cudaStreamGetDevice, cuStreamGetDevice)
-SAME(cudaStreamIsCapturing, cuStreamIsCapturing)
-SAME(cudaStreamAttachMemAsync, cuStreamAttachMemAsync)
-SAME(cudaStreamAddCallback, cuStreamAddCallback)
-SAME(cudaLaunchHostFunc, cuLaunchHostFunc)
-EARLY_SAME(cudaThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode)
 CALL(cudaEventCreate, (CUevent * event), cuEventCreate(event, 0))
 SAME(cudaEventCreateWithFlags, cuEventCreate)
-SAME(cudaEventRecord, cuEventRecord)
-SAME(cudaEventRecordWithFlags, cuEventRecordWithFlags)
-SAME(cudaEventQuery, cuEventQuery)
-SAME(cudaEventSynchronize, cuEventSynchronize)
-SAME(cudaEventDestroy, cuEventDestroy_v2)
-SAME(cudaEventElapsedTime, cuEventElapsedTime)
-SAME(cudaEventElapsedTime_v2, cuEventElapsedTime)
 CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
      (int *blocks, const void *kernel, int threads, size_t shared),
      count_blocks(blocks, kernel, threads, shared, 0))

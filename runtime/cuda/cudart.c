@@ -6,8 +6,6 @@
  */
 #include "cudart.h"
 
-#include CUDART_NAMES
-
 #include <string.h>
 
 #define EXPORT    __attribute__((visibility("default")))
@@ -18,32 +16,23 @@ static __thread cudaError_t last_error;
 
 /* ---- errors ---- */
 
-static const struct error {
-	int code;
-	const char *name, *text;
-} errors[] = {
-#define ROW(code, name, text) { code, #name, text },
-	CUDART_ERRORS(ROW){ 0, "unrecognized error code", "unrecognized error code" },
-};
-
-/* The last row for what is no code. */
-static const struct error *find_error(cudaError_t code)
+static struct cuda_error find_error(cudaError_t code)
 {
-	const struct error *row = errors, *last = errors + sizeof(errors) / sizeof(errors[0]) - 1;
-
-	while (row != last && row->code != code)
-		row++;
-	return row;
+	switch (code) {
+		CUDART_ERRORS(CUDA_ERROR_CASE)
+	default:
+		return (struct cuda_error){ "unrecognized error code", "unrecognized error code" };
+	}
 }
 
 EXPORT const char *cudaGetErrorName(cudaError_t error)
 {
-	return find_error(error)->name;
+	return find_error(error).name;
 }
 
 EXPORT const char *cudaGetErrorString(cudaError_t error)
 {
-	return find_error(error)->text;
+	return find_error(error).text;
 }
 
 EXPORT cudaError_t cudaPeekAtLastError(void)
@@ -61,7 +50,7 @@ EXPORT cudaError_t cudaGetLastError(void)
 
 static cudaError_t done(const char *outer, CUresult code, const void *site)
 {
-	npusimEnd(outer, code, find_error((cudaError_t)code)->name, site);
+	npusimEnd(outer, code, find_error((cudaError_t)code).name, site);
 	if (code != CUDA_SUCCESS)
 		last_error = (cudaError_t)code;
 	return (cudaError_t)code;
@@ -298,6 +287,8 @@ static CUresult fill_box(struct cudaPitchedPtr at, int value, struct cudaExtent 
 #define EARLY_SAME(name, function) \
 	EARLY(name, CUDART_PARAMETERS_##function, function CUDART_ARGUMENTS_##function)
 #include "cudart-list.h"
+CUDART_EARLY_SAME(EARLY_SAME)
+CUDART_SAME(SAME)
 
 #if CUDART_MAJOR == 12
 #define FIRST_BYTES offsetof(struct cudaDeviceProp, hostRegisterSupported)

@@ -9,14 +9,25 @@
 #include "cuda-names.h"
 #include "cuda/cuda.h"
 
-#ifndef CUDART_MAJOR
+#ifdef CUDART_NAMES
+#include CUDART_NAMES
+#else /* for libcuda.so.1 */
 #define CUDART_MAJOR 13
+#define CUDART_EARLY_SAME(X)
+#define CUDART_SAME(X)
 #endif
 /* The last of each major, which any program of that major may need. */
 #define CUDART_VERSION (CUDART_MAJOR == 11 ? 11080 : CUDART_MAJOR == 12 ? 12090 : CUDA_VERSION)
 
 typedef int cudaError_t; /* the driver's code; in addition: */
 #define CUDART_INVALID_MEMCPY_DIRECTION 21
+
+struct cuda_error {
+	const char *name, *text;
+};
+#define CUDA_ERROR_CASE(code, name, text) \
+	case code:                        \
+		return (struct cuda_error){ #name, text };
 
 /* ---- libcuda.so.1's functions for libcudart (door.c, init.c) ---- */
 
@@ -198,6 +209,8 @@ struct cudaDeviceProp {
 #define PAIR(name, check, now, in_stream, arguments, ...) \
 	CALL(name, (__VA_ARGS__)) CALL(name##Async, (__VA_ARGS__, CUstream stream))
 #include "cudart-list.h"
+CUDART_EARLY_SAME(EARLY_SAME)
+CUDART_SAME(SAME)
 #undef CALL
 #undef EARLY
 #undef SAME

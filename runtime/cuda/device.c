@@ -32,6 +32,14 @@ CUresult cuda_keep(uint32_t logic)
 	return CUDA_SUCCESS;
 }
 
+uint32_t cuda_logic(CUdevice device)
+{
+	uint32_t logic = 0;
+
+	cuda_device(device, &logic);
+	return logic;
+}
+
 CUresult cuda_check_device(CUdevice device, uint32_t *logic)
 {
 	return cuda_device(device, logic)
@@ -57,11 +65,10 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	char soc[64] = "";
-	uint32_t logic;
 
-	CUDA_OR_RETURN(length <= 0 ? cuda_invalid("length is %d", length)
-				   : cuda_check_device(device, &logic));
-	npu_call(core_driver(), halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
+	if (length <= 0)
+		return cuda_invalid("length is %d", length);
+	npu_call(core_driver(), halGetSocVersion, cuda_logic(device), soc, (uint32_t)sizeof(soc));
 	snprintf(name, (size_t)length, "%s",
 		 strcmp(soc, "H100") == 0 ? "NVIDIA H100 80GB HBM3" : soc);
 	return CUDA_SUCCESS;
@@ -70,9 +77,8 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 /* The same for a device of the same number in every process, as programs compare them. */
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-	uint32_t logic;
+	uint32_t logic = cuda_logic(device);
 
-	CUDA_OR_RETURN(cuda_check_device(device, &logic));
 	memcpy(uuid->bytes, "npusim-device-\0\0", sizeof(uuid->bytes));
 	uuid->bytes[14] = (char)(logic >> 8);
 	uuid->bytes[15] = (char)logic;
@@ -84,12 +90,9 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
-	uint32_t logic;
-
 	if (length < 13)
 		return cuda_invalid("length is %d; 13 characters are written", length);
-	CUDA_OR_RETURN(cuda_check_device(device, &logic));
-	snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + logic);
+	snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + cuda_logic(device));
 	return CUDA_SUCCESS;
 }
 
@@ -107,10 +110,8 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	int64_t value = 0;
-	uint32_t logic;
 
-	return cuda_check_device(device, &logic)
-		       ?: CUDA_CALL(halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0, &value)
+	return CUDA_CALL(halGetDeviceInfo, cuda_logic(device), MODULE_TYPE_MEMORY, 0, &value)
 		       ?: CUDA_GIVE(bytes, (size_t)value);
 }
 
@@ -175,12 +176,11 @@ static const struct {
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	int64_t number = 0;
-	uint32_t logic;
+	uint32_t logic = cuda_logic(device);
 
-	CUDA_OR_RETURN(attribute < 1 || attribute > ATTRIBUTE_LAST
-			       ? cuda_invalid("attribute is %d; known are 1 to %d", attribute,
-					      ATTRIBUTE_LAST)
-			       : cuda_check_device(device, &logic));
+	if (attribute < 1 || attribute > ATTRIBUTE_LAST)
+		return cuda_invalid("attribute is %d; known are 1 to %d", attribute,
+				    ATTRIBUTE_LAST);
 	*value = attribute == 33 ? 0x10 + (int)logic : attributes[attribute]; /* PCI_BUS_ID */
 	for (size_t i = 0; i < sizeof(of_driver) / sizeof(of_driver[0]); i++)
 		if (of_driver[i].attribute == attribute) {
@@ -197,12 +197,7 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) CUDA
 					device));
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
-{
-	uint32_t from, to;
-
-	return cuda_check_device(device, &from) ?: cuda_check_device(peer, &to)
-		       ?: CUDA_CALL(halDeviceCanAccessPeer, can, from, to);
-}
+	CUDA_ANSWERS(CUDA_CALL(halDeviceCanAccessPeer, can, cuda_logic(device), cuda_logic(peer)));
 
 enum { P2P_PERFORMANCE_RANK = 1, P2P_ACCESS, P2P_NATIVE_ATOMIC, P2P_ARRAY_ACCESS, P2P_LAST };
 

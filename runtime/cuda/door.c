@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The doors of the CUDA face: the exported functions. Each calls its namesake inside, once the
- * process has called cuInit, none of its pointers is NULL that may not be, and its stream is live,
- * in that stream's context; and notes for the log where the program called it if that fails.
+ * process has called cuInit, none of its pointers is NULL that may not be, and its devices and
+ * handles are there, in its stream's context; and notes for the log where the program called it if
+ * that fails.
  * Behind some is nothing: they exist for programs to link with, answer NOT_SUPPORTED, and log once
  * what is missing. libcudart's doors are in cudart.c. A call from inside another is not the
  * program's.

@@ -34,27 +34,18 @@ CUresult cuda_fail(CUresult code, const char *format, ...)
 /* For libcudart. */
 extern __typeof__(cuda_fail) npusimFail __attribute__((alias("cuda_fail"), visibility("default")));
 
-static const struct error {
-	int code;
-	const char *name, *text;
-} errors[] = {
-#define ROW(code, name, text) { code, #name, text },
-	CUDA_ERRORS(ROW){ 0, NULL, NULL },
-};
-
-/* The last row, of no code, where there is none such. */
-static const struct error *find_error(CUresult code)
+static struct cuda_error find_error(CUresult code)
 {
-	const struct error *row = errors;
-
-	while (row->name != NULL && row->code != (int)code)
-		row++;
-	return row;
+	switch ((int)code) {
+		CUDA_ERRORS(CUDA_ERROR_CASE)
+	default:
+		return (struct cuda_error){ NULL, NULL };
+	}
 }
 
 const char *cuda_error_name(CUresult code)
 {
-	return find_error(code)->name;
+	return find_error(code).name;
 }
 
 static CUresult give(const char **out, const char *value)
@@ -64,9 +55,9 @@ static CUresult give(const char **out, const char *value)
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
-	CUDA_ANSWERS(give(name, find_error(error)->name));
+	CUDA_ANSWERS(give(name, find_error(error).name));
 CUresult cuGetErrorString(CUresult error, const char **text)
-	CUDA_ANSWERS(give(text, find_error(error)->text));
+	CUDA_ANSWERS(give(text, find_error(error).text));
 
 /* What a code of the driver, or of the core, is in CUDA: no code is both's. */
 static const struct {
@@ -169,13 +160,16 @@ CUresult cuda_current(struct core_context **out)
 CUresult cuda_null(const char *argument, const void *value)
 	CUDA_ANSWERS(value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument));
 
+CUresult cuda_no_flags(unsigned long long flags)
+	CUDA_ANSWERS(flags == 0 ? CUDA_SUCCESS
+				: cuda_invalid("flags is %llu; it must be 0", flags));
+
 CUresult cuInit(unsigned int flags)
 {
 	struct npu_driver *drv;
 	drvError_t result;
 
-	if (flags != 0)
-		return cuda_invalid("flags is %u; it must be 0", flags);
+	CUDA_OR_RETURN(cuda_no_flags(flags));
 	if (core_is_forked())
 		return cuda_fail(CUDA_ERROR_NOT_INITIALIZED,
 				 "this process was forked from one that used a device");

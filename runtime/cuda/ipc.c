@@ -28,7 +28,7 @@
 struct name {
 	LIST_ENTRY(name) link;
 	uint64_t va;
-	unsigned opens;                        /* 0: memory of this process */
+	bool opened;                           /* memory of another process */
 	char text[sizeof(CUipcMemHandle) + 1]; /* digits, as many as a handle has bytes */
 };
 static LIST_HEAD(, name) names = LIST_HEAD_INITIALIZER(names);
@@ -40,7 +40,7 @@ static struct name *find_locked(uint64_t va, const char *text)
 	struct name *name;
 
 	LIST_FOREACH(name, &names, link)
-	if (text == NULL ? name->va == va : name->opens != 0 && strcmp(name->text, text) == 0)
+	if (text == NULL ? name->va == va : name->opened && strcmp(name->text, text) == 0)
 		break;
 	return name;
 }
@@ -61,7 +61,7 @@ static void forget_locked(struct name *name)
 	if (name == NULL)
 		return;
 	LIST_REMOVE(name, link);
-	if (name->opens == 0)
+	if (!name->opened)
 		npu_call(core_driver(), halShmemDestroyHandle, name->text);
 	free(name);
 }
@@ -108,7 +108,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 
 CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 {
-	struct name made = { .opens = 1 }, *name;
+	struct name made = { .opened = true }, *name;
 	struct ShmemGetInfo info = { 0 };
 	struct core_context *context;
 	uint32_t device = 0;
@@ -117,22 +117,18 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 
 	memcpy(made.text, handle, sizeof(*handle));
 	name = code == CUDA_SUCCESS ? find_locked(0, made.text) : NULL;
-	if (name != NULL) {
-		name->opens++;
+	if (name != NULL && cuda_memory_again(name->va))
 		return CUDA_GIVE(ptr, name->va);
-	}
 	if (code == CUDA_SUCCESS && strspn(made.text, "0123456789abcdef") != sizeof(*handle))
 		return cuda_invalid("the handle stands for no memory, or for that of another pool");
 	CUDA_OR_RETURN(code ?: CUDA_CALL(halShmemInfoGet, made.text, &info)
 		       ?: CUDA_CALL(drvDeviceGetIndexByPhyId, info.phyDevid, &device)
 		       ?: cuda_keep(device)
 		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va));
-	if (cuda_memory_add(made.va, cuda_place(made.va).asked_bytes, core_context_handle(context),
-			    kind)) {
-		if (add_locked(&made))
-			return CUDA_GIVE(ptr, made.va);
-		cuda_memory_take(made.va, 1u << kind, NULL);
-	}
+	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
+						 core_context_handle(context), kind))
+		return CUDA_GIVE(ptr, made.va);
+	forget_locked(find_locked(made.va, NULL));
 	npu_call(core_driver(), halShmemCloseHandle, made.va);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -144,24 +140,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned
 	return cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr);
 }
 
-CUresult cuda_ipc_close(CUdeviceptr ptr, int kind)
-{
-	struct name *name;
-	bool stays, is_open;
-
-	pthread_mutex_lock(&lock);
-	name = find_locked(ptr, NULL);
-	is_open = name != NULL && cuda_memory_find(ptr).letter == kind;
-	stays = is_open && name->opens > 1;
-	if (stays)
-		name->opens--;
-	else if (is_open)
-		forget_locked(name); /* who opens the handle from now on gets it anew */
-	pthread_mutex_unlock(&lock);
-	return stays ? CUDA_SUCCESS : cuda_memory_release(ptr, 1u << kind);
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) CUDA_ANSWERS(cuda_ipc_close(ptr, NPU_PLACE_OPENED));
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+	CUDA_ANSWERS(cuda_memory_release(ptr, 1u << NPU_PLACE_OPENED));
 
 /* ---- events ---- */
 
@@ -179,7 +159,6 @@ struct ticket {
 static struct ticket own; /* of the next event; no slot is used twice, for waits outlive events */
 static struct trace_names boards; /* where the slots of a process are mapped, by inode */
 static struct trace_names events; /* the slots of events, by handle */
-static atomic_bool any_events;    /* false: all events are plain, and nobody need lock */
 
 static bool note_locked(struct trace_names *names_of, uint64_t key, const void *what)
 {
@@ -218,7 +197,6 @@ static CUresult add_event_locked(CUevent event, const struct ticket *ticket)
 				 "process %d has no such event: it was destroyed, or the process "
 				 "ended, or its files cannot be seen from here",
 				 (int)ticket->pid);
-	any_events = true;
 	return note_locked(&events, (uintptr_t)event, &board[ticket->index])
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
@@ -243,19 +221,16 @@ CUresult cuda_ipc_make(CUevent event)
 
 void cuda_ipc_end(CUevent event)
 {
-	if (!any_events)
-		return;
 	LOCKED(&lock);
+
 	trace_name_take(&events, (uintptr_t)event, NULL);
 }
 
 struct cuda_slot *cuda_ipc_slot(CUevent event)
 {
 	const struct trace_name *name;
-
-	if (!any_events)
-		return NULL;
 	LOCKED(&lock);
+
 	name = trace_name_find(&events, (uintptr_t)event);
 	return name != NULL ? cuda_pointer(name->number) : NULL;
 }

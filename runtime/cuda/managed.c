@@ -20,10 +20,6 @@
 struct page {
 	uint64_t said[CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION];
 };
-struct pages {
-	struct page *first;
-	size_t count;
-};
 static struct trace_names tables; /* of all pages of an allocation, by its address */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -36,17 +32,17 @@ void cuda_managed_forget(uint64_t va)
 		free(cuda_pointer(gone.number));
 }
 
-/* Whole pages, as CUDA's driver counts. */
-static CUresult pages_locked(uint64_t va, size_t count, struct pages *out)
+/* Whole pages, as CUDA's driver counts: *count is bytes, and pages afterwards. */
+static CUresult pages_locked(uint64_t va, size_t *count, struct page **out)
 {
 	struct trace_name memory = cuda_memory_find(va);
 	const struct trace_name *table = trace_name_find(&tables, va);
 	uint64_t from = va - memory.key;
 	struct page *made;
 
-	if (memory.letter != NPU_PLACE_MANAGED || count == 0 || count > memory.bytes - from)
+	if (memory.letter != NPU_PLACE_MANAGED || *count == 0 || *count > memory.bytes - from)
 		return cuda_invalid("[0x%llx, +%zu) is not memory of cuMemAllocManaged",
-				    (unsigned long long)va, count);
+				    (unsigned long long)va, *count);
 	if (table == NULL) {
 		made = calloc(memory.bytes / PAGE_BYTES + 1, sizeof(*made));
 		memory.number = (uintptr_t)made;
@@ -56,8 +52,8 @@ static CUresult pages_locked(uint64_t va, size_t count, struct pages *out)
 		}
 		table = trace_name_find(&tables, va);
 	}
-	out->first = (struct page *)cuda_pointer(table->number) + from / PAGE_BYTES;
-	out->count = (from % PAGE_BYTES + count + PAGE_BYTES - 1) / PAGE_BYTES;
+	*out = (struct page *)cuda_pointer(table->number) + from / PAGE_BYTES;
+	*count = (from % PAGE_BYTES + *count + PAGE_BYTES - 1) / PAGE_BYTES;
 	return CUDA_SUCCESS;
 }
 
@@ -65,12 +61,12 @@ static CUresult pages_locked(uint64_t va, size_t count, struct pages *out)
 static CUresult say(uint64_t va, size_t count, CUmem_range_attribute about, uint64_t keep,
 		    uint64_t word)
 {
-	struct pages pages;
+	struct page *pages;
 	LOCKED(&lock);
-	CUresult code = pages_locked(va, count, &pages);
+	CUresult code = pages_locked(va, &count, &pages);
 
-	for (size_t i = 0; code == CUDA_SUCCESS && i < pages.count; i++) {
-		uint64_t *said = &pages.first[i].said[about - 1];
+	for (size_t i = 0; code == CUDA_SUCCESS && i < count; i++) {
+		uint64_t *said = &pages[i].said[about - 1];
 
 		*said = (*said & keep) | word;
 	}
@@ -80,13 +76,13 @@ static CUresult say(uint64_t va, size_t count, CUmem_range_attribute about, uint
 /* What all pages have in common. */
 static CUresult ask(uint64_t va, size_t count, CUmem_range_attribute about, uint64_t *out)
 {
-	struct pages pages;
+	struct page *pages;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(pages_locked(va, count, &pages));
-	*out = pages.first->said[about - 1];
-	for (size_t i = 1; i < pages.count; i++) {
-		uint64_t said = pages.first[i].said[about - 1];
+	CUDA_OR_RETURN(pages_locked(va, &count, &pages));
+	*out = pages->said[about - 1];
+	for (size_t i = 1; i < count; i++) {
+		uint64_t said = pages[i].said[about - 1];
 
 		*out = about == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY || said == *out ? *out & said
 										   : 0;
@@ -123,9 +119,7 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t count, CUmemLocation loca
 	uint64_t word;
 
 	(void)stream;
-	if (flags != 0)
-		return cuda_invalid("flags is %u; it must be 0", flags);
-	return check_place(location, &word)
+	return cuda_no_flags(flags) ?: check_place(location, &word)
 		       ?: say(ptr, count, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, 0, word);
 }
 

@@ -30,12 +30,25 @@ bool cuda_memory_add(uint64_t va, uint64_t bytes, const void *owner, int kind)
 
 bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out)
 {
-	const struct trace_name *name;
+	struct trace_name *name;
 	LOCKED(&lock);
 
 	name = trace_name_find(&allocations, va);
-	return name != NULL && (kinds >> name->letter & 1) &&
-	       trace_name_take(&allocations, va, out);
+	if (name == NULL || name->key != va || !(kinds >> name->letter & 1))
+		return false;
+	*out = *name;
+	return name->references-- > 1 || trace_name_take(&allocations, va, NULL);
+}
+
+bool cuda_memory_again(uint64_t va)
+{
+	struct trace_name *name;
+	LOCKED(&lock);
+
+	name = trace_name_find(&allocations, va);
+	if (name != NULL)
+		name->references++;
+	return name != NULL;
 }
 
 struct trace_name cuda_memory_find(uint64_t va)
@@ -67,9 +80,10 @@ void cuda_memory_end_context(void *context)
 	count = trace_names_list(&allocations, &keys);
 	pthread_mutex_unlock(&lock);
 	for (size_t i = 0; core_driver() != NULL && i < count; i++)
-		if (cuda_memory_find(keys[i]).number == (uintptr_t)context &&
-		    cuda_memory_take(keys[i], CONTEXT_KINDS, &name))
-			give_back(&name);
+		while (cuda_memory_find(keys[i]).number == (uintptr_t)context &&
+		       cuda_memory_take(keys[i], CONTEXT_KINDS, &name))
+			if (name.references == 1)
+				give_back(&name);
 	free(keys);
 }
 
@@ -133,6 +147,8 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 	if (!cuda_memory_take(va, kinds, &gone))
 		return cuda_invalid("0x%llx is not the start of an allocation that this call frees",
 				    (unsigned long long)va);
+	if (gone.references > 1)
+		return CUDA_SUCCESS;
 	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
 		core_device_synchronize(context->device, -1, cuda_call);
@@ -143,15 +159,11 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
  * is open, and is closed. */
 static CUresult free_memory(CUdeviceptr ptr, const CUstream *stream)
 {
-	switch (cuda_memory_find(ptr).letter) {
-	case CUDA_POOLED:
-		return cuda_pool_free(ptr, stream);
-	case CUDA_IMPORTED:
-		return cuda_ipc_close(ptr, CUDA_IMPORTED);
-	default:
-		return cuda_memory_release(ptr,
-					   stream == NULL ? DEVICE_KINDS : 1u << NPU_PLACE_DEVICE);
-	}
+	unsigned kinds = stream == NULL ? DEVICE_KINDS : 1u << NPU_PLACE_DEVICE;
+
+	return cuda_memory_find(ptr).letter == CUDA_POOLED
+		       ? cuda_pool_free(ptr, stream)
+		       : cuda_memory_release(ptr, kinds | 1u << CUDA_IMPORTED);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr ptr) CUDA_ANSWERS(free_memory(ptr, NULL));

@@ -35,24 +35,27 @@ struct block {
 	unsigned long long stream; /* the id of the one that gave it back */
 	atomic_int state;
 };
-struct pool {
-	LIST_ENTRY(pool) link;
+struct CUmemPoolHandle_st {
+	LIST_ENTRY(CUmemPoolHandle_st) link;
 	LIST_HEAD(, block) blocks; /* that nobody has */
 	CUmemPoolProps props;      /* its `reserved` begins with the key of what is exported */
 	uint32_t device;
 	uint64_t attribute[ATTRIBUTES], peers; /* peers: bit d: device d has access */
 	bool imported, destroyed;              /* destroyed: it ends with its last block */
 };
-static LIST_HEAD(, pool) pools = LIST_HEAD_INITIALIZER(pools);
-static struct pool *defaults[CORE_DEVICE_MAX], *current[CORE_DEVICE_MAX];
+static LIST_HEAD(, CUmemPoolHandle_st) pools = LIST_HEAD_INITIALIZER(pools);
+static CUmemoryPool defaults[CORE_DEVICE_MAX], current[CORE_DEVICE_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static CUresult find_locked(const void *handle, struct pool **out)
+CUresult cuda_check_pool(CUmemoryPool asked)
 {
-	LIST_FOREACH(*out, &pools, link)
-	if (*out == handle && !(*out)->destroyed)
+	CUmemoryPool pool;
+	LOCKED(&lock);
+
+	LIST_FOREACH(pool, &pools, link)
+	if (pool == asked && !pool->destroyed)
 		return CUDA_SUCCESS;
-	return cuda_invalid("pool %p is no pool of this process", handle);
+	return cuda_invalid("pool %p is no pool of this process", (void *)asked);
 }
 
 /* ---- blocks ---- */
@@ -64,7 +67,7 @@ static uint64_t block_bytes(uint64_t asked)
 	return (asked + unit - 1) / unit * unit;
 }
 
-static void count(struct pool *pool, CUmemPool_attribute what, uint64_t more)
+static void count(CUmemoryPool pool, CUmemPool_attribute what, uint64_t more)
 {
 	uint64_t *now = &pool->attribute[what];
 
@@ -90,7 +93,7 @@ static void take_out(struct block *block)
 }
 
 /* Gives back what nobody uses, until no more than `keep` bytes are left. */
-static void trim_locked(struct pool *pool, uint64_t keep)
+static void trim_locked(CUmemoryPool pool, uint64_t keep)
 {
 	struct block *block, *next;
 
@@ -110,7 +113,7 @@ static void trim_locked(struct pool *pool, uint64_t keep)
 
 CUresult cuda_pools_settle(CUresult code)
 {
-	struct pool *pool, *next;
+	CUmemoryPool pool, next;
 	LOCKED(&lock);
 
 	for (pool = LIST_FIRST(&pools); pool != NULL; pool = next) {
@@ -121,7 +124,7 @@ CUresult cuda_pools_settle(CUresult code)
 }
 
 /* One that the stream may have again, or a new one. */
-static CUresult take_block(struct pool *pool, uint64_t bytes, unsigned long long stream,
+static CUresult take_block(CUmemoryPool pool, uint64_t bytes, unsigned long long stream,
 			   uint64_t *out_va)
 {
 	bool any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
@@ -154,7 +157,7 @@ CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 	struct block *block = calloc(1, sizeof(*block));
 	struct trace_name memory;
 	struct core_stream *stream;
-	struct pool *pool;
+	CUmemoryPool pool;
 	CUresult code;
 
 	if (block == NULL || !cuda_memory_take(va, 1u << CUDA_POOLED, &memory)) {
@@ -185,30 +188,27 @@ CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool handle,
-				 CUstream stream)
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream)
 {
-	struct pool *pool;
 	unsigned long long id = 0;
 	uint64_t bytes = block_bytes(size), va = 0;
-	uint32_t device;
 	CUresult code = cuStreamGetId(stream, &id);
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(code ?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(code);
 	if (bytes < size || bytes == 0 || pool->imported)
 		return cuda_invalid("size is %zu, of %s pool", size,
 				    pool->imported ? "an imported" : "a");
 	code = take_block(pool, bytes, id, &va);
 	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-		device = pool->device;
-		/* What waits for the device may need the lock. */
-		pthread_mutex_unlock(&lock);
-		core_device_synchronize(device, -1, cuda_call);
+		pthread_mutex_unlock(&lock); /* what waits for the device may need it */
+		core_device_synchronize(pool->device, -1, cuda_call);
+		code = cuda_check_pool(pool);
 		pthread_mutex_lock(&lock);
-		CUDA_OR_RETURN(find_locked(handle, &pool));
-		trim_locked(pool, 0);
-		code = take_block(pool, bytes, id, &va);
+		if (code == CUDA_SUCCESS) {
+			trim_locked(pool, 0);
+			code = take_block(pool, bytes, id, &va);
+		}
 	}
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -232,9 +232,9 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 
 /* ---- pools ---- */
 
-static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)
+static CUresult add_pool(const CUmemPoolProps *props, CUmemoryPool *out)
 {
-	struct pool *pool;
+	CUmemoryPool pool;
 	uint32_t device;
 
 	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -256,25 +256,22 @@ static CUresult add_pool(const CUmemPoolProps *props, struct pool **out)
 	return CUDA_GIVE(out, pool);
 }
 
-CUresult cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props)
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
 	static uint64_t made;
-	struct pool *pool;
 	uint64_t key;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(add_pool(props, &pool));
+	CUDA_OR_RETURN(add_pool(props, pool));
 	key = ((uint64_t)getpid() << 32 | ++made) * UINT64_C(0x9e3779b97f4a7c15);
-	memcpy(pool->props.reserved, &key, KEY_BYTES);
-	return CUDA_GIVE(handle, (void *)pool);
+	memcpy((*pool)->props.reserved, &key, KEY_BYTES);
+	return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolDestroy(CUmemoryPool handle)
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
-	struct pool *pool;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(find_locked(handle, &pool));
 	if (pool == defaults[pool->device])
 		return cuda_invalid("a device's default pool cannot be destroyed");
 	if (current[pool->device] == pool)
@@ -285,30 +282,26 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = find_locked(handle, &pool);
 
-	if (code == CUDA_SUCCESS)
-		trim_locked(pool, keep);
-	return code;
+	trim_locked(pool, keep);
+	return CUDA_SUCCESS;
 }
 
-static CUresult of_device(CUmemoryPool *handle, CUdevice device, struct pool **which)
+static CUresult of_device(CUmemoryPool *out, CUdevice device, CUmemoryPool *which)
 {
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
-	uint32_t logic;
-	CUresult code = cuda_check_device(device, &logic);
+	uint32_t logic = cuda_logic(device);
 	LOCKED(&lock);
 
-	if (code == CUDA_SUCCESS && defaults[logic] == NULL) {
-		code = add_pool(&props, &defaults[logic]);
+	if (defaults[logic] == NULL) {
+		CUDA_OR_RETURN(add_pool(&props, &defaults[logic]));
 		current[logic] = defaults[logic];
 	}
-	return code ?: CUDA_GIVE(handle, (void *)which[logic]);
+	return CUDA_GIVE(out, which[logic]);
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
@@ -316,14 +309,13 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 	CUDA_ANSWERS(of_device(pool, device, current));
 
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-	struct pool *pool;
 	CUmemoryPool before;
 	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(code ?: cuda_unharmed() ?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(code ?: cuda_unharmed());
 	if (pool->props.location.id != device || pool->imported)
 		return cuda_invalid("the pool is one of device %d%s", pool->props.location.id,
 				    pool->imported ? ", imported" : "");
@@ -333,15 +325,13 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle)
 
 /* ---- what they are ---- */
 
-static CUresult attribute(const void *handle, CUmemPool_attribute what, void *value, bool set)
+static CUresult attribute(CUmemoryPool pool, CUmemPool_attribute what, void *value, bool set)
 {
 	size_t bytes = what <= NUMBERS ? sizeof(int) : sizeof(uint64_t);
 	bool is_size = what >= RESERVED, is_high = is_size && (what - RESERVED) % 2 == 1;
 	uint64_t number = 0;
-	struct pool *pool;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(find_locked(handle, &pool));
 	if (what < 1 || what >= ATTRIBUTES)
 		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
 				    ATTRIBUTES - 1);
@@ -360,13 +350,11 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void *value)
 	CUDA_ANSWERS(attribute(pool, what, value, true));
 
-CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, size_t number)
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t number)
 {
-	struct pool *pool;
 	LOCKED(&lock);
-	CUresult code = find_locked(handle, &pool);
 
-	for (size_t i = 0; i < number && code == CUDA_SUCCESS; i++) {
+	for (size_t i = 0; i < number; i++) {
 		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		uint32_t logic;
 
@@ -380,18 +368,16 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *desc, si
 		pool->peers &= ~(UINT64_C(1) << logic);
 		pool->peers |= (uint64_t)all << logic;
 	}
-	return code;
+	return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLocation *location)
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location)
 {
-	struct pool *pool;
 	uint32_t logic;
 	LOCKED(&lock);
 	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-	return find_locked(handle, &pool)
-		       ?: cuda_check_device(device ? location->id : -1, &logic)
+	return cuda_check_device(device ? location->id : -1, &logic)
 		       ?: CUDA_GIVE(flags, pool->peers >> logic & 1
 						   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						   : CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -399,14 +385,13 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle, CUmem
 
 /* ---- shared: a pool's file descriptor is a memfd that has its properties ---- */
 
-CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool handle,
+CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool pool,
 					  CUmemAllocationHandleType type, unsigned long long flags)
 {
-	struct pool *pool;
 	int fd;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(cuda_share_type(type) ?: find_locked(handle, &pool));
+	CUDA_OR_RETURN(cuda_share_type(type));
 	if (flags != 0 || pool->props.handleTypes != type || pool->imported)
 		return cuda_invalid("flags %llu; the pool has handleTypes %d%s", flags,
 				    (int)pool->props.handleTypes,
@@ -420,25 +405,24 @@ CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool handle,
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *handle, void *shareable,
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable,
 					    CUmemAllocationHandleType type,
 					    unsigned long long flags)
 {
 	int fd = (int)(intptr_t)shareable;
 	CUmemPoolProps props;
-	struct pool *pool;
 	LOCKED(&lock);
 
 	CUDA_OR_RETURN(cuda_share_type(type));
 	if (flags != 0 || pread(fd, &props, sizeof(props), 0) != sizeof(props))
 		return cuda_invalid("flags %llu; file descriptor %d is not of a pool", flags, fd);
-	CUDA_OR_RETURN(add_pool(&props, &pool));
-	pool->imported = true;
-	return CUDA_GIVE(handle, (void *)pool);
+	CUDA_OR_RETURN(add_pool(&props, pool));
+	(*pool)->imported = true;
+	return CUDA_SUCCESS;
 }
 
 /* Only the pool that memory is of makes a name of what was exported. */
-static void turn_key(const struct pool *pool, CUmemPoolPtrExportData *data)
+static void turn_key(const struct CUmemPoolHandle_st *pool, CUmemPoolPtrExportData *data)
 {
 	for (size_t i = 0; i < KEY_BYTES; i++)
 		data->reserved[i] ^= (char)pool->props.reserved[i];
@@ -447,7 +431,7 @@ static void turn_key(const struct pool *pool, CUmemPoolPtrExportData *data)
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
-	const struct pool *pool = cuda_pointer(memory.number);
+	const struct CUmemPoolHandle_st *pool = cuda_pointer(memory.number);
 
 	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
@@ -456,16 +440,12 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool handle, CUmemPoolPtrExportData *data)
+CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data)
 {
 	CUmemPoolPtrExportData name = *data;
-	struct pool *pool;
-	LOCKED(&lock);
-	CUresult code = find_locked(handle, &pool);
 
-	if (code == CUDA_SUCCESS && !pool->imported)
-		return cuda_invalid("pool %p was not imported", (void *)handle);
-	if (code == CUDA_SUCCESS)
-		turn_key(pool, &name);
-	return code ?: cuda_ipc_open(&name, CUDA_IMPORTED, ptr);
+	if (!pool->imported)
+		return cuda_invalid("pool %p was not imported", (void *)pool);
+	turn_key(pool, &name);
+	return cuda_ipc_open(&name, CUDA_IMPORTED, ptr);
 }

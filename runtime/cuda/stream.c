@@ -218,8 +218,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 	struct stream_callback *callback;
 	CUresult code;
 
-	if (flags != 0)
-		return cuda_invalid("flags is %u; it must be 0", flags);
+	CUDA_OR_RETURN(cuda_no_flags(flags));
 	callback = malloc(sizeof(*callback));
 	if (callback == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;

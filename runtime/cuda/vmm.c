@@ -194,9 +194,7 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	CUmemAllocationProp prop;
 	CUresult code;
 
-	if (flags != 0)
-		return cuda_invalid("flags is %llu; it must be 0", flags);
-	CUDA_OR_RETURN(cuda_share_type(type)
+	CUDA_OR_RETURN(cuda_no_flags(flags) ?: cuda_share_type(type)
 			       ?: cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
 		return cuda_invalid("handle 0x%llx was not made to be shared: "

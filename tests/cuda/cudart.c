@@ -119,6 +119,9 @@ TEST(cudart, devices)
 	TRY(cudaDeviceGetStreamPriorityRange(&value, &other));
 	EXPECT_LT(other, value);
 	TRY(cudaDeviceSynchronize());
+#if CUDART_MAJOR == 11
+	TRY(cudaProfilerInitialize("", "", 0));
+#endif
 	TRY(cudaProfilerStart());
 	TRY(cudaProfilerStop());
 	TRY(cudaSetDevice(0));
@@ -135,6 +138,7 @@ TEST(cudart, peers)
 	TRY(cudaDeviceGetP2PAttribute(&value, 2, 0, 1));
 	EXPECT_EQ(1, value);
 	GIVES(INVALID_DEVICE, cudaDeviceGetP2PAttribute(&value, 2, 0, 0));
+	GIVES(INVALID_DEVICE, cudaDeviceGetP2PAttribute(&value, 1, 0, 2));
 	GIVES(705, cudaDeviceDisablePeerAccess(1));
 	TRY(cudaDeviceEnablePeerAccess(1, 0));
 	GIVES(704, cudaDeviceEnablePeerAccess(1, 0));
