@@ -204,9 +204,10 @@ def checks_of(call, parameters):
 
 
 def in_runtime(parameters):
-    """The parameters, whose device pointers are void *, and the arguments for the driver."""
+    """The parameters, whose device pointers are void * and flags int, and the arguments for the
+    driver."""
     pairs = []
-    for parameter in parameters.strip('()').split(','):
+    for parameter in parameters.replace('long long flags', 'int flags').strip('()').split(','):
         name = re.findall(r'\w+', parameter)[-1]
         kind = re.search(r'CUdeviceptr (\*?)', parameter)
         pairs.append((re.sub(r'CUdeviceptr (\*?)', r'void *\1', parameter),
@@ -241,8 +242,8 @@ def in_words(name):
 
 
 def write_cudart(out, script, major, node, cuda, names, *sources):
-    defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME)\((\w+)|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)$',
-                         re.MULTILINE)
+    defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME)\((\w+)'
+                         r'|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)(?:$| CUDA_ANSWERS)', re.MULTILINE)
     texts = [pathlib.Path(source).read_text() for source in sources]
     modelled = {first or second for text in texts for first, second in defined.findall(text)}
     modelled |= {name + suffix for text in texts for suffix in ('', 'Async')

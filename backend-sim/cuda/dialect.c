@@ -64,12 +64,15 @@ static uint64_t taken_until(const struct window *w, uint64_t va, uint64_t bytes)
 	return 0;
 }
 
-/* The lowest place that is free, as far as this process's driver and the kernel know. */
-static uint64_t choose(struct window *w, uint64_t bytes, uint64_t align)
+/* The hint, or the lowest free place as far as the process's driver and the kernel know. */
+static uint64_t find_addresses(struct window *w, uint64_t bytes, uint64_t align, uint64_t hint)
 {
 	uint64_t va = bsim_round_up(w->cursor != 0 ? w->cursor : FIRST_VA, align), until;
 	unsigned attempts = ATTEMPTS;
 
+	if (hint != 0 && hint % align == 0 && taken_until(w, hint, bytes) == 0 &&
+	    window_host_take(hint, bytes))
+		return hint;
 	while (attempts > 0 && va < WINDOW_HOST_END && bytes <= WINDOW_HOST_END - va) {
 		until = taken_until(w, va, bytes);
 		if (until == 0 && window_host_take(va, bytes)) {
@@ -81,14 +84,6 @@ static uint64_t choose(struct window *w, uint64_t bytes, uint64_t align)
 		va = bsim_round_up(until != 0 ? until : va + MAX(bytes, WINDOW_GIB), align);
 	}
 	return window_host_find(bytes, align);
-}
-
-static uint64_t find_addresses(struct window *w, uint64_t bytes, uint64_t align, uint64_t hint)
-{
-	if (hint != 0 && hint % align == 0 && taken_until(w, hint, bytes) == 0 &&
-	    window_host_take(hint, bytes))
-		return hint;
-	return choose(w, bytes, align);
 }
 
 static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "cuda-doors.h"
 #include "cuda/cuda.h"
+#include "cudart.h"
 #include "trace/names.h"
 
 /* Programs call through door.c, which has the exported names: what is defined here by such a name
@@ -20,11 +21,7 @@ CUDA_DOORS(CUDA_INSIDE)
 /* The same, and calls inside the library go straight to it. */
 #define CUDA_OWN           __attribute__((visibility("protected")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
-/* The body of a function that is one answer, and the end of a chain of checks: *out = value. */
-#define CUDA_ANSWERS(...)           \
-	{                           \
-		return __VA_ARGS__; \
-	}
+/* The end of a chain of checks: *out = value. */
 #define CUDA_GIVE(out, value)     \
 	({                        \
 		*(out) = (value); \

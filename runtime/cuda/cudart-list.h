@@ -27,6 +27,10 @@ SAME(cudaThreadSynchronize, cuCtxSynchronize)
 SAME(cudaDeviceGetLimit, cuCtxGetLimit)
 SAME(cudaDeviceSetLimit, cuCtxSetLimit)
 SAME(cudaDeviceGetStreamPriorityRange, cuCtxGetStreamPriorityRange)
+EARLY(cudaGetDeviceProperties, (struct cudaDeviceProp * out, int device),
+      describe_device(out, FIRST_BYTES, device))
+EARLY(cudaGetDeviceProperties_v2, (struct cudaDeviceProp * out, int device),
+      describe_device(out, sizeof(*out), device))
 CALL(cudaDeviceEnablePeerAccess, (int peer, unsigned int flags),
      cuDevicePrimaryCtxRetain(&other, peer) ?: cuCtxEnablePeerAccess(other, flags))
 CALL(cudaDeviceDisablePeerAccess, (int peer),
@@ -73,12 +77,6 @@ CALL(cudaMemset3D, (struct cudaPitchedPtr at, int value, struct cudaExtent exten
 CALL(cudaMemset3DAsync,
      (struct cudaPitchedPtr at, int value, struct cudaExtent extent, CUstream stream),
      fill_box(at, value, extent, &stream))
-CALL(cudaMemPoolExportToShareableHandle,
-     (void *shareable, CUmemoryPool pool, CUmemAllocationHandleType type, unsigned int flags),
-     cuMemPoolExportToShareableHandle(shareable, pool, type, flags))
-CALL(cudaMemPoolImportFromShareableHandle,
-     (CUmemoryPool * pool, void *shareable, CUmemAllocationHandleType type, unsigned int flags),
-     cuMemPoolImportFromShareableHandle(pool, shareable, type, flags))
 CALL(cudaStreamCreate, (CUstream * stream), cuStreamCreate(stream, 0))
 SAME(cudaStreamCreateWithFlags, cuStreamCreate)
 CALL(cudaEventCreate, (CUevent * event), cuEventCreate(event, 0))

@@ -25,20 +25,9 @@ static struct cuda_error find_error(cudaError_t code)
 	}
 }
 
-EXPORT const char *cudaGetErrorName(cudaError_t error)
-{
-	return find_error(error).name;
-}
-
-EXPORT const char *cudaGetErrorString(cudaError_t error)
-{
-	return find_error(error).text;
-}
-
-EXPORT cudaError_t cudaPeekAtLastError(void)
-{
-	return last_error;
-}
+EXPORT const char *cudaGetErrorName(cudaError_t error) CUDA_ANSWERS(find_error(error).name);
+EXPORT const char *cudaGetErrorString(cudaError_t error) CUDA_ANSWERS(find_error(error).text);
+EXPORT cudaError_t cudaPeekAtLastError(void) CUDA_ANSWERS(last_error);
 
 EXPORT cudaError_t cudaGetLastError(void)
 {
@@ -286,19 +275,14 @@ static CUresult fill_box(struct cudaPitchedPtr at, int value, struct cudaExtent 
 	CALL(name##Async, (__VA_ARGS__, CUstream stream), check ?: in_stream WITH_STREAM arguments)
 #define EARLY_SAME(name, function) \
 	EARLY(name, CUDART_PARAMETERS_##function, function CUDART_ARGUMENTS_##function)
-#include "cudart-list.h"
-CUDART_EARLY_SAME(EARLY_SAME)
-CUDART_SAME(SAME)
-
 #if CUDART_MAJOR == 12
 #define FIRST_BYTES offsetof(struct cudaDeviceProp, hostRegisterSupported)
 #else
 #define FIRST_BYTES sizeof(struct cudaDeviceProp)
 #endif
-EARLY(cudaGetDeviceProperties, (struct cudaDeviceProp * out, int device),
-      describe_device(out, FIRST_BYTES, device))
-EARLY(cudaGetDeviceProperties_v2, (struct cudaDeviceProp * out, int device),
-      describe_device(out, sizeof(*out), device))
+#include "cudart-list.h"
+CUDART_EARLY_SAME(EARLY_SAME)
+CUDART_SAME(SAME)
 
 /* A record that is returned in memory, which a function that is not modelled would not give. */
 struct cudaChannelFormatDesc {
@@ -306,9 +290,7 @@ struct cudaChannelFormatDesc {
 };
 EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, int kind);
 EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
-{
-	return (struct cudaChannelFormatDesc){ x, y, z, w, kind };
-}
+	CUDA_ANSWERS((struct cudaChannelFormatDesc){ x, y, z, w, kind });
 
 /* ---- kernels ---- */
 
@@ -316,10 +298,7 @@ EXPORT struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, i
  * when they launch one. */
 #define HARMLESS(name)          \
 	EXPORT long name(void); \
-	EXPORT long name(void)  \
-	{                       \
-		return 0;       \
-	}
+	EXPORT long name(void) CUDA_ANSWERS(0)
 CUDART_HARMLESS(HARMLESS)
 
 EXPORT void **__cudaRegisterFatBinary(void);

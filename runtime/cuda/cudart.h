@@ -22,6 +22,12 @@
 typedef int cudaError_t; /* the driver's code; in addition: */
 #define CUDART_INVALID_MEMCPY_DIRECTION 21
 
+/* The body of a function that is one answer. */
+#define CUDA_ANSWERS(...)           \
+	{                           \
+		return __VA_ARGS__; \
+	}
+
 struct cuda_error {
 	const char *name, *text;
 };
@@ -217,8 +223,6 @@ CUDART_SAME(SAME)
 #undef EARLY_SAME
 #undef PAIR
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
-cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *out, int device);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 const char *cudaGetErrorString(cudaError_t error);

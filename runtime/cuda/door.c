@@ -10,7 +10,6 @@
  */
 #include "cuda-internal.h"
 #include "cuda-names.h"
-#include "cudart.h"
 
 #include <string.h>
 

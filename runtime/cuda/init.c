@@ -5,7 +5,6 @@
  * called cuInit.
  */
 #include "cuda-internal.h"
-#include "cudart.h"
 
 #include "npusim/npusim.h"
 

@@ -184,11 +184,8 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 	return CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
 }
 
-CUresult cuStreamIsCapturing(CUstream stream, int *status)
-{
-	(void)stream;
-	return CUDA_GIVE(status, 0); /* graphs are not modelled */
-}
+CUresult cuStreamIsCapturing(CUstream stream, int *status) /* graphs are not modelled */
+	CUDA_ANSWERS((void)stream, CUDA_GIVE(status, 0));
 
 /* ---- host functions ---- */
 
@@ -372,10 +369,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
-{
-	(void)flags;
-	return cuEventRecord(event, stream);
-}
+	CUDA_ANSWERS((void)flags, cuEventRecord(event, stream));
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
