@@ -75,7 +75,7 @@ CUresult cuda_fail(CUresult code, const char *format, ...) __attribute__((format
 CUresult cuda_of_driver(drvError_t code);
 CUresult cuda_of_core(int code);
 
-const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
+struct cuda_error cuda_find_error(CUresult code); /* NULLs: there is no such code */
 
 /* ---- context.c ---- */
 

@@ -53,7 +53,7 @@ CUDA_OWN CUresult npusimEnd(const char *outer, CUresult code, const char *name, 
 	    *outer == '\0')
 		npu_failure_note(&(struct npu_failure){ .call = cuda_call,
 							.code = (int)code,
-							.name = name ?: cuda_error_name(code),
+							.name = name ?: cuda_find_error(code).name,
 							.site = site,
 							.expected = is_expected(code) });
 	cuda_call = outer;

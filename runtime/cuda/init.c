@@ -33,18 +33,13 @@ CUresult cuda_fail(CUresult code, const char *format, ...)
 /* For libcudart. */
 extern __typeof__(cuda_fail) npusimFail __attribute__((alias("cuda_fail"), visibility("default")));
 
-static struct cuda_error find_error(CUresult code)
+struct cuda_error cuda_find_error(CUresult code)
 {
 	switch ((int)code) {
 		CUDA_ERRORS(CUDA_ERROR_CASE)
 	default:
 		return (struct cuda_error){ NULL, NULL };
 	}
-}
-
-const char *cuda_error_name(CUresult code)
-{
-	return find_error(code).name;
 }
 
 static CUresult give(const char **out, const char *value)
@@ -54,9 +49,9 @@ static CUresult give(const char **out, const char *value)
 }
 
 CUresult cuGetErrorName(CUresult error, const char **name)
-	CUDA_ANSWERS(give(name, find_error(error).name));
+	CUDA_ANSWERS(give(name, cuda_find_error(error).name));
 CUresult cuGetErrorString(CUresult error, const char **text)
-	CUDA_ANSWERS(give(text, find_error(error).text));
+	CUDA_ANSWERS(give(text, cuda_find_error(error).text));
 
 /* What a code of the driver, or of the core, is in CUDA: no code is both's. */
 static const struct {
