@@ -5,18 +5,16 @@
  */
 #include "driver/layer.h"
 #include "memory/memory.h"
-#include "process/ops.h"
 #include "queue/queue.h"
 
 #include <glib.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "config.h"
 
-static struct bsim server = { .lock = BSIM_LOCK_INIT };
+static struct bsim server = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER,
+					.line = PTHREAD_MUTEX_INITIALIZER } };
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;           /* open() less close(); users_lock */
 static struct npu_driver *stack; /* the top, of all users; users_lock */
@@ -252,7 +250,7 @@ static void describe_contract(GString *text, enum bsim_contract contract)
 {
 	g_string_append_printf(text, "contract=%s\n", contract == BSIM_DOCS ? "docs" : "driver");
 	for (unsigned row = 0; row < CONTRACT_ROW_COUNT; row++) {
-		const struct contract_rule *r = contract_rule((enum contract_row)row);
+		const struct contract_rule *r = &contract_rules[row];
 
 		g_string_append_printf(text, "difference=%s: %s: docs %s, driver %s\n", r->rule,
 				       r->what, r->docs_text, r->driver_text);

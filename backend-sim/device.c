@@ -4,11 +4,9 @@
  * the model), and answers for their properties and peer access. Memory is handled elsewhere.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 #include "queue/queue.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include "cuda/dialect.h"
 
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <glib.h>
 #include <inttypes.h>

@@ -6,7 +6,6 @@
  * that was given back and is in use.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -163,8 +162,9 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 
 	for (unsigned page = first, n; page < first + count; page += n) {
 		n = MIN(FRAME_PAGES - page % FRAME_PAGES, first + count - page);
-		if (tables_map_pages(bs, ALLOC, p->kind.memory, va + ((uint64_t)page << 12),
-				     page_pa(p, page), n) != DRV_ERROR_NONE) {
+		if (tables_map_leaves(bs, ALLOC, p->kind.memory, va + ((uint64_t)page << 12),
+				      page_pa(p, page), PT_PAGE_LG2, n,
+				      PT_WRITE) != DRV_ERROR_NONE) {
 			tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
 				     (uint64_t)(page - first) << 12, 12);
 			return false;

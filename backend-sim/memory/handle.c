@@ -4,14 +4,12 @@
  * properties and granularity.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define HANDLE_FIRST 1024u /* records of the first block */
-#define HANDLE_KEPT  4096u /* freed records that are kept before one is used again */
-#define ANY_NUMA     UINT32_MAX
+#define HANDLE_KEPT 4096u /* freed records that are kept before one is used again */
+#define ANY_NUMA    UINT32_MAX
 
 /* ---- the table ---- */
 
@@ -21,7 +19,8 @@ void handle_table_open(struct bsim *bs)
 
 	TAILQ_INIT(&t->live);
 	TAILQ_INIT(&t->freed);
-	t->imports = g_hash_table_new(g_direct_hash, g_direct_equal);
+	t->records = g_hash_table_new_full(NULL, NULL, g_free, NULL);
+	t->imports = g_hash_table_new(NULL, NULL);
 	bs->handles = t;
 }
 
@@ -34,8 +33,7 @@ void handle_table_close(struct bsim *bs)
 		return;
 	TAILQ_FOREACH(h, &t->live, link)
 	node_block_drop(bs->node, h->block);
-	for (unsigned i = 0; i < t->blocks; i++)
-		g_free(t->block[i]);
+	g_hash_table_unref(t->records);
 	g_hash_table_unref(t->imports);
 	bs->handles = NULL;
 	g_free(t);
@@ -50,26 +48,9 @@ static struct drv_mem_handle *new_record(struct handle_table *t)
 		t->freed_count--;
 		return h;
 	}
-	if (t->fresh == 0) {
-		t->fresh = (uint64_t)HANDLE_FIRST << t->blocks;
-		t->block[t->blocks++] = g_new0(struct drv_mem_handle, t->fresh);
-	}
-	return &t->block[t->blocks - 1][--t->fresh];
-}
-
-/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
-static struct drv_mem_handle *remembered(const struct handle_table *t, const void *pointer)
-{
-	for (unsigned i = 0; i < t->blocks; i++) {
-		uint64_t offset = (uintptr_t)pointer - (uintptr_t)t->block[i];
-		struct drv_mem_handle *h;
-
-		if (offset >= ((uint64_t)HANDLE_FIRST << i) * sizeof(*h))
-			continue;
-		h = &t->block[i][offset / sizeof(*h)];
-		return h == pointer && h->state != HANDLE_NEVER ? h : NULL;
-	}
-	return NULL;
+	h = g_new(struct drv_mem_handle, 1);
+	g_hash_table_add(t->records, h);
+	return h;
 }
 
 drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
@@ -80,7 +61,7 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = *out = remembered(bs->handles, handle);
+	h = *out = g_hash_table_lookup(bs->handles->records, handle);
 	if (h == NULL)
 		return bsim_invalid("%s: handle %p was never given out in this process (its "
 				    "%" PRIu64 " live handles come from creating and from "

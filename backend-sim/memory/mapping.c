@@ -4,7 +4,6 @@
  * halMemGetAccess. The checks and their order are those of the driver.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -94,7 +94,7 @@ struct window {
 
 /* ---- physical handles ---- */
 
-enum handle_state { HANDLE_NEVER, HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESET };
+enum handle_state { HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESET };
 
 /* There may be hundreds of thousands. */
 struct drv_mem_handle {
@@ -113,9 +113,7 @@ struct drv_mem_handle {
 };
 
 struct handle_table {
-	struct drv_mem_handle *block[32]; /* each of twice as many records as the one before */
-	unsigned blocks;
-	uint64_t fresh; /* records of the last block that were never handed out */
+	GHashTable *records;                      /* live and freed ones, by address */
 	TAILQ_HEAD(, drv_mem_handle) live, freed; /* the newest first; the oldest first */
 	uint64_t live_count, freed_count;
 	GHashTable *imports; /* by share and space */
@@ -353,9 +351,9 @@ void tables_close(struct bsim *bs, unsigned memory);
  * and a message that starts with the call: no memory for tables; nothing is mapped then. */
 drvError_t tables_map(struct bsim *bs, const char *call, unsigned space, uint64_t va,
 		      uint64_t bytes, const struct node_block *block, unsigned flags);
-/* 4 KiB pages, from `pa` on. */
-drvError_t tables_map_pages(struct bsim *bs, const char *call, unsigned space, uint64_t va,
-			    uint64_t pa, uint64_t pages);
+/* Leaves of 2^page_lg2 bytes, from `pa` on. */
+drvError_t tables_map_leaves(struct bsim *bs, const char *call, unsigned space, uint64_t va,
+			     uint64_t pa, unsigned page_lg2, uint64_t pages, unsigned flags);
 /* `bytes` of leaves of 2^page_lg2 bytes; 0 is allowed. */
 void tables_unmap(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes, unsigned page_lg2);
 

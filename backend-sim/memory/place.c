@@ -6,10 +6,8 @@
  * but the wording.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static uint32_t place_owner(unsigned memory)

@@ -6,7 +6,6 @@
  * gets here; the shares themselves, names, their whitelists and lifetimes belong to the node.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -100,7 +100,7 @@ void tables_close(struct bsim *bs, unsigned memory)
 }
 
 /* With what follows a change of leaves: the root may be new, the tables more than ever. */
-static drvError_t map_leaves(struct bsim *bs, const char *call, unsigned memory, uint64_t va,
+drvError_t tables_map_leaves(struct bsim *bs, const char *call, unsigned memory, uint64_t va,
 			     uint64_t pa, unsigned page_lg2, uint64_t pages, unsigned flags)
 {
 	struct space *space = &spaces[memory];
@@ -127,20 +127,14 @@ drvError_t tables_map(struct bsim *bs, const char *call, unsigned memory, uint64
 		uint64_t pa = SIM_PA(block->memory, block->extents[i].frame << NODE_FRAME_LG2);
 
 		part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
-		result = map_leaves(bs, call, memory, va + done, pa, page_lg2, part >> page_lg2,
-				    flags);
+		result = tables_map_leaves(bs, call, memory, va + done, pa, page_lg2,
+					   part >> page_lg2, flags);
 		if (result != DRV_ERROR_NONE) {
 			tables_unmap(bs, memory, va, done, page_lg2);
 			break;
 		}
 	}
 	return result;
-}
-
-drvError_t tables_map_pages(struct bsim *bs, const char *call, unsigned memory, uint64_t va,
-			    uint64_t pa, uint64_t pages)
-{
-	return map_leaves(bs, call, memory, va, pa, PT_PAGE_LG2, pages, PT_WRITE);
 }
 
 void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes, unsigned page_lg2)

@@ -5,7 +5,6 @@
  * halMemAddressReserve and halMemAddressFree.
  */
 #include "memory/memory.h"
-#include "process/ops.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -46,9 +45,9 @@ static bool try_window(struct window *w, uint64_t base, uint64_t bytes)
 
 static bool try_sizes(struct window *w, uint64_t base, uint64_t most)
 {
-	while (most & (most - 1)) /* sizes are powers of two */
-		most &= most - 1;
-	for (uint64_t bytes = most; bytes >= WINDOW_SMALLEST; bytes /= 2)
+	/* sizes are powers of two */
+	for (uint64_t bytes = UINT64_C(1) << (g_bit_storage(most) - 1); bytes >= WINDOW_SMALLEST;
+	     bytes /= 2)
 		if (try_window(w, base, bytes))
 			return true;
 	return false;
@@ -431,11 +430,6 @@ static const char *occupant(const struct window *w, uint64_t va)
 
 /* ---- reservations ---- */
 
-static uint64_t next_power_of_two(uint64_t value)
-{
-	return value <= 1 ? 1 : UINT64_C(1) << (64 - __builtin_clzll(value - 1));
-}
-
 static drvError_t check_arguments(void **ptr, size_t size, size_t alignment, uint64_t flag)
 {
 	if (ptr == NULL || size == 0)
@@ -456,7 +450,7 @@ static drvError_t check_arguments(void **ptr, size_t size, size_t alignment, uin
 static drvError_t check_hint(struct bsim *bs, uint64_t hint, uint64_t size)
 {
 	uint64_t need = size > WINDOW_LARGE  ? WINDOW_GIB
-			: size > WINDOW_SLOT ? next_power_of_two(size)
+			: size > WINDOW_SLOT ? UINT64_C(1) << g_bit_storage(size - 1)
 					     : WINDOW_SLOT;
 
 	if (hint % need != 0)

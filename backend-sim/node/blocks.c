@@ -8,13 +8,16 @@
 #include "records.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CLOSING_WAIT_MS 10000 /* for frames that are being cleaned */
+#define CLOSING_LOOK_MS 10    /* who cleans them may die of it */
+#define TOP_HOLDERS     4
 
 /* ---- finding ---- */
 
@@ -181,19 +184,14 @@ void share_end(struct node *node, struct share_record *share)
 
 /* ---- this process's account ---- */
 
-void own_frames_add(struct memory *m, uint64_t frames)
+void own_frames_add(struct memory *m, int64_t frames)
 {
-	uint64_t now = __atomic_add_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
+	uint64_t now = __atomic_add_fetch(&m->own_frames, (uint64_t)frames, __ATOMIC_RELAXED);
 	uint64_t peak = __atomic_load_n(&m->own_peak_frames, __ATOMIC_RELAXED);
 
 	while (now > peak && !__atomic_compare_exchange_n(&m->own_peak_frames, &peak, now, true,
 							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		continue;
-}
-
-void own_frames_sub(struct memory *m, uint64_t frames)
-{
-	__atomic_sub_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
 }
 
 /* ---- derived state ---- */
@@ -228,10 +226,6 @@ void node_rebuild(struct node *node)
 	frame_caches_rebuild(node);
 }
 
-#define CLOSING_WAIT_MS 10000 /* for frames that are being cleaned */
-#define CLOSING_LOOK_MS 10    /* who cleans them may die of it */
-#define TOP_HOLDERS     4
-
 const char *server_text(const struct node *node, unsigned server)
 {
 	return node->shape.servers == 1 ? npu_text("node %s", node->name)
@@ -248,7 +242,7 @@ void block_leave(struct node *node, uint32_t id)
 	if (record->closing) /* another thread is at it */
 		return;
 	if (place.frame < place.memory->usable)
-		own_frames_sub(place.memory, record->frames);
+		own_frames_add(place.memory, -(int64_t)record->frames);
 	if (server_is_lost(node, node->shape.server))
 		return; /* nobody hears of it: node_scan() */
 	if (!holders_are_none_but(&place, node->slot)) {

@@ -328,7 +328,7 @@ struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t
 		}
 		node->cached[i] = NULL;
 		node->views[block->id] = (struct view_count){ .views = 1, .own = 1 };
-		own_frames_add(m, block->frames);
+		own_frames_add(m, (int64_t)block->frames);
 		PUT(words[i], 0);
 		return block;
 	}
@@ -360,7 +360,7 @@ bool frame_cache_put(struct node *node, struct node_block *block)
 		block->generation++;
 		PUT(record->generation, block->generation);
 		node->views[block->id] = (struct view_count){ .views = 0 };
-		own_frames_sub(m, block->frames);
+		own_frames_add(m, -(int64_t)block->frames);
 		free(node->cached[i]);
 		node->cached[i] = block;
 		__atomic_store_n(&node->cached_keys[i],

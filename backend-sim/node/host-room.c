@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Determines how much host memory the machine and the control groups of this process leave, for
- * messages. Asking reserves nothing.
+ * Determines how much host memory the machine and the control groups of this process allow, and
+ * leave, for messages and for the command's ceiling. Asking reserves nothing.
  */
 #include "records.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define FRESH_MS 50
 
@@ -55,50 +56,52 @@ static uint64_t commit_room(void)
 	return left_of(limit, used) * 1024;
 }
 
-/* Lines of /proc/self/cgroup are "0::GROUP" of cgroup v2, "N:memory:GROUP" of v1. */
+/* Lines of /proc/self/cgroup are "0::GROUP" of cgroup v2, "N:CONTROLLER,memory:GROUP" of v1. */
 static const struct hierarchy {
-	const char *controllers, *mount, *limit, *used;
+	const char *mount, *limit, *used;
 } hierarchies[] = {
-	{ "", "/sys/fs/cgroup", "memory.max", "memory.current" },
-	{ "memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" },
+	{ "/sys/fs/cgroup", "memory.max", "memory.current" },
+	{ "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" },
 };
 
-/* The least room of a group and all above it. */
-static uint64_t group_room(const struct hierarchy *h, const char *group)
+/* `least`, or less where a group or one above it allows less, or has less room. */
+static uint64_t least_of_groups(const struct hierarchy *h, const char *root, const char *group,
+				bool room, uint64_t least)
 {
-	g_autofree char *folder = g_strconcat(h->mount, group, NULL);
-	uint64_t least = UINT64_MAX, limit, used, cache;
-	char *slash;
+	g_autofree char *mount = g_strconcat(root, h->mount, NULL);
+	g_autofree char *folder = g_strconcat(mount, group, NULL);
+	uint64_t limit, used, cache;
 
 	do {
-		cache = 0;
+		used = cache = 0;
 		if (read_number(folder, h->limit, "", &limit) &&
-		    read_number(folder, h->used, "", &used)) {
+		    (!room || read_number(folder, h->used, "", &used))) {
 			read_number(folder, "memory.stat", "inactive_file ", &cache);
 			used = left_of(used, cache); /* given back when needed */
 			least = MIN(least, left_of(limit, used));
 		}
-		slash = strrchr(folder, '/');
-		*slash = '\0';
-	} while (strlen(folder) >= strlen(h->mount));
+		*strrchr(folder, '/') = '\0';
+	} while (strlen(folder) >= strlen(mount));
 	return least;
 }
 
-static uint64_t control_group_room(void)
+static uint64_t least_of_all(const char *root, bool room, uint64_t least)
 {
-	g_autofree char *text = NULL;
+	g_autofree char *list = g_strconcat(root, "/proc/self/cgroup", NULL), *text = NULL;
 	g_auto(GStrv) lines = NULL;
-	uint64_t least = UINT64_MAX;
 
-	if (g_file_get_contents("/proc/self/cgroup", &text, NULL, NULL))
+	if (g_file_get_contents(list, &text, NULL, NULL))
 		lines = g_strsplit(text, "\n", -1);
 	for (char **line = lines; line && *line; line++) {
 		g_auto(GStrv) parts = g_strsplit(*line, ":", 3);
+		g_auto(GStrv) v1 = NULL;
 
-		for (unsigned i = 0; i < G_N_ELEMENTS(hierarchies); i++)
-			if (g_strv_length(parts) == 3 &&
-			    !strcmp(parts[1], hierarchies[i].controllers))
-				least = MIN(least, group_room(&hierarchies[i], parts[2]));
+		if (g_strv_length(parts) < 3)
+			continue;
+		v1 = g_strsplit(parts[1], ",", -1);
+		if (!*v1 || g_strv_contains((const char *const *)v1, "memory"))
+			least = least_of_groups(&hierarchies[*v1 != NULL], root, parts[2], room,
+						least);
 	}
 	return least;
 }
@@ -108,14 +111,22 @@ uint64_t node_host_room_bytes(void)
 	static uint64_t room;
 	static int64_t when;
 	const int64_t now = clock_ms();
-	uint64_t least;
+	uint64_t least, commit;
 
 	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_MS > now &&
 	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
-	least = MIN(machine_room(), commit_room());
-	least = MIN(least, control_group_room());
+	least = machine_room();
+	commit = commit_room();
+	least = least_of_all("", true, MIN(least, commit));
 	__atomic_store_n(&room, least, __ATOMIC_RELAXED);
 	__atomic_store_n(&when, now, __ATOMIC_RELEASE);
 	return least;
+}
+
+uint64_t node_host_limit_bytes(const char *root)
+{
+	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return least_of_all(root, false, machine);
 }

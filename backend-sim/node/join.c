@@ -321,9 +321,8 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 static bool announce(struct node *node)
 {
 	for (unsigned tries = 0; tries < 64; tries++) {
-		int fd;
+		int fd = node_socket(node->name, node->pid, node->file.fd, false);
 
-		fd = node_announce(node->name, node->pid, node->file.fd);
 		node->socket_file = own_file(fd);
 		if (fd >= 0 || errno != EADDRINUSE)
 			break;

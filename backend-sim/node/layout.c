@@ -4,11 +4,10 @@
  * creates and maps the memfd that has it, and guards descriptors, which the program may close at
  * any time in the belief that they are its own.
  */
-#include "layout.h"
+#include "records.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -123,7 +123,7 @@ static void ask_members(const char *name, struct listing *listing)
 	int64_t until = clock_ms() + ANSWER_WAIT_MS;
 
 	for (unsigned i = 0; i < listing->info->member_count; i++) {
-		listing->fd[i] = node_ask(name, members[i].pid, listing->fd[i]);
+		listing->fd[i] = node_socket(name, members[i].pid, listing->fd[i], true);
 		members[i].gone = listing->fd[i] < 0 && errno == ECONNREFUSED;
 	}
 	for (unsigned i = 0; i < listing->info->member_count; i++)
@@ -310,15 +310,6 @@ static bool mark_lost(struct node *node, unsigned server, char **error)
 	return true;
 }
 
-static bool is_of_server(const struct node *node, unsigned server, pid_t pid)
-{
-	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
-		if (node->control->members[slot].pid == pid && !member_is_dead(node, slot) &&
-		    node->control->members[slot].server == server)
-			return true;
-	return false;
-}
-
 bool node_stop_server(const char *name, unsigned server, char **error)
 {
 	g_autoptr(GArray) victims = NULL;
@@ -332,7 +323,7 @@ bool node_stop_server(const char *name, unsigned server, char **error)
 	if (mark_lost(node, server, error))
 		victims = find_runners(name, error);
 	for (unsigned i = victims ? victims->len : 0; i-- > 0;)
-		if (!is_of_server(node, server, g_array_index(victims, struct candidate, i).pid))
+		if (!server_has(node, server, g_array_index(victims, struct candidate, i).pid))
 			g_array_remove_index(victims, i);
 	node_leave(node);
 	return victims && end_runners(name, victims, error);

@@ -52,6 +52,18 @@ bool member_is_live(const struct node *node, unsigned slot, uint32_t generation)
 	return !member_is_dead(node, slot) && node->control->members[slot].generation == generation;
 }
 
+bool server_has(const struct node *node, unsigned server, pid_t pid)
+{
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {
+		const struct member *member = &node->control->members[slot];
+
+		if (!member_is_dead(node, slot) && member->server == server &&
+		    (pid == 0 || member->pid == pid))
+			return true;
+	}
+	return false;
+}
+
 static void look_at_unvouched(struct node *node)
 {
 	const int64_t now = clock_ms();

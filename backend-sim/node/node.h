@@ -5,7 +5,7 @@
  * driver's kernel part: the memories (HBM of every device, memory of the host), their frames, the
  * blocks that hold frames, the registry of shared blocks, and the list of member processes. It
  * knows nothing of virtual addresses, and calls nobody but the C library, GLib and runtime/base.
- * How its own files build upon each other stands in layout.h.
+ * How its own files build upon each other stands in records.h.
  *
  * No daemon: all state lies in one memfd that the members map; a newcomer finds a live member and
  * opens it through /proc. A member that dies at any instruction, the node's lock held or not, is
@@ -230,6 +230,9 @@ uint32_t *node_notify_register(struct node *node, unsigned device, uint32_t id);
  * group runs out: for a clear message instead of a kill. An estimate, at most 50 ms old; UINT64_MAX
  * where nothing is known. Any thread, cheap. */
 uint64_t node_host_room_bytes(void);
+/* How much this process may have at most: the machine's memory, or less where a control group (v1
+ * or v2) allows less. `root`: "", or the folder where a test has its own /proc and /sys. */
+uint64_t node_host_limit_bytes(const char *root);
 
 /* ---- for layers that watch (watch.c) ---- */
 

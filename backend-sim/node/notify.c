@@ -98,28 +98,32 @@ drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id)
 	return DRV_ERROR_NONE;
 }
 
+/* This process's entry, if it uses the id. */
+static struct notify_user *find_own(struct node *node, unsigned device, uint32_t id)
+{
+	struct notify_user *user = find_user(node, at(node, device, id));
+
+	return user != NULL && user->who == user_of(node->slot, node->generation) ? user : NULL;
+}
+
 bool node_notify_is_used(struct node *node, unsigned device, uint32_t id)
 {
-	const struct notify_user *user = find_user(node, at(node, device, id));
-
-	return user != NULL && user->who == user_of(node->slot, node->generation);
+	return find_own(node, device, id) != NULL;
 }
 
 bool node_notify_close(struct node *node, unsigned device, uint32_t id)
 {
 	struct notify_user *user;
-	bool used = false;
+	bool used;
 
 	if (node_enter(node) != DRV_ERROR_NONE)
 		return false;
-	user = find_user(node, at(node, device, id));
-	if (user != NULL && user->who == user_of(node->slot, node->generation)) {
-		used = user->count > 1;
-		if (used)
-			PUT(user->count, user->count - 1);
-		else
-			PUT(user->who, 0);
-	}
+	user = find_own(node, device, id);
+	used = user != NULL && user->count > 1;
+	if (used)
+		PUT(user->count, user->count - 1);
+	else if (user != NULL)
+		PUT(user->who, 0);
 	node_unlock(node);
 	return used;
 }

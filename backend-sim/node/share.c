@@ -526,21 +526,12 @@ static drvError_t enter_to_let_in(struct node *node, uint32_t share_id, const ch
 			 share_text(node, share_id, name));
 }
 
-/* There is a live member of that server. */
-static bool server_is_there(struct node *node, unsigned server)
-{
-	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++)
-		if (!member_is_dead(node, slot) && node->control->members[slot].server == server)
-			return true;
-	return false;
-}
-
 drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *name, unsigned server,
 			    const int *pids, uint32_t count)
 {
 	drvError_t error = check_pids(pids, count);
 
-	if (error == DRV_ERROR_NONE && !server_is_there(node, server))
+	if (error == DRV_ERROR_NONE && !server_has(node, server, 0))
 		error = node_fail(DRV_ERROR_INVALID_HANDLE, "no process of %s is there",
 				  server_text(node, server));
 	for (uint32_t i = 0; error == DRV_ERROR_NONE && i < count; i++) {

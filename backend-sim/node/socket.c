@@ -63,8 +63,7 @@ static bool make_address(const char *text, struct sockaddr_un *out, socklen_t *s
 	return true;
 }
 
-/* A socket that has the member's name, or is connected to it. -1 and errno. */
-static int member_socket(const char *name, pid_t pid, int control_fd, bool asks)
+int node_socket(const char *name, pid_t pid, int control_fd, bool asks)
 {
 	g_autofree char *prefix = socket_prefix();
 	g_autofree char *text =
@@ -76,22 +75,14 @@ static int member_socket(const char *name, pid_t pid, int control_fd, bool asks)
 	if (fd < 0)
 		return -1;
 	if (make_address(text, &address, &size) &&
-	    (asks ? connect(fd, (struct sockaddr *)&address, size)
-		  : bind(fd, (struct sockaddr *)&address, size)) == 0)
+	    (asks ? connect(fd, (struct sockaddr *)&address, size) == 0
+		  : bind(fd, (struct sockaddr *)&address, size) == 0 &&
+			     listen(fd, ASKERS_MAX) == 0))
 		return fd;
 	error = errno;
 	close(fd);
 	errno = error;
 	return -1;
-}
-
-int node_announce(const char *name, pid_t pid, int control_fd)
-{
-	int fd = member_socket(name, pid, control_fd, false);
-
-	if (fd >= 0)
-		listen(fd, ASKERS_MAX);
-	return fd;
 }
 
 /* ---- what a member holds ---- */
@@ -132,11 +123,6 @@ void node_answer(struct node *node)
 		send(asker, text, strlen(text) + 1, MSG_NOSIGNAL);
 	close(asker);
 	g_free(text);
-}
-
-int node_ask(const char *name, pid_t pid, int control_fd)
-{
-	return member_socket(name, pid, control_fd, true);
 }
 
 char *node_hear(int socket, int64_t until)

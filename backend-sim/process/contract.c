@@ -4,7 +4,9 @@
  * source answer differently, and the note that a program leaves when a row applies. Owns the codes
  * of both; where a row applies is decided by the callers.
  */
-#include "process/ops.h"
+#include "process/process.h"
+
+#include <glib.h>
 
 /* Rules are those of CANN 8.5's pages on the virtual memory calls (R: aclrtReserveMemAddress, P:
  * aclrtMallocPhysical, M: aclrtMapMem, I: aclrtMemImportFromShareableHandle), and 9.1's on notifies
@@ -13,7 +15,7 @@
 	[CONTRACT_##row] = { rule,        what,  DRV_ERROR_##docs, DRV_ERROR_##driver, docs_text, \
 			     driver_text, source }
 /* clang-format off */
-static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
+const struct contract_rule contract_rules[CONTRACT_ROW_COUNT] = {
 	RULE(HINT_NOT_1G_ALIGNED, "R5", "an expected address that is not a multiple of 1 GiB",
 	     INVALID_VALUE, NONE, "107000", "success",
 	     "documented: ACL_ERROR_RT_PARAM_INVALID; driver: up to 512 MiB, 2 MiB and the next "
@@ -62,35 +64,17 @@ static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
 };
 /* clang-format on */
 
-#define NOTED_CALLS 4u /* of each row: more share the last place */
-
-static __thread bool documented;                           /* the calls are an aclrt function's */
-static const char *noted[CONTRACT_ROW_COUNT][NOTED_CALLS]; /* bsim.lock */
-
-const struct contract_rule *contract_rule(enum contract_row row)
-{
-	return &rules[row];
-}
-
-/* True the first time. Names of calls are literals: told apart by their addresses. */
-static bool is_new(enum contract_row row, const char *call)
-{
-	unsigned i = 0;
-	bool fresh;
-
-	while (i < NOTED_CALLS - 1 && noted[row][i] != NULL && noted[row][i] != call)
-		i++;
-	fresh = noted[row][i] != call;
-	noted[row][i] = call;
-	return fresh;
-}
+static __thread bool documented; /* the calls are an aclrt function's */
 
 static void note(const struct bsim *bs, enum contract_row row, const char *call)
 {
-	const struct contract_rule *rule = &rules[row];
-	enum npu_log_level level = is_new(row, call) ? NPU_LOG_WARN : NPU_LOG_DEBUG;
+	static GHashTable *noted[CONTRACT_ROW_COUNT]; /* calls, literals; bsim.lock */
+	const struct contract_rule *rule = &contract_rules[row];
+	enum npu_log_level level;
 	bool docs = bs->contract == BSIM_DOCS;
 
+	noted[row] = noted[row] ?: g_hash_table_new(NULL, NULL);
+	level = g_hash_table_add(noted[row], (void *)call) ? NPU_LOG_WARN : NPU_LOG_DEBUG;
 	if (npu_log_enabled(level))
 		npu_log(level, "%s: %s (rule %s): %s by %s; %s by %s (%s)", call, rule->what,
 			rule->rule, docs ? rule->docs_text : rule->driver_text,
@@ -108,7 +92,8 @@ bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *cal
 
 drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call)
 {
-	return contract_docs_apply(bs, row, call) ? rules[row].docs : rules[row].driver;
+	return contract_docs_apply(bs, row, call) ? contract_rules[row].docs
+						  : contract_rules[row].driver;
 }
 
 drvError_t bsim_npusimDocumented(struct npu_driver *self, bool on)

@@ -9,19 +9,12 @@
 
 #include <glib.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct bsim *bsim_process;
 
 /* ---- the lock ---- */
-
-static void start_holding(struct bsim_lock *lock)
-{
-	if (lock->held != NULL)
-		lock->since_ns = clock_cpu_ns();
-}
 
 void bsim_lock_in_line(struct bsim *bs)
 {
@@ -33,41 +26,22 @@ void bsim_lock_in_line(struct bsim *bs)
 	__atomic_store_n(&lock->passed, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock->line);
 	__atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
-	start_holding(lock);
-}
-
-static void note_held(struct bsim_lock *lock)
-{
-	if (lock->held != NULL && lock->since_ns != 0)
-		sim_histogram_add(lock->held, clock_cpu_ns() - lock->since_ns);
-	lock->since_ns = 0;
 }
 
 void bsim_unlock(struct bsim *bs)
 {
-	note_held(&bs->lock);
 	pthread_mutex_unlock(&bs->lock.mutex);
 }
 
 bool bsim_lock_offer(void *bsim)
 {
-	struct bsim_lock *lock = &((struct bsim *)bsim)->lock;
-
-	note_held(lock);
-	start_holding(lock);
-	return __atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&((struct bsim *)bsim)->lock.waiting, __ATOMIC_RELAXED) != 0;
 }
 
 int bsim_wait_locked(struct bsim *bs, pthread_cond_t *cond, const struct timespec *until)
 {
-	struct bsim_lock *lock = &bs->lock;
-	int rc;
-
-	note_held(lock);
-	rc = until == NULL ? pthread_cond_wait(cond, &lock->mutex)
-			   : pthread_cond_timedwait(cond, &lock->mutex, until);
-	start_holding(lock);
-	return rc;
+	return until == NULL ? pthread_cond_wait(cond, &bs->lock.mutex)
+			     : pthread_cond_timedwait(cond, &bs->lock.mutex, until);
 }
 
 /* ---- calls ---- */
@@ -85,15 +59,6 @@ drvError_t bsim_forked(void)
 			 "this process was forked from one that had opened a device, and a device "
 			 "does not survive fork(): call exec(), or fork before the first device is "
 			 "opened (the parent is unharmed)");
-}
-
-struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name)
-{
-	struct bsim_call call = bsim_begin(self, cost);
-
-	if (call.result == DRV_ERROR_NONE)
-		call.result = bsim_require_open_locked(call.bs, name);
-	return call;
 }
 
 void bsim_pass_time_locked(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2)

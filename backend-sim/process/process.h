@@ -22,7 +22,6 @@
 
 #include "base/base.h"
 #include "base/lock.h"
-#include "base/clock.h"
 #include "base/stack.h"
 #include "node/node.h"
 #include "npusim/driver.h"
@@ -47,15 +46,7 @@ struct bsim_lock {
 	pthread_mutex_t line; /* held by the first who waits */
 	unsigned waiting;     /* how many stand in line */
 	unsigned passed;      /* how often it was taken past the one who waits now */
-	/* For how many ns of the holder's CPU time it could not be had (so that other processes do
-	 * not count); NULL: nobody asks. */
-	struct sim_histogram *held;
-	uint64_t since_ns;
 };
-#define BSIM_LOCK_INIT                                                                \
-	{                                                                             \
-		.mutex = PTHREAD_MUTEX_INITIALIZER, .line = PTHREAD_MUTEX_INITIALIZER \
-	}
 #define BSIM_LOCK_PASSES 32u
 
 struct bsim {
@@ -158,22 +149,24 @@ static inline void bsim_lock(struct bsim *bs)
 	struct bsim_lock *lock = &bs->lock;
 
 	if (__atomic_load_n(&lock->passed, __ATOMIC_RELAXED) >= BSIM_LOCK_PASSES ||
-	    pthread_mutex_trylock(&lock->mutex) != 0) {
+	    pthread_mutex_trylock(&lock->mutex) != 0)
 		bsim_lock_in_line(bs);
-		return;
-	}
-	if (__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0)
+	else if (__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0)
 		__atomic_store_n(&lock->passed, lock->passed + 1, __ATOMIC_RELAXED);
-	if (lock->held != NULL)
-		lock->since_ns = clock_cpu_ns();
 }
 
 /* ---- calls ---- */
 
+/* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call
+ * aclrtSetDevice first". */
+drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);
+
 /* Entry and exit of every driver function that touches state. bsim_begin() takes the lock; in a
- * forked child it fails: result is PROCESS_EXIT (message set), and the call only ends. bsim_end()
+ * forked child it fails: result is PROCESS_EXIT (message set), and the call only ends; so it does
+ * where `open` names a call that needs an open device before all else, and none is. bsim_end()
  * lets time pass for the call, counts it, unlocks, and returns the result. */
-static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost)
+static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost,
+					  const char *open)
 {
 	struct bsim_call call = { .bs = bsim_of(self), .cost = cost, .page_lg2 = 21, .pages = 1 };
 
@@ -186,6 +179,8 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 	call.locked = true;
 	call.bs->call_number++;
 	__atomic_add_fetch(&call.bs->calls, 1, __ATOMIC_RELAXED);
+	if (open != NULL)
+		call.result = bsim_require_open_locked(call.bs, open);
 	return call;
 }
 drvError_t bsim_end(struct bsim_call *call);
@@ -193,8 +188,48 @@ drvError_t bsim_end(struct bsim_call *call);
 void bsim_pass_time_locked(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2);
 /* The call's time passes now, in a call that will succeed: what it starts, starts behind it. */
 void bsim_spend_locked(struct bsim_call *call);
-/* bsim_begin() of a call that needs an open device before all else. */
-struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name);
+
+/* The driver's functions as this backend implements them. */
+#define NPU_OP(result, missing, op, ...) result bsim_##op NPU_WITH_SELF(__VA_ARGS__);
+#include "npusim/driver-ops.h"
+
+/* Defines a function that is a call: BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t
+ * *, handle)) and a body, which runs between bsim_begin() and bsim_end(). It has `struct bsim_call
+ * *c`, with its name in c->name, and returns the result. BSIM_OPEN_CALL: one that needs an open
+ * device before all else. */
+#define BSIM_CALL(op, cost, ...) BSIM_CALL_BEGUN_BY(bsim_begin(self, cost, NULL), op, __VA_ARGS__)
+#define BSIM_OPEN_CALL(op, cost, ...) \
+	BSIM_CALL_BEGUN_BY(bsim_begin(self, cost, #op), op, __VA_ARGS__)
+#define BSIM_CALL_BEGUN_BY(begin, op, ...)                                           \
+	static drvError_t op##_locked(struct bsim_call *c, NPU_PARAMS(__VA_ARGS__)); \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                              \
+	{                                                                            \
+		struct bsim_call begun = begin;                                      \
+                                                                                     \
+		begun.name = #op;                                                    \
+		if (begun.result == DRV_ERROR_NONE)                                  \
+			begun.result = op##_locked(&begun, NPU_ARGS(__VA_ARGS__));   \
+		return bsim_end(&begun);                                             \
+	}                                                                            \
+	static drvError_t op##_locked(struct bsim_call *c, NPU_PARAMS(__VA_ARGS__))
+
+/* The same of a question that is no call, costs no time and is not counted: what watches must not
+ * change what it sees. The body has `struct bsim *bs`, whose lock is held, and its name in `call`.
+ */
+#define BSIM_QUESTION(op, ...)                                                                     \
+	static drvError_t op##_locked(struct bsim *bs, const char *call, NPU_PARAMS(__VA_ARGS__)); \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                                            \
+	{                                                                                          \
+		struct bsim *bs = bsim_of(self);                                                   \
+		drvError_t result;                                                                 \
+                                                                                                   \
+		bsim_lock(bs);                                                                     \
+		result = op##_locked(bs, #op, NPU_ARGS(__VA_ARGS__));                              \
+		bsim_unlock(bs);                                                                   \
+		return result;                                                                     \
+	}                                                                                          \
+	static drvError_t op##_locked(struct bsim *bs, __attribute__((unused)) const char *call,   \
+				      NPU_PARAMS(__VA_ARGS__))
 
 /* Sets the thread's message, and is the code: `return bsim_fail(code, "halMemMap: ...", ...)`. */
 #define bsim_fail(code, ...)  (npu_message_set(__VA_ARGS__), (code))
@@ -214,9 +249,6 @@ struct bsim_made bsim_made_locked(struct bsim *bs);
 const char *bsim_made_text(const struct bsim_made *made, bool hint);
 /* OPEN_FAILED, and a message with `error`, which is freed; NULL: no memory. */
 drvError_t bsim_open_failed(char *error);
-/* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call
- * aclrtSetDevice first". */
-drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);
 /* Requires this device to be open. False, and a message: which code that is differs by call. */
 bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device);
 /* INVALID_DEVICE: "call: argument is 9; this server has devices 0 to 7". */
@@ -285,7 +317,6 @@ struct contract_rule {
 	const char *docs_text, *driver_text; /* what a program sees: the ACL's code, or "success" */
 	const char *source;
 };
-
-const struct contract_rule *contract_rule(enum contract_row row);
+extern const struct contract_rule contract_rules[CONTRACT_ROW_COUNT];
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "cuda/dialect.h"
 #include "memory/memory.h"
-#include "process/ops.h"
 #include "queue/queue.h"
 
 #define COPY_BATCH_MAX 4096u

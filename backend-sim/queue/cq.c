@@ -5,7 +5,6 @@
 #include <glib.h>
 #include <string.h>
 
-#include "process/ops.h"
 #include "queue/queue.h"
 
 struct queue_cq *queue_cq_of(const struct queue_sq *sq)

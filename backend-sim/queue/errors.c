@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "process/ops.h"
 #include "queue/queue.h"
 
 /* Ring bytes [offset, offset + bytes), which lie in the device's memory one after another. */

@@ -8,7 +8,6 @@
 #include <glib.h>
 #include <string.h>
 
-#include "process/ops.h"
 #include "queue/queue.h"
 
 #define SHR_ID_NAME_BYTES 65u

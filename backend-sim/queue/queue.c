@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "memory/memory.h"
-#include "process/ops.h"
 #include "queue/queue.h"
 
 #define IDLE_NS UINT64_C(1000000)
@@ -279,7 +278,7 @@ void queue_free(struct queue_set *set)
 
 struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost)
 {
-	struct bsim_call c = bsim_begin(self, cost);
+	struct bsim_call c = bsim_begin(self, cost, NULL);
 
 	if (c.result == DRV_ERROR_NONE)
 		queue_catch_up_locked(c.bs);

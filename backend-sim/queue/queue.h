@@ -19,7 +19,7 @@
 #include <glib.h>
 #include <sys/queue.h>
 
-#include "process/ops.h"
+#include "process/process.h"
 
 #define QUEUE_STREAMS   32768u
 #define QUEUE_EVENTS    65536u

@@ -261,17 +261,17 @@ TEST(node_surroundings, export_of_a_foreign_descriptor_is_refused)
  * process of another node. */
 static void announce_for_another(const struct order *order, struct reply *reply)
 {
-	reply->value = node_announce(order->node, order->pid, (int)order->value) < 0;
+	reply->value = node_socket(order->node, order->pid, (int)order->value, false) < 0;
 }
 
 TEST(node_surroundings, member_is_listed_once_however_many_ask)
 {
-	int name = node_announce("asked", getpid(), 3), askers[3];
+	int name = node_socket("asked", getpid(), 3, false), askers[3];
 	g_autoptr(GArray) found = NULL;
 
 	ASSERT_GE(name, 0);
 	for (unsigned i = 0; i < 3; i++)
-		ASSERT_GE(askers[i] = node_ask("asked", getpid(), 3), 0);
+		ASSERT_GE(askers[i] = node_socket("asked", getpid(), 3, true), 0);
 	found = node_discover("asked");
 	ASSERT_NOT_NULL(found);
 	EXPECT_EQ(found->len, 1u);
@@ -329,7 +329,7 @@ static void answer_questions(const struct order *order, struct reply *reply)
 /* What a member answers within `ms`, and whether it is gone; g_free(). */
 static char *asked(const struct actor *actor, int fd, int ms, bool *gone)
 {
-	int socket = node_ask(node.node, actor->pid, fd);
+	int socket = node_socket(node.node, actor->pid, fd, true);
 
 	*gone = socket < 0 && errno == ECONNREFUSED;
 	return socket < 0 ? NULL : node_hear(socket, clock_ms() + ms);

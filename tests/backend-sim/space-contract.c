@@ -213,7 +213,7 @@ TEARDOWN(contract)
 /* documented: the calls are marked as an aclrt function's. */
 static void meet(const struct meeting *m, const char *contract, bool documented)
 {
-	const struct contract_rule *rule = contract_rule(m->row);
+	const struct contract_rule *rule = &contract_rules[m->row];
 	bool docs = documented && strcmp(contract, "docs") == 0;
 	drvError_t want = docs ? rule->docs : rule->driver;
 
@@ -249,7 +249,7 @@ TEST_EACH(contract, driver_answers_as_the_source, meetings, name)
 TEST(contract, rows_say_where_they_come_from)
 {
 	for (unsigned row = 0; row < CONTRACT_ROW_COUNT; row++) {
-		const struct contract_rule *rule = contract_rule((enum contract_row)row);
+		const struct contract_rule *rule = &contract_rules[row];
 
 		NOTE("row %u", row);
 		EXPECT_STRNE(rule->rule, "");

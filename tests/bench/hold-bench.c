@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "bench.h"
 #include "npusim/driver.h"
 #include "process/process.h"
@@ -24,6 +25,92 @@ static uint64_t device;
 static unsigned char *host;
 static int stop;
 static double copy_seconds; /* CPU time of a copy */
+
+/* For how many ns of the holder's CPU time the model's lock could not be had, so that other
+ * processes do not count: what takes it, gives it back and offers it is linked through here. */
+static const pthread_mutex_t *watched;
+static struct sim_histogram held;
+static uint64_t since_ns;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex);
+int __real_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+int __real_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				  const struct timespec *until);
+bool __real_bsim_lock_offer(void *bsim);
+bool __wrap_bsim_lock_offer(void *bsim);
+
+static void taken(const pthread_mutex_t *mutex)
+{
+	if (mutex == watched)
+		since_ns = clock_cpu_ns();
+}
+
+static void given(const pthread_mutex_t *mutex)
+{
+	if (mutex == watched && since_ns != 0)
+		sim_histogram_add(&held, clock_cpu_ns() - since_ns);
+	if (mutex == watched)
+		since_ns = 0;
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	int rc = __real_pthread_mutex_lock(mutex);
+
+	taken(mutex);
+	return rc;
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	int rc = __real_pthread_mutex_trylock(mutex);
+
+	if (rc == 0)
+		taken(mutex);
+	return rc;
+}
+
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	given(mutex);
+	return __real_pthread_mutex_unlock(mutex);
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	int rc;
+
+	given(mutex);
+	rc = __real_pthread_cond_wait(cond, mutex);
+	taken(mutex);
+	return rc;
+}
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				  const struct timespec *until)
+{
+	int rc;
+
+	given(mutex);
+	rc = __real_pthread_cond_timedwait(cond, mutex, until);
+	taken(mutex);
+	return rc;
+}
+
+bool __wrap_bsim_lock_offer(void *bsim)
+{
+	given(&((struct bsim *)bsim)->lock.mutex);
+	taken(&((struct bsim *)bsim)->lock.mutex);
+	return __real_bsim_lock_offer(bsim);
+}
 
 static void check(drvError_t result, const char *what)
 {
@@ -125,7 +212,7 @@ static void sleep_for(double seconds, struct sim_histogram *times)
 
 int main(void)
 {
-	static struct sim_histogram held, alone, beside;
+	static struct sim_histogram alone, beside;
 	char *error = NULL;
 	halDevOpenIn in = { { 0 } };
 	halDevOpenOut out;
@@ -143,7 +230,7 @@ int main(void)
 	memset(host, 1, GIB);
 	only = copy_beside(sleep_for, &alone);
 	map_for(SECONDS, &alone);
-	bsim_of(driver)->lock.held = &held;
+	watched = &bsim_of(driver)->lock.mutex;
 	both = copy_beside(map_for, &beside);
 	show("map + unmap of 2 MiB, nobody copies", &alone);
 	show("map + unmap of 2 MiB beside copies of 1 GiB", &beside);

@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "harness/test.h"
+#include "backend-sim/node/node.h"
 #include "format/input.h"
 #include "read/trace.h"
 
@@ -264,7 +265,8 @@ TEST_EACH(input, the_limit_is_a_quarter_of_what_the_groups_allow, group_cases, n
 		ASSERT_EQ(g_mkdir_with_parents(in, 0755), 0);
 		ASSERT_TRUE(g_file_set_contents(path, it->files[i + 1], -1, NULL));
 	}
-	EXPECT_EQ(memory_limit_default(folder), it->bytes ? it->bytes : machine / 4);
+	EXPECT_EQ(memory_limit_default(node_host_limit_bytes(folder)),
+		  it->bytes ? it->bytes : machine / 4);
 	g_autofree char *remove = g_strdup_printf("rm -r %s/*", folder);
 	EXPECT_TRUE(it->files[0] == NULL || system(remove) == 0);
 }

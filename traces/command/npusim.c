@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "backend-sim/node/node.h"
 #include "config.h"
 #include "format/out-file.h"
 #include "npusim/npusim.h"
@@ -330,7 +331,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	if (!(running->with & WITH_READER))
 		return TRUE;
 	/* the replays of a report get its rule by the environment */
-	memory_limit_set(opt_memory ? opt_memory : memory_limit_default(""));
+	memory_limit_set(opt_memory ?: memory_limit_default(node_host_limit_bytes("")));
 	if (given[NPU_VAR_SITE_RULE])
 		g_setenv(npu_var_info(NPU_VAR_SITE_RULE)->name, given[NPU_VAR_SITE_RULE], TRUE);
 	const char *rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);

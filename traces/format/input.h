@@ -99,10 +99,8 @@ gboolean temp_file_failed(const char *what, GError **error);
 
 #define MEMORY_LIMIT_LEAST (G_GUINT64_CONSTANT(16) << 20)
 
-/* A quarter of what this process may have at most: the machine's memory, or less where a control
- * group (v1 or v2) allows less. `root`: "", or the folder where a test has its own /proc and /sys.
- */
-guint64 memory_limit_default(const char *root);
+/* The default: a quarter of what this process may have at most, but not too little to work. */
+guint64 memory_limit_default(guint64 most);
 /* From now on; 0, as it is at first: none. Private memory counts: not shared memory, not files. */
 void memory_limit_set(guint64 bytes);
 /* What may still be had; G_MAXINT64: there is no limit. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares the memory of the process with the ceiling, and finds how much the machine and the
- * control groups allow.
+ * Compares the memory of the process with the ceiling.
  */
 #include "input.h"
 
@@ -62,44 +61,7 @@ gboolean memory_limit_ask(guint64 bytes, GError **error, const char *format, ...
 		      part, (double)limit / (1 << 20), (double)in_use / (1 << 20));
 }
 
-/* The least number in a control group's file and those of the groups around it; "max" is none. */
-static guint64 least_of_groups(const char *folder, const char *group, const char *name,
-			       guint64 least)
+guint64 memory_limit_default(guint64 most)
 {
-	g_autofree char *at = g_strdup(group);
-
-	for (;;) {
-		g_autofree char *path = g_build_filename(folder, at, name, NULL);
-		g_autofree char *text = NULL;
-		guint64 bytes;
-		if (g_file_get_contents(path, &text, NULL, NULL) &&
-		    g_ascii_string_to_unsigned(g_strstrip(text), 10, 0, G_MAXUINT64, &bytes, NULL))
-			least = MIN(least, bytes);
-		char *slash = strrchr(at, '/');
-		if (slash == NULL)
-			return least;
-		*slash = '\0';
-	}
-}
-
-guint64 memory_limit_default(const char *root)
-{
-	g_autofree char *groups = g_strconcat(root, "/proc/self/cgroup", NULL), *text = NULL;
-	g_autofree char *v2 = g_strconcat(root, "/sys/fs/cgroup", NULL);
-	g_autofree char *v1 = g_strconcat(v2, "/memory", NULL);
-	guint64 all = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
-	g_auto(GStrv) lines =
-		g_file_get_contents(groups, &text, NULL, NULL) ? g_strsplit(text, "\n", -1) : NULL;
-
-	for (char **line = lines; line && *line; line++) {
-		g_auto(GStrv) parts = g_strsplit(*line, ":", 3); /* number, controllers, group */
-		if (g_strv_length(parts) < 3)
-			continue;
-		g_auto(GStrv) controllers = g_strsplit(parts[1], ",", -1);
-		if (parts[1][0] == '\0')
-			all = least_of_groups(v2, parts[2], "memory.max", all);
-		else if (g_strv_contains((const char *const *)controllers, "memory"))
-			all = least_of_groups(v1, parts[2], "memory.limit_in_bytes", all);
-	}
-	return MAX(all / 4, MEMORY_LIMIT_LEAST);
+	return MAX(most / 4, MEMORY_LIMIT_LEAST);
 }
