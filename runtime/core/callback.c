@@ -297,8 +297,6 @@ static struct callback *await_locked(struct subscriber *subscriber, int32_t time
 	return callback;
 }
 
-/* ---- operations ---- */
-
 int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *handle,
 			 const char *call)
 {

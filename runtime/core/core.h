@@ -11,7 +11,6 @@
 #ifndef NPUSIM_CORE_H
 #define NPUSIM_CORE_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 

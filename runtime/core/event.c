@@ -158,8 +158,6 @@ static bool record_has_relays(struct record *record)
 struct event {
 	struct core_slot slot;
 	pthread_mutex_t lock;
-	struct context *context;
-	LIST_ENTRY(event) link; /* of the context; core_lists_lock */
 	enum core_event_kind kind;
 	uint32_t flags, device;
 	struct record *last, *coming;
@@ -174,25 +172,10 @@ static void prepare_event(void *object)
 }
 
 static struct core_pool events = CORE_POOL(3, struct event, prepare_event);
-static atomic_uint live[CORE_DEVICE_MAX];
-static pthread_cond_t unlinked = PTHREAD_COND_INITIALIZER; /* core_lists_lock */
 
 unsigned core_event_live(uint32_t device)
 {
-	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
-}
-
-/* From now on it is found, by the handle that is answered. NULL: its context, by that handle, has
- * ended, and nobody would end the event. */
-static void *link_event(struct event *event, const void *context)
-{
-	LOCKED(&core_lists_lock);
-
-	if (core_slot_handle(event->context) != context)
-		return NULL;
-	LIST_INSERT_HEAD(&event->context->events, event, link);
-	atomic_fetch_add(&live[event->device], 1);
-	return core_pool_publish(&events, event);
+	return core_owned_live(&events, device);
 }
 
 static void give_event(struct event *event)
@@ -207,33 +190,16 @@ static void give_event(struct event *event)
 
 static void end_event(struct event *event)
 {
-	pthread_mutex_lock(&core_lists_lock);
-	LIST_REMOVE(event, link);
-	pthread_cond_broadcast(&unlinked);
-	pthread_mutex_unlock(&core_lists_lock);
-	atomic_fetch_sub(&live[event->device], 1);
+	core_owned_unlink(&events, event);
 	give_event(event);
 }
 
-void core_event_end_all(struct context *context)
+void core_event_end_all(const struct context *context)
 {
-	UNCANCELLED;
+	struct event *event;
 
-	pthread_mutex_lock(&core_lists_lock);
-	while (!LIST_EMPTY(&context->events)) {
-		struct event *event = LIST_FIRST(&context->events);
-
-		while (event != NULL && !core_pool_hide(&events, event, core_slot_handle(event)))
-			event = LIST_NEXT(event, link);
-		if (event == NULL) { /* only such that another thread is ending */
-			pthread_cond_wait(&unlinked, &core_lists_lock);
-			continue;
-		}
-		pthread_mutex_unlock(&core_lists_lock);
+	while ((event = core_owned_take(&events, context)) != NULL)
 		end_event(event);
-		pthread_mutex_lock(&core_lists_lock);
-	}
-	pthread_mutex_unlock(&core_lists_lock);
 }
 
 /* Whether streams can wait for it; else it only marks a time or a place. */
@@ -258,7 +224,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	if (event == NULL)
 		return core_no_memory(call, "no memory for an event");
 	pthread_mutex_lock(&event->lock);
-	event->context = context;
+	event->slot.context = context;
 	event->device = context->face.device;
 	event->kind = kind;
 	event->flags = flags;
@@ -269,7 +235,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	if (code == CORE_OK)
-		handle = link_event(event, owner);
+		handle = core_owned_link(&events, event, owner, NULL);
 	if (code == CORE_OK && handle == NULL)
 		code = core_fail(CORE_CONTEXT_NULL, call,
 				 "the current context ended while an event of it was made");
@@ -596,7 +562,7 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
-	code = core_context_stopped(stream->context, call);
+	code = core_context_stopped(stream->slot.context, call);
 	if (code == CORE_OK && event->coming == NULL)
 		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
@@ -651,7 +617,7 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 	else
 		*out_done = is_seen(record);
 	record_unuse(record);
-	return core_context_stopped(event->context, call);
+	return core_context_stopped(event->slot.context, call);
 }
 
 int core_event_query_waits(void *handle, bool *out_done, const char *call)
@@ -670,7 +636,7 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 	if ((uint32_t)atomic_load(&event->waits) > 0 && context != NULL)
 		core_stream_reap_device(context->device);
 	*out_done = (uint32_t)atomic_load(&event->waits) == 0;
-	return core_context_stopped(event->context, call);
+	return core_context_stopped(event->slot.context, call);
 }
 
 int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
@@ -685,7 +651,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	if (code != CORE_OK)
 		return code;
 	record = look(event);
-	code = core_context_stopped(event->context, call);
+	code = core_context_stopped(event->slot.context, call);
 	stream =
 		record == NULL ? NULL : core_pool_find(&core_streams, atomic_load(&record->stream));
 	if (stream != NULL && core_is_pump_of(stream)) {
@@ -707,7 +673,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	}
 	is_seen(record);
 	record_unuse(record);
-	return code ?: core_context_stopped(event->context, call);
+	return code ?: core_context_stopped(event->slot.context, call);
 }
 
 /* When the event's last record happened. 107006 with a message if that is not known. */

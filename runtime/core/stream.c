@@ -4,14 +4,12 @@
  * the splitting of long ones, and the host buffer from which a fill reads its pattern, which lives
  * until the entries are done.
  */
-#include "base/clock.h"
 #include "base/lock.h"
 #include "core/end.h"
 #include "core/object/stream.h"
 #include "core/object/process.h"
 #include "driver/layer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +28,7 @@ static void be_empty_locked(struct core_stream *stream)
 /* All but the lock and the condition, which are of the slot. */
 static void be_born_locked(struct core_stream *stream, struct context *context)
 {
-	stream->context = context;
+	stream->slot.context = context;
 	stream->device = context->face.device;
 	stream->alive = true;
 	stream->life++;
@@ -74,7 +72,10 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 	stream->flags = plan->flags;
 	code = core_stream_open_queue(stream, call);
 	pthread_mutex_unlock(&stream->lock);
-	handle = code == CORE_OK ? core_stream_link(stream, plan->owner) : NULL;
+	handle = code == CORE_OK
+			 ? core_owned_link(&core_streams, stream, plan->owner,
+					   plan->is_default ? &plan->context->default_stream : NULL)
+			 : NULL;
 	if (handle != NULL) {
 		*out_stream = handle;
 		return CORE_OK;
@@ -144,7 +145,7 @@ void *core_stream_context(void *handle)
 	const struct core_stream *stream =
 		core_is_forked() ? NULL : core_pool_find(&core_streams, handle);
 
-	return stream == NULL ? NULL : core_slot_handle(stream->context);
+	return stream == NULL ? NULL : core_slot_handle(stream->slot.context);
 }
 
 int core_stream_find(void *handle, const char *call, struct core_stream **out)
@@ -152,9 +153,9 @@ int core_stream_find(void *handle, const char *call, struct core_stream **out)
 	int code = core_stream_find_any(handle, call, out), owner;
 	struct core_context *context = core_context_peek();
 
-	if (*out == NULL || context == NULL || (*out)->context == core_context_of(context))
+	if (*out == NULL || context == NULL || (*out)->slot.context == core_context_of(context))
 		return code;
-	owner = (*out)->context->face.user_device;
+	owner = (*out)->slot.context->face.user_device;
 	*out = NULL;
 	return core_fail(
 		CORE_STREAM_CONTEXT, call,
@@ -176,7 +177,7 @@ bool core_stream_set_stop(struct core_stream *stream, bool stop)
 	if (stream->stop_on_failure && (!stop || stream->failed))
 		return false;
 	stream->stop_on_failure = stop;
-	stream->context->stops |= stop;
+	stream->slot.context->stops |= stop;
 	return true;
 }
 
@@ -221,7 +222,7 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 	}
 	/* The caller frees what the entries point to: none of them may still be on its way. Where
 	 * the context has stopped they may be for ever, and CANN does not wait either. */
-	if (code != CORE_OK && atomic_load(&stream->context->failure) == CORE_OK)
+	if (code != CORE_OK && atomic_load(&stream->slot.context->failure) == CORE_OK)
 		wait_locked(stream, UINT64_MAX, call);
 	return code;
 }
@@ -236,7 +237,7 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 	stream->failure = CORE_OK;
 	free(stream->cause_text);
 	stream->cause_text = NULL;
-	return code ?: core_context_stopped(stream->context, call);
+	return code ?: core_context_stopped(stream->slot.context, call);
 }
 
 static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
@@ -251,7 +252,7 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 				    stream->id);
 	LOCKED(&stream->lock);
 	target = stream->sent;
-	if (atomic_load(&stream->context->failure) == CORE_OK) {
+	if (atomic_load(&stream->slot.context->failure) == CORE_OK) {
 		code = wait_locked(stream, deadline_ns, call);
 		if (code == CORE_OK)
 			core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
@@ -272,7 +273,7 @@ int core_stream_query(struct core_stream *stream, bool *out_idle, const char *ca
 	*out_idle = stream->done == stream->sent;
 	if (*out_idle)
 		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, stream->sent);
-	return core_context_stopped(stream->context, call);
+	return core_context_stopped(stream->slot.context, call);
 }
 
 int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call)
@@ -293,8 +294,8 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 		int code = CORE_OK;
 
 		/* another context that has stopped is not this one's concern */
-		if (stream != NULL && (stream->context == current ||
-				       atomic_load(&stream->context->failure) == CORE_OK))
+		if (stream != NULL && (stream->slot.context == current ||
+				       atomic_load(&stream->slot.context->failure) == CORE_OK))
 			code = synchronize_until(stream, deadline, call);
 		if (first == CORE_OK)
 			first = code;
@@ -306,12 +307,6 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 }
 
 /* ---- ended ---- */
-
-/* What was sent and is not complete is dropped: whoever waits for an entry is told so. */
-static void drop_pending_locked(struct core_stream *stream)
-{
-	core_stream_complete_locked(stream, stream->sent, NULL);
-}
 
 static int stop_locked(struct core_stream *stream, const char *call)
 {
@@ -338,7 +333,7 @@ int core_stream_abort(void *handle, const char *call)
 		stream->aborts++;
 		pthread_cond_broadcast(&stream->progress);
 		code = core_stream_renew_queue_locked(stream, call);
-		drop_pending_locked(stream);
+		core_stream_complete_locked(stream, stream->sent, NULL);
 		be_empty_locked(stream);
 		pthread_cond_broadcast(&stream->progress);
 	}
@@ -367,7 +362,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 
 	pthread_mutex_lock(&stream->lock);
 	core_stream_wait_abort_locked(stream);
-	if (force || stream->stopped || atomic_load(&stream->context->failure) != CORE_OK)
+	if (force || stream->stopped || atomic_load(&stream->slot.context->failure) != CORE_OK)
 		core_stream_reap_locked(stream); /* what failed is told */
 	else
 		wait_locked(stream, UINT64_MAX, call);
@@ -377,14 +372,14 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	core_stream_close_queue(stream);
 	pthread_mutex_lock(&stream->lock);
 	left = core_stream_wait_leave_locked(stream);
-	drop_pending_locked(stream);
+	core_stream_complete_locked(stream, stream->sent, NULL);
 	pthread_cond_broadcast(&stream->progress);
 	if (stream->failure != CORE_OK)
 		npu_log(NPU_LOG_INFO, "stream %d ended with an error that nobody asked for: %s",
 			stream->id, stream->cause_text != NULL ? stream->cause_text : "");
 	pthread_mutex_unlock(&stream->lock);
 	core_callback_end(stream);
-	core_stream_unlink(stream);
+	core_owned_unlink(&core_streams, stream);
 	if (left)
 		core_pool_give(&core_streams, stream);
 	else
@@ -444,27 +439,22 @@ union core_entry *core_sender_add(struct core_sender *sender)
 	return memset(&sender->entries[sender->count++], 0, sizeof(sender->entries[0]));
 }
 
-static void add_piece(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
-		      bool on_device)
-{
-	union core_entry *entry = core_sender_add(sender);
-
-	entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
-	if (on_device) {
-		entry->sdma.control = STARS_SDMA_COPY_CONTROL;
-		entry->sdma.length = (uint32_t)bytes;
-	} else {
-		entry->dma.length = bytes;
-	}
-	driver_entry_set_copy(entry->bytes, dst, src);
-}
-
 void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
 		      bool on_device)
 {
-	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES)
-		add_piece(sender, dst + done, src + done,
-			  bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES, on_device);
+	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
+		uint64_t now = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+		union core_entry *entry = core_sender_add(sender);
+
+		entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
+		if (on_device) {
+			entry->sdma.control = STARS_SDMA_COPY_CONTROL;
+			entry->sdma.length = (uint32_t)now;
+		} else {
+			entry->dma.length = now;
+		}
+		driver_entry_set_copy(entry->bytes, dst + done, src + done);
+	}
 }
 
 int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,

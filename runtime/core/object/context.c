@@ -40,7 +40,6 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 	for (size_t i = 0; i < sizeof(context->face.words) / sizeof(context->face.words[0]); i++)
 		context->face.words[i] = 0;
 	atomic_store(&context->default_stream, NULL);
-	LIST_INIT(&context->events);
 	atomic_store(&context->stops, false);
 	atomic_store(&context->failure, CORE_OK);
 	core_pool_publish(&core_contexts, context);
@@ -137,6 +136,63 @@ int core_context_select(void *handle, const char *call)
 	current.explicit_context = handle;
 	current.device_plus_1 = 0;
 	return CORE_OK;
+}
+
+static pthread_cond_t unlinked = PTHREAD_COND_INITIALIZER; /* core_lists_lock */
+
+unsigned core_owned_live(const struct core_pool *pool, uint32_t device)
+{
+	return device < CORE_DEVICE_MAX ? atomic_load(&pool->live[device]) : 0;
+}
+
+void *core_owned_link(struct core_pool *pool, void *object, const void *context,
+		      _Atomic(void *) *also)
+{
+	struct core_slot *slot = object;
+	void *handle;
+	LOCKED(&core_lists_lock);
+
+	if (core_slot_handle(slot->context) != context)
+		return NULL;
+	LIST_INSERT_HEAD(&pool->owned[slot->context->face.device], slot, sibling);
+	atomic_fetch_add(&pool->live[slot->context->face.device], 1);
+	handle = core_pool_publish(pool, slot);
+	if (also != NULL)
+		atomic_store_explicit(also, handle, memory_order_release);
+	return handle;
+}
+
+void core_owned_unlink(struct core_pool *pool, void *object)
+{
+	struct core_slot *slot = object;
+	LOCKED(&core_lists_lock);
+
+	LIST_REMOVE(slot, sibling);
+	atomic_fetch_sub(&pool->live[slot->context->face.device], 1);
+	pthread_cond_broadcast(&unlinked);
+}
+
+void *core_owned_take(struct core_pool *pool, const struct context *context)
+{
+	UNCANCELLED;
+	struct core_slot *slot;
+	LOCKED(&core_lists_lock);
+
+	for (;;) {
+		bool left = false;
+
+		LIST_FOREACH(slot, &pool->owned[context->face.device], sibling)
+		{
+			if (slot->context != context)
+				continue;
+			left = true;
+			if (core_pool_hide(pool, slot, core_slot_handle(slot)))
+				return slot;
+		}
+		if (!left)
+			return NULL;
+		pthread_cond_wait(&unlinked, &core_lists_lock);
+	}
 }
 
 struct device core_devices[CORE_DEVICE_MAX];

@@ -9,15 +9,17 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
+
+#include "core/core.h"
 
 struct core_slot {
 	_Atomic uint64_t handle; /* 0 while nobody may find it */
 	uint32_t index, generation;
 	STAILQ_ENTRY(core_slot) link; /* of free ones */
+	struct context *context;      /* of a stream or an event: context.h */
+	LIST_ENTRY(core_slot) sibling;
 };
 
 #define CORE_POOL_CHUNK_SLOTS 64u
@@ -31,6 +33,8 @@ struct core_pool {
 	_Atomic(char *) chunk[CORE_POOL_CHUNKS];
 	uint32_t slots;
 	STAILQ_HEAD(core_slots, core_slot) free;
+	LIST_HEAD(, core_slot) owned[CORE_DEVICE_MAX]; /* by contexts; core_lists_lock */
+	atomic_uint live[CORE_DEVICE_MAX];             /* how many these are */
 };
 #define CORE_POOL(kind_, type_, prepare_)                                       \
 	{                                                                       \

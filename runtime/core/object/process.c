@@ -138,8 +138,6 @@ void core_driver_use(struct npu_driver *drv)
 	atomic_store(&device_opened, false);
 }
 
-/* ---- time ---- */
-
 uint64_t core_now_ps(void)
 {
 	struct npu_driver *drv = atomic_load_explicit(&top, memory_order_acquire);
@@ -160,8 +158,6 @@ uint64_t core_deadline_ns(int32_t timeout_ms)
 	return timeout_ms < 0 ? UINT64_MAX
 			      : core_now_ns() + (uint64_t)timeout_ms * UINT64_C(1000000);
 }
-
-/* ---- the end ---- */
 
 struct npu_driver *core_driver_peek(void)
 {

@@ -27,78 +27,22 @@ static void prepare_stream(void *object)
 
 struct core_pool core_streams = CORE_POOL(2, struct core_stream, prepare_stream);
 
-static atomic_uint live[CORE_DEVICE_MAX];
-
 unsigned core_stream_live(uint32_t device)
 {
-	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
-}
-
-static LIST_HEAD(, core_stream) streams[CORE_DEVICE_MAX]; /* core_lists_lock */
-static pthread_cond_t unlinked = PTHREAD_COND_INITIALIZER;
-
-void *core_stream_link(struct core_stream *stream, const void *context)
-{
-	void *handle;
-	LOCKED(&core_lists_lock);
-
-	if (core_slot_handle(stream->context) != context)
-		return NULL;
-	LIST_INSERT_HEAD(&streams[stream->device], stream, link);
-	atomic_fetch_add(&live[stream->device], 1);
-	handle = core_pool_publish(&core_streams, stream);
-	if (stream->is_default)
-		atomic_store_explicit(&stream->context->default_stream, handle,
-				      memory_order_release);
-	return handle;
-}
-
-void core_stream_unlink(struct core_stream *stream)
-{
-	LOCKED(&core_lists_lock);
-
-	LIST_REMOVE(stream, link);
-	atomic_fetch_sub(&live[stream->device], 1);
-	pthread_cond_broadcast(&unlinked);
-}
-
-struct core_stream *core_stream_take_of(struct context *context)
-{
-	UNCANCELLED;
-	struct core_stream *stream;
-	LOCKED(&core_lists_lock);
-
-	for (;;) {
-		bool left = false;
-
-		LIST_FOREACH(stream, &streams[context->face.device], link)
-		{
-			if (stream->context != context)
-				continue;
-			left = true;
-			if (core_pool_hide(&core_streams, stream, core_slot_handle(stream)))
-				return stream;
-		}
-		if (!left)
-			return NULL;
-		pthread_cond_wait(&unlinked, &core_lists_lock);
-	}
+	return core_owned_live(&core_streams, device);
 }
 
 void **core_stream_list(uint32_t device, unsigned *out_count)
 {
-	struct core_stream *stream;
-	unsigned room = 0, count = 0;
+	const struct core_slot *slot;
 	void **handles;
 	LOCKED(&core_lists_lock);
 
-	LIST_FOREACH(stream, &streams[device], link)
-	room++;
-	handles = calloc(room + 1, sizeof(*handles));
-	stream = handles == NULL ? NULL : LIST_FIRST(&streams[device]);
-	for (; stream != NULL; stream = LIST_NEXT(stream, link))
-		handles[count++] = core_slot_handle(stream);
-	*out_count = count;
+	*out_count = 0;
+	handles = calloc(core_stream_live(device) + 1u, sizeof(*handles));
+	slot = handles == NULL ? NULL : LIST_FIRST(&core_streams.owned[device]);
+	for (; slot != NULL; slot = LIST_NEXT(slot, sibling))
+		handles[(*out_count)++] = core_slot_handle(slot);
 	return handles;
 }
 
@@ -414,9 +358,9 @@ static void note_error_locked(struct core_stream *stream, const struct stars_log
 
 	if ((cqe->error_type & STARS_ERROR_MASK) == 0)
 		return;
-	stream->failed = atomic_load(&stream->context->stops);
+	stream->failed = atomic_load(&stream->slot.context->stops);
 	if (stream->failed)
-		atomic_compare_exchange_strong(&stream->context->failure, &none, code);
+		atomic_compare_exchange_strong(&stream->slot.context->failure, &none, code);
 	if (stream->failure != CORE_OK)
 		return;
 	why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
@@ -636,7 +580,7 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
 			    const struct core_done *done, const char *call)
 {
-	int code = core_context_stopped(stream->context, call)
+	int code = core_context_stopped(stream->slot.context, call)
 			   ?: make_room_locked(stream, count, call);
 
 	code = code ?: submit_locked(stream, entries, count, call);

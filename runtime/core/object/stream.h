@@ -37,10 +37,8 @@ struct core_stream {
 	pthread_mutex_t lock;
 	pthread_cond_t
 		progress; /* completions, the receiver left, a callback is ready, the stream dies */
-	struct context *context;
-	LIST_ENTRY(core_stream) link; /* of the device; core_lists_lock */
-	bool alive;                   /* takes work; of the queue, not of the handle */
-	uint64_t life;                /* counts the streams that this slot has been */
+	bool alive;       /* takes work; of the queue, not of the handle */
+	uint64_t life;    /* counts the streams that this slot has been */
 	bool is_default;
 	uint32_t device, sq, cq, logic_cq;
 	int32_t id;
@@ -97,13 +95,6 @@ static inline bool core_wait_holds(const struct core_stream *stream, const struc
 /* 107023, the message set: for who waited for a stream that was aborted. */
 int core_stream_aborted(const struct core_stream *stream, const char *call);
 
-/* Puts a stream among those of its device; from now on it is found, by the handle that is answered.
- * NULL: its context, by that handle, has ended, and nobody would end the stream. */
-void *core_stream_link(struct core_stream *stream, const void *context);
-void core_stream_unlink(struct core_stream *stream);
-/* Hides a stream of the context, for the caller to end; waits while there are only streams that
- * others are ending. NULL: none is left. */
-struct core_stream *core_stream_take_of(struct context *context);
 /* Handles of the streams of a device; free(). */
 void **core_stream_list(uint32_t device, unsigned *out_count);
 
