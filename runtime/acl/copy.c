@@ -13,7 +13,6 @@
 #include "acl-internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define WIDTH_MAX        UINT64_C(5000000)
 #define HEIGHT_MAX       (UINT64_C(5) << 20)
@@ -100,6 +99,38 @@ static aclError real_kind(const char *call, const void *dst, const void *src, ac
 	return ACL_SUCCESS;
 }
 
+/* ---- queued copies ---- */
+
+static aclError sender_init(struct core_sender *sender, const char *call, aclrtStream stream)
+{
+	struct core_stream *found;
+	aclError error = core_stream_find(stream, call, &found);
+
+	core_sender_init(sender, found, call);
+	return error;
+}
+
+/* Waits for the stream, what was collected included. */
+static aclError sender_wait(struct core_sender *sender)
+{
+	if (core_sender_flush(sender, NULL, NULL) == ACL_SUCCESS)
+		sender->error = core_stream_synchronize(sender->stream, -1, sender->call);
+	return sender->error;
+}
+
+/* Between two devices the driver tells which engine reaches. */
+static aclError add_device_copy(struct core_sender *sender, void *dst, void *src, uint64_t bytes,
+				bool other_device)
+{
+	uint8_t way = 0;
+
+	if (other_device)
+		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, src, dst, &way);
+	if (sender->error == ACL_SUCCESS)
+		core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)src, bytes, way != 1);
+	return sender->error;
+}
+
 /* ---- one copy ---- */
 
 /* Pointers, kind and size, in CANN's order. */
@@ -140,6 +171,78 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count, a
 	return copy_now(__func__, dst, destMax, src, count);
 }
 
+/* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, free when the call returns. */
+static aclError copy_through_buffer(struct core_sender *sender, void *dst, const void *src,
+				    size_t count)
+{
+	struct npu_place to, from;
+	aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
+	void *buffer;
+	aclError error = real_kind(sender->call, dst, src, &kind, &to, &from);
+
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
+		return rt_invalid(
+			sender->call,
+			"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so that "
+			"this is %s; src must be host memory and dst device memory",
+			acl_memcpy_kind_name(kind));
+	buffer = core_buffer_make(count, &error, sender->call);
+	if (buffer == NULL)
+		return error;
+	error = copy_now(sender->call, buffer, count, src, count);
+	/* The buffer goes with the last entry. Else what was sent before has been waited for: see
+	 * core_stream_send(). */
+	if (error == ACL_SUCCESS) {
+		core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)buffer, count, false);
+		error = core_sender_flush(sender, core_buffer_free, buffer);
+	}
+	if (error != ACL_SUCCESS)
+		core_buffer_free(buffer, NULL);
+	return error;
+}
+
+static aclError copy_async(const char *call, void *dst, size_t dst_max, const void *src,
+			   size_t count, aclrtMemcpyKind kind, aclrtStream stream)
+{
+	struct npu_place to, from;
+	struct core_sender sender;
+	aclError error = check_copy(call, dst, dst_max, src, count, kind)
+				 ?: sender_init(&sender, call, stream);
+
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
+		return copy_through_buffer(&sender, dst, src, count);
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
+	error = real_kind(call, dst, src, &kind, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_HOST)
+		return acl_unsupported(
+			call,
+			"src and dst are both host memory, which no engine of the device copies; "
+			"use aclrtMemcpy, or a host function in the stream (aclrtLaunchHostFunc)");
+	if (dst == src)
+		return ACL_SUCCESS;
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
+		return sender_wait(&sender) ?: copy_now(call, dst, dst_max, src, count);
+	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
+		add_device_copy(&sender, dst, (void *)src, count,
+				acl_place_device(&to) != acl_place_device(&from));
+	else
+		core_sender_copy(&sender, (uintptr_t)dst, (uintptr_t)src, count, false);
+	return core_sender_flush(&sender, NULL, NULL);
+}
+
+ACL_ANSWERS(aclrtMemcpyAsync,
+	    count == 0 ? ACL_SUCCESS
+		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+ACL_ANSWERS(aclrtMemcpyAsyncWithCondition,
+	    count == 0 ? ACL_SUCCESS
+		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+
 /* ---- rows ---- */
 
 static aclError check_copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind)
@@ -172,6 +275,64 @@ static aclError copy_2d_now(const char *call, const struct drvMem2D *rows, aclrt
 								  : DRV_MEMCPY_DEVICE_TO_HOST;
 	return ACL_CALL(call, halMemcpy2D, &copy);
 }
+
+/* One entry a row; rows without gaps on both sides are one copy. */
+static aclError send_rows(struct core_sender *sender, const struct drvMem2D *rows, bool on_devices,
+			  bool other_device)
+{
+	bool dense = rows->width == rows->dpitch && rows->width == rows->spitch;
+	uint64_t bytes = dense ? rows->width * rows->height : rows->width;
+	uint64_t count = dense ? 1 : rows->height;
+
+	for (uint64_t i = 0; i < count && sender->error == ACL_SUCCESS; i++) {
+		char *dst = (char *)rows->dst + i * rows->dpitch;
+		char *src = (char *)rows->src + i * rows->spitch;
+
+		if (on_devices)
+			add_device_copy(sender, dst, src, bytes, other_device);
+		else
+			core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)src, bytes, false);
+	}
+	return core_sender_flush(sender, NULL, NULL);
+}
+
+static aclError copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind,
+			bool queued, aclrtStream stream)
+{
+	struct npu_place to, from;
+	struct core_sender sender;
+	aclrtMemcpyKind real = kind;
+	aclError error;
+
+	if (rows->width == 0 || rows->height == 0)
+		return ACL_SUCCESS;
+	error = check_copy_2d(call, rows, kind);
+	if (error == ACL_SUCCESS && !queued && kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
+		return acl_unsupported(
+			call, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
+			      "goes from the host to a device or back: use aclrtMemcpy2dAsync");
+	error = error ?: (queued ? sender_init(&sender, call, stream) : acl_check_context(call));
+	if (error == ACL_SUCCESS && queued)
+		core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)rows->dst);
+	error = error ?: real_kind(call, rows->dst, rows->src, &real, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (!queued && real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
+		return rt_invalid(call,
+				  "src and dst lie so that this is %s; a synchronous copy of rows "
+				  "goes from the host to a device or back",
+				  acl_memcpy_kind_name(real));
+	if (real == ACL_MEMCPY_HOST_TO_HOST)
+		return rt_invalid(call, "src and dst are both host memory; rows are copied "
+					"from, to or between devices");
+	if (queued && from.kind != NPU_PLACE_PAGEABLE && to.kind != NPU_PLACE_PAGEABLE)
+		return send_rows(&sender, rows, real == ACL_MEMCPY_DEVICE_TO_DEVICE,
+				 acl_place_device(&to) != acl_place_device(&from));
+	return (queued ? sender_wait(&sender) : ACL_SUCCESS) ?: copy_2d_now(call, rows, real);
+}
+
+ACL_ANSWERS(aclrtMemcpy2d, copy_2d(__func__, ROWS, kind, false, NULL));
+ACL_ANSWERS(aclrtMemcpy2dAsync, copy_2d(__func__, ROWS, kind, true, stream));
 
 /* ---- fills ---- */
 
@@ -240,6 +401,52 @@ static aclError fill_d32_now(const char *call, void *ptr, uint32_t value, size_t
 	free(pattern);
 	return error;
 }
+
+aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
+			  aclrtStream stream)
+{
+	uint32_t byte = (uint8_t)value;
+	struct npu_place place;
+	struct core_sender sender;
+	aclError error;
+
+	if (count == 0)
+		return ACL_SUCCESS;
+	error = ACL_IS_NULL(devPtr)
+			?: check_fill(__func__, maxCount, count)
+			?: acl_check_context(__func__)
+			?: sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "devPtr", devPtr, &place);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind == NPU_PLACE_DEVICE)
+		return core_stream_fill(sender.stream, (uintptr_t)devPtr, byte * 0x01010101u, count,
+					__func__);
+	return sender_wait(&sender) ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+}
+
+static aclError fill_d32(const char *call, void *ptr, size_t mem_size, uint32_t value, size_t words,
+			 bool queued, aclrtStream stream)
+{
+	struct npu_place place;
+	struct core_sender sender;
+	aclError error;
+
+	if (words == 0)
+		return ACL_SUCCESS;
+	error = check_fill_d32(call, ptr, mem_size, words, &place);
+	if (queued)
+		error = error ?: sender_init(&sender, call, stream);
+	if (error == ACL_SUCCESS && queued && place.kind == NPU_PLACE_DEVICE)
+		return core_stream_fill(sender.stream, (uintptr_t)ptr, value,
+					(uint64_t)words * sizeof(value), call);
+	if (error == ACL_SUCCESS && queued)
+		error = sender_wait(&sender);
+	return error ?: fill_d32_now(call, ptr, value, words);
+}
+
+ACL_ANSWERS(aclrtMemsetD32, fill_d32(__func__, ptr, memSize, value, N, false, NULL));
+ACL_ANSWERS(aclrtMemsetD32Async, fill_d32(__func__, ptr, memSize, value, N, true, stream));
 
 /* ---- batches ---- */
 
@@ -373,236 +580,6 @@ static aclError send_batch(const char *call, const struct batch *batch)
 	free(dst);
 	return error;
 }
-
-static aclError sender_init(struct core_sender *sender, const char *call, aclrtStream stream)
-{
-	struct core_stream *found;
-	aclError error = core_stream_find(stream, call, &found);
-
-	core_sender_init(sender, found, call);
-	return error;
-}
-
-/* Waits for the stream, what was collected included. */
-static aclError sender_wait(struct core_sender *sender)
-{
-	if (core_sender_flush(sender, NULL, NULL) == ACL_SUCCESS)
-		sender->error = core_stream_synchronize(sender->stream, -1, sender->call);
-	return sender->error;
-}
-
-/* Between two devices the driver tells which engine reaches. */
-static aclError add_device_copy(struct core_sender *sender, void *dst, void *src, uint64_t bytes,
-				bool other_device)
-{
-	uint8_t way = 0;
-
-	if (other_device)
-		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, src, dst, &way);
-	if (sender->error == ACL_SUCCESS)
-		core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)src, bytes, way != 1);
-	return sender->error;
-}
-
-/* ---- one copy ---- */
-
-/* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, free when the call returns. */
-static aclError copy_through_buffer(struct core_sender *sender, void *dst, const void *src,
-				    size_t count)
-{
-	struct npu_place to, from;
-	aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
-	void *buffer;
-	aclError error = real_kind(sender->call, dst, src, &kind, &to, &from);
-
-	if (error != ACL_SUCCESS)
-		return error;
-	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
-		return rt_invalid(
-			sender->call,
-			"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so that "
-			"this is %s; src must be host memory and dst device memory",
-			acl_memcpy_kind_name(kind));
-	buffer = core_buffer_make(count, &error, sender->call);
-	if (buffer == NULL)
-		return error;
-	error = copy_now(sender->call, buffer, count, src, count);
-	/* The buffer goes with the last entry. Else what was sent before has been waited for: see
-	 * core_stream_send(). */
-	if (error == ACL_SUCCESS) {
-		core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)buffer, count, false);
-		error = core_sender_flush(sender, core_buffer_free, buffer);
-	}
-	if (error != ACL_SUCCESS)
-		core_buffer_free(buffer, NULL);
-	return error;
-}
-
-static aclError copy_async(const char *call, void *dst, size_t dst_max, const void *src,
-			   size_t count, aclrtMemcpyKind kind, aclrtStream stream)
-{
-	struct npu_place to, from;
-	struct core_sender sender;
-	aclError error = check_copy(call, dst, dst_max, src, count, kind)
-				 ?: sender_init(&sender, call, stream);
-
-	if (error != ACL_SUCCESS)
-		return error;
-	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
-		return copy_through_buffer(&sender, dst, src, count);
-	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
-	error = real_kind(call, dst, src, &kind, &to, &from);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return acl_unsupported(
-			call,
-			"src and dst are both host memory, which no engine of the device copies; "
-			"use aclrtMemcpy, or a host function in the stream (aclrtLaunchHostFunc)");
-	if (dst == src)
-		return ACL_SUCCESS;
-	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
-		return sender_wait(&sender) ?: copy_now(call, dst, dst_max, src, count);
-	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
-		add_device_copy(&sender, dst, (void *)src, count,
-				acl_place_device(&to) != acl_place_device(&from));
-	else
-		core_sender_copy(&sender, (uintptr_t)dst, (uintptr_t)src, count, false);
-	return core_sender_flush(&sender, NULL, NULL);
-}
-
-ACL_ANSWERS(aclrtMemcpyAsync,
-	    count == 0 ? ACL_SUCCESS
-		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
-ACL_ANSWERS(aclrtMemcpyAsyncWithCondition,
-	    count == 0 ? ACL_SUCCESS
-		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
-
-/* ---- rows ---- */
-
-/* One entry a row; rows without gaps on both sides are one copy. */
-static aclError send_rows(struct core_sender *sender, const struct drvMem2D *rows, bool on_devices,
-			  bool other_device)
-{
-	bool dense = rows->width == rows->dpitch && rows->width == rows->spitch;
-	uint64_t bytes = dense ? rows->width * rows->height : rows->width;
-	uint64_t count = dense ? 1 : rows->height;
-
-	for (uint64_t i = 0; i < count && sender->error == ACL_SUCCESS; i++) {
-		char *dst = (char *)rows->dst + i * rows->dpitch;
-		char *src = (char *)rows->src + i * rows->spitch;
-
-		if (on_devices)
-			add_device_copy(sender, dst, src, bytes, other_device);
-		else
-			core_sender_copy(sender, (uintptr_t)dst, (uintptr_t)src, bytes, false);
-	}
-	return core_sender_flush(sender, NULL, NULL);
-}
-
-static aclError copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind)
-{
-	struct npu_place to, from;
-	aclrtMemcpyKind real = kind;
-	aclError error;
-
-	if (rows->width == 0 || rows->height == 0)
-		return ACL_SUCCESS;
-	error = check_copy_2d(call, rows, kind);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
-		return acl_unsupported(
-			call, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
-			      "goes from the host to a device or back: use aclrtMemcpy2dAsync");
-	error = acl_check_context(call) ?: real_kind(call, rows->dst, rows->src, &real, &to, &from);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
-		return rt_invalid(call,
-				  "src and dst lie so that this is %s; a synchronous copy of rows "
-				  "goes from the host to a device or back",
-				  acl_memcpy_kind_name(real));
-	return copy_2d_now(call, rows, real);
-}
-
-static aclError copy_2d_async(const char *call, const struct drvMem2D *rows, aclrtMemcpyKind kind,
-			      aclrtStream stream)
-{
-	struct npu_place to, from;
-	struct core_sender sender;
-	aclError error;
-
-	if (rows->width == 0 || rows->height == 0)
-		return ACL_SUCCESS;
-	error = check_copy_2d(call, rows, kind) ?: sender_init(&sender, call, stream);
-	if (error != ACL_SUCCESS)
-		return error;
-	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)rows->dst);
-	error = real_kind(call, rows->dst, rows->src, &kind, &to, &from);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return rt_invalid(call, "src and dst are both host memory; rows are copied "
-					"from, to or between devices");
-	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
-		return sender_wait(&sender) ?: copy_2d_now(call, rows, kind);
-	return send_rows(&sender, rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
-			 acl_place_device(&to) != acl_place_device(&from));
-}
-
-ACL_ANSWERS(aclrtMemcpy2d, copy_2d(__func__, ROWS, kind));
-ACL_ANSWERS(aclrtMemcpy2dAsync, copy_2d_async(__func__, ROWS, kind, stream));
-
-/* ---- fills ---- */
-
-aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
-			  aclrtStream stream)
-{
-	uint32_t byte = (uint8_t)value;
-	struct npu_place place;
-	struct core_sender sender;
-	aclError error;
-
-	if (count == 0)
-		return ACL_SUCCESS;
-	error = ACL_IS_NULL(devPtr)
-			?: check_fill(__func__, maxCount, count)
-			?: acl_check_context(__func__)
-			?: sender_init(&sender, __func__, stream)
-			?: acl_place_of(__func__, "devPtr", devPtr, &place);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (place.kind == NPU_PLACE_DEVICE)
-		return core_stream_fill(sender.stream, (uintptr_t)devPtr, byte * 0x01010101u, count,
-					__func__);
-	return sender_wait(&sender) ?: fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
-}
-
-static aclError fill_d32(const char *call, void *ptr, size_t mem_size, uint32_t value, size_t words,
-			 bool queued, aclrtStream stream)
-{
-	struct npu_place place;
-	struct core_sender sender;
-	aclError error;
-
-	if (words == 0)
-		return ACL_SUCCESS;
-	error = check_fill_d32(call, ptr, mem_size, words, &place);
-	if (queued)
-		error = error ?: sender_init(&sender, call, stream);
-	if (error == ACL_SUCCESS && queued && place.kind == NPU_PLACE_DEVICE)
-		return core_stream_fill(sender.stream, (uintptr_t)ptr, value,
-					(uint64_t)words * sizeof(value), call);
-	if (error == ACL_SUCCESS && queued)
-		error = sender_wait(&sender);
-	return error ?: fill_d32_now(call, ptr, value, words);
-}
-
-ACL_ANSWERS(aclrtMemsetD32, fill_d32(__func__, ptr, memSize, value, N, false, NULL));
-ACL_ANSWERS(aclrtMemsetD32Async, fill_d32(__func__, ptr, memSize, value, N, true, stream));
-
-/* ---- batches ---- */
 
 static aclError batch_step(struct core_sender *sender, const struct batch *batch, size_t i,
 			   const struct npu_place *to, const struct npu_place *from)

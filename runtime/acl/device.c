@@ -303,14 +303,22 @@ static aclError user_of_logic(const char *call, uint32_t logic, int32_t *out_use
 		       : acl_named(call, core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID));
 }
 
+/* By which the driver takes a peer, too. */
+static aclError peer_physical(const char *call, const char *argument, int32_t user, uint32_t *out)
+{
+	uint32_t logic;
+
+	return core_device_logic(user, argument, call, &logic) ?: acl_check_driver(call)
+		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
+}
+
 static aclError physical_of_user(const char *call, const char *argument, int32_t user,
 				 int32_t *out_physical)
 {
-	uint32_t logic, physical;
+	uint32_t physical;
 
-	return logic_of_user(call, argument, user, &logic) ?: acl_check_driver(call)
-			?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, &physical)
-			?: ACL_GIVE(out_physical, (int32_t)physical);
+	return check_id(call, argument, user) ?: peer_physical(call, argument, user, &physical)
+		       ?: ACL_GIVE(out_physical, (int32_t)physical);
 }
 
 static aclError user_of_physical(const char *call, int32_t physical, int32_t *out_user)
@@ -350,14 +358,6 @@ ACL_ANSWERS_WITH(aclrtDeviceGetBareTgid, pid_t tgid,
 								  "process's id on the host")));
 
 /* ---- peers ---- */
-
-/* The driver takes a peer by its physical id. */
-static aclError peer_physical(const char *call, const char *argument, int32_t user, uint32_t *out)
-{
-	uint32_t logic;
-	return core_device_logic(user, argument, call, &logic) ?: acl_check_driver(call)
-		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
-}
 
 static aclError check_other(const char *call, int32_t device, int32_t peer)
 {

@@ -162,10 +162,13 @@ struct reader {
 	unsigned depth;
 };
 
-static bool want(struct reader *r, const char *what)
+/* Goes on by so many bytes. False: there are none, where `what` is to be. */
+static bool take(struct reader *r, size_t bytes, const char *what)
 {
-	r->wanted = what;
-	return false;
+	r->at += bytes;
+	if (bytes == 0)
+		r->wanted = what;
+	return bytes > 0;
 }
 
 /* The next character behind blanks. */
@@ -175,48 +178,26 @@ static char peek(struct reader *r)
 	return *r->at;
 }
 
-static bool take(struct reader *r, char c, const char *what)
-{
-	if (peek(r) != c)
-		return want(r, what);
-	r->at++;
-	return true;
-}
-
-static bool read_escape(struct reader *r)
-{
-	size_t digits = *++r->at == 'u' ? strspn(r->at + 1, "0123456789abcdefABCDEF") : 0;
-
-	if (*r->at == 'u' && digits < 4)
-		return want(r, "four hexadecimal digits");
-	if (*r->at == '\0' || strchr("u\"\\/bfnrt", *r->at) == NULL)
-		return want(r, "an escape");
-	r->at += *r->at == 'u' ? 5 : 1;
-	return true;
-}
-
 static bool read_string(struct reader *r)
 {
-	if (!take(r, '"', "a string"))
-		return false;
-	while (*r->at != '"') {
-		if ((unsigned char)*r->at < 0x20)
-			return want(r, "the end of a string");
+	bool good = take(r, peek(r) == '"', "a string");
+
+	while (good && *r->at != '"')
 		if (*r->at != '\\')
-			r->at++;
-		else if (!read_escape(r))
-			return false;
-	}
-	r->at++;
-	return true;
+			good = take(r, (unsigned char)*r->at >= 0x20, "the end of a string");
+		else if (*++r->at == 'u')
+			good = take(r, strspn(r->at + 1, "0123456789abcdefABCDEF") < 4 ? 0 : 5,
+				    "four hexadecimal digits");
+		else
+			good = take(r, *r->at != '\0' && strchr("\"\\/bfnrt", *r->at) != NULL,
+				    "an escape");
+	r->at += good;
+	return good;
 }
 
 static bool read_digits(struct reader *r)
 {
-	size_t digits = strspn(r->at, "0123456789");
-
-	r->at += digits;
-	return digits > 0 || want(r, "a digit");
+	return take(r, strspn(r->at, "0123456789"), "a digit");
 }
 
 static bool read_number(struct reader *r)
@@ -238,13 +219,12 @@ static bool read_number(struct reader *r)
 static bool read_word(struct reader *r)
 {
 	static const char *const words[] = { "true", "false", "null" };
+	size_t bytes = 0;
 
 	for (unsigned i = 0; i < 3; i++)
-		if (strncmp(r->at, words[i], strlen(words[i])) == 0) {
-			r->at += strlen(words[i]);
-			return true;
-		}
-	return want(r, "a value");
+		if (strncmp(r->at, words[i], strlen(words[i])) == 0)
+			bytes = strlen(words[i]);
+	return take(r, bytes, "a value");
 }
 
 static bool read_value(struct reader *r)
@@ -259,16 +239,15 @@ static bool read_value(struct reader *r)
 	if (!object && first != '[')
 		return read_word(r);
 	if (++r->depth > NESTING_MAX)
-		return want(r, "no deeper nesting than 64");
+		return take(r, 0, "no deeper nesting than 64");
 	r->at++;
 	more = peek(r) != (object ? '}' : ']');
 	while (more) {
-		if (object && (!read_string(r) || !take(r, ':', "':'")))
-			return false;
-		if (!read_value(r))
+		if ((object && (!read_string(r) || !take(r, peek(r) == ':', "':'"))) ||
+		    !read_value(r))
 			return false;
 		more = peek(r) != (object ? '}' : ']');
-		if (more && !take(r, ',', object ? "',' or '}'" : "',' or ']'"))
+		if (more && !take(r, *r->at == ',', object ? "',' or '}'" : "',' or ']'"))
 			return false;
 	}
 	r->at++;

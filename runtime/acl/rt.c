@@ -10,17 +10,10 @@
 #define HOST_AICPU  8  /* MODULE_TYPE_HOST_AICPU: a program cannot ask about it */
 #define MAX_DEVICES 64 /* RT_MAX_DEV_NUM */
 
-static aclError no_pointer(const char *call, const char *argument, const void *value)
-{
-	return RT_WANT(call, value != NULL, "%s is NULL; it must point to something", argument);
-}
-#define RT_IS_NULL(arg) no_pointer(__func__, #arg, arg)
-
-static aclError no_count(const char *call, const char *argument, bool fine, long long value)
-{
-	return RT_WANT(call, fine, "%s is %lld; it must be at least 1", argument, value);
-}
-#define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
+#define RT_IS_NULL(arg) \
+	RT_WANT(__func__, (arg) != NULL, #arg " is NULL; it must point to something")
+#define RT_IS_ZERO(arg) \
+	RT_WANT(__func__, (arg) > 0, #arg " is %lld; it must be at least 1", (long long)(arg))
 
 static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
 {

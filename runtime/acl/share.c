@@ -73,8 +73,6 @@ static aclError server_of(const char *call, uint32_t device, int64_t *out_server
 			       device);
 }
 
-/* ---- export ---- */
-
 static aclError export(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
 		       aclrtMemSharedHandleType type, void *out_shareable)
 {
@@ -118,8 +116,6 @@ ACL_ANSWERS(aclrtMemExportToShareableHandleV2,
 			?: check_export_flags(__func__, flags)
 			?: export(__func__, handle, flags, shareType, shareableHandle));
 
-/* ---- white list ---- */
-
 static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_t count)
 {
 	/* The driver takes 32 bits: what is more is refused there too, not cut off. */
@@ -136,8 +132,6 @@ ACL_ANSWERS_WITH(aclrtMemSetPidToShareableHandleV2, uint64_t number = 0,
 		       ?: check_share_type(__func__, shareType)
 		       ?: number_of(__func__, shareType, shareableHandle, &(uint32_t){ 0 }, &number)
 		       ?: set_pids(__func__, number, pid, pidNum));
-
-/* ---- import ---- */
 
 aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy)
 {
@@ -229,12 +223,10 @@ aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
 	return error ?: ACL_GIVE(handle, made);
 }
 
-#define KEY_BYTES 65u
-
 /* A key is open as often as it stands here. */
 struct import {
 	TAILQ_ENTRY(import) link;
-	char key[KEY_BYTES];
+	char key[CORE_KEY_BYTES];
 	DVdeviceptr va;
 };
 static TAILQ_HEAD(, import) imports = TAILQ_HEAD_INITIALIZER(imports);
@@ -242,17 +234,17 @@ static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static aclError check_key(const char *call, const char *key)
 {
-	return RT_WANT(call, strnlen(key, KEY_BYTES) < KEY_BYTES,
+	return RT_WANT(call, strnlen(key, CORE_KEY_BYTES) < CORE_KEY_BYTES,
 		       "key has more than %u characters; it must be one that "
 		       "aclrtIpcMemGetExportKey wrote",
-		       KEY_BYTES - 1);
+		       CORE_KEY_BYTES - 1);
 }
 
 ACL_ANSWERS(aclrtIpcMemGetExportKey,
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
 			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
 			?: RT_WANT(__func__, len != 0, "len is 0; the key takes %u bytes",
-				   KEY_BYTES)
+				   CORE_KEY_BYTES)
 			?: RT_WANT(__func__,
 				   flags <= ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
 				   "flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT "
