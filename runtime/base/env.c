@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 #include <unistd.h>
 
 #define PREFIX         "NPUSIM_"
@@ -42,9 +43,9 @@ static bool is_number(const char *value, long least, long most)
 static bool matches(const char *value, const char *pattern)
 {
 	regex_t regex;
-	bool good = regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) == 0;
+	bool good;
 
-	if (!good)
+	if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
 		return true; /* no memory */
 	good = regexec(&regex, value, 0, NULL, 0) == 0;
 	regfree(&regex);
@@ -115,11 +116,6 @@ const char *npu_var_get(enum npu_var var, bool *from_env)
 
 #define WORD_MAX 64
 
-static unsigned smaller(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
 static unsigned edit_distance(const char *a, const char *b)
 {
 	unsigned row[WORD_MAX + 1];
@@ -136,8 +132,7 @@ static unsigned edit_distance(const char *a, const char *b)
 		for (size_t j = 1; j <= length_b; j++) {
 			bool same = tolower((unsigned char)a[i - 1]) ==
 				    tolower((unsigned char)b[j - 1]);
-			unsigned here =
-				smaller(diagonal + (same ? 0 : 1), smaller(row[j], row[j - 1]) + 1);
+			unsigned here = MIN(diagonal + !same, MIN(row[j], row[j - 1]) + 1);
 
 			diagonal = row[j];
 			row[j] = here;

@@ -41,21 +41,11 @@ static void write_line(int fd, const char *text, size_t length)
 	while (done < 0 && errno == EINTR);
 }
 
-/* Copies: the program may change its environment. */
-static void read_report_variables(void)
-{
-	const char *path = npu_var_get(NPU_VAR_REPORT_FILE, NULL);
-
-	if (path[0] != '\0')
-		report_path = strdup(path);
-	sscanf(npu_var_get(NPU_VAR_REPORT_STDERR, NULL), "%llu:%llu", &report_stderr[0],
-	       &report_stderr[1]);
-}
-
 static void log_open(void)
 {
 	const char *level = npu_var_get(NPU_VAR_LOG, NULL);
 	const char *path = npu_var_get(NPU_VAR_LOG_FILE, NULL);
+	const char *reports = npu_var_get(NPU_VAR_REPORT_FILE, NULL);
 	int chosen = NPU_LOG_WARN;
 
 	for (int i = 0; i <= NPU_LOG_DEBUG; i++)
@@ -72,7 +62,10 @@ static void log_open(void)
 				"to stderr\n",
 				(int)getpid(), path, strerror(errno));
 	}
-	read_report_variables();
+	if (reports[0] != '\0')
+		report_path = strdup(reports); /* the program may change its environment */
+	sscanf(npu_var_get(NPU_VAR_REPORT_STDERR, NULL), "%llu:%llu", &report_stderr[0],
+	       &report_stderr[1]);
 	atomic_store_explicit(&log_level, chosen, memory_order_release);
 }
 

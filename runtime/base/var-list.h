@@ -33,8 +33,7 @@ NPU_VAR(POISON, "a byte, such as 0xff", "0", "backend-sim",
 NPU_VAR(NODE, "a name", "default", "backend-sim", NAME,
 	"the simulated server that this process belongs to")
 NPU_VAR(SUPERNODE, "a name, none", "", "backend-sim", NAME,
-	"the simulated supernode whose server this process belongs to, in place of "
-	"NPUSIM_NODE; "
+	"the simulated supernode whose server this process belongs to, in place of NPUSIM_NODE; "
 	"none: a 910C outside of supernodes")
 NPU_VAR(SERVER, "0 to 47", "0", "backend-sim", NUMBER(0, 47, "a server's number, 0 to 47"),
 	"which server of NPUSIM_SUPERNODE")
@@ -61,9 +60,8 @@ NPU_VAR(LEAKS, "summary, full, off, fail[:CODE]", "summary", "runtime",
 NPU_VAR(FAILURES, "on, off", "on", "all", CHOSEN,
 	"whether the log has the program's calls that fail")
 NPU_VAR(FAULT, "CALL:WHEN:HOW,...", "", "runtime", ANY,
-	"makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; WHEN: 3 (the "
-	"third), 3+ (from it on), every:3; HOW: oom, busy, invalid, notsupport, or a driver's "
-	"code")
+	"makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; WHEN: 3 (the third), "
+	"3+ (from it on), every:3; HOW: oom, busy, invalid, notsupport, or a driver's code")
 NPU_VAR(WINDOW, "an address or ADDRESS+SIZE, auto", "auto", "backend-sim",
 	CHECKED(is_window, "an address, such as 0x100000000000, with a size behind it or not "
 			   "(0x200000000+32G), or auto"),
@@ -73,16 +71,14 @@ NPU_VAR(PATIENCE, "seconds, off", "10", "runtime",
 	"how long a stream may make no progress before a warning says what blocks the calls "
 	"that wait for it")
 NPU_VAR(STACKS, "off, short, full", "", "runtime", CHOSEN,
-	"call stacks that are kept of what the program makes: none, 8 or 64 frames; short "
-	"where NPUSIM_VALIDATE is on, where NPUSIM_LEAKS is full or fail, and in recordings; "
-	"else off")
+	"call stacks that are kept of what the program makes: none, 8 or 64 frames; short where "
+	"NPUSIM_VALIDATE is on, where NPUSIM_LEAKS is full or fail, and in recordings; else off")
 NPU_VAR(VALIDATE, "off, on, strict", "off", "runtime", CHOSEN,
 	"looks for errors that the device does not tell of; strict: a call that would harm is "
 	"refused, released addresses come back late, and a touch of page-locked memory that a "
 	"queued copy uses traps")
 NPU_VAR(VALIDATE_FILE, "a path", "", "runtime", ANY,
-	"file to add the reports of NPUSIM_VALIDATE to, for programs; %p stands for the "
-	"process id")
+	"file to add the reports of NPUSIM_VALIDATE to, for programs; %p stands for the process id")
 NPU_VAR(VALIDATE_FORMAT, "json, sarif, github", "json", "runtime", CHOSEN,
 	"what NPUSIM_VALIDATE_FILE has: a line of JSON a report, one document of SARIF (also "
 	"by its name, FILE.sarif), or annotations of GitHub; on stderr without a file")

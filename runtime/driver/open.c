@@ -79,8 +79,12 @@ static struct npu_driver *open_auto(char **error)
 	return open_backend("sim", error);
 }
 
-static struct npu_driver *open_named(const char *name, char **error)
+struct npu_driver *npu_driver_open(const char *name, char **error)
 {
+	*error = NULL;
+	if (name == NULL)
+		name = npu_var_get(NPU_VAR_BACKEND, NULL);
+	driver_warn_of_others(strcmp(name, "sim") == 0);
 	if (strcmp(name, "auto") == 0)
 		return open_auto(error);
 	if (strcmp(name, "hw") == 0 || strcmp(name, "sim") == 0)
@@ -90,15 +94,6 @@ static struct npu_driver *open_named(const char *name, char **error)
 		     "takes hw where it has a device",
 		     name);
 	return NULL;
-}
-
-struct npu_driver *npu_driver_open(const char *name, char **error)
-{
-	*error = NULL;
-	if (name == NULL)
-		name = npu_var_get(NPU_VAR_BACKEND, NULL);
-	driver_warn_of_others(strcmp(name, "sim") == 0);
-	return open_named(name, error);
 }
 
 /* What a backend's description says is wrong; NULL: nothing. free() */

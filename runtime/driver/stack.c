@@ -256,51 +256,40 @@ struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, 
 
 /* ---- the layers of a process ---- */
 
-/* A module of its own: a process that does not validate does not load it. NULL: it is not loaded,
- * dlerror() says why. */
-static const struct validate_module *load_validation(int flags)
+/* A module of its own: a process that does not validate does not load it. NULL: it is not loaded;
+ * a `mode` (may be NULL) cannot be had then, as *error says. */
+static const struct validate_module *validation(int flags, const char *mode, char **error)
 {
 	char path[MODULE_PATH_MAX] = "npusim-validate.so";
-	void *module;
+	void *module, *found;
 
 	driver_module_find("runtime/validate", "npusim-validate.so", path);
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | flags);
-	return module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
-}
-
-/* Of a mode that is not "off". */
-static const struct validate_module *validation(const char *mode, char **error)
-{
-	const struct validate_module *module = load_validation(0);
-
-	if (module == NULL)
+	found = module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
+	if (found == NULL && mode != NULL)
 		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
-	return module;
+	return found;
 }
 
 static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
 {
-	const struct validate_module *module;
+	bool off = strcmp(mode, "off") == 0;
+	const struct validate_module *module = off ? NULL : validation(0, mode, error);
 
-	if (strcmp(mode, "off") == 0)
-		return lower;
-	module = validation(mode, error);
-	return module != NULL ? module->open(lower, mode, error) : NULL;
+	return module != NULL ? module->open(lower, mode, error) : off ? lower : NULL;
 }
 
 static bool check_validation(const char *mode, char **error)
 {
 	const struct validate_module *module;
 
-	if (strcmp(mode, "off") == 0)
-		return true;
-	module = validation(mode, error);
-	return module != NULL && module->check(error);
+	return strcmp(mode, "off") == 0 ||
+	       ((module = validation(0, mode, error)) != NULL && module->check(error));
 }
 
 void driver_stack_exit(int status)
 {
-	const struct validate_module *module = load_validation(RTLD_NOLOAD);
+	const struct validate_module *module = validation(RTLD_NOLOAD, NULL, NULL);
 
 	if (module != NULL)
 		module->exit(status);

@@ -67,8 +67,6 @@ static bool trace_before(struct layer *layer, struct layer_call *call)
 	return false;
 }
 
-/* ---- what lines need ---- */
-
 static uint64_t key_of_share(const struct MemShareHandle *share)
 {
 	return share == NULL ? 0 : trace_key_of_bytes(share->share_info, sizeof(share->share_info));
@@ -78,8 +76,6 @@ static int64_t device_of(uint32_t side, uint32_t device)
 {
 	return side == MEM_DEV_SIDE ? (int64_t)device : NPU_TRACE_HOST;
 }
-
-/* ---- calls that have returned ---- */
 
 /* A line of the call `c`, to the recorder `r`. */
 #define RECORD(verb, ...) TRACE_RECORD(r, c, verb, __VA_ARGS__)
@@ -243,8 +239,6 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 		TRACE_RECORD(r, c, CALL);
 	}
 }
-
-/* ---- the object ---- */
 
 static void put(struct trace_text *text, const char *key, const char *value)
 {
