@@ -121,8 +121,6 @@ bool trace_verb_check(const struct npu_trace_record *r, char *text, size_t room)
 
 #define HAS(record, what) (((record)->has & NPU_TRACE_HAS_##what) != 0)
 
-/* ---- text ---- */
-
 void trace_text_put(struct trace_text *text, const char *bytes, size_t count)
 {
 	if (count > (size_t)(text->end - text->at)) {
@@ -167,8 +165,6 @@ static void put_key(struct trace_text *text, const char *key, uint64_t number)
 	put_number(text, number, 10);
 }
 
-/* ---- names ---- */
-
 static void put_name(struct trace_text *text, const struct npu_trace_name *name, bool place)
 {
 	if (name->kind == NPU_TRACE_NAME_HOST) {
@@ -187,22 +183,19 @@ static bool is_of(const struct npu_trace_name *name, const char *kinds)
 	       (name->kind != '\0' && strchr(kinds, name->kind) != NULL);
 }
 
-/* ---- lines ---- */
+static void put_stamp(struct trace_text *text, bool there, const char *sign, uint64_t time)
+{
+	if (there) {
+		put_key(text, sign, time);
+		trace_text_word(text, " ");
+	}
+}
 
 static void put_stamps(struct trace_text *text, const struct npu_trace_record *r)
 {
-	if (HAS(r, HOST_NS)) {
-		put_key(text, "@", r->host_ns);
-		trace_text_word(text, " ");
-	}
-	if (HAS(r, TOOK)) {
-		put_key(text, "+", r->took_ns);
-		trace_text_word(text, " ");
-	}
-	if (HAS(r, SIMULATED)) {
-		put_key(text, "~", r->simulated_ps);
-		trace_text_word(text, " ");
-	}
+	put_stamp(text, HAS(r, HOST_NS), "@", r->host_ns);
+	put_stamp(text, HAS(r, TOOK), "+", r->took_ns);
+	put_stamp(text, HAS(r, SIMULATED), "~", r->simulated_ps);
 	if (HAS(r, THREAD)) {
 		put_key(text, ":", r->process);
 		put_key(text, ".", r->thread);

@@ -6,6 +6,7 @@
 #include "trace/names.h"
 
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int compare(const void *a, const void *b)
@@ -61,36 +62,26 @@ bool trace_name_take(struct trace_names *names, uint64_t key, struct trace_name 
 	return true;
 }
 
-struct keys {
-	uint64_t *list;
-	size_t count, room;
-};
-
-static void add_key(const void *node, VISIT turn, void *closure)
+static void add_key(const void *node, VISIT turn, void *list)
 {
-	struct keys *keys = closure;
+	const struct trace_name *const *name = node;
 
-	if (turn != postorder && turn != leaf)
-		return;
-	if (keys->count == keys->room) {
-		size_t room = keys->room == 0 ? 64 : keys->room * 2;
-		uint64_t *grown = realloc(keys->list, room * sizeof(*grown));
-
-		if (grown == NULL)
-			return;
-		keys->list = grown;
-		keys->room = room;
-	}
-	keys->list[keys->count++] = (*(struct trace_name *const *)node)->key;
+	if (turn == postorder || turn == leaf)
+		fwrite(&(*name)->key, sizeof((*name)->key), 1, list);
 }
 
 size_t trace_names_list(const struct trace_names *names, uint64_t **out_keys)
 {
-	struct keys keys = { NULL, 0, 0 };
+	char *keys = NULL;
+	size_t bytes = 0;
+	FILE *list = names->tree != NULL ? open_memstream(&keys, &bytes) : NULL;
 
-	twalk_r(names->tree, add_key, &keys);
-	*out_keys = keys.list;
-	return keys.count;
+	if (list != NULL) {
+		twalk_r(names->tree, add_key, list);
+		fclose(list);
+	}
+	*out_keys = (uint64_t *)(void *)keys;
+	return bytes / sizeof(**out_keys);
 }
 
 void trace_names_free(struct trace_names *names)

@@ -290,8 +290,6 @@ static void write_file(struct trace_recorder *recorder, const char *text, size_t
 		give_up(recorder);
 }
 
-/* ---- calls ---- */
-
 struct trace_call trace_call_begin(const struct trace_recorder *recorder, const char *op)
 {
 	return (struct trace_call){ .op = op, .host_ns = clock_now_ns() - recorder->start_ns };
@@ -518,8 +516,6 @@ void trace_record_end(struct trace_recorder *recorder, struct trace_call *call,
 		   &(struct npu_trace_record){ .verb = ending->verb,
 					       .name = name_of(gone.letter, gone.number) });
 }
-
-/* ---- the object ---- */
 
 void trace_recorder_about(struct trace_recorder *recorder, const char *about)
 {
