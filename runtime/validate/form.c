@@ -81,8 +81,6 @@ static void put_comma(GString *out)
 		g_string_append_c(out, ',');
 }
 
-/* ---- JSON ---- */
-
 static void put_calls(GString *out, npu_stack stack)
 {
 	const char *call = npu_stack_call(stack);
@@ -220,8 +218,6 @@ static bool add_sarif(const struct report *report, const struct npusim_report *s
 	return add_sarif_text(out->str);
 }
 
-/* ---- GitHub's workflow commands ---- */
-
 static void add_escaped(GString *line, const char *text, bool property)
 {
 	for (; *text != '\0'; text++) {
@@ -251,8 +247,6 @@ static bool add_github(const struct report *report, const struct npusim_report *
 	g_string_append_c(line, '\n');
 	return write_all(line->str);
 }
-
-/* ---- the file ---- */
 
 static const struct form forms[] = { { "json", add_json },
 				     { "sarif", add_sarif },

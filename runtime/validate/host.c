@@ -275,31 +275,6 @@ void validate_closed_renew(struct validate *v)
 	}
 }
 
-static void on_fault(int number, siginfo_t *info, void *context);
-
-void validate_host_access(struct validate *v, struct access *access)
-{
-	struct sigaction trap = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	const struct object *object = pinned(v, access->begin, access->end);
-	bool written;
-
-	if (object == NULL || !report_wanted(VALIDATE_HOST_READ) ||
-	    order_is_tainted(v, access->taint))
-		return;
-	written = accesses_meet(v, access->begin, access->end, true);
-	access->hashed = !access->write && !written;
-	if (access->hashed)
-		access->hash = hash_of(access->begin, access->end);
-	access->closed = v->strict && object->inside != 0;
-	if (!access->closed)
-		return;
-	if (watched == NULL)
-		sigaction(SIGSEGV, &trap, &below);
-	watched = v;
-	if (access->write || !written)
-		close_pages(access);
-}
-
 void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes)
 {
 	open_object(NULL, (gpointer)closable(v, dst, dst + bytes), NULL);
@@ -362,6 +337,29 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		below.sa_handler(number);
 	else
 		sigaction(number, &below, NULL); /* the fault repeats itself */
+}
+
+void validate_host_access(struct validate *v, struct access *access)
+{
+	struct sigaction trap = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	const struct object *object = pinned(v, access->begin, access->end);
+	bool written;
+
+	if (object == NULL || !report_wanted(VALIDATE_HOST_READ) ||
+	    order_is_tainted(v, access->taint))
+		return;
+	written = accesses_meet(v, access->begin, access->end, true);
+	access->hashed = !access->write && !written;
+	if (access->hashed)
+		access->hash = hash_of(access->begin, access->end);
+	access->closed = v->strict && object->inside != 0;
+	if (!access->closed)
+		return;
+	if (watched == NULL)
+		sigaction(SIGSEGV, &trap, &below);
+	watched = v;
+	if (access->write || !written)
+		close_pages(access);
 }
 
 void validate_closed_stop(struct validate *v)

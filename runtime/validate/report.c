@@ -202,8 +202,6 @@ static void add_entry(char **text, const struct report *report)
 	npu_text_add(text, "}\n");
 }
 
-/* ---- settings ---- */
-
 void report_in_cuda(void)
 {
 	in_cuda = true;
@@ -434,8 +432,6 @@ int report_end(void)
 	free(text);
 	return total > 0 ? atoi(npu_var_get(NPU_VAR_VALIDATE_EXIT, NULL)) : 0;
 }
-
-/* ---- fork ---- */
 
 void report_before_fork(void)
 {

@@ -49,8 +49,7 @@ VALIDATE_RULE(ACCESS, "access",
 	      "The engine's request is refused: a fault that ends the stream, long after the call.",
 	      "aclrtMemSetAccess or cuMemSetAccess on the whole mapping for each device that uses "
 	      "it; for another device's memory aclrtDeviceEnablePeerAccess first, by the thread "
-	      "that has the using "
-	      "device current.")
+	      "that has the using device current.")
 VALIDATE_RULE(FOLLOWS_FROM, "follows-from",
 	      "a call that fails because an earlier one did, whose code nobody heeded",
 	      "The code of the later call speaks of an address that is not mapped or a device "
@@ -72,8 +71,7 @@ VALIDATE_RULE(
 	"The synchronous copy takes the direction from the addresses and goes on; asynchronous "
 	"ones and copies of rows are refused with 107000 or 507899, which of them depends on "
 	"the release and on whether memory is page-locked.",
-	"Give the kind that the addresses have, or ACL_MEMCPY_DEFAULT, which takes it from "
-	"them.")
+	"Give the kind that the addresses have, or ACL_MEMCPY_DEFAULT, which takes it from them.")
 VALIDATE_RULE(OVERLAP, "overlap", "a copy whose source and target overlap",
 	      "Engines read and write in pieces, several at a time: bytes that are read after they "
 	      "were written come out twice.",

@@ -135,8 +135,7 @@ static bool follows(struct validate *v, uint64_t key, unsigned causes, uint64_t 
 		g_snprintf(range, sizeof(range), " of %#llx", (unsigned long long)first->begin);
 	report_make(REPORT(FOLLOWS_FROM, stack_of(v), .then = "the call that failed first",
 			   .before = first->stack),
-		    "%s is called with %#llx; %s%s failed (%d), and this call fails "
-		    "because of it",
+		    "%s is called with %#llx; %s%s failed (%d), and this call fails because of it",
 		    caller(v), (unsigned long long)key, call_of(first->stack), range,
 		    driver_code_acl(first->code));
 	return true;
