@@ -98,23 +98,6 @@ static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork, in_the_child);
 }
 
-static void enlist(struct trace_recorder *recorder)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch_forks);
-	pthread_mutex_lock(&all_lock);
-	LIST_INSERT_HEAD(&all, recorder, link);
-	pthread_mutex_unlock(&all_lock);
-}
-
-static void delist(struct trace_recorder *recorder)
-{
-	pthread_mutex_lock(&all_lock);
-	LIST_REMOVE(recorder, link);
-	pthread_mutex_unlock(&all_lock);
-}
-
 /* ---- the file ---- */
 
 /* The name that a process tries as its `turn`-th: the path with %p replaced, then with the
@@ -535,7 +518,9 @@ void trace_recorder_close(struct trace_recorder *recorder)
 {
 	if (recorder == NULL)
 		return;
-	delist(recorder);
+	pthread_mutex_lock(&all_lock);
+	LIST_REMOVE(recorder, link);
+	pthread_mutex_unlock(&all_lock);
 	if (recorder->fd >= 0)
 		close(recorder->fd);
 	trace_names_free(&recorder->places);
@@ -549,6 +534,7 @@ void trace_recorder_close(struct trace_recorder *recorder)
 
 struct trace_recorder *trace_recorder_open(const char *path, const char *about)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct trace_recorder *recorder = calloc(1, sizeof(*recorder));
 	int code;
 
@@ -560,7 +546,10 @@ struct trace_recorder *trace_recorder_open(const char *path, const char *about)
 	recorder->start_ns = clock_now_ns();
 	recorder->path = strdup(path);
 	recorder->about = strdup(about);
-	enlist(recorder);
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&all_lock);
+	LIST_INSERT_HEAD(&all, recorder, link);
+	pthread_mutex_unlock(&all_lock);
 	if (recorder->path != NULL && recorder->about != NULL && open_file(recorder))
 		return recorder;
 	code = errno;
