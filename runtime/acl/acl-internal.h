@@ -35,13 +35,11 @@ ACL_DOORS(ACL_INSIDE)
 	}
 #define ACL_GIVE(out, value) (*(out) = (value), ACL_SUCCESS)
 
-/* Sets the thread's message to "<call>: <text>" and returns code. The text names the argument, its
- * value, the limit, and what would be right. */
-#define acl_fail(...) core_fail(__VA_ARGS__)
-/* The codes of most refusals: the ACL's own (100000), the runtime's (107000), 207000. */
-#define acl_invalid(...)     acl_fail(ACL_ERROR_INVALID_PARAM, __VA_ARGS__)
-#define rt_invalid(...)      acl_fail(ACL_ERROR_RT_PARAM_INVALID, __VA_ARGS__)
-#define acl_unsupported(...) acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __VA_ARGS__)
+/* The codes of most refusals: the ACL's own (100000), the runtime's (107000), 207000. The text
+ * names the argument, its value, the limit, and what would be right. */
+#define acl_invalid(...)     core_fail(ACL_ERROR_INVALID_PARAM, __VA_ARGS__)
+#define rt_invalid(...)      core_fail(ACL_ERROR_RT_PARAM_INVALID, __VA_ARGS__)
+#define acl_unsupported(...) core_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __VA_ARGS__)
 /* A check in a chain of such: 0 where it is fine, else the refusal. */
 #define ACL_WANT(call, fine, ...) ((fine) ? ACL_SUCCESS : acl_invalid(call, __VA_ARGS__))
 #define RT_WANT(call, fine, ...)  ((fine) ? ACL_SUCCESS : rt_invalid(call, __VA_ARGS__))

@@ -388,9 +388,9 @@ static aclError fill_d32_now(const char *call, void *ptr, uint32_t value, size_t
 		return fill_now(call, ptr, bytes, (uint8_t)value, bytes);
 	pattern = malloc(piece);
 	if (pattern == NULL)
-		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
-				"no host memory for a piece of %s to copy from",
-				npu_size_text(piece));
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				 "no host memory for a piece of %s to copy from",
+				 npu_size_text(piece));
 	for (uint64_t i = 0; i < piece / sizeof(value); i++)
 		pattern[i] = value;
 	for (uint64_t done = 0; done < bytes && error == ACL_SUCCESS; done += piece) {
@@ -565,8 +565,8 @@ static aclError send_batch(const char *call, const struct batch *batch)
 	aclError error;
 
 	if (dst == NULL)
-		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
-				"no host memory for a list of %zu copies", batch->count);
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				 "no host memory for a list of %zu copies", batch->count);
 	src = dst + batch->count;
 	size = (size_t *)(src + batch->count);
 	for (size_t i = 0; i < batch->count; i++) {

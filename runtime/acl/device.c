@@ -399,7 +399,7 @@ static aclError current_and_peer(const char *call, int32_t peer_device, struct p
 
 ACL_ANSWERS_WITH(aclrtDeviceEnablePeerAccess, struct pair of,
 	(flags == 0 ? ACL_SUCCESS
-		    : acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
+		    : core_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
 			       "flags is %#x; it is reserved and must be 0", flags))
 		       ?: current_and_peer(__func__, peerDeviceId, &of)
 		       ?: ACL_CALL(__func__, halDeviceEnableP2P, of.logic, of.peer, flags));

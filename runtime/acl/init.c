@@ -84,13 +84,13 @@ static aclError add_hook_locked(const char *call, struct hook added)
 
 	if (added.type != ACL_REG_TYPE_OTHER &&
 	    find_hook(added.type, added.init, added.finalize, true) != NULL)
-		return acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
-				"type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
-				"have several",
-				(int)added.type, (int)ACL_REG_TYPE_OTHER);
+		return core_fail(ACL_ERROR_INTERNAL_ERROR, call,
+				 "type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
+				 "have several",
+				 (int)added.type, (int)ACL_REG_TYPE_OTHER);
 	hook = malloc(sizeof(*hook));
 	if (hook == NULL)
-		return acl_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
+		return core_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
 	*hook = added;
 	TAILQ_INSERT_TAIL(&hooks, hook, link);
 	return ACL_SUCCESS;
@@ -120,8 +120,8 @@ static aclError remove_hook(const char *call, aclRegisterCallbackType type,
 	struct hook *hook = find_hook(type, init, finalize, false);
 
 	if (hook == NULL)
-		return acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
-				"cbFunc is not registered under type=%d", (int)type);
+		return core_fail(ACL_ERROR_INTERNAL_ERROR, call,
+				 "cbFunc is not registered under type=%d", (int)type);
 	TAILQ_REMOVE(&hooks, hook, link);
 	free(hook);
 	return ACL_SUCCESS;
@@ -302,11 +302,11 @@ static aclError read_config(const char *call, const char *path)
 		return ACL_SUCCESS;
 	init_config = read_file(path);
 	if (init_config == NULL)
-		return acl_fail(ACL_ERROR_INVALID_FILE, call, "configPath=%s cannot be read: %s",
-				path, strerror(errno));
+		return core_fail(ACL_ERROR_INVALID_FILE, call, "configPath=%s cannot be read: %s",
+				 path, strerror(errno));
 	if (!is_json(init_config, wrong, sizeof(wrong)))
-		return acl_fail(ACL_ERROR_PARSE_FILE, call, "configPath=%s is not JSON: %s", path,
-				wrong);
+		return core_fail(ACL_ERROR_PARSE_FILE, call, "configPath=%s is not JSON: %s", path,
+				 wrong);
 	npu_log(NPU_LOG_INFO,
 		"%s: the settings of %s are for dumps, profiling and operators, which are not "
 		"modelled",
@@ -332,9 +332,9 @@ aclError aclInit(const char *configPath)
 
 	if (init_count == 0)
 		return start_locked(__func__, configPath);
-	return acl_fail(ACL_ERROR_REPEAT_INITIALIZE, __func__,
-			"the runtime is initialised already (%llu times now); this does no harm",
-			(unsigned long long)++init_count);
+	return core_fail(ACL_ERROR_REPEAT_INITIALIZE, __func__,
+			 "the runtime is initialised already (%llu times now); this does no harm",
+			 (unsigned long long)++init_count);
 }
 
 static aclError stop_locked(void)
@@ -353,8 +353,8 @@ aclError aclFinalize(void)
 	UNCANCELLED;
 	LOCKED(&init_lock);
 
-	return finalized ? acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
-				    "the runtime is finalised already")
+	return finalized ? core_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
+				     "the runtime is finalised already")
 			 : stop_locked();
 }
 
@@ -365,8 +365,8 @@ aclError aclFinalizeReference(uint64_t *refCount)
 	aclError code = ACL_SUCCESS;
 
 	if (init_count == 0)
-		code = acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
-				"no aclInit is left to take back");
+		code = core_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
+				 "no aclInit is left to take back");
 	else if (init_count == 1)
 		code = stop_locked();
 	else
@@ -415,10 +415,10 @@ static aclError find_package(const char *call, const char *name, const struct pa
 		if (same_name(packages[i].name, name))
 			return ACL_SUCCESS;
 	}
-	return acl_fail(ACL_ERROR_INVALID_FILE, call,
-			"there is no package '%s'; known are runtime, bisheng-compiler, hccl, "
-			"oam-tools, ops-legacy and driver",
-			name);
+	return core_fail(ACL_ERROR_INVALID_FILE, call,
+			 "there is no package '%s'; known are runtime, bisheng-compiler, hccl, "
+			 "oam-tools, ops-legacy and driver",
+			 name);
 }
 
 aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)

@@ -254,8 +254,8 @@ static aclError allocate_host(const char *call, void **out, uint64_t asked, uint
 	if (error != ACL_SUCCESS)
 		return error;
 	if (asked > UINT64_MAX - ALIGN_BYTES)
-		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
-				"size is %llu, more than any host has", (unsigned long long)asked);
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				 "size is %llu, more than any host has", (unsigned long long)asked);
 	error = ACL_CALL(call, halMemAlloc, &made, size, flags);
 	if (error == ACL_SUCCESS)
 		hand_out(made, size, asked, out);
@@ -370,8 +370,8 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 				  npu_size_text(size));
 	range = calloc(1, sizeof(*range));
 	if (range == NULL)
-		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
-				"no host memory for one more registered range");
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				 "no host memory for one more registered range");
 	*range = (struct range){ .start = (uintptr_t)ptr,
 				 .end = (uintptr_t)ptr + size,
 				 .mapped = kind >= 0,
@@ -379,11 +379,11 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 	pthread_mutex_lock(&registered.lock);
 	met = find_locked(range->start, range->end);
 	if (met != NULL) {
-		error = acl_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
-				 "the range meets [%#llx, %#llx), which is registered already; "
-				 "unregister that first, at %#llx",
-				 (unsigned long long)met->start, (unsigned long long)met->end,
-				 (unsigned long long)met->start);
+		error = core_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
+				  "the range meets [%#llx, %#llx), which is registered already; "
+				  "unregister that first, at %#llx",
+				  (unsigned long long)met->start, (unsigned long long)met->end,
+				  (unsigned long long)met->start);
 	} else if (range->mapped) {
 		drvError_t code = npu_call(core_driver(), halHostRegister, ptr, size,
 					   (uint32_t)kind, device, &range->device_va);
@@ -451,8 +451,8 @@ aclError aclrtHostUnregister(void *ptr)
 	LOCKED(&registered.lock);
 	range = find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1);
 	if (range == NULL || range->start != (uintptr_t)ptr)
-		return acl_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
-				"ptr is %p, which is not the start of a registered range", ptr);
+		return core_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
+				 "ptr is %p, which is not the start of a registered range", ptr);
 	if (range->mapped)
 		error = ACL_CALL(__func__, halHostUnregisterEx, ptr, range->device,
 				 HOST_MEM_MAP_DEV_PCIE_TH);

@@ -298,8 +298,8 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 		return error;
 	entry = calloc(1, sizeof(*entry));
 	if (entry == NULL)
-		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
-				"no host memory for one more imported key");
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+				 "no host memory for one more imported key");
 	memcpy(entry->key, key, strlen(key) + 1);
 	if (flags != 0)
 		error = ACL_CALL(__func__, halShmemInfoGet, key, &info)
@@ -362,7 +362,7 @@ ACL_ANSWERS(aclrtIpcMemSetAttr,
 				   ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH)
 			?: (attr == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS
 				    ? ACL_SUCCESS
-				    : acl_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
+				    : core_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
 					       "attr is %llu; devices are linked by HCCS here "
 					       "(ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS, 1)",
 					       (unsigned long long)attr)));

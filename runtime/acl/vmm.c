@@ -165,7 +165,7 @@ aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attribut
 	found.pageSize = place.page_bytes;
 	if (place.kind == NPU_PLACE_DEVICE || place.kind == NPU_PLACE_MANAGED) {
 		if (!core_logic_to_user(place.owner, &user))
-			return acl_fail(
+			return core_fail(
 				ACL_ERROR_RT_INVALID_DEVICEID, __func__,
 				"ptr is memory of the driver's device %u, which "
 				"ASCEND_RT_VISIBLE_DEVICES does not show (user -> driver: %s)",
@@ -217,10 +217,10 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
 
 	error = ACL_IS_NULL(free) ?: ACL_IS_NULL(total);
 	if (error == ACL_SUCCESS && (uint32_t)attr >= ATTR_COUNT)
-		return acl_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
-				"attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
-				"(ACL_MEM_P2P_HUGE1G)",
-				(int)attr, (unsigned)ATTR_COUNT - 1);
+		return core_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
+				 "attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
+				 "(ACL_MEM_P2P_HUGE1G)",
+				 (int)attr, (unsigned)ATTR_COUNT - 1);
 	error = error ?: acl_current(__func__, &context)
 			?: ACL_CALL(__func__, halMemGetInfo, context->device,
 				    mem_attrs[attr].info_type, &info);
