@@ -77,7 +77,8 @@
  *   aclrtLaunchCallback, aclrtLaunchHostFunc, aclrtSubscribeReport, aclrtUnSubscribeReport,
  *   aclrtProcessReport, aclrtValueWrite, aclrtValueWait, aclrtCreateNotify, aclrtDestroyNotify,
  *   aclrtRecordNotify, aclrtWaitAndResetNotify, aclrtGetNotifyId, aclrtNotifyBatchReset,
- *   aclrtNotifyGetExportKey, aclrtNotifySetImportPid, aclrtNotifyImportByKey.
+ *   aclrtNotifyGetExportKey, aclrtNotifySetImportPid, aclrtNotifySetImportPidInterServer,
+ *   aclrtNotifyImportByKey.
  * - rt/memory.h: aclrtMalloc, aclrtMallocAlign32, aclrtMallocCached, aclrtMallocWithCfg,
  *   aclrtMallocForTaskScheduler, aclrtFree, aclrtFreeWithDevSync, aclrtMemFlush,
  *   aclrtMemInvalidate, aclrtCmoAsync, aclrtMallocHost, aclrtMallocHostWithCfg, aclrtFreeHost,

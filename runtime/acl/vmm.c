@@ -293,7 +293,8 @@ aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, s
 	return core_device_logic(deviceId, "deviceId", __func__, &device);
 }
 
-#define ACCESS_MAX 1024u /* descriptors of one call: far more than there are locations */
+#define ACCESS_MAX      1024u /* descriptors of one call: far more than there are locations */
+#define ACCESS_ON_STACK 8u
 
 /* ---- aclrtPhysicalMemProp and the driver's ---- */
 
@@ -508,7 +509,7 @@ static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
 
 aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, size_t count)
 {
-	struct drv_mem_access_desc converted[ACCESS_MAX];
+	struct drv_mem_access_desc on_stack[ACCESS_ON_STACK], *converted = on_stack;
 	aclError error = RT_WANT(__func__, virPtr != NULL,
 				 "virPtr is NULL; it must be the start of a mapping")
 			?: RT_WANT(__func__, desc != NULL,
@@ -518,6 +519,12 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 
 	if (error != ACL_SUCCESS)
 		return error;
+	if (count > ACCESS_ON_STACK) {
+		converted = calloc(count, sizeof(*converted));
+		if (converted == NULL)
+			return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+					"no host memory for %zu access descriptors", count);
+	}
 	/* Descriptors are converted one by one. CANN passes the array on as it is, though the
 	 * driver's descriptor is 20 bytes and the ACL's 24, so that there only the first of several
 	 * is read right. What the program means is done here: no program can rely on descriptors
@@ -531,6 +538,8 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 	error = ACL_CALL(__func__, halMemSetAccess, virPtr, size, converted, count);
 	if (error != ACL_SUCCESS)
 		hint_at_ids(desc, count);
+	if (converted != on_stack)
+		free(converted);
 	return error;
 }
 
