@@ -473,7 +473,7 @@ def calls_and_frames_of_any_moment_are_shown(folder):
             bar.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--c3');
             bar.fillRect(0, 0, 1, 1);
             const wanted = bar.getImageData(0, 0, 1, 1).data.join();
-            const x = 72 + Math.floor(t.xOf(e)), height = t.lanes.height;
+            const x = 72 + Math.floor(t.xScale()(e)), height = t.lanes.height;
             const column = pen.getImageData(x, 0, 1, height).data;
             return Array.from({ length: height }, (v, y) => column.slice(4 * y, 4 * y + 4).join())
                 .includes(wanted);

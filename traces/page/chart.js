@@ -5,14 +5,10 @@
  */
 const SVG = 'http://www.w3.org/2000/svg';
 
-/* Whole steps of the binary unit that fits. */
-function byteStep(most, wanted) {
-	const unit = 2 ** (10 * Math.max(0, Math.floor(Math.log2(Math.max(most, 1)) / 10)));
-	const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200];
-	return unit * (steps.find((s) => most / (s * unit) <= wanted) || 500);
-}
+/* Up to seven or so, by whole steps of the binary unit that fits. */
 function byteTicks(low, high) {
-	const step = byteStep(high - low, 7), ticks = [];
+	const unit = 2 ** (10 * Math.max(0, Math.floor(Math.log2(Math.max(high - low, 1)) / 10)));
+	const step = unit * ([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200].find((s) => (high - low) / (s * unit) <= 7) || 500), ticks = [];
 	for (let v = Math.ceil(low / step) * step; v <= high; v += step)
 		ticks.push(v);
 	return ticks;

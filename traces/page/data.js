@@ -63,9 +63,7 @@ class Stacks {
 	}
 	/* The whole stack in one text: equal in two files for the same place. */
 	key(site) {
-		if (!this.cached.has(site))
-			this.cached.set(site, this.lines(site).join('\n'));
-		return this.cached.get(site);
+		return once(this.cached, site, () => this.lines(site).join('\n'));
 	}
 }
 
@@ -89,7 +87,15 @@ class History {
 		for (const of of ['address', 'size', 'site', 'stream', 'used', 'ended'])
 			this[of] = column('block.' + of);
 		this.ended = this.ended.map((bits, b) => bits && (bits - 1) ^ this.site[b]);
-		this.readBlocks(column);
+		const blocks = this.size.length, life = column('block.life'), wait = column('block.wait');
+		this.made = grown(column('block.event'), Uint32Array);
+		this.gone = new Uint32Array(blocks);
+		this.asked = new Uint32Array(blocks);
+		for (let b = 0; b < blocks; b++) {
+			this.gone[b] = life[b] ? this.made[b] + life[b] : this.events + 1;
+			this.asked[b] = wait[b] ? this.gone[b] - wait[b] : 0;
+		}
+		this.index();
 		this.physical = new Float64Array(this.events + 1);
 		const after = grown(column('row.physical'), Float64Array);
 		for (let r = 0; r < after.length; r++)
@@ -97,18 +103,6 @@ class History {
 		this.mostPhysical = this.physical.reduce((a, b) => Math.max(a, b), 0);
 		this.failures = this.eventsOf('oom');
 		this.marks = this.eventsOf('note').filter((e) => this.rows.text[this.rowAt(e)] > 0);
-	}
-	readBlocks(column) {
-		const n = this.events, blocks = this.size.length;
-		const life = column('block.life'), wait = column('block.wait');
-		this.made = grown(column('block.event'), Uint32Array);
-		this.gone = new Uint32Array(blocks);
-		this.asked = new Uint32Array(blocks);
-		for (let b = 0; b < blocks; b++) {
-			this.gone[b] = life[b] ? this.made[b] + life[b] : n + 1;
-			this.asked[b] = wait[b] ? this.gone[b] - wait[b] : 0;
-		}
-		this.index();
 	}
 	index() {
 		const n = this.events, blocks = this.blocks = this.size.length;
@@ -164,9 +158,7 @@ class History {
 		const first = new Map(), again = ['malloc', 'map'];
 		this.runs = frames.address.map((address, i) => {
 			const made = eventOf(frames.since[i]);
-			if (!first.has(made))
-				first.set(made, again.includes(this.verbAt(made)) ? address - this.rows.address[this.rowAt(made)] : 0);
-			const start = address - first.get(made);
+			const start = address - once(first, made, () => again.includes(this.verbAt(made)) ? address - this.rows.address[this.rowAt(made)] : 0);
 			return { address: start, end: start + frames.bytes[i], physical: frames.physical[i], made, gone: above(this.number, frames.until[i] - 1) };
 		}).sort((a, b) => a.address - b.address);
 	}
@@ -228,17 +220,11 @@ class History {
 	/* Bytes and blocks at a moment by what `key` says of a site: Map of { bytes, blocks, site }. */
 	holders(event, key, wanted) {
 		const by = new Map(), of_site = new Map();
+		const make = (site) => once(by, key(site), (k) => ({ key: k, bytes: 0, blocks: 0, site }));
 		for (const b of this.liveAt(event)) {
 			if (wanted && !wanted[b])
 				continue;
-			const site = this.site[b];
-			if (!of_site.has(site)) {
-				const k = key(site);
-				if (!by.has(k))
-					by.set(k, { key: k, bytes: 0, blocks: 0, site });
-				of_site.set(site, by.get(k));
-			}
-			const h = of_site.get(site);
+			const h = once(of_site, this.site[b], make);
 			h.bytes += this.size[b];
 			h.blocks++;
 		}

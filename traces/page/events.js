@@ -24,10 +24,6 @@ class EventTable {
 		if (event !== undefined)
 			this.owner.go(event);
 	}
-	around(at) {
-		const first = Math.max(0, Math.min(above(this.list, at - 1) - (EVENTS_SHOWN >> 1), this.list.length - EVENTS_SHOWN));
-		return [...this.list.slice(first, first + EVENTS_SHOWN)];
-	}
 	row(event) {
 		const { history: h, view } = this.owner, block = h.blockAt(event), row = block < 0 && event > 0 ? h.rowAt(event) : -1;
 		const site = block >= 0 ? (h.made[block] !== event && h.ended[block]) || h.site[block] : row >= 0 ? h.rows.site[row] : 0;
@@ -42,8 +38,9 @@ class EventTable {
 			bytes(h.total[event]), site > 0 ? short_path(h.stacks.name(site)) : ''], more: event === view.at ? { class: 'here', 'aria-current': 'true' } : {} };
 	}
 	show() {
+		const first = Math.max(0, Math.min(above(this.list, this.owner.view.at - 1) - (EVENTS_SHOWN >> 1), this.list.length - EVENTS_SHOWN));
 		this.body.replaceChildren(table(['Event', 'Time', 'What', 'Size', 'Address', 'Live after it', 'Call site'],
-			this.around(this.owner.view.at).map((e) => this.row(e)), 'events around the moment'));
+			[...this.list.slice(first, first + EVENTS_SHOWN)].map((e) => this.row(e)), 'events around the moment'));
 	}
 }
 

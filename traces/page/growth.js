@@ -28,12 +28,10 @@ class GrowthPanel {
 			...history.marks.slice(0, 200).map((e) => [String(e), history.textAt(e) + ' (' + history.label(e) + ')'])];
 		const pick = (name, label) => choice(label, [['', 'the moment shown'], ...moments()], String(this[name]), (v) => {
 			this[name] = v === '' ? owner.view.at : Number(v);
-			this.shown = null;
 			this.show();
 		});
 		const steps = element('input', { type: 'number', min: 1, max: 100, value: this.steps, input: () => {
 			this.steps = Math.max(1, Math.min(100, Math.round(Number(steps.value)) || 8));
-			this.shown = null;
 			this.show();
 		} });
 		this.node = element('div', { class: 'card' }, element('div', { class: 'controls' }, pick('from', 'From'), pick('to', 'to'),
@@ -50,36 +48,36 @@ class GrowthPanel {
 	tooOld() {
 		const { history: h } = this.owner, longest = new Map();
 		for (let b = 0; b < h.blocks; b++) {
-			const s = longest.get(h.site[b]) || { life: 0, freed: 0 };
-			longest.set(h.site[b], s);
+			const s = once(longest, h.site[b], () => ({ life: 0, freed: 0 }));
 			if (h.gone[b] <= this.to) {
 				s.life = Math.max(s.life, h.gone[b] - h.made[b]);
 				s.freed++;
 			}
 		}
 		return h.liveAt(this.to).filter((b) => longest.get(h.site[b]).freed >= 3 && this.to - h.made[b] > 4 * longest.get(h.site[b]).life)
-			.sort((a, b) => h.size[b] - h.size[a]).slice(0, 20)
-			.map((b) => this.block(b, count(longest.get(h.site[b]).life)));
+			.map((b) => [b, count(longest.get(h.site[b]).life)]);
 	}
 	/* Live at the second moment, and never read or written by what the file tells of. */
 	unused() {
-		const { history: h } = this.owner, all = h.copies ? h.liveAt(this.to).filter((b) => h.used[b] === 0) : [];
-		return all.sort((a, b) => h.size[b] - h.size[a]).slice(0, 20).map((b) => this.block(b));
-	}
-	block(b, ...more) {
 		const { history: h } = this.owner;
-		return [button(bytes(h.size[b]), () => this.owner.pin(b), { class: 'link' }), count(this.to - h.made[b]), ...more, short_path(h.stacks.name(h.site[b]))];
+		return h.liveAt(this.to).filter((b) => h.used[b] === 0).map((b) => [b]);
+	}
+	/* The largest of blocks, each with what else is told of it. */
+	blocks(list, head, name) {
+		const { history: h } = this.owner, rows = list.sort(([a], [b]) => h.size[b] - h.size[a]).slice(0, 20).map(([b, ...more]) =>
+			[button(bytes(h.size[b]), () => this.owner.pin(b), { class: 'link' }), count(this.to - h.made[b]), ...more, short_path(h.stacks.name(h.site[b]))]);
+		return rows.length > 0 ? table(head, rows, name) : element('p', { class: 'quiet' }, 'None.');
 	}
 	show() {
 		const { history } = this.owner, key = this.from + '-' + this.to + '-' + this.steps;
 		if (this.shown === key)
 			return;
 		this.shown = key;
-		const rows = this.rows(), change = history.total[this.to] - history.total[this.from], list = (rows, head, name) => rows.length > 0 ? table(head, rows, name) : element('p', { class: 'quiet' }, 'None.');
+		const rows = this.rows(), change = history.total[this.to] - history.total[this.from];
 		this.words.textContent = 'From ' + history.label(this.from) + ' to ' + history.label(this.to) + ': ' + signed(change) + ' live.';
 		this.table.show(rows);
 		this.old.replaceChildren(element('h3', {}, 'Blocks that live longer than others of their place'),
-			list(this.tooOld(), ['Block', 'Age (events)', 'Longest of others', 'Place'], 'blocks that live long'),
-			...(history.copies ? [element('h3', {}, 'Blocks that no copy or fill touched'), list(this.unused(), ['Block', 'Age (events)', 'Place'], 'blocks that nothing touched')] : []));
+			this.blocks(this.tooOld(), ['Block', 'Age (events)', 'Longest of others', 'Place'], 'blocks that live long'),
+			...(history.copies ? [element('h3', {}, 'Blocks that no copy or fill touched'), this.blocks(this.unused(), ['Block', 'Age (events)', 'Place'], 'blocks that nothing touched')] : []));
 	}
 }

@@ -9,8 +9,11 @@
 #include "format/out-file.h"
 #include "track/memory.h"
 
-/* Of a device; those that grow are packed as differences. */
+/* Those of call sites, then those of a device; those that grow are packed as differences. */
 #define COLUMNS(X)                               \
+	X(SITE_LABEL, "site.label", FALSE)       \
+	X(SITE_DEPTH, "site.depth", FALSE)       \
+	X(SITE_FRAME, "site.frame", FALSE)       \
 	X(EVENT_VERB, "event.verb", FALSE)       \
 	X(EVENT_NUMBER, "event.number", TRUE)    \
 	X(EVENT_TIME, "event.time", TRUE)        \
@@ -34,7 +37,7 @@
 	X(ROW_PHYSICAL, "row.physical", TRUE)
 #define COLUMN_NUMBER(number, name, grows) number,
 #define COLUMN_KIND(number, name, grows)   { name, grows },
-enum column { COLUMNS(COLUMN_NUMBER) COLUMN_COUNT };
+enum column { COLUMNS(COLUMN_NUMBER) COLUMN_COUNT, OF_DEVICE = EVENT_VERB };
 static const struct {
 	const char *name;
 	gboolean grows;
@@ -50,7 +53,7 @@ struct lying {
 struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
-	GPtrArray *columns; /* GArray * of guint64: COLUMN_COUNT of each device */
+	GPtrArray *columns; /* GArray * of guint64: those of sites, then of each device */
 	GHashTable *live;   /* subject, device -> index + 1 of a block */
 	GHashTable *places; /* subject -> address */
 	GTree *lying;       /* struct lying */
@@ -65,7 +68,7 @@ struct gatherer {
 
 static GArray *column_of(const struct gatherer *g, guint device, enum column column)
 {
-	return g_ptr_array_index(g->columns, device * COLUMN_COUNT + column);
+	return g_ptr_array_index(g->columns, device * (COLUMN_COUNT - OF_DEVICE) + column);
 }
 
 /* Values of columns that follow one another. */
@@ -280,39 +283,32 @@ static void pack_column(GString *head, GByteArray *body, const char *name, GArra
 	g_string_append_printf(head, "[\"%s\",%u,%u],", name, values->len, bytes);
 }
 
-static void pack_sites(struct gatherer *g, GString *head, GByteArray *body)
+static void put_sites(struct gatherer *g, const struct sites *sites)
 {
-	static const char *const names[] = { "site.label", "site.depth", "site.frame" };
-	const struct sites *sites = g->trace->sites;
-	g_autoptr(GArray) label = g_array_new(FALSE, FALSE, sizeof(guint64));
-	g_autoptr(GArray) depths = g_array_new(FALSE, FALSE, sizeof(guint64));
-	g_autoptr(GArray) frame = g_array_new(FALSE, FALSE, sizeof(guint64));
-	GArray *const columns[] = { label, depths, frame };
-
 	for (guint32 site = 0; sites && site < sites_count(sites); site++) {
 		const char *text = sites_label_text(sites, sites_label(sites, site));
-		guint64 depth = sites_depth(sites, site), number;
-		number = texts_add(&g->texts, g_strdup(text));
-		g_array_append_val(label, number);
-		g_array_append_val(depths, depth);
-		for (guint i = 0; i < depth; i++) {
-			number = texts_add(&g->texts, g_strdup(sites_frame(sites, site, i)));
-			g_array_append_val(frame, number);
+		const guint64 of[] = { texts_add(&g->texts, g_strdup(text)),
+				       sites_depth(sites, site) };
+		put(g, 0, SITE_LABEL, of, G_N_ELEMENTS(of));
+		for (guint i = 0; i < of[1]; i++) {
+			text = sites_frame(sites, site, i);
+			guint64 frame = texts_add(&g->texts, g_strdup(text));
+			put(g, 0, SITE_FRAME, &frame, 1);
 		}
 	}
-	for (guint i = 0; i < G_N_ELEMENTS(names); i++)
-		pack_column(head, body, names[i], columns[i], FALSE);
 }
 
 static GString *pack_head(struct gatherer *g, GByteArray *body)
 {
 	GString *head = g_string_new("{\"columns\":[");
 
-	pack_sites(g, head, body);
+	put_sites(g, g->trace->sites);
 	for (guint i = 0; i < g->columns->len; i++) {
-		guint c = i % COLUMN_COUNT;
-		g_autofree char *name =
-			g_strdup_printf("%u.%s", i / COLUMN_COUNT, column_kinds[c].name);
+		guint d = i < OF_DEVICE ? 0 : (i - OF_DEVICE) / (COLUMN_COUNT - OF_DEVICE);
+		guint c = i - d * (COLUMN_COUNT - OF_DEVICE);
+		g_autofree char *name = c < OF_DEVICE
+						? g_strdup(column_kinds[c].name)
+						: g_strdup_printf("%u.%s", d, column_kinds[c].name);
 		pack_column(head, body, name, g_ptr_array_index(g->columns, i),
 			    column_kinds[c].grows);
 	}
@@ -373,7 +369,7 @@ char *history_data(const char *path, GError **error)
 	g.lying = by_address_tree(NULL, g_free);
 	texts_init(&g.texts);
 	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-	for (guint i = 0; i < g.trace->devices->len * COLUMN_COUNT; i++)
+	for (guint i = 0; i < OF_DEVICE + g.trace->devices->len * (COLUMN_COUNT - OF_DEVICE); i++)
 		g_ptr_array_add(g.columns, g_array_new(FALSE, FALSE, sizeof(guint64)));
 	while ((more = trace_next(g.trace, &item, error)) > 0)
 		step(&g, &item);

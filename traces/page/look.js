@@ -21,17 +21,13 @@ function wantedBlocks(history, filter) {
 	const wanted = new Uint8Array(history.blocks).fill(1), sites = new Map();
 	const text = (filter.text || '').toLowerCase(), min = parseSize(filter.min), max = parseSize(filter.max);
 	const life = Number(filter.life) || 0;
-	const fits = (site) => {
-		if (!sites.has(site))
-			sites.set(site, (history.stacks.name(site) + '\n' + history.stacks.key(site)).toLowerCase().includes(text));
-		return sites.get(site);
-	};
+	const fits = (site) => (history.stacks.name(site) + '\n' + history.stacks.key(site)).toLowerCase().includes(text);
 	const address = text.startsWith('0x');
 	for (let b = 0; b < history.blocks; b++) {
 		if ((min && history.size[b] < min) || (max && history.size[b] > max) ||
 		    (filter.stream && String(history.stream[b]) !== filter.stream) ||
 		    (life && history.gone[b] - history.made[b] < life) ||
-		    (filter.end && history.gone[b] <= history.events) || (text && !(address ? hex(history.address[b]).startsWith(text) : fits(history.site[b]))))
+		    (filter.end && history.gone[b] <= history.events) || (text && !(address ? hex(history.address[b]).startsWith(text) : once(sites, history.site[b], fits))))
 			wanted[b] = 0;
 	}
 	return wanted;
@@ -44,15 +40,12 @@ function pixel(text) {
 	return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
 }
 const css = (p) => 'rgb(' + (p & 255) + ',' + (p >>> 8 & 255) + ',' + (p >>> 16 & 255) + ')';
-function hashOf(text) {
+/* A colour of its own for a text, by its hash: it is the same in every view. */
+function ownColour(text) {
+	const dark = scheme.matches;
 	let h = 2166136261;
 	for (let i = 0; i < text.length; i++)
-		h = Math.imul(h ^ text.charCodeAt(i), 16777619);
-	return h >>> 0;
-}
-/* A colour of its own for a text: it is the same in every view. */
-function ownColour(text) {
-	const h = hashOf(text), dark = scheme.matches;
+		h = Math.imul(h ^ text.charCodeAt(i), 16777619) >>> 0;
 	return 'hsl(' + h % 360 + ' ' + (42 + (h >>> 9) % 26) + '% ' + ((dark ? 42 : 56) + (h >>> 17) % 16) + '%)';
 }
 /* What can be read on a colour. */
@@ -78,12 +71,7 @@ function categoryOf(history, site, categories) {
 /* How a mode names what a block's colour stands for; null where colours are a scale. */
 function colourKey(history, mode, categories) {
 	const cached = new Map();
-	const by_site = (of) => (b) => {
-		const site = history.site[b];
-		if (!cached.has(site))
-			cached.set(site, of(site));
-		return cached.get(site);
-	};
+	const by_site = (of) => (b) => once(cached, history.site[b], of);
 	if (mode === 'stream')
 		return (b) => 'stream ' + history.stream[b];
 	if (mode === 'category')
@@ -104,11 +92,7 @@ function makeLook(history, mode, categories) {
 			colours[b] = steps[Math.round(64 * shares[mode](b))];
 			continue;
 		}
-		const name = key(b);
-		let c = known.get(name);
-		if (c === undefined)
-			known.set(name, c = pixel(ownColour(name)));
-		colours[b] = c;
+		colours[b] = once(known, key(b), (name) => pixel(ownColour(name)));
 	}
 	return { colours, key, names: known, back: pixel(colour('card')), rest: pixel(colour('rest')),
 		 free: pixel(colour('line')), edge: pixel(colour('card')) };

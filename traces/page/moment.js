@@ -11,11 +11,9 @@ function stackTree(history, event, wanted) {
 	for (const h of history.holders(event, (site) => site, wanted).values()) {
 		let node = top;
 		for (const name of ['', ...history.stacks.lines(h.site).reverse()]) {
-			if (name !== '') {
-				if (!node.children.has(name))
-					node.children.set(name, { name, bytes: 0, blocks: 0, children: new Map(), depth: node.depth + 1, up: node });
-				node = node.children.get(name);
-			}
+			const up = node;
+			if (name !== '')
+				node = once(up.children, name, () => ({ name, bytes: 0, blocks: 0, children: new Map(), depth: up.depth + 1, up }));
 			node.bytes += h.bytes;
 			node.blocks += h.blocks;
 		}

@@ -195,9 +195,6 @@ class AddressScale {
 		for (let b = 0; b < blocks; b++)
 			this.places[b] = address[b] > 0 ? ends.get(address[b]) : -1;
 	}
-	addressOf(place) {
-		return this.place.invert(place) || 0;
-	}
 }
 
 /* `xOf`: column of a moment. Rectangles of less than a pixel are a pixel; of blocks that are as

@@ -7,14 +7,16 @@ const root = document.documentElement;
 window.addEventListener('error', (event) => { root.dataset.error = event.message; });
 window.addEventListener('unhandledrejection', (event) => { root.dataset.error = String(event.reason); });
 
+/* What a map has for a key, made if need be. */
+function once(map, key, make) {
+	if (!map.has(key))
+		map.set(key, make(key));
+	return map.get(key);
+}
 /* The colours of the style sheet, read once a scheme. */
 const scheme = window.matchMedia('(prefers-color-scheme: dark)'), known_colours = new Map();
 scheme.addEventListener('change', () => known_colours.clear());
-function colour(name) {
-	if (!known_colours.has(name))
-		known_colours.set(name, getComputedStyle(root).getPropertyValue('--' + name).trim());
-	return known_colours.get(name);
-}
+const colour = (name) => once(known_colours, name, () => getComputedStyle(root).getPropertyValue('--' + name).trim());
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 function bytes(n) {

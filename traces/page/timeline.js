@@ -228,25 +228,22 @@ class Timeline {
 		const [from, to] = this.domain, k = this.width / (to - from), { time, events } = this.history;
 		return this.view.axis === 'time' ? (e) => (time[Math.min(e, events)] - from) * k : (e) => (e - from) * k;
 	}
-	xOf(event) {
-		return this.xScale()(event);
-	}
 	drawOver() {
-		const pen = this.over.getContext('2d'), { history, view, width, height } = this, [low, high] = this.heights;
+		const pen = this.over.getContext('2d'), { history, view, width, height } = this, [low, high] = this.heights, xOf = this.xScale();
 		const row = (v) => height - (v - low) / (high - low) * height;
 		pen.clearRect(0, 0, width, height);
 		pen.strokeStyle = pen.fillStyle = colour('text');
 		pen.lineWidth = 2;
 		if (view.layout === 'address' && view.pin >= 0 && this.addressScale().places[view.pin] >= 0) {
-			const place = this.addressScale().places[view.pin], x = this.xOf(history.made[view.pin]);
-			pen.strokeRect(x, row(place + history.size[view.pin]), Math.max(2, this.xOf(history.gone[view.pin]) - x),
+			const place = this.addressScale().places[view.pin], x = xOf(history.made[view.pin]);
+			pen.strokeRect(x, row(place + history.size[view.pin]), Math.max(2, xOf(history.gone[view.pin]) - x),
 				Math.max(2, row(place) - row(place + history.size[view.pin])));
 		}
 		for (const [c, base, size] of this.pinned) {
 			pen.fillRect(c, row(base + size) - 1, 1, 2);
 			pen.fillRect(c, row(base) - 1, 1, 2);
 		}
-		const x = this.xOf(view.at);
+		const x = xOf(view.at);
 		pen.globalAlpha = 0.7;
 		pen.fillRect(x, 0, 1, height);
 		if (view.layout === 'stack') {
@@ -256,17 +253,13 @@ class Timeline {
 			pen.fillText(this.chosen.all ? '' : 'The ' + count(DRAWN_MAX) + ' largest blocks of this range; the others are the band on top', 8, 14);
 		}
 	}
-	ticksX() {
-		const [from, to] = this.domain, scale = d3.scaleLinear([from, to], [0, this.width]), n = Math.max(2, this.width / 110);
-		const show = this.view.axis === 'time' ? time : (e) => Number.isInteger(e) ? count(this.history.number[Math.min(e, this.history.events)]) : '';
-		return d3.axisBottom(scale).ticks(n).tickFormat(show);
-	}
 	drawAxes() {
-		const { width, height, view } = this, [low, high] = this.heights;
+		const { history, width, height, view } = this, [low, high] = this.heights;
+		const show = view.axis === 'time' ? time : (e) => Number.isInteger(e) ? count(history.number[Math.min(e, history.events)]) : '';
 		const scale = d3.scaleLinear([low, high], [height, 0]);
-		const left = view.layout === 'address' ? d3.axisLeft(scale).ticks(6).tickFormat((v) => '…' + hex(Math.round(this.addressScale().addressOf(v))).slice(-9))
+		const left = view.layout === 'address' ? d3.axisLeft(scale).ticks(6).tickFormat((v) => '…' + hex(Math.round(this.addressScale().place.invert(v) || 0)).slice(-9))
 			: d3.axisLeft(scale).tickValues(byteTicks(low, high)).tickFormat(bytes);
-		drawAxis(this.axes, 'x', MARGIN.left, height, this.ticksX());
+		drawAxis(this.axes, 'x', MARGIN.left, height, d3.axisBottom(d3.scaleLinear(this.domain, [0, width])).ticks(Math.max(2, width / 110)).tickFormat(show));
 		drawAxis(this.axes, 'y', MARGIN.left, 0, left);
 		this.axes.attr('width', width + MARGIN.left + MARGIN.right).attr('height', height + 24);
 	}
@@ -311,11 +304,9 @@ class Timeline {
 
 	/* ---- below ---- */
 
-	get laneList() {
-		return ['memory', ...(this.history.mostPhysical > 0 ? ['fragmentation', 'calls'] : []), 'marks'];
-	}
 	drawLanes() {
-		const { lanes, width, history: h, columns } = this, list = this.laneList;
+		const { lanes, width, history: h, columns } = this;
+		const list = ['memory', ...(h.mostPhysical > 0 ? ['fragmentation', 'calls'] : []), 'marks'];
 		const all = list.reduce((n, name) => n + LANES[name] + 6, 0);
 		lanes.width = width + MARGIN.left + MARGIN.right;
 		lanes.height = all;
@@ -392,15 +383,16 @@ class Timeline {
 		pen.fillText(slowest > 0 ? 'longest ' + time(slowest) + (h.modelled ? ', modelled' : '') : '', 6, 11);
 	}
 	marksLane(pen, height, h) {
+		const xOf = this.xScale();
 		pen.fillStyle = colour('alarm');
 		for (const e of h.failures) {
-			pen.fillRect(this.xOf(e), 0, 2, height);
-			pen.fillText('out of memory', this.xOf(e) + 5, 11);
+			pen.fillRect(xOf(e), 0, 2, height);
+			pen.fillText('out of memory', xOf(e) + 5, 11);
 		}
 		pen.fillStyle = colour('c4');
 		let free = 0;
 		for (const e of h.marks) {
-			const x = this.xOf(e), text = h.textAt(e);
+			const x = xOf(e), text = h.textAt(e);
 			pen.fillRect(x, 0, 1, height);
 			if (x < free || x > this.width)
 				continue;
