@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "acl/acl.h"
-#include "case-step.h"
+#include "case.h"
 
 static const char attr_names[] =
 	"ddr hbm ddr-huge ddr-normal hbm-huge hbm-normal ddr-p2p-huge ddr-p2p-normal hbm-p2p-huge "

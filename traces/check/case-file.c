@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case-step.h"
+#include "case.h"
 
 /* Codes beside a dialect's: as files have them, and as reports do. */
 static const struct {

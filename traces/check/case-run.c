@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "case-step.h"
+#include "case.h"
 
 #define STEP_SECONDS 60 /* a driver that takes longer for one call hangs */
 

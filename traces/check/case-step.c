@@ -4,7 +4,7 @@
  * calls the library through the table of the dialect. It also checks that a refusal leaves a
  * message that names the call.
  */
-#include "case-step.h"
+#include "case.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

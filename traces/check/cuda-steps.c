@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "case-step.h"
+#include "case.h"
 #include "cuda/cuda.h"
 
 static const char handle_types[] = "none fd 2 3 4 5 6 7 fabric";

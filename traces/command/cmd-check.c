@@ -7,7 +7,6 @@
 
 #include <sys/utsname.h>
 
-#include "check/case-step.h"
 #include "config.h"
 #include "format/out-file.h"
 #include "show/progress.h"
