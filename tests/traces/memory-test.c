@@ -187,18 +187,18 @@ TEST(maps, addresses_are_what_was_painted)
 		guint64 end = 0, free_run = 0, most = 0;
 
 		random_scene(&s, seed);
-		struct address_map map;
+		struct memory_map map;
 		address_map_init(&map, &s.table, &s.table.moments[0]);
 		for (guint i = 0; i < map.ranges->len; i++) {
 			const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
-			for (guint64 at = end; at < r->address; at++)
+			for (guint64 at = end; at < r->start; at++)
 				EXPECT_EQ(s.paint[at], NOTHING);
-			enum paint is = r->physical == 0 ? RESERVED : r->live == 0 ? FREE : LIVE;
-			for (guint64 at = r->address; at < r->address + r->bytes; at++)
+			enum paint is = r->used == 0 ? RESERVED : r->live == 0 ? FREE : LIVE;
+			for (guint64 at = r->start; at < r->start + r->length; at++)
 				ASSERT_EQ(s.paint[at], is);
-			EXPECT_TRUE(r->physical == 0 || r->physical == r->bytes);
-			EXPECT_TRUE(r->live == 0 || r->live == r->bytes);
-			end = r->address + r->bytes;
+			EXPECT_TRUE(r->used == 0 || r->used == r->length);
+			EXPECT_TRUE(r->live == 0 || r->live == r->length);
+			end = r->start + r->length;
 		}
 		for (guint64 at = end; at < SPACE; at++)
 			EXPECT_EQ(s.paint[at], NOTHING);
@@ -228,16 +228,16 @@ TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 		memory_add(&l, ALLOCATION_BLOCK, &b);
 	}
 	memory_mark(&l, &l.moments[0], 1);
-	struct address_map map;
+	struct memory_map map;
 	address_map_init(&map, &l, &l.moments[0]);
 	EXPECT_EQ(map.count, 27000u);
-	EXPECT_TRUE(map.merged_bytes > 0);
+	EXPECT_TRUE(map.merged > 0);
 	EXPECT_TRUE(map.ranges->len <= MAPS_RANGES_MAX && map.ranges->len > MAPS_RANGES_MAX / 8);
 	for (guint i = 0; i < map.ranges->len; i++) {
 		const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
-		EXPECT_TRUE(r->address >= before);
-		before = r->address + r->bytes;
-		physical += r->physical;
+		EXPECT_TRUE(r->start >= before);
+		before = r->start + r->length;
+		physical += r->used;
 		live += r->live;
 	}
 	EXPECT_EQ(physical, 9000u * 4096);
@@ -259,10 +259,10 @@ static void add_frames(struct memory *l, guint64 address, guint64 pa, guint64 by
 
 TEST(maps, frames_have_an_owner_or_several)
 {
-	static const struct frame_run wanted[] = {
-		{ 0, 1, 0, FRAME_NOBODY },      { 1, 2, 2 * MAPS_FRAME_BYTES, 0x1000 },
-		{ 3, 1, 12288, FRAME_SEVERAL }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0x9000 },
-		{ 6, 2, 0, FRAME_NOBODY },
+	static const struct map_range wanted[] = {
+		{ 0, 1, 0, 0, FRAME_NOBODY },      { 1, 2, 2 * MAPS_FRAME_BYTES, 0, 0x1000 },
+		{ 3, 1, 12288, 0, FRAME_SEVERAL }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0, 0x9000 },
+		{ 6, 2, 0, 0, FRAME_NOBODY },
 	};
 	struct memory l;
 
@@ -274,18 +274,18 @@ TEST(maps, frames_have_an_owner_or_several)
 	add_frames(&l, 0x7000, 3 * MAPS_FRAME_BYTES + 16384, 4096);
 	add_frames(&l, 0x9000, 4 * MAPS_FRAME_BYTES, MAPS_FRAME_BYTES + 4096);
 	memory_mark(&l, &l.moments[0], 1);
-	struct frame_map map;
+	struct memory_map map;
 	frame_map_init(&map, &l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
-	ASSERT_NOT_NULL(map.runs);
-	ASSERT_EQ(map.runs->len, (guint)G_N_ELEMENTS(wanted));
-	for (guint i = 0; i < map.runs->len; i++) {
-		const struct frame_run *r = &g_array_index(map.runs, struct frame_run, i);
-		EXPECT_EQ(r->frame, wanted[i].frame);
-		EXPECT_EQ(r->count, wanted[i].count);
+	ASSERT_NOT_NULL(map.ranges);
+	ASSERT_EQ(map.ranges->len, (guint)G_N_ELEMENTS(wanted));
+	for (guint i = 0; i < map.ranges->len; i++) {
+		const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
+		EXPECT_EQ(r->start, wanted[i].start);
+		EXPECT_EQ(r->length, wanted[i].length);
 		EXPECT_EQ(r->used, wanted[i].used);
 		EXPECT_EQ(r->owner, wanted[i].owner);
 	}
-	g_array_unref(map.runs);
+	g_array_unref(map.ranges);
 	memory_clear(&l);
 }
 

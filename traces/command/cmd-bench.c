@@ -8,8 +8,7 @@
 #include <dlfcn.h>
 
 #include "config.h"
-#include "show/member.h"
-#include "show/progress.h"
+#include "show/show.h"
 #include "sim/bench/bench.h"
 
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */

@@ -9,7 +9,7 @@
 
 #include "config.h"
 #include "format/out-file.h"
-#include "show/progress.h"
+#include "show/show.h"
 
 #define MEASURE_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
 #define MEMORY_DEFAULT  (G_GUINT64_CONSTANT(1) << 30) /* of a driver's device, without --full */

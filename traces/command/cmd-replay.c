@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include "show/progress.h"
 #include "show/show.h"
 
 static struct replay_options options;

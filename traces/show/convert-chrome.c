@@ -79,20 +79,12 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 	g_string_append(out, "\"}}");
 }
 
-/* The line that asked for it; NULL: it is not known. */
-static const char *label_of(const struct chrome *c, const struct tracker_line *l)
-{
-	const struct sites *sites = c->to->trace->sites;
-
-	return sites && l->item.site != SITE_NONE
-		       ? sites_label_text(sites, sites_label(sites, l->item.site))
-		       : NULL;
-}
-
 /* The end of an event. */
 static void put_args(const struct chrome *c, GString *out, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
+	const struct sites *sites = c->to->trace->sites;
+	const char *site = site_text(sites, l->item.site);
 	g_autoptr(GString) text = g_string_new(NULL);
 
 	g_string_append_printf(out, ",\"args\":{\"event\":" U64 ",\"code\":%d", l->item.number,
@@ -106,10 +98,9 @@ static void put_args(const struct chrome *c, GString *out, const struct tracker_
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
-	if (label_of(c, l)) {
-		const struct sites *sites = c->to->trace->sites;
+	if (site) {
 		g_string_append(out, ",\"site\":");
-		out_json_text(out, label_of(c, l));
+		out_json_text(out, site);
 		g_string_append(out, ",\"stack\":[");
 		for (guint i = 0; i < sites_depth(sites, l->item.site); i++) {
 			g_string_append(out, i ? "," : "");
@@ -147,7 +138,7 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 static void put_life(struct chrome *c, const struct tracker_line *l, gboolean begins,
 		     const char *category, guint64 at_ns)
 {
-	const char *name = label_of(c, l) ?: category;
+	const char *name = site_text(c->to->trace->sites, l->item.site) ?: category;
 
 	put_args(c,
 		 begin(c, begins ? 'b' : 'e', begins ? name : NULL, DEVICE_PID + (guint64)l->device,

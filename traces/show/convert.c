@@ -6,7 +6,6 @@
 #include "show.h"
 
 #include "format/out-file.h"
-#include "progress.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
 static gboolean wants(gint device, const struct tracker_line *l)

@@ -6,8 +6,6 @@
  */
 #include "show.h"
 
-#include "progress.h"
-
 #define CONTEXT    3
 #define LOOK_FIRST 16u
 #define LOOK_LAST  4096u

@@ -131,20 +131,11 @@ READ(gboolean, knows_device, replay_device, d, d->failed_stats.size != 0)
 READ(gint64, device_free, replay_device, d,
      (gint64)(d->failed_stats.usable_bytes -
 	      MIN(d->failed_stats.used_bytes, d->failed_stats.usable_bytes)))
-READ(gint64, usable, replay_device, d, (gint64)d->stats.usable_bytes)
 READ(char *, place_of_failure, replay_device, d,
      d->failed_at || d->failed_line ? history_place(d->failed_line, d->failed_at)
 				    : g_strdup("what was live at the start"))
-
-static char *site_of_failure(gconstpointer at, gconstpointer context)
-{
-	const struct sites *sites = RESULT(context)->replay->trace->sites;
-	guint32 site = ((const struct replay_device *)at)->failed_site;
-
-	return sites && site != SITE_NONE
-		       ? g_strdup(sites_label_text(sites, sites_label(sites, site)))
-		       : NULL;
-}
+READ(char *, site_of_failure, replay_device, d,
+     g_strdup(site_text(RESULT(context)->replay->trace->sites, d->failed_site)))
 
 const struct member figures_failure[] = {
 	{ "line", MEMBER_PLACE, AT(replay_device, failed_line),
@@ -164,7 +155,7 @@ const struct member figures_failure[] = {
 	{ "free_1g_pages", MEMBER_COUNT, AT(replay_device, failed_stats.free_giants),
 	  "The number of pages of 1 GiB that could be allocated.", .has = knows_device },
 	{ "place", MEMBER_TEXT, .text = place_of_failure, .in_text_only = TRUE },
-	{ "all_bytes", MEMBER_BYTES, .whole = usable, .in_text_only = TRUE },
+	{ "all_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes), .in_text_only = TRUE },
 	{ 0 },
 };
 

@@ -53,31 +53,22 @@ const struct member *members_find(const struct member *table, const char *name)
 	return NULL;
 }
 
-static void build_column(JsonBuilder *b, const struct member *m, gconstpointer at)
-{
-	GArray *array = *(GArray *const *)place(m, at);
-	gsize size = g_array_get_element_size(array);
-
-	json_builder_begin_array(b);
-	for (guint i = 0; i < array->len; i++)
-		json_builder_add_int_value(
-			b, *(const gint64 *)(gconstpointer)(array->data + i * size + m->field));
-	json_builder_end_array(b);
-}
-
 static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at,
 		       gconstpointer context)
 {
 	/* both kinds of array begin with their data and its length */
 	const GArray *structs = *(GArray *const *)place(m, at);
-	const GPtrArray *pointers = *(GPtrArray *const *)place(m, at);
 	gboolean by_pointer = m->array == ARRAY_POINTERS;
-	gsize size = by_pointer ? 0 : g_array_get_element_size((GArray *)structs);
+	gsize size = by_pointer ? sizeof(gpointer) : g_array_get_element_size((GArray *)structs);
 
 	json_builder_begin_array(b);
-	for (guint i = 0; i < (by_pointer ? pointers->len : structs->len); i++) {
-		gconstpointer element = by_pointer ? pointers->pdata[i] : structs->data + i * size;
-		if (m->members)
+	for (guint i = 0; i < structs->len; i++) {
+		gconstpointer element = structs->data + i * size + m->field;
+		if (by_pointer)
+			element = *(gconstpointer const *)element;
+		if (m->array == ARRAY_COLUMN)
+			json_builder_add_int_value(b, *(const gint64 *)element);
+		else if (m->members)
 			members_build_object(b, m->members, element, context);
 		else
 			json_builder_add_string_value(b, element);
@@ -93,9 +84,7 @@ static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at
 		(list ? json_builder_begin_array : json_builder_begin_object)(b);
 		m->build(b, at, context);
 		(list ? json_builder_end_array : json_builder_end_object)(b);
-	} else if (m->array == ARRAY_COLUMN)
-		build_column(b, m, at);
-	else if (m->array != ARRAY_NONE)
+	} else if (m->array != ARRAY_NONE)
 		build_list(b, m, at, context);
 	else if (m->kind == MEMBER_OBJECT)
 		members_build_object(b, m->members, place(m, at), context);
@@ -118,16 +107,15 @@ void members_build(JsonBuilder *b, const struct member *table, gconstpointer at,
 	for (const struct member *m = table; m->kind != MEMBER_END; m++) {
 		if (m->in_text_only || !member_has(m, at, context))
 			continue;
-		if (m->kind == MEMBER_TEXT && !m->build) {
-			g_autofree char *text = member_text(m, at, context);
-			if (text == NULL)
-				continue;
-			json_builder_set_member_name(b, m->name);
+		gboolean is_text = m->kind == MEMBER_TEXT;
+		g_autofree char *text = is_text ? member_text(m, at, context) : NULL;
+		if (is_text && text == NULL)
+			continue;
+		json_builder_set_member_name(b, m->name);
+		if (text)
 			json_builder_add_string_value(b, text);
-		} else {
-			json_builder_set_member_name(b, m->name);
+		else
 			build_value(b, m, at, context);
-		}
 	}
 }
 

@@ -18,7 +18,6 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.replay = replay,
 		.device = device,
 		.moment = moment,
-		.sums = moment->sums,
 		.sites = replay->trace->sites,
 		.holders = holders_of(memory, moment, replay->trace->sites),
 		.blocks = blocks->len,
@@ -37,7 +36,7 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 void moment_view_clear(struct moment_view *v)
 {
 	g_array_unref(v->map.ranges);
-	g_clear_pointer(&v->frames.runs, g_array_unref);
+	g_clear_pointer(&v->frames.ranges, g_array_unref);
 	g_array_unref(v->holders);
 }
 
@@ -55,7 +54,7 @@ static const char *s_of(guint64 count)
 
 static void say_lost(GString *out, const struct moment_view *v)
 {
-	const struct memory_sums *s = &v->sums;
+	const struct memory_sums *s = &v->moment->sums;
 	const struct {
 		guint64 bytes;
 		const char *what;
@@ -78,7 +77,7 @@ static void say_lost(GString *out, const struct moment_view *v)
 
 static void say_live(GString *out, const struct moment_view *v)
 {
-	const struct memory_sums *s = &v->sums;
+	const struct memory_sums *s = &v->moment->sums;
 
 	if (!replay_tells_live(v->device)) {
 		SAY(" The file does not tell what of it was in use.");
@@ -100,12 +99,12 @@ static void say_moment(GString *out, const struct moment_view *v)
 	g_autofree char *place = history_place(0, m->event);
 
 	if (m->what == MOMENT_PEAK)
-		SAY("Physical memory was at its most, %s, %s%s.", in_words(v->sums.physical),
-		    m->event ? "after " : "at ", place);
+		SAY("Physical memory was at its most, %s, %s%s.",
+		    in_words(v->moment->sums.physical), m->event ? "after " : "at ", place);
 	else
 		SAY("%s %s there were %s of physical memory.", m->event ? "After" : "At", place,
-		    in_words(v->sums.physical));
-	if (v->sums.physical > 0)
+		    in_words(v->moment->sums.physical));
+	if (v->moment->sums.physical > 0)
 		say_live(out, v);
 }
 
@@ -113,7 +112,7 @@ static void say_moment(GString *out, const struct moment_view *v)
 static void say_cause(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
-	const struct memory_sums *s = &v->sums;
+	const struct memory_sums *s = &v->moment->sums;
 	guint64 asked = d->failed_size, largest = v->map.largest_free;
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
@@ -152,9 +151,8 @@ static void say_failure(GString *out, const struct moment_view *v)
 	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
 	SAY("At %s the device had no room for %s more", place, in_words(d->failed_size));
-	if (v->sites && d->failed_site != SITE_NONE)
-		SAY(", which %s asked for",
-		    sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
+	if (site_text(v->sites, d->failed_site))
+		SAY(", which %s asked for", site_text(v->sites, d->failed_site));
 	SAY(".");
 	if (s->size == 0)
 		return;
@@ -172,7 +170,7 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 {
 	const struct recorded_oom *oom = &v->device->memory.file.oom;
 	g_autofree char *place = history_place(0, v->moment->event);
-	guint64 pieces = 0, pages = 0, room = v->sums.physical + oom->free_bytes;
+	guint64 pieces = 0, pages = 0, room = v->moment->sums.physical + oom->free_bytes;
 
 	SAY("At %s, where %s were asked for,", place, in_words(oom->asked));
 	if (!replay_tells_fragmentation(v->device)) {
@@ -181,14 +179,14 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 	}
 	for (guint i = 0; i < v->map.ranges->len; i++) {
 		const struct map_range *r = &g_array_index(v->map.ranges, struct map_range, i);
-		guint64 end = (r->address + r->bytes) / (2 * MIB) * 2 * MIB;
-		if (r->physical == 0 || r->live > 0)
+		guint64 end = (r->start + r->length) / (2 * MIB) * 2 * MIB;
+		if (r->used == 0 || r->live > 0)
 			continue;
 		pieces++;
-		pages += end - MIN(end, round_up(r->address, 2 * MIB));
+		pages += end - MIN(end, round_up(r->start, 2 * MIB));
 	}
 	SAY(" %s of what the allocator held were free, in " U64 " piece%s",
-	    in_words((guint64)MAX(v->sums.external, 0)), pieces, s_of(pieces));
+	    in_words((guint64)MAX(v->moment->sums.external, 0)), pieces, s_of(pieces));
 	SAY(", the largest %s.", in_words(v->map.largest_free));
 	if (v->map.largest_free >= oom->asked)
 		SAY(" One of them was large enough, and not for this request: of another stream or "
@@ -198,7 +196,7 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 		    "pages of 2 MiB, which can be mapped together with what the device has; "
 		    "--policy expandable shows it.",
 		    in_words(pages));
-	else if (v->sums.live + oom->asked <= room)
+	else if (v->moment->sums.live + oom->asked <= room)
 		SAY(" Only without segments, as --policy native has none, could it have been "
 		    "served: the pieces have too few whole pages.");
 	else
@@ -303,14 +301,14 @@ static const struct member address_map[] = {
 	{ "ranges", MEMBER_COUNT, AT(moment_view, map.count),
 	  "The number of ranges. If there are more than 2000, adjacent ranges of together no more "
 	  "than `merged_bytes` are merged." },
-	{ "merged_bytes", MEMBER_BYTES, AT(moment_view, map.merged_bytes),
+	{ "merged_bytes", MEMBER_BYTES, AT(moment_view, map.merged),
 	  "As above; 0 means that none are merged." },
-	{ "address", MEMBER_COUNT, OF_RANGE(address) },
-	{ "bytes", MEMBER_BYTES, OF_RANGE(bytes),
+	{ "address", MEMBER_COUNT, OF_RANGE(start) },
+	{ "bytes", MEMBER_BYTES, OF_RANGE(length),
 	  "Lists of equal length, as are all that follow, with one entry per range. A range "
 	  "without physical memory is reserved; adjacent ranges of the same kind are one range. As "
 	  "recorded, addresses are those of the file; otherwise they are the model's." },
-	{ "physical_bytes", MEMBER_BYTES, OF_RANGE(physical),
+	{ "physical_bytes", MEMBER_BYTES, OF_RANGE(used),
 	  "The bytes of the range that are backed by physical memory." },
 	{ "live_bytes", MEMBER_BYTES, OF_RANGE(live),
 	  "The bytes of the range that are live, including the allocator's rounding; left out if "
@@ -319,20 +317,21 @@ static const struct member address_map[] = {
 	{ 0 },
 };
 
-READ(gint64, frame_bytes, frame_map, f, (gint64)MAPS_FRAME_BYTES)
+#define OF_RUN(part) COLUMN(moment_view, frames.ranges, map_range, part)
+
+READ(gint64, frame_bytes, moment_view, v, (gint64)MAPS_FRAME_BYTES)
 
 static const struct member frame_map[] = {
 	{ "frame_bytes", MEMBER_BYTES, 0, "The size of a frame, 2 MiB.", .whole = frame_bytes },
-	{ "runs", MEMBER_COUNT, AT(frame_map, count) },
-	{ "merged_frames", MEMBER_COUNT, AT(frame_map, merged_frames),
+	{ "runs", MEMBER_COUNT, AT(moment_view, frames.count) },
+	{ "merged_frames", MEMBER_COUNT, AT(moment_view, frames.merged),
 	  "As `ranges` and `merged_bytes` above, in frames." },
-	{ "frame", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, frame) },
-	{ "count", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, count),
+	{ "frame", MEMBER_COUNT, OF_RUN(start) },
+	{ "count", MEMBER_COUNT, OF_RUN(length),
 	  "Lists of equal length, as are all that follow, with one entry per run of frames: the "
 	  "number of the first frame, and the number of frames." },
-	{ "used_bytes", MEMBER_BYTES, COLUMN(frame_map, runs, frame_run, used),
-	  "The bytes in use in these frames." },
-	{ "owner", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, owner),
+	{ "used_bytes", MEMBER_BYTES, OF_RUN(used), "The bytes in use in these frames." },
+	{ "owner", MEMBER_COUNT, OF_RUN(owner),
 	  "The owner of the frames, as the start address of the memory that lies there, in the "
 	  "same addresses as `address_map`; 0: none of the replay's memory lies there; 1: several "
 	  "allocations do." },
@@ -352,7 +351,9 @@ READ(gboolean, has_losses, moment_view, v,
      replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
 READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
-READ(gboolean, has_frames, moment_view, v, v->frames.runs != NULL)
+READ(gboolean, has_frames, moment_view, v, v->frames.ranges != NULL)
+
+#define OF_SUMS(part) VIA(moment_view, moment, moment, sums.part)
 
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, 0,
@@ -364,19 +365,17 @@ const struct member figures_moment[] = {
 	  "The number of the event just before this point, as in `series`." },
 	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
 	  .no_figure = TRUE },
-	{ "physical_bytes", MEMBER_BYTES, AT(moment_view, sums.physical) },
-	{ "reserved_bytes", MEMBER_BYTES, AT(moment_view, sums.reserved),
-	  "As defined under MEMORY below." },
-	{ "live_bytes", MEMBER_BYTES, AT(moment_view, sums.live),
+	{ "physical_bytes", MEMBER_BYTES, OF_SUMS(physical) },
+	{ "reserved_bytes", MEMBER_BYTES, OF_SUMS(reserved), "As defined under MEMORY below." },
+	{ "live_bytes", MEMBER_BYTES, OF_SUMS(live),
 	  "Likewise; this and all following members are left out if the file does not record what "
 	  "was live.",
 	  .has = has_live },
 	{ "blocks", MEMBER_COUNT, AT(moment_view, blocks), "The number of live blocks.",
 	  .has = has_live },
-	{ "internal_bytes", MEMBER_BYTES, AT(moment_view, sums.internal), .has = has_losses },
-	{ "external_bytes", MEMBER_BYTES, AT(moment_view, sums.external), .has = has_losses,
-	  .is_signed = TRUE },
-	{ "page_rounding_bytes", MEMBER_BYTES, AT(moment_view, sums.rounding),
+	{ "internal_bytes", MEMBER_BYTES, OF_SUMS(internal), .has = has_losses },
+	{ "external_bytes", MEMBER_BYTES, OF_SUMS(external), .has = has_losses, .is_signed = TRUE },
+	{ "page_rounding_bytes", MEMBER_BYTES, OF_SUMS(rounding),
 	  "As defined under MEMORY below; left out under the same conditions as in `series`.",
 	  .has = has_losses },
 	{ "largest_free_bytes", MEMBER_BYTES, AT(moment_view, map.largest_free),
@@ -393,7 +392,7 @@ const struct member figures_moment[] = {
 	  .has = has_sites, .members = other_holders },
 	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
 	  .members = address_map, .no_figure = TRUE },
-	{ "frame_map", MEMBER_OBJECT, AT(moment_view, frames),
+	{ "frame_map", MEMBER_OBJECT, 0,
 	  "The device's memory, in frames: an object; left out if the model does not provide it.",
 	  .has = has_frames, .members = frame_map, .no_figure = TRUE },
 	{ 0 },

@@ -2,7 +2,7 @@
  *
  * Draws the progress bar on stderr.
  */
-#include "progress.h"
+#include "show.h"
 
 #include <unistd.h>
 

@@ -183,9 +183,9 @@ static void add_columns(GPtrArray *columns, JsonObject *object, JsonNodeType typ
 
 /* One line of its figures, or one a point of its series; a result without one has no line. */
 static void lines_of(GString *out, const char *name, JsonObject *result, JsonObject *device,
-		     gboolean series, GPtrArray *columns)
+		     JsonObject *of, GPtrArray *columns)
 {
-	JsonObject *of = series ? object_in(device, "series") : device;
+	gboolean series = of != device;
 	JsonArray *events = series && of ? result_array(of, "event") : NULL;
 	guint count = !series ? 1 : events ? json_array_get_length(events) : 0;
 
@@ -194,10 +194,8 @@ static void lines_of(GString *out, const char *name, JsonObject *result, JsonObj
 		if (!series)
 			csv_field(out, FALSE, result_text(result, "file", ""));
 		csv_field(out, FALSE, result_text(result, "policy", ""));
-		if (series)
-			field_of_node(out, json_object_get_member(device, "device"));
-		else
-			csv_field(out, FALSE, result_text(result, "soc", ""));
+		field_of_node(out, series ? json_object_get_member(device, "device")
+					  : json_object_get_member(result, "soc"));
 		for (guint c = 0; c < columns->len; c++) {
 			JsonArray *list = series ? result_array(of, columns->pdata[c]) : NULL;
 			JsonNode *node = !series ? json_object_get_member(of, columns->pdata[c])
@@ -231,7 +229,7 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 				if (wanted >= 0 && result_int(device, "device", -1) != wanted)
 					continue;
 				if (pass == 1)
-					lines_of(out, names[i], result, device, series, columns);
+					lines_of(out, names[i], result, device, of, columns);
 				else if (of)
 					add_columns(columns, of,
 						    series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);

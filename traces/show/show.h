@@ -4,7 +4,7 @@
  * name, its unit, how it is read, and a sentence for npusim-replay(1); JSON, text, the comparison
  * of two results and the manual page are generated from it, and CSV has the same members as JSON.
  * Moments, and profiles of call stacks. Results read back. Differences between two results, or
- * between two traces of any kinds. Conversions of traces.
+ * between two traces of any kinds. Conversions of traces. How far a long one is.
  */
 #ifndef NPUSIM_TRACES_SHOW_H
 #define NPUSIM_TRACES_SHOW_H
@@ -34,6 +34,13 @@ extern const struct member figures_access[], figures_calls[];
 /* Of a struct moment_view. */
 extern const struct member figures_moment[];
 
+/* The line of the program that stands for a site; NULL: it is not known, or there are no sites. */
+static inline const char *site_text(const struct sites *sites, guint32 site)
+{
+	return sites && site != SITE_NONE ? sites_label_text(sites, sites_label(sites, site))
+					  : NULL;
+}
+
 /* The result as text for people: result.c. */
 void result_print(FILE *out, const struct result *result);
 
@@ -45,10 +52,8 @@ struct moment_view {
 	const struct replay *replay;
 	const struct replay_device *device;
 	const struct moment *moment;
-	struct memory_sums sums;   /* of it */
 	const struct sites *sites; /* or NULL */
-	struct address_map map;
-	struct frame_map frames;
+	struct memory_map map, frames;
 	GArray *holders; /* struct holder: the first HOLDERS_SHOWN */
 	struct {
 		guint64 sites, bytes, blocks;
@@ -186,5 +191,21 @@ extern const struct convert_format convert_to_chrome, convert_to_csv;
 /* `device`: what is of it alone; -1: all. FALSE and error. */
 gboolean convert_run(struct trace *trace, const struct convert_format *format, const char *target,
 		     gint device, GError **error);
+
+/* ---- progress.c: a progress bar on a terminal for long operations. Nothing is shown for short
+ * ones, or if the output is not a terminal. ---- */
+
+struct progress {
+	gint64 start_us, last_us;
+	const char *what;
+	guint64 total;
+	gboolean terminal, shown;
+};
+
+/* `what`: of what there are so many; borrowed. */
+void progress_start(struct progress *progress, const char *what, guint64 total);
+/* `done` of the total; may be called as often as liked. */
+void progress_step(struct progress *progress, guint64 done);
+void progress_end(struct progress *progress);
 
 #endif

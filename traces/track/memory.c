@@ -332,34 +332,21 @@ static void file_alloc(struct memory *m, const struct record_item *item, guint64
 
 void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)
 {
-	const struct block *there;
+	guint32 verb = item->record.verb;
+	const struct block *there =
+		verb == NPU_TRACE_FREE ? g_tree_lookup(m->file.blocks, &item->address) : NULL;
 
-	switch (item->record.verb) {
-	case NPU_TRACE_ALLOC:
+	if (verb == NPU_TRACE_ALLOC)
 		file_alloc(m, item, event);
-		break;
-	case NPU_TRACE_FREE:
-		there = g_tree_lookup(m->file.blocks, &item->address);
-		if (there)
-			file_remove(m, there);
-		else
-			contradict(m, item, event, NULL);
-		break;
-	case NPU_TRACE_SEGMENT_ALLOC:
-	case NPU_TRACE_SEGMENT_MAP:
+	else if (there)
+		file_remove(m, there);
+	else if (verb == NPU_TRACE_FREE)
+		contradict(m, item, event, NULL);
+	else if (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP)
 		m->file.physical = sum(m->file.physical, item->size);
-		break;
-	case NPU_TRACE_SEGMENT_FREE:
-	case NPU_TRACE_SEGMENT_UNMAP:
+	else if (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP)
 		m->file.physical = less(m->file.physical, item->size);
-		break;
-	case NPU_TRACE_OOM:
-		if (m->file.oom.event == 0)
-			m->file.oom =
-				(struct recorded_oom){ event, item->size, item->record.free_bytes,
-						       m->file.physical, m->file.live };
-		break;
-	default:
-		break;
-	}
+	else if (verb == NPU_TRACE_OOM && m->file.oom.event == 0)
+		m->file.oom = (struct recorded_oom){ event, item->size, item->record.free_bytes,
+						     m->file.physical, m->file.live };
 }

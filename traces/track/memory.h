@@ -143,39 +143,28 @@ GPtrArray *memory_at(const struct memory *memory, const struct moment *moment,
 #define MAPS_RANGES_MAX  2000
 #define MAPS_FRAME_BYTES (2 * MIB)
 
-/* Addresses [address, address + bytes): `physical` of them have memory, `live` of that is taken by
- * live blocks. A range is reserved (0, 0), free (bytes, 0), live (bytes, bytes), or put together
- * from several. */
-struct map_range {
-	guint64 address, bytes, physical, live;
-};
-struct address_map {
-	GArray *ranges;       /* struct map_range, sorted, apart */
-	guint64 count;        /* of ranges before they were put together */
-	guint64 merged_bytes; /* ranges of up to so many bytes were; 0: none */
-	guint64 largest_free; /* bytes */
-	guint64 live;         /* bytes of all ranges */
-};
-/* map->ranges is the caller's, to be freed. */
-void address_map_init(struct address_map *map, const struct memory *memory,
-		      const struct moment *moment);
-
 #define FRAME_NOBODY  0 /* none of the replay's memory lies there */
 #define FRAME_SEVERAL 1
-/* Frames [frame, frame + count): `used` bytes of them belong to the memory at the address `owner`,
- * or to FRAME_SEVERAL. */
-struct frame_run {
-	guint64 frame, count, used, owner;
+/* [start, start + length), in bytes or frames: `used` bytes of it have memory. Of addresses, live
+ * blocks take `live` of that: a range is reserved (0, 0), free (bytes, 0), live (bytes, bytes), or
+ * merged from several. Of frames, it belongs to the memory at the address `owner`, or to
+ * FRAME_SEVERAL. */
+struct map_range {
+	guint64 start, length, used, live, owner;
 };
-struct frame_map {
-	GArray *runs; /* struct frame_run: all frames of the device, in order; NULL: it is not known
-			 where the memory lies */
-	guint64 count;         /* of runs before they were put together */
-	guint64 merged_frames; /* as above */
+struct memory_map {
+	GArray *ranges;       /* struct map_range, sorted, apart; of frames all of the device, or
+				 NULL: it is not known where the memory lies */
+	guint64 count;        /* of ranges before they were merged */
+	guint64 merged;       /* ranges of up to so many bytes, or frames, were; 0: none */
+	guint64 largest_free; /* of addresses: bytes */
+	guint64 live;         /* the same: bytes of all ranges */
 };
-/* map->runs is the caller's, to be freed. */
-void frame_map_init(struct frame_map *map, const struct memory *memory, const struct moment *moment,
-		    guint64 device_bytes);
+/* map->ranges is the caller's, to be freed. */
+void address_map_init(struct memory_map *map, const struct memory *memory,
+		      const struct moment *moment);
+void frame_map_init(struct memory_map *map, const struct memory *memory,
+		    const struct moment *moment, guint64 device_bytes);
 
 struct holder {
 	guint32 label, site; /* of sites; the site of the label with the most bytes */

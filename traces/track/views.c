@@ -29,18 +29,19 @@ static void add_edges(GArray *edges, const struct memory *memory, const struct m
 	}
 }
 
+/* Adds a range, or makes the last longer by it where both are alike and nothing `cut`s them. */
 static void add_range(GArray *ranges, const struct map_range *r, gboolean cut)
 {
 	struct map_range *last =
 		ranges->len ? &g_array_index(ranges, struct map_range, ranges->len - 1) : NULL;
 
-	if (cut || last == NULL || last->address + last->bytes != r->address ||
-	    !last->physical != !r->physical || !last->live != !r->live) {
+	if (cut || last == NULL || last->start + last->length != r->start ||
+	    !last->used != !r->used || !last->live != !r->live || last->owner != r->owner) {
 		g_array_append_vals(ranges, r, 1);
 		return;
 	}
-	last->bytes += r->bytes;
-	last->physical += r->physical;
+	last->length += r->length;
+	last->used += r->used;
 	last->live += r->live;
 }
 
@@ -60,10 +61,8 @@ static GArray *ranges_between(const GArray *edges)
 		guint64 bytes = i < edges->len ? EDGE(i)->at - start : 0;
 		gboolean memory = depth[ALLOCATION_MEMORY] > 0;
 		gboolean live = memory && depth[ALLOCATION_BLOCK] > 0;
-		const struct map_range r = { .address = start,
-					     .bytes = bytes,
-					     .physical = memory ? bytes : 0,
-					     .live = live ? bytes : 0 };
+		const struct map_range r = { start, bytes, memory ? bytes : 0, live ? bytes : 0,
+					     FRAME_NOBODY };
 		if (bytes > 0 && (memory || depth[ALLOCATION_RESERVED] > 0))
 			add_range(ranges, &r,
 				  cut[memory ? ALLOCATION_MEMORY : ALLOCATION_RESERVED]);
@@ -72,26 +71,33 @@ static GArray *ranges_between(const GArray *edges)
 	return ranges;
 }
 
-/* Neighbours that come to no more than `limit` bytes, what lies between them too, become one. */
-static void merge_ranges(GArray *ranges, guint64 limit)
+/* Neighbours that come to little, what lies between them too, become one, until there are few
+ * enough; `least`: what is little at first. */
+static void merge(struct memory_map *map, guint64 least)
 {
-	struct map_range *r = (struct map_range *)(void *)ranges->data;
-	guint kept = 0;
+	struct map_range *r = (struct map_range *)(void *)map->ranges->data;
 
-	for (guint i = 1; i < ranges->len; i++) {
-		guint64 span = r[i].address + r[i].bytes - r[kept].address;
-		if (span > limit) {
-			r[++kept] = r[i];
-			continue;
+	map->count = map->ranges->len;
+	while (map->ranges->len > MAPS_RANGES_MAX) {
+		guint kept = 0;
+		map->merged = map->merged ? 2 * map->merged : least;
+		for (guint i = 1; i < map->ranges->len; i++) {
+			guint64 span = r[i].start + r[i].length - r[kept].start;
+			if (span > map->merged) {
+				r[++kept] = r[i];
+				continue;
+			}
+			r[kept].length = span;
+			r[kept].used += r[i].used;
+			r[kept].live += r[i].live;
+			if (r[kept].owner != r[i].owner)
+				r[kept].owner = FRAME_SEVERAL;
 		}
-		r[kept].bytes = span;
-		r[kept].physical += r[i].physical;
-		r[kept].live += r[i].live;
+		g_array_set_size(map->ranges, kept + 1);
 	}
-	g_array_set_size(ranges, kept + 1);
 }
 
-void address_map_init(struct address_map *map, const struct memory *memory,
+void address_map_init(struct memory_map *map, const struct memory *memory,
 		      const struct moment *moment)
 {
 	g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
@@ -99,23 +105,15 @@ void address_map_init(struct address_map *map, const struct memory *memory,
 	for (int kind = 0; kind < ALLOCATION_KIND_COUNT; kind++)
 		add_edges(edges, memory, moment, kind);
 	g_array_sort(edges, by_address);
-	*map = (struct address_map){ .ranges = ranges_between(edges) };
-	map->count = map->ranges->len;
-	for (guint i = 0; i < map->count; i++) {
+	*map = (struct memory_map){ .ranges = ranges_between(edges) };
+	for (guint i = 0; i < map->ranges->len; i++) {
 		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
 		map->live += r->live;
 		if (r->live == 0)
-			map->largest_free = MAX(map->largest_free, r->physical);
+			map->largest_free = MAX(map->largest_free, r->used);
 	}
-	while (map->ranges->len > MAPS_RANGES_MAX) {
-		map->merged_bytes = map->merged_bytes ? 2 * map->merged_bytes : 4096;
-		merge_ranges(map->ranges, map->merged_bytes);
-	}
+	merge(map, 4096);
 }
-
-struct frame {
-	guint64 used, owner;
-};
 
 static void add_frames(GArray *frames, const struct physical_run *run, guint64 owner)
 {
@@ -125,56 +123,20 @@ static void add_frames(GArray *frames, const struct physical_run *run, guint64 o
 		guint64 number = at / MAPS_FRAME_BYTES;
 		if (number >= frames->len)
 			g_array_set_size(frames, (guint)number + 1);
-		struct frame *f = &g_array_index(frames, struct frame, number);
+		struct map_range *f = &g_array_index(frames, struct map_range, number);
 		to = MIN(end, (number + 1) * MAPS_FRAME_BYTES);
 		f->owner = f->used == 0 || f->owner == owner ? owner : FRAME_SEVERAL;
 		f->used += to - at;
 	}
 }
 
-static GArray *runs_of(const GArray *frames)
-{
-	GArray *runs = g_array_new(FALSE, FALSE, sizeof(struct frame_run));
-
-	for (guint i = 0; i < frames->len; i++) {
-		const struct frame *f = &g_array_index(frames, struct frame, i);
-		const struct frame_run run = { i, 1, f->used, f->owner };
-		struct frame_run *last =
-			i ? &g_array_index(runs, struct frame_run, runs->len - 1) : NULL;
-		if (last && last->owner == f->owner && f->owner != FRAME_SEVERAL) {
-			last->count++;
-			last->used += f->used;
-		} else {
-			g_array_append_val(runs, run);
-		}
-	}
-	return runs;
-}
-
-static void merge_runs(GArray *runs, guint64 limit)
-{
-	struct frame_run *r = (struct frame_run *)(void *)runs->data;
-	guint kept = 0;
-
-	for (guint i = 1; i < runs->len; i++) {
-		if (r[kept].count + r[i].count > limit) {
-			r[++kept] = r[i];
-			continue;
-		}
-		r[kept].count += r[i].count;
-		r[kept].used += r[i].used;
-		r[kept].owner = r[kept].owner == r[i].owner ? r[i].owner : FRAME_SEVERAL;
-	}
-	g_array_set_size(runs, kept + 1);
-}
-
-void frame_map_init(struct frame_map *map, const struct memory *memory, const struct moment *moment,
-		    guint64 device_bytes)
+void frame_map_init(struct memory_map *map, const struct memory *memory,
+		    const struct moment *moment, guint64 device_bytes)
 {
 	g_autoptr(GPtrArray) items = memory_at(memory, moment, ALLOCATION_MEMORY);
-	g_autoptr(GArray) frames = g_array_new(FALSE, TRUE, sizeof(struct frame));
+	g_autoptr(GArray) frames = g_array_new(FALSE, TRUE, sizeof(struct map_range));
 
-	*map = (struct frame_map){ 0 };
+	*map = (struct memory_map){ 0 };
 	for (guint i = 0; i < items->len; i++) {
 		const struct allocation *m = g_ptr_array_index(items, i);
 		for (guint r = 0; m->runs && r < m->runs->len; r++)
@@ -184,12 +146,14 @@ void frame_map_init(struct frame_map *map, const struct memory *memory, const st
 	if (frames->len == 0)
 		return;
 	g_array_set_size(frames, (guint)MAX(device_bytes / MAPS_FRAME_BYTES, frames->len));
-	map->runs = runs_of(frames);
-	map->count = map->runs->len;
-	while (map->runs->len > MAPS_RANGES_MAX) {
-		map->merged_frames = map->merged_frames ? 2 * map->merged_frames : 2;
-		merge_runs(map->runs, map->merged_frames);
+	map->ranges = g_array_new(FALSE, FALSE, sizeof(struct map_range));
+	for (guint i = 0; i < frames->len; i++) {
+		struct map_range *f = &g_array_index(frames, struct map_range, i);
+		f->start = i;
+		f->length = 1;
+		add_range(map->ranges, f, f->owner == FRAME_SEVERAL);
 	}
+	merge(map, 2);
 }
 
 GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count)
