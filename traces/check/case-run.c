@@ -80,11 +80,8 @@ static void work(const struct test_case *test, const char *path, int line)
 	gboolean expected = FALSE;
 	struct order order;
 
-	for (guint i = 0; test->settings != NULL && i < test->settings->len; i++) {
-		g_auto(GStrv) parts = g_strsplit(g_ptr_array_index(test->settings, i), "=", 2);
-
-		g_setenv(parts[0], parts[1], TRUE);
-	}
+	for (guint i = 0; test->settings != NULL && i < test->settings->len; i++)
+		putenv(g_ptr_array_index(test->settings, i));
 	g_setenv("NPUSIM_LEAKS", "off", FALSE);    /* most cases end in the middle of things */
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* many a step is to fail */
 	for (guint s = 0; test->steps != NULL && s < test->steps->len; s++)

@@ -87,13 +87,8 @@ function makeLook(history, mode, categories) {
 	const shares = { size: (b) => Math.log2(1 + history.size[b]) / most,
 			 age: (b) => history.made[b] / Math.max(1, history.events),
 			 life: (b) => (history.gone[b] - history.made[b]) / (history.events + 1) };
-	for (let b = 0; b < history.blocks; b++) {
-		if (!key) {
-			colours[b] = steps[Math.round(64 * shares[mode](b))];
-			continue;
-		}
-		colours[b] = once(known, key(b), (name) => pixel(ownColour(name)));
-	}
+	for (let b = 0; b < history.blocks; b++)
+		colours[b] = key ? once(known, key(b), (name) => pixel(ownColour(name))) : steps[Math.round(64 * shares[mode](b))];
 	return { colours, key, names: known, back: pixel(colour('card')), rest: pixel(colour('rest')),
 		 free: pixel(colour('line')), edge: pixel(colour('card')) };
 }

@@ -200,11 +200,6 @@ struct walk {
 	guint limit;
 };
 
-static enum member_kind kind_of(const struct member *m)
-{
-	return m ? m->kind : MEMBER_COUNT;
-}
-
 /* NULL: it is no list of numbers. */
 static JsonArray *numbers_in(JsonObject *object, const char *name)
 {
@@ -339,8 +334,8 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 
 	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
 	    (b && json_node_get_node_type(b) != json_node_get_node_type(there))) {
-		add(w->differences, w->group, name, kind_of(m), a ? json_node_ref(a) : NULL,
-		    b ? json_node_ref(b) : NULL, NULL, 0);
+		add(w->differences, w->group, name, m ? m->kind : MEMBER_COUNT,
+		    a ? json_node_ref(a) : NULL, b ? json_node_ref(b) : NULL, NULL, 0);
 		return;
 	}
 	g_autoptr(JsonObject) x = members_of(a), y = members_of(b);
@@ -364,7 +359,7 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 				walk_nodes(w, row, path, json_object_get_member(x, key),
 					   json_object_get_member(y, key));
 			else if (side == 0 && strcmp(key, axis) != 0)
-				series(w, kind_of(row), path, axis, key, both);
+				series(w, row ? row->kind : MEMBER_COUNT, path, axis, key, both);
 			if (!list || found->len == before || ++differ <= w->limit)
 				continue;
 			g_ptr_array_set_size(w->differences->rows, (gint)before);

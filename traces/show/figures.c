@@ -173,15 +173,11 @@ static const struct member figures_recorded_oom[] = {
 };
 
 /* Share of physical memory that no live block used when physical memory was at its peak. */
-static double fragmentation(gconstpointer at, gconstpointer context)
-{
-	const struct memory *m = &((const struct replay_device *)at)->memory;
-
-	(void)context;
-	return m->peak_physical ? 1.0 - (double)MIN(m->live_at_peak_physical, m->peak_physical) /
-						  m->peak_physical
-				: 0;
-}
+READ(double, fragmentation, replay_device, d,
+     d->memory.peak_physical
+	     ? 1.0 - (double)MIN(d->memory.live_at_peak_physical, d->memory.peak_physical) /
+			       d->memory.peak_physical
+	     : 0)
 
 /* Bytes that the second-level TLB can cover with the pages that were in use at the peak. */
 static guint64 tlb_reach_of(const struct npu_stats *s)

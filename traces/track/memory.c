@@ -69,11 +69,6 @@ void memory_add(struct memory *m, enum allocation_kind kind, const struct alloca
 	g_hash_table_add(m->items[kind], kept);
 }
 
-static const struct allocation *block_at(const struct memory *m, guint64 key)
-{
-	return g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &key);
-}
-
 static void look(const struct memory *m, struct allocation *item)
 {
 	for (guint i = 0; m->look && item->runs == NULL && i < m->moment_count; i++) {
@@ -166,7 +161,7 @@ GPtrArray *memory_at(const struct memory *m, const struct moment *moment, enum a
 
 static void block_remove(struct memory *m, guint64 key)
 {
-	const struct allocation *known = block_at(m, key);
+	const struct allocation *known = g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &key);
 
 	if (known == NULL) {
 		m->unmatched++;
@@ -182,7 +177,8 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 	const struct npu_trace_record *r = &item->record;
 	gboolean placed = (r->has & NPU_TRACE_HAS_ROUNDED) != 0;
 	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
-	const struct allocation *known = block_at(m, item->address);
+	const struct allocation *known =
+		g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &item->address);
 	struct allocation block = { .key = item->address,
 				    .address = placed ? r->va : item->address,
 				    .size = placed ? r->rounded : round_up(item->size, m->unit),
