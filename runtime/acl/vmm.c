@@ -522,8 +522,8 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 	if (count > ACCESS_ON_STACK) {
 		converted = calloc(count, sizeof(*converted));
 		if (converted == NULL)
-			return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
-					"no host memory for %zu access descriptors", count);
+			return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+					 "no host memory for %zu access descriptors", count);
 	}
 	/* Descriptors are converted one by one. CANN passes the array on as it is, though the
 	 * driver's descriptor is 20 bytes and the ACL's 24, so that there only the first of several
