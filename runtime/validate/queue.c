@@ -713,9 +713,13 @@ void validate_queue_call(struct validate *v)
 			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
 		break;
 	case DRIVER_OP_halSqCqAllocate:
-		if (with->halSqCqAllocate.in->type == DRV_NORMAL_TYPE)
-			order_stream(v, with->halSqCqAllocate.dev, with->halSqCqAllocate.out->sqId)
-				->depth = with->halSqCqAllocate.in->sqeDepth;
+		if (with->halSqCqAllocate.in->type != DRV_NORMAL_TYPE)
+			break;
+		stream =
+			order_stream(v, with->halSqCqAllocate.dev, with->halSqCqAllocate.out->sqId);
+		order_stream_end(v, stream); /* one that a device's close has ended */
+		stream = order_stream(v, stream->dev, stream->id);
+		stream->depth = with->halSqCqAllocate.in->sqeDepth;
 		break;
 	case DRIVER_OP_halSqCqQuery:
 		asked(v, with->halSqCqQuery.dev, with->halSqCqQuery.info);
