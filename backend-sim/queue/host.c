@@ -74,12 +74,14 @@ static bool populate_works(void)
 	return works;
 }
 
-/* True if this thread's calls are on its stack, and the range is in their frames: small copies are
- * of such variables mostly, and asking the system costs as much as all the rest of one. */
+/* True if this thread's calls are on its stack, and the range is in their frames, in the page where
+ * we are or the next one: small copies are of such variables mostly, and asking the system costs as
+ * much as all the rest of one. Pages further away may be those of a large array, which the program
+ * may have protected. */
 static bool is_in_frames(uint64_t va, uint64_t bytes)
 {
 	static _Thread_local uint64_t begin, end;
-	uint64_t here = (uint64_t)__builtin_frame_address(0);
+	uint64_t here = (uint64_t)__builtin_frame_address(0), near;
 	pthread_attr_t attr;
 	void *at;
 	size_t size;
@@ -92,7 +94,8 @@ static bool is_in_frames(uint64_t va, uint64_t bytes)
 	} else if (end == 0) {
 		end = 1; /* not known: none */
 	}
-	return here >= begin && va >= here && va < end && bytes <= end - va;
+	near = MIN(end, here - here % page_bytes() + 2 * page_bytes());
+	return here >= begin && va >= here && va < near && bytes <= near - va;
 }
 
 /* Where no bytes move the check takes no memory: some kernels give a page that is read some. */

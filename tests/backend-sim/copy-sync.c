@@ -181,6 +181,18 @@ TEST(copy_sync, what_is_no_memory_of_the_program)
 	munmap(two, 8192);
 }
 
+TEST(copy_sync, protected_page_of_a_local_array)
+{
+	_Alignas(65536) unsigned char array[4 * 65536];
+	uint64_t a = rig_alloc(0, 65536);
+
+	ASSERT_EQ(mprotect(array + 2 * 65536, 65536, PROT_READ), 0);
+	EXPECT_EQ(COPY(array + 2 * 65536, 100, a, 100), DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(said(), "its protection is in the way");
+	EXPECT_EQ(COPY(a, 100, array + 2 * 65536, 100), DRV_ERROR_NONE);
+	ASSERT_EQ(mprotect(array + 2 * 65536, 65536, PROT_READ | PROT_WRITE), 0);
+}
+
 /* ---- two devices ---- */
 
 TEST(copy_sync, classic_memory_of_two_devices)
