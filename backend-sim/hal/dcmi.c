@@ -75,7 +75,7 @@ static unsigned device_count(void)
 
 static unsigned chips_per_card(void)
 {
-	return (unsigned)fact(0, MODULE_TYPE_SYSTEM, INFO_TYPE_DIE_NUM);
+	return (unsigned)fact(0, MODULE_TYPE_SYSTEM, INFO_TYPE_DIE_NUM) ?: 1;
 }
 
 static int chips_of_card(int card)
@@ -168,21 +168,24 @@ static int give_link(unsigned dev, int card, int chip, int *out)
 	return code;
 }
 
-/* Of the NUMA node that is near to it, or all where this machine has no such node. */
+/* Of the NUMA node that is near to it, or all where this machine has no such node; as many ranges
+ * of them as there is room for. */
 static int give_cpus(unsigned dev, char *out, int *length)
 {
-	char name[64];
+	char name[64], list[4096] = "";
 	FILE *file;
 
 	snprintf(name, sizeof(name), "/sys/devices/system/node/node%d/cpulist",
 		 (int)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_NEAR_NODE));
 	file = fopen(name, "re") ?: fopen("/sys/devices/system/cpu/online", "re");
-	if (file == NULL || fgets(out, CPUS_LEN, file) == NULL)
-		*out = '\0';
+	if (file != NULL && fgets(list, sizeof(list), file) == NULL)
+		*list = '\0';
 	if (file != NULL)
 		fclose(file);
-	*length = (int)strcspn(out, "\n");
-	out[*length] = '\0';
+	*length = (int)strcspn(list, "\n");
+	while (*length >= CPUS_LEN || (*length > 0 && !strchr(",\n", list[*length])))
+		--*length;
+	snprintf(out, CPUS_LEN, "%.*s", *length, list);
 	return *length > 0 ? 0 : UNSUPPORTED;
 }
 

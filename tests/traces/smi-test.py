@@ -203,6 +203,27 @@ def management_library_knows_links_and_surroundings():  # as npu-smi shows them
 
 
 @case
+def management_library_lists_whole_ranges_of_processors():  # 31 characters at the most
+    for cpus, told in (('0-31', '0-31'), ('0-3,100-107,200-207,300-307,400', None),
+                       ('0-23,48-71,96-119,144-167,192-215', '0-23,48-71,96-119,144-167'),
+                       ('0-3,100-107,200-207,300-307,400-407', '0-3,100-107,200-207,300-307'),
+                       ('0-3,100-107,200-207,300-307,400,408', '0-3,100-107,200-207,300-307,400')):
+        run = npusim('run', '--devices', '1', '--', 'env', 'DCMI_CPUS=' + cpus, DCMI)
+        same(run.returncode, 0, run.stderr)
+        same(re.findall(r'(?m)^around \S+ \S+ \S+ (\S+)', run.stdout), [told or cpus])
+
+
+@case
+def devices_that_do_not_tell_of_themselves():  # a 910C's second chip is on no card then
+    fault = 'NPUSIM_FAULT=halGetDeviceInfo:1+:busy'
+    for soc, seconds in (('Ascend910B1', 0), ('Ascend910_9382', 8)):
+        run = npusim('run', '--soc', soc, '--', 'env', fault, DCMI)
+        expect(run.returncode in (0, 1), run.returncode, run.stderr)
+        text = smi(fault + ' npu-smi info', '--soc', soc)
+        same(len(re.findall(r'\| OK  +\| NA  +NA  +0 / 0 ', text)), seconds, text)
+
+
+@case
 def management_library_knows_the_supernode():
     pod = 'smi-pod-{}'.format(os.getpid())
     options = ('--soc', 'Ascend910_9391', '--supernode', pod, '--server', '3')
