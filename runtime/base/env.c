@@ -157,9 +157,12 @@ const char *npu_nearest(const char *word, const char *const *names, size_t count
 	return best;
 }
 
+/* A profile's file, which may be given in place of its name, is no misspelling of it. */
 const char *npu_meant(const char *word, const char *const *names, size_t count, const char *mark)
 {
-	const char *nearest = npu_nearest(word, names, count);
+	const char *dot = strrchr(word, '.');
+	bool is_file = strchr(word, '/') != NULL || (dot != NULL && strcmp(dot, ".ini") == 0);
+	const char *nearest = is_file ? NULL : npu_nearest(word, names, count);
 
 	return nearest != NULL ? npu_text("; is %s%s meant?", mark, nearest) : "";
 }

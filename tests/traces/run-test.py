@@ -397,6 +397,7 @@ def wrong_settings_are_told_before_the_program_runs(folder):
             (['--soc', 'ascend910b1'], {}, 'ascend910b1', 'is Ascend910B1 meant?'),
             (['--soc', soc_file], {}, 'no_such_key'),
             (['--soc', folder / 'none.ini'], {}, 'none.ini'),
+            (['--soc', 'Ascend910B1.ini'], {}, 'No such file or directory\n'),
             (['--hbm', '3M'], {}, '3M', '2 MiB'),
             (['--hbm', '900T'], {}, '--hbm=900T'),
             (['--contract', 'Docs'], {}, 'is docs meant?'),

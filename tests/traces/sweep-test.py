@@ -164,7 +164,7 @@ def wrong_plans_are_status_2_and_named(folder):
             (['colour', 'no such option'], *out, '--vary', 'colour=1', 'bench'),
             (['a replay has no seed', '--seeds is for bench'], *out, '--seeds', '2',
              'replay', SAMPLE),
-            (['--vary=json'], *out, '--vary', 'json=a', 'bench'),
+            (['--vary=json', "('npusim profile keys')\n"], *out, '--vary', 'json=a', 'bench'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
             (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
             (['more than 10000000 rows'], *out, '--vary', 'seed=1..10000000', '--vary',

@@ -372,20 +372,14 @@ static gboolean run_published(GError **error)
 	return opt.json == NULL || json_write(opt.json, json, error);
 }
 
-/* For the first setting whose key there is not. */
-static const char *key_meant(void)
+/* For the key of the setting that `why` quotes: there is no such key. */
+static const char *key_meant(const char *why)
 {
 	g_auto(GStrv) known = g_regex_split_simple(" .*\n?", sim_profile_keys, 0, 0);
-	const char *const *keys = (const char *const *)known;
-	const char *meant = "";
+	g_autofree char *key = g_strndup(why + 1, strcspn(why + 1, "="));
 
-	for (char **setting = opt.set; *setting && !*meant; setting++) {
-		g_autofree char *key = g_strndup(*setting, strcspn(*setting, "="));
-
-		if (!g_strv_contains(keys, key))
-			meant = npu_meant(key, keys, g_strv_length(known), "");
-	}
-	return meant;
+	return *why != '"' ? ""
+			   : npu_meant(key, (const char *const *)known, g_strv_length(known), "");
 }
 
 static int bench(char **words, GError **error)
@@ -402,7 +396,7 @@ static int bench(char **words, GError **error)
 		good = refuse_option(error, "--soc: %s%s", why,
 				     npu_meant(opt.soc, names, g_strv_length((char **)names), ""));
 	} else if (opt.set && !sim_profile_set(&profile, opt.set, &why)) {
-		good = refuse_option(error, "--set: %s%s", why, key_meant());
+		good = refuse_option(error, "--set: %s%s", why, key_meant(why));
 	} else {
 		run.soc = profile.soc_name;
 		good = run_bench(*words, error);

@@ -96,7 +96,7 @@ class Plan:
             if key == 'seed' and key not in self.options:
                 raise Refused('a {} has no seed: --seeds is for bench'.format(words[0]))
             if key == 'json' or words[0] == 'bench' and key not in {*self.options, *keys, 'file'}:
-                near = difflib.get_close_matches(key, [*self.options, *keys], 1)
+                near = difflib.get_close_matches(key, [*self.options - {'json'}, *keys], 1)
                 raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys'){}".format(
                                   key, words[0], ': is {} meant?'.format(*near) if near else ''))
