@@ -211,6 +211,29 @@ def what_copies_touched_is_known(folder):
         expect('Last copiedevent 9' in text_of(browser, '#pinned'), text_of(browser, '#pinned'))
 
 
+@case
+def a_handle_is_used_where_it_is_mapped(folder):
+    head = ['info soc=Ascend910B1 devices=1',
+            'reserve r1 size=1073741824 flags=1 va=0x100000000000',
+            'create h1 size=2097152 device=0 page=2m']
+    at_first, further = ('map r1{} size=2097152 handle=h1'.format(n) for n in ('', '+2097152'))
+    other = ['unreserve r1', 'malloc a1 size=4096 device=0 page=4k va=0x100000001000']
+    for lines, used in (
+            ([at_first, 'unmap r1', further, 'copy size=8 dst=r1+2097152 src=host'], [6]),
+            ([at_first, further, 'copy size=8 dst=r1+2097152 src=host'], [5]),
+            ([at_first, further, 'unmap r1+2097152', 'fill size=8 dst=r1+2097152',
+              'fill size=8 dst=r1+9'], [7]),
+            ([at_first, 'unmap r1', *other, 'copy size=8 dst=a1 src=host'], [0, 7]),
+            ([at_first, further, 'device id=0 op=reset', other[1].replace('001000', '201000'),
+              'copy size=8 dst=a1 src=host'], [0, 7]),
+            ([further, 'unmap r1+4194304 => 107000', 'fill size=8 dst=r1+2097160'], [5]),
+            ([further, 'unmap r1+2097152 => 107000', 'fill size=8 dst=r1+2097160'], [5]),
+            ([at_first + ' => 107000', 'fill size=8 dst=r1'], [0])):
+        data = Data(report(folder, write_trace(folder / 'x.npt', *head, *lines)))
+        same([u and u - 1 + e for u, e in zip(data.column('block.used'),
+                                              data.grown('block.event'))], used, lines)
+
+
 def real_file(name):
     import tempfile
     path = real(name)
@@ -487,6 +510,23 @@ def calls_and_frames_of_any_moment_are_shown(folder):
 
 
 @case
+def pages_are_shown_where_a_replay_tells_of_some_frames_only(folder):
+    count = 21500
+    lines = [line.format(2 * MIB * i, i + 1) for i in range(count) for line in (
+        'create h{1} size=2097152 device=0 page=2m', 'map r1+{0} size=2097152 handle=h{1}')]
+    path = write_trace(folder / 'x.npt', 'info soc=Ascend910B1 devices=1',
+                       'reserve r1 size={} flags=1 va=0x100000000000'.format(2 * MIB * count),
+                       *lines)
+    with Browser(folder) as browser:
+        opened(browser, report(folder, path))
+        browser.run('window.npusim.explorer.go(43001)')
+        go_to(browser, '#moment')
+        panel = browser.run('window.npusim.explorer.moment.node.textContent')
+        expect('21,500 pages of 2 MiB: 0 hold no live block, 0 are less than half live.' in panel,
+               panel[-2000:])
+
+
+@case
 def segments_have_a_timeline_of_their_own(folder):
     page = report(folder, write(folder / 'x.pkl', snapshot({0: random_device(4)})))
     with Browser(folder) as browser:
@@ -498,6 +538,8 @@ def segments_have_a_timeline_of_their_own(folder):
         go_to(browser, '#growth')
         same(browser.errors, [], 'errors')
         expect('held' in text_of(browser, '.moment'), text_of(browser, '.moment'))
+        words = browser.run('window.npusim.explorer.growth.words.textContent')
+        expect(re.search(r'From start to event .*: \S+ \S+ held\.$', words), words)
         browser.settle()
         same(browser.run('(({ total, physical }) => [...total].findIndex((n, e) => '
                          'n !== physical[e]))(' + TIMELINE + '.history)'), -1,

@@ -6,6 +6,7 @@
  * moments from `made` up to `gone`, that one excluded.
  */
 const ROUNDING = 512; /* bytes that allocators round sizes to: what lies behind a block is no gap */
+const RUNS_MAX = 20000; /* pieces of memory that a replay tells of: of so many, some may be missing */
 
 async function unpack(text) {
 	const packed = atob(text.trim()), raw = new Uint8Array(packed.length);
@@ -156,7 +157,7 @@ class History {
 		this.callEvents = Uint32Array.from(this.calls, (c) => c.event);
 		/* calls that are made again get the model's addresses */
 		const first = new Map(), again = ['malloc', 'map'];
-		this.runs = frames.address.map((address, i) => {
+		this.runs = (frames.address.length < RUNS_MAX ? frames.address : []).map((address, i) => {
 			const made = eventOf(frames.since[i]);
 			const start = address - once(first, made, () => again.includes(this.verbAt(made)) ? address - this.rows.address[this.rowAt(made)] : 0);
 			return { address: start, end: start + frames.bytes[i], physical: frames.physical[i], made, gone: above(this.number, frames.until[i] - 1) };

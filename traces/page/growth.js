@@ -74,7 +74,7 @@ class GrowthPanel {
 			return;
 		this.shown = key;
 		const rows = this.rows(), change = history.total[this.to] - history.total[this.from];
-		this.words.textContent = 'From ' + history.label(this.from) + ' to ' + history.label(this.to) + ': ' + signed(change) + ' live.';
+		this.words.textContent = 'From ' + history.label(this.from) + ' to ' + history.label(this.to) + ': ' + signed(change) + ' ' + history.live + '.';
 		this.table.show(rows);
 		this.old.replaceChildren(element('h3', {}, 'Blocks that live longer than others of their place'),
 			this.blocks(this.tooOld(), ['Block', 'Age (events)', 'Longest of others', 'Place'], 'blocks that live long'),

@@ -128,6 +128,9 @@ static void use(struct gatherer *g, const struct npu_trace_record *r, guint64 su
 
 	for (; node; node = g_tree_node_previous(node)) {
 		const struct lying *l = g_tree_node_value(node);
+		/* a reset ends what is still mapped */
+		if (OF_BLOCK(g, l->device, LIFE, l->block) > 0)
+			continue;
 		if (l->address + OF_BLOCK(g, l->device, SIZE, l->block) <= start)
 			return;
 		OF_BLOCK(g, l->device, USED, l->block) =
@@ -220,11 +223,12 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 	if (!start)
 		put(g, device, EVENT_VERB, event, G_N_ELEMENTS(event));
 	gboolean done = r->code == 0 && step_blocks(g, device, l, address);
-	guint64 mapped = r->verb == NPU_TRACE_MAP ? recall(g->live, l->handle, device) : 0;
-	guint64 *place = mapped ? &OF_BLOCK(g, device, ADDRESS, mapped - 1) : NULL;
-	/* a handle lies where it is mapped first */
-	if (place && *place == 0) {
-		*place = address;
+	gboolean maps = r->code == 0 && r->verb == NPU_TRACE_MAP;
+	guint64 mapped = maps ? recall(g->live, l->handle, device) : 0;
+	/* a handle is shown where it is mapped first, and used wherever it is mapped */
+	if (mapped) {
+		guint64 *place = &OF_BLOCK(g, device, ADDRESS, mapped - 1);
+		*place = *place ?: address;
 		lay(g, device, r, address, mapped - 1);
 	}
 	if (done && !g->recorded)
@@ -249,8 +253,10 @@ static void step(struct gatherer *g, const struct record_item *item)
 		if (d == device || (calls && l.device == RECORD_NO_DEVICE))
 			step_device(g, d, &l);
 	}
-	guint64 address = address_of(g, &l);
-	if (r->code == 0 && (r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL)) {
+	guint64 address = address_of(g, &l), at = IN_PROCESS(r, address);
+	if (r->code != 0)
+		return;
+	if (r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL) {
 		g->copies = TRUE;
 		use(g, r, l.place, r->at.offset);
 		use(g, r, l.from, r->from.offset);
@@ -259,6 +265,8 @@ static void step(struct gatherer *g, const struct record_item *item)
 		int_map_put(g->places, l.subject, 0, address);
 	if (r->verb == NPU_TRACE_MAP && address && l.handle && recall(g->places, l.handle, 0) == 0)
 		int_map_put(g->places, l.handle, 0, address);
+	if (r->verb == NPU_TRACE_UNMAP && l.had)
+		g_tree_remove(g->lying, &at);
 }
 
 /* As a member of the head's list, and behind what is in `body`. */
