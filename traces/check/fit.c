@@ -10,9 +10,10 @@
 
 #define TERMS 4
 #define SHARE 0.33 /* of the call that tells most of a value: what its interval may span */
-/* Student's t of 97.5 % */
-#define STUDENT(dof) (1.96 + 2.372 / (dof) + 2.822 / pow(dof, 2) + 2.556 / pow(dof, 3))
-#define RESOLUTION   1e-8 /* no time is known better than to 1e-4; its square */
+/* Student's t of 97.5 %: the series is too small for the fewest degrees of freedom */
+#define STUDENT(dof)  ((dof) < 2 ? 12.706 : (dof) < 3 ? 4.303 : T_SERIES(dof))
+#define T_SERIES(dof) (1.96 + 2.372 / (dof) + 2.822 / pow(dof, 2) + 2.556 / pow(dof, 3))
+#define RESOLUTION    1e-8 /* no time is known better than to 1e-4; its square */
 
 struct line {
 	double terms[TERMS], ns, weight; /* ns = the sum of value x term */
@@ -258,8 +259,10 @@ static void fit_call(const struct findings *f, const char *what)
 		error[u] = fits[u].error + RESOLUTION * lines->len;
 	}
 	int best = error[1] * margin < error[0];
+	const struct value *page = &fits[best].of[PAGE];
+	/* where pages take next to nothing, noise alone would tell what a giant one counts */
 	const struct value unit = { units[best], units[best], units[best],
-				    giants->len > 0 && fits[best].of[PAGE].low > 0 &&
+				    giants->len > 0 && 2 * page->low > page->best &&
 					    fabs(log(error[0] / error[1])) > log(margin) };
 
 	add(f, "DriverCalls", what, "_base_ns", &fits[best].of[BASE], 1);
