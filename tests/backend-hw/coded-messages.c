@@ -15,7 +15,7 @@ __attribute__((visibility("default"))) const char *aclGetRecentErrMsg(void)
 	const char *backend = getenv("NPUSIM_BACKEND");
 	bool model = backend != NULL && strcmp(backend, "sim") == 0;
 
-	snprintf(text, sizeof(text), "[PID: 1] Invalid_Argument(%s): failed with %d",
+	snprintf(text, sizeof(text), "(ERROR) [PID: 1] Invalid_Argument(%s): failed with %d (E",
 		 model ? "EE1001" : "EE1003", aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL));
 	return text;
 }

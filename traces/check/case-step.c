@@ -427,6 +427,8 @@ void case_step_run(const struct case_dialect *dialect, void *library, char **wor
 	answer->unexplained = strstr(last_message, step.function) == NULL;
 	/* CANN's messages have codes, "Invalid_Argument(EE1003): ..." */
 	const char *code = strstr(last_message, "(E");
-	if (code != NULL && g_ascii_isdigit(code[3]))
+	while (code != NULL && (code[2] == '\0' || !g_ascii_isdigit(code[3])))
+		code = strstr(code + 1, "(E");
+	if (code != NULL)
 		g_strlcpy(answer->value, code + 1, MIN(strcspn(code, ")"), 16));
 }
