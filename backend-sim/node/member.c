@@ -400,6 +400,7 @@ void node_unlock(struct node *node)
 
 struct reaping {
 	uint64_t dead[NODE_HOLDER_WORDS];
+	bool scan;       /* what an exporter holds stays as it is */
 	GArray *orphans; /* ids of blocks to clean: closing, and held by this process meanwhile */
 };
 
@@ -429,7 +430,7 @@ static void reap_block(struct node *node, uint32_t id, struct block_record *reco
 		lost |= record->holders[w] & reaping->dead[w];
 		left |= record->holders[w] & ~reaping->dead[w];
 	}
-	if (!lost)
+	if (!lost || (reaping->scan && block_has_exporter(node, id)))
 		return;
 	if (!left && record->fd && !record->closing && block_fd_is_open(node, id))
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);
@@ -459,18 +460,17 @@ static void recover(struct node *node)
 {
 	uint32_t limit = GET(node->control->member_limit);
 	struct reaping reaping = { .orphans = NULL };
+	uint64_t gone[NODE_HOLDER_WORDS] = { 0 };
 	uint32_t id = NODE_NONE;
 	struct block_place place;
 	bool any = false;
 
 	for (unsigned slot = 0; slot < limit; slot++)
 		if (slot != node->slot && member_is_gone(node, slot)) {
-			if (server_is_lost(node, node->control->members[slot].server)) {
-				member_free(node, slot);
-			} else {
+			gone[slot / 64] |= holder_bit(slot);
+			if (!server_is_lost(node, node->control->members[slot].server))
 				reaping.dead[slot / 64] |= holder_bit(slot);
-				any = true;
-			}
+			any = true;
 		}
 	if (!any)
 		return;
@@ -479,11 +479,11 @@ static void recover(struct node *node)
 	for (uint32_t i = 0; i < node->control->share_limit; i++) {
 		uint32_t exporter = node->shares[i].exporter;
 
-		if (node->shares[i].named && (reaping.dead[exporter / 64] & holder_bit(exporter)))
+		if (node->shares[i].named && (gone[exporter / 64] & holder_bit(exporter)))
 			share_end(node, &node->shares[i]);
 	}
 	for (unsigned slot = 0; slot < limit; slot++)
-		if (reaping.dead[slot / 64] & holder_bit(slot))
+		if (gone[slot / 64] & holder_bit(slot))
 			member_free(node, slot);
 	end_orphans(node, &reaping);
 }
@@ -506,7 +506,7 @@ void node_sweep(struct node *node)
 
 void node_scan(struct node *node)
 {
-	struct reaping reaping = { .orphans = NULL };
+	struct reaping reaping = { .scan = true };
 	struct block_place place;
 	uint32_t id = NODE_NONE;
 
@@ -516,10 +516,16 @@ void node_scan(struct node *node)
 		if (node->control->members[slot].state == MEMBER_LOST)
 			reaping.dead[slot / 64] |= holder_bit(slot);
 	while (block_next(node, &id, &place))
-		if (place.memory->server == node->shape.server &&
-		    (!place.record->share ||
-		     !share_has_exporter(node, &node->shares[place.record->share - 1], &place)))
+		if (place.memory->server == node->shape.server ||
+		    server_is_lost(node, place.memory->server))
 			reap_block(node, id, place.record, &reaping);
+	id = NODE_NONE;
+	while (block_next(node, &id, &place)) /* left: those that no block names */
+		for (unsigned w = 0; w < NODE_HOLDER_WORDS; w++)
+			reaping.dead[w] &= ~place.record->holders[w];
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
+		if (reaping.dead[slot / 64] & holder_bit(slot))
+			PUT(node->control->members[slot].state, MEMBER_FREE);
 	end_orphans(node, &reaping);
 	node_unlock(node);
 }

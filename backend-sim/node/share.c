@@ -360,12 +360,24 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 	return error;
 }
 
-bool share_has_exporter(const struct node *node, const struct share_record *share,
-			const struct block_place *place)
+static bool share_has_exporter(const struct node *node, const struct share_record *share,
+			       const struct block_place *place)
 {
 	return !share->exporter_gone &&
 	       member_is_live(node, share->exporter, share->exporter_generation) &&
 	       block_is_held_by(place, share->exporter);
+}
+
+bool block_has_exporter(const struct node *node, uint32_t id)
+{
+	const struct share_record *share = node->shares;
+	struct block_place place;
+
+	for (uint32_t i = 0; i < node->control->share_limit; i++, share++)
+		if (share->block == id && block_find(node, id, share->block_generation, &place) &&
+		    share_has_exporter(node, share, &place))
+			return true;
+	return false;
 }
 
 /* Within the server: the exporter lets this process in, and holds the block through a view of its

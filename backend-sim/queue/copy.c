@@ -262,10 +262,11 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 /* ---- links to other servers ---- */
 
 /* A fill has no source, and nothing is mapped where it would be. */
-drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job)
+drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job,
+			     uint64_t servers)
 {
 	const struct sim_ref *ends[] = { &job->dst, &job->src };
-	uint64_t servers = 0, delay_us = 0; /* bit k: server k */
+	uint64_t delay_us = 0;
 	struct pt_leaf leaf;
 
 	for (unsigned i = 0; bs->link_faults != NULL && i < 2; i++)
@@ -275,7 +276,7 @@ drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *
 		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
 			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
 				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
-	for (unsigned server = 0; servers >> server != 0; server++)
+	for (unsigned server = 0; bs->link_faults != NULL && servers >> server != 0; server++)
 		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: the link to server %u of supernode %s is lost, as "
@@ -301,7 +302,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 	enum sim_status status;
 
 	job->start_ps = sim_host_ps(bs->sim);
-	result = copy_cross_locked(bs, call, job);
+	result = copy_cross_locked(bs, call, job, 0);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	status = sim_execute(bs->sim, job);

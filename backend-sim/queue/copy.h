@@ -33,9 +33,10 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
 
 #define COPY_SYNC (-1) /* issuer: a synchronous call, not a device's queue */
 
-/* Counts a job on the links to other servers that it crosses, and adds to its start_ps the latency
- * that NPUSIM_FAULT gives them. IOCRL_FAIL and a message: one of them is lost. */
-drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job);
+/* Counts a job on the links that it crosses, and on those to `servers` (bit k: server k); adds the
+ * latency of NPUSIM_FAULT to its start_ps. IOCRL_FAIL and a message: one of them is lost. */
+drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job,
+			     uint64_t servers);
 
 /* Plans a copy of `bytes` > 0 bytes, from the addresses alone. `issuer` is the device whose queue
  * has the copy, or COPY_SYNC: then the device is the memory's own. With nothing but host memory on

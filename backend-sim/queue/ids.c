@@ -109,11 +109,9 @@ bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id)
 
 bool queue_id_is_used(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
-	unsigned server = SIM_PEER_SERVER(device);
-
 	if (device >= SIM_NODE_MAX)
-		return server < bs->config.servers && device % SIM_NODE_MAX < bs->devices &&
-		       type == DRV_NOTIFY_ID && !(node_lost_servers(bs->node) >> server & 1) &&
+		return SIM_PEER_SERVER(device) < bs->config.servers &&
+		       device % SIM_NODE_MAX < bs->devices && type == DRV_NOTIFY_ID &&
 		       node_notify_is_used(bs->node, device, id);
 	return device < bs->devices &&
 	       queue_table_find(&bs->queues->device[device].ids[type], id) != NULL;

@@ -259,7 +259,7 @@ void *queue_table_remove(struct queue_table *table, uint32_t id);
 /* An event or a notify (type) of the device happens at queue_set.now_ps: who waits for it becomes
  * ready. */
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
-/* The process uses that id of the device: of a notify, one of another server that is there, too. */
+/* The process uses that id of the device: of a notify, one of another server, too. */
 bool queue_id_is_used(struct bsim *bs, unsigned device, int type, uint32_t id);
 bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id);
 /* Resets it, as does a wait for a notify. False: it was not recorded. */

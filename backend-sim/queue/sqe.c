@@ -244,7 +244,7 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	sq->job = copy_job(bs, &plan, bytes);
 	sq->job.start_ps = bs->queues->now_ps;
-	if (copy_cross_locked(bs, name_of(a), &sq->job) != DRV_ERROR_NONE)
+	if (copy_cross_locked(bs, name_of(a), &sq->job, 0) != DRV_ERROR_NONE)
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR);
 	sq->job.done = job_done;
 	sq->job.arg = sq;
@@ -328,26 +328,32 @@ static enum outcome wait_longer(struct attempt *a, enum queue_sq_state state, ui
 /* Which event or notify the entry means. False: there is none of that id. */
 static bool find_target(struct attempt *a, int type, uint32_t id)
 {
-	struct queue_sq *sq = a->sq;
 	const struct stars_write_value_sqe *write = &a->entry->write;
-	uint32_t other = a->entry->event.res2;
+	uint32_t low = write->write_addr_low, high = write->write_addr_high;
+	struct sim_job link = { .dst.space = SIM_RAW, .src.space = SIM_RAW };
+	unsigned device = a->sq->device, server;
 
-	if (a->entry->header.type == STARS_SQE_WRITE_VALUE)
-		other = write->sub_type == STARS_WRITE_NOTIFY ? write->res3 + 1 : 0;
-	sq->wait_device = other == 0 ? sq->device : other - 1u;
-	sq->wait_id = type == DRV_EVENT_ID ? id : id % QUEUE_NOTIFIES;
-	if (a->entry->header.type == STARS_SQE_WRITE_VALUE && other != 0 &&
-	    STARS_IS_PEERS(write->write_addr_low, write->write_addr_high))
-		sq->wait_device = SIM_PA_NODE(queue_word(
-			write->write_addr_low, write->write_addr_high & QUEUE_WRITE_HIGH_MASK));
-	if (queue_id_is_used(a->bs, sq->wait_device, type, sq->wait_id))
-		return true;
-	fail_sqe(a,
-		 "id %u of device %u%s is not in use: it was never taken, or given back before "
-		 "this task's turn came",
-		 sq->wait_id, sq->wait_device % SIM_NODE_MAX,
-		 sq->wait_device < SIM_NODE_MAX ? "" : " of another server, or that was stopped");
-	return false;
+	if (write->header.type == STARS_SQE_WRITE_VALUE && write->sub_type == STARS_WRITE_NOTIFY)
+		device = !STARS_IS_PEERS(low, high)
+				 ? write->res3
+				 : SIM_PA_NODE(queue_word(low, high & QUEUE_WRITE_HIGH_MASK));
+	server = SIM_PEER_SERVER(device);
+	a->sq->wait_device = device;
+	a->sq->wait_id = type == DRV_EVENT_ID ? id : id % QUEUE_NOTIFIES;
+	if (!queue_id_is_used(a->bs, device, type, a->sq->wait_id))
+		fail_sqe(a,
+			 "id %u of device %u%s is not in use: it was never taken, or given back "
+			 "before this task's turn came",
+			 a->sq->wait_id, device % SIM_NODE_MAX,
+			 device < SIM_NODE_MAX ? "" : " of another server");
+	else if (device >= SIM_NODE_MAX && (node_lost_servers(a->bs->node) >> server & 1))
+		fail_sqe(a, "server %u of supernode %s does not answer: it was stopped", server,
+			 a->bs->config.name);
+	else if (device >= SIM_NODE_MAX &&
+		 copy_cross_locked(a->bs, name_of(a), &link, UINT64_C(1) << server) !=
+			 DRV_ERROR_NONE)
+		fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION);
+	return a->error.type == 0;
 }
 
 static enum outcome record(struct attempt *a, int type, uint32_t id, const char *what)
@@ -442,6 +448,7 @@ static enum outcome write_value(struct attempt *a)
 	struct stars_write_value_sqe sqe = a->entry->write;
 	unsigned lg2 = QUEUE_WRITE_SIZE(sqe.write_addr_high), bytes = 1u << lg2;
 	uint64_t va = queue_word(sqe.write_addr_low, sqe.write_addr_high & QUEUE_WRITE_HIGH_MASK);
+	struct sim_job link = { .src.space = SIM_RAW, .bytes = bytes };
 	struct copy_end end;
 	unsigned char *at;
 	uint64_t run;
@@ -467,6 +474,9 @@ static enum outcome write_value(struct attempt *a)
 	if (!is_aligned(a, va, bytes) ||
 	    !scheduler_reaches(a, va, bytes, a->sq->sent[a->sq->head], &end))
 		return DONE;
+	link.dst = end.ref;
+	if (copy_cross_locked(a->bs, name_of(a), &link, 0) != DRV_ERROR_NONE)
+		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION);
 	if (copy_end_may_go(&end)) {
 		if (value_moves(a, &end, sqe.value, bytes, true))
 			queue_poll_locked(a->bs);

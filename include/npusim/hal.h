@@ -547,9 +547,7 @@ struct stars_pcie_dma_sqe {
  * than an event's, the time-out in exe_result's place. */
 struct stars_event_sqe {
 	struct stars_sqe_header header;
-	uint16_t event_id;
-	uint16_t res2; /* 0: the queue's own device; npusim alone: d + 1, of device d */
-	uint16_t res3;
+	uint16_t event_id, res2, res3;
 	uint8_t kernel_credit, res4;
 	uint32_t exe_result;
 	uint32_t timeout; /* s; 0: none */

@@ -465,8 +465,7 @@ bool validate_pending(struct validate *v, const struct object *object, uint64_t 
 
 static uint64_t event_name(uint32_t dev, const struct stars_event_sqe *sqe, bool notify)
 {
-	return order_event_name(sqe->res2 != 0 ? sqe->res2 - 1u : dev, sqe->event_id) |
-	       (notify ? ORDER_NOTIFY : 0);
+	return order_event_name(dev, sqe->event_id) | (notify ? ORDER_NOTIFY : 0);
 }
 
 static void write_value(struct validate *v, struct order_stream *stream, const uint8_t *entry)

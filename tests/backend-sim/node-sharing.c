@@ -358,6 +358,85 @@ TEST(node_sharing, names_end_with_the_memory_or_the_process)
 	EXPECT_TRUE(actor_end(&b));
 }
 
+/* ---- servers that were stopped ---- */
+
+static void do_allow_server_1(const struct order *order, struct reply *reply)
+{
+	reply->value = node_share_allow(actor_self.node, 0, order->name, 1, &order->pid, 1);
+}
+
+static void do_stop_server_1(const struct order *order, struct reply *reply)
+{
+	char *error = NULL;
+
+	reply->value = !node_stop_server(order->node, 1, &error);
+	snprintf(reply->text, sizeof(reply->text), "%s", error ? error : "");
+	free(error);
+}
+
+static void do_scan(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	(void)reply;
+	node_scan(actor_self.node);
+}
+
+static void count_names(const struct order *order, struct reply *reply)
+{
+	const struct node *node = actor_self.node;
+
+	(void)order;
+	reply->value = node_enter(actor_self.node) == DRV_ERROR_NONE ? 0 : -1;
+	for (uint32_t i = 0; i < node->control->share_limit; i++)
+		reply->value += node->shares[i].named;
+	node_unlock(actor_self.node);
+}
+
+static void count_lost_members(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	for (unsigned slot = 0; slot < actor_self.node->control->member_limit; slot++)
+		reply->value += actor_self.node->control->members[slot].state == MEMBER_LOST;
+}
+
+/* Its names go at once; what it imported, after the exporter has dropped it and a scan, and with
+ * that the place in the table: what it had of its own server keeps none. */
+TEST(node_sharing, stopped_server_leaves_nothing_after_a_scan)
+{
+	struct order node = small_node("stopped", 256), name = { .frames = 1 };
+	struct reply reply;
+
+	a = actor_start();
+	b = actor_start();
+	c = actor_start();
+	node.config.servers = 2;
+	ASSERT_STREQ(actor_do(&a, do_join, node).text, "");
+	node.config.server = 1;
+	ASSERT_STREQ(actor_do(&b, do_join, node).text, "");
+	EXPECT_ACT(NONE, &a, do_create, .frames = 1);
+	reply = actor_do(&a, do_name, name);
+	memcpy(name.name, reply.text, sizeof(name.name));
+	name.pid = b.pid;
+	EXPECT_EQ(actor_do(&a, do_allow_server_1, name).value, NONE);
+	EXPECT_EQ(actor_do(&b, do_name_import, name).value, NONE);
+	EXPECT_ACT(NONE, &b, do_create, .block = 1, .frames = 1);
+	EXPECT_ACT(NONE, &b, do_name, .block = 1, .frames = 1);
+	EXPECT_ACT(2, &a, count_names);
+	EXPECT_STREQ(actor_do(&c, do_stop_server_1, node).text, "");
+	actor_wait(&b);
+	EXPECT_ACT(1, &a, count_names);
+	EXPECT_ACT(NONE, &a, do_scan);
+	EXPECT_ACT(1, &a, count_lost_members); /* the exporter holds the memory */
+	EXPECT_ACT(NONE, &a, do_drop);
+	EXPECT_FREE(123, &a);
+	EXPECT_ACT(NONE, &a, do_scan);
+	EXPECT_FREE(124, &a);
+	EXPECT_ACT(0, &a, count_lost_members);
+	EXPECT_ACT(NONE, &a, do_audit);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_TRUE(actor_end(&c));
+}
+
 /* ---- descriptors ------------------------------------------------------------------------------
  */
 

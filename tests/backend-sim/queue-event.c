@@ -162,6 +162,17 @@ TEST(queue_event, one_record_of_a_notify_frees_one_waiter)
 	EXPECT_EQ(rig_next(&one).error_type, STARS_ERROR_TIMEOUT);
 }
 
+TEST(queue_event, reserved_bytes_of_a_record_mean_no_other_device)
+{
+	struct stars_event_sqe sqe = { .header.type = STARS_SQE_NOTIFY_RECORD, .res2 = 2 };
+
+	sqe.event_id = (uint16_t)rig_id(0, DRV_NOTIFY_ID);
+	rig_event(&one, STARS_SQE_NOTIFY_WAIT, 0, sqe.event_id, 0, REPORT);
+	ASSERT_EQ(rig_send(&two, &sqe, REPORT, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(rig_next(&two).error_type, 0);
+	EXPECT_EQ(rig_next(&one).error_type, 0);
+}
+
 /* As CANN's runtime records one of another process: by its register, and on its device. */
 TEST(queue_event, notify_of_another_device_by_its_register)
 {

@@ -227,8 +227,13 @@ uint16_t rig_event(struct rig_stream *stream, int type, unsigned event_device, u
 {
 	struct stars_event_sqe sqe = { .header.type = (uint8_t)(type & 63),
 				       .event_id = (uint16_t)id };
+	struct stars_write_value_sqe other = { .header.type = STARS_SQE_WRITE_VALUE,
+					       .res3 = event_device,
+					       .write_addr_low = STARS_NOTIFY_OFFSET(id),
+					       .sub_type = STARS_WRITE_NOTIFY };
 
-	sqe.res2 = event_device == stream->device ? 0 : (uint16_t)(event_device + 1);
+	if (event_device != stream->device) /* a record of a notify */
+		return send_now(stream, &other, report);
 	if (type == STARS_SQE_EVENT_WAIT)
 		sqe.timeout = timeout_s;
 	else

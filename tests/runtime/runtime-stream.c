@@ -141,7 +141,8 @@ static const struct failure_case {
 	{ "memory_gone", STARS_SQE_PCIE_DMA, 1, 507001,
 	  "a copy between host and device on stream" },
 	{ "copy_time_out", STARS_SQE_SDMA, 4, 107020, "time-out" },
-	{ "other", STARS_SQE_WRITE_VALUE, 1, 507001, "a write of a value on stream" },
+	{ "other", STARS_SQE_WRITE_VALUE, 1, 507001,
+	  "a write of a value or record of a notify on stream" },
 	{ "other_time_out", STARS_SQE_PLACE_HOLDER, 4, 107020, "time-out" },
 	{ "warning_only", STARS_SQE_SDMA, 0x40, 0, NULL },
 };

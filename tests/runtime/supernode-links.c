@@ -20,6 +20,7 @@ drvError_t halMemMap(void *ptr, size_t size, size_t offset, drv_mem_handle_t *ha
 		     uint64_t flag);
 drvError_t drvMemcpy(DVdeviceptr dst, size_t dest_max, DVdeviceptr src, size_t count);
 drvError_t halShrIdOpen(const char *name, struct drvShrIdInfo *info);
+drvError_t halShrIdClose(const char *name);
 drvError_t halShrIdSetPodPid(const char *name, uint32_t sdid, pid_t pid);
 
 /* Memory of server 0 that holds `value`, exported as handle 0; it stays until the end. */
@@ -42,8 +43,8 @@ static aclError read_byte(const void *at, int *out)
 
 /* ---- links that lose copies ---- */
 
-/* The link goes with the third copy over it: no byte of that one or of a later one crosses. Imports
- * and frees do not use it, nor do copies within the server. */
+/* The link goes with the third copy over it: no byte of that one or of a later one crosses, nor a
+ * value. Imports and frees do not use it, nor do copies within the server. */
 static void body_link_lost(unsigned server)
 {
 	aclrtDrvMemHandle handle = NULL, again = NULL;
@@ -72,6 +73,11 @@ static void body_link_lost(unsigned server)
 		IS(aclrtMemcpyAsync(there, PAGE, own, PAGE, ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
 		   0);
 		IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+		IS(aclrtValueWrite(there, 1, 0, stream), 0);
+		IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+		IS(strstr(aclGetRecentErrMsg(), "the link to server 0") != NULL, 1);
+		IS(aclrtValueWrite(own, 0x0808080808080808, 0, stream), 0);
+		IS(aclrtSynchronizeStream(stream), 0);
 		IS(read_byte(own, &byte), 0);
 		IS(byte, 8);
 		IS(import_fabric(0, &again), 0);
@@ -85,6 +91,40 @@ static void body_link_lost(unsigned server)
 TEST(supernode, a_link_is_lost_from_a_copy_on)
 {
 	run_servers(2, body_link_lost);
+}
+
+/* An asynchronous fill is as many transfers as entries, each of which doubles what is set. */
+static void body_link_fill(unsigned server)
+{
+	aclrtDrvMemHandle handle = NULL;
+	aclrtStream stream = NULL;
+	char *there;
+	int byte = 0;
+
+	setenv("NPUSIM_FAULT", "link0:12:lost", 1);
+	start(0);
+	if (server == 0)
+		export_memory(7);
+	step();
+	if (server == 1) {
+		IS(import_fabric(0, &handle), 0);
+		there = map(handle, PAGE);
+		IS(aclrtCreateStream(&stream), 0);
+		IS(aclrtMemsetAsync(there, PAGE, 8, PAGE, stream), 0); /* 6, from 64 KiB on */
+		IS(aclrtSynchronizeStream(stream), 0);
+		IS(aclrtMemsetAsync(there, PAGE, 9, PAGE, stream), 0); /* the last 1 MiB is lost */
+		IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+		IS(read_byte(there + PAGE / 2 - 1, &byte), 0);
+		IS(byte, 9);
+		IS(read_byte(there + PAGE / 2, &byte), 0);
+		IS(byte, 8);
+	}
+	step();
+}
+
+TEST(supernode, each_entry_of_a_fill_counts_on_the_link)
+{
+	run_servers(2, body_link_fill);
 }
 
 /* Each importer has the rules of its own process: one copy of many, those of another link, of any.
@@ -422,16 +462,18 @@ TEST(supernode, notifies_cross_by_the_list_of_a_server)
 	run_servers(2, body_notify);
 }
 
-/* The exporter is killed: its name goes, and who has the notify records it for nobody. Its server
- * is stopped: a record is the stream's error. */
+/* The exporter is killed: its name goes, and who has the notify records it for nobody. The link is
+ * lost, or its server is stopped: a record is the stream's error. It can be closed in any case. */
 static void body_notify_gone(unsigned server)
 {
 	aclrtServerPid list = { .sdid = 1u << 22, .pid = &board->pid[1], .num = 1 };
 	aclrtNotify notify = NULL, other = NULL;
+	struct drvShrIdInfo info = { .id_type = SHR_ID_NOTIFY_TYPE };
 	aclrtStream stream = NULL;
 
 	if (server == 2)
 		setenv("NPUSIM_SERVER", "0", 1);
+	setenv("NPUSIM_FAULT", "link0:2:lost", 1);
 	start(0);
 	IS(aclrtCreateStream(&stream), 0);
 	if (server == 2) {
@@ -445,8 +487,10 @@ static void body_notify_gone(unsigned server)
 	}
 	step();
 	step();
-	if (server == 1)
+	if (server == 1) {
 		IS(aclrtNotifyImportByKey(&notify, board->key, 0), 0);
+		IS(halShrIdOpen(board->key, &info), 0);
+	}
 	step();
 	if (server == 0)
 		for (;;)
@@ -455,11 +499,18 @@ static void body_notify_gone(unsigned server)
 	IS(aclrtNotifyImportByKey(&other, board->key, 0), NO_RIGHT);
 	IS(aclrtRecordNotify(notify, stream), 0);
 	IS(aclrtSynchronizeStream(stream), 0);
+	IS(aclrtRecordNotify(notify, stream), 0);
+	IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+	IS(strstr(aclGetRecentErrMsg(), "or record of a notify on stream") != NULL, 1);
+	IS(strstr(aclGetRecentErrMsg(), "the link to server 0") != NULL, 1);
 	tell(&board->flag, 2);
 	wait_for(&board->flag, 3);
 	IS(aclrtRecordNotify(notify, stream), 0);
 	IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
+	IS(strstr(aclGetRecentErrMsg(), "does not answer: it was stopped") != NULL, 1);
+	IS(halShrIdClose(board->key), 0);
 	IS(aclrtDestroyNotify(notify), 0);
+	IS(halShrIdClose(board->key), DRV_ERROR_PARA_ERROR); /* every use is given back */
 }
 
 TEST(supernode, a_notify_outlives_its_exporter_but_not_its_server)

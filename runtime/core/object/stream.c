@@ -326,7 +326,7 @@ static const char *entry_name(uint8_t type)
 		[STARS_SQE_EVENT_RECORD] = "record of an event",
 		[STARS_SQE_NOTIFY_WAIT] = "wait for a notify",
 		[STARS_SQE_NOTIFY_RECORD] = "record of a notify",
-		[STARS_SQE_WRITE_VALUE] = "write of a value",
+		[STARS_SQE_WRITE_VALUE] = "write of a value or record of a notify",
 		[STARS_SQE_COND] = "wait for a value",
 	};
 
