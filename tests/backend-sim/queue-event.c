@@ -35,19 +35,22 @@ TEST(queue_event, wait_is_over_when_the_other_queue_records)
 	uint32_t event = rig_id(0, DRV_EVENT_ID);
 	uint64_t a = rig_alloc(0, 16 * MIB), b = rig_alloc(0, 16 * MIB);
 	struct stars_logic_cqe recorded, waited;
+	struct rig_stream other;
 
-	rig_event(&two, STARS_SQE_EVENT_WAIT, 0, event, 0, REPORT);
-	EXPECT_TRUE(is_blocked(&two, 0));
+	ASSERT_NO_FATAL(rig_stream_open(&other, 0, 64, 64));
+	rig_event(&other, STARS_SQE_EVENT_WAIT, 0, event, 0, REPORT);
+	EXPECT_TRUE(is_blocked(&other, 0));
 	rig_sdma(&one, b, a, 16 * MIB, QUIET);
 	rig_event(&one, STARS_SQE_EVENT_RECORD, 0, event, 0, REPORT);
-	waited = rig_next(&two);
+	waited = rig_next(&other);
 	recorded = rig_next(&one);
 	EXPECT_EQ(waited.timestamp, recorded.timestamp);
 	EXPECT_EQ(waited.error_type, 0);
 	EXPECT_EQ(recorded.sqe_type, STARS_SQE_EVENT_RECORD);
 	/* it stays recorded: a second wait passes */
-	rig_event(&two, STARS_SQE_EVENT_WAIT, 0, event, 0, REPORT);
-	EXPECT_EQ(rig_next(&two).error_type, 0);
+	rig_event(&other, STARS_SQE_EVENT_WAIT, 0, event, 0, REPORT);
+	EXPECT_EQ(rig_next(&other).error_type, 0);
+	rig_stream_close(&other);
 }
 
 TEST(queue_event, host_records_and_resets)
@@ -167,9 +170,9 @@ TEST(queue_event, reserved_bytes_of_a_record_mean_no_other_device)
 	struct stars_event_sqe sqe = { .header.type = STARS_SQE_NOTIFY_RECORD, .res2 = 2 };
 
 	sqe.event_id = (uint16_t)rig_id(0, DRV_NOTIFY_ID);
+	ASSERT_EQ(rig_send(&one, &sqe, REPORT, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(rig_next(&one).error_type, 0);
 	rig_event(&one, STARS_SQE_NOTIFY_WAIT, 0, sqe.event_id, 0, REPORT);
-	ASSERT_EQ(rig_send(&two, &sqe, REPORT, 0), DRV_ERROR_NONE);
-	EXPECT_EQ(rig_next(&two).error_type, 0);
 	EXPECT_EQ(rig_next(&one).error_type, 0);
 }
 

@@ -11,7 +11,7 @@ static uint64_t elapsed_of_a_scene(void)
 {
 	uint64_t a, b, begin;
 	struct rig_stream one, two;
-	uint32_t event;
+	uint32_t notify;
 	void *host;
 
 	rig_open();
@@ -21,11 +21,11 @@ static uint64_t elapsed_of_a_scene(void)
 	rig_peer(1, 0);
 	rig_stream_open(&one, 0, 64, 64);
 	rig_stream_open(&two, 1, 64, 64);
-	event = rig_id(0, DRV_EVENT_ID);
+	notify = rig_id(1, DRV_NOTIFY_ID);
 	begin = rig_now();
 	rig_copy(&one, a, (uint64_t)host, 8 * MIB, QUIET);
-	rig_event(&one, STARS_SQE_EVENT_RECORD, 0, event, 0, QUIET);
-	rig_event(&two, STARS_SQE_EVENT_WAIT, 0, event, 0, QUIET);
+	rig_event(&one, STARS_SQE_NOTIFY_RECORD, 1, notify, 0, QUIET);
+	rig_event(&two, STARS_SQE_NOTIFY_WAIT, 1, notify, 0, QUIET);
 	rig_sdma(&two, b, a, 8 * MIB, QUIET);
 	rig_copy(&two, (uint64_t)host, b, 8 * MIB, QUIET);
 	rig_finish(&one);
