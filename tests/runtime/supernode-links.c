@@ -470,6 +470,7 @@ static void body_notify_gone(unsigned server)
 	aclrtNotify notify = NULL, other = NULL;
 	struct drvShrIdInfo info = { .id_type = SHR_ID_NOTIFY_TYPE };
 	aclrtStream stream = NULL;
+	const char *text;
 
 	if (server == 2)
 		setenv("NPUSIM_SERVER", "0", 1);
@@ -501,8 +502,9 @@ static void body_notify_gone(unsigned server)
 	IS(aclrtSynchronizeStream(stream), 0);
 	IS(aclrtRecordNotify(notify, stream), 0);
 	IS(aclrtSynchronizeStream(stream), STREAM_ERROR);
-	IS(strstr(aclGetRecentErrMsg(), "or record of a notify on stream") != NULL, 1);
-	IS(strstr(aclGetRecentErrMsg(), "the link to server 0") != NULL, 1);
+	text = aclGetRecentErrMsg();
+	IS(strstr(text, "or record of a notify on stream") != NULL, 1);
+	IS(strstr(text, "the link to server 0") != NULL, 1);
 	tell(&board->flag, 2);
 	wait_for(&board->flag, 3);
 	IS(aclrtRecordNotify(notify, stream), 0);
