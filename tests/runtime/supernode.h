@@ -210,14 +210,19 @@ static inline size_t free_bytes(void)
 	return free_now;
 }
 
-/* The parent may not have waited for it yet. */
+/* The parent may not have waited for it yet. Its first thread may be gone before its others. */
 static inline void wait_for_end_of(pid_t pid)
 {
 	char path[32], state = '\0';
+	unsigned threads = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	for (FILE *file; state != 'Z' && (file = fopen(path, "r")) != NULL; usleep(1000)) {
-		if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+	for (FILE *file; (state != 'Z' || threads > 1) && (file = fopen(path, "r")) != NULL;
+	     usleep(1000)) {
+		if (fscanf(file,
+			   "%*d (%*[^)]) %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			   "%*s %*s %*s %u",
+			   &state, &threads) != 2)
 			state = '\0';
 		fclose(file);
 	}
