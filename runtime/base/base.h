@@ -44,8 +44,8 @@ void npu_var_warn_unknown(void);
 /* The name among `names` (`count` of them) that is nearest to `word`, upper and lower case being
  * the same; NULL if none is near: an edit distance of up to a third of the word's length. */
 const char *npu_nearest(const char *word, const char *const *names, size_t count);
-/* "; is docs meant?", with `mark` before the name that is nearest; "" where none is near. As
- * npu_text(). */
+/* "; is docs meant?", with `mark` before the name that is nearest; "" where none is near, or the
+ * word is a file's name (it has a slash, or ends in .ini). As npu_text(). */
 const char *npu_meant(const char *word, const char *const *names, size_t count, const char *mark);
 /* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
 bool npu_parse_size(const char *text, uint64_t *out_bytes);
