@@ -430,7 +430,7 @@ static void reap_block(struct node *node, uint32_t id, struct block_record *reco
 		lost |= record->holders[w] & reaping->dead[w];
 		left |= record->holders[w] & ~reaping->dead[w];
 	}
-	if (!lost || (reaping->scan && block_has_exporter(node, id)))
+	if (!lost || (reaping->scan && block_has_exporter(node, id, record)))
 		return;
 	if (!left && record->fd && !record->closing && block_fd_is_open(node, id))
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);

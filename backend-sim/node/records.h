@@ -399,7 +399,7 @@ static inline void block_unseen(const struct node *node, const struct block_plac
 /* The share of that index lives: *out is the block of one that has no name. */
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out);
 /* share.c: who exported it, by a number or a name, holds it still, through a view of its own. */
-bool block_has_exporter(const struct node *node, uint32_t id);
+bool block_has_exporter(const struct node *node, uint32_t id, const struct block_record *record);
 bool share_is_mine(const struct node *node, const struct share_record *share);
 /* Its name ends, or its block has. */
 void share_end(struct node *node, struct share_record *share);

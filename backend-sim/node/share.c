@@ -368,12 +368,16 @@ static bool share_has_exporter(const struct node *node, const struct share_recor
 	       block_is_held_by(place, share->exporter);
 }
 
-bool block_has_exporter(const struct node *node, uint32_t id)
+bool block_has_exporter(const struct node *node, uint32_t id, const struct block_record *record)
 {
+	/* Names may stand anywhere, the number is known. */
+	uint32_t end = record->named ? node->control->share_limit : record->share;
 	const struct share_record *share = node->shares;
 	struct block_place place;
 
-	for (uint32_t i = 0; i < node->control->share_limit; i++, share++)
+	if (!record->named && end > 0)
+		share += end - 1;
+	for (; share < node->shares + end; share++)
 		if (share->block == id && block_find(node, id, share->block_generation, &place) &&
 		    share_has_exporter(node, share, &place))
 			return true;

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <glib.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -74,38 +73,12 @@ static bool populate_works(void)
 	return works;
 }
 
-/* True if this thread's calls are on its stack, and the range is in their frames, in the page where
- * we are or the next one: small copies are of such variables mostly, and asking the system costs as
- * much as all the rest of one. Pages further away may be those of a large array, which the program
- * may have protected. */
-static bool is_in_frames(uint64_t va, uint64_t bytes)
-{
-	static _Thread_local uint64_t begin, end;
-	uint64_t here = (uint64_t)__builtin_frame_address(0), near;
-	pthread_attr_t attr;
-	void *at;
-	size_t size;
-
-	if (end == 0 && pthread_getattr_np(pthread_self(), &attr) == 0) {
-		pthread_attr_getstack(&attr, &at, &size);
-		pthread_attr_destroy(&attr);
-		begin = (uint64_t)at;
-		end = begin + size;
-	} else if (end == 0) {
-		end = 1; /* not known: none */
-	}
-	near = MIN(end, here - here % page_bytes() + 2 * page_bytes());
-	return here >= begin && va >= here && va < near && bytes <= near - va;
-}
-
 /* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
 static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
 {
 	uint64_t resident;
 	int why;
 
-	if (is_in_frames(va, bytes))
-		return true;
 	if (!bs->contents || !populate_works())
 		return pages_mapped(va, bytes, &resident);
 	why = populate(va, bytes, write);

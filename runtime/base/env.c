@@ -144,7 +144,7 @@ static unsigned edit_distance(const char *a, const char *b)
 const char *npu_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *best = NULL;
-	unsigned best_distance = (unsigned)strlen(word) / 3 + 1;
+	unsigned best_distance = (unsigned)MIN(strlen(word) / 3 + 1, WORD_MAX);
 
 	for (size_t i = 0; i < count; i++) {
 		unsigned distance = edit_distance(word, names[i]);

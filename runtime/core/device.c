@@ -11,7 +11,8 @@ void core_context_end(struct context *context, bool force, const char *call)
 {
 	struct core_stream *stream;
 
-	while ((stream = core_owned_take(&core_streams, context)) != NULL)
+	while ((stream = core_owned_take(&core_streams, &core_stream_lists[context->face.device],
+					 context)) != NULL)
 		core_stream_end(stream, force, call);
 	core_event_end_all(context);
 	core_pool_give(&core_contexts, context);

@@ -198,7 +198,7 @@ void core_event_end_all(const struct context *context)
 {
 	struct event *event;
 
-	while ((event = core_owned_take(&events, context)) != NULL)
+	while ((event = core_owned_take(&events, &context->events, context)) != NULL)
 		end_event(event);
 }
 
@@ -235,7 +235,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 		event->coming = record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	if (code == CORE_OK)
-		handle = core_owned_link(&events, event, owner, NULL);
+		handle = core_owned_link(&events, &context->events, event, owner, NULL);
 	if (code == CORE_OK && handle == NULL)
 		code = core_fail(CORE_CONTEXT_NULL, call,
 				 "the current context ended while an event of it was made");

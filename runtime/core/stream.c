@@ -73,7 +73,8 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 	code = core_stream_open_queue(stream, call);
 	pthread_mutex_unlock(&stream->lock);
 	handle = code == CORE_OK
-			 ? core_owned_link(&core_streams, stream, plan->owner,
+			 ? core_owned_link(&core_streams, &core_stream_lists[face->device], stream,
+					   plan->owner,
 					   plan->is_default ? &plan->context->default_stream : NULL)
 			 : NULL;
 	if (handle != NULL) {

@@ -145,8 +145,8 @@ unsigned core_owned_live(const struct core_pool *pool, uint32_t device)
 	return device < CORE_DEVICE_MAX ? atomic_load(&pool->live[device]) : 0;
 }
 
-void *core_owned_link(struct core_pool *pool, void *object, const void *context,
-		      _Atomic(void *) *also)
+void *core_owned_link(struct core_pool *pool, struct core_owned *list, void *object,
+		      const void *context, _Atomic(void *) *also)
 {
 	struct core_slot *slot = object;
 	void *handle;
@@ -154,7 +154,7 @@ void *core_owned_link(struct core_pool *pool, void *object, const void *context,
 
 	if (core_slot_handle(slot->context) != context)
 		return NULL;
-	LIST_INSERT_HEAD(&pool->owned[slot->context->face.device], slot, sibling);
+	LIST_INSERT_HEAD(list, slot, sibling);
 	atomic_fetch_add(&pool->live[slot->context->face.device], 1);
 	handle = core_pool_publish(pool, slot);
 	if (also != NULL)
@@ -172,7 +172,8 @@ void core_owned_unlink(struct core_pool *pool, void *object)
 	pthread_cond_broadcast(&unlinked);
 }
 
-void *core_owned_take(struct core_pool *pool, const struct context *context)
+void *core_owned_take(struct core_pool *pool, const struct core_owned *list,
+		      const struct context *context)
 {
 	UNCANCELLED;
 	struct core_slot *slot;
@@ -181,7 +182,7 @@ void *core_owned_take(struct core_pool *pool, const struct context *context)
 	for (;;) {
 		bool left = false;
 
-		LIST_FOREACH(slot, &pool->owned[context->face.device], sibling)
+		LIST_FOREACH(slot, list, sibling)
 		{
 			if (slot->context != context)
 				continue;

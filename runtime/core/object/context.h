@@ -13,8 +13,9 @@ struct context {
 	struct core_slot slot;
 	struct core_context face;       /* what core.h shows of it */
 	_Atomic(void *) default_stream; /* handle; made at first use */
-	atomic_bool stops;              /* on failures: a stream of it does */
-	atomic_int failure;             /* of the task that has stopped it; CORE_OK: none has */
+	struct core_owned events;
+	atomic_bool stops;  /* on failures: a stream of it does */
+	atomic_int failure; /* of the task that has stopped it; CORE_OK: none has */
 };
 extern struct core_pool core_contexts;
 
@@ -41,15 +42,16 @@ void core_context_leave(const void *handle);
 
 /* Those of a device that are live. */
 unsigned core_owned_live(const struct core_pool *pool, uint32_t device);
-/* Puts an object among those of its slot's context; from now on it is found, by the handle that is
- * answered, and that *also has (may be NULL). NULL: its context, by that handle, has ended, and
- * nobody would end the object. */
-void *core_owned_link(struct core_pool *pool, void *object, const void *context,
-		      _Atomic(void *) *also);
+/* Puts an object into the list that has those of its slot's context; from now on it is found, by
+ * the handle that is answered, and that *also has (may be NULL). NULL: its context, by that handle,
+ * has ended, and nobody would end the object. */
+void *core_owned_link(struct core_pool *pool, struct core_owned *list, void *object,
+		      const void *context, _Atomic(void *) *also);
 void core_owned_unlink(struct core_pool *pool, void *object);
 /* Hides an object of the context, for the caller to end; waits while there are only such that
  * others are ending. NULL: none is left. */
-void *core_owned_take(struct core_pool *pool, const struct context *context);
+void *core_owned_take(struct core_pool *pool, const struct core_owned *list,
+		      const struct context *context);
 
 /* ---- devices: open while they have users, their primary context and each context of
  * aclrtCreateContext ---- */

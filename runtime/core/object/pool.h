@@ -22,6 +22,8 @@ struct core_slot {
 	LIST_ENTRY(core_slot) sibling;
 };
 
+LIST_HEAD(core_owned, core_slot); /* what contexts own; core_lists_lock */
+
 #define CORE_POOL_CHUNK_SLOTS 64u
 #define CORE_POOL_CHUNKS      2048u
 
@@ -33,8 +35,7 @@ struct core_pool {
 	_Atomic(char *) chunk[CORE_POOL_CHUNKS];
 	uint32_t slots;
 	STAILQ_HEAD(core_slots, core_slot) free;
-	LIST_HEAD(, core_slot) owned[CORE_DEVICE_MAX]; /* by contexts; core_lists_lock */
-	atomic_uint live[CORE_DEVICE_MAX];             /* how many these are */
+	atomic_uint live[CORE_DEVICE_MAX]; /* how many are in lists; core_lists_lock */
 };
 #define CORE_POOL(kind_, type_, prepare_)                                       \
 	{                                                                       \

@@ -26,6 +26,7 @@ static void prepare_stream(void *object)
 }
 
 struct core_pool core_streams = CORE_POOL(2, struct core_stream, prepare_stream);
+struct core_owned core_stream_lists[CORE_DEVICE_MAX];
 
 unsigned core_stream_live(uint32_t device)
 {
@@ -40,7 +41,7 @@ void **core_stream_list(uint32_t device, unsigned *out_count)
 
 	*out_count = 0;
 	handles = calloc(core_stream_live(device) + 1u, sizeof(*handles));
-	slot = handles == NULL ? NULL : LIST_FIRST(&core_streams.owned[device]);
+	slot = handles == NULL ? NULL : LIST_FIRST(&core_stream_lists[device]);
 	for (; slot != NULL; slot = LIST_NEXT(slot, sibling))
 		handles[(*out_count)++] = core_slot_handle(slot);
 	return handles;

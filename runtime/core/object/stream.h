@@ -63,6 +63,7 @@ struct core_stream {
 	pthread_t pump;
 };
 extern struct core_pool core_streams;
+extern struct core_owned core_stream_lists[CORE_DEVICE_MAX]; /* by device */
 
 /* A call that waits for a stream, as long as core_wait_holds(). */
 struct core_wait {
