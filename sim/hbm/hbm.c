@@ -352,7 +352,7 @@ static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64
 	uint64_t *acts;
 
 	if (G_UNLIKELY(pseudo->act_first == ACTS)) {
-		memcpy(pseudo->acts, &pseudo->acts[ACTS], ACTS * sizeof(uint64_t));
+		memmove(pseudo->acts, &pseudo->acts[ACTS], ACTS * sizeof(uint64_t));
 		pseudo->act_first = 0;
 	}
 	acts = &pseudo->acts[++pseudo->act_first];
