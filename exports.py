@@ -179,9 +179,10 @@ def write_cuda(out, header, names):
 
 def checks_of(call, parameters):
     """What a door of CUDA asks before its function, and the stream in whose context that is: no
-    pointer may be NULL, and devices and handles must be there, but a context that is CU_OR_NULL may
-    also be NULL, and a place of memory be the host. cuStreamDestroy refuses the default stream
-    first, and asks itself; so does cuCtxGetId, which has another code."""
+    pointer may be NULL, and devices, contexts and streams must be there, but a context that is
+    CU_OR_NULL may also be NULL, and a place of memory be the host. cuStreamDestroy refuses the
+    default stream first, and asks itself; so does cuCtxGetId, which has another code. A pool is
+    looked for under the lock that it is used under."""
     checks, handles, stream = [], [], 'NULL'
     for parameter in parameters.strip('()').split(','):
         name = re.findall(r'\w+', parameter)[-1]
@@ -190,8 +191,6 @@ def checks_of(call, parameters):
             checks.append('cuda_null("{0}", (const void *)(uintptr_t){0}) ?: '.format(name))
         elif parameter.split()[0] == 'CUstream':
             stream = name
-        elif parameter.split()[0] == 'CUmemoryPool':
-            handles.append('cuda_check_pool({}) ?: '.format(name))
         elif re.search(r'\bCUdevice \w+$', parameter) and not call.startswith('cuMem'):
             handles.append('cuda_check_device({}, &(uint32_t){{ 0 }}) ?: '.format(name))
         elif re.search(r'\bCUcontext \w+$', parameter) and call != 'cuCtxGetId':

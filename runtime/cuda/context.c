@@ -50,18 +50,24 @@ static void *current_handle(void)
 	return context == NULL ? NULL : core_context_handle(context);
 }
 
-CUresult cuda_check_context(void *handle, CUresult dead)
+static CUresult find_live(void *handle, CUresult dead, struct core_context **out)
 {
-	return core_context_find(handle) != NULL
+	*out = core_context_find(handle);
+	return *out != NULL
 		       ? CUDA_SUCCESS
 		       : cuda_fail(dead, "context %p is no live context of this process", handle);
 }
 
-/* NULL: the current one. */
+CUresult cuda_check_context(void *handle, CUresult dead)
+{
+	return find_live(handle, dead, &(struct core_context *){ NULL });
+}
+
+/* NULL: the current one. Another may have ended since the door asked. */
 static CUresult find_context(CUcontext handle, struct core_context **out)
 {
-	*out = core_context_find(handle);
-	return handle != NULL ? CUDA_SUCCESS : cuda_current(out);
+	return handle == NULL ? cuda_current(out)
+			      : find_live(handle, CUDA_ERROR_INVALID_CONTEXT, out);
 }
 
 static CUresult select_context(void *context)
@@ -228,8 +234,9 @@ CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CU
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
-	const struct core_context *found = core_context_find(context);
+	struct core_context *found;
 
+	CUDA_OR_RETURN(find_context(context, &found));
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
@@ -301,10 +308,10 @@ CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 
 static CUresult set_peer(CUcontext peer, bool enable)
 {
-	struct core_context *own, *other = core_context_find(peer);
+	struct core_context *own, *other;
 	uint32_t status = 0;
 
-	CUDA_OR_RETURN(cuda_current(&own));
+	CUDA_OR_RETURN(cuda_current(&own) ?: find_context(peer, &other));
 	if (own->device == other->device)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "both contexts are of device %d",
 				 own->user_device);

@@ -122,8 +122,6 @@ void cuda_memory_end_context(void *context);
 
 /* ---- pool.c, ipc.c ---- */
 
-/* A live pool; the doors ask. */
-CUresult cuda_check_pool(CUmemoryPool pool);
 /* Of CUDA_POOLED memory; stream NULL: at once, when all of its device is done. */
 CUresult cuda_pool_free(uint64_t va, const CUstream *stream);
 /* The program waited: pools give back what is above their thresholds. */

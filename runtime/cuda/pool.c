@@ -47,10 +47,10 @@ static LIST_HEAD(, CUmemPoolHandle_st) pools = LIST_HEAD_INITIALIZER(pools);
 static CUmemoryPool defaults[CORE_DEVICE_MAX], current[CORE_DEVICE_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-CUresult cuda_check_pool(CUmemoryPool asked)
+/* No door asks: another thread might end the pool before the lock is held. */
+static CUresult find_locked(CUmemoryPool asked)
 {
 	CUmemoryPool pool;
-	LOCKED(&lock);
 
 	LIST_FOREACH(pool, &pools, link)
 	if (pool == asked && !pool->destroyed)
@@ -188,27 +188,30 @@ CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 	return CUDA_SUCCESS;
 }
 
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream)
+/* *from is read under the lock: a current pool is never one that was destroyed. */
+static CUresult allocate(CUdeviceptr *ptr, size_t size, const CUmemoryPool *from, CUstream stream)
 {
 	unsigned long long id = 0;
 	uint64_t bytes = block_bytes(size), va = 0;
 	CUresult code = cuStreamGetId(stream, &id);
 	LOCKED(&lock);
+	CUmemoryPool pool = *from;
 
-	CUDA_OR_RETURN(code);
+	CUDA_OR_RETURN(code ?: find_locked(pool));
 	if (bytes < size || bytes == 0 || pool->imported)
 		return cuda_invalid("size is %zu, of %s pool", size,
 				    pool->imported ? "an imported" : "a");
 	code = take_block(pool, bytes, id, &va);
 	if (code == CUDA_ERROR_OUT_OF_MEMORY) {
+		uint32_t device = pool->device;
+
 		pthread_mutex_unlock(&lock); /* what waits for the device may need it */
-		core_device_synchronize(pool->device, -1, cuda_call);
-		code = cuda_check_pool(pool);
+		core_device_synchronize(device, -1, cuda_call);
 		pthread_mutex_lock(&lock);
-		if (code == CUDA_SUCCESS) {
-			trim_locked(pool, 0);
-			code = take_block(pool, bytes, id, &va);
-		}
+		pool = *from;
+		CUDA_OR_RETURN(find_locked(pool));
+		trim_locked(pool, 0);
+		code = take_block(pool, bytes, id, &va);
 	}
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -221,13 +224,16 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool poo
 	return CUDA_GIVE(ptr, va);
 }
 
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream)
+	CUDA_ANSWERS(allocate(ptr, size, &pool, stream));
+
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
-	CUmemoryPool pool;
+	CUmemoryPool made; /* by the first that asks */
 	struct core_context *context;
 
-	return cuda_current(&context) ?: cuDeviceGetMemPool(&pool, context->user_device)
-			?: cuMemAllocFromPoolAsync(ptr, size, pool, stream);
+	return cuda_current(&context) ?: cuDeviceGetMemPool(&made, context->user_device)
+			?: allocate(ptr, size, &current[context->device], stream);
 }
 
 /* ---- pools ---- */
@@ -272,6 +278,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	LOCKED(&lock);
 
+	CUDA_OR_RETURN(find_locked(pool));
 	if (pool == defaults[pool->device])
 		return cuda_invalid("a device's default pool cannot be destroyed");
 	if (current[pool->device] == pool)
@@ -286,6 +293,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
 	LOCKED(&lock);
 
+	CUDA_OR_RETURN(find_locked(pool));
 	trim_locked(pool, keep);
 	return CUDA_SUCCESS;
 }
@@ -315,7 +323,7 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(code ?: cuda_unharmed());
+	CUDA_OR_RETURN(code ?: cuda_unharmed() ?: find_locked(pool));
 	if (pool->props.location.id != device || pool->imported)
 		return cuda_invalid("the pool is one of device %d%s", pool->props.location.id,
 				    pool->imported ? ", imported" : "");
@@ -332,6 +340,7 @@ static CUresult attribute(CUmemoryPool pool, CUmemPool_attribute what, void *val
 	uint64_t number = 0;
 	LOCKED(&lock);
 
+	CUDA_OR_RETURN(find_locked(pool));
 	if (what < 1 || what >= ATTRIBUTES)
 		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
 				    ATTRIBUTES - 1);
@@ -354,6 +363,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size
 {
 	LOCKED(&lock);
 
+	CUDA_OR_RETURN(find_locked(pool));
 	for (size_t i = 0; i < number; i++) {
 		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		uint32_t logic;
@@ -377,7 +387,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLo
 	LOCKED(&lock);
 	bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
 
-	return cuda_check_device(device ? location->id : -1, &logic)
+	return find_locked(pool)
+		       ?: cuda_check_device(device ? location->id : -1, &logic)
 		       ?: CUDA_GIVE(flags, pool->peers >> logic & 1
 						   ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 						   : CU_MEM_ACCESS_FLAGS_PROT_NONE);
@@ -391,7 +402,7 @@ CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool pool,
 	int fd;
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(cuda_share_type(type));
+	CUDA_OR_RETURN(cuda_share_type(type) ?: find_locked(pool));
 	if (flags != 0 || pool->props.handleTypes != type || pool->imported)
 		return cuda_invalid("flags %llu; the pool has handleTypes %d%s", flags,
 				    (int)pool->props.handleTypes,
@@ -430,6 +441,7 @@ static void turn_key(const struct CUmemPoolHandle_st *pool, CUmemPoolPtrExportDa
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
+	LOCKED(&lock); /* with its memory there, the pool is */
 	struct trace_name memory = cuda_memory_find(ptr);
 	const struct CUmemPoolHandle_st *pool = cuda_pointer(memory.number);
 
@@ -443,7 +455,9 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data)
 {
 	CUmemPoolPtrExportData name = *data;
+	LOCKED(&lock);
 
+	CUDA_OR_RETURN(find_locked(pool));
 	if (!pool->imported)
 		return cuda_invalid("pool %p was not imported", (void *)pool);
 	turn_key(pool, &name);

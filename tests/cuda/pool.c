@@ -233,6 +233,36 @@ TEST(cuda_pool, devices_have_a_default_one_and_a_current_one)
 	FAILS(INVALID_VALUE, cuDeviceGetDefaultMemPool(NULL, 0));
 }
 
+static void *change_pools(void *context)
+{
+	CUmemPoolProps props = props_of(0);
+	CUmemoryPool now = NULL;
+
+	TRY(cuCtxSetCurrent(context));
+	for (int i = 0; i < 20000; i++) {
+		TRY(cuMemPoolCreate(&now, &props));
+		TRY(cuDeviceSetMemPool(0, now));
+		TRY(cuMemPoolDestroy(now));
+	}
+	return NULL;
+}
+
+/* The current pool may end at any time, and the device's default one is the current one then. */
+TEST(cuda_pool, allocates_while_another_thread_ends_the_current_one)
+{
+	CUcontext context = NULL;
+	CUdeviceptr ptr = 0;
+	pthread_t thread;
+
+	TRY(cuCtxGetCurrent(&context));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_pools, context));
+	for (int i = 0; i < 20000; i++) {
+		TRY(cuMemAllocAsync(&ptr, 1000, streams[0]));
+		TRY(cuMemFreeAsync(ptr, streams[0]));
+	}
+	pthread_join(thread, NULL);
+}
+
 TEST(cuda_pool, keeps_who_may_access_it)
 {
 	CUmemAccessDesc desc = rig_grant(1, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
