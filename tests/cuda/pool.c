@@ -239,7 +239,7 @@ static void *change_pools(void *context)
 	CUmemoryPool now = NULL;
 
 	TRY(cuCtxSetCurrent(context));
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		TRY(cuMemPoolCreate(&now, &props));
 		TRY(cuDeviceSetMemPool(0, now));
 		TRY(cuMemPoolDestroy(now));
@@ -256,7 +256,7 @@ TEST(cuda_pool, allocates_while_another_thread_ends_the_current_one)
 
 	TRY(cuCtxGetCurrent(&context));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, change_pools, context));
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		TRY(cuMemAllocAsync(&ptr, 1000, streams[0]));
 		TRY(cuMemFreeAsync(ptr, streams[0]));
 	}
