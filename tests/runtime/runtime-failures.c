@@ -267,7 +267,7 @@ TEST_EACH(failures, start_is_told_once, starts, label)
 TEST_EACH(failures, start_is_checked_without_one, starts, label)
 {
 	const struct start_case *c = param;
-	const char *old = getenv(c->name) != NULL ? strdup(getenv(c->name)) : NULL;
+	char *old = getenv(c->name) != NULL ? strdup(getenv(c->name)) : NULL;
 	char *error;
 
 	error = npusim_settings_check();
@@ -281,6 +281,7 @@ TEST_EACH(failures, start_is_checked_without_one, starts, label)
 	if (EXPECT_NOT_NULL(error))
 		EXPECT_CONTAINS(error, c->error);
 	free(error);
+	free(old);
 }
 
 /* ---- names of variables ---- */
