@@ -131,22 +131,22 @@ static void body_refusals(unsigned server)
 	aclrtDrvMemHandle handle = NULL, other = NULL;
 	aclrtMemFabricHandle zero = { { 0 } };
 	struct MemShareHandle block;
-	static uint64_t *number;
 	drv_mem_handle_t *made;
 	int32_t pid = getpid();
 
-	number = (uint64_t *)(void *)board->key;
 	start(0);
 	if (server == 0) {
 		handle = create(PAGE);
 		IS(export_fabric(handle, 0, 0), 0);
 		IS(export_fabric(handle, 0, 0), NO_RIGHT); /* once */
 		handle = create(PAGE);
-		IS(aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE, 1, number), 0);
+		IS(aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE, 1,
+						   &board->number),
+		   0);
 	}
 	step();
 	if (server == 1) {
-		IS(aclrtMemImportFromShareableHandle(*number, 0, &other), UNKNOWN);
+		IS(aclrtMemImportFromShareableHandle(board->number, 0, &other), UNKNOWN);
 		IS(aclrtMemSetPidToShareableHandleV2(&board->handle[0],
 						     ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &pid, 1),
 		   UNKNOWN);

@@ -32,6 +32,7 @@ static struct board {
 	unsigned failed;
 	char text[1024];
 	aclrtMemFabricHandle handle[RING];
+	uint64_t number;
 	char key[65];
 	int32_t pid[RING];
 	unsigned flag;
