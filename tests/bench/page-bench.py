@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'traces'))
-from browser import Browser  # noqa: E402
+from browser import emptied  # noqa: E402
 from command import Skip  # noqa: E402
 
 # For 5 s: at the whole extent zooming in and out a little, at 1 % panning along.
@@ -47,7 +47,7 @@ def main():
         subprocess.run([sys.argv[1], 'report', str(snapshot), '-o', str(page)], check=True,
                        stderr=subprocess.DEVNULL)
         figure('page of 900,001 events', page.stat().st_size / 1e6, 'MB', 4)
-        with Browser(folder) as browser:
+        with emptied() as browser:
             browser.open(page)
             figure('ready', browser.run('window.npusim.ready') / 1000, 's', 2)
             browser.settle()

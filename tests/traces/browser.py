@@ -2,12 +2,15 @@
 #
 # A page in headless Chromium, driven over a pipe in the DevTools protocol: for tests that click.
 
+import atexit
 import base64
+import contextlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import time
 
 from command import Skip
@@ -18,18 +21,22 @@ OPTIONS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--n
 
 
 class Browser:
-    """One page. What it asks of a network, and what goes wrong in it, is in `asked`, `errors`."""
+    """A page. What it asks of a network, and what goes wrong in it, is in `asked`, `errors`."""
 
-    def __init__(self, folder, width=1300, height=900, dark=False):
+    shared = None
+
+    def __init__(self):
         program = shutil.which('chromium')
         if program is None:
             raise Skip('there is no chromium')
+        self.folder = tempfile.TemporaryDirectory(prefix='npusim-browser-',
+                                                  ignore_cleanup_errors=True)
         to_it, self.to = os.pipe()
         self.back, from_it = os.pipe()
         self.asked, self.errors, self.text, self.number = [], [], b'', 0
         self.process = subprocess.Popen(
             ['sh', '-c', 'exec "$@" 3<&{} 4>&{}'.format(to_it, from_it), 'sh', program, *OPTIONS,
-             '--user-data-dir=' + str(folder / 'profile'), 'about:blank'],
+             '--user-data-dir=' + self.folder.name, 'about:blank'],
             pass_fds=(to_it, from_it), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         os.close(to_it)
@@ -40,14 +47,8 @@ class Browser:
         self.session = got['sessionId']
         for domain in 'Page', 'Runtime', 'Network':
             self.call(domain + '.enable')
-        self.call('Emulation.setEmulatedMedia', features=[
-            dict(name='prefers-color-scheme', value='dark' if dark else 'light')])
-        self.resize(width, height)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *what):
+    def end(self):
         """Its processes have left the folder afterwards."""
         self.session = None
         try:
@@ -58,6 +59,17 @@ class Browser:
             self.process.wait()
         os.close(self.to)
         os.close(self.back)
+        self.folder.cleanup()
+
+    def empty(self, width, height, dark):
+        """As if nothing had been shown: no document, no error, the mouse in a corner."""
+        self.call('Page.navigate', url='about:blank')
+        self.call('Emulation.setEmulatedMedia', features=[
+            dict(name='prefers-color-scheme', value='dark' if dark else 'light')])
+        self.resize(width, height)
+        self.mouse('mouseMoved', 0, 0)
+        self.asked.clear()
+        self.errors.clear()
 
     def message(self):
         while b'\0' not in self.text:
@@ -147,3 +159,13 @@ class Browser:
     def shot(self, path, whole=True):
         got = self.call('Page.captureScreenshot', format='png', captureBeyondViewport=whole)
         pathlib.Path(path).write_bytes(base64.b64decode(got['data']))
+
+
+@contextlib.contextmanager
+def emptied(width=1300, height=900, dark=False):
+    """The browser that all cases of a test share: one takes seconds to start."""
+    if Browser.shared is None or Browser.shared.process.poll() is not None:
+        Browser.shared = Browser()
+        atexit.register(Browser.shared.end)
+    Browser.shared.empty(width, height, dark)
+    yield Browser.shared

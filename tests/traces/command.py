@@ -64,10 +64,10 @@ NPUSIM = os.path.abspath(sys.argv[1])
 
 
 def environment(**more):
-    """The caller's, without what would steer the command."""
+    """The caller's, without what would steer the command; its python3 is that of the tests."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
-    keep.update(LC_ALL='C.UTF-8', **more)
-    return keep
+    path = '{}:{}'.format(os.path.dirname(sys.executable), keep.get('PATH', ''))
+    return {**keep, 'LC_ALL': 'C.UTF-8', 'PATH': path, **more}
 
 
 def npusim(*args, env=None, stdin=subprocess.DEVNULL, **options):

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import zlib
 
-from browser import Browser
+from browser import emptied
 from command import (BASE, MIB, Device, case, environment, expect, main, npusim, random_device,
                      real_cases, real, replay, same, snapshot, write, write_trace)
 
@@ -151,7 +151,7 @@ def calls_take_what_the_file_says_or_else_what_the_model_takes(folder):
                            '@99 :1.1 release h1')
         page = report(folder, path)
         same(Data(page).column('row.took'), [0 if modelled else 1501, 0], took)
-        with Browser(folder) as browser:
+        with emptied() as browser:
             opened(browser, page)
             calls = browser.run(TIMELINE + '.history.calls')
             same(browser.run(TIMELINE + '.history.modelled'), modelled, took)
@@ -197,7 +197,7 @@ def what_copies_touched_is_known(folder):
     same(data.column('block.size'), [2 * MIB, 4096, 4096, 4096], 'blocks')
     same([u and u - 1 + e for u, e in zip(data.column('block.used'), data.grown('block.event'))],
          [8, 0, 9, 0], 'events that used them last')
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, folder / 'page.html')
         go_to(browser, '#moment')
         panel = browser.run('window.npusim.explorer.moment.node.textContent')
@@ -310,7 +310,7 @@ def press_button(browser, name, within='body'):
 @case
 def every_pixel_column_of_the_stack_is_as_high_as_what_is_live(folder):
     page = report(folder, write(folder / 'x.pkl', snapshot({0: random_device(5, 8000)})))
-    with Browser(folder, width=420) as browser:
+    with emptied(width=420) as browser:
         opened(browser, page)
         for smallest in '', '2K':
             browser.run('window.npusim.explorer.setFilter({{ min: {!r} }})'.format(smallest))
@@ -348,7 +348,7 @@ def every_pixel_column_of_the_stack_is_as_high_as_what_is_live(folder):
 @case
 def a_click_pins_the_block_that_is_there(folder):
     page = report(folder, steps_file(folder))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         left, top, width, height = browser.box('canvas.over')
         browser.mouse('mouseMoved', left + width / 2, top + height - 20)
@@ -380,7 +380,7 @@ def a_click_pins_the_block_that_is_there(folder):
 @case
 def wheel_drag_keys_and_map_move_the_view_and_the_link_keeps_it(folder):
     page = report(folder, steps_file(folder))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         left, top, width, height = browser.box('canvas.over')
         browser.mouse('mouseWheel', left + width / 4, top + 50, deltaX=0, deltaY=-600)
@@ -433,7 +433,7 @@ def wheel_drag_keys_and_map_move_the_view_and_the_link_keeps_it(folder):
 @case
 def a_link_may_say_anything(folder):
     page = report(folder, steps_file(folder))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page, '#f.text=true&f.end=false&at=1.5')
         same(browser.run('(({ at, filter }) => [at, filter])(' + VIEW + ')'),
              [2, dict(text='true', end=False)], 'view')
@@ -445,7 +445,7 @@ def a_moment_tells_who_held_what_and_what_would_fit(folder):
     path = steps_file(folder)
     page, result = report(folder, path), replay(path, '--at', '25')
     moment = next(m for m in result['devices'][0]['moments'] if m['event'] == 25)
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         browser.run('window.npusim.explorer.go(25)')
         go_to(browser, '#moment')
@@ -477,7 +477,7 @@ def calls_and_frames_of_any_moment_are_shown(folder):
     page = report(folder, path)
     frame_map = next(m for m in result['moments'] if m['event'] == 150)['frame_map']
     frames = sum(c for c, owner in zip(frame_map['count'], frame_map['owner']) if owner)
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         browser.run('window.npusim.explorer.go(150)')
         go_to(browser, '#moment')
@@ -517,7 +517,7 @@ def pages_are_shown_where_a_replay_tells_of_some_frames_only(folder):
     path = write_trace(folder / 'x.npt', 'info soc=Ascend910B1 devices=1',
                        'reserve r1 size={} flags=1 va=0x100000000000'.format(2 * MIB * count),
                        *lines)
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, report(folder, path))
         browser.run('window.npusim.explorer.go(43001)')
         go_to(browser, '#moment')
@@ -529,7 +529,7 @@ def pages_are_shown_where_a_replay_tells_of_some_frames_only(folder):
 @case
 def segments_have_a_timeline_of_their_own(folder):
     page = report(folder, write(folder / 'x.pkl', snapshot({0: random_device(4)})))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         go_to(browser, '#moment')
         browser.run('(() => { const s = document.querySelector(".controls select"); '
@@ -560,7 +560,7 @@ def the_pinned_block_leads_to_its_neighbours_and_who_freed_it(folder):
     for event in device.events:
         if event['action'].startswith('free'):
             event['frames'] = [dict(name='let_go', filename='/src/x.py', line=9)]
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, report(folder, write(folder / 'x.pkl', snapshot({0: device}))))
         browser.run('window.npusim.explorer.pin(1)')
         browser.settle()
@@ -588,7 +588,7 @@ def all_of_it_is_named_for_those_who_do_not_see_it(folder):
     """What checkers of accessibility look at: names, roles, headings, ids, contrast."""
     page = report(folder, steps_file(folder), steps_file(folder, 'more.pkl', keep=3))
     for dark in False, True:
-        with Browser(folder, dark=dark) as browser:
+        with emptied(dark=dark) as browser:
             opened(browser, page)
             browser.run('window.npusim.explorer.pin(3)')
             for part in '#moment', '#events', '#growth', '#comparison':
@@ -638,7 +638,7 @@ def all_of_it_is_named_for_those_who_do_not_see_it(folder):
 @case
 def events_step_and_growth_names_what_stays(folder):
     page = report(folder, steps_file(folder))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         press_button(browser, 'Failure')
         at = browser.run(VIEW + '.at')
@@ -666,7 +666,7 @@ def a_block_that_outlives_the_others_of_its_place_is_named(folder):
     for i in range(5):
         device.alloc(BASE + i * MIB, MIB)
         device.free(BASE + i * MIB)
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, report(folder, write(folder / 'x.pkl', snapshot({0: device}))))
         go_to(browser, '#growth')
         rows = ('[...document.querySelectorAll("[aria-label=\'blocks that live long\'] tbody tr")]'
@@ -715,7 +715,7 @@ def a_database_of_memscope_has_a_timeline(folder):
     data = Data(page)
     same((data.head['time'], len(data.column('block.size')), data.live(20), data.live(29)),
          ('host', 19, 19 * MIB, 10 * MIB), 'blocks with times')
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         browser.run(VIEW + '.axis = "time"; {}.drawNow()'.format(TIMELINE))
         same(browser.run('{0}.history.time.at(-1) - {0}.history.time[1]'.format(TIMELINE)), 29e6)
@@ -726,7 +726,7 @@ def a_database_of_memscope_has_a_timeline(folder):
 @case
 def two_recordings_are_compared_by_stack(folder):
     page = report(folder, steps_file(folder), steps_file(folder, 'more.pkl', keep=3))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         browser.run('(() => { const s = document.querySelectorAll("#comparison select")[2]; '
                     's.value = "end"; s.dispatchEvent(new Event("change")); })()')
@@ -751,7 +751,7 @@ def only_moments_that_both_have_are_compared(folder):
             m['moment'] = kept if m['moment'] in ('end', 'at') else 'no such'
         (folder / 'r.json').write_text(json.dumps(result))
         page = report(folder, folder / 'r.json', steps_file(folder, 'more.pkl', keep=3))
-        with Browser(folder) as browser:
+        with emptied() as browser:
             opened(browser, page)
             same(browser.run('[...document.querySelectorAll("#comparison select")].slice(2)'
                              '.flatMap((s) => [...s.options].map((o) => o.value))'), offered, kept)
@@ -769,7 +769,7 @@ def many_results_have_contents_and_a_filter(folder):
         files.append(folder / 'r{:02}.json'.format(i))
         files[-1].write_text(json.dumps(dict(result, policy='policy{}'.format(i))))
     page = report(folder, *files)
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         height = browser.run('document.documentElement.scrollHeight')
         expect(height < 12000, height)
@@ -790,7 +790,7 @@ def a_share_of_nothing_is_not_told(folder):
     for moment in result['devices'][0]['moments']:
         moment['live_bytes'] = 0
     (folder / 'r.json').write_text(json.dumps(result))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, report(folder, folder / 'r.json'))
         shares = browser.run('[...document.querySelectorAll("table")]'
                              '.filter((t) => /programBlocksLive/.test(t.textContent))'
@@ -803,7 +803,7 @@ def a_share_of_nothing_is_not_told(folder):
 def a_phone_and_the_dark_show_all_of_it(folder):
     page = report(folder, steps_file(folder))
     for width, dark in ((420, False), (1300, True), (420, True)):
-        with Browser(folder, width=width, dark=dark) as browser:
+        with emptied(width=width, dark=dark) as browser:
             opened(browser, page)
             same(browser.run('document.documentElement.scrollWidth'), width, 'width')
             back = browser.run('getComputedStyle(document.body).backgroundColor')
@@ -813,7 +813,7 @@ def a_phone_and_the_dark_show_all_of_it(folder):
 @case
 def filters_colours_and_the_axis_change_what_is_drawn(folder):
     page = report(folder, steps_file(folder))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         kept = 'window.npusim.explorer.timeline.wanted.reduce((a, b) => a + b, 0)'
         all_ = browser.run(kept)
@@ -845,7 +845,7 @@ def filters_colours_and_the_axis_change_what_is_drawn(folder):
 @case
 def a_view_is_saved_as_a_picture(folder):
     page = report(folder, steps_file(folder))
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         for layout in 'stack', 'address':
             browser.run(VIEW + '.layout = {!r}; '.format(layout) + TIMELINE + '.drawNow()')

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from browser import Browser
+from browser import emptied
 from command import (BASE, MIB, NPUSIM, Device, case, environment, expect, main, npusim, replay,
                      same, snapshot, write, write_trace)
 
@@ -37,7 +37,7 @@ class Page:
         self.file = folder / 'report.html'
         run = npusim('report', *files, '-o', self.file)
         same(run.returncode, 0, run.stderr)
-        with Browser(folder) as browser:
+        with emptied() as browser:
             browser.open(self.file)
             browser.settle()
             same((browser.errors, browser.asked), ([], []), 'errors, and what a network was asked')

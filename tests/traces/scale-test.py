@@ -14,7 +14,7 @@ import tempfile
 from command import MIB, NPUSIM, case, main
 
 GENERATE = sys.argv[2]
-SHORT, LONG = 300000, 600000
+SHORT, LONG = 150000, 300000
 # Runs a command, and says the most memory that it held, in KiB.
 MEASURE = ('import resource, subprocess, sys\n'
            'code = subprocess.run(sys.argv[1:]).returncode\n'
@@ -42,8 +42,8 @@ def compare(kind, *options):
         assert 0 <= result['events'] - events <= 1 and result['events_done'] == result['events']
         device = result['devices'][0]
         assert device['unknown_frees'] == 0 and device['differing_results'] == 0
-    # the table of what lives has its size early
-    assert mib[1] < mib[0] + 3, 'memory grows with the file'
+    # the table of what lives has its size early; ten bytes an event would be seen
+    assert mib[1] < mib[0] + 1.5, 'memory grows with the file'
     return results[1]['devices'][0]
 
 
