@@ -71,14 +71,15 @@ CASES = [
 
 def build_project(folder):
     """One project with the tests of all cases, each named after its case and itself; all run."""
-    lines = ["project('example')", "python = import('python').find_installation('python3')"]
+    lines = ["project('example')", "python = import('python').find_installation()"]
     for case, (_, tests, _, _) in enumerate(CASES):
         for name, protocol, program in tests:
             name = '{}-{}'.format(case, name)
             (folder / (name + '.py')).write_text(program)
             lines.append("test('{0}', python, args: files('{0}.py'), protocol: '{1}', "
-                         "suite: '{2}', timeout: 1)".format(
-                             name, protocol, 'x' if name.endswith('one') else 'y'))
+                         "suite: '{2}', timeout: {3})".format(
+                             name, protocol, 'x' if name.endswith('one') else 'y',
+                             1 if 'sleep' in program else 60))
     (folder / 'meson.build').write_text('\n'.join(lines) + '\n')
     subprocess.run(['meson', 'setup', 'build'], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(['meson', 'test', '-C', 'build', '--no-rebuild'], cwd=folder,

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 from command import (NPUSIM, Device, Skip, case, environment, expect, main, npusim, replay, same,
                      snapshot, write)
@@ -285,30 +284,26 @@ def info_of_a_backend_that_is_not_there_says_why_and_shows_the_settings(folder):
 
 
 @case
-def nodes_are_listed_and_ended(folder):
+def nodes_are_listed_and_ended():
     name = 'node-test-{}'.format(os.getpid())
     run = npusim('node', name)
     same((run.returncode, run.stdout), (1, ''), 'no such node')
     expect(name in run.stderr, run.stderr)
-    trace = folder / 'long.npt'
-    with open(trace, 'w') as out:
-        out.write('npusim-trace 1\n')
-        for _ in range(400000):
-            out.write('create h1 size=2097152 device=0\nrelease h1\n')
-    held = subprocess.Popen([NPUSIM, 'replay', str(trace), '--node', name], env=environment(),
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    hold = 'import ctypes, sys; acl = ctypes.CDLL("libascendcl.so"); acl.aclInit(None); ' \
+           'acl.aclrtSetDevice(0); print("here", flush=True); sys.stdin.read()'
+    held = subprocess.Popen([NPUSIM, 'run', '--exec', '--node', name, '--', sys.executable, '-c',
+                             hold], env=environment(), stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    command = os.path.basename(sys.executable)
     try:
-        deadline = time.monotonic() + 60
-        while npusim('node', name).returncode != 0:
-            expect(time.monotonic() < deadline and held.poll() is None, 'the node does not come')
-            time.sleep(0.01)
+        same(held.stdout.readline(), 'here\n', 'it has joined')
         listed = npusim('node', name).stdout
         expect('node {}: 8 x Ascend910B1, 1 process\n'.format(name) in listed, listed)
-        expect(re.search(r'^ +{}  npusim'.format(held.pid), listed, re.M), listed)
+        expect(re.search(r'^ +{}  {}'.format(held.pid, command), listed, re.M), listed)
         node, = json.loads(npusim('node', name, '--json', '-').stdout)
         same((node['name'], node['soc'], len(node['devices'])), (name, 'Ascend910B1', 8), 'JSON')
         process, = node['processes']
-        same((process['pid'], process['command'], len(process['bytes'])), (held.pid, 'npusim', 8),
+        same((process['pid'], process['command'], len(process['bytes'])), (held.pid, command, 8),
              'JSON')
         same(node['devices'][1]['used_bytes'], 0, 'JSON')
         every = npusim('node')
@@ -320,7 +315,7 @@ def nodes_are_listed_and_ended(folder):
         same(npusim('node', '--reset', name).returncode, 1, 'nothing to reset')
     finally:
         held.kill()
-        held.wait()
+        held.communicate()
 
 
 # ---- for shells, and for machines ----
