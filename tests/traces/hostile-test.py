@@ -229,6 +229,16 @@ def deep_json_is_refused_with_its_place(folder):
     refused(['report', path, '-o', folder / 'a.html'], 1, 'no result')
 
 
+@case
+def half_of_a_surrogate_pair_is_refused_with_its_place(folder):
+    path = folder / 'a.json'
+    for text in ('\\ud83d', '\\ud83d\\u0041', '\\ud83d\\ud83d\\ude00', '\\uDE00a', '\\ud83d\\u'):
+        path.write_text('{"segments": [],\n"x": "' + text + '"}')
+        refused(['replay', path], 1, 'a.json: line 2, column ', 'half of a surrogate pair')
+    path.write_text('{"segments": [], "x": "\\\\ud83d \\ud83d\\uDE00"}')
+    same(npusim('replay', path).returncode, 0, 'a whole pair, and no escape')
+
+
 SEGMENT = dict(device=0, address=BASE, total_size=2 * MIB, allocated_size=512, active_size=512,
                stream=0, segment_type='small', is_expandable=False, frames=[],
                blocks=[dict(address=BASE, size=512, requested_size=512, state='active_allocated'),

@@ -50,6 +50,14 @@ static gboolean bad(const struct scan *s, GError **error, const char *what)
 		      s->at - s->line_at + 1, what);
 }
 
+/* Of a surrogate pair: an escape of U+D800 and on, of which the second digit is one of these. */
+static gboolean is_half(const struct scan *s, gsize at, const char *digits)
+{
+	return at + 3 < s->count && memcmp(s->bytes + at, "\\u", 2) == 0 &&
+	       g_ascii_tolower((char)s->bytes[at + 2]) == 'd' &&
+	       memchr(digits, s->bytes[at + 3], strlen(digits));
+}
+
 static gboolean take(struct scan *s, GError **error)
 {
 	switch (s->bytes[s->at]) {
@@ -59,8 +67,14 @@ static gboolean take(struct scan *s, GError **error)
 		return TRUE;
 	case '"':
 		s->text = ++s->at;
-		while (s->at < s->count && s->bytes[s->at] != '"')
+		while (s->at < s->count && s->bytes[s->at] != '"') {
+			/* json-glib makes no UTF-8 of one alone, or leaks the text before it */
+			if (is_half(s, s->at, "89abAB") && is_half(s, s->at + 6, "cdefCDEF"))
+				s->at += 8;
+			else if (is_half(s, s->at, "89abcdefABCDEF"))
+				return bad(s, error, "half of a surrogate pair");
 			s->at += s->bytes[s->at] == '\\' ? 2 : 1;
+		}
 		s->text_end = s->at = MIN(s->at, s->count);
 		return TRUE;
 	case ':':
