@@ -33,7 +33,7 @@ aclError acl_synchronize(const char *call, int32_t timeout)
 	struct core_context *context;
 
 	return acl_current(call, &context)
-		       ?: core_device_synchronize(context->device, timeout, call);
+		       ?: core_device_synchronize(context->device, context, timeout, call);
 }
 
 ACL_ANSWERS(aclrtSynchronizeDevice, acl_synchronize(__func__, -1));

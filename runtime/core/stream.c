@@ -277,13 +277,14 @@ int core_stream_query(struct core_stream *stream, bool *out_idle, const char *ca
 	return core_context_stopped(stream->slot.context, call);
 }
 
-int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call)
+int core_device_synchronize(uint32_t device, const struct core_context *context, int32_t timeout_ms,
+			    const char *call)
 {
 	uint64_t deadline = core_deadline_ns(timeout_ms);
-	void *owner, **handles;
-	struct context *current = core_context_look(&owner);
-	int first = current == NULL ? CORE_OK : core_context_stopped(current, call);
+	const struct context *only = context == NULL ? NULL : core_context_of(context);
+	int first = only == NULL ? CORE_OK : core_context_stopped(only, call);
 	unsigned count = 0;
+	void **handles;
 
 	if (first != CORE_OK)
 		return first;
@@ -294,9 +295,7 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
 		int code = CORE_OK;
 
-		/* another context that has stopped is not this one's concern */
-		if (stream != NULL && (stream->slot.context == current ||
-				       atomic_load(&stream->slot.context->failure) == CORE_OK))
+		if (stream != NULL && (only == NULL || stream->slot.context == only))
 			code = synchronize_until(stream, deadline, call);
 		if (first == CORE_OK)
 			first = code;

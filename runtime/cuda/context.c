@@ -242,7 +242,7 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
 				 (void *)context);
 	bool current = current_handle() == (void *)context;
-	core_device_synchronize(found->device, -1, cuda_call);
+	core_device_synchronize(found->device, found, -1, cuda_call);
 	cuda_memory_end_context(context);
 	if (current)
 		cuCtxPopCurrent_v2(NULL);
@@ -275,7 +275,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
 	return cuda_pools_settle(
 		find_context(context, &found)
 			?: cuda_unharmed()
-			?: cuda_of_core(core_device_synchronize(found->device, -1, cuda_call)));
+			?: cuda_of_core(core_device_synchronize(found->device, found, -1, cuda_call)));
 }
 
 CUresult cuCtxSynchronize(void) CUDA_ANSWERS(cuCtxSynchronize_v2(NULL));

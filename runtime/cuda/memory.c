@@ -151,7 +151,7 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 		return CUDA_SUCCESS;
 	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
-		core_device_synchronize(context->device, -1, cuda_call);
+		core_device_synchronize(context->device, NULL, -1, cuda_call);
 	return give_back(&gone);
 }
 

@@ -167,7 +167,7 @@ CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 	pool = cuda_pointer(memory.number);
 	cuda_ipc_forget(va);
 	if (handle == NULL)
-		code = cuda_of_core(core_device_synchronize(pool->device, -1, cuda_call));
+		code = cuda_of_core(core_device_synchronize(pool->device, NULL, -1, cuda_call));
 	else
 		code = cuStreamGetId(*handle, &block->stream) ?: cuda_stream(*handle, &stream)
 			?: cuda_stream_order(*handle)
@@ -206,7 +206,7 @@ static CUresult allocate(CUdeviceptr *ptr, size_t size, const CUmemoryPool *from
 		uint32_t device = pool->device;
 
 		pthread_mutex_unlock(&lock); /* what waits for the device may need it */
-		core_device_synchronize(device, -1, cuda_call);
+		core_device_synchronize(device, NULL, -1, cuda_call);
 		pthread_mutex_lock(&lock);
 		pool = *from;
 		CUDA_OR_RETURN(find_locked(pool));

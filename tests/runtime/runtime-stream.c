@@ -284,10 +284,10 @@ TEST(stream, device_waits_for_all_streams)
 	stream = rig_find(other, "t", &code);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
 	stream = first;
-	EXPECT_EQ(core_device_synchronize(0, 10, "t"), 507046);
-	EXPECT_EQ(core_device_synchronize(1, 10, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, NULL, 10, "t"), 507046);
+	EXPECT_EQ(core_device_synchronize(1, NULL, 10, "t"), 0);
 	fake_hold(rig, false);
-	EXPECT_EQ(core_device_synchronize(0, -1, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 0);
 	EXPECT_EQ(kept, 2);
 }
 

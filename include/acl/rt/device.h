@@ -85,7 +85,8 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode);
 /**
  * aclrtSynchronizeDevice:
  *
- * Waits for all work on all streams of the current context's device.
+ * Waits for all work on all streams of the current context; other contexts of its device go on, as
+ * with CANN's runtime, though CANN's pages say that it waits for the device.
  *
  * Context: needed.
  * Returns: 0, or the code of work that failed.
