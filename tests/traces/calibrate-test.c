@@ -346,6 +346,27 @@ TEST(calibrate, few_times_have_the_interval_of_student)
 	}
 }
 
+/* Base and message are told apart by calls of several messages alone, and not with noise: what a
+ * call of one takes is right all the same. */
+TEST(calibrate, a_call_of_one_message_is_predicted_whatever_a_message_takes)
+{
+	struct sim_call_cost *map = &truth.call[SIM_CALL_MAP];
+	double assumed = (double)map->message_ns;
+
+	map->message_ns *= 3;
+	for (guint32 seed = 1; seed <= 20; seed++) {
+		struct source source = { .noise = 0.1 };
+		g_autoptr(GArray) values = found(&source, add_calls, seed);
+		const struct value *base = value_of(values, "DriverCalls.map_base_ns");
+		double want = (double)(map->base_ns + map->message_ns);
+
+		NOTE("seed %u: base %g", seed, base->best);
+		EXPECT_TRUE(base->known);
+		EXPECT_FALSE(value_of(values, "DriverCalls.map_message_ns")->known);
+		EXPECT_LE(fabs(base->best + assumed - want), 0.1 * want);
+	}
+}
+
 static void make_flat(struct source *source)
 {
 	for (guint64 rows = 1; rows <= ROWS_MAX; rows += MAX(rows / 20, 1)) {

@@ -203,7 +203,8 @@ static double queries_ns(const struct findings *f, const char *what)
 enum { BASE, MESSAGE, PAGE };
 
 /* With so many pages in a giant one. What cannot be told is as the base has it, and the rest is
- * fitted once more; but one message is no more than all of a call. */
+ * fitted once more: first what a message takes, which needs calls of several, since what a call of
+ * one takes with it is told all the same; but one message is no more than all of a call. */
 static struct fit fit_pages(const struct findings *f, GArray *lines, const char *what, double giant)
 {
 	struct fit fit = { 0 };
@@ -231,6 +232,8 @@ static struct fit fit_pages(const struct findings *f, GArray *lines, const char 
 			known |= fit.of[i].known ? 1u << i : 0;
 		if (fit.of[BASE].high <= 0 && !(free >> MESSAGE & 1) && message > 0)
 			message = 0;
+		else if (free & ~known & 1u << MESSAGE)
+			free &= ~(1u << MESSAGE);
 		else if (known == free || known == 0)
 			break;
 		else
