@@ -21,6 +21,7 @@ static const struct {
 	{ CASE_SIGNAL - SIGBUS, "SIGBUS", "SIGBUS" },
 	{ CASE_SIGNAL - SIGKILL, "SIGKILL", "SIGKILL" },
 	{ CASE_SIGNAL - SIGABRT, "SIGABRT", "SIGABRT" },
+	{ CASE_SIGNAL - SIGALRM, "SIGALRM", "nothing" }, /* the step took too long */
 };
 
 const char *case_code_text(const struct case_dialect *dialect, int code)

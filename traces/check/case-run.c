@@ -17,7 +17,7 @@
 
 #include "case.h"
 
-#define STEP_SECONDS 60 /* a driver that takes longer for one call hangs */
+gint64 case_step_seconds = 60;
 
 /* What a process is told: to run a step, or where that is "" to learn a value. */
 struct order {
@@ -90,7 +90,7 @@ static void work(const struct test_case *test, const char *path, int line)
 	/* a signal that the case expects is no news for people */
 	if (expected && freopen("/dev/null", "w", stderr) == NULL)
 		exit(1);
-	alarm(STEP_SECONDS);
+	alarm((unsigned)case_step_seconds);
 	void *library = begin(test, path, &trouble);
 	alarm(0);
 	while (take(line, &order, sizeof(order))) {
@@ -101,7 +101,7 @@ static void work(const struct test_case *test, const char *path, int line)
 			*case_variable(order.learned.name) = order.learned;
 			continue;
 		}
-		alarm(STEP_SECONDS);
+		alarm((unsigned)case_step_seconds);
 		if (trouble.code == 0)
 			case_step_run(test->dialect, library, words, &answer);
 		alarm(0);
@@ -186,7 +186,7 @@ static void ask(struct case_processes *all, int process, const char *step, struc
 	waitpid(all->of[process].pid, &status, 0);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		g_snprintf(out->complaint, sizeof(out->complaint),
-			   "the driver has not answered a call for %d seconds", STEP_SECONDS);
+			   "'%s' has had no answer for %d seconds", step, (int)case_step_seconds);
 	out->code -= WIFSIGNALED(status) ? WTERMSIG(status) : 1000 + WEXITSTATUS(status);
 }
 

@@ -79,6 +79,8 @@ struct case_answer {
 	struct case_variable published; /* name "": nothing for the other processes */
 };
 
+/* 60; a driver that takes longer for one step hangs, and its process is ended. */
+extern gint64 case_step_seconds;
 /* New processes, as many as the case has, that run its steps or others, one at a time: with its
  * settings, and with the library open. Where that, or what the dialect begins with, fails, each
  * step answers so. `test` and `library` stay. */

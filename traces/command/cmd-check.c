@@ -53,6 +53,8 @@ static const struct option options[] = {
 	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N",
 		     "this device only, others' memory on it or not"),
 	OPTION("full", FLAG, &opt.full, NULL, "also cases that fill a device's memory"),
+	OPTION_RANGE("step-timeout", NUMBER, &case_step_seconds, 1, 86400, "S",
+		     "end a step that has no answer after S seconds; 60"),
 	OPTION("calibrate", OUTPUT, &opt.calibrate, "FILE",
 	       "measure calls, links and translation, and write a profile for the model to FILE, "
 	       "and to FILE.txt how sure it is and what the model makes of it"),
@@ -186,8 +188,13 @@ static void run_case(const struct test_case *test, unsigned device)
 	if (result == NULL) {
 		result = run_on(test, report.backend);
 		if (opt.against != ON_ONE) {
-			struct case_result *other = run_on(test, backends[opt.against]);
+			/* what is recorded is the driver's that is checked */
+			g_autofree char *trace = g_strdup(g_getenv("NPUSIM_TRACE"));
 
+			g_unsetenv("NPUSIM_TRACE");
+			struct case_result *other = run_on(test, backends[opt.against]);
+			if (trace)
+				g_setenv("NPUSIM_TRACE", trace, TRUE);
 			check_compare(result, other, report.backend, backends[opt.against]);
 			case_result_free(other);
 		}
@@ -279,6 +286,39 @@ static GArray *figures_on(const char *backend, GError **error)
 	return figures;
 }
 
+/* Replays what the processes of cases recorded, each from an empty server, with the profile that
+ * the environment names: this process has a device open then, and starts no other. */
+static void predict_calls(GString *out)
+{
+	static struct replay_match matches[REPLAY_MATCHES];
+	g_autofree char *folder = g_build_filename(opt.record, "calls", NULL);
+	g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+	g_autoptr(GString) times = g_string_new(NULL);
+	struct policy_options policy;
+	const struct replay_options how = { .policy = &policy, .matches = matches };
+	const char *name;
+
+	policy_options_init(&policy);
+	fresh_node(backends[ON_SIM]);
+	while (dir && (name = g_dir_read_name(dir)) != NULL) {
+		g_autofree char *path = g_build_filename(folder, name, NULL);
+		g_autoptr(GError) cause = NULL;
+		struct trace *trace = trace_open(path, &cause);
+		struct replay *replay = trace ? replay_run(trace, &how, &cause) : NULL;
+
+		if (cause != NULL)
+			g_string_append_printf(out, "%s is left out: %s\n", name, cause->message);
+		replay_free(replay);
+		trace_free(trace);
+	}
+	result_times_text(times, matches);
+	if (times->len > 0)
+		g_string_append_printf(
+			out, "\nThe cases' calls, and by the model with what was found:\n\n%s",
+			times->str);
+	policy_options_clear(&policy);
+}
+
 /* Writes the profile, and what a model with it makes of the same, where there is one. */
 static gboolean calibrate(const char *path, GError **error)
 {
@@ -305,6 +345,8 @@ static gboolean calibrate(const char *path, GError **error)
 		return FALSE;
 	g_string_append(text, "\nMeasured, and by the model with what was found:\n\n");
 	check_figures_text(text, figures, modelled);
+	if (is_own && opt.record != NULL)
+		predict_calls(text);
 	return out_file_write(beside, text->str, text->len, error);
 }
 
@@ -403,6 +445,8 @@ static gboolean run_all(GError **error)
 	if (report.results->len == 0 && !interrupted())
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
 			      "no device is free enough; --device=N checks one all the same");
+	if (!write_report(output, formats[opt.format].write, error))
+		return FALSE;
 	for (gsize i = 0; opt.record != NULL && i < G_N_ELEMENTS(formats); i++) {
 		g_unsetenv("NPUSIM_TRACE");
 		if (formats[i].file == NULL)
@@ -411,8 +455,6 @@ static gboolean run_all(GError **error)
 		if (!write_report(path, formats[i].write, error))
 			return FALSE;
 	}
-	if (!write_report(output, formats[opt.format].write, error))
-		return FALSE;
 	g_autofree char *recorded =
 		opt.record ? g_build_filename(opt.record, "profile.ini", NULL) : NULL;
 	profile = profile ? profile : recorded;

@@ -152,9 +152,11 @@ static int replay_file(const char *path, GError **error)
 static int run(char **words, GError **error)
 {
 	struct policy_options policy;
+	static struct replay_match matches[REPLAY_MATCHES];
 	int status = NPUSIM_EXIT_USAGE;
 
 	options.policy = &policy;
+	options.matches = matches;
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */

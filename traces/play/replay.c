@@ -338,16 +338,19 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 /* How a call's time compares with the recorded one. A copy's is that of its submission. */
 static void note_time(struct replay *replay, const struct npu_trace_record *call, guint64 before)
 {
-	if (call->verb > NPU_TRACE_MFREE || call->took_ns == 0 || call->code != 0)
-		return;
-	struct replay_match *match = &replay->matches[call->verb];
+	struct replay_match *match = replay->options.matches;
 	guint64 ps = npusim_now_ps() - before;
 
-	if (ps == 0)
+	if (match == NULL || call->verb >= REPLAY_MATCHES || call->took_ns == 0 ||
+	    call->code != 0 || ps == 0)
 		return;
-	match->calls++;
-	match->recorded_ns += (double)call->took_ns;
-	match->predicted_ps += ps;
+	match += call->verb;
+	if (match->recorded == NULL) {
+		match->recorded = latency_new();
+		match->predicted = latency_new();
+	}
+	latency_add(match->recorded, call->took_ns);
+	latency_add(match->predicted, ps);
 	match->logs += fabs(log((double)call->took_ns * 1e3 / (double)ps));
 }
 

@@ -211,6 +211,13 @@ struct replay_device {
 	guint64 line;          /* 0: the file has none */
 	gboolean outside;      /* blocks lay in memory that the file does not tell of */
 };
+/* Recorded calls of a kind that tell what they took, and what the model took for the same. */
+struct replay_match {
+	struct latency *recorded; /* in ns, not ps, since a file may claim any; NULL: none */
+	struct latency *predicted;
+	double logs; /* the sum of |ln(recorded / predicted)| */
+};
+#define REPLAY_MATCHES (NPU_TRACE_MFREE + 1)
 struct replay_options {
 	/* Called now and then with the events done; returns FALSE to stop: what is done until then
 	 * is the result. May be NULL. */
@@ -223,13 +230,7 @@ struct replay_options {
 	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
 	struct moment moments[MOMENTS_MAX - 2];
 	guint moment_count;
-};
-/* Recorded calls of a kind that tell what they took, and what the model took for the same. */
-struct replay_match {
-	guint64 calls;
-	double recorded_ns; /* of all; a file may claim any times */
-	guint64 predicted_ps;
-	double logs; /* the sum of |ln(recorded / predicted)| */
+	struct replay_match *matches; /* REPLAY_MATCHES, by verb, to which is added; or NULL */
 };
 
 struct replay {
@@ -242,8 +243,7 @@ struct replay {
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
-	guint64 stall_ps;                                 /* of those in stalls of creations */
-	struct replay_match matches[NPU_TRACE_MFREE + 1]; /* by verb */
+	guint64 stall_ps; /* of those in stalls of creations */
 	gboolean interrupted;
 };
 

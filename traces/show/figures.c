@@ -466,15 +466,17 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	}
 }
 
-READ(gint64, time_recorded, replay_match, m, (gint64)MIN(m->recorded_ns / m->calls * 1e3, 9e18))
-READ(gint64, time_predicted, replay_match, m, (gint64)(m->predicted_ps / m->calls))
-READ(char *, times_apart, replay_match, m, g_strdup_printf("%.2f", exp(m->logs / m->calls)))
+READ(gint64, time_recorded, replay_match, m,
+     (gint64)MIN(latency_quantile_ps(m->recorded, 0.5) * 1e3, 9e18))
+READ(gint64, time_predicted, replay_match, m, (gint64)latency_quantile_ps(m->predicted, 0.5))
+READ(char *, times_apart, replay_match, m,
+     g_strdup_printf("%.2f", exp(m->logs / m->recorded->calls)))
 
 static const struct member call_times[] = {
-	{ "calls", MEMBER_COUNT, AT(replay_match, calls) },
+	{ "calls", MEMBER_COUNT, VIA(replay_match, recorded, latency, calls) },
 	{ "recorded_ns", MEMBER_TIME, .whole = time_recorded },
 	{ "predicted_ns", MEMBER_TIME, .whole = time_predicted,
-	  .manual = "The number of calls, and their average time, recorded and on the model." },
+	  .manual = "The number of calls, and their median time, recorded and on the model." },
 	{ "typically_apart", MEMBER_TEXT,
 	  .manual = "The factor by which the two differ, as text: the geometric mean of the calls.",
 	  .text = times_apart },
@@ -484,10 +486,10 @@ static const struct member any_times[] = { { "", MEMBER_OBJECT, .members = call_
 
 static void build_times(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const struct replay_match *matches = ((const struct result *)at)->replay->matches;
+	const struct replay_match *matches = ((const struct result *)at)->replay->options.matches;
 
-	for (guint v = 0; v <= NPU_TRACE_MFREE; v++) {
-		if (matches[v].calls == 0)
+	for (guint v = 0; v < REPLAY_MATCHES; v++) {
+		if (matches[v].recorded == NULL)
 			continue;
 		json_builder_set_member_name(b, npu_trace_verb_name(v));
 		members_build_object(b, call_times, &matches[v], context);

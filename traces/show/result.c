@@ -261,25 +261,27 @@ static void print_file(FILE *out, const char *path, const struct trace *trace)
 			trace->skipped, trace->skipped == 1 ? "" : "s");
 }
 
-/* How far what a server took is from what its profile predicts. */
-static void print_matches(FILE *out, const struct replay_match *matches)
+void result_times_text(GString *out, const struct replay_match *matches)
 {
-	for (guint v = 0; v <= NPU_TRACE_MFREE; v++) {
+	for (guint v = 0; v < REPLAY_MATCHES; v++) {
 		const struct replay_match *m = &matches[v];
-		double calls = (double)m->calls;
 
-		if (m->calls > 0)
-			fprintf(out,
-				"recorded %s: %.0f x, %.3f us on average, predicted %.3f us; "
-				"typically apart by a factor of %.2f\n",
-				npu_trace_verb_name(v), calls, m->recorded_ns / calls / 1e3,
-				(double)m->predicted_ps / calls / 1e6, exp(m->logs / calls));
+		if (m->recorded)
+			g_string_append_printf(out,
+					       "recorded %s: " U64
+					       " x, median %.3f us, predicted %.3f us; "
+					       "typically apart by a factor of %.2f\n",
+					       npu_trace_verb_name(v), m->recorded->calls,
+					       (double)latency_quantile_ps(m->recorded, 0.5) / 1e3,
+					       (double)latency_quantile_ps(m->predicted, 0.5) / 1e6,
+					       exp(m->logs / (double)m->recorded->calls));
 	}
 }
 
 void result_print(FILE *out, const struct result *result)
 {
 	const struct replay *replay = result->replay;
+	g_autoptr(GString) times = g_string_new(NULL);
 
 	print_file(out, result->path, result->trace);
 	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
@@ -287,7 +289,8 @@ void result_print(FILE *out, const struct result *result)
 	if (replay->stall_ps)
 		fprintf(out, "%.3f ms of it are stalls of the driver where it creates memory\n",
 			replay->stall_ps / 1e9);
-	print_matches(out, replay->matches);
+	result_times_text(times, replay->options.matches);
+	fputs(times->str, out);
 	if (replay->interrupted)
 		fprintf(out, "interrupted after " U64 " events: what follows is partial\n",
 			replay->done);

@@ -43,6 +43,8 @@ static inline const char *site_text(const struct sites *sites, guint32 site)
 
 /* The result as text for people: result.c. */
 void result_print(FILE *out, const struct result *result);
+/* Of that, how far what calls took on a server is from what its profile predicts: a line each. */
+void result_times_text(GString *out, const struct replay_match *matches);
 
 /* ---- moment.c: one moment of a replay, also in words that say only what the figures do ---- */
 
