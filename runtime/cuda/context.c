@@ -275,7 +275,8 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
 	return cuda_pools_settle(
 		find_context(context, &found)
 			?: cuda_unharmed()
-			?: cuda_of_core(core_device_synchronize(found->device, found, -1, cuda_call)));
+			?: cuda_of_core(core_device_synchronize(found->device, found, -1,
+								cuda_call)));
 }
 
 CUresult cuCtxSynchronize(void) CUDA_ANSWERS(cuCtxSynchronize_v2(NULL));

@@ -30,8 +30,8 @@ def environment(folder):
     (cann / 'lib64' / 'libascendcl.so').symlink_to(ACL)
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(('NPUSIM_', 'ASCEND_', 'LD_LIBRARY'))}
-    env.update(NPUSIM_HAL=str(HAL), NPUSIM_DEVICES='2', NPUSIM_NODE=f'bring-up-{os.getpid()}',
-               ASCEND_HOME_PATH=str(cann),
+    env.update(NPUSIM_HAL=str(HAL), NPUSIM_DEVICES='2', ASCEND_HOME_PATH=str(cann),
+               NPUSIM_NODE='bring-up-{}'.format(os.getpid()),
                ASCEND_TOOLKIT_HOME=str(cann), ASCEND_AICPU_PATH=str(cann),
                ASCEND_OPP_PATH=str(cann / 'opp'),
                LD_LIBRARY_PATH='{0}/lib64:{0}/lib64/plugin/opskernel'.format(cann),
