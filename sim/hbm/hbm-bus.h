@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The data bus of one pseudo channel as a ring of bits: which slots a bank group cannot use,
- * because a burst occupies them or one of the same group is too near. Slots are tCCD_S long; the
- * words of all groups lie side by side, so that a search or a booking touches one or two cache
- * lines.
+ * because a burst occupies them or one of the same group is too near. Slots are tCCD_S long.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_BUS_H
 #define NPUSIM_SIM_HBM_HBM_BUS_H
@@ -22,15 +20,16 @@
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
 	uint64_t step;     /* slots between two bursts of a bank group */
-	unsigned word_lg2; /* of the count of uint64_t from word to word of the ring */
+	unsigned word_lg2; /* of the count of uint64_t from word to word of a group's ring */
 	/* of so many bursts, the first at bit 0: their slots, and those nearer than `step` to them,
 	 * which begin step - 1 before */
 	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
 };
 
 struct hbm_bus {
-	/* ring of words, each with one uint64_t for every group: the slots that are not for it.
-	 * Those from BUS_AHEAD words behind the horizon on have been cleared. */
+	/* A ring of words of the slots that are taken; behind it one with a word for each group,
+	 * side by side, of those that are not for the group. Words from BUS_AHEAD behind the
+	 * horizon's on have been cleared. */
 	uint64_t *word;
 	uint64_t base;    /* no slot up to here is free; from a step on */
 	uint64_t horizon; /* none is taken from here on */
@@ -49,18 +48,25 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 	}
 }
 
-static inline uint64_t *hbm_bus_word(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				     uint64_t number)
+static inline uint64_t *hbm_bus_new_words(const struct hbm_bus_shape *shape)
 {
-	return &bus->word[number % BUS_WORDS << shape->word_lg2];
+	return (uint64_t *)g_aligned_alloc0(BUS_WORDS + ((size_t)BUS_WORDS << shape->word_lg2),
+					    sizeof(uint64_t), 64);
+}
+
+static inline uint64_t *hbm_bus_group(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				      uint64_t number)
+{
+	return &bus->word[BUS_WORDS + (number % BUS_WORDS << shape->word_lg2)];
 }
 
 /* Bit i: slot s + i is not for the group. */
 static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				     unsigned group, uint64_t s)
 {
-	uint64_t low = hbm_bus_word(bus, shape, s / 64)[group];
-	uint64_t high = hbm_bus_word(bus, shape, s / 64 + 1)[group];
+	uint64_t n = s / 64;
+	uint64_t low = bus->word[n % BUS_WORDS] | hbm_bus_group(bus, shape, n)[group];
+	uint64_t high = bus->word[(n + 1) % BUS_WORDS] | hbm_bus_group(bus, shape, n + 1)[group];
 
 	return low >> s % 64 | high << 1 << (63 - s % 64);
 }
@@ -71,14 +77,17 @@ static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *b
 							 unsigned group, unsigned bursts,
 							 uint64_t s)
 {
-	while (s < bus->horizon + shape->step) {
-		uint64_t taken = hbm_bus_taken(bus, shape, group, s);
+	unsigned step = (unsigned)shape->step, last = (bursts - 1) * step;
 
-		for (unsigned i = 1; i < bursts; i++)
-			taken |= hbm_bus_taken(bus, shape, group, s + i * shape->step);
-		if (~taken)
-			return s + (uint64_t)__builtin_ctzll(~taken);
-		s += 64;
+	while (s < bus->horizon + shape->step) {
+		uint64_t taken = hbm_bus_taken(bus, shape, group, s), any = taken;
+
+		for (unsigned i = step; i <= last; i += step)
+			any |= taken >> i;
+		any |= ~(UINT64_MAX >> last); /* of those, not all bursts are in sight */
+		if (~any)
+			return s + (uint64_t)__builtin_ctzll(~any);
+		s += 64 - last;
 	}
 	return s;
 }
@@ -106,20 +115,19 @@ static inline void hbm_bus_clear(struct hbm_bus *bus, const struct hbm_bus_shape
 	used = bus->used & (many << first | many >> 1 >> (BUS_WORDS - 1 - first));
 	bus->used ^= used;
 	bus->cleared = stop;
-	for (; used; used &= used - 1)
-		memset(hbm_bus_word(bus, shape, (unsigned)__builtin_ctz(used)), 0,
-		       sizeof(uint64_t) << shape->word_lg2);
+	for (; used; used &= used - 1) {
+		unsigned n = (unsigned)__builtin_ctz(used);
+
+		bus->word[n] = 0;
+		memset(hbm_bus_group(bus, shape, n), 0, sizeof(uint64_t) << shape->word_lg2);
+	}
 }
 
 static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				unsigned group, uint64_t number, uint64_t all, uint64_t own)
 {
-	uint64_t *word = hbm_bus_word(bus, shape, number);
-
-	for (unsigned i = 0; i < 1u << shape->word_lg2; i += 4)
-		for (unsigned j = i; j < i + 4; j++) /* four at once */
-			word[j] |= all;
-	word[group] |= own;
+	bus->word[number % BUS_WORDS] |= all;
+	hbm_bus_group(bus, shape, number)[group] |= own;
 	bus->used |= 1u << number % BUS_WORDS;
 }
 

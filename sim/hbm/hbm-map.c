@@ -58,7 +58,7 @@ static void make_tables(struct hbm_map *map)
 		[HBM_GROUP] = HBM_MAP_BANK_AT + bits[HBM_BANK],
 		[HBM_BANK] = HBM_MAP_BANK_AT,
 	};
-	uint64_t place[64 + 8] = { 0 }; /* of each bit alone */
+	uint64_t place[64 + 8 * HBM_MAP_PARTS] = { 0 }; /* of each bit alone */
 
 	for (unsigned b = 0; b < map->total; b++)
 		if (map->field[b] != HBM_OFFSET)
@@ -70,8 +70,7 @@ static void make_tables(struct hbm_map *map)
 	}
 	while (map->skip < map->total && map->field[map->skip] == HBM_OFFSET)
 		map->skip++;
-	map->bytes = (map->total - map->skip + 7) / 8;
-	for (unsigned i = 0; i < map->bytes; i++)
+	for (unsigned i = 0; i < HBM_MAP_PARTS; i++)
 		for (unsigned value = 1; value < 256; value++)
 			map->part[i][value] =
 				map->part[i][value & (value - 1)] ^

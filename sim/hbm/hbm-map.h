@@ -34,6 +34,7 @@ enum hbm_field {
 #define HBM_MAP_COLUMN_AT   40
 #define HBM_MAP_COLUMN_BITS 10
 #define HBM_MAP_PSEUDO_AT   (HBM_MAP_COLUMN_AT + HBM_MAP_COLUMN_BITS)
+#define HBM_MAP_PARTS       5u /* bytes of an offset: a device has 2 TiB at most */
 
 struct hbm_map {
 	unsigned total; /* bits of an address */
@@ -43,8 +44,8 @@ struct hbm_map {
 	unsigned bits[HBM_FIELDS];
 	/* The place of each byte of an offset, above its lowest `skip` bits: the exclusive or of
 	 * them is the offset's. Packed: row, bank, column, pseudo channel. */
-	unsigned skip, bytes;
-	uint64_t part[8][256];
+	unsigned skip;
+	uint64_t part[HBM_MAP_PARTS][256];
 };
 
 struct hbm_place {
@@ -63,8 +64,8 @@ static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, stru
 {
 	uint64_t rest = offset >> map->skip, place = 0;
 
-	for (unsigned i = 0; i < map->bytes; i++, rest >>= 8)
-		place ^= map->part[i][rest & 255];
+	for (unsigned i = 0; i < HBM_MAP_PARTS; i++)
+		place ^= map->part[i][rest >> 8 * i & 255];
 	out->row = (uint32_t)place;
 	out->bank = (uint8_t)(place >> HBM_MAP_BANK_AT);
 	out->column = place >> HBM_MAP_COLUMN_AT & ((1u << HBM_MAP_COLUMN_BITS) - 1);

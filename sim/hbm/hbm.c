@@ -45,6 +45,7 @@ struct pseudo {
 	struct bank *bank;
 	uint64_t *queue; /* ring: when the requests taken last will be done */
 	unsigned queue_next, act_first;
+	uint64_t roomy; /* bit i: another one fits between acts[act_first + i] and the next */
 	uint64_t stripe;
 	uint64_t floor; /* no CAS before here */
 	struct hbm_bus bus;
@@ -53,9 +54,9 @@ struct pseudo {
 	struct old_row *old; /* OLD_ROWS of each bank */
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	/* from act_first on the latest activations, in order of time: clock << GROUP_BITS | bank
-	 * group; 0: none */
-	uint64_t acts[2 * ACTS];
+	/* from act_first on the latest ACTS activations, in order of time: clock << GROUP_BITS |
+	 * bank group; 0: none; then one that is never reached */
+	uint64_t acts[2 * ACTS + 1];
 	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
 } __attribute__((aligned(64)));
@@ -69,13 +70,15 @@ struct hbm {
 	uint64_t burst;
 	unsigned acts_back, acts_ahead; /* that tRRD may keep another one from */
 	bool faw;                       /* is not had anyway */
+	bool one_rrd;                   /* is all that keeps activations apart */
 	struct hbm_bus_shape bus;
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
-	uint64_t epoch, epoch_begin, epoch_busy; /* of the clock asked for last */
-	unsigned stripe_lg2;                     /* bytes of one row of every bank */
-	unsigned columns_below[64];              /* bits of the column below an address bit */
-	uint64_t column_mask;                    /* of an address */
+	/* of the clock asked for last: where it begins, and which part of it has no refresh */
+	uint64_t epoch, epoch_begin, quiet_from, quiet_clocks;
+	unsigned stripe_lg2;        /* bytes of one row of every bank */
+	unsigned columns_below[64]; /* bits of the column below an address bit */
+	uint64_t column_mask;       /* of an address */
 	/* what a whole stripe leaves behind in all banks, not yet written into them */
 	uint64_t stripe, stripe_end;
 	uint32_t stripe_row;
@@ -83,7 +86,8 @@ struct hbm {
 	uint64_t latest;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
-	uint64_t read_bytes, write_bytes, requests, bursts, row_misses;
+	uint64_t bytes[2]; /* read, written */
+	uint64_t requests, bursts, row_misses;
 	struct hbm_record record;
 };
 
@@ -92,19 +96,24 @@ struct hbm_record hbm_record_next;
 static inline void record_row(const struct hbm_record *record, enum hbm_command command,
 			      uint32_t row, uint64_t clock)
 {
-	struct hbm_place place = record->place;
+	struct hbm_place place;
 
+	if (G_LIKELY(!record->call))
+		return;
+	place = record->place;
 	place.row = row;
-	if (G_UNLIKELY(record->call))
-		record->call(command, &place, clock);
+	record->call(command, &place, clock);
 }
 
 static inline void record_bursts(const struct hbm_record *record, bool write, unsigned bursts,
 				 uint64_t clock, uint64_t step)
 {
-	struct hbm_place place = record->place;
+	struct hbm_place place;
 
-	for (; G_UNLIKELY(record->call) && bursts > 0; bursts--, place.column++, clock += step)
+	if (G_LIKELY(!record->call))
+		return;
+	place = record->place;
+	for (; bursts > 0; bursts--, place.column++, clock += step)
 		record->call(write ? HBM_WRITE : HBM_READ, &place, clock);
 }
 
@@ -130,16 +139,18 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->acts_back = t->rrd_l > t->rrd_s ? 4 : 1;
 	hbm->acts_ahead = t->rrd_l > t->rrd_s ? 3 : 1;
 	hbm->faw = t->faw > 4 * t->rrd_s;
+	hbm->one_rrd = t->rrd_l == t->rrd_s && !hbm->faw;
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
-	hbm->refresh_period = UINT64_MAX;
+	hbm->refresh_period = hbm->quiet_clocks = UINT64_MAX;
 	if (!p->hbm_refresh)
 		return;
 	/* Rows must be closed before: the last CAS is tRTP + tRP ahead of the refresh. */
 	hbm->refresh_length = (p->hbm_refresh_per_bank ? t->rfc_sb : t->rfc) + t->rtp + t->rp;
 	hbm->refresh_step = p->hbm_refresh_per_bank ? t->refi_sb : 0;
 	hbm->refresh_period = p->hbm_refresh_per_bank ? t->refi_sb * hbm->banks : t->refi;
+	hbm->quiet_clocks = hbm->refresh_period;
 }
 
 static void set_map(struct hbm *hbm, const struct sim_profile *p)
@@ -194,9 +205,10 @@ struct hbm *hbm_new(const struct sim_profile *p)
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
-		pseudo->bus.word = g_aligned_alloc0((size_t)BUS_WORDS << hbm->bus.word_lg2,
-						    sizeof(uint64_t), 64);
+		pseudo->bus.word = hbm_bus_new_words(&hbm->bus);
 		pseudo->bus.base = hbm->bus.step;
+		pseudo->roomy = UINT64_C(3) << (ACTS - 1);
+		pseudo->acts[ACTS] = UINT64_MAX;
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
 	}
@@ -219,24 +231,34 @@ void hbm_free(struct hbm *hbm)
 
 /* --- refresh --- */
 
-/* Turns to the epoch that has the clock `since`, which counts from the bank's own phase. */
-__attribute__((cold)) static void seek_epoch(struct hbm *hbm, uint64_t since)
+/* In a refresh of the bank, or in another epoch than the last one asked for, to which it turns.
+ * `since` counts from the bank's own phase. Returns how many clocks later it is free. */
+static __attribute__((noinline)) uint64_t meet_refresh(struct hbm *hbm, uint64_t since)
 {
-	hbm->epoch = (int64_t)since < 0 ? 0 : since / hbm->refresh_period;
-	hbm->epoch_begin = hbm->epoch * hbm->refresh_period;
-	hbm->epoch_busy = hbm->epoch ? hbm->refresh_length : 0;
+	uint64_t begin = hbm->epoch_begin;
+
+	if (since - begin >= hbm->refresh_period) {
+		hbm->epoch = (int64_t)since < 0 ? 0 : since / hbm->refresh_period;
+		hbm->epoch_begin = begin = hbm->epoch * hbm->refresh_period;
+		hbm->quiet_from = begin + (hbm->epoch ? hbm->refresh_length : 0);
+		hbm->quiet_clocks = begin + hbm->refresh_period - hbm->quiet_from;
+	}
+	since -= begin;
+	return since < hbm->quiet_from - begin ? hbm->quiet_from - begin - since : 0;
+}
+
+static inline bool meets_refresh(const struct hbm *hbm, unsigned bank, uint64_t t)
+{
+	return t - bank * hbm->refresh_step - hbm->quiet_from >= hbm->quiet_clocks;
 }
 
 /* How many refreshes of the bank have begun by clock t; *out_free is the first clock from t on that
  * is outside of them. */
 static inline uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t, uint64_t *out_free)
 {
-	uint64_t since = t - bank * hbm->refresh_step;
-
-	if (G_UNLIKELY(since - hbm->epoch_begin >= hbm->refresh_period))
-		seek_epoch(hbm, since);
-	since -= hbm->epoch_begin;
-	*out_free = since < hbm->epoch_busy ? t + hbm->epoch_busy - since : t;
+	*out_free = t;
+	if (G_UNLIKELY(meets_refresh(hbm, bank, t)))
+		*out_free += meet_refresh(hbm, t - bank * hbm->refresh_step);
 	return hbm->epoch;
 }
 
@@ -325,18 +347,11 @@ static inline bool before_acts(const struct hbm *hbm, const uint64_t *acts, unsi
 	return true;
 }
 
-/* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
- * timelines differ, so it may be before others that were placed earlier: *out_at of those
- * remembered are before it. */
-static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
-				       unsigned group, uint64_t t, unsigned *out_at)
+/* find_activation() from `at` on, whatever keeps activations apart. */
+static __attribute__((noinline)) uint64_t find_by_rules(const struct hbm *hbm, const uint64_t *acts,
+							unsigned at, unsigned group, uint64_t t,
+							unsigned *out_at)
 {
-	const uint64_t *acts = &pseudo->acts[pseudo->act_first];
-	uint64_t last = (t + 1) << GROUP_BITS;
-	unsigned at = ACTS;
-
-	while (at > 1 && acts[at - 1] >= last) /* further back than the oldest is not remembered */
-		at--;
 	t = after_acts(hbm, acts, at, group, t);
 	while (at < ACTS && !before_acts(hbm, acts, at, group, t)) {
 		at++;
@@ -346,24 +361,58 @@ static inline uint64_t find_activation(const struct hbm *hbm, const struct pseud
 	return t;
 }
 
-/* The oldest one is forgotten. */
-static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
+/* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
+ * timelines differ, so it may be before others that were placed earlier: *out_at of those
+ * remembered are before it, the oldest always, since what was further back is not remembered. */
+static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
+				       unsigned group, uint64_t t, unsigned *out_at)
 {
+	const uint64_t *acts = &pseudo->acts[pseudo->act_first];
+	uint64_t last = (t + 1) << GROUP_BITS, rrd = hbm->t.rrd_s;
+	unsigned at = 1;
+
+	for (unsigned step = ACTS / 2; step; step /= 2)
+		at += (acts[at + step - 1] < last) * step;
+	if (G_UNLIKELY(!hbm->one_rrd))
+		return find_by_rules(hbm, acts, at, group, t, out_at);
+	t = max_of(t, acts[at - 1] ? (acts[at - 1] >> GROUP_BITS) + rrd : 0);
+	/* Where it does not fit there: behind the next one that leaves room. Without a branch. */
+	at += (t + rrd > acts[at] >> GROUP_BITS) *
+	      (1 + (unsigned)__builtin_ctzll(pseudo->roomy >> at));
+	*out_at = at;
+	return max_of(t, acts[at - 1] ? (acts[at - 1] >> GROUP_BITS) + rrd : 0);
+}
+
+static inline uint64_t roomy_bit(const struct hbm *hbm, uint64_t before, uint64_t behind,
+				 unsigned at)
+{
+	return (uint64_t)(behind - before >= 2 * hbm->t.rrd_s) << at;
+}
+
+/* The oldest one is forgotten. */
+static inline void take_activation(const struct hbm *hbm, struct pseudo *pseudo, unsigned group,
+				   uint64_t t, unsigned at)
+{
+	uint64_t behind = UINT64_MAX << at, roomy = pseudo->roomy;
 	uint64_t *acts;
 
 	if (G_UNLIKELY(pseudo->act_first == ACTS)) {
-		memmove(pseudo->acts, &pseudo->acts[ACTS], ACTS * sizeof(uint64_t));
+		memmove(pseudo->acts, &pseudo->acts[ACTS], (ACTS + 1) * sizeof(uint64_t));
 		pseudo->act_first = 0;
 	}
-	acts = &pseudo->acts[++pseudo->act_first];
-	for (unsigned i = ACTS - 1; i >= at; i--)
-		acts[i] = acts[i - 1];
-	acts[at - 1] = t << GROUP_BITS | group;
+	acts = &pseudo->acts[pseudo->act_first++];
+	/* The bits of those before it move one down, for the oldest has gone. */
+	pseudo->roomy = (roomy & behind) | (roomy & ~behind & ~1) >> 1;
+	pseudo->roomy &= ~(UINT64_C(3) << at >> 2);
+	pseudo->roomy |= roomy_bit(hbm, acts[at - 1] >> GROUP_BITS, t, at) >> 2 |
+			 roomy_bit(hbm, t, acts[at] >> GROUP_BITS, at - 1);
+	memmove(&acts[at + 1], &acts[at], (ACTS + 1 - at) * sizeof(uint64_t));
+	acts[at] = t << GROUP_BITS | group;
 }
 
 /* The row that is open stays so until it is precharged for the activation at `act`. */
-static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct bank *bank,
-			 unsigned index, uint64_t act)
+static inline void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct bank *bank,
+				unsigned index, uint64_t act)
 {
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
@@ -398,10 +447,9 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
 	unsigned group = index >> hbm->bank_bits, at;
 	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
 
-	if (G_UNLIKELY(act + rcd - index * hbm->refresh_step - hbm->epoch_begin >=
-		       hbm->refresh_period))
+	if (G_UNLIKELY(meets_refresh(hbm, index, act + rcd)))
 		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
-	take_activation(pseudo, group, act, at);
+	take_activation(hbm, pseudo, group, act, at);
 	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
@@ -603,7 +651,8 @@ __attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm
 	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
-	hbm->record.place = place;
+	if (G_UNLIKELY(hbm->record.call))
+		hbm->record.place = place;
 	if (G_UNLIKELY(write)) {
 		done = write_row(hbm, pseudo, &place, bursts, t);
 		*out_first = done;
@@ -713,20 +762,13 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 	return bytes - 1 < hbm->piece_bytes && !(bytes & (bytes - 1)) && !(begin & (bytes - 1));
 }
 
-uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
-		    uint64_t *out_first_ps)
+/* Block by block, each as large as it can be; clocks, not picoseconds. */
+static __attribute__((noinline)) uint64_t access_blocks(struct hbm *hbm, uint64_t begin,
+							uint64_t stop, bool write, uint64_t t,
+							uint64_t *out_first)
 {
-	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
-	uint64_t piece = hbm->burst_bytes;
-	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
 
-	*(write ? &hbm->write_bytes : &hbm->read_bytes) += bytes;
-	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin))) {
-		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
-				 &first);
-		begin = stop;
-	}
 	while (begin < stop) {
 		unsigned lg2 = begin ? (unsigned)__builtin_ctzll(begin) : 63;
 		unsigned fits = 63 - (unsigned)__builtin_clzll(stop - begin);
@@ -744,6 +786,24 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 		end = max_of(end, done);
 		first = first_done < first ? first_done : first;
 	}
+	*out_first = first;
+	return end;
+}
+
+uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
+		    uint64_t *out_first_ps)
+{
+	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
+	uint64_t piece = hbm->burst_bytes;
+	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
+	uint64_t end, first;
+
+	hbm->bytes[write] += bytes;
+	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin)))
+		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
+				 &first);
+	else
+		end = access_blocks(hbm, begin, stop, write, t, &first);
 	hbm->latest = max_of(hbm->latest, end);
 	if (out_first_ps)
 		*out_first_ps = first * hbm->tck_ps;
@@ -756,8 +816,8 @@ void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 				     ? hbm->latest / hbm->refresh_period
 				     : 0;
 
-	out->hbm_read_bytes = hbm->read_bytes;
-	out->hbm_write_bytes = hbm->write_bytes;
+	out->hbm_read_bytes = hbm->bytes[false];
+	out->hbm_write_bytes = hbm->bytes[true];
 	out->hbm_row_hits = hbm->requests - hbm->row_misses;
 	out->hbm_row_misses = hbm->row_misses;
 	out->hbm_bursts = hbm->bursts;
