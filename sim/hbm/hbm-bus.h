@@ -31,7 +31,6 @@ struct hbm_bus {
 	 * side by side, of those that are not for the group. Words from BUS_AHEAD behind the
 	 * horizon's on have been cleared. */
 	uint64_t *word;
-	uint64_t base;    /* no slot up to here is free; from a step on */
 	uint64_t horizon; /* none is taken from here on */
 	uint64_t cleared; /* the first word that has not been */
 	uint32_t used;    /* bit of each word of the ring that may have any */
@@ -96,10 +95,13 @@ static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *b
 static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				    unsigned group, unsigned bursts, uint64_t from)
 {
-	uint64_t s = from > bus->base ? from : bus->base + 1;
+	/* a step is kept free of what lies before time begins */
+	uint64_t s = MAX(from, shape->step + 1);
 
 	if (s >= bus->horizon + shape->step)
 		return s;
+	if (G_UNLIKELY(s + BUS_SLOTS / 2 < bus->horizon))
+		s = bus->horizon - BUS_SLOTS / 2;
 	if (G_LIKELY(!(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts])))
 		return s;
 	return hbm_bus_search(bus, shape, group, bursts, s);
@@ -139,8 +141,6 @@ static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape 
 	uint64_t last = s + (bursts - 1) * shape->step, from = s + 1 - shape->step;
 	uint64_t all = shape->all[bursts] << (shape->step - 1), own = shape->own[bursts];
 
-	if (bus->base + BUS_SLOTS / 2 < last)
-		bus->base = last - BUS_SLOTS / 2;
 	if (bus->horizon <= last) {
 		bus->horizon = last + 1;
 		if (G_UNLIKELY(bus->cleared < bus->horizon / 64 + BUS_AHEAD))

@@ -64,6 +64,7 @@ static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, stru
 {
 	uint64_t rest = offset >> map->skip, place = 0;
 
+#pragma GCC unroll 8
 	for (unsigned i = 0; i < HBM_MAP_PARTS; i++)
 		place ^= map->part[i][rest >> 8 * i & 255];
 	out->row = (uint32_t)place;

@@ -45,7 +45,6 @@ struct pseudo {
 	struct bank *bank;
 	uint64_t *queue; /* ring: when the requests taken last will be done */
 	unsigned queue_next, act_first;
-	uint64_t roomy; /* bit i: another one fits between acts[act_first + i] and the next */
 	uint64_t stripe;
 	uint64_t floor; /* no CAS before here */
 	struct hbm_bus bus;
@@ -206,8 +205,6 @@ struct hbm *hbm_new(const struct sim_profile *p)
 		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->bus.word = hbm_bus_new_words(&hbm->bus);
-		pseudo->bus.base = hbm->bus.step;
-		pseudo->roomy = UINT64_C(3) << (ACTS - 1);
 		pseudo->acts[ACTS] = UINT64_MAX;
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
@@ -371,29 +368,21 @@ static inline uint64_t find_activation(const struct hbm *hbm, const struct pseud
 	uint64_t last = (t + 1) << GROUP_BITS, rrd = hbm->t.rrd_s;
 	unsigned at = 1;
 
+#pragma GCC unroll 8
 	for (unsigned step = ACTS / 2; step; step /= 2)
 		at += (acts[at + step - 1] < last) * step;
 	if (G_UNLIKELY(!hbm->one_rrd))
 		return find_by_rules(hbm, acts, at, group, t, out_at);
 	t = max_of(t, acts[at - 1] ? (acts[at - 1] >> GROUP_BITS) + rrd : 0);
-	/* Where it does not fit there: behind the next one that leaves room. Without a branch. */
-	at += (t + rrd > acts[at] >> GROUP_BITS) *
-	      (1 + (unsigned)__builtin_ctzll(pseudo->roomy >> at));
+	for (; t + rrd > acts[at] >> GROUP_BITS; at++)
+		t = (acts[at] >> GROUP_BITS) + rrd;
 	*out_at = at;
-	return max_of(t, acts[at - 1] ? (acts[at - 1] >> GROUP_BITS) + rrd : 0);
-}
-
-static inline uint64_t roomy_bit(const struct hbm *hbm, uint64_t before, uint64_t behind,
-				 unsigned at)
-{
-	return (uint64_t)(behind - before >= 2 * hbm->t.rrd_s) << at;
+	return t;
 }
 
 /* The oldest one is forgotten. */
-static inline void take_activation(const struct hbm *hbm, struct pseudo *pseudo, unsigned group,
-				   uint64_t t, unsigned at)
+static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
 {
-	uint64_t behind = UINT64_MAX << at, roomy = pseudo->roomy;
 	uint64_t *acts;
 
 	if (G_UNLIKELY(pseudo->act_first == ACTS)) {
@@ -401,12 +390,8 @@ static inline void take_activation(const struct hbm *hbm, struct pseudo *pseudo,
 		pseudo->act_first = 0;
 	}
 	acts = &pseudo->acts[pseudo->act_first++];
-	/* The bits of those before it move one down, for the oldest has gone. */
-	pseudo->roomy = (roomy & behind) | (roomy & ~behind & ~1) >> 1;
-	pseudo->roomy &= ~(UINT64_C(3) << at >> 2);
-	pseudo->roomy |= roomy_bit(hbm, acts[at - 1] >> GROUP_BITS, t, at) >> 2 |
-			 roomy_bit(hbm, t, acts[at] >> GROUP_BITS, at - 1);
-	memmove(&acts[at + 1], &acts[at], (ACTS + 1 - at) * sizeof(uint64_t));
+	for (unsigned i = ACTS + 1; i > at; i--)
+		acts[i] = acts[i - 1];
 	acts[at] = t << GROUP_BITS | group;
 }
 
@@ -449,7 +434,7 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
 
 	if (G_UNLIKELY(meets_refresh(hbm, index, act + rcd)))
 		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
-	take_activation(hbm, pseudo, group, act, at);
+	take_activation(pseudo, group, act, at);
 	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
@@ -466,10 +451,9 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
  * needed. */
 __attribute__((always_inline)) static inline uint64_t open_row(struct hbm *hbm,
 							       struct pseudo *pseudo,
-							       unsigned index, uint32_t row,
-							       bool write, uint64_t t)
+							       struct bank *bank, unsigned index,
+							       uint32_t row, bool write, uint64_t t)
 {
-	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd;
 	uint64_t free, epoch = refresh_epoch(hbm, index, t, &free);
 
@@ -562,7 +546,7 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 	    (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
 		return cas;
 	for (;;) {
-		cas = open_row(hbm, pseudo, index, row, write, t);
+		cas = open_row(hbm, pseudo, bank, index, row, write, t);
 		s = find_slots(hbm, pseudo, group, bursts, write, cas);
 		cas = s * hbm->t.ccd_s;
 		if (G_LIKELY(refresh_epoch(hbm, index, cas, &free) == bank->epoch))
@@ -683,6 +667,7 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 {
 	struct hbm_place place;
 	struct pseudo *pseudo;
+	struct bank *bank;
 	uint64_t cas, end;
 
 	hbm_map_find(&hbm->map, offset, &place);
@@ -690,13 +675,14 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	follow_stripe(hbm, pseudo);
 	hbm->requests++;
 	hbm->bursts += bursts;
-	cas = open_row(hbm, pseudo, place.bank, place.row, write, t);
+	bank = bank_at(hbm, pseudo, place.bank);
+	cas = open_row(hbm, pseudo, bank, place.bank, place.row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
 	pseudo->floor = end;
 	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->t.ccd_s;
-	close_after(hbm, &pseudo->bank[place.bank], end - hbm->t.ccd_s, write);
+	close_after(hbm, bank, end - hbm->t.ccd_s, write);
 	*out_first = cas + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 	return end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
@@ -759,7 +745,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 /* An aligned block of a few bursts of one row: what a request of a line or less is. */
 static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t bytes)
 {
-	return bytes - 1 < hbm->piece_bytes && !(bytes & (bytes - 1)) && !(begin & (bytes - 1));
+	return bytes - 1 < hbm->piece_bytes && !((begin | bytes) & (bytes - 1));
 }
 
 /* Block by block, each as large as it can be; clocks, not picoseconds. */

@@ -115,7 +115,8 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 
 // Takes bandwidth for so many lines, fractions of a picosecond carried over; more where it meets
 // another request to the same 512 bytes. Returns since when; *out_end_ps: until when.
-inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps)
+__attribute__((always_inline)) inline uint64_t l2::book(uint64_t lines, bool conflict,
+							uint64_t from_ps, uint64_t *out_end_ps)
 {
 	uint64_t bytes = lines * m_line_bytes, rate = m_profile->l2_bytes_per_us;
 	uint64_t takes = transfer_ps(bytes, rate);

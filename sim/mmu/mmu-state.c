@@ -10,6 +10,7 @@
 #include "sim/page-table.h"
 
 #define HOLDER_BITS 64u
+#define OWN_PAGE    2u  /* a flag of entries beside PT_WRITE: of mmu_answer.is_own */
 #define SCAN_ABOVE  64u /* 2 MiB regions: a longer range is looked for by a scan of the entries */
 
 struct mmu_state {
@@ -183,7 +184,8 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 {
 	struct tlb_entry *entry;
 	struct pt_leaf leaf = { 0 };
-	uint64_t key = walk(mmu, root_pa, base, va, at_ps, &leaf, out_done_ps), evicted, holders;
+	uint64_t key = walk(mmu, root_pa, base, va, at_ps, &leaf, out_done_ps), evicted, holders,
+		 room;
 
 	if (G_UNLIKELY(!key))
 		return NULL;
@@ -192,7 +194,10 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 		page_went(mmu, evicted, holders);
 	count_entry(mmu, key, true, 1);
 	entry->pa = leaf.pa & ~((UINT64_C(1) << leaf.page_lg2) - 1);
+	(void)sim_memory_at(mmu->memory.tables, entry->pa, &room);
 	entry->flags = leaf.flags;
+	if (room >> leaf.page_lg2 && SIM_PA_NODE(entry->pa) == mmu->device)
+		entry->flags |= OWN_PAGE;
 	entry->ready_ps = *out_done_ps;
 	put_l1(mmu, lane, entry);
 	return entry;
@@ -224,6 +229,7 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 	out->done_ps = MAX(out->done_ps, entry->ready_ps);
 	if (G_UNLIKELY(write && !(entry->flags & PT_WRITE)))
 		return SIM_FAULT_PERMISSION;
+	out->is_own = entry->flags & OWN_PAGE;
 	out->page_lg2 = tlb_size_lg2(tlb_key_size(entry->key));
 	out->pa = entry->pa + (va & ((UINT64_C(1) << out->page_lg2) - 1));
 	return SIM_OK;

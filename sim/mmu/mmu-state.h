@@ -52,6 +52,7 @@ void mmu_state_free(struct mmu_state *mmu);
 struct mmu_answer {
 	uint64_t pa;
 	unsigned page_lg2;
+	bool is_own; /* all of the page is in the device's own memory; else look */
 	uint64_t done_ps;
 };
 

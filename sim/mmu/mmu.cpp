@@ -38,26 +38,28 @@ uint64_t mmu::read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 {
 	auto *self = static_cast<mmu *>(ctx);
 
-	return self->forward(self->m_walk, pa, 8, at_ps);
+	return self->forward(self->m_walk, SIM_PA_NODE(pa) == self->m_device, pa, 8, at_ps);
 }
 
 // To where the physical address lies, at a time of the model. Returns when the last byte is there.
-uint64_t mmu::forward(access &request, uint64_t pa, uint64_t bytes, uint64_t at_ps)
+inline uint64_t mmu::forward(access &request, bool is_own, uint64_t pa, uint64_t bytes,
+			     uint64_t at_ps)
 {
 	request.address = pa;
 	request.length = bytes;
 	request.at_ps = at_ps;
 	request.rate = SIM_NEVER;
-	(SIM_PA_NODE(pa) == m_device ? local : remote).send(request, memory());
+	(is_own ? local : remote).send(request, memory());
 	return request.done_ps;
 }
 
 // One page, or what is left of the request. False at a fault.
-bool mmu::forward_page(access &request, uint64_t va, uint64_t left, uint64_t &issue_ps,
-		       uint64_t &end_ps)
+inline bool mmu::forward_page(access &request, uint64_t va, uint64_t left, uint64_t &issue_ps,
+			      uint64_t &end_ps)
 {
 	uint64_t pa, bytes, room;
-	unsigned char *place;
+	unsigned char *place = nullptr;
+	bool is_own = false;
 
 	if (request.space == SIM_RAW) {
 		place = reinterpret_cast<unsigned char *>(va);
@@ -75,15 +77,19 @@ bool mmu::forward_page(access &request, uint64_t va, uint64_t left, uint64_t &is
 		pa = answer.pa;
 		room = UINT64_C(1) << answer.page_lg2;
 		bytes = std::min(room - (va & (room - 1)), left);
-		place = sim_memory_at(memory(), pa, &room);
-		if (room < bytes) {
-			request.status = SIM_FAULT_ADDRESS;
-			return false;
+		is_own = answer.is_own;
+		if (G_UNLIKELY(!is_own || request.spans)) {
+			place = sim_memory_at(memory(), pa, &room);
+			is_own = SIM_PA_NODE(pa) == m_device;
+			if (room < bytes) {
+				request.status = SIM_FAULT_ADDRESS;
+				return false;
+			}
 		}
 	}
-	if (request.spans)
+	if (G_UNLIKELY(request.spans))
 		request.spans->add(place, bytes);
-	end_ps = std::max(end_ps, forward(request, pa, bytes, issue_ps));
+	end_ps = std::max(end_ps, forward(request, is_own, pa, bytes, issue_ps));
 	if (G_UNLIKELY(request.status != SIM_OK)) // of a foreign memory
 		return false;
 	request.bytes += bytes;

@@ -38,7 +38,8 @@ protected:
 private:
 	bool forward_page(access &request, uint64_t va, uint64_t left, uint64_t &issue_ps,
 			  uint64_t &end_ps);
-	uint64_t forward(access &request, uint64_t pa, uint64_t bytes, uint64_t at_ps);
+	// is_own: whether pa is in the device's own memory.
+	uint64_t forward(access &request, bool is_own, uint64_t pa, uint64_t bytes, uint64_t at_ps);
 	static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps);
 
 	const unsigned m_device;

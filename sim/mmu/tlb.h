@@ -34,6 +34,7 @@ struct tlb {
 	uint64_t live[TLB_SIZES];
 	uint64_t live_bytes;
 	struct tlb_entry *entry;
+	uint32_t last;    /* entry found or made last, and so the newest of its set */
 	uint32_t *oldest; /* of each set; the newest is next to it */
 	uint32_t *chain;  /* of each hash: index + 1 of its first entry; 0: none */
 };
@@ -133,8 +134,10 @@ static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
 {
 	struct tlb_entry *entry = tlb_peek(tlb, key);
 
-	if (entry)
-		tlb_make_newest(tlb, (uint32_t)(entry - tlb->entry));
+	if (entry) {
+		tlb->last = (uint32_t)(entry - tlb->entry);
+		tlb_make_newest(tlb, tlb->last);
+	}
 	return entry;
 }
 
@@ -142,10 +145,10 @@ static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
 static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
 {
 	for (unsigned sizes = tlb->live_sizes; sizes; sizes &= sizes - 1) {
-		unsigned size = (unsigned)__builtin_ctz(sizes);
-		struct tlb_entry *entry = tlb_find(tlb, tlb_key(base, va, size));
+		uint64_t key = tlb_key(base, va, (unsigned)__builtin_ctz(sizes));
+		struct tlb_entry *entry = &tlb->entry[tlb->last];
 
-		if (entry)
+		if (entry->key == key || (entry = tlb_find(tlb, key)))
 			return entry;
 	}
 	return NULL;
@@ -197,6 +200,7 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	tlb->chain[hash] = index + 1;
 	entry->key = key;
 	entry->holders = 0;
+	tlb->last = index;
 	return entry;
 }
 
