@@ -47,12 +47,6 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 	}
 }
 
-static inline uint64_t *hbm_bus_new_words(const struct hbm_bus_shape *shape)
-{
-	return (uint64_t *)g_aligned_alloc0(BUS_WORDS + ((size_t)BUS_WORDS << shape->word_lg2),
-					    sizeof(uint64_t), 64);
-}
-
 static inline uint64_t *hbm_bus_group(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				      uint64_t number)
 {
@@ -70,41 +64,28 @@ static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, const struct hbm
 	return low >> s % 64 | high << 1 << (63 - s % 64);
 }
 
-/* The first slot from s on where `bursts` bursts of the group are free. */
-static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus,
-							 const struct hbm_bus_shape *shape,
-							 unsigned group, unsigned bursts,
-							 uint64_t s)
+/* The first slot from s on where `bursts` bursts (1, 2 or 4) of the group are free: mostly s
+ * itself. */
+static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				    unsigned group, unsigned bursts, uint64_t s)
 {
 	unsigned step = (unsigned)shape->step, last = (bursts - 1) * step;
+	uint64_t taken;
 
-	while (s < bus->horizon + shape->step) {
-		uint64_t taken = hbm_bus_taken(bus, shape, group, s), any = taken;
-
-		for (unsigned i = step; i <= last; i += step)
-			any |= taken >> i;
-		any |= ~(UINT64_MAX >> last); /* of those, not all bursts are in sight */
-		if (~any)
-			return s + (uint64_t)__builtin_ctzll(~any);
-		s += 64 - last;
-	}
-	return s;
-}
-
-/* The same from `from` on; mostly that slot itself is free. */
-static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				    unsigned group, unsigned bursts, uint64_t from)
-{
-	/* a step is kept free of what lies before time begins */
-	uint64_t s = MAX(from, shape->step + 1);
-
-	if (s >= bus->horizon + shape->step)
-		return s;
+	s = MAX(s, step + 1); /* a step is kept free of what lies before time begins */
 	if (G_UNLIKELY(s + BUS_SLOTS / 2 < bus->horizon))
 		s = bus->horizon - BUS_SLOTS / 2;
-	if (G_LIKELY(!(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts])))
-		return s;
-	return hbm_bus_search(bus, shape, group, bursts, s);
+	for (; s < bus->horizon + step; s += 64 - last) {
+		taken = hbm_bus_taken(bus, shape, group, s);
+		if (G_LIKELY(!(taken & shape->all[bursts])))
+			return s;
+		for (unsigned i = step; i <= last; i *= 2)
+			taken |= taken >> i;
+		taken |= ~(UINT64_MAX >> last); /* of those, not all bursts are in sight */
+		if (~taken)
+			return s + (uint64_t)__builtin_ctzll(~taken);
+	}
+	return s;
 }
 
 /* The horizon has moved: words near it are used again, of which few have anything. */
@@ -135,8 +116,10 @@ static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape 
 
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
  * than the step to them. */
-static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				unsigned group, unsigned bursts, uint64_t s)
+__attribute__((always_inline)) static inline void hbm_bus_take(struct hbm_bus *bus,
+							       const struct hbm_bus_shape *shape,
+							       unsigned group, unsigned bursts,
+							       uint64_t s)
 {
 	uint64_t last = s + (bursts - 1) * shape->step, from = s + 1 - shape->step;
 	uint64_t all = shape->all[bursts] << (shape->step - 1), own = shape->own[bursts];

@@ -42,11 +42,12 @@ public:
 	{
 		if (!m_hbm)
 			m_hbm = hbm_new(m_profile);
-		// Of the HBM's own time: the origin is never after what is asked for.
+		// Of the HBM's own time, which begins before all that is asked for, and memory.
 		request.done_ps =
-			m_origin_ps + hbm_access(m_hbm, SIM_PA_OFFSET(request.address),
-						 request.length, request.write,
-						 request.at_ps - m_origin_ps, &request.first_ps);
+			m_origin_ps +
+			hbm_access(m_hbm, request.address & ((UINT64_C(1) << SIM_NODE_LG2) - 1),
+				   request.length, request.write, request.at_ps - m_origin_ps,
+				   &request.first_ps);
 		request.first_ps += m_origin_ps;
 	}
 

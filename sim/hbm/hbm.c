@@ -14,7 +14,9 @@
 
 #define NO_ROW     UINT32_MAX
 #define ACTS       32u /* activations remembered */
-#define GROUP_BITS 4   /* a profile has at most 16 bank groups */
+#define ACTS_BACK  4u  /* of them that tRRD may keep another one from */
+#define ACTS_AHEAD 3u
+#define GROUP_BITS 4 /* a profile has at most 16 bank groups */
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
@@ -67,9 +69,8 @@ struct hbm {
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	struct sim_hbm_clocks t;
 	uint64_t burst;
-	unsigned acts_back, acts_ahead; /* that tRRD may keep another one from */
-	bool faw;                       /* is not had anyway */
-	bool one_rrd;                   /* is all that keeps activations apart */
+	bool faw;     /* is not had anyway */
+	bool one_rrd; /* is all that keeps activations apart */
 	struct hbm_bus_shape bus;
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
@@ -135,8 +136,6 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	t->rrd_l = max_of(t->rrd_l, t->rrd_s);
 	t->wtr_l = max_of(t->wtr_l, t->wtr_s);
 	hbm->burst = p->hbm_burst / 2;
-	hbm->acts_back = t->rrd_l > t->rrd_s ? 4 : 1;
-	hbm->acts_ahead = t->rrd_l > t->rrd_s ? 3 : 1;
 	hbm->faw = t->faw > 4 * t->rrd_s;
 	hbm->one_rrd = t->rrd_l == t->rrd_s && !hbm->faw;
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
@@ -204,7 +203,8 @@ struct hbm *hbm_new(const struct sim_profile *p)
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
-		pseudo->bus.word = hbm_bus_new_words(&hbm->bus);
+		pseudo->bus.word = g_aligned_alloc0(BUS_WORDS + (BUS_WORDS << hbm->bus.word_lg2),
+						    sizeof(uint64_t), 64);
 		pseudo->acts[ACTS] = UINT64_MAX;
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
@@ -311,7 +311,7 @@ static inline uint64_t act_distance(const struct hbm *hbm, uint64_t act, unsigne
 static inline uint64_t after_acts(const struct hbm *hbm, const uint64_t *acts, unsigned at,
 				  unsigned group, uint64_t t)
 {
-	for (unsigned i = at; i > 0 && i + hbm->acts_back > at; i--) {
+	for (unsigned i = at; i > 0 && i + ACTS_BACK > at; i--) {
 		uint64_t act = acts[i - 1], clock = act >> GROUP_BITS;
 
 		if (!act || clock + hbm->t.rrd_l <= t)
@@ -329,7 +329,7 @@ static inline uint64_t after_acts(const struct hbm *hbm, const uint64_t *acts, u
 static inline bool before_acts(const struct hbm *hbm, const uint64_t *acts, unsigned at,
 			       unsigned group, uint64_t t)
 {
-	for (unsigned i = at; i < ACTS && i < at + hbm->acts_ahead; i++)
+	for (unsigned i = at; i < ACTS && i < at + ACTS_AHEAD; i++)
 		if ((i == at || acts[i] % GROUPS_MAX == group) &&
 		    t + act_distance(hbm, acts[i], group) > acts[i] >> GROUP_BITS)
 			return false;
@@ -500,6 +500,7 @@ static inline bool was_open(const struct bank *bank, uint32_t row)
 {
 	bool any = false;
 
+#pragma GCC unroll 4
 	for (unsigned i = 0; i < OLD_ROWS; i++)
 		any |= bank->old_row[i] == row;
 	return any;
@@ -748,13 +749,20 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 	return bytes - 1 < hbm->piece_bytes && !((begin | bytes) & (bytes - 1));
 }
 
-/* Block by block, each as large as it can be; clocks, not picoseconds. */
-static __attribute__((noinline)) uint64_t access_blocks(struct hbm *hbm, uint64_t begin,
-							uint64_t stop, bool write, uint64_t t,
-							uint64_t *out_first)
+uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
+		    uint64_t *out_first_ps)
 {
+	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
+	uint64_t piece = hbm->burst_bytes;
+	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
 
+	hbm->bytes[write] += bytes;
+	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin))) {
+		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
+				 &first);
+		begin = stop;
+	}
 	while (begin < stop) {
 		unsigned lg2 = begin ? (unsigned)__builtin_ctzll(begin) : 63;
 		unsigned fits = 63 - (unsigned)__builtin_clzll(stop - begin);
@@ -772,24 +780,6 @@ static __attribute__((noinline)) uint64_t access_blocks(struct hbm *hbm, uint64_
 		end = max_of(end, done);
 		first = first_done < first ? first_done : first;
 	}
-	*out_first = first;
-	return end;
-}
-
-uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
-		    uint64_t *out_first_ps)
-{
-	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
-	uint64_t piece = hbm->burst_bytes;
-	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
-	uint64_t end, first;
-
-	hbm->bytes[write] += bytes;
-	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin)))
-		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
-				 &first);
-	else
-		end = access_blocks(hbm, begin, stop, write, t, &first);
 	hbm->latest = max_of(hbm->latest, end);
 	if (out_first_ps)
 		*out_first_ps = first * hbm->tck_ps;

@@ -16,6 +16,7 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 	cache->line_lg2 = (unsigned)__builtin_ctzll(line_bytes);
 	cache->block_lg2 = (unsigned)__builtin_ctzll(block_bytes);
 	cache->lines_lg2 = cache->block_lg2 - cache->line_lg2;
+	cache->block_lines = (1u << cache->lines_lg2) - 1;
 	cache->groups = (uint32_t)MAX(1, bytes / (block_bytes * ways));
 	cache->groups_inverse = UINT64_MAX / cache->groups + 1;
 	cache->memory = NO_MEMORY;

@@ -33,7 +33,8 @@ struct l2_group {
 
 struct l2_cache {
 	unsigned ways, line_lg2, block_lg2;
-	unsigned lines_lg2; /* of a block */
+	unsigned lines_lg2;   /* of a block */
+	unsigned block_lines; /* of a block, less one */
 	uint32_t groups;
 	uint64_t groups_inverse; /* of 2^64 */
 	uint64_t memory;         /* upper bits of every block's number */
@@ -90,7 +91,7 @@ static inline uint32_t l2_number(const struct l2_cache *cache, uint64_t pa)
 
 static inline unsigned l2_line(const struct l2_cache *cache, uint64_t pa)
 {
-	return (unsigned)(pa >> cache->line_lg2) & ((1u << cache->lines_lg2) - 1);
+	return (unsigned)(pa >> cache->line_lg2) & cache->block_lines;
 }
 
 /* Puts the tag first; those before place `at` move one further, what was there goes. */

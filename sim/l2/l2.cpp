@@ -70,7 +70,7 @@ inline void l2::extend(bool write, l2_stretch &run, const l2_stretch &next, fetc
 }
 
 // Several blocks.
-void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
+l2::fetch l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times)
 {
 	uint64_t block = m_profile->l2_block_bytes;
 	l2_stretch fill = {}, clean = {};
@@ -93,6 +93,7 @@ void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 		ask(false, fill, times);
 	if (clean.bytes)
 		ask(true, clean, times);
+	return times;
 }
 
 __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end, bool write,
@@ -101,7 +102,7 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 	l2_answer answer;
 
 	if (G_UNLIKELY((pa ^ (end - 1)) >= m_profile->l2_block_bytes)) {
-		look_up_blocks(pa, end, write, times);
+		times = look_up_blocks(pa, end, write, times);
 		return;
 	}
 	l2_cache_access(m_cache, pa, end - pa, write, &answer);

@@ -34,7 +34,7 @@ private:
 	void ask(bool write, const l2_stretch &what, fetch &times);
 	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
-	void look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times);
+	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);
 	uint64_t book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps);
 
 	// The last request to a block of 512 bytes, by that of its first byte.

@@ -31,11 +31,16 @@ struct mmu_state {
 static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 {
 	const uint64_t *free_ps = mmu->walker_free_ps;
-	unsigned next = mmu->next_walker, first = next;
+	unsigned first = mmu->next_walker;
+	uint64_t least = free_ps[first];
 
-	mmu->next_walker = next + 1 < mmu->walkers ? next + 1 : 0;
-	for (unsigned i = 0; free_ps[next] > at_ps && i < mmu->walkers; i++)
-		first = free_ps[i] < free_ps[first] ? i : first;
+	mmu->next_walker = first + 1 < mmu->walkers ? first + 1 : 0;
+	if (least <= at_ps)
+		return first;
+	for (unsigned i = 0; i < mmu->walkers; i++) {
+		first = free_ps[i] < least ? i : first;
+		least = MIN(free_ps[i], least);
+	}
 	return first;
 }
 

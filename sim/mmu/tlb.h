@@ -142,7 +142,8 @@ static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
 }
 
 /* tlb_find() by address: every page size that has entries is tried, from the smallest on. */
-static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
+__attribute__((always_inline)) static inline struct tlb_entry *
+tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
 {
 	for (unsigned sizes = tlb->live_sizes; sizes; sizes &= sizes - 1) {
 		uint64_t key = tlb_key(base, va, (unsigned)__builtin_ctz(sizes));
