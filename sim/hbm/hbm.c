@@ -752,8 +752,7 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
-	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
-	uint64_t piece = hbm->burst_bytes;
+	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
 
