@@ -400,7 +400,7 @@ void block_poison(struct bsim *bs, const struct node_block *block)
 
 	if (bs->poison == 0 || !bs->contents || block->memory == SIM_NODE_HOST)
 		return;
-	if (bytes > node_host_room_bytes()) {
+	if (bytes > node_host_room_bytes(NODE_ROOM_MS)) {
 		npu_log(NPU_LOG_WARN,
 			"NPUSIM_POISON: %s of device %u stay zeros: this machine's memory has no "
 			"room for them",

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FRESH_MS 50
-
 /* The number after `key`, which begins a line of the file; "": the file is a number. False: there
  * is none ("max" is no limit). */
 static bool read_number(const char *folder, const char *name, const char *key, uint64_t *out)
@@ -106,14 +104,14 @@ static uint64_t least_of_all(const char *root, bool room, uint64_t least)
 	return least;
 }
 
-uint64_t node_host_room_bytes(void)
+uint64_t node_host_room_bytes(unsigned age_ms)
 {
 	static uint64_t room;
 	static int64_t when;
 	const int64_t now = clock_ms();
 	uint64_t least, commit;
 
-	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_MS > now &&
+	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + age_ms > now &&
 	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
 	least = machine_room();

@@ -227,9 +227,10 @@ uint32_t *node_notify_register(struct node *node, unsigned device, uint32_t id);
 /* ---- room in the host's memory ---- */
 
 /* How many bytes this process could write to pages not yet touched before the host or its control
- * group runs out: for a clear message instead of a kill. An estimate, at most 50 ms old; UINT64_MAX
- * where nothing is known. Any thread, cheap. */
-uint64_t node_host_room_bytes(void);
+ * group runs out: for a clear message instead of a kill. An estimate, less than age_ms old, for
+ * which files may be read; UINT64_MAX where nothing is known. Any thread. */
+uint64_t node_host_room_bytes(unsigned age_ms);
+#define NODE_ROOM_MS 50 /* is recent enough */
 /* How much this process may have at most: the machine's memory, or less where a control group (v1
  * or v2) allows less. `root`: "", or the folder where a test has its own /proc and /sys. */
 uint64_t node_host_limit_bytes(const char *root);

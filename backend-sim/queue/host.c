@@ -181,7 +181,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 
 	if (!bs->contents || end->ref.space == SIM_RAW || bytes < COPY_ROOM_BYTES)
 		return DRV_ERROR_NONE;
-	room = node_host_room_bytes();
+	room = node_host_room_bytes(20 * NODE_ROOM_MS); /* queue_use_locked() has read it */
 	if (bytes <= room)
 		return DRV_ERROR_NONE;
 	for (uint64_t done = 0, run; done < bytes; done += run) {

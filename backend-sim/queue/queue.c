@@ -165,7 +165,7 @@ void queue_use_locked(struct bsim *bs, struct queue_user *user, uint64_t dst, ui
 	if (bytes < COPY_ROOM_BYTES)
 		return;
 	queue_let_go_locked(bs); /* reads files, and is known for a while then */
-	node_host_room_bytes();
+	node_host_room_bytes(NODE_ROOM_MS);
 	queue_take_back(bs);
 }
 

@@ -30,6 +30,7 @@ public:
 	{
 		g_clear_pointer(&m_hbm, hbm_free);
 		m_profile = config->profile;
+		m_lock = config->lock;
 		m_origin_ps = origin_ps;
 		set_memory(config->memory, m_device);
 	}
@@ -41,7 +42,7 @@ public:
 	void serve(access &request) override
 	{
 		if (!m_hbm)
-			m_hbm = hbm_new(m_profile);
+			m_hbm = hbm_new(m_profile, m_lock);
 		// Of the HBM's own time, which begins before all that is asked for, and memory.
 		request.done_ps =
 			m_origin_ps +
@@ -54,6 +55,7 @@ public:
 private:
 	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
+	sim_lock *m_lock = nullptr;
 	uint64_t m_origin_ps = 0;
 	hbm *m_hbm = nullptr; // had at the first access: a device that nobody uses costs nothing
 };

@@ -20,6 +20,7 @@
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
+#define OFFER_WORK 32u /* between two offers of the lock: some microseconds */
 
 struct bank {
 	uint64_t act;    /* of the open row */
@@ -89,33 +90,11 @@ struct hbm {
 	uint64_t bytes[2]; /* read, written */
 	uint64_t requests, bursts, row_misses;
 	struct hbm_record record;
+	struct sim_lock *lock;
+	unsigned work; /* of large blocks, since the last offer: in pieces of rows that are read */
 };
 
 struct hbm_record hbm_record_next;
-
-static inline void record_row(const struct hbm_record *record, enum hbm_command command,
-			      uint32_t row, uint64_t clock)
-{
-	struct hbm_place place;
-
-	if (G_LIKELY(!record->call))
-		return;
-	place = record->place;
-	place.row = row;
-	record->call(command, &place, clock);
-}
-
-static inline void record_bursts(const struct hbm_record *record, bool write, unsigned bursts,
-				 uint64_t clock, uint64_t step)
-{
-	struct hbm_place place;
-
-	if (G_LIKELY(!record->call))
-		return;
-	place = record->place;
-	for (; bursts > 0; bursts--, place.column++, clock += step)
-		record->call(write ? HBM_WRITE : HBM_READ, &place, clock);
-}
 
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
@@ -181,12 +160,13 @@ static void forget_rows(struct bank *bank)
 		bank->old_row[i] = NO_ROW;
 }
 
-struct hbm *hbm_new(const struct sim_profile *p)
+struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 {
 	struct hbm *hbm = g_new0(struct hbm, 1);
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
+	hbm->lock = lock;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = p->hbm_queue;
 	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
@@ -401,7 +381,7 @@ static inline void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, st
 {
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
-	record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
+	hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
 	bank->old_row[i] = bank->row;
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
@@ -439,7 +419,7 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
 		keep_old_row(hbm, pseudo, bank, index, act);
-	record_row(&hbm->record, HBM_ACTIVATE, row, act);
+	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
 	bank->act = act;
@@ -526,7 +506,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-		record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
+		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
 	return 0;
@@ -560,7 +540,7 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 	}
 	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
-	record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
+	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
 
@@ -733,6 +713,11 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 
 	*out_first = UINT64_MAX;
 	do {
+		hbm->work += write ? 8 : 1; /* a write may have to wait for a batch of them */
+		if (hbm->work >= OFFER_WORK) {
+			sim_lock_offer(hbm->lock);
+			hbm->work = 0;
+		}
 		done = bursts < BULK_BURSTS
 			       ? access_row(hbm, offset | sub, bursts, write, t, &first)
 			       : bulk_row(hbm, offset | sub, bursts, write, t, &first);

@@ -53,10 +53,10 @@ void *__wrap_memmove(void *to, const void *from, size_t bytes)
 /* Likewise, while a check of a large copy asks for the host's room. */
 static void (*fault_of_check)(void);
 
-uint64_t __real_node_host_room_bytes(void);
-uint64_t __wrap_node_host_room_bytes(void);
+uint64_t __real_node_host_room_bytes(unsigned age_ms);
+uint64_t __wrap_node_host_room_bytes(unsigned age_ms);
 
-uint64_t __wrap_node_host_room_bytes(void)
+uint64_t __wrap_node_host_room_bytes(unsigned age_ms)
 {
 	void (*now)(void) = fault_of_check;
 	pthread_t thread;
@@ -66,7 +66,7 @@ uint64_t __wrap_node_host_room_bytes(void)
 		pthread_create(&thread, NULL, run_fault, &now);
 		pthread_join(thread, NULL);
 	}
-	return __real_node_host_room_bytes();
+	return __real_node_host_room_bytes(age_ms);
 }
 
 /* ---- memory ---- */

@@ -459,6 +459,6 @@ TEST(node_blocks, memory_fd_is_the_memory)
 
 TEST(node_blocks, host_room_is_known)
 {
-	EXPECT_GT(node_host_room_bytes(), MIB(1));
-	EXPECT_LT(node_host_room_bytes(), GIB(1) << 20);
+	EXPECT_GT(node_host_room_bytes(NODE_ROOM_MS), MIB(1));
+	EXPECT_LT(node_host_room_bytes(NODE_ROOM_MS), GIB(1) << 20);
 }

@@ -109,7 +109,7 @@ static void bench_hbm(void)
 	one.hbm_stacks = 1;
 	g_strlcpy(one.hbm_map, "o5 c1 h3 p1 g2 c4 b2 r16", sizeof(one.hbm_map));
 	for (unsigned round = 0; round < 3; round++) {
-		struct hbm *hbm = hbm_new(&one);
+		struct hbm *hbm = hbm_new(&one, NULL);
 		uint64_t t[1024] = { 0 };
 		double start = bench_cpu_seconds();
 

@@ -221,7 +221,7 @@ static void one_stack(struct sim_profile *out)
 /* Clocks from the last request's time to its end. */
 static unsigned run(const struct sim_profile *profile, const struct parameter *p)
 {
-	struct hbm *hbm = hbm_new(profile);
+	struct hbm *hbm = hbm_new(profile, NULL);
 	uint64_t done = 0, at = 0;
 
 	for (unsigned i = 0; i < p->steps; i++) {
@@ -305,7 +305,7 @@ TEST(hbm_parameters, clock)
 
 	one_stack(&profile);
 	profile.hbm_tck_ps = 1000;
-	hbm = hbm_new(&profile);
+	hbm = hbm_new(&profile, NULL);
 	EXPECT_EQ(hbm_access(hbm, 0, BURST, false, START * 1000, NULL),
 		  (START + 49) * UINT64_C(1000));
 	hbm_free(hbm);

@@ -125,7 +125,7 @@ static struct run random_run(GRand *rand, const struct sim_profile *p)
 /* The run in one go. In clocks. */
 static double in_rows(const struct sim_profile *p, struct run run)
 {
-	struct hbm *hbm = hbm_new(p);
+	struct hbm *hbm = hbm_new(p, NULL);
 	uint64_t done = hbm_access(hbm, run.offset, run.bytes, run.write, 0, NULL);
 
 	hbm_free(hbm);
@@ -135,7 +135,7 @@ static double in_rows(const struct sim_profile *p, struct run run)
 /* The run as the scheduler serves it: every burst asked for at once. In clocks. */
 static double by_bursts(const struct sim_profile *p, struct run run)
 {
-	struct hbm *hbm = hbm_new(p);
+	struct hbm *hbm = hbm_new(p, NULL);
 	uint64_t burst = p->hbm_burst * 8, last = 0;
 
 	for (uint64_t at = run.offset; at < run.offset + run.bytes; at += burst) {

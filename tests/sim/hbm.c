@@ -186,7 +186,7 @@ static struct hbm *one_stack(bool refresh)
 {
 	struct sim_profile profile = stack_profile(refresh);
 
-	return hbm_new(&profile);
+	return hbm_new(&profile, NULL);
 }
 
 struct outcome {
@@ -298,8 +298,8 @@ TEST(hbm, activations_of_one_group_are_further_apart)
 	uint64_t t = 625000, first;
 
 	profile.hbm_clocks.rrd_l = 13;
-	same = hbm_new(&profile);
-	other = hbm_new(&profile);
+	same = hbm_new(&profile, NULL);
+	other = hbm_new(&profile, NULL);
 	first = hbm_access(same, 0, 64, false, t, NULL);
 	EXPECT_NEAR(hbm_access(same, NEXT_BANK, 64, false, t, NULL) - first, 13 * 625, 625);
 	first = hbm_access(other, 0, 64, false, t, NULL);
@@ -333,7 +333,7 @@ TEST(hbm, later_hit_overtakes_a_waiting_conflict)
 	EXPECT_GT(hbm_access(late, 4096, 64, false, t + 60 * 625, NULL), conflict);
 
 	narrow.hbm_queue = 2;
-	bounded = hbm_new(&narrow);
+	bounded = hbm_new(&narrow, NULL);
 	(void)hbm_access(bounded, 0, 64, false, t, NULL);
 	(void)hbm_access(bounded, ROW_STEP, 64, false, t, NULL);
 	EXPECT_GT(hbm_access(bounded, 4096, 64, false, t, NULL), conflict);
@@ -352,10 +352,34 @@ TEST(hbm, refresh_of_one_bank_leaves_the_others_alone)
 	uint64_t period = 16 * 390, length = 320 + 8 + 23, t = (period + 10) * 625;
 
 	profile.hbm_refresh_per_bank = true;
-	hbm = hbm_new(&profile);
+	hbm = hbm_new(&profile, NULL);
 	EXPECT_NEAR(hbm_access(hbm, 0, 64, false, t, NULL), (period + length + 53) * 625, 1250);
 	EXPECT_NEAR(hbm_access(hbm, NEXT_GROUP | NEXT_BANK, 64, false, t, NULL), t + 53 * 625,
 		    1250);
+	hbm_free(hbm);
+}
+
+static bool count_offer(void *offers)
+{
+	++*(unsigned *)offers;
+	return false;
+}
+
+/* Who waits for the caller's lock has it within a long access, however few requests that is. */
+TEST(hbm, long_access_offers_the_lock)
+{
+	struct sim_profile profile = stack_profile(true);
+	unsigned offers = 0;
+	struct sim_lock lock = { .is_awaited = count_offer, .arg = &offers };
+	struct hbm *hbm = hbm_new(&profile, &lock);
+
+	hbm_access(hbm, 0, 256, true, 0, NULL);
+	EXPECT_EQ(offers, 0);
+	hbm_access(hbm, 0, 128 << 10, false, 0, NULL);
+	EXPECT_GE(offers, 2);
+	offers = 0;
+	hbm_access(hbm, 0, 128 << 10, true, 0, NULL);
+	EXPECT_GE(offers, 16); /* each piece may bring a batch of writes to the banks */
 	hbm_free(hbm);
 }
 
@@ -403,7 +427,7 @@ TEST(hbm, refresh_of_single_banks_costs_less)
 
 	ASSERT_TRUE(sim_profile_load("Ascend910B1", &profile, &error));
 	profile.hbm_refresh_per_bank = true;
-	hbm = hbm_new(&profile);
+	hbm = hbm_new(&profile, NULL);
 	done = hbm_access(hbm, 0, UINT64_C(4) << 30, false, 0, NULL);
 	EXPECT_GT((double)(UINT64_C(4) << 30) / done * 1000, 0.97 * 1638.4);
 	hbm_free(hbm);

@@ -255,7 +255,7 @@ TEST_F(tlm_sockets, initiator_at_the_links_reaches_the_host)
 // The same picoseconds as those of the plain class, after a delay that was there before.
 TEST_F(tlm_sockets, delay_is_that_of_the_model)
 {
-	hbm *alone = hbm_new(&machine.profile);
+	hbm *alone = hbm_new(&machine.profile, nullptr);
 	initiator &it = s().to_hbm;
 
 	for (uint64_t i = 0; i < 100; i++) {
