@@ -16,8 +16,8 @@ static gint64 look(const struct pickle_value *v, int depth)
 		return sum;
 	case PICKLE_LIST:
 	case PICKLE_DICT:
-		for (gsize i = 0; depth > 0 && i < v->list->count; i++)
-			sum ^= look(&v->list->items[i], depth - 1);
+		for (guint i = 0; depth > 0 && i < v->list->len; i++)
+			sum ^= look(pickle_item(v, i), depth - 1);
 		return pickle_get_int(v, "size", &n) ? sum ^ n : sum;
 	default:
 		return v->type;

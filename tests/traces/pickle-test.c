@@ -75,11 +75,11 @@ TEST(pickle, reads_containers_and_memo)
 	ASSERT_NOT_NULL(a);
 	ASSERT_NOT_NULL(b);
 	ASSERT_EQ((int)a->type, (int)PICKLE_LIST);
-	ASSERT_EQ(a->list->count, 3u);
-	EXPECT_EQ(a->list->items[2].integer, 3);
-	ASSERT_EQ(b->list->count, 2u);
-	EXPECT_TRUE(b->list->items[0].list == a->list);
-	EXPECT_TRUE(pickle_is(&b->list->items[1], "a"));
+	ASSERT_EQ(a->list->len, 3u);
+	EXPECT_EQ(pickle_item(a, 2)->integer, 3);
+	ASSERT_EQ(b->list->len, 2u);
+	EXPECT_TRUE(pickle_item(b, 0)->list == a->list);
+	EXPECT_TRUE(pickle_is(pickle_item(b, 1), "a"));
 	EXPECT_NULL(pickle_get(pickle_root(p), "c"));
 	pickle_free(p);
 }
@@ -89,8 +89,8 @@ TEST(pickle, reads_a_list_that_holds_itself)
 	struct pickle *p = parse(BYTES("\x80\x02]q\x00h\x00"
 				       "a."));
 	ASSERT_NOT_NULL(p);
-	ASSERT_EQ(pickle_root(p)->list->count, 1u);
-	EXPECT_TRUE(pickle_root(p)->list->items[0].list == pickle_root(p)->list);
+	ASSERT_EQ(pickle_root(p)->list->len, 1u);
+	EXPECT_TRUE(pickle_item(pickle_root(p), 0)->list == pickle_root(p)->list);
 	pickle_free(p);
 }
 

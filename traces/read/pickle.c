@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The pickle machine, for the reader of snapshots: a stack, a memo, and a table of opcode
- * handlers. Values are allocated in an arena and shared, never copied, so a pickle that refers to
- * one object many times stores it once.
+ * handlers. Lists are shared, never copied, so a pickle that refers to one object many times stores
+ * it once.
  */
 #include "readers.h"
 
 #include <json-glib/json-glib.h>
 
 #define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */
-#define ARENA_BLOCK  (256 * 1024)
+#define LIST_BYTES   96   /* of a list without its values */
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
 
@@ -100,10 +100,11 @@ static const struct {
 };
 
 struct pickle {
-	GPtrArray *blocks; /* the arena */
-	gsize used, room;  /* of its last block */
+	GPtrArray *lists; /* every GArray * of it */
 	struct pickle_value root;
-	GBytes *bytes; /* that it was read from, or NULL: they are borrowed */
+	/* What texts lie in: NULL: bytes that are borrowed. */
+	GBytes *bytes;
+	JsonParser *json;
 };
 
 struct machine {
@@ -128,24 +129,6 @@ static gboolean damaged(struct machine *m, const char *what)
 static gboolean may_keep(struct machine *m, gsize bytes)
 {
 	return memory_limit_ask(bytes, m->error, "pickle at byte %zu", m->op_at);
-}
-
-static gpointer arena_get(struct machine *m, gsize bytes)
-{
-	struct pickle *p = m->pickle;
-
-	bytes = (bytes + 7) & ~(gsize)7;
-	if (bytes > p->room - p->used) {
-		if (!may_keep(m, MAX(bytes, (gsize)ARENA_BLOCK)))
-			return NULL;
-		p->room = MAX(bytes, (gsize)ARENA_BLOCK);
-		p->used = 0;
-		g_ptr_array_add(p->blocks, g_malloc(p->room));
-	}
-	guint8 *block = g_ptr_array_index(p->blocks, p->blocks->len - 1);
-	gpointer at = block + p->used;
-	p->used += bytes;
-	return at;
 }
 
 static gboolean take(struct machine *m, gsize n, const guint8 **out)
@@ -196,40 +179,25 @@ static struct pickle_value *top(struct machine *m, gsize depth)
 }
 
 /* The values of the stack from `from` on join a list or dict. */
-static gboolean list_add(struct machine *m, enum pickle_type type, struct pickle_list *list,
-			 gsize from)
+static gboolean list_add(struct machine *m, enum pickle_type type, GArray *list, gsize from)
 {
-	gsize count = m->stack->len - from;
+	guint count = m->stack->len - (guint)from;
 
 	if (type == PICKLE_DICT && count % 2 != 0)
 		return damaged(m, "a key of a dict has no value");
-	if (count > list->room - list->count) {
-		gsize room = MAX(2 * list->room, list->count + count);
-		struct pickle_value *items = arena_get(m, room * sizeof *items);
-		if (items == NULL)
-			return FALSE;
-		if (list->count > 0)
-			memcpy(items, list->items, list->count * sizeof *items);
-		list->items = items;
-		list->room = room;
-	}
-	if (count > 0)
-		memcpy(list->items + list->count,
-		       &g_array_index(m->stack, struct pickle_value, from),
-		       count * sizeof *list->items);
-	list->count += count;
+	if (!may_keep(m, count * sizeof(struct pickle_value)))
+		return FALSE;
+	g_array_append_vals(list, &g_array_index(m->stack, struct pickle_value, from), count);
 	g_array_set_size(m->stack, (guint)from);
 	return TRUE;
 }
 
 static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 {
-	struct pickle_list *list = arena_get(m, sizeof *list);
+	GArray *list = g_array_new(FALSE, FALSE, sizeof(struct pickle_value));
 
-	if (list == NULL)
-		return FALSE;
-	*list = (struct pickle_list){ 0 };
-	return list_add(m, type, list, from) &&
+	g_ptr_array_add(m->pickle->lists, list);
+	return may_keep(m, LIST_BYTES) && list_add(m, type, list, from) &&
 	       push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
@@ -383,14 +351,8 @@ static gboolean run(struct machine *m)
 
 static gboolean push_text(struct machine *m, const char *text)
 {
-	gsize length = strlen(text);
-	char *copy = arena_get(m, length);
-
-	if (copy == NULL)
-		return FALSE;
-	memcpy(copy, text, length);
 	return push(m, (struct pickle_value){
-			       .type = PICKLE_STR, .length = (guint32)length, .text = copy });
+			       .type = PICKLE_STR, .length = (guint32)strlen(text), .text = text });
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): JSON_DEPTH_MAX */
@@ -431,7 +393,7 @@ static gboolean push_json(struct machine *m, JsonNode *node)
 
 static gboolean run_json(struct machine *m)
 {
-	g_autoptr(JsonParser) parser = json_parser_new_immutable();
+	JsonParser *parser = m->pickle->json = json_parser_new_immutable();
 	g_autoptr(GError) cause = NULL;
 	enum json_kind kind;
 
@@ -457,7 +419,7 @@ static struct pickle *make(const guint8 *bytes, gsize count, gboolean (*fill)(st
 			     .marks = g_array_new(FALSE, FALSE, sizeof(gsize)),
 			     .memo = g_array_new(FALSE, TRUE, sizeof(struct pickle_value)),
 			     .error = &cause };
-	pickle->blocks = g_ptr_array_new_with_free_func(g_free);
+	pickle->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 	if (fill(&m))
 		pickle->root = g_array_index(m.stack, struct pickle_value, 0);
 	else
@@ -494,8 +456,9 @@ void pickle_free(struct pickle *pickle)
 {
 	if (pickle == NULL)
 		return;
-	g_ptr_array_free(pickle->blocks, TRUE);
+	g_ptr_array_unref(pickle->lists);
 	g_bytes_unref(pickle->bytes);
+	g_clear_object(&pickle->json);
 	g_free(pickle);
 }
 
@@ -515,9 +478,9 @@ const struct pickle_value *pickle_get(const struct pickle_value *dict, const cha
 	if (dict == NULL || dict->type != PICKLE_DICT)
 		return NULL;
 	/* the last entry of a key counts, as in Python */
-	for (gsize i = dict->list->count; i >= 2; i -= 2) {
-		if (pickle_is(&dict->list->items[i - 2], key))
-			return &dict->list->items[i - 1];
+	for (guint i = dict->list->len; i >= 2; i -= 2) {
+		if (pickle_is(pickle_item(dict, i - 2), key))
+			return pickle_item(dict, i - 1);
 	}
 	return NULL;
 }

@@ -133,20 +133,18 @@ enum pickle_type {
 	PICKLE_DICT
 };
 
-struct pickle_list {
-	gsize count, room; /* of a dict: keys and values in turn, so twice its entries */
-	struct pickle_value *items;
-};
 struct pickle_value {
 	enum pickle_type type;
 	guint32 length; /* of text */
 	union {
 		gint64 integer; /* BOOL, INT */
 		double real;
-		const char *text;         /* STR; not terminated */
-		struct pickle_list *list; /* LIST, DICT */
+		const char *text; /* STR; not terminated */
+		/* LIST, DICT: of struct pickle_value; of a dict keys and values in turn */
+		GArray *list;
 	};
 };
+#define pickle_item(v, index) (&g_array_index((v)->list, struct pickle_value, index))
 
 struct pickle; /* the value and the memory that it lies in */
 

@@ -20,7 +20,7 @@ struct reader {
 	gboolean live; /* at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
-	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
+	GHashTable *stacks; /* GArray * of a stack -> site: a file names a stack many times */
 	GError **error;
 };
 
@@ -44,7 +44,7 @@ static gboolean take_dict(struct reader *r, const struct pickle_value *v, const 
 {
 	if (v->type != PICKLE_DICT)
 		return bad(r, "%s %zu is no dict", what, index);
-	if (v->list->count / 2 > KEYS_MAX)
+	if (v->list->len / 2 > KEYS_MAX)
 		return bad(r, "%s %zu has more than %d keys", what, index, KEYS_MAX);
 	if (r->room == 0)
 		return bad(r, "it says to hold more than its size allows: one object stands for "
@@ -72,14 +72,14 @@ static gboolean get_text(const struct pickle_value *dict, const char *key, const
 	return TRUE;
 }
 
-static guint32 read_stack(struct reader *r, const struct pickle_list *list)
+static guint32 read_stack(struct reader *r, const struct pickle_value *list)
 {
 	g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(struct site_frame));
 
-	for (gsize i = 0; i < list->count && frames->len < SITE_FRAMES_READ; i++) {
-		const struct pickle_value *v = &list->items[i];
+	for (guint i = 0; i < list->list->len && frames->len < SITE_FRAMES_READ; i++) {
+		const struct pickle_value *v = pickle_item(list, i);
 		struct site_frame f = { 0 };
-		if (v->type != PICKLE_DICT || v->list->count / 2 > KEYS_MAX)
+		if (v->type != PICKLE_DICT || v->list->len / 2 > KEYS_MAX)
 			continue;
 		gboolean named = get_text(v, "name", &f.name, &f.name_length);
 		if (!get_text(v, "filename", &f.file, &f.file_length) && !named)
@@ -100,11 +100,11 @@ static guint32 read_site(struct reader *r, const struct pickle_value *of)
 	const struct pickle_value *v = pickle_get(of, "frames");
 	gpointer site;
 
-	if (v == NULL || v->type != PICKLE_LIST || v->list->count == 0)
+	if (v == NULL || v->type != PICKLE_LIST || v->list->len == 0)
 		return SITE_NONE;
 	if (g_hash_table_lookup_extended(r->stacks, v->list, NULL, &site))
 		return GPOINTER_TO_UINT(site);
-	guint32 got = read_stack(r, v->list);
+	guint32 got = read_stack(r, v);
 	g_hash_table_insert(r->stacks, v->list, GUINT_TO_POINTER(got));
 	return got;
 }
@@ -154,14 +154,14 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 		return TRUE;
 	if (traces->type != PICKLE_LIST)
 		return bad(r, "device_traces is no list");
-	if (traces->list->count > DEVICE_MAX)
-		return bad(r, "it has %zu devices, more than %d", traces->list->count, DEVICE_MAX);
-	for (gsize d = 0; d < traces->list->count; d++) {
-		const struct pickle_value *list = &traces->list->items[d];
+	if (traces->list->len > DEVICE_MAX)
+		return bad(r, "it has %u devices, more than %d", traces->list->len, DEVICE_MAX);
+	for (gsize d = 0; d < traces->list->len; d++) {
+		const struct pickle_value *list = pickle_item(traces, d);
 		if (list->type != PICKLE_LIST)
 			return bad(r, "device_traces[%zu] is no list", d);
-		for (gsize i = 0; i < list->list->count; i++) {
-			if (!read_event(r, (guint)d, &list->list->items[i], i))
+		for (gsize i = 0; i < list->list->len; i++) {
+			if (!read_event(r, (guint)d, pickle_item(list, i), i))
 				return FALSE;
 		}
 	}
@@ -186,8 +186,8 @@ static gboolean read_blocks(struct reader *r, guint16 device, const struct pickl
 	if (blocks == NULL || blocks->type != PICKLE_LIST)
 		return bad(r, "segments[%zu] has no list blocks", index);
 	get_size(segment, "address", &address);
-	for (gsize i = 0; i < blocks->list->count; i++) {
-		const struct pickle_value *b = &blocks->list->items[i];
+	for (gsize i = 0; i < blocks->list->len; i++) {
+		const struct pickle_value *b = pickle_item(blocks, i);
 		guint64 size = 0;
 		if (!take_dict(r, b, "block", i))
 			return FALSE;
@@ -322,8 +322,8 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		return FALSE;
 	if (segments == NULL || segments->type != PICKLE_LIST)
 		return bad(r, "it has no list segments");
-	for (gsize i = 0; i < segments->list->count; i++) {
-		if (!read_segment(r, &segments->list->items[i], i))
+	for (gsize i = 0; i < segments->list->len; i++) {
+		if (!read_segment(r, pickle_item(segments, i), i))
 			return FALSE;
 	}
 	if (!find_start(r))

@@ -173,10 +173,10 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 	texts_init(&t.names);
 	if (list && list->type == PICKLE_DICT)
 		list = pickle_get(list, "traceEvents");
-	for (gsize i = 0; ok && list && list->type == PICKLE_LIST && i < list->list->count; i++) {
+	for (gsize i = 0; ok && list && list->type == PICKLE_LIST && i < list->list->len; i++) {
 		ok = memory_limit_ask(sizeof(struct item), error, "event %zu", i);
 		if (ok)
-			read_event(&t, &list->list->items[i]);
+			read_event(&t, pickle_item(list, i));
 	}
 	ok = ok && add_events(&t) && event_sorter_finish(trace, FALSE, error) && add_others(&t);
 	texts_clear(&t.names);
