@@ -123,7 +123,7 @@ static struct cache_block *take(struct rig *r, guint64 size)
 {
 	struct cache_block *b = NULL;
 
-	if (cache_alloc(r->cache, size - r->options.pad, 0, &b) != CACHE_OK)
+	if (cache_alloc(r->cache, size - (r->options.cuda ? 0 : PAD), 0, &b) != CACHE_OK)
 		return NULL;
 	return b;
 }

@@ -122,7 +122,7 @@ TEST(live, agrees_with_a_hash_table)
 {
 	g_autoptr(GHashTable) wanted = g_hash_table_new(NULL, NULL);
 	g_autoptr(GRand) random = g_rand_new_with_seed(3);
-	GHashTable *live = int_map_new();
+	GHashTable *live = int_map_new(g_free);
 
 	for (guint i = 0; i < 200000; i++)
 		ASSERT_NO_FATAL(

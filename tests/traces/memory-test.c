@@ -293,7 +293,7 @@ TEST(maps, frames_have_an_owner_or_several)
 
 TEST(latency, quantiles_are_right_within_a_bin)
 {
-	struct latency *l = latency_new();
+	struct latency *l = g_new0(struct latency, 1);
 
 	for (guint64 i = 1; i <= 10000; i++)
 		latency_add(l, i * 1000);
@@ -308,7 +308,7 @@ TEST(latency, quantiles_are_right_within_a_bin)
 
 TEST(latency, bins_cover_every_time)
 {
-	struct latency *l = latency_new();
+	struct latency *l = g_new0(struct latency, 1);
 	const guint64 times[] = { 0, 1, 63, 64, 65, 127, 128, 1u << 20, G_MAXUINT64 };
 
 	for (gsize i = 0; i < G_N_ELEMENTS(times); i++)

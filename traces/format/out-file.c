@@ -13,7 +13,6 @@
 #include <zlib.h>
 
 #include "input.h"
-#include "trace/line.h"
 
 #define FLUSH_AT  (64u << 10)
 #define LINKS_MAX 40
@@ -242,18 +241,4 @@ gboolean out_trace_line(GString *out, const struct npu_trace_record *record, GEr
 	int length = npu_trace_line(record, out->str + at, NPU_TRACE_LINE_MAX, &why);
 	g_string_truncate(out, at + (gsize)MAX(length, 0));
 	return length > 0 || refuse_file(error, -length, "%s", why);
-}
-
-void out_trace_info(GString *out, guint32 process, const char *key, const char *value)
-{
-	g_string_append(out, "info ");
-	if (process)
-		g_string_append_printf(out, "process=%u ", process);
-	g_string_append_printf(out, "%s=", key);
-	gsize at = out->len;
-	g_string_set_size(out, at + 3 * strlen(value));
-	struct trace_text text = { .at = out->str + at, .end = out->str + out->len };
-	trace_text_put_value(&text, value);
-	g_string_truncate(out, (gsize)(text.at - out->str));
-	g_string_append_c(out, '\n');
 }

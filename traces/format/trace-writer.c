@@ -3,11 +3,10 @@
  * The writer of npusim/trace.h: owns the file and decides when bytes are written to it. The text
  * of a line is made by line.c.
  */
-#include "npusim/trace.h"
+#include "out-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,23 +69,33 @@ int npu_trace_writer_put(struct npu_trace_writer *writer, const struct npu_trace
 	return length < 0 ? length : add(writer, line, (size_t)length, out_error);
 }
 
+void out_trace_info(GString *out, guint32 process, const char *key, const char *value)
+{
+	g_string_append(out, "info ");
+	if (process)
+		g_string_append_printf(out, "process=%u ", process);
+	g_string_append_printf(out, "%s=", key);
+	gsize at = out->len;
+	g_string_set_size(out, at + 3 * strlen(value));
+	struct trace_text text = { .at = out->str + at, .end = out->str + out->len };
+	trace_text_put_value(&text, value);
+	g_string_truncate(out, (gsize)(text.at - out->str));
+	g_string_append_c(out, '\n');
+}
+
 int npu_trace_writer_info(struct npu_trace_writer *writer, const char *key, const char *value,
 			  char **out_error)
 {
 	static const char allowed[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-";
-	g_autofree char *line = g_malloc(NPU_TRACE_LINE_MAX);
-	struct trace_text text = { .at = line, .end = line + NPU_TRACE_LINE_MAX };
+	g_autoptr(GString) line = g_string_new(NULL);
 
 	if (key[0] == '\0' || key[strspn(key, allowed)] != '\0')
 		return fail(EINVAL, out_error,
 			    "'%s' is no key of an info line: letters, digits, '_' and '-'", key);
-	trace_text_put(&text, "info ", strlen("info "));
-	trace_text_put(&text, key, strlen(key));
-	trace_text_put(&text, "=", 1);
-	trace_text_put_value(&text, value);
-	trace_text_put(&text, "\n", 1);
-	return text.full ? fail(E2BIG, out_error, "info %s= is longer than 64 KiB", key)
-			 : add(writer, line, (size_t)(text.at - line), out_error);
+	out_trace_info(line, 0, key, value);
+	return line->len > NPU_TRACE_LINE_MAX
+		       ? fail(E2BIG, out_error, "info %s= is longer than 64 KiB", key)
+		       : add(writer, line->str, line->len, out_error);
 }
 
 static void writer_free(struct npu_trace_writer *w)

@@ -372,8 +372,8 @@ char *history_data(const char *path, GError **error)
 		g.recorded = g.recorded && device->counts[NPU_TRACE_ALLOC] == 0;
 	}
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
-	g.live = int_map_new();
-	g.places = int_map_new();
+	g.live = int_map_new(g_free);
+	g.places = int_map_new(g_free);
 	g.lying = by_address_tree(NULL, g_free);
 	texts_init(&g.texts);
 	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);

@@ -85,7 +85,7 @@ struct access *access_new(const struct access_options *options, guint device,
 	a->device = device;
 	a->filter = filter;
 	a->figures = figures;
-	a->blocks = int_map_new();
+	a->blocks = int_map_new(g_free);
 	a->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
 	a->free_slots = g_array_new(FALSE, FALSE, sizeof(guint));
 	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));

@@ -11,14 +11,6 @@
 #define SUB_LG2 6
 #define SUBS    (1u << SUB_LG2)
 
-struct latency *latency_new(void)
-{
-	struct latency *l = g_new0(struct latency, 1);
-
-	l->min_ps = G_MAXUINT64;
-	return l;
-}
-
 guint64 latency_bin_end_ps(guint bin)
 {
 	if (bin < SUBS)
@@ -31,9 +23,8 @@ void latency_add(struct latency *l, guint64 ps)
 {
 	guint shift = ps < SUBS ? 0 : g_bit_storage(ps) - 1 - SUB_LG2;
 
-	l->calls++;
 	l->bins[ps < SUBS ? ps : (shift + 1) * SUBS + (ps >> shift) - SUBS]++;
-	l->min_ps = MIN(l->min_ps, ps);
+	l->min_ps = l->calls++ ? MIN(l->min_ps, ps) : ps;
 	l->max_ps = MAX(l->max_ps, ps);
 }
 
@@ -105,7 +96,7 @@ aclError model_counted(struct model_device *d, enum model_call call, aclError co
 	sum->calls++;
 	sum->ps += ps;
 	if (call < MODEL_MOVES && f->latency == NULL)
-		f->latency = latency_new();
+		f->latency = g_new0(struct latency, 1);
 	if (call < MODEL_MOVES)
 		latency_add(f->latency, ps);
 	if (d->each)

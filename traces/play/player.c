@@ -458,7 +458,7 @@ struct player *player_open(struct replay *replay)
 	struct player *p = g_new0(struct player, 1);
 
 	p->tracker = tracker_new(TRUE);
-	p->peers = int_map_new();
+	p->peers = int_map_new(g_free);
 	p->replay = replay;
 	return p;
 }

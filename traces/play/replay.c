@@ -254,14 +254,15 @@ static void on_lost(gpointer data, guint64 size, guint32 site)
 	replay_note_failure(device, device->memory.event, device->line, size, site);
 }
 
-/* Says where in the file the error is. */
-static gboolean located(const struct replay_device *device, gboolean ok, GError **error)
+/* FALSE and error, which says where in the file, where the filter's answer is CACHE_FAILED. */
+static gboolean answered(struct replay_device *device, enum cache_answer answer, GError **error)
 {
+	if (answer != CACHE_FAILED)
+		return TRUE;
 	g_autofree char *place = history_place(device->line, device->memory.event);
-
-	if (!ok)
-		g_prefix_error(error, "device %u, %s: ", device->device, place);
-	return ok;
+	g_propagate_prefixed_error(error, g_steal_pointer(&device->filter->cause),
+				   "device %u, %s: ", device->device, place);
+	return FALSE;
 }
 
 static gboolean is_block(const struct record_item *item)
@@ -295,8 +296,7 @@ static gboolean device_start(struct replay_device *device, GError **error)
 		memory_started(&device->memory);
 		return TRUE;
 	}
-	enum cache_answer answer = device->filter->start(device->filter, device->start);
-	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
+	gboolean ok = answered(device, device->filter->start(device->filter, device->start), error);
 	for (guint i = 0; ok && device->reads && i < device->start->len; i++) {
 		if (is_block(ITEM(device, i)))
 			access_note(device->reads, ITEM(device, i)->address, ITEM(device, i)->size);
@@ -316,8 +316,7 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 	if (!policy_is_own(device->replay->options.policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
-	enum cache_answer answer = device->filter->step(device->filter, item);
-	gboolean ok = located(device, filter_answer(device->filter, answer, error), error);
+	gboolean ok = answered(device, device->filter->step(device->filter, item), error);
 	replay_sample(device, device->memory.event, (guint64)MAX(item->time_us, 0));
 	/* the file's first lack of memory is the moment until the replay has one of its own */
 	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)

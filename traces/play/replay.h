@@ -50,7 +50,6 @@ struct latency {
 	guint64 bins[LATENCY_BINS];
 };
 
-struct latency *latency_new(void);
 void latency_add(struct latency *latency, guint64 ps);
 /* The time that a share of the calls, 0 to 1, does not exceed. */
 guint64 latency_quantile_ps(const struct latency *latency, double share);

@@ -51,13 +51,6 @@ void filter_segments(struct filter *f, enum npu_trace_verb verb, guint64 size, g
 	f->out.event(f->out.data, &item);
 }
 
-gboolean filter_answer(struct filter *f, enum cache_answer answer, GError **error)
-{
-	if (answer == CACHE_FAILED)
-		g_propagate_error(error, g_steal_pointer(&f->cause));
-	return answer != CACHE_FAILED;
-}
-
 /* A block of its own, in whole pages, comes or goes. */
 static enum cache_answer own(struct allocator *a, enum npu_trace_verb verb, struct held *held)
 {

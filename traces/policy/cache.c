@@ -12,6 +12,8 @@
 #define SMALL_BYTES (2 * MIB)               /* a segment of the small pool */
 #define ALONE_MIN   (10 * MIB)              /* from here on a block gets a segment of its size */
 #define ROUND_BYTES (2 * MIB)
+#define PAD_NPU     32 /* bytes that torch_npu adds to each request */
+#define ALIGN_NPU   (16 * KIB)
 
 /* A reservation that grows and shrinks by steps. */
 struct stretch {
@@ -40,24 +42,18 @@ static inline gboolean is_split(const struct cache_block *b)
 	return b->prev != NULL || b->next != NULL;
 }
 
-static gint compare(guint64 a, guint64 b)
-{
-	return a < b ? -1 : a > b;
-}
-
 static gint by_place(gconstpointer a, gconstpointer b)
 {
 	const struct cache_block *x = a, *y = b;
 
-	return x->stream != y->stream ? compare((guint64)x->stream, (guint64)y->stream)
-				      : compare(x->address, y->address);
+	return x->stream != y->stream ? by_address(&x->stream, &y->stream) : by_address(x, y);
 }
 
 static gint by_size(gconstpointer a, gconstpointer b)
 {
 	const struct cache_block *x = a, *y = b;
 
-	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
+	return x->stream == y->stream && x->size != y->size ? by_address(&x->size, &y->size)
 							    : by_place(a, b);
 }
 
@@ -127,7 +123,7 @@ static void put_back(struct cache *cache, struct cache_block *block)
 
 static guint64 round_size(const struct policy_options *options, guint64 size)
 {
-	guint64 padded = size + options->pad;
+	guint64 padded = size + (options->cuda ? 0 : PAD_NPU);
 	guint at = 0;
 
 	if (padded < BLOCK_MIN)
@@ -492,9 +488,10 @@ static enum cache_answer get_or_release(struct cache *cache, const struct cache_
  * free. */
 static struct cache_block *align_block(struct cache *cache, struct cache_block *b, guint64 size)
 {
-	gboolean large = cache->options->kind == POLICY_EXPANDABLE && size >= ROUND_BYTES;
-	guint64 before =
-		large ? round_up(b->address, MAX(cache->options->align, 1)) - b->address : 0;
+	const struct policy_options *o = cache->options;
+	gboolean large = o->kind == POLICY_EXPANDABLE && size >= ROUND_BYTES;
+	guint64 align = o->align != POLICY_ALIGN_DEFAULT ? o->align : o->cuda ? 0 : ALIGN_NPU;
+	guint64 before = large ? round_up(b->address, MAX(align, 1)) - b->address : 0;
 
 	if (before == 0 || before + size > b->size)
 		return b;

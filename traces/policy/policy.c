@@ -4,9 +4,6 @@
  */
 #include "policy.h"
 
-#define PAD_NPU   32
-#define ALIGN_NPU (16u << 10)
-
 const char *const policy_names[] = {
 	[POLICY_AS_RECORDED] = "as-recorded",
 	[POLICY_NATIVE] = "native",
@@ -21,8 +18,7 @@ void policy_options_init(struct policy_options *options)
 		.max_split = G_MAXUINT64,
 		.non_split_rounding = 20 * MIB,
 		.large_segment = 20 * MIB,
-		.align = ALIGN_NPU,
-		.pad = PAD_NPU,
+		.align = POLICY_ALIGN_DEFAULT,
 		.memory_fraction = 1.0,
 		.empty_at = g_array_new(FALSE, FALSE, sizeof(guint64)),
 		.given = g_ptr_array_new_with_free_func(g_free),
@@ -46,6 +42,8 @@ struct key {
 	gsize offset;              /* in the options, for a setter of several keys */
 	guint64 least, most, unit; /* set_whole */
 	gboolean one_too;          /* set_share: 1 is right as well */
+	const char *words[2];      /* set_choice: 0 or 1 */
+	const char *known;
 };
 
 static SETTER(set_whole)
@@ -81,28 +79,25 @@ static SETTER(set_large_segment)
 			     text);
 }
 
-static SETTER(set_align)
+static SETTER(set_choice)
 {
-	return o->align_given = set_whole(o, key, text, error);
-}
-
-static SETTER(set_page)
-{
-	if (g_ascii_strcasecmp(text, "1g") != 0 && g_ascii_strcasecmp(text, "2m") != 0)
-		return refuse_option(error, "%s=%s: known are 2m and 1g", key->name, text);
-	o->page_1g = text[0] == '1';
-	return TRUE;
+	for (int i = 0; i < 2; i++) {
+		if (g_ascii_strcasecmp(text, key->words[i]) != 0)
+			continue;
+		G_STRUCT_MEMBER(int, o, key->offset) = i;
+		return TRUE;
+	}
+	return refuse_option(error, "%s=%s: known are %s", key->name, text, key->known);
 }
 
 static SETTER(set_expandable)
 {
-	if (strcmp(text, "True") != 0 && strcmp(text, "False") != 0)
-		return refuse_option(error, "%s=%s: known are True and False", key->name, text);
-	gboolean wanted = text[0] == 'T';
-	if (o->kind != POLICY_CACHING && wanted != (o->kind == POLICY_EXPANDABLE))
+	if (!set_choice(o, key, text, error))
+		return FALSE;
+	if (o->kind != POLICY_CACHING && o->expandable != (o->kind == POLICY_EXPANDABLE))
 		return refuse_option(error, "%s=%s does not go with --policy %s", key->name, text,
 				     policy_names[o->kind]);
-	if (wanted)
+	if (o->expandable)
 		o->kind = POLICY_EXPANDABLE;
 	return TRUE;
 }
@@ -162,27 +157,6 @@ static SETTER(set_divisions)
 				   key->name, text);
 }
 
-static SETTER(set_dialect)
-{
-	if (strcmp(text, "npu") != 0 && strcmp(text, "cuda") != 0)
-		return refuse_option(error,
-				     "%s=%s: known are npu (torch_npu) and cuda (PyTorch's own)",
-				     key->name, text);
-	o->cuda = text[0] == 'c';
-	o->pad = o->cuda ? 0 : PAD_NPU;
-	if (!o->align_given)
-		o->align = o->cuda ? 0 : ALIGN_NPU;
-	return TRUE;
-}
-
-static SETTER(set_empty)
-{
-	if (strcmp(text, "recorded") != 0 && strcmp(text, "never") != 0)
-		return refuse_option(error, "%s=%s: known are recorded and never", key->name, text);
-	o->empty = text[0] == 'r' ? POLICY_EMPTY_RECORDED : POLICY_EMPTY_NEVER;
-	return TRUE;
-}
-
 static SETTER(set_empty_at)
 {
 	g_auto(GStrv) words = g_strsplit(text, ",", -1);
@@ -205,17 +179,21 @@ static SETTER(set_empty_at)
 #define OF(member) .offset = G_STRUCT_OFFSET(struct policy_options, member)
 #define WHOLE(setter, member, from, to, by) \
 	.set = setter, OF(member), .least = from, .most = to, .unit = by
+#define CHOICE(setter, member, first, second, text) \
+	.set = setter, OF(member), .words = { first, second }, .known = text
 static const struct key keys[] = {
-	{ "base_addr_aligned_kb", WHOLE(set_align, align, 0, 16, KIB) },
-	{ "dialect", .set = set_dialect },
-	{ "empty_cache", .set = set_empty },
+	{ "base_addr_aligned_kb", WHOLE(set_whole, align, 0, 16, KIB) },
+	{ "dialect",
+	  CHOICE(set_choice, cuda, "npu", "cuda", "npu (torch_npu) and cuda (PyTorch's own)") },
+	{ "empty_cache", CHOICE(set_choice, empty, "recorded", "never", "recorded and never") },
 	{ "empty_cache_at", .set = set_empty_at },
-	{ "expandable_segments", .set = set_expandable },
+	{ "expandable_segments",
+	  CHOICE(set_expandable, expandable, "False", "True", "True and False") },
 	{ "garbage_collection_threshold", .set = set_share, OF(gc_threshold) },
 	{ "large_segment_size_mb", WHOLE(set_large_segment, large_segment, 20, 512, MIB) },
 	{ "max_non_split_rounding_mb", WHOLE(set_whole, non_split_rounding, 20, 1u << 20, MIB) },
 	{ "max_split_size_mb", WHOLE(set_whole, max_split, 21, 1u << 20, MIB) },
-	{ "page_size", .set = set_page },
+	{ "page_size", CHOICE(set_choice, page_1g, "2m", "1g", "2m and 1g") },
 	{ "per_process_memory_fraction", .set = set_share, OF(memory_fraction), .one_too = TRUE },
 	{ "roundup_power2_divisions", .set = set_divisions },
 };

@@ -32,11 +32,11 @@ struct policy_options {
 	guint64 max_split; /* bytes; G_MAXUINT64: any block may be split */
 	guint64 non_split_rounding;
 	guint64 large_segment; /* bytes of a segment for blocks below 10 MiB */
-	guint64 align;         /* of blocks from 2 MiB on in expandable segments; 0: none */
-	gboolean align_given;
-	gboolean cuda;          /* PyTorch's own rules: no padding, and none of torch_npu's
-				   refusals */
-	guint64 pad;            /* bytes that are added to each request */
+	guint64 align;         /* of blocks from 2 MiB on in expandable segments; 0: none; or */
+#define POLICY_ALIGN_DEFAULT G_MAXUINT64 /* as the dialect has it */
+	gboolean cuda;          /* PyTorch's own rules: no padding, no alignment, and none of
+				   torch_npu's refusals */
+	gboolean expandable;    /* it was asked for as a setting */
 	double gc_threshold;    /* 0: none */
 	double memory_fraction; /* of the device, 0 to 1 */
 	guint64 divisions[POLICY_DIVISIONS];
@@ -102,7 +102,7 @@ struct filter {
 	/* below: policies alone */
 	guint32 start_bit;            /* NPU_TRACE_HAS_START while it is rebuilt */
 	guint32 handles, allocations; /* numbers given out */
-	GError *cause;                /* of CACHE_FAILED: the first */
+	GError *cause;                /* of CACHE_FAILED: the first; whoever reports it takes it */
 };
 /* A driver call, and a name in it. */
 #define POLICY_CALL(verb_, ...) \
@@ -115,8 +115,6 @@ enum cache_answer filter_call(struct filter *filter, struct npu_trace_record cal
 enum cache_answer filter_release(struct filter *filter, guint32 handle);
 /* Says that `size` bytes of segments came or went, in `pages` bytes of pages. */
 void filter_segments(struct filter *filter, enum npu_trace_verb verb, guint64 size, guint64 pages);
-/* FALSE and error: the answer is CACHE_FAILED. */
-gboolean filter_answer(struct filter *filter, enum cache_answer answer, GError **error);
 
 /* ---- cache.c: the caching allocator of PyTorch and torch_npu, classic and with expandable
  * segments. It places and tracks blocks; the memory itself is that of a filter. ---- */

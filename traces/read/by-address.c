@@ -72,14 +72,9 @@ static gboolean entry_equal(gconstpointer a, gconstpointer b)
 	return x->key == y->key && x->tag == y->tag;
 }
 
-GHashTable *int_map_of(GDestroyNotify free_entry)
+GHashTable *int_map_new(GDestroyNotify free_entry)
 {
 	return g_hash_table_new_full(entry_hash, entry_equal, free_entry, NULL);
-}
-
-GHashTable *int_map_new(void)
-{
-	return int_map_of(g_free);
 }
 
 struct int_map_entry *int_map_find(GHashTable *m, guint64 key, guint32 tag)

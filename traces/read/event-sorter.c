@@ -184,7 +184,7 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 
 gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error)
 {
-	g_autoptr(GHashTable) live = int_map_new(), segments = int_map_new();
+	g_autoptr(GHashTable) live = int_map_new(g_free), segments = int_map_new(g_free);
 	struct event_sorter s = { trace, doubled, live, segments, error };
 	struct row_list *rows = &trace->unsorted;
 	gboolean ok = row_list_sort(rows, FALSE, error);

@@ -33,6 +33,7 @@ struct memscope {
 	struct trace *trace;
 	gboolean pools; /* rows of a pool were seen */
 	struct texts processes;
+	struct rows table; /* of a database */
 };
 
 /* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; NULL: it has none. */
@@ -154,31 +155,23 @@ static gboolean bad(sqlite3 *db, const char *what, GError **error)
 							     : sqlite3_errmsg(db));
 }
 
-static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *table, GError **error)
+/* For sqlite3_exec(), which stops where the answer is not 0; the error is set then. */
+static int on_row(void *data, int count, char **values, char **names)
 {
-	guint at[COLUMN_COUNT];
-	g_autoptr(GPtrArray) fields = g_ptr_array_new();
-	struct rows rows = { .error = error, .columns = columns, .at = at, .fields = fields };
-	int more;
+	struct memscope *s = data;
+	struct rows *rows = &s->table;
 
-	for (guint c = 0; c < COLUMN_COUNT; c++)
-		at[c] = c;
-	while ((more = sqlite3_step(table)) == SQLITE_ROW) {
-		if (!memory_limit_ask(ROW_BYTES, error, "table memscope_dump, row " U64, rows.line))
-			return FALSE;
-		g_ptr_array_set_size(fields, 0);
-		for (int c = 0; c < COLUMN_COUNT; c++) {
-			const unsigned char *text = sqlite3_column_text(table, c);
-			g_ptr_array_add(fields, (gpointer)(text ? (const char *)text : ""));
-		}
-		rows.line++;
-		if (!read_row(&rows, scope)) {
-			g_prefix_error(error, "table memscope_dump, row by ");
-			return FALSE;
-		}
-	}
-	g_autofree char *where = g_strdup_printf("memscope_dump, behind row " U64, rows.line);
-	return more == SQLITE_DONE || bad(db, where, error);
+	(void)names;
+	if (!memory_limit_ask(ROW_BYTES, rows->error, "table memscope_dump, row " U64, rows->line))
+		return 1;
+	g_ptr_array_set_size(rows->fields, 0);
+	for (int c = 0; c < count; c++)
+		g_ptr_array_add(rows->fields, values[c] ? values[c] : (gpointer) "");
+	rows->line++;
+	if (read_row(rows, s))
+		return 0;
+	g_prefix_error(rows->error, "table memscope_dump, row by ");
+	return 1;
 }
 
 /* The work that a file's size is worth; a table takes about a step for each of its bytes. */
@@ -211,23 +204,29 @@ static gboolean open_bytes(GBytes *bytes, sqlite3 **db, gint64 *left, GError **e
 static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **error)
 {
 	g_autoptr(GString) text = g_string_new("SELECT ");
-	sqlite3_stmt *rows = NULL;
+	g_autoptr(GPtrArray) fields = g_ptr_array_new();
+	guint at[COLUMN_COUNT];
 	sqlite3 *db = NULL;
 	gint64 left;
 	gboolean ok = open_bytes(bytes, &db, &left, error);
 
-	for (int c = 0; c < COLUMN_COUNT; c++)
+	for (guint c = 0; c < COLUMN_COUNT; c++) {
+		at[c] = c;
 		g_string_append_printf(text, "%s\"memscope_dump\".\"%s\"", c ? ", " : "",
 				       columns[c].name);
+	}
 	g_string_append(text, " FROM \"memscope_dump\"");
-	if (ok && sqlite3_prepare_v2(db, text->str, -1, &rows, NULL) != SQLITE_OK)
-		ok = bad(db, "the table memscope_dump", error);
-	if (ok)
-		ok = read_table(scope, db, rows, error);
-	sqlite3_finalize(rows);
+	scope->table =
+		(struct rows){ .error = error, .columns = columns, .at = at, .fields = fields };
+	int code = ok ? sqlite3_exec(db, text->str, on_row, scope, NULL) : SQLITE_ABORT;
+	if (code != SQLITE_OK && code != SQLITE_ABORT) {
+		g_autofree char *where =
+			g_strdup_printf("memscope_dump, behind row " U64, scope->table.line);
+		bad(db, scope->table.line ? where : "the table memscope_dump", error);
+	}
 	sqlite3_close(db);
 	sqlite3_hard_heap_limit64(0);
-	return ok;
+	return code == SQLITE_OK;
 }
 
 /* `bytes`: of a database; NULL: `input` has CSV. */

@@ -209,7 +209,7 @@ int npusim_next(struct trace *trace, struct record_item *out, GError **error)
 static void start_over(struct lines *l)
 {
 	g_clear_pointer(&l->known, g_hash_table_unref);
-	l->known = int_map_new();
+	l->known = int_map_new(g_free);
 	l->reservations = 0;
 	l->next_segment = SEGMENT_BASE;
 	l->number = 0;
@@ -242,13 +242,17 @@ static void summarise(struct trace *trace, const struct record_item *item)
 	gboolean gets = r->verb == NPU_TRACE_CREATE || r->verb == NPU_TRACE_MALLOC;
 	gboolean event = trace_verbs[r->verb].event;
 
-	if (r->device >= 0 && r->code == 0 && (event || gets)) {
-		struct trace_device *device = trace_device(trace, (guint)r->device);
-		if (event && item->number > 0)
-			trace_count(trace, device->device, r->verb, item->address, item->size,
-				    r->op && *r->op ? r->op : "note");
-		else if (r->verb == NPU_TRACE_SEGMENT_MAP)
-			trace_device_note_map(device, item->address, item->size);
+	if (r->device >= 0 && r->code == 0 && gets)
+		trace_device(trace, (guint)r->device);
+	if (r->device >= 0 && r->code == 0 && event) {
+		struct trace_row row = { .address = item->address,
+					 .size = item->size,
+					 .device = (guint16)r->device,
+					 .verb = (guint8)r->verb,
+					 .start = item->number == 0 };
+		if (r->verb == NPU_TRACE_NOTE)
+			row.text = trace_note(trace, r->op && *r->op ? r->op : "note");
+		trace_count(trace, &row);
 	}
 	trace->events += item->number > 0;
 	trace->calls += !event;

@@ -111,8 +111,9 @@ const char *rows_field(const struct rows *rows, guint column);
 /* The field as an address or a size; FALSE and error. */
 gboolean rows_number(const struct rows *rows, guint column, guint64 *out);
 
-/* As number_parse(), also with a minus. */
-gboolean number_signed(const char *text, gint64 *out);
+/* A decimal number, with a sign or none. */
+#define number_signed(text, out) \
+	g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, out, NULL)
 /* A number that may have digits behind a point: times `unit`, rounded. */
 gboolean number_scaled(const char *text, guint64 unit, gint64 *out);
 

@@ -152,17 +152,6 @@ gboolean rows_number(const struct rows *r, guint column, guint64 *out)
 			   READERS_ADDRESS_LAST, out, r->error);
 }
 
-gboolean number_signed(const char *text, gint64 *out)
-{
-	gboolean minus = text[0] == '-';
-	guint64 v;
-
-	if (!number_parse(text + minus, (guint64)G_MAXINT64 + minus, &v))
-		return FALSE;
-	*out = (gint64)(minus ? -v : v);
-	return TRUE;
-}
-
 gboolean number_scaled(const char *text, guint64 unit, gint64 *out)
 {
 	g_autofree char *whole = g_strndup(text, strcspn(text, "."));

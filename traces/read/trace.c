@@ -5,6 +5,8 @@
  */
 #include "trace.h"
 
+#define DEVICE(trace, i) ((struct trace_device *)g_ptr_array_index((trace)->devices, i))
+
 #define RECORD_BYTES 256 /* what those who read it may keep of one */
 
 const struct trace_action trace_actions[TRACE_ACTIONS] = {
@@ -69,8 +71,7 @@ static void put_number(struct trace *trace, struct record_item *item)
 
 static void put_area(struct trace *trace, struct record_item *item)
 {
-	const struct trace_device *device = g_ptr_array_index(trace->devices, item->device);
-	GTreeNode *node = by_address_node(device->maps, item->address);
+	GTreeNode *node = by_address_node(DEVICE(trace, item->device)->maps, item->address);
 
 	if (node == NULL) /* unmapped without ever having been mapped */
 		return;
@@ -98,13 +99,13 @@ static void put_time(struct trace *trace, struct record_item *item)
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
 	g_clear_pointer(&trace->names, g_hash_table_unref);
-	trace->names = int_map_new();
+	trace->names = int_map_new(g_free);
 	memset(trace->last, 0, sizeof trace->last);
 	trace->next = trace->number = 0;
 	trace->has_base = FALSE;
 	for (guint d = 0; d < trace->devices->len; d++) {
-		struct trace_device *device = g_ptr_array_index(trace->devices, d);
-		for (GTreeNode *n = g_tree_node_first(device->maps); n; n = g_tree_node_next(n))
+		GTreeNode *n = g_tree_node_first(DEVICE(trace, d)->maps);
+		for (; n; n = g_tree_node_next(n))
 			((struct span *)g_tree_node_value(n))->number = 0;
 	}
 	return row_list_sort(&trace->rows, TRUE, error);
@@ -187,7 +188,7 @@ const char *trace_info(const struct trace *trace, const char *key)
 guint trace_device_index(const struct trace *trace, gint64 id)
 {
 	for (guint at = 0; at < trace->devices->len; at++) {
-		if (((struct trace_device *)g_ptr_array_index(trace->devices, at))->device == id)
+		if (DEVICE(trace, at)->device == id)
 			return at;
 	}
 	return G_MAXUINT;
@@ -195,20 +196,18 @@ guint trace_device_index(const struct trace *trace, gint64 id)
 
 struct trace_device *trace_device(struct trace *trace, guint id)
 {
-	guint at = trace_device_index(trace, id);
+	guint at = 0;
 
-	if (at != G_MAXUINT)
-		return g_ptr_array_index(trace->devices, at);
+	while (at < trace->devices->len && DEVICE(trace, at)->device < id)
+		at++;
+	if (at < trace->devices->len && DEVICE(trace, at)->device == id)
+		return DEVICE(trace, at);
 	struct trace_device *device = g_new0(struct trace_device, 1);
 	device->device = id;
 	device->maps = by_address_tree(NULL, g_free);
 	device->cuts = by_address_tree(NULL, g_free);
 	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
-	for (at = 0; at < trace->devices->len; at++) {
-		if (((struct trace_device *)g_ptr_array_index(trace->devices, at))->device > id)
-			break;
-	}
 	g_ptr_array_insert(trace->devices, (gint)at, device);
 	return device;
 }
@@ -225,26 +224,23 @@ struct sites *trace_sites(struct trace *trace)
 	return trace->sites;
 }
 
-void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size)
+void trace_count(struct trace *trace, const struct trace_row *row)
 {
-	if (size > 0)
-		spans_add(device->maps, address / GIB * GIB, round_up(address + size, GIB), GIB);
-}
+	struct trace_device *device = trace_device(trace, row->device);
+	guint64 address = row->address, end = address + row->size;
 
-void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, guint64 size,
-		 const char *note)
-{
-	struct trace_device *device = trace_device(trace, id);
-
-	device->counts[verb]++;
-	if (verb == NPU_TRACE_SEGMENT_MAP)
-		trace_device_note_map(device, address, size);
-	if (verb == NPU_TRACE_SEGMENT_UNMAP) {
+	if (row->verb == NPU_TRACE_SEGMENT_MAP && row->size > 0)
+		spans_add(device->maps, address / GIB * GIB, round_up(end, GIB), GIB);
+	if (row->start)
+		return;
+	device->counts[row->verb]++;
+	if (row->verb == NPU_TRACE_SEGMENT_UNMAP) {
 		spans_add(device->cuts, address, address + 1, 0);
-		spans_add(device->cuts, address + size, address + size + 1, 0);
+		spans_add(device->cuts, end, end + 1, 0);
 	}
-	if (verb == NPU_TRACE_NOTE) {
-		guint index = texts_add(&device->others, g_strdup(note));
+	if (row->verb == NPU_TRACE_NOTE) {
+		const char *name = g_ptr_array_index(trace->notes.list, row->text);
+		guint index = texts_add(&device->others, g_strdup(name));
 		if (index == device->other_counts->len)
 			g_array_set_size(device->other_counts, index + 1);
 		g_array_index(device->other_counts, guint64, index)++;
@@ -253,18 +249,11 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error)
 {
-	gboolean note = row->verb == NPU_TRACE_NOTE;
 	struct trace_row start = *row;
 
 	start.order = row->verb == NPU_TRACE_ALLOC;
 	start.serial = row->address;
-	if (!row->start)
-		trace_count(trace, row->device, row->verb, row->address, row->size,
-			    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
-	else if (row->verb == NPU_TRACE_SEGMENT_MAP)
-		trace_device_note_map(trace_device(trace, row->device), row->address, row->size);
-	else
-		trace_device(trace, row->device);
+	trace_count(trace, row);
 	trace->events += !row->start;
 	return row_list_add(&trace->rows, row->start ? &start : row, error);
 }

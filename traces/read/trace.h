@@ -43,10 +43,9 @@ struct int_map_entry {
 	guint32 tag;
 };
 
-/* Of struct int_map_entry *, which g_hash_table_remove() takes as a key. */
-GHashTable *int_map_new(void);
-/* The same whose entries go by a function, which must g_free() them. */
-GHashTable *int_map_of(GDestroyNotify free_entry);
+/* Of struct int_map_entry *, which g_hash_table_remove() takes as a key, and which go by a
+ * function: g_free(), or one that calls it. */
+GHashTable *int_map_new(GDestroyNotify free_entry);
 /* NULL: it is not there. Valid until the next call that changes the table. */
 struct int_map_entry *int_map_find(GHashTable *map, guint64 key, guint32 tag);
 /* Puts it there, in place of what is there. */
@@ -249,14 +248,11 @@ guint32 trace_note(struct trace *trace, const char *name);
 struct sites *trace_sites(struct trace *trace);
 
 /* Counts an allocator's event on its device, a note by its name, and notes the addresses that it
- * maps and unmaps. */
-void trace_count(struct trace *trace, guint device, guint32 verb, guint64 address, guint64 size,
-		 const char *note);
+ * maps and unmaps; of what was there at the start those that are mapped. */
+void trace_count(struct trace *trace, const struct trace_row *row);
 /* Counts a row, and adds it behind those of its device that are as late; or what was there at the
  * start, in any order. FALSE and error, as row_list_add(). */
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error);
-/* Notes memory that was mapped at the start. */
-void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
 
 /* Reads a file of any known kind, told by its content: the summary, at its first record. NULL and
  * error, which names the file and the place, otherwise. */

@@ -289,7 +289,7 @@ static void differ(struct run *run, const guint count[2])
 static gboolean look_for(const struct run *run, guint most, guint count[2])
 {
 	guint lengths[2], best = G_MAXUINT;
-	GHashTable *places = int_map_new();
+	GHashTable *places = int_map_new(g_free);
 
 	/* of each place it is known what three lines from there on look like; behind the end of the
 	 * history is a place, too */
@@ -403,9 +403,9 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 			.trace = diff->traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
-			.streams = int_map_new(),
+			.streams = int_map_new(g_free),
 			.strings = g_string_chunk_new(256),
-			.pairs = int_map_new(),
+			.pairs = int_map_new(g_free),
 		};
 	progress_start(&bar, "events", diff->traces[0]->events + diff->traces[1]->events);
 	gboolean ok = run_all(&run, &bar);

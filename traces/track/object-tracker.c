@@ -90,9 +90,9 @@ struct tracker *tracker_new(gboolean calls)
 
 	t->calls = calls;
 	t->devices = g_tree_new_full(by_number, NULL, NULL, device_free);
-	t->names = int_map_of(drop);
+	t->names = int_map_new(drop);
 	t->maps = g_tree_new_full(by_place, NULL, NULL, mapping_free);
-	t->sets = int_map_new();
+	t->sets = int_map_new(g_free);
 	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
 }
