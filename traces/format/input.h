@@ -111,8 +111,7 @@ guint64 memory_limit_left(void);
 gboolean memory_limit_ask(guint64 bytes, GError **error, const char *format, ...)
 	G_GNUC_PRINTF(3, 4);
 
-/* ---- trace-reader.c: the reader of npusim/trace.h as npusim itself uses it: over an input, with
- * GError ---- */
+/* ---- trace-reader.c: the reader of npusim/trace.h over an input, with GError ---- */
 
 #define FORMAT_MAGIC "npusim-trace"
 

@@ -11,10 +11,11 @@
 #define BATCH_READS 1024u
 #define CORES       24 /* take turns: cube cores that every SoC of the 910 family has some of */
 
-/* A block that is live; of size 0: a slot that is free. */
+/* A block that is live; of size 0: a slot that is free, and `address` is the next one's index. */
 struct slot {
 	guint64 address, size;
 };
+#define NO_SLOT G_MAXUINT64
 struct access {
 	const struct access_options *options;
 	guint device;
@@ -22,8 +23,8 @@ struct access {
 	struct access_figures *figures;
 	GHashTable *blocks; /* address -> index of its slot */
 	GArray *slots;      /* struct slot */
-	GArray *free_slots; /* guint */
 	GArray *sums;       /* guint64: a binary indexed tree over the slots' sizes, from 1 on */
+	guint64 free_slot;  /* the first */
 	guint64 total;
 	GRand *random;
 	guint core;
@@ -87,7 +88,7 @@ struct access *access_new(const struct access_options *options, guint device,
 	a->figures = figures;
 	a->blocks = int_map_new(g_free);
 	a->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
-	a->free_slots = g_array_new(FALSE, FALSE, sizeof(guint));
+	a->free_slot = NO_SLOT;
 	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
 	g_array_set_size(a->sums, 1);
 	a->random = g_rand_new_with_seed(1);
@@ -100,7 +101,6 @@ void access_free(struct access *a)
 		return;
 	g_clear_pointer(&a->blocks, g_hash_table_unref);
 	g_array_unref(a->slots);
-	g_array_unref(a->free_slots);
 	g_array_unref(a->sums);
 	g_rand_free(a->random);
 	g_free(a);
@@ -128,11 +128,10 @@ static void set_size(struct access *a, guint slot, guint64 size)
 
 static guint take_slot(struct access *a)
 {
-	guint slot = a->slots->len, last = a->free_slots->len - 1;
+	guint slot = a->free_slot != NO_SLOT ? (guint)a->free_slot : a->slots->len;
 
-	if (a->free_slots->len > 0) {
-		slot = g_array_index(a->free_slots, guint, last);
-		g_array_set_size(a->free_slots, last);
+	if (slot < a->slots->len) {
+		a->free_slot = SLOT(a, slot)->address;
 		return slot;
 	}
 	g_array_set_size(a->slots, slot + 1);
@@ -151,7 +150,8 @@ void access_go(struct access *a, guint64 address)
 		return;
 	slot = (guint)e->value;
 	set_size(a, slot, 0);
-	g_array_append_val(a->free_slots, slot);
+	SLOT(a, slot)->address = a->free_slot;
+	a->free_slot = slot;
 	g_hash_table_remove(a->blocks, e);
 }
 

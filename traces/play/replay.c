@@ -419,10 +419,9 @@ static gboolean run_all(struct replay *replay, GError **error)
 static gint by_place(gconstpointer a, gconstpointer b)
 {
 	const struct record_item *x = a, *y = b;
+	gint order = is_block(x) - is_block(y);
 
-	if (is_block(x) != is_block(y))
-		return is_block(x) ? 1 : -1;
-	return x->address < y->address ? -1 : x->address > y->address;
+	return order ? order : by_address(&x->address, &y->address);
 }
 
 /* A trace of npusim may say anywhere what was there; others begin with it. */

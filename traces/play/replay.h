@@ -13,8 +13,8 @@
 #include "policy/policy.h"
 #include "track/memory.h"
 
-/* ---- model.c: the memory calls of a replay: the ACL functions of libascendcl.so, each counted
- * together with the simulated time that it took. It keeps no record of what is allocated. ---- */
+/* ---- model.c: the memory calls of a replay, ACL functions of libascendcl.so, each counted
+ * together with the simulated time that it took ---- */
 
 /* Where bytes are moved comes last; copies in the order of aclrtMemcpyKind. */
 #define MODEL_CALLS(X)                              \
@@ -56,23 +56,20 @@ guint64 latency_quantile_ps(const struct latency *latency, double share);
 /* The longest time that is counted in a bin. */
 guint64 latency_bin_end_ps(guint bin);
 
-/* What calls of a kind came to. */
 struct call_figures {
 	guint64 calls, refused, ps; /* simulated */
 	guint64 bytes;              /* that were moved */
 	struct latency *latency;    /* NULL: of moves */
 };
-/* One call. */
 struct model_once {
-	guint64 event; /* that it was made for */
+	guint64 event; /* that the call was made for */
 	guint64 call;  /* enum model_call */
 	guint64 ns;    /* simulated */
 };
 #define MODEL_EACH_MAX 20000
 struct model_device {
 	struct call_figures calls[MODEL_CALL_COUNT];
-	struct call_figures all,
-		moves; /* the sums of those before MODEL_MOVES, and from there on */
+	struct call_figures all, moves; /* sums of those before MODEL_MOVES, and from there on */
 	/* struct model_once; of many, the longer one of two. NULL: they are not kept. */
 	GArray *each;
 	const guint64 *event; /* what it is now */
@@ -100,14 +97,13 @@ void model_begin(void);
 aclError model_counted(struct model_device *d, enum model_call call, aclError code);
 /* One end of a copy. */
 struct model_end {
-	void *p; /* NULL: memory that the program had by itself: one buffer is all of it, as its
-		    contents do not matter */
+	void *p;       /* NULL: any memory that the program had by itself */
 	gint32 device; /* whose memory it is; -1: the host's */
 };
 /* A copy, or a fill where `src` is NULL. Between two devices by a stream, which is waited for. */
 aclError model_move(struct model_device *d, struct model_end dst, const struct model_end *src,
 		    guint64 size);
-/* The device's statistics now; FALSE where the backend has none. */
+/* FALSE where the backend has none. */
 gboolean model_stats(guint device, struct npu_stats *out);
 
 /* ---- access.c: memory accesses during a replay: with each block that is handed out, or in phases,
@@ -134,10 +130,9 @@ struct access_options {
 };
 /* "none", "seq", "random", "hot", "hot:90/10". FALSE and error, with what is right, for another. */
 gboolean access_parse(const char *text, struct access_options *out, GError **error);
-/* As access_parse() takes it; to be freed. */
+/* As access_parse() takes it. */
 char *access_text(const struct access_options *options);
 
-/* What the reads came to. */
 struct access_figures {
 	guint64 reads, bytes, ps;
 	guint64 tlb_requests, tlb_hits, tlb_misses, walks, walk_ps;
@@ -157,8 +152,6 @@ gboolean access_come(struct access *access, guint64 address, guint64 size, GErro
 void access_go(struct access *access, guint64 address);
 /* An event is over: phases are counted in them. */
 gboolean access_tick(struct access *access, GError **error);
-
-/* ---- the replay ---- */
 
 /* Memory over the events, thinned out as it grows: of adjacent events the one with the most
  * physical memory is kept, so that the peak always remains. */
@@ -246,7 +239,7 @@ struct replay {
 	gboolean interrupted;
 };
 
-/* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
+/* Whether the file tells what was live, and whether all of it lay in memory that it tells of. */
 gboolean replay_tells_live(const struct replay_device *device);
 gboolean replay_tells_fragmentation(const struct replay_device *device);
 
@@ -259,7 +252,7 @@ void replay_free(struct replay *replay);
 
 /* ---- inside ---- */
 
-/* The device's part of the result; NULL if the trace has nothing on it. */
+/* NULL if the trace has nothing on the device. */
 struct replay_device *replay_find(const struct replay *replay, gint64 device);
 /* To be called before memory goes, and at the end: notes the model's statistics if there is more
  * than when they were noted. */

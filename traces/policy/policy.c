@@ -4,6 +4,10 @@
  */
 #include "policy.h"
 
+#include <stdio.h>
+
+#define DIVISIONS_MOST (1u << 20)
+
 const char *const policy_names[] = {
 	[POLICY_AS_RECORDED] = "as-recorded",
 	[POLICY_NATIVE] = "native",
@@ -111,24 +115,18 @@ static gboolean is_power(guint64 n)
  * sizes too. */
 static gboolean set_division_pair(struct policy_options *o, const char *pair, int *last)
 {
-	g_auto(GStrv) parts = g_strsplit(pair, ":", 2);
-	guint64 size, n;
-	int at = POLICY_DIVISIONS - 1;
+	guint size = 1u << (POLICY_DIVISIONS - 1), n;
+	char more;
+	gboolean rest = sscanf(pair, " > : %u %c", &n, &more) == 1;
 
-	if (g_strv_length(parts) != 2 ||
-	    !g_ascii_string_to_unsigned(g_strstrip(parts[1]), 10, 0, 1u << 20, &n, NULL) ||
+	if ((!rest && sscanf(pair, "%u : %u %c", &size, &n, &more) != 2) ||
+	    size >> POLICY_DIVISIONS || !is_power(size) || n > DIVISIONS_MOST ||
 	    (n != 0 && !is_power(n)))
 		return FALSE;
-	if (strcmp(g_strstrip(parts[0]), ">") != 0) {
-		if (!g_ascii_string_to_unsigned(parts[0], 10, 1, 1u << 15, &size, NULL) ||
-		    !is_power(size))
-			return FALSE;
-		at = (int)g_bit_storage(size) - 1;
-	}
+	int at = (int)g_bit_storage(size) - 1;
 	if (at <= *last)
 		return FALSE;
-	gboolean fill = *last < 0 || parts[0][0] == '>';
-	for (int i = fill ? *last + 1 : at; i <= at; i++)
+	for (int i = *last < 0 || rest ? *last + 1 : at; i <= at; i++)
 		o->divisions[i] = n;
 	*last = at;
 	return TRUE;
@@ -140,7 +138,7 @@ static SETTER(set_divisions)
 	int last = -1;
 	gsize length = strlen(text);
 
-	if (g_ascii_string_to_unsigned(text, 10, 0, 1u << 20, &n, NULL) &&
+	if (g_ascii_string_to_unsigned(text, 10, 0, DIVISIONS_MOST, &n, NULL) &&
 	    (n == 0 || is_power(n))) {
 		for (int i = 0; i < POLICY_DIVISIONS; i++)
 			o->divisions[i] = n;

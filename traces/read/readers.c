@@ -125,24 +125,18 @@ gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError
 				      "the values of all %zu bytes", count);
 }
 
-/* As far as the first bytes of a file tell. */
-static enum json_kind kind_of(const guint8 *bytes, gsize count)
-{
-	enum json_kind kind;
-
-	json_scan(bytes, count, &kind, NULL);
-	return kind;
-}
-
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 {
 	struct input *input = input_open(path, error);
 	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
 	gssize got = input ? input_take(input, head, HEAD_BYTES, error) : -1;
+	gboolean json = got > 0 && readers_is_json(head, (gsize)got);
+	enum json_kind kind = JSON_OTHER;
 
 	input_close(input);
-	*out = got > 0 && readers_is_json(head, (gsize)got) &&
-	       kind_of(head, (gsize)got) == JSON_OTHER;
+	if (json)
+		json_scan(head, (gsize)got, &kind, NULL);
+	*out = json && kind == JSON_OTHER;
 	return got >= 0;
 }
 
@@ -185,8 +179,10 @@ static gboolean has_numbers(const guint8 *bytes, gsize count)
 
 static const struct reader *find_reader(const guint8 *bytes, gsize count)
 {
-	enum json_kind json = readers_is_json(bytes, count) ? kind_of(bytes, count) : JSON_OTHER;
+	enum json_kind json = JSON_OTHER;
 
+	if (readers_is_json(bytes, count))
+		json_scan(bytes, count, &json, NULL);
 	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
 		const char *begins = readers[i].begins;
 		gsize length = begins ? strlen(begins) : 0;

@@ -15,8 +15,7 @@ typedef gboolean reader_fn(struct trace *trace, struct input *input, GError **er
 
 reader_fn snapshot_read;    /* memory snapshots of PyTorch and torch_npu */
 reader_fn npusim_read;      /* traces/FORMAT.md; takes the input over, on failure too */
-reader_fn memscope_read;    /* msMemScope (msLeaks), CSV: rows in any order, both dialects of
-			       attributes */
+reader_fn memscope_read;    /* msMemScope (msLeaks), CSV */
 reader_fn memscope_db_read; /* the same as a SQLite database */
 reader_fn mindspore_read;   /* MindSpore's memory_block.csv, whatever columns its version has */
 reader_fn stalloc_read;     /* STAlloc's mem_log_dev*.txt */

@@ -9,7 +9,6 @@
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
 #define KEYS_MAX   64  /* of an event, block or segment */
 #define BLOCK_UNIT 512 /* the allocators' blocks are multiples */
-#define TEXT_MAX   4096
 #define ITEM_BYTES 192 /* about what is kept of an event, a block or a segment */
 
 enum { SEGMENTS, BLOCKS };
@@ -66,9 +65,7 @@ static gboolean get_text(const struct pickle_value *dict, const char *key, const
 	if (v == NULL || v->type != PICKLE_STR)
 		return FALSE;
 	*out = v->text;
-	/* the end of a path tells more, and nobody reads megabytes of a name again and again */
-	*length = MIN(v->length, TEXT_MAX);
-	*out += v->length - *length;
+	*length = v->length;
 	return TRUE;
 }
 
@@ -142,7 +139,7 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	if (e.verb != NPU_TRACE_NOTE) {
 		e.text = read_site(r, entry);
 	} else {
-		g_autofree char *note = g_strndup(name->text, MIN(name->length, TEXT_MAX));
+		g_autofree char *note = g_strndup(name->text, MIN(name->length, SITE_TEXT_MAX));
 		e.text = trace_note(r->trace, note);
 	}
 	return trace_add_row(r->trace, &e, r->error);

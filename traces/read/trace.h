@@ -12,10 +12,8 @@
 #include "npusim/trace.h"
 #include "trace/line.h"
 
-/* ---- by-address.c: order and search of structs whose first member is their address, a guint64, in
- * arrays sorted by it and in trees whose keys are pointers to it; sets of address ranges; and a
- * hash map whose keys are addresses and other numbers. They keep no history (track/memory.h does).
- * ---- */
+/* ---- by-address.c: order and search of structs whose first member is their address, a guint64;
+ * sets of address ranges; and a hash map whose keys are addresses and other numbers ---- */
 
 /* A GCompareFunc; what it compares may be anything that begins with its address. */
 gint by_address(gconstpointer a, gconstpointer b);
@@ -92,9 +90,8 @@ guint32 sites_add_lines(struct sites *sites, const char *text);
 /* Sites so far, SITE_NONE and SITE_BEFORE among them. */
 guint sites_count(const struct sites *sites);
 
-/* From now on the innermost frame in which the regular expression `pattern` is found stands for a
- * stack that has one, before the rule below; NULL: there is none. FALSE and error: it is no such
- * expression. */
+/* From now on the innermost frame in which the regular expression `pattern`, if not NULL, is found
+ * stands for a stack, before the rule below. FALSE and error: it is no such expression. */
 gboolean sites_set_rule(const char *pattern, GError **error);
 /* The line that stands for the site, "function (file:line)": the innermost frame that is the
  * program's own Python; else Python of a package other than torch; else C or C++ outside torch,
@@ -170,19 +167,13 @@ struct row_list {
 
 /* What lists made from now on have instead: for tests. */
 void row_list_set_memory(gsize bytes);
-
 void row_list_clear(struct row_list *list);
-
 /* FALSE and error, which names the folder, where there is no room for it in a file. */
 gboolean row_list_add(struct row_list *list, const struct trace_row *row, GError **error);
-
 /* Valid until the next is added. Those of a file are let go of now and then. */
 struct trace_row *row_list_at(struct row_list *list, guint64 index);
-
 /* FALSE and error, as row_list_add(). Rows that are in order already take one look at each. */
 gboolean row_list_sort(struct row_list *list, gboolean by_device, GError **error);
-
-/* ---- the summary ---- */
 
 struct trace_device {
 	guint device;
@@ -230,8 +221,7 @@ struct trace *trace_new(const char *kind);
 void trace_free(struct trace *trace);
 
 /* Back to the first record; to be called before it is read. Of a file without names first comes
- * what was there at the start, device after device, its memory before its blocks. They have no
- * times of the host, but where the file has both. */
+ * what was there at the start, device after device, its memory before its blocks. */
 gboolean trace_rewind(struct trace *trace, GError **error);
 /* The next: 1; 0 at the end; -1 and error. */
 int trace_next(struct trace *trace, struct record_item *out, GError **error);
