@@ -14,10 +14,9 @@ struct part {
 	struct npu_trace_record event; /* the next */
 	int more;                      /* 1: there is one; 0: it is at its end; -1: it is damaged */
 	size_t infos;                  /* that are written */
-	guint index;
-	guint64 start; /* the host's clock at @0; 0: not told */
-	guint64 shift; /* from the earliest part's */
-	guint64 time;  /* of the event: since the earliest part began */
+	guint64 start;                 /* the host's clock at @0; 0: not told */
+	guint64 shift;                 /* from the earliest part's */
+	guint64 time;                  /* of the event: since the earliest part began */
 };
 struct merge {
 	GPtrArray *parts; /* struct part * */
@@ -48,7 +47,7 @@ static guint32 number_in(GHashTable *table, char *key)
 
 static guint32 process_number(struct merge *m, const struct part *p, guint32 process)
 {
-	return number_in(m->processes, g_strdup_printf("%u.%u", p->index, process));
+	return number_in(m->processes, g_strdup_printf("%p.%u", (const void *)p, process));
 }
 
 /* A share has the same key in all processes. */
@@ -58,9 +57,10 @@ static void rename_share(struct merge *m, const struct part *p, struct npu_trace
 
 	if (name->kind == 's')
 		name->number = number_in(
-			m->shares, r->has & NPU_TRACE_HAS_KEY
-					   ? g_strdup_printf("%" G_GINT64_MODIFIER "x", r->key)
-					   : g_strdup_printf("%u.%u", p->index, name->number));
+			m->shares,
+			r->has & NPU_TRACE_HAS_KEY
+				? g_strdup_printf("%" G_GINT64_MODIFIER "x", r->key)
+				: g_strdup_printf("%p.%u", (const void *)p, name->number));
 }
 
 /* Those that were read since the last time. */
@@ -143,7 +143,6 @@ static void open_parts(struct merge *m, GPtrArray *paths)
 	g_ptr_array_sort(m->parts, by_start);
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
-		p->index = i;
 		p->shift = p->start ? p->start - m->start : 0;
 		p->time = p->event.host_ns + p->shift;
 	}

@@ -14,6 +14,8 @@
 /* A block that is live; of size 0: a slot that is free, and `address` is the next one's index. */
 struct slot {
 	guint64 address, size;
+	guint64 sum; /* of the sizes of the slots that its number's lowest bit covers, numbered
+			from 1: a binary indexed tree */
 };
 #define NO_SLOT G_MAXUINT64
 struct access {
@@ -23,7 +25,6 @@ struct access {
 	struct access_figures *figures;
 	GHashTable *blocks; /* address -> index of its slot */
 	GArray *slots;      /* struct slot */
-	GArray *sums;       /* guint64: a binary indexed tree over the slots' sizes, from 1 on */
 	guint64 free_slot;  /* the first */
 	guint64 total;
 	GRand *random;
@@ -89,8 +90,6 @@ struct access *access_new(const struct access_options *options, guint device,
 	a->blocks = int_map_new(g_free);
 	a->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
 	a->free_slot = NO_SLOT;
-	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
-	g_array_set_size(a->sums, 1);
 	a->random = g_rand_new_with_seed(1);
 	return a;
 }
@@ -101,7 +100,6 @@ void access_free(struct access *a)
 		return;
 	g_clear_pointer(&a->blocks, g_hash_table_unref);
 	g_array_unref(a->slots);
-	g_array_unref(a->sums);
 	g_rand_free(a->random);
 	g_free(a);
 }
@@ -113,15 +111,14 @@ static guint64 find(const struct access *a, guint64 address)
 }
 
 #define SLOT(a, i) (&g_array_index((a)->slots, struct slot, i))
-#define SUM(a, i)  (g_array_index((a)->sums, guint64, i))
+#define SUM(a, i)  (SLOT(a, (i)-1)->sum)
 
-/* sums[i] has the slots that its lowest bit covers. */
 static void set_size(struct access *a, guint slot, guint64 size)
 {
 	guint64 change = size - SLOT(a, slot)->size;
 
 	SLOT(a, slot)->size = size;
-	for (guint i = slot + 1; i < a->sums->len; i += i & -i)
+	for (guint i = slot + 1; i <= a->slots->len; i += i & -i)
 		SUM(a, i) += change;
 	a->total += change;
 }
@@ -135,7 +132,6 @@ static guint take_slot(struct access *a)
 		return slot;
 	}
 	g_array_set_size(a->slots, slot + 1);
-	g_array_set_size(a->sums, slot + 2);
 	for (guint i = slot + 1, below = 1; !(i & below); below *= 2)
 		SUM(a, i) += SUM(a, i - below);
 	return slot;
@@ -171,10 +167,10 @@ static const struct slot *slot_at(const struct access *a, guint64 *at)
 {
 	guint slot = 0, step = 1;
 
-	while (2 * step < a->sums->len)
+	while (2 * step <= a->slots->len)
 		step *= 2;
 	for (; step > 0; step /= 2) {
-		if (slot + step >= a->sums->len || SUM(a, slot + step) > *at)
+		if (slot + step > a->slots->len || SUM(a, slot + step) > *at)
 			continue;
 		slot += step;
 		*at -= SUM(a, slot);

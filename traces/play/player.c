@@ -14,7 +14,6 @@ struct player {
 	guint32 site;            /* of the call */
 	guint64 got;             /* address of the last reservation or allocation */
 	guint32 unnamed;         /* things so far that have no name in the file */
-	GHashTable *peers;       /* devices that may reach the others by now */
 	GError *refused;         /* the first read that the model refused */
 };
 
@@ -403,17 +402,17 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 /* A program of several devices had seen to it. */
 static void open_peers(struct player *p, gint32 a, gint32 b)
 {
-	const gint32 pair[] = { a, b };
+	struct replay_device *const pair[] = { device_of(p, a), device_of(p, b) };
 	const GPtrArray *devices = p->replay->devices;
 
-	if (int_map_find(p->peers, (guint64)a, 0) && int_map_find(p->peers, (guint64)b, 0))
+	if (pair[0]->peers_opened && pair[1]->peers_opened)
 		return;
 	for (guint i = 0; i < G_N_ELEMENTS(pair); i++) {
-		int_map_put(p->peers, (guint64)pair[i], 0, TRUE);
-		aclrtSetDevice(pair[i]);
+		pair[i]->peers_opened = TRUE;
+		aclrtSetDevice((int32_t)pair[i]->device);
 		for (guint k = 0; k < devices->len; k++) {
 			const struct replay_device *peer = devices->pdata[k];
-			if ((gint32)peer->device != pair[i])
+			if (peer != pair[i])
 				aclrtDeviceEnablePeerAccess((int32_t)peer->device, 0);
 		}
 	}
@@ -458,7 +457,6 @@ struct player *player_open(struct replay *replay)
 	struct player *p = g_new0(struct player, 1);
 
 	p->tracker = tracker_new(TRUE);
-	p->peers = int_map_new(g_free);
 	p->replay = replay;
 	return p;
 }
@@ -523,7 +521,6 @@ void player_close(struct player *p)
 		}
 	}
 	tracker_free(p->tracker);
-	g_clear_pointer(&p->peers, g_hash_table_unref);
 	g_clear_error(&p->refused);
 	g_free(p);
 }

@@ -202,6 +202,7 @@ struct replay_device {
 	struct filter *filter; /* makes the device's calls; NULL: they are recorded */
 	guint64 line;          /* 0: the file has none */
 	gboolean outside;      /* blocks lay in memory that the file does not tell of */
+	gboolean peers_opened; /* it may reach the others by now */
 };
 /* Recorded calls of a kind that tell what they took, and what the model took for the same. */
 struct replay_match {

@@ -19,7 +19,7 @@
 struct stretch {
 	guint64 address, size, step;
 	guint32 number;
-	guint32 *handles; /* numbers of what is mapped, by step */
+	guint32 handles; /* what is mapped has this number and the step's */
 };
 struct pool {
 	GTree *free;     /* struct cache_block: by stream, size, address */
@@ -139,12 +139,6 @@ static guint64 round_size(const struct policy_options *options, guint64 size)
 	return part == 0 ? power << 1 : round_up(padded, part);
 }
 
-static void stretch_free(gpointer data)
-{
-	g_free(((struct stretch *)data)->handles);
-	g_free(data);
-}
-
 static enum cache_answer new_stretch(struct cache *cache, const struct cache_block *want,
 				     struct cache_block **out)
 {
@@ -162,7 +156,8 @@ static enum cache_answer new_stretch(struct cache *cache, const struct cache_blo
 			    &stretch.address);
 	if (answer != CACHE_OK)
 		return answer;
-	stretch.handles = g_new0(guint32, stretch.size / stretch.step);
+	stretch.handles = cache->memory->handles + 1;
+	cache->memory->handles += (guint32)(stretch.size / stretch.step);
 	struct stretch *kept = g_memdup2(&stretch, sizeof stretch);
 	g_ptr_array_add(cache->stretches, kept);
 	*out = keep(cache, &(struct cache_block){ .address = kept->address,
@@ -199,24 +194,22 @@ static enum cache_answer find_place(struct cache *cache, const struct cache_bloc
 static enum cache_answer map_steps(struct filter *f, struct stretch *s, guint64 offset,
 				   guint64 size)
 {
-	guint32 *handles = s->handles + offset / s->step;
-	guint64 n = size / s->step, made = 0;
+	guint32 handles = s->handles + (guint32)(offset / s->step);
+	guint32 n = (guint32)(size / s->step), made = 0;
 	enum cache_answer answer = CACHE_OK;
 
-	for (; made < n && answer == CACHE_OK; made += answer == CACHE_OK) {
-		handles[made] = ++f->handles;
+	for (; made < n && answer == CACHE_OK; made += answer == CACHE_OK)
 		answer = filter_call(f,
-				     POLICY_CALL(CREATE, .name = POLICY_NAME('h', handles[made]),
+				     POLICY_CALL(CREATE, .name = POLICY_NAME('h', handles + made),
 						 .size = s->step,
 						 .page_lg2 = s->step >= GIB ? 30 : 21),
 				     NULL);
-	}
-	for (guint64 i = 0; answer != CACHE_OK && i < made; i++)
-		filter_release(f, handles[i]);
-	for (guint64 i = 0; answer == CACHE_OK && i < n; i++, offset += s->step)
+	for (guint32 i = 0; answer != CACHE_OK && i < made; i++)
+		filter_release(f, handles + i);
+	for (guint32 i = 0; answer == CACHE_OK && i < n; i++, offset += s->step)
 		answer = filter_call(
 			f,
-			POLICY_CALL(MAP, .handle = POLICY_NAME('h', handles[i]),
+			POLICY_CALL(MAP, .handle = POLICY_NAME('h', handles + i),
 				    .name = POLICY_NAME('r', s->number, .offset = offset),
 				    .size = s->step),
 			NULL);
@@ -280,7 +273,8 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 		struct npu_trace_name name = POLICY_NAME('r', s->number, .offset = at);
 		answer = filter_call(cache->memory,
 				     POLICY_CALL(UNMAP, .name = name, .size = s->step), NULL)
-				 ?: filter_release(cache->memory, s->handles[at / s->step]);
+				 ?: filter_release(cache->memory,
+						   s->handles + (guint32)(at / s->step));
 	}
 	filter_segments(cache->memory, NPU_TRACE_SEGMENT_UNMAP, end - start, end - start);
 	if (answer != CACHE_OK)
@@ -546,7 +540,7 @@ struct cache *cache_new(const struct policy_options *options, struct filter *mem
 	cache->memory = memory;
 	cache->allowed = (guint64)(options->memory_fraction * (double)memory->out.total);
 	cache->blocks = g_hash_table_new_full(NULL, NULL, g_free, NULL);
-	cache->stretches = g_ptr_array_new_with_free_func(stretch_free);
+	cache->stretches = g_ptr_array_new_with_free_func(g_free);
 	for (guint p = 0; p < G_N_ELEMENTS(cache->pools); p++)
 		cache->pools[p] = (struct pool){ .small = p == SMALL,
 						 .free = g_tree_new(by_size),

@@ -10,27 +10,21 @@
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */
 #define RESERVE_MAX (128 * GIB) /* one reservation of the driver */
 
-/* A stretch of the file's addresses that one reservation stands for. */
-struct area {
-	guint64 start, end; /* of the file, 1 GiB aligned; start first: by_address() */
-	guint64 va;
-	guint32 number;
-};
-/* A classic segment, or a handle mapped. */
+/* A classic segment; a handle mapped; or an area, addresses of whole GiB, that one reservation
+ * stands for. */
 struct piece {
 	guint64 address; /* of the file; first: the tree's key */
 	guint64 size, va;
-	struct npu_trace_name name; /* of the segment; of the place of the mapping */
+	struct npu_trace_name name; /* of the segment, the reservation, the place of the mapping */
 	guint32 handle;
 };
 struct recorded {
 	struct filter base;
-	GTree *areas;    /* of struct area, by address */
-	GTree *chunks;   /* of struct piece: handles mapped, by address */
-	GTree *segments; /* of struct piece: classic segments */
-	guint32 site;    /* of the event */
-	guint64 moved;   /* bytes of the event that have, or had, memory */
-	gboolean lost;   /* there were parts that the device had no memory for */
+	/* Of struct piece, by address. */
+	GTree *areas, *chunks, *segments;
+	guint32 site;  /* of the event */
+	guint64 moved; /* bytes of the event that have, or had, memory */
+	gboolean lost; /* there were parts that the device had no memory for */
 };
 
 #define bad(f, ...)                                                                          \
@@ -52,14 +46,14 @@ static enum cache_answer call(struct recorded *f, struct npu_trace_record c, gui
 
 static enum cache_answer add_area(struct recorded *f, guint64 start, guint64 end)
 {
-	struct area area = { .start = start,
-			     .end = end,
-			     .number = (guint32)g_tree_nnodes(f->areas) + 1 };
-	enum cache_answer answer = call(f,
-					POLICY_CALL(RESERVE, .name = POLICY_NAME('r', area.number),
-						    .size = end - start, .flags = 1, .va = start,
-						    .has = NPU_TRACE_HAS_VA),
-					&area.va);
+	struct piece area = { .address = start,
+			      .size = end - start,
+			      .name = POLICY_NAME('r', (guint32)g_tree_nnodes(f->areas) + 1) };
+	enum cache_answer answer =
+		call(f,
+		     POLICY_CALL(RESERVE, .name = area.name, .size = area.size, .flags = 1,
+				 .va = start, .has = NPU_TRACE_HAS_VA),
+		     &area.va);
 
 	by_address_put(f->areas, &area, sizeof area);
 	return answer;
@@ -89,11 +83,11 @@ static gboolean place(const struct recorded *f, struct piece *piece)
 	GTreeNode *node = by_address_node(f->areas, piece->address);
 
 	for (int i = 0; i < 2 && node; i++, node = g_tree_node_previous(node)) {
-		const struct area *area = g_tree_node_value(node);
-		if (piece->address + piece->size > area->end)
+		const struct piece *area = g_tree_node_value(node);
+		if (piece->address + piece->size > area->address + area->size)
 			continue;
-		piece->name =
-			POLICY_NAME('r', area->number, .offset = piece->address - area->start);
+		piece->name = area->name;
+		piece->name.offset = piece->address - area->address;
 		piece->va = area->va + piece->name.offset;
 		return TRUE;
 	}

@@ -140,43 +140,30 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 	return got >= 0;
 }
 
-#define PROFILER_KIND "table of Ascend's profiler"
 #define SNAPSHOT_KIND "memory snapshot of PyTorch or torch_npu"
-#define STALLOC_KIND  "STAlloc log"
 
 static const struct reader {
-	const char *begins; /* its files; NULL: they are JSON of this kind */
+	const char *begins; /* how its files do: a regular expression; NULL: they are JSON of */
 	enum json_kind json;
 	reader_fn *read;
 	const char *kind;
 } readers[] = {
-	{ FORMAT_MAGIC " ", 0, npusim_read, "npusim trace" },
-	{ "ID,Event,Event Type,", 0, memscope_read, "msMemScope dump (CSV)" },
-	{ "SQLite format 3", 0, memscope_db_read, "msMemScope dump (SQLite)" },
-	{ "start_time_stamp,end_time_stamp,", 0, mindspore_read, "MindSpore memory_block.csv" },
-	{ "Iteration Index", 0, stalloc_read, STALLOC_KIND },
-	{ "0 ", 0, stalloc_read, STALLOC_KIND },
-	{ "1 ", 0, stalloc_read, STALLOC_KIND },
-	{ "\x80\2", 0, snapshot_read, SNAPSHOT_KIND },
-	{ "\x80\3", 0, snapshot_read, SNAPSHOT_KIND },
-	{ "\x80\4", 0, snapshot_read, SNAPSHOT_KIND },
-	{ "\x80\5", 0, snapshot_read, SNAPSHOT_KIND },
+	{ "^" FORMAT_MAGIC " ", 0, npusim_read, "npusim trace" },
+	{ "^ID,Event,Event Type,", 0, memscope_read, "msMemScope dump (CSV)" },
+	{ "^SQLite format 3", 0, memscope_db_read, "msMemScope dump (SQLite)" },
+	{ "^start_time_stamp,end_time_stamp,", 0, mindspore_read, "MindSpore memory_block.csv" },
+	/* a mark of an iteration, or numbers alone */
+	{ "^(Iteration Index|[01] [[:xdigit:]xX \\-\\r]*(\\n|\\z))", 0, stalloc_read,
+	  "STAlloc log" },
+	{ "^\\x80[\\x02-\\x05]", 0, snapshot_read, SNAPSHOT_KIND },
 	{ NULL, JSON_SNAPSHOT, snapshot_read, SNAPSHOT_KIND },
 	{ NULL, JSON_TIMELINE, timeline_read, "trace of PyTorch's profiler" },
-	{ "Name,Size(KB),Allocation Time(us)", 0, profiler_read, PROFILER_KIND },
-	{ "Device_id,Name,Size(KB),Allocation Time(us)", 0, profiler_read, PROFILER_KIND },
-	{ "Component,Timestamp(us),Total Allocated(MB)", 0, profiler_read, PROFILER_KIND },
+	{ "^((Device_id,)?Name,Size\\(KB\\),Allocation Time\\(us\\)|"
+	  "Component,Timestamp\\(us\\),Total Allocated\\(MB\\))",
+	  0, profiler_read, "table of Ascend's profiler" },
 };
 
-/* Those that begin with a digit are known by their first line: it has numbers alone. */
-static gboolean has_numbers(const guint8 *bytes, gsize count)
-{
-	for (gsize i = 0; i < count && bytes[i] != '\n'; i++)
-		if (!g_ascii_isxdigit(bytes[i]) && !memchr("xX -\r", bytes[i], 5))
-			return FALSE;
-	return TRUE;
-}
-
+/* Of `count` bytes with a zero behind them. */
 static const struct reader *find_reader(const guint8 *bytes, gsize count)
 {
 	enum json_kind json = JSON_OTHER;
@@ -184,12 +171,10 @@ static const struct reader *find_reader(const guint8 *bytes, gsize count)
 	if (readers_is_json(bytes, count))
 		json_scan(bytes, count, &json, NULL);
 	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
-		const char *begins = readers[i].begins;
-		gsize length = begins ? strlen(begins) : 0;
-		if (begins ? count >= length && memcmp(bytes, begins, length) == 0 &&
-				     (!g_ascii_isdigit(*begins) || has_numbers(bytes, count))
-			   : readers[i].json == json)
-			return &readers[i];
+		const struct reader *r = &readers[i];
+		if (r->begins ? g_regex_match_simple(r->begins, (const char *)bytes, G_REGEX_RAW, 0)
+			      : r->json == json)
+			return r;
 	}
 	return NULL;
 }
@@ -208,7 +193,7 @@ struct trace *readers_read(reader_fn *read, const char *kind, struct input *inpu
 /* What a file begins with says what it is. */
 static struct trace *read_input(struct input *input, GError **error)
 {
-	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
+	g_autofree guint8 *head = g_malloc0(HEAD_BYTES + 1);
 	gssize got = input_take(input, head, HEAD_BYTES, error);
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;

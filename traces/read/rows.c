@@ -37,34 +37,28 @@ static int take_text(struct rows *r)
 	return more == 0 && quoted && !rows_bad(r, "a quote begins and does not end") ? -1 : more;
 }
 
-static void split_blanks(struct rows *r)
+/* An empty row has no fields; where blanks separate, no field is empty. */
+static void split(struct rows *r)
 {
-	char *rest, *field = strtok_r(r->text->str, " \t\r", &rest);
+	gboolean blanks = r->separator == ' ', quoted = FALSE, more;
 
-	for (; field && r->fields->len <= FIELDS_MAX; field = strtok_r(NULL, " \t\r", &rest))
-		g_ptr_array_add(r->fields, field);
-}
-
-static void split_commas(struct rows *r)
-{
-	char *to = r->text->str;
-	gboolean quoted = FALSE;
-
-	if (r->text->len > 0 && to[r->text->len - 1] == '\r')
+	if (g_str_has_suffix(r->text->str, "\r"))
 		g_string_truncate(r->text, r->text->len - 1);
-	if (r->text->len > 0)
-		g_ptr_array_add(r->fields, to);
-	for (const char *from = to; *from && r->fields->len <= FIELDS_MAX; from++) {
-		if (*from == '"') {
+	char *to = r->text->str, *field = to;
+	more = *to != '\0';
+	for (const char *from = to; more && r->fields->len <= FIELDS_MAX; from++) {
+		more = *from != '\0';
+		if (*from == '"' && !blanks) {
 			quoted = !quoted;
-		} else if (*from == r->separator && !quoted) {
-			*to++ = '\0';
-			g_ptr_array_add(r->fields, to);
-		} else {
+		} else if (more && (blanks ? !strchr(" \t\r", *from) : *from != ',' || quoted)) {
 			*to++ = *from;
+		} else {
+			*to++ = '\0';
+			if (!blanks || *field)
+				g_ptr_array_add(r->fields, field);
+			field = to;
 		}
 	}
-	*to = '\0';
 }
 
 /* 1: a row; 0: the end; -1 and error. */
@@ -76,7 +70,7 @@ static int next(struct rows *r)
 		more = take_text(r);
 		g_ptr_array_set_size(r->fields, 0);
 		if (more > 0)
-			(r->separator == ' ' ? split_blanks : split_commas)(r);
+			split(r);
 	} while (more > 0 && r->fields->len == 0);
 	if (r->fields->len > FIELDS_MAX)
 		return rows_bad(r, "a row of more than %u fields", FIELDS_MAX), -1;
