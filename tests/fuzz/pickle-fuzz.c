@@ -27,11 +27,13 @@ static gint64 look(const struct pickle_value *v, int depth)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	GError *error = NULL;
-	struct pickle *pickle = pickle_read(bytes, count, &error);
+	struct input *input = input_open_bytes(bytes, count, "bytes", &error);
+	struct pickle *pickle = input ? pickle_read_input(input, NULL, &error) : NULL;
 	g_assert((pickle == NULL) == (error != NULL));
 	if (pickle)
 		look(pickle_root(pickle), 2);
 	g_clear_error(&error);
 	pickle_free(pickle);
+	input_close(input);
 	return 0;
 }

@@ -22,7 +22,7 @@ static void look(struct trace *trace)
 		usage_begin(&usages[i], trace, i);
 	g_assert(trace_rewind(trace, NULL));
 	while (trace_next(trace, &item, NULL) > 0) {
-		if (record_is_of_start(&item.record))
+		if (item.number == 0)
 			continue;
 		memory_step(&usages[item.device], &item);
 		events++;

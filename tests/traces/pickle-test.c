@@ -10,6 +10,14 @@
 
 #define BYTES(text) ((const guint8 *)(text)), (sizeof(text) - 1)
 
+static struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
+{
+	struct input *input = input_open_bytes(bytes, count, "bytes", error);
+	struct pickle *p = input ? pickle_read_input(input, NULL, error) : NULL;
+	input_close(input);
+	return p;
+}
+
 static struct pickle *parse(const guint8 *bytes, gsize count)
 {
 	GError *error = NULL;
@@ -41,8 +49,8 @@ static const struct scalar scalars[] = {
 	  0x12c000000000 },
 	{ "long1_eight_bytes", BYTES("\x80\x02\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f."),
 	  PICKLE_INT, G_MAXINT64 },
-	{ "wide", BYTES("\x80\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00."), PICKLE_WIDE, 0 },
-	{ "wider", BYTES("\x80\x02\x8a\x0a\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01."), PICKLE_WIDE,
+	{ "wide", BYTES("\x80\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00."), PICKLE_NONE, 0 },
+	{ "wider", BYTES("\x80\x02\x8a\x0a\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01."), PICKLE_NONE,
 	  0 },
 	{ "long1_lowest", BYTES("\x80\x02\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80."), PICKLE_INT,
 	  G_MININT64 },
@@ -56,7 +64,7 @@ TEST_EACH(pickle, reads, scalars, name)
 	struct pickle *p = parse(s->bytes, s->count);
 	ASSERT_NOT_NULL(p);
 	EXPECT_EQ((int)pickle_root(p)->type, (int)s->type);
-	if (s->type != PICKLE_NONE && s->type != PICKLE_WIDE)
+	if (s->type != PICKLE_NONE)
 		EXPECT_EQ(pickle_root(p)->integer, s->value);
 	pickle_free(p);
 }
@@ -131,7 +139,8 @@ static const struct refusal refusals[] = {
 	{ "buffer", BYTES("\x80\x05\x97."), "pickle refused at byte ", "NEXT_BUFFER" },
 	{ "set", BYTES("\x80\x04\x8f."), "pickle refused at byte ", "set" },
 	{ "empty", BYTES(""), "pickle damaged at byte ", "ends inside" },
-	{ "protocol_1", BYTES("]."), "pickle damaged at byte ", "protocol" },
+	{ "protocol_1", BYTES("\x80\x01]."), "pickle damaged at byte ", "protocol" },
+	{ "protocol_0", BYTES("]."), "it is no valid JSON", "JSON" },
 	{ "protocol_6", BYTES("\x80\x06N."), "pickle damaged at byte ", "2 to 5" },
 	{ "nothing_left", BYTES("\x80\x02."), "pickle damaged at byte ", "one value" },
 	{ "two_left", BYTES("\x80\x02NN."), "pickle damaged at byte ", "one value" },

@@ -16,7 +16,7 @@ static inline guint take_records(struct trace *trace, gboolean start, struct rec
 	if (!trace_rewind(trace, NULL))
 		g_error("the trace cannot be read again");
 	while (count < room && trace_next(trace, &out[count], NULL) > 0)
-		count += record_is_of_start(&out[count].record) == start;
+		count += (out[count].number == 0) == start;
 	return count;
 }
 
@@ -28,7 +28,7 @@ static inline void usage_add(struct memory *usage, struct trace *trace, guint de
 	if (!trace_rewind(trace, NULL))
 		g_error("the trace cannot be read again");
 	while (trace_next(trace, &item, NULL) > 0) {
-		if (item.device == device && record_is_of_start(&item.record) == start)
+		if (item.device == device && (item.number == 0) == start)
 			memory_step(usage, &item);
 	}
 }

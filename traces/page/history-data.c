@@ -216,7 +216,7 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 {
 	const struct npu_trace_record *r = &l->item.record;
 	guint64 address = address_of(g, l), number = events_of(g, device) + 1;
-	gboolean start = record_is_of_start(r);
+	gboolean start = l->item.number == 0;
 	const guint64 event[] = { r->verb, g->trace->memory_calls > 0 ? l->item.number : number,
 				  g->now_ns };
 

@@ -401,7 +401,7 @@ static gboolean run_all(struct replay *replay, GError **error)
 	for (guint d = 0; ok && d < replay->devices->len; d++)
 		ok = device_start(DEVICE(replay, d), error);
 	while (ok && !replay->interrupted && (more = trace_next(replay->trace, &item, error)) > 0) {
-		if (record_is_of_start(&item.record))
+		if (item.number == 0)
 			continue;
 		ok = step(replay, &item, error);
 		replay->done++;
@@ -431,12 +431,11 @@ static gboolean read_starts(struct replay *replay, GError **error)
 	int more;
 
 	while ((more = trace_next(replay->trace, &item, error)) > 0) {
-		gboolean of_start = record_is_of_start(&item.record);
-		if (!of_start && replay->trace->format == NULL)
+		if (item.number > 0 && replay->trace->format == NULL)
 			break;
 		/* texts go with the line */
 		item.record.op = item.record.site = NULL;
-		if (of_start && item.record.code == 0 && item.device != G_MAXUINT)
+		if (item.number == 0 && item.record.code == 0 && item.device != G_MAXUINT)
 			g_array_append_val(DEVICE(replay, item.device)->start, item);
 	}
 	for (guint d = 0; d < replay->devices->len; d++)

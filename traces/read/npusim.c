@@ -167,6 +167,14 @@ static guint32 site_of(struct trace *trace, const char *text)
 	return g_array_index(l->sites, guint32, index);
 }
 
+/* Whether it tells of memory or of a block that was there when the history began. */
+static gboolean is_of_start(const struct npu_trace_record *r)
+{
+	return (r->has & NPU_TRACE_HAS_START) &&
+	       (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
+		r->verb == NPU_TRACE_SEGMENT_MAP);
+}
+
 static int take(struct trace *trace, struct record_item *out, GError **error)
 {
 	struct lines *l = trace->data;
@@ -181,7 +189,7 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	if (r->site)
 		out->site = site_of(trace, r->site);
 	out->device = trace_device_index(trace, r->device);
-	out->number = record_is_of_start(r) ? 0 : ++l->number;
+	out->number = is_of_start(r) ? 0 : ++l->number;
 	if (!trace_verbs[r->verb].event)
 		return 1;
 	out->size = r->size;

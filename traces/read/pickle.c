@@ -102,7 +102,7 @@ static const struct {
 struct pickle {
 	GPtrArray *lists; /* every GArray * of it */
 	struct pickle_value root;
-	/* What texts lie in: NULL: bytes that are borrowed. */
+	/* What texts lie in, one of the two. */
 	GBytes *bytes;
 	JsonParser *json;
 };
@@ -220,7 +220,7 @@ static gboolean op_long(struct machine *m, guint64 n)
 
 	if (n > 8)
 		return take(m, (gsize)n, &digits) &&
-		       push(m, (struct pickle_value){ .type = PICKLE_WIDE });
+		       push(m, (struct pickle_value){ .type = PICKLE_NONE });
 	if (!take_number(m, (unsigned)n, &value))
 		return FALSE;
 	if (n > 0 && n < 8 && (value >> (8 * n - 1) & 1))
@@ -327,8 +327,8 @@ static gboolean run(struct machine *m)
 {
 	const guint8 *b;
 	guint ops = 0;
-	if (!take(m, 2, &b) || b[0] != 0x80 /* PROTO */)
-		return *m->error ? FALSE : damaged(m, "this is no pickle of protocol 2 to 5");
+	if (!take(m, 2, &b))
+		return FALSE;
 	if (b[1] < PROTOCOL_MIN || b[1] > PROTOCOL_MAX)
 		return damaged(m, "the protocol is not one of 2 to 5");
 	for (;;) {
@@ -430,11 +430,6 @@ static struct pickle *make(const guint8 *bytes, gsize count, gboolean (*fill)(st
 	if (cause)
 		g_propagate_error(error, cause);
 	return pickle;
-}
-
-struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
-{
-	return make(bytes, count, run, error);
 }
 
 struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error)

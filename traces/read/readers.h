@@ -123,10 +123,9 @@ gboolean number_scaled(const char *text, guint64 unit, gint64 *out);
 
 enum pickle_type {
 	PICKLE_EMPTY, /* no value */
-	PICKLE_NONE,
+	PICKLE_NONE,  /* also an integer of more than 64 bits */
 	PICKLE_BOOL,
 	PICKLE_INT,
-	PICKLE_WIDE, /* an integer of more than 64 bits, signed; its value is not kept */
 	PICKLE_FLOAT,
 	PICKLE_STR,  /* also bytes */
 	PICKLE_LIST, /* also tuple */
@@ -148,12 +147,9 @@ struct pickle_value {
 
 struct pickle; /* the value and the memory that it lies in */
 
-/* Reads one pickle; `bytes` is borrowed and must outlive the result. NULL and error otherwise,
- * with the byte offset: damaged (truncated, no pickle, an opcode out of place), or refused (a
- * class, a call, a set). */
-struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
-/* The same of a whole file, which may have the values as JSON instead; *out_bytes, if it is wanted:
- * its size. */
+/* Reads one pickle, or a file that has the values as JSON instead; *out_bytes, if it is wanted: its
+ * size. NULL and error otherwise, of a pickle with the byte offset: damaged (truncated, an opcode
+ * out of place), or refused (a class, a call, a set). */
 struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error);
 void pickle_free(struct pickle *pickle);
 const struct pickle_value *pickle_root(const struct pickle *pickle);

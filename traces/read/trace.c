@@ -258,13 +258,6 @@ gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError 
 	return row_list_add(&trace->rows, row->start ? &start : row, error);
 }
 
-gboolean record_is_of_start(const struct npu_trace_record *record)
-{
-	return (record->has & NPU_TRACE_HAS_START) &&
-	       (record->verb == NPU_TRACE_ALLOC || record->verb == NPU_TRACE_SEGMENT_ALLOC ||
-		record->verb == NPU_TRACE_SEGMENT_MAP);
-}
-
 const char *record_verb_name(guint32 verb)
 {
 	return verb == NPU_TRACE_FREE_REQUESTED ? "free_requested"

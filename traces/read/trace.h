@@ -132,9 +132,6 @@ struct record_item {
 	gint64 time_us;  /* the file's clock; 0: it has none */
 };
 
-/* Whether it tells of memory or of a block that was there when the history began. */
-gboolean record_is_of_start(const struct npu_trace_record *record);
-
 /* ---- row-list.c: rows of files that have addresses and no names, kept one behind another, in
  * memory or, where they are many, in a temporary file, and sorted ---- */
 
