@@ -220,9 +220,11 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 		(struct rows){ .error = error, .columns = columns, .at = at, .fields = fields };
 	int code = ok ? sqlite3_exec(db, text->str, on_row, scope, NULL) : SQLITE_ABORT;
 	if (code != SQLITE_OK && code != SQLITE_ABORT) {
+		gboolean goes = scope->table.line > 0 || code == SQLITE_INTERRUPT ||
+				code == SQLITE_TOOBIG || code == SQLITE_NOMEM;
 		g_autofree char *where =
 			g_strdup_printf("memscope_dump, behind row " U64, scope->table.line);
-		bad(db, scope->table.line ? where : "the table memscope_dump", error);
+		bad(db, goes ? where : "the table memscope_dump", error);
 	}
 	sqlite3_close(db);
 	sqlite3_hard_heap_limit64(0);
