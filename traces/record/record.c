@@ -288,8 +288,6 @@ static int64_t current_device(const struct trace_call *call)
 	return device_of(call, (uint32_t)last);
 }
 
-/* ---- the wrappers ---- */
-
 /* A function in front of the real one, with the parameters that its header gives them: `lines`
  * write down `call`, unless nothing is to be written down; `before` is done in front of the call.
  */
@@ -346,22 +344,15 @@ WRAP_END(aclrtReleaseMemAddress, virPtr, NPU_TRACE_UNRESERVE)
 
 static uint32_t page_of_attribute(aclrtMemAttr attr)
 {
-	switch ((int)attr) {
-	case ACL_DDR_MEM_NORMAL:
-	case ACL_HBM_MEM_NORMAL:
-	case ACL_DDR_MEM_P2P_NORMAL:
-	case ACL_HBM_MEM_P2P_NORMAL:
-	case ACL_MEM_NORMAL:
-	case ACL_MEM_P2P_NORMAL:
-		return 12;
-	case ACL_HBM_MEM_HUGE1G:
-	case ACL_HBM_MEM_P2P_HUGE1G:
-	case ACL_MEM_HUGE1G:
-	case ACL_MEM_P2P_HUGE1G:
-		return 30;
-	default:
-		return 21;
-	}
+	static const uint8_t pages[] = {
+		[ACL_DDR_MEM_NORMAL] = 12,     [ACL_HBM_MEM_NORMAL] = 12,
+		[ACL_DDR_MEM_P2P_NORMAL] = 12, [ACL_HBM_MEM_P2P_NORMAL] = 12,
+		[ACL_MEM_NORMAL] = 12,         [ACL_MEM_P2P_NORMAL] = 12,
+		[ACL_HBM_MEM_HUGE1G] = 30,     [ACL_HBM_MEM_P2P_HUGE1G] = 30,
+		[ACL_MEM_HUGE1G] = 30,         [ACL_MEM_P2P_HUGE1G] = 30,
+	};
+
+	return (size_t)attr < sizeof(pages) && pages[attr] != 0 ? pages[attr] : 21;
 }
 
 WRAP(aclrtMallocPhysical,
@@ -428,19 +419,14 @@ WRAP_OTHER(aclrtIpcMemClose)
 
 static uint32_t page_of_policy(aclrtMemMallocPolicy policy, uint64_t size)
 {
-	switch ((int)policy & POLICY_MASK) {
-	case ACL_MEM_MALLOC_HUGE_ONLY:
-	case ACL_MEM_MALLOC_HUGE_ONLY_P2P:
-		return 21;
-	case ACL_MEM_MALLOC_NORMAL_ONLY:
-	case ACL_MEM_MALLOC_NORMAL_ONLY_P2P:
-		return 12;
-	case ACL_MEM_MALLOC_HUGE1G_ONLY:
-	case ACL_MEM_MALLOC_HUGE1G_ONLY_P2P:
-		return 30;
-	default:
-		return size > HUGE_ABOVE_BYTES ? 21 : 12;
-	}
+	static const uint8_t pages[POLICY_MASK + 1] = {
+		[ACL_MEM_MALLOC_HUGE_ONLY] = 21,   [ACL_MEM_MALLOC_HUGE_ONLY_P2P] = 21,
+		[ACL_MEM_MALLOC_NORMAL_ONLY] = 12, [ACL_MEM_MALLOC_NORMAL_ONLY_P2P] = 12,
+		[ACL_MEM_MALLOC_HUGE1G_ONLY] = 30, [ACL_MEM_MALLOC_HUGE1G_ONLY_P2P] = 30,
+	};
+	uint32_t page = pages[policy & POLICY_MASK];
+
+	return page != 0 ? page : size > HUGE_ABOVE_BYTES ? 21 : 12;
 }
 
 static void record_malloc(struct trace_call *call, void *const *out, uint64_t size,
