@@ -3,6 +3,8 @@
  * Reads case files (cases/FORMAT.md) into cases, steps and expected answers. It does not know what
  * a step does, only which verbs and codes the dialect has.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +71,7 @@ struct reader {
 	const char *path;
 	int line;
 	GPtrArray *cases;
+	struct test_case *test; /* the last one of the file */
 	char *suite;
 	GError **error;
 };
@@ -80,12 +83,7 @@ struct reader {
 
 static void clear_step(gpointer data)
 {
-	struct case_step *step = data;
-
-	g_strfreev(step->argv);
-	g_free(step->docs.value);
-	g_free(step->driver.value);
-	g_free(step->text);
+	g_strfreev(((struct case_step *)data)->argv);
 }
 
 static void free_case(gpointer data)
@@ -94,9 +92,6 @@ static void free_case(gpointer data)
 
 	g_array_unref(test->steps);
 	g_ptr_array_unref(test->settings);
-	g_free(test->file);
-	g_free(test->suite);
-	g_free(test->name);
 	g_free(test);
 }
 
@@ -111,13 +106,13 @@ static char **words_of(const char *text)
 /* "case NAME [processes=N] [devices=N] [FLAG]... [NAME=VALUE]..." */
 static gboolean read_case(struct reader *r, const char *rest)
 {
-	struct test_case *test = g_new0(struct test_case, 1);
+	struct test_case *test = r->test = g_new0(struct test_case, 1);
 	g_auto(GStrv) parts = words_of(rest);
 
 	test->dialect = r->dialect;
-	test->file = g_strdup(r->path);
-	test->suite = g_strdup(r->suite);
-	test->name = g_strdup(parts[0]);
+	test->file = g_intern_string(r->path);
+	test->suite = g_intern_string(r->suite);
+	test->name = g_intern_string(parts[0]);
 	test->line = r->line;
 	test->processes = 1;
 	test->devices = 1;
@@ -153,44 +148,39 @@ static gboolean read_case(struct reader *r, const char *rest)
 /* "STEP [| ANSWER] [| docs ANSWER] [| driver ANSWER]"; an answer is "CODE[: VALUE]" */
 static gboolean read_step(struct reader *r, const char *text)
 {
-	struct test_case *test =
-		r->cases->len == 0 ? NULL : g_ptr_array_index(r->cases, r->cases->len - 1);
 	g_auto(GStrv) parts = g_strsplit(text, "|", -1);
 	const char *words = parts[0];
-	struct case_step step = { .line = r->line, .docs = { .given = TRUE } };
+	struct case_step step = { .line = r->line,
+				  .docs = { .given = TRUE },
+				  .text = g_intern_string(text) };
 
-	if (test == NULL || strcmp(test->file, r->path) != 0)
+	if (r->test == NULL)
 		return fail(r, "a step before the first case");
 	if (words[0] >= 'A' && words[0] < 'A' + CASE_PROCESSES_MAX && words[1] == '>') {
 		step.process = words[0] - 'A';
 		words += 2;
 	}
-	if (step.process >= test->processes)
+	if (step.process >= r->test->processes)
 		return fail(r, "the case has no process %c", 'A' + step.process);
-	step.text = g_strdup(text);
-	step.argv = words_of(words);
-	g_array_append_val(test->steps, step);
-	if (!case_verb(r->dialect, step.argv[0]))
-		/* cppcheck-suppress memleak ; its list has the step */
-		return fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
 	if (strlen(text) >= CASE_STEP_LENGTH)
 		return fail(r, "a step has at most %d characters", CASE_STEP_LENGTH - 1);
 	for (char **part = parts + 1; *part != NULL; part++) {
-		struct case_step *last =
-			&g_array_index(test->steps, struct case_step, test->steps->len - 1);
 		const char *answer = g_strstrip(*part);
 		gboolean driver = g_str_has_prefix(answer, "driver ");
 
 		answer += driver ? 7 : g_str_has_prefix(answer, "docs ") ? 5 : 0;
-		struct case_said *expect = driver ? &last->driver : &last->docs;
+		struct case_said *expect = driver ? &step.driver : &step.docs;
 		g_auto(GStrv) said = g_strsplit(answer, ":", 2);
 		if (said[0] == NULL || !code_of(r->dialect, g_strstrip(said[0]), &expect->code))
 			return fail(r, "'%s' is no answer; say ok, any, a number, or a signal",
 				    said[0] == NULL ? "" : said[0]);
 		expect->given = TRUE;
-		expect->value = said[1] == NULL ? NULL : g_strdup(g_strstrip(said[1]));
+		expect->value = g_intern_string(said[1] == NULL ? NULL : g_strstrip(said[1]));
 	}
-	return TRUE;
+	step.argv = words_of(words);
+	g_array_append_val(r->test->steps, step); /* which owns the words */
+	return case_verb(r->dialect, step.argv[0]) != NULL ||
+	       fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
 }
 
 static gboolean read_file(struct reader *r)
@@ -216,35 +206,28 @@ static gboolean read_file(struct reader *r)
 	return good;
 }
 
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 GPtrArray *case_folder_read(const char *path, const struct case_dialect *dialect, GError **error)
 {
-	g_autoptr(GDir) dir = g_dir_open(path, 0, error);
-	g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
 	g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(free_case);
-	const char *name;
+	struct dirent **names = NULL;
+	int count = scandir(path, &names, NULL, versionsort);
+	gboolean good = count >= 0;
 
-	while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
-		if (g_str_has_suffix(name, ".case"))
-			g_ptr_array_add(files, g_build_filename(path, name, NULL));
-	if (dir == NULL)
-		return NULL;
-	g_ptr_array_sort(files, by_name);
-	for (guint i = 0; i < files->len; i++) {
-		struct reader r = { .dialect = dialect,
-				    .path = g_ptr_array_index(files, i),
-				    .cases = cases,
-				    .error = error };
+	if (!good)
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(errno), "%s: %s",
+			    path, g_strerror(errno));
+	for (int i = 0; i < count; i++) {
+		g_autofree char *file = g_build_filename(path, names[i]->d_name, NULL);
+		struct reader r = {
+			.dialect = dialect, .path = file, .cases = cases, .error = error
+		};
 
-		if (!read_file(&r))
-			return NULL;
+		if (good && g_str_has_suffix(file, ".case"))
+			good = read_file(&r);
+		free(names[i]);
 	}
-	if (cases->len > 0)
-		return g_steal_pointer(&cases);
-	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "%s has no *.case file", path);
-	return NULL;
+	free(names);
+	if (good && cases->len == 0)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "%s has no *.case file", path);
+	return good && cases->len > 0 ? g_steal_pointer(&cases) : NULL;
 }

@@ -215,19 +215,14 @@ void case_end(struct case_processes *all)
 	g_free(all);
 }
 
-static void clear_said(gpointer data)
-{
-	g_free(((struct case_said *)data)->value);
-}
-
-struct case_result *case_result_new(const struct test_case *test)
+struct case_result *case_result_new(const struct test_case *test, const char *skipped)
 {
 	struct case_result *result = g_new0(struct case_result, 1);
 
 	result->test = test;
-	result->text = g_string_new(NULL);
+	result->status = skipped != NULL ? CASE_SKIPPED : CASE_PASSED;
+	result->text = g_string_new(skipped);
 	result->answers = g_array_new(FALSE, FALSE, sizeof(struct case_said));
-	g_array_set_clear_func(result->answers, clear_said);
 	return result;
 }
 
@@ -292,7 +287,7 @@ static void check(struct case_result *result, const struct case_step *step,
 struct case_result *case_run(const struct test_case *test, const char *library, gboolean driver,
 			     gboolean messages)
 {
-	struct case_result *result = case_result_new(test);
+	struct case_result *result = case_result_new(test, NULL);
 	struct case_processes *processes = case_start(test, library);
 	struct case_answer answer;
 
@@ -302,7 +297,8 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 		gint64 start_us = g_get_monotonic_time();
 
 		ask(processes, step->process, words, &answer);
-		struct case_said said = { TRUE, answer.code, answer.cause, g_strdup(answer.value),
+		struct case_said said = { TRUE, answer.code, answer.cause,
+					  g_intern_string(answer.value),
 					  (guint64)(g_get_monotonic_time() - start_us) * 1000 };
 		g_array_append_val(result->answers, said);
 		result->ns += said.ns;

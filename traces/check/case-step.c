@@ -15,25 +15,16 @@
 
 static char last_message[sizeof(((struct case_answer *)NULL)->complaint)];
 static uint64_t marked_free;
-
-/* name -> struct case_variable */
-static GHashTable *variables(void)
-{
-	static GHashTable *table;
-
-	if (table == NULL)
-		table = g_hash_table_new(g_str_hash, g_str_equal);
-	return table;
-}
+static GData *variables; /* struct case_variable, by name */
 
 struct case_variable *case_variable(const char *name)
 {
-	struct case_variable *variable = g_hash_table_lookup(variables(), name);
+	struct case_variable *variable = g_datalist_get_data(&variables, name);
 
 	if (variable == NULL) {
 		variable = g_new0(struct case_variable, 1);
 		g_strlcpy(variable->name, name, sizeof(variable->name));
-		g_hash_table_insert(variables(), variable->name, variable);
+		g_datalist_set_data(&variables, name, variable);
 	}
 	return variable;
 }
@@ -47,7 +38,7 @@ gboolean case_number(const char *text, uint64_t *out)
 	for (const char *at = text; *at != '\0'; at += *at != '\0') {
 		size_t length = strcspn(at, "+-");
 		g_autofree char *word = g_strndup(at, length);
-		const struct case_variable *variable = g_hash_table_lookup(variables(), word);
+		const struct case_variable *variable = g_datalist_get_data(&variables, word);
 		uint64_t value = variable == NULL ? 0 : variable->number;
 
 		if (g_ascii_isdigit(word[0])) {
@@ -223,14 +214,6 @@ void step_show_used(struct step *step)
 	step_show(step, "%s", step_size_text((int64_t)(marked_free - step->out[0][0])));
 }
 
-/* The memory of "out" and "outN"; NULL for another word. */
-static void *out_of(struct step *step, const char *word)
-{
-	if (strncmp(word, "out", 3) != 0 || (word[3] != '\0' && !g_ascii_isdigit(word[3])))
-		return NULL;
-	return step->out[word[3] == '\0' ? 0 : (word[3] - '0') % STEP_OUTS];
-}
-
 static uint64_t argument(struct step *step, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -248,8 +231,8 @@ static uint64_t argument(struct step *step, const char *word)
 	}
 	if (word[0] == '&')
 		return (uintptr_t)&case_variable(word + 1)->number;
-	if (out_of(step, word) != NULL)
-		return (uintptr_t)out_of(step, word);
+	if (g_str_has_prefix(word, "out") && (word[3] == '\0' || g_ascii_isdigit(word[3])))
+		return (uintptr_t)step->out[word[3] == '\0' ? 0 : (word[3] - '0') % STEP_OUTS];
 	if (g_str_has_prefix(word, "blob"))
 		return (uintptr_t)case_variable(step_word(step, word[4] - '0'))->blob;
 	if (strcmp(word, "read") == 0) {
@@ -271,34 +254,21 @@ static uint64_t argument(struct step *step, const char *word)
 	return word[0] == '$' ? step_number(step, word[1] - '0') : step_value(step, word);
 }
 
-typedef uint64_t clock_function(void);
-
-/* The one that counts; NULL: the host's. */
-static clock_function *clock_of(const struct step *step)
-{
-	clock_function *clock = NULL;
-
-	if (step->dialect->clock != NULL)
-		*(void **)&clock = dlsym(step->library, step->dialect->clock);
-	return clock;
-}
-
-static double now_ns(clock_function *clock)
+static double now_ns(const struct step *step)
 {
 	struct timespec now;
 
-	if (clock != NULL)
-		return (double)clock() / 1e3;
+	if (step->clock_ps != NULL)
+		return (double)step->clock_ps() / 1e3;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static int call(struct step *step, const char *name, char *const *words)
+static int call(struct step *step, const char *name, const char *const *words)
 {
 	typedef int any_function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 				 uint64_t, uint64_t, uint64_t, uint64_t);
 	uint64_t a[CALL_ARGUMENTS] = { 0 };
-	clock_function *clock = clock_of(step);
 	any_function *function;
 
 	step->function = name;
@@ -310,9 +280,9 @@ static int call(struct step *step, const char *name, char *const *words)
 			   "the library has no %s", name);
 		return step->answer->code = CASE_MISSING;
 	}
-	double start_ns = now_ns(clock);
+	double start_ns = now_ns(step);
 	step->answer->code = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
-	step->answer->call_ns = now_ns(clock) - start_ns;
+	step->answer->call_ns = now_ns(step) - start_ns;
 	return step->answer->code;
 }
 
@@ -321,26 +291,23 @@ int step_call(struct step *step, const char *function, const char *arguments)
 	g_auto(GStrv) words = g_strsplit(arguments, " ", -1);
 
 	memset(step->out, 0xee, sizeof(step->out)); /* what a call leaves as it was is seen */
-	return call(step, function, words);
+	return call(step, function, (const char *const *)words);
 }
 
 /* "call NAME ARGUMENT...": any function. */
 static void run_call(struct step *step)
 {
-	char *words[CALL_ARGUMENTS + 2] = { NULL };
-	int count = 0;
+	const char *words[CALL_ARGUMENTS];
 
-	for (char **word = step->words + 1; *word != NULL && count <= CALL_ARGUMENTS; word++)
-		if (strchr(*word, '=') == NULL)
-			words[count++] = *word;
-	call(step, step_word(step, 1), words + 1);
+	for (int i = 0; i < CALL_ARGUMENTS; i++)
+		words[i] = step_word(step, i + 2);
+	call(step, step_word(step, 1), words);
 }
 
 /* "all STEP ; STEP": in a row, until one fails, and timed as one call. */
 static void run_all(struct step *step)
 {
-	clock_function *clock = clock_of(step);
-	double start_ns = now_ns(clock);
+	double start_ns = now_ns(step);
 	char **end, *semicolon;
 
 	for (char **words = step->words + 1; *words != NULL && step->answer->code == 0;
@@ -352,7 +319,7 @@ static void run_all(struct step *step)
 		case_step_run(step->dialect, step->library, words, step->answer);
 		*end = semicolon;
 	}
-	step->answer->call_ns = now_ns(clock) - start_ns;
+	step->answer->call_ns = now_ns(step) - start_ns;
 }
 
 /* "let NAME NUMBER" */
@@ -403,6 +370,8 @@ void case_step_run(const struct case_dialect *dialect, void *library, char **wor
 			   words[0] != NULL ? words[0] : "");
 		return;
 	}
+	if (dialect->clock != NULL)
+		*(void **)&step.clock_ps = dlsym(library, dialect->clock);
 	if (verb->function != NULL)
 		step_call(&step, verb->function, verb->arguments);
 	if (verb->then != NULL && answer->code == 0)

@@ -22,23 +22,23 @@
 struct case_dialect;
 extern const struct case_dialect case_acl, case_cuda;
 
-/* What a library said, or what it is to say. */
+/* What a library said, or what it is to say. Texts of cases are interned. */
 struct case_said {
-	gboolean given;  /* docs not given: any answer will do; driver not given: as docs */
-	int code, cause; /* cause: the driver's code behind it, where the library tells; or 0 */
-	char *value;     /* to be said; NULL: not looked at; tokens; "*" is any token */
-	guint64 ns;      /* of the host */
+	gboolean given;    /* docs not given: any answer will do; driver not given: as docs */
+	int code, cause;   /* cause: the driver's code behind it, where the library tells; or 0 */
+	const char *value; /* to be said; NULL: not looked at; tokens; "*" is any token */
+	guint64 ns;        /* of the host */
 };
 struct case_step {
 	int line;
 	int process; /* 0: A */
 	char **argv; /* argv[0]: the verb; options "name=value" among the rest; ends with NULL */
 	struct case_said docs, driver;
-	char *text; /* the step as written */
+	const char *text; /* the step as written */
 };
 struct test_case {
 	const struct case_dialect *dialect;
-	char *file, *suite, *name;
+	const char *file, *suite, *name;
 	int line;
 	int processes;
 	unsigned devices;    /* so many it needs */
@@ -106,8 +106,8 @@ struct case_result {
  * messages: a refusal must leave a message that names the call. */
 struct case_result *case_run(const struct test_case *test, const char *library, gboolean driver,
 			     gboolean messages);
-/* The result of a case that did not run. */
-struct case_result *case_result_new(const struct test_case *test);
+/* The result of a case that was skipped, or, without a reason, is still to run. */
+struct case_result *case_result_new(const struct test_case *test, const char *skipped);
 /* Fails it, and begins a line of its text with the step. */
 GString *case_result_fail(struct case_result *result, const struct case_step *step);
 void case_result_free(struct case_result *result);
@@ -128,8 +128,9 @@ struct step {
 	void *library;
 	char **words; /* the verb first; ends with NULL */
 	struct case_answer *answer;
-	const char *function; /* called last */
-	gboolean broken;      /* the step itself is wrong: a word without a value, say */
+	uint64_t (*clock_ps)(void); /* the one that counts; NULL: the host's */
+	const char *function;       /* called last */
+	gboolean broken;            /* the step itself is wrong: a word without a value, say */
 	uint64_t out[STEP_OUTS][64];
 	int result;    /* the word of the variable that out[STEP_RESULT] becomes, at the end; 0 */
 	uint8_t *host; /* memory of this process, `size` bytes, for what a step copies */

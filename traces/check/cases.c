@@ -20,7 +20,6 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 	struct case_answer answers[STEPS], answer;
 	gboolean good = TRUE;
 
-	memset(out, 0, sizeof(*out));
 	for (int i = 0; good && i < STEPS; i++)
 		good = case_need(processes, 0, steps[i], &answers[i], error);
 	unsigned count = good ? (unsigned)atoi(answers[DEVICES].value) : 0;
@@ -50,9 +49,11 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 
 static void watch(struct test_case *test, guint at, const char *verb, const char *name)
 {
-	struct case_step step = { .line = test->line, .text = g_strjoin(" ", verb, name, NULL) };
+	g_autofree char *text = g_strjoin(" ", verb, name, NULL);
+	struct case_step step = { .line = test->line,
+				  .argv = g_strsplit(text, " ", -1),
+				  .text = g_intern_string(text) };
 
-	step.argv = g_strsplit(step.text, " ", -1);
 	g_array_insert_val(test->steps, at, step);
 }
 

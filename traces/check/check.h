@@ -42,11 +42,11 @@ struct check_report {
 	gint64 start_us; /* since 1970 */
 	const char *backend;
 	struct check_server server;
-	GPtrArray *results; /* of struct case_result */
+	GPtrArray *results;                /* of struct case_result */
+	unsigned counts[CASE_SKIPPED + 1]; /* of them, by status */
 };
 void check_report_table(GString *out, const struct check_report *report);
 void check_report_tap(GString *out, const struct check_report *report);
-unsigned check_report_count(const struct check_report *report, enum case_status status);
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
 void check_report_calls(GString *out, const struct check_report *report);
 

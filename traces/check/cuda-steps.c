@@ -4,7 +4,6 @@
  */
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "case.h"
 #include "cuda/cuda.h"
@@ -108,11 +107,6 @@ static void set_context(struct step *s)
 	step_call(s, "cuCtxSetCurrent", context);
 }
 
-static void close_fd(struct step *s)
-{
-	s->answer->code = close((int)step_number(s, 1)) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
-}
-
 static void open_null(struct step *s)
 {
 	step_set(s, 1, (uint64_t)open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -138,7 +132,7 @@ static const struct case_verb verbs[] = {
 	{ "retain", "cuMemRetainAllocationHandle", ">1 $2", step_show_same },
 	{ "export", "cuMemExportToShareableHandle", "out $2 type flags=0", keep_fd },
 	{ "import", "cuMemImportFromShareableHandle", ">1 $2 type", step_show_same },
-	{ "closefd", NULL, NULL, close_fd },
+	{ "closefd", "close", "$1", NULL }, /* of the C library */
 	{ "devnull", NULL, NULL, open_null },
 	{ "set", "cuMemsetD8_v2", "$1 $2 $3", synchronize },
 	{ "read", "cuMemcpyDtoH_v2", "read $1 size", step_show_bytes },

@@ -188,16 +188,12 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
  * two ids, to record an event takes one and gives the last back, and an import asks whose it is. */
 static double queries_ns(const struct findings *f, const char *what)
 {
-	static const struct {
-		const char *call;
-		unsigned queries;
-	} table[] = { { "stream", 3 }, { "submit", 2 }, { "import", 1 } };
 	g_autoptr(GArray) queries = lines_of(f, "query", ALL);
+	int count = strcmp(what, "stream") == 0   ? 3
+		    : strcmp(what, "submit") == 0 ? 2
+						  : strcmp(what, "import") == 0;
 
-	for (gsize i = 0; queries->len > 0 && i < G_N_ELEMENTS(table); i++)
-		if (strcmp(what, table[i].call) == 0)
-			return table[i].queries * AT(queries, 0)->ns;
-	return 0;
+	return queries->len > 0 ? count * AT(queries, 0)->ns : 0;
 }
 
 enum { BASE, MESSAGE, PAGE };

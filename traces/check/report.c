@@ -8,20 +8,6 @@
 
 #define put g_string_append_printf
 
-static const struct case_result *at(const struct check_report *report, guint i)
-{
-	return g_ptr_array_index(report->results, i);
-}
-
-unsigned check_report_count(const struct check_report *report, enum case_status status)
-{
-	unsigned count = 0;
-
-	for (guint i = 0; i < report->results->len; i++)
-		count += at(report, i)->status == status;
-	return count;
-}
-
 /* The lines of a result's text, each behind `before`. */
 static void write_text(GString *out, const struct case_result *r, const char *before)
 {
@@ -41,13 +27,13 @@ void check_report_table(GString *out, const struct check_report *report)
 	    report->server.soc);
 	put(out, "device  suite                passed  failed skipped     time\n");
 	for (guint i = 0; i < report->results->len;) { /* one line a suite and device */
-		const struct case_result *first = at(report, i), *r = first;
+		const struct case_result *first = report->results->pdata[i], *r = first;
 		unsigned counts[3] = { 0 };
 		guint64 ns = 0;
 
 		for (;
 		     r->device == first->device && strcmp(r->test->suite, first->test->suite) == 0;
-		     r = at(report, i)) {
+		     r = report->results->pdata[i]) {
 			counts[r->status]++;
 			ns += r->ns;
 			if (++i == report->results->len)
@@ -59,25 +45,25 @@ void check_report_table(GString *out, const struct check_report *report)
 	}
 	/* how often each reason for a skip stands, since there may be dozens of skips */
 	for (guint i = 0; i < report->results->len; i++) {
-		char *text = at(report, i)->text->str;
+		const struct case_result *r = report->results->pdata[i];
 
-		count = g_hash_table_lookup(reasons, text);
-		if (at(report, i)->status == CASE_SKIPPED)
-			g_hash_table_insert(reasons, text, (char *)count + 1);
+		count = g_hash_table_lookup(reasons, r->text->str);
+		if (r->status == CASE_SKIPPED)
+			g_hash_table_insert(reasons, r->text->str, (char *)count + 1);
 	}
 	g_hash_table_iter_init(&iter, reasons);
 	while (g_hash_table_iter_next(&iter, &reason, &count))
 		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
 	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
+		const struct case_result *r = report->results->pdata[i];
 
 		if (r->status != CASE_FAILED)
 			continue;
 		put(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite, r->test->name);
 		write_text(out, r, "  ");
 	}
-	put(out, "\n%u passed, %u failed, %u skipped\n", check_report_count(report, CASE_PASSED),
-	    check_report_count(report, CASE_FAILED), check_report_count(report, CASE_SKIPPED));
+	put(out, "\n%u passed, %u failed, %u skipped\n", report->counts[CASE_PASSED],
+	    report->counts[CASE_FAILED], report->counts[CASE_SKIPPED]);
 }
 
 void check_report_tap(GString *out, const struct check_report *report)
@@ -86,7 +72,7 @@ void check_report_tap(GString *out, const struct check_report *report)
 	put(out, "# backend %s, %u x %s\n", report->backend, report->server.devices,
 	    report->server.soc);
 	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
+		const struct case_result *r = report->results->pdata[i];
 
 		put(out, "%sok %u - device %u %s.%s%s%s\n", r->status == CASE_FAILED ? "not " : "",
 		    i + 1, r->device, r->test->suite, r->test->name,
@@ -104,7 +90,7 @@ void check_report_calls(GString *out, const struct check_report *report)
 {
 	put(out, "device\tcase\tline\tstep\tcode\tvalue\tns\n");
 	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = at(report, i);
+		const struct case_result *r = report->results->pdata[i];
 
 		for (guint a = 0; a < r->answers->len; a++) {
 			const struct case_said *answer =

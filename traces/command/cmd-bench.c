@@ -93,26 +93,24 @@ static gboolean add_access(GArray *to, guint64 bytes, guint64 address, gboolean 
 static const char *add_line(GArray *to, guint64 bytes, const char *line)
 {
 	char word[3][32];
-	guint64 first, second, third;
+	guint64 number[3];
+	gboolean known[3] = { 0 };
 	int words = sscanf(line, "%31s %31s %31s", word[0], word[1], word[2]);
-	gboolean fits;
 
 	if (words < 1 || word[0][0] == '#')
 		return NULL;
-	gboolean is_number = number_parse(word[0], G_MAXUINT64, &first);
-	int operation = operation_of(word[is_number && words > 1]);
-	if (is_number && (words == 1 || operation >= 0))
-		fits = add_access(to, bytes, first, operation > 0);
-	else if (words == 1 || !number_parse(word[1], G_MAXUINT64, &second) ||
-		 (!is_number && operation < 0) ||
-		 (is_number && words == 3 && !number_parse(word[2], G_MAXUINT64, &third)))
+	for (int i = 0; i < words; i++)
+		known[i] = number_parse(word[i], G_MAXUINT64, &number[i]);
+	int operation = operation_of(word[known[0] && words > 1]);
+	int at = !known[0] || (words > 1 && operation < 0);  /* of the address */
+	gboolean writes = known[0] && at == 1 && words == 3; /* to one more, behind it */
+	if (!known[at] || (!known[0] && operation < 0) || (writes && !known[2]))
 		return "is no access: ADDRESS, ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST "
 		       "ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
-	else
-		fits = add_access(to, bytes, second, operation > 0) &&
-		       (!is_number || words < 3 || add_access(to, bytes, third, TRUE));
-	return fits ? NULL
-		    : npu_text("is beyond the memory: give a --size above " U64 " bytes", bytes);
+	return add_access(to, bytes, number[at], operation > 0) &&
+			       (!writes || add_access(to, bytes, number[2], TRUE))
+		       ? NULL
+		       : npu_text("is beyond the memory: give a --size above " U64 " bytes", bytes);
 }
 
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
@@ -120,10 +118,9 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 	struct input *input = input_keep(path, error) ? input_open(path, error) : NULL;
 	struct input_line line;
 	const char *wrong = NULL;
-	int more = input ? 1 : -1;
+	int more = -1;
 
-	while (more > 0 && wrong == NULL &&
-	       (more = input_line(input, LINE_BYTES, &line, error)) > 0)
+	while (input && !wrong && (more = input_line(input, LINE_BYTES, &line, error)) > 0)
 		wrong = add_line(to, bytes, line.text);
 	if (wrong)
 		refuse_option(error, "%s:" U64 ": \"%.40s\" %s", path, line.number, line.text,
@@ -138,7 +135,7 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 
 static void *load_module(const char *function, GError **error)
 {
-	g_autofree char *path = part_file(PART_BENCH, error);
+	g_autofree char *path = part_file("bench.so", error);
 	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 	void *found = module ? dlsym(module, function) : NULL;
 
@@ -206,16 +203,15 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 	g_auto(GStrv) plain_lines = g_strsplit(plain_text, "\n", -1);
 	guint known = g_strv_length(plain_lines);
-	g_autofree char *group = g_strdup("");
+	const char *group = "";
 
 	(void)unused;
 	for (guint i = 0; lines[i]; i++) {
 		if (lines[i][0] == '[') {
-			g_free(group);
-			group = g_strndup(lines[i] + 1, strlen(lines[i]) - 2);
+			lines[i][strlen(lines[i]) - 1] = '\0';
+			group = lines[i] + 1;
 		} else if (lines[i][0] && (i >= known || strcmp(lines[i], plain_lines[i]) != 0)) {
-			g_autofree char *key = g_strconcat(group, ".", lines[i], NULL);
-			json_builder_add_string_value(b, key);
+			json_builder_add_string_value(b, npu_text("%s.%s", group, lines[i]));
 		}
 	}
 }

@@ -85,18 +85,13 @@ static void fresh_node(const char *backend)
 	g_setenv("NPUSIM_BACKEND", backend, TRUE);
 }
 
-/* Those that are wanted, of those installed beside this command, or in the tree that it was built
- * from. FALSE and error: there are none. */
+/* Those that are wanted. FALSE and error: there are none. */
 static gboolean read_cases(GError **error)
 {
-	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-	g_autofree char *bin = self ? g_path_get_dirname(self) : g_strdup(".");
-	g_autofree char *installed =
-		g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
-	const char *known =
-		g_str_has_prefix(bin, NPUSIM_BUILD_ROOT) ? NPUSIM_CHECK_CASES : installed;
+	g_autofree char *known = opt.cases ? NULL : part_folder("map.case", error);
+	const char *folder = opt.cases ?: known;
 
-	cases = case_folder_read(opt.cases ? opt.cases : known, &case_acl, error);
+	cases = folder ? case_folder_read(folder, &case_acl, error) : NULL;
 	if (cases == NULL)
 		return FALSE;
 	for (guint i = cases->len; opt.only && i-- > 0;) {
@@ -137,11 +132,10 @@ static guint64 memory_of(const struct test_case *test)
 	return sum;
 }
 
-/* NULL, or the result of a case that cannot run on this device: why. */
-static struct case_result *skip_case(const struct test_case *test, unsigned device)
+/* Why a case cannot run on this device, or NULL. */
+static const char *why_skipped(const struct test_case *test, unsigned device)
 {
-	struct case_result *result = case_result_new(test);
-	const struct case_result *first = report.results->len ? report.results->pdata[0] : result;
+	const struct case_result *first = report.results->len ? report.results->pdata[0] : NULL;
 	unsigned devices = opt.safe_bytes > 0 ? 1 : report.server.devices - device;
 	guint64 bytes = memory_of(test);
 	gboolean chooses = FALSE;
@@ -150,29 +144,22 @@ static struct case_result *skip_case(const struct test_case *test, unsigned devi
 		chooses |=
 			g_str_has_prefix(test->settings->pdata[i], "ASCEND_RT_VISIBLE_DEVICES") ||
 			g_str_has_prefix(test->settings->pdata[i], "NPUSIM_SOC");
-	result->device = device;
-	result->status = CASE_SKIPPED;
 	if (test->full_size && !opt.full && (!is_on(ON_SIM) || opt.most_bytes > 0))
-		g_string_assign(result->text, "fills a device, and --full is not given");
-	else if (test->full_size &&
-		 (device > 0 || report.server.devices != 8 || g_getenv("NPUSIM_HBM")))
-		g_string_assign(result->text, "is written for a server of eight devices, each "
-					      "with all its memory free");
-	else if (opt.most_bytes > 0 && bytes > opt.most_bytes)
-		g_string_printf(result->text,
-				"takes up to " U64 " MiB, and " U64
+		return "fills a device, and --full is not given";
+	if (test->full_size && (device > 0 || report.server.devices != 8 || g_getenv("NPUSIM_HBM")))
+		return "is written for a server of eight devices, each with all its memory free";
+	if (opt.most_bytes > 0 && bytes > opt.most_bytes)
+		return npu_text("takes up to " U64 " MiB, and " U64
 				" are allowed (--safe, --max-memory)",
 				bytes >> 20, opt.most_bytes >> 20);
-	else if (test->devices > devices)
-		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
+	if (test->devices > devices)
+		return npu_text("needs %u devices, and there are %u from this one on",
 				test->devices, devices);
-	else if (device > 0 && test->numbered)
-		g_string_assign(result->text, "its answers name device 0");
-	else if (chooses && first->device != device)
-		g_string_assign(result->text, "chooses its own devices: it ran with the first one");
-	if (result->text->len == 0)
-		g_clear_pointer(&result, case_result_free);
-	return result;
+	if (device > 0 && test->numbered)
+		return "its answers name device 0";
+	return chooses && first && first->device != device
+		       ? "chooses its own devices: it ran with the first one"
+		       : NULL;
 }
 
 static struct case_result *run_on(const struct test_case *test, const char *backend)
@@ -183,24 +170,25 @@ static struct case_result *run_on(const struct test_case *test, const char *back
 
 static void run_case(const struct test_case *test, unsigned device)
 {
-	struct case_result *result = skip_case(test, device);
+	const char *why = why_skipped(test, device);
+	struct case_result *result =
+		why ? case_result_new(test, why) : run_on(test, report.backend);
 
-	if (result == NULL) {
-		result = run_on(test, report.backend);
-		if (opt.against != ON_ONE) {
-			/* what is recorded is the driver's that is checked */
-			g_autofree char *trace = g_strdup(g_getenv("NPUSIM_TRACE"));
+	if (!why && opt.against != ON_ONE) {
+		/* what is recorded is the driver's that is checked */
+		g_autofree char *trace = g_strdup(g_getenv("NPUSIM_TRACE"));
+		struct case_result *other;
 
-			g_unsetenv("NPUSIM_TRACE");
-			struct case_result *other = run_on(test, backends[opt.against]);
-			if (trace)
-				g_setenv("NPUSIM_TRACE", trace, TRUE);
-			check_compare(result, other, report.backend, backends[opt.against]);
-			case_result_free(other);
-		}
+		g_unsetenv("NPUSIM_TRACE");
+		other = run_on(test, backends[opt.against]);
+		if (trace)
+			g_setenv("NPUSIM_TRACE", trace, TRUE);
+		check_compare(result, other, report.backend, backends[opt.against]);
+		case_result_free(other);
 	}
 	result->device = device;
 	g_ptr_array_add(report.results, result);
+	report.counts[result->status]++;
 }
 
 /* Whether others have little of the device's memory; a driver's firmware has some of it, too. A
@@ -214,8 +202,7 @@ static gboolean is_free(unsigned device)
 static void run_cases(void)
 {
 	const struct check_server *server = &report.server;
-	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
-	g_autofree char *model = is_own ? part_file(PART_MODEL, NULL) : NULL;
+	g_autofree char *model = is_own ? part_file("backend-sim.so", NULL) : NULL;
 	const char *const libraries[] = { opt.library, model, NULL };
 	struct progress bar;
 
@@ -254,7 +241,7 @@ static void run_cases(void)
 			progress_step(&bar, i + 1);
 		}
 		progress_end(&bar);
-		if (one)
+		if (opt.device >= 0 || opt.safe_bytes > 0) /* one alone */
 			break;
 	}
 }
@@ -350,7 +337,7 @@ static gboolean calibrate(const char *path, GError **error)
 	return out_file_write(beside, text->str, text->len, error);
 }
 
-static void write_server(GString *text, const struct check_report *unused)
+static void write_server(GString *text, const struct check_report *of)
 {
 	static const char *const files[] = { "/etc/os-release", "/etc/ascend_install.info",
 					     "/usr/local/Ascend/driver/version.info",
@@ -358,11 +345,10 @@ static void write_server(GString *text, const struct check_report *unused)
 	/* of the environment what may matter; nothing else of it leaves the machine */
 	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
 						"LD_PRELOAD" };
-	const struct check_server *server = &report.server;
+	const struct check_server *server = &of->server;
 	g_auto(GStrv) names = g_listenv();
 	struct utsname machine;
 
-	(void)unused;
 	uname(&machine);
 	g_string_append_printf(text, "npusim %s\nsystem %s %s %s\nlibrary %s\nsoc %s\n",
 			       NPUSIM_VERSION, machine.sysname, machine.release, machine.machine,
@@ -405,7 +391,7 @@ static void write_names(GString *text, const struct check_report *unused)
 
 static gboolean run_all(GError **error)
 {
-	const char *output = opt.output ? opt.output : "-", *profile = opt.calibrate;
+	const char *output = opt.output ? opt.output : "-";
 
 	report.start_us = g_get_real_time();
 	if (!read_cases(error))
@@ -455,10 +441,9 @@ static gboolean run_all(GError **error)
 		if (!write_report(path, formats[i].write, error))
 			return FALSE;
 	}
-	g_autofree char *recorded =
-		opt.record ? g_build_filename(opt.record, "profile.ini", NULL) : NULL;
-	profile = profile ? profile : recorded;
-	return profile == NULL || interrupted() || calibrate(profile, error);
+	if (opt.record && !opt.calibrate)
+		opt.calibrate = g_build_filename(opt.record, "profile.ini", NULL);
+	return opt.calibrate == NULL || interrupted() || calibrate(opt.calibrate, error);
 }
 
 static int run(char **words, GError **error)
@@ -479,7 +464,7 @@ static int run(char **words, GError **error)
 			      profile);
 	if (beside && !out_file_check(beside, error))
 		return NPUSIM_EXIT_FAILED;
-	if (!model_options_apply("hw", TRUE, error) ||
+	if (!model_options_apply("hw", error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	report.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
@@ -493,14 +478,13 @@ static int run(char **words, GError **error)
 	report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	is_own = opt.library == NULL;
 	first_device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	gboolean good = (!is_own || (opt.library = part_file(PART_ACL, error))) && run_all(error);
+	gboolean good = (!is_own || (opt.library = part_file(ACL, error))) && run_all(error);
 	if (interrupted()) {
 		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),
 			report.results->len);
 		return interrupt_status();
 	}
-	return good && check_report_count(&report, CASE_FAILED) == 0 ? NPUSIM_EXIT_OK
-								     : NPUSIM_EXIT_FAILED;
+	return good && report.counts[CASE_FAILED] == 0 ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
 
 VERB(check, "run the conformance cases on a driver, or compare it with the model", "",

@@ -20,9 +20,9 @@ char *home_in_place(gboolean over, GError **error)
 		HOME_VARIABLES(HOME_VARIABLE)
 	};
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
-	g_autofree char *hal = model ? part_folder(PART_HAL, NULL) : NULL;
-	g_autofree char *home = part_folder(PART_HOME, error), *only_linked = NULL;
-	char *acl = home ? part_folder(PART_ACL, error) : NULL;
+	g_autofree char *hal = model ? part_folder(HAL, NULL) : NULL;
+	g_autofree char *home = part_folder(HOME, error), *only_linked = NULL;
+	char *acl = home ? part_folder(ACL, error) : NULL;
 
 	if (acl == NULL)
 		return NULL;
@@ -151,7 +151,7 @@ static int run(char **words, GError **error)
 		return refuse_option(error, "%s is one word too many beside --system", *words);
 	if (!in_system && (away || root))
 		return refuse_option(error, "--%s goes with --system", away ? "remove" : "root");
-	g_autofree char *home = part_folder(PART_HOME, error);
+	g_autofree char *home = part_folder(HOME, error);
 	if (home == NULL)
 		return NPUSIM_EXIT_FAILED;
 	if (*words) {

@@ -9,62 +9,45 @@
 #include "npusim/npusim.h"
 #include "show/member.h"
 
-/* Each value goes to the text, which people read, or with --json to that. */
-static JsonBuilder *json; /* NULL: text */
+/* Each value goes to the text, which people read, and to the JSON; one of them is shown. */
+static GString *text;
+static JsonBuilder *json;
+#define put(...) g_string_append_printf(text, __VA_ARGS__)
 
 static void add_text(const char *name, const char *value)
 {
-	if (json == NULL) {
-		g_print("%-12s %s\n", name, value);
-		return;
-	}
 	g_autofree char *member = g_ascii_strdown(name, -1);
+
+	put("%-12s %s\n", name, value);
 	json_text(json, member, value);
-}
-
-static void begin_list(const char *name, const char *title)
-{
-	if (json == NULL) {
-		g_print("%s", title);
-		return;
-	}
-	json_builder_set_member_name(json, name);
-	json_builder_begin_array(json);
-}
-
-static void end_list(void)
-{
-	if (json)
-		json_builder_end_array(json);
 }
 
 static void add_variables(void)
 {
-	begin_list("settings", "\nsettings\n");
+	g_string_append(text, "\nsettings\n");
+	json_list(json, "settings");
 	for (int v = 0; v < NPU_VAR_COUNT; v++) {
 		const struct npu_var_info *info = npu_var_info((enum npu_var)v);
 		const char *value = npu_var_get((enum npu_var)v, NULL);
 		const char *origin = setting_origin((enum npu_var)v);
-		if (json == NULL) {
-			g_print("  %-17s %-14s %-12s %s (%s)\n", info->name, *value ? value : "-",
-				origin, info->help, info->values);
-			continue;
-		}
+
+		put("  %-17s %-14s %-12s %s (%s)\n", info->name, *value ? value : "-", origin,
+		    info->help, info->values);
 		json_builder_begin_object(json);
-		add_text("name", info->name);
-		add_text("value", value);
-		add_text("origin", origin);
+		json_text(json, "name", info->name);
+		json_text(json, "value", value);
+		json_text(json, "origin", origin);
 		json_builder_end_object(json);
 	}
-	end_list();
+	json_builder_end_array(json);
 }
 
 /* What the backend says of itself, but for what is shown elsewhere; differences are its last lines.
  */
-static void add_backend(const char *text)
+static void add_backend(const char *said)
 {
 	static const char *const elsewhere[] = { "backend", "soc", "devices", "version", NULL };
-	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+	g_auto(GStrv) lines = g_strsplit(said, "\n", -1);
 	gboolean differences = FALSE;
 
 	for (char **line = lines; *line; line++) {
@@ -76,16 +59,16 @@ static void add_backend(const char *text)
 			add_text(parts[0], parts[1]);
 			continue;
 		}
-		if (!differences)
-			begin_list("differences", "where the contracts differ\n");
+		if (!differences) {
+			g_string_append(text, "where the contracts differ\n");
+			json_list(json, "differences");
+		}
 		differences = TRUE;
-		if (json)
-			json_builder_add_string_value(json, parts[1]);
-		else
-			g_print("  %s\n", parts[1]);
+		put("  %s\n", parts[1]);
+		json_builder_add_string_value(json, parts[1]);
 	}
 	if (differences)
-		end_list();
+		json_builder_end_array(json);
 }
 
 static int add_runtime(void)
@@ -99,34 +82,31 @@ static int add_runtime(void)
 	aclrtGetVersion(&major, &minor, &patch);
 	add_text("SoC", aclrtGetSocName());
 	add_text("runtime", npu_text("%d.%d.%d, as CANN 9.0", major, minor, patch));
-	begin_list("devices", npu_text("%-12s %u\n", "devices", count));
+	put("%-12s %u\n", "devices", count);
+	json_list(json, "devices");
 	for (uint32_t d = 0; d < count; d++) {
 		size_t free_bytes = 0, total_bytes = 0;
 		gboolean known =
 			aclrtSetDevice((int32_t)d) == ACL_SUCCESS &&
 			aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) == ACL_SUCCESS;
 
-		if (json)
-			json_builder_begin_object(json);
-		if (json && known) {
+		json_builder_begin_object(json);
+		if (known) {
+			put("  device %-2u %s free of %s\n", d, npu_size_words((gint64)free_bytes),
+			    npu_size_words((gint64)total_bytes));
 			json_number(json, "free_bytes", free_bytes);
 			json_number(json, "total_bytes", total_bytes);
-		} else if (json) {
-			add_text("error", aclGetRecentErrMsg());
-		} else if (known) {
-			g_print("  device %-2u %s free of %s\n", d,
-				npu_size_words((gint64)free_bytes),
-				npu_size_words((gint64)total_bytes));
-		} else {
-			g_print("  device %-2u %s\n", d, aclGetRecentErrMsg());
-		}
-		if (json)
-			json_builder_end_object(json);
-		if (known)
 			aclrtResetDevice((int32_t)d);
+		} else {
+			const char *why = aclGetRecentErrMsg();
+
+			put("  device %-2u %s\n", d, why);
+			json_text(json, "error", why);
+		}
+		json_builder_end_object(json);
 		ok &= known;
 	}
-	end_list();
+	json_builder_end_array(json);
 	char *backend = npusim_backend_text();
 	if (backend)
 		add_backend(backend);
@@ -147,14 +127,13 @@ static int run(char **words, GError **error)
 	g_autoptr(GError) problem = NULL;
 
 	(void)words;
-	if (!model_options_apply(NULL, FALSE, error))
+	if (!model_options_apply(NULL, error))
 		return NPUSIM_EXIT_USAGE;
-	g_autoptr(JsonBuilder) builder = to ? json_builder_new() : NULL;
-	json = builder;
-	if (json)
-		json_builder_begin_object(json);
+	text = g_string_new(NULL);
+	json = json_builder_new();
+	json_builder_begin_object(json);
 	add_text("npusim", NPUSIM_VERSION);
-	g_autofree char *folder = part_folder(PART_ACL, &problem);
+	g_autofree char *folder = part_folder(ACL, &problem);
 	add_text("libraries", folder ? folder : problem->message);
 	gboolean said = g_getenv("NPUSIM_FAILURES") != NULL;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* they are shown here */
@@ -162,10 +141,11 @@ static int run(char **words, GError **error)
 	if (!said)
 		g_unsetenv("NPUSIM_FAILURES");
 	add_variables();
-	if (json) {
-		json_builder_end_object(json);
+	json_builder_end_object(json);
+	if (to)
 		json_write(to, json, error);
-	}
+	else
+		g_print("%s", text->str);
 	return status;
 }
 

@@ -7,37 +7,40 @@
 #include "backend-sim/node/node.h"
 #include "show/member.h"
 
+/* Each node goes to the text, which people read, and to the JSON; one of them is shown. */
+static GString *text;
+static JsonBuilder *json;
+#define put(...) g_string_append_printf(text, __VA_ARGS__)
+
 static const char *amount(guint64 frames)
 {
 	return npu_size_words((gint64)(frames * NODE_FRAME_BYTES));
 }
 
-/* What it says that it holds, where it keeps stacks: a line for each of them; or to `json`. */
-static void show_holds(const struct node_member_info *m, JsonBuilder *json)
+static void add_amount(const char *name, guint64 frames)
+{
+	json_number(json, name, frames * NODE_FRAME_BYTES);
+}
+
+/* What it says that it holds, where it keeps stacks. */
+static void add_holds(const struct node_member_info *m)
 {
 	g_auto(GStrv) lines = g_strsplit(m->holds ?: "", "\n", -1);
 
-	if (json) {
-		json_text(json, "answer", m->gone ? "gone" : m->holds ? "whole" : "none");
-		json_builder_set_member_name(json, "holds");
-		json_builder_begin_array(json);
-	} else if (m->gone || !m->holds) {
-		g_print("%11s%s\n", "",
-			m->gone ? "it has ended meanwhile"
-				: "it does not say what it holds: it is stopped, or busy");
-	}
+	json_text(json, "answer", m->gone ? "gone" : m->holds ? "whole" : "none");
+	if (m->gone || !m->holds)
+		put("%11s%s\n", "",
+		    m->gone ? "it has ended meanwhile"
+			    : "it does not say what it holds: it is stopped, or busy");
+	json_list(json, "holds");
 	for (unsigned i = 0; lines[i] && *lines[i]; i++) {
 		g_auto(GStrv) words = g_strsplit(lines[i], "\t", NODE_HOLDS_WORDS);
 
 		if (g_strv_length(words) < NODE_HOLDS_WORDS)
 			continue; /* another process wrote it */
 		gint64 bytes = g_ascii_strtoll(words[3], NULL, 10);
-		if (!json) {
-			g_print("%11s%s of %s in %s %s%s by %s\n", "", npu_size_words(bytes),
-				words[1], words[2], words[0], strcmp(words[2], "1") ? "s" : "",
-				words[4]);
-			continue;
-		}
+		put("%11s%s of %s in %s %s%s by %s\n", "", npu_size_words(bytes), words[1],
+		    words[2], words[0], strcmp(words[2], "1") ? "s" : "", words[4]);
 		json_builder_begin_object(json);
 		json_text(json, "kind", words[0]);
 		json_text(json, "memory", words[1]);
@@ -46,163 +49,134 @@ static void show_holds(const struct node_member_info *m, JsonBuilder *json)
 		json_text(json, "by", words[4]);
 		json_builder_end_object(json);
 	}
-	if (json)
-		json_builder_end_array(json);
+	json_builder_end_array(json);
 }
 
-/* What devices of a server have together, and how many processes and how much of its host's memory
- * the server. */
-struct sums {
-	guint64 used, total, host;
-	unsigned processes;
-};
-
-static struct sums sums_of(const struct node_info *node, unsigned server, unsigned first,
-			   unsigned end)
+static void add_process(const struct node_info *node, const struct node_member_info *m)
 {
-	const struct node_usage *usage = node->usage[server], *host = &usage[SIM_NODE_HOST];
-	struct sums sums = { .host = host->total_frames - host->free_frames };
+	gboolean alone = node->shape.servers == 1;
 
-	for (unsigned d = first; d < end; d++) {
-		sums.used += usage[d].total_frames - usage[d].free_frames;
-		sums.total += usage[d].total_frames;
+	json_builder_begin_object(json);
+	json_number(json, "pid", (guint64)m->pid);
+	json_text(json, "command", m->command);
+	put("  %7d  %-24s", (int)m->pid, m->command);
+	if (!alone) {
+		put("  server %u", m->server);
+		json_number(json, "server", m->server);
+		add_amount("remote_bytes", m->remote_frames);
+	}
+	json_list(json, "bytes"); /* by device */
+	for (unsigned d = 0; d < node->shape.devices; d++) {
+		json_builder_add_int_value(json, (gint64)(m->frames[d] * NODE_FRAME_BYTES));
+		if (m->frames[d])
+			put("  device %u: %s", d, amount(m->frames[d]));
+	}
+	json_builder_end_array(json);
+	add_amount("host_bytes", m->frames[SIM_NODE_HOST]);
+	json_number(json, "allocations", m->blocks);
+	json_number(json, "exported", m->exported);
+	json_number(json, "imported", m->imported);
+	if (m->frames[SIM_NODE_HOST])
+		put("  host: %s", amount(m->frames[SIM_NODE_HOST]));
+	if (m->remote_frames)
+		put("  other servers: %s", amount(m->remote_frames));
+	put("  (%u allocations, %u exported, %u imported", m->blocks, m->exported, m->imported);
+	if (m->kept_frames)
+		put("; of these it keeps %s that %s freed", amount(m->kept_frames),
+		    m->kept_pid ? npu_text("process %d has", (int)m->kept_pid)
+				: "their exporters have");
+	g_string_append(text, ")\n");
+	gsize end = text->len;
+	add_holds(m);
+	if (node->shape.devices == 0) /* one of another version is not asked */
+		g_string_truncate(text, end);
+	json_builder_end_object(json);
+}
+
+/* Of a device, or of a server with all its devices. */
+static void add_place(const struct node_info *node, unsigned place)
+{
+	gboolean alone = node->shape.servers == 1;
+	const struct node_usage *usage = node->usage[alone ? 0 : place];
+	unsigned end = alone ? place + 1 : node->shape.devices, processes = 0;
+	guint64 used = 0, total = 0, lost = node->lost >> place & 1;
+	guint64 host = usage[SIM_NODE_HOST].total_frames - usage[SIM_NODE_HOST].free_frames;
+
+	for (unsigned d = alone ? place : 0; d < end; d++) {
+		used += usage[d].total_frames - usage[d].free_frames;
+		total += usage[d].total_frames;
 	}
 	for (unsigned m = 0; m < node->member_count; m++)
-		sums.processes += node->members[m].server == server;
-	return sums;
+		processes += node->members[m].server == place;
+	json_builder_begin_object(json);
+	add_amount("used_bytes", used);
+	add_amount("total_bytes", total);
+	if (alone) {
+		put("  device %-2u %10s used of %s\n", place, amount(used), amount(total));
+	} else {
+		add_amount("host_used_bytes", host);
+		json_number(json, "processes", processes);
+		json_number(json, "stopped", lost);
+	}
+	/* a line each that is in use: 48 of them fit on a screen */
+	if (!alone && (processes || used || lost))
+		put("  server %-2u %10s used of %s, host %s, %u process%s%s\n", place, amount(used),
+		    amount(total), amount(host), processes, processes == 1 ? "" : "es",
+		    lost ? ", stopped" : "");
+	json_builder_end_object(json);
 }
 
-static void print_node(const struct node_info *node, gboolean processes)
+static void add_node(const struct node_info *node, gboolean processes)
 {
 	const char *plural = node->member_count == 1 ? "" : "es";
-	gboolean alone = node->shape.servers == 1;
-
-	if (node->shape.devices == 0) /* only its processes are known */
-		g_print("node %s: another version of npusim, %u process%s\n", node->name,
-			node->member_count, plural);
-	else
-		g_print("%s %s: %s%u x %s, %u process%s\n", alone ? "node" : "supernode",
-			node->name, alone ? "" : "servers of ", node->shape.devices,
-			node->shape.soc_name, node->member_count, plural);
-	for (unsigned k = 0; !alone && k < node->shape.servers; k++) {
-		/* a line each that is in use: 48 of them fit on a screen */
-		struct sums sums = sums_of(node, k, 0, node->shape.devices);
-		gboolean lost = node->lost >> k & 1;
-
-		if (sums.processes == 0 && sums.used == 0 && !lost)
-			continue;
-		g_print("  server %-2u %10s used of %s, host %s, %u process%s%s\n", k,
-			amount(sums.used), amount(sums.total), amount(sums.host), sums.processes,
-			sums.processes == 1 ? "" : "es", lost ? ", stopped" : "");
-	}
-	for (unsigned d = 0; alone && d < node->shape.devices; d++) {
-		struct sums sums = sums_of(node, 0, d, d + 1);
-
-		g_print("  device %-2u %10s used of %s\n", d, amount(sums.used),
-			amount(sums.total));
-	}
-	for (const struct node_member_info *m = node->members;
-	     processes && m < node->members + node->member_count; m++) {
-		g_print("  %7d  %-24s", (int)m->pid, m->command);
-		if (!alone)
-			g_print("  server %u", m->server);
-		for (unsigned d = 0; d < node->shape.devices; d++)
-			if (m->frames[d])
-				g_print("  device %u: %s", d, amount(m->frames[d]));
-		if (m->frames[SIM_NODE_HOST])
-			g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
-		if (m->remote_frames)
-			g_print("  other servers: %s", amount(m->remote_frames));
-		g_print("  (%u allocations, %u exported, %u imported", m->blocks, m->exported,
-			m->imported);
-		if (m->kept_frames && m->kept_pid)
-			g_print("; of these it keeps %s that process %d has freed",
-				amount(m->kept_frames), (int)m->kept_pid);
-		else if (m->kept_frames)
-			g_print("; of these it keeps %s that their exporters have freed",
-				amount(m->kept_frames));
-		g_print(")\n");
-		if (node->shape.devices) /* one of another version is not asked */
-			show_holds(m, NULL);
-	}
-}
-
-static void build_node(JsonBuilder *json, const struct node_info *node)
-{
-	gboolean alone = node->shape.servers == 1;
-	unsigned count = alone ? node->shape.devices : node->shape.servers;
+	gboolean alone = node->shape.servers == 1, known = node->shape.devices != 0;
 
 	json_builder_begin_object(json);
 	json_text(json, "name", node->name);
-	json_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
-	json_builder_set_member_name(json, alone ? "devices" : "servers");
-	json_builder_begin_array(json);
-	for (unsigned i = 0; i < count; i++) {
-		struct sums sums = alone ? sums_of(node, 0, i, i + 1)
-					 : sums_of(node, i, 0, node->shape.devices);
-
-		json_builder_begin_object(json);
-		json_number(json, "used_bytes", sums.used * NODE_FRAME_BYTES);
-		json_number(json, "total_bytes", sums.total * NODE_FRAME_BYTES);
-		if (!alone) {
-			json_number(json, "host_used_bytes", sums.host * NODE_FRAME_BYTES);
-			json_number(json, "processes", sums.processes);
-			json_number(json, "stopped", node->lost >> i & 1);
-		}
-		json_builder_end_object(json);
-	}
+	json_text(json, "soc", known ? node->shape.soc_name : "");
+	if (known)
+		put("%s %s: %s%u x %s, %u process%s\n", alone ? "node" : "supernode", node->name,
+		    alone ? "" : "servers of ", node->shape.devices, node->shape.soc_name,
+		    node->member_count, plural);
+	else /* only its processes are known */
+		put("node %s: another version of npusim, %u process%s\n", node->name,
+		    node->member_count, plural);
+	json_list(json, alone ? "devices" : "servers");
+	for (unsigned i = 0; i < (alone ? node->shape.devices : node->shape.servers); i++)
+		add_place(node, i);
 	json_builder_end_array(json);
-	json_builder_set_member_name(json, "processes");
-	json_builder_begin_array(json);
-	for (const struct node_member_info *m = node->members;
-	     m < node->members + node->member_count; m++) {
-		json_builder_begin_object(json);
-		json_number(json, "pid", (guint64)m->pid);
-		json_text(json, "command", m->command);
-		if (!alone) {
-			json_number(json, "server", m->server);
-			json_number(json, "remote_bytes", m->remote_frames * NODE_FRAME_BYTES);
-		}
-		json_builder_set_member_name(json, "bytes"); /* by device */
-		json_builder_begin_array(json);
-		for (unsigned d = 0; d < node->shape.devices; d++)
-			json_builder_add_int_value(json, (gint64)(m->frames[d] * NODE_FRAME_BYTES));
-		json_builder_end_array(json);
-		json_number(json, "host_bytes", m->frames[SIM_NODE_HOST] * NODE_FRAME_BYTES);
-		json_number(json, "allocations", m->blocks);
-		json_number(json, "exported", m->exported);
-		json_number(json, "imported", m->imported);
-		show_holds(m, json);
-		json_builder_end_object(json);
-	}
+	json_list(json, "processes");
+	gsize end = text->len;
+	for (unsigned i = 0; i < node->member_count; i++)
+		add_process(node, &node->members[i]);
+	if (!processes)
+		g_string_truncate(text, end);
 	json_builder_end_array(json);
 	json_builder_end_object(json);
 }
 
-static gboolean problem(char *text, GError **error)
+static gboolean problem(char *said, GError **error)
 {
-	refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", text);
-	free(text);
+	refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", said);
+	free(said);
 	return FALSE;
 }
 
 static gboolean list(const char *only, const char *to, GError **error)
 {
-	g_autoptr(JsonBuilder) json = json_builder_new();
 	struct node_info *nodes;
 	unsigned count, shown = 0;
-	char *text = NULL;
+	char *said = NULL;
 
-	if (!node_list(&nodes, &count, &text))
-		return problem(text, error);
+	if (!node_list(&nodes, &count, &said))
+		return problem(said, error);
+	text = g_string_new(NULL);
+	json = json_builder_new();
 	json_builder_begin_array(json);
 	for (unsigned i = 0; i < count; i++) {
 		if (only && g_strcmp0(only, nodes[i].name) != 0)
 			continue;
-		if (to)
-			build_node(json, &nodes[i]);
-		else
-			print_node(&nodes[i], only || nodes[i].shape.servers == 1);
+		add_node(&nodes[i], only || nodes[i].shape.servers == 1);
 		shown++;
 	}
 	node_list_free(nodes, count);
@@ -212,8 +186,7 @@ static gboolean list(const char *only, const char *to, GError **error)
 			      only);
 	if (to)
 		return json_write(to, json, error);
-	if (shown == 0)
-		g_print("no node is running\n");
+	g_print("%s", shown ? text->str : "no node is running\n");
 	return TRUE;
 }
 
@@ -231,7 +204,7 @@ static const struct option options[] = {
 
 static int run(char **words, GError **error)
 {
-	char *text = NULL;
+	char *said = NULL;
 
 	if (reset && (*words || json_file))
 		return refuse_option(error, "--reset takes its one name alone, without %s",
@@ -241,9 +214,9 @@ static int run(char **words, GError **error)
 				     "--stop K takes the supernode's NAME, and nothing else");
 	if (stop < 0 && reset == NULL)
 		return list(*words, json_file, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
-	if (stop >= 0 ? node_stop_server(*words, (unsigned)stop, &text) : node_reset(reset, &text))
+	if (stop >= 0 ? node_stop_server(*words, (unsigned)stop, &said) : node_reset(reset, &said))
 		return NPUSIM_EXIT_OK;
-	return problem(text, error);
+	return problem(said, error);
 }
 
 VERB(node, "list the simulated servers, their processes, and who holds how much", "[NAME]",

@@ -39,11 +39,10 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	return TRUE;
 }
 
-/* recorder: what is preloaded, or PART_HOME, where npusim's own libraries record. */
-static int record(char **program, const char *output, enum npusim_part recorder, GError **error)
+/* recorder: what is preloaded; NULL: npusim's own libraries record. */
+static int record(char **program, const char *output, const char *recorder, GError **error)
 {
-	gboolean preload = recorder != PART_HOME;
-	g_autofree char *path = preload ? part_file(recorder, error) : home_in_place(FALSE, error);
+	g_autofree char *path = recorder ? part_file(recorder, error) : home_in_place(FALSE, error);
 	g_autofree char *whole = g_canonicalize_filename(output, NULL);
 	g_autofree char *parts = g_strconcat(whole, ".parts", NULL); /* where processes write */
 	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
@@ -52,7 +51,7 @@ static int record(char **program, const char *output, enum npusim_part recorder,
 
 	if (path == NULL)
 		return NPUSIM_EXIT_FAILED;
-	if (preload && strpbrk(path, " :"))
+	if (recorder && strpbrk(path, " :"))
 		return failure("%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
 	if (g_file_test(whole, G_FILE_TEST_IS_DIR))
 		return failure("%s is a folder: -o wants the name of a file", whole);
@@ -67,7 +66,7 @@ static int record(char **program, const char *output, enum npusim_part recorder,
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
 	g_setenv("NPUSIM_STACKS", "short", FALSE);
 	g_setenv("NPUSIM_RUN", name, TRUE);
-	if (preload)
+	if (recorder)
 		add_to_list("LD_PRELOAD", path, TRUE);
 	if (!program_run(program, &status)) {
 		rmdir(parts);
@@ -98,8 +97,10 @@ static const struct option options[] = {
 
 static int run(char **words, GError **error)
 {
-	enum npusim_part recorder = hal ? PART_RECORD_HAL : preload ? PART_RECORD : PART_HOME;
-	gboolean own = recorder == PART_HOME;
+	const char *recorder = hal       ? "libnpusim-record-hal.so"
+			       : preload ? "libnpusim-record.so"
+					 : NULL;
+	gboolean own = recorder == NULL;
 
 	if (preload && hal)
 		return refuse_option(error, "--preload and --hal record two levels: give one");
@@ -110,8 +111,7 @@ static int run(char **words, GError **error)
 		return collect(folder, output, FALSE, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 	if (*words == NULL)
 		return refuse_option(error, "which program?");
-	if (!model_options_apply(own ? "sim" : NULL, own, error) ||
-	    (own && !run_check_settings(error)))
+	if (!model_options_apply(own ? "sim" : NULL, error) || (own && !run_check_settings(error)))
 		return NPUSIM_EXIT_USAGE;
 	if (output == NULL) {
 		g_autofree char *base = g_path_get_basename(*words);

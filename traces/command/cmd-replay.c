@@ -160,7 +160,7 @@ static int run(char **words, GError **error)
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
-	if (choose(&policy, error) && model_options_apply("sim", TRUE, error))
+	if (choose(&policy, error) && model_options_apply("sim", error))
 		status = replay_file(*words, error);
 	policy_options_clear(&policy);
 	return status;

@@ -86,15 +86,13 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 
 	if (child.to < 0)
 		return NULL;
-	if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, prepare_child, &child, NULL,
-			  &said, &status, error))
-		goto end;
-	if (status == 0)
+	gboolean ran = g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, prepare_child,
+				    &child, NULL, &said, &status, error);
+	if (ran && status == 0)
 		result = result_file_read(written, error);
-	else
+	else if (ran)
 		g_set_error(error, cause->domain, cause->code, "%s; %s", cause->message,
 			    g_strchomp(said));
-end:
 	close(child.to);
 	return result;
 }
@@ -123,12 +121,14 @@ static int run(char **names, GError **error)
 	g_autoptr(GPtrArray) results =
 		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 	g_autoptr(GPtrArray) histories = g_ptr_array_new_with_free_func(g_free);
+	g_autoptr(JsonBuilder) list = json_builder_new(); /* each with the name of its file */
 
 	/* where only the others are asked for, there is no page */
 	if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
 		to.page = g_strdup("report.html");
 	if (to.page && !out_file_check(to.page, error))
 		return NPUSIM_EXIT_FAILED;
+	json_builder_begin_array(list);
 	for (char **name = names; *name; name++) {
 		char *history = NULL;
 		JsonNode *result = read_result(*name, &history, error);
@@ -136,14 +136,9 @@ static int run(char **names, GError **error)
 			return NPUSIM_EXIT_FAILED;
 		g_ptr_array_add(results, result);
 		g_ptr_array_add(histories, history);
-	}
-	/* the results as one list, each with the name of its file */
-	g_autoptr(JsonBuilder) list = json_builder_new();
-	json_builder_begin_array(list);
-	for (guint i = 0; i < results->len; i++) {
-		JsonObject *from = json_node_get_object(results->pdata[i]);
+		JsonObject *from = json_node_get_object(result);
 		g_autoptr(GList) members = json_object_get_members(from);
-		g_autofree char *base = g_path_get_basename(names[i]);
+		g_autofree char *base = g_path_get_basename(*name);
 		g_autofree char *shown = g_filename_display_name(base);
 
 		json_builder_begin_object(list);

@@ -62,9 +62,6 @@ static void listen(void)
 	}
 }
 
-/* ---- which libraries the program gets ---- */
-
-#define HAL "libascend_hal.so"
 /* The driver's function that NVIDIA's static CUDA runtime looks up by its name: programs that have
  * that runtime in them have the name, stripped or not. */
 #define STATIC_CUDART "cuGetExportTable"
@@ -142,7 +139,7 @@ static gboolean is_foreign(const char *file, const char *folder, gboolean with_h
 	g_autofree char *ours = g_build_filename(folder, name, NULL);
 
 	if (strcmp(name, HAL) == 0) {
-		g_autofree char *hal = part_folder(PART_HAL, NULL);
+		g_autofree char *hal = part_folder(HAL, NULL);
 		return with_hal && !(hal && lies_under(file, hal));
 	}
 	return g_file_test(ours, G_FILE_TEST_EXISTS) && !lies_under(file, folder);
@@ -153,15 +150,13 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 	char *argv[] = { (char *)loader, (char *)"--list", (char *)path, NULL };
 	g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "LD_DEBUG", "libs", TRUE);
 	g_autofree char *list = NULL, *search = NULL;
-	g_auto(GStrv) lines = NULL, account = NULL;
 	const char *preload = g_getenv("LD_PRELOAD");
-	GString *found = g_string_new(NULL);
 
 	env = g_environ_unsetenv(env, "LD_DEBUG_OUTPUT");
 	if (!g_spawn_sync(NULL, argv, env, G_SPAWN_DEFAULT, NULL, NULL, &list, &search, NULL, NULL))
-		return g_string_free(found, TRUE);
-	lines = g_strsplit(list, "\n", -1);
-	account = g_strsplit(search, "\n", -1);
+		return NULL;
+	g_auto(GStrv) lines = g_strsplit(list, "\n", -1), account = g_strsplit(search, "\n", -1);
+	GString *found = g_string_new(NULL);
 	for (char **line = lines; *line; line++) {
 		/* "\tNAME => FILE (0x7f...)" or "\tFILE (0x7f...)" */
 		const char *arrow = strstr(*line, " => ");
@@ -190,8 +185,7 @@ static gboolean write_summary(const char *path, const struct junit_program *prog
 	gboolean exited = WIFEXITED(program->status);
 
 	json_builder_begin_object(builder);
-	json_builder_set_member_name(builder, "program");
-	json_builder_begin_array(builder);
+	json_list(builder, "program");
 	for (char *const *word = program->words; *word; word++)
 		json_builder_add_string_value(builder, *word);
 	json_builder_end_array(builder);
@@ -296,6 +290,17 @@ static const struct option options[] = {
 	{ 0 },
 };
 
+/* Whether a debugger, or strace, follows this process, and would lose the program in a child. */
+static gboolean is_traced(void)
+{
+	g_autofree char *text = NULL;
+	const char *tracer = g_file_get_contents("/proc/self/status", &text, NULL, NULL)
+				     ? strstr(text, "\nTracerPid:")
+				     : NULL;
+
+	return tracer && atoi(tracer + strlen("\nTracerPid:")) != 0;
+}
+
 /* HCCL's rank table, with a rank a device; and its variable, if that is not set. */
 static gboolean write_rank_table(guint servers, guint devices, GError **error)
 {
@@ -337,7 +342,7 @@ static int run(char **words, GError **error)
 	    g_strcmp0(rank_table, "-") == 0)
 		return refuse_option(error, "stdout is the program's: --junit, --json and "
 					    "--rank-table want the name of a file");
-	if (!model_options_apply("sim", TRUE, error))
+	if (!model_options_apply("sim", error))
 		return NPUSIM_EXIT_FAILED;
 	/* servers without a name are one supernode of this run; programs take the host's address
 	 * for the server: each has its own */
@@ -360,12 +365,13 @@ static int run(char **words, GError **error)
 	if (rank_table &&
 	    !write_rank_table((guint)atoi(servers), (guint)atoi(g_getenv("NPUSIM_DEVICES")), error))
 		return NPUSIM_EXIT_FAILED;
-	g_autofree char *folder = cuda ? part_folder(PART_CUDA, error) : home_in_place(home, error);
+	g_autofree char *folder =
+		cuda ? part_folder("libcuda.so.1", error) : home_in_place(home, error);
 	if (folder == NULL)
 		return NPUSIM_EXIT_FAILED;
 	if (cuda)
 		add_to_list("LD_LIBRARY_PATH", folder, TRUE);
-	g_autofree char *installed = smi ? part_folder(PART_HOME, error) : NULL;
+	g_autofree char *installed = smi ? part_folder(HOME, error) : NULL;
 	g_autofree char *bin = installed ? g_build_filename(installed, "bin", NULL) : NULL;
 	if (bin)
 		add_to_list("PATH", bin, TRUE);

@@ -12,8 +12,8 @@
 static int run(char **words, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-	g_autofree char *script = part_file(PART_SWEEP, error);
-	g_autofree char *ranks = part_file(PART_RANKS, NULL);
+	g_autofree char *script = part_file("sweep.py", error);
+	g_autofree char *ranks = part_file("sweep-ranks.so", NULL);
 	g_autoptr(GStrvBuilder) program = g_strv_builder_new();
 
 	if (words[0] && words[1] && strcmp(words[0], "--row") == 0) { /* it ends with the sweep */

@@ -10,33 +10,29 @@
 #include "format/out-file.h"
 #include "show/show.h"
 
+/* Its texts are interned, or others'. */
 struct test {
-	char *name;
-	const char *suite; /* interned */
+	const char *suite, *name;
 	double seconds;
 	gboolean ended;
-	const char *skipped; /* why, or ""; NULL: it was not */
-	GString *failure;    /* empty: none */
+	const char *skipped, *failure; /* why, or ""; NULL: it was not, it did not */
 };
-
-static void test_free(gpointer value)
-{
-	struct test *test = value;
-
-	g_free(test->name);
-	g_string_free(test->failure, TRUE);
-	g_free(test);
-}
 
 static struct test *add_test(GPtrArray *tests, const char *suite, const char *name)
 {
 	struct test *test = g_new0(struct test, 1);
 
 	test->suite = g_intern_string(suite);
-	test->name = g_strdup(name);
-	test->failure = g_string_new(NULL);
+	test->name = g_intern_string(name);
 	g_ptr_array_add(tests, test);
 	return test;
+}
+
+static void add_failure(struct test *test, const char *line, const char *more)
+{
+	g_autofree char *all = g_strconcat(test->failure ?: "", line, "\n", more, NULL);
+
+	test->failure = g_intern_string(all);
 }
 
 /* The tests that the program's end was the end of; or the program, where nothing else tells. */
@@ -55,9 +51,8 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 	for (guint i = 0; i < tests->len; i++) {
 		struct test *test = tests->pdata[i];
 		if (!test->ended)
-			g_string_append_printf(test->failure, "%s in the middle of this test\n%s",
-					       end, reports);
-		told |= test->failure->len > 0;
+			add_failure(test, npu_text("%s in the middle of this test", end), reports);
+		told |= test->failure != NULL;
 	}
 	if (told)
 		return;
@@ -65,7 +60,7 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 	struct test *whole = add_test(tests, "npusim", words);
 	whole->seconds = program->seconds;
 	if (status != 0)
-		g_string_append_printf(whole->failure, "%s\n%s", end, text);
+		add_failure(whole, end, text);
 }
 
 /* XML has no other control characters, and no way to write them. */
@@ -91,10 +86,9 @@ static void add_suite(GString *out, const char *verb, const GPtrArray *tests, do
 
 	for (guint i = 0; i < tests->len; i++) {
 		const struct test *test = tests->pdata[i];
-		gboolean failed = test->failure->len > 0;
+		gboolean failed = test->failure != NULL;
 		g_autofree char *suite = escaped(test->suite), *name = escaped(test->name);
-		g_autofree char *text =
-			escaped(failed || !test->skipped ? test->failure->str : test->skipped);
+		g_autofree char *text = escaped(test->failure ?: test->skipped ?: "");
 		g_auto(GStrv) lines = g_strsplit(text, "\n", 2);
 
 		failures += failed;
@@ -120,7 +114,7 @@ static void add_suite(GString *out, const char *verb, const GPtrArray *tests, do
 
 gboolean junit_write(const char *path, const struct junit_program *program, GError **error)
 {
-	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
+	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(g_free);
 	g_autoptr(GHashTable) open = g_hash_table_new(g_str_hash, g_str_equal);
 	g_auto(GStrv) lines = g_strsplit(program->notes ? program->notes : "", "\n", -1);
 	g_autoptr(GString) out = g_string_new(NULL), name = g_string_new(path);
@@ -142,7 +136,7 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 		struct test *test = g_hash_table_lookup(open, of);
 		if (strcmp(event, "start") == 0) {
 			test = add_test(tests, "npusim", of);
-			g_hash_table_insert(open, test->name, test);
+			g_hash_table_insert(open, (char *)test->name, test);
 		} else if (test && strcmp(event, "end") == 0) {
 			test->ended = TRUE;
 		} else if (test) {
@@ -151,8 +145,7 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 			if (strcmp(event, "skipped") == 0)
 				test->skipped = "";
 			if (strcmp(event, "failed") == 0)
-				g_string_append_printf(test->failure, "%s\n",
-						       result_text(note, "text", ""));
+				add_failure(test, result_text(note, "text", ""), "");
 		}
 	}
 	blame(tests, program);
@@ -164,7 +157,7 @@ gboolean junit_write(const char *path, const struct junit_program *program, GErr
 
 void junit_of_cases(GString *out, const struct check_report *report)
 {
-	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
+	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(g_free);
 	g_autofree char *soc = escaped(report->server.soc);
 	g_autofree char *head = g_strdup_printf(
 		"<properties><property name=\"npusim\" value=\"" NPUSIM_VERSION "\"/>"
@@ -180,10 +173,8 @@ void junit_of_cases(GString *out, const struct check_report *report)
 
 		test->seconds = (double)r->ns / 1e9;
 		seconds += test->seconds;
-		if (r->status == CASE_SKIPPED)
-			test->skipped = r->text->str;
-		else if (r->status == CASE_FAILED)
-			g_string_assign(test->failure, r->text->str);
+		test->skipped = r->status == CASE_SKIPPED ? r->text->str : NULL;
+		test->failure = r->status == CASE_FAILED ? r->text->str : NULL;
 	}
 	add_suite(out, "check", tests, seconds, report->start_us, head, "");
 }

@@ -90,10 +90,9 @@ void interrupts_watch(gboolean termination)
 {
 	watched = termination ? G_N_ELEMENTS(watchable) : 2;
 	for (gsize i = 0; i < watched; i++) {
-		const struct sigaction action = { .sa_handler = watchable[i] == SIGPIPE
-									? SIG_IGN
-									: on_interrupt,
-						  .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+		struct sigaction action = { .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+
+		action.sa_handler = watchable[i] == SIGPIPE ? SIG_IGN : on_interrupt;
 		sigaction(watchable[i], NULL, &unwatched[i]);
 		if (unwatched[i].sa_handler != SIG_IGN)
 			sigaction(watchable[i], &action, NULL);
@@ -151,8 +150,8 @@ static gboolean settings_wrong(char *text, GError **error)
 	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++) {
 		if (shared[i].var == NPU_VAR_COUNT || given[shared[i].var] == NULL)
 			continue;
-		g_autofree char *before = g_strconcat(npu_var_info(shared[i].var)->name, "=", NULL);
-		g_autofree char *after = g_strconcat("--", shared[i].option.name, "=", NULL);
+		const char *before = npu_text("%s=", npu_var_info(shared[i].var)->name);
+		const char *after = npu_text("--%s=", shared[i].option.name);
 		if (g_string_replace(said, before, after, 0))
 			g_string_replace(said, "environment: --", "--", 1);
 	}
@@ -166,14 +165,14 @@ gboolean run_check_settings(GError **error)
 	return problem == NULL || settings_wrong(problem, error);
 }
 
-gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error)
+gboolean model_options_apply(const char *default_backend, GError **error)
 {
 	char *text = NULL;
 
-	if (fresh && !given[NPU_VAR_NODE])
-		given[NPU_VAR_NODE] = own_node_name();
-	if (default_backend)
+	if (default_backend) {
+		given[NPU_VAR_NODE] = given[NPU_VAR_NODE] ?: own_node_name();
 		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
+	}
 	if (given[NPU_VAR_TRACE]) {
 		/* the program may go to another folder before it opens the file, and may be many
 		 * processes */
@@ -195,8 +194,6 @@ gboolean model_options_apply(const char *default_backend, gboolean fresh, GError
 		given[NPU_VAR_VALIDATE_EXIT]);
 }
 
-/* ---- reading them ---- */
-
 static const struct option *find_option(const char *word)
 {
 	for (guint i = 0; i < options->len; i++) {
@@ -212,8 +209,7 @@ static gboolean read_number(const struct option *o, const char *text, GError **e
 {
 	guint64 most = o->most ? o->most : G_MAXINT64, value;
 	gboolean is_size = o->kind == OPTION_SIZE;
-	g_autofree char *first =
-		g_strdup(is_size ? npu_size_words((gint64)o->least) : npu_text(U64, o->least));
+	const char *first = is_size ? npu_size_words((gint64)o->least) : npu_text(U64, o->least);
 
 	if ((is_size ? npu_parse_size(text, &value)
 		     : g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &value, NULL)) &&
@@ -259,9 +255,8 @@ static void add_option_meant(GError *error)
 		names[i] = ((const struct option *)options->pdata[i])->name;
 	if (word)
 		said = npu_meant(word, names, options->len, "--");
-	g_autofree char *text = g_strconcat(error->message, word ? said : "", NULL);
-	g_free(error->message);
-	error->message = g_steal_pointer(&text);
+	g_autofree char *text = error->message;
+	error->message = g_strconcat(text, word ? said : "", NULL);
 }
 
 /* FALSE and error; the arguments are left. */
@@ -275,7 +270,6 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	static char on[] = "--" VALIDATE_OPTION "=on";
 	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
 	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
-	g_autofree char *program = g_strdup_printf("npusim %s", running->name);
 	g_autoptr(GError) why = NULL;
 
 	for (guint i = 0; i < options->len; i++) {
@@ -290,7 +284,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 		}
 		g_array_append_val(entries, entry);
 	}
-	g_set_prgname(program);
+	g_set_prgname(npu_text("npusim %s", running->name));
 	g_option_context_set_summary(context, running->summary);
 	g_option_context_set_strict_posix(context, (running->with & WITH_PROGRAM) != 0);
 	g_option_context_add_main_entries(context, (GOptionEntry *)(void *)entries->data, NULL);
@@ -387,6 +381,12 @@ void json_number(JsonBuilder *json, const char *name, guint64 value)
 	json_builder_add_int_value(json, (gint64)value);
 }
 
+void json_list(JsonBuilder *json, const char *name)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_begin_array(json);
+}
+
 void add_to_list(const char *variable, const char *entry, gboolean first)
 {
 	const char *old = g_getenv(variable);
@@ -397,55 +397,52 @@ void add_to_list(const char *variable, const char *entry, gboolean first)
 	g_setenv(variable, list, TRUE);
 }
 
-/* Of each part a file, and where its folder is from this command's: installed, in the build tree.
- */
-static const struct {
-	const char *file, *installed, *built, *hint;
+/* Files, and where the folder of each is from this command's: installed, in the build tree. */
+static const struct part {
+	const char *file, *installed, *built, *with; /* what it is built with; NULL: anything */
 } parts[] = {
-	[PART_ACL] = { "libascendcl.so", "../lib/npusim/acl", "../runtime", "installed whole" },
-	[PART_CUDA] = { "libcuda.so.1", "../lib/npusim/cuda", "../runtime/cuda",
-			"installed whole" },
-	[PART_HAL] = { "libascend_hal.so", "../lib/npusim/hal", "../backend-sim/hal",
-		       "built with the model" },
-	[PART_HOME] = { "set_env.sh", "../lib/npusim/home", "../runtime/home/home",
-			"installed whole" },
-	[PART_RECORD] = { "libnpusim-record.so", "../lib/npusim/preload", "record",
-			  "installed whole" },
-	[PART_RECORD_HAL] = { "libnpusim-record-hal.so", "../lib/npusim/preload", "../backend-hw",
-			      "built with backend-hw" },
-	[PART_MODEL] = { "backend-sim.so", "../lib/npusim", "../backend-sim",
-			 "built with the model" },
-	[PART_BENCH] = { "bench.so", "../lib/npusim", "../sim", "built with the model" },
-	[PART_SWEEP] = { "sweep.py", "../lib/npusim", ".", "installed whole" },
-	[PART_RANKS] = { "sweep-ranks.so", "../lib/npusim", ".", "built with an MPI" },
+	{ "libascendcl.so", "../lib/npusim/acl", "../runtime", NULL },
+	{ "libcuda.so.1", "../lib/npusim/cuda", "../runtime/cuda", NULL },
+	{ "libascend_hal.so", "../lib/npusim/hal", "../backend-sim/hal", "the model" },
+	{ "set_env.sh", "../lib/npusim/home", "../runtime/home/home", NULL },
+	{ "libnpusim-record.so", "../lib/npusim/preload", "record", NULL },
+	{ "libnpusim-record-hal.so", "../lib/npusim/preload", "../backend-hw", "backend-hw" },
+	{ "backend-sim.so", "../lib/npusim", "../backend-sim", "the model" },
+	{ "bench.so", "../lib/npusim", "../sim", "the model" },
+	{ "sweep.py", "../lib/npusim", ".", NULL },
+	{ "sweep-ranks.so", "../lib/npusim", ".", "an MPI" },
+	{ "map.case", "../share/npusim/cases/acl", NPUSIM_CHECK_CASES, NULL },
 };
 
-char *part_folder(enum npusim_part part, GError **error)
+char *part_folder(const char *name, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self ? g_path_get_dirname(self) : NULL;
-	const char *const places[] = { parts[part].installed, parts[part].built };
+	const struct part *part = parts;
+
+	while (strcmp(part->file, name) != 0) /* no other is asked for */
+		part++;
+	const char *const places[] = { part->installed, part->built };
 
 	for (gsize i = 0; bin && i < G_N_ELEMENTS(places); i++) {
 		g_autofree char *folder = g_canonicalize_filename(places[i], bin);
-		g_autofree char *path = g_build_filename(folder, parts[part].file, NULL);
+		g_autofree char *path = g_build_filename(folder, name, NULL);
 		if (g_file_test(path, G_FILE_TEST_EXISTS))
 			return g_steal_pointer(&folder);
 	}
 	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-		    "there is no %s in %s or %s beside %s: is npusim %s?", parts[part].file,
-		    places[0], places[1], bin ? bin : "this command", parts[part].hint);
+		    "there is no %s in %s or %s beside %s: is npusim %s%s?", name, places[0],
+		    places[1], bin ? bin : "this command",
+		    part->with ? "built with " : "installed whole", part->with ?: "");
 	return NULL;
 }
 
-char *part_file(enum npusim_part part, GError **error)
+char *part_file(const char *name, GError **error)
 {
-	g_autofree char *folder = part_folder(part, error);
+	g_autofree char *folder = part_folder(name, error);
 
-	return folder ? g_build_filename(folder, parts[part].file, NULL) : NULL;
+	return folder ? g_build_filename(folder, name, NULL) : NULL;
 }
-
-/* ---- the command ---- */
 
 static const struct verb *const verbs[] = {
 	&verb_run,     &verb_replay,  &verb_record, &verb_report, &verb_diff,

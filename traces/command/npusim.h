@@ -98,10 +98,10 @@ int interrupt_status(void);
 int output_error(void);
 
 /* Puts the options that are variables', as far as they were given, into the environment: what was
- * given wins over what is there. default_backend: where neither says one, NULL: the runtime's
- * default. fresh: without --node, a node of its own, whatever the environment says. FALSE and
- * error, with the values that would be valid, if one is not. */
-gboolean model_options_apply(const char *default_backend, gboolean fresh, GError **error);
+ * given wins over what is there. default_backend: where neither says one; then, without --node, the
+ * node is a fresh one, whatever the environment says; NULL: the runtime's default. FALSE and error,
+ * with the values that would be valid, if one is not. */
+gboolean model_options_apply(const char *default_backend, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
 gboolean run_check_settings(GError **error);
@@ -113,27 +113,22 @@ const char *setting_origin(enum npu_var var);
 /* Members of the object that is open. */
 void json_text(JsonBuilder *json, const char *name, const char *value);
 void json_number(JsonBuilder *json, const char *name, guint64 value);
+/* A list, which is open then. */
+void json_list(JsonBuilder *json, const char *name);
 
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
 void add_to_list(const char *variable, const char *entry, gboolean first);
 
-enum npusim_part { /* npusim.c has their files */
-		   PART_ACL,
-		   PART_CUDA,
-		   PART_HAL,
-		   PART_HOME,
-		   PART_RECORD,
-		   PART_RECORD_HAL,
-		   PART_MODEL,
-		   PART_BENCH,
-		   PART_SWEEP,
-		   PART_RANKS
-};
-/* The folder of a part that belongs to this command: the installed one beside it, or the build
- * tree's. NULL and error, naming the folders that were tried, if there is none. */
-char *part_folder(enum npusim_part part, GError **error);
-/* The file of a part in it; of the home its set_env.sh. */
-char *part_file(enum npusim_part part, GError **error);
+/* Libraries that have folders of their own; and the home, by its set_env.sh. */
+#define ACL  "libascendcl.so"
+#define HAL  "libascend_hal.so"
+#define HOME "set_env.sh"
+/* The folder of a file that belongs to this command, one of those in npusim.c: the installed one
+ * beside it, or the build tree's. NULL and error, naming the folders that were tried, if there is
+ * none. */
+char *part_folder(const char *name, GError **error);
+/* The file. */
+char *part_file(const char *name, GError **error);
 
 /* ---- cmd-home.c ---- */
 
@@ -141,15 +136,13 @@ char *part_file(enum npusim_part part, GError **error);
  * libascendcl.so, and on the model libascend_hal.so, in front of LD_LIBRARY_PATH, what is only
  * linked behind it; ASCEND_HOME_PATH and what else the home's set_env.sh exports. Unless `over`, a
  * home that is named already stays the only one, and what is set stays. Returns
- * the folder of PART_ACL. */
+ * the folder of libascendcl.so. */
 char *home_in_place(gboolean over, GError **error);
 
 /* ---- program.c ---- */
 
 /* Becomes the program; where that fails, says why and returns the exit status. */
 int become_program(char **program);
-/* Whether a debugger, or strace, follows this process, and would lose the program in a child. */
-gboolean is_traced(void);
 /* Runs the program to its end, and passes signals on to it; it dies with this process. TRUE:
  * *out_status is waitpid()'s. FALSE: it could not be run, which was said; *out_status is the exit
  * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and files that

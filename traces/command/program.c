@@ -23,16 +23,6 @@ int become_program(char **program)
 	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
 }
 
-gboolean is_traced(void)
-{
-	g_autofree char *text = NULL;
-	const char *tracer = g_file_get_contents("/proc/self/status", &text, NULL, NULL)
-				     ? strstr(text, "\nTracerPid:")
-				     : NULL;
-
-	return tracer && atoi(tracer + strlen("\nTracerPid:")) != 0;
-}
-
 /* Of this process, as the program has to find it. */
 struct inherited {
 	sigset_t mask;
