@@ -194,15 +194,10 @@ static void peek(struct step *s)
 	step_show(s, "%u", *(volatile uint8_t *)(uintptr_t)step_number(s, 1));
 }
 
-/* Ordinary memory of the process, aligned to 4 KiB, of zeros. */
-static void plain(struct step *s)
+/* Of the process's own memory: it begins as zeros. */
+static void clear(struct step *s)
 {
-	size_t size = (step_number(s, 2) + 4095) / 4096 * 4096;
-	void *va = aligned_alloc(4096, size);
-
-	if (va != NULL)
-		memset(va, 0, size);
-	step_set(s, 1, (uintptr_t)va);
+	memset((void *)(uintptr_t)s->out[STEP_RESULT][0], 0, step_number(s, 2));
 }
 
 static const struct case_verb verbs[] = {
@@ -218,7 +213,7 @@ static const struct case_verb verbs[] = {
 	{ "soc", NULL, NULL, show_soc },
 	{ "memory", "aclrtGetMemInfo", "attr out out1", show_memory },
 	{ "backend", NULL, NULL, show_backend },
-	{ "die", "raise", "9", NULL }, /* of the C library, where every library finds it */
+	{ "die", "raise", "9", NULL }, /* of the C library, through which it is found */
 	{ "exit", "exit", "$1", NULL },
 	{ "reserve", "aclrtReserveMemAddress", ">1 $2 align=0 at=0 flags=1", show_address },
 	{ "reserve-nouc", "aclrtReserveMemAddressNoUCMemory", ">1 $2 align=0 at=0 flags=1",
@@ -253,7 +248,7 @@ static const struct case_verb verbs[] = {
 	{ "free", "aclrtFree", "$1", NULL },
 	{ "malloc-host", "aclrtMallocHost", ">1 $2", NULL },
 	{ "free-host", "aclrtFreeHost", "$1", NULL },
-	{ "plain", NULL, NULL, plain },
+	{ "plain", "posix_memalign", ">1 4096 $2", clear },
 	{ "fill", "aclrtMemset", "$1 room=$3 $2 $3", NULL },
 	{ "read", "aclrtMemcpy", "read size $1 size 2", step_show_bytes },
 	{ "write", "aclrtMemcpy", "$1 room=$3 written $3 1", NULL },

@@ -262,12 +262,11 @@ static void on_progress(uint64_t done, void *data)
 	progress_step(data, done);
 }
 
-static gboolean run_bench(const char *file, GError **error)
+static gboolean run_bench(const char *file, JsonBuilder *json, GError **error)
 {
 	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
 	struct bench_request *r = &run.asked;
 	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
-	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autofree char *problem = NULL;
 	struct progress bar;
 
@@ -311,10 +310,8 @@ static gboolean run_bench(const char *file, GError **error)
 				(double)run.got.flow[i].bytes_per_us / 1000);
 	if (g_strcmp0(opt.json, "-") != 0)
 		print_result(r, &run.got);
-	json_builder_begin_array(json);
 	members_build_object(json, members, &run, NULL);
-	json_builder_end_array(json);
-	return opt.json == NULL || json_write(opt.json, json, error);
+	return TRUE;
 }
 
 #define PUBLISHED_MAX 64
@@ -335,9 +332,8 @@ static const struct member published_members[] = {
 	{ 0 },
 };
 
-static gboolean run_published(GError **error)
+static gboolean run_published(JsonBuilder *json, GError **error)
 {
-	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autofree char *problem = NULL;
 	struct bench_published rows[PUBLISHED_MAX];
 	gboolean quiet = g_strcmp0(opt.json, "-") == 0;
@@ -350,7 +346,6 @@ static gboolean run_published(GError **error)
 	if (!quiet)
 		g_print("%-14s %-38s %10s %10s %-4s %6s\n", "", "", "measured", "modelled", "",
 			"ratio");
-	json_builder_begin_array(json);
 	for (const struct bench_published *r = rows; r < rows + MIN(count, PUBLISHED_MAX); r++) {
 		if (opt.pattern == REMOTE && !r->remote)
 			continue;
@@ -364,8 +359,7 @@ static gboolean run_published(GError **error)
 		else
 			g_print("%10s %-4s %6s  %s\n", "-", r->unit, "-", r->note);
 	}
-	json_builder_end_array(json);
-	return opt.json == NULL || json_write(opt.json, json, error);
+	return TRUE;
 }
 
 /* For the key of the setting that `why` quotes: there is no such key. */
@@ -383,11 +377,13 @@ static int bench(char **words, GError **error)
 	const char *const *names = sim_profile_names();
 	struct sim_profile profile;
 	g_autofree char *why = NULL;
+	g_autoptr(JsonBuilder) json = json_builder_new();
 	gboolean good;
 
 	run.asked.profile = &profile;
+	json_builder_begin_array(json);
 	if (opt.pattern >= PUBLISHED) {
-		good = run_published(error);
+		good = run_published(json, error);
 	} else if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why)) {
 		good = refuse_option(error, "--soc: %s%s", why,
 				     npu_meant(opt.soc, names, g_strv_length((char **)names), ""));
@@ -395,8 +391,10 @@ static int bench(char **words, GError **error)
 		good = refuse_option(error, "--set: %s%s", why, key_meant(why));
 	} else {
 		run.soc = profile.soc_name;
-		good = run_bench(*words, error);
+		good = run_bench(*words, json, error);
 	}
+	json_builder_end_array(json);
+	good = good && (opt.json == NULL || json_write(opt.json, json, error));
 	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
 

@@ -262,11 +262,6 @@ static void add_option_meant(GError *error)
 /* FALSE and error; the arguments are left. */
 static gboolean read_options(int *argc, char ***argv, GError **error)
 {
-	static const GOptionArg args[] = { [OPTION_FLAG] = G_OPTION_ARG_NONE,
-					   [OPTION_TEXT] = G_OPTION_ARG_STRING,
-					   [OPTION_FILE] = G_OPTION_ARG_FILENAME,
-					   [OPTION_OUTPUT] = G_OPTION_ARG_FILENAME,
-					   [OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY };
 	static char on[] = "--" VALIDATE_OPTION "=on";
 	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
 	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
@@ -274,13 +269,13 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 
 	for (guint i = 0; i < options->len; i++) {
 		const struct option *o = options->pdata[i];
-		GOptionEntry entry = {
-			o->name, o->letter, 0, G_OPTION_ARG_CALLBACK, (gpointer)read_value,
-			o->help, o->value
-		};
-		if (o->kind < OPTION_NUMBER) {
-			entry.arg = args[o->kind];
-			entry.arg_data = o->to;
+		GOptionEntry entry = { o->name, o->letter, 0,       (GOptionArg)o->kind,
+				       o->to,   o->help,   o->value };
+		if (o->kind == OPTION_OUTPUT) {
+			entry.arg = G_OPTION_ARG_FILENAME;
+		} else if (o->kind > OPTION_OUTPUT) {
+			entry.arg = G_OPTION_ARG_CALLBACK;
+			entry.arg_data = (gpointer)read_value;
 		}
 		g_array_append_val(entries, entry);
 	}
@@ -343,7 +338,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 	running = verb;
 	options = g_ptr_array_new();
-	for (const struct option *o = verb->options; o && o->kind; o++)
+	for (const struct option *o = verb->options; o && o->name; o++)
 		g_ptr_array_add(options, (gpointer)o);
 	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
 		if (shared[i].with & verb->with)

@@ -25,20 +25,19 @@ enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2, NPUSIM
 enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
 
 enum option_kind {
-	OPTION_END, /* behind the last row of a table */
-	OPTION_FLAG,
-	OPTION_TEXT,
-	OPTION_FILE,
-	OPTION_OUTPUT, /* a file that could be made; "-": stdout */
-	OPTION_TEXTS,  /* may be given several times */
+	OPTION_FLAG = G_OPTION_ARG_NONE,
+	OPTION_TEXT = G_OPTION_ARG_STRING,
+	OPTION_FILE = G_OPTION_ARG_FILENAME,
+	OPTION_TEXTS = G_OPTION_ARG_STRING_ARRAY, /* may be given several times */
+	OPTION_OUTPUT = 100, /* GOption lacks these: a file that could be made; "-": stdout */
 	OPTION_NUMBER,
 	OPTION_SIZE,  /* a number with K, M, G or T behind it */
 	OPTION_CHOICE /* the place in `words` */
 };
 struct option {
-	const char *name;
+	const char *name; /* NULL: behind the last row of a table */
 	enum option_kind kind;
-	void *to; /* gboolean, char *, char *, char *, char **, gint64, guint64, guint: stays if not
+	void *to; /* gboolean, char *, char *, char **, char *, gint64, guint64, guint: stays if not
 		   * given */
 	const char *help, *value; /* `value`: what the help has for it */
 	char letter;

@@ -23,16 +23,16 @@ int become_program(char **program)
 	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
 }
 
-/* Of this process, as the program has to find it. */
-struct inherited {
+/* Of this process, as the program has to find it; and the signals that wait in it from then on. */
+static struct {
 	sigset_t mask;
 	struct sigaction child_action;
-};
+} inherited;
+static sigset_t blocked;
 
 /* files: its stdin, stdout and stderr; NULL: this process's. -1: it was said why; *out_status is
  * the exit status. */
-static pid_t start(char **program, const struct inherited *inherited, const int *files,
-		   int *out_status)
+static pid_t start(char **program, const int *files, int *out_status)
 {
 	pid_t self = getpid(), child;
 	guint8 status = NPUSIM_EXIT_NOT_RUNNABLE;
@@ -51,8 +51,8 @@ static pid_t start(char **program, const struct inherited *inherited, const int 
 			raise(SIGKILL);
 		for (int i = 0; files && i < 3; i++)
 			dup2(files[i], i);
-		sigaction(SIGCHLD, &inherited->child_action, NULL);
-		sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+		sigaction(SIGCHLD, &inherited.child_action, NULL);
+		sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
 		status = (guint8)become_program(program);
 		_exit(write(said[1], &status, 1) == 1 ? status : NPUSIM_EXIT_NOT_RUNNABLE);
 	}
@@ -112,14 +112,14 @@ static gboolean is_key(const siginfo_t *info)
 
 /* What the program sends to its group, or the command to itself by a write to a closed pipe, the
  * program need not hear. */
-static int wait_for_end(pid_t child, const sigset_t *signals)
+static int wait_for_end(pid_t child)
 {
 	siginfo_t info;
 	int status;
 	pid_t got;
 
 	for (;;) {
-		int number = sigwaitinfo(signals, &info);
+		int number = sigwaitinfo(&blocked, &info);
 
 		/* orphans that the program left are waited for, too, but not awaited */
 		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
@@ -138,31 +138,27 @@ static int wait_for_end(pid_t child, const sigset_t *signals)
 	}
 }
 
-/* From here on signals wait in *out_blocked. */
-static struct inherited become_parent(sigset_t *out_blocked)
+static void become_parent(void)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
-	struct inherited inherited;
 
 	fflush(stdout);
 	/* all but the two that stop who uses the terminal from the background */
-	sigfillset(out_blocked);
-	sigdelset(out_blocked, SIGTTIN);
-	sigdelset(out_blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, out_blocked, &inherited.mask);
+	sigfillset(&blocked);
+	sigdelset(&blocked, SIGTTIN);
+	sigdelset(&blocked, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
 	/* who ignores it has no children to wait for */
 	sigaction(SIGCHLD, &usual, &inherited.child_action);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return inherited;
 }
 
 gboolean program_run(char **program, int *out_status)
 {
-	sigset_t blocked;
 	const char *name;
-	const struct inherited inherited = become_parent(&blocked);
-	pid_t child = start(program, &inherited, NULL, out_status);
 
+	become_parent();
+	pid_t child = start(program, NULL, out_status);
 	if (child < 0)
 		return FALSE;
 	/* the program's pipes and locks end when it closes them; what the command opened for itself
@@ -179,7 +175,7 @@ gboolean program_run(char **program, int *out_status)
 		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
 			close(fd);
 	}
-	*out_status = wait_for_end(child, &blocked);
+	*out_status = wait_for_end(child);
 	return TRUE;
 }
 
@@ -260,7 +256,7 @@ static void note_end(pid_t pid, int status)
 	send_all(SIGTERM, FALSE);
 }
 
-static void wait_for_all(const sigset_t *signals)
+static void wait_for_all(void)
 {
 	const struct timespec grace = { 5, 0 }; /* to end by themselves, once one has to */
 	siginfo_t info;
@@ -268,7 +264,7 @@ static void wait_for_all(const sigset_t *signals)
 	pid_t got;
 
 	while (servers.running > 0) {
-		int number = sigtimedwait(signals, &info, servers.ending ? &grace : NULL);
+		int number = sigtimedwait(&blocked, &info, servers.ending ? &grace : NULL);
 
 		if (number < 0 && errno == EAGAIN)
 			kill_children();
@@ -281,8 +277,7 @@ static void wait_for_all(const sigset_t *signals)
 	}
 }
 
-static gboolean start_on(guint k, char **program, const struct inherited *inherited,
-			 int *out_status)
+static gboolean start_on(guint k, char **program, int *out_status)
 {
 	int files[3] = { open("/dev/null", O_RDONLY | O_CLOEXEC) }, ends[2];
 	struct stat st;
@@ -301,7 +296,7 @@ static gboolean start_on(guint k, char **program, const struct inherited *inheri
 	if (g_getenv("NPUSIM_REPORT_STDERR") && fstat(files[2], &st) == 0)
 		g_setenv("NPUSIM_REPORT_STDERR",
 			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
-	pid_t pid = start(program, inherited, files, out_status);
+	pid_t pid = start(program, files, out_status);
 	for (int i = 0; i < 3; i++)
 		close(files[i]);
 	servers.pid[k] = pid > 0 ? pid : 0;
@@ -312,17 +307,16 @@ static gboolean start_on(guint k, char **program, const struct inherited *inheri
 gboolean servers_run(char **program, int *out_status)
 {
 	GThread *thread[2 * SIM_SERVERS];
-	sigset_t blocked;
-	const struct inherited inherited = become_parent(&blocked);
 	gboolean fine = TRUE;
 
+	become_parent();
 	while (fine && servers.count < (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)))
-		fine = start_on(servers.count++, program, &inherited, out_status);
+		fine = start_on(servers.count++, program, out_status);
 	if (!fine)
 		send_all(SIGTERM, FALSE);
 	for (guint i = 0; i < 2 * servers.count; i++)
 		thread[i] = g_thread_new("output", show_lines, GUINT_TO_POINTER(i));
-	wait_for_all(&blocked);
+	wait_for_all();
 	while (servers.ending && kill_children() && waitpid(-1, NULL, 0) > 0)
 		continue;
 	for (guint i = 0; i < 2 * servers.count; i++)
