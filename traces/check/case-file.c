@@ -178,7 +178,8 @@ static gboolean read_step(struct reader *r, const char *text)
 		expect->value = g_intern_string(said[1] == NULL ? NULL : g_strstrip(said[1]));
 	}
 	step.argv = words_of(words);
-	g_array_append_val(r->test->steps, step); /* which owns the words */
+	g_array_append_val(r->test->steps, step);
+	/* cppcheck-suppress memleak ; its list has the words */
 	return case_verb(r->dialect, step.argv[0]) != NULL ||
 	       fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
 }

@@ -60,16 +60,18 @@ static void watch(struct test_case *test, guint at, const char *verb, const char
 void check_case_watch(struct test_case *test)
 {
 	g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+	g_autoptr(GString) all = g_string_new(NULL);
 	guint count = test->steps->len, devices = 0, start = 0;
 	gboolean marked = FALSE;
 
-	for (guint s = 0; s < count; s++)
+	for (guint s = 0; s < count; s++) {
 		if (case_step_at(test, s)->docs.code <= CASE_SIGNAL)
 			return; /* nobody is left to be asked */
+		g_string_append_printf(all, "%s\n", case_step_at(test, s)->text);
+	}
 	for (guint s = 0; s < count; s++) {
 		const struct case_step *step = case_step_at(test, s);
 		const char *verb = step->argv[0], *name = step->argv[1];
-
 		gboolean address =
 			g_str_has_prefix(verb, "reserve") || g_str_has_prefix(verb, "malloc");
 
@@ -89,12 +91,7 @@ void check_case_watch(struct test_case *test)
 		/* a driver must not be asked for an object that a step may have ended */
 		g_autofree char *pattern =
 			g_strdup_printf("(reset|finalize|(destroy|call) .*\\b%s\\b)", name);
-		gboolean ended = FALSE;
-
-		for (guint t = 0; t < count; t++)
-			ended |= g_regex_match_simple(pattern, case_step_at(test, t)->text,
-						      G_REGEX_CASELESS, 0);
-		if (!ended)
+		if (!g_regex_match_simple(pattern, all->str, G_REGEX_CASELESS, 0))
 			watch(test, test->steps->len, "properties", name);
 	}
 	/* of two devices nothing says which is the current one at the end */

@@ -182,8 +182,6 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 	}
 }
 
-/* ---- calls ---- */
-
 /* What npusim's own queries take in a call of its runtime: a stream asks what it may be and takes
  * two ids, to record an event takes one and gives the last back, and an import asks whose it is. */
 static double queries_ns(const struct findings *f, const char *what)
@@ -270,8 +268,6 @@ static void fit_call(const struct findings *f, const char *what)
 	add(f, "DriverCalls", what, "_giant_units", &unit, 1);
 }
 
-/* ---- links and waits ---- */
-
 /* A rate is what a further byte takes, so the start of a copy is no part of it. Where the base has
  * a limit of the engine, that is what a copy shows. */
 static void fit_copy(const struct findings *f, const char *what)
@@ -306,10 +302,8 @@ static void add_median(const struct findings *f, const char *what, gboolean is_c
 	}
 }
 
-/* ---- translation ---- */
-
-/* Of the SDMA, by copies with one row a page: over a footprint that a TLB does not hold, a pass in
- * the same order finds less of it, or nothing. */
+/* Translation of the SDMA, by copies with one row a page: over a footprint that a TLB does not
+ * hold, a pass in the same order finds less of it, or nothing. */
 #define LEVELS  2
 #define CERTAIN 30   /* the likelihood ratio that a level is there, where places are tried */
 #define WITHIN  7.35 /* that of 95 % of a place (Hansen 2000) */

@@ -36,20 +36,16 @@ void check_report_table(GString *out, const struct check_report *report)
 		     r = report->results->pdata[i]) {
 			counts[r->status]++;
 			ns += r->ns;
+			/* how often each reason stands: there may be dozens of skips */
+			count = g_hash_table_lookup(reasons, r->text->str);
+			if (r->status == CASE_SKIPPED)
+				g_hash_table_insert(reasons, r->text->str, (char *)count + 1);
 			if (++i == report->results->len)
 				break;
 		}
 		put(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
 		    counts[CASE_PASSED], counts[CASE_FAILED], counts[CASE_SKIPPED],
 		    (double)ns / 1e9);
-	}
-	/* how often each reason for a skip stands, since there may be dozens of skips */
-	for (guint i = 0; i < report->results->len; i++) {
-		const struct case_result *r = report->results->pdata[i];
-
-		count = g_hash_table_lookup(reasons, r->text->str);
-		if (r->status == CASE_SKIPPED)
-			g_hash_table_insert(reasons, r->text->str, (char *)count + 1);
 	}
 	g_hash_table_iter_init(&iter, reasons);
 	while (g_hash_table_iter_next(&iter, &reason, &count))

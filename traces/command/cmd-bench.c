@@ -401,4 +401,4 @@ static int bench(char **words, GError **error)
 VERB(bench, "run access patterns on the model's memory system", "[FILE]",
      "Runs an access pattern on the model's memory system, and shows bandwidth, latency, and hits "
      "of TLBs, L2 and rows in simulated time.",
-     0, 1, 0, options, bench, NPUSIM_EXIT_FAILED);
+     0, 1, 0, options, bench);

@@ -102,4 +102,4 @@ static int run(char **words, GError **error)
 VERB(convert, "make a trace, a Chrome trace or CSV of a trace or a result", "A B",
      "Makes of A, a trace of any kind that npusim replay reads or a result of npusim replay "
      "--json,\nanother kind of file, B. A file that is there is replaced.",
-     2, 2, WITH_READER, options, run, NPUSIM_EXIT_FAILED);
+     2, 2, WITH_READER, options, run);

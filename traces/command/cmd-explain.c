@@ -38,5 +38,4 @@ static int run(char **words, GError **error)
 }
 
 VERB(explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right", "[RULE ...]",
-     "Explains the rules of NPUSIM_VALIDATE; without RULE, lists them.", 0, G_MAXINT, 0, NULL, run,
-     NPUSIM_EXIT_FAILED);
+     "Explains the rules of NPUSIM_VALIDATE; without RULE, lists them.", 0, G_MAXINT, 0, NULL, run);

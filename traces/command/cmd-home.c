@@ -191,4 +191,4 @@ static int run(char **words, GError **error)
 VERB(home, "show or write the folder that looks like an installation of CANN", "[FOLDER]",
      "Says where npusim's home is, a folder that looks like an installation of CANN, or writes one "
      "to FOLDER.",
-     0, 1, 0, options, run, NPUSIM_EXIT_FAILED);
+     0, 1, 0, options, run);

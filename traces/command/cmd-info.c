@@ -151,4 +151,4 @@ static int run(char **words, GError **error)
 
 VERB(info, "show the backend, the devices, and every setting with its origin", "",
      "Shows the backend, the devices, and every setting with its origin.", 0, 0,
-     WITH_MODEL | WITH_TRACE, options, run, NPUSIM_EXIT_FAILED);
+     WITH_MODEL | WITH_TRACE, options, run);

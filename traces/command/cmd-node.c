@@ -221,4 +221,4 @@ static int run(char **words, GError **error)
 
 VERB(node, "list the simulated servers, their processes, and who holds how much", "[NAME]",
      "Lists this user's nodes - simulated servers - with their processes and what each holds.", 0,
-     1, 0, options, run, NPUSIM_EXIT_FAILED);
+     1, 0, options, run);

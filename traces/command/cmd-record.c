@@ -123,4 +123,4 @@ static int run(char **words, GError **error)
 VERB(record, "run a program and keep what it called as a trace", "-- PROGRAM [ARGUMENT...]",
      "Runs a program on the model, as npusim run does, and writes what all its processes called to "
      "one trace. --preload: on this machine's own ACL library instead, CANN's on an Ascend server.",
-     0, G_MAXINT, WITH_MODEL | WITH_VALIDATE | WITH_PROGRAM, options, run, NPUSIM_EXIT_FAILED);
+     0, G_MAXINT, WITH_MODEL | WITH_VALIDATE | WITH_PROGRAM, options, run);

@@ -171,4 +171,4 @@ VERB(replay, "replay a memory snapshot or a trace on the model", "FILE",
      "began.\nFILE, plain or .gz: a memory snapshot of PyTorch or torch_npu, what their profilers "
      "say of memory,\nan npusim trace, a msMemScope dump, MindSpore's memory_block.csv, a log of "
      "STAlloc.",
-     1, 1, WITH_READER | WITH_MODEL | WITH_TRACE, options_of_replay, run, NPUSIM_EXIT_FAILED);
+     1, 1, WITH_READER | WITH_MODEL | WITH_TRACE, options_of_replay, run);

@@ -164,4 +164,4 @@ static int run(char **names, GError **error)
 VERB(report, "show results of replays as one page with charts", "RESULT...",
      "Writes one HTML page about results of npusim replay --json, side by side: it holds its "
      "charts and\nneeds no network.",
-     1, G_MAXINT, WITH_READER, options, run, NPUSIM_EXIT_FAILED);
+     1, G_MAXINT, WITH_READER, options, run);

@@ -18,16 +18,19 @@ static gboolean cuda, in_place, home, smi, each;
 /* Files for what became of the program, and for its ranks; NULL: none. */
 static char *junit, *json, *rank_table;
 
+static struct junit_program program; /* what became of it */
+static const char *joined;           /* processes that had the library; NULL: none */
+
 /* Files of this user's alone, each named by a variable, to which processes of the run write. */
 enum { JOINED, REPORTS, TESTS, LOG };
 static struct {
 	const char *variable;
-	char *path; /* NULL: none */
-	char *text; /* what it had at the end; NULL: nothing */
-} told[] = { [JOINED] = { "NPUSIM_JOIN_FILE" },
-	     [REPORTS] = { "NPUSIM_REPORT_FILE" },
-	     [TESTS] = { "NPUSIM_TEST_FILE" },
-	     [LOG] = { "NPUSIM_LOG_FILE" } };
+	const char **text; /* what it had at the end; NULL: nothing */
+	char *path;        /* NULL: none */
+} told[] = { [JOINED] = { "NPUSIM_JOIN_FILE", &joined },
+	     [REPORTS] = { "NPUSIM_REPORT_FILE", &program.reports },
+	     [TESTS] = { "NPUSIM_TEST_FILE", &program.notes },
+	     [LOG] = { "NPUSIM_LOG_FILE", &program.text } };
 
 /* Files of reports and of the log that are the user's own are left to him; reports of a run around
  * this one are not. */
@@ -176,66 +179,59 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 	return g_string_free(found, found->len == 0);
 }
 
-/* What became of the program, and what was reported of it; `loaded`: whether a process had the
- * library. */
-static gboolean write_summary(const char *path, const struct junit_program *program,
-			      gboolean loaded, GError **error)
+static gboolean write_summary(GError **error)
 {
 	g_autoptr(JsonBuilder) builder = json_builder_new();
-	gboolean exited = WIFEXITED(program->status);
+	gboolean exited = WIFEXITED(program.status);
 
 	json_builder_begin_object(builder);
 	json_list(builder, "program");
-	for (char *const *word = program->words; *word; word++)
+	for (char *const *word = program.words; *word; word++)
 		json_builder_add_string_value(builder, *word);
 	json_builder_end_array(builder);
 	json_number(builder, exited ? "status" : "signal",
-		    (guint)(exited ? WEXITSTATUS(program->status) : WTERMSIG(program->status)));
+		    (guint)(exited ? WEXITSTATUS(program.status) : WTERMSIG(program.status)));
 	json_builder_set_member_name(builder, "seconds");
-	json_builder_add_double_value(builder, program->seconds);
+	json_builder_add_double_value(builder, program.seconds);
 	json_builder_set_member_name(builder, "library_loaded");
-	json_builder_add_boolean_value(builder, loaded);
-	json_text(builder, "text", program->text ? program->text : "");
+	json_builder_add_boolean_value(builder, joined != NULL);
+	json_text(builder, "text", program.text ?: "");
 	json_builder_end_object(builder);
-	return json_write(path, builder, error);
+	return json_write(json, builder, error);
 }
 
 /* Ends `told`. FALSE: what was asked for could not be written, which was said. */
-static gboolean say_what_was_told(struct junit_program *program, const char *library,
-				  const char *obstacle, const char *foreign)
+static gboolean say_what_was_told(const char *library, const char *obstacle, const char *foreign)
 {
 	g_autoptr(GError) error = NULL;
-	gboolean loaded;
 
 	for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
-		char **text = &told[i].text;
+		char *text = NULL;
 
 		if (told[i].path == NULL)
 			continue;
-		if (g_file_get_contents(told[i].path, text, NULL, NULL) && **text == '\0')
-			g_clear_pointer(text, g_free);
+		if (g_file_get_contents(told[i].path, &text, NULL, NULL) && *text == '\0')
+			g_clear_pointer(&text, g_free);
+		*told[i].text = text;
 		unlink(told[i].path);
 	}
-	loaded = told[JOINED].text != NULL;
-	if (!program->ran)
+	if (!program.ran)
 		return TRUE;
-	program->notes = told[TESTS].text;
-	program->reports = told[REPORTS].text;
-	program->text = told[LOG].text ? told[LOG].text : program->reports;
-	if (program->reports)
+	program.text = program.text ?: program.reports;
+	if (program.reports)
 		g_printerr("npusim run: reported by processes whose stderr was captured:\n%s%s",
-			   program->reports, g_str_has_suffix(program->reports, "\n") ? "" : "\n");
-	if (told[JOINED].path && !loaded && npu_log_enabled(NPU_LOG_WARN))
+			   program.reports, g_str_has_suffix(program.reports, "\n") ? "" : "\n");
+	if (told[JOINED].path && !joined && npu_log_enabled(NPU_LOG_WARN))
 		failure("no process of this run loaded npusim's %s: %s %s%s", library,
-			program->words[0],
+			program.words[0],
 			obstacle  ? obstacle
 			: foreign ? "gets "
 				  : "may have no use for it; or a script puts another "
 				    "folder in front of LD_LIBRARY_PATH, as CANN's "
 				    "set_env.sh does, or another file is opened by its path",
 			foreign && !obstacle ? foreign : "");
-	if ((junit == NULL || junit_write(junit, program, &error)) &&
-	    (json == NULL || write_summary(json, program, loaded, &error)))
+	if ((junit == NULL || junit_write(junit, &program, &error)) &&
+	    (json == NULL || write_summary(&error)))
 		return TRUE;
 	failure("%s", error->message);
 	return FALSE;
@@ -249,10 +245,10 @@ static int run_as_parent(char **words, const char *folder)
 	const char *obstacle = NULL;     /* why it can get no libraries; NULL: none is known */
 	g_autofree char *foreign = NULL; /* those of others' that it gets in npusim's place */
 	gboolean static_cudart = FALSE;
-	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
 
+	program.words = words;
 	listen();
 	if (path)
 		obstacle = look_at_file(path, &loader, cuda ? &static_cudart : NULL);
@@ -267,7 +263,7 @@ static int run_as_parent(char **words, const char *folder)
 			words[0]);
 	program.ran = (each ? servers_run : program_run)(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-	gboolean written = say_what_was_told(&program, library, obstacle, foreign);
+	gboolean written = say_what_was_told(library, obstacle, foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;
 	return status == NPUSIM_EXIT_OK && !written ? NPUSIM_EXIT_FAILED : status;
 }
@@ -393,4 +389,4 @@ VERB(run, "run a program on the model of an Ascend server", "-- PROGRAM [ARGUMEN
      "Runs a program with npusim's libascendcl.so in place of CANN's, on a fresh simulated server "
      "that its\nchildren share.",
      1, G_MAXINT, WITH_MODEL | WITH_TRACE | WITH_VALIDATE | WITH_PROGRAM | WITH_SUPERNODE, options,
-     run, NPUSIM_EXIT_FAILED);
+     run);

@@ -30,4 +30,4 @@ static int run(char **words, GError **error)
 }
 
 VERB(sweep, "run bench or replay once for each choice of values", NULL, NULL, 0, 0,
-     OPTIONS_NOT_READ, NULL, run, NPUSIM_EXIT_FAILED);
+     OPTIONS_NOT_READ, NULL, run);

@@ -359,7 +359,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 	if (g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MEMORY))
 		return NPUSIM_EXIT_MEMORY;
 	if (error->domain != G_OPTION_ERROR)
-		return verb->trouble;
+		return verb->trouble ?: NPUSIM_EXIT_FAILED;
 	g_printerr("'npusim %s --help' shows what it takes.\n", verb->name);
 	return NPUSIM_EXIT_USAGE;
 }

@@ -72,9 +72,9 @@ struct verb {
 	const struct option *options;
 	/* Returns the exit status. NULL ends `words`, the arguments. */
 	int (*run)(char **words, GError **error);
-	int trouble; /* the status of an error; one of options has 2, and hints to the help */
+	int trouble; /* the status of an error; 0: 1. One of options has 2, and hints to the help */
 };
-#define VERB(name, ...) const struct verb verb_##name = { #name, __VA_ARGS__ }
+#define VERB(word, ...) const struct verb verb_##word = { .name = #word, __VA_ARGS__ }
 extern const struct verb verb_run, verb_replay, verb_record, verb_report, verb_diff, verb_convert,
 	verb_check, verb_bench, verb_sweep, verb_profile, verb_node, verb_explain, verb_home,
 	verb_info;
