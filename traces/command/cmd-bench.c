@@ -192,7 +192,7 @@ READ(double, rate_of_result, run, r, rate(r->got.bytes, r->got.ps))
 
 /* Each key that is not as in the built-in profile of that name, "Group.key=value"; of a name that
  * is not built in, all keys. */
-static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused)
+static void build_changed(JsonBuilder *b, gconstpointer at)
 {
 	const struct sim_profile *profile = ((const struct run *)at)->asked.profile;
 	g_autofree struct sim_profile *plain = g_new0(struct sim_profile, 1);
@@ -205,7 +205,6 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused
 	guint known = g_strv_length(plain_lines);
 	const char *group = "";
 
-	(void)unused;
 	for (guint i = 0; lines[i]; i++) {
 		if (lines[i][0] == '[') {
 			lines[i][strlen(lines[i]) - 1] = '\0';
@@ -310,7 +309,7 @@ static gboolean run_bench(const char *file, JsonBuilder *json, GError **error)
 				(double)run.got.flow[i].bytes_per_us / 1000);
 	if (g_strcmp0(opt.json, "-") != 0)
 		print_result(r, &run.got);
-	members_build_object(json, members, &run, NULL);
+	members_build_object(json, members, &run);
 	return TRUE;
 }
 
@@ -349,7 +348,7 @@ static gboolean run_published(JsonBuilder *json, GError **error)
 	for (const struct bench_published *r = rows; r < rows + MIN(count, PUBLISHED_MAX); r++) {
 		if (opt.pattern == REMOTE && !r->remote)
 			continue;
-		members_build_object(json, published_members, r, NULL);
+		members_build_object(json, published_members, r);
 		if (quiet)
 			continue;
 		g_print("%-14s %-38s %10.1f ", r->soc, r->what, r->measured);

@@ -83,9 +83,9 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 		v->sides[0].file = a;
 		v->sides[1].file = b;
 		json_builder_begin_object(out);
-		members_build(out, verdict_members, v, NULL);
+		members_build(out, verdict_members, v);
 		if (diff)
-			members_build(out, trace_diff_members, diff, NULL);
+			members_build(out, trace_diff_members, diff);
 		json_builder_end_object(out);
 		if (!json_write(json, out, error))
 			return EXIT_TROUBLE;

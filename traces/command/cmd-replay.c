@@ -134,8 +134,7 @@ static int replay_file(const char *path, GError **error)
 
 		if (g_strcmp0(opt.json, "-") != 0)
 			result_print(stdout, &result);
-		if ((!opt.json ||
-		     members_write(opt.json, figures_result, &result, &result, error)) &&
+		if ((!opt.json || members_write(opt.json, figures_result, &result, error)) &&
 		    opt.profile)
 			profile_write(opt.profile, replay, opt.profile_at, opt.profile_since,
 				      error);

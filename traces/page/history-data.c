@@ -191,9 +191,9 @@ static void put_row(struct gatherer *g, guint device, const struct tracker_line 
 {
 	const struct npu_trace_record *r = &l->item.record;
 	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
-	const struct tracker_device *t = tracker_find(g->tracker, d->device);
+	const struct tracker_device *t = tracker_device(g->tracker, d->device);
 	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
-	guint64 physical = t ? t->now[TRACKER_PHYSICAL] : 0, took = r->took_ns ? r->took_ns + 1 : 0;
+	guint64 physical = t->now[TRACKER_PHYSICAL], took = r->took_ns ? r->took_ns + 1 : 0;
 	guint64 now = events_of(g, device), size = l->had ? l->had : r->size;
 	const guint64 row[] = { now,       address,       size, l->item.site, text,
 				r->stream, r->free_bytes, took, physical };

@@ -16,8 +16,7 @@
 /* ---- model.c: the memory calls of a replay, ACL functions of libascendcl.so, each counted
  * together with the simulated time that it took ---- */
 
-/* Where bytes are moved comes last; copies in the order of aclrtMemcpyKind. */
-#define MODEL_CALLS(X)                              \
+#define MODEL_MEMORY_CALLS(X)                       \
 	X(RESERVE, "aclrtReserveMemAddress")        \
 	X(UNRESERVE, "aclrtReleaseMemAddress")      \
 	X(CREATE, "aclrtMallocPhysical")            \
@@ -27,12 +26,15 @@
 	X(UNMAP, "aclrtUnmapMem")                   \
 	X(ACCESS, "aclrtMemSetAccess")              \
 	X(MALLOC, "aclrtMallocAlign32")             \
-	X(FREE, "aclrtFree")                        \
-	X(HOST_TO_HOST, "host_to_host")             \
-	X(HOST_TO_DEVICE, "host_to_device")         \
-	X(DEVICE_TO_HOST, "device_to_host")         \
-	X(DEVICE_TO_DEVICE, "device_to_device")     \
+	X(FREE, "aclrtFree")
+/* Where bytes are moved; copies in the order of aclrtMemcpyKind. */
+#define MODEL_MOVE_CALLS(X)                     \
+	X(HOST_TO_HOST, "host_to_host")         \
+	X(HOST_TO_DEVICE, "host_to_device")     \
+	X(DEVICE_TO_HOST, "device_to_host")     \
+	X(DEVICE_TO_DEVICE, "device_to_device") \
 	X(FILL, "fill")
+#define MODEL_CALLS(X)           MODEL_MEMORY_CALLS(X) MODEL_MOVE_CALLS(X)
 #define MODEL_NUMBER(call, name) MODEL_##call,
 #define MODEL_NAME(call, name)   name,
 enum model_call { MODEL_CALLS(MODEL_NUMBER) MODEL_CALL_COUNT, MODEL_MOVES = MODEL_HOST_TO_HOST };

@@ -18,7 +18,7 @@ enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
 /* A call that is not written yet: its end is not known. */
 struct open_call {
-	guint64 key; /* process << 32 | thread */
+	guint64 key; /* first: by_address(); process << 32 | thread */
 	guint64 at_ns;
 	struct npu_trace_record record;
 	char *rest; /* behind its time; NULL: it is written */
@@ -34,8 +34,7 @@ struct chrome {
 	gboolean clock_known, first_done;
 	guint64 now_ns;
 	guint64 reserved, reserved_ns; /* that the counter shows, and the latest time so far */
-	GHashTable *threads;           /* struct open_call */
-	GHashTable *processes;         /* number: named */
+	GTree *threads;                /* struct open_call */
 	GHashTable *devices;           /* struct device_track */
 };
 
@@ -178,28 +177,6 @@ static void tick(struct chrome *c, const struct tracker_line *l)
 		c->now_ns = l->item.number * 1000;
 }
 
-static guint call_hash(gconstpointer key)
-{
-	guint64 k = *(const guint64 *)key;
-
-	return (guint)(k >> 32) * 31 + (guint)k;
-}
-
-static struct open_call *thread_of(struct chrome *c, const struct npu_trace_record *r)
-{
-	struct open_call key = { .key = (guint64)r->process << 32 | r->thread };
-	struct open_call *known = g_hash_table_lookup(c->threads, &key);
-
-	if (known)
-		return known;
-	known = g_memdup2(&key, sizeof key);
-	g_hash_table_add(c->threads, known);
-	if (g_hash_table_add(c->processes, GUINT_TO_POINTER(r->process)))
-		put_name(c, "process_name", r->process, 0, "process", r->process);
-	put_name(c, "thread_name", r->process, r->thread, "thread", r->thread);
-	return known;
-}
-
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
 	if (call->rest == NULL)
@@ -232,9 +209,18 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 static void on_call(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	struct open_call *call = thread_of(c, r);
+	const struct open_call new = { .key = (guint64)r->process << 32 | r->thread };
+	struct open_call *call = g_tree_lookup(c->threads, &new);
 	GString *rest = g_string_new(NULL);
 
+	if (call == NULL) {
+		GTreeNode *last = by_address_node(c->threads, new.key | G_MAXUINT32);
+		if (last == NULL || *(guint64 *)g_tree_node_key(last) >> 32 != r->process)
+			put_name(c, "process_name", r->process, 0, "process", r->process);
+		put_name(c, "thread_name", r->process, r->thread, "thread", r->thread);
+		by_address_put(c->threads, &new, sizeof new);
+		call = g_tree_lookup(c->threads, &new);
+	}
 	end_call(c, call, length_of(c, call, r));
 	g_string_append(rest, ",\"cat\":\"call\",\"name\":");
 	out_json_text(rest, title(r));
@@ -254,27 +240,20 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 		put_flow(c, r, l->handle, 't', call->at_ns);
 }
 
-static struct device_track *track_of(struct chrome *c, gint64 device)
-{
-	struct device_track *track = g_hash_table_lookup(c->devices, &device);
-
-	if (track)
-		return track;
-	track = g_new0(struct device_track, 1);
-	track->device = device;
-	g_hash_table_insert(c->devices, &track->device, track);
-	put_name(c, "process_name", DEVICE_PID + (guint64)device, 0, "device", device);
-	put_name(c, "thread_name", DEVICE_PID + (guint64)device, 0, "allocator", -1);
-	return track;
-}
-
 static void on_device(struct chrome *c, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 	guint64 pid = DEVICE_PID + (guint64)l->device;
-	struct device_track *track = track_of(c, l->device);
-	const struct tracker_device *d = tracker_find(c->to->tracker, l->device);
+	struct device_track *track = g_hash_table_lookup(c->devices, &l->device);
+	const struct tracker_device *d = tracker_device(c->to->tracker, l->device);
 
+	if (track == NULL) {
+		track = g_new0(struct device_track, 1);
+		track->device = l->device;
+		g_hash_table_insert(c->devices, &track->device, track);
+		put_name(c, "process_name", pid, 0, "device", l->device);
+		put_name(c, "thread_name", pid, 0, "allocator", -1);
+	}
 	/* lines of several threads may come a little out of order */
 	track->at_ns = MAX(track->at_ns, c->now_ns);
 	if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
@@ -285,7 +264,7 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 		put_instant(c, l, "segment", pid, 0, track->at_ns, "");
 	else if (verb == NPU_TRACE_OOM)
 		put_instant(c, l, "refused", pid, 0, track->at_ns, ": out of memory");
-	for (int level = 0; l->item.number > 0 && d && level < TRACKER_RESERVED; level++) {
+	for (int level = 0; l->item.number > 0 && level < TRACKER_RESERVED; level++) {
 		if (d->now[level] != track->shown[level])
 			put_counter(c, tracker_level_names[level], pid, track->at_ns,
 				    d->now[level]);
@@ -305,7 +284,7 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 	if (l->device >= 0)
 		on_device(c, l);
 	/* address space is of no device */
-	reserved = to->tracker->none.now[TRACKER_RESERVED];
+	reserved = tracker_device(to->tracker, RECORD_NO_DEVICE)->now[TRACKER_RESERVED];
 	c->reserved_ns = MAX(c->reserved_ns, c->now_ns);
 	if (reserved != c->reserved)
 		put_counter(c, "reserved", DEVICE_PID - 1, c->reserved_ns, reserved);
@@ -318,8 +297,7 @@ static void begin_chrome(struct convert *to)
 	struct chrome *c = to->state = g_new0(struct chrome, 1);
 
 	c->to = to;
-	c->threads = g_hash_table_new_full(call_hash, g_int64_equal, g_free, NULL);
-	c->processes = g_hash_table_new(NULL, NULL);
+	c->threads = by_address_tree(NULL, g_free);
 	c->devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 	put_name(c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
@@ -329,18 +307,16 @@ static void end_chrome(struct convert *to)
 {
 	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
 	struct chrome *c = to->state;
-	GHashTableIter iter;
-	gpointer call;
 
-	g_hash_table_iter_init(&iter, c->threads);
-	while (g_hash_table_iter_next(&iter, &call, NULL))
+	for (GTreeNode *n = g_tree_node_first(c->threads); n; n = g_tree_node_next(n)) {
+		struct open_call *call = g_tree_node_value(n);
 		end_call(c, call, length_of(c, call, NULL));
+	}
 	g_string_append_printf(to->out,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c->clock]);
 	out_json_text(to->out, to->trace->kind);
 	g_string_append(to->out, "}}\n");
-	g_hash_table_unref(c->threads);
-	g_hash_table_unref(c->processes);
+	g_tree_unref(c->threads);
 	g_hash_table_unref(c->devices);
 	g_free(c);
 }

@@ -77,8 +77,7 @@ static void name(GString *out, gboolean has, const struct npu_trace_name *n)
 static gboolean csv_row(struct convert *to, struct tracker_line *l, GError **error)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	const struct tracker_device *d =
-		l->device >= 0 ? tracker_find(to->tracker, l->device) : NULL;
+	const struct tracker_device *d = tracker_device(to->tracker, l->device);
 	GString *out = to->out;
 
 	(void)error;
@@ -102,9 +101,8 @@ static gboolean csv_row(struct convert *to, struct tracker_line *l, GError **err
 	name(out, (r->has & NPU_TRACE_HAS_FROM) != 0, &r->from);
 	number(out, (r->has & NPU_TRACE_HAS_FLAGS) != 0, r->flags);
 	csv_field(out, FALSE, r->op ? r->op : "");
-	number(out, d != NULL, d ? d->now[TRACKER_LIVE] : 0);
-	number(out, d != NULL, d ? d->now[TRACKER_SEGMENTS] : 0);
-	number(out, d != NULL, d ? d->now[TRACKER_PHYSICAL] : 0);
+	for (int level = 0; level < TRACKER_RESERVED; level++)
+		number(out, l->device >= 0, d->now[level]);
 	g_string_append_c(out, '\n');
 	return TRUE;
 }

@@ -30,15 +30,21 @@ struct side {
 	guint next;    /* in it */
 	guint64 taken;
 	gboolean ended;
-	GHashTable *streams;   /* stream -> order of appearance */
-	GStringChunk *strings; /* names of calls */
-	GHashTable *pairs;     /* object -> the other side's */
+	GHashTable *known; /* by tag: */
+	guint streams;     /* in it */
+};
+enum { PAIR, STREAM }; /* object -> the other side's; stream -> order of appearance */
+/* A place where they differ, as diff -u has it. */
+struct hunk {
+	guint64 start[2], count[2]; /* events of either, with those around */
+	guint64 hidden[2];          /* of them, those that are not among the lines */
+	JsonArray *lines;           /* "-alloc b1 size=512 device=0"; NULL: there are enough */
 };
 struct run {
 	struct trace_diff *diff;
 	struct side sides[2];
-	guint limit, after;      /* lines that belong to the last place still */
-	struct align_hunk *hunk; /* of that place; NULL: there are enough */
+	guint limit, after; /* lines that belong to the last place still */
+	struct hunk hunk;   /* that place */
 	GError **error;
 };
 
@@ -61,9 +67,10 @@ static void look(struct side *w, struct window_line *l)
 
 	if (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
 	    r->verb == NPU_TRACE_SEGMENT_MAP) {
-		if (int_map_find(w->streams, r->stream, 0) == NULL)
-			int_map_put(w->streams, r->stream, 0, g_hash_table_size(w->streams) + 1);
-		stream = int_map_find(w->streams, r->stream, 0)->value;
+		const struct int_map_entry *e = int_map_find(w->known, r->stream, STREAM);
+		stream = e ? e->value : ++w->streams;
+		if (e == NULL)
+			int_map_put(w->known, r->stream, STREAM, stream);
 	}
 	const guint64 parts[] = { r->verb,
 				  (guint64)l->line.device,
@@ -115,25 +122,21 @@ static guint64 gram(const struct side *w, guint index)
 	return h;
 }
 
-static gboolean are_pair(const struct run *run, guint64 a, guint64 b)
+/* Equal for two things that came from the same lines, or may become one, being new on both sides.
+ */
+static guint64 meaning(const struct side *w, guint64 thing)
 {
-	const struct int_map_entry *of_a = int_map_find(run->sides[0].pairs, a, 0),
-				   *of_b = int_map_find(run->sides[1].pairs, b, 0);
+	const struct int_map_entry *e = int_map_find(w->known, thing, PAIR);
 
-	if (a == 0 || b == 0)
-		return a == b;
-	/* both are new here: they may become one */
-	if (of_a == NULL && of_b == NULL)
-		return a >> 56 == b >> 56;
-	return of_a && of_b && of_a->value == b;
+	return e ? e->value : thing >> 56;
 }
 
 static void pair(struct run *run, guint64 a, guint64 b)
 {
-	if (a == 0 || b == 0 || int_map_find(run->sides[0].pairs, a, 0))
+	if (a == 0 || b == 0 || int_map_find(run->sides[0].known, a, PAIR))
 		return;
-	int_map_put(run->sides[0].pairs, a, 0, b);
-	int_map_put(run->sides[1].pairs, b, 0, a);
+	int_map_put(run->sides[0].known, a, PAIR, b);
+	int_map_put(run->sides[1].known, b, PAIR, b);
 }
 
 static void unpair(struct run *run, int side, const struct tracker_line *l)
@@ -141,22 +144,27 @@ static void unpair(struct run *run, int side, const struct tracker_line *l)
 	guint32 verb = l->item.record.verb;
 	gboolean ends = verb == NPU_TRACE_FREE || verb == NPU_TRACE_MFREE ||
 			verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_UNRESERVE;
-	struct int_map_entry *e = int_map_find(run->sides[side].pairs, l->subject, 0);
+	struct int_map_entry *e = int_map_find(run->sides[side].known, l->subject, PAIR);
 
 	if (e && ends)
-		g_hash_table_remove(run->sides[side].pairs, e);
+		g_hash_table_remove(run->sides[side].known, e);
 }
 
 static gboolean same(const struct run *run, const struct window_line *x,
 		     const struct window_line *y)
 {
 	const struct tracker_line *a = &x->line, *b = &y->line;
+	const guint64 things[][2] = { { a->handle, b->handle },
+				      { a->place, b->place },
+				      { a->from, b->from },
+				      { a->subject, b->subject } };
+	gboolean alike = x->looks_free == y->looks_free && a->made == b->made;
 
-	if (x->looks_free != y->looks_free)
-		return FALSE;
-	return (a->made == b->made) && (a->made || are_pair(run, a->subject, b->subject)) &&
-	       are_pair(run, a->handle, b->handle) && are_pair(run, a->place, b->place) &&
-	       are_pair(run, a->from, b->from);
+	/* what begins here has no pair yet */
+	for (guint i = 0; alike && i < G_N_ELEMENTS(things) - a->made; i++)
+		alike = meaning(&run->sides[0], things[i][0]) ==
+			meaning(&run->sides[1], things[i][1]);
+	return alike;
 }
 
 /* One line of each, the same or one for the other. */
@@ -172,14 +180,6 @@ static void take_pair(struct run *run, const struct window_line *x, const struct
 	unpair(run, 1, b);
 }
 
-static void hunk_free(gpointer data)
-{
-	struct align_hunk *h = data;
-
-	g_ptr_array_unref(h->lines);
-	g_free(h);
-}
-
 /* A mark of 0 is left out. */
 static char *text_of(char mark, const struct record_item *item)
 {
@@ -193,14 +193,13 @@ static char *text_of(char mark, const struct record_item *item)
 }
 
 /* A hunk that has gone on for long tells how long in the end. */
-static void add_line(struct align_hunk *h, char mark, const struct window_line *l)
+static void add_line(struct hunk *h, char mark, const struct window_line *l)
 {
-	gboolean shown = h && h->lines->len < HUNK_LINES;
+	gboolean shown = h->lines && json_array_get_length(h->lines) < HUNK_LINES;
+	g_autofree char *text = shown ? text_of(mark, &l->line.item) : NULL;
 
-	if (h == NULL)
-		return;
 	if (shown)
-		g_ptr_array_add(h->lines, text_of(mark, &l->line.item));
+		json_array_add_string_element(h->lines, text);
 	for (int side = 0; side < 2; side++) {
 		if (mark == (side ? '-' : '+'))
 			continue;
@@ -209,25 +208,45 @@ static void add_line(struct align_hunk *h, char mark, const struct window_line *
 	}
 }
 
+static void close_hunk(struct run *run)
+{
+	const struct hunk h = run->hunk;
+	JsonObject *out;
+
+	run->hunk = (struct hunk){ 0 };
+	if (h.lines == NULL)
+		return;
+	out = json_object_new();
+	for (int side = 0; side < 2; side++) {
+		g_autofree char *more =
+			g_strdup_printf("%c(" U64 " more)", side ? '+' : '-', h.hidden[side]);
+		if (h.hidden[side])
+			json_array_add_string_element(h.lines, more);
+		json_object_set_int_member(out, side ? "b_start" : "a_start",
+					   (gint64)h.start[side]);
+		json_object_set_int_member(out, side ? "b_count" : "a_count",
+					   (gint64)h.count[side]);
+	}
+	json_object_set_array_member(out, "lines", h.lines);
+	json_array_add_object_element(json_node_get_array(run->diff->hunks), out);
+}
+
 static void open_hunk(struct run *run)
 {
 	guint before = MIN(CONTEXT, MIN(run->sides[0].next, run->sides[1].next));
 
 	if (run->after > 0)
 		return;
-	run->diff->places++;
-	run->hunk = NULL;
-	if (run->diff->hunks->len >= run->limit)
+	close_hunk(run);
+	if (run->diff->places++ >= run->limit)
 		return;
-	run->hunk = g_new0(struct align_hunk, 1);
-	run->hunk->lines = g_ptr_array_new_with_free_func(g_free);
-	g_ptr_array_add(run->diff->hunks, run->hunk);
+	run->hunk.lines = json_array_new();
 	for (int side = 0; side < 2; side++) {
 		const struct window_line *l = line_at(&run->sides[side], -(gint)before);
-		run->hunk->start[side] = l ? l->line.item.number : run->sides[side].taken + 1;
+		run->hunk.start[side] = l ? l->line.item.number : run->sides[side].taken + 1;
 	}
 	for (guint i = before; i > 0; i--)
-		add_line(run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
+		add_line(&run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
 }
 
 /* A call that is not in one of the two has no number and no code there. */
@@ -264,7 +283,7 @@ static void differ(struct run *run, const guint count[2])
 	for (int side = 0; side < 2; side++) {
 		for (gint i = 0; i < (gint)count[side]; i++) {
 			const struct window_line *l = line_at(&run->sides[side], i);
-			add_line(run->hunk, side ? '+' : '-', l);
+			add_line(&run->hunk, side ? '+' : '-', l);
 			if (one_for_one)
 				continue;
 			note_refusal(run, side ? NULL : l, side ? l : NULL);
@@ -329,9 +348,8 @@ static gboolean fill(struct run *run, guint lines)
 		}
 		while (!w->ended && length_of(w) < lines &&
 		       (more = trace_next(w->trace, &item, run->error)) > 0) {
-			if (item.record.op)
-				item.record.op =
-					g_string_chunk_insert_const(w->strings, item.record.op);
+			/* texts go with the line */
+			item.record.op = g_intern_string(item.record.op);
 			item.record.site = NULL;
 			g_array_set_size(w->lines, w->lines->len + 1);
 			struct window_line *l =
@@ -376,7 +394,7 @@ static gboolean run_all(struct run *run, struct progress *bar)
 			take_pair(run, x, y);
 			run->diff->same++;
 			if (run->after > 0) {
-				add_line(run->hunk, ' ', x);
+				add_line(&run->hunk, ' ', x);
 				run->after--;
 			}
 			take(&run->sides[0], 1);
@@ -395,35 +413,22 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 	struct run run = { .diff = diff, .limit = limit, .error = error };
 	struct progress bar;
 
-	diff->hunks = g_ptr_array_new_with_free_func(hunk_free);
-	diff->refusals = json_node_init_array(json_node_alloc(), json_array_new());
-	json_array_unref(json_node_get_array(diff->refusals));
+	diff->hunks = json_from_string("[]", NULL);
+	diff->refusals = json_from_string("[]", NULL);
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
 			.trace = diff->traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
-			.streams = int_map_new(g_free),
-			.strings = g_string_chunk_new(256),
-			.pairs = int_map_new(g_free),
+			.known = int_map_new(g_free),
 		};
 	progress_start(&bar, "events", diff->traces[0]->events + diff->traces[1]->events);
 	gboolean ok = run_all(&run, &bar);
 	progress_end(&bar);
-	for (guint i = 0; i < diff->hunks->len; i++) {
-		struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
-		for (int side = 0; side < 2; side++) {
-			if (h->hidden[side])
-				g_ptr_array_add(h->lines,
-						g_strdup_printf("%c(" U64 " more)",
-								side ? '+' : '-', h->hidden[side]));
-		}
-	}
+	close_hunk(&run);
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(run.sides[i].lines);
-		g_clear_pointer(&run.sides[i].streams, g_hash_table_unref);
-		g_string_chunk_free(run.sides[i].strings);
-		g_clear_pointer(&run.sides[i].pairs, g_hash_table_unref);
+		g_clear_pointer(&run.sides[i].known, g_hash_table_unref);
 	}
 	return ok;
 }

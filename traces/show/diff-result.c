@@ -26,9 +26,8 @@ void differences_init(struct differences *differences)
 {
 	*differences = (struct differences){
 		.rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev),
-		.json = json_node_init_array(json_node_alloc(), json_array_new()),
+		.json = json_from_string("[]", NULL),
 	};
-	json_array_unref(json_node_get_array(differences->json));
 }
 
 void differences_clear(struct differences *differences)
@@ -49,25 +48,17 @@ static gboolean is_real(JsonNode *node)
 	return node && json_node_get_value_type(node) == G_TYPE_DOUBLE;
 }
 
-#define WHOLE(value) json_node_init_int(json_node_alloc(), value)
-#define REAL(value)  json_node_init_double(json_node_alloc(), value)
-
-/* The node, which it takes over, as a value of the kind. */
-static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
+/* The node, which it takes over, as a text; NULL: it is null, or not there. */
+static JsonNode *as_text(JsonNode *node)
 {
-	JsonNode *out;
+	g_autoptr(JsonNode) taken = node;
 
-	if (node == NULL || (kind == MEMBER_REAL ? is_real(node) : kind != MEMBER_TEXT) ||
-	    json_node_get_value_type(node) == G_TYPE_STRING)
-		return node;
+	if (node == NULL || JSON_NODE_HOLDS_NULL(node))
+		return NULL;
+	if (json_node_get_value_type(node) == G_TYPE_STRING)
+		return g_steal_pointer(&taken);
 	g_autofree char *text = json_to_string(node, FALSE);
-	if (kind == MEMBER_REAL)
-		out = REAL(json_node_get_double(node));
-	else
-		out = JSON_NODE_HOLDS_NULL(node) ? NULL
-						 : json_node_init_string(json_node_alloc(), text);
-	json_node_unref(node);
-	return out;
+	return json_node_init_string(json_node_alloc(), text);
 }
 
 static char *value_text(enum member_kind kind, JsonNode *node)
@@ -85,17 +76,16 @@ static char *value_text(enum member_kind kind, JsonNode *node)
 	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
 }
 
-/* Values of any types, which are taken over; what is no number is compared as text. `kind`: of
- * whole numbers. `axis`: of a series, what `at` counts, where it is furthest apart; else NULL. */
-static void add(struct differences *differences, const char *group, const char *name,
-		enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at)
+void differences_add(struct differences *differences, const char *group, const char *name,
+		     enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at)
 {
-	if ((a && !is_number(a)) || (b && !is_number(b)))
+	if ((a && !is_number(a)) || (b && !is_number(b)) || kind == MEMBER_TEXT) {
 		kind = MEMBER_TEXT;
-	else if (is_real(a) || is_real(b))
+		a = as_text(a);
+		b = as_text(b);
+	} else if (is_real(a) || is_real(b)) {
 		kind = MEMBER_REAL;
-	a = as_kind(a, kind);
-	b = as_kind(b, kind);
+	}
 	if (a && b ? json_node_equal(a, b) : a == b) {
 		differences->equal++;
 		g_clear_pointer(&a, json_node_unref);
@@ -115,7 +105,11 @@ static void add(struct differences *differences, const char *group, const char *
 	if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE) {
 		double from = json_node_get_double(a), more = json_node_get_double(b) - from;
 		guint64 whole = (guint64)json_node_get_int(b) - (guint64)json_node_get_int(a);
-		JsonNode *change = kind == MEMBER_REAL ? REAL(more) : WHOLE((gint64)whole);
+		JsonNode *change = json_node_alloc();
+		if (kind == MEMBER_REAL)
+			json_node_init_double(change, more);
+		else
+			json_node_init_int(change, (gint64)whole);
 		g_autofree char *text = value_text(kind, change);
 		more = json_node_get_double(change);
 		cells[CELL_CHANGE] = g_strconcat(more > 0 ? "+" : "", text, NULL);
@@ -134,20 +128,6 @@ static void add(struct differences *differences, const char *group, const char *
 		cells[c] = cells[c] ? cells[c] : g_strdup("");
 	g_ptr_array_add(differences->rows, cells);
 	json_array_add_object_element(json_node_get_array(differences->json), f);
-}
-
-void differences_add_whole(struct differences *differences, const char *group, const char *name,
-			   enum member_kind kind, gint64 a, gint64 b)
-{
-	add(differences, group, name, kind, WHOLE(a), WHOLE(b), NULL, 0);
-}
-
-void differences_add_text(struct differences *differences, const char *group, const char *name,
-			  const char *a, const char *b)
-{
-	add(differences, group, name, MEMBER_TEXT,
-	    a ? json_node_init_string(json_node_alloc(), a) : NULL,
-	    b ? json_node_init_string(json_node_alloc(), b) : NULL, NULL, 0);
 }
 
 #define COLUMNS(text) ((int)g_utf8_strlen(text, -1))
@@ -212,9 +192,9 @@ static JsonArray *numbers_in(JsonObject *object, const char *name)
 }
 
 /* Of an object of columns, the one that says where each row is; NULL: it is none. */
-static const char *axis_of(const struct member *m, JsonObject *object)
+static const char *axis_of(const struct member *table, JsonObject *object)
 {
-	for (const struct member *row = m ? m->members : NULL; row && row->kind; row++) {
+	for (const struct member *row = table; row && row->kind; row++) {
 		if (row->array == ARRAY_COLUMN && row->kind == MEMBER_PLACE &&
 		    numbers_in(object, row->name))
 			return row->name;
@@ -232,53 +212,45 @@ static double number_at(JsonArray *array, guint index)
 	return number_of(json_array_get_element(array, index));
 }
 
-/* A value holds until the next row. */
-static JsonNode *value_at(JsonArray *axis, JsonArray *values, double place)
-{
-	guint low = 0, high = MIN(json_array_get_length(axis), json_array_get_length(values));
-
-	while (high - low > 1) {
-		guint middle = (low + high) / 2;
-		if (number_at(axis, middle) > place)
-			high = middle;
-		else
-			low = middle;
-	}
-	return json_array_get_element(values, low);
-}
-
-/* Of a column that both objects have, where the two are furthest apart. */
+/* Of a column that both objects have, where the two are furthest apart: a value holds until the
+ * next row. Before A's first row there is nothing to compare. */
 static void series(struct walk *w, enum member_kind kind, const char *path, const char *axis,
 		   const char *name, JsonObject *const objects[2])
 {
 	JsonArray *axes[2], *values[2];
 	JsonNode *best[2] = { NULL, NULL };
-	double most = -1, at = 0;
+	guint row[2] = { 0, 0 }, rows[2];
+	double most = -1, furthest = 0, next;
 
 	for (int side = 0; side < 2; side++) {
 		axes[side] = numbers_in(objects[side], axis);
 		values[side] = numbers_in(objects[side], name);
 		if (values[side] == NULL)
 			return;
+		rows[side] =
+			MIN(json_array_get_length(axes[side]), json_array_get_length(values[side]));
 	}
-	for (guint i = 0; i < json_array_get_length(axes[0]) + json_array_get_length(axes[1]);
-	     i++) {
-		guint first = json_array_get_length(axes[0]);
-		double place = i < first ? number_at(axes[0], i) : number_at(axes[1], i - first);
-		JsonNode *x = value_at(axes[0], values[0], place);
-		JsonNode *y = value_at(axes[1], values[1], place);
-		double apart = fabs(number_of(x) - number_of(y));
-		/* before A's first row there is nothing to compare */
-		if (place < number_at(axes[0], 0) || apart < most || (apart == most && place >= at))
+	for (double place = number_at(axes[0], 0); place < HUGE_VAL; place = next) {
+		JsonNode *now[2];
+		next = HUGE_VAL;
+		for (int side = 0; side < 2; side++) {
+			while (row[side] + 1 < rows[side] &&
+			       number_at(axes[side], row[side] + 1) <= place)
+				row[side]++;
+			now[side] = json_array_get_element(values[side], row[side]);
+			if (row[side] + 1 < rows[side])
+				next = MIN(next, number_at(axes[side], row[side] + 1));
+		}
+		double apart = fabs(number_of(now[0]) - number_of(now[1]));
+		if (apart <= most)
 			continue;
 		most = apart;
-		at = place;
-		best[0] = x;
-		best[1] = y;
+		furthest = place;
+		memcpy(best, now, sizeof best);
 	}
 	g_autofree char *text = g_strconcat(path, ", furthest apart", NULL);
-	add(w->differences, w->group, text, kind, json_node_ref(best[0]), json_node_ref(best[1]),
-	    axis, at);
+	differences_add(w->differences, w->group, text, kind, json_node_ref(best[0]),
+			json_node_ref(best[1]), axis, furthest);
 }
 
 /* What names a thing in a list: its first member that is a text; else its place. */
@@ -312,19 +284,10 @@ static JsonObject *members_of(JsonNode *node)
 	return members;
 }
 
-static const struct member *row_of(const struct member *m, gboolean list, const char *key)
-{
-	if (list)
-		return m && m->kind == MEMBER_LIST ? m : NULL;
-	/* of a map, one row is for all */
-	return m == NULL               ? NULL
-	       : m->kind == MEMBER_MAP ? m->members
-				       : members_find(m->members, key);
-}
-
-/* `m`: the row of the nodes, or NULL; `name`: the path to them. One of the nodes may be NULL. */
-static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		       JsonNode *b)
+/* `kind`, `table`: of the nodes, as their row has them; `name`: the path to them. One of the nodes
+ * may be NULL. */
+static void walk_nodes(struct walk *w, enum member_kind kind, const struct member *table,
+		       const char *name, JsonNode *a, JsonNode *b)
 {
 	JsonNode *there = a ? a : b;
 	gboolean list = JSON_NODE_HOLDS_ARRAY(there);
@@ -334,32 +297,38 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 
 	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
 	    (b && json_node_get_node_type(b) != json_node_get_node_type(there))) {
-		add(w->differences, w->group, name, m ? m->kind : MEMBER_COUNT,
-		    a ? json_node_ref(a) : NULL, b ? json_node_ref(b) : NULL, NULL, 0);
+		differences_add(w->differences, w->group, name, kind, a ? json_node_ref(a) : NULL,
+				b ? json_node_ref(b) : NULL, NULL, 0);
 		return;
 	}
 	g_autoptr(JsonObject) x = members_of(a), y = members_of(b);
 	JsonObject *const both[] = { x, y };
-	const char *axis = list ? NULL : axis_of(m, x);
-	if (g_strcmp0(axis, axis_of(m, y)) != 0)
+	const char *axis = list ? NULL : axis_of(table, x);
+	if (g_strcmp0(axis, axis_of(table, y)) != 0)
 		axis = NULL;
 	for (int side = 0; side < 2; side++) {
 		g_autoptr(GList) keys = json_object_get_members(both[side]);
 		for (GList *k = keys; k; k = k->next) {
 			const char *key = k->data;
-			const struct member *row = row_of(m, list, key);
+			/* of a list and a map, the table is that of each thing */
+			gboolean things = list || kind == MEMBER_MAP;
+			const struct member *row = things ? NULL : members_find(table, key);
+			enum member_kind of = row ? row->kind : MEMBER_COUNT;
 			g_autofree char *path =
 				list ? g_strdup_printf("%s[%s]", name, key)
 				     : g_strconcat(name, *name ? "." : "", key, NULL);
 			guint before = found->len;
-			if ((!list && row && row->no_figure) ||
-			    (side && json_object_has_member(x, key)))
+			if ((row && row->no_figure) || (side && json_object_has_member(x, key)))
 				continue;
 			if (axis == NULL)
-				walk_nodes(w, row, path, json_object_get_member(x, key),
+				walk_nodes(w, of,
+					   things ? table
+					   : row  ? row->members
+						  : NULL,
+					   path, json_object_get_member(x, key),
 					   json_object_get_member(y, key));
 			else if (side == 0 && strcmp(key, axis) != 0)
-				series(w, row ? row->kind : MEMBER_COUNT, path, axis, key, both);
+				series(w, of, path, axis, key, both);
 			if (!list || found->len == before || ++differ <= w->limit)
 				continue;
 			g_ptr_array_set_size(w->differences->rows, (gint)before);
@@ -370,16 +339,21 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 	if (differ <= w->limit)
 		return;
 	g_autofree char *more = g_strdup_printf("%s, further that differ", name);
-	differences_add_whole(w->differences, w->group, more, MEMBER_PLACE, differ - w->limit, 0);
+	differences_add(w->differences, w->group, more, MEMBER_PLACE,
+			json_node_init_int(json_node_alloc(), differ - w->limit),
+			json_node_init_int(json_node_alloc(), 0), NULL, 0);
+}
+
+static JsonNode *there_is(const JsonNode *device)
+{
+	return device ? json_node_init_string(json_node_alloc(), "there") : NULL;
 }
 
 void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
 {
-	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
-	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
 
-	walk_nodes(&w, &whole, "", results[0], results[1]);
+	walk_nodes(&w, MEMBER_OBJECT, figures_result, "", results[0], results[1]);
 	for (int side = 0; side < 2; side++) {
 		JsonArray *list = result_array(json_node_get_object(results[side]), "devices");
 		for (guint i = 0; i < json_array_get_length(list); i++) {
@@ -391,10 +365,10 @@ void diff_results(JsonNode *const results[2], guint limit, struct differences *d
 				g_strdup_printf("device %" G_GINT64_FORMAT, number);
 			w.group = group;
 			if (a && b && side == 0)
-				walk_nodes(&w, &device, "", a, b);
+				walk_nodes(&w, MEMBER_OBJECT, figures_device, "", a, b);
 			else if (a == NULL || b == NULL)
-				differences_add_text(differences, group, "device",
-						     a ? "there" : NULL, b ? "there" : NULL);
+				differences_add(differences, group, "device", MEMBER_TEXT,
+						there_is(a), there_is(b), NULL, 0);
 		}
 	}
 }

@@ -15,28 +15,8 @@ static void put(struct differences *f, const char *group, const char *name, cons
 {
 	g_autofree char *whole = g_strconcat(name, suffix, NULL);
 
-	differences_add_whole(f, group, whole, kind, (gint64)a, (gint64)b);
-}
-
-/* Calls and events; notes and calls by their names, in the order of the alphabet. */
-static void counts(struct differences *f, const char *group, const struct tracker_device *a,
-		   const struct tracker_device *b)
-{
-	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
-		const char *name = v == NPU_TRACE_NOTE ? "notes" : record_verb_name(v);
-		if (v != NPU_TRACE_NOTE)
-			put(f, group, name, "", MEMBER_COUNT, a->count[v], b->count[v]);
-		put(f, group, name, ", refused", MEMBER_COUNT, a->failed[v], b->failed[v]);
-		put(f, group, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
-	}
-	g_autoptr(GList) names =
-		g_list_concat(g_hash_table_get_keys(a->others), g_hash_table_get_keys(b->others));
-	names = g_list_sort(names, (GCompareFunc)strcmp);
-	for (GList *l = names; l; l = l->next) {
-		if (l->prev == NULL || strcmp(l->prev->data, l->data) != 0)
-			put(f, group, l->data, "", MEMBER_COUNT, tracker_count(a, l->data),
-			    tracker_count(b, l->data));
-	}
+	differences_add(f, group, whole, kind, json_node_init_int(json_node_alloc(), (gint64)a),
+			json_node_init_int(json_node_alloc(), (gint64)b), NULL, 0);
 }
 
 static void peaks(struct differences *f, const char *group, const char *level,
@@ -48,26 +28,6 @@ static void peaks(struct differences *f, const char *group, const char *level,
 	put(f, group, level, ", peak at event", MEMBER_PLACE, a->number, b->number);
 	if (a->host_ns && b->host_ns)
 		put(f, group, level, ", peak at time", MEMBER_TIME, a->host_ns, b->host_ns);
-}
-
-static void levels(struct differences *f, const char *group, const struct tracker_device *a,
-		   const struct tracker_device *b)
-{
-	gboolean apart = memcmp(&a->peak[TRACKER_PHYSICAL], &a->peak[TRACKER_SEGMENTS],
-				sizeof a->peak[0]) != 0 ||
-			 memcmp(&b->peak[TRACKER_PHYSICAL], &b->peak[TRACKER_SEGMENTS],
-				sizeof b->peak[0]) != 0;
-
-	for (int level = 0; level < TRACKER_RESERVED; level++) {
-		const char *name = tracker_level_names[level];
-		/* without calls, segments are all the physical memory that there is */
-		if (level == TRACKER_PHYSICAL && !apart)
-			continue;
-		put(f, group, name, ", at the start", MEMBER_BYTES, a->start[level],
-		    b->start[level]);
-		peaks(f, group, name, &a->peak[level], &b->peak[level]);
-		put(f, group, name, ", at the end", MEMBER_BYTES, a->now[level], b->now[level]);
-	}
 }
 
 static gint64 apart(const struct tracker_size *s)
@@ -88,12 +48,38 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 {
 	const struct tracker_device *a = tracker_device(tracker[0], number),
 				    *b = tracker_device(tracker[1], number);
+	struct differences *f = &diff->figures;
 	g_autofree char *group = number == RECORD_NO_DEVICE ? g_strdup("of no device")
 				 : number < 0               ? g_strdup("host")
 					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
-	levels(&diff->figures, group, a, b);
-	counts(&diff->figures, group, a, b);
+	for (int level = 0; level < TRACKER_RESERVED; level++) {
+		const char *name = tracker_level_names[level];
+		/* without calls, segments are all the physical memory that there is */
+		if (level == TRACKER_PHYSICAL && !tracker[0]->calls && !tracker[1]->calls)
+			continue;
+		put(f, group, name, ", at the start", MEMBER_BYTES, a->start[level],
+		    b->start[level]);
+		peaks(f, group, name, &a->peak[level], &b->peak[level]);
+		put(f, group, name, ", at the end", MEMBER_BYTES, a->now[level], b->now[level]);
+	}
+	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
+		const char *name = v == NPU_TRACE_NOTE ? "notes" : record_verb_name(v);
+		if (v != NPU_TRACE_NOTE)
+			put(f, group, name, "", MEMBER_COUNT, a->count[v], b->count[v]);
+		put(f, group, name, ", refused", MEMBER_COUNT, a->failed[v], b->failed[v]);
+		put(f, group, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
+	}
+	/* notes and calls by their names, in the order of the alphabet */
+	g_autoptr(GList) names =
+		g_list_concat(g_hash_table_get_keys(a->others), g_hash_table_get_keys(b->others));
+	names = g_list_sort(names, (GCompareFunc)strcmp);
+	for (GList *l = names; l; l = l->next) {
+		if (l->prev == NULL || strcmp(l->prev->data, l->data) != 0)
+			put(f, group, l->data, "", MEMBER_COUNT,
+			    GPOINTER_TO_SIZE(g_hash_table_lookup(a->others, l->data)),
+			    GPOINTER_TO_SIZE(g_hash_table_lookup(b->others, l->data)));
+	}
 }
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
@@ -106,15 +92,18 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 		const char *b = trace_info(diff->traces[1], keys[i]);
 		/* a file of another kind has no head: nothing to compare */
 		if (a && b)
-			differences_add_text(&diff->figures, "", keys[i], a, b);
+			differences_add(&diff->figures, "", keys[i], MEMBER_TEXT,
+					json_node_init_string(json_node_alloc(), a),
+					json_node_init_string(json_node_alloc(), b), NULL, 0);
 	}
 	peaks(&diff->figures, "", "reserved address space",
-	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
+	      &tracker_device(tracker[0], RECORD_NO_DEVICE)->peak[TRACKER_RESERVED],
+	      &tracker_device(tracker[1], RECORD_NO_DEVICE)->peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
 		GTreeNode *n = g_tree_node_first(tracker[side]->devices);
 		for (; n; n = g_tree_node_next(n)) {
 			const struct tracker_device *known = g_tree_node_value(n);
-			if (side == 0 || tracker_find(tracker[0], known->device) == NULL)
+			if (side == 0 || g_tree_lookup(tracker[0]->devices, &known->device) == NULL)
 				device(diff, tracker, known->device);
 		}
 	}
@@ -155,7 +144,7 @@ void trace_diff_free(struct trace_diff *diff)
 		return;
 	differences_clear(&diff->figures);
 	g_array_unref(diff->sizes);
-	g_ptr_array_unref(diff->hunks);
+	json_node_unref(diff->hunks);
 	json_node_unref(diff->refusals);
 	g_free(diff);
 }
@@ -199,17 +188,25 @@ static void print_refusals(const struct trace_diff *diff, FILE *out)
 
 static void print_hunks(const struct trace_diff *diff, FILE *out)
 {
+	JsonArray *hunks = json_node_get_array(diff->hunks);
+
 	fprintf(out,
 		"\nevents: " U64 " in both, " U64 " changed, " U64 " in A alone, " U64
 		" in B alone; they differ at " U64 " place%s\n",
 		diff->same, diff->changed, diff->removed, diff->added, diff->places,
 		diff->places == 1 ? "" : "s");
-	for (guint i = 0; i < diff->hunks->len; i++) {
-		const struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
-		fprintf(out, "@@ -" U64 "," U64 " +" U64 "," U64 " @@\n", h->start[0], h->count[0],
-			h->start[1], h->count[1]);
-		for (guint l = 0; l < h->lines->len; l++)
-			fprintf(out, "%s\n", (const char *)g_ptr_array_index(h->lines, l));
+	for (guint i = 0; i < json_array_get_length(hunks); i++) {
+		JsonObject *h = json_array_get_object_element(hunks, i);
+		JsonArray *lines = json_object_get_array_member(h, "lines");
+		fprintf(out,
+			"@@ -%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT " +%" G_GINT64_FORMAT
+			",%" G_GINT64_FORMAT " @@\n",
+			json_object_get_int_member(h, "a_start"),
+			json_object_get_int_member(h, "a_count"),
+			json_object_get_int_member(h, "b_start"),
+			json_object_get_int_member(h, "b_count"));
+		for (guint l = 0; l < json_array_get_length(lines); l++)
+			fprintf(out, "%s\n", json_array_get_string_element(lines, l));
 	}
 }
 
@@ -243,21 +240,12 @@ static const struct member alignment_members[] = {
 	{ "refused_in_one", MEMBER_COUNT, AT(trace_diff, refused) },
 	{ 0 },
 };
-static const struct member hunk_members[] = {
-	{ "a_start", MEMBER_PLACE, AT(align_hunk, start[0]) },
-	{ "a_count", MEMBER_COUNT, AT(align_hunk, count[0]) },
-	{ "b_start", MEMBER_PLACE, AT(align_hunk, start[1]) },
-	{ "b_count", MEMBER_COUNT, AT(align_hunk, count[1]) },
-	{ "lines", MEMBER_LIST, AT(align_hunk, lines), .array = ARRAY_POINTERS },
-	{ 0 },
-};
 
 const struct member trace_diff_members[] = {
 	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
 	  AT(trace_diff, sizes) },
 	{ "refusals", MEMBER_NODE, AT(trace_diff, refusals) },
 	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
-	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,
-	  AT(trace_diff, hunks) },
+	{ "hunks", MEMBER_NODE, AT(trace_diff, hunks) },
 	{ 0 },
 };

@@ -8,37 +8,22 @@
 
 #include <math.h>
 
-/* "12.34 %" */
-static char *percent(guint64 part, guint64 rest)
-{
-	return g_strdup_printf("%.2f %%", part + rest ? 100.0 * part / (part + rest) : 0.0);
-}
-
-static char *bandwidth(guint64 bytes, guint64 ps)
-{
-	return g_strdup_printf("%.2f GB/s", ps ? bytes * 1e3 / ps : 0.0);
-}
-
 static const struct member histogram[] = {
 	{ "up_to_ns", MEMBER_COUNT, .array = ARRAY_COLUMN },
-	{ "calls", MEMBER_COUNT,
-	  .manual =
-		  "Lists of equal length: the upper bound of each bucket, and the number of calls "
-		  "that took longer than the previous bound and at most this one. The bounds "
-		  "divide each power of two of picoseconds into four equal parts; buckets without "
-		  "calls are left out.",
-	  .array = ARRAY_COLUMN },
+	{ "calls", MEMBER_COUNT, .array = ARRAY_COLUMN, .offset = 0,
+	  "Lists of equal length: the upper bound of each bucket, and the number of calls that "
+	  "took longer than the previous bound and at most this one. The bounds divide each power "
+	  "of two of picoseconds into four equal parts; buckets without calls are left out." },
 	{ 0 },
 };
 
 /* Bins of a quarter of a doubling; those without calls are left out. */
 #define FINE_BINS 16
 
-static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_histogram(JsonBuilder *b, gconstpointer at)
 {
 	const struct latency *l = at;
 
-	(void)context;
 	for (int list = 0; list < 2; list++) {
 		json_builder_set_member_name(b, histogram[list].name);
 		json_builder_begin_array(b);
@@ -65,39 +50,33 @@ static const struct member latency[] = {
 	{ "max_ns", MEMBER_TIME, AT(latency, max_ps),
 	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum. Minimum and maximum "
 	  "are exact; the percentiles are within 1.6 per cent and never too small." },
-	{ "histogram", MEMBER_OBJECT, 0, "The distribution: an object with the two members below.",
-	  .build = build_histogram, .members = histogram, .no_figure = TRUE },
+	{ "histogram", MEMBER_OBJECT, .build = build_histogram, .members = histogram,
+	  .no_figure = TRUE, .offset = 0,
+	  "The distribution: an object with the two members below." },
 	{ 0 },
 };
 
 READ(gboolean, moves, call_figures, c, c->latency == NULL)
-READ(char *, bandwidth_of_moves, call_figures, c, bandwidth(c->bytes, c->ps))
 
 const struct member figures_calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
 	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
 	  "The number of them that the model refused with an error." },
-	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "Of copies and fills: what they moved.",
-	  .has = moves },
+	{ "bytes", MEMBER_BYTES, .has = moves, AT(call_figures, bytes),
+	  "Of copies and fills: what they moved." },
 	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
-	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency),
-	  .manual =
-		  "Of other calls: how long they took, refused or not, an object with the members "
-		  "below.",
-	  .members = latency },
-	{ "bandwidth", MEMBER_TEXT, .text = bandwidth_of_moves, .in_text_only = TRUE },
+	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency), .members = latency, .offset = 0,
+	  "Of other calls: how long they took, refused or not, an object with the members below." },
 	{ 0 },
 };
-static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = figures_calls }, { 0 } };
+
+#define CALLS_MEMBER(call, name)                                                                \
+	{ name, MEMBER_OBJECT, AT(replay_device, window.calls[MODEL_##call]), .unless_0 = TRUE, \
+	  .members = figures_calls },
+static const struct member calls_by_kind[] = { MODEL_MEMORY_CALLS(CALLS_MEMBER){ 0 } };
+static const struct member moves_by_kind[] = { MODEL_MOVE_CALLS(CALLS_MEMBER){ 0 } };
 
 /* ---- accesses ---- */
-
-READ(char *, bandwidth_of_reads, access_figures, a, bandwidth(a->bytes, a->ps))
-READ(char *, tlb_hit_rate, access_figures, a, percent(a->tlb_hits, a->tlb_misses))
-READ(char *, tlb_miss_rate, access_figures, a, percent(a->tlb_misses, a->tlb_hits))
-READ(char *, row_hit_rate, access_figures, a, percent(a->row_hits, a->row_misses))
-READ(char *, mean_walk, access_figures, a,
-     g_strdup_printf("%.1f ns", a->walks ? a->walk_ps / 1e3 / a->walks : 0.0))
 
 const struct member figures_access[] = {
 	{ "reads", MEMBER_COUNT, AT(access_figures, reads) },
@@ -115,17 +94,11 @@ const struct member figures_access[] = {
 	{ "row_hits", MEMBER_COUNT, AT(access_figures, row_hits) },
 	{ "row_misses", MEMBER_COUNT, AT(access_figures, row_misses),
 	  "HBM accesses that hit an open row, and that did not." },
-	{ "bandwidth", MEMBER_TEXT, .text = bandwidth_of_reads, .in_text_only = TRUE },
-	{ "tlb_hit_rate", MEMBER_TEXT, .text = tlb_hit_rate, .in_text_only = TRUE },
-	{ "tlb_miss_rate", MEMBER_TEXT, .text = tlb_miss_rate, .in_text_only = TRUE },
-	{ "row_hit_rate", MEMBER_TEXT, .text = row_hit_rate, .in_text_only = TRUE },
-	{ "mean_walk", MEMBER_TEXT, .text = mean_walk, .in_text_only = TRUE },
 	{ 0 },
 };
 
 /* ---- a device ---- */
 
-READ(gboolean, failed_at_line, replay_device, d, d->failed_line != 0)
 READ(gboolean, failed_at_event, replay_device, d, d->failed_line == 0)
 READ(gboolean, knows_device, replay_device, d, d->failed_stats.size != 0)
 READ(gint64, device_free, replay_device, d,
@@ -135,25 +108,24 @@ READ(char *, place_of_failure, replay_device, d,
      d->failed_at || d->failed_line ? history_place(d->failed_line, d->failed_at)
 				    : g_strdup("what was live at the start"))
 READ(char *, site_of_failure, replay_device, d,
-     g_strdup(site_text(RESULT(context)->replay->trace->sites, d->failed_site)))
+     g_strdup(site_text(d->replay->trace->sites, d->failed_site)))
 
 const struct member figures_failure[] = {
-	{ "line", MEMBER_PLACE, AT(replay_device, failed_line),
-	  "The line of the trace, if it has calls.", .has = failed_at_line },
-	{ "event", MEMBER_PLACE, AT(replay_device, failed_at),
+	{ "line", MEMBER_PLACE, .unless_0 = TRUE, AT(replay_device, failed_line),
+	  "The line of the trace, if it has calls." },
+	{ "event", MEMBER_PLACE, .has = failed_at_event, AT(replay_device, failed_at),
 	  "Otherwise the number of the event in the device's history, counted from 1 (0: the state "
-	  "when the window began).",
-	  .has = failed_at_event },
+	  "when the window began)." },
 	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "The size that was requested." },
-	{ "site", MEMBER_TEXT, 0, "The call site of the request, if the file records it.",
-	  .text = site_of_failure },
-	{ "device_free_bytes", MEMBER_BYTES, 0, "The free memory of the device at that time.",
-	  .has = knows_device, .whole = device_free },
-	{ "largest_free_frames_bytes", MEMBER_BYTES,
-	  AT(replay_device, failed_stats.largest_free_bytes), "The longest run of free frames.",
-	  .has = knows_device },
-	{ "free_1g_pages", MEMBER_COUNT, AT(replay_device, failed_stats.free_giants),
-	  "The number of pages of 1 GiB that could be allocated.", .has = knows_device },
+	{ "site", MEMBER_TEXT, .text = site_of_failure, .offset = 0,
+	  "The call site of the request, if the file records it." },
+	{ "device_free_bytes", MEMBER_BYTES, .has = knows_device, .whole = device_free, .offset = 0,
+	  "The free memory of the device at that time." },
+	{ "largest_free_frames_bytes", MEMBER_BYTES, .has = knows_device,
+	  AT(replay_device, failed_stats.largest_free_bytes), "The longest run of free frames." },
+	{ "free_1g_pages", MEMBER_COUNT, .has = knows_device,
+	  AT(replay_device, failed_stats.free_giants),
+	  "The number of pages of 1 GiB that could be allocated." },
 	{ "place", MEMBER_TEXT, .text = place_of_failure, .in_text_only = TRUE },
 	{ "all_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes), .in_text_only = TRUE },
 	{ 0 },
@@ -199,27 +171,20 @@ READ(gboolean, has_each, replay_device, d, d->window.each != NULL)
 READ(gboolean, has_moves, replay_device, d, d->window.moves.calls > 0)
 READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
 READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
-READ(char *, tlb_share, replay_device, d,
-     g_strdup_printf("%.1f %%", 100.0 * MIN(tlb_reach_of(&d->stats), MAX(mapped_of(&d->stats), 1)) /
-					MAX(mapped_of(&d->stats), 1)))
-READ(char *, not_live, replay_device, d,
-     g_strdup_printf("%.1f %%", 100 * fragmentation(d, context)))
+READ(double, tlb_share, replay_device, d,
+     MIN(1, (double)tlb_reach_of(&d->stats) / MAX(mapped_of(&d->stats), 1)))
 READ(gint64, is_rounded, replay_device, d,
      d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
-READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
-READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->options.policy))
-READ(gboolean, has_access, replay_device, d,
-     RESULT(context)->replay->options.access.pattern != ACCESS_NONE)
+READ(gboolean, has_policy, replay_device, d, policy_is_own(d->replay->options.policy))
+READ(gboolean, has_access, replay_device, d, d->replay->options.access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
-READ(gboolean, has_oom, replay_device, d, d->memory.file.oom.event > 0)
 
-static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_events(JsonBuilder *b, gconstpointer at)
 {
 	const struct trace_device *t = ((const struct replay_device *)at)->trace;
 
-	(void)context;
 	for (guint a = 0; a < TRACE_ACTIONS; a++) {
 		guint64 count = t->counts[trace_actions[a].verb];
 		if (count == 0)
@@ -233,31 +198,7 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 	}
 }
 
-/* An object for each call from `first` on, and before `end`, that was made. */
-static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_call first,
-		      enum model_call end)
-{
-	for (enum model_call c = first; c < end; c++) {
-		if (d->window.calls[c].calls == 0)
-			continue;
-		json_builder_set_member_name(b, model_call_names[c]);
-		members_build_object(b, figures_calls, &d->window.calls[c], NULL);
-	}
-}
-
-static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	put_calls(b, at, 0, MODEL_MOVES);
-}
-
-static void build_moves(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	put_calls(b, at, MODEL_MOVES, MODEL_CALL_COUNT);
-}
-
-static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_moments(JsonBuilder *b, gconstpointer at)
 {
 	const struct replay_device *d = at;
 	const struct memory *memory = &d->memory;
@@ -266,8 +207,8 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	for (guint m = 0; m < memory->moment_count; m++) {
 		if (!memory->moments[m].reached)
 			continue;
-		moment_view_init(&v, RESULT(context)->replay, d, &memory->moments[m]);
-		members_build_object(b, figures_moment, &v, context);
+		moment_view_init(&v, d, &memory->moments[m]);
+		members_build_object(b, figures_moment, &v);
 		moment_view_clear(&v);
 	}
 }
@@ -295,26 +236,24 @@ static const struct member series[] = {
 	  "As defined under MEMORY below." },
 	{ "internal_bytes", MEMBER_BYTES, OF_POINT(sums.internal), .has = tells_losses },
 	{ "external_bytes", MEMBER_BYTES, OF_POINT(sums.external), .has = tells_losses },
-	{ "page_rounding_bytes", MEMBER_BYTES, OF_POINT(sums.rounding),
+	{ "page_rounding_bytes", MEMBER_BYTES, .has = tells_losses, OF_POINT(sums.rounding),
 	  "Likewise, if the file records what was live and all of it lay in memory that the file "
-	  "also records.",
-	  .has = tells_losses },
+	  "also records." },
 	{ 0 },
 };
 
 #define OF_ONCE(part) COLUMN(replay_device, window.each, model_once, part)
 
-static void build_functions(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_functions(JsonBuilder *b, gconstpointer at)
 {
 	(void)at;
-	(void)context;
 	for (int c = 0; c < MODEL_CALL_COUNT; c++)
 		json_builder_add_string_value(b, model_call_names[c]);
 }
 
 static const struct member each_call[] = {
-	{ "functions", MEMBER_LIST, 0, "The names of functions, and of the members of `copies`.",
-	  .build = build_functions },
+	{ "functions", MEMBER_LIST, .build = build_functions, .offset = 0,
+	  "The names of functions, and of the members of `copies`." },
 	{ "event", MEMBER_PLACE, OF_ONCE(event), "The event that a call was made for." },
 	{ "function", MEMBER_PLACE, OF_ONCE(call), "Its function, a place in `functions`." },
 	{ "took_ns", MEMBER_COUNT, OF_ONCE(ns), "The simulated time that it took." },
@@ -334,10 +273,11 @@ static const struct member frames[] = {
 };
 
 const struct member figures_device[] = {
-	{ "device", MEMBER_COUNT, 0, "The number of the device.", .whole = device_number },
-	{ "events", MEMBER_MAP, 0,
-	  "An object: the number of events of each action in the file, by the name of the action.",
-	  .build = build_events },
+	{ "device", MEMBER_COUNT, .whole = device_number, .offset = 0,
+	  "The number of the device." },
+	{ "events", MEMBER_MAP, .build = build_events, .offset = 0,
+	  "An object: the number of events of each action in the file, by the name of the "
+	  "action." },
 	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
 	  "Physical memory when the window began." },
 	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, memory.start_live),
@@ -351,10 +291,9 @@ const struct member figures_device[] = {
 	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
 	  AT(replay_device, memory.live_at_peak_physical),
 	  "The most live memory while physical memory was at its peak." },
-	{ "fragmentation", MEMBER_REAL, 0,
+	{ "fragmentation", MEMBER_REAL, .has = tells_live, .real = fragmentation, .offset = 0,
 	  "The fraction of the physical peak that held no live block, 0 to 1; left out if the file "
-	  "does not record what was live.",
-	  .has = tells_live, .real = fragmentation },
+	  "does not record what was live." },
 	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
 	  "The most memory of the model's device that the replay held, in whole pages." },
 	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
@@ -363,19 +302,17 @@ const struct member figures_device[] = {
 	  "The number of calls since the window began that allocate, free, map or unmap memory." },
 	{ "vmm_time_ns", MEMBER_TIME, AT(replay_device, window.all.ps),
 	  "The total time spent in them." },
-	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
+	{ "vmm_calls_by_kind", MEMBER_OBJECT, .members = calls_by_kind, .offset = 0,
 	  "An object with one member, itself an object, for each ACL function that was called, "
-	  "such as aclrtMapMem.",
-	  .build = build_calls, .members = any_calls },
+	  "such as aclrtMapMem." },
 	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
 	  "The peak size of its page table." },
-	{ "tlb_reach_bytes", MEMBER_BYTES, 0,
-	  "The memory that the second-level TLB covers with pages of the size in use at the peak.",
-	  .whole = tlb_reach },
-	{ "mapped_bytes_at_peak", MEMBER_BYTES, 0,
+	{ "tlb_reach_bytes", MEMBER_BYTES, .whole = tlb_reach, .offset = 0,
+	  "The memory that the second-level TLB covers with pages of the size in use at the "
+	  "peak." },
+	{ "mapped_bytes_at_peak", MEMBER_BYTES, .whole = mapped, .offset = 0,
 	  "The memory mapped in the page table when physical memory was at its peak, by maps and "
-	  "by classic allocations.",
-	  .whole = mapped },
+	  "by classic allocations." },
 	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, memory.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
 	  "twice." },
@@ -389,53 +326,44 @@ const struct member figures_device[] = {
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
 	  "The number of recorded calls that were skipped because an object that they name does "
 	  "not exist." },
-	{ "policy_events", MEMBER_OBJECT, 0,
+	{ "policy_events", MEMBER_OBJECT, .has = has_policy, .members = policy_events, .offset = 0,
 	  "Only under a policy: an object that counts the allocator's actions since the window "
-	  "began.",
-	  .has = has_policy, .members = policy_events },
-	{ "blocks_without_memory", MEMBER_COUNT, AT(replay_device, lost_blocks),
-	  "Only under a policy: the number of blocks for which the device had no memory.",
-	  .has = has_policy },
-	{ "access", MEMBER_OBJECT, AT(replay_device, access),
-	  "Only if cores read (`--access`): an object with the results of the reads.",
-	  .has = has_access, .members = figures_access },
-	{ "copies", MEMBER_MAP, 0,
+	  "began." },
+	{ "blocks_without_memory", MEMBER_COUNT, .has = has_policy, AT(replay_device, lost_blocks),
+	  "Only under a policy: the number of blocks for which the device had no memory." },
+	{ "access", MEMBER_OBJECT, .has = has_access, .members = figures_access,
+	  AT(replay_device, access),
+	  "Only if cores read (`--access`): an object with the results of the reads." },
+	{ "copies", MEMBER_OBJECT, .has = has_moves, .members = moves_by_kind, .offset = 0,
 	  "Only if recorded copies or fills were repeated: an object with those of the members "
 	  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` that "
-	  "occurred, each an object. Copies between two devices count for the destination device.",
-	  .has = has_moves, .build = build_moves, .members = any_calls },
-	{ "series", MEMBER_OBJECT, 0,
+	  "occurred, each an object. Copies between two devices count for the destination "
+	  "device." },
+	{ "series", MEMBER_OBJECT, .members = series, .offset = 0,
 	  "An object with lists of equal length, at most 2000 entries. A longer history is thinned "
 	  "out: of adjacent events, the one with the most physical memory is kept and, if that is "
-	  "equal, the one with the most live memory.",
-	  .members = series },
-	{ "each_call", MEMBER_OBJECT, 0,
+	  "equal, the one with the most live memory." },
+	{ "each_call", MEMBER_OBJECT, .has = has_each, .members = each_call, .offset = 0,
 	  "Only with `--each-call`: lists of equal length, one entry for each call that "
-	  "`vmm_calls` "
-	  "or `copies` counts; from 20000 on, of two calls the longer one.",
-	  .has = has_each, .members = each_call },
-	{ "frames", MEMBER_OBJECT, 0,
+	  "`vmm_calls` or `copies` counts; from 20000 on, of two calls the longer one." },
+	{ "frames", MEMBER_OBJECT, .has = has_each, .members = frames, .offset = 0,
 	  "Only with `--each-call`: lists of equal length, one entry for each piece of physical "
-	  "memory that lay at an address, at most 20000.",
-	  .has = has_each, .members = frames },
-	{ "out_of_memory", MEMBER_OBJECT, 0,
-	  "Only if the device ran out of memory: an object that describes the first such event.",
-	  .has = has_failure, .members = figures_failure },
-	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, memory.file.oom),
+	  "memory that lay at an address, at most 20000." },
+	{ "out_of_memory", MEMBER_OBJECT, .has = has_failure, .members = figures_failure,
+	  .offset = 0,
+	  "Only if the device ran out of memory: an object that describes the first such event." },
+	{ "recorded_out_of_memory", MEMBER_OBJECT, .unless_0 = TRUE,
+	  .members = figures_recorded_oom, AT(replay_device, memory.file.oom),
 	  "Only if the file records that the device ran out of memory: an object with what the "
-	  "file says of the first such event.",
-	  .has = has_oom, .members = figures_recorded_oom },
-	{ "moments", MEMBER_LIST, 0,
+	  "file says of the first such event." },
+	{ "moments", MEMBER_LIST, .build = build_moments, .members = figures_moment, .offset = 0,
 	  "A list of objects, one for each point in the history that is shown: the peak, the first "
 	  "out-of-memory event if there was one, and the points that `--at` names, if the device's "
-	  "history contains them.",
-	  .build = build_moments, .members = figures_moment },
-	{ "tells_live", MEMBER_FLAG, .whole = live_is_told, .in_text_only = TRUE },
+	  "history contains them." },
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
 	{ "tlb_entries", MEMBER_COUNT, AT(replay_device, stats.tlb_l2_entries),
 	  .in_text_only = TRUE },
-	{ "tlb_share", MEMBER_TEXT, .text = tlb_share, .in_text_only = TRUE },
-	{ "not_live", MEMBER_TEXT, .text = not_live, .in_text_only = TRUE },
+	{ "tlb_share", MEMBER_REAL, .real = tlb_share, .in_text_only = TRUE },
 	{ 0 },
 };
 
@@ -448,15 +376,13 @@ READ(char *, page, result, w,
 	     ? g_strdup(w->replay->options.policy->page_1g ? "1g" : "2m")
 	     : NULL)
 READ(char *, access_pattern, result, w, access_text(&w->replay->options.access))
-READ(gboolean, in_phases, result, w, w->replay->options.access.every > 0)
 READ(gint64, complete, result, w, !w->replay->interrupted)
 
 /* A key that was set twice has its last value. */
-static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_options(JsonBuilder *b, gconstpointer at)
 {
 	const GPtrArray *given = ((const struct result *)at)->replay->options.policy->given;
 
-	(void)context;
 	for (guint i = 0; i < given->len; i++) {
 		const char *setting = g_ptr_array_index(given, i);
 		const char *equals = strchr(setting, '=');
@@ -482,9 +408,8 @@ static const struct member call_times[] = {
 	  .text = times_apart },
 	{ 0 },
 };
-static const struct member any_times[] = { { "", MEMBER_OBJECT, .members = call_times }, { 0 } };
 
-static void build_times(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_times(JsonBuilder *b, gconstpointer at)
 {
 	const struct replay_match *matches = ((const struct result *)at)->replay->options.matches;
 
@@ -492,7 +417,7 @@ static void build_times(JsonBuilder *b, gconstpointer at, gconstpointer context)
 		if (matches[v].recorded == NULL)
 			continue;
 		json_builder_set_member_name(b, npu_trace_verb_name(v));
-		members_build_object(b, call_times, &matches[v], context);
+		members_build_object(b, call_times, &matches[v]);
 	}
 }
 
@@ -500,43 +425,44 @@ static void build_times(JsonBuilder *b, gconstpointer at, gconstpointer context)
 #define OF_TRACE(part)  VIA(result, trace, trace, part)
 
 const struct member figures_result[] = {
-	{ "schema", MEMBER_COUNT, 0, "The schema's version: 2.", .whole = schema },
-	{ "program", MEMBER_TEXT, 0, ".Qq npusim replay .", .text = program, .no_figure = TRUE },
-	{ "file", MEMBER_TEXT, 0, "The name of the file, as given.", .text = file,
-	  .no_figure = TRUE },
-	{ "kind", MEMBER_TEXT, OF_TRACE(kind), "The kind of file, as text.", .no_figure = TRUE },
+	{ "schema", MEMBER_COUNT, .whole = schema, .offset = 0, "The schema's version: 2." },
+	{ "program", MEMBER_TEXT, .text = program, .no_figure = TRUE, .offset = 0,
+	  ".Qq npusim replay ." },
+	{ "file", MEMBER_TEXT, .text = file, .no_figure = TRUE, .offset = 0,
+	  "The name of the file, as given." },
+	{ "kind", MEMBER_TEXT, .no_figure = TRUE, OF_TRACE(kind), "The kind of file, as text." },
 	{ "soc", MEMBER_TEXT, OF_REPLAY(soc), "The SoC of the model." },
 	{ "recorded_soc", MEMBER_TEXT, OF_TRACE(soc),
 	  "The SoC on which the file was recorded, if the file says so." },
-	{ "about", MEMBER_TEXT, OF_TRACE(about),
-	  "A description of what was recorded, if the file has one.", .no_figure = TRUE },
+	{ "about", MEMBER_TEXT, .no_figure = TRUE, OF_TRACE(about),
+	  "A description of what was recorded, if the file has one." },
 	{ "events", MEMBER_COUNT, OF_TRACE(events), "The number of events in the file." },
 	{ "events_done", MEMBER_COUNT, OF_REPLAY(done),
 	  "The number of events that were replayed." },
-	{ "policy", MEMBER_TEXT, 0, "The allocator that served the blocks: `--policy`.",
-	  .text = policy },
-	{ "page", MEMBER_TEXT, 0,
-	  "The page size of the policy, \"2m\" or \"1g\"; left out as recorded.", .text = page },
-	{ "options", MEMBER_MAP, 0, "An object with the key and value of each `--set`, as text.",
-	  .build = build_options },
-	{ "access", MEMBER_TEXT, 0, "The access pattern: `--access`.", .text = access_pattern },
-	{ "access_every", MEMBER_COUNT, OF_REPLAY(options.access.every),
-	  .manual = "The number of events in a phase, `--access-every`; left out if reads happen "
-		    "with each block.",
-	  .has = in_phases },
-	{ "call_times", MEMBER_MAP, 0,
+	{ "policy", MEMBER_TEXT, .text = policy, .offset = 0,
+	  "The allocator that served the blocks: `--policy`." },
+	{ "page", MEMBER_TEXT, .text = page, .offset = 0,
+	  "The page size of the policy, \"2m\" or \"1g\"; left out as recorded." },
+	{ "options", MEMBER_MAP, .build = build_options, .offset = 0,
+	  "An object with the key and value of each `--set`, as text." },
+	{ "access", MEMBER_TEXT, .text = access_pattern, .offset = 0,
+	  "The access pattern: `--access`." },
+	{ "access_every", MEMBER_COUNT, .unless_0 = TRUE, OF_REPLAY(options.access.every),
+	  "The number of events in a phase, `--access-every`; left out if reads happen with each "
+	  "block." },
+	{ "call_times", MEMBER_MAP, .build = build_times, .members = call_times, .offset = 0,
 	  "An object with one member, itself an object, for each kind of call of which the file "
-	  "tells how long it took, such as create.",
-	  .build = build_times, .members = any_times },
+	  "tells how long it took, such as create." },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },
 	{ "create_stall_ns", MEMBER_TIME, OF_REPLAY(stall_ps),
 	  "What of it are stalls where memory is created: `DriverCalls.create_stall_ns`." },
-	{ "wall_us", MEMBER_COUNT, OF_REPLAY(wall_us),
-	  "The time that the replay took on the host, in microseconds.", .no_figure = TRUE },
-	{ "complete", MEMBER_FLAG, 0, "False if the replay was interrupted.", .whole = complete },
-	{ "devices", MEMBER_LIST, OF_REPLAY(devices),
-	  "A list of objects, one for each device that the file uses.", .array = ARRAY_POINTERS,
-	  .members = figures_device, .no_figure = TRUE },
+	{ "wall_us", MEMBER_COUNT, .no_figure = TRUE, OF_REPLAY(wall_us),
+	  "The time that the replay took on the host, in microseconds." },
+	{ "complete", MEMBER_FLAG, .whole = complete, .offset = 0,
+	  "False if the replay was interrupted." },
+	{ "devices", MEMBER_LIST, .array = ARRAY_POINTERS, .members = figures_device,
+	  .no_figure = TRUE, OF_REPLAY(devices),
+	  "A list of objects, one for each device that the file uses." },
 	{ 0 },
 };

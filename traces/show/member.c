@@ -15,33 +15,35 @@ static gconstpointer place(const struct member *m, gconstpointer at)
 	return (const char *)at + m->offset;
 }
 
-static gint64 whole(const struct member *m, gconstpointer at, gconstpointer context)
+static gint64 whole(const struct member *m, gconstpointer at)
 {
 	if (m->whole)
-		return m->whole(at, context);
+		return m->whole(at);
 	guint64 value = *(const guint64 *)place(m, at);
 	return m->is_signed ? (gint64)value : (gint64)MIN(value, (guint64)G_MAXINT64);
 }
 
-gboolean member_has(const struct member *m, gconstpointer at, gconstpointer context)
+gboolean member_has(const struct member *m, gconstpointer at)
 {
 	if (m->via && *(gconstpointer const *)((const char *)at + m->via - 1) == NULL)
 		return FALSE;
-	return m->has == NULL || m->has(at, context);
+	if (m->unless_0 && *(const guint64 *)place(m, at) == 0)
+		return FALSE;
+	return m->has == NULL || m->has(at);
 }
 
-double member_number(const struct member *m, gconstpointer at, gconstpointer context)
+double member_number(const struct member *m, gconstpointer at)
 {
 	if (m->kind != MEMBER_REAL)
-		return (double)whole(m, at, context);
-	return m->real ? m->real(at, context) : *(const double *)place(m, at);
+		return (double)whole(m, at);
+	return m->real ? m->real(at) : *(const double *)place(m, at);
 }
 
-char *member_text(const struct member *m, gconstpointer at, gconstpointer context)
+char *member_text(const struct member *m, gconstpointer at)
 {
 	if (m->kind != MEMBER_TEXT)
-		return g_strdup_printf("%" G_GINT64_FORMAT, whole(m, at, context));
-	return m->text ? m->text(at, context) : g_strdup(*(char *const *)place(m, at));
+		return g_strdup_printf("%" G_GINT64_FORMAT, whole(m, at));
+	return m->text ? m->text(at) : g_strdup(*(char *const *)place(m, at));
 }
 
 const struct member *members_find(const struct member *table, const char *name)
@@ -53,8 +55,7 @@ const struct member *members_find(const struct member *table, const char *name)
 	return NULL;
 }
 
-static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at,
-		       gconstpointer context)
+static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at)
 {
 	/* both kinds of array begin with their data and its length */
 	const GArray *structs = *(GArray *const *)place(m, at);
@@ -68,71 +69,62 @@ static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at,
 			element = *(gconstpointer const *)element;
 		if (m->array == ARRAY_COLUMN)
 			json_builder_add_int_value(b, *(const gint64 *)element);
-		else if (m->members)
-			members_build_object(b, m->members, element, context);
 		else
-			json_builder_add_string_value(b, element);
+			members_build_object(b, m->members, element);
 	}
 	json_builder_end_array(b);
 }
 
-static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at,
-			gconstpointer context)
+static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at)
 {
 	if (m->build) {
 		gboolean list = m->kind == MEMBER_LIST;
 		(list ? json_builder_begin_array : json_builder_begin_object)(b);
-		m->build(b, at, context);
+		m->build(b, at);
 		(list ? json_builder_end_array : json_builder_end_object)(b);
 	} else if (m->array != ARRAY_NONE)
-		build_list(b, m, at, context);
+		build_list(b, m, at);
 	else if (m->kind == MEMBER_OBJECT)
-		members_build_object(b, m->members, place(m, at), context);
-	else if (m->kind == MEMBER_NODE && *(JsonNode *const *)place(m, at))
-		json_builder_add_value(b, json_node_copy(*(JsonNode *const *)place(m, at)));
+		members_build_object(b, m->members, place(m, at));
 	else if (m->kind == MEMBER_NODE)
-		json_builder_add_null_value(b);
+		json_builder_add_value(b, json_node_copy(*(JsonNode *const *)place(m, at)));
 	else if (m->kind == MEMBER_REAL)
-		json_builder_add_double_value(b, member_number(m, at, context));
+		json_builder_add_double_value(b, member_number(m, at));
 	else if (m->kind == MEMBER_FLAG)
-		json_builder_add_boolean_value(b, whole(m, at, context) != 0);
+		json_builder_add_boolean_value(b, whole(m, at) != 0);
 	else
-		json_builder_add_int_value(b, whole(m, at, context) /
-						      (m->kind == MEMBER_TIME ? 1000 : 1));
+		json_builder_add_int_value(b, whole(m, at) / (m->kind == MEMBER_TIME ? 1000 : 1));
 }
 
-void members_build(JsonBuilder *b, const struct member *table, gconstpointer at,
-		   gconstpointer context)
+void members_build(JsonBuilder *b, const struct member *table, gconstpointer at)
 {
 	for (const struct member *m = table; m->kind != MEMBER_END; m++) {
-		if (m->in_text_only || !member_has(m, at, context))
+		if (m->in_text_only || !member_has(m, at))
 			continue;
-		gboolean is_text = m->kind == MEMBER_TEXT;
-		g_autofree char *text = is_text ? member_text(m, at, context) : NULL;
-		if (is_text && text == NULL)
+		g_autofree char *text = m->kind == MEMBER_TEXT ? member_text(m, at) : NULL;
+		if (m->kind == MEMBER_TEXT && text == NULL)
 			continue;
 		json_builder_set_member_name(b, m->name);
 		if (text)
 			json_builder_add_string_value(b, text);
 		else
-			build_value(b, m, at, context);
+			build_value(b, m, at);
 	}
 }
 
-void members_build_object(JsonBuilder *b, const struct member *table, gconstpointer at,
-			  gconstpointer context)
+void members_build_object(JsonBuilder *b, const struct member *table, gconstpointer at)
 {
 	json_builder_begin_object(b);
-	members_build(b, table, at, context);
+	members_build(b, table, at);
 	json_builder_end_object(b);
 }
 
 gboolean members_write(const char *path, const struct member *table, gconstpointer at,
-		       gconstpointer context, GError **error)
+		       GError **error)
 {
 	g_autoptr(JsonBuilder) b = json_builder_new();
 
-	members_build_object(b, table, at, context);
+	members_build_object(b, table, at);
 	return json_write(path, b, error);
 }
 

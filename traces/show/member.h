@@ -18,9 +18,9 @@ enum member_kind {
 	MEMBER_REAL,
 	MEMBER_FLAG,
 	MEMBER_TEXT,
-	MEMBER_NODE,   /* a JsonNode *; NULL: null */
+	MEMBER_NODE,   /* a JsonNode * */
 	MEMBER_OBJECT, /* with `members` */
-	MEMBER_LIST,   /* of objects with `members`, or of texts */
+	MEMBER_LIST,   /* of objects with `members`, or built */
 	MEMBER_MAP /* an object whose names are data; `members` has one row for all values, or is
 		    * NULL: counts and texts */
 };
@@ -35,19 +35,19 @@ struct member {
 	 * both. */
 	const char *manual;
 	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, double, const
-	 * char *, or the struct of an object. `context`: whatever the caller of members_build()
-	 * gave. */
-	gint64 (*whole)(gconstpointer at, gconstpointer context);
-	double (*real)(gconstpointer at, gconstpointer context);
-	char *(*text)(gconstpointer at, gconstpointer context);   /* to be freed; NULL: not there */
-	gboolean (*has)(gconstpointer at, gconstpointer context); /* none: it is always there */
+	 * char *, or the struct of an object. */
+	gint64 (*whole)(gconstpointer at);
+	double (*real)(gconstpointer at);
+	char *(*text)(gconstpointer at);   /* to be freed; NULL: not there */
+	gboolean (*has)(gconstpointer at); /* none: it is always there */
 	/* Adds what is in the value: a LIST, or an object. */
-	void (*build)(JsonBuilder *builder, gconstpointer at, gconstpointer context);
+	void (*build)(JsonBuilder *builder, gconstpointer at);
 	gsize via; /* not 0: a pointer leads to the struct of the value, or is NULL; its place + 1
 		    */
 	gsize field;
 	enum member_array array; /* COLUMN: a list of numbers of `kind`; others: a LIST */
 	const struct member *members;
+	gboolean unless_0;     /* it is there unless the guint64 at `offset` is 0 */
 	gboolean in_text_only; /* no member of the JSON: text says it */
 	gboolean no_figure;    /* two results are not compared by it */
 	gboolean is_signed;    /* at `offset` */
@@ -61,35 +61,32 @@ struct member {
 #define COLUMN(type, member, element, part) \
 	.array = ARRAY_COLUMN, .field = G_STRUCT_OFFSET(struct element, part), AT(type, member)
 
-/* A function of a row: `value`, of the struct `s` that the row is of; it may name `context`. */
-#define READ(answer, name, type, s, value)                          \
-	static answer name(gconstpointer at, gconstpointer context) \
-	{                                                           \
-		const struct type *s = at;                          \
-		(void)s;                                            \
-		(void)context;                                      \
-		return value;                                       \
+/* A function of a row: `value`, of the struct `s` that the row is of. */
+#define READ(answer, name, type, s, value)   \
+	static answer name(gconstpointer at) \
+	{                                    \
+		const struct type *s = at;   \
+		(void)s;                     \
+		return value;                \
 	}
 /* Adds the members of a table, in its order, to the object that is open. Counts that no int64 holds
  * are the largest. */
-void members_build(JsonBuilder *builder, const struct member *table, gconstpointer at,
-		   gconstpointer context);
+void members_build(JsonBuilder *builder, const struct member *table, gconstpointer at);
 /* An object of its own with them. */
-void members_build_object(JsonBuilder *builder, const struct member *table, gconstpointer at,
-			  gconstpointer context);
+void members_build_object(JsonBuilder *builder, const struct member *table, gconstpointer at);
 /* The row of a name; NULL: there is none. Both may be NULL. */
 const struct member *members_find(const struct member *table, const char *name);
 
-gboolean member_has(const struct member *member, gconstpointer at, gconstpointer context);
+gboolean member_has(const struct member *member, gconstpointer at);
 /* Of a number; times are picoseconds. */
-double member_number(const struct member *member, gconstpointer at, gconstpointer context);
+double member_number(const struct member *member, gconstpointer at);
 /* The value as it is, a count without a unit; to be freed. NULL: it is not there. */
-char *member_text(const struct member *member, gconstpointer at, gconstpointer context);
+char *member_text(const struct member *member, gconstpointer at);
 
 /* The object of a table as a file of several lines; "-": to standard output. FALSE and error, which
  * names the file. */
 gboolean members_write(const char *path, const struct member *table, gconstpointer at,
-		       gconstpointer context, GError **error);
+		       GError **error);
 /* What was built as such a file. */
 gboolean json_write(const char *path, JsonBuilder *builder, GError **error);
 

@@ -8,18 +8,18 @@
 
 #include "base/base.h"
 
-void moment_view_init(struct moment_view *v, const struct replay *replay,
-		      const struct replay_device *device, const struct moment *moment)
+void moment_view_init(struct moment_view *v, const struct replay_device *device,
+		      const struct moment *moment)
 {
 	const struct memory *memory = &device->memory;
+	const struct sites *sites = device->replay->trace->sites;
 	g_autoptr(GPtrArray) blocks = memory_at(memory, moment, ALLOCATION_BLOCK);
 
 	*v = (struct moment_view){
-		.replay = replay,
 		.device = device,
 		.moment = moment,
-		.sites = replay->trace->sites,
-		.holders = holders_of(memory, moment, replay->trace->sites),
+		.sites = sites,
+		.holders = holders_of(memory, moment, sites),
 		.blocks = blocks->len,
 	};
 	address_map_init(&v->map, memory, moment);
@@ -129,7 +129,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 	SAY(".");
 	if (v->placed && external >= asked && largest < asked)
 		SAY(" That is enough in sum, and no piece of it is large enough: fragmentation.");
-	if (v->placed && largest >= asked && policy_is_own(v->replay->options.policy))
+	if (v->placed && largest >= asked && policy_is_own(d->replay->options.policy))
 		SAY(" A range that large was free, and not for this request: of another stream or "
 		    "pool, or not to be split.");
 	SAY(" What was live and this request come to %s", in_words(needed));
@@ -231,8 +231,7 @@ char *recorded_oom_words(const struct recorded_oom *o)
 		    "fragmentation. --policy expandable shows whether expandable segments help.");
 	else
 		SAY(". With all that the allocator did not use it would not have been enough: it "
-		    "is "
-		    "too much at a time, or another process held the rest.");
+		    "is too much at a time, or another process held the rest.");
 	return g_string_free(out, FALSE);
 }
 
@@ -250,38 +249,35 @@ char *moment_words(const struct moment_view *v)
 	if (known && v->holders->len > 0) {
 		const struct holder *h = &g_array_index(v->holders, struct holder, 0);
 		SAY(" The largest holder: %s, %s in " U64 " block%s.",
-		    sites_label_text(v->sites, h->label), in_words(h->bytes), h->blocks,
+		    sites_label_text(h->sites, h->label), in_words(h->bytes), h->blocks,
 		    s_of(h->blocks));
 	}
 	return g_string_free(out, FALSE);
 }
 
-READ(char *, site_of_holder, holder, h,
-     g_strdup(sites_label_text(RESULT(context)->replay->trace->sites, h->label)))
+READ(char *, site_of_holder, holder, h, g_strdup(sites_label_text(h->sites, h->label)))
 
-static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_frames(JsonBuilder *b, gconstpointer at)
 {
-	const struct sites *sites = RESULT(context)->replay->trace->sites;
 	const struct holder *h = at;
 
-	for (guint f = 0; f < sites_depth(sites, h->site); f++)
-		json_builder_add_string_value(b, sites_frame(sites, h->site, f));
+	for (guint f = 0; f < sites_depth(h->sites, h->site); f++)
+		json_builder_add_string_value(b, sites_frame(h->sites, h->site, f));
 }
 
 static const struct member holders[] = {
-	{ "site", MEMBER_TEXT, 0,
+	{ "site", MEMBER_TEXT, .text = site_of_holder, .offset = 0,
 	  "The line of the program that requested the memory, as \"function (file:line)\". It is "
 	  "the innermost frame that is the program's own Python; else Python of an installed "
 	  "package other than torch; else C or C++ outside torch, CPython, libc and the allocator; "
 	  "else the innermost frame of torch's Python, or with a file. \"(before the file "
 	  "begins)\" stands for blocks that were live when the window began, \"(no call site in "
-	  "the file)\" for those without frames.",
-	  .text = site_of_holder },
+	  "the file)\" for those without frames." },
 	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
 	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
-	{ "frames", MEMBER_LIST, 0,
-	  "The list of frames, innermost first, of the stack with the largest part of these bytes.",
-	  .build = build_frames },
+	{ "frames", MEMBER_LIST, .build = build_frames, .offset = 0,
+	  "The list of frames, innermost first, of the stack with the largest part of these "
+	  "bytes." },
 	{ 0 },
 };
 
@@ -310,10 +306,10 @@ static const struct member address_map[] = {
 	  "recorded, addresses are those of the file; otherwise they are the model's." },
 	{ "physical_bytes", MEMBER_BYTES, OF_RANGE(used),
 	  "The bytes of the range that are backed by physical memory." },
-	{ "live_bytes", MEMBER_BYTES, OF_RANGE(live),
+	{ "live_bytes", MEMBER_BYTES, .has = is_placed, OF_RANGE(live),
 	  "The bytes of the range that are live, including the allocator's rounding; left out if "
-	  "no block lies in the memory shown: the blocks of a trace with calls have no addresses.",
-	  .has = is_placed },
+	  "no block lies in the memory shown: the blocks of a trace with calls have no "
+	  "addresses." },
 	{ 0 },
 };
 
@@ -322,7 +318,8 @@ static const struct member address_map[] = {
 READ(gint64, frame_bytes, moment_view, v, (gint64)MAPS_FRAME_BYTES)
 
 static const struct member frame_map[] = {
-	{ "frame_bytes", MEMBER_BYTES, 0, "The size of a frame, 2 MiB.", .whole = frame_bytes },
+	{ "frame_bytes", MEMBER_BYTES, .whole = frame_bytes, .offset = 0,
+	  "The size of a frame, 2 MiB." },
 	{ "runs", MEMBER_COUNT, AT(moment_view, frames.count) },
 	{ "merged_frames", MEMBER_COUNT, AT(moment_view, frames.merged),
 	  "As `ranges` and `merged_bytes` above, in frames." },
@@ -349,51 +346,48 @@ READ(char *, words, moment_view, v, moment_words(v))
 READ(gboolean, has_live, moment_view, v, replay_tells_live(v->device))
 READ(gboolean, has_losses, moment_view, v,
      replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
-READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
+READ(gboolean, has_largest_free, moment_view, v, has_losses(v) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
 READ(gboolean, has_frames, moment_view, v, v->frames.ranges != NULL)
 
 #define OF_SUMS(part) VIA(moment_view, moment, moment, sums.part)
 
 const struct member figures_moment[] = {
-	{ "moment", MEMBER_TEXT, 0,
+	{ "moment", MEMBER_TEXT, .text = moment_name, .offset = 0,
 	  "\"peak\", the first event after which physical memory was at its maximum, with as much "
 	  "of it live as at any such event; \"oom\", just before the request that failed for lack "
-	  "of memory; \"end\", \"event\" or \"time\".",
-	  .text = moment_name },
+	  "of memory; \"end\", \"event\" or \"time\"." },
 	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
 	  "The number of the event just before this point, as in `series`." },
-	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
-	  .no_figure = TRUE },
+	{ "words", MEMBER_TEXT, .text = words, .no_figure = TRUE, .offset = 0,
+	  "A description of the point for human readers." },
 	{ "physical_bytes", MEMBER_BYTES, OF_SUMS(physical) },
 	{ "reserved_bytes", MEMBER_BYTES, OF_SUMS(reserved), "As defined under MEMORY below." },
-	{ "live_bytes", MEMBER_BYTES, OF_SUMS(live),
+	{ "live_bytes", MEMBER_BYTES, .has = has_live, OF_SUMS(live),
 	  "Likewise; this and all following members are left out if the file does not record what "
-	  "was live.",
-	  .has = has_live },
-	{ "blocks", MEMBER_COUNT, AT(moment_view, blocks), "The number of live blocks.",
-	  .has = has_live },
+	  "was live." },
+	{ "blocks", MEMBER_COUNT, .has = has_live, AT(moment_view, blocks),
+	  "The number of live blocks." },
 	{ "internal_bytes", MEMBER_BYTES, OF_SUMS(internal), .has = has_losses },
 	{ "external_bytes", MEMBER_BYTES, OF_SUMS(external), .has = has_losses, .is_signed = TRUE },
-	{ "page_rounding_bytes", MEMBER_BYTES, OF_SUMS(rounding),
-	  "As defined under MEMORY below; left out under the same conditions as in `series`.",
-	  .has = has_losses },
-	{ "largest_free_bytes", MEMBER_BYTES, AT(moment_view, map.largest_free),
+	{ "page_rounding_bytes", MEMBER_BYTES, .has = has_losses, OF_SUMS(rounding),
+	  "As defined under MEMORY below; left out under the same conditions as in `series`." },
+	{ "largest_free_bytes", MEMBER_BYTES, .has = has_largest_free,
+	  AT(moment_view, map.largest_free),
 	  "The longest stretch of physical memory without a live block, inside one classic "
 	  "allocation or across consecutive mappings; left out if the address map has no "
-	  "`live_bytes`.",
-	  .has = has_largest_free },
-	{ "holders", MEMBER_LIST, AT(moment_view, holders),
+	  "`live_bytes`." },
+	{ "holders", MEMBER_LIST, .has = has_sites, .array = ARRAY_STRUCTS, .members = holders,
+	  AT(moment_view, holders),
 	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
 	  "with the most memory, at most 20, largest first; left out if the file has no call "
-	  "sites.",
-	  .has = has_sites, .array = ARRAY_STRUCTS, .members = holders },
-	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",
-	  .has = has_sites, .members = other_holders },
-	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
-	  .members = address_map, .no_figure = TRUE },
-	{ "frame_map", MEMBER_OBJECT, 0,
-	  "The device's memory, in frames: an object; left out if the model does not provide it.",
-	  .has = has_frames, .members = frame_map, .no_figure = TRUE },
+	  "sites." },
+	{ "other_holders", MEMBER_OBJECT, .has = has_sites, .members = other_holders, .offset = 0,
+	  "The call sites that are not in the list: an object." },
+	{ "address_map", MEMBER_OBJECT, .members = address_map, .no_figure = TRUE, .offset = 0,
+	  "What lies at each address: an object." },
+	{ "frame_map", MEMBER_OBJECT, .has = has_frames, .members = frame_map, .no_figure = TRUE,
+	  .offset = 0,
+	  "The device's memory, in frames: an object; left out if the model does not provide it." },
 	{ 0 },
 };

@@ -22,25 +22,45 @@ static void row(FILE *out, const char *label, const char *text)
 struct source {
 	const struct member *table;
 	gconstpointer at;
-	const struct result *result;
 };
 
-static void append_figure(GString *out, const struct member *m, const struct source *of)
+/* A figure of the name that `text` begins with. */
+static const struct member *find(const struct source *of, const char *text)
 {
-	double value = m->kind == MEMBER_TEXT ? 0 : member_number(m, of->at, of->result);
+	g_autofree char *name = g_strndup(text, strcspn(text, "/%"));
 
-	if (m->kind == MEMBER_BYTES) {
+	return members_find(of->table, name);
+}
+
+/* Of "NAME" its value; of "A%B" what share of both A is; of "A/B" how much of A a unit of B has: of
+ * bytes and a time the bandwidth. */
+static void append_figure(GString *out, const char *text, const struct source *of)
+{
+	const struct member *m = find(of, text);
+	double value = m->kind == MEMBER_TEXT ? 0 : member_number(m, of->at);
+	const char *operation = strpbrk(text, "/%");
+	double other = operation ? member_number(find(of, operation + 1), of->at) : 0;
+
+	if (operation && *operation == '%') {
+		g_string_append_printf(out, "%.2f %%", value ? 100 * value / (value + other) : 0);
+	} else if (operation && m->kind == MEMBER_BYTES) {
+		g_string_append_printf(out, "%.2f GB/s", other ? value * 1e3 / other : 0);
+	} else if (operation) {
+		g_string_append_printf(out, "%.1f ns", other ? value / 1e3 / other : 0);
+	} else if (m->kind == MEMBER_BYTES) {
 		g_string_append(out, npu_size_words((gint64)value));
 	} else if (m->kind == MEMBER_TIME) {
 		g_string_append_printf(out, "%.3f ms", value / 1e9);
+	} else if (m->kind == MEMBER_REAL) {
+		g_string_append_printf(out, "%.1f %%", 100 * value);
 	} else {
-		g_autofree char *text = member_text(m, of->at, of->result);
-		g_string_append(out, text);
+		g_autofree char *figure = member_text(m, of->at);
+		g_string_append(out, figure);
 	}
 }
 
-/* A line, in whose text {NAME} is a figure. It is shown where the figure `when` is there and not 0;
- * NULL: always. */
+/* A line, in whose text {NAME} is a figure. It is shown where the figure `when` is there, and not a
+ * whole 0; NULL: always. */
 static void print_line(FILE *out, const char *label, const char *text, const char *when,
 		       const struct source *of)
 {
@@ -48,11 +68,12 @@ static void print_line(FILE *out, const char *label, const char *text, const cha
 	g_auto(GStrv) parts = g_strsplit_set(text, "{}", -1);
 	g_autoptr(GString) line = g_string_new(NULL);
 
-	if (m && (!member_has(m, of->at, of->result) || member_number(m, of->at, of->result) == 0))
+	if (m &&
+	    (!member_has(m, of->at) || (m->kind != MEMBER_REAL && member_number(m, of->at) == 0)))
 		return;
 	for (guint i = 0; parts[i]; i++) {
 		if (i % 2)
-			append_figure(line, members_find(of->table, parts[i]), of);
+			append_figure(line, parts[i], of);
 		else
 			g_string_append(line, parts[i]);
 	}
@@ -67,12 +88,11 @@ static void add_item(GString *list, guint64 count, const char *name, const char 
 				       suffix);
 }
 
-static void print_events(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_events(FILE *out, const struct replay_device *d)
 {
 	const struct trace_device *t = d->trace;
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	(void)r;
 	for (guint a = 0; a < TRACE_ACTIONS; a++)
 		add_item(text, t->counts[trace_actions[a].verb], trace_actions[a].name, "");
 	for (guint i = 0; i < t->others.list->len; i++)
@@ -82,11 +102,11 @@ static void print_events(FILE *out, const struct result *r, const struct replay_
 		row(out, "events", text->str);
 }
 
-static void print_segments(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_segments(FILE *out, const struct replay_device *d)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	if (!policy_is_own(r->replay->options.policy))
+	if (!policy_is_own(d->replay->options.policy))
 		return;
 	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
 		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
@@ -97,15 +117,15 @@ static void print_segments(FILE *out, const struct result *r, const struct repla
 }
 
 /* Calls and copies. */
-static void print_calls(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_calls(FILE *out, const struct replay_device *d)
 {
 	for (enum model_call c = 0; c < MODEL_CALL_COUNT; c++) {
 		const struct call_figures *f = &d->window.calls[c];
-		const struct source of = { figures_calls, f, r };
+		const struct source of = { figures_calls, f };
 		g_autofree char *name = g_strdelimit(g_strdup(model_call_names[c]), "_", ' ');
 		g_autofree char *text =
 			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ", "{time_ns}",
-				    c < MODEL_MOVES ? "" : ", {bandwidth}",
+				    c < MODEL_MOVES ? "" : ", {bytes/time_ns}",
 				    f->refused ? " ({refused} refused)" : "", NULL);
 		print_line(out, name, text, "calls", &of);
 	}
@@ -133,16 +153,15 @@ static void print_words(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
-static void print_recorded_oom(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_recorded_oom(FILE *out, const struct replay_device *d)
 {
 	g_autofree char *words = recorded_oom_words(&d->memory.file.oom);
 
-	(void)r;
 	if (words)
 		print_words(out, words);
 }
 
-static void print_moments(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_moments(FILE *out, const struct replay_device *d)
 {
 	const struct memory *memory = &d->memory;
 	struct moment_view v;
@@ -159,35 +178,35 @@ static void print_moments(FILE *out, const struct result *r, const struct replay
 						  "has no times");
 			continue;
 		}
-		moment_view_init(&v, r->replay, d, moment);
+		moment_view_init(&v, d, moment);
 		g_autofree char *words = moment_words(&v);
 		print_words(out, words);
 		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
 			const struct holder *h = &g_array_index(v.holders, struct holder, i);
 			fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
 				npu_size_words((gint64)h->bytes), h->blocks,
-				h->blocks == 1 ? " " : "s", sites_label_text(v.sites, h->label));
+				h->blocks == 1 ? " " : "s", sites_label_text(h->sites, h->label));
 		}
 		moment_view_clear(&v);
 	}
 }
 
-static void print_reads(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_reads(FILE *out, const struct replay_device *d)
 {
-	const struct source of = { figures_access, &d->access, r };
-	enum access_pattern pattern = r->replay->options.access.pattern;
+	const struct source of = { figures_access, &d->access };
+	enum access_pattern pattern = d->replay->options.access.pattern;
 
 	print_line(out,
 		   pattern == ACCESS_SEQ   ? "read one after another"
 		   : pattern == ACCESS_HOT ? "read, most in a hot part"
 					   : "read at random",
-		   "{bytes} in {reads} reads, {time_ns}, {bandwidth}", "reads", &of);
+		   "{bytes} in {reads} reads, {time_ns}, {bytes/time_ns}", "reads", &of);
 }
 
 /* The text of a device, from above. */
 static const struct {
 	const char *label, *text, *when; /* as print_line() has them; or */
-	void (*print)(FILE *out, const struct result *r, const struct replay_device *d);
+	void (*print)(FILE *out, const struct replay_device *d);
 	enum { OF_DEVICE, OF_FAILURE, OF_ACCESS } of;
 } lines[] = {
 	{ .print = print_events },
@@ -195,9 +214,9 @@ static const struct {
 	  .text = "{start_physical_bytes} at the start, {peak_physical_bytes} at the peak, "
 		  "{obtained_bytes} obtained since" },
 	{ "live memory", .text = "{start_live_bytes} at the start, {peak_live_bytes} at the peak",
-	  "tells_live" },
-	{ "fragmentation", .text = "{not_live} of the physical peak held no live block",
-	  "tells_live" },
+	  "fragmentation" },
+	{ "fragmentation", .text = "{fragmentation} of the physical peak held no live block",
+	  "fragmentation" },
 	{ "on the device", .text = "{device_peak_bytes} at the peak, in whole pages",
 	  "is_rounded" },
 	{ "OUT OF MEMORY",
@@ -207,10 +226,10 @@ static const struct {
 	{ .print = print_segments },
 	{ "blocks without memory", .text = "{blocks_without_memory}", "blocks_without_memory" },
 	{ .print = print_reads },
-	{ "TLB Hit Rate", .text = "{tlb_hit_rate}", "reads", .of = OF_ACCESS },
-	{ "TLB Miss Rate", .text = "{tlb_miss_rate}", "reads", .of = OF_ACCESS },
-	{ "page walks", .text = "{walks}, {mean_walk} each", "reads", .of = OF_ACCESS },
-	{ "HBM row hits", .text = "{row_hit_rate}", "reads", .of = OF_ACCESS },
+	{ "TLB Hit Rate", .text = "{tlb_hits%tlb_misses}", "reads", .of = OF_ACCESS },
+	{ "TLB Miss Rate", .text = "{tlb_misses%tlb_hits}", "reads", .of = OF_ACCESS },
+	{ "page walks", .text = "{walks}, {walk_ns/walks} each", "reads", .of = OF_ACCESS },
+	{ "HBM row hits", .text = "{row_hits%row_misses}", "reads", .of = OF_ACCESS },
 	{ "driver calls", .text = "{vmm_calls}, {vmm_time_ns} of simulated time" },
 	{ .print = print_calls },
 	{ "page table", .text = "{page_table_bytes} at the peak" },
@@ -227,16 +246,16 @@ static const struct {
 	  "calls_left_out" },
 };
 
-static void print_device(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_device(FILE *out, const struct replay_device *d)
 {
-	const struct source sources[] = { [OF_DEVICE] = { figures_device, d, r },
-					  [OF_FAILURE] = { figures_failure, d, r },
-					  [OF_ACCESS] = { figures_access, &d->access, r } };
+	const struct source sources[] = { [OF_DEVICE] = { figures_device, d },
+					  [OF_FAILURE] = { figures_failure, d },
+					  [OF_ACCESS] = { figures_access, &d->access } };
 
 	fprintf(out, "\ndevice %u\n", d->device);
 	for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
 		if (lines[i].print)
-			lines[i].print(out, r, d);
+			lines[i].print(out, d);
 		else
 			print_line(out, lines[i].label, lines[i].text, lines[i].when,
 				   &sources[lines[i].of]);
@@ -295,5 +314,5 @@ void result_print(FILE *out, const struct result *result)
 		fprintf(out, "interrupted after " U64 " events: what follows is partial\n",
 			replay->done);
 	for (guint d = 0; d < replay->devices->len; d++)
-		print_device(out, result, g_ptr_array_index(replay->devices, d));
+		print_device(out, g_ptr_array_index(replay->devices, d));
 }

@@ -18,13 +18,11 @@
 #define RESULT_PROGRAM        "npusim replay"
 #define RESULT_SCHEMA_VERSION 2
 
-/* The context of all these tables. */
 struct result {
 	const char *path; /* of the file, as it was given */
 	const struct trace *trace;
 	const struct replay *replay;
 };
-#define RESULT(context) ((const struct result *)(context))
 /* The whole; of a struct result. */
 extern const struct member figures_result[];
 /* Of a struct replay_device; the second: where it ran out of memory. */
@@ -51,7 +49,6 @@ void result_times_text(GString *out, const struct replay_match *matches);
 #define HOLDERS_SHOWN 20
 
 struct moment_view {
-	const struct replay *replay;
 	const struct replay_device *device;
 	const struct moment *moment;
 	const struct sites *sites; /* or NULL */
@@ -63,8 +60,8 @@ struct moment_view {
 	guint64 blocks;  /* live ones */
 	gboolean placed; /* some lie in the memory that the addresses show */
 };
-void moment_view_init(struct moment_view *view, const struct replay *replay,
-		      const struct replay_device *device, const struct moment *moment);
+void moment_view_init(struct moment_view *view, const struct replay_device *device,
+		      const struct moment *moment);
 void moment_view_clear(struct moment_view *view);
 
 /* Whole sentences, to be freed. */
@@ -116,11 +113,11 @@ struct differences {
 };
 void differences_init(struct differences *differences);
 void differences_clear(struct differences *differences);
-/* NULL is not there. */
-void differences_add_whole(struct differences *differences, const char *group, const char *name,
-			   enum member_kind kind, gint64 a, gint64 b);
-void differences_add_text(struct differences *differences, const char *group, const char *name,
-			  const char *a, const char *b);
+/* Values of any types, which are taken over, NULL: it is not there; what is no number is compared
+ * as text. `kind`: of whole numbers. `axis`: of a series, what `at` counts, where it is furthest
+ * apart; else NULL. */
+void differences_add(struct differences *differences, const char *group, const char *name,
+		     enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at);
 void differences_print(const struct differences *differences, FILE *out);
 
 /* Member by member: devices by their number, lists of things by the name that each has, series at
@@ -130,12 +127,6 @@ void diff_results(JsonNode *const results[2], guint limit, struct differences *d
 
 /* ---- diff-trace.c: two traces ---- */
 
-/* A place where they differ, as diff -u has it. */
-struct align_hunk {
-	guint64 start[2], count[2]; /* events of either, with those around */
-	guint64 hidden[2];          /* of them, those that are not among the lines */
-	GPtrArray *lines;           /* char *: "-alloc b1 size=512 device=0" */
-};
 struct trace_diff {
 	struct trace *traces[2]; /* borrowed */
 	struct differences figures;
@@ -147,9 +138,9 @@ struct trace_diff {
 	guint64 removed;    /* lines of the first alone */
 	guint64 added;      /* of the second alone */
 	guint64 places;     /* at which they differ */
-	GPtrArray *hunks;   /* struct align_hunk *, of the first such places */
 	guint64 refused;    /* calls refused in one alone */
-	JsonNode *refusals; /* a list of objects, as npusim-diff(1) has it: the first of them */
+	JsonNode *hunks;    /* a list of objects, as npusim-diff(1) has it, of the first places */
+	JsonNode *refusals; /* the same of the first such calls */
 };
 /* The traces must outlive the result. NULL and error where one cannot be read. */
 struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error);

@@ -172,6 +172,16 @@ static void block_remove(struct memory *m, guint64 key)
 	memory_remove(m, ALLOCATION_BLOCK, key);
 }
 
+static void note_peaks(struct memory *m)
+{
+	m->peak_live = MAX(m->peak_live, m->live);
+	if (m->physical >= m->peak_physical)
+		m->live_at_peak_physical = m->physical > m->peak_physical
+						   ? m->live
+						   : MAX(m->live_at_peak_physical, m->live);
+	m->peak_physical = MAX(m->peak_physical, m->physical);
+}
+
 static void on_alloc(struct memory *m, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
@@ -201,9 +211,7 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 	memory_add(m, ALLOCATION_BLOCK, &block);
 	m->live = sum(m->live, block.asked);
 	m->taken = sum(m->taken, block.size);
-	m->peak_live = MAX(m->peak_live, m->live);
-	if (m->physical == m->peak_physical)
-		m->live_at_peak_physical = MAX(m->live_at_peak_physical, m->live);
+	note_peaks(m);
 }
 
 void memory_obtain(struct memory *m, guint64 size, guint64 pages)
@@ -211,12 +219,7 @@ void memory_obtain(struct memory *m, guint64 size, guint64 pages)
 	m->physical = sum(m->physical, pages);
 	m->obtained = sum(m->obtained, pages);
 	m->rounding = sum(m->rounding, pages - size);
-	if (m->physical > m->peak_physical) {
-		m->peak_physical = m->physical;
-		m->live_at_peak_physical = m->live;
-	} else if (m->physical == m->peak_physical) {
-		m->live_at_peak_physical = MAX(m->live_at_peak_physical, m->live);
-	}
+	note_peaks(m);
 }
 
 void memory_return(struct memory *m, guint64 size, guint64 pages)

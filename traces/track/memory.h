@@ -167,7 +167,8 @@ void frame_map_init(struct memory_map *map, const struct memory *memory,
 		    const struct moment *moment, guint64 device_bytes);
 
 struct holder {
-	guint32 label, site; /* of sites; the site of the label with the most bytes */
+	const struct sites *sites;
+	guint32 label, site; /* of these; the site of the label with the most bytes */
 	guint64 bytes, blocks;
 	guint64 site_bytes; /* inside: of that site */
 };
@@ -256,11 +257,11 @@ struct tracker_line {
 	gboolean made;   /* its subject is there from now on */
 };
 struct tracker {
-	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE first */
-	struct tracker_device none; /* what is of no device: address space that is reserved */
-	GTree *sizes; /* of struct tracker_size, by key, which it owns: what lines ask for;
-		       * borrowed, NULL at first */
-	int side;     /* in its counts */
+	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE, which address
+			 * space is of, first */
+	GTree *sizes;   /* of struct tracker_size, by key, which it owns: what lines ask for;
+			 * borrowed, NULL at first */
+	int side;       /* in its counts */
 	GArray *gone; /* guint64: blocks that ended with the last line, and subjects whose physical
 		       * memory went back */
 
@@ -288,11 +289,7 @@ struct mapping *tracker_mapping(const struct tracker *tracker, guint32 process,
 struct object *object_of(const struct int_map_entry *entry);
 /* Counts a DEVICE_SET or DEVICE_RESET: how often the process has set the device now. */
 guint64 tracker_count_set(struct tracker *tracker, const struct npu_trace_record *record);
-/* A device that lines were about; NULL: there is none of this number. */
-struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
-/* The same, made if need be. */
+/* A device that lines are about, made if need be. */
 struct tracker_device *tracker_device(struct tracker *tracker, gint64 device);
-/* How many of a name there were: `others`. */
-gsize tracker_count(const struct tracker_device *device, const char *name);
 
 #endif

@@ -37,14 +37,9 @@ static gint by_number(gconstpointer a, gconstpointer b, gpointer unused)
 	return x < y ? -1 : x > y;
 }
 
-struct tracker_device *tracker_find(const struct tracker *t, gint64 device)
-{
-	return g_tree_lookup(t->devices, &device);
-}
-
 struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 {
-	struct tracker_device *d = tracker_find(t, device);
+	struct tracker_device *d = g_tree_lookup(t->devices, &device);
 
 	if (d)
 		return d;
@@ -99,8 +94,6 @@ struct tracker *tracker_new(gboolean calls)
 
 void tracker_free(struct tracker *t)
 {
-	if (t == NULL)
-		return;
 	g_tree_unref(t->devices);
 	g_hash_table_unref(t->names);
 	g_tree_unref(t->maps);
@@ -137,11 +130,6 @@ static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 
 	if (e)
 		g_hash_table_remove(t->names, e);
-}
-
-gsize tracker_count(const struct tracker_device *device, const char *name)
-{
-	return GPOINTER_TO_SIZE(g_hash_table_lookup(device->others, name));
 }
 
 static void change(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes,
@@ -190,9 +178,11 @@ static void count(struct tracker *t, const struct tracker_line *l)
 	if (l->item.number > 0) {
 		d->count[r->verb]++;
 		d->failed[r->verb] += r->code != 0;
-		if (r->op)
+		if (r->op) {
+			gsize others = GPOINTER_TO_SIZE(g_hash_table_lookup(d->others, r->op));
 			g_hash_table_insert(d->others, g_strdup(r->op),
-					    GSIZE_TO_POINTER(tracker_count(d, r->op) + 1));
+					    GSIZE_TO_POINTER(others + 1));
+		}
 		if (r->code == 0) {
 			d->bytes[r->verb] += l->had ? l->had : r->size;
 			count_size(t, l->device, r->verb, r->size);
@@ -203,7 +193,7 @@ static void count(struct tracker *t, const struct tracker_line *l)
 			d->start[level] = d->now[level];
 		note(d, level, &l->item);
 	}
-	note(&t->none, TRACKER_RESERVED, &l->item);
+	note(tracker_device(t, RECORD_NO_DEVICE), TRACKER_RESERVED, &l->item);
 }
 
 static void give_back(struct tracker *t, struct object *o)
@@ -382,7 +372,7 @@ static void on_alloc(struct tracker *t, struct tracker_line *l, const struct obj
 
 static void on_reserve(struct tracker *t, struct tracker_line *l, const struct object *o)
 {
-	guint64 *reserved = &t->none.now[TRACKER_RESERVED];
+	guint64 *reserved = &tracker_device(t, RECORD_NO_DEVICE)->now[TRACKER_RESERVED];
 
 	if (l->item.record.verb == NPU_TRACE_RESERVE) {
 		make(t, l, 0)->has_first = TRUE;

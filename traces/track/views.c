@@ -196,6 +196,7 @@ GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);
 		guint32 label = sites_label(sites, s);
 		struct holder *h = &g_array_index(out, struct holder, label);
+		h->sites = sites;
 		h->label = label;
 		if (sum->blocks > 0 && (h->blocks == 0 || (guint64)sum->bytes > h->site_bytes)) {
 			h->site = s;
