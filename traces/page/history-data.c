@@ -187,40 +187,16 @@ static gboolean step_blocks(struct gatherer *g, guint device, const struct track
 	return TRUE;
 }
 
-static void put_row(struct gatherer *g, guint device, const struct tracker_line *l, guint64 address)
-{
-	const struct npu_trace_record *r = &l->item.record;
-	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
-	const struct tracker_device *t = tracker_device(g->tracker, d->device);
-	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
-	guint64 physical = t->now[TRACKER_PHYSICAL], took = r->took_ns ? r->took_ns + 1 : 0;
-	guint64 now = events_of(g, device), size = l->had ? l->had : r->size;
-	const guint64 row[] = { now,       address,       size, l->item.site, text,
-				r->stream, r->free_bytes, took, physical };
-
-	put(g, device, ROW_EVENT, row, G_N_ELEMENTS(row));
-}
-
-static void tick(struct gatherer *g, const struct npu_trace_record *r)
-{
-	if (r->has & NPU_TRACE_HAS_HOST_NS) {
-		g->clock = "host";
-		g->now_ns = MAX(g->now_ns, r->host_ns);
-	} else if ((r->has & NPU_TRACE_HAS_SIMULATED) && strcmp(g->clock, "host") != 0) {
-		g->clock = "simulated";
-		g->now_ns = MAX(g->now_ns, r->simulated_ps / 1000);
-	}
-}
-
+/* The event, what it does to blocks, and a row for what is no block's. */
 static void step_device(struct gatherer *g, guint device, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
+	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
 	guint64 address = address_of(g, l), number = events_of(g, device) + 1;
-	gboolean start = l->item.number == 0;
 	const guint64 event[] = { r->verb, g->trace->memory_calls > 0 ? l->item.number : number,
 				  g->now_ns };
 
-	if (!start)
+	if (l->item.number != 0)
 		put(g, device, EVENT_VERB, event, G_N_ELEMENTS(event));
 	gboolean done = r->code == 0 && step_blocks(g, device, l, address);
 	gboolean maps = r->code == 0 && r->verb == NPU_TRACE_MAP;
@@ -233,7 +209,17 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 	}
 	if (done && !g->recorded)
 		return;
-	put_row(g, device, l, address);
+	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
+	const guint64 row[] = { events_of(g, device),
+				address,
+				l->had ? l->had : r->size,
+				l->item.site,
+				text,
+				r->stream,
+				r->free_bytes,
+				r->took_ns ? r->took_ns + 1 : 0,
+				tracker_device(g->tracker, d->device)->now[TRACKER_PHYSICAL] };
+	put(g, device, ROW_EVENT, row, G_N_ELEMENTS(row));
 }
 
 static void step(struct gatherer *g, const struct record_item *item)
@@ -246,7 +232,13 @@ static void step(struct gatherer *g, const struct record_item *item)
 	/* a replay counts the same lines */
 	if (!calls && (!trace_verbs[r->verb].event || r->code != 0))
 		return;
-	tick(g, r);
+	if (r->has & NPU_TRACE_HAS_HOST_NS) {
+		g->clock = "host";
+		g->now_ns = MAX(g->now_ns, r->host_ns);
+	} else if ((r->has & NPU_TRACE_HAS_SIMULATED) && strcmp(g->clock, "host") != 0) {
+		g->clock = "simulated";
+		g->now_ns = MAX(g->now_ns, r->simulated_ps / 1000);
+	}
 	guint device = trace_device_index(g->trace, l.device);
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		/* address space is of no device */
@@ -306,9 +298,10 @@ static void put_sites(struct gatherer *g, const struct sites *sites)
 	}
 }
 
-static GString *pack_head(struct gatherer *g, GByteArray *body)
+static char *pack(struct gatherer *g)
 {
-	GString *head = g_string_new("{\"columns\":[");
+	g_autoptr(GString) head = g_string_new("{\"columns\":[");
+	g_autoptr(GByteArray) body = g_byte_array_new();
 
 	put_sites(g, g->trace->sites);
 	for (guint i = 0; i < g->columns->len; i++) {
@@ -336,15 +329,9 @@ static GString *pack_head(struct gatherer *g, GByteArray *body)
 		g_string_append(head, i ? "," : "");
 		out_json_text(head, g_ptr_array_index(g->texts.list, i));
 	}
-	return g_string_append(head, "]}");
-}
+	g_string_append(head, "]}");
 
-static char *pack(struct gatherer *g)
-{
-	GByteArray *body = g_byte_array_new();
-	GString *head = pack_head(g, body);
 	guint32 length = GUINT32_TO_LE((guint32)head->len);
-
 	g_byte_array_prepend(body, (const guint8 *)head->str, (guint)head->len);
 	g_byte_array_prepend(body, (const guint8 *)&length, sizeof length);
 	uLongf packed = compressBound(body->len);
@@ -352,8 +339,6 @@ static char *pack(struct gatherer *g)
 	/* the room suffices */
 	int code = compress(bytes, &packed, body->data, body->len);
 	g_assert(code == Z_OK);
-	g_byte_array_unref(body);
-	g_string_free(head, TRUE);
 	return g_base64_encode(bytes, packed);
 }
 

@@ -284,7 +284,7 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 	if (l->device >= 0)
 		on_device(c, l);
 	/* address space is of no device */
-	reserved = tracker_device(to->tracker, RECORD_NO_DEVICE)->now[TRACKER_RESERVED];
+	reserved = to->tracker->none.now[TRACKER_RESERVED];
 	c->reserved_ns = MAX(c->reserved_ns, c->now_ns);
 	if (reserved != c->reserved)
 		put_counter(c, "reserved", DEVICE_PID - 1, c->reserved_ns, reserved);

@@ -231,24 +231,6 @@ static void close_hunk(struct run *run)
 	json_array_add_object_element(json_node_get_array(run->diff->hunks), out);
 }
 
-static void open_hunk(struct run *run)
-{
-	guint before = MIN(CONTEXT, MIN(run->sides[0].next, run->sides[1].next));
-
-	if (run->after > 0)
-		return;
-	close_hunk(run);
-	if (run->diff->places++ >= run->limit)
-		return;
-	run->hunk.lines = json_array_new();
-	for (int side = 0; side < 2; side++) {
-		const struct window_line *l = line_at(&run->sides[side], -(gint)before);
-		run->hunk.start[side] = l ? l->line.item.number : run->sides[side].taken + 1;
-	}
-	for (guint i = before; i > 0; i--)
-		add_line(&run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
-}
-
 /* A call that is not in one of the two has no number and no code there. */
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
 {
@@ -274,9 +256,21 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 /* So many lines of either have no like in the other. */
 static void differ(struct run *run, const guint count[2])
 {
-	gboolean one_for_one = count[0] == count[1];
+	guint before = MIN(CONTEXT, MIN(run->sides[0].next, run->sides[1].next));
+	gboolean one_for_one = count[0] == count[1], opens = run->after == 0;
 
-	open_hunk(run);
+	if (opens)
+		close_hunk(run);
+	if (opens && run->diff->places++ < run->limit) {
+		run->hunk.lines = json_array_new();
+		for (int side = 0; side < 2; side++) {
+			const struct window_line *l = line_at(&run->sides[side], -(gint)before);
+			run->hunk.start[side] =
+				l ? l->line.item.number : run->sides[side].taken + 1;
+		}
+		for (guint i = before; i > 0; i--)
+			add_line(&run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
+	}
 	for (gint i = 0; one_for_one && i < (gint)count[0]; i++)
 		one_for_one = line_at(&run->sides[0], i)->line.item.record.verb ==
 			      line_at(&run->sides[1], i)->line.item.record.verb;
@@ -383,52 +377,47 @@ static gboolean part(struct run *run)
 	return TRUE;
 }
 
-static gboolean run_all(struct run *run, struct progress *bar)
-{
-	while (fill(run, 1)) {
-		const struct window_line *x = line_at(&run->sides[0], 0),
-					 *y = line_at(&run->sides[1], 0);
-		if (x == NULL && y == NULL)
-			return TRUE;
-		if (x && y && same(run, x, y)) {
-			take_pair(run, x, y);
-			run->diff->same++;
-			if (run->after > 0) {
-				add_line(&run->hunk, ' ', x);
-				run->after--;
-			}
-			take(&run->sides[0], 1);
-			take(&run->sides[1], 1);
-		} else if (!part(run)) {
-			return FALSE;
-		}
-		progress_step(bar, run->sides[0].taken + run->sides[1].taken);
-	}
-	return FALSE;
-}
-
 gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
 		   GError **error)
 {
 	struct run run = { .diff = diff, .limit = limit, .error = error };
+	struct side *sides = run.sides;
 	struct progress bar;
+	gboolean ok;
 
 	diff->hunks = json_from_string("[]", NULL);
 	diff->refusals = json_from_string("[]", NULL);
 	for (int i = 0; i < 2; i++)
-		run.sides[i] = (struct side){
+		sides[i] = (struct side){
 			.trace = diff->traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
 			.known = int_map_new(g_free),
 		};
 	progress_start(&bar, "events", diff->traces[0]->events + diff->traces[1]->events);
-	gboolean ok = run_all(&run, &bar);
+	while ((ok = fill(&run, 1))) {
+		const struct window_line *x = line_at(&sides[0], 0), *y = line_at(&sides[1], 0);
+		if (x == NULL && y == NULL)
+			break;
+		if (x && y && same(&run, x, y)) {
+			take_pair(&run, x, y);
+			diff->same++;
+			if (run.after > 0) {
+				add_line(&run.hunk, ' ', x);
+				run.after--;
+			}
+			take(&sides[0], 1);
+			take(&sides[1], 1);
+		} else if (!(ok = part(&run))) {
+			break;
+		}
+		progress_step(&bar, sides[0].taken + sides[1].taken);
+	}
 	progress_end(&bar);
 	close_hunk(&run);
 	for (int i = 0; i < 2; i++) {
-		g_array_unref(run.sides[i].lines);
-		g_clear_pointer(&run.sides[i].known, g_hash_table_unref);
+		g_array_unref(sides[i].lines);
+		g_clear_pointer(&sides[i].known, g_hash_table_unref);
 	}
 	return ok;
 }

@@ -253,21 +253,8 @@ static void series(struct walk *w, enum member_kind kind, const char *path, cons
 			json_node_ref(best[1]), axis, furthest);
 }
 
-/* What names a thing in a list: its first member that is a text; else its place. */
-static char *name_in_list(JsonNode *node, guint index)
-{
-	JsonObject *object = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-	g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
-
-	for (GList *l = list; l; l = l->next) {
-		const char *text = result_text(object, l->data, NULL);
-		if (text)
-			return g_strdup(text);
-	}
-	return g_strdup_printf("%u", index);
-}
-
-/* The members of an object; the things of a list by name, of one name the first. */
+/* The members of an object; the things of a list by name, of one name the first. What names a thing
+ * is its first member that is a text; else its place. */
 static JsonObject *members_of(JsonNode *node)
 {
 	JsonObject *members;
@@ -277,9 +264,15 @@ static JsonObject *members_of(JsonNode *node)
 	members = json_object_new();
 	for (guint i = 0; node && i < json_array_get_length(json_node_get_array(node)); i++) {
 		JsonNode *thing = json_array_get_element(json_node_get_array(node), i);
-		g_autofree char *name = name_in_list(thing, i);
-		if (!json_object_has_member(members, name))
-			json_object_set_member(members, name, json_node_ref(thing));
+		JsonObject *object =
+			JSON_NODE_HOLDS_OBJECT(thing) ? json_node_get_object(thing) : NULL;
+		g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
+		g_autofree char *place = g_strdup_printf("%u", i);
+		const char *name = NULL;
+		for (GList *l = list; l && name == NULL; l = l->next)
+			name = result_text(object, l->data, NULL);
+		if (!json_object_has_member(members, name ?: place))
+			json_object_set_member(members, name ?: place, json_node_ref(thing));
 	}
 	return members;
 }

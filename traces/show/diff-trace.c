@@ -97,8 +97,7 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 					json_node_init_string(json_node_alloc(), b), NULL, 0);
 	}
 	peaks(&diff->figures, "", "reserved address space",
-	      &tracker_device(tracker[0], RECORD_NO_DEVICE)->peak[TRACKER_RESERVED],
-	      &tracker_device(tracker[1], RECORD_NO_DEVICE)->peak[TRACKER_RESERVED]);
+	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
 		GTreeNode *n = g_tree_node_first(tracker[side]->devices);
 		for (; n; n = g_tree_node_next(n)) {
@@ -149,11 +148,14 @@ void trace_diff_free(struct trace_diff *diff)
 	g_free(diff);
 }
 
-static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
+void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 {
-	if (diff->sizes->len == 0)
-		return;
-	fprintf(out, "\nsizes asked for\n");
+	JsonArray *refusals = json_node_get_array(diff->refusals);
+	JsonArray *hunks = json_node_get_array(diff->hunks);
+
+	differences_print(&diff->figures, out);
+	if (diff->sizes->len > 0)
+		fprintf(out, "\nsizes asked for\n");
 	for (guint i = 0; i < MIN(diff->sizes->len, limit); i++) {
 		const struct tracker_size *s = &g_array_index(diff->sizes, struct tracker_size, i);
 		g_autofree char *group =
@@ -167,29 +169,21 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 	}
 	if (diff->sizes->len > limit)
 		fprintf(out, "  and %u more\n", diff->sizes->len - limit);
-}
 
-static void print_refusals(const struct trace_diff *diff, FILE *out)
-{
-	JsonArray *list = json_node_get_array(diff->refusals);
-
-	if (diff->refused == 0)
-		return;
-	fprintf(out, "\ncalls refused in one alone\n");
-	for (guint i = 0; i < json_array_get_length(list); i++) {
-		JsonObject *r = json_array_get_object_element(list, i);
+	if (diff->refused > 0)
+		fprintf(out, "\ncalls refused in one alone\n");
+	for (guint i = 0; i < json_array_get_length(refusals); i++) {
+		JsonObject *r = json_array_get_object_element(refusals, i);
 		gboolean of_b = result_int(r, "b_code", 0) != 0;
 		fprintf(out, "  %c event %" G_GINT64_FORMAT ": %s\n", of_b ? 'B' : 'A',
 			result_int(r, of_b ? "b_event" : "a_event", 0), result_text(r, "call", ""));
 	}
-	if (diff->refused > json_array_get_length(list))
-		fprintf(out, "  and " U64 " more\n", diff->refused - json_array_get_length(list));
-}
+	if (diff->refused > json_array_get_length(refusals))
+		fprintf(out, "  and " U64 " more\n",
+			diff->refused - json_array_get_length(refusals));
 
-static void print_hunks(const struct trace_diff *diff, FILE *out)
-{
-	JsonArray *hunks = json_node_get_array(diff->hunks);
-
+	if (diff->places == 0)
+		return;
 	fprintf(out,
 		"\nevents: " U64 " in both, " U64 " changed, " U64 " in A alone, " U64
 		" in B alone; they differ at " U64 " place%s\n",
@@ -208,15 +202,6 @@ static void print_hunks(const struct trace_diff *diff, FILE *out)
 		for (guint l = 0; l < json_array_get_length(lines); l++)
 			fprintf(out, "%s\n", json_array_get_string_element(lines, l));
 	}
-}
-
-void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
-{
-	differences_print(&diff->figures, out);
-	print_sizes(diff, limit, out);
-	print_refusals(diff, out);
-	if (diff->places > 0)
-		print_hunks(diff, out);
 }
 
 READ(gboolean, has_device, tracker_size, s, s->device >= 0)

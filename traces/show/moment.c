@@ -52,33 +52,27 @@ static const char *s_of(guint64 count)
 	return count == 1 ? "" : "s";
 }
 
-static void say_lost(GString *out, const struct moment_view *v)
+static void say_moment(GString *out, const struct moment_view *v)
 {
-	const struct memory_sums *s = &v->moment->sums;
+	const struct moment *m = v->moment;
+	const struct memory_sums *s = &m->sums;
+	g_autofree char *place = history_place(0, m->event);
 	const struct {
 		guint64 bytes;
 		const char *what;
-	} parts[] = { { (guint64)MAX(s->external, 0), "free between and beside blocks" },
-		      { s->internal, "lost inside blocks" },
-		      { s->rounding, "in pages that are larger than what was asked for" } };
-	gboolean begun = FALSE;
+	} lost[] = { { (guint64)MAX(s->external, 0), "free between and beside blocks" },
+		     { s->internal, "lost inside blocks" },
+		     { s->rounding, "in pages that are larger than what was asked for" } };
+	const char *before = " The rest: ";
 
-	for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
-		if (parts[i].bytes == 0)
-			continue;
-		SAY("%s%s %s", begun ? ", " : " The rest: ", in_words(parts[i].bytes),
-		    parts[i].what);
-		if (i == 0 && v->placed)
-			SAY(" (the largest free range %s)", in_words(v->map.largest_free));
-		begun = TRUE;
-	}
-	SAY("%s", begun ? "." : "");
-}
-
-static void say_live(GString *out, const struct moment_view *v)
-{
-	const struct memory_sums *s = &v->moment->sums;
-
+	if (m->what == MOMENT_PEAK)
+		SAY("Physical memory was at its most, %s, %s%s.", in_words(s->physical),
+		    m->event ? "after " : "at ", place);
+	else
+		SAY("%s %s there were %s of physical memory.", m->event ? "After" : "At", place,
+		    in_words(s->physical));
+	if (s->physical == 0)
+		return;
 	if (!replay_tells_live(v->device)) {
 		SAY(" The file does not tell what of it was in use.");
 		return;
@@ -87,37 +81,47 @@ static void say_live(GString *out, const struct moment_view *v)
 	    s->live == 1 ? "was" : "were", v->blocks, s_of(v->blocks));
 	if (s->external < 0 && v->device->failed_size)
 		SAY(" Some blocks have no memory: the device had no more.");
-	else if (replay_tells_fragmentation(v->device))
-		say_lost(out, v);
-	else
+	else if (!replay_tells_fragmentation(v->device))
 		SAY(" Some blocks lie in memory that the file does not tell of.");
-}
-
-static void say_moment(GString *out, const struct moment_view *v)
-{
-	const struct moment *m = v->moment;
-	g_autofree char *place = history_place(0, m->event);
-
-	if (m->what == MOMENT_PEAK)
-		SAY("Physical memory was at its most, %s, %s%s.",
-		    in_words(v->moment->sums.physical), m->event ? "after " : "at ", place);
 	else
-		SAY("%s %s there were %s of physical memory.", m->event ? "After" : "At", place,
-		    in_words(v->moment->sums.physical));
-	if (v->moment->sums.physical > 0)
-		say_live(out, v);
+		for (guint i = 0; i < G_N_ELEMENTS(lost); i++) {
+			if (lost[i].bytes == 0)
+				continue;
+			SAY("%s%s %s", before, in_words(lost[i].bytes), lost[i].what);
+			if (i == 0 && v->placed)
+				SAY(" (the largest free range %s)", in_words(v->map.largest_free));
+			before = ", ";
+		}
+	if (*before == ',')
+		SAY(".");
 }
 
-/* Why, and what would have had room: from what was live, what was free, and what the device has. */
-static void say_cause(GString *out, const struct moment_view *v)
+/* What the device had; and why it did not do, from what was live and free: what would have had
+ * room. */
+static void say_failure(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
+	const struct npu_stats *has = &d->failed_stats;
 	const struct memory_sums *s = &v->moment->sums;
+	guint64 unused = has->usable_bytes - MIN(has->used_bytes, has->usable_bytes);
+	guint64 others = has->used_bytes - has->own_bytes;
+	guint64 room = has->usable_bytes - MIN(others, has->usable_bytes);
 	guint64 asked = d->failed_size, largest = v->map.largest_free;
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
-	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
-	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);
+	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
+	SAY("At %s the device had no room for %s more", place, in_words(asked));
+	if (site_text(v->sites, d->failed_site))
+		SAY(", which %s asked for", site_text(v->sites, d->failed_site));
+	SAY(".");
+	if (has->size == 0)
+		return;
+	SAY(" The device had %s free of %s", in_words(unused), in_words(has->usable_bytes));
+	if (has->used_bytes > has->own_bytes)
+		SAY(", with %s held by other processes", in_words(others));
+	SAY(".");
+	if (asked >= GIB && has->free_giants == 0 && unused >= GIB)
+		SAY(" No page of 1 GiB was whole.");
 	if (!replay_tells_fragmentation(d))
 		return;
 	SAY(" The allocator held %s, of which %s were live", in_words(s->physical),
@@ -143,30 +147,8 @@ static void say_cause(GString *out, const struct moment_view *v)
 		    in_words(room));
 }
 
-static void say_failure(GString *out, const struct moment_view *v)
-{
-	const struct replay_device *d = v->device;
-	const struct npu_stats *s = &d->failed_stats;
-	guint64 unused = s->usable_bytes - MIN(s->used_bytes, s->usable_bytes);
-	g_autofree char *place = history_place(d->failed_line, d->failed_at);
-
-	SAY("At %s the device had no room for %s more", place, in_words(d->failed_size));
-	if (site_text(v->sites, d->failed_site))
-		SAY(", which %s asked for", site_text(v->sites, d->failed_site));
-	SAY(".");
-	if (s->size == 0)
-		return;
-	SAY(" The device had %s free of %s", in_words(unused), in_words(s->usable_bytes));
-	if (s->used_bytes > s->own_bytes)
-		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
-	SAY(".");
-	if (d->failed_size >= GIB && s->free_giants == 0 && unused >= GIB)
-		SAY(" No page of 1 GiB was whole.");
-	say_cause(out, v);
-}
-
-/* What was free, in which pieces, and whose memory would have had room. FALSE: it is not known. */
-static gboolean say_recorded(GString *out, const struct moment_view *v)
+/* What was free, in which pieces, and whose memory would have had room. */
+static void say_recorded(GString *out, const struct moment_view *v)
 {
 	const struct recorded_oom *oom = &v->device->memory.file.oom;
 	g_autofree char *place = history_place(0, v->moment->event);
@@ -175,7 +157,7 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 	SAY("At %s, where %s were asked for,", place, in_words(oom->asked));
 	if (!replay_tells_fragmentation(v->device)) {
 		SAY(" the file does not tell what was free.");
-		return FALSE;
+		return;
 	}
 	for (guint i = 0; i < v->map.ranges->len; i++) {
 		const struct map_range *r = &g_array_index(v->map.ranges, struct map_range, i);
@@ -203,7 +185,6 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 		SAY(" No policy could have served it: what was live and this request come to more "
 		    "than the %s that there were.",
 		    in_words(room));
-	return TRUE;
 }
 
 char *recorded_oom_words(const struct recorded_oom *o)
@@ -220,9 +201,8 @@ char *recorded_oom_words(const struct recorded_oom *o)
 	    place, in_words(o->asked));
 	SAY(", which had %s free", in_words(o->free_bytes));
 	if (o->physical > 0)
-		SAY(". The allocator held %s", in_words(o->physical));
-	if (o->physical > 0)
-		SAY(", of which blocks used %s", in_words(o->live));
+		SAY(". The allocator held %s, of which blocks used %s", in_words(o->physical),
+		    in_words(o->live));
 	if (o->free_bytes >= o->asked)
 		SAY(". The device had enough: a limit of the process "
 		    "(set_per_process_memory_fraction), or memory in pieces, stood in the way.");
@@ -237,16 +217,12 @@ char *recorded_oom_words(const struct recorded_oom *o)
 
 char *moment_words(const struct moment_view *v)
 {
+	gboolean failed = v->moment->what == MOMENT_OOM && v->device->failed_size > 0;
+	gboolean recorded = v->moment->what == MOMENT_OOM && !failed;
 	GString *out = g_string_new(NULL);
-	gboolean known = TRUE;
 
-	if (v->moment->what != MOMENT_OOM)
-		say_moment(out, v);
-	else if (v->device->failed_size > 0)
-		say_failure(out, v);
-	else
-		known = say_recorded(out, v);
-	if (known && v->holders->len > 0) {
+	(recorded ? say_recorded : failed ? say_failure : say_moment)(out, v);
+	if (v->holders->len > 0 && (!recorded || replay_tells_fragmentation(v->device))) {
 		const struct holder *h = &g_array_index(v->holders, struct holder, 0);
 		SAY(" The largest holder: %s, %s in " U64 " block%s.",
 		    sites_label_text(h->sites, h->label), in_words(h->bytes), h->blocks,

@@ -104,31 +104,10 @@ static void put_message(GString *out, guint field, GString *message)
 	g_string_truncate(message, 0);
 }
 
-/* The frame number `i`, "name (file:line)", as a function and a location of number i + 1, and its
- * two strings. */
-static void put_frame(GString *out, const char *text, guint i, guint string)
-{
-	g_autoptr(GString) line = g_string_new(NULL), message = g_string_new(NULL);
-	const char *file = g_strrstr(text, " ("), *end = text + strlen(text);
-	const char *colon = file ? strrchr(file, ':') : NULL;
-
-	put_text(out, 6, text, (gsize)((file ? file : end) - text));
-	put_text(out, 6, file ? file + 2 : end, file ? strcspn(file + 2, colon ? ":" : ")") : 0);
-	put_number(message, 1, i + 1);
-	put_number(message, 2, string);
-	put_number(message, 4, string + 1);
-	put_message(out, 5, message);
-	put_number(line, 1, i + 1);
-	put_number(line, 2, colon ? g_ascii_strtoull(colon + 1, NULL, 10) : 0);
-	put_number(message, 1, i + 1);
-	put_message(message, 4, line);
-	put_message(out, 4, message);
-}
-
 static void put_pprof(const struct profile *p, GString *out)
 {
 	static const char *const types[] = { "", "inuse_objects", "count", "inuse_space", "bytes" };
-	g_autoptr(GString) message = g_string_new(NULL);
+	g_autoptr(GString) message = g_string_new(NULL), line = g_string_new(NULL);
 
 	for (guint i = 0; i < G_N_ELEMENTS(types); i++)
 		put_text(out, 6, types[i], strlen(types[i]));
@@ -137,8 +116,26 @@ static void put_pprof(const struct profile *p, GString *out)
 		put_number(message, 2, i + 1);
 		put_message(out, 1, message);
 	}
-	for (guint i = 0; i < sites_labels(p->sites); i++)
-		put_frame(out, sites_label_text(p->sites, i), i, G_N_ELEMENTS(types) + 2 * i);
+	/* a frame, "name (file:line)", is a function and a location of its number + 1, and two
+	 * strings */
+	for (guint i = 0; i < sites_labels(p->sites); i++) {
+		const char *text = sites_label_text(p->sites, i), *end = text + strlen(text);
+		const char *file = g_strrstr(text, " (");
+		const char *colon = file ? strrchr(file, ':') : NULL;
+		guint string = G_N_ELEMENTS(types) + 2 * i;
+		put_text(out, 6, text, (gsize)((file ? file : end) - text));
+		put_text(out, 6, file ? file + 2 : end,
+			 file ? strcspn(file + 2, colon ? ":" : ")") : 0);
+		put_number(message, 1, i + 1);
+		put_number(message, 2, string);
+		put_number(message, 4, string + 1);
+		put_message(out, 5, message);
+		put_number(line, 1, i + 1);
+		put_number(line, 2, colon ? g_ascii_strtoull(colon + 1, NULL, 10) : 0);
+		put_number(message, 1, i + 1);
+		put_message(message, 4, line);
+		put_message(out, 4, message);
+	}
 	for (guint32 s = 0; s < p->sums->len; s++) {
 		if (sum_of(p, s)->bytes == 0 && sum_of(p, s)->blocks == 0)
 			continue;

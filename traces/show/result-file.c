@@ -34,65 +34,52 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 	return TRUE;
 }
 
-/* A trace is taken for a result easily: what its first byte says, before a parser complains. */
-static gboolean is_json(GBytes *bytes, const char *path, GError **error)
-{
-	gsize size;
-	const guint8 *data = g_bytes_get_data(bytes, &size);
-
-	if (readers_is_json(data, size)) {
-		enum json_kind kind;
-		if (!json_scan(data, size, &kind, error)) {
-			g_prefix_error(error, "%s: ", path);
-			return FALSE;
-		}
-		return kind == JSON_OTHER || refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-						    "%s: it is a trace, no result", path);
-	}
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		      "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
-		      "trace or a snapshot",
-		      path, size == 0 ? "the file is empty" : "it is no JSON");
-}
-
-/* json-glib begins with "<data>:LINE:COLUMN: Parse error: ". */
-static void set_parse_error(GError **error, const char *path, const char *message)
-{
-	unsigned line, column;
-	int length = 0;
-	g_autofree char *place = NULL;
-
-	if (sscanf(message, "<data>:%u:%u: Parse error: %n", &line, &column, &length) == 2 &&
-	    length > 0)
-		place = g_strdup_printf("line %u, column %u: ", line, column);
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s: %sit is no valid JSON: %s", path,
-		    place ? place : "", message + length);
-}
-
+/* A trace is taken for a result easily: what its first byte says comes before a parser complains.
+ */
 JsonNode *result_file_read(const char *path, GError **error)
 {
 	g_autoptr(JsonParser) parser = json_parser_new_immutable();
 	g_autoptr(GError) cause = NULL;
 	struct input *input = input_open(path, error);
 	g_autoptr(GBytes) bytes = input ? input_whole(input, error) : NULL;
+	enum json_kind kind;
 	gsize size;
 
 	if (input && bytes == NULL && error && (*error)->domain == TRACE_ERROR)
 		g_prefix_error(error, "%s: ", path);
 	input_close(input);
-	if (bytes == NULL || !is_json(bytes, path, error))
+	if (bytes == NULL)
 		return NULL;
 	const char *text = g_bytes_get_data(bytes, &size);
-	if (!json_parser_load_from_data(parser, text, (gssize)size, &cause)) {
-		set_parse_error(error, path, cause->message);
+	if (!readers_is_json((const guint8 *)text, size))
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s: %s: a result is wanted, which npusim replay --json RESULT "
+			      "writes from a trace or a snapshot",
+			      path, size == 0 ? "the file is empty" : "it is no JSON"),
+		       NULL;
+	if (!json_scan((const guint8 *)text, size, &kind, error)) {
+		g_prefix_error(error, "%s: ", path);
 		return NULL;
 	}
-	JsonNode *root = json_parser_steal_root(parser);
-	if (check(root, path, error))
-		return root;
-	if (root)
-		json_node_unref(root);
-	return NULL;
+	if (kind != JSON_OTHER)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s: it is a trace, no result", path),
+		       NULL;
+	if (!json_parser_load_from_data(parser, text, (gssize)size, &cause)) {
+		g_autofree char *place = NULL;
+		unsigned line, column;
+		int at = 0;
+		if (sscanf(cause->message, "<data>:%u:%u: Parse error: %n", &line, &column, &at) ==
+			    2 &&
+		    at > 0)
+			place = g_strdup_printf("line %u, column %u: ", line, column);
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+			      "%s: %sit is no valid JSON: %s", path, place ? place : "",
+			      cause->message + at),
+		       NULL;
+	}
+	g_autoptr(JsonNode) root = json_parser_steal_root(parser);
+	return check(root, path, error) ? g_steal_pointer(&root) : NULL;
 }
 
 static GType type_of(JsonNode *node)
@@ -120,13 +107,6 @@ JsonArray *result_array(JsonObject *object, const char *name)
 	JsonNode *node = json_object_get_member(object, name);
 
 	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static JsonObject *object_in(JsonObject *object, const char *name)
-{
-	JsonNode *node = json_object_get_member(object, name);
-
-	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 }
 
 JsonNode *result_device(JsonNode *result, gint64 number)
@@ -225,7 +205,11 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 			JsonArray *devices = result_array(result, "devices");
 			for (guint d = 0; d < json_array_get_length(devices); d++) {
 				JsonObject *device = json_array_get_object_element(devices, d);
-				JsonObject *of = series ? object_in(device, "series") : device;
+				JsonNode *points = json_object_get_member(device, "series");
+				JsonObject *of = !series ? device
+						 : points && JSON_NODE_HOLDS_OBJECT(points)
+							 ? json_node_get_object(points)
+							 : NULL;
 				if (wanted >= 0 && result_int(device, "device", -1) != wanted)
 					continue;
 				if (pass == 1)

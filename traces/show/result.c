@@ -262,24 +262,6 @@ static void print_device(FILE *out, const struct replay_device *d)
 	}
 }
 
-static void print_file(FILE *out, const char *path, const struct trace *trace)
-{
-	fprintf(out, "%s: %s", path, trace->kind);
-	if (trace->soc)
-		fprintf(out, ", recorded on %s", trace->soc);
-	fprintf(out, ", " U64 " events", trace->events);
-	if (trace->calls)
-		fprintf(out, " of which " U64 " are calls", trace->calls);
-	fputc('\n', out);
-	if (trace->about)
-		fprintf(out, "%s\n", trace->about);
-	if (trace->truncated)
-		fprintf(out, "the file breaks off inside its last line, which was left out\n");
-	if (trace->skipped)
-		fprintf(out, U64 " line%s skipped: this npusim does not know the verb\n",
-			trace->skipped, trace->skipped == 1 ? "" : "s");
-}
-
 void result_times_text(GString *out, const struct replay_match *matches)
 {
 	for (guint v = 0; v < REPLAY_MATCHES; v++) {
@@ -300,9 +282,23 @@ void result_times_text(GString *out, const struct replay_match *matches)
 void result_print(FILE *out, const struct result *result)
 {
 	const struct replay *replay = result->replay;
+	const struct trace *trace = result->trace;
 	g_autoptr(GString) times = g_string_new(NULL);
 
-	print_file(out, result->path, result->trace);
+	fprintf(out, "%s: %s", result->path, trace->kind);
+	if (trace->soc)
+		fprintf(out, ", recorded on %s", trace->soc);
+	fprintf(out, ", " U64 " events", trace->events);
+	if (trace->calls)
+		fprintf(out, " of which " U64 " are calls", trace->calls);
+	fputc('\n', out);
+	if (trace->about)
+		fprintf(out, "%s\n", trace->about);
+	if (trace->truncated)
+		fprintf(out, "the file breaks off inside its last line, which was left out\n");
+	if (trace->skipped)
+		fprintf(out, U64 " line%s skipped: this npusim does not know the verb\n",
+			trace->skipped, trace->skipped == 1 ? "" : "s");
 	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
 		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
 	if (replay->stall_ps)

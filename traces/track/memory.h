@@ -2,10 +2,9 @@
  *
  * The memory of one device over a history: what is at an address, now and at marked moments of the
  * past (reservations, physical memory, blocks), the sums of it, and where the file's events
- * contradict each other. A moment is marked when it occurs, and may be marked again; what goes away
- * is then kept, provided that it existed at the moment. Each step costs the same, however often
- * moments are marked. It is independent of the model, and knows addresses, not names. Beside it,
- * the tracker of objects that have names.
+ * contradict each other. Each step costs the same, however often moments are marked. It is
+ * independent of the model, and knows addresses, not names. Beside it, the tracker of objects that
+ * have names.
  */
 #ifndef NPUSIM_TRACES_MEMORY_H
 #define NPUSIM_TRACES_MEMORY_H
@@ -57,15 +56,13 @@ struct memory {
 	guint64 start_physical, start_live; /* when the window began */
 	guint64 physical, live;             /* now */
 	guint64 peak_physical, peak_live;
-	guint64 live_at_peak_physical; /* live bytes when physical memory was at its peak: what
-					  fragmentation is told from */
+	guint64 live_at_peak_physical; /* the most when physical memory was at its peak */
 	guint64 obtained;              /* physical bytes got since the start */
-	guint64 unmatched; /* frees of blocks that the history does not know, and blocks handed out
-			      twice */
-	guint64 taken;     /* by live blocks, with the rounding of who gave them */
-	guint64 rounding;  /* of `physical`: what pages are larger than what was asked for */
-	guint64 reserved;  /* bytes of addresses taken: RESERVED, and MEMORY that is not mapped */
-	guint unit;        /* blocks are multiples of it, as far as the file tells */
+	guint64 unmatched;             /* frees of unknown blocks, and blocks handed out twice */
+	guint64 taken;                 /* by live blocks, with the rounding of who gave them */
+	guint64 rounding;    /* of `physical`: what pages are larger than what was asked for */
+	guint64 reserved;    /* bytes of addresses taken: RESERVED, and MEMORY that is not mapped */
+	guint unit;          /* blocks are multiples of it, as far as the file tells */
 	gboolean has_blocks; /* a BLOCK was added, at any time */
 
 	GHashTable *items[ALLOCATION_KIND_COUNT]; /* of struct allocation */
@@ -147,16 +144,14 @@ GPtrArray *memory_at(const struct memory *memory, const struct moment *moment,
 #define FRAME_SEVERAL 1
 /* [start, start + length), in bytes or frames: `used` bytes of it have memory. Of addresses, live
  * blocks take `live` of that: a range is reserved (0, 0), free (bytes, 0), live (bytes, bytes), or
- * merged from several. Of frames, it belongs to the memory at the address `owner`, or to
- * FRAME_SEVERAL. */
+ * merged from several. Of frames, `owner` is the address of the memory, or FRAME_... */
 struct map_range {
 	guint64 start, length, used, live, owner;
 };
 struct memory_map {
-	GArray *ranges;       /* struct map_range, sorted, apart; of frames all of the device, or
-				 NULL: it is not known where the memory lies */
-	guint64 count;        /* of ranges before they were merged */
-	guint64 merged;       /* ranges of up to so many bytes, or frames, were; 0: none */
+	GArray *ranges; /* struct map_range, sorted, apart; of frames NULL: they are not known */
+	guint64 count;  /* of ranges before they were merged */
+	guint64 merged; /* ranges of up to so many bytes, or frames, were; 0: none */
 	guint64 largest_free; /* of addresses: bytes */
 	guint64 live;         /* the same: bytes of all ranges */
 };
@@ -185,8 +180,7 @@ GArray *holders_of(const struct memory *memory, const struct moment *moment,
 /* ---- object-tracker.c: follows the objects that the records of a trace name, from their creation
  * to their end: which device and which object a line refers to, and how much is live, in segments,
  * mapped by calls and reserved after it. For convert, diff and the page; a replay's player finds
- * the model's objects by it, and has its sums from above. It keeps no records: it needs memory only
- * for what is live at one time, and for sizes that differ. ---- */
+ * the model's objects by it, and has its sums from above. It keeps no records. ---- */
 
 enum tracker_level {
 	TRACKER_LIVE,     /* requested sizes of blocks that are handed out */
@@ -203,8 +197,7 @@ struct tracker_peak {
 	guint64 host_ns; /* its time; 0: it has none */
 };
 struct tracker_device {
-	gint64 device; /* first: the key; -1: the host; RECORD_NO_DEVICE: calls that are of no
-			  device */
+	gint64 device; /* first: the key; -1: the host; RECORD_NO_DEVICE: of none */
 	guint64 now[TRACKER_LEVEL_COUNT];
 	struct tracker_peak peak[TRACKER_LEVEL_COUNT];
 	guint64 start[TRACKER_LEVEL_COUNT];
@@ -257,13 +250,11 @@ struct tracker_line {
 	gboolean made;   /* its subject is there from now on */
 };
 struct tracker {
-	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE, which address
-			 * space is of, first */
-	GTree *sizes;   /* of struct tracker_size, by key, which it owns: what lines ask for;
-			 * borrowed, NULL at first */
-	int side;       /* in its counts */
-	GArray *gone; /* guint64: blocks that ended with the last line, and subjects whose physical
-		       * memory went back */
+	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE first */
+	struct tracker_device none; /* what is of no device: address space that is reserved */
+	GTree *sizes; /* of struct tracker_size, which are its keys; borrowed, NULL at first */
+	int side;     /* in its counts */
+	GArray *gone; /* guint64: what ended, or lost its physical memory, with the last line */
 
 	GHashTable *names; /* process << 32 | number, letter -> struct object * */
 	GTree *maps;       /* of struct mapping */

@@ -193,7 +193,7 @@ static void count(struct tracker *t, const struct tracker_line *l)
 			d->start[level] = d->now[level];
 		note(d, level, &l->item);
 	}
-	note(tracker_device(t, RECORD_NO_DEVICE), TRACKER_RESERVED, &l->item);
+	note(&t->none, TRACKER_RESERVED, &l->item);
 }
 
 static void give_back(struct tracker *t, struct object *o)
@@ -372,7 +372,7 @@ static void on_alloc(struct tracker *t, struct tracker_line *l, const struct obj
 
 static void on_reserve(struct tracker *t, struct tracker_line *l, const struct object *o)
 {
-	guint64 *reserved = &tracker_device(t, RECORD_NO_DEVICE)->now[TRACKER_RESERVED];
+	guint64 *reserved = &t->none.now[TRACKER_RESERVED];
 
 	if (l->item.record.verb == NPU_TRACE_RESERVE) {
 		make(t, l, 0)->has_first = TRUE;
