@@ -9,39 +9,39 @@
 #include "format/out-file.h"
 #include "track/memory.h"
 
-/* Those of call sites, then those of a device; those that grow are packed as differences. */
-#define COLUMNS(X)                               \
-	X(SITE_LABEL, "site.label", FALSE)       \
-	X(SITE_DEPTH, "site.depth", FALSE)       \
-	X(SITE_FRAME, "site.frame", FALSE)       \
-	X(EVENT_VERB, "event.verb", FALSE)       \
-	X(EVENT_NUMBER, "event.number", TRUE)    \
-	X(EVENT_TIME, "event.time", TRUE)        \
-	X(BLOCK_EVENT, "block.event", TRUE)      \
-	X(BLOCK_LIFE, "block.life", FALSE)       \
-	X(BLOCK_WAIT, "block.wait", FALSE)       \
-	X(BLOCK_ADDRESS, "block.address", FALSE) \
-	X(BLOCK_SIZE, "block.size", FALSE)       \
-	X(BLOCK_SITE, "block.site", FALSE)       \
-	X(BLOCK_STREAM, "block.stream", FALSE)   \
-	X(BLOCK_USED, "block.used", FALSE)       \
-	X(BLOCK_ENDED, "block.ended", FALSE)     \
-	X(ROW_EVENT, "row.event", TRUE)          \
-	X(ROW_ADDRESS, "row.address", FALSE)     \
-	X(ROW_SIZE, "row.size", FALSE)           \
-	X(ROW_SITE, "row.site", FALSE)           \
-	X(ROW_TEXT, "row.text", FALSE)           \
-	X(ROW_STREAM, "row.stream", FALSE)       \
-	X(ROW_FREE, "row.free", FALSE)           \
-	X(ROW_TOOK, "row.took", FALSE)           \
-	X(ROW_PHYSICAL, "row.physical", TRUE)
-#define COLUMN_NUMBER(number, name, grows) number,
-#define COLUMN_KIND(number, name, grows)   { name, grows },
+/* Those of call sites, then those of a device. Of one with a *, which is no part of its name, what
+ * is packed is the difference d to the value before: 2 d where it grows, -2 d - 1 where it shrinks.
+ */
+#define COLUMNS(X)                                                                                 \
+	X(SITE_LABEL, "site.label") /* number of a text */                                         \
+	X(SITE_DEPTH, "site.depth") /* frames */                                                   \
+	X(SITE_FRAME, "site.frame") /* texts, of one stack after another's, innermost first */     \
+	X(EVENT_VERB, "event.verb")                                                                \
+	X(EVENT_NUMBER,                                                                            \
+	  "*event.number")             /* in the file; without calls, in its part of the device */ \
+	X(EVENT_TIME, "*event.time")   /* ns */                                                    \
+	X(BLOCK_EVENT, "*block.event") /* that made it, from 1; 0: it was there at the start */    \
+	X(BLOCK_LIFE, "block.life")    /* events until it was freed, from its own; 0: never */     \
+	X(BLOCK_WAIT, "block.wait")    /* events from the request to free it; 0: there was none */ \
+	X(BLOCK_ADDRESS, "block.address") /* 0: not known */                                       \
+	X(BLOCK_SIZE, "block.size")                                                                \
+	X(BLOCK_SITE, "block.site")                                                                \
+	X(BLOCK_STREAM, "block.stream")                                                            \
+	X(BLOCK_USED, "block.used")   /* events until the last copy or fill, plus 1; 0: none */    \
+	X(BLOCK_ENDED, "block.ended") /* site of what freed it ^ its own, plus 1; 0: not known */  \
+	X(ROW_EVENT, "*row.event")    /* that is no block's, or changes physical memory */         \
+	X(ROW_ADDRESS, "row.address")                                                              \
+	X(ROW_SIZE, "row.size")                                                                    \
+	X(ROW_SITE, "row.site")                                                                    \
+	X(ROW_TEXT, "row.text") /* number + 1 of what a note or a call says, or 0 */               \
+	X(ROW_STREAM, "row.stream")                                                                \
+	X(ROW_FREE, "row.free")          /* of an out of memory: bytes that were free */           \
+	X(ROW_TOOK, "row.took")          /* ns of a call as recorded, plus 1; 0: not known */      \
+	X(ROW_PHYSICAL, "*row.physical") /* physical memory after it */
+#define COLUMN_NUMBER(number, name) number,
+#define COLUMN_NAME(number, name)   name,
 enum column { COLUMNS(COLUMN_NUMBER) COLUMN_COUNT, OF_DEVICE = EVENT_VERB };
-static const struct {
-	const char *name;
-	gboolean grows;
-} column_kinds[COLUMN_COUNT] = { COLUMNS(COLUMN_KIND) };
+static const char *const column_names[COLUMN_COUNT] = { COLUMNS(COLUMN_NAME) };
 
 /* A block that is live. */
 struct lying {
@@ -307,11 +307,10 @@ static char *pack(struct gatherer *g)
 	for (guint i = 0; i < g->columns->len; i++) {
 		guint d = i < OF_DEVICE ? 0 : (i - OF_DEVICE) / (COLUMN_COUNT - OF_DEVICE);
 		guint c = i - d * (COLUMN_COUNT - OF_DEVICE);
-		g_autofree char *name = c < OF_DEVICE
-						? g_strdup(column_kinds[c].name)
-						: g_strdup_printf("%u.%s", d, column_kinds[c].name);
-		pack_column(head, body, name, g_ptr_array_index(g->columns, i),
-			    column_kinds[c].grows);
+		gboolean grows = *column_names[c] == '*';
+		g_autofree char *of = c < OF_DEVICE ? g_strdup("") : g_strdup_printf("%u.", d);
+		g_autofree char *name = g_strconcat(of, column_names[c] + grows, NULL);
+		pack_column(head, body, name, g_ptr_array_index(g->columns, i), grows);
 	}
 	g_string_truncate(head, head->len - 1);
 	g_string_append_printf(

@@ -33,12 +33,11 @@ void progress_step(struct progress *p, guint64 done)
 		g_printerr(", %.0f s left  ",
 			   (double)(now - p->start_us) / 1e6 * (1 - share) / share);
 	p->last_us = now;
-	p->shown = TRUE;
 }
 
 void progress_end(struct progress *p)
 {
-	if (p->shown)
+	if (p->last_us)
 		g_printerr("\r%*s\r", BAR_WIDTH + 40, "");
-	p->shown = FALSE;
+	p->last_us = 0;
 }

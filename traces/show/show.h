@@ -192,7 +192,7 @@ struct progress {
 	gint64 start_us, last_us;
 	const char *what;
 	guint64 total;
-	gboolean terminal, shown;
+	gboolean terminal;
 };
 
 /* `what`: of what there are so many; borrowed. */

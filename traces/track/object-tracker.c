@@ -150,29 +150,15 @@ static void note(struct tracker_device *d, enum tracker_level level, const struc
 			(struct tracker_peak){ d->now[level], item->number, item->record.host_ns };
 }
 
-/* Of what gets memory, or address space. */
-static void count_size(struct tracker *t, gint64 device, guint32 verb, guint64 size)
+static void count(struct tracker *t, const struct tracker_line *l)
 {
+	/* what gets memory, or address space */
 	static const guint32 gets = 1u << NPU_TRACE_ALLOC | 1u << NPU_TRACE_SEGMENT_ALLOC |
 				    1u << NPU_TRACE_SEGMENT_MAP | 1u << NPU_TRACE_CREATE |
 				    1u << NPU_TRACE_MALLOC | 1u << NPU_TRACE_RESERVE |
 				    1u << NPU_TRACE_OOM;
-	const struct tracker_size key = { .device = device, .size = size, .verb = verb };
-	struct tracker_size *known;
-
-	if (t->sizes == NULL || !(gets >> verb & 1))
-		return;
-	known = g_tree_lookup(t->sizes, &key);
-	if (known == NULL) {
-		known = g_memdup2(&key, sizeof key);
-		g_tree_insert(t->sizes, known, known);
-	}
-	known->count[t->side]++;
-}
-
-static void count(struct tracker *t, const struct tracker_line *l)
-{
 	const struct npu_trace_record *r = &l->item.record;
+	const struct tracker_size key = { .device = l->device, .size = r->size, .verb = r->verb };
 	struct tracker_device *d = tracker_device(t, l->device);
 
 	if (l->item.number > 0) {
@@ -183,9 +169,15 @@ static void count(struct tracker *t, const struct tracker_line *l)
 			g_hash_table_insert(d->others, g_strdup(r->op),
 					    GSIZE_TO_POINTER(others + 1));
 		}
-		if (r->code == 0) {
+		if (r->code == 0)
 			d->bytes[r->verb] += l->had ? l->had : r->size;
-			count_size(t, l->device, r->verb, r->size);
+		if (r->code == 0 && t->sizes && (gets >> r->verb & 1)) {
+			struct tracker_size *known = g_tree_lookup(t->sizes, &key);
+			if (known == NULL) {
+				known = g_memdup2(&key, sizeof key);
+				g_tree_insert(t->sizes, known, known);
+			}
+			known->count[t->side]++;
 		}
 	}
 	for (int level = 0; level < TRACKER_LEVEL_COUNT; level++) {

@@ -13,22 +13,6 @@ struct edge {
 	gboolean cuts; /* ranges on both sides are two, also where they are alike */
 };
 
-static void add_edges(GArray *edges, const struct memory *memory, const struct moment *moment,
-		      enum allocation_kind kind)
-{
-	g_autoptr(GPtrArray) items = memory_at(memory, moment, kind);
-
-	for (guint i = 0; i < items->len; i++) {
-		const struct allocation *item = g_ptr_array_index(items, i);
-		/* nothing beside a classic allocation makes it larger */
-		gboolean alone = kind == ALLOCATION_MEMORY && !item->mapped;
-		const struct edge ends[] = { { item->address, kind, 1, alone },
-					     { item->address + item->size, kind, -1,
-					       alone || kind == ALLOCATION_RESERVED } };
-		g_array_append_vals(edges, ends, G_N_ELEMENTS(ends));
-	}
-}
-
 /* Adds a range, or makes the last longer by it where both are alike and nothing `cut`s them. */
 static void add_range(GArray *ranges, const struct map_range *r, gboolean cut)
 {
@@ -43,32 +27,6 @@ static void add_range(GArray *ranges, const struct map_range *r, gboolean cut)
 	last->length += r->length;
 	last->used += r->used;
 	last->live += r->live;
-}
-
-static GArray *ranges_between(const GArray *edges)
-{
-	GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct map_range));
-	gint depth[ALLOCATION_KIND_COUNT] = { 0 };
-
-#define EDGE(i) (&g_array_index(edges, struct edge, i))
-	for (guint i = 0; i < edges->len;) {
-		guint64 start = EDGE(i)->at;
-		gboolean cut[ALLOCATION_KIND_COUNT] = { FALSE };
-		for (; i < edges->len && EDGE(i)->at == start; i++) {
-			depth[EDGE(i)->kind] += EDGE(i)->step;
-			cut[EDGE(i)->kind] |= EDGE(i)->cuts;
-		}
-		guint64 bytes = i < edges->len ? EDGE(i)->at - start : 0;
-		gboolean memory = depth[ALLOCATION_MEMORY] > 0;
-		gboolean live = memory && depth[ALLOCATION_BLOCK] > 0;
-		const struct map_range r = { start, bytes, memory ? bytes : 0, live ? bytes : 0,
-					     FRAME_NOBODY };
-		if (bytes > 0 && (memory || depth[ALLOCATION_RESERVED] > 0))
-			add_range(ranges, &r,
-				  cut[memory ? ALLOCATION_MEMORY : ALLOCATION_RESERVED]);
-	}
-#undef EDGE
-	return ranges;
 }
 
 /* Neighbours that come to little, what lies between them too, become one, until there are few
@@ -101,13 +59,43 @@ void address_map_init(struct memory_map *map, const struct memory *memory,
 		      const struct moment *moment)
 {
 	g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
+	GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct map_range));
+	gint depth[ALLOCATION_KIND_COUNT] = { 0 };
 
-	for (int kind = 0; kind < ALLOCATION_KIND_COUNT; kind++)
-		add_edges(edges, memory, moment, kind);
+#define EDGE(i) (&g_array_index(edges, struct edge, i))
+	for (guint kind = 0; kind < ALLOCATION_KIND_COUNT; kind++) {
+		g_autoptr(GPtrArray) items = memory_at(memory, moment, kind);
+		for (guint i = 0; i < items->len; i++) {
+			const struct allocation *item = g_ptr_array_index(items, i);
+			/* nothing beside a classic allocation makes it larger */
+			gboolean alone = kind == ALLOCATION_MEMORY && !item->mapped;
+			gboolean ends = alone || kind == ALLOCATION_RESERVED;
+			const struct edge both[] = { { item->address, kind, 1, alone },
+						     { item->address + item->size, kind, -1,
+						       ends } };
+			g_array_append_vals(edges, both, G_N_ELEMENTS(both));
+		}
+	}
 	g_array_sort(edges, by_address);
-	*map = (struct memory_map){ .ranges = ranges_between(edges) };
-	for (guint i = 0; i < map->ranges->len; i++) {
-		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
+	*map = (struct memory_map){ .ranges = ranges };
+	for (guint i = 0; i < edges->len;) {
+		guint64 start = EDGE(i)->at;
+		gboolean cut[ALLOCATION_KIND_COUNT] = { FALSE };
+		for (; i < edges->len && EDGE(i)->at == start; i++) {
+			depth[EDGE(i)->kind] += EDGE(i)->step;
+			cut[EDGE(i)->kind] |= EDGE(i)->cuts;
+		}
+		guint64 bytes = i < edges->len ? EDGE(i)->at - start : 0;
+		gboolean there = depth[ALLOCATION_MEMORY] > 0;
+		gboolean live = there && depth[ALLOCATION_BLOCK] > 0;
+		const struct map_range r = { start, bytes, there ? bytes : 0, live ? bytes : 0,
+					     FRAME_NOBODY };
+		if (bytes > 0 && (there || depth[ALLOCATION_RESERVED] > 0))
+			add_range(ranges, &r, cut[there ? ALLOCATION_MEMORY : ALLOCATION_RESERVED]);
+	}
+#undef EDGE
+	for (guint i = 0; i < ranges->len; i++) {
+		const struct map_range *r = &g_array_index(ranges, struct map_range, i);
 		map->live += r->live;
 		if (r->live == 0)
 			map->largest_free = MAX(map->largest_free, r->used);
