@@ -12,31 +12,30 @@
 /* Those of call sites, then those of a device. Of one with a *, which is no part of its name, what
  * is packed is the difference d to the value before: 2 d where it grows, -2 d - 1 where it shrinks.
  */
-#define COLUMNS(X)                                                                                 \
-	X(SITE_LABEL, "site.label") /* number of a text */                                         \
-	X(SITE_DEPTH, "site.depth") /* frames */                                                   \
-	X(SITE_FRAME, "site.frame") /* texts, of one stack after another's, innermost first */     \
-	X(EVENT_VERB, "event.verb")                                                                \
-	X(EVENT_NUMBER,                                                                            \
-	  "*event.number")             /* in the file; without calls, in its part of the device */ \
-	X(EVENT_TIME, "*event.time")   /* ns */                                                    \
-	X(BLOCK_EVENT, "*block.event") /* that made it, from 1; 0: it was there at the start */    \
-	X(BLOCK_LIFE, "block.life")    /* events until it was freed, from its own; 0: never */     \
-	X(BLOCK_WAIT, "block.wait")    /* events from the request to free it; 0: there was none */ \
-	X(BLOCK_ADDRESS, "block.address") /* 0: not known */                                       \
-	X(BLOCK_SIZE, "block.size")                                                                \
-	X(BLOCK_SITE, "block.site")                                                                \
-	X(BLOCK_STREAM, "block.stream")                                                            \
-	X(BLOCK_USED, "block.used")   /* events until the last copy or fill, plus 1; 0: none */    \
-	X(BLOCK_ENDED, "block.ended") /* site of what freed it ^ its own, plus 1; 0: not known */  \
-	X(ROW_EVENT, "*row.event")    /* that is no block's, or changes physical memory */         \
-	X(ROW_ADDRESS, "row.address")                                                              \
-	X(ROW_SIZE, "row.size")                                                                    \
-	X(ROW_SITE, "row.site")                                                                    \
-	X(ROW_TEXT, "row.text") /* number + 1 of what a note or a call says, or 0 */               \
-	X(ROW_STREAM, "row.stream")                                                                \
-	X(ROW_FREE, "row.free")          /* of an out of memory: bytes that were free */           \
-	X(ROW_TOOK, "row.took")          /* ns of a call as recorded, plus 1; 0: not known */      \
+#define COLUMNS(X)                                                                                \
+	X(SITE_LABEL, "site.label") /* number of a text */                                        \
+	X(SITE_DEPTH, "site.depth") /* frames */                                                  \
+	X(SITE_FRAME, "site.frame") /* texts, of one stack after another's, innermost first */    \
+	X(EVENT_VERB, "event.verb")                                                               \
+	X(EVENT_NUMBER, "*event.number") /* in the file; without calls, among its device's */     \
+	X(EVENT_TIME, "*event.time")     /* ns */                                                 \
+	X(BLOCK_EVENT, "*block.event")   /* that made it, from 1; 0: it was there at the start */ \
+	X(BLOCK_LIFE, "block.life")      /* events until it was freed, from its own; 0: never */  \
+	X(BLOCK_WAIT, "block.wait") /* events from the request to free it; 0: there was none */   \
+	X(BLOCK_ADDRESS, "block.address") /* 0: not known */                                      \
+	X(BLOCK_SIZE, "block.size")                                                               \
+	X(BLOCK_SITE, "block.site")                                                               \
+	X(BLOCK_STREAM, "block.stream")                                                           \
+	X(BLOCK_USED, "block.used")   /* events until the last copy or fill, plus 1; 0: none */   \
+	X(BLOCK_ENDED, "block.ended") /* site of what freed it ^ its own, plus 1; 0: not known */ \
+	X(ROW_EVENT, "*row.event")    /* that is no block's, or changes physical memory */        \
+	X(ROW_ADDRESS, "row.address")                                                             \
+	X(ROW_SIZE, "row.size")                                                                   \
+	X(ROW_SITE, "row.site")                                                                   \
+	X(ROW_TEXT, "row.text") /* number + 1 of what a note or a call says, or 0 */              \
+	X(ROW_STREAM, "row.stream")                                                               \
+	X(ROW_FREE, "row.free")          /* of an out of memory: bytes that were free */          \
+	X(ROW_TOOK, "row.took")          /* ns of a call as recorded, plus 1; 0: not known */     \
 	X(ROW_PHYSICAL, "*row.physical") /* physical memory after it */
 #define COLUMN_NUMBER(number, name) number,
 #define COLUMN_NAME(number, name)   name,

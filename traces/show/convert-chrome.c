@@ -157,26 +157,6 @@ static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64
 	g_string_append_c(out, '}');
 }
 
-static void tick(struct chrome *c, const struct tracker_line *l)
-{
-	const struct npu_trace_record *r = &l->item.record;
-
-	if (l->item.number == 0)
-		return;
-	if (!c->clock_known)
-		c->clock = r->has & NPU_TRACE_HAS_HOST_NS     ? CLOCK_OF_HOST
-			   : r->has & NPU_TRACE_HAS_SIMULATED ? CLOCK_SIMULATED
-							      : CLOCK_OF_EVENTS;
-	c->clock_known = TRUE;
-	/* a line without its stamp was written at the time of the one before */
-	if (c->clock == CLOCK_OF_HOST && (r->has & NPU_TRACE_HAS_HOST_NS))
-		c->now_ns = r->host_ns;
-	else if (c->clock == CLOCK_SIMULATED && (r->has & NPU_TRACE_HAS_SIMULATED))
-		c->now_ns = r->simulated_ps / 1000;
-	else if (c->clock == CLOCK_OF_EVENTS)
-		c->now_ns = l->item.number * 1000;
-}
-
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
 	if (call->rest == NULL)
@@ -274,11 +254,24 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 
 static gboolean put_line(struct convert *to, struct tracker_line *l, GError **error)
 {
+	const struct npu_trace_record *r = &l->item.record;
 	struct chrome *c = to->state;
+	gboolean counts = l->item.number > 0;
 	guint64 reserved;
 
 	(void)error;
-	tick(c, l);
+	if (counts && !c->clock_known)
+		c->clock = r->has & NPU_TRACE_HAS_HOST_NS     ? CLOCK_OF_HOST
+			   : r->has & NPU_TRACE_HAS_SIMULATED ? CLOCK_SIMULATED
+							      : CLOCK_OF_EVENTS;
+	/* what was there at the start, and a line without its stamp, is of the time before */
+	c->clock_known |= counts;
+	if (counts && c->clock == CLOCK_OF_EVENTS)
+		c->now_ns = l->item.number * 1000;
+	else if (counts && c->clock == CLOCK_OF_HOST && (r->has & NPU_TRACE_HAS_HOST_NS))
+		c->now_ns = r->host_ns;
+	else if (counts && c->clock == CLOCK_SIMULATED && (r->has & NPU_TRACE_HAS_SIMULATED))
+		c->now_ns = r->simulated_ps / 1000;
 	if (!trace_verbs[l->item.record.verb].event)
 		on_call(c, l);
 	if (l->device >= 0)

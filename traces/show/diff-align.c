@@ -234,21 +234,21 @@ static void close_hunk(struct run *run)
 /* A call that is not in one of the two has no number and no code there. */
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
 {
-	const struct record_item *a = x ? &x->line.item : NULL, *b = y ? &y->line.item : NULL;
-	gboolean of_a = a && a->record.code != 0, of_b = b && b->record.code != 0;
+	const struct record_item *items[] = { x ? &x->line.item : NULL, y ? &y->line.item : NULL };
+	gboolean of_a = x && items[0]->record.code != 0, of_b = y && items[1]->record.code != 0;
 
 	if (of_a == of_b || run->diff->refused++ >= run->limit)
 		return;
 	JsonObject *refusal = json_object_new();
-	g_autofree char *call = text_of('\0', of_a ? a : b);
+	g_autofree char *call = text_of('\0', items[of_b]);
 	json_object_set_string_member(refusal, "call", call);
-	if (a && a->number > 0) {
-		json_object_set_int_member(refusal, "a_event", (gint64)a->number);
-		json_object_set_int_member(refusal, "a_code", a->record.code);
-	}
-	if (b && b->number > 0) {
-		json_object_set_int_member(refusal, "b_event", (gint64)b->number);
-		json_object_set_int_member(refusal, "b_code", b->record.code);
+	for (int side = 0; side < 2; side++) {
+		const struct record_item *item = items[side];
+		if (item == NULL || item->number == 0)
+			continue;
+		json_object_set_int_member(refusal, side ? "b_event" : "a_event",
+					   (gint64)item->number);
+		json_object_set_int_member(refusal, side ? "b_code" : "a_code", item->record.code);
 	}
 	json_array_add_object_element(json_node_get_array(run->diff->refusals), refusal);
 }

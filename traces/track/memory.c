@@ -112,15 +112,13 @@ void memory_look_all(struct memory *m)
 		look(m, item);
 }
 
-gboolean memory_add_moment(struct memory *m, enum moment_what what, guint64 wanted)
+void memory_add_moment(struct memory *m, enum moment_what what, guint64 wanted)
 {
-	if (m->moment_count == MOMENTS_MAX)
-		return FALSE;
 	struct moment *moment = &m->moments[m->moment_count++];
+
 	*moment = (struct moment){ .what = (guint8)what, .wanted = wanted };
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
 		moment->gone[k] = g_ptr_array_new_with_free_func(item_unref);
-	return TRUE;
 }
 
 void memory_mark(struct memory *m, struct moment *moment, guint64 event)
@@ -175,11 +173,11 @@ static void block_remove(struct memory *m, guint64 key)
 static void note_peaks(struct memory *m)
 {
 	m->peak_live = MAX(m->peak_live, m->live);
-	if (m->physical >= m->peak_physical)
-		m->live_at_peak_physical = m->physical > m->peak_physical
-						   ? m->live
-						   : MAX(m->live_at_peak_physical, m->live);
+	if (m->physical > m->peak_physical)
+		m->live_at_peak_physical = 0;
 	m->peak_physical = MAX(m->peak_physical, m->physical);
+	if (m->physical == m->peak_physical)
+		m->live_at_peak_physical = MAX(m->live_at_peak_physical, m->live);
 }
 
 static void on_alloc(struct memory *m, const struct record_item *item)
@@ -196,18 +194,15 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 				    .site = start && item->site == SITE_NONE ? SITE_BEFORE
 									     : item->site };
 
-	if (start && placed && known) {
-		/* a block of the start that lies elsewhere than the file says */
-		m->taken = sum(less(m->taken, known->size), block.size);
+	/* a block of the start may lie elsewhere than the file says */
+	if (known && start && placed) {
 		block.asked = known->asked;
 		block.site = known->site;
-		memory_add(m, ALLOCATION_BLOCK, &block);
-		return;
-	}
-	if (known) {
+	} else if (known) {
 		m->unmatched++;
-		block_remove(m, block.key);
 	}
+	if (known)
+		block_remove(m, block.key);
 	memory_add(m, ALLOCATION_BLOCK, &block);
 	m->live = sum(m->live, block.asked);
 	m->taken = sum(m->taken, block.size);
@@ -301,51 +296,36 @@ static void contradict(struct memory *m, const struct record_item *item, guint64
 					place, what->str);
 }
 
-static void file_remove(struct memory *m, const struct block *block)
-{
-	m->file.live = less(m->file.live, block->size);
-	g_tree_remove(m->file.blocks, &block->address);
-}
-
-static void file_alloc(struct memory *m, const struct record_item *item, guint64 event)
+void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)
 {
 	const struct npu_trace_record *r = &item->record;
 	const struct block new = { item->address, item->size, r->line, event };
+	gboolean comes = r->verb == NPU_TRACE_ALLOC, goes = r->verb == NPU_TRACE_FREE;
 	/* addresses that stand for names have no extent */
-	gboolean placed = (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
+	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
-	GTreeNode *node = by_address_node(m->file.blocks, last);
+	GTreeNode *node = comes || goes ? by_address_node(m->file.blocks, last) : NULL;
 	const struct block *there = node ? g_tree_node_value(node) : NULL;
 
 	if (there && there->address != new.address &&
 	    (!placed ||
 	     (there->address < new.address &&new.address - there->address >= there->size)))
 		there = NULL;
-	if (there) {
+	if (comes ? there != NULL : goes && there == NULL)
 		contradict(m, item, event, there);
-		file_remove(m, there);
+	if (there) {
+		m->file.live = less(m->file.live, there->size);
+		g_tree_remove(m->file.blocks, &there->address);
 	}
-	m->file.live = sum(m->file.live, item->size);
-	by_address_put(m->file.blocks, &new, sizeof new);
-}
-
-void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)
-{
-	guint32 verb = item->record.verb;
-	const struct block *there =
-		verb == NPU_TRACE_FREE ? g_tree_lookup(m->file.blocks, &item->address) : NULL;
-
-	if (verb == NPU_TRACE_ALLOC)
-		file_alloc(m, item, event);
-	else if (there)
-		file_remove(m, there);
-	else if (verb == NPU_TRACE_FREE)
-		contradict(m, item, event, NULL);
-	else if (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP)
+	if (comes) {
+		m->file.live = sum(m->file.live, item->size);
+		by_address_put(m->file.blocks, &new, sizeof new);
+	} else if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_MAP) {
 		m->file.physical = sum(m->file.physical, item->size);
-	else if (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP)
+	} else if (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_SEGMENT_UNMAP) {
 		m->file.physical = less(m->file.physical, item->size);
-	else if (verb == NPU_TRACE_OOM && m->file.oom.event == 0)
-		m->file.oom = (struct recorded_oom){ event, item->size, item->record.free_bytes,
+	} else if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0) {
+		m->file.oom = (struct recorded_oom){ event, item->size, r->free_bytes,
 						     m->file.physical, m->file.live };
+	}
 }

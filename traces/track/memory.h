@@ -123,9 +123,9 @@ void memory_look_all(struct memory *memory);
 
 /* ---- moments ---- */
 
-/* Adds a moment to be marked; FALSE: there are too many. `wanted`: number of MOMENT_EVENT, or
- * microseconds of MOMENT_TIME. */
-gboolean memory_add_moment(struct memory *memory, enum moment_what what, guint64 wanted);
+/* Adds one of at most MOMENTS_MAX to be marked. `wanted`: number of MOMENT_EVENT, or microseconds
+ * of MOMENT_TIME. */
+void memory_add_moment(struct memory *memory, enum moment_what what, guint64 wanted);
 /* What is there now is what was there at the moment. */
 void memory_mark(struct memory *memory, struct moment *moment, guint64 event);
 /* struct allocation * of the kind at the moment, sorted by address; borrowed. */
