@@ -209,15 +209,11 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 	if (done && !g->recorded)
 		return;
 	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
-	const guint64 row[] = { events_of(g, device),
-				address,
-				l->had ? l->had : r->size,
-				l->item.site,
-				text,
-				r->stream,
-				r->free_bytes,
-				r->took_ns ? r->took_ns + 1 : 0,
-				tracker_device(g->tracker, d->device)->now[TRACKER_PHYSICAL] };
+	guint64 physical = tracker_device(g->tracker, d->device)->now[TRACKER_PHYSICAL];
+	guint64 now = events_of(g, device), size = l->had ? l->had : r->size;
+	guint64 took = r->took_ns ? r->took_ns + 1 : 0;
+	const guint64 row[] = { now,       address,       size, l->item.site, text,
+				r->stream, r->free_bytes, took, physical };
 	put(g, device, ROW_EVENT, row, G_N_ELEMENTS(row));
 }
 

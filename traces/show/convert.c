@@ -116,12 +116,6 @@ static void begin_csv(struct convert *to)
 
 const struct convert_format convert_to_csv = { begin_csv, csv_row, NULL };
 
-struct writing {
-	GArray *numbers; /* guint: of each site in the trace; 0: it has none yet */
-	guint count;     /* of those that have */
-	GString *text;   /* of the last */
-};
-
 static void info(struct convert *to, const char *key, const char *value)
 {
 	if (value && *value)
@@ -131,7 +125,6 @@ static void info(struct convert *to, const char *key, const char *value)
 static void begin_trace(struct convert *to)
 {
 	const struct trace *t = to->trace;
-	struct writing *w = to->state = g_new0(struct writing, 1);
 	g_autoptr(GString) of_process = g_string_new(NULL);
 	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
 						 t->about ? "; " : "", t->kind);
@@ -145,8 +138,7 @@ static void begin_trace(struct convert *to)
 		if (d->block_unit && unit == NULL)
 			unit = g_strdup_printf("%u", d->block_unit);
 	}
-	w->numbers = g_array_new(FALSE, TRUE, sizeof(guint));
-	w->text = g_string_new(NULL);
+	to->state = int_map_new();
 	g_string_append(to->out, TRACE_FIRST_LINE);
 	info(to, "addresses", "va");
 	info(to, "soc", t->soc);
@@ -155,41 +147,29 @@ static void begin_trace(struct convert *to)
 	info(to, "of_process", of_process->str);
 }
 
-/* The frames where the site is new, innermost first, else its number. NULL: there is none. */
-static const char *site_of(struct writing *w, const struct sites *sites, guint32 site)
-{
-	if (sites == NULL || site <= SITE_BEFORE)
-		return NULL;
-	if (site >= w->numbers->len)
-		g_array_set_size(w->numbers, site + 1);
-	guint *number = &g_array_index(w->numbers, guint, site);
-	g_string_truncate(w->text, 0);
-	for (guint i = 0; *number == 0 && i < sites_depth(sites, site); i++)
-		g_string_append_printf(w->text, "%s%s", i ? "\n" : "", sites_frame(sites, site, i));
-	if (*number)
-		g_string_printf(w->text, "%u", *number);
-	else
-		*number = ++w->count;
-	return w->text->str;
-}
-
+/* A site that is new has its frames, innermost first, else its number. */
 static gboolean put_record(struct convert *to, struct tracker_line *l, GError **error)
 {
 	struct npu_trace_record *r = &l->item.record;
+	const struct sites *sites = to->trace->sites;
+	guint32 site = sites && r->verb == NPU_TRACE_ALLOC ? l->item.site : SITE_NONE;
+	const struct int_map_entry *known = int_map_find(to->state, site, 0);
+	g_autoptr(GString) text = g_string_new(NULL);
 
-	r->site = r->verb == NPU_TRACE_ALLOC ? site_of(to->state, to->trace->sites, l->item.site)
-					     : NULL;
+	if (known)
+		g_string_printf(text, "%" G_GUINT64_FORMAT, known->value);
+	else if (site > SITE_BEFORE)
+		int_map_put(to->state, site, 0, g_hash_table_size(to->state) + 1);
+	for (guint i = 0; !known && site > SITE_BEFORE && i < sites_depth(sites, site); i++)
+		g_string_append_printf(text, "%s%s", i ? "\n" : "", sites_frame(sites, site, i));
+	r->site = text->len ? text->str : NULL;
 	r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
 	return out_trace_line(to->out, r, error);
 }
 
 static void end_trace(struct convert *to)
 {
-	struct writing *w = to->state;
-
-	g_array_unref(w->numbers);
-	g_string_free(w->text, TRUE);
-	g_free(w);
+	g_hash_table_unref(to->state);
 }
 
 const struct convert_format convert_to_trace = { begin_trace, put_record, end_trace };

@@ -54,16 +54,15 @@ static guint64 mix(guint64 h, guint64 value)
 	return h ^ h >> 29;
 }
 
-static gboolean frees(guint32 verb)
-{
-	return verb == NPU_TRACE_FREE || verb == NPU_TRACE_FREE_REQUESTED ||
-	       verb == NPU_TRACE_SEGMENT_FREE;
-}
-
 static void look(struct side *w, struct window_line *l)
 {
-	const struct npu_trace_record *r = &l->line.item.record;
-	guint64 stream = 0, h = AFTER_END;
+	const struct tracker_line *t = &l->line;
+	const struct npu_trace_record *r = &t->item.record;
+	gboolean frees = r->verb == NPU_TRACE_FREE || r->verb == NPU_TRACE_FREE_REQUESTED ||
+			 r->verb == NPU_TRACE_SEGMENT_FREE;
+	guint64 size = frees ? 0 : r->size, freed = frees ? r->size : 0, stream = 0, h = AFTER_END;
+	guint64 device = (guint64)t->device, offset = (guint64)t->offset, code = (guint32)r->code;
+	guint64 start = t->item.number == 0, op = r->op ? g_str_hash(r->op) : 0;
 
 	if (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
 	    r->verb == NPU_TRACE_SEGMENT_MAP) {
@@ -72,23 +71,13 @@ static void look(struct side *w, struct window_line *l)
 		if (e == NULL)
 			int_map_put(w->known, r->stream, STREAM, stream);
 	}
-	const guint64 parts[] = { r->verb,
-				  (guint64)l->line.device,
-				  (guint32)r->code,
-				  frees(r->verb) ? 0 : r->size,
-				  (guint64)l->line.offset,
-				  r->flags,
-				  r->align << 8 | r->page_lg2,
-				  r->free_bytes,
-				  r->at.offset,
-				  r->from.offset,
-				  l->line.item.number == 0,
-				  stream,
-				  r->op ? g_str_hash(r->op) : 0 };
-	for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
-		h = mix(h, parts[i]);
+	const guint64 what[] = { r->verb, device, code, size, offset, stream, op };
+	const guint64 how[] = { r->flags,     r->align,       r->page_lg2, r->free_bytes,
+				r->at.offset, r->from.offset, start };
+	for (guint i = 0; i < G_N_ELEMENTS(what); i++)
+		h = mix(mix(h, what[i]), how[i]);
 	l->looks_free = h;
-	l->looks = mix(h, l->line.had ? l->line.had : frees(r->verb) ? r->size : 0);
+	l->looks = mix(h, t->had ? t->had : freed);
 }
 
 static guint length_of(const struct side *w)

@@ -11,16 +11,7 @@
 
 #include "base/base.h"
 
-enum cell {
-	CELL_GROUP,
-	CELL_NAME,
-	CELL_A,
-	CELL_B,
-	CELL_CHANGE,
-	CELL_PERCENT,
-	CELL_PLACE,
-	CELL_COUNT
-};
+enum cell { CELL_GROUP, CELL_NAME, CELL_A, CELL_B, CELL_CHANGE, CELL_PERCENT, CELL_PLACE, CELLS };
 
 void differences_init(struct differences *differences)
 {
@@ -93,7 +84,7 @@ void differences_add(struct differences *differences, const char *group, const c
 		return;
 	}
 	JsonObject *f = json_object_new();
-	char **cells = g_new0(char *, CELL_COUNT + 1);
+	char **cells = g_new0(char *, CELLS + 1);
 	cells[CELL_GROUP] = g_strdup(group);
 	cells[CELL_NAME] = g_strdup(name);
 	cells[CELL_A] = value_text(kind, a);
@@ -124,7 +115,7 @@ void differences_add(struct differences *differences, const char *group, const c
 		json_object_set_string_member(f, "axis", axis);
 		json_object_set_double_member(f, "at", at);
 	}
-	for (int c = 0; c < CELL_COUNT; c++)
+	for (int c = 0; c < CELLS; c++)
 		cells[c] = cells[c] ? cells[c] : g_strdup("");
 	g_ptr_array_add(differences->rows, cells);
 	json_array_add_object_element(json_node_get_array(differences->json), f);

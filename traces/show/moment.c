@@ -311,11 +311,8 @@ static const struct member frame_map[] = {
 	{ 0 },
 };
 
-static const char *const names[] = { [MOMENT_PEAK] = "peak",
-				     [MOMENT_OOM] = "oom",
-				     [MOMENT_END] = "end",
-				     [MOMENT_EVENT] = "event",
-				     [MOMENT_TIME] = "time" };
+/* By enum moment_what. */
+static const char *const names[] = { "peak", "oom", "end", "event", "time" };
 
 READ(char *, moment_name, moment_view, v, g_strdup(names[v->moment->what]))
 READ(char *, words, moment_view, v, moment_words(v))
