@@ -152,27 +152,22 @@ READ(double, fragmentation, replay_device, d,
 	     : 0)
 
 /* Bytes that the second-level TLB can cover with the pages that were in use at the peak. */
-static guint64 tlb_reach_of(const struct npu_stats *s)
+static gint64 tlb_reach(gconstpointer at)
 {
+	const struct npu_stats *s = &((const struct replay_device *)at)->stats;
 	guint64 page = s->leaves_1g > s->leaves_2m          ? 30
 		       : s->leaves_2m >= s->leaves_4k / 512 ? 21
 							    : 12;
-	return s->tlb_l2_entries << page;
+	return (gint64)(s->tlb_l2_entries << page);
 }
 
 /* What the page table led to, by maps and by mallocs. */
-static guint64 mapped_of(const struct npu_stats *s)
-{
-	return (s->leaves_4k << 12) + (s->leaves_2m << 21) + (s->leaves_1g << 30);
-}
-
+READ(gint64, mapped, replay_device, d,
+     (gint64)((d->stats.leaves_4k << 12) + (d->stats.leaves_2m << 21) + (d->stats.leaves_1g << 30)))
 READ(gint64, device_number, replay_device, d, d->device)
 READ(gboolean, has_each, replay_device, d, d->window.each != NULL)
 READ(gboolean, has_moves, replay_device, d, d->window.moves.calls > 0)
-READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
-READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
-READ(double, tlb_share, replay_device, d,
-     MIN(1, (double)tlb_reach_of(&d->stats) / MAX(mapped_of(&d->stats), 1)))
+READ(double, tlb_share, replay_device, d, MIN(1, (double)tlb_reach(d) / MAX((double)mapped(d), 1)))
 READ(gint64, is_rounded, replay_device, d,
      d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))

@@ -135,20 +135,14 @@ static void print_calls(FILE *out, const struct replay_device *d)
 static void print_words(FILE *out, const char *text)
 {
 	g_auto(GStrv) words = g_strsplit(text, " ", -1);
-	gsize column = 0;
+	int column = 0;
 
 	for (guint i = 0; words[i]; i++) {
-		gsize length = (gsize)g_utf8_strlen(words[i], -1);
-		if (column > 0 && column + 1 + length > LINE_COLUMNS) {
-			fputc('\n', out);
-			column = 0;
-		}
-		if (column == 0)
-			column = (gsize)fprintf(out, "%*s", i ? LINE_INDENT : 2, "");
-		else
-			column += (gsize)fprintf(out, " ");
-		fputs(words[i], out);
-		column += length;
+		int length = (int)g_utf8_strlen(words[i], -1);
+		gboolean begins = i == 0 || column + 1 + length > LINE_COLUMNS;
+		int space = !begins ? 1 : i == 0 ? 2 : LINE_INDENT;
+		fprintf(out, "%s%*s%s", begins && i > 0 ? "\n" : "", space, "", words[i]);
+		column = (begins ? 0 : column) + space + length;
 	}
 	fputc('\n', out);
 }
