@@ -278,27 +278,23 @@ static void pack_column(GString *head, GByteArray *body, const char *name, GArra
 	g_string_append_printf(head, "[\"%s\",%u,%u],", name, values->len, bytes);
 }
 
-static void put_sites(struct gatherer *g, const struct sites *sites)
-{
-	for (guint32 site = 0; sites && site < sites_count(sites); site++) {
-		const char *text = sites_label_text(sites, sites_label(sites, site));
-		const guint64 of[] = { texts_add(&g->texts, g_strdup(text)),
-				       sites_depth(sites, site) };
-		put(g, 0, SITE_LABEL, of, G_N_ELEMENTS(of));
-		for (guint i = 0; i < of[1]; i++) {
-			text = sites_frame(sites, site, i);
-			guint64 frame = texts_add(&g->texts, g_strdup(text));
-			put(g, 0, SITE_FRAME, &frame, 1);
-		}
-	}
-}
-
 static char *pack(struct gatherer *g)
 {
 	g_autoptr(GString) head = g_string_new("{\"columns\":[");
 	g_autoptr(GByteArray) body = g_byte_array_new();
+	const struct sites *sites = g->trace->sites;
 
-	put_sites(g, g->trace->sites);
+	for (guint32 site = 0; sites && site < sites_count(sites); site++) {
+		const char *label = sites_label_text(sites, sites_label(sites, site));
+		const guint64 of[] = { texts_add(&g->texts, g_strdup(label)),
+				       sites_depth(sites, site) };
+		put(g, 0, SITE_LABEL, of, G_N_ELEMENTS(of));
+		for (guint i = 0; i < of[1]; i++) {
+			char *text = g_strdup(sites_frame(sites, site, i));
+			guint64 frame = texts_add(&g->texts, text);
+			put(g, 0, SITE_FRAME, &frame, 1);
+		}
+	}
 	for (guint i = 0; i < g->columns->len; i++) {
 		guint d = i < OF_DEVICE ? 0 : (i - OF_DEVICE) / (COLUMN_COUNT - OF_DEVICE);
 		guint c = i - d * (COLUMN_COUNT - OF_DEVICE);

@@ -133,19 +133,6 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 			       ",\"args\":{\"bytes\":" U64 "}}", bytes);
 }
 
-/* A block or a segment begins or ends: a slice of its own, told by its address. */
-static void put_life(struct chrome *c, const struct tracker_line *l, gboolean begins,
-		     const char *category, guint64 at_ns)
-{
-	const char *name = site_text(c->to->trace->sites, l->item.site) ?: category;
-
-	put_args(c,
-		 begin(c, begins ? 'b' : 'e', begins ? name : NULL, DEVICE_PID + (guint64)l->device,
-		       0, at_ns, ",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
-		       category, l->item.address),
-		 l);
-}
-
 /* A step of the life of an object: it begins ('s'), is used ('t') or ends ('f') in a call. */
 static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64 subject,
 		     char phase, guint64 at_ns)
@@ -226,6 +213,10 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 	guint64 pid = DEVICE_PID + (guint64)l->device;
 	struct device_track *track = g_hash_table_lookup(c->devices, &l->device);
 	const struct tracker_device *d = tracker_device(c->to->tracker, l->device);
+	gboolean begins = verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_SEGMENT_ALLOC;
+	const char *category =
+		verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE ? "block" : "segment";
+	const char *name = site_text(c->to->trace->sites, l->item.site) ?: category;
 
 	if (track == NULL) {
 		track = g_new0(struct device_track, 1);
@@ -236,10 +227,13 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 	}
 	/* lines of several threads may come a little out of order */
 	track->at_ns = MAX(track->at_ns, c->now_ns);
-	if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
-		put_life(c, l, verb == NPU_TRACE_ALLOC, "block", track->at_ns);
-	else if (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_FREE)
-		put_life(c, l, verb == NPU_TRACE_SEGMENT_ALLOC, "segment", track->at_ns);
+	/* a block or a segment is a slice of its own, told by its address */
+	if (begins || verb == NPU_TRACE_FREE || verb == NPU_TRACE_SEGMENT_FREE)
+		put_args(c,
+			 begin(c, begins ? 'b' : 'e', begins ? name : NULL, pid, 0, track->at_ns,
+			       ",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
+			       category, l->item.address),
+			 l);
 	else if (verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP)
 		put_instant(c, l, "segment", pid, 0, track->at_ns, "");
 	else if (verb == NPU_TRACE_OOM)

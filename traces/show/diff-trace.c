@@ -71,14 +71,10 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 		put(f, group, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
 	}
 	/* notes and calls by their names, in the order of the alphabet */
-	g_autoptr(GList) names =
-		g_list_concat(g_hash_table_get_keys(a->others), g_hash_table_get_keys(b->others));
-	names = g_list_sort(names, (GCompareFunc)strcmp);
-	for (GList *l = names; l; l = l->next) {
-		if (l->prev == NULL || strcmp(l->prev->data, l->data) != 0)
-			put(f, group, l->data, "", MEMBER_COUNT,
-			    GPOINTER_TO_SIZE(g_hash_table_lookup(a->others, l->data)),
-			    GPOINTER_TO_SIZE(g_hash_table_lookup(b->others, l->data)));
+	for (GTreeNode *n = g_tree_node_first(tracker[0]->sizes); n; n = g_tree_node_next(n)) {
+		const struct tracker_size *s = g_tree_node_key(n);
+		if (s->op && s->device == number)
+			put(f, group, s->op, "", MEMBER_COUNT, s->count[0], s->count[1]);
 	}
 }
 
@@ -108,7 +104,7 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 	}
 	for (GTreeNode *n = g_tree_node_first(tracker[0]->sizes); n; n = g_tree_node_next(n)) {
 		const struct tracker_size *s = g_tree_node_key(n);
-		if (s->count[0] != s->count[1])
+		if (s->op == NULL && s->count[0] != s->count[1])
 			g_array_append_vals(diff->sizes, s, 1);
 	}
 	g_array_sort(diff->sizes, by_weight);

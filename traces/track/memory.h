@@ -204,11 +204,12 @@ struct tracker_device {
 	guint64 count[NPU_TRACE_VERB_COUNT];  /* of the window */
 	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
 	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
-	GHashTable *others;                   /* name -> how many: NPU_TRACE_NOTE and calls */
 };
-/* How often each of two traces asked for a size: of what gets memory. */
+/* How often each of two traces asked for a size, of what gets memory; or had a note or a call of a
+ * name, whatever else is in it. */
 struct tracker_size {
-	gint64 device; /* first three: the key */
+	gint64 device;  /* this and the next three: the key */
+	const char *op; /* interned; NULL: it is a size */
 	guint64 size;
 	guint32 verb;
 	guint64 count[2];

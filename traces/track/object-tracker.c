@@ -16,17 +16,11 @@ gint tracker_size_order(gconstpointer a, gconstpointer b, gpointer unused)
 	(void)unused;
 	if (x->device != y->device)
 		return x->device < y->device ? -1 : 1;
+	if (x->op != y->op)
+		return g_strcmp0(x->op, y->op);
 	if (x->verb != y->verb)
 		return x->verb < y->verb ? -1 : 1;
 	return x->size < y->size ? -1 : x->size > y->size;
-}
-
-static void device_free(gpointer data)
-{
-	struct tracker_device *d = data;
-
-	g_hash_table_unref(d->others);
-	g_free(d);
 }
 
 static gint by_number(gconstpointer a, gconstpointer b, gpointer unused)
@@ -45,7 +39,6 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 		return d;
 	d = g_new0(struct tracker_device, 1);
 	d->device = device;
-	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	g_tree_insert(t->devices, &d->device, d);
 	return d;
 }
@@ -84,7 +77,7 @@ struct tracker *tracker_new(gboolean calls)
 	struct tracker *t = g_new0(struct tracker, 1);
 
 	t->calls = calls;
-	t->devices = g_tree_new_full(by_number, NULL, NULL, device_free);
+	t->devices = g_tree_new_full(by_number, NULL, NULL, g_free);
 	t->names = int_map_new(drop);
 	t->maps = g_tree_new_full(by_place, NULL, NULL, mapping_free);
 	t->sets = int_map_new(g_free);
@@ -150,6 +143,17 @@ static void note(struct tracker_device *d, enum tracker_level level, const struc
 			(struct tracker_peak){ d->now[level], item->number, item->record.host_ns };
 }
 
+static void count_like(struct tracker *t, struct tracker_size key)
+{
+	struct tracker_size *known = g_tree_lookup(t->sizes, &key);
+
+	if (known == NULL) {
+		known = g_memdup2(&key, sizeof key);
+		g_tree_insert(t->sizes, known, known);
+	}
+	known->count[t->side]++;
+}
+
 static void count(struct tracker *t, const struct tracker_line *l)
 {
 	/* what gets memory, or address space */
@@ -158,27 +162,20 @@ static void count(struct tracker *t, const struct tracker_line *l)
 				    1u << NPU_TRACE_MALLOC | 1u << NPU_TRACE_RESERVE |
 				    1u << NPU_TRACE_OOM;
 	const struct npu_trace_record *r = &l->item.record;
-	const struct tracker_size key = { .device = l->device, .size = r->size, .verb = r->verb };
 	struct tracker_device *d = tracker_device(t, l->device);
 
 	if (l->item.number > 0) {
 		d->count[r->verb]++;
 		d->failed[r->verb] += r->code != 0;
-		if (r->op) {
-			gsize others = GPOINTER_TO_SIZE(g_hash_table_lookup(d->others, r->op));
-			g_hash_table_insert(d->others, g_strdup(r->op),
-					    GSIZE_TO_POINTER(others + 1));
-		}
+		if (t->sizes && r->op)
+			count_like(t, (struct tracker_size){ .device = l->device,
+							     .op = g_intern_string(r->op) });
+		if (t->sizes && r->code == 0 && (gets >> r->verb & 1))
+			count_like(t, (struct tracker_size){ .device = l->device,
+							     .size = r->size,
+							     .verb = r->verb });
 		if (r->code == 0)
 			d->bytes[r->verb] += l->had ? l->had : r->size;
-		if (r->code == 0 && t->sizes && (gets >> r->verb & 1)) {
-			struct tracker_size *known = g_tree_lookup(t->sizes, &key);
-			if (known == NULL) {
-				known = g_memdup2(&key, sizeof key);
-				g_tree_insert(t->sizes, known, known);
-			}
-			known->count[t->side]++;
-		}
 	}
 	for (int level = 0; level < TRACKER_LEVEL_COUNT; level++) {
 		if (l->item.number == 0)
