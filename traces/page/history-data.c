@@ -9,9 +9,8 @@
 #include "format/out-file.h"
 #include "track/memory.h"
 
-/* Those of call sites, then those of a device. Of one with a *, which is no part of its name, what
- * is packed is the difference d to the value before: 2 d where it grows, -2 d - 1 where it shrinks.
- */
+/* Those of call sites, then those of a device. Of one with a *, which is not in its name, what is
+ * packed is the difference d to the value before: 2 d where it grows, -2 d - 1 where it shrinks. */
 #define COLUMNS(X)                                                                                \
 	X(SITE_LABEL, "site.label") /* number of a text */                                        \
 	X(SITE_DEPTH, "site.depth") /* frames */                                                  \
@@ -94,19 +93,13 @@ static guint64 recall(GHashTable *map, guint64 key, guint device)
 static guint64 address_of(const struct gatherer *g, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	guint64 base;
+	gboolean part = r->verb == NPU_TRACE_SEGMENT_MAP || r->verb == NPU_TRACE_SEGMENT_UNMAP;
+	gboolean at = (r->has & NPU_TRACE_HAS_AT) && !part;
+	guint64 base = recall(g->places, part || at ? l->place : l->subject, 0);
 
-	if (r->verb == NPU_TRACE_OOM)
-		return 0;
-	if (r->has & NPU_TRACE_HAS_VA)
-		return r->va;
-	if (r->verb == NPU_TRACE_SEGMENT_MAP || r->verb == NPU_TRACE_SEGMENT_UNMAP)
-		base = recall(g->places, l->place, 0);
-	else if (r->has & NPU_TRACE_HAS_AT)
-		return (base = recall(g->places, l->place, 0)) ? base + r->at.offset : 0;
-	else
-		base = recall(g->places, l->subject, 0);
-	return base ? base + r->name.offset : 0;
+	if (r->verb == NPU_TRACE_OOM || (r->has & NPU_TRACE_HAS_VA))
+		return r->verb == NPU_TRACE_OOM ? 0 : r->va;
+	return base ? base + (at ? r->at.offset : r->name.offset) : 0;
 }
 
 static void lay(struct gatherer *g, guint device, const struct npu_trace_record *r, guint64 address,

@@ -111,8 +111,7 @@ static guint64 gram(const struct side *w, guint index)
 	return h;
 }
 
-/* Equal for two things that came from the same lines, or may become one, being new on both sides.
- */
+/* Equal for two things that came from the same lines, or may become one, both being new. */
 static guint64 meaning(const struct side *w, guint64 thing)
 {
 	const struct int_map_entry *e = int_map_find(w->known, thing, PAIR);

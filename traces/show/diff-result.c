@@ -27,16 +27,14 @@ void differences_clear(struct differences *differences)
 	json_node_unref(differences->json);
 }
 
-static gboolean is_number(JsonNode *node)
-{
-	GType type = node ? json_node_get_value_type(node) : G_TYPE_NONE;
-
-	return type == G_TYPE_INT64 || type == G_TYPE_DOUBLE;
-}
-
 static gboolean is_real(JsonNode *node)
 {
 	return node && json_node_get_value_type(node) == G_TYPE_DOUBLE;
+}
+
+static gboolean is_number(JsonNode *node)
+{
+	return is_real(node) || (node && json_node_get_value_type(node) == G_TYPE_INT64);
 }
 
 /* The node, which it takes over, as a text; NULL: it is null, or not there. */

@@ -21,8 +21,7 @@ enum member_kind {
 	MEMBER_NODE,   /* a JsonNode * */
 	MEMBER_OBJECT, /* with `members` */
 	MEMBER_LIST,   /* of objects with `members`, or built */
-	MEMBER_MAP /* an object whose names are data; `members` has one row for all values, or is
-		    * NULL: counts and texts */
+	MEMBER_MAP     /* an object whose names are data; `members`: of each value; NULL: of any */
 };
 /* How the values of an array are found: GArray * at `offset`, each at `field` of its element. */
 enum member_array { ARRAY_NONE, ARRAY_COLUMN, ARRAY_STRUCTS, ARRAY_POINTERS };
@@ -31,8 +30,7 @@ struct member {
 	const char *name;
 	enum member_kind kind;
 	gsize offset; /* AT(), COLUMN() */
-	/* Of the manual page: a sentence, as manual.py reads it. NULL: that of the next row is for
-	 * both. */
+	/* Of the manual page, as manual.py reads it. NULL: the next row's sentence is for both. */
 	const char *manual;
 	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, double, const
 	 * char *, or the struct of an object. */
@@ -42,8 +40,7 @@ struct member {
 	gboolean (*has)(gconstpointer at); /* none: it is always there */
 	/* Adds what is in the value: a LIST, or an object. */
 	void (*build)(JsonBuilder *builder, gconstpointer at);
-	gsize via; /* not 0: a pointer leads to the struct of the value, or is NULL; its place + 1
-		    */
+	gsize via; /* not 0: the place + 1 of a pointer to the struct of the value, or NULL */
 	gsize field;
 	enum member_array array; /* COLUMN: a list of numbers of `kind`; others: a LIST */
 	const struct member *members;

@@ -34,8 +34,7 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 	return TRUE;
 }
 
-/* A trace is taken for a result easily: what its first byte says comes before a parser complains.
- */
+/* A trace is taken for a result easily: its first byte is looked at before a parser complains. */
 JsonNode *result_file_read(const char *path, GError **error)
 {
 	g_autoptr(JsonParser) parser = json_parser_new_immutable();

@@ -123,10 +123,11 @@ static void print_calls(FILE *out, const struct replay_device *d)
 		const struct call_figures *f = &d->window.calls[c];
 		const struct source of = { figures_calls, f };
 		g_autofree char *name = g_strdelimit(g_strdup(model_call_names[c]), "_", ' ');
+		const char *figures = c < MODEL_MOVES
+					      ? "{calls} x, {time_ns}"
+					      : "{calls} x, {bytes}, {time_ns}, {bytes/time_ns}";
 		g_autofree char *text =
-			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ", "{time_ns}",
-				    c < MODEL_MOVES ? "" : ", {bytes/time_ns}",
-				    f->refused ? " ({refused} refused)" : "", NULL);
+			g_strconcat(figures, f->refused ? " ({refused} refused)" : "", NULL);
 		print_line(out, name, text, "calls", &of);
 	}
 }

@@ -92,8 +92,6 @@ struct memory {
 void memory_init(struct memory *memory, guint unit);
 void memory_clear(struct memory *memory);
 
-/* ---- events ---- */
-
 /* Adds an allocator's event. Where it has `rounded`, that is what it takes, and a block lies at
  * `va`: a block of the start that is known already is placed anew. */
 void memory_step(struct memory *memory, const struct record_item *item);
@@ -110,8 +108,6 @@ void memory_step_file(struct memory *memory, const struct record_item *item, gui
 /* "line 3"; where that is 0, "event 17"; "the start". */
 char *history_place(guint64 line, guint64 event);
 
-/* ---- what is there ---- */
-
 /* A copy of `item` is kept; what has its key goes. */
 void memory_add(struct memory *memory, enum allocation_kind kind, const struct allocation *item);
 /* Looks up what moments need of an item whose memory may go. */
@@ -120,8 +116,6 @@ void memory_look(struct memory *memory, guint64 key);
 gboolean memory_remove(struct memory *memory, enum allocation_kind kind, guint64 key);
 /* The same of all that is still there: before the model closes. */
 void memory_look_all(struct memory *memory);
-
-/* ---- moments ---- */
 
 /* Adds one of at most MOMENTS_MAX to be marked. `wanted`: number of MOMENT_EVENT, or microseconds
  * of MOMENT_TIME. */
