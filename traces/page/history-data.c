@@ -47,13 +47,13 @@ struct lying {
 	guint64 block;   /* index */
 	guint device;
 };
+#define PLACE                  G_MAXUINT
 #define IN_PROCESS(r, address) ((guint64)(r)->process << 48 | (address))
 struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
 	GPtrArray *columns; /* GArray * of guint64: those of sites, then of each device */
-	GHashTable *live;   /* subject, device -> index + 1 of a block */
-	GHashTable *places; /* subject -> address */
+	GHashTable *known;  /* subject, device -> index + 1 of a block; subject, PLACE -> address */
 	GTree *lying;       /* struct lying */
 	struct texts texts;
 	const char *clock;
@@ -82,9 +82,9 @@ static guint64 events_of(const struct gatherer *g, guint device)
 	return column_of(g, device, EVENT_VERB)->len;
 }
 
-static guint64 recall(GHashTable *map, guint64 key, guint device)
+static guint64 recall(const struct gatherer *g, guint64 subject, guint device)
 {
-	const struct int_map_entry *e = int_map_find(map, key, device);
+	const struct int_map_entry *e = int_map_find(g->known, subject, device);
 
 	return e ? e->value : 0;
 }
@@ -95,7 +95,7 @@ static guint64 address_of(const struct gatherer *g, const struct tracker_line *l
 	const struct npu_trace_record *r = &l->item.record;
 	gboolean part = r->verb == NPU_TRACE_SEGMENT_MAP || r->verb == NPU_TRACE_SEGMENT_UNMAP;
 	gboolean at = (r->has & NPU_TRACE_HAS_AT) && !part;
-	guint64 base = recall(g->places, part || at ? l->place : l->subject, 0);
+	guint64 base = recall(g, part || at ? l->place : l->subject, PLACE);
 
 	if (r->verb == NPU_TRACE_OOM || (r->has & NPU_TRACE_HAS_VA))
 		return r->verb == NPU_TRACE_OOM ? 0 : r->va;
@@ -115,7 +115,7 @@ static void lay(struct gatherer *g, guint device, const struct npu_trace_record 
 static void use(struct gatherer *g, const struct npu_trace_record *r, guint64 subject,
 		guint64 offset)
 {
-	guint64 base = recall(g->places, subject, 0), start = IN_PROCESS(r, base + offset);
+	guint64 base = recall(g, subject, PLACE), start = IN_PROCESS(r, base + offset);
 	GTreeNode *node = base ? by_address_node(g->lying, start + MAX(r->size, 1) - 1) : NULL;
 
 	for (; node; node = g_tree_node_previous(node)) {
@@ -134,7 +134,7 @@ static void use(struct gatherer *g, const struct npu_trace_record *r, guint64 su
 static gboolean end_block(struct gatherer *g, guint device, guint64 subject,
 			  const struct record_item *item)
 {
-	struct int_map_entry *e = int_map_find(g->live, subject, device);
+	struct int_map_entry *e = int_map_find(g->known, subject, device);
 	guint64 now = events_of(g, device);
 
 	if (e == NULL)
@@ -148,7 +148,7 @@ static gboolean end_block(struct gatherer *g, guint device, guint64 subject,
 	const struct lying *lying = g_tree_lookup(g->lying, &at);
 	if (lying && lying->device == device && lying->block == block)
 		g_tree_remove(g->lying, &at);
-	g_hash_table_remove(g->live, e);
+	g_hash_table_remove(g->known, e);
 	return TRUE;
 }
 
@@ -159,7 +159,7 @@ static gboolean step_blocks(struct gatherer *g, guint device, const struct track
 {
 	const GArray *gone = g->tracker->gone;
 	const struct npu_trace_record *r = &l->item.record;
-	guint64 block = recall(g->live, l->subject, device), now = events_of(g, device);
+	guint64 block = recall(g, l->subject, device), now = events_of(g, device);
 	gboolean makes = g->recorded ? r->verb == NPU_TRACE_MALLOC || r->verb == NPU_TRACE_CREATE
 				     : r->verb == NPU_TRACE_ALLOC;
 	const guint64 made[] = { now, 0, 0, address, r->size, l->item.site, r->stream, 0, 0 };
@@ -174,7 +174,7 @@ static gboolean step_blocks(struct gatherer *g, guint device, const struct track
 	if (!l->made || !makes)
 		return done;
 	put(g, device, BLOCK_EVENT, made, G_N_ELEMENTS(made));
-	int_map_put(g->live, l->subject, device, column_of(g, device, BLOCK_EVENT)->len);
+	int_map_put(g->known, l->subject, device, column_of(g, device, BLOCK_EVENT)->len);
 	lay(g, device, r, address, column_of(g, device, BLOCK_EVENT)->len - 1);
 	return TRUE;
 }
@@ -192,7 +192,7 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 		put(g, device, EVENT_VERB, event, G_N_ELEMENTS(event));
 	gboolean done = r->code == 0 && step_blocks(g, device, l, address);
 	gboolean maps = r->code == 0 && r->verb == NPU_TRACE_MAP;
-	guint64 mapped = maps ? recall(g->live, l->handle, device) : 0;
+	guint64 mapped = maps ? recall(g, l->handle, device) : 0;
 	/* a handle is shown where it is mapped first, and used wherever it is mapped */
 	if (mapped) {
 		guint64 *place = &OF_BLOCK(g, device, ADDRESS, mapped - 1);
@@ -242,9 +242,9 @@ static void step(struct gatherer *g, const struct record_item *item)
 		use(g, r, l.from, r->from.offset);
 	}
 	if (l.made && address)
-		int_map_put(g->places, l.subject, 0, address);
-	if (r->verb == NPU_TRACE_MAP && address && l.handle && recall(g->places, l.handle, 0) == 0)
-		int_map_put(g->places, l.handle, 0, address);
+		int_map_put(g->known, l.subject, PLACE, address);
+	if (r->verb == NPU_TRACE_MAP && address && l.handle && recall(g, l.handle, PLACE) == 0)
+		int_map_put(g->known, l.handle, PLACE, address);
 	if (r->verb == NPU_TRACE_UNMAP && l.had)
 		g_tree_remove(g->lying, &at);
 }
@@ -340,8 +340,7 @@ char *history_data(const char *path, GError **error)
 		g.recorded = g.recorded && device->counts[NPU_TRACE_ALLOC] == 0;
 	}
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
-	g.live = int_map_new(g_free);
-	g.places = int_map_new(g_free);
+	g.known = int_map_new(g_free);
 	g.lying = by_address_tree(NULL, g_free);
 	texts_init(&g.texts);
 	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
@@ -354,8 +353,7 @@ char *history_data(const char *path, GError **error)
 	g_ptr_array_unref(g.columns);
 	texts_clear(&g.texts);
 	g_tree_unref(g.lying);
-	g_clear_pointer(&g.live, g_hash_table_unref);
-	g_clear_pointer(&g.places, g_hash_table_unref);
+	g_clear_pointer(&g.known, g_hash_table_unref);
 	tracker_free(g.tracker);
 	trace_free(g.trace);
 	return data;

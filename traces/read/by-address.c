@@ -7,9 +7,7 @@
 
 gint by_address(gconstpointer a, gconstpointer b)
 {
-	guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
-
-	return x < y ? -1 : x > y;
+	return COMPARE(*(const guint64 *)a, *(const guint64 *)b);
 }
 
 static gint compare(gconstpointer a, gconstpointer b, gpointer unused)

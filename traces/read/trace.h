@@ -15,6 +15,8 @@
 /* ---- by-address.c: order and search of structs whose first member is their address, a guint64;
  * sets of address ranges; and a hash map whose keys are addresses and other numbers ---- */
 
+/* Of two numbers, as a GCompareFunc answers. */
+#define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
 /* A GCompareFunc; what it compares may be anything that begins with its address. */
 gint by_address(gconstpointer a, gconstpointer b);
 /* An empty tree in that order, which frees its values. */

@@ -7,21 +7,13 @@
 
 #include "format/out-file.h"
 
-/* What belongs to no device by itself is kept: what is left of the trace may need it. */
-static gboolean wants(gint device, const struct tracker_line *l)
-{
-	guint32 verb = l->item.record.verb;
-
-	if (device < 0 || l->device == device)
-		return TRUE;
-	return l->device < 0 && verb != NPU_TRACE_COPY && verb != NPU_TRACE_FILL &&
-	       verb != NPU_TRACE_RETAIN && verb != NPU_TRACE_ACCESS && verb != NPU_TRACE_MAP &&
-	       verb != NPU_TRACE_UNMAP;
-}
-
 gboolean convert_run(struct trace *trace, const struct convert_format *format, const char *target,
 		     gint device, GError **error)
 {
+	/* what belongs to no device by itself, but these, is kept: the rest may need it */
+	static const guint32 of_device = 1u << NPU_TRACE_COPY | 1u << NPU_TRACE_FILL |
+					 1u << NPU_TRACE_RETAIN | 1u << NPU_TRACE_ACCESS |
+					 1u << NPU_TRACE_MAP | 1u << NPU_TRACE_UNMAP;
 	struct convert convert = { .trace = trace };
 	struct out_stream out;
 	struct progress bar;
@@ -44,7 +36,8 @@ gboolean convert_run(struct trace *trace, const struct convert_format *format, c
 	while (ok && (more = trace_next(trace, &item, error)) > 0) {
 		tracker_step(convert.tracker, &item, &l);
 		progress_step(&bar, item.number);
-		gboolean wanted = wants(device, &l);
+		gboolean wanted = device < 0 || l.device == device ||
+				  (l.device < 0 && !(of_device >> item.record.verb & 1));
 		const char *before = memrchr(out.text->str, '\n', MAX(out.text->len, 1) - 1);
 		/* the line that was read is the last */
 		if (copies && !wanted)

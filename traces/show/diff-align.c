@@ -142,17 +142,11 @@ static gboolean same(const struct run *run, const struct window_line *x,
 		     const struct window_line *y)
 {
 	const struct tracker_line *a = &x->line, *b = &y->line;
-	const guint64 things[][2] = { { a->handle, b->handle },
-				      { a->place, b->place },
-				      { a->from, b->from },
-				      { a->subject, b->subject } };
-	gboolean alike = x->looks_free == y->looks_free && a->made == b->made;
 
-	/* what begins here has no pair yet */
-	for (guint i = 0; alike && i < G_N_ELEMENTS(things) - a->made; i++)
-		alike = meaning(&run->sides[0], things[i][0]) ==
-			meaning(&run->sides[1], things[i][1]);
-	return alike;
+#define ALIKE(part) (meaning(&run->sides[0], a->part) == meaning(&run->sides[1], b->part))
+	return x->looks_free == y->looks_free && a->made == b->made &&
+	       (a->made || ALIKE(subject)) && ALIKE(handle) && ALIKE(place) && ALIKE(from);
+#undef ALIKE
 }
 
 /* One line of each, the same or one for the other. */
@@ -290,7 +284,7 @@ static void differ(struct run *run, const guint count[2])
 static gboolean look_for(const struct run *run, guint most, guint count[2])
 {
 	guint lengths[2], best = G_MAXUINT;
-	GHashTable *places = int_map_new(g_free);
+	g_autoptr(GHashTable) places = int_map_new(g_free);
 
 	/* of each place it is known what three lines from there on look like; behind the end of the
 	 * history is a place, too */
@@ -312,7 +306,6 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 		if (i == 0 && lengths[1] > 0)
 			int_map_put(places, gram(&run->sides[1], 0), 0, 0);
 	}
-	g_clear_pointer(&places, g_hash_table_unref);
 	return best < G_MAXUINT;
 }
 

@@ -326,11 +326,6 @@ static void walk_nodes(struct walk *w, enum member_kind kind, const struct membe
 			json_node_init_int(json_node_alloc(), 0), NULL, 0);
 }
 
-static JsonNode *there_is(const JsonNode *device)
-{
-	return device ? json_node_init_string(json_node_alloc(), "there") : NULL;
-}
-
 void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
 {
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
@@ -350,7 +345,9 @@ void diff_results(JsonNode *const results[2], guint limit, struct differences *d
 				walk_nodes(&w, MEMBER_OBJECT, figures_device, "", a, b);
 			else if (a == NULL || b == NULL)
 				differences_add(differences, group, "device", MEMBER_TEXT,
-						there_is(a), there_is(b), NULL, 0);
+						json_from_string(a ? "\"there\"" : "null", NULL),
+						json_from_string(b ? "\"there\"" : "null", NULL),
+						NULL, 0);
 		}
 	}
 }

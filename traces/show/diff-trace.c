@@ -41,7 +41,7 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 	double wx = fabs((double)apart(x)) * (double)x->size;
 	double wy = fabs((double)apart(y)) * (double)y->size;
 
-	return wx != wy ? (wx > wy ? -1 : 1) : tracker_size_order(x, y, NULL);
+	return COMPARE(wy, wx) ?: tracker_size_order(x, y, NULL);
 }
 
 static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)

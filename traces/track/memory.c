@@ -136,9 +136,7 @@ static gint by_place(gconstpointer a, gconstpointer b)
 	const struct allocation *x = *(struct allocation *const *)a;
 	const struct allocation *y = *(struct allocation *const *)b;
 
-	if (x->address != y->address)
-		return x->address < y->address ? -1 : 1;
-	return x->born < y->born ? -1 : x->born > y->born;
+	return COMPARE(x->address, y->address) ?: COMPARE(x->born, y->born);
 }
 
 GPtrArray *memory_at(const struct memory *m, const struct moment *moment, enum allocation_kind kind)

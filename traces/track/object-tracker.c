@@ -14,21 +14,14 @@ gint tracker_size_order(gconstpointer a, gconstpointer b, gpointer unused)
 	const struct tracker_size *x = a, *y = b;
 
 	(void)unused;
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	if (x->op != y->op)
-		return g_strcmp0(x->op, y->op);
-	if (x->verb != y->verb)
-		return x->verb < y->verb ? -1 : 1;
-	return x->size < y->size ? -1 : x->size > y->size;
+	return COMPARE(x->device, y->device) ?: g_strcmp0(x->op, y->op)
+	       ?: COMPARE(x->verb, y->verb) ?: COMPARE(x->size, y->size);
 }
 
 static gint by_number(gconstpointer a, gconstpointer b, gpointer unused)
 {
-	gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
-
 	(void)unused;
-	return x < y ? -1 : x > y;
+	return COMPARE(*(const gint64 *)a, *(const gint64 *)b);
 }
 
 struct tracker_device *tracker_device(struct tracker *t, gint64 device)
@@ -59,8 +52,7 @@ static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
 	const struct mapping *x = a, *y = b;
 
 	(void)unused;
-	return x->place != y->place ? (x->place < y->place ? -1 : 1)
-				    : by_address(&x->offset, &y->offset);
+	return COMPARE(x->place, y->place) ?: by_address(&x->offset, &y->offset);
 }
 
 static void mapping_free(gpointer data)

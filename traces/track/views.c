@@ -166,9 +166,7 @@ static gint by_bytes(gconstpointer a, gconstpointer b)
 {
 	const struct holder *x = a, *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->label < y->label ? -1 : x->label > y->label;
+	return COMPARE(y->bytes, x->bytes) ?: COMPARE(x->label, y->label);
 }
 
 GArray *holders_of(const struct memory *memory, const struct moment *moment,
