@@ -118,6 +118,7 @@ static int replay_file(const char *path, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 	struct trace *trace = input_keep(path, error) ? trace_open(path, error) : NULL;
+	g_autoptr(JsonBuilder) json = json_builder_new();
 	struct progress bar;
 
 	if (trace == NULL)
@@ -134,8 +135,9 @@ static int replay_file(const char *path, GError **error)
 
 		if (g_strcmp0(opt.json, "-") != 0)
 			result_print(stdout, &result);
-		if ((!opt.json || members_write(opt.json, figures_result, &result, error)) &&
-		    opt.profile)
+		if (opt.json)
+			members_build_object(json, figures_result, &result);
+		if ((!opt.json || json_write(opt.json, json, error)) && opt.profile)
 			profile_write(opt.profile, replay, opt.profile_at, opt.profile_since,
 				      error);
 		if (replay->interrupted)

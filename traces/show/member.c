@@ -119,15 +119,6 @@ void members_build_object(JsonBuilder *b, const struct member *table, gconstpoin
 	json_builder_end_object(b);
 }
 
-gboolean members_write(const char *path, const struct member *table, gconstpointer at,
-		       GError **error)
-{
-	g_autoptr(JsonBuilder) b = json_builder_new();
-
-	members_build_object(b, table, at);
-	return json_write(path, b, error);
-}
-
 gboolean json_write(const char *path, JsonBuilder *builder, GError **error)
 {
 	g_autoptr(JsonNode) root = json_builder_get_root(builder);

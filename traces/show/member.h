@@ -80,11 +80,8 @@ double member_number(const struct member *member, gconstpointer at);
 /* The value as it is, a count without a unit; to be freed. NULL: it is not there. */
 char *member_text(const struct member *member, gconstpointer at);
 
-/* The object of a table as a file of several lines; "-": to standard output. FALSE and error, which
- * names the file. */
-gboolean members_write(const char *path, const struct member *table, gconstpointer at,
-		       GError **error);
-/* What was built as such a file. */
+/* What was built as a file of several lines; "-": to standard output. FALSE and error, which names
+ * the file. */
 gboolean json_write(const char *path, JsonBuilder *builder, GError **error);
 
 #endif

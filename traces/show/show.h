@@ -3,8 +3,6 @@
  * What is shown of results and traces. The table of a replay's figures: each has one row, with its
  * name, its unit, how it is read, and a sentence for npusim-replay(1); JSON, text, the comparison
  * of two results and the manual page are generated from it, and CSV has the same members as JSON.
- * Moments, and profiles of call stacks. Results read back. Differences between two results, or
- * between two traces of any kinds. Conversions of traces. How far a long one is.
  */
 #ifndef NPUSIM_TRACES_SHOW_H
 #define NPUSIM_TRACES_SHOW_H
@@ -79,11 +77,11 @@ gboolean profile_check(const char *path, GError **error);
 gboolean profile_write(const char *path, const struct replay *replay, int at, int since,
 		       GError **error);
 
-/* ---- result-file.c: results as npusim replay --json writes them, read back, and as CSV. It knows
- * only the members that identify the file as a result. ---- */
+/* ---- result-file.c: results as npusim replay --json writes them, read back, and as CSV (as in RFC
+ * 4180, with the line ends of Unix). It knows only the members that identify the file as a result.
+ * ---- */
 
-/* The whole file. NULL and error, naming it, where it is no result or of a schema that is not
- * known. */
+/* The whole file. NULL and error, naming it: it is no result, or its schema is not known. */
 JsonNode *result_file_read(const char *path, GError **error);
 
 /* A member's value, or what is said instead where there is none of that type. */
@@ -94,9 +92,7 @@ JsonArray *result_array(JsonObject *object, const char *name);
 /* One of its devices, by number; NULL: there is none. */
 JsonNode *result_device(JsonNode *result, gint64 number);
 
-/* ---- comma-separated values, as in RFC 4180 except for line ends, which are those of Unix ---- */
-
-/* A field, quoted where it must be; `first` of its line or not. */
+/* A field of CSV, quoted where it must be; `first` of its line or not. */
 void csv_field(GString *out, gboolean first, const char *text);
 /* One line a device of each result: all its figures; or, `series`, one line a point of each
  * device's series: all its lists. `results` holds JsonNode *, `names` their files; `device`: that
@@ -160,7 +156,6 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 /* ---- convert.c: conversions of a trace to other kinds of file, which all read their input once,
  * line by line ---- */
 
-/* One that goes on. */
 struct convert {
 	struct trace *trace;
 	struct tracker *tracker;

@@ -253,9 +253,8 @@ struct tracker {
 
 	GHashTable *names; /* process << 32 | number, letter -> struct object * */
 	GTree *maps;       /* of struct mapping */
-
+	gboolean calls;    /* the trace has calls that get memory */
 	/* inside */
-	gboolean calls;
 	GHashTable *sets;  /* process << 32 | device -> how often it is set */
 	guint64 last[128]; /* ids given out, by letter */
 };
