@@ -51,7 +51,7 @@ struct member {
 };
 
 /* Where a row's value lies, or the values of its column; VIA, THROUGH: behind a pointer. The
- * sentence may follow. */
+ * sentence follows the offset. */
 #define AT(type, member)               .offset = G_STRUCT_OFFSET(struct type, member)
 #define THROUGH(type, pointer)         .via = G_STRUCT_OFFSET(struct type, pointer) + 1
 #define VIA(type, pointer, to, member) THROUGH(type, pointer), AT(to, member)
