@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The page that npusim report writes, and the history of a file as it has it: events, blocks,
- * segments, calls and call stacks, in columns of numbers. It replays nothing; what a replay
- * measures is in its result.
+ * segments, calls and call stacks, in columns of numbers. It replays nothing.
  */
 #ifndef NPUSIM_TRACES_PAGE_H
 #define NPUSIM_TRACES_PAGE_H

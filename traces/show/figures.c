@@ -76,8 +76,6 @@ const struct member figures_calls[] = {
 static const struct member calls_by_kind[] = { MODEL_MEMORY_CALLS(CALLS_MEMBER){ 0 } };
 static const struct member moves_by_kind[] = { MODEL_MOVE_CALLS(CALLS_MEMBER){ 0 } };
 
-/* ---- accesses ---- */
-
 const struct member figures_access[] = {
 	{ "reads", MEMBER_COUNT, AT(access_figures, reads) },
 	{ "bytes", MEMBER_BYTES, AT(access_figures, bytes) },
@@ -96,8 +94,6 @@ const struct member figures_access[] = {
 	  "HBM accesses that hit an open row, and that did not." },
 	{ 0 },
 };
-
-/* ---- a device ---- */
 
 READ(gboolean, failed_at_event, replay_device, d, d->failed_line == 0)
 READ(gboolean, knows_device, replay_device, d, d->failed_stats.size != 0)

@@ -126,8 +126,7 @@ void diff_results(JsonNode *const results[2], guint limit, struct differences *d
 struct trace_diff {
 	struct trace *traces[2]; /* borrowed */
 	struct differences figures;
-	GArray *sizes; /* struct tracker_size that differ, first what does by most bytes */
-
+	GArray *sizes;      /* struct tracker_size that differ, first what does by most bytes */
 	guint64 same;       /* lines in both */
 	guint64 changed;    /* one line for another that does the same to another size or thing */
 	guint64 removed;    /* lines of the first alone */
