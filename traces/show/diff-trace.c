@@ -49,8 +49,8 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 	const struct tracker_device *a = tracker_device(tracker[0], number),
 				    *b = tracker_device(tracker[1], number);
 	gsize bytes = sizeof a->peak[0];
-	gboolean apart = memcmp(&a->peak[TRACKER_PHYSICAL], &a->peak[TRACKER_SEGMENTS], bytes) ||
-			 memcmp(&b->peak[TRACKER_PHYSICAL], &b->peak[TRACKER_SEGMENTS], bytes);
+	gboolean distinct = memcmp(&a->peak[TRACKER_PHYSICAL], &a->peak[TRACKER_SEGMENTS], bytes) ||
+			    memcmp(&b->peak[TRACKER_PHYSICAL], &b->peak[TRACKER_SEGMENTS], bytes);
 	struct differences *f = &diff->figures;
 	g_autofree char *group = number == RECORD_NO_DEVICE ? g_strdup("of no device")
 				 : number < 0               ? g_strdup("host")
@@ -59,7 +59,7 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 	for (int level = 0; level < TRACKER_RESERVED; level++) {
 		const char *name = tracker_level_names[level];
 		/* without calls, segments are all the physical memory that there is */
-		if (level == TRACKER_PHYSICAL && !apart)
+		if (level == TRACKER_PHYSICAL && !distinct)
 			continue;
 		put(f, group, name, ", at the start", MEMBER_BYTES, a->start[level],
 		    b->start[level]);
