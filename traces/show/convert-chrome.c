@@ -18,7 +18,7 @@ enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
 /* A call that is not written yet: its end is not known. */
 struct open_call {
-	guint64 key; /* first: by_address(); process << 32 | thread */
+	guint64 key; /* first: call_hash(); process << 32 | thread */
 	guint64 at_ns;
 	struct npu_trace_record record;
 	char *rest; /* behind its time; NULL: it is written */
@@ -34,7 +34,8 @@ struct chrome {
 	gboolean clock_known, first_done;
 	guint64 now_ns;
 	guint64 reserved, reserved_ns; /* that the counter shows, and the latest time so far */
-	GTree *threads;                /* struct open_call */
+	GHashTable *threads;           /* struct open_call */
+	GHashTable *processes;         /* number: named */
 	GHashTable *devices;           /* struct device_track */
 };
 
@@ -144,6 +145,11 @@ static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64
 	g_string_append_c(out, '}');
 }
 
+static guint call_hash(gconstpointer key)
+{
+	return (guint)(*(const guint64 *)key >> 32) * 31 + (guint) * (const guint64 *)key;
+}
+
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
 	if (call->rest == NULL)
@@ -177,16 +183,15 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	const struct open_call new = { .key = (guint64)r->process << 32 | r->thread };
-	struct open_call *call = g_tree_lookup(c->threads, &new);
+	struct open_call *call = g_hash_table_lookup(c->threads, &new);
 	GString *rest = g_string_new(NULL);
 
 	if (call == NULL) {
-		GTreeNode *last = by_address_node(c->threads, new.key | G_MAXUINT32);
-		if (last == NULL || *(guint64 *)g_tree_node_key(last) >> 32 != r->process)
+		call = g_memdup2(&new, sizeof new);
+		g_hash_table_add(c->threads, call);
+		if (g_hash_table_add(c->processes, GUINT_TO_POINTER(r->process)))
 			put_name(c, "process_name", r->process, 0, "process", r->process);
 		put_name(c, "thread_name", r->process, r->thread, "thread", r->thread);
-		by_address_put(c->threads, &new, sizeof new);
-		call = g_tree_lookup(c->threads, &new);
 	}
 	end_call(c, call, length_of(c, call, r));
 	g_string_append(rest, ",\"cat\":\"call\",\"name\":");
@@ -284,7 +289,8 @@ static void begin_chrome(struct convert *to)
 	struct chrome *c = to->state = g_new0(struct chrome, 1);
 
 	c->to = to;
-	c->threads = by_address_tree(NULL, g_free);
+	c->threads = g_hash_table_new_full(call_hash, g_int64_equal, g_free, NULL);
+	c->processes = g_hash_table_new(NULL, NULL);
 	c->devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 	put_name(c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
@@ -294,16 +300,18 @@ static void end_chrome(struct convert *to)
 {
 	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
 	struct chrome *c = to->state;
+	GHashTableIter iter;
+	gpointer call;
 
-	for (GTreeNode *n = g_tree_node_first(c->threads); n; n = g_tree_node_next(n)) {
-		struct open_call *call = g_tree_node_value(n);
+	g_hash_table_iter_init(&iter, c->threads);
+	while (g_hash_table_iter_next(&iter, &call, NULL))
 		end_call(c, call, length_of(c, call, NULL));
-	}
 	g_string_append_printf(to->out,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c->clock]);
 	out_json_text(to->out, to->trace->kind);
 	g_string_append(to->out, "}}\n");
-	g_tree_unref(c->threads);
+	g_hash_table_unref(c->threads);
+	g_hash_table_unref(c->processes);
 	g_hash_table_unref(c->devices);
 	g_free(c);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collects the figures that differ between two files, and shows them as columns as wide as their
- * contents, or as JSON; and compares two results by walking both trees at once along the table of
- * figures: the table says how a number is read, and what is not compared. A member that the table
- * does not have is a count or a string.
+ * Collects the figures that differ between two files, and shows them as columns or as JSON; and
+ * compares two results by walking both trees at once along the table of figures, which says how a
+ * number is read, and what is not compared. What it does not have is a count or a string.
  */
 #include "show.h"
 
@@ -160,8 +159,6 @@ void differences_print(const struct differences *differences, FILE *out)
 		fprintf(out, "%s\n", cells[CELL_PLACE]);
 	}
 }
-
-/* ---- two results ---- */
 
 struct walk {
 	struct differences *differences;

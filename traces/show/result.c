@@ -11,7 +11,6 @@
 
 #define PRINTED_HOLDERS 5
 #define LINE_COLUMNS    98
-#define LINE_INDENT     4
 
 static void row(FILE *out, const char *label, const char *text)
 {
@@ -141,7 +140,7 @@ static void print_words(FILE *out, const char *text)
 	for (guint i = 0; words[i]; i++) {
 		int length = (int)g_utf8_strlen(words[i], -1);
 		gboolean begins = i == 0 || column + 1 + length > LINE_COLUMNS;
-		int space = !begins ? 1 : i == 0 ? 2 : LINE_INDENT;
+		int space = !begins ? 1 : i == 0 ? 2 : 4;
 		fprintf(out, "%s%*s%s", begins && i > 0 ? "\n" : "", space, "", words[i]);
 		column = (begins ? 0 : column) + space + length;
 	}

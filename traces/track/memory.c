@@ -254,8 +254,6 @@ struct memory_sums memory_sums(const struct memory *m)
 						 (gint64)sum(m->taken, m->rounding) };
 }
 
-/* ---- what the file says ---- */
-
 struct block {
 	guint64 address; /* first: by_address() */
 	guint64 size, line, event;

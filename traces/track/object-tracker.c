@@ -4,8 +4,6 @@
  */
 #include "memory.h"
 
-#define HUGE_LG2 21
-
 const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",
 							       "reserved" };
 
@@ -247,7 +245,7 @@ static struct object *make(struct tracker *t, struct tracker_line *l, guint64 by
 static void on_create(struct tracker *t, struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	guint64 page = G_GUINT64_CONSTANT(1) << CLAMP(r->page_lg2, HUGE_LG2, 30);
+	guint64 page = G_GUINT64_CONSTANT(1) << CLAMP(r->page_lg2, 21, 30);
 	guint64 bytes = r->size;
 
 	if (r->verb == NPU_TRACE_CREATE)
