@@ -83,7 +83,7 @@ class Data:
 def check(data, result, every=1):
     """The data at the points of a replay's series."""
     for d, device in enumerate(result['devices']):
-        same(data.head['devices'][d], device['device'], 'device')
+        same(data.head['devices'][d][0], device['device'], 'device')
         physical, now = data.physical(d), 0
         numbers = data.grown('event.number', d)
         points = list(zip(*(device['series'][name] for name in
@@ -193,7 +193,7 @@ def what_copies_touched_is_known(folder):
                        'copy size=4096 dst=a2+0 src=host', 'fill size=8 dst=r1+4194296',
                        'copy size=1 dst=host src=a2+4095', 'mfree a1')
     data = Data(report(folder, path))
-    same(data.head['copies'], True)
+    same(data.head['uses'], 'copied or filled')
     same(data.column('block.size'), [2 * MIB, 4096, 4096, 4096], 'blocks')
     same([u and u - 1 + e for u, e in zip(data.column('block.used'), data.grown('block.event'))],
          [8, 0, 9, 0], 'events that used them last')
@@ -204,11 +204,42 @@ def what_copies_touched_is_known(folder):
         expect('2 frames of 2 MiB: 0 hold no live block' in panel, panel)
         go_to(browser, '#growth')
         same(browser.run('[...document.querySelectorAll('
-                         '"[aria-label=\'blocks that nothing touched\'] tbody tr")]'
+                         '"[aria-label=\'blocks never used\'] tbody tr")]'
                          '.map((r) => r.children[1].textContent)'), ['4'], 'a3 alone')
         browser.run('window.npusim.explorer.pin(2)')
         browser.settle()
-        expect('Last copiedevent 9' in text_of(browser, '#pinned'), text_of(browser, '#pinned'))
+        pinned = text_of(browser, '#pinned')
+        expect('Last copied or filledevent 9' in pinned, pinned)
+
+
+@case
+def what_operators_accessed_is_known(folder):
+    head = ('ID,Event,Event Type,Name,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr,'
+            'Call Stack(Python),Call Stack(C)')
+    rows = ['MALLOC,HAL,N/A,{},1,1,0,%d,"{{addr:%d,size:4194304}}"' % (BASE, BASE)]
+    for i in range(3):
+        rows.append('MALLOC,PTA,N/A,{},1,1,0,%d,"{{size:512}}"' % (BASE + 512 * i))
+    rows += ['ACCESS,READ,add,{},1,1,0,%d,"{{dtype:float,size:16}}"' % (BASE + 512 + 496),
+             'ACCESS,UNKNOWN,mul,{},1,1,0,N/A,"{{size:16}}"',
+             'FREE,PTA,N/A,{},1,1,0,%d,"{{}}"' % (BASE + 512),
+             'MALLOC,PTA,N/A,{},1,1,0,%d,"{{size:512}}"' % (BASE + 512),
+             'ACCESS,WRITE,mul,{},1,1,0,%d,"{{size:1024}}"' % (BASE + 512)]
+    (folder / 'x.csv').write_text('\n'.join([head] + [
+        '{},'.format(i) + row.format(1779862930549834990 + 1000000 * i) + ',,'
+        for i, row in enumerate(rows)]) + '\n')
+    same(npusim('convert', '--to', 'trace', folder / 'x.csv', folder / 'x.npt').returncode, 0)
+    for file in 'x.csv', 'x.npt':
+        data = Data(report(folder, folder / file))
+        same(data.head['uses'], 'read or written', file)
+        same([u and u - 1 + e for u, e in zip(data.column('block.used'),
+                                              data.grown('block.event'))], [0, 5, 9, 9], file)
+    with Browser(folder) as browser:
+        opened(browser, folder / 'page.html')
+        go_to(browser, '#growth')
+        text = browser.run('window.npusim.explorer.growth.node.textContent')
+        expect(re.search('Blocks never read or written.*512 B7', text), text)
+        same(browser.run('document.querySelectorAll('
+                         '"[aria-label=\'blocks never used\'] tbody tr").length'), 1, 'unused')
 
 
 @case
@@ -319,7 +350,8 @@ def every_pixel_column_of_the_stack_is_as_high_as_what_is_live(folder):
                 t.drawNow();
                 const [low, high] = t.heights, wrong = [];
                 t.columns.forEach((e, x) => {
-                    const lit = (y) => t.raster.columns[x * t.height + y] !== t.look.back;
+                    const { rows } = t.raster;
+                    const lit = (y) => rows[(t.height - 1 - y) * t.width + x] !== t.look.back;
                     let painted = t.height;
                     while (painted > 0 && !lit(painted - 1))
                         painted--;
@@ -581,6 +613,75 @@ def the_pinned_block_leads_to_its_neighbours_and_who_freed_it(folder):
         same(browser.run(TIMELINE + '.wanted.reduce((a, b) => a + b, 0)'), 1, 'by its address')
         press_button(browser, 'unpin')
         same(browser.run('document.querySelector("#pinned").hidden'), True, 'unpinned')
+
+
+def told_file(folder):
+    """A private pool beside the default one, rounding, metadata, stacks of frees, settings."""
+    device = Device()
+    for i in range(2):
+        device.segment_alloc(BASE + 20 * MIB * i, 20 * MIB)
+        device.events[-1]['frames'] = [dict(name='grow', filename='/src/pool.py', line=4)]
+    for i, size in enumerate((1000, 3 * MIB, 700)):
+        device.alloc(BASE + 10 * MIB * i, size)
+        device.events[-1].update(user_metadata='step {}'.format(i), compile_context='N/A')
+    device.events[-1]['forward_frames'] = ['  File "/src/net.py", line 7, in forward\n']
+    device.free(BASE)
+    for event in device.events[-2:]:
+        event.update(user_metadata='teardown', frames=[dict(name='let_go', filename='/src/x.py',
+                                                            line=9)])
+    state = snapshot({0: device})
+    pools = dict(zip([BASE, BASE + 20 * MIB], [(0, 0), (1, 5)]))
+    for segment in state['segments']:
+        segment['segment_pool_id'] = pools[segment['address']]
+        for block in segment['blocks']:
+            if block['state'] == 'active_allocated' and block['address'] == BASE + 10 * MIB:
+                extra = 2 * MIB
+                at = segment['blocks'].index(block) + 1
+                block['size'] += extra
+                segment['blocks'][at]['address'] += extra
+                segment['blocks'][at]['size'] -= extra
+    state['allocator_settings'] = dict(max_split_size=-1, expandable_segments=False,
+                                       garbage_collection_threshold=0.8,
+                                       roundup_power2_divisions={'1': 4, '2': 0})
+    return write(folder / 'told.pkl', state)
+
+
+@case
+def what_else_a_snapshot_tells_is_shown(folder):
+    path = told_file(folder)
+    same(npusim('convert', '--to', 'trace', path, folder / 'x.npt').returncode, 0)
+    for file in path, folder / 'x.npt':
+        data = Data(report(folder, file))
+        frames = {f for own, bits in zip(data.column('block.site'), data.column('block.ended'))
+                  if bits for f in data.frames(bits - 1 ^ own)}
+        same(frames, {'let_go (/src/x.py:9)'}, file)
+        frames = {f for site in data.column('row.site') for f in data.frames(site)}
+        expect('grow (/src/pool.py:4)' in frames, file, frames)
+        expect('max_split_size: -1\nexpandable_segments: False\n' in data.head['settings'] and
+               'roundup_power2_divisions: 1: 4, 2: 0' in data.head['settings'], data.head)
+    page = report(folder, path)
+    data = Data(page)
+    same(data.column('block.over'), [0, 2 * MIB, 1024 - 700], 'rounding that the file tells of')
+    with Browser(folder) as browser:
+        opened(browser, page)
+        browser.run('window.npusim.explorer.go(5)')
+        go_to(browser, '#moment')
+        panel = browser.run('window.npusim.explorer.moment.node.textContent')
+        # of the first, which is gone at the end, to a multiple of 512 bytes
+        for wanted in '2.00 MiBlost to rounding', '20.00 MiBprivate pool (1, 5)':
+            expect(wanted in panel, wanted, panel)
+        same(browser.run('window.npusim.explorer.timeline.history.lost(0)'), 24, 'to 512 bytes')
+        browser.run('window.npusim.explorer.pin(2)')
+        browser.settle()
+        pinned = text_of(browser, '#pinned')
+        for wanted in ('Noteduser_metadata: step 2', 'forward_frames:   File "/src/net.py", line 7',
+                       'Lost to rounding324 B', 'private pool (1, 5)', '324 B lost to rounding'):
+            expect(wanted in pinned, wanted, pinned)
+        go_to(browser, '#events')
+        rows = browser.run('window.npusim.explorer.events.node.textContent')
+        expect('free: user_metadata: teardown' in rows, rows)
+        settings = text_of(browser, '#timeline details dl')
+        expect('garbage_collection_threshold0.8' in settings, settings)
 
 
 @case

@@ -73,8 +73,8 @@ class History {
 		const column = (of) => columns[device + '.' + of];
 		this.name = name;
 		this.live = 'live'; /* what blocks are, in words */
-		this.device = head.devices[device];
-		for (const of of ['recorded', 'copies', 'verbs', 'texts'])
+		[this.device, this.unit] = head.devices[device];
+		for (const of of ['recorded', 'uses', 'settings', 'verbs', 'texts'])
 			this[of] = head[of];
 		this.stacks = stacks;
 		this.clock = head.time;
@@ -83,9 +83,9 @@ class History {
 		this.number = grown(column('event.number'), Float64Array, 1);
 		this.time = grown(column('event.time'), Float64Array, 1);
 		this.rows = { event: grown(column('row.event'), Uint32Array) };
-		for (const of of ['address', 'size', 'site', 'text', 'stream', 'free', 'took'])
+		for (const of of ['address', 'size', 'site', 'text', 'stream', 'free', 'took', 'pool'])
 			this.rows[of] = column('row.' + of);
-		for (const of of ['address', 'size', 'site', 'stream', 'used', 'ended'])
+		for (const of of ['address', 'size', 'site', 'stream', 'used', 'ended', 'over'])
 			this[of] = column('block.' + of);
 		this.ended = this.ended.map((bits, b) => bits && (bits - 1) ^ this.site[b]);
 		const blocks = this.size.length, life = column('block.life'), wait = column('block.wait');
@@ -129,7 +129,7 @@ class History {
 		for (let b = blocks - 1; b >= 0; b--)
 			this.byEnd[--next[this.gone[b]]] = b;
 		this.bySize = new Uint32Array(blocks).map((x, i) => i).sort((a, b) => this.size[b] - this.size[a]);
-		this.slotOf = null;
+		this.place = null;
 		this.peak = this.highest(0, n + 1);
 		this.most = Math.max(this.total[this.peak], 1);
 	}
@@ -142,8 +142,9 @@ class History {
 		of.address = Float64Array.from(ranges, (r) => r.start);
 		for (const name of ['made', 'gone', 'site', 'stream'])
 			of[name] = Uint32Array.from(ranges, (r) => r[name]);
-		of.asked = of.used = of.ended = new Uint32Array(ranges.length);
-		of.copies = false;
+		of.asked = of.used = of.ended = of.over = new Uint32Array(ranges.length);
+		of.uses = '';
+		of.unit = 0;
 		of.index();
 		return of;
 	}
@@ -207,6 +208,10 @@ class History {
 		}
 		return best;
 	}
+	/* Bytes of a block that rounding takes: as the file says, else to the allocator's next multiple. */
+	lost(block) {
+		return this.over[block] || (this.unit && Math.ceil(this.size[block] / this.unit) * this.unit - this.size[block]);
+	}
 	isLive(block, event) {
 		return this.made[block] <= event && event < this.gone[block];
 	}
@@ -239,8 +244,8 @@ class History {
 		const segments = this.verb.some((v) => /^segment_/.test(this.verbs[v])) || event[0] === 0;
 		const comes = segments ? ['segment_alloc', 'segment_map', 'start'] : ['malloc', 'map'];
 		const goes = segments ? ['segment_free', 'segment_unmap'] : ['mfree', 'unmap'];
-		const add = (start, end, made, { site, stream }) => {
-			const r = { start, end, made, gone: this.events + 1, site, stream };
+		const add = (start, end, made, { site, stream, pool }) => {
+			const r = { start, end, made, gone: this.events + 1, site, stream, pool };
 			open.set(start, r);
 			all.push(r);
 		};
@@ -269,7 +274,7 @@ class History {
 				cut(start, end, event[i]);
 			}
 			if (made)
-				add(start, end, event[i], { site: this.rows.site[i], stream: this.rows.stream[i] });
+				add(start, end, event[i], { site: this.rows.site[i], stream: this.rows.stream[i], pool: this.texts[this.rows.pool[i] - 1] });
 		}
 		return all;
 	}
@@ -292,7 +297,7 @@ class History {
 				const b = blocks[i], start = this.address[b];
 				if (start - at >= ROUNDING)
 					out.push({ start: at, end: start, block: -1, of: r });
-				at = Math.max(at, Math.min(r.end, start + this.size[b]));
+				at = Math.max(at, Math.min(r.end, start + this.size[b] + this.lost(b)));
 				out.push({ start, end: at, block: b, of: r });
 			}
 			if (r.end - at >= ROUNDING)
@@ -302,9 +307,9 @@ class History {
 	}
 }
 
-/* Index of the first of sorted values that is above. */
-function above(sorted, value) {
-	let low = 0, high = sorted.length;
+/* Index of the first of sorted values, up to `high`, that is above. */
+function above(sorted, value, high = sorted.length) {
+	let low = 0;
 	while (low < high) {
 		const middle = (low + high) >> 1;
 		if (sorted[middle] > value)

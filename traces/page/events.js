@@ -34,7 +34,7 @@ class EventTable {
 			if (block >= 0)
 				view.pin = block;
 			this.owner.go(event);
-		}, { class: 'link' }), h.clock === 'none' ? '' : time(h.time[event]), what, size ? bytes(size) : '', address ? hex(address) : '',
+		}, { class: 'link' }), h.clock === 'none' ? '' : time(h.time[event]), element('span', { class: 'said' }, what), size ? bytes(size) : '', address ? hex(address) : '',
 			bytes(h.total[event]), site > 0 ? short_path(h.stacks.name(site)) : ''], more: event === view.at ? { class: 'here', 'aria-current': 'true' } : {} };
 	}
 	show() {
@@ -50,7 +50,8 @@ function blockFacts(h, block, show) {
 	return [['Size', bytes(h.size[block]) + ' (' + count(h.size[block]) + ')'], ['Address', h.address[block] > 0 ? hex(h.address[block]) : 'not told'],
 		['Stream', String(h.stream[block])], ['Made at', show(made)], ...(h.asked[block] ? [['Free asked at', show(h.asked[block])]] : []),
 		['Freed at', gone > h.events ? 'never' : show(gone)],
-		...(h.copies ? [['Last copied', h.used[block] > 0 ? show(made + h.used[block] - 1) : 'no copy or fill touched it']] : []),
+		...(h.uses ? [['Last ' + h.uses, h.used[block] > 0 ? show(made + h.used[block] - 1) : 'never']] : []),
+		...(h.lost(block) ? [['Lost to rounding', bytes(h.lost(block))]] : []), ...(made > 0 && h.textAt(made) ? [['Noted', h.textAt(made)]] : []),
 		['Life', plural(end - made, 'event') + (h.clock === 'none' ? '' : ', ' + time(h.time[end] - h.time[made]))]];
 }
 
@@ -79,7 +80,6 @@ class PinPanel {
 		const facts = [...blockFacts(h, block, (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' })), ...(range ? [['Segment', rangeWords(h, range, h.pieces(h.isLive(block, view.at) ? view.at : made))]] : []),
 			...(near ? [['Below it', near[0]], ['Above it', near[1]]] : [])];
 		this.node.replaceChildren(element('h3', {}, 'Block ' + count(block + 1) + ' ', button('unpin', () => this.owner.pin(-1), { class: 'link' })),
-			element('dl', {}, ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
-			...frames(h.site[block]), ...(h.ended[block] ? [element('h4', {}, 'Freed by'), ...frames(h.ended[block])] : []));
+			factList(facts), ...frames(h.site[block]), ...(h.ended[block] ? [element('h4', {}, 'Freed by'), ...frames(h.ended[block])] : []));
 	}
 }

@@ -37,7 +37,9 @@ class Explorer {
 			element('div', { class: 'moment' }, button('◂', () => this.view.step(-1), { 'aria-label': 'Event before' }),
 				button('▸', () => this.view.step(1), { 'aria-label': 'Next event' }),
 				button('Peak', () => this.go(history.peak)), history.failures.length > 0 ? button('Failure', () => this.go(history.failures[0])) : null,
-				this.slider, this.words)), this.pinned.node,
+				this.slider, this.words),
+			history.settings && element('details', { class: 'small' }, element('summary', {}, 'Settings of the allocator'),
+				factList(history.settings.split('\n').map((line) => line.split(/: (.*)/))))), this.pinned.node,
 			element('h2', { id: 'moment' }, 'This moment'), this.moment.node, element('h2', { id: 'events' }, 'Events'), this.events.node,
 			element('h2', { id: 'growth' }, 'Growth'), this.growth.node);
 		this.drawControls();

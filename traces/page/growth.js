@@ -78,6 +78,6 @@ class GrowthPanel {
 		this.table.show(rows);
 		this.old.replaceChildren(element('h3', {}, 'Blocks that live longer than others of their place'),
 			this.blocks(this.tooOld(), ['Block', 'Age (events)', 'Longest of others', 'Place'], 'blocks that live long'),
-			...(history.copies ? [element('h3', {}, 'Blocks that no copy or fill touched'), this.blocks(this.unused(), ['Block', 'Age (events)', 'Place'], 'blocks that nothing touched')] : []));
+			...(history.uses ? [element('h3', {}, 'Blocks never ' + history.uses), this.blocks(this.unused(), ['Block', 'Age (events)', 'Place'], 'blocks never used')] : []));
 	}
 }

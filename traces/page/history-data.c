@@ -25,16 +25,19 @@
 	X(BLOCK_SIZE, "block.size")                                                               \
 	X(BLOCK_SITE, "block.site")                                                               \
 	X(BLOCK_STREAM, "block.stream")                                                           \
-	X(BLOCK_USED, "block.used")   /* events until the last copy or fill, plus 1; 0: none */   \
+	X(BLOCK_USED, "block.used")   /* events until the last use, plus 1; 0: none */            \
 	X(BLOCK_ENDED, "block.ended") /* site of what freed it ^ its own, plus 1; 0: not known */ \
-	X(ROW_EVENT, "*row.event")    /* that is no block's, or changes physical memory */        \
+	X(BLOCK_OVER, "block.over")   /* bytes that it takes beyond its size; 0: not known */     \
+	X(ROW_EVENT, "*row.event")    /* no block's, of physical memory, or that says more */     \
 	X(ROW_ADDRESS, "row.address")                                                             \
 	X(ROW_SIZE, "row.size")                                                                   \
 	X(ROW_SITE, "row.site")                                                                   \
-	X(ROW_TEXT, "row.text") /* number + 1 of what a note or a call says, or 0 */              \
+	X(ROW_TEXT,                                                                               \
+	  "row.text") /* number + 1 of what a note, a call or another event says, or 0 */         \
 	X(ROW_STREAM, "row.stream")                                                               \
 	X(ROW_FREE, "row.free")          /* of an out of memory: bytes that were free */          \
 	X(ROW_TOOK, "row.took")          /* ns of a call as recorded, plus 1; 0: not known */     \
+	X(ROW_POOL, "row.pool")          /* number + 1 of a segment's private pool; 0: none */    \
 	X(ROW_PHYSICAL, "*row.physical") /* physical memory after it */
 #define COLUMN_NUMBER(number, name) number,
 #define COLUMN_NAME(number, name)   name,
@@ -59,7 +62,7 @@ struct gatherer {
 	const char *clock;
 	guint64 now_ns;
 	gboolean recorded; /* what calls got stands for blocks */
-	gboolean copies;   /* there are copies or fills */
+	const char *uses;  /* what blocks are known to be, as page.h says */
 };
 #define VALUE(array, i)           (g_array_index(array, guint64, i))
 #define OF_BLOCK(g, d, column, i) VALUE(column_of(g, d, BLOCK_##column), i)
@@ -89,17 +92,25 @@ static guint64 recall(const struct gatherer *g, guint64 subject, guint device)
 	return e ? e->value : 0;
 }
 
+/* An offset into what is named; 0: where it lies is not known. */
+static guint64 address_in(const struct gatherer *g, guint64 subject, guint64 offset)
+{
+	guint64 base = recall(g, subject, PLACE);
+
+	return base ? base + offset : 0;
+}
+
 /* 0: not known. */
 static guint64 address_of(const struct gatherer *g, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	gboolean part = r->verb == NPU_TRACE_SEGMENT_MAP || r->verb == NPU_TRACE_SEGMENT_UNMAP;
 	gboolean at = (r->has & NPU_TRACE_HAS_AT) && !part;
-	guint64 base = recall(g, part || at ? l->place : l->subject, PLACE);
 
 	if (r->verb == NPU_TRACE_OOM || (r->has & NPU_TRACE_HAS_VA))
 		return r->verb == NPU_TRACE_OOM ? 0 : r->va;
-	return base ? base + (at ? r->at.offset : r->name.offset) : 0;
+	return address_in(g, part || at ? l->place : l->subject,
+			  at ? r->at.offset : r->name.offset);
 }
 
 static void lay(struct gatherer *g, guint device, const struct npu_trace_record *r, guint64 address,
@@ -107,16 +118,15 @@ static void lay(struct gatherer *g, guint device, const struct npu_trace_record 
 {
 	const struct lying lying = { IN_PROCESS(r, address), block, device };
 
-	if (address && g->trace->memory_calls > 0)
+	if (address)
 		by_address_put(g->lying, &lying, sizeof lying);
 }
 
-/* A copy or a fill at what a name means: the blocks there were used. */
-static void use(struct gatherer *g, const struct npu_trace_record *r, guint64 subject,
-		guint64 offset)
+/* The blocks at an address were used; 0: it is not known. */
+static void use(struct gatherer *g, const struct npu_trace_record *r, guint64 address)
 {
-	guint64 base = recall(g, subject, PLACE), start = IN_PROCESS(r, base + offset);
-	GTreeNode *node = base ? by_address_node(g->lying, start + MAX(r->size, 1) - 1) : NULL;
+	guint64 start = IN_PROCESS(r, address);
+	GTreeNode *node = address ? by_address_node(g->lying, start + MAX(r->size, 1) - 1) : NULL;
 
 	for (; node; node = g_tree_node_previous(node)) {
 		const struct lying *l = g_tree_node_value(node);
@@ -162,7 +172,8 @@ static gboolean step_blocks(struct gatherer *g, guint device, const struct track
 	guint64 block = recall(g, l->subject, device), now = events_of(g, device);
 	gboolean makes = g->recorded ? r->verb == NPU_TRACE_MALLOC || r->verb == NPU_TRACE_CREATE
 				     : r->verb == NPU_TRACE_ALLOC;
-	const guint64 made[] = { now, 0, 0, address, r->size, l->item.site, r->stream, 0, 0 };
+	const guint64 made[] = { now,          0,         0, address, r->size,
+				 l->item.site, r->stream, 0, 0,       l->item.over };
 	gboolean done = FALSE;
 
 	for (guint i = 0; i < gone->len; i++)
@@ -199,14 +210,16 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 		*place = *place ?: address;
 		lay(g, device, r, address, mapped - 1);
 	}
-	if (done && !g->recorded)
+	if (done && !g->recorded && l->item.more == NULL)
 		return;
-	guint64 text = r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + 1ull : 0;
+	const char *said = r->op ?: l->item.more, *in = l->item.pool;
+	guint64 text = said ? texts_add(&g->texts, g_utf8_make_valid(said, -1)) + 1ull : 0;
+	guint64 pool = in ? texts_add(&g->texts, g_strdup(in)) + 1ull : 0;
 	guint64 physical = tracker_device(g->tracker, d->device)->now[TRACKER_PHYSICAL];
 	guint64 now = events_of(g, device), size = l->had ? l->had : r->size;
 	guint64 took = r->took_ns ? r->took_ns + 1 : 0;
 	const guint64 row[] = { now,       address,       size, l->item.site, text,
-				r->stream, r->free_bytes, took, physical };
+				r->stream, r->free_bytes, took, pool,         physical };
 	put(g, device, ROW_EVENT, row, G_N_ELEMENTS(row));
 }
 
@@ -237,9 +250,12 @@ static void step(struct gatherer *g, const struct record_item *item)
 	if (r->code != 0)
 		return;
 	if (r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL) {
-		g->copies = TRUE;
-		use(g, r, l.place, r->at.offset);
-		use(g, r, l.from, r->from.offset);
+		g->uses = "copied or filled";
+		use(g, r, address_in(g, l.place, r->at.offset));
+		use(g, r, address_in(g, l.from, r->from.offset));
+	} else if (r->op && g_str_has_prefix(r->op, "ACCESS ")) {
+		g->uses = "read or written";
+		use(g, r, address);
 	}
 	if (l.made && address)
 		int_map_put(g->known, l.subject, PLACE, address);
@@ -298,11 +314,13 @@ static char *pack(struct gatherer *g)
 	}
 	g_string_truncate(head, head->len - 1);
 	g_string_append_printf(
-		head, "],\"time\":\"%s\",\"recorded\":%s,\"copies\":%s,\"devices\":[", g->clock,
-		g->recorded ? "true" : "false", g->copies ? "true" : "false");
+		head, "],\"time\":\"%s\",\"recorded\":%s,\"uses\":\"%s\",\"settings\":", g->clock,
+		g->recorded ? "true" : "false", g->uses);
+	out_json_text(head, g->trace->settings ?: "");
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(g->trace->devices, d);
-		g_string_append_printf(head, "%s%u", d ? "," : "", device->device);
+		g_string_append_printf(head, "%s[%u,%u]", d ? "," : ",\"devices\":[",
+				       device->device, device->block_unit);
 	}
 	g_string_append(head, "],\"verbs\":[");
 	for (guint32 verb = 0; verb < NPU_TRACE_VERB_COUNT; verb++)
@@ -327,7 +345,7 @@ static char *pack(struct gatherer *g)
 
 char *history_data(const char *path, GError **error)
 {
-	struct gatherer g = { .trace = trace_open(path, error), .clock = "none" };
+	struct gatherer g = { .trace = trace_open(path, error), .clock = "none", .uses = "" };
 	struct record_item item;
 	char *data = NULL;
 	int more;

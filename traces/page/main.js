@@ -13,7 +13,7 @@ async function readHistories() {
 			continue;
 		const data = await unpack(text.textContent), stacks = new Stacks(data.head, data.columns);
 		text.remove();
-		data.head.devices.forEach((device, d) => {
+		data.head.devices.forEach(([device], d) => {
 			const name = [title[i], data.head.devices.length > 1 ? 'device ' + device : ''].filter(Boolean).join(', ');
 			const history = new History(name, data, d, stacks), of = (results[i].devices || []).find((one) => one.device === device);
 			if (history.blocks === 0)

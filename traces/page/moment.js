@@ -104,9 +104,9 @@ const legend = (items) => element('p', { class: 'small' }, ...items.flatMap(([na
 
 /* A segment, and what of it is free. */
 function rangeWords(history, r, pieces) {
-	const free = pieces.filter((p) => p.of === r && p.block < 0);
-	return hex(r.start) + ', ' + bytes(r.end - r.start) + ', ' + bytes(free.reduce((n, p) => n + p.end - p.start, 0)) + ' of it free in ' +
-		plural(free.length, 'piece') + ', stream ' + r.stream + (r.site > 0 ? ', from ' + short_path(history.stacks.name(r.site)) : '');
+	const own = pieces.filter((p) => p.of === r), free = own.filter((p) => p.block < 0), lost = sum(own.filter((p) => p.block >= 0), (p) => history.lost(p.block));
+	return hex(r.start) + ', ' + bytes(r.end - r.start) + ', ' + bytes(sum(free, (p) => p.end - p.start)) + ' of it free in ' + plural(free.length, 'piece') +
+		(lost > 0 ? ', ' + bytes(lost) + ' lost to rounding' : '') + ', stream ' + r.stream + (r.pool ? ', private pool (' + r.pool + ')' : '') + (r.site > 0 ? ', from ' + short_path(history.stacks.name(r.site)) : '');
 }
 function addressStrip(history, event, pieces, pick) {
 	const waits = (b) => history.asked[b] > 0 && history.asked[b] <= event;
@@ -164,8 +164,8 @@ function pageStrip(history, event, addresses) {
 }
 /* Whether `want` more bytes would fit. */
 function fitWords(history, event, pieces, capacity, want) {
-	const free = pieces.filter((p) => p.block < 0).map((p) => p.end - p.start), largest = free.reduce((a, b) => Math.max(a, b), 0);
-	const idle = free.reduce((a, b) => a + b, 0), device = capacity.device_bytes ? capacity.device_bytes - history.physical[event] : -1;
+	const free = pieces.filter((p) => p.block < 0).map((p) => p.end - p.start), largest = most(free);
+	const idle = sum(free, (n) => n), device = capacity.device_bytes ? capacity.device_bytes - history.physical[event] : -1;
 	const inside = pieces.length > 0 ? 'The largest free range is ' + bytes(largest) + ', of ' + bytes(idle) + ' that are free in ' + plural(free.length, 'piece') + '. ' : '';
 	if (largest >= want)
 		return inside + 'The next ' + bytes(want) + ' would fit into it.';
@@ -237,8 +237,10 @@ class MomentPanel {
 		const { history, view, timeline } = this.owner, e = view.at;
 		this.live = history.total[e];
 		this.pieces = history.pieces(e);
+		const ranges = history.rangesAt(e), pools = [...new Set(ranges.map((r) => r.pool).filter(Boolean))], lost = sum(history.liveAt(e), (b) => history.lost(b));
 		this.head.replaceChildren(figures([[history.live, bytes(this.live)], ['physical', bytes(history.physical[e])],
-			['blocks', count(history.madeBy[e] - history.goneBy[e])]]));
+			['blocks', count(history.madeBy[e] - history.goneBy[e])], ...(history.unit > 0 ? [['lost to rounding', bytes(lost)]] : []),
+			...pools.map((p) => ['private pool (' + p + ')', bytes(sum(ranges.filter((r) => r.pool === p), (r) => r.end - r.start))])]));
 		this.icicle.show(stackTree(history, e, timeline.wanted));
 		this.holders.show(holderRows(history, history.holders(e, (site) => history.stacks.name(site), timeline.wanted)));
 		this.maps.replaceChildren(...(this.pieces.length > 0 ? [element('h4', {}, 'Addresses and their owners'),

@@ -51,7 +51,6 @@ const WHEN = { peak: 'Peak', oom: 'Out of memory', end: 'End' };
 const when = (m) => WHEN[m.moment] || 'Event ' + count(m.event);
 const moment = (device, what) => (Array.isArray(device.moments) ? device.moments : []).find((m) => m.moment === what);
 const told = (device, what) => short_path((moment(device, what) || {}).words || '');
-const most = (values) => values.reduce((a, b) => Math.max(a, b), 0);
 
 /* ---- parts of the page: each answers its elements, or none ---- */
 

@@ -26,131 +26,111 @@ function sampleColumns(history, axis, from, to, width, step = 1) {
 /* The largest blocks that are wanted and live in [first, last], in the order in which they were
  * made, and `always`; `ends`: places in that order of those that go by then, as they go. */
 function chooseBlocks(history, wanted, first, last, always) {
-	const { bySize, byEnd, made, gone, size, madeBy, goneBy } = history, picked = new Uint8Array(history.blocks);
-	/* where all that is live can be drawn, in their own order; else by size */
-	const few = madeBy[last] - goneBy[first] < DRAWN_MAX, end = few ? madeBy[last] : bySize.length;
-	let left = DRAWN_MAX;
-	if (always >= 0 && wanted[always] && made[always] <= last && gone[always] > first)
-		left -= picked[always] = 1;
-	for (let i = 0; i < end && left > 0; i++) {
-		const b = few ? i : bySize[i];
-		if (gone[b] > first && made[b] <= last && wanted[b] && !picked[b]) {
-			picked[b] = 1;
-			left--;
-		}
+	const { bySize, byEnd, made, gone, size, madeBy, goneBy } = history, ends = [];
+	const place = history.place = history.place || new Uint32Array(history.blocks), slots = new Uint32Array(DRAWN_MAX), sizes = new Float64Array(DRAWN_MAX);
+	/* all that is live where it can be drawn, else by size */
+	const few = madeBy[last] - goneBy[first] < DRAWN_MAX, fits = (b) => gone[b] > first && made[b] <= last && wanted[b];
+	let left = few ? 0 : DRAWN_MAX, count = 0;
+	place.fill(0);
+	if (left > 0 && always >= 0 && fits(always))
+		left -= place[always] = 1;
+	for (let i = 0; i < bySize.length && left > 0; i++) {
+		if (fits(bySize[i]) && !place[bySize[i]])
+			left -= place[bySize[i]] = 1;
 	}
-	const slots = new Uint32Array(DRAWN_MAX - left), sizes = new Float64Array(slots.length);
-	const slotOf = history.slotOf = history.slotOf || new Uint32Array(history.blocks), ends = [];
-	for (let b = 0, k = 0; k < slots.length; b++) {
-		if (picked[b]) {
-			slotOf[b] = k;
-			sizes[k] = size[b];
-			slots[k++] = b;
+	for (let b = 0; b < madeBy[last]; b++) {
+		if (few ? fits(b) : place[b]) {
+			slots[count] = b;
+			sizes[count] = size[b];
+			place[b] = ++count;
 		}
 	}
 	for (let i = goneBy[first]; i < goneBy[last]; i++) {
-		if (picked[byEnd[i]])
-			ends.push(slotOf[byEnd[i]]);
+		if (place[byEnd[i]])
+			ends.push(place[byEnd[i]] - 1);
 	}
-	return { slots, sizes, ends, all: left > 0 };
+	return { slots: slots.subarray(0, count), sizes, ends, all: few || left > 0 };
 }
 
-/* Goes through the columns from left to right. Of a column, paint(column, under, list) is called:
- * up to slot `under` (-1: all, K: nothing) it is as the one before, and list.next and list.base tell
- * what is live there, from the bottom up, and where it begins. Behind it paint() has to set base[]
- * of what follows. Slot K stands below the first; next[] of the last is -1. */
-function sweepStack(history, chosen, columns, paint) {
-	const { slots, ends } = chosen, K = slots.length, { made, gone } = history;
-	const next = new Int32Array(K + 1).fill(-1), before = new Int32Array(K + 1).fill(-1), live = new Uint8Array(K);
-	const list = { next, base: new Float64Array(K + 1) };
-	let tail = K, add = 0, end = 0;
-	for (let c = 0; c < columns.length; c++) {
-		const e = columns[c];
-		let under = c === 0 ? K : -1;
-		for (; add < K && made[slots[add]] <= e; add++) {
-			if (gone[slots[add]] <= e)
-				continue;
-			under = under < 0 ? tail : under;
-			live[add] = 1;
-			before[add] = tail;
-			next[tail] = add;
-			tail = add;
-		}
-		for (; end < ends.length && gone[slots[ends[end]]] <= e; end++) {
-			const s = ends[end];
+/* A column of pixels, from the bottom up, in `wide` columns of a picture from c on. */
+function putColumn({ width, height, rows }, c, wide, pixels) {
+	for (let y = 0, start = (height - 1) * width + c; y < height; y++, start -= width) {
+		const paint = pixels[y];
+		for (let p = start; p < start + wide; p++)
+			rows[p] = paint;
+	}
+}
+/* Blocks on each other, in a column of pixels; its loops are in functions of their own, to be compiled. */
+class Pile {
+	constructor(chosen, look, height, low, high) {
+		const { slots, sizes } = chosen, K = slots.length;
+		Object.assign(this, { sizes, height, low, high, scale: height / (high - low), edge: look.edge, held: 0, painted: 0 });
+		this.shades = slots.map((b) => look.colours[b]);
+		this.live = new Uint8Array(K);
+		/* slots that are live, from the bottom up, and where each begins; behind the last, where the next would */
+		this.stack = new Uint32Array(K);
+		this.base = new Float64Array(K + 1);
+		this.pixels = new Uint32Array(height);
+	}
+	row(bytes_up) {
+		return bytes_up >= this.high ? this.height : bytes_up <= this.low ? 0 : (bytes_up - this.low) * this.scale + 0.5 | 0;
+	}
+	/* Blocks from the one at `from` on have come, or some of them have gone. */
+	draw(from) {
+		const { stack, base, live, sizes, shades, pixels, height, low, scale, held, edge } = this;
+		let up = base[from], kept = from, y = Math.min(this.row(up), this.painted), limit = low + (y + 0.5) / scale;
+		for (let i = from; i < held; i++) {
+			const s = stack[i];
 			if (!live[s])
 				continue;
-			live[s] = 0;
-			if (under < 0 || (under !== K && s <= under))
-				under = before[s];
-			next[before[s]] = next[s];
-			if (next[s] >= 0)
-				before[next[s]] = before[s];
-			else
-				tail = before[s];
-		}
-		paint(c, under, list);
-	}
-}
-
-/* Columns of pixels, turned into rows at the end. */
-class Raster {
-	constructor(width, height) {
-		this.width = width;
-		this.height = height;
-		this.columns = new Uint32Array(width * height); /* from the bottom up */
-		this.image = new ImageData(width, height);
-		this.rows = new Uint32Array(this.image.data.buffer);
-	}
-	turn() {
-		const { width, height, columns, rows } = this;
-		for (let x0 = 0; x0 < width; x0 += 16) {
-			const x1 = Math.min(width, x0 + 16);
-			for (let y = 0; y < height; y++) {
-				const row = (height - 1 - y) * width;
-				for (let x = x0; x < x1; x++)
-					rows[row + x] = columns[x * height + y];
-			}
-		}
-		return this.image;
-	}
-}
-
-/* `low`, `high`: bytes at the lower and upper edge; colours of blocks are pixels. What is of `pin` at
- * each column is added to `pinned` as [column, bottom, size], in bytes. */
-function drawStack(raster, history, chosen, columns, low, high, look, pin, pinned) {
-	const { height, columns: pixels } = raster, { slots, sizes } = chosen, K = slots.length;
-	const scale = height / (high - low), place = above(slots, pin) - 1, shades = new Uint32Array(K);
-	for (let s = 0; s < K; s++)
-		shades[s] = look.colours[slots[s]];
-	const row = (bytes_up) => Math.max(0, Math.min(height, Math.round((bytes_up - low) * scale)));
-	let painted = 0;
-	sweepStack(history, chosen, columns, (c, under, { next, base }) => {
-		const at = c * height, bottom = under < 0 ? Infinity : under === K ? 0 : base[under] + sizes[under];
-		let y = Math.min(row(bottom), painted), up = bottom, limit = low + (y + 0.5) / scale;
-		if (y > 0)
-			pixels.copyWithin(at, at - height, at - height + y);
-		for (let s = under < 0 ? -1 : next[under]; s >= 0; s = next[s]) {
-			base[s] = up;
+			stack[kept] = s;
+			base[kept++] = up;
 			up += sizes[s];
 			if (up < limit) /* less than a pixel more */
 				continue;
-			const end = row(up);
-			pixels.fill(shades[s], at + y, at + end);
-			if (end - y > 3 && end < height)
-				pixels[at + end - 1] = look.edge;
-			y = end;
+			const top = this.row(up), thick = top - y > 3 && top < height;
+			for (; y < top; y++)
+				pixels[y] = shades[s];
+			if (thick)
+				pixels[top - 1] = edge;
 			limit = y < height ? low + (y + 0.5) / scale : Infinity;
 		}
-		painted = y;
-		const all = row(history.total[columns[c]]);
-		if (all > y)
-			pixels.fill(look.rest, at + y, at + all);
-		pixels.fill(look.back, at + Math.max(y, all), at + height);
-		if (slots[place] === pin && history.isLive(pin, columns[c]))
-			pinned.push([c, base[place], sizes[place]]);
-	});
-	return raster.turn();
+		this.held = kept;
+		base[kept] = up;
+		this.painted = y;
+	}
+}
+
+/* Goes through the columns from left to right. `low`, `high`: bytes at the lower and upper edge; colours
+ * of blocks are pixels. What is of `pin` is added to `pinned` as [column, columns, bottom, size], in bytes. */
+function drawStack(raster, history, chosen, columns, low, high, look, pin, pinned) {
+	const { slots, sizes, ends } = chosen, { made, gone } = history, K = slots.length, own = above(slots, pin) - 1;
+	const pile = new Pile(chosen, look, raster.height, low, high);
+	let add = 0, end = 0;
+	for (let c = 0, wide; c < columns.length; c += wide) {
+		const e = columns[c];
+		let from = pile.held;
+		for (wide = 1; c + wide < columns.length && columns[c + wide] === e;)
+			wide++;
+		for (; end < ends.length && gone[slots[ends[end]]] <= e; end++) {
+			if (pile.live[ends[end]])
+				from = Math.min(from, above(pile.stack, ends[end], pile.held) - 1);
+			pile.live[ends[end]] = 0;
+		}
+		for (; add < K && made[slots[add]] <= e; add++) {
+			pile.live[add] = gone[slots[add]] > e ? 1 : 0;
+			pile.stack[pile.held] = add;
+			pile.held += pile.live[add];
+		}
+		if (from < pile.held)
+			pile.draw(from);
+		const all = pile.row(history.total[e]);
+		pile.pixels.fill(look.rest, pile.painted, Math.max(pile.painted, all)).fill(look.back, Math.max(pile.painted, all));
+		putColumn(raster, c, wide, pile.pixels);
+		if (own >= 0 && slots[own] === pin && pile.live[own])
+			pinned.push([c, wide, pile.base[above(pile.stack, own, pile.held) - 1], sizes[own]]);
+	}
+	return raster.image;
 }
 
 /* The block at `bytes` above the bottom; -1: in the band, or nothing. */
@@ -197,8 +177,8 @@ class AddressScale {
 	}
 }
 
-/* `xOf`: column of a moment. Rectangles of less than a pixel are a pixel; of blocks that are as
- * small in either direction, one of `step` is drawn. */
+/* `xOf`: column of a moment. Rectangles of less than a pixel are a pixel; in a row of pixels, of the
+ * blocks that are lower than it the first is seen, and of narrow ones one of `step` is drawn. */
 function drawAddresses(raster, history, scale, wanted, xOf, low, high, look, step) {
 	const { width, height, rows } = raster, { made, gone, size } = history, { places } = scale;
 	const per = height / (high - low);
@@ -221,12 +201,24 @@ function drawAddresses(raster, history, scale, wanted, xOf, low, high, look, ste
 	rows.fill(look.back);
 	for (const r of history.ranges)
 		rectangle(xOf(r.made), xOf(r.gone), scale.place(r.start), r.end - r.start, look.free);
-	for (let b = 0, small = 0; b < history.blocks; b++) {
-		const left = xOf(made[b]), right = xOf(gone[b]);
+	const taken = new Uint16Array(height); /* of each row the columns before, by such blocks that are wanted */
+	for (let b = 0, narrow = 0; b < history.blocks; b++) {
+		const left = xOf(made[b]), right = xOf(gone[b]), y = height - (places[b] + size[b] - low) * per | 0;
 		if (left >= width)
 			break;
-		if (right >= 0 && places[b] >= 0 && ((right - left >= 1 && size[b] * per >= 1) || ++small % step === 0))
-			rectangle(left, right, places[b], size[b], wanted[b] ? look.colours[b] : look.rest);
+		if (right < 0 || places[b] < 0)
+			continue;
+		const paint = wanted[b] ? look.colours[b] : look.rest;
+		if (size[b] * per >= 1) {
+			if (right - left >= 1 || ++narrow % step === 0)
+				rectangle(left, right, places[b], size[b], paint);
+		} else if (y >= 0 && y < height && right >= taken[y]) {
+			const end = right < left + 1 ? left + 1 | 0 : right < width ? right | 0 : width;
+			for (let x = left > taken[y] ? left | 0 : taken[y]; x < end; x++)
+				rows[y * width + x] = paint;
+			if (wanted[b] && end > taken[y])
+				taken[y] = end;
+		}
 	}
 	return raster.image;
 }

@@ -36,6 +36,8 @@ const count = new Intl.NumberFormat('en').format;
 const plural = (n, word) => count(n) + ' ' + word + (n === 1 ? '' : 's');
 const percent = (share) => short(100 * share, 1) + ' %';
 const hex = (n) => '0x' + n.toString(16);
+const most = (values) => values.reduce((a, b) => Math.max(a, b), 0);
+const sum = (list, value) => list.reduce((n, one) => n + value(one), 0);
 const words = (key) => {
 	const text = key.replace(/_(bytes|ns)$/, '').replace(/_/g, ' ').replace(/\btlb\b/g, 'TLB')
 		.replace(/\bhbm\b/g, 'HBM').replace(/\bl2\b/g, 'L2').replace(/\bvmm\b/g, 'VMM');
@@ -94,6 +96,7 @@ function figures(facts) {
 	return element('div', { class: 'figures' }, ...facts.map(([name, value]) =>
 		element('div', {}, element('b', {}, value), element('span', {}, name))));
 }
+const factList = (facts) => element('dl', {}, ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
 /* A row is cells, or { group } for a line of its own, or { cells, more } with attributes. */
 function table(head, rows, caption) {
 	const line = (tag, cells, attributes) => element('tr', attributes || {},

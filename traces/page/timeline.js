@@ -73,7 +73,8 @@ class Timeline {
 		const height = this.stage.clientHeight - 24;
 		this.width = width;
 		this.height = height;
-		this.raster = new Raster(width, height);
+		const image = new ImageData(width, height);
+		this.raster = { width, height, image, rows: new Uint32Array(image.data.buffer) };
 		for (const canvas of [this.main, this.over])
 			Object.assign(canvas, { width, height });
 		this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]])
@@ -123,6 +124,7 @@ class Timeline {
 	refresh() {
 		this.wanted = wantedBlocks(this.history, this.view.filter);
 		this.look = makeLook(this.history, this.view.colour, this.view.categories);
+		this.chosen = null;
 		this.draw();
 	}
 	show(event) {
@@ -207,21 +209,25 @@ class Timeline {
 		const start = performance.now();
 		this.columns = sampleColumns(history, view.axis, from, to, width, this.moving ? this.step : 1);
 		this.pinned = [];
+		const first = this.columns[0], last = this.columns[width - 1];
 		let image;
 		if (view.layout === 'address') {
 			image = drawAddresses(this.raster, history, this.addressScale(), this.wanted, this.xScale(), low, high, this.look, this.moving ? this.step : 1);
 		} else {
-			this.chosen = chooseBlocks(history, this.wanted, this.columns[0], this.columns[width - 1], view.pin);
+			/* until the view rests, what was chosen for a little more serves as well */
+			if (!this.moving || !this.chosen || first < this.chosen.first || last > this.chosen.last || this.chosen.last - this.chosen.first > 1.5 * (last - first))
+				this.chosen = { first, last, ...chooseBlocks(history, this.wanted, first, last, view.pin) };
 			image = drawStack(this.raster, history, this.chosen, this.columns, low, high, this.look, view.pin, this.pinned);
 		}
 		this.main.getContext('2d').putImageData(image, 0, 0);
-		this.main.setAttribute('aria-label', 'Live memory from ' + history.label(this.columns[0]) + ' to ' +
+		if (!this.moving)
+			this.main.setAttribute('aria-label', 'Live memory from ' + history.label(this.columns[0]) + ' to ' +
 			history.label(this.columns[width - 1]) + ', at most ' + bytes(history.total[history.highest(this.columns[0], this.columns[width - 1] + 1)]));
 		this.drawOver();
 		this.drawAxes();
 		this.drawLanes();
 		if (this.moving)
-			this.step = Math.max(1, Math.min(6, this.step + (performance.now() - start > 10 ? 1 : performance.now() - start < 5 ? -1 : 0)));
+			this.step = Math.max(1, Math.min(8, this.step + (performance.now() - start > 10 ? 1 : performance.now() - start < 5 ? -1 : 0)));
 	}
 	/* The column of a moment, as the view is now. */
 	xScale() {
@@ -239,9 +245,9 @@ class Timeline {
 			pen.strokeRect(x, row(place + history.size[view.pin]), Math.max(2, xOf(history.gone[view.pin]) - x),
 				Math.max(2, row(place) - row(place + history.size[view.pin])));
 		}
-		for (const [c, base, size] of this.pinned) {
-			pen.fillRect(c, row(base + size) - 1, 1, 2);
-			pen.fillRect(c, row(base) - 1, 1, 2);
+		for (const [c, wide, base, size] of this.pinned) {
+			pen.fillRect(c, row(base + size) - 1, wide, 2);
+			pen.fillRect(c, row(base) - 1, wide, 2);
 		}
 		const x = xOf(view.at);
 		pen.globalAlpha = 0.7;
@@ -326,7 +332,7 @@ class Timeline {
 			pen.rect(MARGIN.left, y, width, height);
 			pen.clip();
 			pen.translate(MARGIN.left, y);
-			this[name + 'Lane'](pen, height, h, columns);
+			this[name + 'Lane'](pen, height, h, y);
 			pen.restore();
 			y += height + 6;
 		}
@@ -339,32 +345,36 @@ class Timeline {
 		map.strokeStyle = colour('text');
 		map.strokeRect(x0 + 0.5, 0.5, Math.max(2, (b - a) * width - 1), 43);
 	}
-	stepLine(pen, paint, valueOf, scale) {
-		pen.strokeStyle = colour(paint);
-		pen.lineWidth = 1.5;
-		pen.beginPath();
-		this.columns.forEach((e, x) => {
-			pen.lineTo(x, scale(valueOf(e)));
-			pen.lineTo(x + 1, scale(valueOf(e)));
-		});
-		pen.stroke();
+	/* Lines in steps, over the whole lane at `top`; each is [colour, place(moment)]. As pixels, since
+	 * a path of as many points takes longer than all the rest of a picture. */
+	stepLines(pen, top, height, lines) {
+		const { width, columns } = this, image = new ImageData(width, height), rows = new Uint32Array(image.data.buffer);
+		rows.fill(pixel(colour('card')));
+		for (const [paint, place] of lines) {
+			const shade = pixel(colour(paint)), row = (e) => Math.max(0, Math.min(height - 2, Math.round(place(e)) - 1));
+			columns.forEach((e, x) => {
+				const y = row(e), before = row(columns[Math.max(0, x - 1)]);
+				for (let i = Math.min(y, before); i < Math.max(y, before) + 2; i++)
+					rows[i * width + x] = shade;
+			});
+		}
+		pen.putImageData(image, MARGIN.left, top);
 	}
-	memoryLane(pen, height, h) {
+	memoryLane(pen, height, h, top) {
 		const s = this.series, physical = Math.max(h.mostPhysical, h.most);
 		const addresses = s && Array.isArray(s.reserved_bytes) && Array.isArray(s.event) ? most(s.reserved_bytes) : 0;
-		const reserved = addresses > 0 && addresses < 1.5 * physical, top = reserved ? Math.max(physical, addresses) : physical;
-		const scale = (v) => height - 2 - v / top * (height - 18);
-		if (reserved)
-			this.stepLine(pen, 'quiet', (e) => s.reserved_bytes[Math.max(0, above(s.event, h.number[e]) - 1)], scale);
-		this.stepLine(pen, 'text', (e) => h.physical[e], scale);
-		this.stepLine(pen, 'c1', (e) => h.total[e], scale);
+		const reserved = addresses > 0 && addresses < 1.5 * physical, largest = reserved ? Math.max(physical, addresses) : physical;
+		const scale = (v) => height - 2 - v / largest * (height - 18);
+		this.stepLines(pen, top, height, [
+			...(reserved ? [['quiet', (e) => scale(s.reserved_bytes[Math.max(0, above(s.event, h.number[e]) - 1)])]] : []),
+			['text', (e) => scale(h.physical[e])], ['c1', (e) => scale(h.total[e])]]);
 		[[h.live, 'c1'], ['physical', 'text'], ...(reserved ? [['reserved', 'quiet']] : [])].forEach(([name, paint], i) => {
 			pen.fillStyle = colour(paint);
 			pen.fillText(name, 6 + 62 * i, 11);
 		});
 	}
-	fragmentationLane(pen, height, h) {
-		this.stepLine(pen, 'c2', (e) => h.physical[e] > 0 ? Math.max(0, 1 - h.total[e] / h.physical[e]) : 0, (v) => height - 2 - v * (height - 4));
+	fragmentationLane(pen, height, h, top) {
+		this.stepLines(pen, top, height, [['c2', (e) => height - 2 - (h.physical[e] > 0 ? Math.max(0, 1 - h.total[e] / h.physical[e]) : 0) * (height - 4)]]);
 	}
 	/* Bars as high as the logarithm of what calls took, 1 µs to 1 s. */
 	callsLane(pen, height, h) {

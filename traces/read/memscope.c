@@ -62,7 +62,7 @@ static gboolean is_device(const char *text, guint16 *out)
 	return TRUE;
 }
 
-/* Counted and left out: what is of no device, and what is no memory. */
+/* A note by its name: what is of no device, what is no memory, and accesses. */
 static gboolean leave_out(struct memscope *s, struct trace_row *row, struct rows *rows)
 {
 	gboolean on_device = is_device(rows_field(rows, DEVICE), &row->device);
@@ -100,6 +100,8 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 	if (size && !line_number(rows->line, "size of Attr", size + (!gets && *size == '-'),
 				 READERS_ADDRESS_LAST, &row->size, rows->error))
 		return FALSE;
+	if (strcmp(rows_field(rows, EVENT), "ACCESS") == 0)
+		return leave_out(s, row, rows);
 	s->pools |= !driver;
 	/* Python's stack, if there is one, else that of C */
 	for (guint c = STACK_PYTHON; gets && c <= STACK_C && row->text == SITE_NONE; c++) {
@@ -123,12 +125,14 @@ static gboolean read_row(struct rows *rows, gpointer data)
 	const char *time = rows_field(rows, TIME);
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
 	gboolean driver = strcmp(rows_field(rows, TYPE), "HAL") == 0;
+	/* that tells where */
+	gboolean access = strcmp(event, "ACCESS") == 0 && g_ascii_isdigit(*rows_field(rows, PTR));
 
 	if (!number_signed(time, &row.order))
 		return rows_bad(rows, "Timestamp(ns) is \"%.40s\", no number", time);
 	row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
 	number_parse(rows_field(rows, ID), G_MAXUINT64, &row.serial);
-	if ((gets || gives) && is_device(device, &row.device))
+	if ((gets || gives || access) && is_device(device, &row.device))
 		return read_memory(s, &row, rows, gets, driver);
 	if (!gives || !driver || strcmp(device, "N/A") != 0)
 		return leave_out(s, &row, rows);

@@ -305,6 +305,7 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 		summarise(trace, &item);
 	trace->soc = g_strdup(npu_trace_reader_info_of(reader, "soc"));
 	trace->about = g_strdup(npu_trace_reader_info_of(reader, "about"));
+	trace->settings = g_strdup(npu_trace_reader_info_of(reader, "settings"));
 	trace->skipped = npu_trace_reader_skipped(reader);
 	trace->truncated = npu_trace_reader_truncated(reader);
 	finish_devices(trace);

@@ -106,6 +106,50 @@ static guint32 read_site(struct reader *r, const struct pickle_value *of)
 	return got;
 }
 
+/* A value as text; what is in a list or a dict in it too. */
+static void put_value(GString *out, const struct pickle_value *v, guint depth)
+{
+	gboolean dict = v->type == PICKLE_DICT, list = dict || v->type == PICKLE_LIST;
+
+	if (v->type == PICKLE_STR)
+		g_string_append_len(out, v->text, MIN(v->length, TEXT_MAX));
+	else if (v->type == PICKLE_BOOL)
+		g_string_append(out, v->integer ? "True" : "False");
+	else if (v->type == PICKLE_INT)
+		g_string_append_printf(out, "%" G_GINT64_FORMAT, v->integer);
+	else if (v->type == PICKLE_FLOAT)
+		g_string_append_printf(out, "%g", v->real);
+	for (gsize i = 0; list && depth < 2 && i < MIN(v->list->count, 2 * KEYS_MAX); i++) {
+		g_string_append(out, dict && i % 2 ? ": " : i == 0 ? "" : depth ? ", " : "\n");
+		put_value(out, &v->list->items[i], depth + 1);
+	}
+}
+
+/* The same as a text of its own, NULL for none; `depth`: 0, or 1 for a list in one line. */
+static char *value_text(const struct pickle_value *v, guint depth)
+{
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	if (v)
+		put_value(text, v, depth);
+	return v ? g_utf8_make_valid(text->str, (gssize)text->len) : NULL;
+}
+
+/* What else an event tells: trace_row.more. */
+static guint32 read_more(struct reader *r, const struct pickle_value *entry)
+{
+	static const char *const keys[] = { "user_metadata", "compile_context", "forward_frames" };
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+		g_autofree char *value = value_text(pickle_get(entry, keys[i]), 0);
+		if (value && *value && strcmp(value, "N/A") != 0)
+			g_string_append_printf(text, "%s%s: %s", text->len ? "\n" : "", keys[i],
+					       value);
+	}
+	return text->len ? trace_note(r->trace, text->str) + 1 : 0;
+}
+
 static gboolean read_event(struct reader *r, guint device, const struct pickle_value *entry,
 			   gsize index)
 {
@@ -136,6 +180,7 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	}
 	pickle_get_int(entry, "stream", &e.stream);
 	pickle_get_int(entry, "time_us", &e.time_us);
+	e.more = read_more(r, entry);
 	if (e.verb != NPU_TRACE_NOTE) {
 		e.text = read_site(r, entry);
 	} else {
@@ -201,6 +246,7 @@ static gboolean read_blocks(struct reader *r, guint16 device, const struct pickl
 						   .verb = NPU_TRACE_ALLOC };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
 				block.size = requested;
+			block.over = (guint32)MIN(size - block.size, G_MAXUINT32);
 			put_there(r, &block);
 		}
 		address += size;
@@ -226,6 +272,10 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 	pickle_get_int(s, "stream", &segment.stream);
 	segment.device = (guint16)id;
 	segment.small = pickle_is(pickle_get(s, "segment_type"), "small");
+	segment.text = read_site(r, s);
+	g_autofree char *pool = value_text(pickle_get(s, "segment_pool_id"), 1);
+	if (pool && strcmp(pool, "0, 0") != 0)
+		segment.over = trace_note(r->trace, pool) + 1;
 	if (flag)
 		segment.verb = NPU_TRACE_SEGMENT_MAP;
 	trace_device(r->trace, (guint)id);
@@ -236,17 +286,20 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 
 /* ---- back to the start: events undone ---- */
 
-/* Takes [address, address + size) out of the tree, cutting what sticks out on either side. */
-static void remove_range(GTree *tree, guint64 address, guint64 size)
+/* Takes [address, address + size) out of the tree, cutting what sticks out on either side. The pool
+ * that it was of. */
+static guint32 remove_range(GTree *tree, guint64 address, guint64 size)
 {
 	GTreeNode *node;
+	guint32 pool = 0;
 
 	while (size > 0 && (node = by_address_node(tree, address + size - 1))) {
 		struct trace_row left = *(const struct trace_row *)g_tree_node_value(node);
 		struct trace_row right = left;
 		guint64 end = left.address + left.size;
 		if (end <= address)
-			return;
+			break;
+		pool = left.over;
 		g_tree_remove(tree, &right.address);
 		left.size = address - MIN(left.address, address);
 		if (left.size > 0)
@@ -256,18 +309,22 @@ static void remove_range(GTree *tree, guint64 address, guint64 size)
 		if (right.size > 0)
 			by_address_put(tree, &right, sizeof right);
 	}
+	return pool;
 }
 
-static void undo(struct reader *r, const struct trace_row *e)
+/* What the state told of a block or a segment, its event has from now on. */
+static void undo(struct reader *r, struct trace_row *e)
 {
+	GTree *blocks = r->there[e->device][BLOCKS];
 	struct trace_row gone = {
 		.address = e->address, .size = e->size, .device = e->device, .start = TRUE
 	};
+	const struct trace_row *block;
 
 	switch (e->verb) {
 	case NPU_TRACE_SEGMENT_ALLOC:
 	case NPU_TRACE_SEGMENT_MAP:
-		remove_range(r->there[e->device][SEGMENTS], e->address, e->size);
+		e->over = remove_range(r->there[e->device][SEGMENTS], e->address, e->size);
 		break;
 	case NPU_TRACE_SEGMENT_FREE:
 	case NPU_TRACE_SEGMENT_UNMAP:
@@ -278,7 +335,9 @@ static void undo(struct reader *r, const struct trace_row *e)
 		put_there(r, &gone);
 		break;
 	case NPU_TRACE_ALLOC:
-		g_tree_remove(r->there[e->device][BLOCKS], &e->address);
+		block = g_tree_lookup(blocks, &e->address);
+		e->over = block ? block->over : 0;
+		g_tree_remove(blocks, &e->address);
 		break;
 	case NPU_TRACE_FREE:
 		gone.verb = NPU_TRACE_ALLOC;
@@ -325,6 +384,7 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 	}
 	if (!find_start(r))
 		return FALSE;
+	r->trace->settings = value_text(pickle_get(root, "allocator_settings"), 0);
 	for (guint i = 0; i < r->trace->devices->len; i++)
 		((struct trace_device *)r->trace->devices->pdata[i])->block_unit = BLOCK_UNIT;
 	if (r->trace->events == 0 && r->live)

@@ -20,6 +20,12 @@ const struct trace_action trace_actions[TRACE_ACTIONS] = {
 	{ NPU_TRACE_OOM, "oom" },
 };
 
+/* A text of the notes by its number + 1; NULL: there is none. */
+static const char *note_text(const struct trace *trace, guint32 number)
+{
+	return number ? g_ptr_array_index(trace->notes.list, number - 1) : NULL;
+}
+
 static void make_item(const struct trace *trace, const struct trace_row *row,
 		      struct record_item *out)
 {
@@ -44,7 +50,7 @@ static void make_item(const struct trace *trace, const struct trace_row *row,
 	}
 	if (row->verb == NPU_TRACE_NOTE) {
 		r->has |= NPU_TRACE_HAS_OP;
-		r->op = g_ptr_array_index(trace->notes.list, row->text);
+		r->op = note_text(trace, row->text + 1);
 	} else {
 		out->site = row->text;
 	}
@@ -52,6 +58,9 @@ static void make_item(const struct trace *trace, const struct trace_row *row,
 	out->address = row->address;
 	out->size = row->size;
 	out->time_us = row->time_us;
+	out->more = note_text(trace, row->more);
+	out->over = row->verb == NPU_TRACE_ALLOC ? row->over : 0;
+	out->pool = note_text(trace, row->verb == NPU_TRACE_ALLOC ? 0 : row->over);
 }
 
 /* What is handed out twice keeps its name, and so does what is given back twice, in vain. */
@@ -164,6 +173,7 @@ void trace_free(struct trace *trace)
 	g_free(trace->kind);
 	g_free(trace->soc);
 	g_free(trace->about);
+	g_free(trace->settings);
 	g_free(trace);
 }
 

@@ -123,9 +123,11 @@ extern const struct trace_action trace_actions[TRACE_ACTIONS];
 /* A record, and what a line of the file need not say of it. */
 struct record_item {
 	struct npu_trace_record record;
-	guint64 number; /* of the event, counted from 1; 0: it was there at the start */
-	guint32 site;   /* of the trace's sites; 0: the file has none */
-	guint device;   /* index in trace.devices; G_MAXUINT: it is on none of them */
+	guint64 number;          /* of the event, counted from 1; 0: it was there at the start */
+	guint32 site;            /* of the trace's sites; 0: the file has none */
+	guint device;            /* index in trace.devices; G_MAXUINT: it is on none of them */
+	const char *more, *pool; /* what else the file says, a segment's private pool; or NULL */
+	guint32 over;            /* bytes that a block takes beyond its size; 0: not known */
 
 	/* Of an allocator's event. */
 	guint64 address; /* equal for what belongs together, and for nothing else in the file: its
@@ -146,9 +148,11 @@ struct trace_row {
 	gint64 order;
 	guint64 serial; /* after `rank` */
 	guint32 text;   /* NOTE: of trace_note(); else of trace.sites, 0: the file has none */
+	guint32 more;   /* as record_item.more: trace_note() + 1, 0: nothing */
+	guint32 over; /* of a block as record_item.over, of a segment as .pool: trace_note() + 1 */
 	guint16 device;
-	guint8 rank;
-	guint8 verb;      /* enum npu_trace_verb: an allocator's */
+	guint8 verb; /* enum npu_trace_verb: an allocator's */
+	guint8 rank : 2;
 	guint8 small : 1; /* from the small pool: 2 MiB handles */
 	guint8 start : 1; /* it was there when the history began */
 };
@@ -190,6 +194,7 @@ struct trace {
 	char *kind;          /* "memory snapshot of ...", "npusim trace": for people */
 	char *soc;           /* SoC that it was recorded on, or NULL */
 	char *about;         /* what was recorded, in words, or NULL */
+	char *settings;      /* of the allocator, "name = value" a line, or NULL */
 	guint64 events;      /* of all devices, calls too */
 	struct sites *sites; /* where blocks were asked for, or NULL: the file does not tell */
 
@@ -202,7 +207,7 @@ struct trace {
 
 	gpointer data; /* npusim.c's */
 
-	struct texts notes; /* names of NOTE rows */
+	struct texts notes; /* names of NOTE rows, and what else rows say */
 	guint64 taken;      /* records, those of the start too */
 	/* Of a file that has addresses and no names. */
 	struct row_list unsorted; /* in any order: event_sorter_finish() makes these of them: */
@@ -231,7 +236,7 @@ const char *trace_info(const struct trace *trace, const char *key);
 struct trace_device *trace_device(struct trace *trace, guint device);
 /* Its index in trace->devices; G_MAXUINT: it is not there. */
 guint trace_device_index(const struct trace *trace, gint64 device);
-/* The number of a note's name. */
+/* The number of a note's name, or of another text of a row. */
 guint32 trace_note(struct trace *trace, const char *name);
 /* Where blocks were asked for, made if need be. */
 struct sites *trace_sites(struct trace *trace);

@@ -131,11 +131,12 @@ static void begin_trace(struct convert *to)
 		if (d->block_unit && unit == NULL)
 			unit = g_strdup_printf("%u", d->block_unit);
 	}
-	to->state = int_map_new();
+	to->state = int_map_new(g_free);
 	g_string_append(to->out, TRACE_FIRST_LINE);
 	info(to, "addresses", "va");
 	info(to, "soc", t->soc);
 	info(to, "about", about);
+	info(to, "settings", t->settings);
 	info(to, "block_unit", unit);
 	info(to, "of_process", of_process->str);
 }
@@ -145,7 +146,7 @@ static gboolean put_record(struct convert *to, struct tracker_line *l, GError **
 {
 	struct npu_trace_record *r = &l->item.record;
 	const struct sites *sites = to->trace->sites;
-	guint32 site = sites && r->verb == NPU_TRACE_ALLOC ? l->item.site : SITE_NONE;
+	guint32 site = sites ? l->item.site : SITE_NONE;
 	const struct int_map_entry *known = int_map_find(to->state, site, 0);
 	g_autoptr(GString) text = g_string_new(NULL);
 
