@@ -6,6 +6,7 @@
  * moments from `made` up to `gone`, that one excluded.
  */
 const ROUNDING = 512; /* bytes that allocators round sizes to: what lies behind a block is no gap */
+const TOP = 64; /* moments of which the highest is kept */
 const RUNS_MAX = 20000; /* pieces of memory that a replay tells of: of so many, some may be missing */
 
 async function unpack(text) {
@@ -130,6 +131,11 @@ class History {
 			this.byEnd[--next[this.gone[b]]] = b;
 		this.bySize = new Uint32Array(blocks).map((x, i) => i).sort((a, b) => this.size[b] - this.size[a]);
 		this.place = null;
+		this.tops = new Uint32Array((n + 1) / TOP);
+		for (let e = 1; e < this.tops.length * TOP; e++) {
+			if (e % TOP === 0 || this.total[e] > this.total[this.tops[e / TOP | 0]])
+				this.tops[e / TOP | 0] = e;
+		}
 		this.peak = this.highest(0, n + 1);
 		this.most = Math.max(this.total[this.peak], 1);
 	}
@@ -200,11 +206,14 @@ class History {
 
 	/* The moment in [from, to) at which most is live. */
 	highest(from, to) {
-		const { total } = this;
+		const { total, tops } = this;
 		let best = from;
-		for (let e = from + 1; e < to; e++) {
-			if (total[e] > total[best])
-				best = e;
+		for (let e = from; e < to; e++) {
+			const jump = e % TOP === 0 && e + TOP <= to, at = jump ? tops[e / TOP] : e;
+			if (total[at] > total[best])
+				best = at;
+			if (jump)
+				e += TOP - 1;
 		}
 		return best;
 	}
