@@ -238,7 +238,7 @@ static char *check_names(GKeyFile *file)
 	return NULL;
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or what is wrong. Texts that are built in have depth 1 and more. */
 static char *load_text(const char *text, struct sim_profile *out, unsigned depth);
 
 /* The built-in text's profile. NULL, or what is wrong. */
@@ -269,7 +269,7 @@ static char *load_text(const char *text, struct sim_profile *out, unsigned depth
 				       BASE_DEPTH_MAX);
 	if (base)
 		problem = load_builtin(g_strchomp(base), out, depth + 1);
-	problem = problem ?: check_names(file);
+	problem = problem ?: (depth == 0 ? check_names(file) : NULL);
 	for (const struct key *key = keys; !problem && key < keys + G_N_ELEMENTS(keys); key++) {
 		g_autofree char *value = g_key_file_get_value(file, key->group, key->name, NULL);
 
@@ -307,7 +307,7 @@ bool sim_profile_load(const char *name, struct sim_profile *out, char **error)
 	char *problem;
 
 	if (!strchr(name, '/') && !g_str_has_suffix(name, ".ini"))
-		problem = load_builtin(name, &profile, 0);
+		problem = load_builtin(name, &profile, 1);
 	else if (g_file_get_contents(name, &text, NULL, &file_error))
 		problem = load_text(text, &profile, 0);
 	else

@@ -240,11 +240,11 @@ const char *window_host_occupant(uint64_t va, uint64_t bytes)
 			  "way";
 }
 
-/* As far as was counted, and pieces that are left for us before the next count: the program makes
- * maps, too. A piece between two that are closed takes two maps. */
+/* As far as was counted, and pieces that are left for us before the next count (the first few need
+ * none): the program makes maps, too. A piece between two that are closed takes two maps. */
 static struct {
 	uint64_t limit, used, left;
-} maps;
+} maps = { .limit = MAPS_DEFAULT, .left = 4 };
 
 static void count_maps(void)
 {

@@ -362,6 +362,7 @@ bool node_startup_lock(const char *name, char **error)
 
 #define LOOKS       4      /* none is overlooked */
 #define LIST_BUFFER 131072 /* the kernel gives whole lines, a page of them at most */
+#define LIST_FULL   3840   /* at least so much of a page, unless there are no more */
 
 /* ---- what the kernel lists ---- */
 
@@ -419,8 +420,9 @@ GArray *node_discover(const char *name)
 			return NULL;
 		if (list < 0) /* there is no /proc: nobody can be reached */
 			break;
-		for (reads = 0; (length = read(list, text, LIST_BUFFER - 1)) > 0; reads++) {
-			text[length] = '\0';
+		for (reads = 0, length = LIST_FULL; length >= LIST_FULL; reads++) {
+			length = read(list, text, LIST_BUFFER - 1);
+			text[MAX(length, 0)] = '\0';
 			search_lines(text, prefix, name, found);
 		}
 		error = errno;

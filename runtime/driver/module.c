@@ -96,7 +96,7 @@ const struct npu_backend *driver_module_load(const char *name, char *path, char 
 	snprintf(file, sizeof(file), "backend-%s.so", name);
 	if (!is_in_base_namespace(error) || !driver_module_find(folder, file, path))
 		return NULL;
-	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	module = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE); /* itself is bound at once */
 	if (module == NULL) {
 		npu_text_add(error, "%s", dlerror());
 		return NULL;

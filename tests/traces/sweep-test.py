@@ -479,6 +479,10 @@ def profiles_are_listed_explained_and_start_a_device(folder):
     shown = npusim('profile', 'show', 'Ascend910B3').stdout
     same(len(keys), sum(not line.startswith('#') and '=' in line for line in shown.splitlines()),
          'keys')
+    for name in names:  # as files their keys are looked at, as built in they are not
+        path = pathlib.Path(__file__).resolve().parents[2] / 'sim/profiles/{}.ini'.format(name)
+        run = npusim('info', '--soc', path)
+        same(run.returncode, 0, run.stderr)
     path = folder / 'mine.ini'
     path.write_text(shown.replace('\nwalkers=16\n', '\nwalkers=4\n'))
     result, = json.loads(npusim('bench', '--soc', path, '--json', '-', *FEW).stdout)
