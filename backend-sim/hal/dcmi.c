@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * libdcmi.so, also named libdrvdsmi_host.so: the server as the driver's management libraries show
- * it, from what libascend_hal.so says. Owns the layouts of the answers (dcmi_interface_api.h's) and
- * the numbering by cards. What the model has no figure of is 0; power and temperature are assumed.
+ * it, from what libascend_hal.so says; who holds memory, from the node. Owns the layouts of the
+ * answers (dcmi_interface_api.h's) and the numbering by cards. What the model has no figure of is
+ * 0; power and temperature are assumed. What a 910B's and 910C's driver refuses is refused.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "npusim/driver.h"
+#include "base/base.h"
+#include "node/node.h"
 
 #define NPU_QUERY(name, ...)
 #define NPU_OP(result, missing, name, ...) result name NPU_PLAIN(__VA_ARGS__);
@@ -19,10 +22,14 @@
 #define CPUS_LEN       32 /* TOPO_INFO_MAX_LENTH */
 #define IDLE_DECIWATTS 900
 #define IDLE_CELSIUS   45
+#define PRODUCT_LEN    32 /* DCMI_PRODUCT_TYPE_MIN_LEN */
+#define PROCESSES_MAX  64 /* MAX_PROC_NUM_IN_DEVICE */
 
 enum { BAD_ARGUMENT = -8001, NO_DEVICE = -8008, UNSUPPORTED = -8255 };
 enum { DSMI_BAD_DEVICE = 2, DSMI_BAD_ARGUMENT = 8, DSMI_UNSUPPORTED = 0xfffe };
-enum { CHIP_INF = 12, CHIP_INF_SPOD = 1 }; /* main and sub command */
+enum { CHIP_INF = 12, CHIP_INF_SPOD = 1 };         /* main and sub command */
+enum { NDIE, VDIE };                               /* of dcmi_get_device_die_v2 */
+enum { USE_HBM = 6, USE_MAX = 14, USES = 0x745c }; /* a bit for each but those of DDR */
 
 struct chip_info { /* dcmi_chip_info_v2; dcmi_chip_info ends before npu */
 	char type[NAME_LEN], name[NAME_LEN], version[NAME_LEN];
@@ -38,6 +45,10 @@ struct pcie_info { /* dcmi_pcie_info_all */
 };
 struct board_info { /* dsmi_board_info_stru */
 	unsigned board, pcb, bom, slot;
+};
+struct process_memory { /* dcmi_proc_mem_info */
+	int pid;
+	unsigned long bytes;
 };
 
 /* A function answers `check`'s code, and does the rest if that is 0; OF_CHIP: about chip `dev`. */
@@ -146,6 +157,9 @@ OF_CHIP(dcmi_get_device_chip_info_v2, struct chip_info, *out = chip_of(dev))
 OF_CHIP(dcmi_get_device_chip_info, void,
 	memcpy(out, &(struct chip_info[]){ chip_of(dev) }, offsetof(struct chip_info, npu)))
 OF_CHIP(dcmi_get_device_hbm_info, struct hbm_info, *out = hbm_of(dev))
+OF_CHIP(dcmi_get_device_memory_info_v3, void, return UNSUPPORTED) /* of DDR, which it has not */
+ANSWERS(dcmi_get_product_type, (int card, int chip, char *out, int len),
+	len < PRODUCT_LEN ? BAD_ARGUMENT : find(card, chip, out, &dev), return UNSUPPORTED)
 OF_CHIP(dcmi_get_device_health, unsigned, *out = 0)
 OF_CHIP(dcmi_get_device_power_info, int, *out = IDLE_DECIWATTS)
 OF_CHIP(dcmi_get_device_temperature, int, *out = IDLE_CELSIUS)
@@ -153,6 +167,48 @@ OF_CHIP(dcmi_get_device_pcie_info_v2, struct pcie_info,
 	*out = (struct pcie_info){ .vendor = 0x19e5,
 				   .device = chips_per_card() > 1 ? 0xd803 : 0xd802,
 				   .bus = 0x81 + dev * 4 })
+
+static int give_use(unsigned dev, unsigned what, unsigned *out)
+{
+	const struct hbm_info hbm = hbm_of(dev);
+
+	if (!(what <= USE_MAX && USES >> what & 1))
+		return what - 1 < USE_MAX ? UNSUPPORTED : BAD_ARGUMENT;
+	*out = what == USE_HBM ? (unsigned)(100 * hbm.used_mib / (hbm.total_mib ?: 1)) : 0;
+	return 0;
+}
+
+static unsigned server_of(unsigned dev)
+{
+	return (unsigned)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID);
+}
+
+static int give_processes(unsigned dev, struct process_memory *out, int *count)
+{
+	bool named;
+	const char *name = npu_var_get(NPU_VAR_SUPERNODE, &named);
+	const bool alone = !named || strcmp(name, "none") == 0;
+	const unsigned server = alone ? 0 : server_of(dev);
+	struct node_info *node;
+	unsigned found;
+	char *error;
+
+	if (alone)
+		name = npu_var_get(NPU_VAR_NODE, NULL);
+	if (!node_list(name, &node, &found, &error)) {
+		free(error);
+		return NO_DEVICE;
+	}
+	*count = 0;
+	for (const struct node_member_info *m = node->members;
+	     m < node->members + node->member_count && *count < PROCESSES_MAX; m++)
+		if (m->server == server && m->frames[dev] > 0)
+			out[(*count)++] =
+				(struct process_memory){ m->pid,
+							 m->frames[dev] * NODE_FRAME_BYTES };
+	node_list_free(node, found);
+	return 0;
+}
 
 static int give_link(unsigned dev, int card, int chip, int *out)
 {
@@ -189,6 +245,16 @@ static int give_cpus(unsigned dev, char *out, int *length)
 	return *length > 0 ? 0 : UNSUPPORTED;
 }
 
+ANSWERS(dcmi_get_device_utilization_rate, (int card, int chip, unsigned what, unsigned *out),
+	find(card, chip, out, &dev) ?: give_use(dev, what, out))
+ANSWERS(dcmi_get_device_die_v2, (int card, int chip, unsigned type, unsigned *out),
+	type > VDIE ? BAD_ARGUMENT : find(card, chip, out, &dev),
+	if (type != VDIE) return UNSUPPORTED;
+	memcpy(out, (unsigned[]){ 0x6e70, 0x7573, 0x696d, server_of(dev), dev }, 5 * sizeof(*out)))
+ANSWERS(dcmi_get_device_resource_info,
+	(int card, int chip, struct process_memory *out, int *count),
+	count == NULL ? BAD_ARGUMENT
+		      : find(card, chip, out, &dev) ?: give_processes(dev, out, count))
 ANSWERS(dcmi_get_topo_info_by_device_id, (int card, int chip, int other, int its_chip, int *out),
 	find(card, chip, out, &dev) ?: give_link(dev, other, its_chip, out))
 ANSWERS(dcmi_get_affinity_cpu_info_by_device_id, (int card, int chip, char *out, int *length),
@@ -206,7 +272,7 @@ static int give_spod(unsigned dev, int command, unsigned sub, unsigned *out, uns
 	out[0] = (unsigned)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_SDID);
 	out[1] = (unsigned)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_SCALE_TYPE);
 	out[2] = (unsigned)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID);
-	out[3] = (unsigned)fact(dev, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID);
+	out[3] = server_of(dev);
 	return 0;
 }
 

@@ -147,7 +147,7 @@ static void list_strangers(const char *name, struct node_info *out)
 	}
 }
 
-static void list_joined(struct node *node, struct node_info *out)
+static void list_joined(struct node *node, bool ask, struct node_info *out)
 {
 	struct listing listing = { .info = out };
 
@@ -160,7 +160,8 @@ static void list_joined(struct node *node, struct node_info *out)
 		frame_caches_empty(node);
 		list_members(node, &listing);
 		node_unlock(node);
-		ask_members(node->name, &listing);
+		if (ask)
+			ask_members(node->name, &listing);
 	}
 	for (unsigned i = 0; i < out->shape.servers * SIM_NODE_MAX; i++)
 		if (node->memories[i].state)
@@ -169,7 +170,7 @@ static void list_joined(struct node *node, struct node_info *out)
 }
 
 /* False: nobody runs the node any more. */
-static bool list_node(const char *name, struct node_info *out)
+static bool list_node(const char *name, bool ask, struct node_info *out)
 {
 	g_autofree char *error = NULL;
 	struct node *node;
@@ -178,7 +179,7 @@ static bool list_node(const char *name, struct node_info *out)
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	node = node_attach(name, &error);
 	if (node) {
-		list_joined(node, out);
+		list_joined(node, ask, out);
 		node_leave(node);
 	} else if (error) {
 		list_strangers(name, out);
@@ -190,9 +191,9 @@ static bool list_node(const char *name, struct node_info *out)
 	return false;
 }
 
-bool node_list(struct node_info **out, unsigned *out_count, char **error)
+bool node_list(const char *only, struct node_info **out, unsigned *out_count, char **error)
 {
-	GArray *candidates = node_discover(NULL);
+	GArray *candidates = node_discover(only);
 	const struct candidate *all;
 	unsigned nodes = 0;
 
@@ -204,7 +205,7 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error)
 	*out = g_new0(struct node_info, candidates->len + 1);
 	for (unsigned i = 0; i < candidates->len; i++)
 		if ((i == 0 || strcmp(all[i].name, all[i - 1].name)) &&
-		    list_node(all[i].name, &(*out)[nodes]))
+		    list_node(all[i].name, only == NULL, &(*out)[nodes]))
 			nodes++;
 	g_array_unref(candidates);
 	*out_count = nodes;

@@ -282,8 +282,9 @@ struct node_info {
 	unsigned member_count;
 	struct node_member_info *members;
 };
-/* Lists this user's nodes; recovers what dead members left. False and *error (free()) otherwise. */
-bool node_list(struct node_info **out, unsigned *out_count, char **error);
+/* Lists this user's nodes, or (not NULL) the one of that name, whose processes are not asked what
+ * they hold; recovers what dead members left. False and *error (free()) otherwise. */
+bool node_list(const char *only, struct node_info **out, unsigned *out_count, char **error);
 void node_list_free(struct node_info *list, unsigned count);
 /* Ends a node: its members get SIGTERM, then SIGKILL after 2 s. */
 bool node_reset(const char *name, char **error);

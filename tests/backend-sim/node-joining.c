@@ -184,7 +184,7 @@ static void list(const struct order *order, struct reply *reply)
 	unsigned count;
 	char *error;
 
-	if (!node_list(&nodes, &count, &error)) {
+	if (!node_list(NULL, &nodes, &count, &error)) {
 		snprintf(reply->text, sizeof(reply->text), "%s", error);
 		reply->value = -1;
 		free(error);

@@ -5,6 +5,8 @@
  *   CARD CHIP LOGIC PHYSICAL TYPE NAME NPU-NAME AICORES TOTAL-MIB USED-MIB HEALTH
  * another with what surrounds it,
  *   around BUS WATTS CELSIUS CPUS LINKS...
+ * one with how much of it is used, which chip it is, and who holds how many bytes of its memory,
+ *   use PERCENT WORD WORD WORD WORD WORD PID:BYTES...
  * and for each that has one, its record of the supernode.
  * usage: dcmi-program [MIB], which are held meanwhile on device 0
  */
@@ -156,6 +158,51 @@ static void show_around(int card, int chip, int logic, const struct hbm_info *hb
 	printf("\n");
 }
 
+struct process_memory {
+	int proc_id;
+	unsigned long proc_mem_usage;
+};
+
+static void show_use(int card, int chip)
+{
+	TAKE(management, dcmi_get_device_utilization_rate, int, int, int, unsigned *);
+	TAKE(management, dcmi_get_device_die_v2, int, int, int, unsigned *);
+	TAKE(management, dcmi_get_device_resource_info, int, int, struct process_memory *, int *);
+	TAKE(management, dcmi_get_device_memory_info_v3, int, int, void *);
+	TAKE(management, dcmi_get_product_type, int, int, char *, int);
+	static const int codes[] = { -8001, -8255, 0, 0,     0, -8255, 0, -8255,
+				     -8255, -8255, 0, -8255, 0, 0,     0, -8001 };
+	struct process_memory holders[64];
+	unsigned rate, percent, die[6] = { [5] = 0x600d };
+	int count;
+	char text[96]; /* as long as the record of memory */
+
+	WANT(dcmi_get_device_utilization_rate(card, chip, 6, &percent), 0);
+	for (int what = 0; what < (int)(sizeof(codes) / sizeof(codes[0])); what++) {
+		rate = 99;
+		WANT(dcmi_get_device_utilization_rate(card, chip, what, &rate), codes[what]);
+		WANT(rate, codes[what] != 0 ? 99 : what == 6 ? percent : 0);
+	}
+	WANT(dcmi_get_device_utilization_rate(card, chip, -1, &rate), -8001);
+	WANT(dcmi_get_device_utilization_rate(card, chip, 2, NULL), -8001);
+	WANT(dcmi_get_device_die_v2(card, chip, 0, die), -8255);
+	WANT(dcmi_get_device_die_v2(card, chip, 2, die), -8001);
+	WANT(dcmi_get_device_die_v2(card, chip, 1, die), 0);
+	WANT(die[5], 0x600d);
+	WANT(dcmi_get_device_memory_info_v3(card, chip, text), -8255);
+	WANT(dcmi_get_device_memory_info_v3(card, chip, NULL), -8001);
+	WANT(dcmi_get_product_type(card, chip, text, 32), -8255);
+	WANT(dcmi_get_product_type(card, chip, text, 31), -8001);
+	WANT(dcmi_get_device_resource_info(card, chip, holders, NULL), -8001);
+	WANT(dcmi_get_device_resource_info(card, chip, holders, &count), 0);
+	printf("use %u", percent);
+	for (int i = 0; i < 5; i++)
+		printf(" %08X", die[i]);
+	for (int i = 0; i < count; i++)
+		printf(" %d:%lu", holders[i].proc_id, holders[i].proc_mem_usage);
+	printf("\n");
+}
+
 static void show_chip(int card, int chip)
 {
 	TAKE(management, dcmi_get_device_logic_id, int *, int, int);
@@ -194,6 +241,7 @@ static void show_chip(int card, int chip)
 	       info.chip_name, info.npu_name[0] ? (char *)info.npu_name : "-", info.aicore_cnt,
 	       hbm.memory_size, hbm.memory_usage, health);
 	show_around(card, chip, logic, &hbm);
+	show_use(card, chip);
 	show_spod(card, chip, (unsigned)logic);
 }
 

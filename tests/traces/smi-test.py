@@ -202,6 +202,37 @@ def management_library_knows_links_and_surroundings():  # as npu-smi shows them
             expect(re.search(r'\| OK  +\| {}  +{}  +0 / 0 '.format(*chip[1:3]), text), text)
 
 
+def uses(text):
+    """By chip: how much is used, which chip it is, and who holds how many bytes."""
+    found = re.findall(r'(?m)^use (\d+) (\w+ \w+ \w+ \w+ \w+)((?: \d+:\d+)*)$', text)
+    return [(int(percent), die, re.findall(r'(\d+):(\d+)', holders))
+            for percent, die, holders in found]
+
+
+@case
+def management_library_knows_who_holds_memory():  # gpustack, xpu's exporters, msServiceProfiler
+    a3 = '--soc', 'Ascend910_9382'
+    pod = '--supernode', 'smi-use-{}'.format(os.getpid()), '--server', '2'
+    for places, *options in (([(0, 0), (1, 0)],), ([(0, 0), (0, 1)], *a3),
+                             ([(0, 0), (0, 1)], *a3, *pod)):
+        run = npusim('run', '--npu-smi', '--devices', '2', '--hbm', '2G', *options, '--',
+                     sys.executable, '-c', HOLD, DCMI + '; npu-smi info; ' + '; '.join(
+                         'npu-smi info -t {} -i {} -c {}'.format(what, *place)
+                         for place in places for what in ('usages', 'board')))
+        same(run.returncode, 0, run.stderr)
+        found = uses(run.stdout)
+        same([int(rate) for rate in re.findall(r'HBM Usage Rate\(%\) +: (\d+)', run.stdout)],
+             [percent for percent, *_ in found])
+        same(re.findall(r'VDie ID +: (.*)', run.stdout), [die for _, die, _ in found])
+        same(len({die for _, die, _ in found}), 2)
+        rows = re.findall(r'(?m)^\| +\d+ +\d+ +\| (\d+) +\| \S+ +\| (\d+) +\|$', run.stdout)
+        expect(found[0][0] == 0 and found[1][0] > 2, found)
+        same(found[0][2], [])
+        same([(pid, int(held) >> 20) for pid, held in found[1][2]],
+             [(pid, int(mib)) for pid, mib in rows])
+        same(len(rows), 1)
+
+
 @case
 def management_library_lists_whole_ranges_of_processors():  # 31 characters at the most
     for cpus, told in (('0-31', '0-31'), ('0-3,100-107,200-207,300-307,400', None),

@@ -168,7 +168,7 @@ static gboolean list(const char *only, const char *to, GError **error)
 	unsigned count, shown = 0;
 	char *said = NULL;
 
-	if (!node_list(&nodes, &count, &said))
+	if (!node_list(NULL, &nodes, &count, &said))
 		return problem(said, error);
 	text = g_string_new(NULL);
 	json = json_builder_new();
