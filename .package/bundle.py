@@ -13,7 +13,6 @@ import base64
 import hashlib
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
@@ -55,10 +54,20 @@ def files_of(folder):
     return [path for path in sorted(folder.rglob('*')) if path.is_file() and not path.is_symlink()]
 
 
-def needed_by(path):
-    """Name -> file of the libraries that the loader finds for it outside of the tree."""
-    found = re.findall(r'^\s*(\S+) => (/\S+)', output_of('ldd', path), re.MULTILINE)
-    return {name: pathlib.Path(file) for name, file in found if not SYSTEM.match(name)}
+def machine_of(prefix):
+    with open(pathlib.Path(prefix) / 'bin/npusim', 'rb') as stream:
+        return {62: 'x86_64', 183: 'aarch64'}[int.from_bytes(stream.read(20)[18:], 'little')]
+
+
+def needed_by(programs, folder):
+    """Name -> file of the libraries in that folder that they need, and that these need."""
+    found, left = {}, list(programs)
+    for path in left:
+        for name in output_of('patchelf', '--print-needed', path).split():
+            if not SYSTEM.match(name) and name not in found and (folder / name).exists():
+                found[name] = folder / name
+                left.append(folder / name)
+    return found
 
 
 def own_name(name):
@@ -67,7 +76,7 @@ def own_name(name):
 
 
 def package_of(library):
-    for path in (library, library.resolve(), pathlib.Path('/usr' + str(library))):
+    for path in (library, library.resolve(), str(library).replace('/usr', '', 1)):
         found = subprocess.run(['dpkg', '-S', path], text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL).stdout
         if found:
@@ -82,10 +91,7 @@ def bundle(prefix):
     licences.mkdir(parents=True)
     shutil.copy(ROOT / 'LICENSE', licences / 'npusim')
     programs = [path for path in files_of(prefix) if is_elf(path)]
-    libraries = {}
-    for path in programs:
-        libraries.update((name, file) for name, file in needed_by(path).items()
-                         if prefix not in file.resolve().parents)
+    libraries = needed_by(programs, pathlib.Path('/usr/lib', machine_of(prefix) + '-linux-gnu'))
     for name, file in libraries.items():
         shutil.copy(file.resolve(), bundled / own_name(name))
         (bundled / own_name(name)).chmod(0o644)
@@ -106,7 +112,7 @@ def bundle(prefix):
 
 
 def write_tarball(prefix, out):
-    name = 'npusim-{}-{}'.format(VERSION, platform.machine())
+    name = 'npusim-{}-{}'.format(VERSION, machine_of(prefix))
 
     def anonymous(entry):
         entry.uid = entry.gid = 0
@@ -139,7 +145,7 @@ class Wheel:
 def write_wheel(prefix, out):
     prefix = pathlib.Path(prefix).resolve()
     libc = os.confstr('CS_GNU_LIBC_VERSION').split()[1].replace('.', '_')
-    tag = 'py3-none-manylinux_{}_{}'.format(libc, platform.machine())
+    tag = 'py3-none-manylinux_{}_{}'.format(libc, machine_of(prefix))
     wheel = Wheel('{}/npusim-{}-{}.whl'.format(out, VERSION, tag))
     links = []
     for path in sorted(prefix.rglob('*')):
