@@ -345,8 +345,8 @@ static void note_time(struct replay *replay, const struct npu_trace_record *call
 		return;
 	match += call->verb;
 	if (match->recorded == NULL) {
-		match->recorded = latency_new();
-		match->predicted = latency_new();
+		match->recorded = g_new0(struct latency, 1);
+		match->predicted = g_new0(struct latency, 1);
 	}
 	latency_add(match->recorded, call->took_ns);
 	latency_add(match->predicted, ps);

@@ -7,9 +7,10 @@
 #include "readers.h"
 
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
-#define KEYS_MAX   64  /* of an event, block or segment */
-#define BLOCK_UNIT 512 /* the allocators' blocks are multiples */
-#define ITEM_BYTES 192 /* about what is kept of an event, a block or a segment */
+#define KEYS_MAX   64   /* of an event, block or segment */
+#define BLOCK_UNIT 512  /* the allocators' blocks are multiples */
+#define TEXT_MAX   4096 /* bytes of a value that are kept */
+#define ITEM_BYTES 192  /* about what is kept of an event, a block or a segment */
 
 enum { SEGMENTS, BLOCKS };
 struct reader {
@@ -119,9 +120,9 @@ static void put_value(GString *out, const struct pickle_value *v, guint depth)
 		g_string_append_printf(out, "%" G_GINT64_FORMAT, v->integer);
 	else if (v->type == PICKLE_FLOAT)
 		g_string_append_printf(out, "%g", v->real);
-	for (gsize i = 0; list && depth < 2 && i < MIN(v->list->count, 2 * KEYS_MAX); i++) {
+	for (gsize i = 0; list && depth < 2 && i < MIN(v->list->len, 2 * KEYS_MAX); i++) {
 		g_string_append(out, dict && i % 2 ? ": " : i == 0 ? "" : depth ? ", " : "\n");
-		put_value(out, &v->list->items[i], depth + 1);
+		put_value(out, pickle_item(v, i), depth + 1);
 	}
 }
 
