@@ -10,10 +10,13 @@
 
 static const struct member histogram[] = {
 	{ "up_to_ns", MEMBER_COUNT, .array = ARRAY_COLUMN },
-	{ "calls", MEMBER_COUNT, .array = ARRAY_COLUMN, .offset = 0,
-	  "Lists of equal length: the upper bound of each bucket, and the number of calls that "
-	  "took longer than the previous bound and at most this one. The bounds divide each power "
-	  "of two of picoseconds into four equal parts; buckets without calls are left out." },
+	{ "calls", MEMBER_COUNT, .array = ARRAY_COLUMN,
+	  .manual = "Lists of equal length: the upper bound of each bucket, and the number of "
+		    "calls that "
+		    "took longer than the previous bound and at most this one. The bounds divide "
+		    "each power "
+		    "of two of picoseconds into four equal parts; buckets without calls are left "
+		    "out." },
 	{ 0 },
 };
 
@@ -51,8 +54,7 @@ static const struct member latency[] = {
 	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum. Minimum and maximum "
 	  "are exact; the percentiles are within 1.6 per cent and never too small." },
 	{ "histogram", MEMBER_OBJECT, .build = build_histogram, .members = histogram,
-	  .no_figure = TRUE, .offset = 0,
-	  "The distribution: an object with the two members below." },
+	  .no_figure = TRUE, .manual = "The distribution: an object with the two members below." },
 	{ 0 },
 };
 
@@ -65,8 +67,9 @@ const struct member figures_calls[] = {
 	{ "bytes", MEMBER_BYTES, .has = moves, AT(call_figures, bytes),
 	  "Of copies and fills: what they moved." },
 	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
-	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency), .members = latency, .offset = 0,
-	  "Of other calls: how long they took, refused or not, an object with the members below." },
+	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency), .members = latency,
+	  .manual = "Of other calls: how long they took, refused or not, an object with the "
+		    "members below." },
 	{ 0 },
 };
 
@@ -113,10 +116,10 @@ const struct member figures_failure[] = {
 	  "Otherwise the number of the event in the device's history, counted from 1 (0: the state "
 	  "when the window began)." },
 	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "The size that was requested." },
-	{ "site", MEMBER_TEXT, .text = site_of_failure, .offset = 0,
-	  "The call site of the request, if the file records it." },
-	{ "device_free_bytes", MEMBER_BYTES, .has = knows_device, .whole = device_free, .offset = 0,
-	  "The free memory of the device at that time." },
+	{ "site", MEMBER_TEXT, .text = site_of_failure,
+	  .manual = "The call site of the request, if the file records it." },
+	{ "device_free_bytes", MEMBER_BYTES, .has = knows_device, .whole = device_free,
+	  .manual = "The free memory of the device at that time." },
 	{ "largest_free_frames_bytes", MEMBER_BYTES, .has = knows_device,
 	  AT(replay_device, failed_stats.largest_free_bytes), "The longest run of free frames." },
 	{ "free_1g_pages", MEMBER_COUNT, .has = knows_device,
@@ -243,8 +246,8 @@ static void build_functions(JsonBuilder *b, gconstpointer at)
 }
 
 static const struct member each_call[] = {
-	{ "functions", MEMBER_LIST, .build = build_functions, .offset = 0,
-	  "The names of functions, and of the members of `copies`." },
+	{ "functions", MEMBER_LIST, .build = build_functions,
+	  .manual = "The names of functions, and of the members of `copies`." },
 	{ "event", MEMBER_PLACE, OF_ONCE(event), "The event that a call was made for." },
 	{ "function", MEMBER_PLACE, OF_ONCE(call), "Its function, a place in `functions`." },
 	{ "took_ns", MEMBER_COUNT, OF_ONCE(ns), "The simulated time that it took." },
@@ -264,11 +267,11 @@ static const struct member frames[] = {
 };
 
 const struct member figures_device[] = {
-	{ "device", MEMBER_COUNT, .whole = device_number, .offset = 0,
-	  "The number of the device." },
-	{ "events", MEMBER_MAP, .build = build_events, .offset = 0,
-	  "An object: the number of events of each action in the file, by the name of the "
-	  "action." },
+	{ "device", MEMBER_COUNT, .whole = device_number, .manual = "The number of the device." },
+	{ "events", MEMBER_MAP, .build = build_events,
+	  .manual =
+		  "An object: the number of events of each action in the file, by the name of the "
+		  "action." },
 	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
 	  "Physical memory when the window began." },
 	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, memory.start_live),
@@ -282,9 +285,10 @@ const struct member figures_device[] = {
 	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
 	  AT(replay_device, memory.live_at_peak_physical),
 	  "The most live memory while physical memory was at its peak." },
-	{ "fragmentation", MEMBER_REAL, .has = tells_live, .real = fragmentation, .offset = 0,
-	  "The fraction of the physical peak that held no live block, 0 to 1; left out if the file "
-	  "does not record what was live." },
+	{ "fragmentation", MEMBER_REAL, .has = tells_live, .real = fragmentation,
+	  .manual = "The fraction of the physical peak that held no live block, 0 to 1; left out "
+		    "if the file "
+		    "does not record what was live." },
 	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
 	  "The most memory of the model's device that the replay held, in whole pages." },
 	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
@@ -293,17 +297,20 @@ const struct member figures_device[] = {
 	  "The number of calls since the window began that allocate, free, map or unmap memory." },
 	{ "vmm_time_ns", MEMBER_TIME, AT(replay_device, window.all.ps),
 	  "The total time spent in them." },
-	{ "vmm_calls_by_kind", MEMBER_OBJECT, .members = calls_by_kind, .offset = 0,
-	  "An object with one member, itself an object, for each ACL function that was called, "
-	  "such as aclrtMapMem." },
+	{ "vmm_calls_by_kind", MEMBER_OBJECT, .members = calls_by_kind,
+	  .manual = "An object with one member, itself an object, for each ACL function that was "
+		    "called, "
+		    "such as aclrtMapMem." },
 	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
 	  "The peak size of its page table." },
-	{ "tlb_reach_bytes", MEMBER_BYTES, .whole = tlb_reach, .offset = 0,
-	  "The memory that the second-level TLB covers with pages of the size in use at the "
-	  "peak." },
-	{ "mapped_bytes_at_peak", MEMBER_BYTES, .whole = mapped, .offset = 0,
-	  "The memory mapped in the page table when physical memory was at its peak, by maps and "
-	  "by classic allocations." },
+	{ "tlb_reach_bytes", MEMBER_BYTES, .whole = tlb_reach,
+	  .manual = "The memory that the second-level TLB covers with pages of the size in use at "
+		    "the "
+		    "peak." },
+	{ "mapped_bytes_at_peak", MEMBER_BYTES, .whole = mapped,
+	  .manual = "The memory mapped in the page table when physical memory was at its peak, by "
+		    "maps and "
+		    "by classic allocations." },
 	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, memory.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
 	  "twice." },
@@ -317,40 +324,49 @@ const struct member figures_device[] = {
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
 	  "The number of recorded calls that were skipped because an object that they name does "
 	  "not exist." },
-	{ "policy_events", MEMBER_OBJECT, .has = has_policy, .members = policy_events, .offset = 0,
-	  "Only under a policy: an object that counts the allocator's actions since the window "
-	  "began." },
+	{ "policy_events", MEMBER_OBJECT, .has = has_policy, .members = policy_events,
+	  .manual = "Only under a policy: an object that counts the allocator's actions since the "
+		    "window "
+		    "began." },
 	{ "blocks_without_memory", MEMBER_COUNT, .has = has_policy, AT(replay_device, lost_blocks),
 	  "Only under a policy: the number of blocks for which the device had no memory." },
 	{ "access", MEMBER_OBJECT, .has = has_access, .members = figures_access,
 	  AT(replay_device, access),
 	  "Only if cores read (`--access`): an object with the results of the reads." },
-	{ "copies", MEMBER_OBJECT, .has = has_moves, .members = moves_by_kind, .offset = 0,
-	  "Only if recorded copies or fills were repeated: an object with those of the members "
-	  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` that "
-	  "occurred, each an object. Copies between two devices count for the destination "
-	  "device." },
-	{ "series", MEMBER_OBJECT, .members = series, .offset = 0,
-	  "An object with lists of equal length, at most 2000 entries. A longer history is thinned "
-	  "out: of adjacent events, the one with the most physical memory is kept and, if that is "
-	  "equal, the one with the most live memory." },
-	{ "each_call", MEMBER_OBJECT, .has = has_each, .members = each_call, .offset = 0,
-	  "Only with `--each-call`: lists of equal length, one entry for each call that "
-	  "`vmm_calls` or `copies` counts; from 20000 on, of two calls the longer one." },
-	{ "frames", MEMBER_OBJECT, .has = has_each, .members = frames, .offset = 0,
-	  "Only with `--each-call`: lists of equal length, one entry for each piece of physical "
-	  "memory that lay at an address, at most 20000." },
+	{ "copies", MEMBER_OBJECT, .has = has_moves, .members = moves_by_kind,
+	  .manual =
+		  "Only if recorded copies or fills were repeated: an object with those of the "
+		  "members "
+		  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` "
+		  "that "
+		  "occurred, each an object. Copies between two devices count for the destination "
+		  "device." },
+	{ "series", MEMBER_OBJECT, .members = series,
+	  .manual = "An object with lists of equal length, at most 2000 entries. A longer history "
+		    "is thinned "
+		    "out: of adjacent events, the one with the most physical memory is kept and, "
+		    "if that is "
+		    "equal, the one with the most live memory." },
+	{ "each_call", MEMBER_OBJECT, .has = has_each, .members = each_call,
+	  .manual = "Only with `--each-call`: lists of equal length, one entry for each call that "
+		    "`vmm_calls` or `copies` counts; from 20000 on, of two calls the longer one." },
+	{ "frames", MEMBER_OBJECT, .has = has_each, .members = frames,
+	  .manual = "Only with `--each-call`: lists of equal length, one entry for each piece of "
+		    "physical "
+		    "memory that lay at an address, at most 20000." },
 	{ "out_of_memory", MEMBER_OBJECT, .has = has_failure, .members = figures_failure,
-	  .offset = 0,
-	  "Only if the device ran out of memory: an object that describes the first such event." },
+	  .manual = "Only if the device ran out of memory: an object that describes the first such "
+		    "event." },
 	{ "recorded_out_of_memory", MEMBER_OBJECT, .unless_0 = TRUE,
 	  .members = figures_recorded_oom, AT(replay_device, memory.file.oom),
 	  "Only if the file records that the device ran out of memory: an object with what the "
 	  "file says of the first such event." },
-	{ "moments", MEMBER_LIST, .build = build_moments, .members = figures_moment, .offset = 0,
-	  "A list of objects, one for each point in the history that is shown: the peak, the first "
-	  "out-of-memory event if there was one, and the points that `--at` names, if the device's "
-	  "history contains them." },
+	{ "moments", MEMBER_LIST, .build = build_moments, .members = figures_moment,
+	  .manual = "A list of objects, one for each point in the history that is shown: the peak, "
+		    "the first "
+		    "out-of-memory event if there was one, and the points that `--at` names, if "
+		    "the device's "
+		    "history contains them." },
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
 	{ "tlb_entries", MEMBER_COUNT, AT(replay_device, stats.tlb_l2_entries),
 	  .in_text_only = TRUE },
@@ -416,11 +432,11 @@ static void build_times(JsonBuilder *b, gconstpointer at)
 #define OF_TRACE(part)  VIA(result, trace, trace, part)
 
 const struct member figures_result[] = {
-	{ "schema", MEMBER_COUNT, .whole = schema, .offset = 0, "The schema's version: 2." },
-	{ "program", MEMBER_TEXT, .text = program, .no_figure = TRUE, .offset = 0,
-	  ".Qq npusim replay ." },
-	{ "file", MEMBER_TEXT, .text = file, .no_figure = TRUE, .offset = 0,
-	  "The name of the file, as given." },
+	{ "schema", MEMBER_COUNT, .whole = schema, .manual = "The schema's version: 2." },
+	{ "program", MEMBER_TEXT, .text = program, .no_figure = TRUE,
+	  .manual = ".Qq npusim replay ." },
+	{ "file", MEMBER_TEXT, .text = file, .no_figure = TRUE,
+	  .manual = "The name of the file, as given." },
 	{ "kind", MEMBER_TEXT, .no_figure = TRUE, OF_TRACE(kind), "The kind of file, as text." },
 	{ "soc", MEMBER_TEXT, OF_REPLAY(soc), "The SoC of the model." },
 	{ "recorded_soc", MEMBER_TEXT, OF_TRACE(soc),
@@ -430,28 +446,29 @@ const struct member figures_result[] = {
 	{ "events", MEMBER_COUNT, OF_TRACE(events), "The number of events in the file." },
 	{ "events_done", MEMBER_COUNT, OF_REPLAY(done),
 	  "The number of events that were replayed." },
-	{ "policy", MEMBER_TEXT, .text = policy, .offset = 0,
-	  "The allocator that served the blocks: `--policy`." },
-	{ "page", MEMBER_TEXT, .text = page, .offset = 0,
-	  "The page size of the policy, \"2m\" or \"1g\"; left out as recorded." },
-	{ "options", MEMBER_MAP, .build = build_options, .offset = 0,
-	  "An object with the key and value of each `--set`, as text." },
-	{ "access", MEMBER_TEXT, .text = access_pattern, .offset = 0,
-	  "The access pattern: `--access`." },
+	{ "policy", MEMBER_TEXT, .text = policy,
+	  .manual = "The allocator that served the blocks: `--policy`." },
+	{ "page", MEMBER_TEXT, .text = page,
+	  .manual = "The page size of the policy, \"2m\" or \"1g\"; left out as recorded." },
+	{ "options", MEMBER_MAP, .build = build_options,
+	  .manual = "An object with the key and value of each `--set`, as text." },
+	{ "access", MEMBER_TEXT, .text = access_pattern,
+	  .manual = "The access pattern: `--access`." },
 	{ "access_every", MEMBER_COUNT, .unless_0 = TRUE, OF_REPLAY(options.access.every),
 	  "The number of events in a phase, `--access-every`; left out if reads happen with each "
 	  "block." },
-	{ "call_times", MEMBER_MAP, .build = build_times, .members = call_times, .offset = 0,
-	  "An object with one member, itself an object, for each kind of call of which the file "
-	  "tells how long it took, such as create." },
+	{ "call_times", MEMBER_MAP, .build = build_times, .members = call_times,
+	  .manual = "An object with one member, itself an object, for each kind of call of which "
+		    "the file "
+		    "tells how long it took, such as create." },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },
 	{ "create_stall_ns", MEMBER_TIME, OF_REPLAY(stall_ps),
 	  "What of it are stalls where memory is created: `DriverCalls.create_stall_ns`." },
 	{ "wall_us", MEMBER_COUNT, .no_figure = TRUE, OF_REPLAY(wall_us),
 	  "The time that the replay took on the host, in microseconds." },
-	{ "complete", MEMBER_FLAG, .whole = complete, .offset = 0,
-	  "False if the replay was interrupted." },
+	{ "complete", MEMBER_FLAG, .whole = complete,
+	  .manual = "False if the replay was interrupted." },
 	{ "devices", MEMBER_LIST, .array = ARRAY_POINTERS, .members = figures_device,
 	  .no_figure = TRUE, OF_REPLAY(devices),
 	  "A list of objects, one for each device that the file uses." },

@@ -242,18 +242,24 @@ static void build_frames(JsonBuilder *b, gconstpointer at)
 }
 
 static const struct member holders[] = {
-	{ "site", MEMBER_TEXT, .text = site_of_holder, .offset = 0,
-	  "The line of the program that requested the memory, as \"function (file:line)\". It is "
-	  "the innermost frame that is the program's own Python; else Python of an installed "
-	  "package other than torch; else C or C++ outside torch, CPython, libc and the allocator; "
-	  "else the innermost frame of torch's Python, or with a file. \"(before the file "
-	  "begins)\" stands for blocks that were live when the window began, \"(no call site in "
-	  "the file)\" for those without frames." },
+	{ "site", MEMBER_TEXT, .text = site_of_holder,
+	  .manual =
+		  "The line of the program that requested the memory, as \"function (file:line)\". "
+		  "It is "
+		  "the innermost frame that is the program's own Python; else Python of an "
+		  "installed "
+		  "package other than torch; else C or C++ outside torch, CPython, libc and the "
+		  "allocator; "
+		  "else the innermost frame of torch's Python, or with a file. \"(before the file "
+		  "begins)\" stands for blocks that were live when the window began, \"(no call "
+		  "site in "
+		  "the file)\" for those without frames." },
 	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
 	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
-	{ "frames", MEMBER_LIST, .build = build_frames, .offset = 0,
-	  "The list of frames, innermost first, of the stack with the largest part of these "
-	  "bytes." },
+	{ "frames", MEMBER_LIST, .build = build_frames,
+	  .manual = "The list of frames, innermost first, of the stack with the largest part of "
+		    "these "
+		    "bytes." },
 	{ 0 },
 };
 
@@ -294,8 +300,8 @@ static const struct member address_map[] = {
 READ(gint64, frame_bytes, moment_view, v, (gint64)MAPS_FRAME_BYTES)
 
 static const struct member frame_map[] = {
-	{ "frame_bytes", MEMBER_BYTES, .whole = frame_bytes, .offset = 0,
-	  "The size of a frame, 2 MiB." },
+	{ "frame_bytes", MEMBER_BYTES, .whole = frame_bytes,
+	  .manual = "The size of a frame, 2 MiB." },
 	{ "runs", MEMBER_COUNT, AT(moment_view, frames.count) },
 	{ "merged_frames", MEMBER_COUNT, AT(moment_view, frames.merged),
 	  "As `ranges` and `merged_bytes` above, in frames." },
@@ -326,14 +332,16 @@ READ(gboolean, has_frames, moment_view, v, v->frames.ranges != NULL)
 #define OF_SUMS(part) VIA(moment_view, moment, moment, sums.part)
 
 const struct member figures_moment[] = {
-	{ "moment", MEMBER_TEXT, .text = moment_name, .offset = 0,
-	  "\"peak\", the first event after which physical memory was at its maximum, with as much "
-	  "of it live as at any such event; \"oom\", just before the request that failed for lack "
-	  "of memory; \"end\", \"event\" or \"time\"." },
+	{ "moment", MEMBER_TEXT, .text = moment_name,
+	  .manual = "\"peak\", the first event after which physical memory was at its maximum, "
+		    "with as much "
+		    "of it live as at any such event; \"oom\", just before the request that failed "
+		    "for lack "
+		    "of memory; \"end\", \"event\" or \"time\"." },
 	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
 	  "The number of the event just before this point, as in `series`." },
-	{ "words", MEMBER_TEXT, .text = words, .no_figure = TRUE, .offset = 0,
-	  "A description of the point for human readers." },
+	{ "words", MEMBER_TEXT, .text = words, .no_figure = TRUE,
+	  .manual = "A description of the point for human readers." },
 	{ "physical_bytes", MEMBER_BYTES, OF_SUMS(physical) },
 	{ "reserved_bytes", MEMBER_BYTES, OF_SUMS(reserved), "As defined under MEMORY below." },
 	{ "live_bytes", MEMBER_BYTES, .has = has_live, OF_SUMS(live),
@@ -355,12 +363,12 @@ const struct member figures_moment[] = {
 	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
 	  "with the most memory, at most 20, largest first; left out if the file has no call "
 	  "sites." },
-	{ "other_holders", MEMBER_OBJECT, .has = has_sites, .members = other_holders, .offset = 0,
-	  "The call sites that are not in the list: an object." },
-	{ "address_map", MEMBER_OBJECT, .members = address_map, .no_figure = TRUE, .offset = 0,
-	  "What lies at each address: an object." },
+	{ "other_holders", MEMBER_OBJECT, .has = has_sites, .members = other_holders,
+	  .manual = "The call sites that are not in the list: an object." },
+	{ "address_map", MEMBER_OBJECT, .members = address_map, .no_figure = TRUE,
+	  .manual = "What lies at each address: an object." },
 	{ "frame_map", MEMBER_OBJECT, .has = has_frames, .members = frame_map, .no_figure = TRUE,
-	  .offset = 0,
-	  "The device's memory, in frames: an object; left out if the model does not provide it." },
+	  .manual = "The device's memory, in frames: an object; left out if the model does not "
+		    "provide it." },
 	{ 0 },
 };
