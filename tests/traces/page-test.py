@@ -233,7 +233,7 @@ def what_operators_accessed_is_known(folder):
         same(data.head['uses'], 'read or written', file)
         same([u and u - 1 + e for u, e in zip(data.column('block.used'),
                                               data.grown('block.event'))], [0, 5, 9, 9], file)
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, folder / 'page.html')
         go_to(browser, '#growth')
         text = browser.run('window.npusim.explorer.growth.node.textContent')
@@ -662,7 +662,7 @@ def what_else_a_snapshot_tells_is_shown(folder):
     page = report(folder, path)
     data = Data(page)
     same(data.column('block.over'), [0, 2 * MIB, 1024 - 700], 'rounding that the file tells of')
-    with Browser(folder) as browser:
+    with emptied() as browser:
         opened(browser, page)
         browser.run('window.npusim.explorer.go(5)')
         go_to(browser, '#moment')
