@@ -373,7 +373,7 @@ TEST(hbm, long_access_offers_the_lock)
 	struct sim_lock lock = { .is_awaited = count_offer, .arg = &offers };
 	struct hbm *hbm = hbm_new(&profile, &lock);
 
-	hbm_access(hbm, 0, 256, true, 0, NULL);
+	hbm_access(hbm, 0, 64, true, 0, NULL);
 	EXPECT_EQ(offers, 0);
 	hbm_access(hbm, 0, 128 << 10, false, 0, NULL);
 	EXPECT_GE(offers, 2);

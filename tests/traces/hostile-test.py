@@ -213,6 +213,18 @@ def long_names_and_stacks_are_read_in_part(folder):
     refused(['replay', folder / 'a.csv', '--memory', '64M'], 1, 'line 2: a row of more than')
 
 
+@case
+def what_events_tell_is_read_in_part(folder):
+    told = [['y' * 5000] * 2000] * 2000  # which pickle names again and again
+    events = [dict(action='alloc', addr=BASE + 512 * n, size=512, stream=0, time_us=1,
+                   user_metadata=[n, told], forward_frames=told) for n in range(500)]
+    path = write(folder / 'a.pickle', dict(segments=[], device_traces=[events],
+                                           allocator_settings={'x' * 5000 + str(n): 'z' * 5000
+                                                               for n in range(40)}))
+    same(npusim('convert', path, folder / 'a.npt', '--memory', '64M').returncode, 0, 'status')
+    same(npusim('replay', folder / 'a.npt').returncode, 0, 'what was written is read')
+
+
 # ---- JSON that is no result ----
 
 @case

@@ -220,10 +220,10 @@ def what_operators_accessed_is_known(folder):
     for i in range(3):
         rows.append('MALLOC,PTA,N/A,{},1,1,0,%d,"{{size:512}}"' % (BASE + 512 * i))
     rows += ['ACCESS,READ,add,{},1,1,0,%d,"{{dtype:float,size:16}}"' % (BASE + 512 + 496),
-             'ACCESS,UNKNOWN,mul,{},1,1,0,N/A,"{{size:16}}"',
+             'ACCESS,UNKNOWN,mul,{},1,1,0,N/A,"{{size:N/A}}"',
              'FREE,PTA,N/A,{},1,1,0,%d,"{{}}"' % (BASE + 512),
              'MALLOC,PTA,N/A,{},1,1,0,%d,"{{size:512}}"' % (BASE + 512),
-             'ACCESS,WRITE,mul,{},1,1,0,%d,"{{size:1024}}"' % (BASE + 512)]
+             'ACCESS,WRITE,mul,{},1,1,0,N/A,"{{addr:%d,size:1024}}"' % (BASE + 512)]
     (folder / 'x.csv').write_text('\n'.join([head] + [
         '{},'.format(i) + row.format(1779862930549834990 + 1000000 * i) + ',,'
         for i, row in enumerate(rows)]) + '\n')

@@ -198,7 +198,8 @@ def wrong_options_say_what_is_right(folder):
         (['--policy', 'native', '--set', 'empty_cache=never'], 'no options'),
         (['--page', '4k'], 'one of 2m, 1g'), (['--access', 'all'], 'random'),
         (['--policy', 'expandable', '--set', 'max_split_size_mb=40'], 'torch_npu'),
-        (['--set', 'roundup_power2_divisions=3'], 'power of two'),
+        *((['--set', 'roundup_power2_divisions=' + text], 'power of two')
+          for text in ('3', '[4294967552:1]', '[256:4294967297]', '[256:-4294967295]', '[257:1]')),
     ]
     path = log(folder, blocks([100]))
     for options, words in wrong:

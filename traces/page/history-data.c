@@ -62,7 +62,7 @@ struct gatherer {
 	const char *clock;
 	guint64 now_ns;
 	gboolean recorded; /* what calls got stands for blocks */
-	const char *uses;  /* what blocks are known to be, as page.h says */
+	guint uses;        /* 1: copies and fills are known, 2: what operators accessed */
 };
 #define VALUE(array, i)           (g_array_index(array, guint64, i))
 #define OF_BLOCK(g, d, column, i) VALUE(column_of(g, d, BLOCK_##column), i)
@@ -250,11 +250,11 @@ static void step(struct gatherer *g, const struct record_item *item)
 	if (r->code != 0)
 		return;
 	if (r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL) {
-		g->uses = "copied or filled";
+		g->uses |= 1;
 		use(g, r, address_in(g, l.place, r->at.offset));
 		use(g, r, address_in(g, l.from, r->from.offset));
-	} else if (r->op && g_str_has_prefix(r->op, "ACCESS ")) {
-		g->uses = "read or written";
+	} else if (r->op && address && g_str_has_prefix(r->op, "ACCESS ")) {
+		g->uses |= 2;
 		use(g, r, address);
 	}
 	if (l.made && address)
@@ -289,6 +289,7 @@ static void pack_column(GString *head, GByteArray *body, const char *name, GArra
 
 static char *pack(struct gatherer *g)
 {
+	static const char *const uses[] = { "", "copied or filled", "read or written", "used" };
 	g_autoptr(GString) head = g_string_new("{\"columns\":[");
 	g_autoptr(GByteArray) body = g_byte_array_new();
 	const struct sites *sites = g->trace->sites;
@@ -315,7 +316,7 @@ static char *pack(struct gatherer *g)
 	g_string_truncate(head, head->len - 1);
 	g_string_append_printf(
 		head, "],\"time\":\"%s\",\"recorded\":%s,\"uses\":\"%s\",\"settings\":", g->clock,
-		g->recorded ? "true" : "false", g->uses);
+		g->recorded ? "true" : "false", uses[g->uses]);
 	out_json_text(head, g->trace->settings ?: "");
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(g->trace->devices, d);
@@ -345,7 +346,7 @@ static char *pack(struct gatherer *g)
 
 char *history_data(const char *path, GError **error)
 {
-	struct gatherer g = { .trace = trace_open(path, error), .clock = "none", .uses = "" };
+	struct gatherer g = { .trace = trace_open(path, error), .clock = "none" };
 	struct record_item item;
 	char *data = NULL;
 	int more;

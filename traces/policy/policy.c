@@ -117,9 +117,9 @@ static gboolean set_division_pair(struct policy_options *o, const char *pair, in
 {
 	guint size = 1u << (POLICY_DIVISIONS - 1), n;
 	char more;
-	gboolean rest = sscanf(pair, " > : %u %c", &n, &more) == 1;
+	gboolean rest = sscanf(pair, " > : %7u %c", &n, &more) == 1;
 
-	if ((!rest && sscanf(pair, "%u : %u %c", &size, &n, &more) != 2) ||
+	if (strchr(pair, '-') || (!rest && sscanf(pair, "%7u : %7u %c", &size, &n, &more) != 2) ||
 	    size >> POLICY_DIVISIONS || !is_power(size) || n > DIVISIONS_MOST ||
 	    (n != 0 && !is_power(n)))
 		return FALSE;

@@ -84,7 +84,13 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 	g_autofree char *address =
 		*ptr == '\0' || strcmp(ptr, "N/A") == 0 ? attribute(attr, "addr") : NULL;
 	g_autofree char *size = attribute(attr, "size");
+	gboolean access = strcmp(rows_field(rows, EVENT), "ACCESS") == 0;
+	guint64 n;
 
+	/* what does not say where is a note all the same */
+	if (access && (!number_parse(address ? address : ptr, READERS_ADDRESS_LAST, &n) ||
+		       size == NULL || !number_parse(size, READERS_ADDRESS_LAST, &n)))
+		return leave_out(s, row, rows);
 	if (!line_number(rows->line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST,
 			 &row->address, rows->error))
 		return FALSE;
@@ -100,7 +106,7 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 	if (size && !line_number(rows->line, "size of Attr", size + (!gets && *size == '-'),
 				 READERS_ADDRESS_LAST, &row->size, rows->error))
 		return FALSE;
-	if (strcmp(rows_field(rows, EVENT), "ACCESS") == 0)
+	if (access)
 		return leave_out(s, row, rows);
 	s->pools |= !driver;
 	/* Python's stack, if there is one, else that of C */
@@ -125,8 +131,7 @@ static gboolean read_row(struct rows *rows, gpointer data)
 	const char *time = rows_field(rows, TIME);
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
 	gboolean driver = strcmp(rows_field(rows, TYPE), "HAL") == 0;
-	/* that tells where */
-	gboolean access = strcmp(event, "ACCESS") == 0 && g_ascii_isdigit(*rows_field(rows, PTR));
+	gboolean access = strcmp(event, "ACCESS") == 0;
 
 	if (!number_signed(time, &row.order))
 		return rows_bad(rows, "Timestamp(ns) is \"%.40s\", no number", time);

@@ -9,7 +9,7 @@
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
 #define KEYS_MAX   64   /* of an event, block or segment */
 #define BLOCK_UNIT 512  /* the allocators' blocks are multiples */
-#define TEXT_MAX   4096 /* bytes of a value that are kept */
+#define TEXT_MAX   4096 /* bytes of a value, or of a text in one, that are kept */
 #define ITEM_BYTES 192  /* about what is kept of an event, a block or a segment */
 
 enum { SEGMENTS, BLOCKS };
@@ -107,7 +107,7 @@ static guint32 read_site(struct reader *r, const struct pickle_value *of)
 	return got;
 }
 
-/* A value as text; what is in a list or a dict in it too. */
+/* A value as text; what is in a list or a dict in it too, until it is too long. */
 static void put_value(GString *out, const struct pickle_value *v, guint depth)
 {
 	gboolean dict = v->type == PICKLE_DICT, list = dict || v->type == PICKLE_LIST;
@@ -120,7 +120,7 @@ static void put_value(GString *out, const struct pickle_value *v, guint depth)
 		g_string_append_printf(out, "%" G_GINT64_FORMAT, v->integer);
 	else if (v->type == PICKLE_FLOAT)
 		g_string_append_printf(out, "%g", v->real);
-	for (gsize i = 0; list && depth < 2 && i < MIN(v->list->len, 2 * KEYS_MAX); i++) {
+	for (guint i = 0; list && depth < 2 && out->len < TEXT_MAX && i < v->list->len; i++) {
 		g_string_append(out, dict && i % 2 ? ": " : i == 0 ? "" : depth ? ", " : "\n");
 		put_value(out, pickle_item(v, i), depth + 1);
 	}
@@ -133,11 +133,12 @@ static char *value_text(const struct pickle_value *v, guint depth)
 
 	if (v)
 		put_value(text, v, depth);
+	g_string_truncate(text, MIN(text->len, TEXT_MAX));
 	return v ? g_utf8_make_valid(text->str, (gssize)text->len) : NULL;
 }
 
 /* What else an event tells: trace_row.more. */
-static guint32 read_more(struct reader *r, const struct pickle_value *entry)
+static gboolean read_more(struct reader *r, const struct pickle_value *entry, guint32 *out)
 {
 	static const char *const keys[] = { "user_metadata", "compile_context", "forward_frames" };
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -148,7 +149,10 @@ static guint32 read_more(struct reader *r, const struct pickle_value *entry)
 			g_string_append_printf(text, "%s%s: %s", text->len ? "\n" : "", keys[i],
 					       value);
 	}
-	return text->len ? trace_note(r->trace, text->str) + 1 : 0;
+	if (text->len == 0)
+		return TRUE;
+	*out = trace_note(r->trace, text->str) + 1;
+	return memory_limit_ask(text->len, r->error, "what its events tell");
 }
 
 static gboolean read_event(struct reader *r, guint device, const struct pickle_value *entry,
@@ -181,7 +185,8 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	}
 	pickle_get_int(entry, "stream", &e.stream);
 	pickle_get_int(entry, "time_us", &e.time_us);
-	e.more = read_more(r, entry);
+	if (!read_more(r, entry, &e.more))
+		return FALSE;
 	if (e.verb != NPU_TRACE_NOTE) {
 		e.text = read_site(r, entry);
 	} else {

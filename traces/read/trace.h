@@ -194,7 +194,7 @@ struct trace {
 	char *kind;          /* "memory snapshot of ...", "npusim trace": for people */
 	char *soc;           /* SoC that it was recorded on, or NULL */
 	char *about;         /* what was recorded, in words, or NULL */
-	char *settings;      /* of the allocator, "name = value" a line, or NULL */
+	char *settings;      /* of the allocator, "name: value" a line, or NULL */
 	guint64 events;      /* of all devices, calls too */
 	struct sites *sites; /* where blocks were asked for, or NULL: the file does not tell */
 
