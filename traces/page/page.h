@@ -17,7 +17,8 @@ extern const unsigned long report_page_before_bytes, report_page_after_bytes;
  * The stream is the length of its head (4 bytes, little-endian), the head, and the columns. The
  * head is JSON: `time` ("host", "simulated" or "none"), `recorded` (blocks are what calls got, not
  * an allocator's), `uses` (what is known of blocks beside their lives, if anything: "copied or
- * filled", "read or written", "used"), `settings` (of the allocator, "name: value" a line), `devices`
+ * filled", "read or written", "used"), `settings` (of the allocator, "name: value" a line),
+ * `devices`
  * ([number, bytes that blocks are multiples of, 0: not known]), `verbs` (names by number), `texts`,
  * and `columns`: [name, values, bytes of a value]. A column has the lowest bytes of all its values
  * first, then the next higher ones, and so on. A name is "site.depth", or, of the first device,
