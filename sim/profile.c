@@ -155,25 +155,31 @@ static char *check_hbm(struct sim_profile *p)
 		[HBM_BANK] = p->hbm_banks,
 		[HBM_ROW] = p->hbm_rows,
 	};
+	const struct sim_hbm_clocks *t = &p->hbm_clocks;
+	bool single = p->hbm_refresh_per_bank;
+	uint64_t interval = single ? t->refi_sb * p->hbm_bank_groups * p->hbm_banks : t->refi;
+	uint64_t refresh = (single ? t->rfc_sb : t->rfc) + t->rtp + t->rp +
+			   MAX(t->rcd_rd, t->rcd_wr) + MAX(1, t->ccd_s);
 	unsigned bits[HBM_FIELDS];
 	struct hbm_map map;
 	char *problem;
 
-	if (p->hbm_clocks.ccd_l > BUS_STEP * MAX(1, p->hbm_clocks.ccd_s))
+	if (t->ccd_l > BUS_STEP * MAX(1, t->ccd_s))
 		return g_strdup_printf("HBM.ccd_l_tck=%" PRIu64
 				       ": must be at most %u x ccd_s_tck=%" PRIu64,
-				       p->hbm_clocks.ccd_l, BUS_STEP, p->hbm_clocks.ccd_s);
+				       t->ccd_l, BUS_STEP, t->ccd_s);
 	for (unsigned f = 0; f < HBM_FIELDS; f++) {
 		if (!is_power_of_two(count[f]))
 			return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows "
 					"and burst_length must be powers of two");
 		bits[f] = (unsigned)__builtin_ctzll(count[f]);
 	}
-	if (p->hbm_refresh &&
-	    (p->hbm_refresh_per_bank ? p->hbm_clocks.refi_sb <= p->hbm_clocks.rfc_sb
-				     : p->hbm_clocks.refi <= p->hbm_clocks.rfc))
-		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
-				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
+	if (p->hbm_refresh && interval <= refresh)
+		return g_strdup_printf("HBM.%s: a bank's refreshes are %" PRIu64 " clocks apart: "
+				       "must be more than %" PRIu64 ", %s + rtp_tck + rp_tck + "
+				       "the longer rcd_*_tck + ccd_s_tck",
+				       single ? "refi_sb_tck" : "refi_tck", interval, refresh,
+				       single ? "rfc_sb_tck" : "rfc_tck");
 	if (!strcmp(p->hbm_map, "auto"))
 		map_by_geometry(p, bits);
 	(void)hbm_map_init(&map, p->hbm_map, bits, &problem);

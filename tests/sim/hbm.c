@@ -359,6 +359,37 @@ TEST(hbm, refresh_of_one_bank_leaves_the_others_alone)
 	hbm_free(hbm);
 }
 
+/* The shortest interval that a profile may have leaves room for a CAS, wherever the slots of the
+ * bus lie. */
+TEST(hbm, shortest_refresh_interval_serves_requests)
+{
+	for (unsigned i = 0; i < 64; i++) {
+		struct sim_profile profile = stack_profile(true);
+		struct hbm *hbm;
+		uint64_t t = 0, done;
+
+		profile.hbm_refresh_per_bank = i & 1;
+		profile.hbm_clocks.ccd_s = 1 + (i >> 1) % 4;
+		profile.hbm_clocks.rfc += i >> 3;
+		profile.hbm_clocks.rfc_sb += i >> 3;
+		for (unsigned interval = 1;; interval++) {
+			const char *key = profile.hbm_refresh_per_bank ? "refi_sb" : "refi";
+			g_autofree char *set = g_strdup_printf("HBM.%s_tck=%u", key, interval);
+			g_autofree char *error = NULL;
+
+			if (sim_profile_set(&profile, (char *[]){ set, NULL }, &error))
+				break;
+			EXPECT_CONTAINS(error, "a bank's refreshes are ");
+		}
+		hbm = hbm_new(&profile, NULL);
+		for (unsigned r = 0; r < 100; r++, t = done) {
+			done = hbm_access(hbm, request("rand", r), 64 << r % 12, r & 1, t, NULL);
+			EXPECT_GT(done, t);
+		}
+		hbm_free(hbm);
+	}
+}
+
 static bool count_offer(void *offers)
 {
 	++*(unsigned *)offers;
