@@ -91,6 +91,7 @@ struct hbm {
 	uint64_t requests, bursts, row_misses;
 	struct hbm_record record;
 	struct sim_lock *lock;
+	uint64_t offer_above; /* bytes of a block */
 	unsigned work; /* of large blocks, since the last offer: in pieces of rows that are read */
 };
 
@@ -167,6 +168,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
 	hbm->lock = lock;
+	hbm->offer_above = p->l2_block_bytes;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = p->hbm_queue;
 	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
@@ -703,18 +705,21 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	return hbm->stripe_end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
 
-/* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. */
+/* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. No
+ * offer within a block of the L2: a page table walk that asks for it has read the page's entry, and
+ * who changes that meanwhile finds nothing in the TLB to drop. */
 static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bool write,
 			      uint64_t t, uint64_t *out_first)
 {
 	unsigned bursts = 1u << hbm->columns_below[lg2];
 	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
 	uint64_t end = 0, sub = 0, first, done;
+	bool offers = UINT64_C(1) << lg2 > hbm->offer_above;
 
 	*out_first = UINT64_MAX;
 	do {
 		hbm->work += write ? 8 : 1; /* a write may have to wait for a batch of them */
-		if (hbm->work >= OFFER_WORK) {
+		if (offers && hbm->work >= OFFER_WORK) {
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;
 		}
