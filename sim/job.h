@@ -231,12 +231,13 @@ struct sim_job {
 /* As many are moved faster than a lock changes hands. */
 #define SIM_FEW_BYTES UINT64_C(4096)
 
-/* The caller's lock, seen from inside: a simulation lets go of it while bytes move, and between two
- * events. Others may call meanwhile; the simulation may not be closed. */
+/* The caller's lock, seen from inside: a simulation lets go of it while bytes move, and offers it
+ * between two events and within a long one. Others may call meanwhile; the simulation may not be
+ * closed. */
 struct sim_lock {
 	void (*release)(void *arg);
 	void (*take)(void *arg);
-	bool (*is_awaited)(void *arg); /* whether it is worth while between two events */
+	bool (*is_awaited)(void *arg); /* whether an offer is worth while */
 	void (*wait)(void *arg);       /* lets go of it until another thread has taken it again */
 	void *arg;
 	unsigned away; /* the model's own: threads that have let go of it inside the model */

@@ -43,12 +43,11 @@ public:
 	{
 		if (!m_hbm)
 			m_hbm = hbm_new(m_profile, m_lock);
-		// Of the HBM's own time, which begins before all that is asked for, and memory.
+		// The HBM has a clock and addresses of its own. Both count from 0.
 		request.done_ps =
-			m_origin_ps +
-			hbm_access(m_hbm, request.address & ((UINT64_C(1) << SIM_NODE_LG2) - 1),
-				   request.length, request.write, request.at_ps - m_origin_ps,
-				   &request.first_ps);
+			m_origin_ps + hbm_access(m_hbm, SIM_PA_OFFSET(request.address),
+						 request.length, request.write,
+						 request.at_ps - m_origin_ps, &request.first_ps);
 		request.first_ps += m_origin_ps;
 	}
 
