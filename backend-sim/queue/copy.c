@@ -253,7 +253,7 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	else
 		result = copy_access_locked(bs, call, plan.device, &plan.dst)
 				 ?: copy_access_locked(bs, call, plan.device, &plan.src);
-	result = result ?: copy_room_locked(bs, call, &plan.dst, bytes);
+	result = result ?: copy_room_locked(bs, call, issuer, &plan.dst, bytes);
 	if (result == DRV_ERROR_NONE)
 		*out = plan;
 	return result;
@@ -383,7 +383,7 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 	struct copy_end end;
 	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
 				    ?: host_check_end(bs, call, "dst", &end, bytes, true)
-				    ?: copy_room_locked(bs, call, &end, bytes);
+				    ?: copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
 
 	if (result != DRV_ERROR_NONE)
 		return result;

@@ -84,8 +84,8 @@ bool host_move_value_locked(struct bsim *bs, const char *call, struct copy_end *
 
 /* OUT_OF_MEMORY and a message if writing [end, end + bytes) would need more memory than the host of
  * the simulation has. */
-drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
-			    uint64_t bytes);
+drvError_t copy_room_locked(struct bsim *bs, const char *call, int issuer,
+			    const struct copy_end *end, uint64_t bytes);
 
 /* Where the byte at ref lies in this process, and how many follow it in one piece. NULL: it does
  * not translate (or may not be written, where `write`). Takes no time. */

@@ -174,14 +174,15 @@ bool host_move_value_locked(struct bsim *bs, const char *call, struct copy_end *
 	return moved == bytes;
 }
 
-drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
-			    uint64_t bytes)
+drvError_t copy_room_locked(struct bsim *bs, const char *call, int issuer,
+			    const struct copy_end *end, uint64_t bytes)
 {
 	uint64_t room, resident, missing = 0;
 
 	if (!bs->contents || end->ref.space == SIM_RAW || bytes < COPY_ROOM_BYTES)
 		return DRV_ERROR_NONE;
-	room = node_host_room_bytes(20 * NODE_ROOM_MS); /* queue_use_locked() has read it */
+	/* A synchronous call has read it in queue_use_locked(), without the lock. */
+	room = node_host_room_bytes(issuer == COPY_SYNC ? 20 * NODE_ROOM_MS : NODE_ROOM_MS);
 	if (bytes <= room)
 		return DRV_ERROR_NONE;
 	for (uint64_t done = 0, run; done < bytes; done += run) {

@@ -9,9 +9,11 @@
 #include "node/node.h"
 
 static uint64_t room = UINT64_MAX;
+static unsigned last_age_ms; /* how old the last answer could be */
 
-uint64_t node_host_room_bytes(__attribute__((unused)) unsigned age_ms)
+uint64_t node_host_room_bytes(unsigned age_ms)
 {
+	last_age_ms = age_ms;
 	return room;
 }
 
@@ -36,7 +38,8 @@ TEST(copy_room, fill_of_untouched_memory)
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "128 MiB");
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "100 MiB");
 	EXPECT_EQ(npu_call(rig, drvMemsetD8, a, 80 * MIB, 1, 80 * MIB), DRV_ERROR_NONE);
-	room = 60 * MIB; /* 80 MiB are there already: 48 are missing */
+	EXPECT_GT(last_age_ms, NODE_ROOM_MS); /* under the lock: what was read before it */
+	room = 60 * MIB;                      /* 80 MiB are there already: 48 are missing */
 	EXPECT_EQ(npu_call(rig, drvMemsetD8, a, 128 * MIB, 1, 128 * MIB), DRV_ERROR_NONE);
 	room = 0; /* all is there */
 	EXPECT_EQ(npu_call(rig, drvMemsetD8, a, 128 * MIB, 2, 128 * MIB), DRV_ERROR_NONE);
@@ -51,6 +54,7 @@ TEST(copy_room, copy_of_a_queue)
 	room = 10 * MIB;
 	rig_sdma(&stream, b, a, 64 * MIB, REPORT);
 	EXPECT_EQ(rig_next(&stream).error_type, STARS_ERROR_EXCEPTION);
+	EXPECT_LE(last_age_ms, NODE_ROOM_MS); /* nobody has asked for it before */
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "this machine's memory");
 	room = UINT64_MAX;
 	rig_sdma(&stream, b, a, 64 * MIB, REPORT);
