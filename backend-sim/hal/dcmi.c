@@ -199,6 +199,7 @@ static int give_processes(unsigned dev, struct process_memory *out, int *count)
 		free(error);
 		return NO_DEVICE;
 	}
+	const int code = found > 0 && node->shape.devices == 0 ? NO_DEVICE : 0; /* not joined */
 	*count = 0;
 	for (const struct node_member_info *m = node->members;
 	     m < node->members + node->member_count && *count < PROCESSES_MAX; m++)
@@ -207,7 +208,7 @@ static int give_processes(unsigned dev, struct process_memory *out, int *count)
 				(struct process_memory){ m->pid,
 							 m->frames[dev] * NODE_FRAME_BYTES };
 	node_list_free(node, found);
-	return 0;
+	return code;
 }
 
 static int give_link(unsigned dev, int card, int chip, int *out)
