@@ -87,7 +87,7 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
  * (time-out), or the first error of a task since the last time it was reported (the mapping of
  * completion errors to codes is stream.c's). */
 int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call);
-/* All streams of a device, or of the one context there; NULL: of all. */
+/* All streams of a device's context; NULL: of all that have not stopped at a failure. */
 int core_device_synchronize(uint32_t device, const struct core_context *context, int32_t timeout_ms,
 			    const char *call);
 

@@ -295,7 +295,9 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
 		int code = CORE_OK;
 
-		if (stream != NULL && (only == NULL || stream->slot.context == only))
+		if (stream != NULL &&
+		    (only == NULL ? atomic_load(&stream->slot.context->failure) == CORE_OK
+				  : stream->slot.context == only))
 			code = synchronize_until(stream, deadline, call);
 		if (first == CORE_OK)
 			first = code;

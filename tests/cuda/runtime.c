@@ -190,6 +190,27 @@ TEST(cuda_runtime, a_context_that_is_not_the_current_one)
 	TRY(cuCtxSetCurrent(primary));
 }
 
+/* What a context waits for is its own, on a device that others use, too. */
+TEST(cuda_runtime, context_does_not_wait_for_another)
+{
+	CUcontext primary = NULL, other = NULL;
+	CUstream held = NULL, stream = NULL;
+	atomic_bool open = false;
+
+	TRY(cuCtxGetCurrent(&primary));
+	TRY(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+	TRY(cuLaunchHostFunc(held, rig_hold, &open));
+	TRY(cuCtxCreate_v2(&other, 0, 0));
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuCtxSynchronize());
+	TRY(cuCtxDestroy_v2(other));
+	FAILS(NOT_READY, cuStreamQuery(held));
+	atomic_store(&open, true);
+	TRY(cuCtxSynchronize());
+	TRY(cuStreamQuery(held));
+	TRY(cuStreamDestroy_v2(held));
+}
+
 /* CUDA's stack has no limit. */
 TEST(cuda_runtime, contexts_are_pushed_as_often_as_programs_like)
 {

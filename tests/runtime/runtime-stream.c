@@ -291,6 +291,49 @@ TEST(stream, device_waits_for_all_streams)
 	EXPECT_EQ(kept, 2);
 }
 
+TEST(stream, context_waits_for_its_own)
+{
+	struct core_context *held = core_context_peek();
+	atomic_int kept = 0;
+	void *idle = NULL;
+
+	fake_hold(rig, true);
+	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
+	ASSERT_EQ(core_context_create(0, &idle, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, core_context_find(idle), 10, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, held, 10, "t"), 507046);
+	EXPECT_EQ(core_device_synchronize(0, NULL, 10, "t"), 507046);
+	EXPECT_EQ(kept, 0);
+	fake_hold(rig, false);
+	EXPECT_EQ(core_device_synchronize(0, held, -1, "t"), 0);
+	EXPECT_EQ(kept, 1);
+	EXPECT_EQ(core_context_destroy(idle, "t"), 0);
+}
+
+/* Who waits for a device does not hear of a context that has stopped, but of its own failures. */
+TEST(stream, device_passes_over_contexts_that_have_stopped)
+{
+	struct core_context *stopped = core_context_peek();
+	void *other = NULL, *made = NULL;
+	int code;
+
+	EXPECT_TRUE(core_stream_set_stop(stream, true));
+	fake_fail_next(rig, STARS_SQE_PLACE_HOLDER, STARS_ERROR_EXCEPTION, 1);
+	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 507001);
+	EXPECT_EQ(core_device_synchronize(0, stopped, -1, "t"), 507001);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 0);
+	ASSERT_EQ(core_context_create(0, &other, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, core_context_find(other), -1, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &made, "t"), 0);
+	stream = rig_find(made, "t", &code);
+	fake_fail_next(rig, STARS_SQE_PLACE_HOLDER, STARS_ERROR_EXCEPTION, 1);
+	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 507001);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 0);
+	EXPECT_EQ(core_context_destroy(other, "t"), 0);
+}
+
 /* ---- the default stream, other contexts, stale handles ---- */
 
 TEST(stream, null_is_the_default_stream)
