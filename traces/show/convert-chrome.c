@@ -147,7 +147,9 @@ static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64
 
 static guint call_hash(gconstpointer key)
 {
-	return (guint)(*(const guint64 *)key >> 32) * 31 + (guint) * (const guint64 *)key;
+	const guint64 value = *(const guint64 *)key;
+
+	return (guint)(value >> 32) * 31 + (guint)value;
 }
 
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
