@@ -12,11 +12,9 @@ static const struct member histogram[] = {
 	{ "up_to_ns", MEMBER_COUNT, .array = ARRAY_COLUMN },
 	{ "calls", MEMBER_COUNT, .array = ARRAY_COLUMN,
 	  .manual = "Lists of equal length: the upper bound of each bucket, and the number of "
-		    "calls that "
-		    "took longer than the previous bound and at most this one. The bounds divide "
-		    "each power "
-		    "of two of picoseconds into four equal parts; buckets without calls are left "
-		    "out." },
+		    "calls that took longer than the previous bound and at most this one. The "
+		    "bounds divide each power of two of picoseconds into four equal parts; buckets "
+		    "without calls are left out." },
 	{ 0 },
 };
 
@@ -269,9 +267,8 @@ static const struct member frames[] = {
 const struct member figures_device[] = {
 	{ "device", MEMBER_COUNT, .whole = device_number, .manual = "The number of the device." },
 	{ "events", MEMBER_MAP, .build = build_events,
-	  .manual =
-		  "An object: the number of events of each action in the file, by the name of the "
-		  "action." },
+	  .manual = "An object: the number of events of each action in the file, by the name of "
+		    "the action." },
 	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
 	  "Physical memory when the window began." },
 	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, memory.start_live),
@@ -287,8 +284,7 @@ const struct member figures_device[] = {
 	  "The most live memory while physical memory was at its peak." },
 	{ "fragmentation", MEMBER_REAL, .has = tells_live, .real = fragmentation,
 	  .manual = "The fraction of the physical peak that held no live block, 0 to 1; left out "
-		    "if the file "
-		    "does not record what was live." },
+		    "if the file does not record what was live." },
 	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
 	  "The most memory of the model's device that the replay held, in whole pages." },
 	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
@@ -299,18 +295,15 @@ const struct member figures_device[] = {
 	  "The total time spent in them." },
 	{ "vmm_calls_by_kind", MEMBER_OBJECT, .members = calls_by_kind,
 	  .manual = "An object with one member, itself an object, for each ACL function that was "
-		    "called, "
-		    "such as aclrtMapMem." },
+		    "called, such as aclrtMapMem." },
 	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
 	  "The peak size of its page table." },
 	{ "tlb_reach_bytes", MEMBER_BYTES, .whole = tlb_reach,
 	  .manual = "The memory that the second-level TLB covers with pages of the size in use at "
-		    "the "
-		    "peak." },
+		    "the peak." },
 	{ "mapped_bytes_at_peak", MEMBER_BYTES, .whole = mapped,
 	  .manual = "The memory mapped in the page table when physical memory was at its peak, by "
-		    "maps and "
-		    "by classic allocations." },
+		    "maps and by classic allocations." },
 	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, memory.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
 	  "twice." },
@@ -326,34 +319,27 @@ const struct member figures_device[] = {
 	  "not exist." },
 	{ "policy_events", MEMBER_OBJECT, .has = has_policy, .members = policy_events,
 	  .manual = "Only under a policy: an object that counts the allocator's actions since the "
-		    "window "
-		    "began." },
+		    "window began." },
 	{ "blocks_without_memory", MEMBER_COUNT, .has = has_policy, AT(replay_device, lost_blocks),
 	  "Only under a policy: the number of blocks for which the device had no memory." },
 	{ "access", MEMBER_OBJECT, .has = has_access, .members = figures_access,
 	  AT(replay_device, access),
 	  "Only if cores read (`--access`): an object with the results of the reads." },
 	{ "copies", MEMBER_OBJECT, .has = has_moves, .members = moves_by_kind,
-	  .manual =
-		  "Only if recorded copies or fills were repeated: an object with those of the "
-		  "members "
-		  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` "
-		  "that "
-		  "occurred, each an object. Copies between two devices count for the destination "
-		  "device." },
+	  .manual = "Only if recorded copies or fills were repeated: an object with those of the "
+		    "members `host_to_host , host_to_device , device_to_host , device_to_device` "
+		    "and `fill` that occurred, each an object. Copies between two devices count "
+		    "for the destination device." },
 	{ "series", MEMBER_OBJECT, .members = series,
 	  .manual = "An object with lists of equal length, at most 2000 entries. A longer history "
-		    "is thinned "
-		    "out: of adjacent events, the one with the most physical memory is kept and, "
-		    "if that is "
-		    "equal, the one with the most live memory." },
+		    "is thinned out: of adjacent events, the one with the most physical memory is "
+		    "kept and, if that is equal, the one with the most live memory." },
 	{ "each_call", MEMBER_OBJECT, .has = has_each, .members = each_call,
 	  .manual = "Only with `--each-call`: lists of equal length, one entry for each call that "
 		    "`vmm_calls` or `copies` counts; from 20000 on, of two calls the longer one." },
 	{ "frames", MEMBER_OBJECT, .has = has_each, .members = frames,
 	  .manual = "Only with `--each-call`: lists of equal length, one entry for each piece of "
-		    "physical "
-		    "memory that lay at an address, at most 20000." },
+		    "physical memory that lay at an address, at most 20000." },
 	{ "out_of_memory", MEMBER_OBJECT, .has = has_failure, .members = figures_failure,
 	  .manual = "Only if the device ran out of memory: an object that describes the first such "
 		    "event." },
@@ -363,10 +349,8 @@ const struct member figures_device[] = {
 	  "file says of the first such event." },
 	{ "moments", MEMBER_LIST, .build = build_moments, .members = figures_moment,
 	  .manual = "A list of objects, one for each point in the history that is shown: the peak, "
-		    "the first "
-		    "out-of-memory event if there was one, and the points that `--at` names, if "
-		    "the device's "
-		    "history contains them." },
+		    "the first out-of-memory event if there was one, and the points that `--at` "
+		    "names, if the device's history contains them." },
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
 	{ "tlb_entries", MEMBER_COUNT, AT(replay_device, stats.tlb_l2_entries),
 	  .in_text_only = TRUE },
@@ -405,7 +389,7 @@ READ(gint64, time_predicted, replay_match, m, (gint64)latency_quantile_ps(m->pre
 READ(char *, times_apart, replay_match, m,
      g_strdup_printf("%.2f", exp(m->logs / m->recorded->calls)))
 
-static const struct member call_times[] = {
+const struct member figures_call_times[] = {
 	{ "calls", MEMBER_COUNT, VIA(replay_match, recorded, latency, calls) },
 	{ "recorded_ns", MEMBER_TIME, .whole = time_recorded },
 	{ "predicted_ns", MEMBER_TIME, .whole = time_predicted,
@@ -424,7 +408,7 @@ static void build_times(JsonBuilder *b, gconstpointer at)
 		if (matches[v].recorded == NULL)
 			continue;
 		json_builder_set_member_name(b, npu_trace_verb_name(v));
-		members_build_object(b, call_times, &matches[v]);
+		members_build_object(b, figures_call_times, &matches[v]);
 	}
 }
 
@@ -457,10 +441,9 @@ const struct member figures_result[] = {
 	{ "access_every", MEMBER_COUNT, .unless_0 = TRUE, OF_REPLAY(options.access.every),
 	  "The number of events in a phase, `--access-every`; left out if reads happen with each "
 	  "block." },
-	{ "call_times", MEMBER_MAP, .build = build_times, .members = call_times,
+	{ "call_times", MEMBER_MAP, .build = build_times, .members = figures_call_times,
 	  .manual = "An object with one member, itself an object, for each kind of call of which "
-		    "the file "
-		    "tells how long it took, such as create." },
+		    "the file tells how long it took, such as create." },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },
 	{ "create_stall_ns", MEMBER_TIME, OF_REPLAY(stall_ps),

@@ -245,21 +245,16 @@ static const struct member holders[] = {
 	{ "site", MEMBER_TEXT, .text = site_of_holder,
 	  .manual =
 		  "The line of the program that requested the memory, as \"function (file:line)\". "
-		  "It is "
-		  "the innermost frame that is the program's own Python; else Python of an "
-		  "installed "
-		  "package other than torch; else C or C++ outside torch, CPython, libc and the "
-		  "allocator; "
-		  "else the innermost frame of torch's Python, or with a file. \"(before the file "
-		  "begins)\" stands for blocks that were live when the window began, \"(no call "
-		  "site in "
-		  "the file)\" for those without frames." },
+		  "It is the innermost frame that is the program's own Python; else Python of an "
+		  "installed package other than torch; else C or C++ outside torch, CPython, libc "
+		  "and the allocator; else the innermost frame of torch's Python, or with a file. "
+		  "\"(before the file begins)\" stands for blocks that were live when the window "
+		  "began, \"(no call site in the file)\" for those without frames." },
 	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
 	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
 	{ "frames", MEMBER_LIST, .build = build_frames,
 	  .manual = "The list of frames, innermost first, of the stack with the largest part of "
-		    "these "
-		    "bytes." },
+		    "these bytes." },
 	{ 0 },
 };
 
@@ -334,10 +329,8 @@ READ(gboolean, has_frames, moment_view, v, v->frames.ranges != NULL)
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, .text = moment_name,
 	  .manual = "\"peak\", the first event after which physical memory was at its maximum, "
-		    "with as much "
-		    "of it live as at any such event; \"oom\", just before the request that failed "
-		    "for lack "
-		    "of memory; \"end\", \"event\" or \"time\"." },
+		    "with as much of it live as at any such event; \"oom\", just before the "
+		    "request that failed for lack of memory; \"end\", \"event\" or \"time\"." },
 	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
 	  "The number of the event just before this point, as in `series`." },
 	{ "words", MEMBER_TEXT, .text = words, .no_figure = TRUE,

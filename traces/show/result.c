@@ -5,8 +5,6 @@
  */
 #include "show.h"
 
-#include <math.h>
-
 #include "base/base.h"
 
 #define PRINTED_HOLDERS 5
@@ -259,17 +257,18 @@ static void print_device(FILE *out, const struct replay_device *d)
 void result_times_text(GString *out, const struct replay_match *matches)
 {
 	for (guint v = 0; v < REPLAY_MATCHES; v++) {
-		const struct replay_match *m = &matches[v];
+		const struct source of = { figures_call_times, &matches[v] };
 
-		if (m->recorded)
-			g_string_append_printf(out,
-					       "recorded %s: " U64
-					       " x, median %.3f us, predicted %.3f us; "
-					       "typically apart by a factor of %.2f\n",
-					       npu_trace_verb_name(v), m->recorded->calls,
-					       (double)latency_quantile_ps(m->recorded, 0.5) / 1e3,
-					       (double)latency_quantile_ps(m->predicted, 0.5) / 1e6,
-					       exp(m->logs / (double)m->recorded->calls));
+		if (matches[v].recorded == NULL)
+			continue;
+		g_autofree char *apart = member_text(find(&of, "typically_apart"), of.at);
+		g_string_append_printf(out,
+				       "recorded %s: " U64 " x, median %.3f us, predicted %.3f us; "
+				       "typically apart by a factor of %s\n",
+				       npu_trace_verb_name(v), matches[v].recorded->calls,
+				       member_number(find(&of, "recorded_ns"), of.at) / 1e6,
+				       member_number(find(&of, "predicted_ns"), of.at) / 1e6,
+				       apart);
 	}
 }
 

@@ -25,8 +25,8 @@ struct result {
 extern const struct member figures_result[];
 /* Of a struct replay_device; the second: where it ran out of memory. */
 extern const struct member figures_device[], figures_failure[];
-/* Of a struct access_figures, of a struct call_figures. */
-extern const struct member figures_access[], figures_calls[];
+/* Of a struct access_figures, a struct call_figures, a struct replay_match. */
+extern const struct member figures_access[], figures_calls[], figures_call_times[];
 /* Of a struct moment_view. */
 extern const struct member figures_moment[];
 
