@@ -251,6 +251,25 @@ def half_of_a_surrogate_pair_is_refused_with_its_place(folder):
     same(npusim('replay', path).returncode, 0, 'a whole pair, and no escape')
 
 
+@case
+def rows_at_places_that_no_number_holds_are_compared(folder):
+    a, b = folder / 'a.json', folder / 'b.json'
+
+    def series(path, rows, end):
+        path.write_text('{"program": "npusim replay", "schema": 2, "devices": [{"device": 0, '
+                        '"series": {"event": [' + rows + '1e999], "live_bytes": [' +
+                        '7, ' * bool(rows) + end + ']}}]}')
+
+    for rows in ('1, ', ''):
+        series(a, rows, '8')
+        series(b, rows, '9')
+        run = npusim('diff', a, b, '--json', '-')
+        same((run.returncode, run.stderr), (1, ''), rows)
+        figure, = json.loads(run.stdout)['figures']
+        same((figure['name'], figure['change']), ('series.live_bytes, furthest apart', 1), rows)
+        same(npusim('diff', a, a).stdout, npusim('diff', b, b).stdout, 'no difference')
+
+
 SEGMENT = dict(device=0, address=BASE, total_size=2 * MIB, allocated_size=512, active_size=512,
                stream=0, segment_type='small', is_expandable=False, frames=[],
                blocks=[dict(address=BASE, size=512, requested_size=512, state='active_allocated'),

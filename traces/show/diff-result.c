@@ -188,9 +188,12 @@ static const char *axis_of(const struct member *table, JsonObject *object)
 	return NULL;
 }
 
+/* Finite, so that behind all rows there is HUGE_VAL alone: 1e999 is the largest. */
 static double number_of(JsonNode *node)
 {
-	return is_number(node) ? json_node_get_double(node) : 0;
+	double number = is_number(node) ? json_node_get_double(node) : 0;
+
+	return CLAMP(number, -G_MAXDOUBLE, G_MAXDOUBLE);
 }
 
 static double number_at(JsonArray *array, guint index)
