@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +18,12 @@ import xml.etree.ElementTree
 
 NPUSIM, HAL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FAKES = pathlib.Path(sys.argv[3]).resolve()
+CODED = FAKES.parent / 'backend-hw' / 'coded-messages.so'
 failures = []
 number = 0
 
 
-def run(*args, hal=None, file_bytes=None, **variables):
+def run(*args, hal=None, file_bytes=None, stdout=subprocess.PIPE, **variables):
     hidden = ('NPUSIM_', 'ASCEND_', 'LD_LIBRARY')
     env = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     env.update(variables)
@@ -34,7 +36,7 @@ def run(*args, hal=None, file_bytes=None, **variables):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
-    return subprocess.run([NPUSIM, 'check', *args], env=env, stdout=subprocess.PIPE,
+    return subprocess.run([NPUSIM, 'check', *args], env=env, stdout=stdout,
                           stderr=subprocess.PIPE, text=True, timeout=300,
                           preexec_fn=few_bytes if file_bytes else None)
 
@@ -85,6 +87,11 @@ def usage():
         found = run('--backend', 'sim', '--cases', folder)
         check('an empty answer is refused', found.returncode == 1
               and "'' is no answer" in found.stderr, found)
+        pathlib.Path(folder, 'h.case').write_text('case a\n  all init | SIGALRM\n',
+                                                  encoding='ascii')
+        found = run('--backend', 'sim', '--cases', folder)
+        check('no case expects that a step takes too long', found.returncode == 1
+              and "'SIGALRM' is no answer" in found.stderr, found)
         pathlib.Path(folder, 'h.case').write_text(
             'case a\n  all device 99 | 107001\n  says aclrtSetDevice\n', encoding='ascii')
         found = run('--backend', 'sim', '--device', '0', '--cases', folder)
@@ -93,6 +100,18 @@ def usage():
         found = run('--backend', 'sim', '--device', '0', '--cases', folder)
         check('a step without a word is told', found.returncode == 1
               and "there is no step ''" in found.stdout, found)
+        # an install that is not whole, on the machine of the build
+        for part, place in ((NPUSIM, 'bin'), (CODED, 'lib/npusim/acl')):
+            pathlib.Path(folder, place).mkdir(parents=True)
+            shutil.copy(part, pathlib.Path(folder, place))
+        pathlib.Path(folder, 'lib/npusim/acl', CODED.name).rename(
+            pathlib.Path(folder, 'lib/npusim/acl/libascendcl.so'))
+        found = subprocess.run(
+            [pathlib.Path(folder, 'bin', 'npusim'), 'check', '--list'], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, timeout=100, env=dict(
+                os.environ, LD_LIBRARY_PATH=str(pathlib.Path(NPUSIM).parents[1] / 'runtime')))
+        check('the sources are for a command in its build tree', found.returncode == 1
+              and found.stdout == '' and 'there is no map.case' in found.stderr, found)
 
 
 def formats(folder):
@@ -172,7 +191,7 @@ def against():
     check('a driver that differs: both answers, and what the documents say',
           found.returncode == 1 and 'hw ok: 255 255, sim ok: 0 0; the documents say: ok: 0 0'
           in found.stdout, found)
-    found = run('--library', str(FAKES.parent / 'backend-hw' / 'coded-messages.so'), '--against',
+    found = run('--library', str(CODED), '--against',
                 'sim', '--device', '0', '--only', 'map.offset_must_be_zero', hal=HAL)
     check("and the codes in messages, where the library's have some",
           re.search(r'hw 107000 \(\w+\): EE1003, .*sim 107000 \(\w+\): EE1001,', found.stdout),
@@ -209,6 +228,14 @@ def stuck(folder):
     passed = re.findall(r'^ok \d+ - device 0 (\S+)$', found.stdout, re.M)
     check('and the cases behind it run', ran == names and 'arguments.memcpy' in passed, found)
     check('no process is left', not lives(mark))
+    found = run('--backend', 'sim', '--library', str(CODED), '--only', 'create.zero',
+                '--step-timeout', '2', STUCK='opening')
+    check('a library that does not open is told as that', found.returncode == 1
+          and 'the opening of the library has had no answer for 2 seconds' in found.stderr, found)
+    found = run('--backend', 'sim', '--device', '0', '--library', str(CODED), '--only',
+                'create.zero', '--step-timeout', '2', MARK=mark, STUCK='end')
+    check('a library that does not end is ended', found.returncode == 0
+          and '1 passed' in found.stdout and not lives(mark), found)
     out = folder / 'stuck.ini'
     found = run('--safe', '8M', '--only', 'create.zero', '--step-timeout', '2', '--calibrate',
                 str(out), hal=driver)
@@ -273,6 +300,23 @@ def record_and_latency(folder):
     check('what the record has no room for is still reported', found.returncode == 1
           and re.search(r'^\d+ passed, \d+ failed', found.stdout, re.M)
           and 'cannot be written: File too large' in found.stderr, found)
+    with open('/dev/full', 'wb') as full:
+        record = folder / 'unread'
+        found = run('--record', str(record), '--device', '0', '--only', 'create.zero', '--safe',
+                    '8M', hal=FAKES / 'fake-hal-good.so', stdout=full)
+    check('a report that nobody can read costs no record', found.returncode == 1
+          and '- cannot be written: No space left' in found.stderr
+          and {path.name for path in record.iterdir()} == names, found)
+    (folder / 'h.case').write_text('case a\n  init\n  device 0\n  reserve a 2M\n  create h 2M\n'
+                                   '  map a 2M h\n  unmap a\n  unmap a | any\n', encoding='ascii')
+    record = folder / 'validated'
+    found = run('--record', str(record), '--cases', str(folder), '--device', '0', '--safe', '8M',
+                hal=FAKES / 'fake-hal-good.so', NPUSIM_VALIDATE='on', NPUSIM_VALIDATE_EXIT='77',
+                NPUSIM_LOG='warn')
+    check("validation tells of neither the measuring nor the cases' calls once more",
+          found.returncode == 0 and found.stderr.count('\n') == 1
+          and any(line.startswith('recorded unmap: ') for line in
+                  report(record / 'profile.ini')), found)
     record = folder / 'slow'
     slow = record / 'profile.ini'
     found = run('--record', str(record), '--safe', '8M', '--only', 'create.',

@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A libascendcl.so whose messages have codes, as CANN's have, another one on the model; the rest of
- * it is npusim's.
+ * it is npusim's. With STUCK=opening it does not come to its end when it is opened, with STUCK=end
+ * when its process ends.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "acl/acl.h"
+
+static void stick(const char *when)
+{
+	const char *stuck = getenv("STUCK");
+
+	while (stuck != NULL && strcmp(stuck, when) == 0)
+		pause();
+}
+
+__attribute__((constructor)) static void on_opening(void)
+{
+	stick("opening");
+}
+
+__attribute__((destructor)) static void on_end(void)
+{
+	stick("end");
+}
 
 __attribute__((visibility("default"))) const char *aclGetRecentErrMsg(void)
 {

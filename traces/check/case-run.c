@@ -27,8 +27,9 @@ struct order {
 struct case_processes {
 	const struct test_case *test;
 	struct {
-		pid_t pid; /* 0: it cannot be started */
-		int line;  /* a socket; -1: it has ended */
+		pid_t pid;      /* 0: it cannot be started */
+		int line;       /* a socket; -1: it has ended */
+		gboolean begun; /* the library is open, or does not open */
 	} of[CASE_PROCESSES_MAX];
 };
 
@@ -93,6 +94,7 @@ static void work(const struct test_case *test, const char *path, int line)
 	alarm((unsigned)case_step_seconds);
 	void *library = begin(test, path, &trouble);
 	alarm(0);
+	give(line, &trouble, sizeof(trouble)); /* it has begun */
 	while (take(line, &order, sizeof(order))) {
 		struct case_answer answer = trouble;
 		g_auto(GStrv) words = g_strsplit(order.step, " ", -1);
@@ -108,6 +110,7 @@ static void work(const struct test_case *test, const char *path, int line)
 		if (!give(line, &answer, sizeof(answer)))
 			break;
 	}
+	alarm((unsigned)case_step_seconds); /* the library ends, too */
 	exit(0);
 }
 
@@ -167,10 +170,14 @@ static void ask(struct case_processes *all, int process, const char *step, struc
 {
 	struct order order = { 0 };
 	int *line = &all->of[process].line, status = 0;
+	gboolean *begun = &all->of[process].begun;
 
 	g_strlcpy(order.step, step, sizeof(order.step));
+	if (*line >= 0 && !*begun)
+		*begun = take(*line, out, sizeof(*out));
 	memset(out, 0, sizeof(*out));
-	if (*line >= 0 && give(*line, &order, sizeof(order)) && take(*line, out, sizeof(*out))) {
+	if (*line >= 0 && *begun && give(*line, &order, sizeof(order)) &&
+	    take(*line, out, sizeof(*out))) {
 		if (out->published.name[0] != '\0')
 			tell(all, &out->published);
 		return;
@@ -185,7 +192,9 @@ static void ask(struct case_processes *all, int process, const char *step, struc
 	waitpid(all->of[process].pid, &status, 0);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		g_snprintf(out->complaint, sizeof(out->complaint),
-			   "'%s' has had no answer for %d seconds", step, (int)case_step_seconds);
+			   "%s%s%s has had no answer for %d seconds", *begun ? "'" : "",
+			   *begun ? step : "the opening of the library", *begun ? "'" : "",
+			   (int)case_step_seconds);
 	out->code -= WIFSIGNALED(status) ? WTERMSIG(status) : 1000 + WEXITSTATUS(status);
 }
 

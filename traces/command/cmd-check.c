@@ -71,6 +71,7 @@ static gboolean is_own;  /* npusim's library */
 static GPtrArray *cases; /* of struct test_case */
 static struct check_report report;
 static unsigned first_device;
+static int stopped; /* the signal that ended the run of the cases; or 0 */
 
 static gboolean is_on(guint backend)
 {
@@ -317,6 +318,11 @@ static gboolean calibrate(const char *path, GError **error)
 
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	g_setenv("NPUSIM_CONTENTS", "off", TRUE); /* what copies move does not matter */
+	/* what the cases did is judged and told already; what is measured is none */
+	g_setenv("NPUSIM_VALIDATE", "off", TRUE);
+	g_setenv("NPUSIM_FAILURES", "off", TRUE);
+	g_setenv("NPUSIM_LEAKS", "off", TRUE);
+	g_setenv("NPUSIM_LOG", "error", TRUE);
 	figures = figures_on(report.backend, error);
 	if (figures == NULL || !check_fit(server->soc, where, figures, profile, text, error) ||
 	    !out_file_write(path, profile->str, profile->len, error))
@@ -330,7 +336,8 @@ static gboolean calibrate(const char *path, GError **error)
 		return FALSE;
 	g_string_append(text, "\nMeasured, and by the model with what was found:\n\n");
 	check_figures_text(text, figures, modelled);
-	if (is_own && opt.record != NULL)
+	/* a model's calls tell no time that they took */
+	if (is_own && opt.record != NULL && !strstr(server->backend, "backend=sim\n"))
 		predict_calls(text);
 	return out_file_write(beside, text->str, text->len, error);
 }
@@ -425,23 +432,29 @@ static gboolean run_all(GError **error)
 	/* an interrupt, and the cases that have run are reported */
 	interrupts_watch(TRUE);
 	run_cases();
+	stopped = interrupted();
 	interrupts_leave();
-	if (report.results->len == 0 && !interrupted())
+	if (report.results->len == 0 && !stopped)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
 			      "no device is free enough; --device=N checks one all the same");
-	if (!write_report(output, formats[opt.format].write, error))
-		return FALSE;
-	for (gsize i = 0; opt.record != NULL && i < G_N_ELEMENTS(formats); i++) {
+	if (opt.record != NULL) {
 		g_unsetenv("NPUSIM_TRACE");
+		/* the record is worth more than somebody who reads the report to its end */
+		signal(SIGPIPE, SIG_IGN);
+	}
+	/* of what cannot be written, the first is told, and the rest is written */
+	gboolean good = write_report(output, formats[opt.format].write, error);
+	for (gsize i = 0; opt.record != NULL && i < G_N_ELEMENTS(formats); i++) {
 		if (formats[i].file == NULL)
 			continue;
 		g_autofree char *path = g_build_filename(opt.record, formats[i].file, NULL);
-		if (!write_report(path, formats[i].write, error))
-			return FALSE;
+		good &= write_report(path, formats[i].write, good ? error : NULL);
 	}
 	if (opt.record && !opt.calibrate)
 		opt.calibrate = g_build_filename(opt.record, "profile.ini", NULL);
-	return opt.calibrate == NULL || interrupted() || calibrate(opt.calibrate, error);
+	return (opt.calibrate == NULL || stopped ||
+		calibrate(opt.calibrate, good ? error : NULL)) &&
+	       good;
 }
 
 static int run(char **words, GError **error)
@@ -477,8 +490,8 @@ static int run(char **words, GError **error)
 	is_own = opt.library == NULL;
 	first_device = opt.device >= 0 ? (unsigned)opt.device : 0;
 	gboolean good = (!is_own || (opt.library = part_file(ACL, error))) && run_all(error);
-	if (interrupted()) {
-		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),
+	if (stopped) {
+		failure("%s: the report has the %u cases that had run", strsignal(stopped),
 			report.results->len);
 		return interrupt_status();
 	}

@@ -392,7 +392,8 @@ void add_to_list(const char *variable, const char *entry, gboolean first)
 	g_setenv(variable, list, TRUE);
 }
 
-/* Files, and where the folder of each is from this command's: installed, in the build tree. */
+/* Files, and where the folder of each is from this command's: installed, in the build tree. A path
+ * that the build knew is for a command that lies in its tree. */
 static const struct part {
 	const char *file, *installed, *built, *with; /* what it is built with; NULL: anything */
 } parts[] = {
@@ -420,6 +421,8 @@ char *part_folder(const char *name, GError **error)
 	const char *const places[] = { part->installed, part->built };
 
 	for (gsize i = 0; bin && i < G_N_ELEMENTS(places); i++) {
+		if (g_path_is_absolute(places[i]) && !g_str_has_prefix(bin, NPUSIM_BUILD_ROOT "/"))
+			continue;
 		g_autofree char *folder = g_canonicalize_filename(places[i], bin);
 		g_autofree char *path = g_build_filename(folder, name, NULL);
 		if (g_file_test(path, G_FILE_TEST_EXISTS))
