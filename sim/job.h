@@ -203,8 +203,8 @@ struct sim_job {
 	/* SIM_JOB_READ and SIM_JOB_WRITE: rows of row_bytes that begin pitch_bytes apart, as of a
 	 * two-dimensional copy; bytes is the sum of them. 0: one stretch. */
 	uint64_t row_bytes, pitch_bytes;
-	/* Where row `row` begins, from src.va or dst.va on, for patterns of other kinds; NULL: row
-	 * x pitch_bytes. */
+	/* Where row `row` of the job begins, from src.va or dst.va on, for patterns of other kinds;
+	 * asked some rows ahead. NULL: row x pitch_bytes. */
 	uint64_t (*row_offset)(const struct sim_job *job, uint64_t row);
 	/* SIM_JOB_READ and SIM_JOB_WRITE of a core: each request's latency is counted here; may be
 	 * NULL. */

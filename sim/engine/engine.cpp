@@ -184,7 +184,7 @@ uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_
 	m_access.address = ref.va + offset;
 	m_access.length = bytes;
 	m_access.at_ps = at_ps;
-	if (G_LIKELY(out.is_own()))
+	if (G_LIKELY(out.own()))
 		out.send(m_access, nullptr);
 	else
 		transport_foreign(m_lanes[index], spans);
@@ -411,7 +411,8 @@ inline uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t of
 	return read_unaligned(ref, index, offset, bytes, at_ps);
 }
 
-// Issues `bytes` more of the job, row by row. Returns when the last of them is there.
+// Issues `bytes` more of the job, row by row; announces rows that are not side by side. Returns
+// when the last of them is there.
 uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now,
 			    uint64_t *out_rows)
 {
@@ -421,12 +422,22 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 	uint64_t done = now, stop = it.issued + bytes;
 	uint64_t row = it.issued / row_bytes, into = it.issued % row_bytes;
+	uint64_t va[target::expect_max], next = 0, rows = 0;
 
 	*out_rows = 0;
-	for (; it.issued < stop; row++, into = 0) {
+	for (; it.issued < stop; row++, into = 0, next++) {
+		if (next == rows) {
+			rows = std::min((stop - 1) / row_bytes + 1 - row, target::expect_max);
+			for (next = rows; next > 0; next--)
+				va[next - 1] =
+					ref.va + (job->row_offset
+							  ? job->row_offset(job, row + next - 1)
+							  : (row + next - 1) * job->pitch_bytes);
+			if (out.own() && va[rows - 1] - va[0] != (rows - 1) * row_bytes)
+				out.own()->expect(ref.space, va, rows);
+		}
 		uint64_t n = std::min(row_bytes - into, stop - it.issued);
-		uint64_t at = into + (job->row_offset ? job->row_offset(job, row)
-						      : row * job->pitch_bytes);
+		uint64_t at = into + va[next] - ref.va;
 		uint64_t there = write ? transport(ref, true, index, nullptr, at, n, now)
 				       : read_row(ref, index, at, n, now);
 

@@ -131,6 +131,17 @@ __attribute__((always_inline)) inline uint64_t l2::book(uint64_t lines, bool con
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
+// By a read: a prefetch is dropped where the host's own TLB misses, as it mostly does here.
+void l2::expect(int, const uint64_t *pa, uint64_t count) const
+{
+	for (uint64_t i = 0; m_cache->group && i < count; i++) {
+		l2_group it = m_cache->group[l2_group_of(m_cache, l2_number(m_cache, pa[i]))];
+		const l2_set *set = &m_cache->set[it.at + (l2_line(m_cache, pa[i]) & -it.unit)];
+
+		(void)*static_cast<const volatile uint32_t *>(set->tag);
+	}
+}
+
 void l2::serve(access &request)
 {
 	uint64_t at = request.at_ps, hit_ps = m_profile->l2_hit_ps;

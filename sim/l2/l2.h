@@ -23,6 +23,7 @@ public:
 	// origin_ps: where this simulation begins. counters: of the device.
 	void reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters);
 	void serve(access &request) override;
+	void expect(int, const uint64_t *pa, uint64_t count) const override;
 
 private:
 	// When what is asked of memory is there, in the model's time; and what was looked up.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/page-table.h"
+
 namespace npusim
 {
 
@@ -122,6 +124,20 @@ void mmu::serve(access &request)
 	}
 	request.first_ps = request.bytes ? first : end;
 	request.done_ps = end;
+}
+
+void mmu::expect(int space, const uint64_t *va, uint64_t count) const
+{
+	uint64_t pa[expect_max], found = 0;
+	pt_step steps;
+	pt_leaf leaf;
+
+	for (uint64_t i = 0; space >= 0 && i < count; i++)
+		if (pt_walk_from(0, m_shared->root_pa[space], memory(), va[i], &leaf, &steps) &&
+		    SIM_PA_NODE(leaf.pa) == m_device)
+			pa[found++] = leaf.pa;
+	if (local.own())
+		local.own()->expect(space, pa, found);
 }
 
 // Of a payload: by the tables alone.

@@ -31,6 +31,7 @@ public:
 		return m_state;
 	}
 	void serve(access &request) override;
+	void expect(int space, const uint64_t *va, uint64_t count) const override;
 
 protected:
 	uint64_t locate(access &request) const override;

@@ -80,6 +80,11 @@ public:
 	// From another block of the model. The answer is in the access on return; its address and
 	// length may have changed. Returns at once: time is in the access.
 	virtual void serve(access &request) = 0;
+	// Requests to these addresses follow: has what they need in the host's caches.
+	static constexpr uint64_t expect_max = 16;
+	virtual void expect(int, const uint64_t *, uint64_t) const
+	{
+	}
 	// From anybody: with an access as extension, or with none.
 	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
 	// The same, done at once.
@@ -123,10 +128,10 @@ public:
 	explicit request_socket(const char *name) : simple_initiator_socket(name)
 	{
 	}
-	// True if a block of the model is bound.
-	bool is_own() const
+	// The block of the model that is bound; null: a foreign one.
+	target *own() const
 	{
-		return m_own != nullptr;
+		return m_own;
 	}
 	// By physical address, the answer in the access. A foreign target sees the bytes that are
 	// in memory as they are written; what it reads is dropped: memory has its own.
