@@ -596,6 +596,31 @@ static struct sim_job core_read(unsigned core, uint64_t place, uint64_t rows, ui
 				 .pitch_bytes = row_bytes };
 }
 
+static uint64_t rows_asked;
+
+static uint64_t scattered_offset(const struct sim_job *job, uint64_t row)
+{
+	(void)job;
+	rows_asked = MAX(rows_asked, row + 1);
+	return row * 7 % 40 * 8192;
+}
+
+/* Places of rows are looked up ahead, across what is issued at a time: of the job's rows alone. */
+TEST(jobs, place_of_no_row_behind_the_last_is_asked_for)
+{
+	struct sim_job job;
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 1, PT_WRITE);
+	for (uint64_t rows = 1; rows <= 40; rows += 13) {
+		rows_asked = 0;
+		job = core_read(0, 0, rows, 3000);
+		job.row_offset = scattered_offset;
+		EXPECT_EQ(sim_execute(machine.sim, &job), SIM_OK);
+		EXPECT_EQ(job.moved_bytes, rows * 3000);
+		EXPECT_EQ(rows_asked, rows);
+	}
+}
+
 /* Two cores read the same line at once: the second finds it in the L2's tags, but its bytes come
  * when the first one's do, but for the burst. */
 TEST(jobs, hit_on_a_line_that_is_on_its_way_waits_for_it)
