@@ -20,7 +20,7 @@
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
-#define OFFER_WORK 32u /* between two offers of the lock: some microseconds */
+#define OFFER_WORK 128u /* between two offers of the lock: some 10 us */
 
 struct bank {
 	uint64_t act;    /* of the open row */
@@ -92,7 +92,7 @@ struct hbm {
 	struct hbm_record record;
 	struct sim_lock *lock;
 	uint64_t offer_above; /* bytes of a block */
-	unsigned work; /* of large blocks, since the last offer: in pieces of rows that are read */
+	unsigned work;        /* since the last offer: pieces of rows that had their times */
 };
 
 struct hbm_record hbm_record_next;
@@ -567,6 +567,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 
 	if (!pseudo->writes)
 		return;
+	hbm->work += pseudo->writes;
 	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		const struct pending_write *w = &pseudo->write[i];
@@ -718,7 +719,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 
 	*out_first = UINT64_MAX;
 	do {
-		hbm->work += write ? 8 : 1; /* a write may have to wait for a batch of them */
+		hbm->work++;
 		if (offers && hbm->work >= OFFER_WORK) {
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;

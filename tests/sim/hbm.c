@@ -400,17 +400,19 @@ static bool count_offer(void *offers)
 TEST(hbm, long_access_offers_the_lock)
 {
 	struct sim_profile profile = stack_profile(true);
-	unsigned offers = 0;
+	unsigned offers = 0, reading;
 	struct sim_lock lock = { .is_awaited = count_offer, .arg = &offers };
 	struct hbm *hbm = hbm_new(&profile, &lock);
 
 	hbm_access(hbm, 0, 64, true, 0, NULL);
 	EXPECT_EQ(offers, 0);
-	hbm_access(hbm, 0, 128 << 10, false, 0, NULL);
-	EXPECT_GE(offers, 2);
-	offers = 0;
-	hbm_access(hbm, 0, 128 << 10, true, 0, NULL);
-	EXPECT_GE(offers, 16); /* each piece may bring a batch of writes to the banks */
+	for (unsigned i = 0; i < 64; i++)
+		hbm_access(hbm, 0, 8 << 10, false, 0, NULL);
+	EXPECT_GE(offers, 16);
+	reading = offers, offers = 0;
+	for (unsigned i = 0; i < 64; i++)
+		hbm_access(hbm, 0, 8 << 10, true, 0, NULL);
+	EXPECT_GT(offers, reading); /* batches of writes go to the banks meanwhile */
 	hbm_free(hbm);
 }
 
@@ -432,7 +434,7 @@ TEST(hbm, block_of_the_l2_does_not_offer_the_lock)
 	hbm_access(hbm, bytes / 2, bytes, false, 0, NULL);
 	EXPECT_EQ(offers, 0);
 	hbm_access(hbm, 0, 4 * bytes, false, 0, NULL);
-	EXPECT_GE(offers, 8); /* pieces in 256 banks */
+	EXPECT_GE(offers, 2); /* pieces in 256 banks */
 	hbm_free(hbm);
 }
 
