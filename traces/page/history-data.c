@@ -32,8 +32,7 @@
 	X(ROW_ADDRESS, "row.address")                                                             \
 	X(ROW_SIZE, "row.size")                                                                   \
 	X(ROW_SITE, "row.site")                                                                   \
-	X(ROW_TEXT,                                                                               \
-	  "row.text") /* number + 1 of what a note, a call or another event says, or 0 */         \
+	X(ROW_TEXT, "row.text") /* number + 1 of what it says, or 0 */                            \
 	X(ROW_STREAM, "row.stream")                                                               \
 	X(ROW_FREE, "row.free")          /* of an out of memory: bytes that were free */          \
 	X(ROW_TOOK, "row.took")          /* ns of a call as recorded, plus 1; 0: not known */     \

@@ -147,16 +147,22 @@ static gboolean put_record(struct convert *to, struct tracker_line *l, GError **
 	struct npu_trace_record *r = &l->item.record;
 	const struct sites *sites = to->trace->sites;
 	guint32 site = sites ? l->item.site : SITE_NONE;
-	const struct int_map_entry *known = int_map_find(to->state, site, 0);
-	g_autoptr(GString) text = g_string_new(NULL);
+	g_autoptr(GString) text = NULL;
 
-	if (known)
-		g_string_printf(text, "%" G_GUINT64_FORMAT, known->value);
-	else if (site > SITE_BEFORE)
-		int_map_put(to->state, site, 0, g_hash_table_size(to->state) + 1);
-	for (guint i = 0; !known && site > SITE_BEFORE && i < sites_depth(sites, site); i++)
-		g_string_append_printf(text, "%s%s", i ? "\n" : "", sites_frame(sites, site, i));
-	r->site = text->len ? text->str : NULL;
+	r->site = NULL;
+	if (site > SITE_BEFORE) {
+		const struct int_map_entry *known = int_map_find(to->state, site, 0);
+
+		text = g_string_new(NULL);
+		if (known)
+			g_string_printf(text, "%" G_GUINT64_FORMAT, known->value);
+		else
+			int_map_put(to->state, site, 0, g_hash_table_size(to->state) + 1);
+		for (guint i = 0; !known && i < sites_depth(sites, site); i++)
+			g_string_append_printf(text, "%s%s", i ? "\n" : "",
+					       sites_frame(sites, site, i));
+		r->site = text->len ? text->str : NULL;
+	}
 	r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
 	return out_trace_line(to->out, r, error);
 }
