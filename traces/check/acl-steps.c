@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "acl-doors.h"
 #include "acl/acl.h"
 #include "case.h"
 
@@ -261,19 +262,8 @@ static const struct case_verb verbs[] = {
 	{ NULL, NULL, NULL, NULL },
 };
 
-#define CODES(X)                                                                             \
-	X(INVALID_PARAM), X(REPEAT_INITIALIZE), X(REPEAT_FINALIZE), X(FEATURE_UNSUPPORTED),  \
-		X(INTERNAL_ERROR), X(RT_PARAM_INVALID), X(RT_INVALID_DEVICEID),              \
-		X(RT_CONTEXT_NULL), X(RT_STREAM_CONTEXT), X(RT_INVALID_MEMORY_TYPE),         \
-		X(RT_INVALID_HANDLE), X(RT_FEATURE_NOT_SUPPORT), X(RT_MEMORY_ALLOCATION),    \
-		X(RT_RESOURCE_ALLOC_FAIL), X(RT_NO_PERMISSION), X(RT_CONTEXT_RELEASE_ERROR), \
-		X(RT_STREAM_SYNC_TIMEOUT), X(RT_DRV_INTERNAL_ERROR),                         \
-		X(HOST_MEMORY_ALREADY_REGISTERED), X(HOST_MEMORY_NOT_REGISTERED)
-#define CODE(name)                                   \
-	{                                            \
-		ACL_ERROR_##name, "ACL_ERROR_" #name \
-	}
-static const struct case_code codes[] = { CODES(CODE), { 0, NULL } };
+#define CODE(code, name) { code, name },
+static const struct case_code codes[] = { ACL_CODES(CODE){ 0, NULL } };
 
 const struct case_dialect case_acl = {
 	verbs, codes, NULL, "aclGetRecentErrMsg", "npusim_driver_code", "npusim_now_ps", argument
