@@ -111,41 +111,27 @@ static const char *look_at_file(const char *path, char **out_loader, gboolean *o
  *     search path=/opt/cann		(RPATH from file ./program)
  *      trying file=/opt/cann/libascendcl.so
  * NULL if it was not searched for. */
-static const char *why_this_file(char **account, const char *file)
+static char *why_this_file(const char *account, const char *file)
 {
-	const char *why = NULL;
+	g_autofree char *trying = g_strconcat("trying file=", file, "\n", NULL);
+	const char *at = strstr(account, trying);
+	const char *search = at ? g_strrstr_len(account, at - account, "\t search ") : NULL;
+	g_autofree char *line = search ? g_strndup(search, strcspn(search, "\n")) : g_strdup("");
 
-	for (char **line = account; *line; line++) {
-		const char *trying = strstr(*line, "trying file=");
-
-		if (strstr(*line, " search cache="))
-			why = "(the loader's cache)";
-		else if (strstr(*line, " search path="))
-			why = strrchr(*line, '(');
-		else if (trying && strcmp(trying + strlen("trying file="), file) == 0)
-			return why;
-	}
-	return NULL;
-}
-
-static gboolean lies_under(const char *file, const char *folder)
-{
-	g_autofree char *real = realpath(file, NULL), *root = realpath(folder, NULL);
-
-	return real && root && g_str_has_prefix(real, root) && real[strlen(root)] == '/';
+	return g_strdup(strstr(line, " cache=") ? "(the loader's cache)" : strrchr(line, '('));
 }
 
 /* Whether a file that the program gets stands for one of ours, and is another's. */
 static gboolean is_foreign(const char *file, const char *folder, gboolean with_hal)
 {
 	g_autofree char *name = g_path_get_basename(file);
-	g_autofree char *ours = g_build_filename(folder, name, NULL);
+	g_autofree char *ours = strcmp(name, HAL) != 0 ? g_build_filename(folder, name, NULL)
+				: with_hal             ? part_file(HAL, NULL)
+						       : NULL;
+	struct stat own, got;
 
-	if (strcmp(name, HAL) == 0) {
-		g_autofree char *hal = part_folder(HAL, NULL);
-		return with_hal && !(hal && lies_under(file, hal));
-	}
-	return g_file_test(ours, G_FILE_TEST_EXISTS) && !lies_under(file, folder);
+	return ours && stat(ours, &own) == 0 && stat(file, &got) == 0 &&
+	       (own.st_dev != got.st_dev || own.st_ino != got.st_ino);
 }
 
 static char *ask_loader(const char *loader, const char *path, const char *folder, gboolean with_hal)
@@ -158,7 +144,7 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 	env = g_environ_unsetenv(env, "LD_DEBUG_OUTPUT");
 	if (!g_spawn_sync(NULL, argv, env, G_SPAWN_DEFAULT, NULL, NULL, &list, &search, NULL, NULL))
 		return NULL;
-	g_auto(GStrv) lines = g_strsplit(list, "\n", -1), account = g_strsplit(search, "\n", -1);
+	g_auto(GStrv) lines = g_strsplit(list, "\n", -1);
 	GString *found = g_string_new(NULL);
 	for (char **line = lines; *line; line++) {
 		/* "\tNAME => FILE (0x7f...)" or "\tFILE (0x7f...)" */
@@ -169,12 +155,11 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 		if (*file != '/' || parts[1] == NULL || !is_foreign(file, folder, with_hal))
 			continue;
 		g_autofree char *name = g_path_get_basename(file);
-		const char *why = why_this_file(account, file);
-		if (why == NULL)
-			why = preload && strstr(preload, name) ? "(LD_PRELOAD)"
-							       : "(needed by this path)";
+		g_autofree char *why = why_this_file(search, file);
+		const char *unsought =
+			preload && strstr(preload, name) ? "(LD_PRELOAD)" : "(needed by this path)";
 		g_string_append_printf(found, "%s%s from %s %s", found->len ? ", " : "", name, file,
-				       why);
+				       why ?: unsought);
 	}
 	return g_string_free(found, found->len == 0);
 }

@@ -36,8 +36,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Functions that are called for the recorder's own sake: they are asked for, never stood in front
- * of. What it stands in front of, PRELOAD_FUNCTIONS(X), sorted by name, the build finds in the
- * wrappers below. */
+ * of. What it stands in front of, PRELOAD_FUNCTIONS(X), the build finds in the wrappers below. */
 #define ASKED(X)                         \
 	X(aclrtGetDevice)                \
 	X(aclrtGetDeviceCount)           \
@@ -57,9 +56,9 @@ static const char *const names[FUNCTION_COUNT] = {
 #define NAME(name) [AT_##name] = #name,
 	PRELOAD_FUNCTIONS(NAME) ASKED(NAME)
 };
-static void *const wrappers[WRAPPED_COUNT] = {
+static void *const wrappers[FUNCTION_COUNT] = { /* of ASKED: NULL */
 #define WRAPPER(name) [AT_##name] = (void *)(uintptr_t)name,
-	PRELOAD_FUNCTIONS(WRAPPER)
+						PRELOAD_FUNCTIONS(WRAPPER)
 };
 static _Atomic(void *) reals[FUNCTION_COUNT];
 
@@ -92,11 +91,6 @@ static void *settle(enum function function, void *found)
 	return known;
 }
 
-static bool is_ours(enum function function, const void *found)
-{
-	return function < WRAPPED_COUNT && found == wrappers[function];
-}
-
 /* The real function: in the libraries behind this one, else in an ACL library that was opened with
  * RTLD_LOCAL. NULL: there is none (yet). It is looked for once. Any thread. */
 static void *real_of(enum function function)
@@ -116,15 +110,10 @@ static void *real_of(enum function function)
 			continue;
 		found = look_up(library, names[function]);
 		dlclose(library);
-		if (found != NULL && is_ours(function, found))
+		if (found == wrappers[function])
 			found = NULL;
 	}
 	return found != NULL ? settle(function, found) : NULL;
-}
-
-static int compare_name(const void *name, const void *at)
-{
-	return strcmp(name, *(const char *const *)at);
 }
 
 /* The last call is a jump (this file is compiled so that it is): RTLD_NEXT and RTLD_DEFAULT go by
@@ -132,20 +121,19 @@ static int compare_name(const void *name, const void *at)
 EXPORTED void *dlsym(void *restrict handle, const char *restrict name)
 {
 	dlsym_fn *look_up = find_dlsym();
-	const char *const *at = handle == RTLD_NEXT ? NULL
-						    : bsearch(name, names, WRAPPED_COUNT,
-							      sizeof(*names), compare_name);
-	enum function function = at != NULL ? (enum function)(at - names) : WRAPPED_COUNT;
+	enum function function = 0;
 	void *found;
 
 	if (look_up == NULL)
 		return NULL;
-	if (function == WRAPPED_COUNT)
+	while (function < WRAPPED_COUNT && strcmp(name, names[function]) != 0)
+		function++;
+	if (function == WRAPPED_COUNT || handle == RTLD_NEXT)
 		return look_up(handle, name);
 	if (handle == RTLD_DEFAULT)
 		return real_of(function) != NULL ? wrappers[function] : NULL;
 	found = look_up(handle, name);
-	if (found == NULL || is_ours(function, found))
+	if (found == NULL || found == wrappers[function])
 		return found;
 	/* another's function of the same name (one more library in front of the ACL) is its own */
 	return settle(function, found) == found ? wrappers[function] : found;
