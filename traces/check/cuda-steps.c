@@ -102,9 +102,7 @@ static void synchronize(struct step *s)
 
 static void set_context(struct step *s)
 {
-	g_autofree char *context = g_strdup_printf("%" G_GUINT64_FORMAT, s->out[0][0]);
-
-	step_call(s, "cuCtxSetCurrent", context);
+	step_call(s, "cuCtxSetCurrent", "context");
 }
 
 static void open_null(struct step *s)
@@ -114,7 +112,7 @@ static void open_null(struct step *s)
 
 static const struct case_verb verbs[] = {
 	{ "init", "cuInit", "flags=0", NULL },
-	{ "ctx", "cuDevicePrimaryCtxRetain", "out 0", set_context },
+	{ "ctx", "cuDevicePrimaryCtxRetain", "&context 0", set_context },
 	{ "noctx", "cuCtxSetCurrent", "0", NULL },
 	{ "ctxreset", "cuDevicePrimaryCtxReset_v2", "0", NULL },
 	{ "sync", "cuCtxSynchronize", "", NULL },
