@@ -377,21 +377,17 @@ static int bench(char **words, GError **error)
 	struct sim_profile profile;
 	g_autofree char *why = NULL;
 	g_autoptr(JsonBuilder) json = json_builder_new();
-	gboolean good;
+	gboolean is_pattern = opt.pattern < PUBLISHED;
 
-	run.asked.profile = &profile;
-	json_builder_begin_array(json);
-	if (opt.pattern >= PUBLISHED) {
-		good = run_published(json, error);
-	} else if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why)) {
-		good = refuse_option(error, "--soc: %s%s", why,
+	if (is_pattern && !sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why))
+		return refuse_option(error, "--soc: %s%s", why,
 				     npu_meant(opt.soc, names, g_strv_length((char **)names), ""));
-	} else if (opt.set && !sim_profile_set(&profile, opt.set, &why)) {
-		good = refuse_option(error, "--set: %s%s", why, key_meant(why));
-	} else {
-		run.soc = profile.soc_name;
-		good = run_bench(*words, json, error);
-	}
+	if (is_pattern && opt.set && !sim_profile_set(&profile, opt.set, &why))
+		return refuse_option(error, "--set: %s%s", why, key_meant(why));
+	run.asked.profile = &profile;
+	run.soc = profile.soc_name;
+	json_builder_begin_array(json);
+	gboolean good = is_pattern ? run_bench(*words, json, error) : run_published(json, error);
 	json_builder_end_array(json);
 	good = good && (opt.json == NULL || json_write(opt.json, json, error));
 	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;

@@ -30,8 +30,9 @@ struct verdict {
 		const char *kind;
 		guint64 events;
 	} sides[2];
-	guint64 equal;
-	JsonNode *figures;
+	guint64 equal, same; /* nothing differs; so much of what is told is in both */
+	const struct differences *figures;
+	const struct trace_diff *diff; /* what is told beside them; NULL: results */
 };
 
 static const struct member side_members[] = {
@@ -51,31 +52,29 @@ static const struct member verdict_members[] = {
 	{ "a", MEMBER_OBJECT, AT(verdict, sides[0]), .members = side_members },
 	{ "b", MEMBER_OBJECT, AT(verdict, sides[1]), .members = side_members },
 	{ "equal", MEMBER_FLAG, AT(verdict, equal) },
-	{ "figures", MEMBER_NODE, AT(verdict, figures) },
+	{ "figures", MEMBER_NODE, VIA(verdict, figures, differences, json) },
 	{ 0 },
 };
 
-/* `same`: what there is of it, where all is; `diff`: of traces, what is told beside figures, which
- * are its or those of results. Returns the exit status. */
-static int show(char *const *paths, struct verdict *v, guint64 same, const struct trace_diff *diff,
-		const struct differences *figures, GError **error)
+/* Returns the exit status. */
+static int show(char *const *paths, struct verdict *v, GError **error)
 {
 	g_autoptr(JsonBuilder) out = json_builder_new();
 	gboolean prints = g_strcmp0(json, "-") != 0;
 
 	if (prints && v->equal)
-		printf("no difference: " U64 " %s are the same\n", same,
-		       diff ? "events" : "figures");
+		printf("no difference: " U64 " %s are the same\n", v->same,
+		       v->diff ? "events" : "figures");
 	prints = prints && !v->equal;
 	for (int side = 0; prints && side < 2; side++)
 		printf("%s %s: %s, " U64 " events\n", side ? "+++ B" : "--- A", paths[side],
 		       v->sides[side].kind, v->sides[side].events);
-	if (prints && diff) {
-		trace_diff_print(diff, (guint)limit, stdout);
+	if (prints && v->diff) {
+		trace_diff_print(v->diff, (guint)limit, stdout);
 	} else if (prints) {
-		differences_print(figures, stdout);
-		printf("\n%u figures differ, " U64 " are the same\n", figures->rows->len,
-		       figures->equal);
+		differences_print(v->figures, stdout);
+		printf("\n%u figures differ, " U64 " are the same\n", v->figures->rows->len,
+		       v->same);
 	}
 	if (json) {
 		g_autofree char *a = g_filename_display_name(paths[0]);
@@ -84,8 +83,8 @@ static int show(char *const *paths, struct verdict *v, guint64 same, const struc
 		v->sides[1].file = b;
 		json_builder_begin_object(out);
 		members_build(out, verdict_members, v);
-		if (diff)
-			members_build(out, trace_diff_members, diff);
+		if (v->diff)
+			members_build(out, trace_diff_members, v->diff);
 		json_builder_end_object(out);
 		if (!json_write(json, out, error))
 			return EXIT_TROUBLE;
@@ -107,12 +106,12 @@ static int diff_traces(char *const *paths, GError **error)
 		diff = trace_diff_run(traces, (guint)limit, error);
 	if (diff) {
 		struct verdict v = { "traces", .equal = diff->figures.rows->len + diff->places == 0,
-				     .figures = diff->figures.json };
+				     .same = diff->same, .figures = &diff->figures, .diff = diff };
 		for (int side = 0; side < 2; side++) {
 			v.sides[side].kind = diff->traces[side]->kind;
 			v.sides[side].events = diff->traces[side]->events;
 		}
-		status = show(paths, &v, diff->same, diff, &diff->figures, error);
+		status = show(paths, &v, error);
 	}
 	trace_diff_free(diff);
 	trace_free(traces[0]);
@@ -131,13 +130,14 @@ static int diff_two_results(char *const *paths, GError **error)
 		return EXIT_TROUBLE;
 	differences_init(&figures);
 	diff_results(results, (guint)limit, &figures);
-	struct verdict v = { "results", .equal = figures.rows->len == 0, .figures = figures.json };
+	struct verdict v = { "results", .equal = figures.rows->len == 0, .same = figures.equal,
+			     .figures = &figures };
 	for (int side = 0; side < 2; side++) {
 		JsonObject *result = json_node_get_object(results[side]);
 		v.sides[side].kind = result_text(result, "kind", "a result");
 		v.sides[side].events = (guint64)result_int(result, "events", 0);
 	}
-	int status = show(paths, &v, figures.equal, NULL, &figures, error);
+	int status = show(paths, &v, error);
 	differences_clear(&figures);
 	return status;
 }
