@@ -2,7 +2,6 @@
  *
  * The CUDA dialect of the cases: the steps of cases/FORMAT.md as calls of libcuda.so.1.
  */
-#include <fcntl.h>
 #include <string.h>
 
 #include "case.h"
@@ -105,21 +104,12 @@ static void set_context(struct step *s)
 	step_call(s, "cuCtxSetCurrent", "context");
 }
 
-static void open_null(struct step *s)
-{
-	step_set(s, 1, (uint64_t)open("/dev/null", O_RDWR | O_CLOEXEC));
-}
-
 static const struct case_verb verbs[] = {
 	{ "init", "cuInit", "flags=0", NULL },
 	{ "ctx", "cuDevicePrimaryCtxRetain", "&context 0", set_context },
-	{ "noctx", "cuCtxSetCurrent", "0", NULL },
-	{ "ctxreset", "cuDevicePrimaryCtxReset_v2", "0", NULL },
-	{ "sync", "cuCtxSynchronize", "", NULL },
 	{ "reserve", "cuMemAddressReserve", ">1 $2 align=0 addr=0 flags=0", check_address },
 	{ "addrfree", "cuMemAddressFree", "$1 $2", NULL },
 	{ "create", "cuMemCreate", ">1 $2 prop flags=0", step_show_same },
-	{ "createnull", "cuMemCreate", "out 2M 0 0", NULL },
 	{ "release", "cuMemRelease", "$1", NULL },
 	{ "map", "cuMemMap", "$1 $2 $3 $4 flags=0", NULL },
 	{ "unmap", "cuMemUnmap", "$1 $2", NULL },
@@ -130,8 +120,7 @@ static const struct case_verb verbs[] = {
 	{ "retain", "cuMemRetainAllocationHandle", ">1 $2", step_show_same },
 	{ "export", "cuMemExportToShareableHandle", "out $2 type flags=0", keep_fd },
 	{ "import", "cuMemImportFromShareableHandle", ">1 $2 type", step_show_same },
-	{ "closefd", "close", "$1", NULL }, /* of the C library */
-	{ "devnull", NULL, NULL, open_null },
+	{ "pipe", "pipe", "out", keep_fd }, /* of the C library: a file that is no handle */
 	{ "set", "cuMemsetD8_v2", "$1 $2 $3", synchronize },
 	{ "read", "cuMemcpyDtoH_v2", "read $1 size", step_show_bytes },
 	{ "write", "cuMemcpyHtoD_v2", "$1 written $3", NULL },
