@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Classic allocations: device memory, page-locked host memory, host memory of the program that is
- * registered for the device, and cache maintenance. Owns the sizes (rounded, padded), the
- * translation from a policy to the driver's flags, the fallback from huge to normal pages, and the
- * list of registered ranges, for which the driver cannot be asked: what is already registered, at
- * which address the device sees it, and that the range counts as page-locked in copies.
+ * registered for the device, and cache maintenance. Owns the translation from a policy to the
+ * driver's flags, the fallback from huge to normal pages, and the list of registered ranges, for
+ * which the driver cannot be asked: what is already registered, at which address the device sees
+ * it, and that the range counts as page-locked in copies.
  */
 #include "acl-internal.h"
 
@@ -12,37 +12,16 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
+#include "malloc-rule.h"
 
-#define ALIGN_BYTES      UINT64_C(32)
-#define PADDING_BYTES    UINT64_C(32)
-#define HUGE_ABOVE_BYTES (UINT64_C(1) << 20) /* HUGE_FIRST asks for huge pages above this */
-#define POLICY_MASK      0xffu
-#define BANDWIDTH_MASK   0xff00u
-#define ALIGNMENT_LG2    9u /* 512 bytes, what the runtime asks the driver for */
-#define MODULE_ID_LAST   76u
-
-enum page_choice { PAGES_HUGE_FIRST, PAGES_HUGE, PAGES_NORMAL, PAGES_GIANT };
-struct policy {
-	enum page_choice pages;
-	bool p2p;
-};
-/* By aclrtMemMallocPolicy without the bits that may be added to it; what is none of them counts as
- * HUGE_FIRST. */
-static const struct policy policies[] = {
-	[ACL_MEM_MALLOC_HUGE_FIRST] = { PAGES_HUGE_FIRST, false },
-	[ACL_MEM_MALLOC_HUGE_ONLY] = { PAGES_HUGE, false },
-	[ACL_MEM_MALLOC_NORMAL_ONLY] = { PAGES_NORMAL, false },
-	[ACL_MEM_MALLOC_HUGE_FIRST_P2P] = { PAGES_HUGE_FIRST, true },
-	[ACL_MEM_MALLOC_HUGE_ONLY_P2P] = { PAGES_HUGE, true },
-	[ACL_MEM_MALLOC_NORMAL_ONLY_P2P] = { PAGES_NORMAL, true },
-	[ACL_MEM_MALLOC_HUGE1G_ONLY] = { PAGES_GIANT, false },
-	[ACL_MEM_MALLOC_HUGE1G_ONLY_P2P] = { PAGES_GIANT, true },
-};
+#define BANDWIDTH_MASK 0xff00u
+#define ALIGNMENT_LG2  9u /* 512 bytes, what the runtime asks the driver for */
+#define MODULE_ID_LAST 76u
 
 /* What a malloc call asks for, beside the size. */
 struct request {
 	const char *call;
-	struct policy policy;
+	struct malloc_policy policy;
 	bool low_bandwidth;
 	bool read_only;
 	bool for_scheduler;
@@ -51,11 +30,11 @@ struct request {
 
 static struct request request_of(const char *call, aclrtMemMallocPolicy policy)
 {
-	uint32_t bits = (uint32_t)policy, pages = bits & POLICY_MASK;
-	struct request request = { .call = call, .module = APP_MODULE_ID };
+	uint32_t bits = (uint32_t)policy;
+	struct request request = { .call = call,
+				   .policy = malloc_policy_of(bits),
+				   .module = APP_MODULE_ID };
 
-	if (pages < sizeof(policies) / sizeof(policies[0]))
-		request.policy = policies[pages];
 	request.low_bandwidth = (bits & BANDWIDTH_MASK) == ACL_MEM_TYPE_LOW_BAND_WIDTH;
 	request.read_only = (bits & ACL_MEM_ACCESS_USER_SPACE_READONLY) != 0;
 	return request;
@@ -83,17 +62,6 @@ static uint64_t flags_of(const struct request *request, uint32_t device, enum pa
 	return flags;
 }
 
-/* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. */
-static aclError round_size(const struct request *request, size_t size, bool padded, uint64_t *out)
-{
-	uint64_t more =
-		ALIGN_BYTES + (padded && request->policy.pages != PAGES_GIANT ? PADDING_BYTES : 0);
-
-	return ACL_WANT(request->call, size <= UINT64_MAX - more,
-			"size is %zu; rounded up it does not fit 64 bits", size)
-		       ?: ACL_GIVE(out, (size + more - 1) / ALIGN_BYTES * ALIGN_BYTES);
-}
-
 /* Layers know the driver's size; what the program asked for is told. */
 static void hand_out(void *made, uint64_t size, uint64_t asked, void **out)
 {
@@ -101,15 +69,15 @@ static void hand_out(void *made, uint64_t size, uint64_t asked, void **out)
 	*out = made;
 }
 
-/* HUGE_FIRST takes normal pages for little, and where there are no huge ones. */
+/* HUGE_FIRST takes normal pages where there are no huge ones, too. */
 static aclError allocate(const struct request *request, uint64_t asked, bool padded, void **out)
 {
-	uint64_t size = 0;
-	aclError error = round_size(request, asked, padded, &size);
+	uint64_t size = asked;
+	bool fits = malloc_round(request->policy.pages, padded, &size);
+	aclError error = ACL_WANT(request->call, fits,
+				  "size is %zu; rounded up it does not fit 64 bits", asked);
 	bool choose = request->policy.pages == PAGES_HUGE_FIRST;
-	enum page_choice pages = !choose                   ? request->policy.pages
-				 : size > HUGE_ABOVE_BYTES ? PAGES_HUGE
-							   : PAGES_NORMAL;
+	enum page_choice pages = malloc_pages_of(request->policy.pages, size);
 	struct core_context *context;
 	void *made = NULL;
 

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "acl/acl.h"
+#include "acl/malloc-rule.h"
 #include "base/base.h"
 #include "trace/line.h"
 #include "trace/recorder.h"
@@ -28,10 +29,6 @@
 #define SOC_TRIES        16
 #define ACCESS_LINES_MAX 64
 #define BATCH_LINES_MAX  65536
-#define ALIGN_BYTES      UINT64_C(32)
-#define PADDING_BYTES    UINT64_C(32)
-#define HUGE_ABOVE_BYTES (UINT64_C(1) << 20) /* HUGE_FIRST takes huge pages above this */
-#define POLICY_MASK      0xff
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -403,32 +400,20 @@ WRAP_OTHER(aclrtIpcMemSetImportPid)
 WRAP_OTHER(aclrtIpcMemImportByKey)
 WRAP_OTHER(aclrtIpcMemClose)
 
-/* ---- classic allocations; sizes are rounded up as CANN does ---- */
-
-static uint32_t page_of_policy(aclrtMemMallocPolicy policy, uint64_t size)
-{
-	static const uint8_t pages[POLICY_MASK + 1] = {
-		[ACL_MEM_MALLOC_HUGE_ONLY] = 21,   [ACL_MEM_MALLOC_HUGE_ONLY_P2P] = 21,
-		[ACL_MEM_MALLOC_NORMAL_ONLY] = 12, [ACL_MEM_MALLOC_NORMAL_ONLY_P2P] = 12,
-		[ACL_MEM_MALLOC_HUGE1G_ONLY] = 30, [ACL_MEM_MALLOC_HUGE1G_ONLY_P2P] = 30,
-	};
-	uint32_t page = pages[policy & POLICY_MASK];
-
-	return page != 0 ? page : size > HUGE_ABOVE_BYTES ? 21 : 12;
-}
+/* ---- classic allocations ---- */
 
 static void record_malloc(struct trace_call *call, void *const *out, uint64_t size,
 			  aclrtMemMallocPolicy policy, bool padded)
 {
-	uint64_t bytes = size, least = size;
+	enum page_choice pages = malloc_policy_of(policy).pages;
 
-	if (padded && page_of_policy(policy, size) != 30)
-		least += PADDING_BYTES;
-	if (size <= UINT64_MAX - PADDING_BYTES - ALIGN_BYTES)
-		bytes = (least + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-
-	TRACE_RECORD(recorder, call, MALLOC, .name = TRACE_AT(got(call, out)), .size = bytes,
-		     .device = current_device(call), .page_lg2 = page_of_policy(policy, bytes));
+	malloc_round(pages, padded, &size);
+	pages = malloc_pages_of(pages, size);
+	TRACE_RECORD(recorder, call, MALLOC, .name = TRACE_AT(got(call, out)), .size = size,
+		     .device = current_device(call),
+		     .page_lg2 = pages == PAGES_GIANT  ? 30
+				 : pages == PAGES_HUGE ? 21
+						       : 12);
 }
 
 #define WRAP_MALLOC(name, padded) WRAP(name, record_malloc(&call, devPtr, size, policy, padded))
