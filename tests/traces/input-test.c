@@ -131,7 +131,7 @@ TEST(input, gives_the_same_again_after_a_rewind)
 	ASSERT_NOT_NULL(in);
 	EXPECT_EQ(input_take(in, (guint8 *)text, 7, NULL), 7);
 	for (int pass = 0; pass < 2; pass++) {
-		ASSERT_TRUE(input_rewind(in, NULL));
+		input_rewind(in);
 		EXPECT_EQ(input_take(in, (guint8 *)text, sizeof text, NULL), 11);
 		EXPECT_MEMEQ(text, "firstsecond", 11);
 		EXPECT_EQ(input_take(in, (guint8 *)text, sizeof text, NULL), 0);

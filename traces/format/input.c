@@ -20,9 +20,9 @@ struct input {
 	int fd;
 	gboolean gzip;
 	z_stream z;
-	gboolean z_open, member_done, ended;
+	gboolean member_done, ended;
 	gboolean raw_end; /* zlib was given all that the file has */
-	guint64 raw_at;   /* bytes of the file that zlib was given */
+	guint64 raw_at;   /* bytes of the file that were read */
 	guint64 taken;    /* bytes that readers got since the first */
 	guint8 *chunk;    /* what zlib reads next */
 
@@ -108,20 +108,16 @@ static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **erro
 {
 	gsize got = 0;
 	while (got < room) {
-		ssize_t n = TEMP_FAILURE_RETRY(read(in->fd, into + got, room - got));
+		ssize_t n = TEMP_FAILURE_RETRY(
+			pread(in->fd, into + got, room - got, (off_t)in->raw_at));
 		if (n < 0)
 			return fail_errno(in->name, error, "it cannot be read"), -1;
 		if (n == 0)
 			break;
 		got += (gsize)n;
+		in->raw_at += (guint64)n;
 	}
 	return (gssize)got;
-}
-
-static gboolean raw_rewind(struct input *in, GError **error)
-{
-	return lseek(in->fd, 0, SEEK_SET) == 0 ||
-	       fail_errno(in->name, error, "it cannot be read twice");
 }
 
 /* One step of inflate() into z.next_out; sets `ended` after the last member. */
@@ -133,7 +129,6 @@ static gboolean inflate_step(struct input *in, GError **error)
 			return FALSE;
 		in->z.next_in = in->chunk;
 		in->z.avail_in = (uInt)got;
-		in->raw_at += (guint64)got;
 		in->raw_end = got < (gssize)CHUNK_BYTES;
 	}
 	if (in->member_done) {
@@ -172,32 +167,25 @@ static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **err
 static struct input *opened(char *name, int fd, GError **error)
 {
 	struct input *in = g_new0(struct input, 1);
-	struct stat status;
-	gboolean ok = TRUE;
+	gboolean ok = fd >= 0 || fail_errno(name, error, "it cannot be opened");
+	guint8 head[2];
 
 	in->name = name;
 	in->fd = fd;
-	if (fd < 0 || fstat(fd, &status) != 0) {
-		ok = fail_errno(name, error, "it cannot be opened");
-	} else if (S_ISDIR(status.st_mode)) {
-		errno = EISDIR;
-		ok = fail_errno(name, error, "it cannot be read");
-	} else if (lseek(fd, 0, SEEK_SET) != 0) {
+	if (ok && lseek(fd, 0, SEEK_SET) != 0) {
 		/* a pipe, whose bytes are kept, so that they can be read twice */
 		in->fd = memfd_create("npusim-input", MFD_CLOEXEC);
 		ok = in->fd < 0 ? temp_file_failed("made", error)
 				: write_from(in->fd, fd, name, error);
 		close(fd);
 	}
-	guint8 head[2];
-	gssize got = ok && raw_rewind(in, error) ? raw_take(in, head, sizeof head, error) : -1;
+	gssize got = ok ? raw_take(in, head, sizeof head, error) : -1;
+	in->raw_at = 0;
 	in->gzip = got == 2 && head[0] == 0x1f && head[1] == 0x8b;
-	if (in->gzip) {
+	if (in->gzip)
 		in->chunk = g_malloc(CHUNK_BYTES);
-		in->z_open = inflateInit2(&in->z, 15 + 16) == Z_OK;
-	}
-	if (got >= 0 && raw_rewind(in, error) &&
-	    (in->z_open || !in->gzip || fail(in, error, "zlib does not start")))
+	if (got >= 0 && (!in->gzip || inflateInit2(&in->z, 15 + 16) == Z_OK ||
+			 fail(in, error, "zlib does not start")))
 		return in;
 	input_close(in);
 	return NULL;
@@ -265,8 +253,7 @@ void input_close(struct input *in)
 		return;
 	if (in->fd >= 0)
 		close(in->fd);
-	if (in->z_open)
-		inflateEnd(&in->z);
+	inflateEnd(&in->z); /* does nothing where it did not begin */
 	g_free(in->chunk);
 	g_free(in->lines);
 	g_free(in->name);
@@ -284,18 +271,13 @@ gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
 	return got;
 }
 
-gboolean input_rewind(struct input *in, GError **error)
+void input_rewind(struct input *in)
 {
-	in->taken = in->line = 0;
+	in->taken = in->line = in->raw_at = 0;
 	in->start = in->end = 0;
-	in->at_end = FALSE;
-	if (in->gzip) {
-		inflateReset(&in->z);
-		in->z.avail_in = 0;
-		in->member_done = in->ended = in->raw_end = FALSE;
-		in->raw_at = 0;
-	}
-	return raw_rewind(in, error);
+	in->at_end = in->member_done = in->ended = in->raw_end = FALSE;
+	inflateReset(&in->z);
+	in->z.avail_in = 0;
 }
 
 const char *input_name(const struct input *in)
@@ -306,8 +288,9 @@ const char *input_name(const struct input *in)
 GBytes *input_whole(struct input *in, GError **error)
 {
 	g_autoptr(GByteArray) all = g_byte_array_new();
-	gssize got = input_rewind(in, error) ? 1 : -1;
+	gssize got = 1;
 
+	input_rewind(in);
 	while (got > 0) {
 		guint at = all->len;
 		if (at > WHOLE_MAX) {

@@ -57,7 +57,7 @@ void input_close(struct input *input);
  * gzip stream is damaged or ends early (with the offset in the file). */
 gssize input_take(struct input *input, guint8 *into, gsize room, GError **error);
 /* Back to the first byte. */
-gboolean input_rewind(struct input *input, GError **error);
+void input_rewind(struct input *input);
 const char *input_name(const struct input *input);
 
 /* All the bytes, from the first. NULL and error as above, and where it is more than 4 GiB. */

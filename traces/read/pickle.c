@@ -39,64 +39,52 @@ enum deed {
 	DUP,
 	STOP
 };
-#define CLASS  "it names a class or function (GLOBAL)"
-#define OBJECT "it makes an object of a class (NEWOBJ)"
 static const struct {
+	const char *codes; /* opcodes that do so */
 	guint8 deed, with;
 	const char *why;
-} opcodes[256] = {
-	['('] = { .deed = MARK },
-	['.'] = { .deed = STOP },
-	['0'] = { .deed = POP },
-	['1'] = { .deed = POP_MARK },
-	['2'] = { .deed = DUP },
-	['G'] = { .deed = PUSH_FLOAT, .with = 8 },
-	['J'] = { .deed = PUSH_INT, .with = 4 },
-	['K'] = { .deed = PUSH_INT, .with = 1 },
-	['M'] = { .deed = PUSH_INT, .with = 2 },
-	[0x8a] = { .deed = PUSH_LONG, .with = 1 },
-	[0x8b] = { .deed = PUSH_LONG, .with = 4 },
-	['N'] = { .deed = PUSH_NONE },
-	[0x88 ... 0x89] = { .deed = PUSH_BOOL },
-	['U'] = { .deed = PUSH_STR, .with = 1 },
-	['T'] = { .deed = PUSH_STR, .with = 4 },
-	['C'] = { .deed = PUSH_STR, .with = 1 },
-	['B'] = { .deed = PUSH_STR, .with = 4 },
-	[0x8e] = { .deed = PUSH_STR, .with = 8 },
-	[0x96] = { .deed = PUSH_STR, .with = 8 },
-	[0x8c] = { .deed = PUSH_STR, .with = 1 },
-	['X'] = { .deed = PUSH_STR, .with = 4 },
-	[0x8d] = { .deed = PUSH_STR, .with = 8 },
-	['}'] = { .deed = PUSH_EMPTY, .with = PICKLE_DICT },
-	[']'] = { .deed = PUSH_EMPTY, .with = PICKLE_LIST },
-	[')'] = { .deed = PUSH_EMPTY, .with = PICKLE_LIST },
-	[0x85 ... 0x87] = { .deed = TAKE_TUPLE },
-	['d'] = { .deed = TAKE_MARKED, .with = PICKLE_DICT },
-	['l'] = { .deed = TAKE_MARKED, .with = PICKLE_LIST },
-	['t'] = { .deed = TAKE_MARKED, .with = PICKLE_LIST },
-	['a'] = { .deed = ADD_ONE, .with = PICKLE_LIST },
-	['s'] = { .deed = ADD_ONE, .with = PICKLE_DICT },
-	['e'] = { .deed = ADD_MARKED, .with = PICKLE_LIST },
-	['u'] = { .deed = ADD_MARKED, .with = PICKLE_DICT },
-	['h'] = { .deed = MEMO_GET, .with = 1 },
-	['j'] = { .deed = MEMO_GET, .with = 4 },
-	['q'] = { .deed = MEMO_PUT, .with = 1 },
-	['r'] = { .deed = MEMO_PUT, .with = 4 },
-	[0x94] = { .deed = MEMO_PUT, .with = 0 },
-	[0x95] = { .deed = SKIP, .with = 8 },
-	['c'] = { .deed = REFUSED, .why = CLASS },
-	[0x93] = { .deed = REFUSED, .why = CLASS },
-	['R'] = { .deed = REFUSED, .why = "it calls something (REDUCE)" },
-	['b'] = { .deed = REFUSED, .why = "it sets an object's state (BUILD)" },
-	['i'] = { .deed = REFUSED, .why = OBJECT },
-	['o'] = { .deed = REFUSED, .why = OBJECT },
-	[0x81] = { .deed = REFUSED, .why = OBJECT },
-	[0x92] = { .deed = REFUSED, .why = OBJECT },
-	['P' ... 'Q'] = { .deed = REFUSED, .why = "it refers to a persistent object (PERSID)" },
-	[0x82 ... 0x84] = { .deed = REFUSED, .why = "it refers to a registered extension (EXT)" },
-	[0x97 ... 0x98] = { .deed = REFUSED,
-			    .why = "it refers to a buffer outside the file (NEXT_BUFFER)" },
-	[0x8f ... 0x91] = { .deed = REFUSED, .why = "it holds a set" },
+} rows[] = {
+	{ "", .deed = UNKNOWN },
+	{ "(", .deed = MARK },
+	{ ".", .deed = STOP },
+	{ "0", .deed = POP },
+	{ "1", .deed = POP_MARK },
+	{ "2", .deed = DUP },
+	{ "G", .deed = PUSH_FLOAT, .with = 8 },
+	{ "K", .deed = PUSH_INT, .with = 1 },
+	{ "M", .deed = PUSH_INT, .with = 2 },
+	{ "J", .deed = PUSH_INT, .with = 4 },
+	{ "\x8a", .deed = PUSH_LONG, .with = 1 },
+	{ "\x8b", .deed = PUSH_LONG, .with = 4 },
+	{ "N", .deed = PUSH_NONE },
+	{ "\x88\x89", .deed = PUSH_BOOL },
+	{ "UC\x8c", .deed = PUSH_STR, .with = 1 },
+	{ "TBX", .deed = PUSH_STR, .with = 4 },
+	{ "\x8d\x8e\x96", .deed = PUSH_STR, .with = 8 },
+	{ "}", .deed = PUSH_EMPTY, .with = PICKLE_DICT },
+	{ "])", .deed = PUSH_EMPTY, .with = PICKLE_LIST },
+	{ "\x85\x86\x87", .deed = TAKE_TUPLE },
+	{ "d", .deed = TAKE_MARKED, .with = PICKLE_DICT },
+	{ "lt", .deed = TAKE_MARKED, .with = PICKLE_LIST },
+	{ "a", .deed = ADD_ONE, .with = PICKLE_LIST },
+	{ "s", .deed = ADD_ONE, .with = PICKLE_DICT },
+	{ "e", .deed = ADD_MARKED, .with = PICKLE_LIST },
+	{ "u", .deed = ADD_MARKED, .with = PICKLE_DICT },
+	{ "h", .deed = MEMO_GET, .with = 1 },
+	{ "j", .deed = MEMO_GET, .with = 4 },
+	{ "q", .deed = MEMO_PUT, .with = 1 },
+	{ "r", .deed = MEMO_PUT, .with = 4 },
+	{ "\x94", .deed = MEMO_PUT, .with = 0 },
+	{ "\x95", .deed = SKIP, .with = 8 },
+	{ "c\x93", .deed = REFUSED, .why = "it names a class or function (GLOBAL)" },
+	{ "R", .deed = REFUSED, .why = "it calls something (REDUCE)" },
+	{ "b", .deed = REFUSED, .why = "it sets an object's state (BUILD)" },
+	{ "io\x81\x92", .deed = REFUSED, .why = "it makes an object of a class (NEWOBJ)" },
+	{ "PQ", .deed = REFUSED, .why = "it refers to a persistent object (PERSID)" },
+	{ "\x82\x83\x84", .deed = REFUSED, .why = "it refers to a registered extension (EXT)" },
+	{ "\x97\x98", .deed = REFUSED,
+	  .why = "it refers to a buffer outside the file (NEXT_BUFFER)" },
+	{ "\x8f\x90\x91", .deed = REFUSED, .why = "it holds a set" },
 };
 
 struct pickle {
@@ -115,6 +103,7 @@ struct machine {
 	GArray *stack; /* struct pickle_value */
 	GArray *marks; /* gsize: depths of the stack */
 	GArray *memo;  /* struct pickle_value */
+	guint8 row_of[256];
 	GError **error;
 };
 
@@ -247,8 +236,8 @@ static gboolean memo_put(struct machine *m, guint64 index)
 
 static gboolean step(struct machine *m, guint8 op)
 {
-	unsigned with = opcodes[op].with;
-	enum deed deed = opcodes[op].deed;
+	unsigned with = rows[m->row_of[op]].with;
+	enum deed deed = rows[m->row_of[op]].deed;
 	gsize depth = m->stack->len;
 	struct pickle_value string = { .type = PICKLE_STR }, real = { .type = PICKLE_FLOAT };
 	const struct pickle_value *v;
@@ -270,7 +259,7 @@ static gboolean step(struct machine *m, guint8 op)
 	case REFUSED:
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT,
 			      "pickle refused at byte %zu: %s; only plain data is read", m->op_at,
-			      opcodes[op].why);
+			      rows[m->row_of[op]].why);
 	case PUSH_INT:
 		return push_int(m, PICKLE_INT, with == 4 ? (gint32)n : (gint64)n);
 	case PUSH_LONG:
@@ -329,6 +318,9 @@ static gboolean run(struct machine *m)
 	guint ops = 0;
 	if (!take(m, 2, &b))
 		return FALSE;
+	for (guint8 row = 0; row < G_N_ELEMENTS(rows); row++)
+		for (const char *code = rows[row].codes; *code; code++)
+			m->row_of[(guint8)*code] = row;
 	if (b[1] < PROTOCOL_MIN || b[1] > PROTOCOL_MAX)
 		return damaged(m, "the protocol is not one of 2 to 5");
 	for (;;) {
@@ -338,7 +330,7 @@ static gboolean run(struct machine *m)
 			return FALSE;
 		if (!take(m, 1, &b))
 			return FALSE;
-		if (opcodes[*b].deed == STOP)
+		if (rows[m->row_of[*b]].deed == STOP)
 			break;
 		if (!step(m, *b))
 			return FALSE;
@@ -395,9 +387,8 @@ static gboolean run_json(struct machine *m)
 {
 	JsonParser *parser = m->pickle->json = json_parser_new_immutable();
 	g_autoptr(GError) cause = NULL;
-	enum json_kind kind;
 
-	if (!json_scan(m->bytes, m->count, &kind, m->error))
+	if (!json_scan(m->bytes, m->count, m->error))
 		return FALSE;
 	if (m->count > G_MAXUINT32 / 4)
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "more than 1 GiB of JSON");
