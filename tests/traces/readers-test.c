@@ -78,6 +78,33 @@ TEST(readers, processes_do_not_share_addresses)
 	trace_free(t);
 }
 
+/* Memory of a 257th process cannot be told apart from the first one's; what it reads and writes is
+ * not needed to know what is live. */
+TEST(readers, the_257th_process_may_only_access)
+{
+	for (int allocates = 0; allocates < 2; allocates++) {
+		g_autoptr(GString) text = g_string_new(SCOPE);
+		g_autoptr(GError) error = NULL;
+
+		for (int p = 1; p <= 257; p++)
+			g_string_append_printf(text, "%d,%s,%d,%d,0,4096,{size:2097152},,\n", p,
+					       p < 257 || allocates ? "MALLOC,HAL,N/A,10"
+								    : "ACCESS,READ,N/A,11",
+					       p, p);
+		struct trace *t = read_text(memscope_read, text->str, &error);
+		if (allocates) {
+			ASSERT_NULL(t);
+			EXPECT_CONTAINS(error->message, "line 258: the rows are of more than 256");
+			continue;
+		}
+		ASSERT_NOT_NULL(t);
+		const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+		EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_ALLOC], 256u);
+		EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 1u);
+		trace_free(t);
+	}
+}
+
 /* A free of what never was, and of what was there before: the first row of an address decides,
  * however far from its second it lies. */
 TEST(readers, the_first_row_of_an_address_decides)

@@ -96,10 +96,14 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 		return FALSE;
 	/* each process has addresses of its own: those of all but the first get its number */
 	guint32 number = texts_add(&s->processes, g_strdup(rows_field(rows, PROCESS)));
+	if (number >= PROCESSES_MAX) {
+		row->address = 0;
+		return access ? leave_out(s, row, rows)
+			      : rows_bad(rows,
+					 "the rows are of more than %d processes: split the file",
+					 PROCESSES_MAX);
+	}
 	row->address |= (guint64)number << PROCESS_SHIFT;
-	if (number >= PROCESSES_MAX)
-		return rows_bad(rows, "the rows are of more than %d processes: split the file",
-				PROCESSES_MAX);
 	if (size == NULL && gets)
 		return rows_bad(rows, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */

@@ -64,22 +64,29 @@ static char *value_text(enum member_kind kind, JsonNode *node)
 	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
 }
 
-void differences_add(struct differences *differences, const char *group, const char *name,
-		     enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at)
+/* A node, which is taken over; null in place of none, and of what JSON has no number for. */
+static void set_member(JsonObject *object, const char *name, JsonNode *node)
 {
-	if ((a && !is_number(a)) || (b && !is_number(b)) || kind == MEMBER_TEXT) {
-		kind = MEMBER_TEXT;
-		a = as_text(a);
-		b = as_text(b);
-	} else if (is_real(a) || is_real(b)) {
-		kind = MEMBER_REAL;
-	}
+	if (is_real(node) && !isfinite(json_node_get_double(node)))
+		g_clear_pointer(&node, json_node_unref);
+	json_object_set_member(object, name, node ?: json_node_new(JSON_NODE_NULL));
+}
+
+void differences_add(struct differences *differences, const char *group, const char *name,
+		     enum member_kind kind, JsonNode *of_a, JsonNode *of_b, const char *axis,
+		     double at)
+{
+	gboolean is_text =
+		kind == MEMBER_TEXT || (of_a && !is_number(of_a)) || (of_b && !is_number(of_b));
+	g_autoptr(JsonNode) a = is_text ? as_text(of_a) : of_a;
+	g_autoptr(JsonNode) b = is_text ? as_text(of_b) : of_b;
+
 	if (a && b ? json_node_equal(a, b) : a == b) {
 		differences->equal++;
-		g_clear_pointer(&a, json_node_unref);
-		g_clear_pointer(&b, json_node_unref);
 		return;
 	}
+	if (is_text || is_real(a) || is_real(b))
+		kind = is_text ? MEMBER_TEXT : MEMBER_REAL;
 	JsonObject *f = json_object_new();
 	char **cells = g_new0(char *, CELLS + 1);
 	cells[CELL_GROUP] = g_strdup(group);
@@ -88,8 +95,8 @@ void differences_add(struct differences *differences, const char *group, const c
 	cells[CELL_B] = value_text(kind, b);
 	json_object_set_string_member(f, "group", group);
 	json_object_set_string_member(f, "name", name);
-	json_object_set_member(f, "a", a ?: json_node_new(JSON_NODE_NULL));
-	json_object_set_member(f, "b", b ?: json_node_new(JSON_NODE_NULL));
+	set_member(f, "a", a ? json_node_ref(a) : NULL);
+	set_member(f, "b", b ? json_node_ref(b) : NULL);
 	if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE) {
 		double from = json_node_get_double(a), more = json_node_get_double(b) - from;
 		guint64 whole = (guint64)json_node_get_int(b) - (guint64)json_node_get_int(a);
@@ -101,10 +108,11 @@ void differences_add(struct differences *differences, const char *group, const c
 		g_autofree char *text = value_text(kind, change);
 		more = json_node_get_double(change);
 		cells[CELL_CHANGE] = g_strconcat(more > 0 ? "+" : "", text, NULL);
-		json_object_set_member(f, "change", change);
+		set_member(f, "change", change);
 		if (from != 0) {
-			cells[CELL_PERCENT] = g_strdup_printf("%+.2f %%", 100 * more / fabs(from));
-			json_object_set_double_member(f, "percent", 100 * more / fabs(from));
+			double percent = 100 * more / fabs(from);
+			cells[CELL_PERCENT] = g_strdup_printf("%+.2f %%", percent);
+			set_member(f, "percent", json_node_init_double(json_node_alloc(), percent));
 		}
 	}
 	if (axis) {
