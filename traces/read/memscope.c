@@ -117,7 +117,7 @@ static gboolean read_memory(struct memscope *s, struct trace_row *row, struct ro
 	for (guint c = STACK_PYTHON; gets && c <= STACK_C && row->text == SITE_NONE; c++) {
 		const char *stack = rows_field(rows, c);
 		if (*stack && strcmp(stack, "N/A") != 0)
-			row->text = sites_add_lines(trace_sites(s->trace), stack);
+			row->text = sites_add(trace_sites(s->trace), stack);
 	}
 	if (driver)
 		row->verb = gets ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE;

@@ -24,15 +24,16 @@ static const struct row_column columns[COLUMN_COUNT] = {
 
 static guint32 find_site(struct trace *trace, const struct rows *rows)
 {
-	struct site_frame f = { .file = rows_field(rows, SOURCE), .name = "" };
+	const char *file = rows_field(rows, SOURCE), *name = "";
+	g_autoptr(GString) frame = g_string_new(NULL);
+	gint64 line;
 
-	for (guint c = NODE; c <= PRODUCER && *f.name == '\0'; c++)
-		f.name = rows_field(rows, c);
-	f.name_length = strlen(f.name);
-	f.file_length = strlen(f.file);
-	if (!number_signed(rows_field(rows, LINE), &f.line))
-		f.line = 0;
-	return f.name_length + f.file_length > 0 ? sites_add(trace_sites(trace), &f, 1) : SITE_NONE;
+	for (guint c = NODE; c <= PRODUCER && *name == '\0'; c++)
+		name = rows_field(rows, c);
+	if (!number_signed(rows_field(rows, LINE), &line))
+		line = 0;
+	site_frame_add(frame, name, strlen(name), file, strlen(file), line);
+	return *name || *file ? sites_add(trace_sites(trace), frame->str) : SITE_NONE;
 }
 
 static gboolean read_row(struct rows *rows, gpointer data)

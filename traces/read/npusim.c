@@ -161,7 +161,7 @@ static guint32 site_of(struct trace *trace, const char *text)
 					       : SITE_NONE;
 	guint index = texts_add(&l->site_texts, g_strdup(text));
 	if (index == l->sites->len) {
-		guint32 site = sites_add_lines(trace_sites(trace), text);
+		guint32 site = sites_add(trace_sites(trace), text);
 		g_array_append_val(l->sites, site);
 	}
 	return g_array_index(l->sites, guint32, index);

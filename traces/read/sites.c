@@ -157,10 +157,9 @@ static gsize encoded_length(const char *text)
 }
 
 /* Takes the text of the stack's next frame. What has no letter tells nothing. */
-static void take_frame(struct sites *s, char *taken)
+static void take_frame(struct sites *s, const char *raw)
 {
-	g_autofree char *raw = taken;
-	char *text = g_strstrip(g_strdelimit(g_utf8_make_valid(raw, -1), "\n", ' '));
+	char *text = g_strstrip(g_utf8_make_valid(raw, -1));
 	const char *letter = text;
 
 	if (strlen(text) > SITE_FRAME_MAX)
@@ -202,33 +201,26 @@ static guint32 end_stack(struct sites *s)
 	return keep_stack(s, count);
 }
 
-static char *frame_text(const struct site_frame *f)
+void site_frame_add(GString *text, const char *name, gsize name_length, const char *file,
+		    gsize file_length, gint64 number)
 {
-	gsize cut = f->file_length > SITE_TEXT_MAX ? f->file_length - SITE_TEXT_MAX : 0;
-	int name_length = (int)MIN(f->name_length, SITE_TEXT_MAX);
-	int file_length = (int)(f->file_length - cut);
-	const char *name = f->name ? f->name : "", *file = f->file ? f->file + cut : "";
+	gsize cut = file_length > SITE_TEXT_MAX ? file_length - SITE_TEXT_MAX : 0, at = text->len;
 
-	return f->line > 0 ? g_strdup_printf("%.*s (%.*s:%" G_GINT64_FORMAT ")", name_length, name,
-					     file_length, file, f->line)
-			   : g_strdup_printf("%.*s (%.*s)", name_length, name, file_length, file);
+	g_string_append_printf(text, "%.*s (%.*s", (int)MIN(name_length, SITE_TEXT_MAX), name ?: "",
+			       (int)(file_length - cut), file ? file + cut : "");
+	if (number > 0)
+		g_string_append_printf(text, ":%" G_GINT64_FORMAT, number);
+	g_strdelimit(text->str + at, "\n", ' ');
+	g_string_append(text, ")\n");
 }
 
-guint32 sites_add(struct sites *s, const struct site_frame *frames, gsize count)
-{
-	g_array_set_size(s->adding, 1);
-	for (gsize i = 0; i < MIN(count, SITE_FRAMES_READ); i++)
-		take_frame(s, frame_text(&frames[i]));
-	return end_stack(s);
-}
-
-guint32 sites_add_lines(struct sites *s, const char *text)
+guint32 sites_add(struct sites *s, const char *text)
 {
 	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ + 1);
 
 	g_array_set_size(s->adding, 1);
 	for (guint i = 0; i < SITE_FRAMES_READ && lines[i]; i++)
-		take_frame(s, g_steal_pointer(&lines[i]));
+		take_frame(s, lines[i]);
 	return end_stack(s);
 }
 

@@ -58,38 +58,32 @@ static gboolean in_address_space(guint64 address, guint64 size)
 	return address <= READERS_ADDRESS_LAST + 1 && size <= READERS_ADDRESS_LAST + 1 - address;
 }
 
-static gboolean get_text(const struct pickle_value *dict, const char *key, const char **out,
-			 gsize *length)
+/* NULL: it is not there, or no text. */
+static const struct pickle_value *get_text(const struct pickle_value *dict, const char *key)
 {
 	const struct pickle_value *v = pickle_get(dict, key);
 
-	if (v == NULL || v->type != PICKLE_STR)
-		return FALSE;
-	*out = v->text;
-	*length = v->length;
-	return TRUE;
+	return v && v->type == PICKLE_STR ? v : NULL;
 }
 
 static guint32 read_stack(struct reader *r, const struct pickle_value *list)
 {
-	g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(struct site_frame));
+	g_autoptr(GString) frames = g_string_new(NULL);
 
-	for (guint i = 0; i < list->list->len && frames->len < SITE_FRAMES_READ; i++) {
+	for (guint i = 0; i < MIN(list->list->len, SITE_FRAMES_READ); i++) {
 		const struct pickle_value *v = pickle_item(list, i);
-		struct site_frame f = { 0 };
+		gint64 line = 0;
 		if (v->type != PICKLE_DICT || v->list->len / 2 > KEYS_MAX)
 			continue;
-		gboolean named = get_text(v, "name", &f.name, &f.name_length);
-		if (!get_text(v, "filename", &f.file, &f.file_length) && !named)
+		const struct pickle_value *name = get_text(v, "name");
+		const struct pickle_value *file = get_text(v, "filename");
+		if (name == NULL && file == NULL)
 			continue;
-		if (!pickle_get_int(v, "line", &f.line))
-			f.line = 0;
-		g_array_append_val(frames, f);
+		pickle_get_int(v, "line", &line);
+		site_frame_add(frames, name ? name->text : NULL, name ? name->length : 0,
+			       file ? file->text : NULL, file ? file->length : 0, line);
 	}
-	if (frames->len == 0)
-		return SITE_NONE;
-	return sites_add(trace_sites(r->trace), (const struct site_frame *)(void *)frames->data,
-			 frames->len);
+	return frames->len > 0 ? sites_add(trace_sites(r->trace), frames->str) : SITE_NONE;
 }
 
 /* The site of an event or a block. */
@@ -162,8 +156,8 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 
 	if (!take_dict(r, entry, "event", index))
 		return FALSE;
-	const struct pickle_value *name = pickle_get(entry, "action");
-	if (name == NULL || name->type != PICKLE_STR)
+	const struct pickle_value *name = get_text(entry, "action");
+	if (name == NULL)
 		return bad(r, "device_traces[%u][%zu] has no action", device, index);
 	guint a = 0;
 	while (a < TRACE_ACTIONS && !pickle_is(name, trace_actions[a].name))

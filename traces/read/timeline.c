@@ -90,7 +90,7 @@ static guint32 site_in(struct timeline *t, const GPtrArray *open)
 		g_string_append(text, g_ptr_array_index(t->names.list, slice->text));
 		g_string_append_c(text, '\n');
 	}
-	return sites_add_lines(trace_sites(t->trace), text->str);
+	return sites_add(trace_sites(t->trace), text->str);
 }
 
 static gboolean add_event(struct timeline *t, const struct item *e, const GPtrArray *open,

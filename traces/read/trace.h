@@ -66,11 +66,6 @@ guint int_map_hash(gconstpointer key);
 #define SITE_FRAME_MAX   512 /* and of a frame, which has at most 1.5 KiB in a line of a trace */
 #define SITE_BYTES_MAX   (60u << 10) /* of a stack in such a line */
 
-struct site_frame {
-	const char *name, *file; /* not terminated; may be NULL where the length is 0 */
-	gsize name_length, file_length;
-	gint64 line; /* 0: not known */
-};
 /* Texts, each with a number, from 0 in the order in which they come. */
 struct texts {
 	GPtrArray *list; /* char * */
@@ -84,11 +79,14 @@ guint32 texts_add(struct texts *texts, char *text);
 struct sites;
 struct sites *sites_new(void);
 void sites_free(struct sites *sites);
-/* The site of a stack, innermost frame first; SITE_NONE for no frames. Those without a letter in
- * them are left out. */
-guint32 sites_add(struct sites *sites, const struct site_frame *frames, gsize count);
-/* The same of a text that has a frame a line: "name (file:line)", "file(line): name". */
-guint32 sites_add_lines(struct sites *sites, const char *text);
+/* The site of a stack, innermost frame first, of which each line of a text has one: "name
+ * (file:line)", "file(line): name"; SITE_NONE for no frames. Those without a letter in them are
+ * left out. */
+guint32 sites_add(struct sites *sites, const char *text);
+/* Adds such a line to a text. Name and file need not end, and may be NULL where their length is 0;
+ * `number`: of a line, 0: not known. */
+void site_frame_add(GString *text, const char *name, gsize name_length, const char *file,
+		    gsize file_length, gint64 number);
 /* Sites so far, SITE_NONE and SITE_BEFORE among them. */
 guint sites_count(const struct sites *sites);
 
