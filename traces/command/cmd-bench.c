@@ -115,7 +115,7 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
 {
-	struct input *input = input_keep(path, error) ? input_open(path, error) : NULL;
+	struct input *input = input_open(path, error);
 	struct input_line line;
 	const char *wrong = NULL;
 	int more = -1;

@@ -71,8 +71,7 @@ static int run(char **words, GError **error)
 			"and Perfetto) or .csv, each also with .gz; or say it with --to trace, "
 			"chrome or csv",
 			target);
-	if (!out_file_check(target, error) || !input_keep(source, error) ||
-	    !readers_file_is_result(source, &json, error))
+	if (!out_file_check(target, error) || !readers_file_is_result(source, &json, error))
 		return NPUSIM_EXIT_FAILED;
 	if (!json && series)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,

@@ -148,8 +148,7 @@ static int run(char **paths, GError **error)
 
 	if (limit == 0)
 		limit = G_MAXUINT;
-	if (!input_keep(paths[0], error) || !input_keep(paths[1], error) ||
-	    !readers_file_is_result(paths[0], &is_result[0], error) ||
+	if (!readers_file_is_result(paths[0], &is_result[0], error) ||
 	    !readers_file_is_result(paths[1], &is_result[1], error))
 		return EXIT_TROUBLE;
 	if (is_result[0] == is_result[1])

@@ -117,7 +117,7 @@ static gboolean choose(struct policy_options *policy, GError **error)
 static int replay_file(const char *path, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
-	struct trace *trace = input_keep(path, error) ? trace_open(path, error) : NULL;
+	struct trace *trace = trace_open(path, error);
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	struct progress bar;
 

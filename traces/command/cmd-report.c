@@ -101,7 +101,7 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 static JsonNode *read_result(const char *path, char **out_history, GError **error)
 {
 	g_autoptr(GError) cause = NULL;
-	JsonNode *result = input_keep(path, error) ? result_file_read(path, &cause) : NULL;
+	JsonNode *result = result_file_read(path, &cause);
 
 	if (result || cause == NULL)
 		return result;

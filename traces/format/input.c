@@ -191,49 +191,42 @@ static struct input *opened(char *name, int fd, GError **error)
 	return NULL;
 }
 
-static GHashTable *kept; /* path -> where to find its file; NULL: none was */
-
-gboolean input_keep(const char *path, GError **error)
+struct input *input_open_fd(int fd, const char *name, GError **error)
 {
-	gboolean standard = strcmp(path, "-") == 0;
-	struct stat status;
+	return opened(g_strdup(name), fd, error);
+}
 
-	if (kept && g_hash_table_contains(kept, path))
-		return TRUE;
-	/* what is not there, whoever opens it tells */
-	if (!standard &&
-	    (stat(path, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
-		return TRUE;
-	int from = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-	if (from < 0)
-		return !standard ||
-		       refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "standard input is closed");
-	/* a device that can be sought, as /dev/zero, need not end */
-	gboolean twice = !standard && lseek(from, 0, SEEK_SET) == 0;
-	int fd = twice ? -1 : temp_file_open(error);
-	gboolean ok = twice || (fd >= 0 && write_from(fd, from, path, error));
-	close(from);
-	if (ok && !twice && kept == NULL)
-		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-	if (ok && !twice)
-		g_hash_table_replace(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
-	else if (fd >= 0)
+static GHashTable *kept; /* path -> where to find what came from it; NULL: nothing did */
+
+/* Makes a file of what `from` gives, which it closes. -1 and error. */
+static int keep(const char *path, int from, GError **error)
+{
+	int fd = temp_file_open(error);
+
+	if (fd >= 0 && !write_from(fd, from, path, error)) {
 		close(fd);
-	return ok;
+		fd = -1;
+	}
+	close(from);
+	if (fd < 0)
+		return -1;
+	if (kept == NULL)
+		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	g_hash_table_insert(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
+	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
 struct input *input_open(const char *path, GError **error)
 {
 	const char *where = kept ? g_hash_table_lookup(kept, path) : NULL;
+	gboolean standard = where == NULL && strcmp(path, "-") == 0;
+	int fd = standard ? dup(STDIN_FILENO) : open(where ?: path, O_RDONLY | O_CLOEXEC);
 
-	return opened(g_filename_display_name(path),
-		      open(where ? where : path, O_RDONLY | O_CLOEXEC), error);
-}
-
-struct input *input_open_fd(int fd, const char *name, GError **error)
-{
-	errno = EBADF; /* what fd < 0 means */
-	return opened(g_strdup(name), fd, error);
+	/* a device that can be sought, as /dev/zero, need not end */
+	if (fd >= 0 && (standard || lseek(fd, 0, SEEK_SET) != 0) &&
+	    (fd = keep(path, fd, error)) < 0)
+		return NULL;
+	return opened(g_filename_display_name(path), fd, error);
 }
 
 struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error)

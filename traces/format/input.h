@@ -38,19 +38,15 @@ GQuark trace_error_quark(void);
 
 struct input;
 
-/* Opens a file; one that begins as gzip does is inflated while it is read. What cannot be read
- * twice (a pipe) is taken into memory at once. NULL and error, which names the file, otherwise. */
+/* Opens a file; one that begins as gzip does is inflated while it is read. What can be read only
+ * once, standard input ("-") or a pipe, is kept in a temporary file, so that the path may be opened
+ * as often as wanted: not beside threads that open inputs. NULL and error, which names the file. */
 struct input *input_open(const char *path, GError **error);
-/* The same over a file descriptor, which is taken over, on failure too. `name` stands for the path
- * in messages. */
+/* The same over a file descriptor, which is taken over, on failure too; below 0: errno says why. A
+ * pipe is taken into memory at once. `name` stands for the path in messages. */
 struct input *input_open_fd(int fd, const char *name, GError **error);
 /* The same over a copy of bytes. */
 struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error);
-/* Keeps what can be read only once, standard input ("-") or a pipe, so that the path may be opened
- * as often as wanted; to be called for each path that was given, before it is opened. One that is
- * given twice is the same twice; what can be read twice, or is not there, is left alone. Not beside
- * threads that open inputs. FALSE and error. */
-gboolean input_keep(const char *path, GError **error);
 void input_close(struct input *input);
 
 /* Reads up to `room` bytes: less only at the end. -1 and error if the file cannot be read, or the

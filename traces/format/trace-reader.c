@@ -5,6 +5,8 @@
  */
 #include "input.h"
 
+#include <fcntl.h>
+
 #include "trace/line.h"
 
 #define INFOS_MAX (1u << 16) /* what is behind them is passed over */
@@ -389,14 +391,17 @@ static struct npu_trace_reader *opened(struct input *input, GError **error, char
 struct npu_trace_reader *npu_trace_reader_open(const char *path, char **out_error)
 {
 	GError *error = NULL;
+	g_autofree char *name = g_filename_display_name(path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	return opened(input_open(path, &error), &error, out_error);
+	return opened(input_open_fd(fd, name, &error), &error, out_error);
 }
 
 struct npu_trace_reader *npu_trace_reader_open_fd(int fd, const char *name, char **out_error)
 {
 	GError *error = NULL;
 
+	errno = EBADF; /* what fd < 0 means */
 	return opened(input_open_fd(fd, name, &error), &error, out_error);
 }
 
