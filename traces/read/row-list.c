@@ -73,13 +73,11 @@ struct trace_row *row_list_at(struct row_list *list, guint64 index)
 static gboolean is_before(const struct row_list *list, const struct trace_row *a,
 			  const struct trace_row *b)
 {
-	if (list->by_device && a->start != b->start)
-		return a->start;
-	if (list->by_device && a->device != b->device)
-		return a->device < b->device;
-	if (a->order != b->order)
-		return a->order < b->order;
-	return a->rank != b->rank ? a->rank < b->rank : a->serial < b->serial;
+	gint by_device =
+		list->by_device ? COMPARE(b->start, a->start) ?: COMPARE(a->device, b->device) : 0;
+
+	return (by_device ?: COMPARE(a->order, b->order) ?: COMPARE(a->rank, b->rank)
+		?: COMPARE(a->serial, b->serial)) < 0;
 }
 
 /* Where the rows from `at` on are in order no more. */

@@ -68,16 +68,12 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 	g_array_append_val(t->items, item);
 }
 
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
 /* Slices before what lies in them. */
 static gint by_thread(gconstpointer a, gconstpointer b)
 {
 	const struct item *x = a, *y = b;
 
-	return x->thread != y->thread ? ORDER(x->thread, y->thread)
-	       : x->ns != y->ns       ? ORDER(x->ns, y->ns)
-				      : ORDER(y->end, x->end);
+	return COMPARE(x->thread, y->thread) ?: COMPARE(x->ns, y->ns) ?: COMPARE(y->end, x->end);
 }
 
 /* The site of an event in slices, outermost first. */

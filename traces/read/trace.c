@@ -197,11 +197,11 @@ const char *trace_info(const struct trace *trace, const char *key)
 
 guint trace_device_index(const struct trace *trace, gint64 id)
 {
-	for (guint at = 0; at < trace->devices->len; at++) {
-		if (DEVICE(trace, at)->device == id)
-			return at;
-	}
-	return G_MAXUINT;
+	guint at = 0;
+
+	while (at < trace->devices->len && DEVICE(trace, at)->device != id)
+		at++;
+	return at < trace->devices->len ? at : G_MAXUINT;
 }
 
 struct trace_device *trace_device(struct trace *trace, guint id)
