@@ -93,11 +93,9 @@ struct pickle {
 	/* What texts lie in, one of the two. */
 	GBytes *bytes;
 	JsonParser *json;
-};
 
-struct machine {
-	struct pickle *pickle;
-	const guint8 *bytes;
+	/* While it is read. */
+	const guint8 *data;
 	gsize count, at;
 	gsize op_at;   /* where the present opcode stands */
 	GArray *stack; /* struct pickle_value */
@@ -107,7 +105,7 @@ struct machine {
 	GError **error;
 };
 
-static gboolean damaged(struct machine *m, const char *what)
+static gboolean damaged(struct pickle *m, const char *what)
 {
 	refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "pickle damaged at byte %zu: %s",
 	       m->op_at, what);
@@ -115,22 +113,22 @@ static gboolean damaged(struct machine *m, const char *what)
 }
 
 /* Whether `bytes` more may be kept, for the present opcode. */
-static gboolean may_keep(struct machine *m, gsize bytes)
+static gboolean may_keep(struct pickle *m, gsize bytes)
 {
 	return memory_limit_ask(bytes, m->error, "pickle at byte %zu", m->op_at);
 }
 
-static gboolean take(struct machine *m, gsize n, const guint8 **out)
+static gboolean take(struct pickle *m, gsize n, const guint8 **out)
 {
 	if (n > m->count - m->at)
 		return damaged(m, "the file ends inside a value");
-	*out = m->bytes + m->at;
+	*out = m->data + m->at;
 	m->at += n;
 	return TRUE;
 }
 
 /* A little-endian number of n bytes. */
-static gboolean take_number(struct machine *m, unsigned n, guint64 *out)
+static gboolean take_number(struct pickle *m, unsigned n, guint64 *out)
 {
 	const guint8 *b;
 	if (!take(m, n, &b))
@@ -141,24 +139,24 @@ static gboolean take_number(struct machine *m, unsigned n, guint64 *out)
 	return TRUE;
 }
 
-static gboolean push(struct machine *m, struct pickle_value v)
+static gboolean push(struct pickle *m, struct pickle_value v)
 {
 	g_array_append_val(m->stack, v);
 	return TRUE;
 }
 
-static gboolean push_int(struct machine *m, enum pickle_type type, gint64 i)
+static gboolean push_int(struct pickle *m, enum pickle_type type, gint64 i)
 {
 	return push(m, (struct pickle_value){ .type = type, .integer = i });
 }
 
 /* The depth below which nothing may be taken: the innermost mark. */
-static gsize floor_of(const struct machine *m)
+static gsize floor_of(const struct pickle *m)
 {
 	return m->marks->len ? g_array_index(m->marks, gsize, m->marks->len - 1) : 0;
 }
 
-static struct pickle_value *top(struct machine *m, gsize depth)
+static struct pickle_value *top(struct pickle *m, gsize depth)
 {
 	if (m->stack->len < floor_of(m) + depth + 1) {
 		damaged(m, "an opcode finds too few values");
@@ -168,7 +166,7 @@ static struct pickle_value *top(struct machine *m, gsize depth)
 }
 
 /* The values of the stack from `from` on join a list or dict. */
-static gboolean list_add(struct machine *m, enum pickle_type type, GArray *list, gsize from)
+static gboolean list_add(struct pickle *m, enum pickle_type type, GArray *list, gsize from)
 {
 	guint count = m->stack->len - (guint)from;
 
@@ -181,17 +179,17 @@ static gboolean list_add(struct machine *m, enum pickle_type type, GArray *list,
 	return TRUE;
 }
 
-static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
+static gboolean push_list(struct pickle *m, enum pickle_type type, gsize from)
 {
 	GArray *list = g_array_new(FALSE, FALSE, sizeof(struct pickle_value));
 
-	g_ptr_array_add(m->pickle->lists, list);
+	g_ptr_array_add(m->lists, list);
 	return may_keep(m, LIST_BYTES) && list_add(m, type, list, from) &&
 	       push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
 /* The values above the mark join the list or dict below it. */
-static gboolean op_extend(struct machine *m, enum pickle_type type, gsize from)
+static gboolean op_extend(struct pickle *m, enum pickle_type type, gsize from)
 {
 	if (from < floor_of(m) + 1)
 		return damaged(m, "there is no container below the mark");
@@ -202,7 +200,7 @@ static gboolean op_extend(struct machine *m, enum pickle_type type, gsize from)
 }
 
 /* Python writes no byte more than needed, but for a sign: nine bytes are wide. */
-static gboolean op_long(struct machine *m, guint64 n)
+static gboolean op_long(struct pickle *m, guint64 n)
 {
 	guint64 value = 0;
 	const guint8 *digits;
@@ -217,7 +215,7 @@ static gboolean op_long(struct machine *m, guint64 n)
 	return push_int(m, PICKLE_INT, (gint64)value);
 }
 
-static gboolean memo_put(struct machine *m, guint64 index)
+static gboolean memo_put(struct pickle *m, guint64 index)
 {
 	const struct pickle_value *v = top(m, 0);
 	if (v == NULL)
@@ -234,7 +232,7 @@ static gboolean memo_put(struct machine *m, guint64 index)
 	return TRUE;
 }
 
-static gboolean step(struct machine *m, guint8 op)
+static gboolean step(struct pickle *m, guint8 op)
 {
 	unsigned with = rows[m->row_of[op]].with;
 	enum deed deed = rows[m->row_of[op]].deed;
@@ -312,7 +310,7 @@ static gboolean step(struct machine *m, guint8 op)
 	return FALSE;
 }
 
-static gboolean run(struct machine *m)
+static gboolean run(struct pickle *m)
 {
 	const guint8 *b;
 	guint ops = 0;
@@ -341,14 +339,14 @@ static gboolean run(struct machine *m)
 
 /* ---- JSON, as the same values ---- */
 
-static gboolean push_text(struct machine *m, const char *text)
+static gboolean push_text(struct pickle *m, const char *text)
 {
 	return push(m, (struct pickle_value){
 			       .type = PICKLE_STR, .length = (guint32)strlen(text), .text = text });
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): JSON_DEPTH_MAX */
-static gboolean push_json(struct machine *m, JsonNode *node)
+static gboolean push_json(struct pickle *m, JsonNode *node)
 {
 	gboolean scalar = JSON_NODE_HOLDS_VALUE(node);
 	GType type = scalar ? json_node_get_value_type(node) : G_TYPE_NONE;
@@ -383,59 +381,48 @@ static gboolean push_json(struct machine *m, JsonNode *node)
 		      : push(m, (struct pickle_value){ .type = PICKLE_NONE });
 }
 
-static gboolean run_json(struct machine *m)
+static gboolean run_json(struct pickle *m)
 {
-	JsonParser *parser = m->pickle->json = json_parser_new_immutable();
+	JsonParser *parser = m->json = json_parser_new_immutable();
 	g_autoptr(GError) cause = NULL;
 
-	if (!json_scan(m->bytes, m->count, m->error))
+	if (!json_scan(m->data, m->count, m->error))
 		return FALSE;
 	if (m->count > G_MAXUINT32 / 4)
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "more than 1 GiB of JSON");
-	if (!json_parser_load_from_data(parser, (const char *)m->bytes, (gssize)m->count, &cause))
+	if (!json_parser_load_from_data(parser, (const char *)m->data, (gssize)m->count, &cause))
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "it is no valid JSON: %s",
 			      cause->message);
 	return push_json(m, json_parser_get_root(parser));
 }
 
-static struct pickle *make(const guint8 *bytes, gsize count, gboolean (*fill)(struct machine *m),
-			   GError **error)
-{
-	struct pickle *pickle = g_new0(struct pickle, 1);
-	GError *cause = NULL;
-	struct machine m = { .pickle = pickle,
-			     .bytes = bytes,
-			     .count = count,
-			     .stack = g_array_new(FALSE, FALSE, sizeof(struct pickle_value)),
-			     .marks = g_array_new(FALSE, FALSE, sizeof(gsize)),
-			     .memo = g_array_new(FALSE, TRUE, sizeof(struct pickle_value)),
-			     .error = &cause };
-	pickle->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-	if (fill(&m))
-		pickle->root = g_array_index(m.stack, struct pickle_value, 0);
-	else
-		g_clear_pointer(&pickle, pickle_free);
-	g_array_free(m.stack, TRUE);
-	g_array_free(m.marks, TRUE);
-	g_array_free(m.memo, TRUE);
-	if (cause)
-		g_propagate_error(error, cause);
-	return pickle;
-}
-
 struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error)
 {
-	g_autoptr(GBytes) bytes = input_whole(input, error);
-	gsize count = 0;
-	const guint8 *data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
-	gboolean json = count > 0 && data[0] != 0x80;
-	struct pickle *pickle = bytes ? make(data, count, json ? run_json : run, error) : NULL;
+	GBytes *bytes = input_whole(input, error);
 
-	if (pickle && !json)
-		pickle->bytes = g_steal_pointer(&bytes);
+	if (bytes == NULL)
+		return NULL;
+	struct pickle *m = g_new0(struct pickle, 1);
+	m->data = g_bytes_get_data(bytes, &m->count);
+	m->bytes = bytes;
+	m->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+	m->stack = g_array_new(FALSE, FALSE, sizeof(struct pickle_value));
+	m->marks = g_array_new(FALSE, FALSE, sizeof(gsize));
+	m->memo = g_array_new(FALSE, TRUE, sizeof(struct pickle_value));
+	m->error = error;
+	gboolean json = m->count > 0 && m->data[0] != 0x80, ok = (json ? run_json : run)(m);
+	if (ok)
+		m->root = g_array_index(m->stack, struct pickle_value, 0);
+	if (json)
+		g_clear_pointer(&m->bytes, g_bytes_unref);
 	if (out_bytes)
-		*out_bytes = count;
-	return pickle;
+		*out_bytes = m->count;
+	g_array_unref(m->stack);
+	g_array_unref(m->marks);
+	g_array_unref(m->memo);
+	if (!ok)
+		g_clear_pointer(&m, pickle_free);
+	return m;
 }
 
 void pickle_free(struct pickle *pickle)
