@@ -157,9 +157,9 @@ static gsize encoded_length(const char *text)
 }
 
 /* Takes the text of the stack's next frame. What has no letter tells nothing. */
-static void take_frame(struct sites *s, const char *raw)
+static void take_frame(struct sites *s, const char *raw, gsize length)
 {
-	char *text = g_strstrip(g_utf8_make_valid(raw, -1));
+	char *text = g_strstrip(g_utf8_make_valid(raw, (gssize)length));
 	const char *letter = text;
 
 	if (strlen(text) > SITE_FRAME_MAX)
@@ -206,8 +206,13 @@ void site_frame_add(GString *text, const char *name, gsize name_length, const ch
 {
 	gsize cut = file_length > SITE_TEXT_MAX ? file_length - SITE_TEXT_MAX : 0, at = text->len;
 
-	g_string_append_printf(text, "%.*s (%.*s", (int)MIN(name_length, SITE_TEXT_MAX), name ?: "",
-			       (int)(file_length - cut), file ? file + cut : "");
+	if (name)
+		g_string_append_len(text, name,
+				    (gssize)strnlen(name, MIN(name_length, SITE_TEXT_MAX)));
+	g_string_append(text, " (");
+	if (file)
+		g_string_append_len(text, file + cut,
+				    (gssize)strnlen(file + cut, file_length - cut));
 	if (number > 0)
 		g_string_append_printf(text, ":%" G_GINT64_FORMAT, number);
 	g_strdelimit(text->str + at, "\n", ' ');
@@ -216,11 +221,12 @@ void site_frame_add(GString *text, const char *name, gsize name_length, const ch
 
 guint32 sites_add(struct sites *s, const char *text)
 {
-	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ + 1);
-
 	g_array_set_size(s->adding, 1);
-	for (guint i = 0; i < SITE_FRAMES_READ && lines[i]; i++)
-		take_frame(s, lines[i]);
+	for (guint i = 0; i < SITE_FRAMES_READ && *text; i++) {
+		gsize length = strcspn(text, "\n");
+		take_frame(s, text, length);
+		text += length + (text[length] == '\n');
+	}
 	return end_stack(s);
 }
 
