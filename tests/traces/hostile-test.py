@@ -280,13 +280,13 @@ def numbers_that_json_does_not_have_are_null(folder):
     def refuse(constant):
         raise AssertionError(constant + ' is no JSON')
 
-    for a, b, change in (('1.5', '1e999', None), ('-1e999', '1.5', None), ('1e308', '-1e308', None),
-                         ('1.5', '2.5', 1)):
+    for a, b, change in (('1.5', '1e999', None), ('-1e999', '1.5', None),
+                         ('1.5e308', '-1.5e308', None), ('1.5', '2.5', 1)):
         run = npusim('diff', number(a), number(b), '--json', '-')
-        same((run.returncode, run.stderr), (1, ''), a, b)
+        same((run.returncode, run.stderr), (1, ''), (a, b))
         figure, = json.loads(run.stdout, parse_constant=refuse)['figures']
         same([figure['a'], figure['b'], figure['change']],
-             [None if '999' in text else float(text) for text in (a, b)] + [change], a, b)
+             [None if '999' in text else float(text) for text in (a, b)] + [change], (a, b))
 
 
 SEGMENT = dict(device=0, address=BASE, total_size=2 * MIB, allocated_size=512, active_size=512,
