@@ -45,12 +45,13 @@ namespace
 {
 
 constexpr unsigned pages = 6;
-constexpr uint64_t bytes = pages * HUGE;
+constexpr uint64_t page = 1 << 12;
+constexpr uint64_t bytes = pages * page;
 
 // Every other page, so that no two are one piece.
-uint64_t frame_of(unsigned page)
+uint64_t frame_of(unsigned index)
 {
-	return HUGE * (2 * page + 1);
+	return page * (2 * index + 1);
 }
 
 struct memory : testing::TestWithParam<bool> {
@@ -61,7 +62,7 @@ struct memory : testing::TestWithParam<bool> {
 		machine_setup();
 		machine_open(GetParam());
 		for (unsigned i = 0; i < pages; i++)
-			machine_map(0, MACHINE_VA + i * HUGE, frame_of(i), 21, 1, PT_WRITE);
+			machine_map(0, MACHINE_VA + i * page, frame_of(i), 12, 1, PT_WRITE);
 		for (uint64_t i = 0; i < bytes; i += 512)
 			from[i] = static_cast<unsigned char>(i >> 9);
 	}
@@ -72,7 +73,7 @@ struct memory : testing::TestWithParam<bool> {
 	bool arrived()
 	{
 		for (unsigned i = 0; i < pages; i++)
-			if (std::memcmp(machine_at(0, frame_of(i)), &from[i * HUGE], HUGE))
+			if (std::memcmp(machine_at(0, frame_of(i)), &from[i * page], page))
 				return false;
 		return true;
 	}

@@ -148,17 +148,18 @@ TEST_EACH(silicon, matrix_read_within_a_tenth, reads, title)
 	EXPECT_NEAR(read_columns(row->vector, 0, PITCH, 1), row->us, 0.1 * row->us);
 }
 
-/* Read four times: the whole matrix does not stay in the L2, a quarter of its columns does. */
+/* Read four times: the whole matrix does not stay in the L2, which two passes show as well; a
+ * quarter of its columns does. */
 static const struct repeat {
 	const char *title;
 	bool vector;
-	unsigned parts;
-	double us, hits;
+	unsigned parts, passes;
+	double us, hits; /* of four passes */
 } repeats[] = {
-	{ "UB_whole", true, 1, 816.05, 0.00005 },
-	{ "UB_quarters", true, 4, 354.56, 0.75 },
-	{ "L1_whole", false, 1, 872.19, 0.00006 },
-	{ "L1_quarters", false, 4, 397.8, 0.75 },
+	{ "UB_whole", true, 1, 2, 816.05, 0.00005 },
+	{ "UB_quarters", true, 4, 4, 354.56, 0.75 },
+	{ "L1_whole", false, 1, 2, 872.19, 0.00006 },
+	{ "L1_quarters", false, 4, 4, 397.8, 0.75 },
 };
 
 TEST_EACH(silicon, repeated_read_within_a_tenth, repeats, title)
@@ -173,12 +174,13 @@ TEST_EACH(silicon, repeated_read_within_a_tenth, repeats, title)
 	sweep.row_bytes = 2048;
 	sweep.pitch = PITCH;
 	for (unsigned part = 0; part < repeat->parts; part++)
-		us += read_columns(repeat->vector, part * width, width, 4);
+		us += read_columns(repeat->vector, part * width, width, repeat->passes);
+	us *= 4.0 / repeat->passes;
 	EXPECT_NEAR(us, repeat->us, 0.1 * repeat->us);
 	sim_get_counters(machine.sim, 0, &counters);
 	EXPECT_NEAR((double)counters.l2_read_hits / counters.l2_reads, repeat->hits, 0.001);
 	/* The sample's counters show 128 bytes an access. */
-	EXPECT_NEAR(counters.l2_reads, 4 * MATRIX_BYTES / 128, 1000);
+	EXPECT_NEAR(counters.l2_reads, repeat->passes * MATRIX_BYTES / 128, 1000);
 }
 
 /* --- copies one after another, each waited for --- */
