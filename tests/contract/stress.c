@@ -20,7 +20,7 @@
 #define OK        ACL_SUCCESS
 #define PROCESSES 3
 #define THREADS   3
-#define ROUNDS    60
+#define ROUNDS    30
 #define PIECE     (2 * MIB)
 #define MAILBOXES (PROCESSES * THREADS)
 

@@ -4,6 +4,7 @@
 # NPUSIM_VALIDATE: each rule finds what it is for, with both call stacks, and stays silent where the
 # program is right; answers are those of a run without it. Prints TAP.
 
+import functools
 import json
 import os
 import pathlib
@@ -95,13 +96,15 @@ ENVIRONMENT = {case: {'ASCEND_RT_VISIBLE_DEVICES': '1'} for case in
 ENVIRONMENT['near_pinned'] = ENVIRONMENT['asks_for_node'] = {'NPUSIM_DEVICES': '5'}
 ENVIRONMENT['releases_what_is_mapped'] = {'NPUSIM_FAULT': 'halMemUnmap:1:busy'}
 ENVIRONMENT['copies_without_peer'] = {'NPUSIM_FAULT': 'halDeviceEnableP2P:1:busy'}
+# These run in one process, one after another.
+TOGETHER = [case for case in RIGHT if case not in (*CUDA, *FAILS, *ENVIRONMENT, 'near_nodes')]
 
 
 class Skipped(Exception):
     pass
 
 
-def run(case, mode, folder, **more):
+def run(case, mode, folder, cases=None, **more):
     path = pathlib.Path(folder) / case
     if path.exists():
         path.unlink()
@@ -110,8 +113,8 @@ def run(case, mode, folder, **more):
                NPUSIM_VALIDATE=mode, NPUSIM_VALIDATE_FILE=str(path), **BACKEND)
     env.update(ENVIRONMENT.get(case, {}), **more)
     program = str(pathlib.Path(PROGRAM).with_name('validate-cuda')) if case in CUDA else PROGRAM
-    done = subprocess.run([program, case], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, check=False, timeout=60)
+    done = subprocess.run([program, *(cases or [case])], env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     if done.returncode == 77:
         raise Skipped('set_mempolicy() is refused here')
     text = path.read_text(encoding='utf-8') if path.exists() else ''
@@ -149,9 +152,18 @@ def finds(case, wanted, folder):
     expect('validate:' not in off.stderr and not reports, off.stderr)
 
 
+@functools.lru_cache(None)
+def together_silent(mode, stacks, folder):
+    done, reports = run('together', mode, folder, TOGETHER, NPUSIM_STACKS=stacks,
+                        NPUSIM_FAILURES='off')
+    return (done.returncode, done.stderr, reports) == (0, '', []) and ': ' not in done.stdout
+
+
 def silent(case, folder):
     for mode, stacks in (('on', 'short'), ('on', 'off'), ('strict', 'short')):
         if stacks == 'off' and BACKEND: # they are taken above it
+            continue
+        if case in TOGETHER and together_silent(mode, stacks, folder):
             continue
         done, reports = run(case, mode, folder, NPUSIM_STACKS=stacks, NPUSIM_FAILURES='off')
         expect(done.returncode == 0, done.returncode)
