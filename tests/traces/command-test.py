@@ -9,12 +9,11 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
 
-from command import (NPUSIM, Device, Skip, case, environment, expect, main, npusim, replay, same,
+from command import (NPUSIM, Device, case, environment, expect, main, need, npusim, replay, same,
                      snapshot, write)
 
 PAGES = {path.name: path for path in [*pathlib.Path(sys.argv[2]).glob('*.1'),
@@ -324,8 +323,7 @@ COMPLETION = pathlib.Path(__file__).resolve().parents[2] / 'traces/completion'
 
 
 def completed(shell, script, *words):
-    if shutil.which(shell) is None:
-        raise Skip('there is no ' + shell)
+    need(shell)
     path = '{}:{}'.format(os.path.dirname(NPUSIM), os.environ['PATH'])
     run = subprocess.run([shell, *script, *map(str, words)], env=environment(PATH=path),
                          cwd=COMPLETION, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -469,8 +467,7 @@ def the_schema_names_every_member_of_a_result(folder):
 
 @case
 def pages_are_well_formed(folder):
-    if shutil.which('groff') is None:
-        raise Skip('there is no groff')
+    need('groff')
     for path in sorted(PAGES.values()):
         run = subprocess.run(['groff', '-mandoc', '-Tutf8', '-ww', '-z', str(path)],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -9,9 +9,11 @@ import os
 import pathlib
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 MIB = 1 << 20
@@ -19,6 +21,13 @@ MIB = 1 << 20
 
 class Skip(Exception):
     pass
+
+
+def need(tool):
+    """Where it lies; without it a case is skipped."""
+    if shutil.which(tool) is None:
+        raise Skip('there is no ' + tool)
+    return shutil.which(tool)
 
 
 CASES = []
@@ -74,6 +83,29 @@ def npusim(*args, env=None, stdin=subprocess.DEVNULL, **options):
     return subprocess.run([NPUSIM, *map(str, args)], env=env or environment(),
                           stdin=stdin, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120, **options)
+
+
+# Runs a command from a process that is small itself, and says what it held at the most, in KiB.
+MEASURE = ('import os, sys\n'
+           'pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)\n'
+           '_, status, usage = os.wait4(pid, 0)\n'
+           'print(usage.ru_maxrss)\n'
+           'sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)\n')
+
+
+def measured(*args):
+    """A run of the command, and the most memory that it held, in MiB."""
+    run = subprocess.run([sys.executable, '-S', '-c', MEASURE, NPUSIM, *map(str, args)],
+                         env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, timeout=120)
+    return run, int(run.stdout.split()[-1]) / 1024
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + 60
+    while not condition():
+        expect(time.monotonic() < end, what)
+        time.sleep(0.005)
 
 
 def replay(path, *args):

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import sys
 
-from command import Skip, case, environment, expect, main, npusim, same
+from command import case, environment, expect, main, need, npusim, same
 
 PROGRAM, STUBS = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
 FLAGS = [] if sys.argv[4] == 'none' else ['-fsanitize=' + sys.argv[4]]
@@ -226,9 +226,7 @@ def only_linked_libraries_link(folder):
 
 @case
 def only_linked_libraries_export_their_names():
-    nm = shutil.which('nm')
-    if nm is None:
-        raise Skip('there is no nm')
+    nm = need('nm')
     for library, (_, names) in stubs().items():
         text = run(nm, '-D', '--defined-only', HOME / 'lib64/lib{}.so'.format(library))
         got = [line.split()[-1] for line in text.splitlines() if ' T ' in line]
@@ -306,8 +304,7 @@ int main()
 
 @case
 def a_cmake_project_is_built_against_it(folder):
-    if shutil.which('cmake') is None:
-        raise Skip('there is no cmake')
+    need('cmake')
     (folder / 'CMakeLists.txt').write_text(CMAKE_LISTS)
     (folder / 'client.cpp').write_text(CLIENT)
     copy = folder / 'home'

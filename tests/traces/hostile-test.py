@@ -9,23 +9,16 @@ import gzip
 import json
 import os
 import pathlib
-import pickle
 import signal
 import subprocess
 import sys
-import time
 
-from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect, main, npusim,
-                     replay, same, snapshot, write, write_trace)
+from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect, main, measured,
+                     npusim, replay, same, snapshot, wait_until, write, write_trace)
 
 SAMPLE = pathlib.Path(sys.argv[2])
 CORPUS = pathlib.Path(sys.argv[3])  # right and wrong files, a folder for each reader
 LIMIT = 32
-# Runs a command, and says the most memory that it held, in KiB.
-MEASURE = ('import resource, subprocess, sys\n'
-           'code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode\n'
-           'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n'
-           'sys.exit(code)\n')
 
 
 def has(text, *parts):
@@ -44,12 +37,9 @@ def refused(args, status, *says):
 
 def beyond(args, *says):
     """It stops at the limit with status 4, says what wanted more, and has not had it."""
-    args = [*map(str, args), '--memory', '{}M'.format(LIMIT)]
-    run = subprocess.run([sys.executable, '-c', MEASURE, NPUSIM, *args], env=environment(),
-                         capture_output=True, text=True, timeout=120)
+    run, peak = measured(*args, '--memory', '{}M'.format(LIMIT))
     same(run.returncode, 4, '{} ({})'.format(args, run.stderr[:500]))
     has(run.stderr, *says, '{}.0 MiB that --memory allows'.format(LIMIT))
-    peak = int(run.stdout.split()[-1]) / 1024
     # sanitizers hold memory of their own
     if 'libasan' not in loaded() and 'libtsan' not in loaded():
         expect(peak <= LIMIT + 64, 'peak', peak, 'MiB')
@@ -86,7 +76,7 @@ def pickles_that_unpack_to_gigabytes_stop_at_the_limit(folder):
 def what_a_history_keeps_alive_stops_at_the_limit(folder):
     path = folder / 'a.npt.gz'
     packed(path, b'npusim-trace 1\n',
-           *[b'alloc b%d size=512 device=0\n' % number for number in range(400000)])
+           b''.join(b'alloc b%d size=512 device=0\n' % number for number in range(400000)))
     for args in (['replay', path], ['diff', path, SAMPLE], ['convert', path, folder / 'out.csv']):
         # where it stops: at a record, or at the bytes of the next ones
         beyond(args, 'npusim {}: '.format(args[0]), ': it needs more memory than')
@@ -519,10 +509,8 @@ def an_interrupted_check_reports_the_cases_that_have_run(folder):
     run = subprocess.Popen([NPUSIM, 'check', '--backend', 'sim', '--format', 'tap', '--record',
                             str(record), '-o', str(folder / 'report.tap')], env=environment(),
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 100
     # each process of a case leaves a trace: the first cases have run
-    while len(list((record / 'calls').glob('*'))) < 20 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: len(list((record / 'calls').glob('*'))) >= 20, 'no case runs')
     run.send_signal(signal.SIGINT)
     has(run.communicate(timeout=60)[1], 'Interrupt: the report has the ')
     same(run.returncode, 130, 'status')

@@ -646,23 +646,52 @@ def latencies_are_those_of_the_calls(folder):
 
 # ---- real files ----
 
-REAL = ['torch_npu/snapshot_1768383987920985470.pkl', 'torch_npu/snapshot_expandable.pkl',
-        'torch_npu/snapshot_with_empty_cache.pkl',
-        'torch_npu/snapshot_with_empty_cache_expandable.pkl',
-        'torch_npu/snapshot_with_multi_devices.pkl', 'torch_h100/train-default.pkl.gz',
-        'torch_h100/train-exp.pkl.gz', 'torch_h100/serve-default.pkl.gz',
-        'torch_h100/serve-exp.pkl.gz']
+# As counted by hand: MiB at the start (physical, live), at the peak (physical, live), obtained.
+REAL = {
+    'torch_npu/snapshot_1768383987920985470.pkl': {0: (0, 0, 526, 449.66, 526)},
+    'torch_npu/snapshot_expandable.pkl': {0: (108, 89.96, 614, 569.66, 506)},
+    'torch_npu/snapshot_with_empty_cache.pkl': {0: (108, 89.96, 632, 569.66, 802)},
+    'torch_npu/snapshot_with_empty_cache_expandable.pkl': {0: (108, 89.96, 614, 569.66, 786)},
+    'torch_npu/snapshot_with_multi_devices.pkl': {0: (108, 89.96, 614, 569.66, 786),
+                                                  1: (0, 0, 526, 449.66, 526)},
+    'torch_h100/train-default.pkl.gz': {0: (0, 0, 2442, 1991.27, 2442)},
+    'torch_h100/train-exp.pkl.gz': {0: (0, 0, 2084, 1991.27, 2084)},
+    'torch_h100/serve-default.pkl.gz': {0: (0, 0, 4844, 1733.50, 9036)},
+    'torch_h100/serve-exp.pkl.gz': {0: (0, 0, 1802, 1733.50, 3776)},
+}
+EVENTS = {
+    'torch_npu/snapshot_1768383987920985470.pkl': dict(alloc=3216, free_completed=3216,
+                                                       segment_alloc=52),
+    'torch_npu/snapshot_expandable.pkl': dict(alloc=2899, free_completed=2574, segment_map=45),
+    'torch_npu/snapshot_with_empty_cache.pkl': dict(segment_alloc=79, segment_free=54),
+    'torch_npu/snapshot_with_empty_cache_expandable.pkl': dict(segment_map=75, segment_unmap=10),
+    'torch_h100/train-default.pkl.gz': dict(alloc=3948, free_completed=3945, segment_alloc=100),
+    'torch_h100/train-exp.pkl.gz': dict(segment_map=87),
+    'torch_h100/serve-default.pkl.gz': dict(alloc=14944, free_completed=14944, segment_alloc=482,
+                                            segment_free=418),
+    'torch_h100/serve-exp.pkl.gz': dict(segment_map=208, segment_unmap=15),
+}
 
 
 def check_real(name):
     path = real(name)
     with (gzip.open if name.endswith('.gz') else open)(path, 'rb') as file:
         data = pickle.load(file)
-    for device in replay(path)['devices']:
+    got = {device['device']: device for device in replay(path)['devices']}
+    same(sorted(got), sorted(REAL[name]), 'devices')
+    for number, device in got.items():
+        for key, mib in zip(('start_physical_bytes', 'start_live_bytes', 'peak_physical_bytes',
+                             'peak_live_bytes', 'obtained_bytes'), REAL[name][number]):
+            same('{:.2f}'.format(device[key] / MIB), '{:.2f}'.format(mib), key)
+        same(device['device_peak_bytes'], device['peak_physical_bytes'], 'on the device')
+        same(device['unknown_frees'], 0, 'unknown frees')
         check_maps(device)
-        peak = check_series(device, History(data, device['device']))
-        check_peak(device, peak, History(data, device['device']))
-    for policy in POLICIES[1:]:
+        peak = check_series(device, History(data, number))
+        check_peak(device, peak, History(data, number))
+    for action, count in EVENTS.get(name, {}).items():
+        same(got[0]['events'][action], count, action)
+    # its sibling's blocks are the same, and a policy hands out no other memory
+    for policy in POLICIES[1:] if 'exp' not in path.name else ():
         for device in replay(path, '--policy', policy)['devices']:
             check_identity(device)
             check_maps(device)

@@ -6,6 +6,7 @@
 # samples, speed. The real files are others'; without their folder those cases are skipped.
 
 import collections
+import functools
 import gzip
 import pickle
 
@@ -55,12 +56,15 @@ class Recorded:
         self.peak = replay(path)['devices'][0]['peak_physical_bytes']
 
 
+recorded_of = functools.lru_cache(None)(Recorded)
+
+
 def near(got, wanted, share):
     return abs(got - wanted) <= share * wanted
 
 
 def compare(source, target, dialect):
-    recorded = Recorded(real(target))
+    recorded = recorded_of(real(target))
     points = ','.join(str(at) for at in recorded.emptied)
     result = replay(real(source), '--policy', recorded.policy, '--set', 'dialect=' + dialect,
                     '--set', 'empty_cache_at=' + points if points else 'empty_cache=never')

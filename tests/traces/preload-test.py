@@ -20,7 +20,7 @@ from command import case, environment, expect, main, npusim, same
 
 LIBRARY, ASCENDCL, PROGRAM, OPENED, SAMPLE = map(os.path.abspath, sys.argv[2:7])
 SYMBOLS = pathlib.Path(sys.argv[7])
-KILLS = int(os.environ.get('NPUSIM_TEST_KILLS', '50'))
+KILLS = int(os.environ.get('NPUSIM_TEST_KILLS', '20'))
 
 
 def own_environment(folder, preload, **more):

@@ -375,7 +375,7 @@ TEST(recorder, a_file_that_cannot_be_made_is_told)
 }
 
 #define THREADS 4
-#define ROUNDS  500
+#define ROUNDS  100
 
 static void *work(void *arg)
 {

@@ -12,11 +12,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 from browser import emptied
 from command import (BASE, MIB, NPUSIM, Device, case, environment, expect, main, npusim, replay,
-                     same, snapshot, write, write_trace)
+                     same, snapshot, wait_until, write, write_trace)
 
 WORKLOAD, SAMPLE = sys.argv[2], sys.argv[3]
 
@@ -195,22 +194,19 @@ def an_interrupted_report_leaves_nothing_behind(folder):
     run = subprocess.Popen([NPUSIM, 'report', str(path), '-o', str(folder / 'page.html')],
                            env=environment(TMPDIR=str(temporary)), stdin=subprocess.DEVNULL)
     children = pathlib.Path('/proc/{0}/task/{0}/children'.format(run.pid))
-    deadline = time.monotonic() + 60
 
     def arguments(child):
         return pathlib.Path('/proc/{}/cmdline'.format(child)).read_bytes().split(b'\0')[1:2]
 
-    while not (found := children.read_text().split()) or arguments(found[0]) != [b'replay']:
-        same(run.poll(), None, 'the report ended')
-        expect(time.monotonic() < deadline, 'no replay begins')
-        time.sleep(0.005)
+    wait_until(lambda: run.poll() is not None or (found := children.read_text().split()) and
+               arguments(found[0]) == [b'replay'], 'no replay begins')
+    found = children.read_text().split()
     run.send_signal(signal.SIGTERM)
     same(run.wait(60), -signal.SIGTERM, 'status')
     same(list(temporary.iterdir()), [], 'temporary files')
     stat = pathlib.Path('/proc/{}/stat'.format(found[0]))
-    while stat.exists() and stat.read_text().rpartition(')')[2].split()[0] != 'Z':
-        expect(time.monotonic() < deadline, 'the replay goes on')
-        time.sleep(0.005)
+    wait_until(lambda: not stat.exists() or stat.read_text().rpartition(')')[2].split()[0] == 'Z',
+               'the replay goes on')
 
 
 @case

@@ -11,14 +11,13 @@ import pathlib
 import pty
 import resource
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree
 
-from command import NPUSIM, Skip, case, environment, expect, main, npusim, same
+from command import NPUSIM, Skip, case, environment, expect, main, need, npusim, same, wait_until
 
 RUN_PROGRAM, WORKLOAD = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
 FOREIGN = RUN_PROGRAM.parent
@@ -40,24 +39,12 @@ def ends(process, status, what=''):
     return out, err
 
 
-def wait_until(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        expect(time.monotonic() < end, what)
-        time.sleep(.01)
-
-
 def is_alive(pid):
     try:
         stat = pathlib.Path('/proc', str(pid), 'stat').read_text()
     except OSError:
         return False
     return stat.rpartition(')')[2].split()[0] not in 'ZX'
-
-
-def need(tool):
-    if shutil.which(tool) is None:
-        raise Skip('there is no ' + tool)
 
 
 # ---- signals ----

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Memory of a replay is for what lives at a time, not for the length of the file: two made-up
-# histories of each kind, one twice as long as the other, and both longer than what is kept in
+# histories of each kind, one four times as long as the other, and both longer than what is kept in
 # memory. The answers are what the generator says, and no event is lost on the way.
 
 import json
@@ -11,26 +11,19 @@ import subprocess
 import sys
 import tempfile
 
-from command import MIB, NPUSIM, case, main
+from command import MIB, case, main, measured, same
 
 GENERATE = sys.argv[2]
-SHORT, LONG = 150000, 300000
-# Runs a command, and says the most memory that it held, in KiB.
-MEASURE = ('import resource, subprocess, sys\n'
-           'code = subprocess.run(sys.argv[1:]).returncode\n'
-           'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n'
-           'sys.exit(code)\n')
+SHORT, LONG = 50000, 200000
 
 
 def replay(folder, kind, events, *options):
     path, out = pathlib.Path(folder, kind), pathlib.Path(folder, 'result.json')
     with path.open('wb') as file:
         subprocess.run([GENERATE, kind, str(events)], stdout=file, check=True)
-    done = subprocess.run([sys.executable, '-c', MEASURE, NPUSIM, 'replay', '--json', str(out),
-                           *options, str(path)], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return json.loads(out.read_text()), int(done.stdout.split('\n')[-2]) / 1024
+    run, mib = measured('replay', '--json', out, *options, path)
+    same(run.returncode, 0, run.stderr)
+    return json.loads(out.read_text()), mib
 
 
 def compare(kind, *options):
