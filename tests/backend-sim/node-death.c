@@ -479,7 +479,7 @@ TEST(node_death, exporter_and_importer_die_together)
 	uint32_t share;
 
 	ASSERT_NO_FATAL(begin("both"));
-	for (unsigned i = 0; i < 50; i++) {
+	for (unsigned i = 0; i < 12; i++) {
 		a = start_victim(true);
 		b = start_victim(true);
 		ASSERT_EQ(ACT(&a, do_create, .frames = 9).value, 0);
