@@ -293,15 +293,15 @@ def same_tables(out, whole):
     same(sorted(numbers), list(range(len(numbers))), 'every row once')
 
 
-SEEDS = '--seeds', 40, 'bench', '--count', '200', '--size', '64m'
+FEW_SEEDS, SEEDS = (('--seeds', n, 'bench', '--count', '200', '--size', '64m') for n in (40, 200))
 WHOLE = tempfile.TemporaryDirectory(prefix='npusim-sweep-')
 
 
 @functools.lru_cache(None)
-def whole():
+def whole(seeds):
     """What others have in parts, run at once."""
-    out = pathlib.Path(WHOLE.name, 'whole')
-    sweep(out, *SEEDS)
+    out = pathlib.Path(WHOLE.name, 'whole-{}'.format(seeds[1]))
+    sweep(out, *seeds)
     return out
 
 
@@ -364,7 +364,7 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
     out, finished = folder / 'out', []
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
         before = len(finished)
-        run = begun(out, before + 3, '-j', 2, *SEEDS)
+        run = begun(out, before + 3, '-j', 2, *FEW_SEEDS)
         run.send_signal(number)
         run.communicate(timeout=60)
         same(run.returncode, -9 if number == signal.SIGKILL else 128 + number, 'status')
@@ -374,18 +374,18 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
             same(len(rows(out)), len(finished), 'the tables have what is finished')
     with open(out / 'rows.jsonl', 'a') as file:
         file.write('{"row":39,"sta')
-    sweep(out, *SEEDS)
-    same_tables(out, whole())
+    sweep(out, *FEW_SEEDS)
+    same_tables(out, whole(FEW_SEEDS))
 
 
 @case
 def a_spoilt_line_runs_again(folder):
-    out = pathlib.Path(shutil.copytree(whole(), folder / 'out'))
+    out = pathlib.Path(shutil.copytree(whole(FEW_SEEDS), folder / 'out'))
     path = out / 'rows.jsonl'
     path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n')
-    sweep(out, *SEEDS)
+    sweep(out, *FEW_SEEDS)
     for name in 'rows.csv', 'seeds.csv':
-        same((out / name).read_text(), (whole() / name).read_text(), name)
+        same((out / name).read_text(), (whole(FEW_SEEDS) / name).read_text(), name)
 
 
 @case
@@ -440,14 +440,14 @@ def ranks_share_the_rows_and_survive_the_death_of_one(folder):
         raise Skip('npusim was built without an MPI (libopenmpi-dev)')
     need('mpirun')
     out = folder / 'out'
-    run = begun(out, 10, *SEEDS, front=[*MPIRUN, '4'])
+    run = begun(out, 100, *SEEDS, front=[*MPIRUN, '4'])
     os.kill([pid for pid in children(run.pid)][1], signal.SIGKILL)
     run.communicate(timeout=120)
-    expect(run.returncode != 0 and 10 <= len(lines(out)) < 40, run.returncode, len(lines(out)))
+    expect(run.returncode != 0 and 100 <= len(lines(out)) < 200, run.returncode, len(lines(out)))
     again = started('--out', out, *SEEDS, front=[*MPIRUN, '4'])
     same((again.communicate(timeout=120)[0], again.returncode),
-         ('{}/rows.csv: 40 of 40 rows done, 0 failed\n'.format(out), 0), 'again')
-    same_tables(out, whole())
+         ('{}/rows.csv: 200 of 200 rows done, 0 failed\n'.format(out), 0), 'again')
+    same_tables(out, whole(SEEDS))
     same(len(list(out.glob('rows-rank*.jsonl'))), 4, 'a file each')
 
 
