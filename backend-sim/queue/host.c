@@ -5,9 +5,13 @@
  * copy stopped. It moves nothing.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/memory.h"
@@ -19,6 +23,13 @@
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
+
+/* PROCMAP_QUERY of /proc/self/maps, from Linux 6.11 on: the mapping at `at`; bit 0 of `access` says
+ * that it is readable, bit 1 writable. */
+struct maps_query {
+	uint64_t bytes, wants, at, begin, end, access, page_bytes, offset, inode, more[4];
+};
+#define MAPS_QUERY _IOWR('f', 17, struct maps_query)
 
 static uint64_t page_bytes(void)
 {
@@ -56,8 +67,36 @@ static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
 	return true;
 }
 
-/* Kernels before 5.14 know no such call, and qemu-user says of any page that all is well. */
-static bool populate_works(void)
+/* True if all pages are there, in anonymous memory that may be read, or written, where the system
+ * says so by mapping. (Page by page, as populate() asks, it takes half as long as the copy.) */
+static bool is_plain(uint64_t va, uint64_t bytes, bool write)
+{
+	uint64_t page = page_bytes(), begin = va - va % page, resident;
+	uint64_t end = bsim_round_up(va + bytes, page);
+	struct maps_query q = { .bytes = sizeof(q), .at = begin };
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+	while (q.at < end && ioctl(maps, MAPS_QUERY, &q) == 0 && (q.access >> write & 1) != 0 &&
+	       q.inode == 0)
+		q.at = q.end;
+	close(maps);
+	return q.at >= end && pages_mapped(begin, end - begin, &resident) &&
+	       resident == end - begin;
+}
+
+/* True if the system can read the eight bytes around va: it copies the mask before it refuses
+ * `how`, in a quarter of the time that populate() takes. */
+static bool peek(uint64_t va)
+{
+	return syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL, sizeof(uint64_t)) != 0 &&
+	       errno == EINVAL;
+}
+
+enum { POPULATE_WORKS = 1, PEEK_WORKS = 2 };
+
+/* Kernels before 5.14 know no MADV_POPULATE, and qemu-user says of any page that all is well.
+ * Valgrind, which reports what a system call reads, gives a program no vDSO. */
+static int what_works(void)
 {
 	static int known = -1;
 	int works = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -66,8 +105,11 @@ static bool populate_works(void)
 	if (works >= 0)
 		return works;
 	none = mmap(NULL, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	works = populate((uint64_t)&works, sizeof(works), true) == 0 &&
-		populate((uint64_t)none, 1, false) != 0;
+	works = 0;
+	if (populate((uint64_t)&works, 1, true) == 0 && populate((uint64_t)none, 1, false) != 0)
+		works |= POPULATE_WORKS;
+	if (getauxval(AT_SYSINFO_EHDR) != 0 && peek((uint64_t)&works) && !peek((uint64_t)none))
+		works |= PEEK_WORKS;
 	munmap(none, page_bytes());
 	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
 	return works;
@@ -76,11 +118,15 @@ static bool populate_works(void)
 /* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
 static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
 {
-	uint64_t resident;
-	int why;
+	int why, works = bs->contents ? what_works() : 0;
+	uint64_t resident, last = va + bytes - 1;
 
-	if (!bs->contents || !populate_works())
+	if (!write && (works & PEEK_WORKS) && bytes <= SIM_FEW_BYTES) /* two pages at most */
+		return peek(va) && ((va ^ last) < SIM_FEW_BYTES || peek(last));
+	if (!(works & POPULATE_WORKS))
 		return pages_mapped(va, bytes, &resident);
+	if (bytes >= UINT64_C(1) << 20 && is_plain(va, bytes, write))
+		return true;
 	why = populate(va, bytes, write);
 	return why != ENOMEM && why != EFAULT && why != EINVAL;
 }

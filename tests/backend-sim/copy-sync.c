@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/base.h"
 #include "queue-rig.h"
 
 #define COPY(dst, max, src, count) \
@@ -191,6 +193,80 @@ TEST(copy_sync, protected_page_of_a_local_array)
 	EXPECT_CONTAINS(said(), "its protection is in the way");
 	EXPECT_EQ(COPY(a, 100, array + 2 * 65536, 100), DRV_ERROR_NONE);
 	ASSERT_EQ(mprotect(array + 2 * 65536, 65536, PROT_READ | PROT_WRITE), 0);
+}
+
+/* Small ones are asked for by the word, large ones by the mapping. */
+TEST(copy_sync, hole_anywhere_in_memory_of_the_program)
+{
+	static const size_t sizes[] = { 8, 4096, 8192, 4 * MIB };
+	const size_t room = 4 * MIB + 131072;
+	unsigned char *at =
+		mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t a = rig_alloc(0, 4 * MIB);
+
+	ASSERT_NE(at, MAP_FAILED);
+	memset(at, 0x44, room);
+	for (size_t i = 0; i < 4; i++) {
+		unsigned char *from = at + 65536 + 3 - sizes[i] % 65536;
+		unsigned char *hole = at + (sizes[i] > 65536 ? 2 * MIB : 65536);
+
+		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);
+		EXPECT_EQ(COPY(from, 4 * MIB, a, sizes[i]), DRV_ERROR_NONE);
+		ASSERT_EQ(mprotect(hole, 65536, PROT_READ), 0);
+		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);
+		EXPECT_EQ(COPY(from, 4 * MIB, a, sizes[i]), DRV_ERROR_IOCRL_FAIL);
+		EXPECT_CONTAINS(said(), "no writable memory");
+		ASSERT_EQ(mprotect(hole, 65536, PROT_NONE), 0);
+		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_IOCRL_FAIL);
+		EXPECT_CONTAINS(said(), "no readable memory");
+		EXPECT_CONTAINS(said(), npu_text("src: byte %zu of", (size_t)(hole - from)));
+		ASSERT_EQ(mprotect(hole, 65536, PROT_READ | PROT_WRITE), 0);
+	}
+	munmap(at, room);
+}
+
+TEST(copy_sync, pages_that_nothing_has_touched)
+{
+	unsigned char *at = mmap(NULL, 4 * MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t a = rig_alloc(0, 4 * MIB);
+
+	EXPECT_EQ(COPY(a, 8, at + MIB, 8), DRV_ERROR_NONE);
+	EXPECT_EQ(COPY(a, 4 * MIB, at, 4 * MIB), DRV_ERROR_NONE);
+	munmap(at, 4 * MIB);
+}
+
+TEST(copy_sync, mapped_file_that_ends)
+{
+	int fd = memfd_create("short", MFD_CLOEXEC);
+	uint64_t a = rig_alloc(0, 4 * MIB);
+	unsigned char *at;
+
+	ASSERT_EQ(ftruncate(fd, 2 * MIB), 0);
+	at = mmap(NULL, 4 * MIB, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(at, MAP_FAILED);
+	EXPECT_EQ(COPY(a, 2 * MIB, at, 2 * MIB), DRV_ERROR_NONE);
+	EXPECT_EQ(COPY(a, 4 * MIB, at, 4 * MIB), DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(said(), "src: byte 2097152 of");
+	EXPECT_EQ(COPY(a, 16, at + 2 * MIB - 8, 16), DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(said(), "src: byte 8 of");
+	munmap(at, 4 * MIB);
+	close(fd);
+}
+
+/* A guard page, which no mapping shows. Linux 6.13. */
+TEST(copy_sync, guard_page)
+{
+	unsigned char *at =
+		mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t a = rig_alloc(0, 4 * MIB);
+
+	memset(at, 1, 4 * MIB);
+	if (madvise(at + MIB, 65536, 102 /* MADV_GUARD_INSTALL */) != 0)
+		SKIP("needs guard pages");
+	EXPECT_EQ(COPY(a, 4 * MIB, at, 4 * MIB), DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(said(), "src: byte 1048576 of");
+	EXPECT_EQ(COPY(at, 4 * MIB, a, 4 * MIB), DRV_ERROR_IOCRL_FAIL);
+	munmap(at, 4 * MIB);
 }
 
 /* ---- two devices ---- */
