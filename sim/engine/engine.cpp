@@ -72,31 +72,39 @@ void engine::submit(sim_job *job, uint64_t not_before_ps)
 	*m_due_ps = std::min(*m_due_ps, it.due_ps);
 }
 
+inline void engine::step_lane(unsigned index, uint64_t now)
+{
+	lane &it = m_lanes[index];
+
+	while (it.due_ps <= now) {
+		retire(it, now);
+		if (it.next_ps <= now)
+			try {
+				advance(it, index, now);
+			} catch (const std::bad_alloc &) {
+				give_up(it, now);
+			}
+		it.due_ps = it.in_flight.empty()
+				    ? it.next_ps
+				    : std::min(it.next_ps, it.in_flight.front().due_ps);
+	}
+	if (it.now == state::idle && it.in_flight.empty()) {
+		m_active.erase(std::find(m_active.begin(), m_active.end(), index));
+		it.listed = false;
+	}
+}
+
 void engine::step(uint64_t now)
 {
-	m_due.clear();
-	for (unsigned index : m_active)
-		if (m_lanes[index].due_ps <= now)
-			m_due.push_back(index);
-	for (unsigned index : m_due) {
-		lane &it = m_lanes[index];
-
-		while (it.due_ps <= now) {
-			retire(it, now);
-			if (it.next_ps <= now)
-				try {
-					advance(it, index, now);
-				} catch (const std::bad_alloc &) {
-					give_up(it, now);
-				}
-			it.due_ps = it.in_flight.empty()
-					    ? it.next_ps
-					    : std::min(it.next_ps, it.in_flight.front().due_ps);
-		}
-		if (it.now == state::idle && it.in_flight.empty()) {
-			m_active.erase(std::find(m_active.begin(), m_active.end(), index));
-			it.listed = false;
-		}
+	if (m_active.size() == 1) {
+		step_lane(m_active.front(), now);
+	} else {
+		m_due.clear();
+		for (unsigned index : m_active)
+			if (m_lanes[index].due_ps <= now)
+				m_due.push_back(index);
+		for (unsigned index : m_due)
+			step_lane(index, now);
 	}
 	*m_due_ps = SIM_NEVER;
 	for (unsigned index : m_active)

@@ -28,6 +28,11 @@ public:
 	void submit(sim_job *job, uint64_t not_before_ps);
 	// Does what is due.
 	void step(uint64_t now);
+	// True if the job is not complete, and no other is under way or waits.
+	bool is_only(const sim_job *job) const
+	{
+		return m_active.size() == 1 && m_lanes[m_active.front()].head == job && !job->next;
+	}
 	// True if a job under way has found that any of its bytes lie here.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
@@ -61,6 +66,7 @@ private:
 		span_list dst, src;
 	};
 
+	void step_lane(unsigned index, uint64_t now);
 	void advance(lane &it, unsigned index, uint64_t now);
 	void begin(lane &it, uint64_t now);
 	void issue(lane &it, unsigned index, uint64_t now);

@@ -12,13 +12,6 @@
 namespace npusim
 {
 
-void span_list::clear()
-{
-	m_spans.clear();
-	m_own.clear();
-	m_bytes = 0;
-}
-
 void span_list::add(unsigned char *at, uint64_t bytes)
 {
 	if (!m_spans.empty() && m_spans.back().at + m_spans.back().bytes == at)

@@ -22,7 +22,12 @@ struct span {
 class span_list
 {
 public:
-	void clear();
+	void clear()
+	{
+		m_spans.clear();
+		m_own.clear();
+		m_bytes = 0;
+	}
 	void add(unsigned char *at, uint64_t bytes);
 	// Adds memory of the list's own, all zeros, that is there until clear().
 	unsigned char *add_own(uint64_t bytes);

@@ -488,6 +488,66 @@ TEST(jobs, same_calls_take_the_same_time)
 	EXPECT_EQ(first, second);
 }
 
+static void set_done(struct sim_job *job)
+{
+	*(bool *)job->arg = true;
+}
+
+/* Small jobs of all engines, some over two pages, some with faults; some behind another job of the
+ * engine or beside one of another. By sim_execute(), or by a wait, which goes from event to event.
+ */
+static uint64_t run_small(bool execute)
+{
+	static char raw[8192];
+	static const uint64_t sizes[] = { 1, 8, 200, 4096 };
+	uint64_t sum = 0, start = sim_host_ps(machine.sim);
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 3, PT_WRITE);
+	machine_map(1, MACHINE_VA, SIM_PA(1, 0), 21, 3, PT_WRITE);
+	for (unsigned i = 0; i < 96; i++) {
+		enum sim_engine engine = (enum sim_engine)(i % SIM_ENGINE_COUNT);
+		struct sim_ref near = machine_ref(0, MACHINE_VA + (i / 4 % 4) * HUGE - (i > 48));
+		struct sim_ref far = engine == SIM_ENGINE_SDMA || engine == SIM_ENGINE_CORE
+					     ? machine_ref(i / 8 % 2, MACHINE_VA + HUGE + i)
+					     : machine_raw(raw);
+		struct sim_job other, job;
+		bool done = false;
+
+		other = machine_copy(i % 3 ? SIM_ENGINE_H2D : SIM_ENGINE_SDMA,
+				     machine_ref(0, MACHINE_VA), machine_ref(1, MACHINE_VA), 30000);
+		if (i % 16 > 10)
+			sim_submit(machine.sim, &other);
+		job = machine_copy(engine, near, far, sizes[i / 4 % 4]);
+		if (engine == SIM_ENGINE_D2H)
+			job = machine_copy(engine, far, near, job.bytes);
+		job.done = set_done;
+		job.arg = &done;
+		job.start_ps = sim_host_ps(machine.sim) + (i % 7 == 0 ? 12345 : 0);
+		if (execute) {
+			(void)sim_execute(machine.sim, &job);
+		} else {
+			sim_submit(machine.sim, &job);
+			EXPECT_EQ(sim_wait(machine.sim, is_set, &done, SIM_NEVER), SIM_WAIT_READY);
+		}
+		EXPECT_TRUE(done);
+		sum = sum * 31 + (job.begin_ps - start) + 7 * (job.finish_ps - start) +
+		      11 * (sim_host_ps(machine.sim) - start) + 13 * job.moved_bytes + job.status;
+		sim_drain(machine.sim);
+	}
+	return sum;
+}
+
+TEST(jobs, small_job_takes_as_long_as_from_event_to_event)
+{
+	uint64_t executed = run_small(true), waited_for;
+
+	machine_close();
+	machine_setup();
+	machine_open(true);
+	waited_for = run_small(false);
+	EXPECT_EQ(executed, waited_for);
+}
+
 TEST(jobs, one_simulation_is_open_at_a_time)
 {
 	struct sim_config config = { &machine.profile, &machine.memory, 2, true, NULL };
