@@ -3,6 +3,10 @@
  * One thread copies 1 GiB again and again, another maps and unmaps 2 MiB: the longest time that the
  * model's lock is held, how long a map and an unmap take beside the copy and alone, and what the
  * copy loses by it. At the driver's functions, without the layers above.
+ *
+ * The clock of a thread also counts what the machine puts in its way: interrupts, and other
+ * machines on the same host. So holds of 50 us and more are compared with as long steps of a thread
+ * that only reads its clock, holding nothing, beside another one that works: both a second.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,6 +21,7 @@
 #define GIB     (UINT64_C(1) << 30)
 #define MIB     (UINT64_C(1) << 20)
 #define SECONDS 4.0
+#define LONG_NS UINT64_C(50000)
 
 extern const struct npu_backend npusim_backend_1;
 
@@ -171,6 +176,30 @@ static void map_for(double seconds, struct sim_histogram *times)
 	}
 }
 
+/* Steps of the thread's own clock while another thread is busy. */
+static void read_clock_for(double seconds, struct sim_histogram *steps)
+{
+	uint64_t last = clock_cpu_ns(), end = last + (uint64_t)(seconds * 1e9);
+
+	memset(steps, 0, sizeof(*steps));
+	while (last < end) {
+		uint64_t now = clock_cpu_ns();
+
+		sim_histogram_add(steps, now - last);
+		last = now;
+	}
+}
+
+/* How many of LONG_NS or more there are in a second of them all. */
+static double long_ones(const struct sim_histogram *h)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < SIM_HISTOGRAM_BUCKETS; i++)
+		sum += sim_histogram_ps(i) >= LONG_NS ? h->count[i] : 0;
+	return h->sum_ps == 0 ? 0 : (double)sum / ((double)h->sum_ps / 1e9);
+}
+
 static double at(const struct sim_histogram *h, double part)
 {
 	uint64_t left = (uint64_t)((double)h->total * part);
@@ -212,7 +241,7 @@ static void sleep_for(double seconds, struct sim_histogram *times)
 
 int main(void)
 {
-	static struct sim_histogram alone, beside;
+	static struct sim_histogram alone, beside, steps;
 	char *error = NULL;
 	halDevOpenIn in = { { 0 } };
 	halDevOpenOut out;
@@ -232,9 +261,14 @@ int main(void)
 	map_for(SECONDS, &alone);
 	watched = &bsim_of(driver)->lock.mutex;
 	both = copy_beside(map_for, &beside);
+	watched = NULL;
+	(void)copy_beside(read_clock_for, &steps);
 	show("map + unmap of 2 MiB, nobody copies", &alone);
 	show("map + unmap of 2 MiB beside copies of 1 GiB", &beside);
 	show("the lock was held", &held);
+	show("steps of a clock, nothing held", &steps);
+	bench_line("50 us or more, in a second of holding and of the clock", "%.1f and %.1f",
+		   long_ones(&held), long_ones(&steps));
 	bench_at_most("longest time that the lock was held", (double)held.max_ps / 1e3, "us", 50);
 	bench_at_most("map + unmap beside copies, p99", at(&beside, .99), "us", 20);
 	bench_at_most("map + unmap beside copies, longest", (double)beside.max_ps / 1e6, "ms", 5);
