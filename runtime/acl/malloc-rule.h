@@ -22,7 +22,7 @@ struct malloc_policy {
 	bool p2p;
 };
 
-/* Of a policy without the bits that may be added to it; what is none counts as HUGE_FIRST. */
+/* Of a policy without the bits that may be added to it; an unknown one counts as HUGE_FIRST. */
 static inline struct malloc_policy malloc_policy_of(uint32_t policy)
 {
 	static const struct malloc_policy policies[POLICY_MASK + 1] = {
@@ -38,8 +38,8 @@ static inline struct malloc_policy malloc_policy_of(uint32_t policy)
 	return policies[policy & POLICY_MASK];
 }
 
-/* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. False: it
- * does not fit 64 bits, and stays. */
+/* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. False, and
+ * the size unchanged: it would not fit 64 bits. */
 static inline bool malloc_round(enum page_choice pages, bool padded, uint64_t *size)
 {
 	uint64_t more = ALIGN_BYTES + (padded && pages != PAGES_GIANT ? PADDING_BYTES : 0);

@@ -69,7 +69,7 @@ static void hand_out(void *made, uint64_t size, uint64_t asked, void **out)
 	*out = made;
 }
 
-/* HUGE_FIRST takes normal pages where there are no huge ones, too. */
+/* HUGE_FIRST falls back to normal pages where there are no huge ones. */
 static aclError allocate(const struct request *request, uint64_t asked, bool padded, void **out)
 {
 	uint64_t size = asked;

@@ -9,16 +9,13 @@ import csv
 import gzip
 import io
 import json
-import os
 import pathlib
 import resource
-import signal
 import subprocess
 import sys
-import time
 
-from command import (BASE, DATA, MIB, NPUSIM, Device, Skip, case, environment, expect, main,
-                     npusim, random_device, replay, same, snapshot, write, write_trace)
+from command import (BASE, DATA, MIB, Device, Skip, case, environment, expect, main, npusim,
+                     random_device, replay, same, snapshot, write)
 
 SAMPLE = pathlib.Path(sys.argv[2])
 
@@ -369,35 +366,6 @@ def a_file_that_cannot_be_written_leaves_what_was_there(folder):
     target.write_text('before')
     convert(SAMPLE, folder / 'link.csv')
     expect((folder / 'link.csv').is_symlink() and target.read_text().startswith('event,'), 'link')
-
-
-@case
-def what_is_killed_leaves_what_was_there(folder):
-    try:
-        os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
-    except OSError:
-        raise Skip('the file system has no files without a name')
-    path = write_trace(folder / 'long.npt',
-                       *['alloc b1 size=512 device=0', 'free b1 device=0'] * 400000)
-    target = folder / 'kept.csv'
-    target.write_text('before')
-    run = subprocess.Popen([NPUSIM, 'convert', path, target], env=environment())
-    deadline = time.monotonic() + 60
-
-    def written():
-        try:
-            return [file for file in pathlib.Path('/proc', str(run.pid), 'fd').iterdir()
-                    if str(file.readlink()).startswith(str(folder) + '/#')]
-        except FileNotFoundError:
-            return []
-
-    while not written():
-        same(run.poll(), None, 'the conversion ended')
-        expect(time.monotonic() < deadline, 'it does not begin to write')
-    run.send_signal(signal.SIGKILL)
-    same(run.wait(60), -signal.SIGKILL, 'status')
-    same(sorted(file.name for file in folder.iterdir()), ['kept.csv', 'long.npt'], 'left over')
-    same(target.read_text(), 'before', 'kept')
 
 
 def piped(file, *args):

@@ -220,13 +220,17 @@ struct input *input_open(const char *path, GError **error)
 {
 	const char *where = kept ? g_hash_table_lookup(kept, path) : NULL;
 	gboolean standard = where == NULL && strcmp(path, "-") == 0;
+	g_autofree char *name = g_filename_display_name(path); /* first: it loses errno */
 	int fd = standard ? dup(STDIN_FILENO) : open(where ?: path, O_RDONLY | O_CLOEXEC);
 
+	if (fd < 0 && standard)
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "standard input is closed"),
+		       NULL;
 	/* a device that can be sought, as /dev/zero, need not end */
 	if (fd >= 0 && (standard || lseek(fd, 0, SEEK_SET) != 0) &&
 	    (fd = keep(path, fd, error)) < 0)
 		return NULL;
-	return opened(g_filename_display_name(path), fd, error);
+	return opened(g_steal_pointer(&name), fd, error);
 }
 
 struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error)

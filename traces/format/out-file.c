@@ -6,6 +6,7 @@
 #include "out-file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,34 @@
 
 #define FLUSH_AT  (64u << 10)
 #define LINKS_MAX 40
+
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+static struct sigaction before[G_N_ELEMENTS(signals)];
+static char removed_at_signal[4096]; /* "": none */
+
+/* The file's name is whole before a handler is there, and the handler gone before it changes. */
+static void on_signal(int number)
+{
+	if (removed_at_signal[0])
+		unlink(removed_at_signal);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* Who ignores a signal goes on ignoring it. */
+static void handle_signals(const char *temp)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	if (strlen(temp) >= sizeof removed_at_signal || removed_at_signal[0])
+		return;
+	strcpy(removed_at_signal, temp);
+	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
+		sigaction(signals[i], NULL, &before[i]);
+		if (before[i].sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
+}
 
 static gboolean unwritable(const char *path, int why, GError **error)
 {
@@ -108,36 +137,20 @@ gboolean out_file_check(const char *path, GError **error)
 /* What is written takes its name if `ok`, else nothing is left of it. */
 static gboolean end(struct out_stream *out, gboolean ok, GError **error)
 {
-	g_autofree char *unnamed = g_strdup_printf("/proc/self/fd/%d", out->unnamed);
-
-	if (out->temp && ok &&
-	    ((out->unnamed >= 0 &&
-	      linkat(AT_FDCWD, unnamed, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) != 0) ||
-	     rename(out->temp, out->path) != 0))
+	if (out->renames && ok && rename(out->temp, out->path) != 0)
 		ok = refuse_file(error, errno, "%s cannot become %s: %s", out->temp, out->path,
 				 g_strerror(errno));
-	if (out->temp && !ok)
+	if (out->renames && !ok)
 		unlink(out->temp);
-	if (out->unnamed >= 0)
-		close(out->unnamed);
+	if (out->renames && strcmp(out->temp, removed_at_signal) == 0) {
+		for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
+			sigaction(signals[i], &before[i], NULL);
+		removed_at_signal[0] = '\0';
+	}
 	g_string_free(out->text, TRUE);
 	g_free(out->path);
 	g_free(out->temp);
 	return ok;
-}
-
-/* A file in the folder of what it becomes, which has no name yet where the file system can do that:
- * then nothing is left of it whatever ends the process. */
-static int open_temp(struct out_stream *out)
-{
-	g_autofree char *folder = g_path_get_dirname(out->path);
-	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-
-	out->temp = g_strdup_printf("%s.%08x.part", out->path, g_random_int());
-	if (fd < 0)
-		return open(out->temp, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0666);
-	out->unnamed = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return fd;
 }
 
 gboolean out_stream_open(struct out_stream *out, const char *path, GError **error)
@@ -145,16 +158,24 @@ gboolean out_stream_open(struct out_stream *out, const char *path, GError **erro
 	gboolean standard = strcmp(path, "-") == 0, regular = FALSE;
 	gboolean gzip = g_str_has_suffix(path, ".gz");
 
-	*out = (struct out_stream){ .unnamed = -1 };
+	*out = (struct out_stream){ 0 };
 	out->path = standard ? g_strdup(path) : resolve(path, &regular, error);
 	if (out->path == NULL)
 		return FALSE;
 	out->text = g_string_sized_new(2 * FLUSH_AT);
+	out->renames = regular;
+	out->temp = regular ? g_strdup_printf("%s.%08x.part%s", out->path, g_random_int(),
+					      gzip ? ".gz" : "")
+			    : g_strdup(path);
+	if (regular)
+		handle_signals(out->temp);
 	if (standard)
 		fflush(stdout);
-	int fd = standard  ? dup(STDOUT_FILENO)
-		 : regular ? open_temp(out)
-			   : open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+	int fd = standard ? dup(STDOUT_FILENO)
+			  : open(out->temp,
+				 O_WRONLY | O_CLOEXEC |
+					 (regular ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TRUNC),
+				 0666);
 	int why = errno;
 	out->gzip = fd < 0 ? NULL : gzdopen(fd, gzip ? "wb6" : "wbT");
 	if (out->gzip)

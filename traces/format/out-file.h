@@ -18,15 +18,16 @@ struct out_stream {
 	GString *text; /* to be added to, then out_stream_flush() */
 	/* below: out-file.c alone */
 	void *gzip;
-	char *path;  /* as it was given; "-": standard output */
-	char *temp;  /* beside it: what becomes it; NULL: it is written to itself */
-	int unnamed; /* what is written to, where that has no name yet; else -1 */
-	int failed;  /* errno */
+	char *path; /* as it was given; "-": standard output */
+	char *temp; /* what is written to */
+	gboolean renames;
+	int failed; /* errno */
 };
-/* Writes to a new file beside it, unless it is no regular file. What a symbolic link leads to is
- * written, also where it is not there yet. FALSE and error: it cannot be made, or a link in a
- * sticky folder belongs to somebody else than the caller and the folder's owner, who could make it
- * lead anywhere (fs.protected_symlinks of Linux has the same rule). */
+/* Writes to a name beside the file's, unless that is no regular file. An interrupt removes what is
+ * there. What a symbolic link leads to is written, also where it is not there yet. FALSE and error:
+ * it cannot be made, or a link in a sticky folder belongs to somebody else than the caller and the
+ * folder's owner, who could make it lead anywhere (fs.protected_symlinks of Linux has the same
+ * rule). */
 gboolean out_stream_open(struct out_stream *out, const char *path, GError **error);
 /* Writes when there is enough; `all`: in any case. What fails, out_stream_close() tells. */
 void out_stream_flush(struct out_stream *out, gboolean all);

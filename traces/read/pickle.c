@@ -385,8 +385,9 @@ static gboolean run_json(struct pickle *m)
 {
 	JsonParser *parser = m->json = json_parser_new_immutable();
 	g_autoptr(GError) cause = NULL;
+	enum json_kind kind;
 
-	if (!json_scan(m->data, m->count, m->error))
+	if (!json_scan(m->data, m->count, &kind, m->error))
 		return FALSE;
 	if (m->count > G_MAXUINT32 / 4)
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "more than 1 GiB of JSON");

@@ -61,7 +61,6 @@ static gboolean add(struct table *t, struct trace_row *row, guint32 verb, guint8
 static gboolean add_block(struct table *t, struct trace_row *row)
 {
 	const char *name = rows_field(t->rows, NAME);
-	g_autoptr(GString) frame = g_string_new(NULL);
 	gint64 size = 0, end = row->order;
 	int sized = take(t, SIZE, &size), ends;
 	guint64 bytes = (guint64)ABS(size), address = t->next;
@@ -73,6 +72,7 @@ static gboolean add_block(struct table *t, struct trace_row *row)
 		return rows_bad(t->rows, "the blocks up to here have more than 2^56 bytes");
 	if (size < 0)
 		return add(t, row, NPU_TRACE_FREE, 0, address, bytes);
+	g_autoptr(GString) frame = g_string_new(NULL);
 	site_frame_add(frame, name, strlen(name), NULL, 0, 0);
 	row->text = sites_add(trace_sites(t->trace), frame->str);
 	row->address = address;

@@ -17,14 +17,31 @@ gboolean readers_is_json(const guint8 *bytes, gsize count)
 	return i < count && (bytes[i] == '{' || bytes[i] == '[');
 }
 
-/* ---- JSON, byte by byte: nesting and values count ---- */
+/* ---- JSON, byte by byte: nesting, values and the names of members near the root count ---- */
+
+static const struct {
+	const char *name;
+	guint depth; /* of the member's object: 2 is that in a list */
+	enum json_kind kind;
+} members[] = {
+	{ "device_traces", 1, JSON_SNAPSHOT },
+	{ "segments", 1, JSON_SNAPSHOT },
+	{ "segment_type", 2, JSON_SNAPSHOT },
+	{ "blocks", 2, JSON_SNAPSHOT },
+	{ "traceEvents", 1, JSON_TIMELINE },
+	{ "deviceProperties", 1, JSON_TIMELINE },
+	{ "ph", 2, JSON_TIMELINE },
+};
 
 struct scan {
 	const guint8 *bytes;
 	gsize count, at;
 	gsize line, line_at; /* of `at`; where that line begins */
 	guint depth;
+	gboolean in_list;     /* the root is a list */
+	gsize text, text_end; /* the last string, without its quotes */
 	guint64 values;
+	enum json_kind kind;
 };
 
 static gboolean bad(const struct scan *s, GError **error, const char *what)
@@ -49,7 +66,7 @@ static gboolean take(struct scan *s, GError **error)
 		s->line_at = s->at + 1;
 		return TRUE;
 	case '"':
-		s->at++;
+		s->text = ++s->at;
 		while (s->at < s->count && s->bytes[s->at] != '"') {
 			/* json-glib makes no UTF-8 of one alone, or leaks the text before it */
 			if (is_half(s, s->at, "89abAB") && is_half(s, s->at + 6, "cdefCDEF"))
@@ -58,7 +75,14 @@ static gboolean take(struct scan *s, GError **error)
 				return bad(s, error, "half of a surrogate pair");
 			s->at += s->bytes[s->at] == '\\' ? 2 : 1;
 		}
-		s->at = MIN(s->at, s->count);
+		s->text_end = s->at = MIN(s->at, s->count);
+		return TRUE;
+	case ':':
+		for (guint i = 0; s->kind == JSON_OTHER && i < G_N_ELEMENTS(members); i++)
+			if (s->depth == members[i].depth && s->in_list == (s->depth == 2) &&
+			    s->text_end - s->text == strlen(members[i].name) &&
+			    memcmp(s->bytes + s->text, members[i].name, s->text_end - s->text) == 0)
+				s->kind = members[i].kind;
 		return TRUE;
 	case '/':
 	case '#':
@@ -69,6 +93,8 @@ static gboolean take(struct scan *s, GError **error)
 		return TRUE;
 	case '[':
 	case '{':
+		if (s->depth == 0)
+			s->in_list = s->bytes[s->at] == '[';
 		if (++s->depth > JSON_DEPTH_MAX)
 			return bad(s, error,
 				   "lists and objects are nested more than " G_STRINGIFY(
@@ -87,58 +113,16 @@ static gboolean take(struct scan *s, GError **error)
 				s->at - s->line_at + 1);
 }
 
-gboolean json_scan(const guint8 *bytes, gsize count, GError **error)
+gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error)
 {
 	struct scan s = { .bytes = bytes, .count = count, .line = 1 };
 	gboolean ok = TRUE;
 
 	for (; ok && s.at < count; s.at++)
 		ok = take(&s, error);
+	*out = s.kind;
 	return ok && memory_limit_ask(s.values * VALUE_BYTES + 2 * count, error,
 				      "the values of all %zu bytes", count);
-}
-
-#define SNAPSHOT_KIND "memory snapshot of PyTorch or torch_npu"
-/* JSON with such a member: in the object that it is, or in the first thing of the list. */
-#define JSON_OBJECT(names) "\\s*\\{(?s:.*?)\"(" names ")\"\\s*:"
-#define JSON_LIST(names)   "\\s*\\[[^]]*\"(" names ")\"\\s*:"
-
-static const struct reader {
-	const char *begins; /* how its files do: a regular expression */
-	reader_fn *read;
-	const char *kind;
-} readers[] = {
-	{ "^" FORMAT_MAGIC " ", npusim_read, "npusim trace" },
-	{ "^ID,Event,Event Type,", memscope_read, "msMemScope dump (CSV)" },
-	{ "^SQLite format 3", memscope_db_read, "msMemScope dump (SQLite)" },
-	{ "^start_time_stamp,end_time_stamp,", mindspore_read, "MindSpore memory_block.csv" },
-	/* a mark of an iteration, or numbers alone */
-	{ "^(Iteration Index|[01] [[:xdigit:]xX \\-\\r]*(\\n|\\z))", stalloc_read, "STAlloc log" },
-	{ "^\\x80[\\x02-\\x05]", snapshot_read, SNAPSHOT_KIND },
-	{ "^(" JSON_OBJECT("traceEvents|deviceProperties") "|" JSON_LIST("ph") ")", timeline_read,
-	  "trace of PyTorch's profiler" },
-	{ "^(" JSON_OBJECT("device_traces|segments") "|" JSON_LIST("segment_type|blocks") ")",
-	  snapshot_read, SNAPSHOT_KIND },
-	{ "^((Device_id,)?Name,Size\\(KB\\),Allocation Time\\(us\\)|"
-	  "Component,Timestamp\\(us\\),Total Allocated\\(MB\\))",
-	  profiler_read, "table of Ascend's profiler" },
-};
-
-/* Of what a file begins with. */
-static const struct reader *find_reader(const char *head)
-{
-	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
-		if (g_regex_match_simple(readers[i].begins, head, G_REGEX_RAW, 0))
-			return &readers[i];
-	}
-	return NULL;
-}
-
-gboolean readers_is_trace(const guint8 *bytes, gsize count)
-{
-	g_autofree char *head = g_strndup((const char *)bytes, MIN(count, HEAD_BYTES));
-
-	return find_reader(head) != NULL;
 }
 
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
@@ -147,10 +131,52 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
 	gssize got = input ? input_take(input, head, HEAD_BYTES, error) : -1;
 	gboolean json = got > 0 && readers_is_json(head, (gsize)got);
+	enum json_kind kind = JSON_OTHER;
 
 	input_close(input);
-	*out = json && !readers_is_trace(head, (gsize)got);
+	if (json)
+		json_scan(head, (gsize)got, &kind, NULL);
+	*out = json && kind == JSON_OTHER;
 	return got >= 0;
+}
+
+#define SNAPSHOT_KIND "memory snapshot of PyTorch or torch_npu"
+
+static const struct reader {
+	const char *begins; /* how its files do: a regular expression; NULL: they are JSON of */
+	enum json_kind json;
+	reader_fn *read;
+	const char *kind;
+} readers[] = {
+	{ "^" FORMAT_MAGIC " ", 0, npusim_read, "npusim trace" },
+	{ "^ID,Event,Event Type,", 0, memscope_read, "msMemScope dump (CSV)" },
+	{ "^SQLite format 3", 0, memscope_db_read, "msMemScope dump (SQLite)" },
+	{ "^start_time_stamp,end_time_stamp,", 0, mindspore_read, "MindSpore memory_block.csv" },
+	/* a mark of an iteration, or numbers alone */
+	{ "^(Iteration Index|[01] [[:xdigit:]xX \\-\\r]*(\\n|\\z))", 0, stalloc_read,
+	  "STAlloc log" },
+	{ "^\\x80[\\x02-\\x05]", 0, snapshot_read, SNAPSHOT_KIND },
+	{ NULL, JSON_SNAPSHOT, snapshot_read, SNAPSHOT_KIND },
+	{ NULL, JSON_TIMELINE, timeline_read, "trace of PyTorch's profiler" },
+	{ "^((Device_id,)?Name,Size\\(KB\\),Allocation Time\\(us\\)|"
+	  "Component,Timestamp\\(us\\),Total Allocated\\(MB\\))",
+	  0, profiler_read, "table of Ascend's profiler" },
+};
+
+/* Of `count` bytes with a zero behind them. */
+static const struct reader *find_reader(const guint8 *bytes, gsize count)
+{
+	enum json_kind json = JSON_OTHER;
+
+	if (readers_is_json(bytes, count))
+		json_scan(bytes, count, &json, NULL);
+	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
+		const struct reader *r = &readers[i];
+		if (r->begins ? g_regex_match_simple(r->begins, (const char *)bytes, G_REGEX_RAW, 0)
+			      : r->json == json)
+			return r;
+	}
+	return NULL;
 }
 
 struct trace *readers_read(reader_fn *read, const char *kind, struct input *input, GError **error)
@@ -170,7 +196,7 @@ static struct trace *read_input(struct input *input, GError **error)
 	g_autofree guint8 *head = g_malloc0(HEAD_BYTES + 1);
 	gssize got = input_take(input, head, HEAD_BYTES, error);
 	input_rewind(input);
-	const struct reader *reader = got > 0 ? find_reader((const char *)head) : NULL;
+	const struct reader *reader = got > 0 ? find_reader(head, (gsize)got) : NULL;
 	if (reader)
 		return readers_read(reader->read, reader->kind, input, error);
 	input_close(input);

@@ -30,8 +30,6 @@ struct trace *readers_read(reader_fn *read, const char *kind, struct input *inpu
 
 /* Whether a file begins as JSON does. */
 gboolean readers_is_json(const guint8 *bytes, gsize count);
-/* Whether a file begins as those of a reader do. */
-gboolean readers_is_trace(const guint8 *bytes, gsize count);
 /* Whether a file is JSON and no trace, as results of npusim replay --json are. FALSE and error: it
  * cannot be read. */
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error);
@@ -64,10 +62,17 @@ gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **err
 
 #define JSON_DEPTH_MAX 128
 
-/* Looks at a whole text that json-glib, which recurses, is to build. FALSE and error, with the line
- * and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of JSON,
- * or needs more than the limit on memory (input.h). */
-gboolean json_scan(const guint8 *bytes, gsize count, GError **error);
+/* Each is told by the names of its members. */
+enum json_kind {
+	JSON_OTHER,
+	JSON_SNAPSHOT, /* of PyTorch's or torch_npu's _snapshot() or memory_snapshot() */
+	JSON_TIMELINE, /* of Kineto, or another one for Chrome */
+};
+
+/* The kind of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
+ * line and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of
+ * JSON, or needs more than the limit on memory (input.h). */
+gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);
 
 /* ---- rows of a text file, split into fields: comma-separated with a header and quotes that may
  * contain commas and line ends, or separated by spaces ---- */

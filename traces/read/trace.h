@@ -83,8 +83,8 @@ void sites_free(struct sites *sites);
  * (file:line)", "file(line): name"; SITE_NONE for no frames. Those without a letter in them are
  * left out. */
 guint32 sites_add(struct sites *sites, const char *text);
-/* Adds such a line to a text. Name and file need not end, and may be NULL where their length is 0;
- * `number`: of a line, 0: not known. */
+/* Adds such a line to a text. Name and file need no zero behind them, and may be NULL where their
+ * length is 0; `number`: of a line, 0: not known. */
 void site_frame_add(GString *text, const char *name, gsize name_length, const char *file,
 		    gsize file_length, gint64 number);
 /* Sites so far, SITE_NONE and SITE_BEFORE among them. */

@@ -53,9 +53,10 @@ static const char *const names[FUNCTION_COUNT] = {
 #define NAME(name) [AT_##name] = #name,
 	PRELOAD_FUNCTIONS(NAME) ASKED(NAME)
 };
-static void *const wrappers[FUNCTION_COUNT] = { /* of ASKED: NULL */
+/* NULL for ASKED. */
+static void *const wrappers[FUNCTION_COUNT] = {
 #define WRAPPER(name) [AT_##name] = (void *)(uintptr_t)name,
-						PRELOAD_FUNCTIONS(WRAPPER)
+	PRELOAD_FUNCTIONS(WRAPPER)
 };
 static _Atomic(void *) reals[FUNCTION_COUNT];
 

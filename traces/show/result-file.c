@@ -41,6 +41,7 @@ JsonNode *result_file_read(const char *path, GError **error)
 	g_autoptr(GError) cause = NULL;
 	struct input *input = input_open(path, error);
 	g_autoptr(GBytes) bytes = input ? input_whole(input, error) : NULL;
+	enum json_kind kind;
 	gsize size;
 
 	if (input && bytes == NULL && error && (*error)->domain == TRACE_ERROR)
@@ -55,11 +56,11 @@ JsonNode *result_file_read(const char *path, GError **error)
 			      "writes from a trace or a snapshot",
 			      path, size == 0 ? "the file is empty" : "it is no JSON"),
 		       NULL;
-	if (!json_scan((const guint8 *)text, size, error)) {
+	if (!json_scan((const guint8 *)text, size, &kind, error)) {
 		g_prefix_error(error, "%s: ", path);
 		return NULL;
 	}
-	if (readers_is_trace((const guint8 *)text, size))
+	if (kind != JSON_OTHER)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "%s: it is a trace, no result", path),
 		       NULL;
