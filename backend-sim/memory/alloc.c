@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -37,10 +38,13 @@ static struct pool *new_pool(struct bsim *bs, const char *call, const struct poo
 	p->pages = 1u << (30 - kind->page_lg2);
 	p->bits = g_new0(uint64_t, p->pages / 64);
 	p->owner = g_new0(struct allocation *, p->pages);
+	p->leaves = p->pages / FRAME_PAGES;
 	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
-		p->frame = g_new0(struct pool_frame, WINDOW_SLOTS);
-	for (unsigned f = 0; p->frame != NULL && f < WINDOW_SLOTS; f++)
-		p->frame[f].run_most = FRAME_PAGES;
+		p->frame = g_new0(struct pool_frame, p->leaves);
+	if (kind->page_lg2 == 21 || p->frame != NULL)
+		p->room = g_new(uint16_t, 2 * p->leaves);
+	for (unsigned i = 0; p->room != NULL && i < 2 * p->leaves; i++)
+		p->room[i] = FRAME_PAGES;
 	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
 	return p;
 }
@@ -52,35 +56,43 @@ static void end_pool(struct bsim *bs, struct pool *p)
 	g_free(p->bits);
 	g_free(p->owner);
 	g_free(p->frame);
+	g_free(p->room);
 	g_free(p);
 }
 
-/* The first run of `count` free pages within a frame, or p->pages. */
-static unsigned find_in_frames(struct pool *p, unsigned count)
+static void note_room(struct pool *p, unsigned leaf)
 {
-	for (unsigned f = p->lowest_free / FRAME_PAGES; f < WINDOW_SLOTS; f++) {
-		unsigned end = (f + 1) * FRAME_PAGES, longest, page;
+	unsigned at = p->leaves + leaf, first = leaf * FRAME_PAGES, longest;
 
-		if (p->frame[f].run_most < count)
-			continue;
-		page = bits_run(p->bits, f * FRAME_PAGES, end, count, &longest);
-		if (page < end)
-			return page;
-		p->frame[f].run_most = (uint16_t)longest;
-	}
-	return p->pages;
+	bits_run(p->bits, first, first + FRAME_PAGES, UINT_MAX, &longest);
+	p->room[at] = (uint16_t)longest;
+	for (; at > 1 && p->room[at / 2] != MAX(p->room[at], p->room[at ^ 1]); at /= 2)
+		p->room[at / 2] = MAX(p->room[at], p->room[at ^ 1]);
+}
+
+/* The first run of `count` free pages within 512, or p->pages. */
+static unsigned find_in_leaves(const struct pool *p, unsigned count)
+{
+	unsigned at = 1, first, longest;
+
+	if (p->room[at] < count)
+		return p->pages;
+	while (at < p->leaves)
+		at = 2 * at + (p->room[2 * at] < count);
+	first = (at - p->leaves) * FRAME_PAGES;
+	return bits_run(p->bits, first, first + FRAME_PAGES, count, &longest);
 }
 
 /* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages: none. */
 static unsigned find_pages(struct pool *p, unsigned count)
 {
-	unsigned page = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
+	unsigned page;
 
-	p->lowest_free = page;
+	if (p->room != NULL && count <= FRAME_PAGES)
+		return find_in_leaves(p, count);
 	if (count > p->pages - p->used)
 		return p->pages;
-	if (p->frame != NULL && count <= FRAME_PAGES)
-		return find_in_frames(p, count);
+	page = p->lowest_free = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
 	while (page < p->pages) {
 		unsigned taken;
 
@@ -96,37 +108,60 @@ static unsigned find_pages(struct pool *p, unsigned count)
 	return p->pages;
 }
 
+/* The bits of [*from, end) that lie in one word of 64; *from is moved behind them. */
+static uint64_t next_bits(unsigned *from, unsigned end)
+{
+	unsigned bit = *from % 64, n = MIN(64 - bit, end - *from);
+
+	*from += n;
+	return UINT64_MAX >> (64 - n) << bit;
+}
+
 static void mark_pages(struct pool *p, unsigned first, unsigned count, struct allocation *a)
 {
-	for (unsigned page = first; page < first + count; page++) {
-		p->bits[page / 64] ^= UINT64_C(1) << (page % 64);
-		p->owner[page] = a;
+	for (unsigned page = first; page < first + count;) {
+		uint64_t *word = &p->bits[page / 64];
+
+		*word ^= next_bits(&page, first + count);
 	}
+	for (unsigned page = first; page < first + count; page++)
+		p->owner[page] = a;
 	p->used += a != NULL ? count : -count;
 	if (a == NULL && first < p->lowest_free)
 		p->lowest_free = first;
+	for (unsigned leaf = first / FRAME_PAGES;
+	     p->room != NULL && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
+		note_room(p, leaf);
 }
 
 /* ---- frames behind 4 KiB pages ---- */
 
+/* Of pages from `page` on, up to `end`, those in its frame. */
+static unsigned pages_in_frame(unsigned page, unsigned end)
+{
+	return MIN(FRAME_PAGES - page % FRAME_PAGES, end - page);
+}
+
 static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
-	for (unsigned page = first; page < first + count; page++) {
+	for (unsigned page = first, n; page < first + count; page += n) {
 		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
 
-		f->run_most = FRAME_PAGES; /* until somebody looks */
-		if (--f->used != 0)
+		n = pages_in_frame(page, first + count);
+		f->used -= n;
+		if (f->used != 0)
 			continue;
 		node_block_drop(bs->node, f->block);
-		*f = (struct pool_frame){ .run_most = FRAME_PAGES };
+		*f = (struct pool_frame){ .block = NULL };
 	}
 }
 
 static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
-	for (unsigned page = first; page < first + count; page++) {
+	for (unsigned page = first, n; page < first + count; page += n) {
 		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
 
+		n = pages_in_frame(page, first + count);
 		if (f->used == 0) {
 			drvError_t result = memory_take(bs, p->kind.memory, 1, false, &f->block);
 
@@ -136,7 +171,7 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 			}
 			node_block_touch(bs->node, f->block);
 		}
-		f->used++;
+		f->used += n;
 	}
 	return DRV_ERROR_NONE;
 }
@@ -161,7 +196,7 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 	uint64_t va = p->range->va;
 
 	for (unsigned page = first, n; page < first + count; page += n) {
-		n = MIN(FRAME_PAGES - page % FRAME_PAGES, first + count - page);
+		n = pages_in_frame(page, first + count);
 		if (tables_map_leaves(bs, ALLOC, p->kind.memory, va + ((uint64_t)page << 12),
 				      page_pa(p, page), PT_PAGE_LG2, n,
 				      PT_WRITE) != DRV_ERROR_NONE) {
@@ -171,13 +206,16 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 		}
 	}
 	/* A page that was somebody's before reads as new memory again. */
-	for (unsigned page = first; page < first + count; page++) {
+	for (unsigned page = first; page < first + count;) {
 		uint64_t *written = &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
-		uint64_t bit = UINT64_C(1) << (page % 64);
+		unsigned word = page / 64 * 64;
+		uint64_t bits = next_bits(&page, first + count);
+		uint64_t old = !bs->contents ? 0 : bs->poison != 0 ? bits : *written & bits;
 
-		if (bs->contents && (bs->poison != 0 || (*written & bit)))
-			memset(page_bytes(bs, p, page), bs->poison, 4096);
-		*written |= bit;
+		for (; old != 0; old &= old - 1)
+			memset(page_bytes(bs, p, word + (unsigned)__builtin_ctzll(old)), bs->poison,
+			       4096);
+		*written |= bits;
 	}
 	return true;
 }
@@ -191,7 +229,7 @@ static bool pool_pages_used(struct bsim *bs, const struct allocation *a)
 		return false;
 	page = (unsigned)((a->va - a->range->va) >> 12);
 	for (end = page + (unsigned)(a->bytes >> 12); page < end; page += n) {
-		n = MIN(FRAME_PAGES - page % FRAME_PAGES, end - page);
+		n = pages_in_frame(page, end);
 		if (sim_uses(bs->sim, page_bytes(bs, p, page), (uint64_t)n << 12))
 			return true;
 	}

@@ -187,8 +187,7 @@ struct allocation {
 /* A frame that 4 KiB pages of a device are parts of. */
 struct pool_frame {
 	struct node_block *block;
-	uint16_t used;       /* pages */
-	uint16_t run_most;   /* no run of free pages is longer */
+	unsigned used;       /* pages */
 	uint64_t written[8]; /* pages that were handed out since the frame came */
 };
 
@@ -202,6 +201,10 @@ struct pool {
 	uint64_t *bits;
 	struct allocation **owner; /* by page */
 	struct pool_frame *frame;  /* [512], or NULL */
+	/* The longest run of free pages in each 512, a tree of maxima: of device memory, no block
+	 * of up to 512 pages of which lies across them; else NULL. */
+	uint16_t *room;  /* [2 * leaves] */
+	unsigned leaves; /* a power of two */
 };
 
 #define ALLOC_GONE_MAX 64u

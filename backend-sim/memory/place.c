@@ -186,24 +186,36 @@ BSIM_CALL(drvMemGetAttribute, SIM_CALL_QUERY, (DVdeviceptr, va), (struct DVattri
 
 /* ---- where the bytes are, by the page table ---- */
 
-/* A leaf of the device's own memory. */
-static bool walk(uint32_t dev, uint64_t va, struct pt_leaf *out)
+/* A leaf of the device's own memory, and how many bytes from va on lie one behind the other in its
+ * table: `most` are of interest. */
+static bool walk(uint32_t dev, uint64_t va, uint64_t most, struct pt_leaf *out, uint64_t *run)
 {
-	return pt_walk(&tables_space(dev)->pt, va, out) && SIM_PA_NODE(out->pa) == dev;
-}
+	const struct page_table *pt = &tables_space(dev)->pt;
+	const uint64_t *table;
+	struct pt_step steps;
+	uint64_t page, room;
+	unsigned left;
 
-static uint64_t rest_of_leaf(const struct pt_leaf *leaf)
-{
-	uint64_t page = UINT64_C(1) << leaf->page_lg2;
-
-	return page - (leaf->pa & (page - 1));
+	if (!pt_walk_from(0, pt->root_pa, pt->host.memory, va, out, &steps) ||
+	    SIM_PA_NODE(out->pa) != dev)
+		return false;
+	page = UINT64_C(1) << out->page_lg2;
+	*run = page - (out->pa & (page - 1));
+	if (out->page_lg2 != PT_PAGE_LG2)
+		return true;
+	table = (const uint64_t *)(void *)sim_memory_at(pt->host.memory,
+							steps.descriptor_pa[PT_LEVEL_LEAF], &room);
+	left = PT_ENTRIES - pt_index_of(va, PT_LEVEL_LEAF);
+	for (unsigned i = 1; i < left && *run < most && table[i] == table[0] + i * page; i++)
+		*run += page;
+	return true;
 }
 
 BSIM_QUESTION(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa),
 	      (uint64_t *, bytes))
 {
 	struct pt_leaf leaf, next;
-	uint64_t run;
+	uint64_t run, more;
 	drvError_t result = BSIM_GIVEN(call, pa) ?: BSIM_GIVEN(call, bytes);
 
 	if (result != DRV_ERROR_NONE)
@@ -212,13 +224,13 @@ BSIM_QUESTION(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa),
 		return bsim_invalid("%s: *bytes is 0; it must say how many are of interest", call);
 	if (!bsim_require_device_locked(bs, call, dev))
 		return DRV_ERROR_PARA_ERROR;
-	if (!walk(dev, va, &leaf))
+	if (!walk(dev, va, *bytes, &leaf, &run))
 		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				 "%s: no memory of device %u is mapped at 0x%" PRIx64, call, dev,
 				 va);
-	run = rest_of_leaf(&leaf);
-	while (run < *bytes && walk(dev, va + run, &next) && next.pa == leaf.pa + run)
-		run += rest_of_leaf(&next);
+	while (run < *bytes && walk(dev, va + run, *bytes - run, &next, &more) &&
+	       next.pa == leaf.pa + run)
+		run += more;
 	*pa = SIM_PA_OFFSET(leaf.pa);
 	*bytes = run < *bytes ? run : *bytes;
 	return DRV_ERROR_NONE;
