@@ -427,16 +427,17 @@ static gint by_place(gconstpointer a, gconstpointer b)
 /* A trace of npusim may say anywhere what was there; others begin with it. */
 static gboolean read_starts(struct replay *replay, GError **error)
 {
+	guint64 left = replay->trace->starts;
 	struct record_item item;
-	int more;
+	int more = 1;
 
-	while ((more = trace_next(replay->trace, &item, error)) > 0) {
-		if (item.number > 0 && replay->trace->format == NULL)
-			break;
+	while (left > 0 && (more = trace_next(replay->trace, &item, error)) > 0) {
+		if (item.number > 0 || item.record.code != 0 || item.device == G_MAXUINT)
+			continue;
 		/* texts go with the line */
 		item.record.op = item.record.site = NULL;
-		if (item.number == 0 && item.record.code == 0 && item.device != G_MAXUINT)
-			g_array_append_val(DEVICE(replay, item.device)->start, item);
+		g_array_append_val(DEVICE(replay, item.device)->start, item);
+		left--;
 	}
 	for (guint d = 0; d < replay->devices->len; d++)
 		g_array_sort(DEVICE(replay, d)->start, by_place);

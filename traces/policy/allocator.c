@@ -101,18 +101,15 @@ static enum cache_answer hand_out(struct allocator *a, const struct record_item 
 	return CACHE_OK;
 }
 
-static enum cache_answer take_back(struct allocator *a, guint64 address)
+static enum cache_answer take_back(struct allocator *a, struct held *held)
 {
-	struct held *held = g_hash_table_lookup(a->blocks, &address);
 	enum cache_answer answer = CACHE_OK;
 
-	if (held == NULL)
-		return CACHE_OK;
 	if (held->block)
 		cache_release(a->cache, held->block);
 	else if (held->own)
 		answer = own(a, NPU_TRACE_MFREE, held);
-	g_hash_table_remove(a->blocks, &address);
+	g_hash_table_remove(a->blocks, held);
 	return answer;
 }
 
@@ -162,9 +159,10 @@ static enum cache_answer start(struct filter *base, const GArray *items)
 static enum cache_answer step(struct filter *base, const struct record_item *item)
 {
 	struct allocator *a = (struct allocator *)base;
-	const struct held *held = g_hash_table_lookup(a->blocks, &item->address);
 	guint32 verb = item->record.verb;
 	gboolean gives = verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP;
+	gboolean comes = verb == NPU_TRACE_ALLOC, goes = verb == NPU_TRACE_FREE;
+	struct held *held = comes || goes ? g_hash_table_lookup(a->blocks, &item->address) : NULL;
 	enum cache_answer answer = CACHE_OK;
 
 	if (gives && !a->in_burst && a->options->empty == POLICY_EMPTY_RECORDED &&
@@ -173,13 +171,13 @@ static enum cache_answer step(struct filter *base, const struct record_item *ite
 	a->in_burst = gives;
 	if (answer == CACHE_FAILED)
 		return answer;
-	a->history += verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE;
+	a->history += comes || goes;
 	/* a block that found no memory was not live */
-	if (verb == NPU_TRACE_FREE && (held == NULL || address_of(held) != 0))
+	if (goes && (held == NULL || address_of(held) != 0))
 		base->out.event(base->out.data, item);
-	if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
-		answer = take_back(a, item->address);
-	if (verb == NPU_TRACE_ALLOC && answer != CACHE_FAILED)
+	if (held)
+		answer = take_back(a, held);
+	if (comes && answer != CACHE_FAILED)
 		answer = hand_out(a, item, (gint64)item->record.stream);
 	return answer == CACHE_FAILED ? answer : empty_where_said(a);
 }

@@ -241,8 +241,10 @@ void trace_count(struct trace *trace, const struct trace_row *row)
 
 	if (row->verb == NPU_TRACE_SEGMENT_MAP && row->size > 0)
 		spans_add(device->maps, address / GIB * GIB, round_up(end, GIB), GIB);
-	if (row->start)
+	if (row->start) {
+		trace->starts++;
 		return;
+	}
 	device->counts[row->verb]++;
 	if (row->verb == NPU_TRACE_SEGMENT_UNMAP) {
 		spans_add(device->cuts, address, address + 1, 0);

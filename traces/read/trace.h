@@ -194,6 +194,7 @@ struct trace {
 	char *about;         /* what was recorded, in words, or NULL */
 	char *settings;      /* of the allocator, "name: value" a line, or NULL */
 	guint64 events;      /* of all devices, calls too */
+	guint64 starts;      /* records of what was there at the start */
 	struct sites *sites; /* where blocks were asked for, or NULL: the file does not tell */
 
 	/* Of an npusim trace; else NULL and 0. */
