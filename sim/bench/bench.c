@@ -517,11 +517,14 @@ enum bench_status npusim_bench_run(const struct bench_request *request, struct b
 
 static const struct row {
 	struct bench_published shown;
-	enum sim_call call;
+	struct {
+		enum sim_call call;
+		uint64_t pages;
+	} calls[2];
 	enum sim_engine engine;
 	unsigned dst, src; /* nodes */
 	unsigned copies;
-	uint64_t pages, creations, bytes;
+	uint64_t creations, bytes;
 } rows[] = {
 #include "sim/published-data.h"
 };
@@ -576,8 +579,8 @@ static double model(struct server *server, const struct sim_profile *p, const st
 	uint64_t stall = p->call[SIM_CALL_STALL].pages_per_message;
 	double us = 0;
 
-	if (row->pages)
-		us = call_us(p, row->call, row->pages);
+	for (unsigned i = 0; i < G_N_ELEMENTS(row->calls) && row->calls[i].pages; i++)
+		us += call_us(p, row->calls[i].call, row->calls[i].pages);
 	if (row->creations)
 		us = (double)row->creations *
 			     (call_us(p, SIM_CALL_CREATE, 10) + call_us(p, SIM_CALL_MAP, 10)) +

@@ -19,9 +19,9 @@ def size(text):
 def model(row):
     """Members beside those that are shown."""
     if 'call' in row:
-        call, pages = row['call'].split()
-        yield 'call', 'SIM_CALL_' + call.upper()
-        yield 'pages', pages
+        calls = (call.split() for call in row['call'].split(','))
+        yield 'calls', '{ %s }' % ', '.join('{ SIM_CALL_%s, %s }' % (call.upper(), pages)
+                                            for call, pages in calls)
     if 'creations' in row:
         yield 'creations', row['creations']
     if 'copy' in row:

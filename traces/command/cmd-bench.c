@@ -313,7 +313,7 @@ static gboolean run_bench(const char *file, JsonBuilder *json, GError **error)
 	return TRUE;
 }
 
-#define PUBLISHED_MAX 64
+#define PUBLISHED_MAX 128
 
 READ(double, ratio_of_row, bench_published, r, r->measured / r->modelled)
 READ(gboolean, has_model, bench_published, r, r->modelled > 0)
