@@ -289,6 +289,51 @@ TEST(maps, frames_have_an_owner_or_several)
 	memory_clear(&l);
 }
 
+/* ---- what the file says ---- */
+
+#define PLACES 4096
+
+TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
+{
+	guint64 size[PLACES] = { 0 }, live = 0, wrong = 0;
+	struct memory m;
+	guint32 state = 1;
+
+	memory_init(&m, 0);
+	for (guint step = 1; step <= 20000; step++) {
+		guint64 address = next_random(&state) % PLACES;
+		gboolean comes = next_random(&state) % 8 > 0;
+		struct record_item item = {
+			.record = { .verb = comes ? NPU_TRACE_ALLOC : NPU_TRACE_FREE,
+				    .has = NPU_TRACE_HAS_VA,
+				    .va = address },
+			.address = address,
+			.size = 1 + next_random(&state) % (step < 10000 ? 2 : 8),
+		};
+
+		/* the last that begins before its end */
+		gint64 at = (gint64)(comes ? MIN(address + item.size, PLACES) : address + 1) - 1;
+		while (at >= 0 && size[at] == 0)
+			at--;
+		gboolean there = at >= 0 && (comes ? (guint64)at + size[at] > address
+						   : (guint64)at == address);
+		wrong += there == comes;
+		if (there) {
+			live -= size[at];
+			size[at] = 0;
+		}
+		if (comes) {
+			live += item.size;
+			size[address] = item.size;
+		}
+		memory_step_file(&m, &item, step);
+		ASSERT_EQ(m.file.contradictions, wrong);
+		ASSERT_EQ(m.file.live, live);
+	}
+	EXPECT_TRUE(wrong > 1000 && live > 1000);
+	memory_clear(&m);
+}
+
 /* ---- latencies ---- */
 
 TEST(latency, quantiles_are_right_within_a_bin)

@@ -29,7 +29,9 @@ static void item_unref(gpointer item)
 
 void memory_init(struct memory *m, guint unit)
 {
-	*m = (struct memory){ .unit = MAX(unit, 1), .file.blocks = by_address_tree(NULL, g_free) };
+	*m = (struct memory){ .unit = MAX(unit, 1),
+			      .file.blocks = g_ptr_array_new_with_free_func(
+				      (GDestroyNotify)g_array_unref) };
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
 		m->items[k] = g_hash_table_new_full(int_map_hash, g_int64_equal, item_unref, NULL);
 }
@@ -41,7 +43,7 @@ void memory_clear(struct memory *m)
 			g_ptr_array_unref(m->moments[i].gone[k]);
 		g_hash_table_unref(m->items[k]);
 	}
-	g_tree_unref(m->file.blocks);
+	g_ptr_array_unref(m->file.blocks);
 	g_free(m->file.first);
 }
 
@@ -255,9 +257,93 @@ struct memory_sums memory_sums(const struct memory *m)
 }
 
 struct block {
-	guint64 address; /* first: by_address() */
-	guint64 size, line, event;
+	guint64 address, size, line, event;
 };
+
+/* ---- the file's live blocks, in chunks of some dozens, none of them empty: there may be many, and
+ * a search looks at few places in memory ---- */
+
+#define CHUNK_MAX 128
+
+static GArray *chunk_at(const GPtrArray *chunks, guint i)
+{
+	return g_ptr_array_index(chunks, i);
+}
+
+static struct block *block_at(const GArray *chunk, guint i)
+{
+	return &g_array_index(chunk, struct block, i);
+}
+
+/* How many blocks of a chunk are not above the address. */
+static guint blocks_below(const GArray *chunk, guint64 address)
+{
+	guint low = 0, high = chunk->len;
+
+	while (low < high) {
+		guint middle = (low + high) / 2;
+		if (block_at(chunk, middle)->address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The chunk in which an address would be. */
+static guint chunk_of(const GPtrArray *chunks, guint64 address)
+{
+	guint low = 0, high = chunks->len;
+
+	while (high - low > 1) {
+		guint middle = (low + high) / 2;
+		if (block_at(chunk_at(chunks, middle), 0)->address <= address)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* In place of what begins where it does. */
+static void block_put(GPtrArray *chunks, const struct block *block)
+{
+	guint at = chunk_of(chunks, block->address);
+
+	if (chunks->len == 0)
+		g_ptr_array_add(chunks, g_array_new(FALSE, FALSE, sizeof *block));
+	GArray *chunk = chunk_at(chunks, at);
+	guint below = blocks_below(chunk, block->address);
+	if (below > 0 && block_at(chunk, below - 1)->address == block->address)
+		*block_at(chunk, below - 1) = *block;
+	else
+		g_array_insert_vals(chunk, below, block, 1);
+	if (chunk->len < CHUNK_MAX)
+		return;
+	GArray *rest = g_array_new(FALSE, FALSE, sizeof *block);
+	g_array_append_vals(rest, block_at(chunk, CHUNK_MAX / 2), CHUNK_MAX / 2);
+	g_array_set_size(chunk, CHUNK_MAX / 2);
+	g_ptr_array_insert(chunks, (gint)at + 1, rest);
+}
+
+/* The last block that is not above the address, or NULL. */
+static struct block *block_find(const GPtrArray *chunks, guint64 address)
+{
+	const GArray *chunk = chunks->len ? chunk_at(chunks, chunk_of(chunks, address)) : NULL;
+	guint below = chunk ? blocks_below(chunk, address) : 0;
+
+	return below ? block_at(chunk, below - 1) : NULL;
+}
+
+static void block_drop(GPtrArray *chunks, const struct block *block)
+{
+	guint at = chunk_of(chunks, block->address);
+	GArray *chunk = chunk_at(chunks, at);
+
+	g_array_remove_index(chunk, (guint)(block - block_at(chunk, 0)));
+	if (chunk->len == 0)
+		g_ptr_array_remove_index(chunks, at);
+}
 
 char *history_place(guint64 line, guint64 event)
 {
@@ -300,8 +386,7 @@ void memory_step_file(struct memory *m, const struct record_item *item, guint64 
 	/* addresses that stand for names have no extent */
 	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
-	GTreeNode *node = comes || goes ? by_address_node(m->file.blocks, last) : NULL;
-	const struct block *there = node ? g_tree_node_value(node) : NULL;
+	const struct block *there = comes || goes ? block_find(m->file.blocks, last) : NULL;
 
 	if (there && there->address != new.address &&
 	    (!placed ||
@@ -311,11 +396,11 @@ void memory_step_file(struct memory *m, const struct record_item *item, guint64 
 		contradict(m, item, event, there);
 	if (there) {
 		m->file.live = less(m->file.live, there->size);
-		g_tree_remove(m->file.blocks, &there->address);
+		block_drop(m->file.blocks, there);
 	}
 	if (comes) {
 		m->file.live = sum(m->file.live, item->size);
-		by_address_put(m->file.blocks, &new, sizeof new);
+		block_put(m->file.blocks, &new);
 	} else if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_MAP) {
 		m->file.physical = sum(m->file.physical, item->size);
 	} else if (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_SEGMENT_UNMAP) {

@@ -77,7 +77,7 @@ struct memory {
 
 	/* What the file itself says, whatever serves the blocks: of memory_step_file(). */
 	struct {
-		GTree *blocks;          /* inside: those that are live, by address */
+		GPtrArray *blocks;      /* inside: those that are live, by address */
 		guint64 physical, live; /* bytes of segments, of blocks */
 		guint64 contradictions;
 		char *first; /* the first of them in words, with its place; NULL: none */
