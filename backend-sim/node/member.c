@@ -156,6 +156,8 @@ static void *serve(void *arg)
 	struct member *member = &node->control->members[node->slot];
 	uint32_t *word = &node->control->alive[node->slot];
 
+	/* by the thread itself: by another it is a file of /proc, which costs its parent's wait() */
+	pthread_setname_np(pthread_self(), "npusim-node");
 	member->robust_entry.next = &member->robust.list;
 	member->robust.list.next = &member->robust_entry;
 	member->robust.futex_offset = (long)((char *)word - (char *)&member->robust_entry);
@@ -193,7 +195,6 @@ static bool start_service(struct node *node, char **error)
 		return node_refuse(
 			error, "node %s: cannot start the thread that vouches for this process: %s",
 			node->name, strerror(failed));
-	pthread_setname_np(node->service_thread, "npusim-node");
 	while (sem_wait(&node->service_started) != 0)
 		continue;
 	return true;
