@@ -6,6 +6,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static char *last_stderr;
@@ -77,27 +78,17 @@ static _Noreturn void be_child(void (*function)(void *arg), void *arg, int stder
 
 static bool wait_for(pid_t pid, int *out_status)
 {
-	struct timespec pause = { 0, 100 * 1000 };
-	struct timespec start, now;
+	struct pollfd child = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	int ended;
 
-	clock_gettime(CLOCK_MONOTONIC, &start);
-	for (;;) {
-		pid_t got = waitpid(pid, out_status, WNOHANG);
-
-		if (got == pid)
-			return true;
-		if (got < 0 && errno != EINTR)
-			return false;
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		if (now.tv_sec - start.tv_sec > HARNESS_CHILD_SECONDS) {
-			kill(pid, SIGKILL);
-			waitpid(pid, out_status, 0);
-			return false;
-		}
-		nanosleep(&pause, NULL);
-		if (pause.tv_nsec < 10 * 1000 * 1000)
-			pause.tv_nsec *= 2;
-	}
+	do
+		ended = poll(&child, 1, HARNESS_CHILD_SECONDS * 1000);
+	while (ended < 0 && errno == EINTR);
+	if (ended != 1)
+		kill(pid, SIGKILL);
+	if (child.fd >= 0)
+		close(child.fd);
+	return waitpid(pid, out_status, 0) == pid && ended == 1;
 }
 
 static void keep_stderr(int fd)
