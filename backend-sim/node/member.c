@@ -156,7 +156,7 @@ static void *serve(void *arg)
 	struct member *member = &node->control->members[node->slot];
 	uint32_t *word = &node->control->alive[node->slot];
 
-	/* by the thread itself: by another it is a file of /proc, which costs its parent's wait() */
+	/* by the thread itself: done by another, it opens a file of /proc, which slows wait() */
 	pthread_setname_np(pthread_self(), "npusim-node");
 	member->robust_entry.next = &member->robust.list;
 	member->robust.list.next = &member->robust_entry;

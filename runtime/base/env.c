@@ -98,9 +98,8 @@ static bool is_name(const char *value)
 #define MATCHING(regex, words)    .pattern = regex, .wanted = words
 #define NUMBER(first, last, word) .least = first, .most = last, .wanted = word
 #define ANY                       .check = NULL
-#define NAME \
-	CHECKED(is_name, "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'")
-#define SIZE CHECKED(is_size, "a size above 0, such as 64G or 512M")
+#define NAME                      CHECKED(is_name, "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'")
+#define SIZE                      CHECKED(is_size, "a size above 0, such as 64G or 512M")
 static const struct var_row vars[NPU_VAR_COUNT] = {
 #define NPU_VAR(var, values, initial, reader, syntax, help) \
 	{ { PREFIX #var, values, initial, reader, help }, syntax },

@@ -4,6 +4,8 @@
  */
 #include "l2-cache.h"
 
+#include <sys/mman.h>
+
 #define NO_MEMORY UINT64_MAX
 
 struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t line_bytes,
@@ -23,16 +25,22 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 	return cache;
 }
 
-/* Pages of sets that no group has been split into are never touched. */
+static size_t sets_bytes(const struct l2_cache *cache)
+{
+	return (cache->groups + ((size_t)cache->groups << cache->lines_lg2)) * sizeof(*cache->set);
+}
+
+/* Pages of sets that no group has been split into are never touched, not even by a malloc() that
+ * fills what it gives (MALLOC_PERTURB_). */
 void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 {
-	uint64_t sets = cache->groups + ((uint64_t)cache->groups << cache->lines_lg2);
-
 	g_assert(cache->memory == NO_MEMORY);
 	cache->memory = number >> L2_NUMBER_BITS;
 	cache->group = g_new0(struct l2_group, cache->groups);
-	cache->sets = g_malloc0((sets + 1) * sizeof(*cache->set));
-	cache->set = (struct l2_set *)(((uintptr_t)cache->sets | (sizeof(*cache->set) - 1)) + 1);
+	cache->set = mmap(NULL, sets_bytes(cache), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (cache->set == MAP_FAILED)
+		g_error("no memory for the tags of an L2 cache");
 	for (uint32_t i = 0; i < cache->groups; i++)
 		cache->group[i] = (struct l2_group){ i, (uint16_t)(1u << cache->lines_lg2), 0 };
 }
@@ -42,7 +50,8 @@ void l2_cache_free(struct l2_cache *cache)
 	if (!cache)
 		return;
 	g_free(cache->group);
-	g_free(cache->sets);
+	if (cache->set != NULL)
+		munmap(cache->set, sets_bytes(cache));
 	g_free(cache);
 }
 

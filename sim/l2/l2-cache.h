@@ -40,7 +40,6 @@ struct l2_cache {
 	uint64_t memory;         /* upper bits of every block's number */
 	struct l2_group *group;
 	struct l2_set *set; /* one of each group while it is whole, then one of each line */
-	void *sets;         /* the same as it was allocated */
 };
 
 /* A stretch of memory that the access brings about. */
