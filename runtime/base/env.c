@@ -84,6 +84,8 @@ static bool is_patience(const char *value)
 					     seconds > 0 && seconds <= PATIENCE_MAX_S);
 }
 
+static const char name_wanted[] = "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'";
+
 /* Without an expression: to compile one with a count costs most of a process's start. */
 static bool is_name(const char *value)
 {
@@ -98,7 +100,7 @@ static bool is_name(const char *value)
 #define MATCHING(regex, words)    .pattern = regex, .wanted = words
 #define NUMBER(first, last, word) .least = first, .most = last, .wanted = word
 #define ANY                       .check = NULL
-#define NAME                      CHECKED(is_name, "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'")
+#define NAME                      CHECKED(is_name, name_wanted)
 #define SIZE                      CHECKED(is_size, "a size above 0, such as 64G or 512M")
 static const struct var_row vars[NPU_VAR_COUNT] = {
 #define NPU_VAR(var, values, initial, reader, syntax, help) \
