@@ -122,6 +122,15 @@ static inline unsigned char *sim_memory_at(const struct sim_memory *memory, uint
 	return memory->base[node] + offset;
 }
 
+/* One of several requests, of so many bytes, aligned, at most, that pass a block in one step. */
+#define SIM_ROWS_MAX  16u
+#define SIM_ROW_BYTES 4096u
+struct sim_row {
+	uint64_t address, bytes;
+	uint64_t at_ps;             /* when it is there, in the model's time */
+	uint64_t first_ps, done_ps; /* the answer: when its first and its last byte are there */
+};
+
 /* A place to read or write. */
 struct sim_ref {
 	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or

@@ -407,20 +407,60 @@ uint64_t engine::read_unaligned(const sim_ref &ref, unsigned index, uint64_t off
 	return done;
 }
 
-// What is whole lines, or less than a request, is asked for as it is.
-inline uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset,
-				 uint64_t bytes, uint64_t at_ps)
+// Asks for the rows. Returns how many were asked for: fewer at a fault. What is whole lines, or
+// less than a request, is asked for as it is.
+unsigned engine::ask_rows(const sim_ref &ref, bool write, unsigned index, sim_row *rows,
+			  unsigned count)
 {
-	uint64_t ends = (ref.va + offset) | (ref.va + offset + bytes);
+	uint64_t bytes = rows->bytes, line = m_profile->l2_line_bytes - 1, ends = 0;
+	bool splits = !write && bytes >= request_bytes && ref.space != SIM_RAW;
+	unsigned asked = 0;
 
-	if (bytes < request_bytes || !(ends & (m_profile->l2_line_bytes - 1)) ||
-	    ref.space == SIM_RAW)
-		return transport(ref, false, index, nullptr, offset, bytes, at_ps);
-	return read_unaligned(ref, index, offset, bytes, at_ps);
+	for (unsigned i = 0; splits && i < count; i++)
+		ends |= rows[i].address | (rows[i].address + bytes);
+	if (G_LIKELY(!(ends & line) && out.own())) {
+		m_access.space = ref.space;
+		m_access.lane = m_first_lane + index;
+		m_access.spans = nullptr;
+		m_access.write = write;
+		return out.own()->serve_rows(m_access, rows, count);
+	}
+	do {
+		sim_row &row = rows[asked++];
+		uint64_t at = row.address - ref.va;
+
+		if (splits && (row.address | (row.address + bytes)) & line)
+			row.done_ps = read_unaligned(ref, index, at, bytes, row.at_ps);
+		else
+			row.done_ps = transport(ref, write, index, nullptr, at, bytes, row.at_ps);
+	} while (asked < count && m_access.status == SIM_OK);
+	return asked;
 }
 
-// Issues `bytes` more of the job, row by row; announces rows that are not side by side. Returns
-// when the last of them is there.
+// The job's next rows from byte `from` on, before `stop`: whole ones, or part of one. Announces
+// those that are not side by side. Returns how many.
+unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uint64_t now,
+			   sim_row *rows)
+{
+	const sim_ref &ref = job->kind == SIM_JOB_WRITE ? job->dst : job->src;
+	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
+	uint64_t row = from / row_bytes, into = from % row_bytes, left = stop - from;
+	uint64_t bytes = std::min(row_bytes - into, left);
+	unsigned count = left != 0;
+
+	if (bytes == row_bytes)
+		count = static_cast<unsigned>(std::min<uint64_t>(left / bytes, SIM_ROWS_MAX));
+	for (unsigned i = 0; i < count; i++, row++) {
+		uint64_t at = job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
+
+		rows[i] = { ref.va + at + into, bytes, now, 0, 0 };
+	}
+	if (out.own() && count && rows[count - 1].address - rows[0].address != (count - 1) * bytes)
+		out.own()->expect(ref.space, rows, count);
+	return count;
+}
+
+// Issues `bytes` more of the job, row by row. Returns when the last of them is there.
 uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now,
 			    uint64_t *out_rows)
 {
@@ -428,41 +468,30 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 	bool write = job->kind == SIM_JOB_WRITE;
 	const sim_ref &ref = write ? job->dst : job->src;
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
-	uint64_t done = now, stop = it.issued + bytes;
-	uint64_t row = it.issued / row_bytes, into = it.issued % row_bytes;
-	uint64_t va[target::expect_max], next = 0, rows = 0;
+	uint64_t done = now, stop = it.issued + bytes, into = it.issued % row_bytes;
+	sim_row buffer[2][SIM_ROWS_MAX], *rows = buffer[0], *ahead = buffer[1];
+	unsigned count = next_rows(job, it.issued, stop, now, rows), next;
 
-	*out_rows = 0;
-	for (; it.issued < stop; row++, into = 0, next++) {
-		if (next == rows) {
-			rows = std::min((stop - 1) / row_bytes + 1 - row, target::expect_max);
-			for (next = rows; next > 0; next--)
-				va[next - 1] =
-					ref.va + (job->row_offset
-							  ? job->row_offset(job, row + next - 1)
-							  : (row + next - 1) * job->pitch_bytes);
-			if (out.own() && va[rows - 1] - va[0] != (rows - 1) * row_bytes)
-				out.own()->expect(ref.space, va, rows);
-		}
-		uint64_t n = std::min(row_bytes - into, stop - it.issued);
-		uint64_t at = into + va[next] - ref.va;
-		uint64_t there = write ? transport(ref, true, index, nullptr, at, n, now)
-				       : read_row(ref, index, at, n, now);
+	m_access.status = SIM_OK;
+	for (*out_rows = 0; count && m_access.status == SIM_OK; count = next, into = 0) {
+		uint64_t n = rows->bytes;
 
-		done = std::max(done, there);
-		if (into == 0) {
-			++*out_rows;
-			it.row_begin_ps = it.row_end_ps = now;
+		next = next_rows(job, it.issued + count * n, stop, now, ahead);
+		count = ask_rows(ref, write, index, rows, count);
+		for (unsigned i = 0; i < count; i++) {
+			if (into == 0)
+				it.row_begin_ps = it.row_end_ps = now;
+			it.row_end_ps = std::max(it.row_end_ps, rows[i].done_ps);
+			done = std::max(done, rows[i].done_ps);
+			if (job->latency && into + n == row_bytes)
+				sim_histogram_add(job->latency, it.row_end_ps - it.row_begin_ps);
 		}
-		it.row_end_ps = std::max(it.row_end_ps, there);
-		if (job->latency && into + n == row_bytes)
-			sim_histogram_add(job->latency, it.row_end_ps - it.row_begin_ps);
-		it.issued += std::min(m_access.bytes, n);
-		if (m_access.status != SIM_OK) {
-			note_fault(job, ref.space);
-			break;
-		}
+		*out_rows += into ? 0 : count;
+		it.issued += (count - 1) * n + std::min(m_access.bytes, n);
+		std::swap(rows, ahead);
 	}
+	if (m_access.status != SIM_OK)
+		note_fault(job, ref.space);
 	return done;
 }
 

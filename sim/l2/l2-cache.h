@@ -110,11 +110,13 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
  * compared at once. */
 static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
-	uint32_t found = 0;
+	typedef uint32_t four __attribute__((vector_size(16)));
+	const four *tags = (const four *)(const void *)set->tag;
+	four place = { 1, 2, 3, 4 }, found = { 0 };
 
-	for (uint32_t i = 0; i < L2_WAYS_MAX; i++)
-		found |= (set->tag[i] & ~1u) == tag ? i + 1 : 0;
-	return found;
+	for (unsigned i = 0; i < L2_WAYS_MAX / 4; i++, place += 4)
+		found |= ((tags[i] & ~1u) == tag) & place;
+	return found[0] | found[1] | found[2] | found[3];
 }
 
 /* Looks the tag up, which is there afterwards, as the newest. True if it was before. *out_gone: the

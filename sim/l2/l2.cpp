@@ -131,33 +131,25 @@ __attribute__((always_inline)) inline uint64_t l2::book(uint64_t lines, bool con
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
-// By a read: a prefetch is dropped where the host's own TLB misses, as it mostly does here.
-void l2::expect(int, const uint64_t *pa, uint64_t count) const
+void l2::expect(int, const sim_row *rows, unsigned count)
 {
-	for (uint64_t i = 0; m_cache->group && i < count; i++) {
-		l2_group it = m_cache->group[l2_group_of(m_cache, l2_number(m_cache, pa[i]))];
-		const l2_set *set = &m_cache->set[it.at + (l2_line(m_cache, pa[i]) & -it.unit)];
+	for (unsigned i = 0; m_cache->group && i < count; i++) {
+		uint64_t pa = rows[i].address;
+		l2_group it = m_cache->group[l2_group_of(m_cache, l2_number(m_cache, pa))];
 
-		(void)*static_cast<const volatile uint32_t *>(set->tag);
+		__builtin_prefetch(&m_cache->set[it.at + (l2_line(m_cache, pa) & -it.unit)], 1);
 	}
 }
 
-void l2::serve(access &request)
+// What has been looked up is there when the L2 has the bandwidth for it, and memory has answered.
+__attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, bool write,
+						      fetch &times)
 {
-	uint64_t at = request.at_ps, hit_ps = m_profile->l2_hit_ps;
-	uint64_t pa = request.address, bytes = request.length, start, end;
-	bool write = request.write;
+	uint64_t hit_ps = m_profile->l2_hit_ps, start, end;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
 	meeting &met = meeting_at(block);
 	bool same = met.block == block;
-	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
 
-	if (G_UNLIKELY(request.partial)) {
-		times.lines = bytes / m_line_bytes;
-		ask(false, { pa, bytes }, times);
-	} else {
-		look_up(pa, pa + bytes, write, times);
-	}
 	start = book(times.lines, same && at < met.start_ps + hit_ps, at, &end);
 	if (times.hits || write)
 		times.first_ps = start + hit_ps;
@@ -168,6 +160,22 @@ void l2::serve(access &request)
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
 	times.first_ps = std::min(times.first_ps, times.last_ps);
 	met = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
+}
+
+void l2::serve(access &request)
+{
+	uint64_t at = request.at_ps, hit_ps = m_profile->l2_hit_ps;
+	uint64_t pa = request.address, bytes = request.length;
+	bool write = request.write;
+	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
+
+	if (G_UNLIKELY(request.partial)) {
+		times.lines = bytes / m_line_bytes;
+		ask(false, { pa, bytes }, times);
+	} else {
+		look_up(pa, pa + bytes, write, times);
+	}
+	settle(pa, at, write, times);
 	if (G_UNLIKELY(request.walk)) {
 		m_counters->l2_walk_reads += times.lines;
 		m_counters->l2_walk_hits += times.hits;
@@ -181,6 +189,52 @@ void l2::serve(access &request)
 		request.status = m_access.status;
 		m_access.status = SIM_OK;
 	}
+}
+
+// All are looked up first, and what is missing is asked for at once; but a row's victims go to
+// memory behind what it reads, and before what the next one does.
+unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
+{
+	uint64_t hit_ps = m_profile->l2_hit_ps, lines = 0, hits = 0;
+	bool write = request.write;
+	sim_row fill[SIM_ROWS_MAX];
+	uint32_t looked_up[SIM_ROWS_MAX][2];
+	unsigned asked = 0;
+	l2_answer answer;
+
+	m_access.write = false;
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t at = rows[i].at_ps + hit_ps;
+
+		l2_cache_access(m_cache, rows[i].address, rows[i].bytes, write, &answer);
+		looked_up[i][0] = static_cast<uint32_t>(answer.lines);
+		looked_up[i][1] = static_cast<uint32_t>(answer.hits);
+		fill[i] = { answer.fill.pa, answer.fill.bytes, at, SIM_NEVER, at };
+		if (G_LIKELY(!answer.cleans))
+			continue;
+		out.own()->serve_rows(m_access, &fill[asked], i + 1 - asked);
+		asked = i + 1;
+		fetch victims = { at, SIM_NEVER, fill[i].done_ps, 0, 0 };
+		for (unsigned k = 0; k < answer.cleans; k++)
+			ask(true, answer.clean[k], victims);
+		fill[i].done_ps = victims.last_ps;
+		m_access.write = false;
+	}
+	if (asked < count)
+		out.own()->serve_rows(m_access, &fill[asked], count - asked);
+	for (unsigned i = 0; i < count; i++) {
+		fetch times = { fill[i].at_ps, fill[i].first_ps, fill[i].done_ps, looked_up[i][0],
+				looked_up[i][1] };
+
+		settle(rows[i].address, rows[i].at_ps, write, times);
+		lines += times.lines;
+		hits += times.hits;
+		rows[i].first_ps = times.first_ps;
+		rows[i].done_ps = times.last_ps;
+	}
+	(write ? m_counters->l2_writes : m_counters->l2_reads) += lines;
+	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += hits;
+	return count;
 }
 
 } // namespace npusim

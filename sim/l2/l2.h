@@ -23,7 +23,13 @@ public:
 	// origin_ps: where this simulation begins. counters: of the device.
 	void reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters);
 	void serve(access &request) override;
-	void expect(int, const uint64_t *pa, uint64_t count) const override;
+	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override;
+	bool takes_rows() const override
+	{
+		return out.own() && out.own()->takes_rows() &&
+		       m_profile->l2_block_bytes >= SIM_ROW_BYTES;
+	}
+	void expect(int, const sim_row *rows, unsigned count) override;
 
 private:
 	// When what is asked of memory is there, in the model's time; and what was looked up.
@@ -37,6 +43,7 @@ private:
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);
 	uint64_t book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps);
+	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times);
 
 	// The last request to a block of 512 bytes, by that of its first byte.
 	static constexpr unsigned conflict_lg2 = 9;

@@ -240,6 +240,37 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 	return SIM_OK;
 }
 
+unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space, bool write,
+			    struct sim_row *rows, unsigned count)
+{
+	uint64_t base = tlb_key_base(space), page;
+	uint32_t flags = OWN_PAGE | (write ? PT_WRITE : 0);
+	unsigned l1_hits = 0, i;
+
+	for (i = 0; i < count; i++) {
+		uint64_t va = rows[i].address, known = rows[i].at_ps + mmu->l1_ps;
+		struct tlb_entry *l1 = tlb_find_va(&mmu->l1[lane], base, va);
+		struct tlb_entry *entry = l1 ? l1 : tlb_find_va(&mmu->l2, base, va);
+
+		if (G_UNLIKELY(!entry || (entry->flags & flags) != flags ||
+			       (va ^ (va + rows[i].bytes - 1)) >> PT_PAGE_LG2))
+			break;
+		if (l1) {
+			l1_hits++;
+		} else {
+			put_l1(mmu, lane, entry);
+			known += mmu->l2_ps;
+		}
+		page = UINT64_C(1) << tlb_size_lg2(tlb_key_size(entry->key));
+		rows[i].address = entry->pa + (va & (page - 1));
+		rows[i].at_ps = MAX(known, entry->ready_ps);
+	}
+	mmu->counters->tlb_requests += i;
+	mmu->counters->tlb_l1_hits += l1_hits;
+	mmu->counters->tlb_l2_hits += i - l1_hits;
+	return i;
+}
+
 /* Entry by entry. */
 static void drop_by_scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)
 {

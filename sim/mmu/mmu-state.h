@@ -61,6 +61,12 @@ struct mmu_answer {
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out);
 
+/* The same for the first of the rows: those that hit the TLBs, lie in 4 KiB of the device's own
+ * memory each, and may be accessed. They have physical addresses then, and the times when those are
+ * known. Returns how many; the one behind them was looked up, which changes nothing. */
+unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space, bool write,
+			    struct sim_row *rows, unsigned count);
+
 /* Drops what this MMU has of [va, va + bytes) of the space, walk cache included. */
 void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes);
 

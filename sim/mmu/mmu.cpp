@@ -126,18 +126,39 @@ void mmu::serve(access &request)
 	request.done_ps = end;
 }
 
-void mmu::expect(int space, const uint64_t *va, uint64_t count) const
+// By the tables alone, which may say otherwise when the rows come.
+void mmu::expect(int space, const sim_row *rows, unsigned count)
 {
-	uint64_t pa[expect_max], found = 0;
+	sim_row found[SIM_ROWS_MAX];
+	unsigned n = 0;
 	pt_step steps;
 	pt_leaf leaf;
 
-	for (uint64_t i = 0; space >= 0 && i < count; i++)
-		if (pt_walk_from(0, m_shared->root_pa[space], memory(), va[i], &leaf, &steps) &&
+	for (unsigned i = 0; space >= 0 && i < count; i++)
+		if (pt_walk_from(0, m_shared->root_pa[space], memory(), rows[i].address, &leaf,
+				 &steps) &&
 		    SIM_PA_NODE(leaf.pa) == m_device)
-			pa[found++] = leaf.pa;
+			found[n++].address = leaf.pa;
 	if (local.own())
-		local.own()->expect(space, pa, found);
+		local.own()->expect(space, found, n);
+}
+
+// The first of several rows that hit the TLBs go on together, all from a miss on one by one.
+unsigned mmu::serve_rows(access &request, sim_row *rows, unsigned count)
+{
+	unsigned hits = 0;
+
+	if (m_state && count > 1 && request.space != SIM_RAW && local.own() &&
+	    local.own()->takes_rows())
+		hits = mmu_translate_rows(m_state, request.lane,
+					  static_cast<unsigned>(request.space), request.write, rows,
+					  count);
+	if (hits) {
+		local.own()->serve_rows(request, rows, hits);
+		request.bytes = rows->bytes;
+		request.status = SIM_OK;
+	}
+	return hits < count ? hits + target::serve_rows(request, rows + hits, count - hits) : hits;
 }
 
 // Of a payload: by the tables alone.

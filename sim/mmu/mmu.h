@@ -31,7 +31,8 @@ public:
 		return m_state;
 	}
 	void serve(access &request) override;
-	void expect(int space, const uint64_t *va, uint64_t count) const override;
+	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override;
+	void expect(int space, const sim_row *rows, unsigned count) override;
 
 protected:
 	uint64_t locate(access &request) const override;

@@ -59,6 +59,24 @@ uint64_t target::locate(const tlm_generic_payload &payload, access &request, spa
 	return found;
 }
 
+unsigned target::serve_rows(access &request, sim_row *rows, unsigned count)
+{
+	unsigned served = 0;
+
+	request.status = SIM_OK;
+	for (; served < count && request.status == SIM_OK; served++) {
+		if (!rows[served].bytes)
+			continue;
+		request.address = rows[served].address;
+		request.length = rows[served].bytes;
+		request.at_ps = rows[served].at_ps;
+		serve(request);
+		rows[served].first_ps = request.first_ps;
+		rows[served].done_ps = request.done_ps;
+	}
+	return served;
+}
+
 void target::b_transport(tlm_generic_payload &payload, sc_time &delay)
 {
 	access plain, *given = payload.get_extension<access>();

@@ -94,6 +94,57 @@ static uint64_t translate(unsigned lane, uint64_t va, uint64_t at_ps)
 	return answer.done_ps - at_ps;
 }
 
+/* Of rows that miss, cross a page, or may not be written, the first stays for mmu_translate(). */
+TEST(mmu, rows_take_together_what_they_take_one_by_one)
+{
+	const struct mmu_memory descriptors = { read_descriptor, NULL, &memory };
+	struct sim_counters counted = { 0 };
+	struct mmu_shared other = { 0 };
+	struct mmu_state *alone;
+	g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+	unsigned together = 0;
+
+	memory.bytes[0] = UINT64_C(2) << 30;
+	map(0, 0, 21, 512);
+	ASSERT_TRUE(pt_map(&table, UINT64_C(1) << 30, UINT64_C(1) << 30, 21, 8, 0));
+	alone = mmu_state_new(&profile, 0, LANES, &other, &descriptors, &counted);
+	other.root_pa[0] = table.root_pa;
+	for (uint64_t batch = 0; batch < 3000; batch++) {
+		bool write = batch % 4 == 0;
+		struct sim_row rows[SIM_ROWS_MAX] = { 0 };
+		uint64_t sent[SIM_ROWS_MAX];
+
+		for (unsigned i = 0; i < SIM_ROWS_MAX; i++) {
+			sent[i] = g_rand_int(rand) % (520u << 21);
+			rows[i] = (struct sim_row){ sent[i], 64, batch * 100000, 0, 0 };
+		}
+		for (unsigned i = 0, n = 0; i < SIM_ROWS_MAX; i++) {
+			uint64_t va = sent[i], at = batch * 100000;
+			struct mmu_answer got = { 0 }, wanted = { 0 };
+			enum sim_status status;
+
+			if (i == n)
+				n += mmu_translate_rows(mmu, 3, 0, write, &rows[i],
+							SIM_ROWS_MAX - i);
+			together += i < n;
+			status = mmu_translate(alone, 3, 0, va, write, at, &wanted);
+			if (i < n)
+				got = (struct mmu_answer){ .pa = rows[i].address,
+							   .done_ps = rows[i].at_ps };
+			else
+				ASSERT_EQ(mmu_translate(mmu, 3, 0, va, write, at, &got), status);
+			n = MAX(n, i + 1);
+			ASSERT_EQ(got.done_ps, wanted.done_ps);
+			if (status == SIM_OK)
+				ASSERT_EQ(got.pa, wanted.pa);
+		}
+	}
+	EXPECT_EQ(memcmp(&counters, &counted, sizeof(counted)), 0);
+	EXPECT_GT(together, 20000u);
+	EXPECT_GT(counted.tlb_misses, 500u);
+	mmu_state_free(alone);
+}
+
 TEST(mmu, levels_take_their_times)
 {
 	uint64_t l1 = profile.tlb_l1_ps, l2 = profile.tlb_l2_ps;
