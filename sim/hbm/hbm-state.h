@@ -18,7 +18,8 @@
 #define ACTS       32u /* activations remembered */
 #define ACTS_BACK  4u  /* of them that tRRD may keep another one from */
 #define ACTS_AHEAD 3u
-#define GROUP_BITS 4 /* a profile has at most 16 bank groups */
+#define ACTS_BEGIN (UINT64_C(1) << 32) /* clock 0 of them: more than any distance behind none */
+#define GROUP_BITS 4                   /* a profile has at most 16 bank groups */
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
@@ -58,8 +59,8 @@ struct pseudo {
 	struct old_row *old; /* OLD_ROWS of each bank */
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	/* from act_first on the latest ACTS activations, in order of time: clock << GROUP_BITS |
-	 * bank group; 0: none; then one that is never reached */
+	/* from act_first on the latest ACTS activations, in order of time: (ACTS_BEGIN + clock) <<
+	 * GROUP_BITS | bank group; 0: none; then one that is never reached */
 	uint64_t acts[2 * ACTS + 1];
 	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */

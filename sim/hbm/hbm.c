@@ -213,12 +213,12 @@ static inline uint64_t after_acts(const struct hbm *hbm, const uint64_t *acts, u
 	for (unsigned i = at; i > 0 && i + ACTS_BACK > at; i--) {
 		uint64_t act = acts[i - 1], clock = act >> GROUP_BITS;
 
-		if (!act || clock + hbm->t.rrd_l <= t)
+		if (clock + hbm->t.rrd_l <= t)
 			break;
 		if (i == at || act % GROUPS_MAX == group)
 			t = max_of(t, clock + act_distance(hbm, act, group));
 	}
-	if (G_UNLIKELY(hbm->faw) && at >= 4 && acts[at - 4])
+	if (G_UNLIKELY(hbm->faw) && at >= 4)
 		t = max_of(t, (acts[at - 4] >> GROUP_BITS) + hbm->t.faw);
 	return t;
 }
@@ -237,13 +237,13 @@ static inline bool before_acts(const struct hbm *hbm, const uint64_t *acts, unsi
 		unsigned back = 3 - (i - at);
 		uint64_t from = back ? (at >= back ? acts[at - back] : 0) : t << GROUP_BITS;
 
-		if (from && (acts[i] >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->t.faw)
+		if ((acts[i] >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->t.faw)
 			return false;
 	}
 	return true;
 }
 
-/* find_activation() from `at` on, whatever keeps activations apart. */
+/* find_activation() from `at` on, whatever keeps activations apart; t counts as they do. */
 static __attribute__((noinline)) uint64_t find_by_rules(const struct hbm *hbm, const uint64_t *acts,
 							unsigned at, unsigned group, uint64_t t,
 							unsigned *out_at)
@@ -264,19 +264,20 @@ static inline uint64_t find_activation(const struct hbm *hbm, const struct pseud
 				       unsigned group, uint64_t t, unsigned *out_at)
 {
 	const uint64_t *acts = &pseudo->acts[pseudo->act_first];
-	uint64_t last = (t + 1) << GROUP_BITS, rrd = hbm->t.rrd_s;
+	uint64_t last = (ACTS_BEGIN + t + 1) << GROUP_BITS, rrd = hbm->t.rrd_s;
 	unsigned at = 1;
 
+	t += ACTS_BEGIN;
 #pragma GCC unroll 8
 	for (unsigned step = ACTS / 2; step; step /= 2)
 		at += (acts[at + step - 1] < last) * step;
 	if (G_UNLIKELY(!hbm->one_rrd))
-		return find_by_rules(hbm, acts, at, group, t, out_at);
-	t = max_of(t, acts[at - 1] ? (acts[at - 1] >> GROUP_BITS) + rrd : 0);
+		return find_by_rules(hbm, acts, at, group, t, out_at) - ACTS_BEGIN;
+	t = max_of(t, (acts[at - 1] >> GROUP_BITS) + rrd);
 	for (; t + rrd > acts[at] >> GROUP_BITS; at++)
 		t = (acts[at] >> GROUP_BITS) + rrd;
 	*out_at = at;
-	return t;
+	return t - ACTS_BEGIN;
 }
 
 /* The oldest one is forgotten. */
@@ -291,7 +292,7 @@ static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64
 	acts = &pseudo->acts[pseudo->act_first++];
 	for (unsigned i = ACTS + 1; i > at; i--)
 		acts[i] = acts[i - 1];
-	acts[at] = t << GROUP_BITS | group;
+	acts[at] = (ACTS_BEGIN + t) << GROUP_BITS | group;
 }
 
 /* The row that is open stays so until it is precharged for the activation at `act`. */
