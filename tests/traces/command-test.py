@@ -90,7 +90,7 @@ def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
 @case
 def output_that_cannot_be_written_is_a_failure(folder):
     for args in (['--version'], ['info'], ['--help'], ['replay', '--help'], ['info', '--json', '-'],
-                 ['run', '--list-options']):
+                 ['run', '--list-options'], ['sweep', '--help'], ['sweep', '--list-options']):
         with open('/dev/full', 'w') as full:
             run = subprocess.run([NPUSIM, *args], env=environment(), stdout=full,
                                  stderr=subprocess.PIPE, text=True, timeout=60)

@@ -511,6 +511,9 @@ class Parser(argparse.ArgumentParser):
     def format_help(self):
         return super().format_help().replace('usage:', 'Usage:', 1)
 
+    def _print_message(self, message, file=None):
+        file.write(message)  # argparse does not heed that it fails
+
 
 def at_least_one(text):
     if not text.isdigit() or int(text) < 1:
@@ -566,10 +569,10 @@ def read_plan(path):
 
 def main():
     p = parser()
-    if sys.argv[4:] == ['--list-options']:
-        return list_options(p)
-    options = p.parse_args(sys.argv[4:])
     try:
+        if sys.argv[4:] == ['--list-options']:
+            return list_options(p)
+        options = p.parse_args(sys.argv[4:])
         if not options.out and not options.dry_run:
             raise Refused('--out=DIR is wanted')
         texts = (read_plan(options.plan) if options.plan else []) + options.vary
@@ -593,4 +596,19 @@ def main():
         return 1
 
 
-sys.exit(main())
+def end():
+    """Leaves with main()'s status, or with 1 if its output could not be written."""
+    try:
+        status = main()
+    except SystemExit as left:
+        status = left.code
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write('npusim sweep: the output cannot be written: {}\n'.format(error.strerror))
+        sys.stderr.flush()
+        os._exit(1)  # Python would try once more, and answer 120
+    sys.exit(status)
+
+
+end()
