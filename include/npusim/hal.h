@@ -17,10 +17,10 @@
 extern "C" {
 #endif
 
+/* The driver's other headers, such as dsmi_common_interface.h, bring these along. */
+#ifndef __ASCEND_HAL_ERROR_H__
+#define __ASCEND_HAL_ERROR_H__
 typedef int drvError_t;
-typedef drvError_t DVresult;
-typedef uint64_t DVdeviceptr;
-typedef uint32_t DVdevice;
 
 enum {
 	DRV_ERROR_NONE = 0,
@@ -66,6 +66,10 @@ enum {
 	DRV_ERROR_RESUME = 89,
 	DRV_ERROR_NOT_SUPPORT = 0xfffe,
 };
+#endif
+typedef drvError_t DVresult;
+typedef uint64_t DVdeviceptr;
+typedef uint32_t DVdevice;
 
 /* ---- virtual memory ---- */
 

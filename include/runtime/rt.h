@@ -20,19 +20,25 @@
 extern "C" {
 #endif
 
+/* A header of CANN's that comes before this one has its types. */
+#ifndef CCE_RUNTIME_RT_EXTERNAL_BASE_H
 typedef int32_t rtError_t;
 #define RT_ERROR_NONE 0
 
 typedef void *rtStream_t;
 typedef void *rtNotify_t;
+#endif
 
+#ifndef CCE_RUNTIME_RT_EXTERNAL_MEM_H
 typedef enum tagRtMemcpyKind {
 	RT_MEMCPY_HOST_TO_HOST = 0,
 	RT_MEMCPY_HOST_TO_DEVICE = 1,
 	RT_MEMCPY_DEVICE_TO_HOST = 2,
 	RT_MEMCPY_DEVICE_TO_DEVICE = 3
 } rtMemcpyKind_t;
+#endif
 
+#ifndef CCE_RUNTIME_RT_EXTERNAL_DEVICE_H
 typedef struct {
 	uint32_t dieId;
 	uint32_t procType;
@@ -44,6 +50,7 @@ typedef struct {
 	uint64_t *resAddress;
 	uint32_t *len;
 } rtDevResAddrInfo;
+#endif
 
 /* ---- streams, notifies ---- */
 
@@ -96,7 +103,8 @@ rtError_t rtIpcOpenMemory(void **ptr, const char *name);
 rtError_t rtIpcCloseMemory(const void *ptr);
 /**
  * rtSetIpcMemPid, rtSetIpcMemorySuperPodPid:
- * Says which processes may open it; of another server: 207000, a node is one server.
+ * Says which processes may open it: of this server, or of the one in the supernode that the device
+ * @sdid is of (207000 outside of a supernode).
  */
 rtError_t rtSetIpcMemPid(const char *name, int32_t pid[], int32_t num);
 rtError_t rtSetIpcMemorySuperPodPid(const char *name, uint32_t sdid, int32_t pid[], int32_t num);

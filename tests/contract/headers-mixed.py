@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# A program may take some headers of the ACL from npusim and others from CANN, in any order. CANN's
-# are stood in for by copies under the guards that CANN's have, with a header beside them that
-# npusim has not.
+# A program may take some headers from npusim and others from CANN. Those of the ACL, in any order:
+# CANN's are stood in for by copies under the guards that CANN's have, with a header beside them that
+# npusim has not. Those of the runtime and the driver: by types that CANN's declare otherwise.
 # usage: headers-mixed.py --root ROOT --cc CC --cxx CXX
 
 import argparse
@@ -29,6 +29,32 @@ THEIRS_ALONE = '''#ifndef INC_EXTERNAL_ACL_PROF_H_
 aclError aclprofInit(const char *path, size_t length);
 #endif
 '''
+# Of the runtime: CANN's come first, since they need more of each other than npusim's have.
+THEIRS_RUNTIME = '''#ifndef CCE_RUNTIME_RT_EXTERNAL_BASE_H
+#define CCE_RUNTIME_RT_EXTERNAL_BASE_H
+#include <stdint.h>
+typedef int32_t rtError_t;
+static const int32_t RT_ERROR_NONE = 0;
+typedef void* rtStream_t;
+typedef void* rtNotify_t;
+#endif
+#ifndef CCE_RUNTIME_RT_EXTERNAL_DEVICE_H
+#define CCE_RUNTIME_RT_EXTERNAL_DEVICE_H
+typedef enum { RT_PROCESS_CP1 } rtDevResProcType_t;
+typedef struct { uint32_t dieId; rtDevResProcType_t procType; } rtDevResInfo;
+typedef struct { uint64_t* resAddress; uint32_t* len; } rtDevResAddrInfo;
+#endif
+#ifndef CCE_RUNTIME_RT_EXTERNAL_MEM_H
+#define CCE_RUNTIME_RT_EXTERNAL_MEM_H
+typedef enum tagRtMemcpyKind { RT_MEMCPY_HOST_TO_HOST = 0, RT_MEMCPY_RESERVED } rtMemcpyKind_t;
+#endif
+'''
+THEIRS_MANAGEMENT = '''#ifndef __ASCEND_HAL_ERROR_H__
+#define __ASCEND_HAL_ERROR_H__
+typedef enum tagDrvError { DRV_ERROR_NONE = 0, DRV_ERROR_NO_DEVICE = 1 } drvError_t;
+#endif
+int dsmi_get_device_count(int *device_count);
+'''
 USES = 'aclrtStream stream; aclError error = ACL_ERROR_RT_STREAM_ABORT; aclrtNotify notify;\n'
 
 parser = argparse.ArgumentParser()
@@ -47,6 +73,8 @@ def write_theirs(folder):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     (folder / 'acl/acl_prof.h').write_text(THEIRS_ALONE)
+    (folder / 'dev.h').write_text(THEIRS_RUNTIME)
+    (folder / 'dsmi_common_interface.h').write_text(THEIRS_MANAGEMENT)
 
 
 def compiles(compiler, suffix, includes, folder):
@@ -61,12 +89,15 @@ number = failed = 0
 with tempfile.TemporaryDirectory(prefix='npusim-headers-') as name:
     theirs = pathlib.Path(name)
     write_theirs(theirs)
-    for path, (compiler, suffix) in itertools.product([*GUARDS, 'acl/acl_prof.h'],
-                                                      [(args.cc, '.c'), (args.cxx, '.cpp')]):
-        pair = [theirs / path, ours / 'acl/acl.h']
-        for order, includes in (('first', pair), ('last', pair[::-1])):
+    acl, runtime, driver = (ours / name for name in ('acl/acl.h', 'runtime/rt.h', 'npusim/driver.h'))
+    rows = [(path, acl, True) for path in [*GUARDS, 'acl/acl_prof.h']]
+    rows += [('dev.h', runtime, False), ('dsmi_common_interface.h', driver, True)]
+    for (path, own, any_order), (compiler, suffix) in itertools.product(
+            rows, [(args.cc, '.c'), (args.cxx, '.cpp')]):
+        pair = [theirs / path, own]
+        for order, includes in [('first', pair), ('last', pair[::-1])][:1 + any_order]:
             number += 1
-            wrong = compiles(compiler, suffix, includes, theirs)
+            wrong = compiles(compiler, suffix, [*includes, acl], theirs)
             failed += bool(wrong)
             print('{}ok {} - CANN\'s {} {}, {}'.format('not ' if wrong else '', number, path,
                                                       order, suffix))
