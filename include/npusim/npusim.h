@@ -49,7 +49,7 @@ NPUSIM_PUBLIC int npusim_get_stats(int device, struct npu_stats *out);
  *
  * Returns: 0, or an aclError: 100000 @at is null; 107000 another argument is not valid; 107001 no
  * such device; 507899 a byte is not mapped; 207000 the backend is a real device;
- * aclGetRecentErrMsg() has the words. Since: 0.2.
+ * aclGetRecentErrMsg() has the words. Since: 0.1.
  */
 NPUSIM_PUBLIC int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes,
 			       unsigned core);
@@ -66,7 +66,7 @@ NPUSIM_PUBLIC int npusim_touch(int device, const uint64_t *at, size_t count, siz
  *
  * Returns: 0, or an aclError: 100000 @pa or @bytes is null; 107000 *bytes is 0; 107001 no such
  * device; 507899 nothing of the device's memory is mapped there; 207000 the backend is a real
- * device; aclGetRecentErrMsg() has the words. Since: 0.2.
+ * device; aclGetRecentErrMsg() has the words. Since: 0.1.
  */
 NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes);
 
@@ -86,7 +86,7 @@ NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_
  *
  * Returns: 0, or an aclError: 100000 @ptr is null or @size is 0; 500000 there is no backend.
  * libcuda.so.1 has this function, too, and answers a CUresult: 1 for an argument, 3 before cuInit.
- * Since: 0.4.
+ * Since: 0.1.
  */
 NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
 
@@ -97,7 +97,7 @@ NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
  *
  * The block is given back. Any thread.
  *
- * Returns: as npusimBlock(). Since: 0.4.
+ * Returns: as npusimBlock(). Since: 0.1.
  */
 NPUSIM_PUBLIC int npusimBlockFree(const void *ptr);
 
@@ -114,7 +114,7 @@ typedef void (*npusim_line_fn)(void *arg, const char *text);
  * takes no simulated time. Any thread.
  *
  * Returns: 0, or an aclError: 100000 @fn is null; 207000 the backend is a real device;
- * aclGetRecentErrMsg() has the words. Since: 0.4.
+ * aclGetRecentErrMsg() has the words. Since: 0.1.
  */
 NPUSIM_PUBLIC int npusimHeld(npusim_line_fn fn, void *arg);
 
@@ -133,7 +133,7 @@ NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
  * become 507899.
  *
  * Returns: the code that the driver answered (drvError_t), or 0 if the runtime itself refused the
- * call. Since: 0.4.
+ * call. Since: 0.1.
  */
 NPUSIM_PUBLIC int npusim_driver_code(void);
 
@@ -156,7 +156,7 @@ NPUSIM_PUBLIC char *npusim_backend_text(void);
  * opens nothing: for who starts programs with it. Any thread.
  *
  * Returns: NULL where all is valid; else text for free(): the variable, its value, and what would
- * be right. Since: 0.3.
+ * be right. Since: 0.1.
  */
 NPUSIM_PUBLIC char *npusim_settings_check(void);
 

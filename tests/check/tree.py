@@ -134,6 +134,17 @@ def white_space(tree):
             yield path, len(lines), 'the file does not end with one end of line'
 
 
+def since_lines(tree):
+    """No header says of a function of npusim's that it came with a version still to come."""
+    build = '\n'.join(tree.files[pathlib.Path('meson.build')])
+    version = re.search(r"^  version: '(\d+)\.(\d+)", build, re.MULTILINE).groups()
+    for path, number, line in tree.lines({'.h'}):
+        since = re.search(r'Since: (\d+)\.(\d+)', line)
+        if since and path.parts[:2] == ('include', 'npusim') and \
+                tuple(map(int, since.groups())) > tuple(map(int, version)):
+            yield path, number, 'later than this version, {}.{}'.format(*version)
+
+
 def width(tree):
     for path, number, line in tree.lines(C_SUFFIXES | {'.py', '.build'}):
         columns = len(line.expandtabs(8))
@@ -241,9 +252,9 @@ def no_circle_of_files(tree):
                 source, dest)
 
 
-RULES = [licence_line, private_paths, unfinished_work, white_space, width, length_of_files,
-         length_of_functions, files_have_rooms, no_circle_of_rooms, who_includes_whom,
-         no_circle_of_files]
+RULES = [licence_line, private_paths, unfinished_work, white_space, since_lines, width,
+         length_of_files, length_of_functions, files_have_rooms, no_circle_of_rooms,
+         who_includes_whom, no_circle_of_files]
 
 
 def main():

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A program may take some headers from npusim and others from CANN. Those of the ACL, in any order:
-# CANN's are stood in for by copies under the guards that CANN's have, with a header beside them that
-# npusim has not. Those of the runtime and the driver: by types that CANN's declare otherwise.
+# CANN's are stood in for by copies under the guards that CANN's have, with a header beside them
+# that npusim has not. Those of the runtime and the driver: by types that CANN's declare otherwise.
 # usage: headers-mixed.py --root ROOT --cc CC --cxx CXX
 
 import argparse
@@ -89,9 +89,10 @@ number = failed = 0
 with tempfile.TemporaryDirectory(prefix='npusim-headers-') as name:
     theirs = pathlib.Path(name)
     write_theirs(theirs)
-    acl, runtime, driver = (ours / name for name in ('acl/acl.h', 'runtime/rt.h', 'npusim/driver.h'))
+    acl = ours / 'acl/acl.h'
     rows = [(path, acl, True) for path in [*GUARDS, 'acl/acl_prof.h']]
-    rows += [('dev.h', runtime, False), ('dsmi_common_interface.h', driver, True)]
+    rows += [('dev.h', ours / 'runtime/rt.h', False),
+             ('dsmi_common_interface.h', ours / 'npusim/driver.h', True)]
     for (path, own, any_order), (compiler, suffix) in itertools.product(
             rows, [(args.cc, '.c'), (args.cxx, '.cpp')]):
         pair = [theirs / path, own]
