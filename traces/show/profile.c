@@ -203,7 +203,8 @@ gboolean profile_write(const char *path, const struct replay *replay, int at, in
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "the file has no call stacks, which a profile is made of");
 	p.count = sites_count(p.sites);
-	g_autofree struct site_sum *sums = p.sums = g_new0(struct site_sum, p.count);
+	g_autofree struct site_sum *sums = g_new0(struct site_sum, p.count);
+	p.sums = sums;
 	if (!add(&p, replay, at, p.growth ? since : at, 1) ||
 	    (p.growth && !add(&p, replay, since, at, -1)))
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
