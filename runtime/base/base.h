@@ -59,6 +59,10 @@ enum npu_log_level { NPU_LOG_ERROR, NPU_LOG_WARN, NPU_LOG_INFO, NPU_LOG_DEBUG };
 void npu_log(enum npu_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool npu_log_enabled(enum npu_log_level level);
+/* What begins the colour of a level on the file @fd: "" unless it is a terminal, or if NO_COLOR is
+ * set; NPU_COLOUR_END ends it. */
+const char *npu_colour(enum npu_log_level level, int fd);
+#define NPU_COLOUR_END(begin) ((begin)[0] ? "\033[0m" : "")
 /* Writes a report, whole lines that say why the program is about to fail, or is wrong: to stderr,
  * to the file of the log where that is another one, and to NPUSIM_REPORT_FILE, since a test runner
  * may have captured stderr; not to the latter where stderr is still the file that

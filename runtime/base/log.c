@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ static const char *const level_names[] = { "error", "warn", "info", "debug" };
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 static atomic_int log_level = -1;
 static int log_fd = STDERR_FILENO;
+static const char *log_colours[] = { "", "", "", "" };
 static char *report_path; /* NULL: none */
 static unsigned long long report_stderr[] = { ULLONG_MAX, ULLONG_MAX };
 
@@ -39,6 +41,15 @@ static void write_line(int fd, const char *text, size_t length)
 	do
 		done = write(fd, text, length);
 	while (done < 0 && errno == EINTR);
+}
+
+const char *npu_colour(enum npu_log_level level, int fd)
+{
+	static const char *const colours[] = { "\033[31m", "\033[33m", "", "" };
+	const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+	bool shows = term && strcmp(term, "dumb") != 0 && !(none && none[0]) && isatty(fd);
+
+	return shows ? colours[level] : "";
 }
 
 static void log_open(void)
@@ -62,6 +73,8 @@ static void log_open(void)
 				"to stderr\n",
 				(int)getpid(), path, strerror(errno));
 	}
+	for (int i = 0; i <= NPU_LOG_DEBUG; i++)
+		log_colours[i] = npu_colour(i, log_fd);
 	if (reports[0] != '\0')
 		report_path = strdup(reports); /* the program may change its environment */
 	sscanf(npu_var_get(NPU_VAR_REPORT_STDERR, NULL), "%llu:%llu", &report_stderr[0],
@@ -89,7 +102,8 @@ void npu_log(enum npu_log_level level, const char *format, ...)
 
 	if (!npu_log_enabled(level))
 		return;
-	head = snprintf(line, sizeof(line), "npusim[%d] %s: ", (int)getpid(), level_names[level]);
+	head = snprintf(line, sizeof(line), "%snpusim[%d] %s:%s ", log_colours[level],
+			(int)getpid(), level_names[level], NPU_COLOUR_END(log_colours[level]));
 	va_start(args, format);
 	body = vsnprintf(line + head, sizeof(line) - (size_t)head, format, args);
 	va_end(args);

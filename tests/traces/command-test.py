@@ -8,6 +8,7 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -378,6 +379,38 @@ def what_is_not_on_a_terminal_has_no_colour(folder):
     for args in (['--help'], ['info'], ['replay', trace], ['explain', 'race'], ['frobnicate']):
         run = npusim(*args)
         expect('\033' not in run.stdout + run.stderr, args)
+
+
+def on_terminal(*args, **env):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(NPUSIM, [NPUSIM, *map(str, args)], environment(**{'TERM': 'xterm', **env}))
+    text = b''
+    try:
+        while True:
+            part = os.read(terminal, 4096)
+            if not part:
+                break
+            text += part
+    except OSError:  # Linux's end of a terminal
+        pass
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return text.decode()
+
+
+@case
+def a_terminal_shows_errors_and_warnings_in_colour(folder):
+    leaves = ('import ctypes; acl = ctypes.CDLL("libascendcl.so"); acl.aclrtSetDevice(0); '
+              'acl.aclrtMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(99), 0)')
+    for args, colour, text in (
+            (['info', '--frobnicate'], '\033[31mnpusim info:\033[0m ', 'frobnicate'),
+            (['run', '--', sys.executable, '-c', leaves], '\033[33mnpusim[', 'not freed')):
+        shown = on_terminal(*args)
+        expect(colour in shown and text in shown, shown)
+        for env in (dict(NO_COLOR='1'), dict(TERM='dumb')):
+            shown = on_terminal(*args, **env)
+            expect('\033' not in shown and text in shown, env, shown)
 
 
 # ---- the manual ----

@@ -66,12 +66,13 @@ static const struct {
 
 int failure(const char *format, ...)
 {
+	const char *colour = npu_colour(NPU_LOG_ERROR, STDERR_FILENO);
 	va_list args;
 
 	va_start(args, format);
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
-	g_printerr("npusim %s: %s\n", running->name, text);
+	g_printerr("%snpusim %s:%s %s\n", colour, running->name, NPU_COLOUR_END(colour), text);
 	return NPUSIM_EXIT_FAILED;
 }
 
