@@ -203,21 +203,36 @@ TEST(hal_open, soc_of_a_910c_has_a_name)
 static void beside_the_acl(void)
 {
 	drv_mem_handle_t *handle = NULL;
-	void *acl, *va = NULL;
+	void *acl, *va = NULL, *stream = NULL;
 	int (*set_device)(int32_t dev),
-		(*copy)(void *d, size_t room, const void *s, size_t count, int kind);
+		(*map)(void *va, size_t size, size_t offset, void *handle, uint64_t flags),
+		(*copy)(void *d, size_t room, const void *s, size_t count, int kind, void *stream),
+		(*create_stream)(void **), (*wait)(void *), (*end_stream)(void *),
+		(*queue_of)(void *, uint32_t *);
+	struct halSqCqQueryInfo queue = { .type = DRV_NORMAL_TYPE, .prop = DRV_SQCQ_PROP_SQ_DEPTH };
 	uint64_t value = 7, back = 0;
 
 	setenv("NPUSIM_BACKEND", "sim", 1);
 	acl = dlopen(LIBASCENDCL, RTLD_NOW | RTLD_LOCAL);
 	ASSERT_NOT_NULL(acl);
 	*(void **)&set_device = dlsym(acl, "aclrtSetDevice");
-	*(void **)&copy = dlsym(acl, "aclrtMemcpy");
+	*(void **)&map = dlsym(acl, "aclrtMapMem");
+	*(void **)&copy = dlsym(acl, "aclrtMemcpyAsync");
+	*(void **)&create_stream = dlsym(acl, "aclrtCreateStream");
+	*(void **)&wait = dlsym(acl, "aclrtSynchronizeStream");
+	*(void **)&end_stream = dlsym(acl, "aclrtDestroyStream");
+	*(void **)&queue_of = dlsym(acl, "rtStreamGetSqid");
 	ASSERT_EQ(set_device(0), 0);
+	ASSERT_EQ(create_stream(&stream), 0);
 	EXPECT_HAL(HAL(halMemAddressReserve)(&va, 2 * MIB, 0, NULL, 1));
 	EXPECT_HAL(HAL(halMemCreate)(&handle, 2 * MIB, &device_memory, 0));
-	EXPECT_HAL(HAL(halMemMap)(va, 2 * MIB, 0, handle, 0));
-	EXPECT_EQ(copy(va, 8, &value, 8, 1), 0);
+	EXPECT_EQ(map(va, 2 * MIB, 0, handle, 0), 0);
+	EXPECT_EQ(copy(va, 8, &value, 8, 1, stream), 0);
+	EXPECT_EQ(wait(stream), 0);
+	EXPECT_EQ(queue_of(stream, &queue.sqId), 0);
+	EXPECT_HAL(HAL(halSqCqQuery)(0, &queue));
+	EXPECT_EQ(end_stream(stream), 0);
+	EXPECT_NE(HAL(halSqCqQuery)(0, &queue), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(drvMemcpy)((uintptr_t)&back, 8, (uintptr_t)va, 8));
 	EXPECT_EQ(back, 7u);
 	EXPECT_HAL(HAL(halMemUnmap)(va));
@@ -225,9 +240,10 @@ static void beside_the_acl(void)
 	EXPECT_HAL(HAL(halMemAddressFree)(va));
 }
 
-TEST(hal_open, is_one_with_the_acl_of_the_process)
+/* A handle, a device and a stream are the same to all three. */
+TEST(hal_open, is_one_with_the_acl_and_rt_of_the_process)
 {
-	if (fresh("is_one_with_the_acl_of_the_process"))
+	if (fresh("is_one_with_the_acl_and_rt_of_the_process"))
 		beside_the_acl();
 }
 
