@@ -75,7 +75,7 @@ PACKAGES = {
     'hccl': {'hccl': 'lib64/libhccl.so', 'hcomm': 'lib64/libhcomm.so'},
     'metadef': {'metadef': 'lib64/libmetadef.so'},
     'nnopbase': {'nnopbase': 'lib64/libnnopbase.so'},
-    'securec': {'c_sec': 'lib64/' + BOUNDED},
+    'securec': {'c_sec': 'lib64/' + BOUNDED, 'c_sec_static': 'lib64/' + BOUNDED},
     'runtime': {'runtime': 'lib64/libruntime.so'},
     'slog': {'slog': 'lib64/libascendalog.so', 'alog': 'lib64/libascendalog.so'},
 }
@@ -174,6 +174,17 @@ def package(name, targets):
     return '\n'.join(lines) + '\n'
 
 
+def version_header(name, version):
+    """As CANN's packages have one each, which its CMake modules look for."""
+    prefix = name.upper().replace('-', '_')
+    parts = version.split('.')
+    rows = [('VERSION_STR', '"{}"'.format(version)), *zip(('MAJOR', 'MINOR', 'PATCH'), parts),
+            ('PRERELEASE', '""'),
+            ('VERSION_NUM', '({} * 10000000 + {} * 100000 + {} * 1000)'.format(*parts))]
+    return '#ifndef {0}_VERSION_H\n#define {0}_VERSION_H\n{1}#endif\n'.format(
+        prefix, ''.join('#define {}_{} {}\n'.format(prefix, *row) for row in rows))
+
+
 def texts(arch, with_hal):
     """Path -> what the file says."""
     version = versions()
@@ -196,6 +207,9 @@ def texts(arch, with_hal):
     for name in set(version) - {'driver'} | {'npusim'}:
         files['share/info/{}/version.info'.format(name)] = info.format(
             version.get(name, version['runtime']), TIMESTAMP)
+    for name in set(version) - {'driver'} | {'cann'}:
+        files['include/version/{}_version.h'.format(name.replace('-', '_'))] = version_header(
+            name, version.get(name, version['runtime']))
     for name, targets in PACKAGES.items():
         if with_hal or name != 'ascend_hal':
             files['lib64/cmake/{0}/{0}-config.cmake'.format(name)] = package(name, targets)

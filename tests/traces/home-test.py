@@ -81,6 +81,7 @@ LOOKED_FOR = [
     ('share/info/runtime/version.info', r'(?m)^timestamp=\d{8}_\d{9}$'),
     ('share/info/hccl/version.info', r'(?m)^version_dir=cann$'),
     ('opp/version.info', r'(?m)^Version='),
+    ('include/version/cann_version.h', r'(?m)^#define CANN_VERSION_STR "\d+\.\d+\.\d+"$'), # hixl
     ('runtime', None), ('compiler', None),         # torch_npu raises without
     ('python/site-packages/acl/__init__.py', r'def init'),
     ('python/site-packages/pytest_npusim.py', r'pytest_addoption'),
@@ -259,7 +260,7 @@ foreach(package acl_rt ascendcl ascend_hal hccl metadef nnopbase runtime securec
   find_package(${package} CONFIG REQUIRED)
 endforeach()
 foreach(target acl_rt_headers acl_rt ascendcl_headers ascendcl ascend_hal_headers ascend_hal
-        ascend_hal_stub hccl_headers hccl hcomm c_sec slog alog nnopbase metadef
+        ascend_hal_stub hccl_headers hccl hcomm c_sec c_sec_static slog alog nnopbase metadef
         runtime_headers runtime)
   if(NOT TARGET ${target})
     message(FATAL_ERROR "there is no target ${target}")
@@ -288,10 +289,15 @@ CLIENT = '''
 #include <driver/ascend_hal.h>
 #include <runtime/dev.h>
 #include <securec.h>
+#include <version/runtime_version.h>
 #include <cstdio>
 int main()
 {
 	uint32_t devices = 0, chips = 0, phy = 9;
+	char package[] = "runtime";
+	int32_t version = 0;
+	if (aclsysGetVersionNum(package, &version) || version != RUNTIME_VERSION_NUM)
+		return 2;
 	if (aclInit(nullptr) || aclrtSetDevice(0) || aclrtGetDeviceCount(&devices) ||
 	    memcpy_s(&chips, 4, &devices, 4) != EOK || chips != devices ||
 	    drvGetDevNum(&chips) || rtGetDevicePhyIdByIndex(1, &phy) || phy != 1)
