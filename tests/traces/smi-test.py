@@ -78,6 +78,13 @@ def list_begins_with_the_count():  # deepspeed splits the first line at its colo
 
 
 @case
+def a_reader_that_leaves_is_no_failure():  # npu-smi info | head -n 1
+    run = npusim('run', '--npu-smi', '--', 'sh', '-c',
+                 '{ sleep 1; npu-smi info -l; echo $? >&2; } | true')
+    same(run.stderr.splitlines()[:1], ['141'], 'ended by SIGPIPE, and quiet')
+
+
+@case
 def mapping_has_columns_that_blanks_part():
     rows = [re.split(r'\s{2,}', line.strip())
             for line in smi('npu-smi info -m', '--devices', '2').splitlines()]
