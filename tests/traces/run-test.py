@@ -389,10 +389,13 @@ def wrong_settings_are_told_before_the_program_runs(folder):
     (folder / 'file').write_text('')
     soc_file = folder / 'soc.ini'
     soc_file.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\nno_such_key=1\n')
+    near_file = folder / 'near.ini'
+    near_file.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\ntlb_l1_entrys=1\n')
     for options, variables, *says in [
             (['--soc', 'Ascend910B9'], {}, 'Ascend910B9', 'Ascend910B1'),
             (['--soc', 'ascend910b1'], {}, 'ascend910b1', 'is Ascend910B1 meant?'),
             (['--soc', soc_file], {}, 'no_such_key'),
+            (['--soc', near_file], {}, 'is tlb_l1_entries meant?'),
             (['--soc', folder / 'none.ini'], {}, 'none.ini'),
             (['--soc', 'Ascend910B1.ini'], {}, 'No such file or directory\n'),
             (['--hbm', '3M'], {}, '3M', '2 MiB'),
@@ -416,7 +419,7 @@ def wrong_settings_are_told_before_the_program_runs(folder):
             expect(text in run.stderr, repr(text), 'is not in', run.stderr)
     run = npusim('record', '--soc', 'ascend910b1', '-o', folder / 'x.npt', '--', 'echo', 'ran')
     same((run.returncode, run.stdout), (2, ''), run.stderr)
-    same(sorted(path.name for path in folder.iterdir()), ['file', 'soc.ini'], 'files')
+    same(sorted(path.name for path in folder.iterdir()), ['file', 'near.ini', 'soc.ini'], 'files')
 
 
 @case
