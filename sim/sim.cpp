@@ -83,9 +83,9 @@ public:
 	}
 	// Goes on to `due`, and does what is due. Returns when more is.
 	uint64_t run(uint64_t due);
-	// Does all of this job, while there is no other: nothing comes between its steps. The
-	// kernel's clock follows.
-	uint64_t run_alone(const sim_job *job);
+	// Does this job, while there is no other and nobody waits for the lock: nothing comes
+	// between its steps. The kernel's clock follows.
+	uint64_t run_alone(const sim_job *job, sim_lock *lock);
 	// Takes the kernel's clock along to now_ps().
 	void sync();
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
@@ -174,12 +174,13 @@ uint64_t model::run(uint64_t due)
 	return due;
 }
 
-uint64_t model::run_alone(const sim_job *job)
+uint64_t model::run_alone(const sim_job *job, sim_lock *lock)
 {
 	const unsigned i = job->device * SIM_ENGINE_COUNT + job->engine;
 	npusim::engine *engine = at(job->device).engines[job->engine];
 
-	while (m_alone && m_busy == UINT64_C(1) << i && engine->is_only(job)) {
+	while (m_alone && m_busy == UINT64_C(1) << i && engine->is_only(job) &&
+	       !(lock && lock->is_awaited(lock->arg))) {
 		m_now_ps = std::max(m_now_ps, m_due_ps[i]);
 		engine->step(m_now_ps);
 	}
@@ -270,14 +271,15 @@ void wait_for_model(sim *s)
 		s->config.lock->wait(s->config.lock->arg);
 }
 
-// Does what is due next, which there is, or all of a job that is alone, and lets in who waits for
-// the lock; the host's time follows where it is to.
+// Does what is due next, which there is, or as much of a job as it can do alone, and lets in who
+// waits for the lock; the host's time follows where it is to.
 void run_one(sim *s, bool host_follows, const sim_job *alone = nullptr)
 {
 	s->running = true;
 	s->runner = std::this_thread::get_id();
 	try {
-		s->due_ps = alone ? s->built->run_alone(alone) : s->built->run(s->due_ps);
+		s->due_ps = alone ? s->built->run_alone(alone, s->config.lock)
+				  : s->built->run(s->due_ps);
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
@@ -541,8 +543,7 @@ enum sim_status sim_execute(struct sim *s, struct sim_job *job)
 	sim_submit(s, job);
 	if (job->model && !s->running && job->bytes <= SIM_FEW_BYTES)
 		run_one(s, true, job);
-	if (job->model)
-		(void)sim_wait(s, is_done, job, SIM_NEVER);
+	(void)sim_wait(s, is_done, job, SIM_NEVER);
 	return job->status;
 }
 

@@ -106,7 +106,7 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 		return end_by_access(bs, call, argument, va, bytes, &place, out);
 	if (place.kind != NPU_PLACE_PAGEABLE)
 		result = range_check(bs, call, argument, va, bytes, sent, &place);
-	else if ((va ^ (va + bytes - 1)) >= 4096 && /* not within a page */
+	else if (va / 4096 != (va + bytes - 1) / 4096 && /* not within a page */
 		 place_at(bs, va + bytes - 1).kind != NPU_PLACE_PAGEABLE)
 		result = bsim_fail(
 			DRV_ERROR_IOCRL_FAIL,

@@ -29,7 +29,10 @@
 struct maps_query {
 	uint64_t bytes, wants, at, begin, end, access, page_bytes, offset, inode, more[4];
 };
-#define MAPS_QUERY _IOWR('f', 17, struct maps_query)
+#define MAPS_QUERY   _IOWR('f', 17, struct maps_query)
+#define MAPPINGS_MAX 64 /* of one copy */
+
+#define PAGE_LEAST UINT64_C(4096) /* no system's pages are smaller */
 
 static uint64_t page_bytes(void)
 {
@@ -67,29 +70,38 @@ static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
 	return true;
 }
 
-/* True if all pages are there, in anonymous memory that may be read, or written, where the system
- * says so by mapping. (Page by page, as populate() asks, it takes half as long as the copy.) */
+/* True if every page is resident in anonymous mappings that allow the access, of each of which one
+ * page is tried. False also where the system cannot be asked by mapping, or there are many.
+ * (populate() goes page by page, which takes half as long as the copy.) */
 static bool is_plain(uint64_t va, uint64_t bytes, bool write)
 {
 	uint64_t page = page_bytes(), begin = va - va % page, resident;
 	uint64_t end = bsim_round_up(va + bytes, page);
 	struct maps_query q = { .bytes = sizeof(q), .at = begin };
+	int kept = errno, left = MAPPINGS_MAX;
 	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 
-	while (q.at < end && ioctl(maps, MAPS_QUERY, &q) == 0 && (q.access >> write & 1) != 0 &&
-	       q.inode == 0)
+	while (maps >= 0 && q.at < end && left-- > 0 && ioctl(maps, MAPS_QUERY, &q) == 0 &&
+	       (q.access >> write & 1) != 0 && q.inode == 0 && populate(q.at, 1, write) == 0)
 		q.at = q.end;
-	close(maps);
+	if (maps >= 0)
+		close(maps);
+	errno = kept;
 	return q.at >= end && pages_mapped(begin, end - begin, &resident) &&
 	       resident == end - begin;
 }
 
 /* True if the system can read the eight bytes around va: it copies the mask before it refuses
- * `how`, in a quarter of the time that populate() takes. */
+ * `how`, in a quarter of the time that populate() takes. As any read, it makes a stack grow. */
 static bool peek(uint64_t va)
 {
-	return syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL, sizeof(uint64_t)) != 0 &&
-	       errno == EINVAL;
+	int kept = errno; /* of the program, whose copy may succeed */
+	bool readable =
+		syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL, sizeof(uint64_t)) != 0 &&
+		errno == EINVAL;
+
+	errno = kept;
+	return readable;
 }
 
 enum { POPULATE_WORKS = 1, PEEK_WORKS = 2 };
@@ -121,8 +133,8 @@ static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, boo
 	int why, works = bs->contents ? what_works() : 0;
 	uint64_t resident, last = va + bytes - 1;
 
-	if (!write && (works & PEEK_WORKS) && bytes <= SIM_FEW_BYTES) /* two pages at most */
-		return peek(va) && ((va ^ last) < SIM_FEW_BYTES || peek(last));
+	if (!write && (works & PEEK_WORKS) && bytes <= PAGE_LEAST) /* two pages at most */
+		return peek(va) && (va / PAGE_LEAST == last / PAGE_LEAST || peek(last));
 	if (!(works & POPULATE_WORKS))
 		return pages_mapped(va, bytes, &resident);
 	if (bytes >= UINT64_C(1) << 20 && is_plain(va, bytes, write))

@@ -31,7 +31,9 @@ public:
 	// True if the job is not complete, and no other is under way or waits.
 	bool is_only(const sim_job *job) const
 	{
-		return m_active.size() == 1 && m_lanes[m_active.front()].head == job && !job->next;
+		const lane &it = m_lanes[m_active.empty() ? 0 : m_active.front()];
+
+		return m_active.size() == 1 && it.head == job && !job->next && it.in_flight.empty();
 	}
 	// True if a job under way has found that any of its bytes lie here.
 	bool uses(const unsigned char *at, uint64_t bytes) const;

@@ -3,6 +3,7 @@
  * Synchronous copies and fills: arguments, directions, what lies at addresses, what is said where
  * nothing does.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,7 +196,7 @@ TEST(copy_sync, protected_page_of_a_local_array)
 	ASSERT_EQ(mprotect(array + 2 * 65536, 65536, PROT_READ | PROT_WRITE), 0);
 }
 
-/* Small ones are asked for by the word, large ones by the mapping. */
+/* Small sources are probed by a word, large memory by its mappings. */
 TEST(copy_sync, hole_anywhere_in_memory_of_the_program)
 {
 	static const size_t sizes[] = { 8, 4096, 8192, 4 * MIB };
@@ -210,7 +211,9 @@ TEST(copy_sync, hole_anywhere_in_memory_of_the_program)
 		unsigned char *from = at + 65536 + 3 - sizes[i] % 65536;
 		unsigned char *hole = at + (sizes[i] > 65536 ? 2 * MIB : 65536);
 
+		errno = 0;
 		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);
+		EXPECT_EQ(errno, 0);
 		EXPECT_EQ(COPY(from, 4 * MIB, a, sizes[i]), DRV_ERROR_NONE);
 		ASSERT_EQ(mprotect(hole, 65536, PROT_READ), 0);
 		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);

@@ -5,8 +5,8 @@
  * copy loses by it. At the driver's functions, without the layers above.
  *
  * The clock of a thread also counts what the machine puts in its way: interrupts, and other
- * machines on the same host. So holds of 50 us and more are compared with as long steps of a thread
- * that only reads its clock, holding nothing, beside another one that works: both a second.
+ * machines on the same host. So holds of 50 us and more are shown beside steps as long of a thread
+ * that only reads its clock, holding nothing, beside another one that works; both per second.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -267,7 +267,7 @@ int main(void)
 	show("map + unmap of 2 MiB beside copies of 1 GiB", &beside);
 	show("the lock was held", &held);
 	show("steps of a clock, nothing held", &steps);
-	bench_line("50 us or more, in a second of holding and of the clock", "%.1f and %.1f",
+	bench_line("of 50 us or more, per second: lock held, clock alone", "%.1f and %.1f",
 		   long_ones(&held), long_ones(&steps));
 	bench_at_most("longest time that the lock was held", (double)held.max_ps / 1e3, "us", 50);
 	bench_at_most("map + unmap beside copies, p99", at(&beside, .99), "us", 20);
