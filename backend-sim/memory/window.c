@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Parts of the window in 32nds of it, from the driver's layout of 8 TiB: 2 TiB of DVPP, 256 GiB
  * read-only, 512 GiB read-only to devices, the rest for everything else. */
@@ -22,7 +21,6 @@
 
 #define CALL           "halMemAddressReserve"
 #define PAGE_TYPE_BITS UINT64_C(0xff)
-#define GRANULES_BYTES (WINDOW_GRANULES * sizeof(struct granule))
 
 /* ---- the window ---- */
 
@@ -111,11 +109,11 @@ bool window_open(struct bsim *bs, char **error)
 {
 	struct window *w = g_new0(struct window, 1);
 
-	if (bs->cuda == NULL && !place_window(w, error)) {
-		g_free(w);
-		return false;
-	}
 	if (bs->cuda == NULL) {
+		if (!place_window(w, error)) {
+			g_free(w);
+			return false;
+		}
 		kept.base = w->read_only_base;
 		kept.bytes = w->end - w->read_only_base;
 		for (w->leaves = 1; w->leaves < w->bytes / WINDOW_GIB;)
@@ -123,11 +121,7 @@ bool window_open(struct bsim *bs, char **error)
 		w->room[0] = g_new0(uint16_t, 4 * w->leaves);
 		w->room[1] = w->room[0] + 2 * w->leaves;
 	}
-	/* untouched until used, unlike malloc() with MALLOC_PERTURB_ */
-	w->granules = mmap(NULL, GRANULES_BYTES, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (w->granules == MAP_FAILED)
-		g_error("no memory for the table of device addresses");
+	w->granules = g_new0(struct granule, WINDOW_GRANULES);
 	bs->window = w;
 	return true;
 }
@@ -162,7 +156,7 @@ void window_close(struct bsim *bs)
 		w->unused = LIST_NEXT(m, link);
 		g_free(m);
 	}
-	munmap(w->granules, GRANULES_BYTES);
+	g_free(w->granules);
 	g_free(w->room[0]);
 	g_free(w);
 }
