@@ -295,14 +295,14 @@ TEST(maps, frames_have_an_owner_or_several)
 
 TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
 {
-	guint64 size[PLACES] = { 0 }, live = 0, wrong = 0;
+	guint64 size[PLACES] = { 0 }, live = 0, wrong = 0, blocks = 0, most_chunks = 0;
 	struct memory m;
 	guint32 state = 1;
 
 	memory_init(&m, 0);
 	for (guint step = 1; step <= 20000; step++) {
 		guint64 address = next_random(&state) % PLACES;
-		gboolean comes = next_random(&state) % 8 > 0;
+		gboolean comes = next_random(&state) % 8 > (step < 15000 ? 0 : 5);
 		struct record_item item = {
 			.record = { .verb = comes ? NPU_TRACE_ALLOC : NPU_TRACE_FREE,
 				    .has = NPU_TRACE_HAS_VA,
@@ -318,6 +318,7 @@ TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
 		gboolean there = at >= 0 && (comes ? (guint64)at + size[at] > address
 						   : (guint64)at == address);
 		wrong += there == comes;
+		blocks = blocks + comes - there;
 		if (there) {
 			live -= size[at];
 			size[at] = 0;
@@ -329,8 +330,12 @@ TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
 		memory_step_file(&m, &item, step);
 		ASSERT_EQ(m.file.contradictions, wrong);
 		ASSERT_EQ(m.file.live, live);
+		/* small ones are joined */
+		ASSERT_TRUE(m.file.blocks->len <= 1 + blocks / 32);
+		most_chunks = MAX(most_chunks, m.file.blocks->len);
 	}
 	EXPECT_TRUE(wrong > 1000 && live > 1000);
+	EXPECT_TRUE(m.file.blocks->len < most_chunks / 2);
 	memory_clear(&m);
 }
 

@@ -260,8 +260,8 @@ struct block {
 	guint64 address, size, line, event;
 };
 
-/* ---- the file's live blocks, in chunks of some dozens, none of them empty: there may be many, and
- * a search looks at few places in memory ---- */
+/* ---- the file's live blocks. There may be many: in chunks a search looks at few places in memory.
+ * Two neighbours have half a chunk or more together, and none is empty but an only one. ---- */
 
 #define CHUNK_MAX 128
 
@@ -341,8 +341,13 @@ static void block_drop(GPtrArray *chunks, const struct block *block)
 	GArray *chunk = chunk_at(chunks, at);
 
 	g_array_remove_index(chunk, (guint)(block - block_at(chunk, 0)));
-	if (chunk->len == 0)
-		g_ptr_array_remove_index(chunks, at);
+	for (guint i = MIN(at + 1, chunks->len - 1); i > 0 && i >= at; i--) {
+		GArray *into = chunk_at(chunks, i - 1), *from = chunk_at(chunks, i);
+		if (MIN(into->len, from->len) > 0 && into->len + from->len >= CHUNK_MAX / 2)
+			continue;
+		g_array_append_vals(into, from->data, from->len);
+		g_ptr_array_remove_index(chunks, i);
+	}
 }
 
 char *history_place(guint64 line, guint64 event)
