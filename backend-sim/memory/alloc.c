@@ -60,27 +60,28 @@ static void end_pool(struct bsim *bs, struct pool *p)
 	g_free(p);
 }
 
-static void note_room(struct pool *p, unsigned leaf)
+static void set_room(struct pool *p, unsigned at, unsigned longest)
 {
-	unsigned at = p->leaves + leaf, first = leaf * FRAME_PAGES, longest;
-
-	bits_run(p->bits, first, first + FRAME_PAGES, UINT_MAX, &longest);
 	p->room[at] = (uint16_t)longest;
 	for (; at > 1 && p->room[at / 2] != MAX(p->room[at], p->room[at ^ 1]); at /= 2)
 		p->room[at / 2] = MAX(p->room[at], p->room[at ^ 1]);
 }
 
 /* The first run of `count` free pages within 512, or p->pages. */
-static unsigned find_in_leaves(const struct pool *p, unsigned count)
+static unsigned find_in_leaves(struct pool *p, unsigned count)
 {
-	unsigned at = 1, first, longest;
+	while (p->room[1] >= count) {
+		unsigned at = 1, end, page, longest;
 
-	if (p->room[at] < count)
-		return p->pages;
-	while (at < p->leaves)
-		at = 2 * at + (p->room[2 * at] < count);
-	first = (at - p->leaves) * FRAME_PAGES;
-	return bits_run(p->bits, first, first + FRAME_PAGES, count, &longest);
+		while (at < p->leaves)
+			at = 2 * at + (p->room[2 * at] < count);
+		end = (at - p->leaves + 1) * FRAME_PAGES;
+		page = bits_run(p->bits, end - FRAME_PAGES, end, count, &longest);
+		if (page < end)
+			return page;
+		set_room(p, at, longest);
+	}
+	return p->pages;
 }
 
 /* First fit, of what fits into a frame within one, large host blocks at 2 MiB; p->pages: none. */
@@ -130,8 +131,8 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 	if (a == NULL && first < p->lowest_free)
 		p->lowest_free = first;
 	for (unsigned leaf = first / FRAME_PAGES;
-	     p->room != NULL && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
-		note_room(p, leaf);
+	     a == NULL && p->room != NULL && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
+		set_room(p, p->leaves + leaf, FRAME_PAGES);
 }
 
 /* ---- frames behind 4 KiB pages ---- */

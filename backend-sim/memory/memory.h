@@ -201,8 +201,8 @@ struct pool {
 	uint64_t *bits;
 	struct allocation **owner; /* by page */
 	struct pool_frame *frame;  /* [512], or NULL */
-	/* The longest run of free pages in each 512, a tree of maxima: of device memory, no block
-	 * of up to 512 pages of which lies across them; else NULL. */
+	/* A tree of maxima over leaves of 512 pages: how long a run of free pages each may have.
+	 * Only for device memory, where no block of up to 512 pages crosses a leaf; else NULL. */
 	uint16_t *room;  /* [2 * leaves] */
 	unsigned leaves; /* a power of two */
 };

@@ -3,8 +3,8 @@
 #
 # A host touch of device memory under what has SIGSEGV itself: each environment touches device
 # memory, and then, with no driver, a page of its own that nobody may reach. The first has our
-# report once, and both end the same. And LeakSanitizer has nothing to say of a program that leaves its
-# device memory to the exit. Ends with 77 where a tool is missing.
+# report once, and both end the same. And LeakSanitizer has nothing to say of a program that leaves
+# its device memory to the exit. Ends with 77 where a tool is missing.
 
 import argparse
 import os
