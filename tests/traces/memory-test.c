@@ -339,6 +339,30 @@ TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
 	memory_clear(&m);
 }
 
+TEST(file, few_blocks_that_stay_are_in_few_chunks)
+{
+	for (int down = 0; down <= 1; down++) {
+		struct memory m;
+
+		memory_init(&m, 0);
+		for (guint i = 0; i < 2 * PLACES; i++) {
+			guint64 address = i < PLACES || !down ? i % PLACES : 2 * PLACES - 1 - i;
+			struct record_item item = {
+				.record = { .verb = i < PLACES ? NPU_TRACE_ALLOC : NPU_TRACE_FREE },
+				.address = address,
+				.size = 1,
+			};
+
+			if (i < PLACES || address % 64 != 0)
+				memory_step_file(&m, &item, i);
+		}
+		EXPECT_EQ(m.file.live, PLACES / 64u);
+		EXPECT_TRUE(m.file.blocks->len <= 1 + PLACES / 64 / 32);
+		EXPECT_EQ(m.file.contradictions, 0u);
+		memory_clear(&m);
+	}
+}
+
 /* ---- latencies ---- */
 
 TEST(latency, quantiles_are_right_within_a_bin)
