@@ -105,7 +105,8 @@ int main(void)
 	void *p, *plain;
 
 	return aclrtSetDevice(0) || aclrtReserveMemAddress(&p, bytes, 0, NULL, 1) ||
-	       aclrtMallocPhysical(&handle, bytes, &prop, 0) || aclrtMapMem(p, bytes, 0, handle, 0) ||
+	       aclrtMallocPhysical(&handle, bytes, &prop, 0) ||
+	       aclrtMapMem(p, bytes, 0, handle, 0) ||
 	       aclrtMalloc(&plain, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
 }
 '''
