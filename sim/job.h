@@ -122,7 +122,8 @@ static inline unsigned char *sim_memory_at(const struct sim_memory *memory, uint
 	return memory->base[node] + offset;
 }
 
-/* One of several requests, of so many bytes, aligned, at most, that pass a block in one step. */
+/* One of several requests that are handed on together. Those that pass the L2 so lie within
+ * SIM_ROW_BYTES, aligned, each. */
 #define SIM_ROWS_MAX  16u
 #define SIM_ROW_BYTES 4096u
 struct sim_row {

@@ -41,7 +41,8 @@ public:
 	}
 	void serve(access &request) override
 	{
-		make();
+		if (!m_hbm)
+			m_hbm = hbm_new(m_profile, m_lock);
 		// The HBM has a clock and addresses of its own. Both count from 0.
 		request.done_ps =
 			m_origin_ps + hbm_access(m_hbm, SIM_PA_OFFSET(request.address),
@@ -49,25 +50,8 @@ public:
 						 request.at_ps - m_origin_ps, &request.first_ps);
 		request.first_ps += m_origin_ps;
 	}
-	// Of reads.
-	unsigned serve_rows(access &, sim_row *rows, unsigned count) override
-	{
-		make();
-		hbm_read_rows(m_hbm, rows, count, m_origin_ps);
-		return count;
-	}
-	bool takes_rows() const override
-	{
-		return true;
-	}
 
 private:
-	void make()
-	{
-		if (G_UNLIKELY(!m_hbm))
-			m_hbm = hbm_new(m_profile, m_lock);
-	}
-
 	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
 	sim_lock *m_lock = nullptr;

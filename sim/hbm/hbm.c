@@ -10,7 +10,91 @@
 #include <glib.h>
 #include <string.h>
 
-#include "hbm-state.h"
+#include "hbm-bus.h"
+
+#define NO_ROW     UINT32_MAX
+#define ACTS       32u /* activations remembered */
+#define ACTS_BACK  4u  /* of them that tRRD may keep another one from */
+#define ACTS_AHEAD 3u
+#define ACTS_BEGIN (UINT64_C(1) << 32) /* clock 0 of them: more than any distance behind none */
+#define GROUP_BITS 4                   /* a profile has at most 16 bank groups */
+#define GROUPS_MAX BUS_GROUPS
+#define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
+#define WRITES_MAX 64
+#define OFFER_WORK 128u /* between two offers of the lock: some 10 us */
+
+struct bank {
+	uint64_t act;    /* of the open row */
+	uint64_t pre_ok; /* earliest precharge */
+	uint64_t act_ok; /* earliest activation */
+	uint64_t stripe; /* number of the stripe that last set it */
+	uint32_t row;
+	uint32_t epoch; /* refreshes before act */
+	uint32_t old_row[OLD_ROWS];
+	uint32_t old_next;
+};
+
+/* A row that was open before: from its activation to its precharge. */
+struct old_row {
+	uint64_t act, pre;
+};
+
+struct pending_write {
+	struct hbm_place place;
+	uint32_t bursts;
+};
+
+/* What every request touches comes first. */
+struct pseudo {
+	struct bank *bank;
+	uint64_t *queue; /* ring: when the requests taken last will be done */
+	unsigned queue_next, act_first;
+	uint64_t stripe;
+	uint64_t floor; /* no CAS before here */
+	struct hbm_bus bus;
+	uint64_t last_read, last_write; /* latest CAS of either kind */
+	unsigned writes;
+	struct old_row *old; /* OLD_ROWS of each bank */
+	/* after a batch of writes: reads of a bank group that was written to wait longer */
+	uint64_t group_floor[GROUPS_MAX];
+	/* from act_first on the latest ACTS activations, in order of time: (ACTS_BEGIN + clock) <<
+	 * GROUP_BITS | bank group; 0: none; then one that is never reached */
+	uint64_t acts[2 * ACTS + 1];
+	struct pending_write write[WRITES_MAX];
+	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
+} __attribute__((aligned(64)));
+
+struct hbm {
+	struct hbm_map map;
+	uint64_t tck_ps;
+	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes, burst_lg2;
+	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
+	struct sim_hbm_clocks t;
+	uint64_t burst;
+	bool faw;     /* is not had anyway */
+	bool one_rrd; /* is all that keeps activations apart */
+	struct hbm_bus_shape bus;
+	bool refreshes;
+	uint64_t refresh_period, refresh_length, refresh_step;
+	/* of the clock asked for last: where it begins, and which part of it has no refresh */
+	uint64_t epoch, epoch_begin, quiet_from, quiet_clocks;
+	unsigned stripe_lg2;        /* bytes of one row of every bank */
+	unsigned columns_below[64]; /* bits of the column below an address bit */
+	uint64_t column_mask;       /* of an address */
+	/* what a whole stripe leaves behind in all banks, not yet written into them */
+	uint64_t stripe, stripe_end;
+	uint32_t stripe_row;
+	bool stripe_write;
+	uint64_t latest;
+	struct pseudo *pseudo;
+	struct bank *bank; /* of all of them */
+	uint64_t bytes[2]; /* read, written */
+	uint64_t requests, bursts, row_misses;
+	struct hbm_record record;
+	struct sim_lock *lock;
+	uint64_t offer_above; /* bytes of a block */
+	unsigned work;        /* since the last offer: pieces of rows that had their times */
+};
 
 struct hbm_record hbm_record_next;
 
@@ -243,7 +327,7 @@ static inline bool before_acts(const struct hbm *hbm, const uint64_t *acts, unsi
 	return true;
 }
 
-/* find_activation() from `at` on, whatever keeps activations apart; t counts as they do. */
+/* find_activation() from `at` on, whatever keeps activations apart. */
 static __attribute__((noinline)) uint64_t find_by_rules(const struct hbm *hbm, const uint64_t *acts,
 							unsigned at, unsigned group, uint64_t t,
 							unsigned *out_at)
@@ -525,23 +609,25 @@ static inline void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
 }
 
 /* One piece of a row. */
-__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm,
-								 const struct hbm_place *place,
+__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm, uint64_t offset,
 								 unsigned bursts, bool write,
 								 uint64_t t, uint64_t *out_first)
 {
-	struct pseudo *pseudo = &hbm->pseudo[place->pseudo];
+	struct hbm_place place;
+	struct pseudo *pseudo;
 	uint64_t done;
 
+	hbm_map_find(&hbm->map, offset, &place);
+	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
 	if (G_UNLIKELY(hbm->record.call))
-		hbm->record.place = *place;
+		hbm->record.place = place;
 	if (G_UNLIKELY(write)) {
-		done = write_row(hbm, pseudo, place, bursts, t);
+		done = write_row(hbm, pseudo, &place, bursts, t);
 		*out_first = done;
 	} else {
-		done = read_row(hbm, pseudo, place, bursts, t, out_first);
+		done = read_row(hbm, pseudo, &place, bursts, t, out_first);
 	}
 	pseudo->queue[pseudo->queue_next] = done;
 	if (G_UNLIKELY(++pseudo->queue_next == hbm->queue_limit))
@@ -562,18 +648,21 @@ static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool wr
 
 /* A piece of a row among many of one run: the bus is full with them, so that only its length
  * counts. */
-static uint64_t bulk_row(struct hbm *hbm, const struct hbm_place *place, unsigned bursts,
-			 bool write, uint64_t t, uint64_t *out_first)
+static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool write, uint64_t t,
+			 uint64_t *out_first)
 {
-	struct pseudo *pseudo = &hbm->pseudo[place->pseudo];
+	struct hbm_place place;
+	struct pseudo *pseudo;
 	struct bank *bank;
 	uint64_t cas, end;
 
+	hbm_map_find(&hbm->map, offset, &place);
+	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	hbm->requests++;
 	hbm->bursts += bursts;
-	bank = bank_at(hbm, pseudo, place->bank);
-	cas = open_row(hbm, pseudo, bank, place->bank, place->row, write, t);
+	bank = bank_at(hbm, pseudo, place.bank);
+	cas = open_row(hbm, pseudo, bank, place.bank, place.row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
@@ -629,7 +718,6 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
 	uint64_t end = 0, sub = 0, first, done;
 	bool offers = UINT64_C(1) << lg2 > hbm->offer_above;
-	struct hbm_place place;
 
 	*out_first = UINT64_MAX;
 	do {
@@ -638,9 +726,9 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;
 		}
-		hbm_map_find(&hbm->map, offset | sub, &place);
-		done = bursts < BULK_BURSTS ? access_row(hbm, &place, bursts, write, t, &first)
-					    : bulk_row(hbm, &place, bursts, write, t, &first);
+		done = bursts < BULK_BURSTS
+			       ? access_row(hbm, offset | sub, bursts, write, t, &first)
+			       : bulk_row(hbm, offset | sub, bursts, write, t, &first);
 		end = max_of(end, done);
 		*out_first = first < *out_first ? first : *out_first;
 		sub = (sub - rows) & rows;
@@ -660,12 +748,10 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
-	struct hbm_place place;
 
 	hbm->bytes[write] += bytes;
 	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin))) {
-		hbm_map_find(&hbm->map, begin, &place);
-		end = access_row(hbm, &place, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
+		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
 				 &first);
 		begin = stop;
 	}
@@ -690,44 +776,6 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 	if (out_first_ps)
 		*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
-}
-
-/* Rows' places are found first, and what is known of them fetched into the host's caches. */
-void hbm_read_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint64_t origin_ps)
-{
-	struct hbm_place place[SIM_ROWS_MAX];
-
-	for (unsigned i = 0; i < count; i++) {
-		const struct pseudo *pseudo;
-
-		if (!rows[i].bytes)
-			continue;
-		hbm_map_find(&hbm->map, rows[i].address, &place[i]);
-		pseudo = &hbm->pseudo[place[i].pseudo];
-		__builtin_prefetch(pseudo);
-		__builtin_prefetch(&pseudo->bus);
-		__builtin_prefetch(&hbm->bank[place[i].pseudo * hbm->banks + place[i].bank], 1);
-	}
-	for (unsigned i = 0; i < count; i++) {
-		struct sim_row *row = &rows[i];
-		uint64_t at_ps = row->at_ps - origin_ps, first;
-
-		if (!row->bytes)
-			continue;
-		if (G_UNLIKELY(row->bytes < hbm->burst_bytes ||
-			       !is_one_piece(hbm, row->address, row->bytes))) {
-			row->done_ps = origin_ps + hbm_access(hbm, SIM_PA_OFFSET(row->address),
-							      row->bytes, false, at_ps, &first);
-			row->first_ps = origin_ps + first;
-			continue;
-		}
-		row->done_ps = access_row(hbm, &place[i], (unsigned)row->bytes >> hbm->burst_lg2,
-					  false, (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, &first);
-		hbm->bytes[false] += row->bytes;
-		hbm->latest = max_of(hbm->latest, row->done_ps);
-		row->first_ps = origin_ps + first * hbm->tck_ps;
-		row->done_ps = origin_ps + row->done_ps * hbm->tck_ps;
-	}
 }
 
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)

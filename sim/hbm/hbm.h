@@ -32,10 +32,6 @@ void hbm_free(struct hbm *hbm);
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 
-/* hbm_access() for a read of each of up to SIM_ROWS_MAX rows in turn, but those of no bytes; their
- * times count from origin_ps. */
-void hbm_read_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint64_t origin_ps);
-
 /* Sets the hbm_ counters, up to the time of the latest access. */
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out);
 

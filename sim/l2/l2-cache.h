@@ -110,12 +110,12 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
  * compared at once. */
 static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
-	typedef uint32_t four __attribute__((vector_size(16)));
+	typedef uint32_t four __attribute__((vector_size(16), may_alias));
 	const four *tags = (const four *)(const void *)set->tag;
 	four place = { 1, 2, 3, 4 }, found = { 0 };
 
 	for (unsigned i = 0; i < L2_WAYS_MAX / 4; i++, place += 4)
-		found |= ((tags[i] & ~1u) == tag) & place;
+		found |= (four)((tags[i] & ~1u) == tag) & place;
 	return found[0] | found[1] | found[2] | found[3];
 }
 

@@ -131,7 +131,7 @@ __attribute__((always_inline)) inline uint64_t l2::book(uint64_t lines, bool con
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
-void l2::expect(int, const sim_row *rows, unsigned count)
+void l2::expect(int, const sim_row *rows, unsigned count) const
 {
 	for (unsigned i = 0; m_cache->group && i < count; i++) {
 		uint64_t pa = rows[i].address;
@@ -191,42 +191,17 @@ void l2::serve(access &request)
 	}
 }
 
-// All are looked up first, and what is missing is asked for at once; but a row's victims go to
-// memory behind what it reads, and before what the next one does.
 unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
 {
 	uint64_t hit_ps = m_profile->l2_hit_ps, lines = 0, hits = 0;
 	bool write = request.write;
-	sim_row fill[SIM_ROWS_MAX];
-	uint32_t looked_up[SIM_ROWS_MAX][2];
-	unsigned asked = 0;
-	l2_answer answer;
 
-	m_access.write = false;
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t at = rows[i].at_ps + hit_ps;
+		uint64_t pa = rows[i].address, at = rows[i].at_ps;
+		fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
 
-		l2_cache_access(m_cache, rows[i].address, rows[i].bytes, write, &answer);
-		looked_up[i][0] = static_cast<uint32_t>(answer.lines);
-		looked_up[i][1] = static_cast<uint32_t>(answer.hits);
-		fill[i] = { answer.fill.pa, answer.fill.bytes, at, SIM_NEVER, at };
-		if (G_LIKELY(!answer.cleans))
-			continue;
-		out.own()->serve_rows(m_access, &fill[asked], i + 1 - asked);
-		asked = i + 1;
-		fetch victims = { at, SIM_NEVER, fill[i].done_ps, 0, 0 };
-		for (unsigned k = 0; k < answer.cleans; k++)
-			ask(true, answer.clean[k], victims);
-		fill[i].done_ps = victims.last_ps;
-		m_access.write = false;
-	}
-	if (asked < count)
-		out.own()->serve_rows(m_access, &fill[asked], count - asked);
-	for (unsigned i = 0; i < count; i++) {
-		fetch times = { fill[i].at_ps, fill[i].first_ps, fill[i].done_ps, looked_up[i][0],
-				looked_up[i][1] };
-
-		settle(rows[i].address, rows[i].at_ps, write, times);
+		look_up(pa, pa + rows[i].bytes, write, times);
+		settle(pa, at, write, times);
 		lines += times.lines;
 		hits += times.hits;
 		rows[i].first_ps = times.first_ps;

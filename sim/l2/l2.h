@@ -26,10 +26,9 @@ public:
 	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override;
 	bool takes_rows() const override
 	{
-		return out.own() && out.own()->takes_rows() &&
-		       m_profile->l2_block_bytes >= SIM_ROW_BYTES;
+		return out.own() && m_profile->l2_block_bytes >= SIM_ROW_BYTES;
 	}
-	void expect(int, const sim_row *rows, unsigned count) override;
+	void expect(int, const sim_row *rows, unsigned count) const override;
 
 private:
 	// When what is asked of memory is there, in the model's time; and what was looked up.

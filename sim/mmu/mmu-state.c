@@ -253,7 +253,7 @@ unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space
 		struct tlb_entry *entry = l1 ? l1 : tlb_find_va(&mmu->l2, base, va);
 
 		if (G_UNLIKELY(!entry || (entry->flags & flags) != flags ||
-			       (va ^ (va + rows[i].bytes - 1)) >> PT_PAGE_LG2))
+			       (va ^ (va + rows[i].bytes - 1)) >= SIM_ROW_BYTES))
 			break;
 		if (l1) {
 			l1_hits++;

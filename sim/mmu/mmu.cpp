@@ -127,7 +127,7 @@ void mmu::serve(access &request)
 }
 
 // By the tables alone, which may say otherwise when the rows come.
-void mmu::expect(int space, const sim_row *rows, unsigned count)
+void mmu::expect(int space, const sim_row *rows, unsigned count) const
 {
 	sim_row found[SIM_ROWS_MAX];
 	unsigned n = 0;
@@ -156,9 +156,8 @@ unsigned mmu::serve_rows(access &request, sim_row *rows, unsigned count)
 	if (hits) {
 		local.own()->serve_rows(request, rows, hits);
 		request.bytes = rows->bytes;
-		request.status = SIM_OK;
 	}
-	return hits < count ? hits + target::serve_rows(request, rows + hits, count - hits) : hits;
+	return hits + target::serve_rows(request, rows + hits, count - hits);
 }
 
 // Of a payload: by the tables alone.

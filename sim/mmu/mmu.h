@@ -32,7 +32,7 @@ public:
 	}
 	void serve(access &request) override;
 	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override;
-	void expect(int space, const sim_row *rows, unsigned count) override;
+	void expect(int space, const sim_row *rows, unsigned count) const override;
 
 protected:
 	uint64_t locate(access &request) const override;

@@ -65,8 +65,6 @@ unsigned target::serve_rows(access &request, sim_row *rows, unsigned count)
 
 	request.status = SIM_OK;
 	for (; served < count && request.status == SIM_OK; served++) {
-		if (!rows[served].bytes)
-			continue;
 		request.address = rows[served].address;
 		request.length = rows[served].bytes;
 		request.at_ps = rows[served].at_ps;

@@ -81,8 +81,8 @@ public:
 	// length may have changed. Returns at once: time is in the access.
 	virtual void serve(access &request) = 0;
 	// Several requests of one kind, which the access describes but for what is in the rows: as
-	// serve() of one after the other, of those that have bytes. Returns how many were served:
-	// fewer, the last of them the one that failed, where the access's status says so.
+	// serve() of one after the other. Returns how many were served: fewer, the last of them the
+	// one that failed, where the access's status says so.
 	virtual unsigned serve_rows(access &request, sim_row *rows, unsigned count);
 	// Whether no row can fail here, so that others may be on their way before it is answered.
 	virtual bool takes_rows() const
@@ -90,7 +90,7 @@ public:
 		return false;
 	}
 	// Rows of the space that are to be asked for soon: has what they need in the host's caches.
-	virtual void expect(int, const sim_row *, unsigned)
+	virtual void expect(int, const sim_row *, unsigned) const
 	{
 	}
 	// From anybody: with an access as extension, or with none.

@@ -491,36 +491,3 @@ TEST(hbm, refresh_of_single_banks_costs_less)
 	EXPECT_GT((double)(UINT64_C(4) << 30) / done * 1000, 0.97 * 1638.4);
 	hbm_free(hbm);
 }
-
-TEST(hbm, rows_take_together_what_they_take_one_by_one)
-{
-	const uint64_t sizes[] = { 0, 32, 64, 128, 192, 4096 }, origin = 12345;
-	struct hbm *together = one_stack(true), *alone = one_stack(true);
-	g_autoptr(GRand) rand = g_rand_new_with_seed(1);
-	struct sim_counters got = { 0 }, wanted = { 0 };
-
-	for (uint64_t batch = 0; batch < 2000; batch++) {
-		struct sim_row rows[SIM_ROWS_MAX] = { 0 };
-		uint64_t first = 0, done;
-
-		for (unsigned i = 0; i < SIM_ROWS_MAX; i++) {
-			rows[i].bytes = sizes[g_rand_int_range(rand, 0, G_N_ELEMENTS(sizes))];
-			rows[i].address = (uint64_t)g_rand_int(rand) % (CAPACITY / 4096) * 4096;
-			rows[i].at_ps = origin + batch * 20000 + i;
-		}
-		hbm_read_rows(together, rows, SIM_ROWS_MAX, origin);
-		for (unsigned i = 0; i < SIM_ROWS_MAX; i++) {
-			if (!rows[i].bytes)
-				continue;
-			done = hbm_access(alone, rows[i].address, rows[i].bytes, false,
-					  rows[i].at_ps - origin, &first);
-			ASSERT_EQ(rows[i].done_ps, origin + done);
-			ASSERT_EQ(rows[i].first_ps, origin + first);
-		}
-	}
-	hbm_get_counters(together, &got);
-	hbm_get_counters(alone, &wanted);
-	EXPECT_EQ(memcmp(&got, &wanted, sizeof(got)), 0);
-	hbm_free(together);
-	hbm_free(alone);
-}
