@@ -26,6 +26,7 @@ const char *__tsan_default_options(void)
 }
 
 static GPtrArray *cases;
+static guint registered;
 
 static void run(const void *param)
 {
@@ -65,9 +66,11 @@ __attribute__((constructor)) static void register_cases(void)
 
 		for (guint s = 0; s < test->steps->len; s++)
 			wanted |= case_step_at(test, s)->driver.given;
-		if (wanted)
+		if (wanted) {
 			harness_register(test->suite, test->name, NULL, test->file, test->line, run,
 					 test);
+			registered++;
+		}
 	}
 	if (preload != NULL) {
 		g_auto(GStrv) libraries = g_strsplit(preload, ":", -1);
@@ -78,5 +81,5 @@ __attribute__((constructor)) static void register_cases(void)
 
 TEST(cases, are_there)
 {
-	EXPECT_GT(cases->len, 100u);
+	EXPECT_GT(registered, getenv("CASES_DIFFERING") != NULL ? 10u : 100u);
 }
