@@ -53,7 +53,7 @@ def main():
                    if test['name'] in LONGEST else len(LONGEST))
     expected = validation.expectations(EXPECTED)
     with tempfile.TemporaryDirectory() as folder, \
-            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(zip((test['name'] for test in tests),
                            pool.map(lambda test: run(test, folder), tests)))
     if '--update' in sys.argv:

@@ -152,18 +152,29 @@ def finds(case, wanted, folder):
     expect('validate:' not in off.stderr and not reports, off.stderr)
 
 
+def modes():
+    """And how stacks are taken: above the back end, so that once is enough."""
+    return [('on', 'short'), *([] if BACKEND else [('on', 'off')]), ('strict', 'short')]
+
+
 @functools.lru_cache(None)
-def together_silent(mode, stacks, folder):
+def run_together(mode, stacks, folder):
     done, reports = run('together', mode, folder, TOGETHER, NPUSIM_STACKS=stacks,
                         NPUSIM_FAILURES='off')
-    return (done.returncode, done.stderr, reports) == (0, '', []) and ': ' not in done.stdout
+    is_silent = (done.returncode, done.stderr, reports) == (0, '', []) and ': ' not in done.stdout
+    return is_silent, done, reports
+
+
+def together(folder):
+    """Each alone may be silent where one finds what another has left."""
+    for mode, stacks in modes():
+        expect(run_together(mode, stacks, folder)[0], mode, stacks,
+               *run_together(mode, stacks, folder)[1:])
 
 
 def silent(case, folder):
-    for mode, stacks in (('on', 'short'), ('on', 'off'), ('strict', 'short')):
-        if stacks == 'off' and BACKEND: # they are taken above it
-            continue
-        if case in TOGETHER and together_silent(mode, stacks, folder):
+    for mode, stacks in modes():
+        if case in TOGETHER and run_together(mode, stacks, folder)[0]:
             continue
         done, reports = run(case, mode, folder, NPUSIM_STACKS=stacks, NPUSIM_FAILURES='off')
         expect(done.returncode == 0, done.returncode)
@@ -282,9 +293,9 @@ def main():
              for case, wanted in WRONG if not BACKEND or case not in CUDA]
     tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT
               if not BACKEND or case not in CUDA]
-    tests += [('strict', strict), ('closed', closed), ('quarantine', quarantine), ('rules', rules),
-              ('exit_status', exit_status), ('without_stacks', without_stacks),
-              ('early_read', early_read), ('poison', poison)]
+    tests += [('silent/together', together), ('strict', strict), ('closed', closed),
+              ('quarantine', quarantine), ('rules', rules), ('exit_status', exit_status),
+              ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison)]
     if not BACKEND: # theirs does not matter
         tests += [('vendor', vendor), ('document', document)]
     print('1..{}'.format(len(tests)))
