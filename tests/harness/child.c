@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LOOK_MS 2 /* apart, where the kernel or a filter has no pidfd */
 
 static char *last_stderr;
 
@@ -76,19 +80,30 @@ static _Noreturn void be_child(void (*function)(void *arg), void *arg, int stder
 	_exit(harness_has_failed() && !failed_before ? HARNESS_CHILD_FAILED : 0);
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static bool wait_for(pid_t pid, int *out_status)
 {
 	struct pollfd child = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
-	int ended;
+	const int64_t end = now_ms() + HARNESS_CHILD_SECONDS * 1000;
+	int64_t left;
+	pid_t got;
 
-	do
-		ended = poll(&child, 1, HARNESS_CHILD_SECONDS * 1000);
-	while (ended < 0 && errno == EINTR);
-	if (ended != 1)
+	while ((got = waitpid(pid, out_status, WNOHANG)) == 0 && (left = end - now_ms()) > 0)
+		poll(&child, 1, child.fd >= 0 ? (int)left : LOOK_MS);
+	if (got == 0) {
 		kill(pid, SIGKILL);
+		waitpid(pid, out_status, 0);
+	}
 	if (child.fd >= 0)
 		close(child.fd);
-	return waitpid(pid, out_status, 0) == pid && ended == 1;
+	return got == pid;
 }
 
 static void keep_stderr(int fd)

@@ -5,13 +5,19 @@
  */
 #include "harness/test.h"
 
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum colour { RED, GREEN };
@@ -292,6 +298,28 @@ TEST(children, return_is_status_0)
 {
 	ASSERT_EXIT(0, write_much, NULL);
 	EXPECT_EQ(strlen(harness_last_stderr()), 1 << 20);
+}
+
+static void have_child_without_pidfd(void *status)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	EXPECT_TRUE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+		    (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 || errno == EINVAL));
+	EXPECT_EXIT(*(int *)status, leave_with, status);
+}
+
+TEST(children, are_waited_for_on_a_kernel_without_pidfd)
+{
+	int status = 42;
+
+	EXPECT_EXIT(0, have_child_without_pidfd, &status);
 }
 
 TEST(node, has_a_name_of_its_own)
