@@ -537,7 +537,7 @@ def random_reads_miss_the_tlb_by_the_closed_form(folder):
 
 @case
 def sequential_reads_and_writes_have_the_bandwidth(folder):
-    for op, count in ('read', 60000), ('write', 200000):  # of these the L2 keeps some
+    for op, count in ('read', 60000), ('write', 200000):  # the L2 keeps some writes
         r = bench('--pattern', 'sequential', '--op', op, '--engines', 48, '--access', '8k',
                   '--size', '4g', '--count', count)
         expect(0.85 * PEAK <= r['gb_s'] <= PEAK, op, r['gb_s'], 'of', PEAK)

@@ -364,18 +364,18 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
     out, finished = folder / 'out', []
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
         before = len(finished)
-        run = begun(out, before + 3, '-j', 2, *FEW_SEEDS)
+        run = begun(out, before + 3, '-j', 2, *SEEDS)
         run.send_signal(number)
         run.communicate(timeout=60)
         same(run.returncode, -9 if number == signal.SIGKILL else 128 + number, 'status')
         finished = lines(out)
-        expect(before + 3 <= len(finished) < 40, finished)
+        expect(before + 3 <= len(finished) < 200, finished)
         if number != signal.SIGKILL:
             same(len(rows(out)), len(finished), 'the tables have what is finished')
     with open(out / 'rows.jsonl', 'a') as file:
-        file.write('{"row":39,"sta')
-    sweep(out, *FEW_SEEDS)
-    same_tables(out, whole(FEW_SEEDS))
+        file.write('{"row":199,"sta')
+    sweep(out, *SEEDS)
+    same_tables(out, whole(SEEDS))
 
 
 @case
@@ -391,13 +391,16 @@ def a_spoilt_line_runs_again(folder):
 @case
 def a_merge_waits_for_another(folder):
     """The lock is of a file: one of a folder stays on its node."""
+    locks = pathlib.Path('/proc/locks')
+    if not locks.exists():
+        raise Skip('there is no /proc/locks')
     out, args = folder / 'out', ['--seeds', '1', 'bench', *FEW]
     sweep(out, *args)
     with open(out / 'sweep.txt', 'r+') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         run = started('--out', out, *args)
         waits = re.compile(r'-> FLOCK .* {} '.format(run.pid))
-        wait_until(lambda: waits.search(pathlib.Path('/proc/locks').read_text()), 'it waits')
+        wait_until(lambda: waits.search(locks.read_text()), 'it waits')
     run.communicate(timeout=60)
     same(run.returncode, 0, 'it goes on')
 
