@@ -731,3 +731,42 @@ TEST(jobs, core_issues_one_copy_after_the_other)
 	EXPECT_EQ(job[1].begin_ps, job[0].begin_ps + copy_ps);
 	EXPECT_GE(resubmitted.begin_ps, job[1].begin_ps + copy_ps);
 }
+
+/* The eleventh row goes on into a page that is not there; the ten before it hit the TLB. */
+static uint64_t offset_around_a_hole(const struct sim_job *job, uint64_t row)
+{
+	(void)job;
+	return row < 10 ? row * 4096 : row == 10 ? 11 * 4096 - 256 : (row + 2) * 4096;
+}
+
+TEST(jobs, fault_in_the_middle_of_rows_that_go_together)
+{
+	struct sim_job warm = core_read(0, 0, 10, 512), job = core_read(0, 0, 20, 512);
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 12, 11, PT_WRITE);
+	machine_map(0, MACHINE_VA + 12 * 4096, SIM_PA(0, 12 * 4096), 12, 10, PT_WRITE);
+	warm.pitch_bytes = 4096;
+	EXPECT_EQ(sim_execute(machine.sim, &warm), SIM_OK);
+	job.row_offset = offset_around_a_hole;
+	EXPECT_EQ(sim_execute(machine.sim, &job), SIM_FAULT_TRANSLATION);
+	EXPECT_EQ(job.moved_bytes, 10 * 512 + 256u);
+	EXPECT_EQ(job.fault_va, MACHINE_VA + 11 * 4096);
+}
+
+TEST(jobs, rows_that_go_together_all_count)
+{
+	struct sim_counters c;
+	struct sim_job job;
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 1, PT_WRITE);
+	for (uint64_t row_bytes = 32; row_bytes <= 128; row_bytes *= 2) {
+		for (unsigned time = 0; time < 2; time++) {
+			job = core_read(0, 0, 64, row_bytes);
+			EXPECT_EQ(sim_execute(machine.sim, &job), SIM_OK);
+			EXPECT_EQ(job.moved_bytes, 64 * row_bytes);
+			EXPECT_GE(job.finish_ps - job.begin_ps, 64 * machine.profile.core_row_ps);
+		}
+	}
+	sim_get_counters(machine.sim, 0, &c);
+	EXPECT_EQ(c.tlb_requests, 3 * 2 * 64u);
+}
