@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compiles each header by itself, with nothing before it, twice in a row. Public headers, in
-# include/: as C and as C++17 without a warning, those of acl/ as C11 and with -pedantic.
-# Others (--internal): in the language that they are written in; not NAME-list.h, whose rows mean
-# something only where a macro is given. Prints TAP, and the compiler's messages to standard error.
+# include/: as C and as C++17 without a warning, those of acl/ as C11 and with -pedantic. Others
+# (--internal): in the language that they are written in; not NAME-list.h, nor what asks for macros
+# with #error, which mean something only where those are given. Prints TAP, and the compiler's
+# messages to standard error.
 
 import argparse
 import concurrent.futures
@@ -18,7 +19,7 @@ import sys
 WARNINGS = ['-Wall', '-Wextra', '-Werror']
 FOLDERS = ['runtime', 'sim', 'backend-sim', 'backend-hw', 'traces', 'tests']
 CPLUSPLUS = re.compile(
-    r'^\s*(class|namespace|template)\b|^#include <(systemc|tlm|string|vector)', re.MULTILINE)
+    r'^\s*(class|namespace|template)\b|^#include <(systemc|tlm|string|vector)>', re.MULTILINE)
 
 
 def compile_alone(command, flags, includes, header):
@@ -44,10 +45,10 @@ def jobs_for(options, root):
         return
     for folder in FOLDERS:
         for header in sorted((root / folder).rglob('*.h')):
-            if header.name.endswith('-list.h'):
+            text = re.sub(r'#ifdef __cplusplus.*?#endif', '', header.read_text(), flags=re.DOTALL)
+            if header.name.endswith('-list.h') or '#error' in text:
                 continue
-            is_cpp = CPLUSPLUS.search(re.sub(r'#ifdef __cplusplus.*?#endif', '',
-                                             header.read_text(), flags=re.DOTALL))
+            is_cpp = CPLUSPLUS.search(text)
             yield (header, *(cpp17 if is_cpp else gnu11))
 
 

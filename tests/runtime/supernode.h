@@ -21,6 +21,10 @@
 #include "npusim/npusim.h"
 #include "harness/test.h"
 
+#ifndef NPUSIM
+#error "NPUSIM, the path of the command, is missing"
+#endif
+
 #define MIB     ((size_t)1 << 20)
 #define PAGE    (2 * MIB)
 #define RING    48u
