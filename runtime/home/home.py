@@ -72,12 +72,18 @@ PACKAGES = {
     'acl_rt': {'acl_rt': 'lib64/libacl_rt.so'},
     'ascendcl': {'ascendcl': 'lib64/libascendcl.so'},
     'ascend_hal': {'ascend_hal': 'devlib/' + HAL, 'ascend_hal_stub': 'devlib/' + HAL},
+    'error_manager': {'error_manager': 'lib64/liberror_manager.so'},
     'hccl': {'hccl': 'lib64/libhccl.so', 'hcomm': 'lib64/libhcomm.so'},
     'metadef': {'metadef': 'lib64/libmetadef.so'},
+    'mmpa': {'mmpa': 'lib64/libmmpa.so'},
+    'msprof': {name: 'lib64/lib{}.so'.format(name)
+               for name in ('msprofiler', 'profapi', 'profimpl')},
     'nnopbase': {'nnopbase': 'lib64/libnnopbase.so'},
     'securec': {'c_sec': 'lib64/' + BOUNDED, 'c_sec_static': 'lib64/' + BOUNDED},
     'runtime': {'runtime': 'lib64/libruntime.so'},
     'slog': {'slog': 'lib64/libascendalog.so', 'alog': 'lib64/libascendalog.so'},
+    'tsdclient': {'tsdclient': 'lib64/libtsdclient.so'},
+    'unified_dlog': {'unified_dlog': 'lib64/libunified_dlog.so'},
 }
 
 # The first driver that memfabric takes the virtual memory functions of.

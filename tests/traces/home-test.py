@@ -256,11 +256,13 @@ def a_call_of_what_is_only_linked_says_so():
 CMAKE_LISTS = '''
 cmake_minimum_required(VERSION 3.16)
 project(client CXX)
-foreach(package acl_rt ascendcl ascend_hal hccl metadef nnopbase runtime securec slog)
+foreach(package acl_rt ascendcl ascend_hal error_manager hccl metadef mmpa msprof nnopbase runtime
+        securec slog tsdclient unified_dlog)
   find_package(${package} CONFIG REQUIRED)
 endforeach()
 foreach(target acl_rt_headers acl_rt ascendcl_headers ascendcl ascend_hal_headers ascend_hal
         ascend_hal_stub hccl_headers hccl hcomm c_sec c_sec_static slog alog nnopbase metadef
+        error_manager mmpa msprofiler profapi profimpl tsdclient unified_dlog
         runtime_headers runtime)
   if(NOT TARGET ${target})
     message(FATAL_ERROR "there is no target ${target}")
