@@ -128,6 +128,7 @@ static inline void run_servers(unsigned servers, void (*body)(unsigned server))
 			setenv("NPUSIM_LEAKS", "off", 1);
 			setenv("NPUSIM_FAILURES", "off", 1);
 			board->pid[server] = getpid();
+			step(); /* all have told theirs */
 			body(server);
 			_exit(0);
 		}
