@@ -60,7 +60,7 @@ ROOMS = {
                     'traces/format'],
     'traces/record': ['runtime/acl/malloc-rule.h', 'runtime/base', 'runtime/trace',
                       'traces/format'],
-    'traces/check': ['sim/profile.h'],
+    'traces/check': ['sim/fit.h'],
     'traces/show': ['runtime/base', 'traces/play', 'traces/track', 'traces/policy', 'traces/read',
                     'traces/format'],
     'traces/sweep': [],

@@ -11,6 +11,7 @@
 #include "check/check.h"
 #include "harness/test.h"
 #include "sim/mmu/tlb.h"
+#include "sim/profile.h"
 
 #define SEEDS    200
 #define ROWS_MAX 4000
@@ -47,7 +48,7 @@ static void add(struct source *source, const char *what, guint64 bytes, unsigned
 		double ns)
 {
 	for (int i = 0; i < rounds; i++) {
-		struct check_sample sample = { what, bytes, lg2, FALSE, ns };
+		struct sim_sample sample = { what, bytes, lg2, FALSE, ns };
 
 		if (source->noise > 0)
 			sample.ns *= exp(source->noise * normal(source->random));
@@ -156,10 +157,10 @@ static GArray *found(struct source *source, void (*make)(struct source *source),
 	g_autoptr(GString) profile = g_string_new(NULL), report = g_string_new(NULL);
 
 	source->random = g_rand_new_with_seed(seed);
-	source->samples = g_array_new(FALSE, FALSE, sizeof(struct check_sample));
+	source->samples = g_array_new(FALSE, FALSE, sizeof(struct sim_sample));
 	make(source);
-	g_autoptr(GArray) figures = check_figures(source->samples);
-	EXPECT_TRUE(check_fit("Ascend910B1", "a test", figures, profile, report, NULL));
+	g_autoptr(GArray) figures = sim_figures(source->samples);
+	EXPECT_TRUE(sim_fit("Ascend910B1", "a test", figures, profile, report, NULL));
 	g_auto(GStrv) lines = g_strsplit(report->str, "\n", -1);
 	for (char **line = lines; *line; line++) {
 		struct value value = { .known = false };
@@ -395,14 +396,13 @@ TEST(calibrate, a_flat_device_has_no_tlb_to_be_seen)
 
 TEST(calibrate, what_took_no_time_or_has_no_model_has_no_ratio)
 {
-	struct source source = { .samples =
-					 g_array_new(FALSE, FALSE, sizeof(struct check_sample)) };
-	g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+	struct source source = { .samples = g_array_new(FALSE, FALSE, sizeof(struct sim_sample)) };
+	g_autoptr(GArray) none = g_array_new(FALSE, FALSE, sizeof(struct sim_figure));
 	g_autoptr(GString) text = g_string_new(NULL);
 
 	add(&source, "map", 1 << 21, 21, 3, 5000);
 	add(&source, "query", 0, 21, 3, 0);
-	g_autoptr(GArray) figures = check_figures(source.samples);
+	g_autoptr(GArray) figures = sim_figures(source.samples);
 	check_figures_text(text, figures, none);
 	check_figures_text(text, figures, figures);
 	EXPECT_TRUE(strstr(text->str, "nan") == NULL);

@@ -9,7 +9,7 @@
 #include <glib.h>
 
 #include "case.h"
-#include "sim/profile.h"
+#include "sim/fit.h"
 
 /* ---- cases.c ---- */
 
@@ -52,41 +52,11 @@ void check_report_calls(GString *out, const struct check_report *report);
 
 /* ---- measure.c ---- */
 
-struct check_sample {
-	const char *what; /* "map", as the profile's keys begin; of what has none: "h2d", "rows" */
-	guint64 bytes;
-	unsigned page_lg2; /* 21 or 30 */
-	gboolean cold;     /* the first of this size in its process */
-	double ns;
-};
-/* What the samples of one size come to. */
-struct check_figure {
-	struct check_sample of; /* ns: the median */
-	guint count;
-	double min, p10, p99, max;
-	double low, high; /* the median's 95 % interval, by the order of the samples */
-	double error;     /* its standard deviation, by the same */
-};
-static inline const struct check_figure *check_figure_at(const GArray *figures, guint i)
-{
-	return &g_array_index(figures, struct check_figure, i);
-}
 /* Measures calls, copies and waits on a device (a user id), up to `most` bytes at a time, in
  * processes of its own; peer: another device, or the same. NULL and error, or the figures. */
 GArray *check_measure(const char *library, unsigned device, unsigned peer, guint64 most,
 		      GError **error);
-/* The figures of an array of struct check_sample, which is sorted: by what, pages, cold or not,
- * size. */
-GArray *check_figures(GArray *samples);
 /* A line each, with what `modelled`, figures too, has for the same. */
 void check_figures_text(GString *out, const GArray *figures, const GArray *modelled);
-
-/* ---- fit.c ---- */
-
-/* What the figures say of a profile: its text, which starts from the built-in one of `soc`, and a
- * report, a line each value, with the base's and the 95 % interval. FALSE and error for an unknown
- * SoC. */
-gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
-		   GString *report, GError **error);
 
 #endif

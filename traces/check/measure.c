@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures how long calls, copies and waits take, as steps of a case in processes of their own, and
- * what these samples come to. On the model simulated time counts; on a real device, the host's
- * clock.
+ * Measures how long calls, copies and waits take, as steps of a case in processes of their own. On
+ * the model simulated time counts; on a real device, the host's clock.
  */
 #include "check.h"
 
@@ -84,7 +83,7 @@ struct meter {
 	const char *library;
 	unsigned device, peer; /* the same: there is no other */
 	guint64 most;
-	struct check_sample now; /* what is being measured */
+	struct sim_sample now; /* what is being measured */
 	GArray *samples;
 };
 
@@ -192,7 +191,7 @@ static gboolean measure_rows(struct meter *m, gboolean giant, GError **error)
 	for (guint64 rows = 1; rows <= from / pitch; rows += step) {
 		step = MAX(rows / 20, 1);
 		case_tell(m->processes, "rows", rows);
-		m->now = (struct check_sample){ "rows", rows * HUGE, m->now.page_lg2, TRUE, 0 };
+		m->now = (struct sim_sample){ "rows", rows * HUGE, m->now.page_lg2, TRUE, 0 };
 		for (int round = 0; round <= ROW_ROUNDS; round++) {
 			if (!ask(m, A,
 				 "all call aclrtMemcpy2dAsync to 512 from pitch 512 rows 3 s ; "
@@ -225,55 +224,6 @@ static gboolean start(struct meter *m, gboolean giant,
 	return good;
 }
 
-static gint by_kind(gconstpointer a, gconstpointer b)
-{
-	const struct check_sample *x = a, *y = b;
-	int order = strcmp(x->what, y->what) ?: (int)x->page_lg2 - (int)y->page_lg2;
-
-	order = order ?: y->cold - x->cold;
-	return order ?: (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
-
-static gint by_kind_and_time(gconstpointer a, gconstpointer b)
-{
-	const struct check_sample *x = a, *y = b;
-
-	return by_kind(x, y) ?: (x->ns > y->ns) - (x->ns < y->ns);
-}
-
-GArray *check_figures(GArray *samples)
-{
-	GArray *figures = g_array_new(FALSE, FALSE, sizeof(struct check_figure));
-	const struct check_sample *s = (const struct check_sample *)(void *)samples->data;
-	guint from = 0;
-
-	g_array_sort(samples, by_kind_and_time);
-	for (guint i = 1; i <= samples->len; i++) {
-		if (i < samples->len && by_kind(&s[from], &s[i]) == 0)
-			continue;
-		const struct check_sample *of = &s[from];
-		guint count = i - from;
-		double half = 0.98 * sqrt(count), last = count - 1;
-		guint low = (guint)MAX(floor(last / 2 - half), 0);
-		guint high = (guint)MIN(ceil(last / 2 + half), last);
-		struct check_figure figure = {
-			.of = of[count / 2],
-			.count = count,
-			.min = of[0].ns,
-			.p10 = of[(guint)(last * 0.1)].ns,
-			.p99 = of[(guint)ceil(last * 0.99)].ns,
-			.max = of[count - 1].ns,
-			.low = of[low].ns,
-			.high = of[high].ns,
-			/* a place in the order has a binomial deviation of half the root */
-			.error = (of[high].ns - of[low].ns) / MAX(high - low, 1) * sqrt(count) / 2,
-		};
-		g_array_append_val(figures, figure);
-		from = i;
-	}
-	return figures;
-}
-
 void check_figures_text(GString *out, const GArray *figures, const GArray *modelled)
 {
 	g_string_append_printf(out,
@@ -281,12 +231,13 @@ void check_figures_text(GString *out, const GArray *figures, const GArray *model
 			       "what", "bytes", "pages", "", "n", "min us", "p10", "p50", "p99",
 			       "max", "GB/s", "model p50", "ratio");
 	for (guint i = 0; i < figures->len; i++) {
-		const struct check_figure *f = check_figure_at(figures, i);
+		const struct sim_figure *f = sim_figure_at(figures, i);
 		guint k = 0;
 
-		while (k < modelled->len && by_kind(&check_figure_at(modelled, k)->of, &f->of) != 0)
+		while (k < modelled->len &&
+		       sim_sample_order(&sim_figure_at(modelled, k)->of, &f->of) != 0)
 			k++;
-		double model = k < modelled->len ? check_figure_at(modelled, k)->of.ns : 0;
+		double model = k < modelled->len ? sim_figure_at(modelled, k)->of.ns : 0;
 		g_autofree char *ratio = model > 0 && f->of.ns > 0
 						 ? g_strdup_printf("%.2f", f->of.ns / model)
 						 : g_strdup("-");
@@ -306,7 +257,7 @@ void check_figures_text(GString *out, const GArray *figures, const GArray *model
 GArray *check_measure(const char *library, unsigned device, unsigned peer, guint64 most,
 		      GError **error)
 {
-	g_autoptr(GArray) samples = g_array_new(FALSE, FALSE, sizeof(struct check_sample));
+	g_autoptr(GArray) samples = g_array_new(FALSE, FALSE, sizeof(struct sim_sample));
 	struct meter m = {
 		.library = library, .device = device, .peer = peer, .most = most, .samples = samples
 	};
@@ -318,5 +269,5 @@ GArray *check_measure(const char *library, unsigned device, unsigned peer, guint
 			return NULL;
 	if (!start(&m, FALSE, measure_rows, error) || !start(&m, TRUE, measure_rows, error))
 		return NULL;
-	return check_figures(samples);
+	return sim_figures(samples);
 }

@@ -324,14 +324,14 @@ static gboolean calibrate(const char *path, GError **error)
 	g_setenv("NPUSIM_LEAKS", "off", TRUE);
 	g_setenv("NPUSIM_LOG", "error", TRUE);
 	figures = figures_on(report.backend, error);
-	if (figures == NULL || !check_fit(server->soc, where, figures, profile, text, error) ||
+	if (figures == NULL || !sim_fit(server->soc, where, figures, profile, text, error) ||
 	    !out_file_write(path, profile->str, profile->len, error))
 		return FALSE;
 	g_setenv("NPUSIM_SOC", absolute, TRUE);
 	g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(server->devices, 16)), FALSE);
 	/* another's library has no model */
 	modelled = is_own ? figures_on(backends[ON_SIM], error)
-			  : g_array_new(FALSE, FALSE, sizeof(struct check_figure));
+			  : g_array_new(FALSE, FALSE, sizeof(struct sim_figure));
 	if (modelled == NULL)
 		return FALSE;
 	g_string_append(text, "\nMeasured, and by the model with what was found:\n\n");

@@ -4,6 +4,8 @@
  */
 #include "npusim.h"
 
+#include "sim/profile.h"
+
 static int run(char **words, GError **error)
 {
 	const struct sim_profile_text *each = sim_profile_texts;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fits a device profile to measured times: least squares of relative errors, each value with its
- * 95 % interval, or as not identifiable. It measures nothing.
+ * 95 % interval, or as not identifiable.
  */
-#include "check.h"
+#include "fit.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "sim/profile.h"
 
 #define TERMS 4
 #define SHARE 0.33 /* of the call that tells most of a value: what its interval may span */
@@ -14,6 +16,55 @@
 #define STUDENT(dof)  ((dof) < 2 ? 12.706 : (dof) < 3 ? 4.303 : T_SERIES(dof))
 #define T_SERIES(dof) (1.96 + 2.372 / (dof) + 2.822 / pow(dof, 2) + 2.556 / pow(dof, 3))
 #define RESOLUTION    1e-8 /* no time is known better than to 1e-4; its square */
+
+gint sim_sample_order(gconstpointer a, gconstpointer b)
+{
+	const struct sim_sample *x = a, *y = b;
+	int order = strcmp(x->what, y->what) ?: (int)x->page_lg2 - (int)y->page_lg2;
+
+	order = order ?: y->cold - x->cold;
+	return order ?: (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+static gint by_kind_and_time(gconstpointer a, gconstpointer b)
+{
+	const struct sim_sample *x = a, *y = b;
+
+	return sim_sample_order(x, y) ?: (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+GArray *sim_figures(GArray *samples)
+{
+	GArray *figures = g_array_new(FALSE, FALSE, sizeof(struct sim_figure));
+	const struct sim_sample *s = (const struct sim_sample *)(void *)samples->data;
+	guint from = 0;
+
+	g_array_sort(samples, by_kind_and_time);
+	for (guint i = 1; i <= samples->len; i++) {
+		if (i < samples->len && sim_sample_order(&s[from], &s[i]) == 0)
+			continue;
+		const struct sim_sample *of = &s[from];
+		guint count = i - from;
+		double half = 0.98 * sqrt(count), last = count - 1;
+		guint low = (guint)MAX(floor(last / 2 - half), 0);
+		guint high = (guint)MIN(ceil(last / 2 + half), last);
+		struct sim_figure figure = {
+			.of = of[count / 2],
+			.count = count,
+			.min = of[0].ns,
+			.p10 = of[(guint)(last * 0.1)].ns,
+			.p99 = of[(guint)ceil(last * 0.99)].ns,
+			.max = of[count - 1].ns,
+			.low = of[low].ns,
+			.high = of[high].ns,
+			/* a place in the order has a binomial deviation of half the root */
+			.error = (of[high].ns - of[low].ns) / MAX(high - low, 1) * sqrt(count) / 2,
+		};
+		g_array_append_val(figures, figure);
+		from = i;
+	}
+	return figures;
+}
 
 struct line {
 	double terms[TERMS], ns, weight; /* ns = the sum of value x term */
@@ -78,8 +129,8 @@ static GArray *lines_of(const struct findings *f, const char *what, int pages)
 	GArray *lines = g_array_new(FALSE, FALSE, sizeof(struct line));
 
 	for (guint i = 0; i < f->figures->len; i++) {
-		const struct check_figure *figure = check_figure_at(f->figures, i);
-		const struct check_sample *s = &figure->of;
+		const struct sim_figure *figure = sim_figure_at(f->figures, i);
+		const struct sim_sample *s = &figure->of;
 		/* addresses have no pages yet */
 		gboolean plain = strcmp(what, "reserve") == 0 || strcmp(what, "address_free") == 0;
 		struct line line = { .terms = { 1, (double)s->bytes },
@@ -292,7 +343,7 @@ static void add_median(const struct findings *f, const char *what, gboolean is_c
 	const double less = queries_ns(f, what);
 
 	for (guint i = 0; i < f->figures->len; i++) {
-		const struct check_figure *figure = check_figure_at(f->figures, i);
+		const struct sim_figure *figure = sim_figure_at(f->figures, i);
 		const struct value v = { figure->of.ns - less, figure->low - less,
 					 figure->high - less, figure->low >= less };
 
@@ -433,8 +484,8 @@ static void fit_translation(const struct findings *f)
 	add(f, "Measured", "gain_of_1g_pages", "", &gain.of[0], 1);
 }
 
-gboolean check_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
-		   GString *report, GError **error)
+gboolean sim_fit(const char *soc, const char *where, const GArray *figures, GString *profile,
+		 GString *report, GError **error)
 {
 	static const char *const calls[] = { "reserve", "address_free", "create", "release",
 					     "map",     "unmap",        "access", "export",
