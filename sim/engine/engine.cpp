@@ -437,8 +437,8 @@ unsigned engine::ask_rows(const sim_ref &ref, bool write, unsigned index, sim_ro
 	return asked;
 }
 
-// The job's next rows from byte `from` on, before `stop`: whole ones, or part of one. Announces
-// those that are not side by side. Returns how many.
+// The job's next rows from byte `from` on, before `stop`: whole ones, or part of one. Returns how
+// many.
 unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uint64_t now,
 			   sim_row *rows)
 {
@@ -446,7 +446,7 @@ unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uin
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 	uint64_t row = from / row_bytes, into = from % row_bytes, left = stop - from;
 	uint64_t bytes = std::min(row_bytes - into, left);
-	unsigned count = left != 0;
+	unsigned count = 1;
 
 	if (bytes == row_bytes)
 		count = static_cast<unsigned>(std::min<uint64_t>(left / bytes, SIM_ROWS_MAX));
@@ -455,8 +455,6 @@ unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uin
 
 		rows[i] = { ref.va + at + into, bytes, now, 0, 0 };
 	}
-	if (out.own() && count && rows[count - 1].address - rows[0].address != (count - 1) * bytes)
-		out.own()->expect(ref.space, rows, count);
 	return count;
 }
 
@@ -469,14 +467,13 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 	const sim_ref &ref = write ? job->dst : job->src;
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 	uint64_t done = now, stop = it.issued + bytes, into = it.issued % row_bytes;
-	sim_row buffer[2][SIM_ROWS_MAX], *rows = buffer[0], *ahead = buffer[1];
-	unsigned count = next_rows(job, it.issued, stop, now, rows), next;
+	sim_row rows[SIM_ROWS_MAX];
 
 	m_access.status = SIM_OK;
-	for (*out_rows = 0; count && m_access.status == SIM_OK; count = next, into = 0) {
+	for (*out_rows = 0; it.issued < stop && m_access.status == SIM_OK; into = 0) {
+		unsigned count = next_rows(job, it.issued, stop, now, rows);
 		uint64_t n = rows->bytes;
 
-		next = next_rows(job, it.issued + count * n, stop, now, ahead);
 		count = ask_rows(ref, write, index, rows, count);
 		for (unsigned i = 0; i < count; i++) {
 			if (into == 0)
@@ -488,7 +485,6 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 		}
 		*out_rows += into ? 0 : count;
 		it.issued += (count - 1) * n + std::min(m_access.bytes, n);
-		std::swap(rows, ahead);
 	}
 	if (m_access.status != SIM_OK)
 		note_fault(job, ref.space);

@@ -160,22 +160,31 @@ static inline void l2_add_clean(const struct l2_cache *cache, uint32_t gone, uns
 			(struct l2_stretch){ pa, (uint64_t)count << cache->line_lg2 };
 }
 
-/* Looks up the lines of [pa, pa + bytes), which lie in one block. What misses is there afterwards;
- * a write makes lines dirty, and fills no line that it covers entirely. */
-__attribute__((always_inline)) static inline void l2_cache_access(struct l2_cache *cache,
-								  uint64_t pa, uint64_t bytes,
-								  bool write, struct l2_answer *out)
+/* The group of the block that has pa. Its set is on its way to the host's caches then. */
+static inline uint32_t l2_cache_find(struct l2_cache *cache, uint64_t pa)
 {
-	uint32_t number = l2_number(cache, pa), tag = (number + 1) << 1, gone, group;
-	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
+	uint32_t group = l2_group_of(cache, l2_number(cache, pa));
 	const struct l2_group *it;
-	uint64_t missing;
-	bool hit;
 
 	if (G_UNLIKELY(pa >> cache->block_lg2 >> L2_NUMBER_BITS != cache->memory))
 		l2_cache_allocate(cache, pa >> cache->block_lg2);
-	group = l2_group_of(cache, number);
 	it = &cache->group[group];
+	__builtin_prefetch(&cache->set[it->at + (l2_line(cache, pa) & -it->unit)], 1);
+	return group;
+}
+
+/* l2_cache_access() of a group that has been found. */
+__attribute__((always_inline)) static inline void l2_cache_access_in(struct l2_cache *cache,
+								     uint32_t group, uint64_t pa,
+								     uint64_t bytes, bool write,
+								     struct l2_answer *out)
+{
+	uint32_t tag = (l2_number(cache, pa) + 1) << 1, gone;
+	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
+	const struct l2_group *it = &cache->group[group];
+	uint64_t missing;
+	bool hit;
+
 	out->lines = count;
 	out->cleans = 0;
 	if (G_LIKELY(count == it->unit && !(first & (count - 1)) && !it->coarse)) {
@@ -192,6 +201,15 @@ __attribute__((always_inline)) static inline void l2_cache_access(struct l2_cach
 		missing = l2_cache_access_units(cache, group, tag, first, count, write, out);
 	}
 	l2_cache_fill(cache, pa, bytes, write, missing, out);
+}
+
+/* Looks up the lines of [pa, pa + bytes), which lie in one block. What misses is there afterwards;
+ * a write makes lines dirty, and fills no line that it covers entirely. */
+__attribute__((always_inline)) static inline void l2_cache_access(struct l2_cache *cache,
+								  uint64_t pa, uint64_t bytes,
+								  bool write, struct l2_answer *out)
+{
+	l2_cache_access_in(cache, l2_cache_find(cache, pa), pa, bytes, write, out);
 }
 
 G_END_DECLS

@@ -57,6 +57,21 @@ inline void l2::ask(bool write, const l2_stretch &what, fetch &times)
 		times.first_ps = std::min(times.first_ps, m_access.first_ps);
 }
 
+// What missed, in one request for all of it.
+inline void l2::ask_fills(fills &asked, fetch *times)
+{
+	m_access.write = false;
+	if (asked.count)
+		out.own()->serve_rows(m_access, asked.row, asked.count);
+	for (unsigned i = 0; i < asked.count; i++) {
+		fetch &it = times[asked.of[i]];
+
+		it.last_ps = std::max(it.last_ps, asked.row[i].done_ps);
+		it.first_ps = std::min(it.first_ps, asked.row[i].first_ps);
+	}
+	asked.count = 0;
+}
+
 // Adds to a run that is asked for at once; what does not follow it begins another.
 inline void l2::extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times)
 {
@@ -131,16 +146,6 @@ __attribute__((always_inline)) inline uint64_t l2::book(uint64_t lines, bool con
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
-void l2::expect(int, const sim_row *rows, unsigned count) const
-{
-	for (unsigned i = 0; m_cache->group && i < count; i++) {
-		uint64_t pa = rows[i].address;
-		l2_group it = m_cache->group[l2_group_of(m_cache, l2_number(m_cache, pa))];
-
-		__builtin_prefetch(&m_cache->set[it.at + (l2_line(m_cache, pa) & -it.unit)], 1);
-	}
-}
-
 // What has been looked up is there when the L2 has the bandwidth for it, and memory has answered.
 __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, bool write,
 						      fetch &times)
@@ -191,21 +196,43 @@ void l2::serve(access &request)
 	}
 }
 
+// Step by step for all of them, so that the host waits for the memory of many at once: neither the
+// tags nor the memory behind depend on when the L2 has bandwidth.
 unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
 {
-	uint64_t hit_ps = m_profile->l2_hit_ps, lines = 0, hits = 0;
+	uint64_t hit_ps = m_profile->l2_hit_ps, block = m_profile->l2_block_bytes;
+	uint64_t lines = 0, hits = 0;
 	bool write = request.write;
+	uint32_t group[SIM_ROWS_MAX];
+	fetch times[SIM_ROWS_MAX];
+	fills asked;
 
+	group[0] = l2_cache_find(m_cache, rows[0].address);
+	for (unsigned i = 1; i < count; i++)
+		group[i] = (rows[i].address ^ rows[i - 1].address) < block
+				   ? group[i - 1]
+				   : l2_cache_find(m_cache, rows[i].address);
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t pa = rows[i].address, at = rows[i].at_ps;
-		fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
+		uint64_t at = rows[i].at_ps + hit_ps;
+		l2_answer answer;
 
-		look_up(pa, pa + rows[i].bytes, write, times);
-		settle(pa, at, write, times);
-		lines += times.lines;
-		hits += times.hits;
-		rows[i].first_ps = times.first_ps;
-		rows[i].done_ps = times.last_ps;
+		l2_cache_access_in(m_cache, group[i], rows[i].address, rows[i].bytes, write,
+				   &answer);
+		times[i] = { at, SIM_NEVER, at, answer.lines, answer.hits };
+		if (answer.fill.bytes)
+			asked.add(i, answer.fill, at);
+		if (G_UNLIKELY(answer.cleans))
+			ask_fills(asked, times);
+		for (unsigned n = 0; n < answer.cleans; n++)
+			ask(true, answer.clean[n], times[i]);
+	}
+	ask_fills(asked, times);
+	for (unsigned i = 0; i < count; i++) {
+		settle(rows[i].address, rows[i].at_ps, write, times[i]);
+		lines += times[i].lines;
+		hits += times[i].hits;
+		rows[i].first_ps = times[i].first_ps;
+		rows[i].done_ps = times[i].last_ps;
 	}
 	(write ? m_counters->l2_writes : m_counters->l2_reads) += lines;
 	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += hits;

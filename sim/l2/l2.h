@@ -28,7 +28,11 @@ public:
 	{
 		return out.own() && m_profile->l2_block_bytes >= SIM_ROW_BYTES;
 	}
-	void expect(int, const sim_row *rows, unsigned count) const override;
+	void expect(uint64_t pa) const override
+	{
+		if (m_cache->group)
+			(void)l2_cache_find(m_cache, pa);
+	}
 
 private:
 	// When what is asked of memory is there, in the model's time; and what was looked up.
@@ -37,7 +41,21 @@ private:
 		uint64_t lines, hits;
 	};
 
+	// Stretches that rows lack, and whose they are.
+	struct fills {
+		unsigned count = 0;
+		unsigned of[SIM_ROWS_MAX];
+		sim_row row[SIM_ROWS_MAX];
+
+		void add(unsigned index, const l2_stretch &what, uint64_t at_ps)
+		{
+			of[count] = index;
+			row[count++] = { what.pa, what.bytes, at_ps, 0, 0 };
+		}
+	};
+
 	void ask(bool write, const l2_stretch &what, fetch &times);
+	void ask_fills(fills &asked, fetch *times);
 	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);

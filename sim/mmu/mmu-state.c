@@ -128,7 +128,7 @@ static void drop_table(struct mmu_state *mmu, uint64_t key)
 		count_entry(mmu, key, false, -1);
 }
 
-static void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
+static inline void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
 {
 	uint64_t evicted;
 	struct tlb_entry *l1 = tlb_insert(&mmu->l1[lane], l2->key, &evicted, NULL);

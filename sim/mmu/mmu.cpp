@@ -126,21 +126,17 @@ void mmu::serve(access &request)
 	request.done_ps = end;
 }
 
-// By the tables alone, which may say otherwise when the rows come.
-void mmu::expect(int space, const sim_row *rows, unsigned count) const
+// By the tables alone, which may say otherwise when a row comes.
+void mmu::expect_rows(int space, const sim_row *rows, unsigned count) const
 {
-	sim_row found[SIM_ROWS_MAX];
-	unsigned n = 0;
 	pt_step steps;
 	pt_leaf leaf;
 
-	for (unsigned i = 0; space >= 0 && i < count; i++)
+	for (unsigned i = 0; i < count; i++)
 		if (pt_walk_from(0, m_shared->root_pa[space], memory(), rows[i].address, &leaf,
 				 &steps) &&
 		    SIM_PA_NODE(leaf.pa) == m_device)
-			found[n++].address = leaf.pa;
-	if (local.own())
-		local.own()->expect(space, found, n);
+			local.own()->expect(leaf.pa);
 }
 
 // The first of several rows that hit the TLBs go on together, all from a miss on one by one.
@@ -149,13 +145,15 @@ unsigned mmu::serve_rows(access &request, sim_row *rows, unsigned count)
 	unsigned hits = 0;
 
 	if (m_state && count > 1 && request.space != SIM_RAW && local.own() &&
-	    local.own()->takes_rows())
+	    local.own()->takes_rows()) {
 		hits = mmu_translate_rows(m_state, request.lane,
 					  static_cast<unsigned>(request.space), request.write, rows,
 					  count);
-	if (hits) {
-		local.own()->serve_rows(request, rows, hits);
-		request.bytes = rows->bytes;
+		if (hits) {
+			local.own()->serve_rows(request, rows, hits);
+			request.bytes = rows->bytes;
+		}
+		expect_rows(request.space, rows + hits, count - hits);
 	}
 	return hits + target::serve_rows(request, rows + hits, count - hits);
 }

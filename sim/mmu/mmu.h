@@ -32,7 +32,6 @@ public:
 	}
 	void serve(access &request) override;
 	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override;
-	void expect(int space, const sim_row *rows, unsigned count) const override;
 
 protected:
 	uint64_t locate(access &request) const override;
@@ -42,6 +41,7 @@ private:
 			  uint64_t &end_ps);
 	// is_own: whether pa is in the device's own memory.
 	uint64_t forward(access &request, bool is_own, uint64_t pa, uint64_t bytes, uint64_t at_ps);
+	void expect_rows(int space, const sim_row *rows, unsigned count) const;
 	static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps);
 
 	const unsigned m_device;

@@ -89,8 +89,8 @@ public:
 	{
 		return false;
 	}
-	// Rows of the space that are to be asked for soon: has what they need in the host's caches.
-	virtual void expect(int, const sim_row *, unsigned) const
+	// What lies here is to be asked for soon: has what that needs in the host's caches.
+	virtual void expect(uint64_t) const
 	{
 	}
 	// From anybody: with an access as extension, or with none.
