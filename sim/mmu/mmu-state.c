@@ -10,15 +10,25 @@
 #include "sim/page-table.h"
 
 #define HOLDER_BITS 64u
-#define OWN_PAGE    2u  /* a flag of entries beside PT_WRITE: of mmu_answer.is_own */
+#define OWN_PAGE    2u /* a flag of entries beside PT_WRITE: of mmu_answer.is_own */
+#define FLAGS       (OWN_PAGE | PT_WRITE)
 #define SCAN_ABOVE  64u /* 2 MiB regions: a longer range is looked for by a scan of the entries */
+
+/* What a lane's own TLB has: some of the L2 TLB's entries, by their indices. */
+struct l1_tlb {
+	uint32_t *place; /* of each entry of the L2 TLB: its place here, counted from 1; 0: none */
+	uint32_t *entry; /* at each place: the entry, counted from 1; 0: the place is free */
+	struct tlb_age *age; /* of the places */
+	uint32_t oldest;
+	uint32_t last; /* entry found or put last */
+};
 
 struct mmu_state {
 	struct mmu_memory memory;
 	struct mmu_shared *shared;
 	unsigned device, lanes, walkers;
 	uint64_t l1_ps, l2_ps;
-	struct tlb *l1; /* of each lane */
+	struct l1_tlb *l1; /* of each lane */
 	struct tlb l2, walk_cache;
 	uint64_t *walker_free_ps; /* when each of them is free */
 	unsigned next_walker;
@@ -44,6 +54,21 @@ static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 	return first;
 }
 
+static void l1_init(struct l1_tlb *l1, unsigned places, unsigned entries)
+{
+	*l1 = (struct l1_tlb){ .place = g_new0(uint32_t, entries),
+			       .entry = g_new0(uint32_t, places),
+			       .age = g_new(struct tlb_age, places) };
+	tlb_age_init(l1->age, 0, places);
+}
+
+static void l1_clear(struct l1_tlb *l1)
+{
+	g_free(l1->place);
+	g_free(l1->entry);
+	g_free(l1->age);
+}
+
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
 				struct mmu_shared *shared, const struct mmu_memory *memory,
 				struct sim_counters *counters)
@@ -58,9 +83,9 @@ struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, un
 	mmu->walkers = p->walkers;
 	mmu->l1_ps = p->tlb_l1_ps;
 	mmu->l2_ps = p->tlb_l2_ps;
-	mmu->l1 = g_new0(struct tlb, lanes);
+	mmu->l1 = g_new0(struct l1_tlb, lanes);
 	for (unsigned i = 0; i < lanes; i++)
-		tlb_init(&mmu->l1[i], p->tlb_l1_entries, p->tlb_l1_entries);
+		l1_init(&mmu->l1[i], p->tlb_l1_entries, p->tlb_l2_entries);
 	tlb_init(&mmu->l2, p->tlb_l2_entries, p->tlb_l2_ways);
 	tlb_init(&mmu->walk_cache, p->walk_cache_entries, p->walk_cache_entries);
 	mmu->walker_free_ps = g_new0(uint64_t, p->walkers);
@@ -72,7 +97,7 @@ void mmu_state_free(struct mmu_state *mmu)
 	if (!mmu)
 		return;
 	for (unsigned i = 0; i < mmu->lanes; i++)
-		tlb_clear(&mmu->l1[i]);
+		l1_clear(&mmu->l1[i]);
 	tlb_clear(&mmu->l2);
 	tlb_clear(&mmu->walk_cache);
 	g_free(mmu->l1);
@@ -101,12 +126,20 @@ static void count_entry(struct mmu_state *mmu, uint64_t key, bool is_page, int b
 }
 
 /* A page that leaves the L2 TLB leaves every L1 TLB. */
-static void page_went(struct mmu_state *mmu, uint64_t key, uint64_t holders)
+static void page_went(struct mmu_state *mmu, uint32_t index, uint64_t key, uint64_t holders)
 {
-	for (; holders; holders &= holders - 1)
+	for (; holders; holders &= holders - 1) {
 		for (unsigned lane = (unsigned)__builtin_ctzll(holders); lane < mmu->lanes;
-		     lane += HOLDER_BITS)
-			(void)tlb_drop(&mmu->l1[lane], key);
+		     lane += HOLDER_BITS) {
+			struct l1_tlb *l1 = &mmu->l1[lane];
+			uint32_t place = l1->place[index];
+
+			if (!place)
+				continue;
+			l1->place[index] = l1->entry[place - 1] = 0;
+			tlb_age_make_oldest(l1->age, &l1->oldest, place - 1);
+		}
+	}
 	count_entry(mmu, key, true, -1);
 }
 
@@ -119,7 +152,7 @@ static void drop_page(struct mmu_state *mmu, uint64_t key)
 		return;
 	holders = entry->holders;
 	tlb_remove(&mmu->l2, entry);
-	page_went(mmu, key, holders);
+	page_went(mmu, (uint32_t)(entry - mmu->l2.entry), key, holders);
 }
 
 static void drop_table(struct mmu_state *mmu, uint64_t key)
@@ -128,15 +161,54 @@ static void drop_table(struct mmu_state *mmu, uint64_t key)
 		count_entry(mmu, key, false, -1);
 }
 
-static inline void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
+static inline void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *entry)
 {
-	uint64_t evicted;
-	struct tlb_entry *l1 = tlb_insert(&mmu->l1[lane], l2->key, &evicted, NULL);
+	struct l1_tlb *l1 = &mmu->l1[lane];
+	uint32_t place = l1->oldest, gone = l1->entry[place],
+		 index = (uint32_t)(entry - mmu->l2.entry);
 
-	l1->pa = l2->pa;
-	l1->flags = l2->flags;
-	l1->ready_ps = l2->ready_ps;
-	l2->holders |= UINT64_C(1) << lane % HOLDER_BITS;
+	if (G_LIKELY(gone))
+		l1->place[gone - 1] = 0;
+	l1->oldest = l1->age[place].newer;
+	l1->entry[place] = index + 1;
+	l1->place[index] = place + 1;
+	l1->last = index;
+	entry->holders |= UINT64_C(1) << lane % HOLDER_BITS;
+}
+
+/* The entry of the page, and its place in the lane's TLB (0: none); nothing changes. NULL if
+ * neither TLB has it. */
+__attribute__((always_inline)) static inline struct tlb_entry *
+find_page(const struct mmu_state *mmu, unsigned lane, uint64_t base, uint64_t va,
+	  uint32_t *out_place)
+{
+	const struct l1_tlb *l1 = &mmu->l1[lane];
+	struct tlb_entry *entry;
+
+	entry = &mmu->l2.entry[l1->last];
+	*out_place = l1->place[l1->last];
+	if (*out_place && entry->key == tlb_key(base, va, tlb_key_size(entry->key)))
+		return entry;
+	entry = tlb_peek_va(&mmu->l2, base, va);
+	if (G_LIKELY(entry))
+		*out_place = l1->place[entry - mmu->l2.entry];
+	return entry;
+}
+
+/* What find_page() has found is the newest of the TLB that had it, and of the lane's. */
+static inline void use_page(struct mmu_state *mmu, unsigned lane, struct tlb_entry *entry,
+			    uint32_t place)
+{
+	struct l1_tlb *l1 = &mmu->l1[lane];
+	uint32_t index = (uint32_t)(entry - mmu->l2.entry);
+
+	if (!place) {
+		tlb_touch(&mmu->l2, entry);
+		put_l1(mmu, lane, entry);
+	} else if (index != l1->last) {
+		l1->last = index;
+		tlb_age_make_newest(l1->age, &l1->oldest, place - 1);
+	}
 }
 
 __attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t base, uint64_t va,
@@ -189,20 +261,19 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 {
 	struct tlb_entry *entry;
 	struct pt_leaf leaf = { 0 };
-	uint64_t key = walk(mmu, root_pa, base, va, at_ps, &leaf, out_done_ps), evicted, holders,
-		 room;
+	uint64_t key = walk(mmu, root_pa, base, va, at_ps, &leaf, out_done_ps);
+	uint64_t evicted, holders, room, pa = leaf.pa & -(UINT64_C(1) << leaf.page_lg2);
 
 	if (G_UNLIKELY(!key))
 		return NULL;
 	entry = tlb_insert(&mmu->l2, key, &evicted, &holders);
 	if (G_LIKELY(evicted))
-		page_went(mmu, evicted, holders);
+		page_went(mmu, (uint32_t)(entry - mmu->l2.entry), evicted, holders);
 	count_entry(mmu, key, true, 1);
-	entry->pa = leaf.pa & ~((UINT64_C(1) << leaf.page_lg2) - 1);
-	(void)sim_memory_at(mmu->memory.tables, entry->pa, &room);
-	entry->flags = leaf.flags;
-	if (room >> leaf.page_lg2 && SIM_PA_NODE(entry->pa) == mmu->device)
-		entry->flags |= OWN_PAGE;
+	(void)sim_memory_at(mmu->memory.tables, pa, &room);
+	entry->pa = pa | leaf.flags;
+	if (room >> leaf.page_lg2 && SIM_PA_NODE(pa) == mmu->device)
+		entry->pa |= OWN_PAGE;
 	entry->ready_ps = *out_done_ps;
 	put_l1(mmu, lane, entry);
 	return entry;
@@ -213,30 +284,27 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 {
 	uint64_t base = tlb_key_base(space);
 	struct tlb_entry *entry;
+	uint32_t place;
 
 	mmu->counters->tlb_requests++;
 	out->done_ps = at_ps + mmu->l1_ps;
-	if ((entry = tlb_find_va(&mmu->l1[lane], base, va))) {
-		mmu->counters->tlb_l1_hits++;
+	if ((entry = find_page(mmu, lane, base, va, &place))) {
+		*(place ? &mmu->counters->tlb_l1_hits : &mmu->counters->tlb_l2_hits) += 1;
+		out->done_ps += place ? 0 : mmu->l2_ps;
+		use_page(mmu, lane, entry, place);
 	} else {
-		out->done_ps += mmu->l2_ps;
-		if ((entry = tlb_find_va(&mmu->l2, base, va))) {
-			mmu->counters->tlb_l2_hits++;
-			put_l1(mmu, lane, entry);
-		} else {
-			mmu->counters->tlb_misses++;
-			entry = fill(mmu, lane, mmu->shared->root_pa[space], base, va, out->done_ps,
-				     &out->done_ps);
-			if (G_UNLIKELY(!entry))
-				return SIM_FAULT_TRANSLATION;
-		}
+		mmu->counters->tlb_misses++;
+		entry = fill(mmu, lane, mmu->shared->root_pa[space], base, va,
+			     out->done_ps + mmu->l2_ps, &out->done_ps);
+		if (G_UNLIKELY(!entry))
+			return SIM_FAULT_TRANSLATION;
 	}
 	out->done_ps = MAX(out->done_ps, entry->ready_ps);
-	if (G_UNLIKELY(write && !(entry->flags & PT_WRITE)))
+	if (G_UNLIKELY(write && !(entry->pa & PT_WRITE)))
 		return SIM_FAULT_PERMISSION;
-	out->is_own = entry->flags & OWN_PAGE;
+	out->is_own = entry->pa & OWN_PAGE;
 	out->page_lg2 = tlb_size_lg2(tlb_key_size(entry->key));
-	out->pa = entry->pa + (va & ((UINT64_C(1) << out->page_lg2) - 1));
+	out->pa = (entry->pa & ~(uint64_t)FLAGS) + (va & ((UINT64_C(1) << out->page_lg2) - 1));
 	return SIM_OK;
 }
 
@@ -246,23 +314,20 @@ unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space
 	uint64_t base = tlb_key_base(space), page;
 	uint32_t flags = OWN_PAGE | (write ? PT_WRITE : 0);
 	unsigned l1_hits = 0, i;
+	uint32_t place;
 
 	for (i = 0; i < count; i++) {
 		uint64_t va = rows[i].address, known = rows[i].at_ps + mmu->l1_ps;
-		struct tlb_entry *l1 = tlb_find_va(&mmu->l1[lane], base, va);
-		struct tlb_entry *entry = l1 ? l1 : tlb_find_va(&mmu->l2, base, va);
+		struct tlb_entry *entry = find_page(mmu, lane, base, va, &place);
 
-		if (G_UNLIKELY(!entry || (entry->flags & flags) != flags ||
+		if (G_UNLIKELY(!entry || (entry->pa & flags) != flags ||
 			       (va ^ (va + rows[i].bytes - 1)) >= SIM_ROW_BYTES))
 			break;
-		if (l1) {
-			l1_hits++;
-		} else {
-			put_l1(mmu, lane, entry);
-			known += mmu->l2_ps;
-		}
+		use_page(mmu, lane, entry, place);
+		l1_hits += place != 0;
+		known += place ? 0 : mmu->l2_ps;
 		page = UINT64_C(1) << tlb_size_lg2(tlb_key_size(entry->key));
-		rows[i].address = entry->pa + (va & (page - 1));
+		rows[i].address = (entry->pa & ~(uint64_t)FLAGS) + (va & (page - 1));
 		rows[i].at_ps = MAX(known, entry->ready_ps);
 	}
 	mmu->counters->tlb_requests += i;

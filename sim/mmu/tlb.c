@@ -1,15 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The translation cache: one hash table finds all entries, and a ring for each set orders them. An
- * entry with its links fills one cache line of the host. The code that every request runs is in
- * the header.
+ * The translation cache: one hash table finds all entries, and a ring for each set orders them. The
+ * code that every request runs is in the header.
  */
 #include "tlb.h"
 
 #include <glib.h>
 #include <string.h>
 
-/* Every entry is on its set's ring always, the free ones at the old end. */
+void tlb_age_init(struct tlb_age *age, uint32_t first, uint32_t count)
+{
+	uint32_t last = first + count - 1;
+
+	for (uint32_t i = first; i <= last; i++)
+		age[i] = (struct tlb_age){ i > first ? i - 1 : last, i < last ? i + 1 : first };
+}
+
+void tlb_age_make_oldest(struct tlb_age *age, uint32_t *oldest, uint32_t i)
+{
+	uint32_t newest = age[*oldest].older;
+
+	if (i != *oldest && i != newest)
+		tlb_age_to_seam(age, i, newest);
+	*oldest = i;
+}
+
 void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 {
 	unsigned lg2 = 1;
@@ -26,21 +41,20 @@ void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 	tlb->hash_mask = (1u << lg2) - 1;
 	tlb->chain = g_new0(uint32_t, (size_t)1 << lg2);
 	tlb->entry = g_aligned_alloc0(entries, sizeof(struct tlb_entry), 64);
+	tlb->age = g_aligned_alloc0(entries, sizeof(struct tlb_age), 64);
+	tlb->link = g_new0(struct tlb_link, entries);
 	tlb->oldest = g_new(uint32_t, tlb->sets);
 	for (unsigned set = 0; set < tlb->sets; set++) {
-		uint32_t first = set * ways, last = first + ways - 1;
-
-		for (uint32_t i = first; i <= last; i++) {
-			tlb->entry[i].older = i > first ? i - 1 : last;
-			tlb->entry[i].newer = i < last ? i + 1 : first;
-		}
-		tlb->oldest[set] = first;
+		tlb_age_init(tlb->age, set * ways, ways);
+		tlb->oldest[set] = set * ways;
 	}
 }
 
 void tlb_clear(struct tlb *tlb)
 {
 	g_aligned_free(tlb->entry);
+	g_aligned_free(tlb->age);
+	g_free(tlb->link);
 	g_free(tlb->oldest);
 	g_free(tlb->chain);
 	memset(tlb, 0, sizeof(*tlb));
@@ -64,22 +78,13 @@ void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come)
 	}
 }
 
-static void make_oldest(struct tlb *tlb, uint32_t i, unsigned set)
-{
-	uint32_t oldest = tlb->oldest[set], newest = tlb->entry[oldest].older;
-
-	if (i != oldest && i != newest)
-		tlb_move_to_seam(tlb, i, newest);
-	tlb->oldest[set] = i;
-}
-
 void tlb_remove(struct tlb *tlb, struct tlb_entry *entry)
 {
 	uint32_t index = (uint32_t)(entry - tlb->entry);
 
 	tlb_unchain(tlb, index);
 	tlb_count(tlb, entry->key, 0);
-	make_oldest(tlb, index, tlb_set_of(tlb, entry->key));
+	tlb_age_make_oldest(tlb->age, &tlb->oldest[tlb_set_of(tlb, entry->key)], index);
 	entry->key = 0;
 }
 

@@ -17,13 +17,49 @@ G_BEGIN_DECLS
 
 struct tlb_entry {
 	uint64_t key; /* page number, size, space; 0: free */
-	uint64_t pa;
-	uint64_t ready_ps; /* a walk under way ends then */
-	uint64_t holders;  /* for the user: which L1 TLBs may have it */
-	uint32_t flags;
-	uint32_t older, newer; /* of its set, as a ring */
-	uint32_t hash, next;   /* next: with the same hash: its index + 1; 0: none */
-} __attribute__((aligned(64)));
+	/* for the user: where the page or the table is, and its flags below; when a walk under way
+	 * ends; which L1 TLBs may have it */
+	uint64_t pa, ready_ps, holders;
+};
+
+/* An entry's neighbours by age in its set, as a ring on which every entry is always, the free ones
+ * at the old end. Apart from the entries: those of a set of eight are one cache line of the host.
+ */
+struct tlb_age {
+	uint32_t older, newer;
+};
+
+/* The entries from `first` on, all of one age. The first is the oldest. */
+void tlb_age_init(struct tlb_age *age, uint32_t first, uint32_t count);
+void tlb_age_make_oldest(struct tlb_age *age, uint32_t *oldest, uint32_t i);
+
+/* Takes the entry out of its place in the ring, and puts it between the newest and the oldest. */
+static inline void tlb_age_to_seam(struct tlb_age *age, uint32_t i, uint32_t newest)
+{
+	struct tlb_age *it = &age[i];
+	uint32_t oldest;
+
+	age[it->older].newer = it->newer;
+	age[it->newer].older = it->older;
+	oldest = age[newest].newer;
+	*it = (struct tlb_age){ newest, oldest };
+	age[newest].newer = i;
+	age[oldest].older = i;
+}
+
+static inline void tlb_age_make_newest(struct tlb_age *age, uint32_t *oldest, uint32_t i)
+{
+	uint32_t newest = age[*oldest].older;
+
+	if (*oldest == i)
+		*oldest = age[i].newer;
+	else if (newest != i)
+		tlb_age_to_seam(age, i, newest);
+}
+
+struct tlb_link {
+	uint32_t hash, next; /* next: with the same hash: its index + 1; 0: none */
+};
 
 struct tlb {
 	unsigned entries, ways, sets;
@@ -34,9 +70,11 @@ struct tlb {
 	uint64_t live[TLB_SIZES];
 	uint64_t live_bytes;
 	struct tlb_entry *entry;
-	uint32_t last;    /* entry found or made last, and so the newest of its set */
-	uint32_t *oldest; /* of each set; the newest is next to it */
-	uint32_t *chain;  /* of each hash: index + 1 of its first entry; 0: none */
+	struct tlb_age *age;   /* of each entry */
+	struct tlb_link *link; /* likewise */
+	uint32_t last;         /* entry found or made last, and so the newest of its set */
+	uint32_t *oldest;      /* of each set; the newest is next to it */
+	uint32_t *chain;       /* of each hash: index + 1 of its first entry; 0: none */
 };
 
 /* entries 0 makes a cache that never holds anything; ways divides entries. */
@@ -91,7 +129,7 @@ static inline struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key)
 	uint32_t at = tlb->chain[tlb_hash(tlb, key)];
 
 	while (at && tlb->entry[at - 1].key != key)
-		at = tlb->entry[at - 1].next;
+		at = tlb->link[at - 1].next;
 	return at ? &tlb->entry[at - 1] : NULL;
 }
 
@@ -103,30 +141,15 @@ static inline unsigned tlb_set_of(const struct tlb *tlb, uint64_t key)
 						      : number & tlb->set_mask);
 }
 
-/* Takes the entry out of its place in the ring, and puts it between the newest and the oldest. */
-static inline void tlb_move_to_seam(struct tlb *tlb, uint32_t i, uint32_t newest)
+/* Makes it the newest of its set. */
+static inline void tlb_touch(struct tlb *tlb, const struct tlb_entry *entry)
 {
-	struct tlb_entry *e = &tlb->entry[i];
-	uint32_t oldest;
+	uint32_t i = (uint32_t)(entry - tlb->entry);
 
-	tlb->entry[e->older].newer = e->newer;
-	tlb->entry[e->newer].older = e->older;
-	oldest = tlb->entry[newest].newer;
-	e->older = newest;
-	e->newer = oldest;
-	tlb->entry[newest].newer = i;
-	tlb->entry[oldest].older = i;
-}
-
-static inline void tlb_make_newest(struct tlb *tlb, uint32_t i)
-{
-	uint32_t *oldest = &tlb->oldest[tlb_set_of(tlb, tlb->entry[i].key)];
-	uint32_t newest = tlb->entry[*oldest].older;
-
-	if (*oldest == i)
-		*oldest = tlb->entry[i].newer;
-	else if (newest != i)
-		tlb_move_to_seam(tlb, i, newest);
+	if (i == tlb->last)
+		return;
+	tlb->last = i;
+	tlb_age_make_newest(tlb->age, &tlb->oldest[tlb_set_of(tlb, entry->key)], i);
 }
 
 /* The entry, now the newest of its set; NULL if there is none. */
@@ -134,34 +157,42 @@ static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
 {
 	struct tlb_entry *entry = tlb_peek(tlb, key);
 
-	if (entry) {
-		tlb->last = (uint32_t)(entry - tlb->entry);
-		tlb_make_newest(tlb, tlb->last);
-	}
+	if (entry)
+		tlb_touch(tlb, entry);
 	return entry;
 }
 
-/* tlb_find() by address: every page size that has entries is tried, from the smallest on. */
+/* tlb_peek() by address: every page size that has entries is tried, from the smallest on. */
 __attribute__((always_inline)) static inline struct tlb_entry *
-tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
+tlb_peek_va(const struct tlb *tlb, uint64_t base, uint64_t va)
 {
 	for (unsigned sizes = tlb->live_sizes; sizes; sizes &= sizes - 1) {
 		uint64_t key = tlb_key(base, va, (unsigned)__builtin_ctz(sizes));
 		struct tlb_entry *entry = &tlb->entry[tlb->last];
 
-		if (entry->key == key || (entry = tlb_find(tlb, key)))
+		if (entry->key == key || (entry = tlb_peek(tlb, key)))
 			return entry;
 	}
 	return NULL;
 }
 
+/* tlb_find() by address. */
+static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
+{
+	struct tlb_entry *entry = tlb_peek_va(tlb, base, va);
+
+	if (entry)
+		tlb_touch(tlb, entry);
+	return entry;
+}
+
 static inline void tlb_unchain(struct tlb *tlb, uint32_t index)
 {
-	uint32_t *at = &tlb->chain[tlb->entry[index].hash];
+	uint32_t *at = &tlb->chain[tlb->link[index].hash];
 
 	while (G_UNLIKELY(*at != index + 1))
-		at = &tlb->entry[*at - 1].next;
-	*at = tlb->entry[index].next;
+		at = &tlb->link[*at - 1].next;
+	*at = tlb->link[index].next;
 }
 
 /* For tlb_insert(), where counts change. */
@@ -187,7 +218,7 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	set = tlb_set_of(tlb, key);
 	index = tlb->oldest[set];
 	entry = &tlb->entry[index];
-	tlb->oldest[set] = entry->newer;
+	tlb->oldest[set] = tlb->age[index].newer;
 	*out_evicted = entry->key;
 	if (out_holders)
 		*out_holders = entry->holders;
@@ -196,8 +227,7 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	if (G_UNLIKELY((entry->key ^ key) & counted))
 		tlb_count(tlb, entry->key, key);
 	hash = tlb_hash(tlb, key);
-	entry->hash = hash;
-	entry->next = tlb->chain[hash];
+	tlb->link[index] = (struct tlb_link){ hash, tlb->chain[hash] };
 	tlb->chain[hash] = index + 1;
 	entry->key = key;
 	entry->holders = 0;

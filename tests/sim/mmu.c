@@ -226,6 +226,77 @@ TEST(mmu, l1_holds_nothing_that_l2_does_not)
 	EXPECT_EQ(mmu_state_live_bytes(mmu), UINT64_C(8) << 21);
 }
 
+/* Pages by age, the newest first; -1: none. */
+static bool list_drop(int *list, unsigned n, int page)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (list[i] == page) {
+			memmove(&list[i], &list[i + 1], (n - 1 - i) * sizeof(*list));
+			list[n - 1] = -1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Returns the page that goes. */
+static int list_push(int *list, unsigned n, int page)
+{
+	int last = list[n - 1];
+
+	memmove(&list[1], list, (n - 1) * sizeof(*list));
+	list[0] = page;
+	return last;
+}
+
+/* Two lanes share a bit of an entry's holders. */
+TEST(mmu, lanes_agree_with_an_oracle_of_lists)
+{
+	enum { L1 = 3, SETS = 4, WAYS = 4, PAGES = 40 };
+	const unsigned lane_of[] = { 0, 5, 69, 74 };
+	g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+	int l1[G_N_ELEMENTS(lane_of)][L1], l2[SETS][WAYS];
+	struct sim_counters wanted = { 0 };
+
+	mmu_state_free(mmu);
+	profile.tlb_l1_entries = L1;
+	profile.tlb_l2_entries = SETS * WAYS;
+	profile.tlb_l2_ways = WAYS;
+	open_mmu();
+	map(0, 0, 21, PAGES);
+	memset(l1, 0xff, sizeof(l1));
+	memset(l2, 0xff, sizeof(l2));
+	for (unsigned step = 0; step < 50000; step++) {
+		unsigned lane = g_rand_int(rand) % G_N_ELEMENTS(lane_of);
+		int page = (int)(g_rand_int(rand) % PAGES), *set = l2[page % SETS], gone = -1;
+
+		if (step % 16 == 0) {
+			mmu_state_invalidate(mmu, 0, (uint64_t)page << 21, 1 << 21);
+			gone = list_drop(set, WAYS, page) ? page : -1;
+		} else {
+			translate(lane_of[lane], (uint64_t)page << 21, step * UINT64_C(10000000));
+			if (list_drop(l1[lane], L1, page)) {
+				wanted.tlb_l1_hits++;
+			} else if (list_drop(set, WAYS, page)) {
+				wanted.tlb_l2_hits++;
+				list_push(set, WAYS, page);
+			} else {
+				wanted.tlb_misses++;
+				gone = list_push(set, WAYS, page);
+			}
+		}
+		for (unsigned i = 0; gone >= 0 && i < G_N_ELEMENTS(lane_of); i++)
+			list_drop(l1[i], L1, gone);
+		if (step % 16 != 0)
+			list_push(l1[lane], L1, page);
+		ASSERT_EQ(counters.tlb_l1_hits, wanted.tlb_l1_hits);
+		ASSERT_EQ(counters.tlb_l2_hits, wanted.tlb_l2_hits);
+		ASSERT_EQ(counters.tlb_misses, wanted.tlb_misses);
+	}
+	EXPECT_GT(wanted.tlb_l1_hits, 1000u);
+	EXPECT_GT(wanted.tlb_l2_hits, 1000u);
+}
+
 static double now_ns(void)
 {
 	struct timespec t;
