@@ -348,8 +348,7 @@ static void write_server(GString *text, const struct check_report *of)
 					     "/usr/local/Ascend/driver/version.info",
 					     "/usr/local/Ascend/firmware/version.info" };
 	/* of the environment what may matter; nothing else of it leaves the machine */
-	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
-						"LD_PRELOAD" };
+	static const char wanted[] = "^(NPUSIM_|ASCEND_|LD_LIBRARY_PATH|LD_PRELOAD)";
 	const struct check_server *server = &of->server;
 	g_auto(GStrv) names = g_listenv();
 	struct utsname machine;
@@ -359,13 +358,11 @@ static void write_server(GString *text, const struct check_report *of)
 			       NPUSIM_VERSION, machine.sysname, machine.release, machine.machine,
 			       opt.library, server->soc);
 	for (unsigned d = 0; d < server->devices; d++)
-		g_string_append_printf(
-			text, "device %u free %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n", d,
-			server->free_bytes[d], server->total_bytes[d]);
+		g_string_append_printf(text, "device %u free " U64 " of " U64 "\n", d,
+				       server->free_bytes[d], server->total_bytes[d]);
 	for (char **name = names; *name != NULL; name++)
-		for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
-			if (g_str_has_prefix(*name, prefixes[i]))
-				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
+		if (g_regex_match_simple(wanted, *name, 0, 0))
+			g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
 	if (*server->backend)
 		g_string_append_printf(text, "\n[backend]\n%s", server->backend);
 	for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {

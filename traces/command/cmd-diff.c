@@ -25,41 +25,47 @@ static const struct option options[] = {
 /* What is said of the two files, whatever they are. */
 struct verdict {
 	const char *what; /* "traces" */
-	struct side {
-		char *file;
+	struct {
 		const char *kind;
 		guint64 events;
 	} sides[2];
-	guint64 equal, same; /* nothing differs; so much of what is told is in both */
+	gboolean equal; /* nothing differs */
+	guint64 same;   /* so much of what is told is in both */
 	const struct differences *figures;
 	const struct trace_diff *diff; /* what is told beside them; NULL: results */
 };
 
-static const struct member side_members[] = {
-	{ "file", MEMBER_TEXT, AT(side, file) },
-	{ "kind", MEMBER_TEXT, AT(side, kind) },
-	{ "events", MEMBER_COUNT, AT(side, events) },
-	{ 0 },
-};
+static gboolean write_json(char *const *paths, const struct verdict *v, GError **error)
+{
+	g_autoptr(JsonBuilder) out = json_builder_new();
 
-READ(gint64, schema, verdict, v, SCHEMA_VERSION)
-READ(char *, program, verdict, v, g_strdup("npusim diff"))
+	json_builder_begin_object(out);
+	json_number(out, "schema", SCHEMA_VERSION);
+	json_text(out, "program", "npusim diff");
+	json_text(out, "what", v->what);
+	for (int side = 0; side < 2; side++) {
+		g_autofree char *file = g_filename_display_name(paths[side]);
 
-static const struct member verdict_members[] = {
-	{ "schema", MEMBER_COUNT, .whole = schema },
-	{ "program", MEMBER_TEXT, .text = program },
-	{ "what", MEMBER_TEXT, AT(verdict, what) },
-	{ "a", MEMBER_OBJECT, AT(verdict, sides[0]), .members = side_members },
-	{ "b", MEMBER_OBJECT, AT(verdict, sides[1]), .members = side_members },
-	{ "equal", MEMBER_FLAG, AT(verdict, equal) },
-	{ "figures", MEMBER_NODE, VIA(verdict, figures, differences, json) },
-	{ 0 },
-};
+		json_builder_set_member_name(out, side ? "b" : "a");
+		json_builder_begin_object(out);
+		json_text(out, "file", file);
+		json_text(out, "kind", v->sides[side].kind);
+		json_number(out, "events", v->sides[side].events);
+		json_builder_end_object(out);
+	}
+	json_builder_set_member_name(out, "equal");
+	json_builder_add_boolean_value(out, v->equal);
+	json_builder_set_member_name(out, "figures");
+	json_builder_add_value(out, json_node_copy(v->figures->json));
+	if (v->diff)
+		members_build(out, trace_diff_members, v->diff);
+	json_builder_end_object(out);
+	return json_write(json, out, error);
+}
 
 /* Returns the exit status. */
 static int show(char *const *paths, struct verdict *v, GError **error)
 {
-	g_autoptr(JsonBuilder) out = json_builder_new();
 	gboolean prints = g_strcmp0(json, "-") != 0;
 
 	if (prints && v->equal)
@@ -76,20 +82,7 @@ static int show(char *const *paths, struct verdict *v, GError **error)
 		printf("\n%u figures differ, " U64 " are the same\n", v->figures->rows->len,
 		       v->same);
 	}
-	if (json) {
-		g_autofree char *a = g_filename_display_name(paths[0]);
-		g_autofree char *b = g_filename_display_name(paths[1]);
-		v->sides[0].file = a;
-		v->sides[1].file = b;
-		json_builder_begin_object(out);
-		members_build(out, verdict_members, v);
-		if (v->diff)
-			members_build(out, trace_diff_members, v->diff);
-		json_builder_end_object(out);
-		if (!json_write(json, out, error))
-			return EXIT_TROUBLE;
-	}
-	if (output_error() != 0) /* main() says so */
+	if ((json && !write_json(paths, v, error)) || output_error() != 0) /* main() says so */
 		return EXIT_TROUBLE;
 	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }

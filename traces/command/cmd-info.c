@@ -6,7 +6,6 @@
 
 #include "acl/acl.h"
 #include "config.h"
-#include "npusim/npusim.h"
 #include "show/member.h"
 
 /* Each value goes to the text, which people read, and to the JSON; one of them is shown. */
@@ -71,48 +70,32 @@ static void add_backend(const char *said)
 		json_builder_end_array(json);
 }
 
-static int add_runtime(void)
+static gboolean add_runtime(const char *folder, GError **error)
 {
-	uint32_t count = 0;
+	g_autofree char *library = g_build_filename(folder, ACL, NULL);
+	struct check_server server = { 0 };
 	int32_t major = 0, minor = 0, patch = 0;
-	gboolean ok = TRUE;
 
-	if (aclInit(NULL) != ACL_SUCCESS || aclrtGetDeviceCount(&count) != ACL_SUCCESS)
-		return failure("%s", aclGetRecentErrMsg());
+	if (!check_probe(library, &server, error))
+		return FALSE;
 	aclrtGetVersion(&major, &minor, &patch);
-	add_text("SoC", aclrtGetSocName());
+	add_text("SoC", server.soc);
 	add_text("runtime", npu_text("%d.%d.%d, as CANN 9.0", major, minor, patch));
-	put("%-12s %u\n", "devices", count);
+	put("%-12s %u\n", "devices", server.devices);
 	json_list(json, "devices");
-	for (uint32_t d = 0; d < count; d++) {
-		size_t free_bytes = 0, total_bytes = 0;
-		gboolean known =
-			aclrtSetDevice((int32_t)d) == ACL_SUCCESS &&
-			aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) == ACL_SUCCESS;
-
+	for (unsigned d = 0; d < server.devices; d++) {
+		put("  device %-2u %s free of %s\n", d,
+		    npu_size_words((gint64)server.free_bytes[d]),
+		    npu_size_words((gint64)server.total_bytes[d]));
 		json_builder_begin_object(json);
-		if (known) {
-			put("  device %-2u %s free of %s\n", d, npu_size_words((gint64)free_bytes),
-			    npu_size_words((gint64)total_bytes));
-			json_number(json, "free_bytes", free_bytes);
-			json_number(json, "total_bytes", total_bytes);
-			aclrtResetDevice((int32_t)d);
-		} else {
-			const char *why = aclGetRecentErrMsg();
-
-			put("  device %-2u %s\n", d, why);
-			json_text(json, "error", why);
-		}
+		json_number(json, "free_bytes", server.free_bytes[d]);
+		json_number(json, "total_bytes", server.total_bytes[d]);
 		json_builder_end_object(json);
-		ok &= known;
 	}
 	json_builder_end_array(json);
-	char *backend = npusim_backend_text();
-	if (backend)
-		add_backend(backend);
-	free(backend);
-	aclFinalize();
-	return ok ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	add_backend(server.backend);
+	g_free(server.backend);
+	return TRUE;
 }
 
 static char *to;
@@ -135,11 +118,8 @@ static int run(char **words, GError **error)
 	add_text("npusim", NPUSIM_VERSION);
 	g_autofree char *folder = part_folder(ACL, &problem);
 	add_text("libraries", folder ? folder : problem->message);
-	gboolean said = g_getenv("NPUSIM_FAILURES") != NULL;
-	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* they are shown here */
-	int status = add_runtime();
-	if (!said)
-		g_unsetenv("NPUSIM_FAILURES");
+	int status = folder && add_runtime(folder, &problem) ? NPUSIM_EXIT_OK
+							     : failure("%s", problem->message);
 	add_variables();
 	json_builder_end_object(json);
 	if (to)

@@ -21,7 +21,7 @@
 #define LIST_OPTIONS "--list-options"
 
 static const struct verb *running;
-static GPtrArray *options;         /* const struct option *: all that it has */
+static struct option options[64];  /* all that it has, as its own table */
 static char *given[NPU_VAR_COUNT]; /* by options, for these variables */
 static guint64 opt_memory;
 
@@ -197,12 +197,10 @@ gboolean model_options_apply(const char *default_backend, GError **error)
 
 static const struct option *find_option(const char *word)
 {
-	for (guint i = 0; i < options->len; i++) {
-		const struct option *o = options->pdata[i];
+	for (const struct option *o = options; o->name; o++)
 		if (strcmp(word + 1 + (word[1] == '-'), o->name) == 0 ||
 		    (word[1] == o->letter && word[2] == '\0'))
 			return o;
-	}
 	return NULL;
 }
 
@@ -250,12 +248,13 @@ static void add_option_meant(GError *error)
 {
 	const char *said = strstr(error->message, "--");
 	g_autofree char *word = said ? g_strndup(said + 2, strcspn(said + 2, "=")) : NULL;
-	g_autofree const char **names = g_new(const char *, options->len);
+	const char *names[G_N_ELEMENTS(options)];
+	guint count = 0;
 
-	for (guint i = 0; i < options->len; i++)
-		names[i] = ((const struct option *)options->pdata[i])->name;
+	for (; options[count].name; count++)
+		names[count] = options[count].name;
 	if (word)
-		said = npu_meant(word, names, options->len, "--");
+		said = npu_meant(word, names, count, "--");
 	g_autofree char *text = error->message;
 	error->message = g_strconcat(text, word ? said : "", NULL);
 }
@@ -268,8 +267,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
 	g_autoptr(GError) why = NULL;
 
-	for (guint i = 0; i < options->len; i++) {
-		const struct option *o = options->pdata[i];
+	for (const struct option *o = options; o->name; o++) {
 		GOptionEntry entry = { o->name, o->letter, 0,       (GOptionArg)o->kind,
 				       o->to,   o->help,   o->value };
 		if (o->kind == OPTION_OUTPUT) {
@@ -312,8 +310,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 				     (*argv)[running->most + 1]);
 	if (*argc - 1 < running->least)
 		return refuse_option(error, "it takes %s", running->parameters);
-	for (guint i = 0; i < options->len; i++) { /* known before what may take long */
-		const struct option *o = options->pdata[i];
+	for (const struct option *o = options; o->name; o++) { /* before what may take long */
 		char *const *path = o->to;
 		if (o->kind == OPTION_OUTPUT && *path && !out_file_check(*path, error))
 			return FALSE;
@@ -336,20 +333,18 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_USAGE;
+	guint count = 0;
 
 	running = verb;
-	options = g_ptr_array_new();
 	for (const struct option *o = verb->options; o && o->name; o++)
-		g_ptr_array_add(options, (gpointer)o);
+		options[count++] = *o;
 	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
 		if (shared[i].with & verb->with)
-			g_ptr_array_add(options, (gpointer)&shared[i].option);
+			options[count++] = shared[i].option;
 	if (verb->with != OPTIONS_NOT_READ && argc == 2 && strcmp(argv[1], LIST_OPTIONS) == 0) {
-		for (guint i = 0; i < options->len; i++) {
-			const struct option *o = options->pdata[i];
+		for (const struct option *o = options; o->name; o++)
 			g_print("--%s%s\t%s\n", o->name, o->kind == OPTION_FLAG ? "" : "=",
 				o->help);
-		}
 		return NPUSIM_EXIT_OK;
 	}
 	if (verb->with == OPTIONS_NOT_READ || read_options(&argc, &argv, &error))

@@ -101,40 +101,97 @@ static void stop_too(pid_t child, int signal_number)
 		kill(child, SIGCONT);
 }
 
-/* What a terminal's keys and its window send, the whole group got. */
-static gboolean is_key(const siginfo_t *info)
-{
-	int number = info->si_signo;
+/* The program, or one on each server. */
+static struct {
+	gboolean alone; /* the one program, whose terminal this process's is */
+	guint count, running;
+	pid_t pid[SIM_SERVERS];      /* 0: it has ended */
+	FILE *from[2 * SIM_SERVERS]; /* by server, stdout and stderr; NULL: there is none */
+	gboolean ending;             /* all of them, as one has to */
+	int status;                  /* waitpid()'s, of the first that failed; 0: none has */
+} programs;
 
-	return info->si_code == SI_KERNEL &&
-	       (number == SIGINT || number == SIGQUIT || number == SIGTSTP || number == SIGWINCH);
+/* Kills what has this process as its parent, the programs' orphans among it. FALSE: nothing. */
+static gboolean kill_children(void)
+{
+	g_autofree char *text = NULL;
+	gboolean killed = FALSE;
+
+	if (!g_file_get_contents("/proc/thread-self/children", &text, NULL, NULL))
+		return FALSE;
+	g_auto(GStrv) pids = g_strsplit(text, " ", -1);
+	for (char **pid = pids; *pid; pid++)
+		killed |= **pid && kill(atoi(*pid), SIGKILL) == 0;
+	return killed;
 }
 
-/* What the program sends to its group, or the command to itself by a write to a closed pipe, the
- * program need not hear. */
-static int wait_for_end(pid_t child)
+/* `has`: they have it already, or need not hear of it. */
+static void send_all(int number, gboolean has)
 {
+	programs.ending |=
+		!programs.alone && (number == SIGINT || number == SIGQUIT || number == SIGTERM ||
+				    number == SIGHUP || number == SIGPIPE);
+	for (guint k = 0; k < programs.count && !has; k++)
+		if (programs.pid[k])
+			kill(programs.pid[k], number);
+}
+
+/* What a terminal's keys and its window send, the whole group got. What the one program sends to
+ * its group, or the command to itself by a write to a closed pipe, it need not hear. */
+static void pass_on(const siginfo_t *info)
+{
+	int number = info->si_signo;
+	gboolean key = info->si_code == SI_KERNEL && (number == SIGINT || number == SIGQUIT ||
+						      number == SIGTSTP || number == SIGWINCH);
+	gboolean own =
+		info->si_code <= 0 && (info->si_pid == programs.pid[0] || info->si_pid == getpid());
+
+	send_all(number, key || (own && programs.alone));
+	if (key && number == SIGTSTP && !programs.alone)
+		stop_too(0, number);
+}
+
+static void note_end(pid_t pid, int status)
+{
+	gboolean exited = WIFEXITED(status);
+	guint k = 0;
+
+	while (k < programs.count && programs.pid[k] != pid)
+		k++;
+	if (k == programs.count) /* an orphan: waited for, but not awaited */
+		return;
+	programs.pid[k] = 0;
+	programs.running--;
+	if (status == 0 || programs.status)
+		return;
+	programs.status = status;
+	if (programs.alone || programs.ending)
+		return;
+	failure("the program on server %u ended with %s %d%s", k, exited ? "status" : "signal",
+		exited ? WEXITSTATUS(status) : WTERMSIG(status),
+		programs.running ? ": the other servers' are ended" : "");
+	send_all(SIGTERM, FALSE);
+}
+
+static void wait_for_all(void)
+{
+	const struct timespec grace = { 5, 0 }; /* to end by themselves, once one has to */
 	siginfo_t info;
 	int status;
 	pid_t got;
 
-	for (;;) {
-		int number = sigwaitinfo(&blocked, &info);
+	while (programs.running > 0) {
+		int number = sigtimedwait(&blocked, &info, programs.ending ? &grace : NULL);
 
-		/* orphans that the program left are waited for, too, but not awaited */
-		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-			if (got == child && !WIFSTOPPED(status))
-				return status;
-			if (got == child)
-				stop_too(child, WSTOPSIG(status));
-		}
-		if (number < 0 || number == SIGCHLD || is_key(&info) ||
-		    (info.si_code <= 0 && (info.si_pid == child || info.si_pid == getpid())))
-			continue;
-		if (info.si_code == SI_QUEUE)
-			sigqueue(child, number, info.si_value);
-		else
-			kill(child, number);
+		if (number < 0 && errno == EAGAIN)
+			kill_children();
+		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0)
+			if (!WIFSTOPPED(status))
+				note_end(got, status);
+			else if (programs.alone && got == programs.pid[0])
+				stop_too(got, WSTOPSIG(status));
+		if (number > 0 && number != SIGCHLD)
+			pass_on(&info);
 	}
 }
 
@@ -155,27 +212,21 @@ static void become_parent(void)
 
 gboolean program_run(char **program, int *out_status)
 {
-	const char *name;
-
 	become_parent();
-	pid_t child = start(program, NULL, out_status);
-	if (child < 0)
+	programs.pid[0] = start(program, NULL, out_status);
+	if (programs.pid[0] < 0)
 		return FALSE;
-	/* the program's pipes and locks end when it closes them; what the command opened for itself
-	 * is close-on-exec */
+	/* the program's pipes and locks end when it closes them */
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	g_autoptr(GDir) open_files = g_dir_open("/proc/self/fd", 0, NULL);
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
-		close(null);
 	}
-	while (open_files && (name = g_dir_read_name(open_files)) != NULL) {
-		int fd = atoi(name);
-		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
-			close(fd);
-	}
-	*out_status = wait_for_end(child);
+	closefrom(STDERR_FILENO + 1);
+	programs.alone = TRUE;
+	programs.count = programs.running = 1;
+	wait_for_all();
+	*out_status = programs.status;
 	return TRUE;
 }
 
@@ -183,14 +234,6 @@ const char *server_address(guint server)
 {
 	return npu_text("127.0.0.%u", server + 1);
 }
-
-static struct {
-	guint count, running;
-	pid_t pid[SIM_SERVERS];      /* 0: it has ended */
-	FILE *from[2 * SIM_SERVERS]; /* by server, stdout and stderr; NULL: there is none */
-	gboolean ending;
-	int status; /* waitpid()'s, of the first that failed; 0: none has */
-} servers;          /* the program on each */
 
 /* The lines of from[of], each behind its server. */
 static gpointer show_lines(gpointer of)
@@ -201,80 +244,13 @@ static gpointer show_lines(gpointer of)
 	size_t room = 0;
 	ssize_t length;
 
-	while (servers.from[pipe] && (length = getline(&line, &room, servers.from[pipe])) > 0)
+	while (programs.from[pipe] && (length = getline(&line, &room, programs.from[pipe])) > 0)
 		if (fprintf(to, "[server %u] %s%s", pipe / 2, line,
 			    line[length - 1] == '\n' ? "" : "\n") < 0 ||
 		    fflush(to) != 0)
 			kill(getpid(), SIGPIPE); /* as the program would have met it */
 	free(line);
 	return NULL;
-}
-
-/* Kills what has this process as its parent, the programs' orphans among it. FALSE: nothing. */
-static gboolean kill_children(void)
-{
-	g_autofree char *text = NULL;
-	gboolean killed = FALSE;
-
-	if (!g_file_get_contents("/proc/thread-self/children", &text, NULL, NULL))
-		return FALSE;
-	g_auto(GStrv) pids = g_strsplit(text, " ", -1);
-	for (char **pid = pids; *pid; pid++)
-		killed |= **pid && kill(atoi(*pid), SIGKILL) == 0;
-	return killed;
-}
-
-/* `has`: they have it already, from the terminal. */
-static void send_all(int number, gboolean has)
-{
-	servers.ending |= number == SIGINT || number == SIGQUIT || number == SIGTERM ||
-			  number == SIGHUP || number == SIGPIPE;
-	for (guint k = 0; k < servers.count && !has; k++)
-		if (servers.pid[k])
-			kill(servers.pid[k], number);
-}
-
-static void note_end(pid_t pid, int status)
-{
-	gboolean exited = WIFEXITED(status);
-	guint k = 0;
-
-	while (k < servers.count && servers.pid[k] != pid)
-		k++;
-	if (k == servers.count) /* an orphan */
-		return;
-	servers.pid[k] = 0;
-	servers.running--;
-	if (status == 0 || servers.status)
-		return;
-	servers.status = status;
-	if (servers.ending)
-		return;
-	failure("the program on server %u ended with %s %d%s", k, exited ? "status" : "signal",
-		exited ? WEXITSTATUS(status) : WTERMSIG(status),
-		servers.running ? ": the other servers' are ended" : "");
-	send_all(SIGTERM, FALSE);
-}
-
-static void wait_for_all(void)
-{
-	const struct timespec grace = { 5, 0 }; /* to end by themselves, once one has to */
-	siginfo_t info;
-	int status;
-	pid_t got;
-
-	while (servers.running > 0) {
-		int number = sigtimedwait(&blocked, &info, servers.ending ? &grace : NULL);
-
-		if (number < 0 && errno == EAGAIN)
-			kill_children();
-		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG)) > 0)
-			note_end(got, status);
-		if (number > 0 && number != SIGCHLD)
-			send_all(number, is_key(&info));
-		if (number == SIGTSTP && is_key(&info))
-			stop_too(0, number);
-	}
 }
 
 static gboolean start_on(guint k, char **program, int *out_status)
@@ -287,7 +263,7 @@ static gboolean start_on(guint k, char **program, int *out_status)
 			*out_status = failure("%s: %s", program[0], g_strerror(errno));
 			return FALSE;
 		}
-		servers.from[2 * k + i] = fdopen(ends[0], "r");
+		programs.from[2 * k + i] = fdopen(ends[0], "r");
 		files[1 + i] = ends[1];
 	}
 	g_setenv("NPUSIM_SERVER", npu_text("%u", k), TRUE);
@@ -299,8 +275,8 @@ static gboolean start_on(guint k, char **program, int *out_status)
 	pid_t pid = start(program, files, out_status);
 	for (int i = 0; i < 3; i++)
 		close(files[i]);
-	servers.pid[k] = pid > 0 ? pid : 0;
-	servers.running += pid > 0;
+	programs.pid[k] = pid > 0 ? pid : 0;
+	programs.running += pid > 0;
 	return pid > 0;
 }
 
@@ -310,19 +286,19 @@ gboolean servers_run(char **program, int *out_status)
 	gboolean fine = TRUE;
 
 	become_parent();
-	while (fine && servers.count < (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)))
-		fine = start_on(servers.count++, program, out_status);
+	while (fine && programs.count < (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)))
+		fine = start_on(programs.count++, program, out_status);
 	if (!fine)
 		send_all(SIGTERM, FALSE);
-	for (guint i = 0; i < 2 * servers.count; i++)
+	for (guint i = 0; i < 2 * programs.count; i++)
 		thread[i] = g_thread_new("output", show_lines, GUINT_TO_POINTER(i));
 	wait_for_all();
-	while (servers.ending && kill_children() && waitpid(-1, NULL, 0) > 0)
+	while (programs.ending && kill_children() && waitpid(-1, NULL, 0) > 0)
 		continue;
-	for (guint i = 0; i < 2 * servers.count; i++)
+	for (guint i = 0; i < 2 * programs.count; i++)
 		g_thread_join(thread[i]);
 	if (fine)
-		*out_status = servers.status;
+		*out_status = programs.status;
 	return fine;
 }
 
