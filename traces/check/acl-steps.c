@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "acl-doors.h"
 #include "acl/acl.h"
@@ -17,14 +16,12 @@ static const char attr_names[] =
 	"mem-p2p-huge mem-p2p-huge1g";
 static const char location_names[] = "host device unregistered managed numa";
 
-/* "device:1", "driver:1", "host", "numa:0", "type-7:2"; device:0 without. */
+/* "device:1", "driver:1", "host", "numa:0", "7:2"; device:0 without. */
 static aclrtMemLocation location_of(struct step *s, const char *option)
 {
 	g_auto(GStrv) parts = g_strsplit(step_option(s, option, "device:0"), ":", 2);
 	const char *type = strcmp(parts[0], "driver") == 0 ? "device" : parts[0];
 
-	if (g_str_has_prefix(type, "type-"))
-		type += strlen("type-");
 	return (aclrtMemLocation){
 		.id = parts[1] == NULL ? 0 : (uint32_t)step_value(s, parts[1]),
 		.type = (aclrtMemLocationType)step_choice(s, type, location_names, 0),
@@ -46,34 +43,13 @@ static aclrtMemLocation grantee_of(struct step *s, const char *option)
 	return location;
 }
 
-static aclrtMemAccessDesc access_of(struct step *s, const char *location)
-{
-	return (aclrtMemAccessDesc){
-		.flags = (aclrtMemAccessFlags)step_choice(s, step_option(s, "access", NULL),
-							  "none r 2 rw", 3),
-		.location = grantee_of(s, location),
-	};
-}
-
-/* The words behind the first, as process ids. */
-static uint64_t pids_of(struct step *s, int32_t pids[4])
-{
-	uint64_t count = 0;
-
-	while (count < 4 && strcmp(step_word(s, (int)count + 2), "0") != 0) {
-		pids[count] = (int32_t)step_number(s, (int)count + 2);
-		count++;
-	}
-	return count;
-}
-
 static gboolean argument(struct step *s, const char *word, uint64_t *out)
 {
 	static uint8_t buffer[65536];
-	static int32_t pids[4];
+	static int32_t pid;
 	static aclrtPhysicalMemProp prop;
-	static aclrtMemAccessDesc descs[2];
-	static aclrtMemLocation location, of;
+	static aclrtMemAccessDesc descs[2]; /* alike */
+	static aclrtMemLocation location;
 
 	if (strcmp(word, "prop") == 0) {
 		prop = (aclrtPhysicalMemProp){
@@ -83,43 +59,32 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 			.memAttr = (aclrtMemAttr)step_choice(s, step_option(s, "as", NULL),
 							     attr_names, ACL_HBM_MEM_HUGE),
 			.location = location_of(s, "on"),
-			.reserve = step_option_number(s, "reserve", 0),
 		};
 		*out = (uintptr_t)&prop;
 	} else if (strcmp(word, "desc") == 0) {
-		descs[0] = access_of(s, "to");
-		descs[1] = access_of(s, step_option(s, "and", NULL) != NULL ? "and" : "to");
+		descs[0].location = grantee_of(s, "to");
+		descs[0].flags = (aclrtMemAccessFlags)step_choice(s, step_option(s, "access", NULL),
+								  "none r 2 rw", 3);
+		descs[1] = descs[0];
 		*out = (uintptr_t)descs;
-	} else if (strcmp(word, "descs") == 0) {
-		*out = step_option(s, "and", NULL) != NULL ? 2 : 1;
 	} else if (strcmp(word, "location") == 0) {
 		location = location_of(s, "to");
 		*out = (uintptr_t)&location;
 	} else if (strcmp(word, "of") == 0) {
-		of = grantee_of(s, "of");
-		*out = (uintptr_t)&of;
+		location = grantee_of(s, "of");
+		*out = (uintptr_t)&location;
 	} else if (strcmp(word, "attr") == 0) {
 		*out = (uint64_t)step_choice(s, step_option(s, "of", NULL), attr_names,
 					     ACL_HBM_MEM);
 	} else if (strcmp(word, "pid") == 0) {
-		pids_of(s, pids);
-		*out = (uintptr_t)pids;
-	} else if (strcmp(word, "pids") == 0) {
-		*out = pids_of(s, pids);
+		pid = (int32_t)step_number(s, 2);
+		*out = (uintptr_t)&pid;
 	} else if (strcmp(word, "buffer") == 0) {
 		*out = (uintptr_t)buffer;
 	} else {
 		return FALSE;
 	}
 	return TRUE;
-}
-
-static void show_tgid(struct step *s)
-{
-	step_show(s, (int32_t)s->out[0][0] == getpid() ? "mine" : "other");
-	s->out[0][0] = (uint32_t)s->out[0][0];
-	if (s->words[1] != NULL)
-		step_publish(s, 1, s->out[0]);
 }
 
 static void show_address(struct step *s)
@@ -210,7 +175,7 @@ static const struct case_verb verbs[] = {
 	{ "devices", "aclrtGetDeviceCount", "out", step_show_number },
 	{ "peer-possible", "aclrtDeviceCanAccessPeer", "out $1 $2", step_show_number },
 	{ "peer", "aclrtDeviceEnablePeerAccess", "$1 flags=0", NULL },
-	{ "tgid", "aclrtDeviceGetBareTgid", "out", show_tgid },
+	{ "tgid", "aclrtDeviceGetBareTgid", "out", publish },
 	{ "soc", NULL, NULL, show_soc },
 	{ "memory", "aclrtGetMemInfo", "attr out out1", show_memory },
 	{ "backend", NULL, NULL, show_backend },
@@ -226,21 +191,20 @@ static const struct case_verb verbs[] = {
 	{ "properties", "aclrtMemGetAllocationPropertiesFromHandle", "$1 out", show_properties },
 	{ "retain", "aclrtMemRetainAllocationHandle", "$2 >1", step_show_same },
 	{ "map", "aclrtMapMem", "$1 $2 offset=0 $3 flags=0", NULL },
-	{ "map-no-access", "aclrtMemMapNoAccess", "$1 $2 offset=0 $3 flags=0", NULL },
 	{ "unmap", "aclrtUnmapMem", "$1", NULL },
-	{ "grant", "aclrtMemSetAccess", "$1 $2 desc count=descs", NULL },
+	{ "grant", "aclrtMemSetAccess", "$1 $2 desc count=1", NULL },
 	{ "access", "aclrtMemGetAccess", "$1 of out", step_show_access },
 	{ "range", "aclrtMemGetAddressRange", "$1 out out1", step_show_range },
 	{ "whose", "aclrtPointerGetAttributes", "$1 out", show_whose },
 	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish },
 	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out", publish },
-	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=pids", NULL },
-	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid pids", NULL },
+	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=1", NULL },
+	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid 1", NULL },
 	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", step_show_same },
 	{ "import-v2", "aclrtMemImportFromShareableHandleV2", "blob2 type=1 flags=0 >1",
 	  step_show_same },
 	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish },
-	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid pids", NULL },
+	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid 1", NULL },
 	{ "import-key", "aclrtIpcMemImportByKey", ">1 blob2 flags=0", NULL },
 	{ "close-key", "aclrtIpcMemClose", "blob1", NULL },
 	{ "mark", "aclrtGetMemInfo", "attr out out1", step_mark },

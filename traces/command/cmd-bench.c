@@ -78,22 +78,13 @@ static int operation_of(const char *word)
 	return -1;
 }
 
-static gboolean add_access(GArray *to, guint64 bytes, guint64 address, gboolean write)
-{
-	guint64 access = BENCH_ACCESS(address, write);
-
-	if (address < bytes) /* packed, an address lacks its highest bit */
-		g_array_append_val(to, access);
-	return address < bytes;
-}
-
 /* An address alone; with R or W behind it (Ramulator), or READ or WRITE and a clock (DRAMsim3);
  * with LD or ST before it (Ramulator 2); a count of instructions, an address that is read, and
  * maybe one that is written (Ramulator's traces of processors). NULL, or what is wrong with it. */
 static const char *add_line(GArray *to, guint64 bytes, const char *line)
 {
 	char word[3][32];
-	guint64 number[3];
+	guint64 number[3] = { 0 };
 	gboolean known[3] = { 0 };
 	int words = sscanf(line, "%31s %31s %31s", word[0], word[1], word[2]);
 
@@ -107,10 +98,13 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 	if (!known[at] || (!known[0] && operation < 0) || (writes && !known[2]))
 		return "is no access: ADDRESS, ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST "
 		       "ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
-	return add_access(to, bytes, number[at], operation > 0) &&
-			       (!writes || add_access(to, bytes, number[2], TRUE))
-		       ? NULL
-		       : npu_text("is beyond the memory: give a --size above " U64 " bytes", bytes);
+	/* packed, an address lacks its highest bit */
+	if (number[at] >= bytes || (writes && number[2] >= bytes))
+		return npu_text("is beyond the memory: give a --size above " U64 " bytes", bytes);
+	const guint64 accesses[] = { BENCH_ACCESS(number[at], operation > 0),
+				     BENCH_ACCESS(number[2], TRUE) };
+	g_array_append_vals(to, accesses, 1 + (guint)writes);
+	return NULL;
 }
 
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)

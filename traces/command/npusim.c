@@ -362,20 +362,17 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 void json_text(JsonBuilder *json, const char *name, const char *value)
 {
-	json_builder_set_member_name(json, name);
-	json_builder_add_string_value(json, value);
+	json_builder_add_string_value(json_builder_set_member_name(json, name), value);
 }
 
 void json_number(JsonBuilder *json, const char *name, guint64 value)
 {
-	json_builder_set_member_name(json, name);
-	json_builder_add_int_value(json, (gint64)value);
+	json_builder_add_int_value(json_builder_set_member_name(json, name), (gint64)value);
 }
 
 void json_list(JsonBuilder *json, const char *name)
 {
-	json_builder_set_member_name(json, name);
-	json_builder_begin_array(json);
+	json_builder_begin_array(json_builder_set_member_name(json, name));
 }
 
 void add_to_list(const char *variable, const char *entry, gboolean first)
