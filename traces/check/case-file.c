@@ -81,11 +81,6 @@ struct reader {
 	(g_set_error((r)->error, G_FILE_ERROR, G_FILE_ERROR_INVAL, __VA_ARGS__), \
 	 g_prefix_error((r)->error, "%s:%d: ", (r)->path, (r)->line), FALSE)
 
-static void clear_step(gpointer data)
-{
-	g_strfreev(((struct case_step *)data)->argv);
-}
-
 static void free_case(gpointer data)
 {
 	struct test_case *test = data;
@@ -108,6 +103,7 @@ static gboolean read_case(struct reader *r, const char *rest)
 {
 	struct test_case *test = r->test = g_new0(struct test_case, 1);
 	g_auto(GStrv) parts = words_of(rest);
+	gboolean bare = FALSE;
 
 	test->dialect = r->dialect;
 	test->file = g_intern_string(r->path);
@@ -118,7 +114,6 @@ static gboolean read_case(struct reader *r, const char *rest)
 	test->devices = 1;
 	test->settings = g_ptr_array_new_with_free_func(g_free);
 	test->steps = g_array_new(FALSE, FALSE, sizeof(struct case_step));
-	g_array_set_clear_func(test->steps, clear_step);
 	g_ptr_array_add(r->cases, test);
 	if (parts[0] == NULL)
 		return fail(r, "a case needs a name");
@@ -126,7 +121,7 @@ static gboolean read_case(struct reader *r, const char *rest)
 		gboolean *flag = strcmp(parts[i], "absolute") == 0    ? &test->absolute
 				 : strcmp(parts[i], "full-size") == 0 ? &test->full_size
 				 : strcmp(parts[i], "numbered") == 0  ? &test->numbered
-				 : strcmp(parts[i], "bare") == 0      ? &test->bare
+				 : strcmp(parts[i], "bare") == 0      ? &bare
 								      : NULL;
 
 		if (flag != NULL)
@@ -142,13 +137,23 @@ static gboolean read_case(struct reader *r, const char *rest)
 	}
 	if (test->processes < 1 || test->processes > CASE_PROCESSES_MAX)
 		return fail(r, "processes must be between 1 and %d", CASE_PROCESSES_MAX);
+	for (int process = 0; process < test->processes && !bare; process++) {
+		const char *const *first = r->dialect->beginning;
+
+		for (; first != NULL && *first != NULL; first++) {
+			struct case_step step = { r->line, process, *first, .text = *first };
+
+			step.docs.given = TRUE;
+			g_array_append_val(test->steps, step);
+		}
+	}
 	return TRUE;
 }
 
 /* "STEP [| ANSWER] [| docs ANSWER] [| driver ANSWER]"; an answer is "CODE[: VALUE]" */
 static gboolean read_step(struct reader *r, const char *text)
 {
-	g_auto(GStrv) parts = g_strsplit(text, "|", -1);
+	g_auto(GStrv) parts = g_strsplit(text, "|", -1), argv = NULL;
 	const char *words = parts[0];
 	struct case_step step = { .line = r->line,
 				  .docs = { .given = TRUE },
@@ -177,11 +182,12 @@ static gboolean read_step(struct reader *r, const char *text)
 		expect->given = TRUE;
 		expect->value = g_intern_string(said[1] == NULL ? NULL : g_strstrip(said[1]));
 	}
-	step.argv = words_of(words);
+	argv = words_of(words);
+	g_autofree char *joined = g_strjoinv(" ", argv);
+	step.words = g_intern_string(joined);
 	g_array_append_val(r->test->steps, step);
-	/* cppcheck-suppress memleak ; its list has the words */
-	return case_verb(r->dialect, step.argv[0]) != NULL ||
-	       fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
+	return case_verb(r->dialect, argv[0]) != NULL ||
+	       fail(r, "'%s' is no step", argv[0] == NULL ? "" : argv[0]);
 }
 
 static gboolean read_file(struct reader *r)

@@ -53,31 +53,9 @@ static gboolean take(int line, void *message, size_t bytes)
 
 /* ---- in a process of the case ---- */
 
-/* The library, after the first steps; where they fail, `trouble` is the answer to all others. */
-static void *begin(const struct test_case *test, const char *path, struct case_answer *trouble)
-{
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const char *const *verb = test->dialect->beginning;
-
-	if (library == NULL) {
-		trouble->code = CASE_MISSING;
-		g_strlcpy(trouble->complaint, dlerror(), sizeof(trouble->complaint));
-		return NULL;
-	}
-	for (; verb != NULL && !test->bare && *verb != NULL && trouble->code == 0; verb++) {
-		char *words[] = { (char *)*verb, NULL };
-
-		case_step_run(test->dialect, library, words, trouble);
-		if (trouble->code != 0)
-			g_snprintf(trouble->complaint, sizeof(trouble->complaint),
-				   "of '%s', with which cases begin", *verb);
-	}
-	return library;
-}
-
 static void work(const struct test_case *test, const char *path, int line)
 {
-	struct case_answer trouble = { 0 };
+	struct case_answer trouble = { 0 }; /* the answer to all steps where there is no library */
 	gboolean expected = FALSE;
 	struct order order;
 
@@ -92,7 +70,11 @@ static void work(const struct test_case *test, const char *path, int line)
 	if (expected && freopen("/dev/null", "w", stderr) == NULL)
 		exit(1);
 	alarm((unsigned)case_step_seconds);
-	void *library = begin(test, path, &trouble);
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (library == NULL) {
+		trouble.code = CASE_MISSING;
+		g_strlcpy(trouble.complaint, dlerror(), sizeof(trouble.complaint));
+	}
 	alarm(0);
 	give(line, &trouble, sizeof(trouble)); /* it has begun */
 	while (take(line, &order, sizeof(order))) {
@@ -104,7 +86,7 @@ static void work(const struct test_case *test, const char *path, int line)
 			continue;
 		}
 		alarm((unsigned)case_step_seconds);
-		if (trouble.code == 0)
+		if (library != NULL)
 			case_step_run(test->dialect, library, words, &answer);
 		alarm(0);
 		if (!give(line, &answer, sizeof(answer)))
@@ -301,10 +283,9 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 
 	for (guint i = 0; i < test->steps->len; i++) {
 		const struct case_step *step = case_step_at(test, i);
-		g_autofree char *words = g_strjoinv(" ", step->argv);
 		gint64 start_us = g_get_monotonic_time();
 
-		ask(processes, step->process, words, &answer);
+		ask(processes, step->process, step->words, &answer);
 		struct case_said said = { TRUE, answer.code, answer.cause,
 					  g_intern_string(answer.value),
 					  (guint64)(g_get_monotonic_time() - start_us) * 1000 };

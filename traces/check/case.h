@@ -32,7 +32,8 @@ struct case_said {
 struct case_step {
 	int line;
 	int process; /* 0: A */
-	char **argv; /* argv[0]: the verb; options "name=value" among the rest; ends with NULL */
+	const char
+		*words; /* the verb first; options "name=value" among the rest; a blank between */
 	struct case_said docs, driver;
 	const char *text; /* the step as written */
 };
@@ -45,7 +46,6 @@ struct test_case {
 	gboolean numbered;   /* answers have the driver's numbers of devices from 0 on */
 	gboolean absolute;   /* uses absolute addresses of the default window */
 	gboolean full_size;  /* needs the default devices with all their memory */
-	gboolean bare;       /* without the steps that the dialect begins with */
 	GPtrArray *settings; /* NAME=VALUE for the environment of its processes */
 	GArray *steps;       /* of struct case_step */
 };
@@ -82,8 +82,8 @@ struct case_answer {
 /* 60; a driver that takes longer for one step hangs, and its process is ended. */
 extern gint64 case_step_seconds;
 /* New processes, as many as the case has, that run its steps or others, one at a time: with its
- * settings, and with the library open. Where that, or what the dialect begins with, fails, each
- * step answers so. `test` and `library` stay. */
+ * settings, and with the library open. Where that fails, each step answers so. `test` and
+ * `library` stay. */
 struct case_processes *case_start(const struct test_case *test, const char *library);
 /* Runs a step, words apart by a space, in a process, and tells all what it publishes. FALSE and
  * error: why it did not succeed. */
@@ -151,7 +151,7 @@ struct case_code {
 struct case_dialect {
 	const struct case_verb *verbs; /* ends with a NULL name */
 	const struct case_code *codes; /* likewise */
-	const char *const *beginning;  /* verbs before the first step, ends with NULL; or NULL */
+	const char *const *beginning;  /* steps before the first, ends with NULL; or NULL */
 	const char *message;           /* function that says why the last call failed; or NULL */
 	const char *cause; /* function that has the driver's code behind that; or NULL */
 	const char *clock; /* function that has the picoseconds that count; or NULL: the host's */

@@ -11,9 +11,7 @@
 
 gboolean check_probe(const char *library, struct check_server *out, GError **error)
 {
-	static const struct test_case alone = { .dialect = &case_acl,
-						.processes = 1,
-						.bare = TRUE };
+	static const struct test_case alone = { .dialect = &case_acl, .processes = 1 };
 	enum { INIT, DEVICES, SOC, BACKEND, STEPS };
 	static const char *const steps[STEPS] = { "init", "devices", "soc", "backend" };
 	struct case_processes *processes = case_start(&alone, library);
@@ -50,10 +48,9 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 static void watch(struct test_case *test, guint at, const char *verb, const char *name)
 {
 	g_autofree char *text = g_strjoin(" ", verb, name, NULL);
-	struct case_step step = { .line = test->line,
-				  .argv = g_strsplit(text, " ", -1),
-				  .text = g_intern_string(text) };
+	struct case_step step = { .line = test->line, .words = g_intern_string(text) };
 
+	step.text = step.words;
 	g_array_insert_val(test->steps, at, step);
 }
 
@@ -71,7 +68,8 @@ void check_case_watch(struct test_case *test)
 	}
 	for (guint s = 0; s < count; s++) {
 		const struct case_step *step = case_step_at(test, s);
-		const char *verb = step->argv[0], *name = step->argv[1];
+		g_auto(GStrv) words = g_strsplit(step->words, " ", 3);
+		const char *verb = words[0], *name = g_intern_string(words[1]);
 		gboolean address =
 			g_str_has_prefix(verb, "reserve") || g_str_has_prefix(verb, "malloc");
 

@@ -24,7 +24,7 @@
 /* Process A maps memory, B imports it: `d` is the device, `t` B's process as the driver knows it.
  */
 enum { A, B };
-static const struct test_case pair = { .dialect = &case_acl, .processes = 2, .bare = TRUE };
+static const struct test_case pair = { .dialect = &case_acl, .processes = 2 };
 
 /* Not every driver can all: a step that fails is left out, with as many more as `leaves`, where it
  * has such; else it is the end. */

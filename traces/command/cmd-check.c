@@ -114,8 +114,8 @@ static guint64 memory_of(const struct test_case *test)
 	guint64 sum = 0, bytes;
 
 	for (guint s = 0; s < test->steps->len; s++) {
-		char **argv = case_step_at(test, s)->argv;
-		g_autofree char *words = g_strjoinv(" ", argv);
+		const char *words = case_step_at(test, s)->words;
+		g_auto(GStrv) argv = g_strsplit(words, " ", -1);
 		guint64 page = g_regex_match_simple("(huge1g|policy=[67])( |$)", words, 0, 0)
 				       ? G_GUINT64_CONSTANT(1) << 30
 				       : 2 << 20;
