@@ -763,7 +763,8 @@ def a_program_runs_on_each_server(folder):
          ['[server {0}] {0} 65537 127.0.0.{1}'.format(k, k + 1) for k in range(3)])
     same(sorted(err.splitlines()), ['[server {}] err'.format(k) for k in range(3)])
     same(json.loads((folder / 'x.json').read_text())['status'], 0)
-    ends(start('--servers', 2, '--each', '--', 'no-such-program'), 127)
+    _, err = ends(start('--servers', 2, '--each', '--', 'no-such-program'), 127)
+    same(err, '[server 0] npusim run: no-such-program: No such file or directory\n')
     for options in ([], ['--servers', 2, '--server', 1],
                     ['--servers', 2, '--server-from', 'RANK'], ['--servers', 2, '--exec']):
         _, err = ends(start('--each', *options, '--', 'echo', 'ran'), 2)

@@ -51,7 +51,6 @@ static const struct task calls[] = {
 	{ "address_free", A, 0, "unreserve va" },
 	{ "alloc", A, 0, "malloc m classic policy=policy" },
 	{ "free", A, 0, "free m" },
-	{ NULL, A, 0, NULL },
 };
 /* Of `size` bytes, each until it is seen to be done; without a second device there is no `peer`. */
 static const struct task copies[] = {
@@ -60,7 +59,6 @@ static const struct task copies[] = {
 	{ "sdma", A, 0, "all copy-async to from size s kind=3 ; wait s" },
 	{ "peer_read", A, 1, "all copy-async to peer size s kind=3 ; wait s" },
 	{ "peer_write", A, 0, "all copy-async peer to size s kind=3 ; wait s" },
-	{ NULL, A, 0, NULL },
 };
 /* The last may hang where value waits are not understood. */
 static const struct task waits[] = {
@@ -75,7 +73,6 @@ static const struct task waits[] = {
 	{ "value_wait", A, 1,
 	  "all call aclrtValueWait to turn 1 x ; call aclrtValueWrite to turn 0 s ; wait x" },
 	{ NULL, A, 0, "wait s" },
-	{ NULL, A, 0, NULL },
 };
 
 struct meter {
@@ -99,7 +96,8 @@ static gboolean ask(struct meter *m, int process, const char *words, GError **er
 }
 
 /* All rounds of a size. */
-static gboolean run_rounds(struct meter *m, const struct task *tasks, guint64 bytes, GError **error)
+static gboolean run_rounds(struct meter *m, const struct task *tasks, gsize count, guint64 bytes,
+			   GError **error)
 {
 	m->now.bytes = bytes;
 	case_tell(m->processes, "size", bytes);
@@ -107,7 +105,7 @@ static gboolean run_rounds(struct meter *m, const struct task *tasks, guint64 by
 	for (guint64 round = 0; round < ROUNDS; round++) {
 		m->now.cold = round == 0;
 		case_tell(m->processes, "turn", round + 1);
-		for (const struct task *t = tasks; t->words != NULL; t++) {
+		for (const struct task *t = tasks; t < tasks + count; t++) {
 			m->now.what = t->what;
 			if (ask(m, t->process, t->words, t->leaves > 0 ? NULL : error)) {
 				if (t->what != NULL)
@@ -142,7 +140,7 @@ static gboolean measure_calls(struct meter *m, gboolean giant, GError **error)
 	if (!ask(m, A, "destroy h", error))
 		return FALSE;
 	for (guint64 bytes = least; bytes <= m->most; bytes *= 2)
-		if (!run_rounds(m, calls, bytes, error))
+		if (!run_rounds(m, calls, G_N_ELEMENTS(calls), bytes, error))
 			return FALSE;
 	return TRUE;
 }
@@ -164,9 +162,9 @@ static gboolean measure_copies(struct meter *m, gboolean giant, GError **error)
 		 error))
 		return FALSE;
 	for (guint64 bytes = COPY_LEAST; bytes <= half; bytes *= 4)
-		if (!run_rounds(m, copies, bytes, error))
+		if (!run_rounds(m, copies, G_N_ELEMENTS(copies), bytes, error))
 			return FALSE;
-	return run_rounds(m, waits, 0, error);
+	return run_rounds(m, waits, G_N_ELEMENTS(waits), 0, error);
 }
 
 /* Copies of one row a page, in a stream: a footprint of so many pages of 2 MiB, or as many bytes in

@@ -30,9 +30,19 @@ static struct {
 } inherited;
 static sigset_t blocked;
 
-/* files: its stdin, stdout and stderr; NULL: this process's. -1: it was said why; *out_status is
+/* The program, or one on each server. */
+static struct {
+	gboolean alone; /* the one program, whose terminal this process's is */
+	guint count, running;
+	pid_t pid[SIM_SERVERS];      /* 0: it has ended */
+	FILE *from[2 * SIM_SERVERS]; /* by server, stdout and stderr; NULL: there is none */
+	gboolean ending;             /* all of them, as one has to */
+	int status;                  /* waitpid()'s, of the first that failed; 0: none has */
+} programs;
+
+/* files: its stdin, stdout and stderr; NULL: this process's. FALSE: it was said why; *out_status is
  * the exit status. */
-static pid_t start(char **program, const int *files, int *out_status)
+static gboolean start(char **program, const int *files, int *out_status)
 {
 	pid_t self = getpid(), child;
 	guint8 status = NPUSIM_EXIT_NOT_RUNNABLE;
@@ -41,7 +51,7 @@ static pid_t start(char **program, const int *files, int *out_status)
 	if (pipe2(said, O_CLOEXEC) != 0 || (child = fork()) < 0) {
 		*out_status = status;
 		failure("%s: %s", program[0], g_strerror(errno));
-		return -1;
+		return FALSE;
 	}
 	if (child == 0) {
 		/* Whoever kills the command by SIGKILL means the program, which nobody could tell.
@@ -57,13 +67,16 @@ static pid_t start(char **program, const int *files, int *out_status)
 		_exit(write(said[1], &status, 1) == 1 ? status : NPUSIM_EXIT_NOT_RUNNABLE);
 	}
 	close(said[1]);
-	if (read(said[0], &status, 1) == 1) {
+	gboolean failed = read(said[0], &status, 1) == 1;
+	close(said[0]);
+	if (failed) {
 		waitpid(child, NULL, 0);
 		*out_status = status;
-		child = -1;
+		return FALSE;
 	}
-	close(said[0]);
-	return child;
+	programs.pid[programs.count++] = child;
+	programs.running++;
+	return TRUE;
 }
 
 /* The shell has to see that its job stopped. SIGSTOP is no terminal's: away from one, who sends it
@@ -100,16 +113,6 @@ static void stop_too(pid_t child, int signal_number)
 	    waitid(P_PID, (id_t)child, &info, WCONTINUED | WNOHANG) == 0 && info.si_pid == 0)
 		kill(child, SIGCONT);
 }
-
-/* The program, or one on each server. */
-static struct {
-	gboolean alone; /* the one program, whose terminal this process's is */
-	guint count, running;
-	pid_t pid[SIM_SERVERS];      /* 0: it has ended */
-	FILE *from[2 * SIM_SERVERS]; /* by server, stdout and stderr; NULL: there is none */
-	gboolean ending;             /* all of them, as one has to */
-	int status;                  /* waitpid()'s, of the first that failed; 0: none has */
-} programs;
 
 /* Kills what has this process as its parent, the programs' orphans among it. FALSE: nothing. */
 static gboolean kill_children(void)
@@ -213,8 +216,8 @@ static void become_parent(void)
 gboolean program_run(char **program, int *out_status)
 {
 	become_parent();
-	programs.pid[0] = start(program, NULL, out_status);
-	if (programs.pid[0] < 0)
+	programs.alone = TRUE;
+	if (!start(program, NULL, out_status))
 		return FALSE;
 	/* the program's pipes and locks end when it closes them */
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -223,8 +226,6 @@ gboolean program_run(char **program, int *out_status)
 		dup2(null, STDOUT_FILENO);
 	}
 	closefrom(STDERR_FILENO + 1);
-	programs.alone = TRUE;
-	programs.count = programs.running = 1;
 	wait_for_all();
 	*out_status = programs.status;
 	return TRUE;
@@ -253,9 +254,10 @@ static gpointer show_lines(gpointer of)
 	return NULL;
 }
 
-static gboolean start_on(guint k, char **program, int *out_status)
+static gboolean start_on_next(char **program, int *out_status)
 {
 	int files[3] = { open("/dev/null", O_RDONLY | O_CLOEXEC) }, ends[2];
+	guint k = programs.count;
 	struct stat st;
 
 	for (guint i = 0; i < 2; i++) {
@@ -272,12 +274,10 @@ static gboolean start_on(guint k, char **program, int *out_status)
 	if (g_getenv("NPUSIM_REPORT_STDERR") && fstat(files[2], &st) == 0)
 		g_setenv("NPUSIM_REPORT_STDERR",
 			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
-	pid_t pid = start(program, files, out_status);
+	gboolean started = start(program, files, out_status);
 	for (int i = 0; i < 3; i++)
 		close(files[i]);
-	programs.pid[k] = pid > 0 ? pid : 0;
-	programs.running += pid > 0;
-	return pid > 0;
+	return started;
 }
 
 gboolean servers_run(char **program, int *out_status)
@@ -287,15 +287,16 @@ gboolean servers_run(char **program, int *out_status)
 
 	become_parent();
 	while (fine && programs.count < (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)))
-		fine = start_on(programs.count++, program, out_status);
+		fine = start_on_next(program, out_status);
 	if (!fine)
 		send_all(SIGTERM, FALSE);
-	for (guint i = 0; i < 2 * programs.count; i++)
+	const guint pipes = 2 * (programs.count + !fine); /* one that cannot be run has said why */
+	for (guint i = 0; i < pipes; i++)
 		thread[i] = g_thread_new("output", show_lines, GUINT_TO_POINTER(i));
 	wait_for_all();
 	while (programs.ending && kill_children() && waitpid(-1, NULL, 0) > 0)
 		continue;
-	for (guint i = 0; i < 2 * programs.count; i++)
+	for (guint i = 0; i < pipes; i++)
 		g_thread_join(thread[i]);
 	if (fine)
 		*out_status = programs.status;
