@@ -122,11 +122,6 @@ static void show_whose(struct step *s)
 		  attributes.location.id, step_size_text(attributes.pageSize));
 }
 
-static void publish(struct step *s)
-{
-	step_publish(s, 1, s->out[0]);
-}
-
 static void show_memory(struct step *s)
 {
 	step_show(s, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, s->out[0][0], s->out[1][0]);
@@ -175,7 +170,7 @@ static const struct case_verb verbs[] = {
 	{ "devices", "aclrtGetDeviceCount", "out", step_show_number },
 	{ "peer-possible", "aclrtDeviceCanAccessPeer", "out $1 $2", step_show_number },
 	{ "peer", "aclrtDeviceEnablePeerAccess", "$1 flags=0", NULL },
-	{ "tgid", "aclrtDeviceGetBareTgid", "out", publish },
+	{ "tgid", "aclrtDeviceGetBareTgid", "out", step_publish },
 	{ "soc", NULL, NULL, show_soc },
 	{ "memory", "aclrtGetMemInfo", "attr out out1", show_memory },
 	{ "backend", NULL, NULL, show_backend },
@@ -196,14 +191,14 @@ static const struct case_verb verbs[] = {
 	{ "access", "aclrtMemGetAccess", "$1 of out", step_show_access },
 	{ "range", "aclrtMemGetAddressRange", "$1 out out1", step_show_range },
 	{ "whose", "aclrtPointerGetAttributes", "$1 out", show_whose },
-	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish },
-	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out", publish },
+	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", step_publish },
+	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out", step_publish },
 	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=1", NULL },
 	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid 1", NULL },
 	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", step_show_same },
 	{ "import-v2", "aclrtMemImportFromShareableHandleV2", "blob2 type=1 flags=0 >1",
 	  step_show_same },
-	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish },
+	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", step_publish },
 	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid 1", NULL },
 	{ "import-key", "aclrtIpcMemImportByKey", ">1 blob2 flags=0", NULL },
 	{ "close-key", "aclrtIpcMemClose", "blob1", NULL },

@@ -126,12 +126,12 @@ void step_set(struct step *step, int index, uint64_t value)
 	case_variable(step_word(step, index))->number = value;
 }
 
-void step_publish(struct step *step, int index, const uint64_t *value)
+void step_publish(struct step *step)
 {
-	struct case_variable *variable = case_variable(step_word(step, index));
+	struct case_variable *variable = case_variable(step_word(step, 1));
 
-	variable->number = value[0];
-	memcpy(variable->blob, value, sizeof(variable->blob));
+	variable->number = step->out[0][0];
+	memcpy(variable->blob, step->out[0], sizeof(variable->blob));
 	step->answer->published = *variable;
 }
 

@@ -199,8 +199,8 @@ int step_call(struct step *step, const char *function, const char *arguments);
 
 /* Gives a value to the variable that word `index` names. */
 void step_set(struct step *step, int index, uint64_t value);
-/* The same, for all processes, with bytes whose first are the number. */
-void step_publish(struct step *step, int index, const uint64_t *value);
+/* "out" becomes the variable that word 1 names, for all processes: a number and bytes. */
+void step_publish(struct step *step);
 /* The value that the step shows, in printf's form. */
 void step_show(struct step *step, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* "4M", "1G", "-2M", "17": the way values are shown; static. */

@@ -381,25 +381,21 @@ static gboolean write_report(const char *path, report_writer *put, GError **erro
 	return out_file_write(path, text->str, text->len, error);
 }
 
-static void write_names(GString *text, const struct check_report *unused)
-{
-	(void)unused;
-	for (guint i = 0; i < cases->len; i++) {
-		const struct test_case *test = cases->pdata[i];
-
-		g_string_append_printf(text, "%s.%s\n", test->suite, test->name);
-	}
-}
-
 static gboolean run_all(GError **error)
 {
 	const char *output = opt.output ? opt.output : "-";
+	g_autoptr(GString) names = g_string_new(NULL);
 
 	report.start_us = g_get_real_time();
 	if (!read_cases(error))
 		return FALSE;
+	for (guint i = 0; opt.list && i < cases->len; i++) {
+		const struct test_case *test = cases->pdata[i];
+
+		g_string_append_printf(names, "%s.%s\n", test->suite, test->name);
+	}
 	if (opt.list)
-		return write_report(output, write_names, error);
+		return out_file_write(output, names->str, names->len, error);
 	for (guint i = 0; opt.against != ON_ONE && i < cases->len; i++)
 		check_case_watch(cases->pdata[i]);
 	if (!check_probe(opt.library, &report.server, error))

@@ -146,11 +146,10 @@ static int run(char **paths, GError **error)
 		return EXIT_TROUBLE;
 	if (is_result[0] == is_result[1])
 		return is_result[0] ? diff_two_results(paths, error) : diff_traces(paths, error);
-	refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-	       "%s is JSON, which a result of npusim replay --json is, and %s is not, so it "
-	       "should be a trace: two traces can be compared, or two results",
-	       paths[is_result[0] ? 0 : 1], paths[is_result[0] ? 1 : 0]);
-	return EXIT_TROUBLE;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		      "%s is JSON, which a result of npusim replay --json is, and %s is not, so it "
+		      "should be a trace: two traces can be compared, or two results",
+		      paths[is_result[0] ? 0 : 1], paths[is_result[0] ? 1 : 0]);
 }
 
 VERB(diff, "say what changed between two traces, or two results of replays", "A B",
