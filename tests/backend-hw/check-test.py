@@ -23,7 +23,7 @@ failures = []
 number = 0
 
 
-def run(*args, hal=None, file_bytes=None, stdout=subprocess.PIPE, **variables):
+def run(*args, verb='check', hal=None, file_bytes=None, stdout=subprocess.PIPE, **variables):
     hidden = ('NPUSIM_', 'ASCEND_', 'LD_LIBRARY')
     env = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     env.update(variables)
@@ -36,7 +36,7 @@ def run(*args, hal=None, file_bytes=None, stdout=subprocess.PIPE, **variables):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
 
-    return subprocess.run([NPUSIM, 'check', *args], env=env, stdout=stdout,
+    return subprocess.run([NPUSIM, verb, *args], env=env, stdout=stdout,
                           stderr=subprocess.PIPE, text=True, timeout=300,
                           preexec_fn=few_bytes if file_bytes else None)
 
@@ -66,6 +66,13 @@ def no_driver():
     check('a device that does not open is said, and nothing else',
           found.returncode == 1 and 'cannot be opened' in found.stderr
           and 'soc' not in found.stderr, found)
+    for name, status, devices in ('open-fails', 1, 2), ('no-device', 0, 0):
+        found = run('--backend', 'hw', '--json', '-', verb='info',
+                    hal=FAKES / 'fake-hal-{}.so'.format(name))
+        got = json.loads(found.stdout)
+        check('info shows what there is: ' + name, found.returncode == status
+              and len(got['devices']) == devices and got['drivers'] == 'hw'
+              and all('cannot be opened' in row['error'] for row in got['devices']), found)
 
 
 def usage():

@@ -20,22 +20,17 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 
 	for (int i = 0; good && i < STEPS; i++)
 		good = case_need(processes, 0, steps[i], &answers[i], error);
-	unsigned count = good ? (unsigned)atoi(answers[DEVICES].value) : 0;
-	if (good && count == 0)
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-			    "the driver is there, and has no device");
-	good = count > 0;
-	for (unsigned d = 0; good && d < MIN(count, CHECK_DEVICES_MAX); d++) {
+	out->devices = good ? MIN((unsigned)atoi(answers[DEVICES].value), CHECK_DEVICES_MAX) : 0;
+	for (unsigned d = 0; d < out->devices; d++) {
 		g_autofree char *words = g_strdup_printf("device %u", d);
+		g_autoptr(GError) why = NULL;
 
-		good = case_need(processes, 0, words, &answer, error) &&
-		       case_need(processes, 0, "memory", &answer, error);
-		if (!good)
-			g_prefix_error(error, "%s: ", words);
-		else
+		if (case_need(processes, 0, words, &answer, &why) &&
+		    case_need(processes, 0, "memory", &answer, &why))
 			sscanf(answer.value, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
 			       &out->free_bytes[d], &out->total_bytes[d]);
-		out->devices = d + 1;
+		else
+			out->trouble[d] = g_intern_string(why->message);
 	}
 	case_end(processes);
 	if (good) {

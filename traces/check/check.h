@@ -19,6 +19,7 @@ struct check_server {
 	char soc[64];
 	unsigned devices;
 	guint64 free_bytes[CHECK_DEVICES_MAX], total_bytes[CHECK_DEVICES_MAX];
+	const char *trouble[CHECK_DEVICES_MAX]; /* why a device cannot be used; or NULL */
 	char *backend; /* "key=value" lines; "" for a library that is not npusim's */
 };
 /* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one

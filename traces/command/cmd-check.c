@@ -385,6 +385,7 @@ static gboolean run_all(GError **error)
 {
 	const char *output = opt.output ? opt.output : "-";
 	g_autoptr(GString) names = g_string_new(NULL);
+	struct check_server *server = &report.server;
 
 	report.start_us = g_get_real_time();
 	if (!read_cases(error))
@@ -398,16 +399,23 @@ static gboolean run_all(GError **error)
 		return out_file_write(output, names->str, names->len, error);
 	for (guint i = 0; opt.against != ON_ONE && i < cases->len; i++)
 		check_case_watch(cases->pdata[i]);
-	if (!check_probe(opt.library, &report.server, error))
+	if (!check_probe(opt.library, server, error))
 		return FALSE;
-	if (opt.device >= report.server.devices)
+	if (server->devices == 0)
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			      "the driver is there, and has no device");
+	for (unsigned d = 0; d < server->devices; d++)
+		if (server->trouble[d] != NULL)
+			return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "device %u: %s", d,
+				      server->trouble[d]);
+	if (opt.device >= server->devices)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NODEV,
 			      "--device=%d: the devices are 0 to %u", (int)opt.device,
-			      report.server.devices - 1);
+			      server->devices - 1);
 	if (opt.record != NULL) {
 		g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
 		g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
-		g_autofree char *server = g_build_filename(opt.record, "server.txt", NULL);
+		g_autofree char *about = g_build_filename(opt.record, "server.txt", NULL);
 		g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
 
 		if (there != NULL && g_dir_read_name(there) != NULL)
@@ -417,7 +425,7 @@ static gboolean run_all(GError **error)
 					   opt.record);
 		if (g_mkdir_with_parents(calls, 0777) != 0)
 			return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
-		if (!write_report(server, write_server, error))
+		if (!write_report(about, write_server, error))
 			return FALSE;
 		/* each process of each case: every call to the driver with its time */
 		g_setenv("NPUSIM_TRACE", trace, TRUE);

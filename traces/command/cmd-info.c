@@ -70,32 +70,40 @@ static void add_backend(const char *said)
 		json_builder_end_array(json);
 }
 
-static gboolean add_runtime(const char *folder, GError **error)
+static int add_runtime(void)
 {
-	g_autofree char *library = g_build_filename(folder, ACL, NULL);
+	g_autoptr(GError) error = NULL;
+	g_autofree char *library = part_file(ACL, &error);
 	struct check_server server = { 0 };
 	int32_t major = 0, minor = 0, patch = 0;
+	int status = NPUSIM_EXIT_OK;
 
-	if (!check_probe(library, &server, error))
-		return FALSE;
+	if (library == NULL || !check_probe(library, &server, &error))
+		return failure("%s", error->message);
 	aclrtGetVersion(&major, &minor, &patch);
 	add_text("SoC", server.soc);
 	add_text("runtime", npu_text("%d.%d.%d, as CANN 9.0", major, minor, patch));
 	put("%-12s %u\n", "devices", server.devices);
 	json_list(json, "devices");
 	for (unsigned d = 0; d < server.devices; d++) {
-		put("  device %-2u %s free of %s\n", d,
-		    npu_size_words((gint64)server.free_bytes[d]),
-		    npu_size_words((gint64)server.total_bytes[d]));
 		json_builder_begin_object(json);
-		json_number(json, "free_bytes", server.free_bytes[d]);
-		json_number(json, "total_bytes", server.total_bytes[d]);
+		if (server.trouble[d]) {
+			put("  device %-2u %s\n", d, server.trouble[d]);
+			json_text(json, "error", server.trouble[d]);
+			status = NPUSIM_EXIT_FAILED;
+		} else {
+			put("  device %-2u %s free of %s\n", d,
+			    npu_size_words((gint64)server.free_bytes[d]),
+			    npu_size_words((gint64)server.total_bytes[d]));
+			json_number(json, "free_bytes", server.free_bytes[d]);
+			json_number(json, "total_bytes", server.total_bytes[d]);
+		}
 		json_builder_end_object(json);
 	}
 	json_builder_end_array(json);
 	add_backend(server.backend);
 	g_free(server.backend);
-	return TRUE;
+	return status;
 }
 
 static char *to;
@@ -118,8 +126,7 @@ static int run(char **words, GError **error)
 	add_text("npusim", NPUSIM_VERSION);
 	g_autofree char *folder = part_folder(ACL, &problem);
 	add_text("libraries", folder ? folder : problem->message);
-	int status = folder && add_runtime(folder, &problem) ? NPUSIM_EXIT_OK
-							     : failure("%s", problem->message);
+	int status = add_runtime();
 	add_variables();
 	json_builder_end_object(json);
 	if (to)
