@@ -56,18 +56,11 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-struct child {
-	pid_t parent;
-	int to;
-};
-
 /* It ends with the report, which may be killed. */
-static void prepare_child(gpointer data)
+static void prepare_child(gpointer fd)
 {
-	const struct child *child = data;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != child->parent || dup2(child->to, STDOUT_FILENO) < 0)
+	if (dup2(GPOINTER_TO_INT(fd), STDOUT_FILENO) < 0)
 		_exit(NPUSIM_EXIT_NOT_RUNNABLE);
 }
 
@@ -76,24 +69,24 @@ static void prepare_child(gpointer data)
 static JsonNode *replay(const char *path, const GError *cause, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", error), *said = NULL;
-	struct child child = { getpid(), self ? temp_file_open(error) : -1 };
-	g_autofree char *written = g_strdup_printf("/proc/self/fd/%d", child.to);
+	int fd = self ? temp_file_open(error) : -1;
+	g_autofree char *written = g_strdup_printf("/proc/self/fd/%d", fd);
 	char verb[] = "replay", json[] = "--json=-", each[] = "--each-call", dashes[] = "--";
 	/* of each call only the page shows something */
 	char *argv[] = { self, verb, json, to.page ? each : json, dashes, (char *)path, NULL };
 	JsonNode *result = NULL;
 	int status = 0;
 
-	if (child.to < 0)
+	if (fd < 0)
 		return NULL;
 	gboolean ran = g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, prepare_child,
-				    &child, NULL, &said, &status, error);
+				    GINT_TO_POINTER(fd), NULL, &said, &status, error);
 	if (ran && status == 0)
 		result = result_file_read(written, error);
 	else if (ran)
 		g_set_error(error, cause->domain, cause->code, "%s; %s", cause->message,
 			    g_strchomp(said));
-	close(child.to);
+	close(fd);
 	return result;
 }
 
