@@ -20,7 +20,11 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 
 	for (int i = 0; good && i < STEPS; i++)
 		good = case_need(processes, 0, steps[i], &answers[i], error);
-	out->devices = good ? MIN((unsigned)atoi(answers[DEVICES].value), CHECK_DEVICES_MAX) : 0;
+	if (good) {
+		out->devices = MIN((unsigned)atoi(answers[DEVICES].value), CHECK_DEVICES_MAX);
+		g_strlcpy(out->soc, answers[SOC].value, sizeof(out->soc));
+		out->backend = g_strdup(answers[BACKEND].value);
+	}
 	for (unsigned d = 0; d < out->devices; d++) {
 		g_autofree char *words = g_strdup_printf("device %u", d);
 		g_autoptr(GError) why = NULL;
@@ -33,10 +37,6 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 			out->trouble[d] = g_intern_string(why->message);
 	}
 	case_end(processes);
-	if (good) {
-		g_strlcpy(out->soc, answers[SOC].value, sizeof(out->soc));
-		out->backend = g_strdup(answers[BACKEND].value);
-	}
 	return good;
 }
 

@@ -22,8 +22,8 @@ struct check_server {
 	const char *trouble[CHECK_DEVICES_MAX]; /* why a device cannot be used; or NULL */
 	char *backend; /* "key=value" lines; "" for a library that is not npusim's */
 };
-/* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one
- * sentence otherwise: what the library says, or that it crashed. */
+/* Asks `library`, and of each device, in a process of its own, with the environment as it is. FALSE
+ * and error in one sentence otherwise: what the library says, or that it crashed. */
 gboolean check_probe(const char *library, struct check_server *out, GError **error);
 
 /* Asks at the case's end what can be seen of it from outside: whose the addresses are that its

@@ -68,7 +68,7 @@ static int record(char **program, const char *output, const char *recorder, GErr
 	g_setenv("NPUSIM_RUN", name, TRUE);
 	if (recorder)
 		add_to_list("LD_PRELOAD", path, TRUE);
-	if (!program_run(program, &status)) {
+	if (!program_run(program, FALSE, &status)) {
 		rmdir(parts);
 		return status;
 	}

@@ -246,7 +246,7 @@ static int run_as_parent(char **words, const char *folder)
 			"more than CUDA documents: relink it with -cudart shared, so that "
 			"npusim's libcudart takes its place",
 			words[0]);
-	program.ran = (each ? servers_run : program_run)(words, &program.status);
+	program.ran = program_run(words, each, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
 	gboolean written = say_what_was_told(library, obstacle, foreign);
 	status = program.ran ? program_end_as(program.status) : program.status;

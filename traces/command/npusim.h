@@ -142,14 +142,12 @@ char *home_in_place(gboolean over, GError **error);
 
 /* Becomes the program; where that fails, says why and returns the exit status. */
 int become_program(char **program);
-/* Runs the program to its end, and passes signals on to it; it dies with this process. TRUE:
+/* Runs the program to its end, once, and passes signals on to it; it dies with this process. TRUE:
  * *out_status is waitpid()'s. FALSE: it could not be run, which was said; *out_status is the exit
- * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and files that
- * it inherited are closed. */
-gboolean program_run(char **program, int *out_status);
-/* The same on each of NPUSIM_SERVERS, until all have ended and closed their output; once. The first
- * that fails, or a signal to this process, ends all; *out_status is that of the first, or 0. */
-gboolean servers_run(char **program, int *out_status);
+ * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and its other
+ * files are closed. `each`: on each of NPUSIM_SERVERS, until all have ended and closed their
+ * output; the first that fails, or a signal to this process, ends all, and its status is told. */
+gboolean program_run(char **program, gboolean each, int *out_status);
 /* "127.0.0.4" of server 3, as npu_text(). */
 const char *server_address(guint server);
 /* Ends this process by the program's signal, without a core of its own; the exit status if it

@@ -213,24 +213,6 @@ static void become_parent(void)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-gboolean program_run(char **program, int *out_status)
-{
-	become_parent();
-	programs.alone = TRUE;
-	if (!start(program, NULL, out_status))
-		return FALSE;
-	/* the program's pipes and locks end when it closes them */
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-	}
-	closefrom(STDERR_FILENO + 1);
-	wait_for_all();
-	*out_status = programs.status;
-	return TRUE;
-}
-
 const char *server_address(guint server)
 {
 	return npu_text("127.0.0.%u", server + 1);
@@ -280,17 +262,26 @@ static gboolean start_on_next(char **program, int *out_status)
 	return started;
 }
 
-gboolean servers_run(char **program, int *out_status)
+gboolean program_run(char **program, gboolean each, int *out_status)
 {
+	guint wanted = each ? (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)) : 1;
 	GThread *thread[2 * SIM_SERVERS];
 	gboolean fine = TRUE;
 
 	become_parent();
-	while (fine && programs.count < (guint)atoi(npu_var_get(NPU_VAR_SERVERS, NULL)))
-		fine = start_on_next(program, out_status);
+	programs.alone = !each;
+	while (fine && programs.count < wanted)
+		fine = each ? start_on_next(program, out_status) : start(program, NULL, out_status);
 	if (!fine)
 		send_all(SIGTERM, FALSE);
-	const guint pipes = 2 * (programs.count + !fine); /* one that cannot be run has said why */
+	if (fine && !each) { /* the program's pipes and locks end when it closes them */
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		closefrom(STDERR_FILENO + 1);
+	}
+	/* those of one that cannot be run have said why */
+	const guint pipes = each ? 2 * (programs.count + !fine) : 0;
 	for (guint i = 0; i < pipes; i++)
 		thread[i] = g_thread_new("output", show_lines, GUINT_TO_POINTER(i));
 	wait_for_all();
