@@ -84,7 +84,7 @@ static gboolean start(char **program, const int *files, int *out_status)
 static void stop_too(pid_t child, int signal_number)
 {
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
-	struct sigaction action;
+	struct sigaction action = usual;
 	sigset_t one, mask;
 	siginfo_t info;
 
@@ -99,13 +99,11 @@ static void stop_too(pid_t child, int signal_number)
 	}
 	sigemptyset(&one);
 	sigaddset(&one, signal_number);
-	if (signal_number != SIGSTOP)
-		sigaction(signal_number, &usual, &action);
+	sigaction(signal_number, &usual, &action); /* SIGSTOP has no other */
 	raise(signal_number);
 	sigprocmask(SIG_UNBLOCK, &one, &mask); /* here it stops, until SIGCONT */
 	sigprocmask(SIG_SETMASK, &mask, NULL);
-	if (signal_number != SIGSTOP)
-		sigaction(signal_number, &action, NULL);
+	sigaction(signal_number, &action, NULL);
 	/* a shell's SIGCONT went to the program too: passed on late, it would undo the next stop */
 	sigemptyset(&one);
 	sigaddset(&one, SIGCONT);
