@@ -69,9 +69,9 @@ static void listen(void)
  * that runtime in them have the name, stripped or not. */
 #define STATIC_CUDART "cuGetExportTable"
 
-/* *out_loader: the loader's path, where there is one; g_free(). *out_static_cudart, where it is
- * asked for: the file, which is read for it, has NVIDIA's runtime in it. NULL, or why there are no
- * shared libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may
+/* *out_loader: the loader's path, where there is one; g_free(). *out_static_cudart, with --cuda:
+ * the file, which is read for it, has NVIDIA's runtime in it. NULL, or why there are no shared
+ * libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may
  * get them. */
 static const char *look_at_file(const char *path, char **out_loader, gboolean *out_static_cudart)
 {
@@ -83,9 +83,7 @@ static const char *look_at_file(const char *path, char **out_loader, gboolean *o
 
 	if (bytes == NULL || length < sizeof(*head) || memcmp(bytes, ELFMAG, SELFMAG) != 0)
 		return NULL;
-	if (out_static_cudart)
-		*out_static_cudart =
-			memmem(bytes, length, STATIC_CUDART, strlen(STATIC_CUDART)) != NULL;
+	*out_static_cudart = cuda && memmem(bytes, length, STATIC_CUDART, strlen(STATIC_CUDART));
 	if (head->e_ident[EI_CLASS] != ELFCLASS64)
 		return "is a 32-bit program";
 	if (stat(path, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
@@ -236,7 +234,7 @@ static int run_as_parent(char **words, const char *folder)
 	program.words = words;
 	listen();
 	if (path)
-		obstacle = look_at_file(path, &loader, cuda ? &static_cudart : NULL);
+		obstacle = look_at_file(path, &loader, &static_cudart);
 	if (loader)
 		foreign = ask_loader(loader, path, folder, model && !cuda);
 	if (foreign && npu_log_enabled(NPU_LOG_WARN))
