@@ -12,17 +12,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 struct bsim *bsim_process;
 
 /* ---- the lock ---- */
 
+/* Two threads that take turns have the lock sooner than they sleep and wake. Where more wait, to
+ * try would only take processor time from them. */
+#define TRY_NS  UINT64_C(10000)
+#define TRY_FEW 2u
+
+static void lock_by(pthread_mutex_t *mutex, uint64_t sleep_ns)
+{
+	do
+		if (pthread_mutex_trylock(mutex) == 0)
+			return;
+	while (clock_now_ns() < sleep_ns);
+	pthread_mutex_lock(mutex);
+}
+
 void bsim_lock_in_line(struct bsim *bs)
 {
 	struct bsim_lock *lock = &bs->lock;
+	bool few = __atomic_add_fetch(&lock->waiting, 1, __ATOMIC_RELAXED) <= TRY_FEW;
+	uint64_t sleep_ns = few ? clock_now_ns() + TRY_NS : 0;
 
-	__atomic_add_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&lock->line);
-	pthread_mutex_lock(&lock->mutex);
+	lock_by(&lock->line, sleep_ns);
+	lock_by(&lock->mutex, sleep_ns);
 	__atomic_store_n(&lock->passed, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock->line);
 	__atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
