@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
@@ -104,7 +105,21 @@ static bool peek(uint64_t va)
 	return readable;
 }
 
-enum { POPULATE_WORKS = 1, PEEK_WORKS = 2 };
+/* True if the system can write the four bytes around va: it adds no bit to them, and would wake who
+ * waits there only if they were -2048. */
+static bool poke(uint64_t va)
+{
+	static uint32_t nobody;
+	int kept = errno;
+	bool writable =
+		syscall(SYS_futex, &nobody, FUTEX_WAKE_OP_PRIVATE, 0, NULL, va & ~UINT64_C(3),
+			FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, -2048)) >= 0;
+
+	errno = kept;
+	return writable;
+}
+
+enum { POPULATE_WORKS = 1, WORDS_WORK = 2 };
 
 /* Kernels before 5.14 know no MADV_POPULATE, and qemu-user says of any page that all is well.
  * Valgrind, which reports what a system call reads, gives a program no vDSO. */
@@ -120,11 +135,21 @@ static int what_works(void)
 	works = 0;
 	if (populate((uint64_t)&works, 1, true) == 0 && populate((uint64_t)none, 1, false) != 0)
 		works |= POPULATE_WORKS;
-	if (getauxval(AT_SYSINFO_EHDR) != 0 && peek((uint64_t)&works) && !peek((uint64_t)none))
-		works |= PEEK_WORKS;
+	if (getauxval(AT_SYSINFO_EHDR) != 0 && peek((uint64_t)&works) && poke((uint64_t)&works) &&
+	    !peek((uint64_t)none) && mprotect(none, page_bytes(), PROT_READ) == 0 &&
+	    !poke((uint64_t)none))
+		works |= WORDS_WORK;
 	munmap(none, page_bytes());
 	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
 	return works;
+}
+
+/* True of bytes in the page that this call's frame lies in: nobody need be asked about that one. */
+static bool beside_this_frame(uint64_t va, uint64_t last)
+{
+	uint64_t page = (uint64_t)__builtin_frame_address(0) / PAGE_LEAST;
+
+	return va / PAGE_LEAST == page && last / PAGE_LEAST == page;
 }
 
 /* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
@@ -132,9 +157,11 @@ static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, boo
 {
 	int why, works = bs->contents ? what_works() : 0;
 	uint64_t resident, last = va + bytes - 1;
+	bool (*ask)(uint64_t va) = write ? poke : peek;
 
-	if (!write && (works & PEEK_WORKS) && bytes <= PAGE_LEAST) /* two pages at most */
-		return peek(va) && (va / PAGE_LEAST == last / PAGE_LEAST || peek(last));
+	if ((works & WORDS_WORK) && bytes <= PAGE_LEAST) /* two pages at most */
+		return beside_this_frame(va, last) ||
+		       (ask(va) && (va / PAGE_LEAST == last / PAGE_LEAST || ask(last)));
 	if (!(works & POPULATE_WORKS))
 		return pages_mapped(va, bytes, &resident);
 	if (bytes >= UINT64_C(1) << 20 && is_plain(va, bytes, write))

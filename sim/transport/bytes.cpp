@@ -17,7 +17,7 @@ void span_list::add(unsigned char *at, uint64_t bytes)
 	if (!m_spans.empty() && m_spans.back().at + m_spans.back().bytes == at)
 		m_spans.back().bytes += bytes;
 	else
-		m_spans.push_back({ at, bytes });
+		m_spans.emplace_back(at, bytes);
 	m_bytes += bytes; // last: where there is no memory, nothing has changed
 }
 

@@ -16,6 +16,10 @@ namespace npusim
 struct span {
 	unsigned char *at;
 	uint64_t bytes;
+
+	span(unsigned char *at_, uint64_t bytes_) : at(at_), bytes(bytes_)
+	{
+	}
 };
 
 // Stretches of memory in the order of a job's bytes; neighbours are one.

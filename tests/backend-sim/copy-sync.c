@@ -196,7 +196,7 @@ TEST(copy_sync, protected_page_of_a_local_array)
 	ASSERT_EQ(mprotect(array + 2 * 65536, 65536, PROT_READ | PROT_WRITE), 0);
 }
 
-/* Small sources are probed by a word, large memory by its mappings. */
+/* Small memory is tried by a word, which changes none, large memory by its mappings. */
 TEST(copy_sync, hole_anywhere_in_memory_of_the_program)
 {
 	static const size_t sizes[] = { 8, 4096, 8192, 4 * MIB };
@@ -213,12 +213,14 @@ TEST(copy_sync, hole_anywhere_in_memory_of_the_program)
 
 		errno = 0;
 		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);
-		EXPECT_EQ(errno, 0);
 		EXPECT_EQ(COPY(from, 4 * MIB, a, sizes[i]), DRV_ERROR_NONE);
+		EXPECT_EQ(errno, 0);
+		memset(at, 0x55, room);
 		ASSERT_EQ(mprotect(hole, 65536, PROT_READ), 0);
-		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);
 		EXPECT_EQ(COPY(from, 4 * MIB, a, sizes[i]), DRV_ERROR_IOCRL_FAIL);
 		EXPECT_CONTAINS(said(), "no writable memory");
+		EXPECT_EQ(from[0], 0x55);
+		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_NONE);
 		ASSERT_EQ(mprotect(hole, 65536, PROT_NONE), 0);
 		EXPECT_EQ(COPY(a, 4 * MIB, from, sizes[i]), DRV_ERROR_IOCRL_FAIL);
 		EXPECT_CONTAINS(said(), "no readable memory");
