@@ -119,6 +119,11 @@ static bool poke(uint64_t va)
 	return writable;
 }
 
+static bool word_usable(uint64_t va, bool write)
+{
+	return write ? poke(va) : peek(va);
+}
+
 enum { POPULATE_WORKS = 1, WORDS_WORK = 2 };
 
 /* Kernels before 5.14 know no MADV_POPULATE, and qemu-user says of any page that all is well.
@@ -157,11 +162,11 @@ static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, boo
 {
 	int why, works = bs->contents ? what_works() : 0;
 	uint64_t resident, last = va + bytes - 1;
-	bool (*ask)(uint64_t va) = write ? poke : peek;
 
 	if ((works & WORDS_WORK) && bytes <= PAGE_LEAST) /* two pages at most */
 		return beside_this_frame(va, last) ||
-		       (ask(va) && (va / PAGE_LEAST == last / PAGE_LEAST || ask(last)));
+		       (word_usable(va, write) &&
+			(va / PAGE_LEAST == last / PAGE_LEAST || word_usable(last, write)));
 	if (!(works & POPULATE_WORKS))
 		return pages_mapped(va, bytes, &resident);
 	if (bytes >= UINT64_C(1) << 20 && is_plain(va, bytes, write))
