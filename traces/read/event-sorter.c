@@ -8,8 +8,8 @@
 struct event_sorter {
 	struct trace *trace;
 	gboolean doubled;
-	GHashTable *live;     /* address and tag -> size */
-	GHashTable *segments; /* address -> device */
+	GHashTable *live;    /* address and tag -> size */
+	guint16 last_device; /* of the rows so far */
 	GError **error;
 };
 
@@ -81,32 +81,17 @@ static gboolean put_life(struct event_sorter *s, const struct trace_row *row)
 /* Whether the row is about a block, or a segment whose device is known by now. */
 static gboolean is_life(struct event_sorter *s, struct trace_row *row)
 {
-	const struct int_map_entry *segment;
+	guint32 device = 0;
 
 	if (row->device == EVENT_SORTER_ANY_DEVICE) {
-		segment = int_map_find(s->segments, row->address, 0);
-		row->device = segment ? (guint16)segment->value : 0;
-		row->verb = segment ? row->verb : NPU_TRACE_NOTE;
+		while (device <= s->last_device &&
+		       !int_map_find(s->live, row->address, device | SEGMENT_TAG))
+			device++;
+		row->verb = device <= s->last_device ? row->verb : NPU_TRACE_NOTE;
+		row->device = device <= s->last_device ? (guint16)device : 0;
 	}
+	s->last_device = MAX(s->last_device, row->device);
 	return begins(row) || row->verb == NPU_TRACE_FREE || row->verb == NPU_TRACE_SEGMENT_FREE;
-}
-
-static void know(struct event_sorter *s, const struct trace_row *row, guint64 size)
-{
-	int_map_put(s->live, row->address, tag_of(row), size);
-	if (is_segment(row))
-		int_map_put(s->segments, row->address, 0, row->device);
-}
-
-static void forget(struct event_sorter *s, const struct trace_row *row)
-{
-	const struct int_map_entry key = { .key = row->address, .tag = tag_of(row) };
-	struct int_map_entry *segment =
-		is_segment(row) ? int_map_find(s->segments, row->address, 0) : NULL;
-
-	g_hash_table_remove(s->live, &key);
-	if (segment && segment->value == row->device)
-		g_hash_table_remove(s->segments, segment);
 }
 
 /* Backwards: what is freed was live before, if that or a later free of the same tells how large it
@@ -118,10 +103,10 @@ static void undo_row(struct event_sorter *s, struct trace_row row)
 	if (!is_life(s, &row))
 		return;
 	known = int_map_find(s->live, row.address, tag_of(&row));
-	if (begins(&row))
-		forget(s, &row);
-	else if (row.size > 0 || known)
-		know(s, &row, row.size > 0 ? row.size : known->value);
+	if (!begins(&row) && (row.size > 0 || known))
+		int_map_put(s->live, row.address, tag_of(&row), row.size ?: known->value);
+	else if (known)
+		g_hash_table_remove(s->live, known);
 }
 
 /* What is left of going backwards. */
@@ -159,19 +144,19 @@ static gboolean begin_live(struct event_sorter *s, const struct trace_row *row)
 		if (!put_life(s, &gone) || !put_note(s, *row, "free that the file lacks"))
 			return FALSE;
 	}
-	know(s, row, row->size);
+	int_map_put(s->live, row->address, tag_of(row), row->size);
 	return put_life(s, row);
 }
 
 static gboolean end_live(struct event_sorter *s, struct trace_row row)
 {
-	const struct int_map_entry *known = int_map_find(s->live, row.address, tag_of(&row));
+	struct int_map_entry *known = int_map_find(s->live, row.address, tag_of(&row));
 
 	row.text = SITE_NONE;
 	if (known == NULL)
 		return put_note(s, row, "free of what is not allocated");
 	row.size = known->value;
-	forget(s, &row);
+	g_hash_table_remove(s->live, known);
 	return put_life(s, &row);
 }
 
@@ -184,8 +169,8 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 
 gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error)
 {
-	g_autoptr(GHashTable) live = int_map_new(g_free), segments = int_map_new(g_free);
-	struct event_sorter s = { trace, doubled, live, segments, error };
+	g_autoptr(GHashTable) live = int_map_new(g_free);
+	struct event_sorter s = { trace, doubled, live, .error = error };
 	struct row_list *rows = &trace->unsorted;
 	gboolean ok = row_list_sort(rows, FALSE, error);
 

@@ -18,7 +18,7 @@
 #define SEGMENT (1u << 31) /* with a device, as a tag */
 
 struct lines {
-	char *name; /* of the file */
+	const char *name; /* of the file */
 	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
 	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
 	 */
@@ -213,22 +213,16 @@ int npusim_next(struct trace *trace, struct record_item *out, GError **error)
 	return more;
 }
 
-/* No line was read. */
-static void start_over(struct lines *l)
+gboolean npusim_rewind(struct trace *trace, GError **error)
 {
+	struct lines *l = trace->data;
+
 	g_clear_pointer(&l->known, g_hash_table_unref);
 	l->known = int_map_new(g_free);
 	l->reservations = 0;
 	l->next_segment = SEGMENT_BASE;
 	l->number = 0;
 	l->head_read = FALSE;
-}
-
-gboolean npusim_rewind(struct trace *trace, GError **error)
-{
-	struct lines *l = trace->data;
-
-	start_over(l);
 	return trace_reader_rewind(trace->format, error);
 }
 
@@ -240,7 +234,6 @@ void npusim_close(struct trace *trace)
 	g_clear_pointer(&l->known, g_hash_table_unref);
 	texts_clear(&l->site_texts);
 	g_array_unref(l->sites);
-	g_free(l->name);
 	g_free(l);
 }
 
@@ -287,7 +280,6 @@ static void finish_devices(struct trace *trace)
 
 gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 {
-	g_autofree char *name = g_strdup(input_name(input));
 	struct npu_trace_reader *reader = trace_reader_new(input, error);
 	struct record_item item;
 	int more;
@@ -297,11 +289,11 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	struct lines *l = g_new0(struct lines, 1);
 	trace->data = l;
 	trace->format = reader;
-	l->name = g_steal_pointer(&name);
+	l->name = input_name(input);
 	texts_init(&l->site_texts);
 	l->sites = g_array_new(FALSE, FALSE, sizeof(guint32));
-	start_over(l);
-	while ((more = take(trace, &item, error)) > 0)
+	more = npusim_rewind(trace, error) ? 1 : -1;
+	while (more > 0 && (more = take(trace, &item, error)) > 0)
 		summarise(trace, &item);
 	trace->soc = g_strdup(npu_trace_reader_info_of(reader, "soc"));
 	trace->about = g_strdup(npu_trace_reader_info_of(reader, "about"));

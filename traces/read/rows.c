@@ -81,22 +81,19 @@ static int next(struct rows *r)
 	return more;
 }
 
-static guint find_column(const struct rows *r, const char *name)
+static gboolean find_column(const struct rows *r, const char *name, guint *out)
 {
-	guint at = 0;
-
-	while (at < r->fields->len && g_strcmp0(r->fields->pdata[at], name) != 0)
-		at++;
-	return at < r->fields->len ? at : G_MAXUINT;
+	return name && g_ptr_array_find_with_equal_func(r->fields, name, g_str_equal, out);
 }
 
 static gboolean find_columns(struct rows *r, guint count)
 {
 	for (guint c = 0; c < count; c++) {
 		const struct row_column *column = &r->columns[c];
-		guint at = r->separator == ' ' ? c : find_column(r, column->name);
-		if (at == G_MAXUINT && column->other)
-			at = find_column(r, column->other);
+		guint at = c;
+		if (r->separator != ' ' && !find_column(r, column->name, &at) &&
+		    !find_column(r, column->other, &at))
+			at = G_MAXUINT;
 		r->at[c] = at;
 		if (column->optional)
 			continue;

@@ -23,20 +23,13 @@ struct open_call {
 	struct npu_trace_record record;
 	char *rest; /* behind its time; NULL: it is written */
 };
-struct device_track {
-	gint64 device;
-	guint64 at_ns;
-	guint64 shown[TRACKER_LEVEL_COUNT];
-};
 struct chrome {
 	struct convert *to;
 	enum clock clock;
 	gboolean clock_known, first_done;
 	guint64 now_ns;
-	guint64 reserved, reserved_ns; /* that the counter shows, and the latest time so far */
-	GHashTable *threads;           /* struct open_call */
-	GHashTable *processes;         /* number: named */
-	GHashTable *devices;           /* struct device_track */
+	GHashTable *threads;   /* struct open_call */
+	GHashTable *processes; /* number: named */
 };
 
 static void put_us(GString *out, const char *key, guint64 ns)
@@ -127,11 +120,15 @@ static void put_instant(struct chrome *c, const struct tracker_line *l, const ch
 		 l);
 }
 
-static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64 at_ns,
-			guint64 bytes)
+/* What is now, if that is not what is shown. */
+static void put_counter(struct chrome *c, struct tracker_device *d, enum tracker_level level,
+			guint64 pid)
 {
-	g_string_append_printf(begin(c, 'C', name, pid, 0, at_ns, "%s", ""),
-			       ",\"args\":{\"bytes\":" U64 "}}", bytes);
+	if (d->now[level] != d->shown[level])
+		g_string_append_printf(
+			begin(c, 'C', tracker_level_names[level], pid, 0, d->shown_ns, "%s", ""),
+			",\"args\":{\"bytes\":" U64 "}}", d->now[level]);
+	d->shown[level] = d->now[level];
 }
 
 /* A step of the life of an object: it begins ('s'), is used ('t') or ends ('f') in a call. */
@@ -218,47 +215,40 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 	guint64 pid = DEVICE_PID + (guint64)l->device;
-	struct device_track *track = g_hash_table_lookup(c->devices, &l->device);
-	const struct tracker_device *d = tracker_device(c->to->tracker, l->device);
+	struct tracker_device *d = tracker_device(c->to->tracker, l->device);
 	gboolean begins = verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_SEGMENT_ALLOC;
 	const char *category =
 		verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE ? "block" : "segment";
 	const char *name = site_text(c->to->trace->sites, l->item.site) ?: category;
 
-	if (track == NULL) {
-		track = g_new0(struct device_track, 1);
-		track->device = l->device;
-		g_hash_table_insert(c->devices, &track->device, track);
+	if (!d->named) {
 		put_name(c, "process_name", pid, 0, "device", l->device);
 		put_name(c, "thread_name", pid, 0, "allocator", -1);
+		d->named = TRUE;
 	}
 	/* lines of several threads may come a little out of order */
-	track->at_ns = MAX(track->at_ns, c->now_ns);
+	d->shown_ns = MAX(d->shown_ns, c->now_ns);
 	/* a block or a segment is a slice of its own, told by its address */
 	if (begins || verb == NPU_TRACE_FREE || verb == NPU_TRACE_SEGMENT_FREE)
 		put_args(c,
-			 begin(c, begins ? 'b' : 'e', begins ? name : NULL, pid, 0, track->at_ns,
+			 begin(c, begins ? 'b' : 'e', begins ? name : NULL, pid, 0, d->shown_ns,
 			       ",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
 			       category, l->item.address),
 			 l);
 	else if (verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP)
-		put_instant(c, l, "segment", pid, 0, track->at_ns, "");
+		put_instant(c, l, "segment", pid, 0, d->shown_ns, "");
 	else if (verb == NPU_TRACE_OOM)
-		put_instant(c, l, "refused", pid, 0, track->at_ns, ": out of memory");
-	for (int level = 0; l->item.number > 0 && level < TRACKER_RESERVED; level++) {
-		if (d->now[level] != track->shown[level])
-			put_counter(c, tracker_level_names[level], pid, track->at_ns,
-				    d->now[level]);
-		track->shown[level] = d->now[level];
-	}
+		put_instant(c, l, "refused", pid, 0, d->shown_ns, ": out of memory");
+	for (int level = 0; l->item.number > 0 && level < TRACKER_RESERVED; level++)
+		put_counter(c, d, level, pid);
 }
 
 static gboolean put_line(struct convert *to, struct tracker_line *l, GError **error)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	struct chrome *c = to->state;
+	struct tracker_device *none = &to->tracker->none;
 	gboolean counts = l->item.number > 0;
-	guint64 reserved;
 
 	(void)error;
 	if (counts && !c->clock_known)
@@ -278,11 +268,8 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 	if (l->device >= 0)
 		on_device(c, l);
 	/* address space is of no device */
-	reserved = to->tracker->none.now[TRACKER_RESERVED];
-	c->reserved_ns = MAX(c->reserved_ns, c->now_ns);
-	if (reserved != c->reserved)
-		put_counter(c, "reserved", DEVICE_PID - 1, c->reserved_ns, reserved);
-	c->reserved = reserved;
+	none->shown_ns = MAX(none->shown_ns, c->now_ns);
+	put_counter(c, none, TRACKER_RESERVED, DEVICE_PID - 1);
 	return TRUE;
 }
 
@@ -293,7 +280,6 @@ static void begin_chrome(struct convert *to)
 	c->to = to;
 	c->threads = g_hash_table_new_full(call_hash, g_int64_equal, g_free, NULL);
 	c->processes = g_hash_table_new(NULL, NULL);
-	c->devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 	put_name(c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
 }
@@ -314,7 +300,6 @@ static void end_chrome(struct convert *to)
 	g_string_append(to->out, "}}\n");
 	g_hash_table_unref(c->threads);
 	g_hash_table_unref(c->processes);
-	g_hash_table_unref(c->devices);
 	g_free(c);
 }
 

@@ -198,6 +198,10 @@ struct tracker_device {
 	guint64 count[NPU_TRACE_VERB_COUNT];  /* of the window */
 	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
 	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
+
+	/* Of a conversion alone: the counters that it wrote last, and the time that it is at. */
+	guint64 shown[TRACKER_LEVEL_COUNT], shown_ns;
+	gboolean named;
 };
 /* How often each of two traces asked for a size, of what gets memory; or had a note or a call of a
  * name, whatever else is in it. */
