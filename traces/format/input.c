@@ -151,18 +151,6 @@ static gboolean inflate_step(struct input *in, GError **error)
 	return TRUE;
 }
 
-static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **error)
-{
-	in->z.next_out = into;
-	in->z.avail_out = (uInt)MIN(room, (gsize)G_MAXINT32);
-	gsize wanted = in->z.avail_out;
-	while (in->z.avail_out > 0 && !in->ended) {
-		if (!inflate_step(in, error))
-			return -1;
-	}
-	return (gssize)(wanted - in->z.avail_out);
-}
-
 /* Whatever `fd` is. */
 static struct input *opened(char *name, int fd, GError **error)
 {
@@ -198,24 +186,6 @@ struct input *input_open_fd(int fd, const char *name, GError **error)
 
 static GHashTable *kept; /* path -> where to find what came from it; NULL: nothing did */
 
-/* Makes a file of what `from` gives, which it closes. -1 and error. */
-static int keep(const char *path, int from, GError **error)
-{
-	int fd = temp_file_open(error);
-
-	if (fd >= 0 && !write_from(fd, from, path, error)) {
-		close(fd);
-		fd = -1;
-	}
-	close(from);
-	if (fd < 0)
-		return -1;
-	if (kept == NULL)
-		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-	g_hash_table_insert(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
-	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
-}
-
 struct input *input_open(const char *path, GError **error)
 {
 	const char *where = kept ? g_hash_table_lookup(kept, path) : NULL;
@@ -227,10 +197,19 @@ struct input *input_open(const char *path, GError **error)
 		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "standard input is closed"),
 		       NULL;
 	/* a device that can be sought, as /dev/zero, need not end */
-	if (fd >= 0 && (standard || lseek(fd, 0, SEEK_SET) != 0) &&
-	    (fd = keep(path, fd, error)) < 0)
+	if (fd < 0 || (!standard && lseek(fd, 0, SEEK_SET) == 0))
+		return opened(g_steal_pointer(&name), fd, error);
+	int copy = temp_file_open(error);
+	gboolean ok = copy >= 0 && write_from(copy, fd, path, error);
+	close(fd);
+	if (copy >= 0 && !ok)
+		close(copy);
+	if (!ok)
 		return NULL;
-	return opened(g_steal_pointer(&name), fd, error);
+	if (kept == NULL)
+		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	g_hash_table_insert(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", copy));
+	return opened(g_steal_pointer(&name), fcntl(copy, F_DUPFD_CLOEXEC, 0), error);
 }
 
 struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error)
@@ -263,7 +242,15 @@ gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
 	if (!memory_limit_ask(room, error, "byte " U64 "%s", in->taken,
 			      in->gzip ? " of what it unpacks to" : ""))
 		return -1;
-	gssize got = in->gzip ? gzip_take(in, into, room, error) : raw_take(in, into, room, error);
+	gsize wanted = MIN(room, (gsize)G_MAXINT32);
+	gssize got = in->gzip ? 0 : raw_take(in, into, room, error);
+	in->z.next_out = into;
+	in->z.avail_out = (uInt)wanted;
+	while (in->gzip && in->z.avail_out > 0 && !in->ended) {
+		if (!inflate_step(in, error))
+			return -1;
+		got = (gssize)(wanted - in->z.avail_out);
+	}
 	in->taken += (guint64)MAX(got, 0);
 	return got;
 }

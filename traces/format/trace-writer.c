@@ -98,55 +98,36 @@ int npu_trace_writer_info(struct npu_trace_writer *writer, const char *key, cons
 		       : add(writer, line->str, line->len, out_error);
 }
 
-static void writer_free(struct npu_trace_writer *w)
-{
-	g_mutex_clear(&w->lock);
-	g_free(w->path);
-	g_free(w);
-}
-
-/* errno, or 0. */
-static int open_file(struct npu_trace_writer *w, unsigned flags)
-{
-	bool append = (flags & NPU_TRACE_WRITER_APPEND) != 0;
-	bool gzip = g_str_has_suffix(w->path, ".gz");
-
-	w->buffered = gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0;
-	if (append && w->buffered)
-		return EINVAL;
-	int fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC | (append ? 0 : O_CREAT | O_TRUNC),
-		      0666);
-	if (fd < 0)
-		return errno;
-	w->out = gzdopen(fd, gzip ? "wb6" : "wbT");
-	if (w->out == NULL) {
-		close(fd);
-		return ENOMEM;
-	}
-	gzbuffer(w->out, BUFFER_BYTES);
-	if (!append)
-		add(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE), NULL);
-	return w->failed;
-}
-
 struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags, char **out_error)
 {
-	struct npu_trace_writer *w = g_new0(struct npu_trace_writer, 1);
-	int code;
+	bool append = (flags & NPU_TRACE_WRITER_APPEND) != 0;
+	bool gzip = g_str_has_suffix(path, ".gz");
+	bool buffered = gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0;
 
+	if (append && buffered) {
+		fail(EINVAL, out_error, "%s: a trace is added to only plain, and line by line",
+		     path);
+		return NULL;
+	}
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | (append ? 0 : O_CREAT | O_TRUNC),
+		      0666);
+	gzFile out = fd < 0 ? NULL : gzdopen(fd, gzip ? "wb6" : "wbT");
+	if (out == NULL) {
+		fail_file(fd < 0 ? errno : ENOMEM, out_error, path);
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	struct npu_trace_writer *w = g_new0(struct npu_trace_writer, 1);
 	g_mutex_init(&w->lock);
-	w->start_ns = clock_now_ns();
+	w->out = out;
+	w->buffered = buffered;
 	w->path = g_strdup(path);
-	code = open_file(w, flags);
-	if (code == 0)
+	w->start_ns = clock_now_ns();
+	gzbuffer(out, BUFFER_BYTES);
+	if (append || add(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE), out_error) == 0)
 		return w;
-	if (code == EINVAL)
-		fail(code, out_error, "%s: a trace is added to only plain, and line by line", path);
-	else
-		fail_file(code, out_error, path);
-	if (w->out != NULL)
-		gzclose(w->out);
-	writer_free(w);
+	npu_trace_writer_close(w, NULL);
 	return NULL;
 }
 
@@ -167,6 +148,8 @@ int npu_trace_writer_close(struct npu_trace_writer *writer, char **out_error)
 		code = errno != 0 ? errno : EIO;
 	if (code != 0)
 		result = fail_file(code, out_error, writer->path);
-	writer_free(writer);
+	g_mutex_clear(&writer->lock);
+	g_free(writer->path);
+	g_free(writer);
 	return result;
 }

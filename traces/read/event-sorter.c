@@ -133,38 +133,29 @@ static gboolean put_start(struct event_sorter *s)
 	return ok;
 }
 
-static gboolean begin_live(struct event_sorter *s, const struct trace_row *row)
+static gboolean take_row(struct event_sorter *s, struct trace_row row)
 {
-	struct int_map_entry *known = int_map_find(s->live, row->address, tag_of(row));
+	gboolean life = is_life(s, &row);
+	struct int_map_entry *known =
+		life ? int_map_find(s->live, row.address, tag_of(&row)) : NULL;
 
-	if (known) {
-		struct trace_row gone = *row;
-		gone.verb = is_segment(row) ? NPU_TRACE_SEGMENT_FREE : NPU_TRACE_FREE;
-		gone.size = known->value;
-		if (!put_life(s, &gone) || !put_note(s, *row, "free that the file lacks"))
+	if (!life)
+		return put(s, row, row.verb);
+	if (begins(&row)) {
+		struct trace_row gone = row;
+		gone.verb = is_segment(&row) ? NPU_TRACE_SEGMENT_FREE : NPU_TRACE_FREE;
+		gone.size = known ? known->value : 0;
+		if (known && (!put_life(s, &gone) || !put_note(s, row, "free that the file lacks")))
 			return FALSE;
+		int_map_put(s->live, row.address, tag_of(&row), row.size);
+		return put_life(s, &row);
 	}
-	int_map_put(s->live, row->address, tag_of(row), row->size);
-	return put_life(s, row);
-}
-
-static gboolean end_live(struct event_sorter *s, struct trace_row row)
-{
-	struct int_map_entry *known = int_map_find(s->live, row.address, tag_of(&row));
-
 	row.text = SITE_NONE;
 	if (known == NULL)
 		return put_note(s, row, "free of what is not allocated");
 	row.size = known->value;
 	g_hash_table_remove(s->live, known);
 	return put_life(s, &row);
-}
-
-static gboolean take_row(struct event_sorter *s, struct trace_row row)
-{
-	if (!is_life(s, &row))
-		return put(s, row, row.verb);
-	return begins(&row) ? begin_live(s, &row) : end_live(s, row);
 }
 
 gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error)

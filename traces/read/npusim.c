@@ -167,18 +167,11 @@ static guint32 site_of(struct trace *trace, const char *text)
 	return g_array_index(l->sites, guint32, index);
 }
 
-/* Whether it tells of memory or of a block that was there when the history began. */
-static gboolean is_of_start(const struct npu_trace_record *r)
-{
-	return (r->has & NPU_TRACE_HAS_START) &&
-	       (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
-		r->verb == NPU_TRACE_SEGMENT_MAP);
-}
-
 static int take(struct trace *trace, struct record_item *out, GError **error)
 {
 	struct lines *l = trace->data;
 	struct npu_trace_record *r = &out->record;
+	gboolean of_start;
 
 	memset(out, 0, sizeof *out);
 	int more = trace_reader_take(trace->format, r, error);
@@ -189,7 +182,10 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	if (r->site)
 		out->site = site_of(trace, r->site);
 	out->device = trace_device_index(trace, r->device);
-	out->number = is_of_start(r) ? 0 : ++l->number;
+	of_start = (r->has & NPU_TRACE_HAS_START) &&
+		   (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
+		    r->verb == NPU_TRACE_SEGMENT_MAP);
+	out->number = of_start ? 0 : ++l->number;
 	if (!trace_verbs[r->verb].event)
 		return 1;
 	out->size = r->size;
@@ -260,28 +256,11 @@ static void summarise(struct trace *trace, const struct record_item *item)
 	trace->memory_calls += gets;
 }
 
-/* What the head tells of the allocator. */
-static void finish_devices(struct trace *trace)
-{
-	const char *unit = npu_trace_reader_info_of(trace->format, "block_unit");
-	const char *of_process = npu_trace_reader_info_of(trace->format, "of_process");
-	g_auto(GStrv) list = g_strsplit(of_process ? of_process : "", ",", -1);
-	guint64 bytes = 0;
-
-	if (unit)
-		g_ascii_string_to_unsigned(unit, 10, 1, 1u << 30, &bytes, NULL);
-	for (guint i = 0; i < trace->devices->len; i++) {
-		struct trace_device *device = g_ptr_array_index(trace->devices, i);
-		g_autofree char *id = g_strdup_printf("%u", device->device);
-		device->block_unit = (guint)bytes;
-		device->of_process = g_strv_contains((const char *const *)list, id);
-	}
-}
-
 gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct npu_trace_reader *reader = trace_reader_new(input, error);
 	struct record_item item;
+	guint64 unit = 0;
 	int more;
 
 	if (reader == NULL)
@@ -295,11 +274,21 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	more = npusim_rewind(trace, error) ? 1 : -1;
 	while (more > 0 && (more = take(trace, &item, error)) > 0)
 		summarise(trace, &item);
-	trace->soc = g_strdup(npu_trace_reader_info_of(reader, "soc"));
-	trace->about = g_strdup(npu_trace_reader_info_of(reader, "about"));
-	trace->settings = g_strdup(npu_trace_reader_info_of(reader, "settings"));
+	trace->soc = g_strdup(trace_info(trace, "soc"));
+	trace->about = g_strdup(trace_info(trace, "about"));
+	trace->settings = g_strdup(trace_info(trace, "settings"));
 	trace->skipped = npu_trace_reader_skipped(reader);
 	trace->truncated = npu_trace_reader_truncated(reader);
-	finish_devices(trace);
+	/* what the head tells of the allocator */
+	const char *block_unit = trace_info(trace, "block_unit");
+	const char *of_process = trace_info(trace, "of_process");
+	g_auto(GStrv) list = g_strsplit(of_process ?: "", ",", -1);
+	g_ascii_string_to_unsigned(block_unit ?: "", 10, 1, 1u << 30, &unit, NULL);
+	for (guint i = 0; i < trace->devices->len; i++) {
+		struct trace_device *device = g_ptr_array_index(trace->devices, i);
+		g_autofree char *id = g_strdup_printf("%u", device->device);
+		device->block_unit = (guint)unit;
+		device->of_process = g_strv_contains((const char *const *)list, id);
+	}
 	return more == 0;
 }

@@ -163,22 +163,6 @@ static const struct reader {
 	  0, profiler_read, "table of Ascend's profiler" },
 };
 
-/* Of `count` bytes with a zero behind them. */
-static const struct reader *find_reader(const guint8 *bytes, gsize count)
-{
-	enum json_kind json = JSON_OTHER;
-
-	if (readers_is_json(bytes, count))
-		json_scan(bytes, count, &json, NULL);
-	for (guint i = 0; i < G_N_ELEMENTS(readers); i++) {
-		const struct reader *r = &readers[i];
-		if (r->begins ? g_regex_match_simple(r->begins, (const char *)bytes, G_REGEX_RAW, 0)
-			      : r->json == json)
-			return r;
-	}
-	return NULL;
-}
-
 struct trace *readers_read(reader_fn *read, const char *kind, struct input *input, GError **error)
 {
 	struct trace *trace = trace_new(kind);
@@ -190,40 +174,45 @@ struct trace *readers_read(reader_fn *read, const char *kind, struct input *inpu
 	return trace;
 }
 
-/* What a file begins with says what it is. */
-static struct trace *read_input(struct input *input, GError **error)
-{
-	g_autofree guint8 *head = g_malloc0(HEAD_BYTES + 1);
-	gssize got = input_take(input, head, HEAD_BYTES, error);
-	input_rewind(input);
-	const struct reader *reader = got > 0 ? find_reader(head, (gsize)got) : NULL;
-	if (reader)
-		return readers_read(reader->read, reader->kind, input, error);
-	input_close(input);
-	if (got > 0 && readers_is_json(head, (gsize)got))
-		g_set_error(
-			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
-			"and convert read those, a replay wants the trace or snapshot itself");
-	else if (got >= 0)
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
-			    "JSON), memory events and tables of their profilers, npusim traces, "
-			    "dumps of msMemScope (CSV, SQLite), memory_block.csv of MindSpore and "
-			    "logs of STAlloc, each plain or .gz",
-			    got == 0 ? "the file is empty" : "not a kind of file that is known");
-	return NULL;
-}
-
 struct trace *trace_open(const char *path, GError **error)
 {
 	struct input *input = input_open(path, error);
 	if (input == NULL)
 		return NULL;
+	/* what a file begins with says what it is */
+	g_autofree guint8 *head = g_malloc0(HEAD_BYTES + 1);
 	GError *cause = NULL;
-	struct trace *trace = read_input(input, &cause);
+	gssize got = input_take(input, head, HEAD_BYTES, &cause);
+	gboolean is_json = got > 0 && readers_is_json(head, (gsize)got);
+	enum json_kind json = JSON_OTHER;
+	const struct reader *r = readers, *end = readers + G_N_ELEMENTS(readers);
+	struct trace *trace = NULL;
+
+	if (is_json)
+		json_scan(head, (gsize)got, &json, NULL);
+	while (r < end &&
+	       (r->begins ? !g_regex_match_simple(r->begins, (const char *)head, G_REGEX_RAW, 0)
+			  : r->json != json))
+		r++;
+	input_rewind(input);
+	if (got > 0 && r < end)
+		trace = readers_read(r->read, r->kind, input, &cause);
+	else
+		input_close(input);
 	if (trace)
 		return trace;
+	if (is_json && r == end)
+		g_set_error(
+			&cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
+			"and convert read those, a replay wants the trace or snapshot itself");
+	else if (cause == NULL)
+		g_set_error(&cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
+			    "JSON), memory events and tables of their profilers, npusim traces, "
+			    "dumps of msMemScope (CSV, SQLite), memory_block.csv of MindSpore and "
+			    "logs of STAlloc, each plain or .gz",
+			    got == 0 ? "the file is empty" : "not a kind of file that is known");
 	/* errors of the file itself name it already */
 	if (cause->domain != G_FILE_ERROR) {
 		g_autofree char *name = g_filename_display_name(path);

@@ -8,14 +8,6 @@
 #define ROW_MAX    (16u << 20)
 #define FIELDS_MAX (64u << 10)
 
-/* Whether what is quoted goes on behind the text. */
-static gboolean leaves_open(gboolean quoted, const char *text)
-{
-	for (; (text = strchr(text, '"')); text++)
-		quoted = !quoted;
-	return quoted;
-}
-
 /* A row is a line, or more where a quote goes over their ends. */
 static int take_text(struct rows *r)
 {
@@ -27,7 +19,8 @@ static int take_text(struct rows *r)
 	r->line = line.number;
 	for (; more > 0; more = input_line(r->input, ROW_MAX, &line, r->error)) {
 		g_string_append_len(r->text, line.text, (gssize)line.length);
-		quoted = r->separator == ',' && leaves_open(quoted, line.text);
+		for (const char *c = line.text; r->separator == ',' && (c = strchr(c, '"')); c++)
+			quoted = !quoted;
 		if (!quoted)
 			break;
 		if (r->text->len > ROW_MAX)

@@ -20,40 +20,35 @@ struct log {
 	guint device;
 };
 
-static gboolean read_block(const struct rows *rows, const struct log *log, struct trace_row *row)
+static gboolean read_row(struct rows *rows, gpointer data)
 {
-	const char *stream = rows_field(rows, STREAM);
+	const struct log *log = data;
+	const char *what = rows_field(rows, WHAT), *stream = rows_field(rows, STREAM);
+	struct trace_row row = { .order = (gint64)rows->line, .device = (guint16)log->device };
+	gboolean block = strcmp(what, "1") == 0 || strcmp(what, "0") == 0;
+	gboolean iteration = strcmp(what, "Iteration") == 0;
 	guint64 pointer = 0;
 
+	if (!block && (iteration || strcmp(rows_field(rows, ADDRESS), "Layer") == 0))
+		return event_sorter_add_note(log->trace, &row,
+					     iteration ? "mark of an iteration" : "mark of a layer",
+					     rows->error);
+	if (!block)
+		return rows_bad(rows,
+				"\"%.40s\": 1, 0 or a mark of an iteration or a layer is wanted",
+				what);
 	if (rows->fields->len < STREAM)
 		return rows_bad(rows,
 				"%u fields: 1 or 0, an address, a size and a stream are wanted",
 				rows->fields->len);
-	if (!rows_number(rows, ADDRESS, &row->address) || !rows_number(rows, SIZE, &row->size))
+	if (!rows_number(rows, ADDRESS, &row.address) || !rows_number(rows, SIZE, &row.size))
 		return FALSE;
-	if (*stream && !number_signed(stream, &row->stream) &&
+	if (*stream && !number_signed(stream, &row.stream) &&
 	    !number_parse(stream, G_MAXUINT64, &pointer))
 		return rows_bad(rows, "the stream is \"%.40s\"", stream);
-	row->stream += (gint64)pointer;
-	row->verb = *rows_field(rows, WHAT) == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
-	return row_list_add(&log->trace->unsorted, row, rows->error);
-}
-
-static gboolean read_row(struct rows *rows, gpointer data)
-{
-	const struct log *log = data;
-	const char *what = rows_field(rows, WHAT);
-	struct trace_row row = { .order = (gint64)rows->line, .device = (guint16)log->device };
-	gboolean iteration = strcmp(what, "Iteration") == 0;
-
-	if (strcmp(what, "1") == 0 || strcmp(what, "0") == 0)
-		return read_block(rows, log, &row);
-	if (iteration || strcmp(rows_field(rows, ADDRESS), "Layer") == 0)
-		return event_sorter_add_note(log->trace, &row,
-					     iteration ? "mark of an iteration" : "mark of a layer",
-					     rows->error);
-	return rows_bad(rows, "\"%.40s\": 1, 0 or a mark of an iteration or a layer is wanted",
-			what);
+	row.stream += (gint64)pointer;
+	row.verb = *what == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
+	return row_list_add(&log->trace->unsorted, &row, rows->error);
 }
 
 gboolean stalloc_read(struct trace *trace, struct input *input, GError **error)

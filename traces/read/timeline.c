@@ -17,15 +17,13 @@ struct item {
 	gint64 bytes, allocated; /* below 0: of a block that goes; in all after it */
 	gint64 address;          /* 0: it is a slice */
 	gint64 device;
-	guint32 text; /* a slice's name */
+	const struct pickle_value *name;
 };
 struct timeline {
 	struct trace *trace;
-	struct texts names;
 	GArray *items; /* struct item */
 	GError **error;
 	const struct item *first[TRACE_DEVICE_LAST + 1]; /* event of each device */
-	gint64 starts[TRACE_DEVICE_LAST + 1];            /* bytes that were there before it */
 };
 
 /* FALSE: it is no [memory] event of a device, with an address. */
@@ -50,7 +48,7 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 	const struct pickle_value *category = pickle_get(event, "cat");
 	gboolean memory = pickle_is(name, "[memory]");
 	gboolean slice = pickle_is(category, "python_function") || pickle_is(category, "cpu_op");
-	struct item item = { 0 };
+	struct item item = { .name = name };
 	gint64 length, process = 0;
 
 	if (name == NULL || name->type != PICKLE_STR ||
@@ -59,12 +57,10 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 	pickle_get_int(event, "pid", &process);
 	pickle_get_int(event, "tid", &item.thread);
 	item.thread ^= (gint64)((guint64)process << 32);
-	if (slice && !memory && pickle_get_thousandths(event, "dur", &length) && length >= 0) {
+	if (slice && !memory && pickle_get_thousandths(event, "dur", &length) && length >= 0)
 		item.end = item.ns + length;
-		item.text = texts_add(&t->names, g_strndup(name->text, name->length));
-	} else if (!memory || !read_memory(event, &item)) {
+	else if (!memory || !read_memory(event, &item))
 		return;
-	}
 	g_array_append_val(t->items, item);
 }
 
@@ -82,9 +78,8 @@ static guint32 site_in(struct timeline *t, const GPtrArray *open)
 	g_autoptr(GString) text = g_string_new(NULL);
 
 	for (guint s = open->len; s > 0 && text->len < NPU_TRACE_LINE_MAX; s--) {
-		const struct item *slice = open->pdata[s - 1];
-		g_string_append(text, g_ptr_array_index(t->names.list, slice->text));
-		g_string_append_c(text, '\n');
+		const struct pickle_value *name = ((struct item *)open->pdata[s - 1])->name;
+		g_string_append_printf(text, "%.*s\n", (int)name->length, name->text);
 	}
 	return sites_add(trace_sites(t->trace), text->str);
 }
@@ -136,17 +131,12 @@ static gboolean add_events(struct timeline *t)
 /* What the first sum of a device tells of, and no event, was there before. */
 static gboolean add_others(struct timeline *t)
 {
-	struct row_list *rows = &t->trace->rows;
 	gboolean ok = TRUE;
 
-	for (guint64 i = 0; i < rows->count; i++) {
-		const struct trace_row *row = row_list_at(rows, i);
-		t->starts[row->device] += row->start ? (gint64)row->size : 0;
-	}
 	for (guint d = 0; ok && d < t->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(t->trace->devices, d);
 		const struct item *first = t->first[device->device];
-		gint64 before = first->allocated - first->bytes - t->starts[device->device];
+		gint64 before = first->allocated - first->bytes - (gint64)device->start_block_bytes;
 		const struct trace_row other = { .address = (guint64)OTHERS,
 						 .size = (guint64)before,
 						 .device = (guint16)device->device,
@@ -166,7 +156,6 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 			      .error = error };
 	gboolean ok = pickle != NULL;
 
-	texts_init(&t.names);
 	if (list && list->type == PICKLE_DICT)
 		list = pickle_get(list, "traceEvents");
 	for (gsize i = 0; ok && list && list->type == PICKLE_LIST && i < list->list->len; i++) {
@@ -175,7 +164,6 @@ gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 			read_event(&t, pickle_item(list, i));
 	}
 	ok = ok && add_events(&t) && event_sorter_finish(trace, FALSE, error) && add_others(&t);
-	texts_clear(&t.names);
 	g_array_unref(t.items);
 	pickle_free(pickle);
 	return ok;

@@ -243,6 +243,7 @@ void trace_count(struct trace *trace, const struct trace_row *row)
 		spans_add(device->maps, address / GIB * GIB, round_up(end, GIB), GIB);
 	if (row->start) {
 		trace->starts++;
+		device->start_block_bytes += row->verb == NPU_TRACE_ALLOC ? row->size : 0;
 		return;
 	}
 	device->counts[row->verb]++;

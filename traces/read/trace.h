@@ -186,6 +186,7 @@ struct trace_device {
 	struct texts others;                  /* names of notes, and */
 	GArray *other_counts;                 /* guint64: how many, which are else skipped */
 	guint64 counts[NPU_TRACE_VERB_COUNT]; /* of events */
+	guint64 start_block_bytes;            /* of blocks that were there at the start */
 };
 struct trace {
 	GPtrArray *devices;  /* struct trace_device *, those with events, memory or calls, by id */

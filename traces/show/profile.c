@@ -8,15 +8,15 @@
 
 struct profile {
 	const struct sites *sites;
-	struct site_sum *sums; /* by site */
-	guint count;           /* of them */
+	GArray *sums; /* struct site_sum, by site */
 	gboolean growth;
 };
+#define SUM(p, site) (&g_array_index((p)->sums, struct site_sum, site))
 
 static void put_folded(const struct profile *p, GString *out)
 {
-	for (guint32 s = 0; s < p->count; s++) {
-		guint depth = p->sums[s].bytes ? MAX(sites_depth(p->sites, s), 1) : 0;
+	for (guint32 s = 0; s < p->sums->len; s++) {
+		guint depth = SUM(p, s)->bytes ? MAX(sites_depth(p->sites, s), 1) : 0;
 		for (guint i = depth; i > 0; i--) {
 			guint32 frame = sites_frame_number(p->sites, s, i - 1);
 			g_autofree char *text = g_strdup(sites_label_text(p->sites, frame));
@@ -24,7 +24,7 @@ static void put_folded(const struct profile *p, GString *out)
 					       i > 1 ? ';' : ' ');
 		}
 		if (depth > 0)
-			g_string_append_printf(out, "%" G_GINT64_FORMAT "\n", p->sums[s].bytes);
+			g_string_append_printf(out, "%" G_GINT64_FORMAT "\n", SUM(p, s)->bytes);
 	}
 }
 
@@ -37,9 +37,9 @@ static void put_samples(const struct profile *p, GString *out, int sign, const c
 	g_string_append_printf(out, "\n{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"bytes\",",
 			       name);
 	g_string_append(out, "\"startValue\":0,\"samples\":[");
-	for (guint32 s = 0; s < p->count; s++) {
+	for (guint32 s = 0; s < p->sums->len; s++) {
 		guint depth = MAX(sites_depth(p->sites, s), 1);
-		if (sign * p->sums[s].bytes <= 0)
+		if (sign * SUM(p, s)->bytes <= 0)
 			continue;
 		g_string_append(out, total ? ",\n" : "\n");
 		for (guint i = depth; i > 0; i--)
@@ -47,8 +47,8 @@ static void put_samples(const struct profile *p, GString *out, int sign, const c
 					       sites_frame_number(p->sites, s, i - 1));
 		g_string_append_c(out, ']');
 		g_string_append_printf(weights, "%s%" G_GINT64_FORMAT, total ? "," : "",
-				       sign * p->sums[s].bytes);
-		total += sign * p->sums[s].bytes;
+				       sign * SUM(p, s)->bytes);
+		total += sign * SUM(p, s)->bytes;
 	}
 	g_string_append_printf(out, "],\"weights\":[%s],\"endValue\":%" G_GINT64_FORMAT "}",
 			       weights->str, total);
@@ -132,13 +132,13 @@ static void put_pprof(const struct profile *p, GString *out)
 		put_message(message, 4, line);
 		put_message(out, 4, message);
 	}
-	for (guint32 s = 0; s < p->count; s++) {
-		if (p->sums[s].bytes == 0 && p->sums[s].blocks == 0)
+	for (guint32 s = 0; s < p->sums->len; s++) {
+		if (SUM(p, s)->bytes == 0 && SUM(p, s)->blocks == 0)
 			continue;
 		for (guint i = 0; i < MAX(sites_depth(p->sites, s), 1); i++)
 			put_number(message, 1, sites_frame_number(p->sites, s, i) + 1);
-		put_number(message, 2, (guint64)p->sums[s].blocks);
-		put_number(message, 2, (guint64)p->sums[s].bytes);
+		put_number(message, 2, (guint64)SUM(p, s)->blocks);
+		put_number(message, 2, (guint64)SUM(p, s)->bytes);
 		put_message(out, 2, message);
 	}
 }
@@ -183,12 +183,7 @@ static gboolean add(const struct profile *p, const struct replay *replay, int mo
 		if (!memory->moments[moment].reached || !memory->moments[other].reached)
 			continue;
 		reached = TRUE;
-		g_autoptr(GArray) there =
-			holders_by_site(memory, &memory->moments[moment], p->count);
-		for (guint s = 0; s < p->count; s++) {
-			p->sums[s].bytes += sign * g_array_index(there, struct site_sum, s).bytes;
-			p->sums[s].blocks += sign * g_array_index(there, struct site_sum, s).blocks;
-		}
+		holders_add(p->sums, memory, &memory->moments[moment], sign);
 	}
 	return reached;
 }
@@ -202,9 +197,8 @@ gboolean profile_write(const char *path, const struct replay *replay, int at, in
 	if (p.sites == NULL)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "the file has no call stacks, which a profile is made of");
-	p.count = sites_count(p.sites);
-	g_autofree struct site_sum *sums = g_new0(struct site_sum, p.count);
-	p.sums = sums;
+	g_autoptr(GArray) sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
+	p.sums = g_array_set_size(sums, sites_count(p.sites));
 	if (!add(&p, replay, at, p.growth ? since : at, 1) ||
 	    (p.growth && !add(&p, replay, since, at, -1)))
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,

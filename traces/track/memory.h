@@ -165,8 +165,8 @@ struct holder {
 struct site_sum {
 	gint64 bytes, blocks;
 };
-/* struct site_sum of each of `count` sites. */
-GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count);
+/* Adds to the struct site_sum of each site, or where `sign` is -1 takes away. */
+void holders_add(GArray *sums, const struct memory *memory, const struct moment *moment, int sign);
 /* struct holder, the largest first. `sites` may be NULL: the list is empty then. */
 GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		   const struct sites *sites);

@@ -144,21 +144,18 @@ void frame_map_init(struct memory_map *map, const struct memory *memory,
 	merge(map, 2);
 }
 
-GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count)
+void holders_add(GArray *sums, const struct memory *memory, const struct moment *moment, int sign)
 {
-	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
 	g_autoptr(GPtrArray) blocks = memory_at(
 		memory, moment, memory->has_blocks ? ALLOCATION_BLOCK : ALLOCATION_MEMORY);
 
-	g_array_set_size(sums, count);
 	for (guint i = 0; i < blocks->len; i++) {
 		const struct allocation *b = g_ptr_array_index(blocks, i);
 		struct site_sum *sum = &g_array_index(sums, struct site_sum,
-						      b->site < count ? b->site : SITE_NONE);
-		sum->bytes += (gint64)(b->asked ? b->asked : b->size);
-		sum->blocks++;
+						      b->site < sums->len ? b->site : SITE_NONE);
+		sum->bytes += sign * (gint64)(b->asked ? b->asked : b->size);
+		sum->blocks += sign;
 	}
-	return sums;
 }
 
 /* Where sums are equal, by the number: the order of the file. */
@@ -173,10 +170,12 @@ GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		   const struct sites *sites)
 {
 	GArray *out = g_array_new(FALSE, TRUE, sizeof(struct holder));
+	g_autoptr(GArray) sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
 
 	if (sites == NULL)
 		return out;
-	g_autoptr(GArray) sums = holders_by_site(memory, moment, sites_count(sites));
+	g_array_set_size(sums, sites_count(sites));
+	holders_add(sums, memory, moment, 1);
 	g_array_set_size(out, sites_labels(sites));
 	for (guint32 s = 0; s < sums->len; s++) {
 		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);
