@@ -130,26 +130,6 @@ static gboolean put_address(struct trace *trace, const struct npu_trace_record *
 	return TRUE;
 }
 
-/* A line that frees a segment need not say how large it was. */
-static void follow_segment(struct lines *l, struct record_item *item)
-{
-	const struct npu_trace_record *r = &item->record;
-	guint32 tag = SEGMENT | (guint32)r->device;
-
-	if (r->code != 0)
-		return;
-	if (r->verb == NPU_TRACE_SEGMENT_ALLOC) {
-		int_map_put(l->known, item->address, tag, item->size);
-		return;
-	}
-	struct int_map_entry *known = int_map_find(l->known, item->address, tag);
-	if (known == NULL)
-		return;
-	if (!(r->has & NPU_TRACE_HAS_SIZE))
-		item->size = known->value;
-	g_hash_table_remove(l->known, known);
-}
-
 /* A text, or the number of one that was there before. */
 static guint32 site_of(struct trace *trace, const char *text)
 {
@@ -192,20 +172,25 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	out->time_us = (gint64)(r->host_ns / 1000);
 	if (!put_address(trace, r, &out->address, error))
 		return -1;
-	if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_FREE)
-		follow_segment(l, out);
+	/* a line that frees a segment need not say how large it was */
+	guint32 tag = SEGMENT | (guint32)r->device;
+	gboolean frees = r->code == 0 && r->verb == NPU_TRACE_SEGMENT_FREE;
+	struct int_map_entry *known = frees ? int_map_find(l->known, out->address, tag) : NULL;
+	if (r->code == 0 && r->verb == NPU_TRACE_SEGMENT_ALLOC)
+		int_map_put(l->known, out->address, tag, out->size);
+	if (known && !(r->has & NPU_TRACE_HAS_SIZE))
+		out->size = known->value;
+	if (known)
+		g_hash_table_remove(l->known, known);
 	return 1;
 }
 
 int npusim_next(struct trace *trace, struct record_item *out, GError **error)
 {
-	GError *cause = NULL;
-	int more = take(trace, out, &cause);
+	int more = take(trace, out, error);
 
-	if (cause && cause->domain == TRACE_ERROR)
-		g_prefix_error(&cause, "%s: ", ((struct lines *)trace->data)->name);
-	if (cause)
-		g_propagate_error(error, cause);
+	if (more < 0 && error && (*error)->domain == TRACE_ERROR)
+		g_prefix_error(error, "%s: ", ((struct lines *)trace->data)->name);
 	return more;
 }
 

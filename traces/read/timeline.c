@@ -84,24 +84,6 @@ static guint32 site_in(struct timeline *t, const GPtrArray *open)
 	return sites_add(trace_sites(t->trace), text->str);
 }
 
-static gboolean add_event(struct timeline *t, const struct item *e, const GPtrArray *open,
-			  guint number)
-{
-	const struct item **first = &t->first[e->device];
-	const struct trace_row row = { .address = (guint64)e->address,
-				       .size = (guint64)ABS(e->bytes),
-				       .device = (guint16)e->device,
-				       .time_us = e->ns / 1000,
-				       .text = e->bytes < 0 ? SITE_NONE : site_in(t, open),
-				       .verb = e->bytes < 0 ? NPU_TRACE_FREE : NPU_TRACE_ALLOC,
-				       .order = e->ns,
-				       .serial = number };
-
-	if (*first == NULL || e->ns < (*first)->ns)
-		*first = e;
-	return row_list_add(&t->trace->unsorted, &row, t->error);
-}
-
 /* The events as rows. */
 static gboolean add_events(struct timeline *t)
 {
@@ -113,9 +95,23 @@ static gboolean add_events(struct timeline *t)
 		while (open->len > 0 && (last = open->pdata[open->len - 1]) &&
 		       (last->end < item->ns || last->thread != item->thread))
 			g_ptr_array_set_size(open, (gint)open->len - 1);
-		if (item->address == 0)
+		if (item->address == 0) {
 			g_ptr_array_add(open, item);
-		else if (!add_event(t, item, open, i))
+			continue;
+		}
+		const struct item **first = &t->first[item->device];
+		gboolean goes = item->bytes < 0;
+		const struct trace_row row = { .address = (guint64)item->address,
+					       .size = (guint64)ABS(item->bytes),
+					       .device = (guint16)item->device,
+					       .time_us = item->ns / 1000,
+					       .text = goes ? SITE_NONE : site_in(t, open),
+					       .verb = goes ? NPU_TRACE_FREE : NPU_TRACE_ALLOC,
+					       .order = item->ns,
+					       .serial = i };
+		if (*first == NULL || item->ns < (*first)->ns)
+			*first = item;
+		if (!row_list_add(&t->trace->unsorted, &row, t->error))
 			return FALSE;
 	}
 	return t->trace->unsorted.count > 0 ||

@@ -91,19 +91,6 @@ static void put_area(struct trace *trace, struct record_item *item)
 	item->record.name.offset = item->address - span->start;
 }
 
-/* Times count from the first; 0 stays what has none. */
-static void put_time(struct trace *trace, struct record_item *item)
-{
-	if (item->time_us == 0)
-		return;
-	if (!trace->has_base)
-		trace->base_us = (guint64)item->time_us - 1;
-	trace->has_base = TRUE;
-	guint64 since = (guint64)item->time_us - trace->base_us;
-	item->record.host_ns = since < G_MAXINT64 / 1000 ? since * 1000 : 0;
-	item->record.has |= NPU_TRACE_HAS_HOST_NS;
-}
-
 /* Numbers of what has names are given out anew. */
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
@@ -122,18 +109,28 @@ static gboolean rows_rewind(struct trace *trace, GError **error)
 
 static int rows_next(struct trace *trace, struct record_item *out)
 {
+	struct npu_trace_record *r = &out->record;
+
 	if (trace->next == trace->rows.count)
 		return 0;
 	make_item(trace, row_list_at(&trace->rows, trace->next++), out);
-	out->record.name.kind = trace_verbs[out->record.verb].kind;
-	if (out->record.name.kind) {
-		out->record.has |= NPU_TRACE_HAS_NAME;
-		(out->record.name.kind == 'r' ? put_area : put_number)(trace, out);
+	r->name.kind = trace_verbs[r->verb].kind;
+	if (r->name.kind) {
+		r->has |= NPU_TRACE_HAS_NAME;
+		(r->name.kind == 'r' ? put_area : put_number)(trace, out);
 	}
-	if (!(out->record.has & NPU_TRACE_HAS_START)) {
-		out->number = ++trace->number;
-		put_time(trace, out);
-	}
+	if (r->has & NPU_TRACE_HAS_START)
+		return 1;
+	out->number = ++trace->number;
+	if (out->time_us == 0)
+		return 1;
+	/* times count from the first */
+	if (!trace->has_base)
+		trace->base_us = (guint64)out->time_us - 1;
+	trace->has_base = TRUE;
+	guint64 since = (guint64)out->time_us - trace->base_us;
+	r->host_ns = since < G_MAXINT64 / 1000 ? since * 1000 : 0;
+	r->has |= NPU_TRACE_HAS_HOST_NS;
 	return 1;
 }
 
