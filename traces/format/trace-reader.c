@@ -298,25 +298,6 @@ int trace_reader_take(struct npu_trace_reader *reader, struct npu_trace_record *
 	return result;
 }
 
-static gboolean read_header(struct npu_trace_reader *r, GError **error)
-{
-	struct input_line line;
-	int result = next_line(r, &line, error);
-	guint64 version;
-
-	if (result <= 0)
-		return result == 0 && (r->truncated || line_bad(1, error, "there is none"));
-	char *rest, *magic = strtok_r(line.text, BLANKS, &rest);
-	const char *number = strtok_r(NULL, BLANKS, &rest);
-	if (g_strcmp0(magic, FORMAT_MAGIC) != 0 || number == NULL)
-		return line_bad(1, error, "it is not '" FORMAT_MAGIC " %d'", NPU_TRACE_VERSION);
-	if (!line_number(1, "the version", number, G_MAXUINT64, &version, error))
-		return FALSE;
-	return version == NPU_TRACE_VERSION ||
-	       line_bad(1, error, "the format's version is " U64 ", this npusim reads version %d",
-			version, NPU_TRACE_VERSION);
-}
-
 static void info_clear(gpointer data)
 {
 	struct info *info = data;
@@ -327,10 +308,24 @@ static void info_clear(gpointer data)
 
 gboolean trace_reader_rewind(struct npu_trace_reader *reader, GError **error)
 {
+	struct input_line line;
+	guint64 version;
+
 	reader->skipped = 0;
 	g_array_set_size(reader->infos, 0);
 	input_rewind(reader->input);
-	return read_header(reader, error);
+	int result = next_line(reader, &line, error);
+	if (result <= 0)
+		return result == 0 && (reader->truncated || line_bad(1, error, "there is none"));
+	char *rest, *magic = strtok_r(line.text, BLANKS, &rest);
+	const char *number = strtok_r(NULL, BLANKS, &rest);
+	if (g_strcmp0(magic, FORMAT_MAGIC) != 0 || number == NULL)
+		return line_bad(1, error, "it is not '" FORMAT_MAGIC " %d'", NPU_TRACE_VERSION);
+	if (!line_number(1, "the version", number, G_MAXUINT64, &version, error))
+		return FALSE;
+	return version == NPU_TRACE_VERSION ||
+	       line_bad(1, error, "the format's version is " U64 ", this npusim reads version %d",
+			version, NPU_TRACE_VERSION);
 }
 
 void trace_reader_copy(struct npu_trace_reader *reader, GString *text)

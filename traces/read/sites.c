@@ -179,28 +179,6 @@ static void take_frame(struct sites *s, const char *raw, gsize length)
 	g_array_append_val(s->adding, number);
 }
 
-/* All frames as far as a trace's line has room for them, and behind those the one that stands for
- * the stack, if it is none of them: what a conversion writes is read as the same stack. */
-static guint32 end_stack(struct sites *s)
-{
-	guint32 *numbers = &g_array_index(s->adding, guint32, 0);
-	guint best = 1, count = 1;
-	gsize bytes = 0;
-
-	if (s->adding->len == 1 || s->stacks->len >= SITES_MAX || s->frames >= SITES_FRAMES_MAX)
-		return SITE_NONE;
-	for (guint i = 2; i < s->adding->len; i++)
-		if (s->kinds->data[numbers[i]] < s->kinds->data[numbers[best]])
-			best = i;
-	while (count < s->adding->len &&
-	       (bytes += encoded_length(sites_label_text(s, numbers[count]))) <= SITE_BYTES_MAX)
-		count++;
-	numbers[0] = numbers[best];
-	if (best >= count)
-		numbers[count++] = numbers[0];
-	return keep_stack(s, count);
-}
-
 void site_frame_add(GString *text, const char *name, gsize name_length, const char *file,
 		    gsize file_length, gint64 number)
 {
@@ -221,13 +199,31 @@ void site_frame_add(GString *text, const char *name, gsize name_length, const ch
 
 guint32 sites_add(struct sites *s, const char *text)
 {
+	guint best = 1, count = 1;
+	gsize bytes = 0;
+
 	g_array_set_size(s->adding, 1);
 	for (guint i = 0; i < SITE_FRAMES_READ && *text; i++) {
 		gsize length = strcspn(text, "\n");
 		take_frame(s, text, length);
 		text += length + (text[length] == '\n');
 	}
-	return end_stack(s);
+	guint32 *numbers = &g_array_index(s->adding, guint32, 0);
+	if (s->adding->len == 1 || s->stacks->len >= SITES_MAX || s->frames >= SITES_FRAMES_MAX)
+		return SITE_NONE;
+	for (guint i = 2; i < s->adding->len; i++)
+		if (s->kinds->data[numbers[i]] < s->kinds->data[numbers[best]])
+			best = i;
+	/* all frames as far as a trace's line has room for them, and behind those the one that
+	 * stands for the stack, if it is none of them: what a conversion writes is read as the same
+	 * stack */
+	while (count < s->adding->len &&
+	       (bytes += encoded_length(sites_label_text(s, numbers[count]))) <= SITE_BYTES_MAX)
+		count++;
+	numbers[0] = numbers[best];
+	if (best >= count)
+		numbers[count++] = numbers[0];
+	return keep_stack(s, count);
 }
 
 static const guint32 *stack_of(const struct sites *s, guint32 site, guint *out_frames)
