@@ -290,24 +290,6 @@ GBytes *input_whole(struct input *in, GError **error)
 	return got < 0 ? NULL : g_byte_array_free_to_bytes(g_steal_pointer(&all));
 }
 
-/* More bytes behind those that wait; FALSE and error. */
-static gboolean fill_lines(struct input *in, GError **error)
-{
-	gsize waiting = in->end - in->start;
-
-	if (waiting > 0)
-		memmove(in->lines, in->lines + in->start, waiting);
-	if (2 * waiting >= in->room) {
-		in->room = MAX(2 * in->room, LINE_ROOM);
-		in->lines = g_realloc(in->lines, in->room + 1);
-	}
-	gssize got = input_take(in, (guint8 *)in->lines + waiting, in->room - waiting, error);
-	in->start = 0;
-	in->end = waiting + (gsize)MAX(got, 0);
-	in->at_end = in->end < in->room;
-	return got >= 0;
-}
-
 int input_line(struct input *in, gsize most, struct input_line *out, GError **error)
 {
 	gsize looked = 0;
@@ -320,8 +302,19 @@ int input_line(struct input *in, gsize most, struct input_line *out, GError **er
 		if (end || in->at_end || waiting > most)
 			break;
 		looked = waiting;
-		if (!fill_lines(in, error))
+		if (waiting > 0)
+			memmove(in->lines, in->lines + in->start, waiting);
+		in->start = 0;
+		if (2 * waiting >= in->room) {
+			in->room = MAX(2 * in->room, LINE_ROOM);
+			in->lines = g_realloc(in->lines, in->room + 1);
+		}
+		gssize got =
+			input_take(in, (guint8 *)in->lines + waiting, in->room - waiting, error);
+		if (got < 0)
 			return -1;
+		in->end = waiting + (gsize)got;
+		in->at_end = in->end < in->room;
 	}
 	*out = (struct input_line){ .text = in->lines + in->start,
 				    .number = in->line + 1,

@@ -22,26 +22,14 @@ static const struct row_column columns[COLUMN_COUNT] = {
 	[LINE] = { "line_num", .optional = TRUE },
 };
 
-static guint32 find_site(struct trace *trace, const struct rows *rows)
-{
-	const char *file = rows_field(rows, SOURCE), *name = "";
-	g_autoptr(GString) frame = g_string_new(NULL);
-	gint64 line;
-
-	for (guint c = NODE; c <= PRODUCER && *name == '\0'; c++)
-		name = rows_field(rows, c);
-	if (!number_signed(rows_field(rows, LINE), &line))
-		line = 0;
-	site_frame_add(frame, name, strlen(name), file, strlen(file), line);
-	return *name || *file ? sites_add(trace_sites(trace), frame->str) : SITE_NONE;
-}
-
 static gboolean read_row(struct rows *rows, gpointer data)
 {
 	struct trace *trace = data;
 	struct trace_row row = { .serial = rows->line };
 	const char *start = rows_field(rows, START), *stream = rows_field(rows, STREAM);
-	gint64 end;
+	const char *file = rows_field(rows, SOURCE), *name = "";
+	g_autoptr(GString) frame = g_string_new(NULL);
+	gint64 end, line = 0;
 
 	if (!number_signed(start, &row.order))
 		return rows_bad(rows, "start_time_stamp is \"%.40s\", no number", start);
@@ -55,7 +43,11 @@ static gboolean read_row(struct rows *rows, gpointer data)
 		return FALSE;
 	if (*stream && !number_signed(stream, &row.stream))
 		return rows_bad(rows, "stream_id is \"%.40s\", no number", stream);
-	row.text = find_site(trace, rows);
+	for (guint c = NODE; c <= PRODUCER && *name == '\0'; c++)
+		name = rows_field(rows, c);
+	number_signed(rows_field(rows, LINE), &line);
+	site_frame_add(frame, name, strlen(name), file, strlen(file), line);
+	row.text = *name || *file ? sites_add(trace_sites(trace), frame->str) : SITE_NONE;
 	/* none, -1 or a huge number: it was never given back */
 	if (!number_signed(rows_field(rows, END), &end) || end == G_MAXINT64)
 		end = G_MININT64;

@@ -238,22 +238,6 @@ static const struct {
 	  "calls_left_out" },
 };
 
-static void print_device(FILE *out, const struct replay_device *d)
-{
-	const struct source sources[] = { [OF_DEVICE] = { figures_device, d },
-					  [OF_FAILURE] = { figures_failure, d },
-					  [OF_ACCESS] = { figures_access, &d->access } };
-
-	fprintf(out, "\ndevice %u\n", d->device);
-	for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
-		if (lines[i].print)
-			lines[i].print(out, d);
-		else
-			print_line(out, lines[i].label, lines[i].text, lines[i].when,
-				   &sources[lines[i].of]);
-	}
-}
-
 void result_times_text(GString *out, const struct replay_match *matches)
 {
 	for (guint v = 0; v < REPLAY_MATCHES; v++) {
@@ -302,6 +286,18 @@ void result_print(FILE *out, const struct result *result)
 	if (replay->interrupted)
 		fprintf(out, "interrupted after " U64 " events: what follows is partial\n",
 			replay->done);
-	for (guint d = 0; d < replay->devices->len; d++)
-		print_device(out, g_ptr_array_index(replay->devices, d));
+	for (guint i = 0; i < replay->devices->len; i++) {
+		const struct replay_device *d = g_ptr_array_index(replay->devices, i);
+		const struct source sources[] = { [OF_DEVICE] = { figures_device, d },
+						  [OF_FAILURE] = { figures_failure, d },
+						  [OF_ACCESS] = { figures_access, &d->access } };
+		fprintf(out, "\ndevice %u\n", d->device);
+		for (guint l = 0; l < G_N_ELEMENTS(lines); l++) {
+			if (lines[l].print)
+				lines[l].print(out, d);
+			else
+				print_line(out, lines[l].label, lines[l].text, lines[l].when,
+					   &sources[lines[l].of]);
+		}
+	}
 }
