@@ -137,12 +137,12 @@ gboolean out_file_check(const char *path, GError **error)
 /* What is written takes its name if `ok`, else nothing is left of it. */
 static gboolean end(struct out_stream *out, gboolean ok, GError **error)
 {
-	if (out->renames && ok && rename(out->temp, out->path) != 0)
+	if (out->temp && ok && rename(out->temp, out->path) != 0)
 		ok = refuse_file(error, errno, "%s cannot become %s: %s", out->temp, out->path,
 				 g_strerror(errno));
-	if (out->renames && !ok)
+	if (out->temp && !ok)
 		unlink(out->temp);
-	if (out->renames && strcmp(out->temp, removed_at_signal) == 0) {
+	if (out->temp && strcmp(out->temp, removed_at_signal) == 0) {
 		for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
 			sigaction(signals[i], &before[i], NULL);
 		removed_at_signal[0] = '\0';
@@ -163,16 +163,15 @@ gboolean out_stream_open(struct out_stream *out, const char *path, GError **erro
 	if (out->path == NULL)
 		return FALSE;
 	out->text = g_string_sized_new(2 * FLUSH_AT);
-	out->renames = regular;
 	out->temp = regular ? g_strdup_printf("%s.%08x.part%s", out->path, g_random_int(),
 					      gzip ? ".gz" : "")
-			    : g_strdup(path);
+			    : NULL;
 	if (regular)
 		handle_signals(out->temp);
 	if (standard)
 		fflush(stdout);
 	int fd = standard ? dup(STDOUT_FILENO)
-			  : open(out->temp,
+			  : open(out->temp ?: path,
 				 O_WRONLY | O_CLOEXEC |
 					 (regular ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TRUNC),
 				 0666);

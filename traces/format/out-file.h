@@ -19,8 +19,7 @@ struct out_stream {
 	/* below: out-file.c alone */
 	void *gzip;
 	char *path; /* as it was given; "-": standard output */
-	char *temp; /* what is written to */
-	gboolean renames;
+	char *temp; /* what is written to, and takes its name; NULL: it is written itself */
 	int failed; /* errno */
 };
 /* Writes to a name beside the file's, unless that is no regular file. An interrupt removes what is

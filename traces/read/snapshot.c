@@ -17,7 +17,6 @@ struct reader {
 	struct trace *trace;
 	/* What was there, by address: at the end, until events are undone. */
 	GTree *there[DEVICE_MAX][2];
-	gboolean live; /* at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* GArray * of a stack -> site: a file names a stack many times */
@@ -280,7 +279,6 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 		segment.verb = NPU_TRACE_SEGMENT_MAP;
 	trace_device(r->trace, (guint)id);
 	put_there(r, &segment);
-	r->live = TRUE;
 	return read_blocks(r, segment.device, s, index);
 }
 
@@ -387,7 +385,7 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 	r->trace->settings = value_text(pickle_get(root, "allocator_settings"), 0);
 	for (guint i = 0; i < r->trace->devices->len; i++)
 		((struct trace_device *)r->trace->devices->pdata[i])->block_unit = BLOCK_UNIT;
-	if (r->trace->events == 0 && r->live)
+	if (r->trace->events == 0 && r->trace->starts > 0)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "
 			"on before the work, so what was live when it was taken is all it tells");

@@ -97,7 +97,7 @@ static gboolean rows_rewind(struct trace *trace, GError **error)
 	g_clear_pointer(&trace->names, g_hash_table_unref);
 	trace->names = int_map_new(g_free);
 	memset(trace->last, 0, sizeof trace->last);
-	trace->next = trace->number = 0;
+	trace->next = 0;
 	trace->has_base = FALSE;
 	for (guint d = 0; d < trace->devices->len; d++) {
 		GTreeNode *n = g_tree_node_first(DEVICE(trace, d)->maps);
@@ -121,7 +121,7 @@ static int rows_next(struct trace *trace, struct record_item *out)
 	}
 	if (r->has & NPU_TRACE_HAS_START)
 		return 1;
-	out->number = ++trace->number;
+	out->number = trace->next - trace->starts;
 	if (out->time_us == 0)
 		return 1;
 	/* times count from the first */

@@ -213,7 +213,6 @@ struct trace {
 	struct row_list unsorted; /* in any order: event_sorter_finish() makes these of them: */
 	struct row_list rows;     /* its records, once it is rewound */
 	guint64 next;             /* in them */
-	guint64 number;           /* of the last event */
 	GHashTable *names;        /* address and letter of a device -> number */
 	guint32 last[128];        /* number given out, by letter */
 	guint64 base_us;          /* time of the first event, less 1 */

@@ -14,7 +14,7 @@
 #define SHORT_NS   1000    /* of a call whose end nothing tells */
 #define NO_TIME    G_MAXUINT64
 
-enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
+enum clock { CLOCK_UNKNOWN, CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
 /* A call that is not written yet: its end is not known. */
 struct open_call {
@@ -26,7 +26,7 @@ struct open_call {
 struct chrome {
 	struct convert *to;
 	enum clock clock;
-	gboolean clock_known, first_done;
+	gboolean first_done;
 	guint64 now_ns;
 	GHashTable *threads;   /* struct open_call */
 	GHashTable *processes; /* number: named */
@@ -251,12 +251,11 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 	gboolean counts = l->item.number > 0;
 
 	(void)error;
-	if (counts && !c->clock_known)
+	/* what was there at the start, and a line without its stamp, is of the time before */
+	if (counts && c->clock == CLOCK_UNKNOWN)
 		c->clock = r->has & NPU_TRACE_HAS_HOST_NS     ? CLOCK_OF_HOST
 			   : r->has & NPU_TRACE_HAS_SIMULATED ? CLOCK_SIMULATED
 							      : CLOCK_OF_EVENTS;
-	/* what was there at the start, and a line without its stamp, is of the time before */
-	c->clock_known |= counts;
 	if (counts && c->clock == CLOCK_OF_EVENTS)
 		c->now_ns = l->item.number * 1000;
 	else if (counts && c->clock == CLOCK_OF_HOST && (r->has & NPU_TRACE_HAS_HOST_NS))
@@ -286,7 +285,8 @@ static void begin_chrome(struct convert *to)
 
 static void end_chrome(struct convert *to)
 {
-	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
+	static const char *const clocks[] = { "host", "host", "simulated",
+					      "a microsecond an event" };
 	struct chrome *c = to->state;
 	GHashTableIter iter;
 	gpointer call;
