@@ -36,9 +36,7 @@ static inline void usage_add(struct memory *usage, struct trace *trace, guint de
 /* What was there at the start on the device of an index. */
 static inline void usage_begin(struct memory *usage, struct trace *trace, guint device)
 {
-	const struct trace_device *d = g_ptr_array_index(trace->devices, device);
-
-	memory_init(usage, d->block_unit);
+	memory_init(usage, trace->block_unit);
 	usage_add(usage, trace, device, TRUE);
 	memory_started(usage);
 }

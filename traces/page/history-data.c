@@ -320,7 +320,7 @@ static char *pack(struct gatherer *g)
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(g->trace->devices, d);
 		g_string_append_printf(head, "%s[%u,%u]", d ? "," : ",\"devices\":[",
-				       device->device, device->block_unit);
+				       device->device, g->trace->block_unit);
 	}
 	g_string_append(head, "],\"verbs\":[");
 	for (guint32 verb = 0; verb < NPU_TRACE_VERB_COUNT; verb++)

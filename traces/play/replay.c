@@ -142,7 +142,7 @@ static struct replay_device *replay_device_new(struct replay *replay, struct tra
 	device->replay = replay;
 	device->trace = trace;
 	device->device = trace->device;
-	memory_init(memory, trace->block_unit);
+	memory_init(memory, replay->trace->block_unit);
 	memory_add_moment(memory, MOMENT_PEAK, 0);
 	memory_add_moment(memory, MOMENT_OOM, 0);
 	for (guint m = 0; m < options->moment_count; m++)

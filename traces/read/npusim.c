@@ -269,10 +269,10 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	const char *of_process = trace_info(trace, "of_process");
 	g_auto(GStrv) list = g_strsplit(of_process ?: "", ",", -1);
 	g_ascii_string_to_unsigned(block_unit ?: "", 10, 1, 1u << 30, &unit, NULL);
+	trace->block_unit = (guint)unit;
 	for (guint i = 0; i < trace->devices->len; i++) {
 		struct trace_device *device = g_ptr_array_index(trace->devices, i);
 		g_autofree char *id = g_strdup_printf("%u", device->device);
-		device->block_unit = (guint)unit;
 		device->of_process = g_strv_contains((const char *const *)list, id);
 	}
 	return more == 0;

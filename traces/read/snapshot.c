@@ -383,8 +383,7 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 	if (!find_start(r))
 		return FALSE;
 	r->trace->settings = value_text(pickle_get(root, "allocator_settings"), 0);
-	for (guint i = 0; i < r->trace->devices->len; i++)
-		((struct trace_device *)r->trace->devices->pdata[i])->block_unit = BLOCK_UNIT;
+	r->trace->block_unit = BLOCK_UNIT;
 	if (r->trace->events == 0 && r->trace->starts > 0)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "

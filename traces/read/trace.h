@@ -178,7 +178,6 @@ gboolean row_list_sort(struct row_list *list, gboolean by_device, GError **error
 
 struct trace_device {
 	guint device;
-	guint block_unit;    /* the allocator's blocks are multiples of it; 0: not known */
 	gboolean of_process; /* segments are all that the process got, not one allocator's */
 	GTree *maps;         /* struct span: addresses of expandable segments, in GiB, and their
 				reservations' numbers */
@@ -194,6 +193,7 @@ struct trace {
 	char *soc;           /* SoC that it was recorded on, or NULL */
 	char *about;         /* what was recorded, in words, or NULL */
 	char *settings;      /* of the allocator, "name: value" a line, or NULL */
+	guint block_unit;    /* the allocator's blocks are multiples of it; 0: not known */
 	guint64 events;      /* of all devices, calls too */
 	guint64 starts;      /* records of what was there at the start */
 	struct sites *sites; /* where blocks were asked for, or NULL: the file does not tell */

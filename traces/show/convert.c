@@ -121,15 +121,13 @@ static void begin_trace(struct convert *to)
 	g_autoptr(GString) of_process = g_string_new(NULL);
 	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
 						 t->about ? "; " : "", t->kind);
-	g_autofree char *unit = NULL;
+	g_autofree char *unit = g_strdup_printf("%u", t->block_unit);
 
 	for (guint i = 0; i < t->devices->len; i++) {
 		const struct trace_device *d = g_ptr_array_index(t->devices, i);
 		if (d->of_process)
 			g_string_append_printf(of_process, "%s%u", of_process->len ? "," : "",
 					       d->device);
-		if (d->block_unit && unit == NULL)
-			unit = g_strdup_printf("%u", d->block_unit);
 	}
 	to->state = int_map_new(g_free);
 	g_string_append(to->out, TRACE_FIRST_LINE);
@@ -137,7 +135,7 @@ static void begin_trace(struct convert *to)
 	info(to, "soc", t->soc);
 	info(to, "about", about);
 	info(to, "settings", t->settings);
-	info(to, "block_unit", unit);
+	info(to, "block_unit", t->block_unit ? unit : NULL);
 	info(to, "of_process", of_process->str);
 }
 
