@@ -79,7 +79,8 @@ static guint32 site_in(struct timeline *t, const GPtrArray *open)
 
 	for (guint s = open->len; s > 0 && text->len < NPU_TRACE_LINE_MAX; s--) {
 		const struct pickle_value *name = ((struct item *)open->pdata[s - 1])->name;
-		g_string_append_printf(text, "%.*s\n", (int)name->length, name->text);
+		g_string_append_printf(text, "%.*s\n", (int)MIN(name->length, NPU_TRACE_LINE_MAX),
+				       name->text);
 	}
 	return sites_add(trace_sites(t->trace), text->str);
 }
