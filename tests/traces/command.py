@@ -73,10 +73,12 @@ NPUSIM = os.path.abspath(sys.argv[1])
 
 
 def environment(**more):
-    """The caller's, without what would steer the command; its python3 is that of the tests."""
+    """The caller's, without what would steer the command, and a node that nobody else has; its
+    python3 is that of the tests."""
     keep = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
     path = '{}:{}'.format(os.path.dirname(sys.executable), keep.get('PATH', ''))
-    return {**keep, 'LC_ALL': 'C.UTF-8', 'PATH': path, **more}
+    return {**keep, 'LC_ALL': 'C.UTF-8', 'PATH': path,
+            'NPUSIM_NODE': 'test-{}'.format(os.getpid()), **more}
 
 
 def npusim(*args, env=None, stdin=subprocess.DEVNULL, **options):
