@@ -71,7 +71,11 @@ static unsigned unmap_level(struct page_table *pt, uint64_t *table, unsigned lev
 	uint64_t span = UINT64_C(1) << pt_level_lg2(level);
 	unsigned gone = 0;
 
-	for (unsigned i = first_index; i <= last_index; i++) {
+	for (unsigned i = first_index; level == PT_LEVEL_LEAF && i <= last_index; i++) {
+		gone += table[i] & PTE_VALID;
+		table[i] = 0;
+	}
+	for (unsigned i = first_index; level < PT_LEVEL_LEAF && i <= last_index; i++) {
 		uint64_t pte = table[i];
 		uint64_t start = (va & ~(span * PT_ENTRIES - 1)) + i * span;
 

@@ -123,10 +123,9 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 	for (unsigned page = first; page < first + count;) {
 		uint64_t *word = &p->bits[page / 64];
 
+		p->owner[page] = a;
 		*word ^= next_bits(&page, first + count);
 	}
-	for (unsigned page = first; page < first + count; page++)
-		p->owner[page] = a;
 	p->used += a != NULL ? count : -count;
 	if (a == NULL && first < p->lowest_free)
 		p->lowest_free = first;
@@ -171,6 +170,8 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 				return result;
 			}
 			node_block_touch(bs->node, f->block);
+			f->pa = SIM_PA(f->block->memory,
+				       f->block->extents[0].frame << NODE_FRAME_LG2);
 		}
 		f->used += n;
 	}
@@ -179,10 +180,7 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 
 static uint64_t page_pa(const struct pool *p, unsigned page)
 {
-	const struct node_block *block = p->frame[page / FRAME_PAGES].block;
-
-	return SIM_PA(block->memory,
-		      (block->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
+	return p->frame[page / FRAME_PAGES].pa + (page % FRAME_PAGES << 12);
 }
 
 static unsigned char *page_bytes(struct bsim *bs, const struct pool *p, unsigned page)
@@ -291,7 +289,7 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
-	struct allocation *a = g_new0(struct allocation, 1);
+	struct allocation *a = g_slice_new0(struct allocation);
 
 	a->kind = kind->use;
 	a->memory = kind->memory;
@@ -300,7 +298,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
 					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
-		g_free(a);
+		g_slice_free(struct allocation, a);
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
@@ -359,7 +357,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
 	}
-	g_free(a);
+	g_slice_free(struct allocation, a);
 }
 
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)
@@ -687,9 +685,13 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 
 static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation **out)
 {
-	struct npu_place p = place_at(bs, va);
+	struct npu_place p;
 
 	*out = allocation_at(bs->window, va);
+	if (*out != NULL && (*out)->va == va &&
+	    ((*out)->kind == NPU_PLACE_DEVICE || (*out)->kind == NPU_PLACE_PINNED))
+		return DRV_ERROR_NONE;
+	p = place_at(bs, va);
 	if (place_is_reserved(&p))
 		return bsim_invalid(FREE ": %s, which this call does not free: unmap it, free the "
 					 "handle, and free the reservation (aclrtUnmapMem, "
@@ -701,11 +703,8 @@ static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation *
 			bs->handles->resets > 0
 				? "; a device was reset in this process, which ends its allocations"
 				: "");
-	if (p.base != va || (p.kind != NPU_PLACE_DEVICE && p.kind != NPU_PLACE_PINNED))
-		return bsim_invalid(FREE
-				    ": pp %s; this call takes the start of what halMemAlloc gave",
-				    place_text_locked(bs, va));
-	return DRV_ERROR_NONE;
+	return bsim_invalid(FREE ": pp %s; this call takes the start of what halMemAlloc gave",
+			    place_text_locked(bs, va));
 }
 
 BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))

@@ -170,23 +170,25 @@ struct allocation {
 	enum npu_place_kind kind; /* DEVICE, PINNED, OPENED, REGISTERED */
 	unsigned memory;
 	unsigned page_lg2; /* of its leaves: 12, 21, 30 */
-	unsigned device;   /* REGISTERED: for which device */
-	uint64_t va, bytes, asked;
-	uint64_t host_va; /* REGISTERED: of the first page */
-	struct range *range;
-	struct node_block *block; /* of its own; NULL where its pages are its heap's */
-	uint64_t opened_offset;   /* OPENED, REGISTERED: what was handed out is va + this */
-	LIST_ENTRY(allocation) link;
-	struct bsim_made made;
 	/* Freed, and there for entries alone that were sent before driver call gone_number: how
 	 * many of them are not done; of a device's memory 0, copies under way use it. */
-	uint64_t gone_number;
 	unsigned held;
+	uint64_t gone_number;
+	uint64_t va, bytes;
+	struct range *range;
+	struct node_block *block; /* of its own; NULL where its pages are its heap's */
+	LIST_ENTRY(allocation) link;
+	uint64_t asked;
+	unsigned device;        /* REGISTERED: for which device */
+	uint64_t host_va;       /* REGISTERED: of the first page */
+	uint64_t opened_offset; /* OPENED, REGISTERED: what was handed out is va + this */
+	struct bsim_made made;
 };
 
 /* A frame that 4 KiB pages of a device are parts of. */
 struct pool_frame {
 	struct node_block *block;
+	uint64_t pa;         /* of its first page */
 	unsigned used;       /* pages */
 	uint64_t written[8]; /* pages that were handed out since the frame came */
 };
@@ -199,8 +201,9 @@ struct pool {
 	TAILQ_ENTRY(pool) link;
 	unsigned pages, used, lowest_free; /* no free page lies below */
 	uint64_t *bits;
-	struct allocation **owner; /* by page */
-	struct pool_frame *frame;  /* [512], or NULL */
+	/* By page: of an allocation's first one, and of each multiple of 64 that it goes over. */
+	struct allocation **owner;
+	struct pool_frame *frame; /* [512], or NULL */
 	/* A tree of maxima over leaves of 512 pages: how long a run of free pages each may have.
 	 * Only for device memory, where no block of up to 512 pages crosses a leaf; else NULL. */
 	uint16_t *room;  /* [2 * leaves] */
@@ -268,14 +271,16 @@ static inline struct allocation *allocation_sent_at(const struct window *w, uint
 						    uint64_t sent)
 {
 	const struct range *r = window_peek(w, va);
-	struct allocation *a = NULL;
+	struct allocation *a = r != NULL && r->kind == RANGE_ALLOCATION ? r->allocation : NULL;
 
 	if (r != NULL && r->kind == RANGE_POOL)
-		a = r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
-	else if (r != NULL && r->kind == RANGE_ALLOCATION && r->allocation != NULL &&
-		 va - r->allocation->va < r->allocation->bytes)
-		a = r->allocation;
-	return a != NULL && a->gone_number != 0 && a->gone_number <= sent ? NULL : a;
+		for (uint64_t page = (va - r->va) >> r->pool->kind.page_lg2;
+		     (a = r->pool->owner[page]) == NULL && page % 64 != 0; page--)
+			continue;
+	if (a != NULL &&
+	    (va - a->va >= a->bytes || (a->gone_number != 0 && a->gone_number <= sent)))
+		return NULL;
+	return a;
 }
 
 /* The same as of now. */

@@ -64,13 +64,28 @@ static unsigned first_fit(const bool *used, unsigned count)
 	return HEAP_PAGES;
 }
 
+static struct {
+	uint64_t va;
+	unsigned pages;
+} live[LIVE];
+
+/* The allocation that lies at any page of it, or none. */
+static void expect_found(uint64_t va)
+{
+	uint64_t base = 0, size = 0;
+	unsigned n = 0;
+
+	while (n < LIVE && va - live[n].va >= live[n].pages * UINT64_C(4096))
+		n++;
+	EXPECT_EQ(CALL(halMemGetAddressRange, va, &base, &size),
+		  n < LIVE ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE);
+	EXPECT_EQ(base, n < LIVE ? live[n].va : 0);
+	EXPECT_EQ(size, n < LIVE ? live[n].pages * UINT64_C(4096) : 0);
+}
+
 TEST(alloc, small_ones_are_first_fit)
 {
 	bool *used = calloc(HEAP_PAGES, sizeof(*used));
-	static struct {
-		uint64_t va;
-		unsigned pages;
-	} live[LIVE];
 	uint64_t first = space_alloc(1, DEVICE), heap = first / GIB * GIB;
 	uint32_t random = 1;
 
@@ -90,6 +105,7 @@ TEST(alloc, small_ones_are_first_fit)
 		live[n].va = space_alloc(pages * 4096, DEVICE);
 		ASSERT_EQ(live[n].va, heap + first_fit(used, pages) * UINT64_C(4096));
 		memset(&used[(live[n].va - heap) / 4096], true, pages);
+		expect_found(heap + (random >> 8) % (HEAP_PAGES / 2) * UINT64_C(4096));
 	}
 	for (unsigned n = 0; n < LIVE; n++)
 		if (live[n].va != 0)
