@@ -30,7 +30,7 @@ static enum cache_answer call(gpointer data, const struct npu_trace_record *c, g
 			      GError **error)
 {
 	struct bank *bank = data;
-	guint number = c->name.number;
+	guint number = c->verb == NPU_TRACE_MFREE ? (guint)((c->va - BASE) / STEP) : bank->next;
 
 	(void)error;
 	switch (c->verb) {

@@ -279,7 +279,8 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
-	add(p, c, at, pages, device);
+	if (p->replay->recorded)
+		add(p, c, at, pages, device);
 	come(p, c, device, at, pages, p->site);
 	p->got = (guintptr)at;
 	return code;
@@ -287,17 +288,19 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 
 static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->name);
-	if (t == NULL)
+	struct object *t = p->replay->recorded ? find(p, c->process, &c->name) : NULL;
+	if (t == NULL && p->replay->recorded)
 		return NOT_MADE;
-	gint32 device = (gint32)t->device;
-	go(p, device, t->p);
+	gint32 device = (gint32)(t ? t->device : c->device);
+	void *at = t ? t->p : GSIZE_TO_POINTER(c->va);
+	go(p, device, at);
 	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_FREE,
-				 device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
+				 device < 0 ? aclrtFreeHost(at) : aclrtFree(at));
 	if (code != 0)
 		return code;
-	memory_remove(&device_of(p, device)->memory, ALLOCATION_MEMORY, (guintptr)t->p);
-	done(p, c, t);
+	memory_remove(&device_of(p, device)->memory, ALLOCATION_MEMORY, (guintptr)at);
+	if (t)
+		done(p, c, t);
 	return code;
 }
 
@@ -518,6 +521,16 @@ void player_close(struct player *p)
 				aclrtReleaseMemAddress(t->p);
 			for (; t->model_references > 0; t->model_references--)
 				aclrtFreePhysical(t->p);
+		}
+	}
+	/* what a policy allocated has no names */
+	for (guint i = 0; !p->replay->recorded && i < p->replay->devices->len; i++) {
+		const struct replay_device *device = p->replay->devices->pdata[i];
+		g_hash_table_iter_init(&iter, device->memory.items[ALLOCATION_MEMORY]);
+		while (g_hash_table_iter_next(&iter, &name, NULL)) {
+			const struct allocation *item = name;
+			if (!item->mapped)
+				aclrtFree(GSIZE_TO_POINTER(item->key));
 		}
 	}
 	tracker_free(p->tracker);

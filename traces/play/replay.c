@@ -493,9 +493,11 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 	for (guint d = 0; d < trace->devices->len; d++)
 		g_ptr_array_add(replay->devices,
 				replay_device_new(replay, g_ptr_array_index(trace->devices, d)));
+	trace->nameless = TRUE; /* it goes by addresses */
 	if (!read_starts(replay, error) || (own && !has_blocks(replay, error)) ||
 	    !run_on_model(replay, error))
 		g_clear_pointer(&replay, replay_free);
+	trace->nameless = FALSE;
 	return replay;
 }
 

@@ -271,9 +271,9 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 /* Recorded calls say what physical memory there is, they move bytes, and what they get may be read
  * (device->reads). Of others the events beside them say all of that. */
 struct player *player_open(struct replay *replay);
-/* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got. It is not
- * counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it has
- * one. The model's answer, or -1: what it names is not there. */
+/* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got, and an MFREE's va. It
+ * is not counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it
+ * has one. The model's answer, or -1: what it names is not there. */
 gint32 player_call(struct player *player, const struct npu_trace_record *call, guint64 *out_va);
 /* Makes a recorded call, and compares the answers. FALSE and error: an access to memory that the
  * model refused. */

@@ -10,8 +10,7 @@
 struct held {
 	guint64 address;           /* of the file; first: the table's key */
 	struct cache_block *block; /* of the cache, or */
-	guint64 own, size;         /* a classic allocation of its own, of this number */
-	guint32 number;
+	guint64 own, size;         /* a classic allocation of its own */
 };
 struct allocator {
 	struct filter base;
@@ -56,10 +55,9 @@ static enum cache_answer own(struct allocator *a, enum npu_trace_verb verb, stru
 {
 	gboolean comes = verb == NPU_TRACE_MALLOC, giant = a->options->page_1g;
 	guint64 size = MAX(held->size, 1);
-	const struct npu_trace_record c = { .verb = verb,
-					    .name = POLICY_NAME('a', held->number),
-					    .size = size,
-					    .page_lg2 = giant ? 30 : 21 };
+	const struct npu_trace_record c = {
+		.verb = verb, .size = size, .va = held->own, .page_lg2 = giant ? 30 : 21
+	};
 	enum cache_answer answer = filter_call(&a->base, c, comes ? &held->own : NULL);
 
 	if (answer == CACHE_OK || !comes)
@@ -79,9 +77,7 @@ static enum cache_answer hand_out(struct allocator *a, const struct record_item 
 				  gint64 stream)
 {
 	struct filter *f = &a->base;
-	struct held held = { .address = item->address,
-			     .size = item->size,
-			     .number = a->cache ? 0 : ++f->allocations };
+	struct held held = { .address = item->address, .size = item->size };
 	struct record_item placed = *item;
 	enum cache_answer answer = a->cache ? cache_alloc(a->cache, item->size, stream, &held.block)
 					    : own(a, NPU_TRACE_MALLOC, &held);

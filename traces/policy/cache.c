@@ -303,8 +303,8 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 
 static enum cache_answer give_segment(struct cache *cache, struct cache_block *b)
 {
-	enum cache_answer answer = filter_call(
-		cache->memory, POLICY_CALL(MFREE, .name = POLICY_NAME('a', b->segment)), NULL);
+	enum cache_answer answer =
+		filter_call(cache->memory, POLICY_CALL(MFREE, .va = b->address), NULL);
 
 	filter_segments(cache->memory, NPU_TRACE_SEGMENT_FREE, b->size, b->size);
 	cache->held -= b->size;
@@ -452,12 +452,9 @@ static enum cache_answer get_block(struct cache *cache, const struct cache_block
 		return CACHE_NO_MEMORY;
 	if (options->kind == POLICY_EXPANDABLE)
 		return expand(cache, want, out);
-	got.segment = ++cache->memory->allocations;
-	enum cache_answer answer =
-		filter_call(cache->memory,
-			    POLICY_CALL(MALLOC, .name = POLICY_NAME('a', got.segment),
-					.size = bytes, .page_lg2 = giant ? 30 : 21),
-			    &got.address);
+	enum cache_answer answer = filter_call(
+		cache->memory, POLICY_CALL(MALLOC, .size = bytes, .page_lg2 = giant ? 30 : 21),
+		&got.address);
 	if (answer != CACHE_OK)
 		return answer;
 	filter_segments(cache->memory, NPU_TRACE_SEGMENT_ALLOC, bytes, bytes);

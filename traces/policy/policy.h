@@ -74,7 +74,8 @@ enum cache_answer {
 struct filter_output {
 	/* A driver call, whose names are the policy's: process is the device + 1. *out_va, for a
 	 * RESERVE or MALLOC: the address that it got. Its va, where it has one, is the address that
-	 * the file has for what it gets. CACHE_FAILED, and error: anything but a lack of memory. */
+	 * the file has for what it gets. What a MALLOC got has no name: an MFREE's va is where it
+	 * lies. CACHE_FAILED, and error: anything but a lack of memory. */
 	enum cache_answer (*call)(gpointer data, const struct npu_trace_record *call,
 				  guint64 *out_va, GError **error);
 	/* An event that is true from now on. Of another allocator than the file's, `rounded` is
@@ -100,9 +101,9 @@ struct filter {
 	struct filter_output out;
 	guint64 emptied; /* times that a cache was emptied */
 	/* below: policies alone */
-	guint32 start_bit;            /* NPU_TRACE_HAS_START while it is rebuilt */
-	guint32 handles, allocations; /* numbers given out */
-	GError *cause;                /* of CACHE_FAILED: the first; whoever reports it takes it */
+	guint32 start_bit; /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint32 handles;   /* numbers given out */
+	GError *cause;     /* of CACHE_FAILED: the first; whoever reports it takes it */
 };
 /* A driver call, and a name in it. */
 #define POLICY_CALL(verb_, ...) \
@@ -125,8 +126,7 @@ struct cache_block {
 	guint64 address, size; /* what it takes, rounding and all; below: cache.c alone */
 	gint64 stream;
 	struct pool *pool;
-	struct stretch *stretch; /* NULL: of a classic segment, */
-	guint32 segment;         /* which has this number */
+	struct stretch *stretch; /* NULL: of a classic segment */
 	struct cache_block *prev, *next;
 	guint64 born; /* pool->searches when it became free */
 	gboolean taken, mapped;

@@ -15,7 +15,7 @@
 struct piece {
 	guint64 address; /* of the file; first: the tree's key */
 	guint64 size, va;
-	struct npu_trace_name name; /* of the segment, the reservation, the place of the mapping */
+	struct npu_trace_name name; /* of the reservation, the place of the mapping */
 	guint32 handle;
 };
 struct recorded {
@@ -171,18 +171,15 @@ static enum cache_answer unmap_range(struct recorded *f, const struct record_ite
 
 static enum cache_answer segment_alloc(struct recorded *f, const struct record_item *item)
 {
-	struct piece segment = { .address = item->address,
-				 .size = item->size,
-				 .name = POLICY_NAME('a', ++f->base.allocations) };
+	struct piece segment = { .address = item->address, .size = item->size };
 
 	if (g_tree_lookup(f->segments, &item->address))
 		return bad(f, "the segment at 0x%" G_GINT64_MODIFIER "x is there already",
 			   item->address);
-	enum cache_answer answer =
-		call(f,
-		     POLICY_CALL(MALLOC, .name = segment.name, .size = item->size, .page_lg2 = 21,
-				 .va = item->address, .has = NPU_TRACE_HAS_VA),
-		     &segment.va);
+	enum cache_answer answer = call(f,
+					POLICY_CALL(MALLOC, .size = item->size, .page_lg2 = 21,
+						    .va = item->address, .has = NPU_TRACE_HAS_VA),
+					&segment.va);
 	if (answer == CACHE_OK) {
 		by_address_put(f->segments, &segment, sizeof segment);
 		f->moved = item->size;
@@ -199,7 +196,7 @@ static enum cache_answer segment_free(struct recorded *f, const struct record_it
 			       : bad(f,
 				     "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed",
 				     item->address);
-	const struct npu_trace_record c = POLICY_CALL(MFREE, .name = segment->name);
+	const struct npu_trace_record c = POLICY_CALL(MFREE, .va = segment->va);
 	f->moved = segment->size;
 	g_tree_remove(f->segments, &item->address);
 	return call(f, c, NULL);

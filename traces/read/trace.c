@@ -115,7 +115,7 @@ static int rows_next(struct trace *trace, struct record_item *out)
 		return 0;
 	make_item(trace, row_list_at(&trace->rows, trace->next++), out);
 	r->name.kind = trace_verbs[r->verb].kind;
-	if (r->name.kind) {
+	if (r->name.kind && !trace->nameless) {
 		r->has |= NPU_TRACE_HAS_NAME;
 		(r->name.kind == 'r' ? put_area : put_number)(trace, out);
 	}

@@ -214,6 +214,7 @@ struct trace {
 	struct row_list rows;     /* its records, once it is rewound */
 	guint64 next;             /* in them */
 	GHashTable *names;        /* address and letter of a device -> number */
+	gboolean nameless;        /* for a while nobody needs the numbers */
 	guint32 last[128];        /* number given out, by letter */
 	guint64 base_us;          /* time of the first event, less 1 */
 	gboolean has_base;

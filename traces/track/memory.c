@@ -89,9 +89,9 @@ void memory_look(struct memory *m, guint64 key)
 
 gboolean memory_remove(struct memory *m, enum allocation_kind kind, guint64 key)
 {
-	struct allocation *item = g_hash_table_lookup(m->items[kind], &key);
+	struct allocation *item;
 
-	if (item == NULL)
+	if (!g_hash_table_steal_extended(m->items[kind], &key, (gpointer *)&item, NULL))
 		return FALSE;
 	if (takes_addresses(kind, item))
 		m->reserved -= item->size;
@@ -101,7 +101,8 @@ gboolean memory_remove(struct memory *m, enum allocation_kind kind, guint64 key)
 		if (was_there(&m->moments[i], item))
 			g_ptr_array_add(m->moments[i].gone[kind], g_rc_box_acquire(item));
 	}
-	return g_hash_table_remove(m->items[kind], &key);
+	item_unref(item);
+	return TRUE;
 }
 
 void memory_look_all(struct memory *m)
