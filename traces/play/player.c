@@ -523,13 +523,12 @@ void player_close(struct player *p)
 				aclrtFreePhysical(t->p);
 		}
 	}
-	/* what a policy allocated has no names */
 	for (guint i = 0; !p->replay->recorded && i < p->replay->devices->len; i++) {
 		const struct replay_device *device = p->replay->devices->pdata[i];
 		g_hash_table_iter_init(&iter, device->memory.items[ALLOCATION_MEMORY]);
 		while (g_hash_table_iter_next(&iter, &name, NULL)) {
 			const struct allocation *item = name;
-			if (!item->mapped)
+			if (!item->mapped) /* it has no name */
 				aclrtFree(GSIZE_TO_POINTER(item->key));
 		}
 	}

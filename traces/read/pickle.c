@@ -8,8 +8,7 @@
 
 #include <json-glib/json-glib.h>
 
-#define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */
-#define LIST_BYTES   96   /* of a list without its values */
+#define CHUNK_BYTES  (16u << 10) /* or what a longer list needs */
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
 
@@ -88,7 +87,8 @@ static const struct {
 };
 
 struct pickle {
-	GPtrArray *lists; /* every GArray * of it */
+	GPtrArray *chunks; /* that lists and their values lie in */
+	gsize left;        /* bytes of the last that are free: its first */
 	struct pickle_value root;
 	/* What texts lie in, one of the two. */
 	GBytes *bytes;
@@ -97,10 +97,9 @@ struct pickle {
 	/* While it is read. */
 	const guint8 *data;
 	gsize count, at;
-	gsize op_at;   /* where the present opcode stands */
-	GArray *stack; /* struct pickle_value */
-	GArray *marks; /* gsize: depths of the stack */
-	GArray *memo;  /* struct pickle_value */
+	gsize op_at; /* where the present opcode stands */
+	struct pickle_list stack, memo;
+	struct pickle_list marks; /* integers: depths of the stack */
 	guint8 row_of[256];
 	GError **error;
 };
@@ -110,12 +109,6 @@ static gboolean damaged(struct pickle *m, const char *what)
 	refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "pickle damaged at byte %zu: %s",
 	       m->op_at, what);
 	return FALSE;
-}
-
-/* Whether `bytes` more may be kept, for the present opcode. */
-static gboolean may_keep(struct pickle *m, gsize bytes)
-{
-	return memory_limit_ask(bytes, m->error, "pickle at byte %zu", m->op_at);
 }
 
 static gboolean take(struct pickle *m, gsize n, const guint8 **out)
@@ -139,10 +132,42 @@ static gboolean take_number(struct pickle *m, unsigned n, guint64 *out)
 	return TRUE;
 }
 
+/* NULL: there may not be so much memory. */
+static gpointer keep(struct pickle *m, gsize bytes)
+{
+	gsize chunk = MAX(bytes, CHUNK_BYTES);
+
+	if (m->left < bytes) {
+		if (!memory_limit_ask(chunk, m->error, "pickle at byte %zu", m->op_at))
+			return NULL;
+		g_ptr_array_add(m->chunks, g_malloc(chunk));
+		m->left = chunk;
+	}
+	m->left -= bytes;
+	return (char *)m->chunks->pdata[m->chunks->len - 1] + m->left;
+}
+
+static inline gboolean add(struct pickle *m, struct pickle_list *l, struct pickle_value *v, gsize n)
+{
+	if (n > l->room - l->len) {
+		gsize room = MAX(2 * (gsize)l->room, l->len + n);
+		struct pickle_value *items = keep(m, room * sizeof *items);
+		if (items == NULL)
+			return FALSE;
+		if (l->len > 0)
+			memcpy(items, l->items, l->len * sizeof *items);
+		l->items = items;
+		l->room = (guint)room;
+	}
+	if (n > 0)
+		memcpy(l->items + l->len, v, n * sizeof *v);
+	l->len += (guint)n;
+	return TRUE;
+}
+
 static gboolean push(struct pickle *m, struct pickle_value v)
 {
-	g_array_append_val(m->stack, v);
-	return TRUE;
+	return add(m, &m->stack, &v, 1);
 }
 
 static gboolean push_int(struct pickle *m, enum pickle_type type, gint64 i)
@@ -153,38 +178,36 @@ static gboolean push_int(struct pickle *m, enum pickle_type type, gint64 i)
 /* The depth below which nothing may be taken: the innermost mark. */
 static gsize floor_of(const struct pickle *m)
 {
-	return m->marks->len ? g_array_index(m->marks, gsize, m->marks->len - 1) : 0;
+	return m->marks.len ? (gsize)m->marks.items[m->marks.len - 1].integer : 0;
 }
 
 static struct pickle_value *top(struct pickle *m, gsize depth)
 {
-	if (m->stack->len < floor_of(m) + depth + 1) {
+	if (m->stack.len < floor_of(m) + depth + 1) {
 		damaged(m, "an opcode finds too few values");
 		return NULL;
 	}
-	return &g_array_index(m->stack, struct pickle_value, m->stack->len - 1 - depth);
+	return &m->stack.items[m->stack.len - 1 - depth];
 }
 
 /* The values of the stack from `from` on join a list or dict. */
-static gboolean list_add(struct pickle *m, enum pickle_type type, GArray *list, gsize from)
+static gboolean list_add(struct pickle *m, enum pickle_type type, struct pickle_list *l, gsize from)
 {
-	guint count = m->stack->len - (guint)from;
+	guint count = m->stack.len - (guint)from;
 
 	if (type == PICKLE_DICT && count % 2 != 0)
 		return damaged(m, "a key of a dict has no value");
-	if (!may_keep(m, count * sizeof(struct pickle_value)))
-		return FALSE;
-	g_array_append_vals(list, &g_array_index(m->stack, struct pickle_value, from), count);
-	g_array_set_size(m->stack, (guint)from);
-	return TRUE;
+	m->stack.len = (guint)from;
+	return add(m, l, m->stack.items + from, count);
 }
 
 static gboolean push_list(struct pickle *m, enum pickle_type type, gsize from)
 {
-	GArray *list = g_array_new(FALSE, FALSE, sizeof(struct pickle_value));
+	struct pickle_list *list = keep(m, sizeof *list);
 
-	g_ptr_array_add(m->lists, list);
-	return may_keep(m, LIST_BYTES) && list_add(m, type, list, from) &&
+	if (list)
+		*list = (struct pickle_list){ .items = NULL };
+	return list && list_add(m, type, list, from) &&
 	       push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
@@ -193,7 +216,7 @@ static gboolean op_extend(struct pickle *m, enum pickle_type type, gsize from)
 {
 	if (from < floor_of(m) + 1)
 		return damaged(m, "there is no container below the mark");
-	const struct pickle_value *into = &g_array_index(m->stack, struct pickle_value, from - 1);
+	const struct pickle_value *into = &m->stack.items[from - 1];
 	return into->type == type
 		       ? list_add(m, type, into->list, from)
 		       : damaged(m, "items are added to something that is no such container");
@@ -217,18 +240,17 @@ static gboolean op_long(struct pickle *m, guint64 n)
 
 static gboolean memo_put(struct pickle *m, guint64 index)
 {
-	const struct pickle_value *v = top(m, 0);
+	struct pickle_value *v = top(m, 0), empty = { .type = PICKLE_EMPTY };
 	if (v == NULL)
 		return FALSE;
 	/* each entry takes at least one opcode, so a larger index is made up */
 	if (index > m->count)
 		return damaged(m, "a memo index is out of range");
-	if (index >= m->memo->len) {
-		if (!may_keep(m, (index + 1 - m->memo->len) * sizeof *v))
+	while (index >= m->memo.len) {
+		if (!add(m, &m->memo, &empty, 1))
 			return FALSE;
-		g_array_set_size(m->memo, (guint)index + 1);
 	}
-	g_array_index(m->memo, struct pickle_value, index) = *v;
+	m->memo.items[index] = *v;
 	return TRUE;
 }
 
@@ -236,20 +258,20 @@ static gboolean step(struct pickle *m, guint8 op)
 {
 	unsigned with = rows[m->row_of[op]].with;
 	enum deed deed = rows[m->row_of[op]].deed;
-	gsize depth = m->stack->len;
+	gsize depth = m->stack.len;
 	struct pickle_value string = { .type = PICKLE_STR }, real = { .type = PICKLE_FLOAT };
 	const struct pickle_value *v;
-	guint64 n = m->memo->len; /* the number that follows, if there is one */
+	guint64 n = m->memo.len; /* the number that follows, if there is one */
 
 	if (deed >= PUSH_INT && deed <= LAST_WITH_NUMBER && with && !take_number(m, with, &n))
 		return FALSE;
 	if ((deed == PUSH_LONG || deed == PUSH_STR) && n > m->count - m->at)
 		return damaged(m, "a string or a number is longer than the file");
 	if (deed == POP_MARK || deed == TAKE_MARKED || deed == ADD_MARKED) {
-		if (m->marks->len == 0)
+		if (m->marks.len == 0)
 			return damaged(m, "an opcode finds no mark");
 		depth = floor_of(m);
-		g_array_set_size(m->marks, m->marks->len - 1);
+		m->marks.len--;
 	}
 	switch (deed) {
 	case UNKNOWN:
@@ -281,26 +303,24 @@ static gboolean step(struct pickle *m, guint8 op)
 		return top(m, with - 1) && push_list(m, PICKLE_LIST, depth - with);
 	case ADD_ONE:
 		depth -= with == PICKLE_DICT ? 2 : 1;
-		return top(m, m->stack->len - depth) && op_extend(m, with, depth);
+		return top(m, m->stack.len - depth) && op_extend(m, with, depth);
 	case ADD_MARKED:
 		return op_extend(m, with, depth);
 	case MARK:
-		g_array_append_val(m->marks, depth);
-		return TRUE;
+		return add(m, &m->marks, &(struct pickle_value){ .integer = (gint64)depth }, 1);
 	case POP:
 	case POP_MARK:
 		if (deed == POP && top(m, 0) == NULL)
 			return FALSE;
-		g_array_set_size(m->stack, (guint)(deed == POP ? depth - 1 : depth));
+		m->stack.len = (guint)(deed == POP ? depth - 1 : depth);
 		return TRUE;
 	case DUP:
 		v = top(m, 0);
 		return v && push(m, (struct pickle_value) * v);
 	case MEMO_GET:
-		if (n >= m->memo->len ||
-		    g_array_index(m->memo, struct pickle_value, n).type == PICKLE_EMPTY)
+		if (n >= m->memo.len || m->memo.items[n].type == PICKLE_EMPTY)
 			return damaged(m, "the memo has no such entry");
-		return push(m, g_array_index(m->memo, struct pickle_value, n));
+		return push(m, m->memo.items[n]);
 	case MEMO_PUT:
 		return memo_put(m, n);
 	case SKIP:
@@ -313,7 +333,6 @@ static gboolean step(struct pickle *m, guint8 op)
 static gboolean run(struct pickle *m)
 {
 	const guint8 *b;
-	guint ops = 0;
 	if (!take(m, 2, &b))
 		return FALSE;
 	for (guint8 row = 0; row < G_N_ELEMENTS(rows); row++)
@@ -323,9 +342,6 @@ static gboolean run(struct pickle *m)
 		return damaged(m, "the protocol is not one of 2 to 5");
 	for (;;) {
 		m->op_at = m->at;
-		if (++ops % LOOK_EVERY == 0 &&
-		    !may_keep(m, LOOK_EVERY * sizeof(struct pickle_value)))
-			return FALSE;
 		if (!take(m, 1, &b))
 			return FALSE;
 		if (rows[m->row_of[*b]].deed == STOP)
@@ -333,7 +349,7 @@ static gboolean run(struct pickle *m)
 		if (!step(m, *b))
 			return FALSE;
 	}
-	return (m->stack->len == 1 && m->marks->len == 0) ||
+	return (m->stack.len == 1 && m->marks.len == 0) ||
 	       damaged(m, "it ends with other than one value");
 }
 
@@ -350,7 +366,7 @@ static gboolean push_json(struct pickle *m, JsonNode *node)
 {
 	gboolean scalar = JSON_NODE_HOLDS_VALUE(node);
 	GType type = scalar ? json_node_get_value_type(node) : G_TYPE_NONE;
-	gsize from = m->stack->len;
+	gsize from = m->stack.len;
 
 	if (JSON_NODE_HOLDS_OBJECT(node)) {
 		JsonObjectIter iter;
@@ -406,21 +422,15 @@ struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError *
 	struct pickle *m = g_new0(struct pickle, 1);
 	m->data = g_bytes_get_data(bytes, &m->count);
 	m->bytes = bytes;
-	m->lists = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-	m->stack = g_array_new(FALSE, FALSE, sizeof(struct pickle_value));
-	m->marks = g_array_new(FALSE, FALSE, sizeof(gsize));
-	m->memo = g_array_new(FALSE, TRUE, sizeof(struct pickle_value));
+	m->chunks = g_ptr_array_new_with_free_func(g_free);
 	m->error = error;
 	gboolean json = m->count > 0 && m->data[0] != 0x80, ok = (json ? run_json : run)(m);
 	if (ok)
-		m->root = g_array_index(m->stack, struct pickle_value, 0);
+		m->root = m->stack.items[0];
 	if (json)
 		g_clear_pointer(&m->bytes, g_bytes_unref);
 	if (out_bytes)
 		*out_bytes = m->count;
-	g_array_unref(m->stack);
-	g_array_unref(m->marks);
-	g_array_unref(m->memo);
 	if (!ok)
 		g_clear_pointer(&m, pickle_free);
 	return m;
@@ -430,7 +440,7 @@ void pickle_free(struct pickle *pickle)
 {
 	if (pickle == NULL)
 		return;
-	g_ptr_array_unref(pickle->lists);
+	g_ptr_array_unref(pickle->chunks);
 	g_bytes_unref(pickle->bytes);
 	g_clear_object(&pickle->json);
 	g_free(pickle);
@@ -451,10 +461,12 @@ const struct pickle_value *pickle_get(const struct pickle_value *dict, const cha
 {
 	if (dict == NULL || dict->type != PICKLE_DICT)
 		return NULL;
+	gsize length = strlen(key);
 	/* the last entry of a key counts, as in Python */
 	for (guint i = dict->list->len; i >= 2; i -= 2) {
-		if (pickle_is(pickle_item(dict, i - 2), key))
-			return pickle_item(dict, i - 1);
+		const struct pickle_value *v = pickle_item(dict, i - 2);
+		if (v->type == PICKLE_STR && v->length == length && !memcmp(v->text, key, length))
+			return v + 1;
 	}
 	return NULL;
 }

@@ -132,18 +132,22 @@ enum pickle_type {
 	PICKLE_DICT
 };
 
+/* Of struct pickle_value; of a dict keys and values in turn. */
+struct pickle_list {
+	struct pickle_value *items;
+	guint len, room; /* room: pickle.c alone */
+};
 struct pickle_value {
 	enum pickle_type type;
 	guint32 length; /* of text */
 	union {
 		gint64 integer; /* BOOL, INT */
 		double real;
-		const char *text; /* STR; not terminated */
-		/* LIST, DICT: of struct pickle_value; of a dict keys and values in turn */
-		GArray *list;
+		const char *text;         /* STR; not terminated */
+		struct pickle_list *list; /* LIST, DICT */
 	};
 };
-#define pickle_item(v, index) (&g_array_index((v)->list, struct pickle_value, index))
+#define pickle_item(v, index) (&(v)->list->items[index])
 
 struct pickle; /* the value and the memory that it lies in */
 

@@ -12,14 +12,14 @@
 #define TEXT_MAX   4096 /* bytes of a value, or of a text in one, that are kept */
 #define ITEM_BYTES 192  /* about what is kept of an event, a block or a segment */
 
-enum { SEGMENTS, BLOCKS };
 struct reader {
 	struct trace *trace;
 	/* What was there, by address: at the end, until events are undone. */
-	GTree *there[DEVICE_MAX][2];
+	GTree *segments[DEVICE_MAX];
+	GHashTable *blocks[DEVICE_MAX];
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
-	GHashTable *stacks; /* GArray * of a stack -> site: a file names a stack many times */
+	GHashTable *stacks; /* list of a stack -> site: a file names a stack many times */
 	GError **error;
 };
 
@@ -122,27 +122,28 @@ static void put_value(GString *out, const struct pickle_value *v, guint depth)
 /* The same as a text of its own, NULL for none; `depth`: 0, or 1 for a list in one line. */
 static char *value_text(const struct pickle_value *v, guint depth)
 {
+	if (v == NULL)
+		return NULL;
 	g_autoptr(GString) text = g_string_new(NULL);
-
-	if (v)
-		put_value(text, v, depth);
+	put_value(text, v, depth);
 	g_string_truncate(text, MIN(text->len, TEXT_MAX));
-	return v ? g_utf8_make_valid(text->str, (gssize)text->len) : NULL;
+	return g_utf8_make_valid(text->str, (gssize)text->len);
 }
 
 /* What else an event tells: trace_row.more. */
 static gboolean read_more(struct reader *r, const struct pickle_value *entry, guint32 *out)
 {
 	static const char *const keys[] = { "user_metadata", "compile_context", "forward_frames" };
-	g_autoptr(GString) text = g_string_new(NULL);
+	g_autoptr(GString) text = NULL;
 
 	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
 		g_autofree char *value = value_text(pickle_get(entry, keys[i]), 0);
+		text = value && text == NULL ? g_string_new(NULL) : text;
 		if (value && *value && strcmp(value, "N/A") != 0)
 			g_string_append_printf(text, "%s%s: %s", text->len ? "\n" : "", keys[i],
 					       value);
 	}
-	if (text->len == 0)
+	if (text == NULL || text->len == 0)
 		return TRUE;
 	*out = trace_note(r->trace, text->str) + 1;
 	return memory_limit_ask(text->len, r->error, "what its events tell");
@@ -213,9 +214,10 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 
 static void put_there(struct reader *r, const struct trace_row *row)
 {
-	int of = row->verb == NPU_TRACE_ALLOC ? BLOCKS : SEGMENTS;
-
-	by_address_put(r->there[row->device][of], row, sizeof *row);
+	if (row->verb == NPU_TRACE_ALLOC)
+		g_hash_table_add(r->blocks[row->device], g_memdup2(row, sizeof *row));
+	else
+		by_address_put(r->segments[row->device], row, sizeof *row);
 }
 
 static gboolean read_blocks(struct reader *r, guint16 device, const struct pickle_value *segment,
@@ -313,7 +315,6 @@ static guint32 remove_range(GTree *tree, guint64 address, guint64 size)
 /* What the state told of a block or a segment, its event has from now on. */
 static void undo(struct reader *r, struct trace_row *e)
 {
-	GTree *blocks = r->there[e->device][BLOCKS];
 	struct trace_row gone = {
 		.address = e->address, .size = e->size, .device = e->device, .start = TRUE
 	};
@@ -322,7 +323,7 @@ static void undo(struct reader *r, struct trace_row *e)
 	switch (e->verb) {
 	case NPU_TRACE_SEGMENT_ALLOC:
 	case NPU_TRACE_SEGMENT_MAP:
-		e->over = remove_range(r->there[e->device][SEGMENTS], e->address, e->size);
+		e->over = remove_range(r->segments[e->device], e->address, e->size);
 		break;
 	case NPU_TRACE_SEGMENT_FREE:
 	case NPU_TRACE_SEGMENT_UNMAP:
@@ -333,9 +334,9 @@ static void undo(struct reader *r, struct trace_row *e)
 		put_there(r, &gone);
 		break;
 	case NPU_TRACE_ALLOC:
-		block = g_tree_lookup(blocks, &e->address);
+		block = g_hash_table_lookup(r->blocks[e->device], &e->address);
 		e->over = block ? block->over : 0;
-		g_tree_remove(blocks, &e->address);
+		g_hash_table_remove(r->blocks[e->device], &e->address);
 		break;
 	case NPU_TRACE_FREE:
 		gone.verb = NPU_TRACE_ALLOC;
@@ -356,10 +357,13 @@ static gboolean find_start(struct reader *r)
 		ok = memory_limit_ask(ITEM_BYTES, r->error,
 				      "what was live before event " U64 " of device_traces", left);
 	}
-	for (guint i = 0; i < 2 * DEVICE_MAX; i++) {
-		GTreeNode *at = g_tree_node_first(r->there[i / 2][i % 2]);
+	for (guint d = 0; d < DEVICE_MAX; d++) {
+		g_autoptr(GList) all = g_list_sort(g_hash_table_get_keys(r->blocks[d]), by_address);
+		GTreeNode *at = g_tree_node_first(r->segments[d]);
 		for (; ok && at; at = g_tree_node_next(at))
 			ok = trace_add_row(r->trace, g_tree_node_value(at), r->error);
+		for (const GList *b = all; ok && b; b = b->next)
+			ok = trace_add_row(r->trace, b->data, r->error);
 	}
 	return ok;
 }
@@ -396,14 +400,18 @@ gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 	struct reader r = { .trace = trace,
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
-	for (guint i = 0; i < 2 * DEVICE_MAX; i++)
-		r.there[i / 2][i % 2] = by_address_tree(NULL, g_free);
+	for (guint d = 0; d < DEVICE_MAX; d++) {
+		r.segments[d] = by_address_tree(NULL, g_free);
+		r.blocks[d] = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
+	}
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
-	for (guint i = 0; i < 2 * DEVICE_MAX; i++)
-		g_tree_destroy(r.there[i / 2][i % 2]);
+	for (guint d = 0; d < DEVICE_MAX; d++) {
+		g_tree_destroy(r.segments[d]);
+		g_hash_table_unref(r.blocks[d]);
+	}
 	g_hash_table_unref(r.stacks);
 	return ok;
 }
