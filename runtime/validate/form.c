@@ -88,11 +88,12 @@ static void put_calls(GString *out, npu_stack stack)
 	unsigned frame_count = npu_stack_frames(stack, &frames);
 
 	put(out, call != NULL ? "[%" : "[", call);
-	for (unsigned i = 0; i < frame_count; i++) {
+	for (unsigned i = 0, last = 0; i < frame_count && !last; i++) {
 		char *frame = npu_stack_frame(frames[i]);
 
 		put_comma(out);
 		put_text(out, frame ?: "?");
+		last = frame != NULL && strncmp(frame, "main ", 5) == 0;
 		free(frame);
 	}
 	put(out, "]");
@@ -141,12 +142,13 @@ static void put_stack(GString *out, const char *title, npu_stack stack)
 		return;
 	put_comma(out);
 	put(out, "{'message':{'text':%},'frames':[", title);
-	for (unsigned i = 0; i < frame_count; i++) {
+	for (unsigned i = 0, last = 0; i < frame_count && !last; i++) {
 		struct npu_frame frame = npu_stack_look(frames[i]);
 
 		put(out, i > 0 ? ",{'location':" : "{'location':");
 		put_location(out, &frame);
 		put(out, "}");
+		last = g_strcmp0(frame.function, "main") == 0;
 	}
 	put(out, "]}");
 }

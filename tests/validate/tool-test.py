@@ -237,6 +237,9 @@ def sarif(folder):
            and place['region']['startLine'] > 1, place)
     expect({stack['message']['text'] for stack in first['stacks']} ==
            {'this call', 'it was given back by', 'the memory was made by'}, first['stacks'])
+    frames = [[frame['location']['message']['text'] for frame in stack['frames']]
+              for stack in first['stacks']]
+    expect(all(names.index('main') == len(names) - 1 for names in frames), frames)
     ids = {rule['id'] for rule in found['tool']['driver']['rules']}
     expect({result['ruleId'] for result in found['results']} <= ids, ids)
     path.unlink()

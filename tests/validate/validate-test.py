@@ -139,6 +139,9 @@ def finds(case, wanted, folder):
     # Equal reports, by rule and stacks, are written once.
     expect(sorted(set(found), key=str) == sorted(set(wanted), key=str), found, done.stderr)
     for report in reports:
+        for stack in report['stack'], report.get('other_stack', []), report['made_stack']:
+            mains = [at for at, frame in enumerate(stack, 1) if frame.startswith('main ')]
+            expect(mains in ([], [len(stack)]), 'main is the last', stack)
         frames = report['stack'] or report['made_stack']
         frames += report.get('other_stack', []) + report['made_stack']
         expect(any(re.match(case + '|(use|holds)_share|share_while|unregister', frame)
