@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim sweep: hands over to sweep.py, which runs this command for each row.
+ * npusim sweep: hands over to sweep.py, which runs this command for each row (npusim.c: main).
  */
 #include "npusim.h"
-
-#include <signal.h>
-#include <sys/prctl.h>
 
 #include "config.h"
 
@@ -16,11 +13,6 @@ static int run(char **words, GError **error)
 	g_autofree char *ranks = part_file("sweep-ranks.so", NULL);
 	g_autoptr(GStrvBuilder) program = g_strv_builder_new();
 
-	if (words[0] && words[1] && strcmp(words[0], "--row") == 0) { /* it ends with the sweep */
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		words[0] = self;
-		return become_program(words);
-	}
 	if (script == NULL)
 		return NPUSIM_EXIT_FAILED;
 	g_strv_builder_add_many(program, "python3", script, self, NPUSIM_VERSION,

@@ -8,6 +8,7 @@
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include "backend-sim/node/node.h"
 #include "config.h"
@@ -494,6 +495,10 @@ int main(int argc, char **argv)
 	if (help && argc > 2) { /* as VERB --help */
 		char option[] = "--help", *words[] = { argv[2], option, NULL };
 		return run_named(argv[2], 2, words);
+	}
+	if (argc > 3 && strcmp(word, "sweep") == 0 && strcmp(argv[2], "--row") == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a row ends with the sweep */
+		return run_named(argv[3], argc - 3, argv + 3);
 	}
 	if (strcmp(word, LIST_OPTIONS) == 0) /* for a shell that completes words */
 		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)

@@ -111,7 +111,7 @@ class Plan:
             yield key, self.axes[key][at]
 
     def command(self, row):
-        """`sweep --row` makes it end with this process."""
+        """`sweep --row` makes the verb end with this process."""
         words = [NPUSIM, 'sweep', '--row', *self.words, '--json=-']
         for key, value in self.values(row):
             words.append(value if key == 'file' else
