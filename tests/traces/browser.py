@@ -41,7 +41,7 @@ class Browser:
             stderr=subprocess.DEVNULL)
         os.close(to_it)
         os.close(from_it)
-        self.session = None
+        self.session, self.is_empty = None, True
         target = self.call('Target.createTarget', url='about:blank')['targetId']
         got = self.call('Target.attachToTarget', targetId=target, flatten=True)
         self.session = got['sessionId']
@@ -63,7 +63,7 @@ class Browser:
 
     def empty(self, width, height, dark):
         """As if nothing had been shown: no document, no error, the mouse in a corner."""
-        self.call('Page.navigate', url='about:blank')
+        self.leave()
         self.call('Emulation.setEmulatedMedia', features=[
             dict(name='prefers-color-scheme', value='dark' if dark else 'light')])
         self.resize(width, height)
@@ -109,8 +109,14 @@ class Browser:
         self.call('Emulation.setDeviceMetricsOverride', width=width, height=height,
                   deviceScaleFactor=1, mobile=width < 600)
 
+    def leave(self):
+        if not self.is_empty:
+            self.call('Page.navigate', url='about:blank')
+        self.is_empty = True
+
     def open(self, path, fragment=''):
-        self.call('Page.navigate', url='about:blank')
+        self.leave()
+        self.is_empty = False
         self.call('Page.navigate', url=pathlib.Path(path).resolve().as_uri() + fragment)
         self.wait('((e) => e && (e.dataset.ready || e.dataset.error))(document.documentElement)')
 

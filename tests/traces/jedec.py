@@ -12,6 +12,8 @@ import collections
 class Channel:
     def __init__(self, clocks, burst, per_bank):
         self.t, self.burst, self.per_bank = clocks, burst, per_bank
+        self.least = {command: self.distances(command)
+                      for command in ('activate', 'precharge', 'read', 'write')}
         self.last = collections.defaultdict(dict)  # of a scope: command -> clock
         self.row = {}
         self.activations = collections.deque(maxlen=4)
@@ -69,7 +71,7 @@ class Channel:
                 yield '{} in a refresh'.format(command)
         closes = command == 'precharge' and self.is_before_refresh(clock, bank)
         scopes = {'bank': bank, 'group': group, 'all': None}
-        for scope, before, least in self.distances(command):
+        for scope, before, least in self.least[command]:
             then = self.last[scope, scopes[scope]].get(before)
             if then is not None and clock - then < least and not closes:
                 yield '{} {} clocks after {} of the same {}, not {}'.format(

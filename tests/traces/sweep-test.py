@@ -293,15 +293,15 @@ def same_tables(out, whole):
     same(sorted(numbers), list(range(len(numbers))), 'every row once')
 
 
-FEW_SEEDS, SEEDS = (('--seeds', n, 'bench', '--count', '200', '--size', '64m') for n in (40, 200))
+FEW_SEEDS, SEEDS = (('--seeds', n, 'bench', '--count', '200', '--size', '64m') for n in (80, 200))
 WHOLE = tempfile.TemporaryDirectory(prefix='npusim-sweep-')
 
 
 @functools.lru_cache(None)
-def whole(seeds):
+def whole():
     """What others have in parts, run at once."""
-    out = pathlib.Path(WHOLE.name, 'whole-{}'.format(seeds[1]))
-    sweep(out, *seeds)
+    out = pathlib.Path(WHOLE.name, 'whole')
+    sweep(out, *SEEDS)
     return out
 
 
@@ -364,28 +364,30 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
     out, finished = folder / 'out', []
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
         before = len(finished)
-        run = begun(out, before + 3, '-j', 2, *SEEDS)
+        run = begun(out, before + 3, '-j', 2, *FEW_SEEDS)
         run.send_signal(number)
         run.communicate(timeout=60)
         same(run.returncode, -9 if number == signal.SIGKILL else 128 + number, 'status')
         finished = lines(out)
-        expect(before + 3 <= len(finished) < 200, finished)
+        expect(before + 3 <= len(finished) < FEW_SEEDS[1], finished)
         if number != signal.SIGKILL:
             same(len(rows(out)), len(finished), 'the tables have what is finished')
     with open(out / 'rows.jsonl', 'a') as file:
-        file.write('{"row":199,"sta')
-    sweep(out, *SEEDS)
-    same_tables(out, whole(SEEDS))
+        file.write('{"row":79,"sta')
+    sweep(out, *FEW_SEEDS)
+    head = (whole() / 'rows.csv').read_text().splitlines()[:1 + FEW_SEEDS[1]]
+    same((out / 'rows.csv').read_text().splitlines(), head, 'as if run at once')
+    same(sorted(line['row'] for line in lines(out)), list(range(FEW_SEEDS[1])), 'every row once')
 
 
 @case
 def a_spoilt_line_runs_again(folder):
-    out = pathlib.Path(shutil.copytree(whole(FEW_SEEDS), folder / 'out'))
+    out = pathlib.Path(shutil.copytree(whole(), folder / 'out'))
     path = out / 'rows.jsonl'
     path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n')
-    sweep(out, *FEW_SEEDS)
+    sweep(out, *SEEDS)
     for name in 'rows.csv', 'seeds.csv':
-        same((out / name).read_text(), (whole(FEW_SEEDS) / name).read_text(), name)
+        same((out / name).read_text(), (whole() / name).read_text(), name)
 
 
 @case
@@ -450,7 +452,7 @@ def ranks_share_the_rows_and_survive_the_death_of_one(folder):
     again = started('--out', out, *SEEDS, front=[*MPIRUN, '4'])
     same((again.communicate(timeout=120)[0], again.returncode),
          ('{}/rows.csv: 200 of 200 rows done, 0 failed\n'.format(out), 0), 'again')
-    same_tables(out, whole(SEEDS))
+    same_tables(out, whole())
     same(len(list(out.glob('rows-rank*.jsonl'))), 4, 'a file each')
 
 
