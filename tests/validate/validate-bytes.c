@@ -42,19 +42,19 @@ static void kinds_right(void)
 
 static void overlaps(void)
 {
-	MUST(aclrtMemcpy(device + MIB / 2, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemcpy(device + PART / 2, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE));
 }
 
 static void overlaps_queued(void)
 {
-	MUST(aclrtMemcpyAsync(device, MIB, device + 1, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(device, PART, device + 1, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
 }
 
 static void overlaps_not(void)
 {
-	MUST(aclrtMemcpy(device + MIB, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
-	MUST(aclrtMemcpy(device, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
-	MUST(aclrtMemsetAsync(device, 4 * MIB, 1, 4 * MIB, one));
+	MUST(aclrtMemcpy(device + PART, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemcpy(device, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemsetAsync(device, 4 * PART, 1, 4 * PART, one));
 }
 
 /* ---- bounds ---- */
@@ -116,7 +116,7 @@ static void copies_to_end(void)
 static void rewrites_source(void)
 {
 	copy_in(one);
-	pinned[MIB / 2] = 9;
+	pinned[PART / 2] = 9;
 	MUST(aclrtSynchronizeStream(one));
 }
 
@@ -124,7 +124,7 @@ static void rewrites_source(void)
 static void reads_target(void)
 {
 	copy_out(one);
-	printf("read %d\n", *(volatile char *)(pinned + MIB / 2) == 1);
+	printf("read %d\n", *(volatile char *)(pinned + PART / 2) == 1);
 	MUST(aclrtSynchronizeStream(one));
 }
 
@@ -137,18 +137,18 @@ static void gives_target_to_kernel(void)
 	if (pipe(ends) != 0 || write(ends[1], "bytes", 5) != 5)
 		return;
 	copy_out(one);
-	got = read(ends[0], pinned + MIB / 2, 5);
+	got = read(ends[0], pinned + PART / 2, 5);
 	printf("read %d %d\n", (int)got, got < 0 && errno == EFAULT);
 	MUST(aclrtSynchronizeStream(one));
-	printf("then %d\n", got < 0 ? (int)read(ends[0], pinned + MIB / 2, 5) : (int)got);
+	printf("then %d\n", got < 0 ? (int)read(ends[0], pinned + PART / 2, 5) : (int)got);
 }
 
 /* The pages at both ends are not the copy's alone, and stay open. */
 static void writes_beside_copy(void)
 {
-	MUST(aclrtMemcpyAsync(device, MIB - 64, pinned + 32, MIB - 64, ACL_MEMCPY_HOST_TO_DEVICE,
+	MUST(aclrtMemcpyAsync(device, PART - 64, pinned + 32, PART - 64, ACL_MEMCPY_HOST_TO_DEVICE,
 			      one));
-	pinned[0] = pinned[MIB - 1] = 3;
+	pinned[0] = pinned[PART - 1] = 3;
 	MUST(aclrtSynchronizeStream(one));
 }
 
@@ -156,10 +156,10 @@ static void rewrites_source_in_turn(void)
 {
 	copy_in(one);
 	MUST(aclrtRecordEvent(event, one));
-	MUST(aclrtMemcpyAsync(device + MIB, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(device + PART, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, one));
 	MUST(aclrtRecordEvent(other_event, one));
 	MUST(aclrtSynchronizeEvent(event));
-	memset(pinned, 9, MIB);
+	memset(pinned, 9, PART);
 	MUST(aclrtSynchronizeEvent(other_event));
 }
 
@@ -169,20 +169,20 @@ static void rewrites_when_done(void)
 
 	copy_in(one);
 	MUST(aclrtSynchronizeStream(one));
-	memset(pinned, 2, MIB);
+	memset(pinned, 2, PART);
 	copy_in(one);
 	MUST(aclrtRecordEvent(event, one));
 	while (status != ACL_EVENT_RECORDED_STATUS_COMPLETE)
 		MUST(aclrtQueryEventStatus(event, &status));
-	memset(pinned, 3, MIB);
+	memset(pinned, 3, PART);
 	copy_in(one);
 	MUST(aclrtSynchronizeDevice());
-	memset(pinned, 4, MIB);
+	memset(pinned, 4, PART);
 }
 
 static void rewrite(void *arg)
 {
-	memset(arg, 5, MIB);
+	memset(arg, 5, PART);
 }
 
 static void rewrites_in_host_function(void)
@@ -203,7 +203,7 @@ static void host_function_fills_source(void)
 static void engine_rewrites_source(void)
 {
 	copy_in(one);
-	MUST(aclrtMemsetAsync(device, MIB, 6, MIB, one));
+	MUST(aclrtMemsetAsync(device, PART, 6, PART, one));
 	copy_out(one);
 	copy_in(one);
 	MUST(aclrtSynchronizeStream(one));
@@ -219,10 +219,10 @@ static void polls_for_flag(void)
 	flag = made;
 	memset(flag, 7, 64);
 	copy_in(one);
-	MUST(aclrtMemcpyAsync(flag, 4, device + MIB, 4, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	MUST(aclrtMemcpyAsync(flag, 4, device + PART, 4, ACL_MEMCPY_DEVICE_TO_HOST, one));
 	while (*(volatile char *)flag != 0)
 		;
-	memset(pinned, 8, MIB);
+	memset(pinned, 8, PART);
 	MUST(aclrtSynchronizeStream(one));
 	MUST(aclrtFreeHost(made));
 }
@@ -247,9 +247,9 @@ static void reads_too_early(void)
 {
 	int before;
 
-	MUST(aclrtMemset(device, MIB, 7, MIB));
-	before = looks_too_early(MIB, MIB / 2);
-	printf("early %d, then %d\n", before, pinned[MIB / 2]);
+	MUST(aclrtMemset(device, PART, 7, PART));
+	before = looks_too_early(PART, PART / 2);
+	printf("early %d, then %d\n", before, pinned[PART / 2]);
 	before = looks_too_early(8, 0);
 	printf("flag %d, then %d\n", before, pinned[0]);
 }
@@ -258,9 +258,9 @@ static void reads_too_early(void)
 
 static void reads_unwritten(void)
 {
-	char *memory = small(MIB);
+	char *memory = small(PART);
 
-	MUST(aclrtMemcpy(pinned, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, memory, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 	MUST(aclrtFree(memory));
 }
 
@@ -268,27 +268,28 @@ static void reads_unwritten_mapping(void)
 {
 	struct mapping mapping = map();
 
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
-	MUST(aclrtMemcpyAsync(pinned, MIB, mapping.va + MIB, MIB, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(pinned, PART, mapping.va + PART, PART, ACL_MEMCPY_DEVICE_TO_HOST,
+			      one));
 	MUST(aclrtSynchronizeStream(one));
 	unmap(mapping);
 }
 
 static void reads_partly_written(void)
 {
-	char *memory = small(MIB);
+	char *memory = small(PART);
 
-	MUST(aclrtMemset(memory, MIB, 1, MIB / 2));
-	MUST(aclrtMemset(memory + MIB / 2 + 8, MIB / 2 - 8, 1, MIB / 2 - 8));
-	MUST(aclrtMemcpy(pinned, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemset(memory, PART, 1, PART / 2));
+	MUST(aclrtMemset(memory + PART / 2 + 8, PART / 2 - 8, 1, PART / 2 - 8));
+	MUST(aclrtMemcpy(pinned, PART, memory, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 	MUST(aclrtFree(memory));
 }
 
 static void copies_unwritten_on(void)
 {
-	char *memory = small(MIB);
+	char *memory = small(PART);
 
-	MUST(aclrtMemcpy(device + 3, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemcpy(device + 3, PART, memory, PART, ACL_MEMCPY_DEVICE_TO_DEVICE));
 	MUST(aclrtMemcpy(pinned, 64, device + 64, 64, ACL_MEMCPY_DEVICE_TO_HOST));
 	MUST(aclrtFree(memory));
 }
@@ -302,7 +303,7 @@ static void written_by_other_mapping(void)
 	MUST(aclrtUnmapMem(mapping.va));
 	MUST(aclrtReserveMemAddress(&again, 2 * MIB, 0, NULL, 1));
 	MUST(aclrtMapMem(again, 2 * MIB, 0, mapping.handle, 0));
-	MUST(aclrtMemcpy(pinned, MIB, (char *)again + MIB, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, (char *)again + PART, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 	MUST(aclrtReleaseMemAddress(mapping.va));
 	mapping.va = again;
 	unmap(mapping);
@@ -315,21 +316,21 @@ static void written_by_host(void)
 				    .location = { 0, ACL_MEM_LOCATION_TYPE_HOST } };
 
 	MUST(aclrtMemSetAccess(mapping.va, 2 * MIB, &host, 1));
-	memset(mapping.va, 1, MIB);
-	MUST(aclrtMemcpy(pinned, MIB, mapping.va, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	memset(mapping.va, 1, PART);
+	MUST(aclrtMemcpy(pinned, PART, mapping.va, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 	unmap(mapping);
 }
 
 /* The wait is queued before the record: who writes is not known yet. */
 static void written_in_other_stream(void)
 {
-	char *memory = small(MIB);
+	char *memory = small(PART);
 	aclrtEvent later;
 
 	MUST(aclrtCreateEventWithFlag(&later, ACL_EVENT_SYNC));
 	MUST(aclrtStreamWaitEvent(two, later));
-	MUST(aclrtMemcpyAsync(pinned, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_HOST, two));
-	MUST(aclrtMemsetAsync(memory, MIB, 1, MIB, one));
+	MUST(aclrtMemcpyAsync(pinned, PART, memory, PART, ACL_MEMCPY_DEVICE_TO_HOST, two));
+	MUST(aclrtMemsetAsync(memory, PART, 1, PART, one));
 	MUST(aclrtRecordEvent(later, one));
 	MUST(aclrtSynchronizeStream(two));
 	MUST(aclrtSynchronizeStream(one));
@@ -344,7 +345,7 @@ static void new_memory(void)
 {
 	for (int i = 0; i < 2; i++) {
 		struct mapping mapping = map();
-		char *made[] = { small(4096), small(3 * MIB), mapping.va };
+		char *made[] = { small(4096), small(3 * PART), mapping.va };
 
 		for (int k = 0; k < 3; k++) {
 			unsigned char last = 1;

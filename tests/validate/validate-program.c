@@ -23,12 +23,12 @@ void must(aclError code, const char *call)
 
 void copy_in(aclrtStream stream)
 {
-	MUST(aclrtMemcpyAsync(device, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, stream));
+	MUST(aclrtMemcpyAsync(device, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, stream));
 }
 
 void copy_out(aclrtStream stream)
 {
-	MUST(aclrtMemcpyAsync(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST, stream));
+	MUST(aclrtMemcpyAsync(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST, stream));
 }
 
 /* ---- order ---- */
@@ -42,15 +42,16 @@ static void streams_race(void)
 static void streams_apart(void)
 {
 	copy_in(one);
-	MUST(aclrtMemcpyAsync(device + 2 * MIB, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, two));
+	MUST(aclrtMemcpyAsync(device + 2 * PART, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE,
+			      two));
 }
 
 static void streams_read_one(void)
 {
 	copy_in(one);
 	MUST(aclrtSynchronizeStream(one));
-	MUST(aclrtMemcpyAsync(device + MIB, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
-	MUST(aclrtMemcpyAsync(device + 2 * MIB, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE,
+	MUST(aclrtMemcpyAsync(device + PART, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(device + 2 * PART, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE,
 			      two));
 }
 
@@ -138,14 +139,14 @@ static void wait_before_record(void)
 static void host_race(void)
 {
 	copy_in(one);
-	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 static void host_synchronized(void)
 {
 	copy_in(one);
 	MUST(aclrtSynchronizeStream(one));
-	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 static void host_event(void)
@@ -153,7 +154,7 @@ static void host_event(void)
 	copy_in(one);
 	MUST(aclrtRecordEvent(event, one));
 	MUST(aclrtSynchronizeEvent(event));
-	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 static void host_query(void)
@@ -164,14 +165,14 @@ static void host_query(void)
 	MUST(aclrtRecordEvent(event, one));
 	while (status != ACL_EVENT_RECORDED_STATUS_COMPLETE)
 		MUST(aclrtQueryEventStatus(event, &status));
-	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 static void host_device(void)
 {
 	copy_in(one);
 	MUST(aclrtSynchronizeDevice());
-	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 /* The transitive edge: the host waits for `two`, which has waited for `one`. */
@@ -181,13 +182,13 @@ static void host_transitive(void)
 	MUST(aclrtRecordEvent(event, one));
 	MUST(aclrtStreamWaitEvent(two, event));
 	MUST(aclrtSynchronizeStream(two));
-	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 static void on_host(void *arg)
 {
 	MUST(aclrtSetDevice(0));
-	MUST(aclrtMemcpy(arg, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(arg, PART, device, PART, ACL_MEMCPY_DEVICE_TO_HOST));
 }
 
 static void host_function(void)
@@ -201,8 +202,8 @@ static void host_function(void)
 
 static void fills(void)
 {
-	MUST(aclrtMemsetAsync(device, MIB, 1, MIB, one));
-	MUST(aclrtMemsetAsync(device, MIB, 2, MIB, one));
+	MUST(aclrtMemsetAsync(device, PART, 1, PART, one));
+	MUST(aclrtMemsetAsync(device, PART, 2, PART, one));
 	copy_out(one);
 }
 
@@ -215,10 +216,10 @@ static void devices_event(void)
 	MUST(aclrtRecordEvent(event, one));
 	MUST(aclrtSetDevice(1));
 	MUST(aclrtCreateStream(&far));
-	MUST(aclrtMalloc(&remote, MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMalloc(&remote, PART, ACL_MEM_MALLOC_HUGE_FIRST));
 	MUST(aclrtStreamWaitEvent(far, event));
-	MUST(aclrtMemcpyAsync(remote, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, far));
-	MUST(aclrtMemcpyAsync(pinned, MIB, remote, MIB, ACL_MEMCPY_DEVICE_TO_HOST, far));
+	MUST(aclrtMemcpyAsync(remote, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, far));
+	MUST(aclrtMemcpyAsync(pinned, PART, remote, PART, ACL_MEMCPY_DEVICE_TO_HOST, far));
 	MUST(aclrtSynchronizeStream(far));
 	MUST(aclrtFree(remote));
 	MUST(aclrtDestroyStream(far));
@@ -257,7 +258,7 @@ static void unmap_pending(void)
 	struct mapping mapping = map();
 	aclError code;
 
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, one));
 	code = aclrtUnmapMem(mapping.va);
 	printf("unmap %d\n", code);
 	aclrtSynchronizeStream(one); /* 507001 where the copy had not begun */
@@ -271,7 +272,7 @@ static void unmap_synchronized(void)
 {
 	struct mapping mapping = map();
 
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, one));
 	MUST(aclrtSynchronizeStream(one));
 	unmap(mapping);
 }
@@ -397,8 +398,8 @@ static void leak(void)
 {
 	void *lost;
 
-	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
-	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMalloc(&lost, 3 * PART, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMalloc(&lost, 3 * PART, ACL_MEM_MALLOC_HUGE_FIRST));
 }
 
 static void grows(void)
@@ -406,7 +407,7 @@ static void grows(void)
 	void *kept[3];
 
 	for (int i = 0; i < 3; i++) {
-		MUST(aclrtMalloc(&kept[i], MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+		MUST(aclrtMalloc(&kept[i], PART, ACL_MEM_MALLOC_HUGE_FIRST));
 		MUST(npusimMark("step"));
 	}
 	for (int i = 0; i < 3; i++)
@@ -459,12 +460,12 @@ static void begin(void)
 	MUST(aclrtCreateStream(&two));
 	MUST(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
 	MUST(aclrtCreateEventExWithFlag(&other_event, ACL_EVENT_SYNC));
-	MUST(aclrtMalloc(&memory, 4 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMalloc(&memory, 4 * PART, ACL_MEM_MALLOC_HUGE_FIRST));
 	device = memory;
-	MUST(aclrtMemset(device, 4 * MIB, 0, 4 * MIB));
-	MUST(aclrtMallocHost(&memory, MIB));
+	MUST(aclrtMemset(device, 4 * PART, 0, 4 * PART));
+	MUST(aclrtMallocHost(&memory, PART));
 	pinned = memory;
-	memset(pinned, 1, MIB);
+	memset(pinned, 1, PART);
 }
 
 static void end(void)

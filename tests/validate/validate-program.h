@@ -7,18 +7,19 @@
 
 #include <acl/acl.h>
 
-#define MIB (1u << 20)
+#define MIB  (1u << 20)
+#define PART (256u << 10) /* of what is copied and filled: each page takes time */
 
 extern aclrtStream one, two;
 extern aclrtEvent event, other_event;
-extern char *device; /* 4 MiB, all of it written */
-extern char *pinned; /* 1 MiB */
+extern char *device; /* 4 PARTs, all of it written */
+extern char *pinned; /* a PART */
 
 /* Prints the code of a call that is to succeed and does not. */
 void must(aclError code, const char *call);
 #define MUST(call) must(call, #call)
 
-void copy_in(aclrtStream stream); /* 1 MiB, pinned to device */
+void copy_in(aclrtStream stream); /* a PART, pinned to device */
 void copy_out(aclrtStream stream);
 
 struct mapping {

@@ -55,7 +55,7 @@ static void peer_without_access(void)
 {
 	struct mapping mapping = map_far();
 
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
 	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
 	unmap(mapping);
 }
@@ -65,7 +65,7 @@ static void peer_with_access(void)
 	struct mapping mapping = map_far();
 
 	MUST(aclrtDeviceEnablePeerAccess(1, 0));
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
 	MUST(aclrtSynchronizeStream(one));
 	unmap(mapping);
 }
@@ -92,7 +92,7 @@ static void copies_after_failed_map(void)
 	struct mapping mapping = map_too_much();
 
 	printf("copy %d\n",
-	       aclrtMemcpy(mapping.va + MIB, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE));
+	       aclrtMemcpy(mapping.va + PART, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE));
 	printf("copy %d\n",
 	       aclrtMemcpyAsync(mapping.va, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE, one));
 	printf("unmap %d\n", aclrtUnmapMem(mapping.va));
@@ -116,7 +116,7 @@ static void copies_without_peer(void)
 	struct mapping mapping = map_far();
 
 	printf("peer %d\n", aclrtDeviceEnablePeerAccess(1, 0));
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
 	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
 	unmap(mapping);
 }
@@ -146,11 +146,11 @@ static void use_share(aclrtDrvMemHandle handle)
 	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
 	MUST(aclrtMapMem(va, 2 * MIB, 0, handle, 0));
 	if (strcmp(what, "fill") == 0) {
-		MUST(aclrtMemset(va, MIB, 3, MIB));
+		MUST(aclrtMemset(va, PART, 3, PART));
 	} else if (strcmp(what, "read") == 0) {
 		MUST(aclrtMemcpy(pinned, 64, va, 64, ACL_MEMCPY_DEVICE_TO_HOST));
 	} else {
-		MUST(aclrtMemcpyAsync(va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+		MUST(aclrtMemcpyAsync(va, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, one));
 		MUST(aclrtSynchronizeStream(one));
 	}
 	MUST(aclrtUnmapMem(va));
@@ -271,7 +271,7 @@ static void frees_before_key(void)
 {
 	char key[65];
 
-	MUST(aclrtIpcMemGetExportKey(device, 4 * MIB, key, sizeof(key), 0));
+	MUST(aclrtIpcMemGetExportKey(device, 4 * PART, key, sizeof(key), 0));
 	MUST(aclrtFree(device));
 	device = NULL;
 	MUST(aclrtIpcMemClose(key));
@@ -281,7 +281,7 @@ static void frees_after_key(void)
 {
 	char key[65];
 
-	MUST(aclrtIpcMemGetExportKey(device, 4 * MIB, key, sizeof(key), 0));
+	MUST(aclrtIpcMemGetExportKey(device, 4 * PART, key, sizeof(key), 0));
 	MUST(aclrtIpcMemClose(key));
 }
 
@@ -290,7 +290,7 @@ static void frees_what_has_key(void)
 	struct keeper keeper;
 	char key[65];
 
-	MUST(aclrtIpcMemGetExportKey(device, 4 * MIB, key, sizeof(key),
+	MUST(aclrtIpcMemGetExportKey(device, 4 * PART, key, sizeof(key),
 				     ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION));
 	setenv("CASE_KEY", key, 1);
 	keeper = keeper_start();
@@ -311,13 +311,13 @@ static void share_while(const char *what, size_t queued_at, bool waits, size_t r
 
 	share_handle(mapping.handle);
 	setenv("CASE_DO", what, 1);
-	if (queued_at < 2 * MIB)
-		MUST(aclrtMemcpyAsync(mapping.va + queued_at, MIB, pinned, MIB,
+	if (queued_at < 2 * PART)
+		MUST(aclrtMemcpyAsync(mapping.va + queued_at, PART, pinned, PART,
 				      ACL_MEMCPY_HOST_TO_DEVICE, one));
 	if (waits)
 		MUST(aclrtSynchronizeStream(one));
 	keeper = keeper_start();
-	if (read_at < 2 * MIB)
+	if (read_at < 2 * PART)
 		MUST(aclrtMemcpy(device, 64, mapping.va + read_at, 64,
 				 ACL_MEMCPY_DEVICE_TO_DEVICE));
 	MUST(aclrtSynchronizeStream(one));
@@ -327,24 +327,24 @@ static void share_while(const char *what, size_t queued_at, bool waits, size_t r
 
 static void importer_reads_unwritten(void)
 {
-	share_while("read", MIB, true, MIB);
+	share_while("read", PART, true, PART);
 }
 
 static void reads_what_importer_left(void)
 {
-	share_while("fill", SIZE_MAX, true, MIB);
+	share_while("fill", SIZE_MAX, true, PART);
 }
 
 static void reads_what_importer_wrote(void)
 {
-	share_while("fill", MIB, true, 0);
+	share_while("fill", PART, true, 0);
 }
 
 /* Nobody knows what it writes. */
 static void importer_does_not_tell(void)
 {
 	setenv("NPUSIM_VALIDATE", "off", 1);
-	share_while("fill", SIZE_MAX, true, MIB);
+	share_while("fill", SIZE_MAX, true, PART);
 }
 
 static void writes_together(void)
@@ -359,7 +359,7 @@ static void fills_while_other_writes(void)
 
 static void writes_apart(void)
 {
-	share_while("queue", MIB, false, SIZE_MAX);
+	share_while("queue", PART, false, SIZE_MAX);
 }
 
 /* Ordered by the pipe. */
@@ -376,8 +376,8 @@ static void writes_behind_flag(void)
 
 	share_handle(mapping.handle);
 	setenv("CASE_DO", "queue", 1);
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
-	MUST(aclrtMemcpyAsync(mapping.va + MIB, 8, pinned, 8, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, pinned, PART, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va + PART, 8, pinned, 8, ACL_MEMCPY_HOST_TO_DEVICE, one));
 	keeper = keeper_start();
 	MUST(aclrtSynchronizeStream(one));
 	keeper_end(keeper);
@@ -468,7 +468,7 @@ static void far_node(void)
 {
 	struct mapping mapping = map_on_node(0);
 
-	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEFAULT, one));
 	MUST(aclrtSynchronizeStream(one));
 	unmap(mapping);
 }
@@ -477,9 +477,9 @@ static void near_nodes(void)
 {
 	struct mapping near = map_on_node(6), any = map_on_node(UINT32_MAX);
 
-	MUST(aclrtMemcpyAsync(near.va, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
-	MUST(aclrtMemcpyAsync(any.va, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
-	MUST(aclrtMemcpyAsync(pinned, MIB, device, MIB, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtMemcpyAsync(near.va, PART, device, PART, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtMemcpyAsync(any.va, PART, device, PART, ACL_MEMCPY_DEFAULT, one));
+	MUST(aclrtMemcpyAsync(pinned, PART, device, PART, ACL_MEMCPY_DEFAULT, one));
 	MUST(aclrtSynchronizeStream(one));
 	unmap(near);
 	unmap(any);
@@ -519,7 +519,7 @@ static void near_pinned(void)
 	void *memory = pinned_on_node_0(), *other = NULL;
 
 	MUST(aclrtSetDevice(4));
-	MUST(aclrtMalloc(&other, MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMalloc(&other, PART, ACL_MEM_MALLOC_HUGE_FIRST));
 	MUST(aclrtMemcpy(other, 65536, memory, 65536, ACL_MEMCPY_HOST_TO_DEVICE));
 	MUST(aclrtFree(other));
 	MUST(aclrtResetDevice(4));
