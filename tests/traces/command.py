@@ -17,6 +17,8 @@ import time
 import traceback
 
 MIB = 1 << 20
+# Meson names the folders of all libraries there: each process would look for each library in each.
+os.environ.pop('LD_LIBRARY_PATH', None)
 
 
 class Skip(Exception):

@@ -21,7 +21,6 @@ PROGRAM, STUBS = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
 FLAGS = [] if sys.argv[4] == 'none' else ['-fsanitize=' + sys.argv[4]]
 COMPILER = shlex.split(sys.argv[5])
 ARCH = platform.machine() + '-linux'
-os.environ.pop('LD_LIBRARY_PATH', None)  # the build's
 for variable in ('ASCEND_HOME_PATH', 'ASCEND_TOOLKIT_HOME', 'CMAKE_PREFIX_PATH', 'PYTHONPATH'):
     os.environ.pop(variable, None)
 

@@ -23,7 +23,6 @@ RUN_PROGRAM, WORKLOAD = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
 FOREIGN = RUN_PROGRAM.parent
 NOBODY = "npusim run: no process of this run loaded npusim's libascendcl: "
 LOAD = 'import ctypes; ctypes.CDLL("libascendcl.so")'
-os.environ.pop('LD_LIBRARY_PATH', None)  # the build's: it has FOREIGN
 PATIENCE = 60  # seconds, for what takes none
 
 

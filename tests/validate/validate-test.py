@@ -108,7 +108,8 @@ def run(case, mode, folder, cases=None, **more):
     path = pathlib.Path(folder) / case
     if path.exists():
         path.unlink()
-    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(('NPUSIM_', 'LD_LIBRARY_PATH'))}
     env.update(NPUSIM_NODE=NODE, NPUSIM_DEVICES='2', NPUSIM_HBM='8G', NPUSIM_LEAKS='off',
                NPUSIM_VALIDATE=mode, NPUSIM_VALIDATE_FILE=str(path), **BACKEND)
     env.update(ENVIRONMENT.get(case, {}), **more)
