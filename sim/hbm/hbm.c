@@ -21,7 +21,7 @@
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
-#define OFFER_WORK 64u /* between two offers of the lock: some 5 us */
+#define OFFER_WORK 128u /* between two offers of the lock: some 10 us */
 
 struct bank {
 	uint64_t act;    /* of the open row */
@@ -708,13 +708,16 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	return hbm->stripe_end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
 
-/* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. */
+/* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. No
+ * offer within a block of the L2: a page table walk that asks for it has read the page's entry, and
+ * who changes that meanwhile finds nothing in the TLB to drop. */
 static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bool write,
-			      bool offers, uint64_t t, uint64_t *out_first)
+			      uint64_t t, uint64_t *out_first)
 {
 	unsigned bursts = 1u << hbm->columns_below[lg2];
 	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
 	uint64_t end = 0, sub = 0, first, done;
+	bool offers = UINT64_C(1) << lg2 > hbm->offer_above;
 
 	*out_first = UINT64_MAX;
 	do {
@@ -739,8 +742,6 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 	return bytes - 1 < hbm->piece_bytes && !((begin | bytes) & (bytes - 1));
 }
 
-/* No offer in a request of a block of the L2: a page table walk that asks for it has read the
- * page's entry, and who changes that meanwhile finds nothing in the TLB to drop. */
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
@@ -765,8 +766,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 			done = whole_stripes(hbm, begin, stripes, write, t, &first_done);
 			begin += stripes << hbm->stripe_lg2;
 		} else {
-			done = aligned_block(hbm, begin, lg2, write, bytes > hbm->offer_above, t,
-					     &first_done);
+			done = aligned_block(hbm, begin, lg2, write, t, &first_done);
 			begin += UINT64_C(1) << lg2;
 		}
 		end = max_of(end, done);
