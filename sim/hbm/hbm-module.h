@@ -41,17 +41,31 @@ public:
 	}
 	void serve(access &request) override
 	{
-		if (!m_hbm)
-			m_hbm = hbm_new(m_profile, m_lock);
 		// The HBM has a clock and addresses of its own. Both count from 0.
 		request.done_ps =
-			m_origin_ps + hbm_access(m_hbm, SIM_PA_OFFSET(request.address),
+			m_origin_ps + hbm_access(state(), SIM_PA_OFFSET(request.address),
 						 request.length, request.write,
 						 request.at_ps - m_origin_ps, &request.first_ps);
 		request.first_ps += m_origin_ps;
 	}
+	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override
+	{
+		hbm_access_rows(state(), rows, count, request.write, m_origin_ps);
+		return count;
+	}
+	bool takes_rows() const override
+	{
+		return true;
+	}
 
 private:
+	hbm *state()
+	{
+		if (!m_hbm)
+			m_hbm = hbm_new(m_profile, m_lock);
+		return m_hbm;
+	}
+
 	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
 	sim_lock *m_lock = nullptr;

@@ -8,16 +8,11 @@
 #include "hbm.h"
 
 #include <glib.h>
-#include <string.h>
 
+#include "hbm-acts.h"
 #include "hbm-bus.h"
 
 #define NO_ROW     UINT32_MAX
-#define ACTS       32u /* activations remembered */
-#define ACTS_BACK  4u  /* of them that tRRD may keep another one from */
-#define ACTS_AHEAD 3u
-#define ACTS_BEGIN (UINT64_C(1) << 32) /* clock 0 of them: more than any distance behind none */
-#define GROUP_BITS 4                   /* a profile has at most 16 bank groups */
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
@@ -48,7 +43,7 @@ struct pending_write {
 struct pseudo {
 	struct bank *bank;
 	uint64_t *queue; /* ring: when the requests taken last will be done */
-	unsigned queue_next, act_first;
+	unsigned queue_next;
 	uint64_t stripe;
 	uint64_t floor; /* no CAS before here */
 	struct hbm_bus bus;
@@ -57,9 +52,7 @@ struct pseudo {
 	struct old_row *old; /* OLD_ROWS of each bank */
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	/* from act_first on the latest ACTS activations, in order of time: (ACTS_BEGIN + clock) <<
-	 * GROUP_BITS | bank group; 0: none; then one that is never reached */
-	uint64_t acts[2 * ACTS + 1];
+	struct hbm_acts acts;
 	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
 } __attribute__((aligned(64)));
@@ -71,8 +64,7 @@ struct hbm {
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	struct sim_hbm_clocks t;
 	uint64_t burst;
-	bool faw;     /* is not had anyway */
-	bool one_rrd; /* is all that keeps activations apart */
+	struct hbm_acts_shape acts;
 	struct hbm_bus_shape bus;
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
@@ -117,8 +109,7 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	t->rrd_l = max_of(t->rrd_l, t->rrd_s);
 	t->wtr_l = max_of(t->wtr_l, t->wtr_s);
 	hbm->burst = p->hbm_burst / 2;
-	hbm->faw = t->faw > 4 * t->rrd_s;
-	hbm->one_rrd = t->rrd_l == t->rrd_s && !hbm->faw;
+	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
@@ -188,7 +179,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->bus.word = g_aligned_alloc0(BUS_WORDS + (BUS_WORDS << hbm->bus.word_lg2),
 						    sizeof(uint64_t), 64);
-		pseudo->acts[ACTS] = UINT64_MAX;
+		hbm_acts_init(&pseudo->acts);
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
 	}
@@ -285,100 +276,6 @@ static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsig
 	return bank;
 }
 
-static inline uint64_t act_distance(const struct hbm *hbm, uint64_t act, unsigned group)
-{
-	return act % GROUPS_MAX == group ? hbm->t.rrd_l : hbm->t.rrd_s;
-}
-
-/* The earliest clock for an activation behind acts[at - 1], as far as those before it go. */
-static inline uint64_t after_acts(const struct hbm *hbm, const uint64_t *acts, unsigned at,
-				  unsigned group, uint64_t t)
-{
-	for (unsigned i = at; i > 0 && i + ACTS_BACK > at; i--) {
-		uint64_t act = acts[i - 1], clock = act >> GROUP_BITS;
-
-		if (clock + hbm->t.rrd_l <= t)
-			break;
-		if (i == at || act % GROUPS_MAX == group)
-			t = max_of(t, clock + act_distance(hbm, act, group));
-	}
-	if (G_UNLIKELY(hbm->faw) && at >= 4)
-		t = max_of(t, (acts[at - 4] >> GROUP_BITS) + hbm->t.faw);
-	return t;
-}
-
-/* True if an activation at t, before acts[at], leaves those behind it their distance; five in a row
- * span tFAW. */
-static inline bool before_acts(const struct hbm *hbm, const uint64_t *acts, unsigned at,
-			       unsigned group, uint64_t t)
-{
-	for (unsigned i = at; i < ACTS && i < at + ACTS_AHEAD; i++)
-		if ((i == at || acts[i] % GROUPS_MAX == group) &&
-		    t + act_distance(hbm, acts[i], group) > acts[i] >> GROUP_BITS)
-			return false;
-	for (unsigned i = at; G_UNLIKELY(hbm->faw) && i < ACTS && i < at + 4; i++) {
-		/* i - at + 1 of them behind the new one, the others before it */
-		unsigned back = 3 - (i - at);
-		uint64_t from = back ? (at >= back ? acts[at - back] : 0) : t << GROUP_BITS;
-
-		if ((acts[i] >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->t.faw)
-			return false;
-	}
-	return true;
-}
-
-/* find_activation() from `at` on, whatever keeps activations apart. */
-static __attribute__((noinline)) uint64_t find_by_rules(const struct hbm *hbm, const uint64_t *acts,
-							unsigned at, unsigned group, uint64_t t,
-							unsigned *out_at)
-{
-	t = after_acts(hbm, acts, at, group, t);
-	while (at < ACTS && !before_acts(hbm, acts, at, group, t)) {
-		at++;
-		t = after_acts(hbm, acts, at, group, t);
-	}
-	*out_at = at;
-	return t;
-}
-
-/* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
- * timelines differ, so it may be before others that were placed earlier: *out_at of those
- * remembered are before it, the oldest always, since what was further back is not remembered. */
-static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
-				       unsigned group, uint64_t t, unsigned *out_at)
-{
-	const uint64_t *acts = &pseudo->acts[pseudo->act_first];
-	uint64_t last = (ACTS_BEGIN + t + 1) << GROUP_BITS, rrd = hbm->t.rrd_s;
-	unsigned at = 1;
-
-	t += ACTS_BEGIN;
-#pragma GCC unroll 8
-	for (unsigned step = ACTS / 2; step; step /= 2)
-		at += (acts[at + step - 1] < last) * step;
-	if (G_UNLIKELY(!hbm->one_rrd))
-		return find_by_rules(hbm, acts, at, group, t, out_at) - ACTS_BEGIN;
-	t = max_of(t, (acts[at - 1] >> GROUP_BITS) + rrd);
-	for (; t + rrd > acts[at] >> GROUP_BITS; at++)
-		t = (acts[at] >> GROUP_BITS) + rrd;
-	*out_at = at;
-	return t - ACTS_BEGIN;
-}
-
-/* The oldest one is forgotten. */
-static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
-{
-	uint64_t *acts;
-
-	if (G_UNLIKELY(pseudo->act_first == ACTS)) {
-		memmove(pseudo->acts, &pseudo->acts[ACTS], (ACTS + 1) * sizeof(uint64_t));
-		pseudo->act_first = 0;
-	}
-	acts = &pseudo->acts[pseudo->act_first++];
-	for (unsigned i = ACTS + 1; i > at; i--)
-		acts[i] = acts[i - 1];
-	acts[at] = (ACTS_BEGIN + t) << GROUP_BITS | group;
-}
-
 /* The row that is open stays so until it is precharged for the activation at `act`. */
 static inline void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct bank *bank,
 				unsigned index, uint64_t act)
@@ -402,8 +299,8 @@ __attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struc
 		epoch = refresh_epoch(hbm, index, act + rcd, &free);
 		if (act_free == act && free == act + rcd && was == epoch)
 			return act;
-		act = find_activation(hbm, pseudo, index >> hbm->bank_bits,
-				      act_free != act ? act_free : free, out_at);
+		act = hbm_acts_find(&pseudo->acts, &hbm->acts, index >> hbm->bank_bits,
+				    act_free != act ? act_free : free, out_at);
 	}
 }
 
@@ -414,11 +311,12 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
 							   uint32_t row, uint64_t t, uint64_t rcd)
 {
 	unsigned group = index >> hbm->bank_bits, at;
-	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
+	uint64_t act =
+		hbm_acts_find(&pseudo->acts, &hbm->acts, group, max_of(t, bank->act_ok), &at);
 
 	if (G_UNLIKELY(meets_refresh(hbm, index, act + rcd)))
 		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
-	take_activation(pseudo, group, act, at);
+	hbm_acts_take(&pseudo->acts, group, act, at);
 	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
@@ -609,25 +507,23 @@ static inline void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
 }
 
 /* One piece of a row. */
-__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm, uint64_t offset,
+__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm,
+								 const struct hbm_place *place,
 								 unsigned bursts, bool write,
 								 uint64_t t, uint64_t *out_first)
 {
-	struct hbm_place place;
-	struct pseudo *pseudo;
+	struct pseudo *pseudo = &hbm->pseudo[place->pseudo];
 	uint64_t done;
 
-	hbm_map_find(&hbm->map, offset, &place);
-	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
 	if (G_UNLIKELY(hbm->record.call))
-		hbm->record.place = place;
+		hbm->record.place = *place;
 	if (G_UNLIKELY(write)) {
-		done = write_row(hbm, pseudo, &place, bursts, t);
+		done = write_row(hbm, pseudo, place, bursts, t);
 		*out_first = done;
 	} else {
-		done = read_row(hbm, pseudo, &place, bursts, t, out_first);
+		done = read_row(hbm, pseudo, place, bursts, t, out_first);
 	}
 	pseudo->queue[pseudo->queue_next] = done;
 	if (G_UNLIKELY(++pseudo->queue_next == hbm->queue_limit))
@@ -648,21 +544,18 @@ static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool wr
 
 /* A piece of a row among many of one run: the bus is full with them, so that only its length
  * counts. */
-static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool write, uint64_t t,
-			 uint64_t *out_first)
+static uint64_t bulk_row(struct hbm *hbm, const struct hbm_place *place, unsigned bursts,
+			 bool write, uint64_t t, uint64_t *out_first)
 {
-	struct hbm_place place;
-	struct pseudo *pseudo;
+	struct pseudo *pseudo = &hbm->pseudo[place->pseudo];
 	struct bank *bank;
 	uint64_t cas, end;
 
-	hbm_map_find(&hbm->map, offset, &place);
-	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	hbm->requests++;
 	hbm->bursts += bursts;
-	bank = bank_at(hbm, pseudo, place.bank);
-	cas = open_row(hbm, pseudo, bank, place.bank, place.row, write, t);
+	bank = bank_at(hbm, pseudo, place->bank);
+	cas = open_row(hbm, pseudo, bank, place->bank, place->row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
@@ -717,6 +610,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 	unsigned bursts = 1u << hbm->columns_below[lg2];
 	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
 	uint64_t end = 0, sub = 0, first, done;
+	struct hbm_place place;
 	bool offers = UINT64_C(1) << lg2 > hbm->offer_above;
 
 	*out_first = UINT64_MAX;
@@ -726,13 +620,40 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;
 		}
-		done = bursts < BULK_BURSTS
-			       ? access_row(hbm, offset | sub, bursts, write, t, &first)
-			       : bulk_row(hbm, offset | sub, bursts, write, t, &first);
+		hbm_map_find(&hbm->map, offset | sub, &place);
+		done = bursts < BULK_BURSTS ? access_row(hbm, &place, bursts, write, t, &first)
+					    : bulk_row(hbm, &place, bursts, write, t, &first);
 		end = max_of(end, done);
 		*out_first = first < *out_first ? first : *out_first;
 		sub = (sub - rows) & rows;
 	} while (sub);
+	return end;
+}
+
+/* Any bursts from begin to stop. */
+static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bool write,
+			      uint64_t t, uint64_t *out_first)
+{
+	uint64_t end = 0, done, first;
+
+	*out_first = UINT64_MAX;
+	while (begin < stop) {
+		unsigned lg2 = begin ? (unsigned)__builtin_ctzll(begin) : 63;
+		unsigned fits = 63 - (unsigned)__builtin_clzll(stop - begin);
+
+		lg2 = MIN(lg2, fits);
+		if (lg2 >= hbm->stripe_lg2) {
+			uint64_t stripes = (stop - begin) >> hbm->stripe_lg2;
+
+			done = whole_stripes(hbm, begin, stripes, write, t, &first);
+			begin += stripes << hbm->stripe_lg2;
+		} else {
+			done = aligned_block(hbm, begin, lg2, write, t, &first);
+			begin += UINT64_C(1) << lg2;
+		}
+		end = max_of(end, done);
+		*out_first = first < *out_first ? first : *out_first;
+	}
 	return end;
 }
 
@@ -742,40 +663,57 @@ static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t 
 	return bytes - 1 < hbm->piece_bytes && !((begin | bytes) & (bytes - 1));
 }
 
-uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
-		    uint64_t *out_first_ps)
+/* One request, of which the first byte is at the place. */
+__attribute__((always_inline)) static inline uint64_t
+access_at(struct hbm *hbm, const struct hbm_place *place, uint64_t offset, uint64_t bytes,
+	  bool write, uint64_t at_ps, uint64_t *out_first_ps)
 {
 	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
-	uint64_t end = 0, first = UINT64_MAX, done, first_done;
+	uint64_t end, first;
 
 	hbm->bytes[write] += bytes;
-	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin))) {
-		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
+	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin)))
+		end = access_row(hbm, place, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
 				 &first);
-		begin = stop;
-	}
-	while (begin < stop) {
-		unsigned lg2 = begin ? (unsigned)__builtin_ctzll(begin) : 63;
-		unsigned fits = 63 - (unsigned)__builtin_clzll(stop - begin);
-
-		lg2 = MIN(lg2, fits);
-		if (lg2 >= hbm->stripe_lg2) {
-			uint64_t stripes = (stop - begin) >> hbm->stripe_lg2;
-
-			done = whole_stripes(hbm, begin, stripes, write, t, &first_done);
-			begin += stripes << hbm->stripe_lg2;
-		} else {
-			done = aligned_block(hbm, begin, lg2, write, t, &first_done);
-			begin += UINT64_C(1) << lg2;
-		}
-		end = max_of(end, done);
-		first = first_done < first ? first_done : first;
-	}
+	else
+		end = access_blocks(hbm, begin, stop, write, t, &first);
 	hbm->latest = max_of(hbm->latest, end);
-	if (out_first_ps)
-		*out_first_ps = first * hbm->tck_ps;
+	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
+}
+
+uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
+		    uint64_t *out_first_ps)
+{
+	struct hbm_place place;
+	uint64_t first_ps, done_ps;
+
+	hbm_map_find(&hbm->map, offset, &place);
+	done_ps = access_at(hbm, &place, offset, bytes, write, at_ps, &first_ps);
+	if (out_first_ps)
+		*out_first_ps = first_ps;
+	return done_ps;
+}
+
+void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool write,
+		     uint64_t origin_ps)
+{
+	struct hbm_place place[SIM_ROWS_MAX];
+	uint64_t offset[SIM_ROWS_MAX], first_ps;
+
+	for (unsigned i = 0; i < count; i++) {
+		offset[i] = SIM_PA_OFFSET(rows[i].address);
+		hbm_map_find(&hbm->map, offset[i], &place[i]);
+		__builtin_prefetch(&hbm->pseudo[place[i].pseudo]);
+		__builtin_prefetch(&hbm->pseudo[place[i].pseudo].bank[place[i].bank]);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		rows[i].done_ps =
+			origin_ps + access_at(hbm, &place[i], offset[i], rows[i].bytes, write,
+					      rows[i].at_ps - origin_ps, &first_ps);
+		rows[i].first_ps = origin_ps + first_ps;
+	}
 }
 
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)

@@ -32,6 +32,11 @@ void hbm_free(struct hbm *hbm);
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 
+/* hbm_access() of one row after the other, SIM_ROWS_MAX at most. Addresses are physical, of which
+ * the node is not looked at; times are of the model, in which the HBM's own begin at origin_ps. */
+void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool write,
+		     uint64_t origin_ps);
+
 /* Sets the hbm_ counters, up to the time of the latest access. */
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out);
 

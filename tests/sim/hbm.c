@@ -394,6 +394,44 @@ TEST(hbm, shortest_refresh_interval_serves_requests)
 	}
 }
 
+/* Rows that are handed over together have the times of one request after the other, wherever the
+ * model's time began, whatever their lengths. */
+TEST(hbm, rows_together_are_requests_one_by_one)
+{
+	const uint64_t origin = 77777;
+	struct hbm *together = one_stack(true), *alone = one_stack(true);
+	struct sim_counters got = { 0 }, want = { 0 };
+	uint64_t now = 0;
+
+	for (uint64_t i = 0; i < 2000; i++) {
+		struct sim_row row[SIM_ROWS_MAX];
+		bool write = i % 3 == 0;
+
+		for (unsigned k = 0; k < SIM_ROWS_MAX; k++) {
+			uint64_t r = mix(i * SIM_ROWS_MAX + k);
+
+			row[k] = (struct sim_row){ .address = SIM_PA(1, r >> 32),
+						   .bytes = i % 2 ? 64 : r % SIM_ROW_BYTES + 1,
+						   .at_ps = origin + now + r % 1000 };
+		}
+		hbm_access_rows(together, row, SIM_ROWS_MAX, write, origin);
+		for (unsigned k = 0; k < SIM_ROWS_MAX; k++) {
+			uint64_t first, done;
+
+			done = hbm_access(alone, SIM_PA_OFFSET(row[k].address), row[k].bytes, write,
+					  row[k].at_ps - origin, &first);
+			ASSERT_EQ(row[k].done_ps, origin + done);
+			ASSERT_EQ(row[k].first_ps, origin + first);
+			now = MAX(now + 200000, done) - 200000;
+		}
+	}
+	hbm_get_counters(together, &got);
+	hbm_get_counters(alone, &want);
+	EXPECT_EQ(memcmp(&got, &want, sizeof(got)), 0);
+	hbm_free(together);
+	hbm_free(alone);
+}
+
 static bool count_offer(void *offers)
 {
 	++*(unsigned *)offers;
