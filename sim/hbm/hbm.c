@@ -156,6 +156,7 @@ static void forget_rows(struct bank *bank)
 struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 {
 	struct hbm *hbm = g_new0(struct hbm, 1);
+	uint64_t act_words;
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
@@ -170,6 +171,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	set_map(hbm, p);
 	hbm->bank_bits = hbm->map.bits[HBM_BANK];
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
+	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
@@ -179,7 +181,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->bus.word = g_aligned_alloc0(BUS_WORDS + (BUS_WORDS << hbm->bus.word_lg2),
 						    sizeof(uint64_t), 64);
-		hbm_acts_init(&pseudo->acts);
+		pseudo->acts.word = g_new0(struct hbm_acts_word, act_words);
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
 	}
@@ -193,6 +195,7 @@ void hbm_free(struct hbm *hbm)
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		g_free(hbm->pseudo[i].old);
 		g_free(hbm->pseudo[i].queue);
+		g_free(hbm->pseudo[i].acts.word);
 		g_aligned_free(hbm->pseudo[i].bus.word);
 	}
 	g_aligned_free(hbm->bank);
@@ -289,8 +292,7 @@ static inline void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, st
 
 /* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
 __attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
-						    unsigned index, uint64_t act, uint64_t rcd,
-						    unsigned *out_at)
+						    unsigned index, uint64_t act, uint64_t rcd)
 {
 	uint64_t free, act_free, was, epoch;
 
@@ -300,7 +302,7 @@ __attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struc
 		if (act_free == act && free == act + rcd && was == epoch)
 			return act;
 		act = hbm_acts_find(&pseudo->acts, &hbm->acts, index >> hbm->bank_bits,
-				    act_free != act ? act_free : free, out_at);
+				    act_free != act ? act_free : free);
 	}
 }
 
@@ -310,13 +312,12 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
 							   struct bank *bank, unsigned index,
 							   uint32_t row, uint64_t t, uint64_t rcd)
 {
-	unsigned group = index >> hbm->bank_bits, at;
-	uint64_t act =
-		hbm_acts_find(&pseudo->acts, &hbm->acts, group, max_of(t, bank->act_ok), &at);
+	unsigned group = index >> hbm->bank_bits;
+	uint64_t act = hbm_acts_find(&pseudo->acts, &hbm->acts, group, max_of(t, bank->act_ok));
 
 	if (G_UNLIKELY(meets_refresh(hbm, index, act + rcd)))
-		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
-	hbm_acts_take(&pseudo->acts, group, act, at);
+		act = avoid_refresh(hbm, pseudo, index, act, rcd);
+	hbm_acts_take(&pseudo->acts, &hbm->acts, group, act);
 	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
