@@ -10,108 +10,116 @@
 #include <stdint.h>
 #include <string.h>
 
-#define BUS_WORDS  32u               /* a bit of `used` each */
-#define BUS_SLOTS  (BUS_WORDS * 64u) /* remembered: half of them lie behind the last booking */
-#define BUS_AHEAD  4u                /* words that a search may look at behind the horizon's */
-#define BUS_GROUPS 16u               /* at most */
-#define BUS_BURSTS 4u                /* of one booking, at most */
+#define BUS_ROWS   32u                     /* of the ring, 64 slots each */
+#define BUS_BEHIND (BUS_ROWS * 32u)        /* slots before the last booking that are remembered */
+#define BUS_GROUPS 16u                     /* at most */
+#define BUS_BURSTS 4u                      /* of one booking, at most */
 #define BUS_STEP   (64 / (BUS_BURSTS + 1)) /* at most: they fit into a word */
 
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
-	uint64_t step;     /* slots between two bursts of a bank group */
-	unsigned word_lg2; /* of the count of uint64_t from word to word of a group's ring */
-	/* of so many bursts, the first at bit 0: their slots, and those nearer than `step` to them,
-	 * which begin step - 1 before */
+	uint64_t step;    /* slots between two bursts of a bank group */
+	unsigned row_lg2; /* of the count of words of a row of the ring */
+	/* of so many bursts: their slots, and those nearer than `step` to them; bit 0 is the first
+	 * of the latter, step - 1 before the first burst */
 	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
 };
 
+/* A row of the ring: its number; which of its slots are taken; for each group, which are not for
+ * it. What is there of another number is forgotten. */
+enum { BUS_NUMBER, BUS_ALL, BUS_OWN };
+
 struct hbm_bus {
-	/* A ring of words of the slots that are taken; behind it one with a word for each group,
-	 * side by side, of those that are not for the group. Words from BUS_AHEAD behind the
-	 * horizon's on have been cleared. */
-	uint64_t *word;
+	uint64_t *ring;
 	uint64_t horizon; /* none is taken from here on */
-	uint64_t cleared; /* the first word that has not been */
-	uint32_t used;    /* bit of each word of the ring that may have any */
 };
 
 static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
 {
-	*shape = (struct hbm_bus_shape){ .step = step, .word_lg2 = 2 };
-	while (1u << shape->word_lg2 < groups)
-		shape->word_lg2++;
+	*shape = (struct hbm_bus_shape){ .step = step, .row_lg2 = 3 };
+	while (1u << shape->row_lg2 < BUS_OWN + groups)
+		shape->row_lg2++;
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
-		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n - 1) * step;
+		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n * step - 1);
 		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
 	}
 }
 
-static inline uint64_t *hbm_bus_group(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				      uint64_t number)
+static inline void hbm_bus_init(struct hbm_bus *bus, const struct hbm_bus_shape *shape)
 {
-	return &bus->word[BUS_WORDS + (number % BUS_WORDS << shape->word_lg2)];
+	bus->ring = g_aligned_alloc0(BUS_ROWS << shape->row_lg2, sizeof(uint64_t), 64);
 }
 
-/* Bit i: slot s + i is not for the group. */
+static inline void hbm_bus_clear(struct hbm_bus *bus)
+{
+	g_aligned_free(bus->ring);
+}
+
+static inline uint64_t *hbm_bus_row(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				    uint64_t number)
+{
+	return &bus->ring[number % BUS_ROWS << shape->row_lg2];
+}
+
+/* Bit i: slot number * 64 + i is not for the group. */
 static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				     unsigned group, uint64_t s)
+				     unsigned group, uint64_t number)
 {
-	uint64_t n = s / 64;
-	uint64_t low = bus->word[n % BUS_WORDS] | hbm_bus_group(bus, shape, n)[group];
-	uint64_t high = bus->word[(n + 1) % BUS_WORDS] | hbm_bus_group(bus, shape, n + 1)[group];
+	const uint64_t *row = hbm_bus_row(bus, shape, number);
 
-	return low >> s % 64 | high << 1 << (63 - s % 64);
+	return row[BUS_NUMBER] == number ? row[BUS_ALL] | row[BUS_OWN + group] : 0;
 }
 
-/* The first slot from s on where `bursts` bursts (1, 2 or 4) of the group are free: mostly s
- * itself. */
-static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				    unsigned group, unsigned bursts, uint64_t s)
+/* hbm_bus_find() where it may take more than a look at one row. */
+static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus,
+							 const struct hbm_bus_shape *shape,
+							 unsigned group, unsigned bursts,
+							 uint64_t s)
 {
 	unsigned step = (unsigned)shape->step, last = (bursts - 1) * step;
 	uint64_t taken;
 
-	s = MAX(s, step + 1); /* a step is kept free of what lies before time begins */
-	if (G_UNLIKELY(s + BUS_SLOTS / 2 < bus->horizon))
-		s = bus->horizon - BUS_SLOTS / 2;
-	for (; s < bus->horizon + step; s += 64 - last) {
-		taken = hbm_bus_taken(bus, shape, group, s);
-		if (G_LIKELY(!(taken & shape->all[bursts])))
-			return s;
+	for (;; s += 64 - last) {
+		taken = hbm_bus_taken(bus, shape, group, s / 64) >> s % 64 |
+			hbm_bus_taken(bus, shape, group, s / 64 + 1) << 1 << (63 - s % 64);
 		for (unsigned i = step; i <= last; i *= 2)
 			taken |= taken >> i;
 		taken |= ~(UINT64_MAX >> last); /* of those, not all bursts are in sight */
 		if (~taken)
 			return s + (uint64_t)__builtin_ctzll(~taken);
 	}
-	return s;
 }
 
-/* The horizon has moved: words near it are used again, of which few have anything. */
-static inline void hbm_bus_clear(struct hbm_bus *bus, const struct hbm_bus_shape *shape)
+/* The first slot from s on where `bursts` bursts (1, 2 or 4) of the group are free: mostly s
+ * itself. */
+__attribute__((always_inline)) static inline uint64_t
+hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape, unsigned group,
+	     unsigned bursts, uint64_t s)
 {
-	uint64_t stop = bus->horizon / 64 + BUS_AHEAD, count = stop - bus->cleared;
-	uint32_t many = count < BUS_WORDS ? (1u << count) - 1 : UINT32_MAX;
-	uint32_t first = bus->cleared % BUS_WORDS, used;
+	uint64_t from, all = shape->all[bursts];
 
-	used = bus->used & (many << first | many >> 1 >> (BUS_WORDS - 1 - first));
-	bus->used ^= used;
-	bus->cleared = stop;
-	for (; used; used &= used - 1) {
-		unsigned n = (unsigned)__builtin_ctz(used);
-
-		bus->word[n] = 0;
-		memset(hbm_bus_group(bus, shape, n), 0, sizeof(uint64_t) << shape->word_lg2);
-	}
+	s = MAX(s, shape->step + 1); /* a step is kept free of what lies before time begins */
+	if (G_UNLIKELY(s + BUS_BEHIND < bus->horizon))
+		s = bus->horizon - BUS_BEHIND;
+	from = s + 1 - shape->step;
+	if (G_LIKELY(!(all >> 1 >> (63 - from % 64)) &&
+		     !(hbm_bus_taken(bus, shape, group, from / 64) & all << from % 64)))
+		return s;
+	return hbm_bus_search(bus, shape, group, bursts, s);
 }
 
 static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				unsigned group, uint64_t number, uint64_t all, uint64_t own)
 {
-	bus->word[number % BUS_WORDS] |= all;
-	hbm_bus_group(bus, shape, number)[group] |= own;
-	bus->used |= 1u << number % BUS_WORDS;
+	uint64_t *row = hbm_bus_row(bus, shape, number);
+
+	if (row[BUS_NUMBER] != number) {
+		for (unsigned i = 0; i < 1u << shape->row_lg2; i += 8)
+			memset(&row[i], 0, 8 * sizeof(uint64_t));
+		row[BUS_NUMBER] = number;
+	}
+	row[BUS_ALL] |= all;
+	row[BUS_OWN + group] |= own;
 }
 
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
@@ -121,14 +129,9 @@ __attribute__((always_inline)) static inline void hbm_bus_take(struct hbm_bus *b
 							       unsigned group, unsigned bursts,
 							       uint64_t s)
 {
-	uint64_t last = s + (bursts - 1) * shape->step, from = s + 1 - shape->step;
-	uint64_t all = shape->all[bursts] << (shape->step - 1), own = shape->own[bursts];
+	uint64_t all = shape->all[bursts], own = shape->own[bursts], from = s + 1 - shape->step;
 
-	if (bus->horizon <= last) {
-		bus->horizon = last + 1;
-		if (G_UNLIKELY(bus->cleared < bus->horizon / 64 + BUS_AHEAD))
-			hbm_bus_clear(bus, shape);
-	}
+	bus->horizon = MAX(bus->horizon, s + (bursts - 1) * shape->step + 1);
 	hbm_bus_mark(bus, shape, group, from / 64, all << from % 64, own << from % 64);
 	if (G_UNLIKELY(own >> 1 >> (63 - from % 64)))
 		hbm_bus_mark(bus, shape, group, from / 64 + 1, all >> 1 >> (63 - from % 64),

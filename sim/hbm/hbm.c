@@ -179,8 +179,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
-		pseudo->bus.word = g_aligned_alloc0(BUS_WORDS + (BUS_WORDS << hbm->bus.word_lg2),
-						    sizeof(uint64_t), 64);
+		hbm_bus_init(&pseudo->bus, &hbm->bus);
 		pseudo->acts.word = g_new0(struct hbm_acts_word, act_words);
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
@@ -196,7 +195,7 @@ void hbm_free(struct hbm *hbm)
 		g_free(hbm->pseudo[i].old);
 		g_free(hbm->pseudo[i].queue);
 		g_free(hbm->pseudo[i].acts.word);
-		g_aligned_free(hbm->pseudo[i].bus.word);
+		hbm_bus_clear(&hbm->pseudo[i].bus);
 	}
 	g_aligned_free(hbm->bank);
 	g_aligned_free(hbm->pseudo);
