@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define ACTS_BEGIN \
-	(UINT64_C(1) << 32) /* clock 0 of the rings: more than any distance behind none */
+	(UINT64_C(1) << 30) /* clock 0 of the rings: more than any distance behind none */
 #define ACTS_WORDS 128u     /* of a ring, at least */
 #define ACTS_FAW   32u      /* remembered where tFAW counts */
 

@@ -18,71 +18,60 @@
 
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
-	uint64_t step;    /* slots between two bursts of a bank group */
-	unsigned row_lg2; /* of the count of words of a row of the ring */
+	uint64_t step; /* slots between two bursts of a bank group */
+	unsigned groups;
 	/* of so many bursts: their slots, and those nearer than `step` to them; bit 0 is the first
 	 * of the latter, step - 1 before the first burst */
 	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
 };
 
-/* A row of the ring: its number; which of its slots are taken; for each group, which are not for
- * it. What is there of another number is forgotten. */
-enum { BUS_NUMBER, BUS_ALL, BUS_OWN };
+/* Of 64 slots, those of this number: which are taken, and which are not for a group. What else the
+ * row was for is forgotten. */
+struct hbm_bus_row {
+	uint64_t number, all, own[BUS_GROUPS];
+} __attribute__((aligned(64)));
 
 struct hbm_bus {
-	uint64_t *ring;
 	uint64_t horizon; /* none is taken from here on */
+	uint64_t from;    /* none is looked for before */
+	struct hbm_bus_row row[BUS_ROWS];
 };
 
 static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
 {
-	*shape = (struct hbm_bus_shape){ .step = step, .row_lg2 = 3 };
-	while (1u << shape->row_lg2 < BUS_OWN + groups)
-		shape->row_lg2++;
+	*shape = (struct hbm_bus_shape){ .step = step, .groups = groups };
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n * step - 1);
 		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
 	}
 }
 
+/* A step is kept free of what lies before time begins. */
 static inline void hbm_bus_init(struct hbm_bus *bus, const struct hbm_bus_shape *shape)
 {
-	bus->ring = g_aligned_alloc0(BUS_ROWS << shape->row_lg2, sizeof(uint64_t), 64);
-}
-
-static inline void hbm_bus_clear(struct hbm_bus *bus)
-{
-	g_aligned_free(bus->ring);
-}
-
-static inline uint64_t *hbm_bus_row(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				    uint64_t number)
-{
-	return &bus->ring[number % BUS_ROWS << shape->row_lg2];
+	bus->from = shape->step + 1;
 }
 
 /* Bit i: slot number * 64 + i is not for the group. */
-static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				     unsigned group, uint64_t number)
+static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, unsigned group, uint64_t number)
 {
-	const uint64_t *row = hbm_bus_row(bus, shape, number);
+	const struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
-	return row[BUS_NUMBER] == number ? row[BUS_ALL] | row[BUS_OWN + group] : 0;
+	return row->number == number ? row->all | row->own[group] : 0;
 }
 
 /* hbm_bus_find() where it may take more than a look at one row. */
-static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus,
-							 const struct hbm_bus_shape *shape,
+static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus, uint64_t step,
 							 unsigned group, unsigned bursts,
 							 uint64_t s)
 {
-	unsigned step = (unsigned)shape->step, last = (bursts - 1) * step;
+	unsigned last = (bursts - 1) * (unsigned)step;
 	uint64_t taken;
 
 	for (;; s += 64 - last) {
-		taken = hbm_bus_taken(bus, shape, group, s / 64) >> s % 64 |
-			hbm_bus_taken(bus, shape, group, s / 64 + 1) << 1 << (63 - s % 64);
-		for (unsigned i = step; i <= last; i *= 2)
+		taken = hbm_bus_taken(bus, group, s / 64) >> s % 64 |
+			hbm_bus_taken(bus, group, s / 64 + 1) << 1 << (63 - s % 64);
+		for (uint64_t i = step; i <= last; i *= 2)
 			taken |= taken >> i;
 		taken |= ~(UINT64_MAX >> last); /* of those, not all bursts are in sight */
 		if (~taken)
@@ -92,46 +81,48 @@ static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *b
 
 /* The first slot from s on where `bursts` bursts (1, 2 or 4) of the group are free: mostly s
  * itself. */
-__attribute__((always_inline)) static inline uint64_t
-hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape, unsigned group,
-	     unsigned bursts, uint64_t s)
+static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				    unsigned group, unsigned bursts, uint64_t s)
 {
 	uint64_t from, all = shape->all[bursts];
 
-	s = MAX(s, shape->step + 1); /* a step is kept free of what lies before time begins */
-	if (G_UNLIKELY(s + BUS_BEHIND < bus->horizon))
-		s = bus->horizon - BUS_BEHIND;
+	if (G_UNLIKELY(s < bus->from))
+		s = bus->from;
 	from = s + 1 - shape->step;
 	if (G_LIKELY(!(all >> 1 >> (63 - from % 64)) &&
-		     !(hbm_bus_taken(bus, shape, group, from / 64) & all << from % 64)))
+		     !(hbm_bus_taken(bus, group, from / 64) & all << from % 64)))
 		return s;
-	return hbm_bus_search(bus, shape, group, bursts, s);
+	return hbm_bus_search(bus, shape->step, group, bursts, s);
 }
 
 static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				unsigned group, uint64_t number, uint64_t all, uint64_t own)
 {
-	uint64_t *row = hbm_bus_row(bus, shape, number);
+	struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
-	if (row[BUS_NUMBER] != number) {
-		for (unsigned i = 0; i < 1u << shape->row_lg2; i += 8)
-			memset(&row[i], 0, 8 * sizeof(uint64_t));
-		row[BUS_NUMBER] = number;
+	if (row->number != number) {
+		row->number = number;
+		row->all = 0;
+		for (unsigned g = 0; g < shape->groups; g += 4)
+			memset(&row->own[g], 0, 4 * sizeof(uint64_t));
 	}
-	row[BUS_ALL] |= all;
-	row[BUS_OWN + group] |= own;
+	row->all |= all;
+	row->own[group] |= own;
 }
 
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
  * than the step to them. */
-__attribute__((always_inline)) static inline void hbm_bus_take(struct hbm_bus *bus,
-							       const struct hbm_bus_shape *shape,
-							       unsigned group, unsigned bursts,
-							       uint64_t s)
+static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				unsigned group, unsigned bursts, uint64_t s)
 {
 	uint64_t all = shape->all[bursts], own = shape->own[bursts], from = s + 1 - shape->step;
+	uint64_t end = s + (bursts - 1) * shape->step + 1;
 
-	bus->horizon = MAX(bus->horizon, s + (bursts - 1) * shape->step + 1);
+	if (bus->horizon < end) {
+		bus->horizon = end;
+		if (end > bus->from + BUS_BEHIND)
+			bus->from = end - BUS_BEHIND;
+	}
 	hbm_bus_mark(bus, shape, group, from / 64, all << from % 64, own << from % 64);
 	if (G_UNLIKELY(own >> 1 >> (63 - from % 64)))
 		hbm_bus_mark(bus, shape, group, from / 64 + 1, all >> 1 >> (63 - from % 64),

@@ -18,21 +18,24 @@
 #define WRITES_MAX 64
 #define OFFER_WORK 128u /* between two offers of the lock: some 10 us */
 
-struct bank {
-	uint64_t act;    /* of the open row */
-	uint64_t pre_ok; /* earliest precharge */
-	uint64_t act_ok; /* earliest activation */
-	uint64_t stripe; /* number of the stripe that last set it */
-	uint32_t row;
-	uint32_t epoch; /* refreshes before act */
-	uint32_t old_row[OLD_ROWS];
-	uint32_t old_next;
-};
-
 /* A row that was open before: from its activation to its precharge. */
 struct old_row {
 	uint64_t act, pre;
 };
+
+/* What every request touches comes first. */
+struct bank {
+	uint64_t act;    /* of the open row */
+	uint64_t pre_ok; /* earliest precharge */
+	uint64_t act_ok; /* earliest activation */
+	uint64_t phase;  /* of its refreshes, behind those of the first bank */
+	uint32_t row;
+	uint32_t epoch;  /* refreshes before act; lower bits */
+	uint32_t stripe; /* number of the stripe that last set it; lower bits */
+	uint16_t group, old_next;
+	uint32_t old_row[OLD_ROWS];
+	struct old_row old[OLD_ROWS];
+} __attribute__((aligned(64)));
 
 struct pending_write {
 	struct hbm_place place;
@@ -43,16 +46,14 @@ struct pending_write {
 struct pseudo {
 	struct bank *bank;
 	uint64_t *queue; /* ring: when the requests taken last will be done */
-	unsigned queue_next;
+	unsigned queue_next, writes;
 	uint64_t stripe;
-	uint64_t floor; /* no CAS before here */
-	struct hbm_bus bus;
+	uint64_t floor;                 /* no CAS before here */
 	uint64_t last_read, last_write; /* latest CAS of either kind */
-	unsigned writes;
-	struct old_row *old; /* OLD_ROWS of each bank */
+	struct hbm_acts acts;
+	struct hbm_bus bus;
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	struct hbm_acts acts;
 	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
 } __attribute__((aligned(64)));
@@ -60,7 +61,7 @@ struct pseudo {
 struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
-	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes, burst_lg2;
+	unsigned pseudos, banks, queue_limit, write_limit, burst_bytes, burst_lg2;
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	struct sim_hbm_clocks t;
 	uint64_t burst;
@@ -169,7 +170,6 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
 	set_map(hbm, p);
-	hbm->bank_bits = hbm->map.bits[HBM_BANK];
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
 	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
@@ -177,12 +177,14 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
-		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		hbm_bus_init(&pseudo->bus, &hbm->bus);
 		pseudo->acts.word = g_new0(struct hbm_acts_word, act_words);
-		for (unsigned b = 0; b < hbm->banks; b++)
+		for (unsigned b = 0; b < hbm->banks; b++) {
+			pseudo->bank[b].phase = b * hbm->refresh_step;
+			pseudo->bank[b].group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
 			forget_rows(&pseudo->bank[b]);
+		}
 	}
 	return hbm;
 }
@@ -192,10 +194,8 @@ void hbm_free(struct hbm *hbm)
 	if (!hbm)
 		return;
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
-		g_free(hbm->pseudo[i].old);
 		g_free(hbm->pseudo[i].queue);
 		g_free(hbm->pseudo[i].acts.word);
-		hbm_bus_clear(&hbm->pseudo[i].bus);
 	}
 	g_aligned_free(hbm->bank);
 	g_aligned_free(hbm->pseudo);
@@ -220,19 +220,20 @@ static __attribute__((noinline)) uint64_t meet_refresh(struct hbm *hbm, uint64_t
 	return since < hbm->quiet_from - begin ? hbm->quiet_from - begin - since : 0;
 }
 
-static inline bool meets_refresh(const struct hbm *hbm, unsigned bank, uint64_t t)
+static inline bool meets_refresh(const struct hbm *hbm, uint64_t phase, uint64_t t)
 {
-	return t - bank * hbm->refresh_step - hbm->quiet_from >= hbm->quiet_clocks;
+	return t - phase - hbm->quiet_from >= hbm->quiet_clocks;
 }
 
-/* How many refreshes of the bank have begun by clock t; *out_free is the first clock from t on that
- * is outside of them. */
-static inline uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t, uint64_t *out_free)
+/* How many refreshes of a bank of that phase have begun by clock t, in 32 bits; *out_free is the
+ * first clock from t on that is outside of them. */
+static inline uint32_t refresh_epoch(struct hbm *hbm, uint64_t phase, uint64_t t,
+				     uint64_t *out_free)
 {
 	*out_free = t;
-	if (G_UNLIKELY(meets_refresh(hbm, bank, t)))
-		*out_free += meet_refresh(hbm, t - bank * hbm->refresh_step);
-	return hbm->epoch;
+	if (G_UNLIKELY(meets_refresh(hbm, phase, t)))
+		*out_free += meet_refresh(hbm, t - phase);
+	return (uint32_t)hbm->epoch;
 }
 
 /* The end of `busy` clocks of work from t on, with the refreshes that fall into it. */
@@ -242,7 +243,8 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 
 	if (!hbm->refreshes || hbm->refresh_step)
 		return t + busy; /* a refresh of one bank leaves the bus to the others */
-	epoch = refresh_epoch(hbm, 0, t, &free);
+	(void)refresh_epoch(hbm, 0, t, &free);
+	epoch = hbm->epoch;
 	left = (epoch + 1) * hbm->refresh_period - free;
 	if (busy <= left)
 		return free + busy;
@@ -256,15 +258,15 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 /* --- banks --- */
 
 /* What a whole stripe has left in the bank. */
-__attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *bank, unsigned index)
+__attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *bank)
 {
 	uint64_t free;
 
 	forget_rows(bank);
-	bank->stripe = hbm->stripe;
+	bank->stripe = (uint32_t)hbm->stripe;
 	bank->row = hbm->stripe_row;
 	bank->act = hbm->stripe_end > hbm->t.ras ? hbm->stripe_end - hbm->t.ras : 0;
-	bank->epoch = (uint32_t)refresh_epoch(hbm, index, bank->act, &free);
+	bank->epoch = refresh_epoch(hbm, bank->phase, bank->act, &free);
 	bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp);
 	bank->act_ok = bank->pre_ok + hbm->t.rp;
 }
@@ -273,34 +275,35 @@ static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsig
 {
 	struct bank *bank = &pseudo->bank[index];
 
-	if (G_UNLIKELY(bank->stripe != hbm->stripe))
-		set_by_stripe(hbm, bank, index);
+	if (G_UNLIKELY(bank->stripe != (uint32_t)hbm->stripe))
+		set_by_stripe(hbm, bank);
 	return bank;
 }
 
 /* The row that is open stays so until it is precharged for the activation at `act`. */
-static inline void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct bank *bank,
-				unsigned index, uint64_t act)
+static inline void keep_old_row(const struct hbm *hbm, struct bank *bank, uint64_t act)
 {
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
 	hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
 	bank->old_row[i] = bank->row;
-	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
+	bank->old[i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
 
 /* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
 __attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
-						    unsigned index, uint64_t act, uint64_t rcd)
+						    const struct bank *bank, uint64_t act,
+						    uint64_t rcd)
 {
-	uint64_t free, act_free, was, epoch;
+	uint64_t free, act_free;
+	uint32_t was, epoch;
 
 	for (;;) {
-		was = refresh_epoch(hbm, index, act, &act_free);
-		epoch = refresh_epoch(hbm, index, act + rcd, &free);
+		was = refresh_epoch(hbm, bank->phase, act, &act_free);
+		epoch = refresh_epoch(hbm, bank->phase, act + rcd, &free);
 		if (act_free == act && free == act + rcd && was == epoch)
 			return act;
-		act = hbm_acts_find(&pseudo->acts, &hbm->acts, index >> hbm->bank_bits,
+		act = hbm_acts_find(&pseudo->acts, &hbm->acts, bank->group,
 				    act_free != act ? act_free : free);
 	}
 }
@@ -308,19 +311,19 @@ __attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struc
 /* Opens a row that is not open, at t or later, which is the clock asked for last, and in no
  * refresh. */
 __attribute__((always_inline)) static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
-							   struct bank *bank, unsigned index,
-							   uint32_t row, uint64_t t, uint64_t rcd)
+							   struct bank *bank, uint32_t row,
+							   uint64_t t, uint64_t rcd)
 {
-	unsigned group = index >> hbm->bank_bits;
+	unsigned group = bank->group;
 	uint64_t act = hbm_acts_find(&pseudo->acts, &hbm->acts, group, max_of(t, bank->act_ok));
 
-	if (G_UNLIKELY(meets_refresh(hbm, index, act + rcd)))
-		act = avoid_refresh(hbm, pseudo, index, act, rcd);
+	if (G_UNLIKELY(meets_refresh(hbm, bank->phase, act + rcd)))
+		act = avoid_refresh(hbm, pseudo, bank, act, rcd);
 	hbm_acts_take(&pseudo->acts, &hbm->acts, group, act);
-	if (bank->epoch != hbm->epoch)
+	if (bank->epoch != (uint32_t)hbm->epoch)
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
-		keep_old_row(hbm, pseudo, bank, index, act);
+		keep_old_row(hbm, bank, act);
 	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
@@ -333,11 +336,12 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
  * needed. */
 __attribute__((always_inline)) static inline uint64_t open_row(struct hbm *hbm,
 							       struct pseudo *pseudo,
-							       struct bank *bank, unsigned index,
-							       uint32_t row, bool write, uint64_t t)
+							       struct bank *bank, uint32_t row,
+							       bool write, uint64_t t)
 {
 	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd;
-	uint64_t free, epoch = refresh_epoch(hbm, index, t, &free);
+	uint64_t free;
+	uint32_t epoch = refresh_epoch(hbm, bank->phase, t, &free);
 
 	t = free;
 	if (bank->row != NO_ROW && bank->epoch != epoch && bank->act < t) {
@@ -349,7 +353,7 @@ __attribute__((always_inline)) static inline uint64_t open_row(struct hbm *hbm,
 	hbm->row_misses++;
 	if (bank->row != NO_ROW)
 		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->t.rp);
-	activate(hbm, pseudo, bank, index, row, t, rcd);
+	activate(hbm, pseudo, bank, row, t, rcd);
 	return bank->act + rcd;
 }
 
@@ -391,23 +395,21 @@ static inline bool was_open(const struct bank *bank, uint32_t row)
 /* A hit of a row that others wait to close goes before them, where its bursts fit before the
  * precharge that they have placed. Returns the clock of the first CAS, or 0. */
 __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo,
-					       unsigned index, uint32_t row, unsigned bursts,
-					       bool write, uint64_t t)
+					       const struct bank *bank, uint32_t row,
+					       unsigned bursts, bool write, uint64_t t)
 {
-	const struct bank *bank = &pseudo->bank[index];
-	unsigned group = index >> hbm->bank_bits;
 	uint64_t length = (bursts - 1) * hbm->t.ccd_l + close_distance(hbm, write);
 
 	for (unsigned i = 0; i < OLD_ROWS; i++) {
-		const struct old_row *old = &pseudo->old[index * OLD_ROWS + i];
+		const struct old_row *old = &bank->old[i];
 		uint64_t cas = max_of(t, old->act + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd)), s;
 
 		if (bank->old_row[i] != row || cas + length > old->pre)
 			continue;
-		s = find_slots(hbm, pseudo, group, bursts, write, cas);
+		s = find_slots(hbm, pseudo, bank->group, bursts, write, cas);
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
-		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
+		hbm_bus_take(&pseudo->bus, &hbm->bus, bank->group, bursts, s);
 		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
@@ -419,20 +421,19 @@ __attribute__((always_inline)) static inline uint64_t
 serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, unsigned bursts,
 	  bool write, uint64_t t)
 {
-	unsigned group = index >> hbm->bank_bits;
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t cas, s, free, misses = hbm->row_misses;
 
 	hbm->requests++;
 	hbm->bursts += bursts;
-	if (G_UNLIKELY(bank->row != row && was_open(bank, row)) &&
-	    (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
+	if (t < bank->act && bank->row != row && was_open(bank, row) &&
+	    (cas = overtake(hbm, pseudo, bank, row, bursts, write, t)))
 		return cas;
 	for (;;) {
-		cas = open_row(hbm, pseudo, bank, index, row, write, t);
-		s = find_slots(hbm, pseudo, group, bursts, write, cas);
+		cas = open_row(hbm, pseudo, bank, row, write, t);
+		s = find_slots(hbm, pseudo, bank->group, bursts, write, cas);
 		cas = s * hbm->t.ccd_s;
-		if (G_LIKELY(refresh_epoch(hbm, index, cas, &free) == bank->epoch))
+		if (G_LIKELY(refresh_epoch(hbm, bank->phase, cas, &free) == bank->epoch))
 			break;
 		/* The refresh that comes first closes the row again: still one miss. */
 		hbm->row_misses = misses;
@@ -440,8 +441,8 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 		bank->act_ok = free;
 		t = free;
 	}
-	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
+	hbm_bus_take(&pseudo->bus, &hbm->bus, bank->group, bursts, s);
 	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
@@ -471,7 +472,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		const struct pending_write *w = &pseudo->write[i];
-		uint64_t *floor = &pseudo->group_floor[w->place.bank >> hbm->bank_bits];
+		uint64_t *floor = &pseudo->group_floor[pseudo->bank[w->place.bank].group];
 
 		hbm->record.place = w->place;
 		uint64_t cas =
@@ -555,7 +556,7 @@ static uint64_t bulk_row(struct hbm *hbm, const struct hbm_place *place, unsigne
 	hbm->requests++;
 	hbm->bursts += bursts;
 	bank = bank_at(hbm, pseudo, place->bank);
-	cas = open_row(hbm, pseudo, bank, place->bank, place->row, write, t);
+	cas = open_row(hbm, pseudo, bank, place->row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
