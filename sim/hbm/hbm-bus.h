@@ -23,6 +23,7 @@ struct hbm_bus_shape {
 	/* of so many bursts: their slots, and those nearer than `step` to them; bit 0 is the first
 	 * of the latter, step - 1 before the first burst */
 	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
+	uint64_t room[BUS_BURSTS + 1]; /* up to which bit of a word they may begin to end in it */
 };
 
 /* Of 64 slots, those of this number: which are taken, and which are not for a group. What else the
@@ -43,6 +44,7 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n * step - 1);
 		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
+		shape->room[n] = 65 - (n + 1) * step;
 	}
 }
 
@@ -84,13 +86,13 @@ static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *b
 static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
 				    unsigned group, unsigned bursts, uint64_t s)
 {
-	uint64_t from, all = shape->all[bursts];
+	uint64_t from;
 
 	if (G_UNLIKELY(s < bus->from))
 		s = bus->from;
 	from = s + 1 - shape->step;
-	if (G_LIKELY(!(all >> 1 >> (63 - from % 64)) &&
-		     !(hbm_bus_taken(bus, group, from / 64) & all << from % 64)))
+	if (G_LIKELY(from % 64 <= shape->room[bursts] &&
+		     !(hbm_bus_taken(bus, group, from / 64) & shape->all[bursts] << from % 64)))
 		return s;
 	return hbm_bus_search(bus, shape->step, group, bursts, s);
 }
@@ -124,7 +126,7 @@ static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape 
 			bus->from = end - BUS_BEHIND;
 	}
 	hbm_bus_mark(bus, shape, group, from / 64, all << from % 64, own << from % 64);
-	if (G_UNLIKELY(own >> 1 >> (63 - from % 64)))
+	if (G_UNLIKELY(from % 64 > shape->room[bursts]))
 		hbm_bus_mark(bus, shape, group, from / 64 + 1, all >> 1 >> (63 - from % 64),
 			     own >> 1 >> (63 - from % 64));
 }
