@@ -33,7 +33,7 @@ struct hbm_acts_word {
 struct hbm_acts {
 	struct hbm_acts_word *word; /* the ring of all, then those of the bank groups */
 	uint64_t from;              /* none begins before */
-	uint64_t latest[ACTS_FAW];  /* in order of time; where tFAW counts */
+	uint64_t *latest;           /* ACTS_FAW, in order of time; where tFAW counts */
 };
 
 static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rrd_s, uint64_t rrd_l,
@@ -50,6 +50,21 @@ static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rr
 	while (shape->words * 64 < 8 * widest)
 		shape->words *= 2;
 	shape->reach = (shape->words - 1) * 64 - 2 * widest;
+}
+
+static inline void hbm_acts_init(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
+				 unsigned groups)
+{
+	uint64_t words = shape->words * (shape->by_group ? 1 + groups : 1);
+
+	acts->word = g_aligned_alloc0(words, sizeof(struct hbm_acts_word), 64);
+	acts->latest = shape->has_faw ? g_new0(uint64_t, ACTS_FAW) : NULL;
+}
+
+static inline void hbm_acts_clear(struct hbm_acts *acts)
+{
+	g_aligned_free(acts->word);
+	g_free(acts->latest);
 }
 
 static inline uint64_t hbm_acts_taken(const struct hbm_acts *acts,

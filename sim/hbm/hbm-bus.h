@@ -33,9 +33,9 @@ struct hbm_bus_row {
 } __attribute__((aligned(64)));
 
 struct hbm_bus {
-	uint64_t horizon; /* none is taken from here on */
-	uint64_t from;    /* none is looked for before */
-	struct hbm_bus_row row[BUS_ROWS];
+	uint64_t horizon;        /* none is taken from here on */
+	uint64_t from;           /* none is looked for before */
+	struct hbm_bus_row *row; /* a ring of BUS_ROWS */
 };
 
 static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
@@ -52,6 +52,12 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 static inline void hbm_bus_init(struct hbm_bus *bus, const struct hbm_bus_shape *shape)
 {
 	bus->from = shape->step + 1;
+	bus->row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
+}
+
+static inline void hbm_bus_clear(struct hbm_bus *bus)
+{
+	g_aligned_free(bus->row);
 }
 
 /* Bit i: slot number * 64 + i is not for the group. */

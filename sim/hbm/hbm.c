@@ -157,7 +157,6 @@ static void forget_rows(struct bank *bank)
 struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 {
 	struct hbm *hbm = g_new0(struct hbm, 1);
-	uint64_t act_words;
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
@@ -171,7 +170,6 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	set_clocks(hbm, p);
 	set_map(hbm, p);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
-	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
@@ -179,7 +177,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		hbm_bus_init(&pseudo->bus, &hbm->bus);
-		pseudo->acts.word = g_new0(struct hbm_acts_word, act_words);
+		hbm_acts_init(&pseudo->acts, &hbm->acts, p->hbm_bank_groups);
 		for (unsigned b = 0; b < hbm->banks; b++) {
 			pseudo->bank[b].phase = b * hbm->refresh_step;
 			pseudo->bank[b].group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
@@ -195,7 +193,8 @@ void hbm_free(struct hbm *hbm)
 		return;
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		g_free(hbm->pseudo[i].queue);
-		g_free(hbm->pseudo[i].acts.word);
+		hbm_acts_clear(&hbm->pseudo[i].acts);
+		hbm_bus_clear(&hbm->pseudo[i].bus);
 	}
 	g_aligned_free(hbm->bank);
 	g_aligned_free(hbm->pseudo);
@@ -409,6 +408,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		s = find_slots(hbm, pseudo, bank->group, bursts, write, cas);
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
+		hbm->bursts += bursts;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, bank->group, bursts, s);
 		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
@@ -425,7 +425,6 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 	uint64_t cas, s, free, misses = hbm->row_misses;
 
 	hbm->requests++;
-	hbm->bursts += bursts;
 	if (t < bank->act && bank->row != row && was_open(bank, row) &&
 	    (cas = overtake(hbm, pseudo, bank, row, bursts, write, t)))
 		return cas;
@@ -441,6 +440,7 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 		bank->act_ok = free;
 		t = free;
 	}
+	hbm->bursts += bursts;
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
 	hbm_bus_take(&pseudo->bus, &hbm->bus, bank->group, bursts, s);
 	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
@@ -707,6 +707,7 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool
 		offset[i] = SIM_PA_OFFSET(rows[i].address);
 		hbm_map_find(&hbm->map, offset[i], &place[i]);
 		__builtin_prefetch(&hbm->pseudo[place[i].pseudo]);
+		__builtin_prefetch(&hbm->pseudo[place[i].pseudo].bus);
 		__builtin_prefetch(&hbm->pseudo[place[i].pseudo].bank[place[i].bank]);
 	}
 	for (unsigned i = 0; i < count; i++) {
