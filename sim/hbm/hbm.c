@@ -40,6 +40,7 @@ struct bank {
 struct pending_write {
 	struct hbm_place place;
 	uint32_t bursts;
+	uint64_t free; /* when the buffer has its place again; of those that were written */
 };
 
 /* What every request touches comes first. */
@@ -54,8 +55,7 @@ struct pseudo {
 	struct hbm_bus bus;
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	struct pending_write write[WRITES_MAX];
-	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
+	struct pending_write *write; /* write_limit of them */
 } __attribute__((aligned(64)));
 
 struct hbm {
@@ -176,6 +176,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
+		pseudo->write = g_new0(struct pending_write, hbm->write_limit);
 		hbm_bus_init(&pseudo->bus, &hbm->bus);
 		hbm_acts_init(&pseudo->acts, &hbm->acts, p->hbm_bank_groups);
 		for (unsigned b = 0; b < hbm->banks; b++) {
@@ -193,6 +194,7 @@ void hbm_free(struct hbm *hbm)
 		return;
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		g_free(hbm->pseudo[i].queue);
+		g_free(hbm->pseudo[i].write);
 		hbm_acts_clear(&hbm->pseudo[i].acts);
 		hbm_bus_clear(&hbm->pseudo[i].bus);
 	}
@@ -471,14 +473,14 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	hbm->work += pseudo->writes;
 	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
-		const struct pending_write *w = &pseudo->write[i];
+		struct pending_write *w = &pseudo->write[i];
 		uint64_t *floor = &pseudo->group_floor[pseudo->bank[w->place.bank].group];
 
 		hbm->record.place = w->place;
 		uint64_t cas =
 			serve_row(hbm, pseudo, w->place.bank, w->place.row, w->bursts, true, t);
 		uint64_t end = cas + (w->bursts - 1) * hbm->t.ccd_l;
-		pseudo->write_free[i] = cas;
+		w->free = cas;
 		*floor = max_of(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
 		last = max_of(last, end);
 	}
@@ -490,10 +492,13 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place,
 			  unsigned bursts, uint64_t t)
 {
+	struct pending_write *w;
+
 	if (pseudo->writes == hbm->write_limit)
 		drain_writes(hbm, pseudo, t);
-	t = max_of(t, pseudo->write_free[pseudo->writes]);
-	pseudo->write[pseudo->writes++] = (struct pending_write){ *place, bursts };
+	w = &pseudo->write[pseudo->writes++];
+	t = max_of(t, w->free);
+	*w = (struct pending_write){ *place, bursts, 0 };
 	return t + hbm->t.cwl + hbm->burst;
 }
 
