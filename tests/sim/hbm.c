@@ -363,6 +363,23 @@ TEST(hbm, refresh_of_one_bank_leaves_the_others_alone)
 	hbm_free(hbm);
 }
 
+/* After 2^32 refreshes, 4.7 hours, times are as at the beginning. */
+TEST(hbm, counts_refreshes_without_end)
+{
+	struct sim_profile profile = stack_profile(true);
+	uint64_t interval = profile.hbm_clocks.refi * profile.hbm_tck_ps;
+	uint64_t start = 3 * interval, later = interval << 32, t = 0, done;
+	struct hbm *early = hbm_new(&profile, NULL), *late = hbm_new(&profile, NULL);
+
+	for (unsigned r = 0; r < 1000; r++, t = done) {
+		done = hbm_access(early, request("rand", r), 64, false, start + t, NULL) - start;
+		ASSERT_EQ(hbm_access(late, request("rand", r), 64, false, later + start + t, NULL),
+			  later + start + done);
+	}
+	hbm_free(early);
+	hbm_free(late);
+}
+
 /* The shortest interval that a profile may have leaves room for a CAS, wherever the slots of the
  * bus lie. */
 TEST(hbm, shortest_refresh_interval_serves_requests)
