@@ -11,10 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ACTS_BEGIN \
-	(UINT64_C(1) << 30) /* clock 0 of the rings: more than any distance behind none */
-#define ACTS_WORDS 128u     /* of a ring, at least */
-#define ACTS_FAW   32u      /* remembered where tFAW counts */
+#define ACTS_BEGIN (UINT64_C(1) << 30) /* clock 0: more than any distance behind none */
+#define ACTS_WORDS 128u                /* of a ring, at least */
+#define ACTS_FAW   32u                 /* remembered where tFAW counts */
 
 /* What is the same for all pseudo channels, in clocks. */
 struct hbm_acts_shape {
@@ -41,35 +40,16 @@ static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rr
 {
 	uint64_t widest = MAX(rrd_l, faw);
 
-	*shape = (struct hbm_acts_shape){ .rrd_s = rrd_s,
-					  .rrd_l = rrd_l,
-					  .faw = faw,
-					  .by_group = rrd_l > rrd_s,
-					  .has_faw = faw > 4 * rrd_s,
-					  .words = ACTS_WORDS };
+	*shape = (struct hbm_acts_shape){ rrd_s, rrd_l, faw, .words = ACTS_WORDS };
+	shape->by_group = rrd_l > rrd_s;
+	shape->has_faw = faw > 4 * rrd_s;
 	while (shape->words * 64 < 8 * widest)
 		shape->words *= 2;
 	shape->reach = (shape->words - 1) * 64 - 2 * widest;
 }
 
-static inline void hbm_acts_init(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-				 unsigned groups)
-{
-	uint64_t words = shape->words * (shape->by_group ? 1 + groups : 1);
-
-	acts->word = g_aligned_alloc0(words, sizeof(struct hbm_acts_word), 64);
-	acts->latest = shape->has_faw ? g_new0(uint64_t, ACTS_FAW) : NULL;
-}
-
-static inline void hbm_acts_clear(struct hbm_acts *acts)
-{
-	g_aligned_free(acts->word);
-	g_free(acts->latest);
-}
-
-static inline uint64_t hbm_acts_taken(const struct hbm_acts *acts,
-				      const struct hbm_acts_shape *shape, unsigned ring,
-				      uint64_t number)
+static inline uint64_t acts_taken(const struct hbm_acts *acts, const struct hbm_acts_shape *shape,
+				  unsigned ring, uint64_t number)
 {
 	const struct hbm_acts_word *word =
 		&acts->word[ring * shape->words + (number & (shape->words - 1))];
@@ -87,32 +67,28 @@ static inline uint64_t hbm_acts_find(const struct hbm_acts *acts,
 	t = MAX(t + ACTS_BEGIN, acts->from);
 	mask = UINT64_MAX << t % 64;
 	for (number = t / 64;; number++, mask = UINT64_MAX) {
-		taken = hbm_acts_taken(acts, shape, 0, number);
+		taken = acts_taken(acts, shape, 0, number);
 		if (G_UNLIKELY(shape->by_group))
-			taken |= hbm_acts_taken(acts, shape, 1 + group, number);
+			taken |= acts_taken(acts, shape, 1 + group, number);
 		if (G_LIKELY(~taken & mask))
 			break;
 	}
 	return number * 64 + (uint64_t)__builtin_ctzll(~taken & mask) - ACTS_BEGIN;
 }
 
-static inline void hbm_acts_mark_word(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-				      unsigned ring, uint64_t number, uint64_t mask)
-{
-	acts->word[ring * shape->words + (number & (shape->words - 1))] =
-		(struct hbm_acts_word){ number, mask | hbm_acts_taken(acts, shape, ring, number) };
-}
-
 /* From one clock up to and with another; none if that is before it. */
 static inline void hbm_acts_mark(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
 				 unsigned ring, uint64_t from, uint64_t to)
 {
-	uint64_t mask = UINT64_MAX << from % 64, number = from / 64;
+	uint64_t mask = UINT64_MAX << from % 64;
 
-	for (; number < to / 64; number++, mask = UINT64_MAX)
-		hbm_acts_mark_word(acts, shape, ring, number, mask);
-	if (G_LIKELY(number == to / 64))
-		hbm_acts_mark_word(acts, shape, ring, number, mask & UINT64_MAX >> (63 - to % 64));
+	for (uint64_t number = from / 64; number <= to / 64; number++, mask = UINT64_MAX) {
+		if (number == to / 64)
+			mask &= UINT64_MAX >> (63 - to % 64);
+		acts->word[ring * shape->words + (number & (shape->words - 1))] =
+			(struct hbm_acts_word){ number,
+						mask | acts_taken(acts, shape, ring, number) };
+	}
 }
 
 /* tFAW: no fifth one that spans less with any four of which this is one. */

@@ -19,6 +19,7 @@
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
 	uint64_t step; /* slots between two bursts of a bank group */
+	uint64_t from; /* a step is kept free of what lies before time begins */
 	unsigned groups;
 	/* of so many bursts: their slots, and those nearer than `step` to them; bit 0 is the first
 	 * of the latter, step - 1 before the first burst */
@@ -40,24 +41,12 @@ struct hbm_bus {
 
 static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
 {
-	*shape = (struct hbm_bus_shape){ .step = step, .groups = groups };
+	*shape = (struct hbm_bus_shape){ .step = step, .from = step + 1, .groups = groups };
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n * step - 1);
 		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
 		shape->room[n] = 65 - (n + 1) * step;
 	}
-}
-
-/* A step is kept free of what lies before time begins. */
-static inline void hbm_bus_init(struct hbm_bus *bus, const struct hbm_bus_shape *shape)
-{
-	bus->from = shape->step + 1;
-	bus->row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
-}
-
-static inline void hbm_bus_clear(struct hbm_bus *bus)
-{
-	g_aligned_free(bus->row);
 }
 
 /* Bit i: slot number * 64 + i is not for the group. */

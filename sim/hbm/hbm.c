@@ -23,7 +23,6 @@ struct old_row {
 	uint64_t act, pre;
 };
 
-/* What every request touches comes first. */
 struct bank {
 	uint64_t act;    /* of the open row */
 	uint64_t pre_ok; /* earliest precharge */
@@ -91,11 +90,6 @@ struct hbm {
 
 struct hbm_record hbm_record_next;
 
-static uint64_t max_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 {
 	struct sim_hbm_clocks *t = &hbm->t;
@@ -105,10 +99,10 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	/* An activation takes two cycles of the row bus (JESD235: R bits in two beats). */
 	t->rcd_rd++;
 	t->rcd_wr++;
-	t->ccd_s = max_of(t->ccd_s, 1);
-	t->ccd_l = max_of(t->ccd_l, t->ccd_s);
-	t->rrd_l = max_of(t->rrd_l, t->rrd_s);
-	t->wtr_l = max_of(t->wtr_l, t->wtr_s);
+	t->ccd_s = MAX(t->ccd_s, 1);
+	t->ccd_l = MAX(t->ccd_l, t->ccd_s);
+	t->rrd_l = MAX(t->rrd_l, t->rrd_s);
+	t->wtr_l = MAX(t->wtr_l, t->wtr_s);
 	hbm->burst = p->hbm_burst / 2;
 	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
@@ -157,6 +151,7 @@ static void forget_rows(struct bank *bank)
 struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 {
 	struct hbm *hbm = g_new0(struct hbm, 1);
+	uint64_t act_words;
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
@@ -169,6 +164,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
 	set_map(hbm, p);
+	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
@@ -177,8 +173,10 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->write = g_new0(struct pending_write, hbm->write_limit);
-		hbm_bus_init(&pseudo->bus, &hbm->bus);
-		hbm_acts_init(&pseudo->acts, &hbm->acts, p->hbm_bank_groups);
+		pseudo->bus.from = hbm->bus.from;
+		pseudo->bus.row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
+		pseudo->acts.word = g_aligned_alloc0(act_words, sizeof(struct hbm_acts_word), 64);
+		pseudo->acts.latest = hbm->acts.has_faw ? g_new0(uint64_t, ACTS_FAW) : NULL;
 		for (unsigned b = 0; b < hbm->banks; b++) {
 			pseudo->bank[b].phase = b * hbm->refresh_step;
 			pseudo->bank[b].group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
@@ -195,8 +193,9 @@ void hbm_free(struct hbm *hbm)
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		g_free(hbm->pseudo[i].queue);
 		g_free(hbm->pseudo[i].write);
-		hbm_acts_clear(&hbm->pseudo[i].acts);
-		hbm_bus_clear(&hbm->pseudo[i].bus);
+		g_free(hbm->pseudo[i].acts.latest);
+		g_aligned_free(hbm->pseudo[i].acts.word);
+		g_aligned_free(hbm->pseudo[i].bus.row);
 	}
 	g_aligned_free(hbm->bank);
 	g_aligned_free(hbm->pseudo);
@@ -226,15 +225,15 @@ static inline bool meets_refresh(const struct hbm *hbm, uint64_t phase, uint64_t
 	return t - phase - hbm->quiet_from >= hbm->quiet_clocks;
 }
 
-/* How many refreshes of a bank of that phase have begun by clock t, in 32 bits; *out_free is the
- * first clock from t on that is outside of them. */
-static inline uint32_t refresh_epoch(struct hbm *hbm, uint64_t phase, uint64_t t,
+/* How many refreshes of a bank of that phase have begun by clock t; *out_free is the first clock
+ * from t on that is outside of them. */
+static inline uint64_t refresh_epoch(struct hbm *hbm, uint64_t phase, uint64_t t,
 				     uint64_t *out_free)
 {
 	*out_free = t;
 	if (G_UNLIKELY(meets_refresh(hbm, phase, t)))
 		*out_free += meet_refresh(hbm, t - phase);
-	return (uint32_t)hbm->epoch;
+	return hbm->epoch;
 }
 
 /* The end of `busy` clocks of work from t on, with the refreshes that fall into it. */
@@ -244,8 +243,7 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 
 	if (!hbm->refreshes || hbm->refresh_step)
 		return t + busy; /* a refresh of one bank leaves the bus to the others */
-	(void)refresh_epoch(hbm, 0, t, &free);
-	epoch = hbm->epoch;
+	epoch = refresh_epoch(hbm, 0, t, &free);
 	left = (epoch + 1) * hbm->refresh_period - free;
 	if (busy <= left)
 		return free + busy;
@@ -267,7 +265,7 @@ __attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *ba
 	bank->stripe = (uint32_t)hbm->stripe;
 	bank->row = hbm->stripe_row;
 	bank->act = hbm->stripe_end > hbm->t.ras ? hbm->stripe_end - hbm->t.ras : 0;
-	bank->epoch = refresh_epoch(hbm, bank->phase, bank->act, &free);
+	bank->epoch = (uint32_t)refresh_epoch(hbm, bank->phase, bank->act, &free);
 	bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp);
 	bank->act_ok = bank->pre_ok + hbm->t.rp;
 }
@@ -281,23 +279,12 @@ static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsig
 	return bank;
 }
 
-/* The row that is open stays so until it is precharged for the activation at `act`. */
-static inline void keep_old_row(const struct hbm *hbm, struct bank *bank, uint64_t act)
-{
-	uint32_t i = bank->old_next++ % OLD_ROWS;
-
-	hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
-	bank->old_row[i] = bank->row;
-	bank->old[i] = (struct old_row){ bank->act, act - hbm->t.rp };
-}
-
 /* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
 __attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
 						    const struct bank *bank, uint64_t act,
 						    uint64_t rcd)
 {
-	uint64_t free, act_free;
-	uint32_t was, epoch;
+	uint64_t free, act_free, was, epoch;
 
 	for (;;) {
 		was = refresh_epoch(hbm, bank->phase, act, &act_free);
@@ -316,15 +303,20 @@ __attribute__((always_inline)) static inline void activate(struct hbm *hbm, stru
 							   uint64_t t, uint64_t rcd)
 {
 	unsigned group = bank->group;
-	uint64_t act = hbm_acts_find(&pseudo->acts, &hbm->acts, group, max_of(t, bank->act_ok));
+	uint64_t act = hbm_acts_find(&pseudo->acts, &hbm->acts, group, MAX(t, bank->act_ok));
 
 	if (G_UNLIKELY(meets_refresh(hbm, bank->phase, act + rcd)))
 		act = avoid_refresh(hbm, pseudo, bank, act, rcd);
 	hbm_acts_take(&pseudo->acts, &hbm->acts, group, act);
-	if (bank->epoch != (uint32_t)hbm->epoch)
+	if (bank->epoch != (uint32_t)hbm->epoch) {
 		forget_rows(bank);
-	else if (bank->row != NO_ROW)
-		keep_old_row(hbm, bank, act);
+	} else if (bank->row != NO_ROW) { /* stays open until it is precharged for this */
+		unsigned i = bank->old_next++ % OLD_ROWS;
+
+		hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
+		bank->old_row[i] = bank->row;
+		bank->old[i] = (struct old_row){ bank->act, act - hbm->t.rp };
+	}
 	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
@@ -341,19 +333,18 @@ __attribute__((always_inline)) static inline uint64_t open_row(struct hbm *hbm,
 							       bool write, uint64_t t)
 {
 	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd;
-	uint64_t free;
-	uint32_t epoch = refresh_epoch(hbm, bank->phase, t, &free);
+	uint64_t free, epoch = refresh_epoch(hbm, bank->phase, t, &free);
 
 	t = free;
-	if (bank->row != NO_ROW && bank->epoch != epoch && bank->act < t) {
+	if (bank->row != NO_ROW && bank->epoch != (uint32_t)epoch && bank->act < t) {
 		forget_rows(bank);
-		bank->act_ok = max_of(bank->act_ok, free);
+		bank->act_ok = MAX(bank->act_ok, free);
 	}
 	if (bank->row == row)
-		return max_of(t, bank->act + rcd);
+		return MAX(t, bank->act + rcd);
 	hbm->row_misses++;
 	if (bank->row != NO_ROW)
-		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->t.rp);
+		bank->act_ok = MAX(bank->act_ok, MAX(t, bank->pre_ok) + hbm->t.rp);
 	activate(hbm, pseudo, bank, row, t, rcd);
 	return bank->act + rcd;
 }
@@ -365,8 +356,8 @@ static uint64_t close_distance(const struct hbm *hbm, bool write)
 
 static void close_after(struct hbm *hbm, struct bank *bank, uint64_t cas, bool write)
 {
-	bank->pre_ok = max_of(bank->pre_ok, cas + close_distance(hbm, write));
-	bank->act_ok = max_of(bank->act_ok, bank->pre_ok + hbm->t.rp);
+	bank->pre_ok = MAX(bank->pre_ok, cas + close_distance(hbm, write));
+	bank->act_ok = MAX(bank->act_ok, bank->pre_ok + hbm->t.rp);
 }
 
 /* --- the bus --- */
@@ -376,21 +367,19 @@ __attribute__((always_inline)) static inline uint64_t find_slots(const struct hb
 								 unsigned group, unsigned bursts,
 								 bool write, uint64_t ready)
 {
-	ready = max_of(ready, pseudo->floor);
+	ready = MAX(ready, pseudo->floor);
 	if (!write)
-		ready = max_of(ready, pseudo->group_floor[group]);
+		ready = MAX(ready, pseudo->group_floor[group]);
 	return hbm_bus_find(&pseudo->bus, &hbm->bus, group, bursts,
 			    (ready + hbm->t.ccd_s - 1) / hbm->t.ccd_s);
 }
 
 static inline bool was_open(const struct bank *bank, uint32_t row)
 {
-	bool any = false;
+	const uint32_t *old = bank->old_row;
 
-#pragma GCC unroll 4
-	for (unsigned i = 0; i < OLD_ROWS; i++)
-		any |= bank->old_row[i] == row;
-	return any;
+	G_STATIC_ASSERT(OLD_ROWS == 4);
+	return (old[0] == row) | (old[1] == row) | (old[2] == row) | (old[3] == row);
 }
 
 /* A hit of a row that others wait to close goes before them, where its bursts fit before the
@@ -403,7 +392,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 
 	for (unsigned i = 0; i < OLD_ROWS; i++) {
 		const struct old_row *old = &bank->old[i];
-		uint64_t cas = max_of(t, old->act + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd)), s;
+		uint64_t cas = MAX(t, old->act + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd)), s;
 
 		if (bank->old_row[i] != row || cas + length > old->pre)
 			continue;
@@ -434,7 +423,7 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 		cas = open_row(hbm, pseudo, bank, row, write, t);
 		s = find_slots(hbm, pseudo, bank->group, bursts, write, cas);
 		cas = s * hbm->t.ccd_s;
-		if (G_LIKELY(refresh_epoch(hbm, bank->phase, cas, &free) == bank->epoch))
+		if (G_LIKELY((uint32_t)refresh_epoch(hbm, bank->phase, cas, &free) == bank->epoch))
 			break;
 		/* The refresh that comes first closes the row again: still one miss. */
 		hbm->row_misses = misses;
@@ -458,7 +447,7 @@ read_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place, 
 	uint64_t cas = serve_row(hbm, pseudo, place->bank, place->row, bursts, false, t);
 	uint64_t last = cas + (bursts - 1) * hbm->t.ccd_l;
 
-	pseudo->last_read = max_of(pseudo->last_read, last);
+	pseudo->last_read = MAX(pseudo->last_read, last);
 	*out_first = cas + hbm->t.cl + hbm->burst;
 	return last + hbm->t.cl + hbm->burst;
 }
@@ -468,10 +457,8 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 {
 	uint64_t last = 0;
 
-	if (!pseudo->writes)
-		return;
 	hbm->work += pseudo->writes;
-	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
+	pseudo->floor = MAX(MAX(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		struct pending_write *w = &pseudo->write[i];
 		uint64_t *floor = &pseudo->group_floor[pseudo->bank[w->place.bank].group];
@@ -481,8 +468,8 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 			serve_row(hbm, pseudo, w->place.bank, w->place.row, w->bursts, true, t);
 		uint64_t end = cas + (w->bursts - 1) * hbm->t.ccd_l;
 		w->free = cas;
-		*floor = max_of(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
-		last = max_of(last, end);
+		*floor = MAX(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
+		last = MAX(last, end);
 	}
 	pseudo->writes = 0;
 	pseudo->last_write = last;
@@ -497,7 +484,7 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 	if (pseudo->writes == hbm->write_limit)
 		drain_writes(hbm, pseudo, t);
 	w = &pseudo->write[pseudo->writes++];
-	t = max_of(t, w->free);
+	t = MAX(t, w->free);
 	*w = (struct pending_write){ *place, bursts, 0 };
 	return t + hbm->t.cwl + hbm->burst;
 }
@@ -508,7 +495,7 @@ static inline void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
 	if (G_LIKELY(pseudo->stripe == hbm->stripe))
 		return;
 	pseudo->stripe = hbm->stripe;
-	pseudo->floor = max_of(pseudo->floor, hbm->stripe_end);
+	pseudo->floor = MAX(pseudo->floor, hbm->stripe_end);
 	*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
 }
 
@@ -522,7 +509,7 @@ __attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm
 	uint64_t done;
 
 	follow_stripe(hbm, pseudo);
-	t = max_of(t, pseudo->queue[pseudo->queue_next]);
+	t = MAX(t, pseudo->queue[pseudo->queue_next]);
 	if (G_UNLIKELY(hbm->record.call))
 		hbm->record.place = *place;
 	if (G_UNLIKELY(write)) {
@@ -562,8 +549,8 @@ static uint64_t bulk_row(struct hbm *hbm, const struct hbm_place *place, unsigne
 	hbm->bursts += bursts;
 	bank = bank_at(hbm, pseudo, place->bank);
 	cas = open_row(hbm, pseudo, bank, place->row, write, t);
-	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
-		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
+	cas = MAX(MAX(cas, turn(hbm, pseudo, write)),
+		  MAX(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
 	pseudo->floor = end;
 	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->t.ccd_s;
@@ -581,20 +568,20 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	uint64_t bursts = (stripes << hbm->stripe_lg2) / hbm->burst_bytes;
 	uint64_t rows = stripes * hbm->banks * hbm->pseudos;
 	uint64_t start =
-		max_of(t + hbm->t.rp + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd), hbm->stripe_end);
+		MAX(t + hbm->t.rp + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd), hbm->stripe_end);
 	struct hbm_place place;
 
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		start = max_of(start, max_of(pseudo->bus.horizon * hbm->t.ccd_s, pseudo->floor));
+		start = MAX(start, MAX(pseudo->bus.horizon * hbm->t.ccd_s, pseudo->floor));
 		if (pseudo->stripe == hbm->stripe)
-			start = max_of(start, turn(hbm, pseudo, write));
+			start = MAX(start, turn(hbm, pseudo, write));
 	}
 	if (hbm->stripe && hbm->stripe_write != write)
-		start = max_of(start,
-			       hbm->stripe_end + (write ? hbm->t.rtw
-							: hbm->t.cwl + hbm->burst + hbm->t.wtr_l));
+		start = MAX(start,
+			    hbm->stripe_end +
+				    (write ? hbm->t.rtw : hbm->t.cwl + hbm->burst + hbm->t.wtr_l));
 	hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2), &place);
 	hbm->stripe++;
 	hbm->stripe_row = place.row;
@@ -629,7 +616,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 		hbm_map_find(&hbm->map, offset | sub, &place);
 		done = bursts < BULK_BURSTS ? access_row(hbm, &place, bursts, write, t, &first)
 					    : bulk_row(hbm, &place, bursts, write, t, &first);
-		end = max_of(end, done);
+		end = MAX(end, done);
 		*out_first = first < *out_first ? first : *out_first;
 		sub = (sub - rows) & rows;
 	} while (sub);
@@ -657,16 +644,10 @@ static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bo
 			done = aligned_block(hbm, begin, lg2, write, t, &first);
 			begin += UINT64_C(1) << lg2;
 		}
-		end = max_of(end, done);
+		end = MAX(end, done);
 		*out_first = first < *out_first ? first : *out_first;
 	}
 	return end;
-}
-
-/* An aligned block of a few bursts of one row: what a request of a line or less is. */
-static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t bytes)
-{
-	return bytes - 1 < hbm->piece_bytes && !((begin | bytes) & (bytes - 1));
 }
 
 /* One request, of which the first byte is at the place. */
@@ -676,15 +657,15 @@ access_at(struct hbm *hbm, const struct hbm_place *place, uint64_t offset, uint6
 {
 	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
-	uint64_t end, first;
+	uint64_t size = stop - begin, end, first;
 
 	hbm->bytes[write] += bytes;
-	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin)))
-		end = access_row(hbm, place, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
-				 &first);
+	/* An aligned block of a few bursts of one row: what a request of a line or less is. */
+	if (G_LIKELY(size - 1 < hbm->piece_bytes && !((begin | size) & (size - 1))))
+		end = access_row(hbm, place, (unsigned)size >> hbm->burst_lg2, write, t, &first);
 	else
 		end = access_blocks(hbm, begin, stop, write, t, &first);
-	hbm->latest = max_of(hbm->latest, end);
+	hbm->latest = MAX(hbm->latest, end);
 	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
 }

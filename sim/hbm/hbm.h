@@ -32,8 +32,8 @@ void hbm_free(struct hbm *hbm);
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 
-/* hbm_access() of one row after the other, SIM_ROWS_MAX at most. Addresses are physical, of which
- * the node is not looked at; times are of the model, in which the HBM's own begin at origin_ps. */
+/* hbm_access() of SIM_ROWS_MAX rows at most, one after the other, by physical address (of any node)
+ * and in the model's time, in which the HBM's own begins at origin_ps. */
 void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool write,
 		     uint64_t origin_ps);
 
