@@ -472,6 +472,9 @@ TEST(hbm, long_access_offers_the_lock)
 	for (unsigned i = 0; i < 64; i++)
 		hbm_access(hbm, 0, 8 << 10, true, 0, NULL);
 	EXPECT_GT(offers, reading); /* batches of writes go to the banks meanwhile */
+	offers = 0;
+	hbm_access(hbm, 32, (8 << 10) - 64, true, 0, NULL); /* in blocks of 4 KiB and less */
+	EXPECT_GE(offers, 2);
 	hbm_free(hbm);
 }
 
