@@ -35,7 +35,7 @@ static void after_fork(void)
 
 static void after_fork_in_child(void)
 {
-	server.lock.waiting = server.lock.passed = 0; /* they are not here */
+	server.lock.waiting = server.lock.asleep = server.lock.passed = 0; /* they are not here */
 	after_fork();
 }
 

@@ -19,27 +19,33 @@ struct bsim *bsim_process;
 /* ---- the lock ---- */
 
 /* Two threads that take turns have the lock sooner than they sleep and wake. Where more wait, to
- * try would only take processor time from them. */
+ * try would only take processor time from them, and who sleeps in line is not to be passed. */
 #define TRY_NS  UINT64_C(10000)
+#define TRY_MAX 400u /* for a clock that stands still */
 #define TRY_FEW 2u
 
-static void lock_by(pthread_mutex_t *mutex, uint64_t sleep_ns)
+static bool try_for(pthread_mutex_t *mutex, uint64_t until_ns)
 {
-	do
+	for (unsigned i = 0; i < TRY_MAX && clock_now_ns() < until_ns; i++)
 		if (pthread_mutex_trylock(mutex) == 0)
-			return;
-	while (clock_now_ns() < sleep_ns);
-	pthread_mutex_lock(mutex);
+			return true;
+	return false;
 }
 
 void bsim_lock_in_line(struct bsim *bs)
 {
 	struct bsim_lock *lock = &bs->lock;
-	bool few = __atomic_add_fetch(&lock->waiting, 1, __ATOMIC_RELAXED) <= TRY_FEW;
-	uint64_t sleep_ns = few ? clock_now_ns() + TRY_NS : 0;
+	bool tries = __atomic_add_fetch(&lock->waiting, 1, __ATOMIC_RELAXED) <= TRY_FEW &&
+		     __atomic_load_n(&lock->asleep, __ATOMIC_RELAXED) == 0;
+	uint64_t until_ns = tries ? clock_now_ns() + TRY_NS : 0;
 
-	lock_by(&lock->line, sleep_ns);
-	lock_by(&lock->mutex, sleep_ns);
+	if (!try_for(&lock->line, until_ns)) {
+		__atomic_add_fetch(&lock->asleep, 1, __ATOMIC_RELAXED);
+		pthread_mutex_lock(&lock->line);
+		__atomic_sub_fetch(&lock->asleep, 1, __ATOMIC_RELAXED);
+	}
+	if (!try_for(&lock->mutex, until_ns))
+		pthread_mutex_lock(&lock->mutex);
 	__atomic_store_n(&lock->passed, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock->line);
 	__atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);

@@ -45,6 +45,7 @@ struct bsim_lock {
 	pthread_mutex_t mutex;
 	pthread_mutex_t line; /* held by the first who waits */
 	unsigned waiting;     /* how many stand in line */
+	unsigned asleep;      /* how many of them sleep for the line */
 	unsigned passed;      /* how often it was taken past the one who waits now */
 };
 #define BSIM_LOCK_PASSES 32u
