@@ -92,39 +92,26 @@ static bool is_plain(uint64_t va, uint64_t bytes, bool write)
 	       resident == end - begin;
 }
 
-/* True if the system can read the eight bytes around va: it copies the mask before it refuses
- * `how`, in a quarter of the time that populate() takes. As any read, it makes a stack grow. */
-static bool peek(uint64_t va)
-{
-	int kept = errno; /* of the program, whose copy may succeed */
-	bool readable =
-		syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL, sizeof(uint64_t)) != 0 &&
-		errno == EINVAL;
-
-	errno = kept;
-	return readable;
-}
-
-/* True if the system can write the four bytes around va: it adds no bit to them, and would wake who
- * waits there only if they were -2048. */
-static bool poke(uint64_t va)
-{
-	static uint32_t nobody;
-	int kept = errno;
-	bool writable =
-		syscall(SYS_futex, &nobody, FUTEX_WAKE_OP_PRIVATE, 0, NULL, va & ~UINT64_C(3),
-			FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, -2048)) >= 0;
-
-	errno = kept;
-	return writable;
-}
-
+/* True if the system can read the eight bytes around va, or write the four: in a quarter of the
+ * time that populate() takes. To read, it copies a mask before it refuses `how`; as any read, that
+ * makes a stack grow. To write, it adds no bit to them, and would wake who waits there only if they
+ * were -2048. */
 static bool word_usable(uint64_t va, bool write)
 {
-	return write ? poke(va) : peek(va);
+	static uint32_t nobody;
+	int kept = errno; /* of the program, whose copy may succeed */
+	bool usable = write ? syscall(SYS_futex, &nobody, FUTEX_WAKE_OP_PRIVATE, 0, NULL,
+				      va & ~UINT64_C(3),
+				      FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, -2048)) >= 0
+			    : syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL,
+				      sizeof(uint64_t)) != 0 &&
+				      errno == EINVAL;
+
+	errno = kept;
+	return usable;
 }
 
-enum { POPULATE_WORKS = 1, WORDS_WORK = 2 };
+enum { POPULATE_WORKS = 1, PEEK_WORKS = 2, POKE_WORKS = 4 };
 
 /* Kernels before 5.14 know no MADV_POPULATE, and qemu-user says of any page that all is well.
  * Valgrind, which reports what a system call reads, gives a program no vDSO. */
@@ -140,10 +127,11 @@ static int what_works(void)
 	works = 0;
 	if (populate((uint64_t)&works, 1, true) == 0 && populate((uint64_t)none, 1, false) != 0)
 		works |= POPULATE_WORKS;
-	if (getauxval(AT_SYSINFO_EHDR) != 0 && peek((uint64_t)&works) && poke((uint64_t)&works) &&
-	    !peek((uint64_t)none) && mprotect(none, page_bytes(), PROT_READ) == 0 &&
-	    !poke((uint64_t)none))
-		works |= WORDS_WORK;
+	for (int write = 0; write < 2 && getauxval(AT_SYSINFO_EHDR) != 0; write++)
+		if (word_usable((uint64_t)&works, write) &&
+		    mprotect(none, page_bytes(), write ? PROT_READ : PROT_NONE) == 0 &&
+		    !word_usable((uint64_t)none, write))
+			works |= write ? POKE_WORKS : PEEK_WORKS;
 	munmap(none, page_bytes());
 	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
 	return works;
@@ -157,18 +145,22 @@ static bool beside_this_frame(uint64_t va, uint64_t last)
 	return va / PAGE_LEAST == page && last / PAGE_LEAST == page;
 }
 
-/* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
-static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
+/* The first of `whole` bytes, which are asked for by the word where they are few: in two pages at
+ * most. A refused word may have another reason than its page, which populate() tells. Where no
+ * bytes move the check takes no memory: some kernels give a page that is read some. */
+static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t whole,
+			 bool write)
 {
 	int why, works = bs->contents ? what_works() : 0;
+	bool words = whole <= PAGE_LEAST && (works & (write ? POKE_WORKS : PEEK_WORKS));
 	uint64_t resident, last = va + bytes - 1;
 
-	if ((works & WORDS_WORK) && bytes <= PAGE_LEAST) /* two pages at most */
-		return beside_this_frame(va, last) ||
-		       (word_usable(va, write) &&
-			(va / PAGE_LEAST == last / PAGE_LEAST || word_usable(last, write)));
+	if (words && (beside_this_frame(va, last) ||
+		      (word_usable(va, write) &&
+		       (va / PAGE_LEAST == last / PAGE_LEAST || word_usable(last, write)))))
+		return true;
 	if (!(works & POPULATE_WORKS))
-		return pages_mapped(va, bytes, &resident);
+		return !words && pages_mapped(va, bytes, &resident);
 	if (bytes >= UINT64_C(1) << 20 && is_plain(va, bytes, write))
 		return true;
 	why = populate(va, bytes, write);
@@ -200,7 +192,7 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 		return DRV_ERROR_NONE;
 	if (let_go)
 		queue_let_go_locked(bs);
-	usable = pages_usable(bs, va, bytes, write);
+	usable = pages_usable(bs, va, bytes, bytes, write);
 	if (let_go)
 		queue_take_back(bs);
 	if (usable)
@@ -208,7 +200,7 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
 		uint64_t middle = good + (bad - good) / 2;
 
-		if (pages_usable(bs, va, middle, write))
+		if (pages_usable(bs, va, middle, bytes, write))
 			good = middle;
 		else
 			bad = middle;
@@ -255,7 +247,7 @@ bool host_move_value_locked(struct bsim *bs, const char *call, struct copy_end *
 	void *there = (void *)va;
 	bool at_src;
 
-	if (host_loosen_locked(bs, end) || pages_usable(bs, va, bytes, write))
+	if (host_loosen_locked(bs, end) || pages_usable(bs, va, bytes, bytes, write))
 		moved = write ? loose_move(there, end->ref.pid, value, 0, bytes, &at_src)
 			      : loose_move(value, 0, there, end->ref.pid, bytes, &at_src);
 	if (moved < bytes)

@@ -4,9 +4,16 @@
  * nothing does.
  */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -194,6 +201,43 @@ TEST(copy_sync, protected_page_of_a_local_array)
 	EXPECT_CONTAINS(said(), "its protection is in the way");
 	EXPECT_EQ(COPY(a, 100, array + 2 * 65536, 100), DRV_ERROR_NONE);
 	ASSERT_EQ(mprotect(array + 2 * 65536, 65536, PROT_READ | PROT_WRITE), 0);
+}
+
+/* A sandbox that closes behind the first copies: of this thread alone. */
+static void *copy_without_words(void *failed)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAKE_OP_PRIVATE, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+	uint64_t a = rig_alloc(0, 2 * MIB);
+	drvError_t *result = failed;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		return NULL;
+	*result = COPY(plain, 8, a, 8);
+	return result;
+}
+
+TEST(copy_sync, word_that_a_sandbox_refuses)
+{
+	drvError_t result = DRV_ERROR_NONE;
+	uint64_t a = rig_alloc(0, 2 * MIB);
+	pthread_t thread;
+	void *ran;
+
+	ASSERT_EQ(COPY(plain, 8, a, 8), DRV_ERROR_NONE);
+	ASSERT_EQ(pthread_create(&thread, NULL, copy_without_words, &result), 0);
+	ASSERT_EQ(pthread_join(thread, &ran), 0);
+	if (!ran)
+		SKIP("no seccomp here");
+	EXPECT_EQ(result, DRV_ERROR_NONE);
 }
 
 /* Small memory is tried by a word, which changes none, large memory by its mappings. */
