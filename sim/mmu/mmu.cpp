@@ -126,14 +126,15 @@ void mmu::serve(access &request)
 	request.done_ps = end;
 }
 
-// By the tables alone, which may say otherwise when a row comes.
+// Those behind the first, by the tables alone, which may say otherwise when a row comes.
 void mmu::expect_rows(int space, const sim_row *rows, unsigned count) const
 {
 	pt_step steps;
 	pt_leaf leaf;
 
-	for (unsigned i = 0; i < count; i++)
-		if (pt_walk_from(0, m_shared->root_pa[space], memory(), rows[i].address, &leaf,
+	for (unsigned i = 1; i < count; i++)
+		if ((rows[i].address ^ rows[i - 1].address) >= SIM_ROW_BYTES &&
+		    pt_walk_from(0, m_shared->root_pa[space], memory(), rows[i].address, &leaf,
 				 &steps) &&
 		    SIM_PA_NODE(leaf.pa) == m_device)
 			local.own()->expect(leaf.pa);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A translation cache: set-associative, LRU, with entries of several page sizes side by side. L1
- * TLBs, the L2 TLB and the walk cache are all built from it. Plain code: no time, no tables.
+ * A translation cache: set-associative, LRU, with entries of several page sizes side by side. The
+ * L2 TLB and the walk cache are built from it; an L1 TLB has its order by age. Plain code: no time,
+ * no tables.
  */
 #ifndef NPUSIM_SIM_MMU_TLB_H
 #define NPUSIM_SIM_MMU_TLB_H
