@@ -103,10 +103,23 @@ def usage():
             'case a\n  all device 99 | 107001\n  says aclrtSetDevice\n', encoding='ascii')
         found = run('--backend', 'sim', '--device', '0', '--cases', folder)
         check('the message of a call is there after all', found.returncode == 0, found)
-        pathlib.Path(folder, 'h.case').write_text('case a\n  all ; device 0\n', encoding='ascii')
+        for step, told in (
+                ('all ; device 0', "';' is no step"),
+                ('all device 0 ; peek', "'peek' is too little: 'peek' takes 1 word\n"),
+                ('grant a 2M and=host', "'and=host' is too much: 'grant' takes 2 words, and "
+                                        'count= to= access='),
+                ('grant a 2M count=3', "'count=3' is too much: 'grant' takes 2 words"),
+                ('create h 2M reserve=1', "'reserve=1' is too much: 'create' takes 2 words, and "),
+                ('allow s pidA pidB', "'pidB' is too much: 'allow' takes 2 words, and count="),
+                ('tgid', "'tgid' is too little: 'tgid' takes 1 word\n")):
+            pathlib.Path(folder, 'h.case').write_text('case a\n  ' + step, encoding='ascii')
+            found = run('--backend', 'sim', '--device', '0', '--cases', folder)
+            check('no step: ' + step, found.returncode == 1 and found.stdout == ''
+                  and '/h.case:2: ' + told in found.stderr, found)
+        pathlib.Path(folder, 'h.case').write_text(
+            'case a\n  device 0\n  tgid t\n  reserve a 2M+t-pidA\n', encoding='ascii')
         found = run('--backend', 'sim', '--device', '0', '--cases', folder)
-        check('a step without a word is told', found.returncode == 1
-              and "there is no step ''" in found.stdout, found)
+        check('the id of a process is a number', found.returncode == 0, found)
         # an install that is not whole, on the machine of the build
         for part, place in ((NPUSIM, 'bin'), (CODED, 'lib/npusim/acl')):
             pathlib.Path(folder, place).mkdir(parents=True)

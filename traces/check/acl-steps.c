@@ -46,9 +46,9 @@ static aclrtMemLocation grantee_of(struct step *s, const char *option)
 static gboolean argument(struct step *s, const char *word, uint64_t *out)
 {
 	static uint8_t buffer[65536];
-	static int32_t pid;
+	static int32_t pids[2]; /* alike, for count= */
 	static aclrtPhysicalMemProp prop;
-	static aclrtMemAccessDesc descs[2]; /* alike */
+	static aclrtMemAccessDesc descs[2];
 	static aclrtMemLocation location;
 
 	if (strcmp(word, "prop") == 0) {
@@ -77,14 +77,21 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 		*out = (uint64_t)step_choice(s, step_option(s, "of", NULL), attr_names,
 					     ACL_HBM_MEM);
 	} else if (strcmp(word, "pid") == 0) {
-		pid = (int32_t)step_number(s, 2);
-		*out = (uintptr_t)&pid;
+		pids[0] = pids[1] = (int32_t)step_number(s, 2);
+		*out = (uintptr_t)pids;
 	} else if (strcmp(word, "buffer") == 0) {
 		*out = (uintptr_t)buffer;
 	} else {
 		return FALSE;
 	}
 	return TRUE;
+}
+
+/* The call writes 32 bits. */
+static void publish_tgid(struct step *s)
+{
+	s->out[0][0] = (uint32_t)s->out[0][0];
+	step_publish(s);
 }
 
 static void show_address(struct step *s)
@@ -129,8 +136,7 @@ static void show_memory(struct step *s)
 
 static void show_soc(struct step *s)
 {
-	typeof(aclrtGetSocName) *soc =
-		(typeof(aclrtGetSocName) *)dlsym(s->library, "aclrtGetSocName");
+	const char *(*soc)(void) = (const char *(*)(void))dlsym(s->library, "aclrtGetSocName");
 
 	step_show(s, "%s", soc != NULL && soc() != NULL ? soc() : "unknown");
 }
@@ -170,54 +176,57 @@ static const struct case_verb verbs[] = {
 	{ "devices", "aclrtGetDeviceCount", "out", step_show_number },
 	{ "peer-possible", "aclrtDeviceCanAccessPeer", "out $1 $2", step_show_number },
 	{ "peer", "aclrtDeviceEnablePeerAccess", "$1 flags=0", NULL },
-	{ "tgid", "aclrtDeviceGetBareTgid", "out", step_publish },
-	{ "soc", NULL, NULL, show_soc },
-	{ "memory", "aclrtGetMemInfo", "attr out out1", show_memory },
-	{ "backend", NULL, NULL, show_backend },
+	{ "tgid", "aclrtDeviceGetBareTgid", "out ; $1", publish_tgid },
+	{ "soc", NULL, "", show_soc },
+	{ "memory", "aclrtGetMemInfo", "attr out out1 ; of=", show_memory },
+	{ "backend", NULL, "", show_backend },
 	{ "die", "raise", "9", NULL }, /* of the C library, through which it is found */
 	{ "exit", "exit", "$1", NULL },
 	{ "reserve", "aclrtReserveMemAddress", ">1 $2 align=0 at=0 flags=1", show_address },
 	{ "reserve-nouc", "aclrtReserveMemAddressNoUCMemory", ">1 $2 align=0 at=0 flags=1",
 	  show_address },
 	{ "unreserve", "aclrtReleaseMemAddress", "$1", NULL },
-	{ "create", "aclrtMallocPhysical", ">1 $2 prop flags=0", NULL },
+	{ "create", "aclrtMallocPhysical",
+	  ">1 $2 prop flags=0 ; on= as= handle-type= allocation=", NULL },
 	{ "destroy", "aclrtFreePhysical", "$1", NULL },
-	{ "granularity", "aclrtMemGetAllocationGranularity", "prop bound out", step_show_size },
+	{ "granularity", "aclrtMemGetAllocationGranularity",
+	  "prop bound out ; $1 on= as=", step_show_size },
 	{ "properties", "aclrtMemGetAllocationPropertiesFromHandle", "$1 out", show_properties },
-	{ "retain", "aclrtMemRetainAllocationHandle", "$2 >1", step_show_same },
+	{ "retain", "aclrtMemRetainAllocationHandle", "$2 >1 ; same-as=", step_show_same },
 	{ "map", "aclrtMapMem", "$1 $2 offset=0 $3 flags=0", NULL },
 	{ "unmap", "aclrtUnmapMem", "$1", NULL },
-	{ "grant", "aclrtMemSetAccess", "$1 $2 desc count=1", NULL },
-	{ "access", "aclrtMemGetAccess", "$1 of out", step_show_access },
+	{ "grant", "aclrtMemSetAccess", "$1 $2 desc count=1 ; to= access=", NULL },
+	{ "access", "aclrtMemGetAccess", "$1 of out ; of=", step_show_access },
 	{ "range", "aclrtMemGetAddressRange", "$1 out out1", step_show_range },
 	{ "whose", "aclrtPointerGetAttributes", "$1 out", show_whose },
-	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", step_publish },
-	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out", step_publish },
-	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=1", NULL },
-	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid 1", NULL },
-	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", step_show_same },
-	{ "import-v2", "aclrtMemImportFromShareableHandleV2", "blob2 type=1 flags=0 >1",
-	  step_show_same },
-	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", step_publish },
-	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid 1", NULL },
+	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out ; $1", step_publish },
+	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out ; $1",
+	  step_publish },
+	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=1 ; $2", NULL },
+	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid 1 ; $2", NULL },
+	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1 ; same-as=", step_show_same },
+	{ "import-v2", "aclrtMemImportFromShareableHandleV2",
+	  "blob2 type=1 flags=0 >1 ; same-as=", step_show_same },
+	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0 ; $1", step_publish },
+	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid 1 ; $2", NULL },
 	{ "import-key", "aclrtIpcMemImportByKey", ">1 blob2 flags=0", NULL },
 	{ "close-key", "aclrtIpcMemClose", "blob1", NULL },
-	{ "mark", "aclrtGetMemInfo", "attr out out1", step_mark },
-	{ "used", "aclrtGetMemInfo", "attr out out1", step_show_used },
+	{ "mark", "aclrtGetMemInfo", "attr out out1 ; of=", step_mark },
+	{ "used", "aclrtGetMemInfo", "attr out out1 ; of=", step_show_used },
 	{ "malloc", "aclrtMalloc", ">1 $2 policy=0", NULL },
 	{ "free", "aclrtFree", "$1", NULL },
 	{ "malloc-host", "aclrtMallocHost", ">1 $2", NULL },
 	{ "free-host", "aclrtFreeHost", "$1", NULL },
 	{ "plain", "posix_memalign", ">1 4096 $2", clear },
 	{ "fill", "aclrtMemset", "$1 room=$3 $2 $3", NULL },
-	{ "read", "aclrtMemcpy", "read size $1 size 2", step_show_bytes },
-	{ "write", "aclrtMemcpy", "$1 room=$3 written $3 1", NULL },
+	{ "read", "aclrtMemcpy", "read size $1 size 2 ; ?2", step_show_bytes },
+	{ "write", "aclrtMemcpy", "$1 room=$3 written $3 1 ; $2", NULL },
 	{ "copy", "aclrtMemcpy", "$1 $3 $2 $3 kind=3", NULL },
 	{ "stream", "aclrtCreateStream", ">1", NULL },
 	{ "copy-async", "aclrtMemcpyAsync", "$1 $3 $2 $3 kind=3 $4", NULL },
 	{ "wait", "aclrtSynchronizeStream", "$1", NULL },
-	{ "poke", NULL, NULL, poke },
-	{ "peek", NULL, NULL, peek },
+	{ "poke", NULL, "; $1 $2", poke },
+	{ "peek", NULL, "; $1", peek },
 	{ NULL, NULL, NULL, NULL },
 };
 

@@ -141,7 +141,7 @@ static gboolean read_case(struct reader *r, const char *rest)
 		const char *const *first = r->dialect->beginning;
 
 		for (; first != NULL && *first != NULL; first++) {
-			struct case_step step = { r->line, process, *first, .text = *first };
+			struct case_step step = { r->line, process, TRUE, *first, .text = *first };
 
 			step.docs.given = TRUE;
 			g_array_append_val(test->steps, step);
@@ -186,8 +186,15 @@ static gboolean read_step(struct reader *r, const char *text)
 	g_autofree char *joined = g_strjoinv(" ", argv);
 	step.words = g_intern_string(joined);
 	g_array_append_val(r->test->steps, step);
-	return case_verb(r->dialect, argv[0]) != NULL ||
-	       fail(r, "'%s' is no step", argv[0] == NULL ? "" : argv[0]);
+	gboolean all = g_str_has_prefix(joined, "all ");
+	g_auto(GStrv) steps = g_strsplit(joined + (all ? 4 : 0), " ; ", all ? -1 : 1);
+	for (char **one = steps; *one != NULL; one++) {
+		g_auto(GStrv) its = words_of(*one);
+		g_autofree char *why = case_step_wrong(r->dialect, its);
+		if (why != NULL)
+			return fail(r, "%s", why);
+	}
+	return TRUE;
 }
 
 static gboolean read_file(struct reader *r)

@@ -117,6 +117,7 @@ void case_tell(struct case_processes *all, const char *name, uint64_t number)
 struct case_processes *case_start(const struct test_case *test, const char *library)
 {
 	struct case_processes *all = g_new0(struct case_processes, 1);
+	pid_t self = getpid();
 	int lines[2];
 
 	all->test = test;
@@ -128,6 +129,8 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 		pid_t pid = fork();
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != self)
+				raise(SIGKILL);
 			close(lines[0]);
 			for (int other = 0; other < i; other++) /* they are to see their end */
 				close(all->of[other].line);
@@ -184,14 +187,12 @@ gboolean case_need(struct case_processes *all, int process, const char *step,
 		   struct case_answer *out, GError **error)
 {
 	ask(all, process, step, out);
-	if (out->code == 0)
-		return TRUE;
-	if (out->complaint[0] != '\0')
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", out->complaint);
-	else
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "'%s' answers %s", step,
-			    case_code_text(all->test->dialect, out->code));
-	return FALSE;
+	g_autofree char *text = g_strdup_printf("'%s' answers %s", step,
+						case_code_text(all->test->dialect, out->code));
+	if (out->code != 0)
+		g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+				    out->complaint[0] != '\0' ? out->complaint : text);
+	return out->code == 0;
 }
 
 void case_end(struct case_processes *all)
@@ -221,8 +222,9 @@ GString *case_result_fail(struct case_result *result, const struct case_step *st
 	g_autofree char *file = g_path_get_basename(result->test->file);
 
 	result->status = CASE_FAILED;
-	g_string_append_printf(result->text, "%s%s:%d: %s: ", result->text->len > 0 ? "\n" : "",
-			       file, step->line, step->text);
+	g_string_append_printf(result->text, "%s%s:%d: %s%s: ", result->text->len > 0 ? "\n" : "",
+			       file, step->line, step->text,
+			       step->begins ? ", with which cases begin" : "");
 	return result->text;
 }
 
@@ -292,6 +294,8 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 		g_array_append_val(result->answers, said);
 		result->ns += said.ns;
 		check(result, step, &answer, driver, messages);
+		if (step->begins && answer.code != 0)
+			break;
 	}
 	case_end(processes);
 	return result;

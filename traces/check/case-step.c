@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -273,7 +274,7 @@ static int call(struct step *step, const char *name, const char *const *words)
 
 	step->function = name;
 	*(void **)&function = dlsym(step->library, name);
-	for (int i = 0; i < CALL_ARGUMENTS && words[i] != NULL; i++)
+	for (int i = 0; i < CALL_ARGUMENTS && words[i] != NULL && *words[i] != ';'; i++)
 		a[i] = argument(step, words[i]);
 	if (function == NULL) {
 		g_snprintf(step->answer->complaint, sizeof(step->answer->complaint),
@@ -340,11 +341,11 @@ static void run_says(struct step *step)
 	}
 }
 
-const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name)
+static const struct case_verb *find_verb(const struct case_dialect *dialect, const char *name)
 {
 	static const struct case_verb own[] = { { "all", NULL, NULL, run_all },
 						{ "call", NULL, NULL, run_call },
-						{ "let", NULL, NULL, run_let },
+						{ "let", NULL, "; $1 $2", run_let },
 						{ "says", NULL, NULL, run_says },
 						{ NULL, NULL, NULL, NULL } };
 	const struct case_verb *const tables[] = { own, dialect->verbs };
@@ -356,20 +357,55 @@ const struct case_verb *case_verb(const struct case_dialect *dialect, const char
 	return NULL;
 }
 
+char *case_step_wrong(const struct case_dialect *dialect, char **words)
+{
+	const struct case_verb *verb = find_verb(dialect, words[0]);
+	g_autoptr(GString) options = g_string_new(NULL); /* " at= flags=" */
+	const char *surplus = NULL;
+	int least = 0, most = 0, count = 0;
+
+	if (verb == NULL)
+		return g_strdup_printf("'%s' is no step", words[0] != NULL ? words[0] : "");
+	if (verb->arguments == NULL)
+		return NULL;
+	g_auto(GStrv) list = g_strsplit(verb->arguments, " ", -1);
+	for (char **word = list; *word != NULL; word++) {
+		const char *equals = strchr(*word, '='), *of = equals != NULL ? equals + 1 : *word;
+		int index = 0;
+
+		sscanf(of, "%*[$>?blo]%d", &index); /* "$1", "blob1" */
+		if (equals != NULL)
+			g_string_append_printf(options, " %.*s", (int)(of - *word), *word);
+		most = MAX(most, index);
+		if (*of != '?')
+			least = MAX(least, index);
+	}
+	for (char **word = words + 1; *word != NULL; word++) {
+		int length = (int)strcspn(*word, "=");
+		g_autofree char *option = g_strdup_printf(" %.*s=", length, *word);
+		gboolean fits = (*word)[length] != '=' ? ++count <= most
+						       : strstr(options->str, option) != NULL;
+
+		if (strcmp(option, " count=") == 0)
+			fits &= strstr("0 1 2", *word + length + 1) != NULL; /* those there are */
+		if (!fits)
+			surplus = *word;
+	}
+	if (surplus == NULL && count >= least)
+		return NULL;
+	return g_strdup_printf("'%s' is too %s: '%s' takes %d word%s%s%s", surplus ?: verb->name,
+			       surplus ? "much" : "little", verb->name, most, most == 1 ? "" : "s",
+			       *options->str ? ", and" : "", options->str);
+}
+
 void case_step_run(const struct case_dialect *dialect, void *library, char **words,
 		   struct case_answer *answer)
 {
 	struct step step = {
 		.dialect = dialect, .library = library, .words = words, .answer = answer
 	};
-	const struct case_verb *verb = case_verb(dialect, words[0]);
+	const struct case_verb *verb = find_verb(dialect, words[0]);
 
-	if (verb == NULL) {
-		answer->code = CASE_MISSING;
-		g_snprintf(answer->complaint, sizeof(answer->complaint), "there is no step '%s'",
-			   words[0] != NULL ? words[0] : "");
-		return;
-	}
 	if (dialect->clock != NULL)
 		*(void **)&step.clock_ps = dlsym(library, dialect->clock);
 	if (verb->function != NULL)

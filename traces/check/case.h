@@ -31,9 +31,10 @@ struct case_said {
 };
 struct case_step {
 	int line;
-	int process; /* 0: A */
-	const char
-		*words; /* the verb first; options "name=value" among the rest; a blank between */
+	int process;     /* 0: A */
+	gboolean begins; /* of the dialect's beginning: where it fails, the case ends */
+	/* The verb first; options "name=value" among the rest; a blank between. */
+	const char *words;
 	struct case_said docs, driver;
 	const char *text; /* the step as written */
 };
@@ -138,8 +139,9 @@ struct step {
 };
 
 /* A step calls one function of the library, and shows or keeps what that gave. Arguments are words
- * (step_call()). `then` runs if the call answered 0, or alone where there is no function; it may
- * make calls of its own. */
+ * (step_call()); behind ";" is what else the step takes: $N, ?N, a word that may be missing, and
+ * NAME=. NULL: it takes anything. `then` runs if the call answered 0, or alone where there is no
+ * function; it may make calls of its own. */
 struct case_verb {
 	const char *name, *function, *arguments;
 	void (*then)(struct step *step);
@@ -163,8 +165,8 @@ struct case_dialect {
 /* Runs a step in this process, which has the library open as `library`. */
 void case_step_run(const struct case_dialect *dialect, void *library, char **words,
 		   struct case_answer *answer);
-/* NULL: there is none of this name. */
-const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name);
+/* Why the words are no step of the dialect: g_free(). NULL: they are one. */
+char *case_step_wrong(const struct case_dialect *dialect, char **words);
 /* The variable, made (0) if it is new. */
 struct case_variable *case_variable(const char *name);
 

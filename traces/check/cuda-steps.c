@@ -104,28 +104,30 @@ static void set_context(struct step *s)
 	step_call(s, "cuCtxSetCurrent", "context");
 }
 
+#define PROP "loc= dev= type= handle= compression= rdma= usage="
 static const struct case_verb verbs[] = {
 	{ "init", "cuInit", "flags=0", NULL },
 	{ "ctx", "cuDevicePrimaryCtxRetain", "&context 0", set_context },
 	{ "reserve", "cuMemAddressReserve", ">1 $2 align=0 addr=0 flags=0", check_address },
 	{ "addrfree", "cuMemAddressFree", "$1 $2", NULL },
-	{ "create", "cuMemCreate", ">1 $2 prop flags=0", step_show_same },
+	{ "create", "cuMemCreate", ">1 $2 prop flags=0 ; " PROP " same-as=", step_show_same },
 	{ "release", "cuMemRelease", "$1", NULL },
 	{ "map", "cuMemMap", "$1 $2 $3 $4 flags=0", NULL },
 	{ "unmap", "cuMemUnmap", "$1 $2", NULL },
-	{ "access", "cuMemSetAccess", "$1 $2 descs count=1", NULL },
-	{ "getaccess", "cuMemGetAccess", "out location $1", step_show_access },
-	{ "gran", "cuMemGetAllocationGranularity", "out prop bound", step_show_size },
+	{ "access", "cuMemSetAccess", "$1 $2 descs count=1 ; flags= loc= dev=", NULL },
+	{ "getaccess", "cuMemGetAccess", "out location $1 ; loc= dev=", step_show_access },
+	{ "gran", "cuMemGetAllocationGranularity", "out prop bound ; $1 " PROP, step_show_size },
 	{ "props", "cuMemGetAllocationPropertiesFromHandle", "out $1", show_properties },
-	{ "retain", "cuMemRetainAllocationHandle", ">1 $2", step_show_same },
-	{ "export", "cuMemExportToShareableHandle", "out $2 type flags=0", keep_fd },
-	{ "import", "cuMemImportFromShareableHandle", ">1 $2 type", step_show_same },
-	{ "pipe", "pipe", "out", keep_fd }, /* of the C library: a file that is no handle */
+	{ "retain", "cuMemRetainAllocationHandle", ">1 $2 ; same-as=", step_show_same },
+	{ "export", "cuMemExportToShareableHandle", "out $2 type flags=0 ; $1 type=", keep_fd },
+	{ "import", "cuMemImportFromShareableHandle",
+	  ">1 $2 type ; type= same-as=", step_show_same },
+	{ "pipe", "pipe", "out ; $1", keep_fd }, /* of the C library: a file that is no handle */
 	{ "set", "cuMemsetD8_v2", "$1 $2 $3", synchronize },
-	{ "read", "cuMemcpyDtoH_v2", "read $1 size", step_show_bytes },
-	{ "write", "cuMemcpyHtoD_v2", "$1 written $3", NULL },
+	{ "read", "cuMemcpyDtoH_v2", "read $1 size ; ?2", step_show_bytes },
+	{ "write", "cuMemcpyHtoD_v2", "$1 written $3 ; $2", NULL },
 	{ "d2d", "cuMemcpyDtoD_v2", "$1 $2 $3", synchronize },
-	{ "alloc", "cuMemAlloc_v2", ">1 $2", step_show_same },
+	{ "alloc", "cuMemAlloc_v2", ">1 $2 ; same-as=", step_show_same },
 	{ "free", "cuMemFree_v2", "$1", NULL },
 	{ "range", "cuMemGetAddressRange_v2", "out out1 $1", step_show_range },
 	{ "attr", "cuPointerGetAttribute", "out $2 $1", show_attribute },
