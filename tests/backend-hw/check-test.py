@@ -72,7 +72,14 @@ def no_driver():
         got = json.loads(found.stdout)
         check('info shows what there is: ' + name, found.returncode == status
               and len(got['devices']) == devices and got['drivers'] == 'hw'
-              and all('cannot be opened' in row['error'] for row in got['devices']), found)
+              and all('cannot be opened' in row['error'] for row in got['devices'])
+              and got['soc'] == (None if name == 'no-device' else 'Ascend910B1'), found)
+    found = run('--backend', 'hw', '--json', '-', verb='info',
+                hal=FAKES / 'fake-hal-open-crashes.so')
+    rows = json.loads(found.stdout)['devices']
+    check('a device that crashes hides none of the others', found.returncode == 1
+          and len(rows) == 3 and 'SIGSEGV' in rows[0]['error']
+          and all(row.get('total_bytes') for row in rows[1:]), found)
 
 
 def usage():

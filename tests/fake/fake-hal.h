@@ -13,6 +13,7 @@
  *   FAKE_AT=n alone (1), or from FAKE_FROM=n on
  * - FAKE_SLEEP_MS=n: does not fail, but takes that long
  * - FAKE_CRASH: does not fail, but dies of SIGSEGV
+ * - FAKE_DEVICE=n: halDeviceOpen does so for that device alone
  * - FAKE_STUCK: queues take entries, and never come to them
  * - FAKE_BUSY: half of the memory of device 1 is not free
  *

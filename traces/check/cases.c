@@ -26,16 +26,25 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 		out->backend = g_strdup(answers[BACKEND].value);
 	}
 	for (unsigned d = 0; d < out->devices; d++) {
-		g_autofree char *words = g_strdup_printf("device %u", d);
+		g_autofree char *open = g_strdup_printf("device %u", d);
+		g_autofree char *reset = g_strdup_printf("reset-device %u", d);
 		g_autoptr(GError) why = NULL;
 
-		if (case_need(processes, 0, words, &answer, &why) &&
-		    case_need(processes, 0, "memory", &answer, &why))
+		if (case_need(processes, 0, open, &answer, &why) &&
+		    case_need(processes, 0, "memory", &answer, &why)) {
 			sscanf(answer.value, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
 			       &out->free_bytes[d], &out->total_bytes[d]);
-		else
+			case_need(processes, 0, reset, &answer, NULL);
+		} else {
 			out->trouble[d] = g_intern_string(why->message);
+		}
+		if (answer.code > CASE_SIGNAL)
+			continue;
+		case_end(processes); /* it has ended: the next device has another */
+		processes = case_start(&alone, library);
+		case_need(processes, 0, steps[INIT], &answer, NULL);
 	}
+	case_need(processes, 0, "finalize", &answer, NULL);
 	case_end(processes);
 	return good;
 }
