@@ -5,6 +5,7 @@
 # when; the settings that it checks; what it says of libraries and of captured reports.
 # usage: run-test.py NPUSIM RUN-PROGRAM SAMPLE-WORKLOAD
 
+import ctypes
 import json
 import os
 import pathlib
@@ -83,6 +84,22 @@ def signals_are_passed_on_once_each():
         same(run.stdout.readline(), 'got {}\n'.format(name), name)
     out, _ = run.communicate('end\n', timeout=PATIENCE)
     same((run.returncode, out), (9, 'heard end\n'), 'nothing came twice')
+
+
+@case
+def a_queued_signal_keeps_its_value():
+    run = start('--', sys.executable, '-c', """
+import ctypes, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print('ready', flush=True)
+info, mask = (ctypes.c_int * 32)(), (ctypes.c_ulong * 16)(1 << signal.SIGUSR1 - 1)
+ctypes.CDLL(None).sigwaitinfo(mask, info)
+print(*info[:3], info[6])
+""")
+    run.stdout.readline()
+    same(ctypes.CDLL(None).sigqueue(run.pid, int(signal.SIGUSR1), ctypes.c_void_p(42)), 0)
+    out, _ = ends(run, 0)
+    same(out.split(), [str(int(signal.SIGUSR1)), '0', '-1', '42'], 'signal, errno, SI_QUEUE, value')
 
 
 @case
@@ -769,6 +786,23 @@ def a_program_runs_on_each_server(folder):
         _, err = ends(start('--each', *options, '--', 'echo', 'ran'), 2)
         expect('--each goes without --server' in err if options else
                '--each and --rank-table go with --servers' in err, err)
+
+
+@case
+def too_few_files_for_the_servers_are_told():
+    for most in range(6, 10):
+        _, err = start('--servers', 2, '--each', '--', 'true', preexec_fn=lambda:
+                       resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))).communicate(
+                           timeout=PATIENCE)
+        expect('true: Too many open files' in err, most, err)
+
+
+@case
+def output_of_servers_that_has_no_room_is_told():
+    with open('/dev/full', 'w') as full:
+        _, err = ends(start('--servers', 1, '--each', '--', 'sh', '-c', 'trap "" PIPE; echo hi',
+                            stdout=full), 1)
+    expect('the output cannot be written: No space left on device' in err, err)
 
 
 @case

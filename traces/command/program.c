@@ -46,11 +46,13 @@ static gboolean start(char **program, const int *files, int *out_status)
 {
 	pid_t self = getpid(), child;
 	guint8 status = NPUSIM_EXIT_NOT_RUNNABLE;
-	int said[2]; /* closed by the exec that works */
+	int said[2] = { -1, -1 }; /* closed by the exec that works */
 
 	if (pipe2(said, O_CLOEXEC) != 0 || (child = fork()) < 0) {
 		*out_status = status;
 		failure("%s: %s", program[0], g_strerror(errno));
+		close(said[0]);
+		close(said[1]);
 		return FALSE;
 	}
 	if (child == 0) {
@@ -99,7 +101,7 @@ static void stop_too(pid_t child, int signal_number)
 	}
 	sigemptyset(&one);
 	sigaddset(&one, signal_number);
-	sigaction(signal_number, &usual, &action); /* SIGSTOP has no other */
+	sigaction(signal_number, &usual, &action); /* fails for SIGSTOP, which has no handler */
 	raise(signal_number);
 	sigprocmask(SIG_UNBLOCK, &one, &mask); /* here it stops, until SIGCONT */
 	sigprocmask(SIG_SETMASK, &mask, NULL);
@@ -126,15 +128,17 @@ static gboolean kill_children(void)
 	return killed;
 }
 
-/* `has`: they have it already, or need not hear of it. */
-static void send_all(int number, gboolean has)
+/* info: the signal as this process got it; NULL: it is this process's own. */
+static void send_all(int number, const siginfo_t *info)
 {
-	programs.ending |=
-		!programs.alone && (number == SIGINT || number == SIGQUIT || number == SIGTERM ||
-				    number == SIGHUP || number == SIGPIPE);
-	for (guint k = 0; k < programs.count && !has; k++)
-		if (programs.pid[k])
+	for (guint k = 0; k < programs.count; k++) {
+		if (programs.pid[k] == 0)
+			continue;
+		if (info && info->si_code == SI_QUEUE)
+			sigqueue(programs.pid[k], number, info->si_value);
+		else
 			kill(programs.pid[k], number);
+	}
 }
 
 /* What a terminal's keys and its window send, the whole group got. What the one program sends to
@@ -147,7 +151,11 @@ static void pass_on(const siginfo_t *info)
 	gboolean own =
 		info->si_code <= 0 && (info->si_pid == programs.pid[0] || info->si_pid == getpid());
 
-	send_all(number, key || (own && programs.alone));
+	programs.ending |=
+		!programs.alone && (number == SIGINT || number == SIGQUIT || number == SIGTERM ||
+				    number == SIGHUP || number == SIGPIPE);
+	if (!key && !(own && programs.alone))
+		send_all(number, info);
 	if (key && number == SIGTSTP && !programs.alone)
 		stop_too(0, number);
 }
@@ -171,7 +179,8 @@ static void note_end(pid_t pid, int status)
 	failure("the program on server %u ended with %s %d%s", k, exited ? "status" : "signal",
 		exited ? WEXITSTATUS(status) : WTERMSIG(status),
 		programs.running ? ": the other servers' are ended" : "");
-	send_all(SIGTERM, FALSE);
+	programs.ending = TRUE;
+	send_all(SIGTERM, NULL);
 }
 
 static void wait_for_all(void)
@@ -186,11 +195,12 @@ static void wait_for_all(void)
 
 		if (number < 0 && errno == EAGAIN)
 			kill_children();
-		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0)
+		while (number == SIGCHLD && (got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 			if (!WIFSTOPPED(status))
 				note_end(got, status);
 			else if (programs.alone && got == programs.pid[0])
 				stop_too(got, WSTOPSIG(status));
+		}
 		if (number > 0 && number != SIGCHLD)
 			pass_on(&info);
 	}
@@ -225,37 +235,39 @@ static gpointer show_lines(gpointer of)
 	size_t room = 0;
 	ssize_t length;
 
-	while (programs.from[pipe] && (length = getline(&line, &room, programs.from[pipe])) > 0)
+	while (programs.from[pipe] && (length = getline(&line, &room, programs.from[pipe])) > 0) {
 		if (fprintf(to, "[server %u] %s%s", pipe / 2, line,
-			    line[length - 1] == '\n' ? "" : "\n") < 0 ||
-		    fflush(to) != 0)
-			kill(getpid(), SIGPIPE); /* as the program would have met it */
+			    line[length - 1] == '\n' ? "" : "\n") >= 0 &&
+		    fflush(to) == 0)
+			continue;
+		output_error();          /* keeps errno, for main() to say it */
+		kill(getpid(), SIGPIPE); /* as the program would have met it */
+	}
 	free(line);
 	return NULL;
 }
 
 static gboolean start_on_next(char **program, int *out_status)
 {
-	int files[3] = { open("/dev/null", O_RDONLY | O_CLOEXEC) }, ends[2];
+	int files[3] = { open("/dev/null", O_RDONLY | O_CLOEXEC), -1, -1 }, ends[2];
 	guint k = programs.count;
+	gboolean started = TRUE;
 	struct stat st;
 
-	for (guint i = 0; i < 2; i++) {
-		if (pipe2(ends, O_CLOEXEC) != 0) {
-			*out_status = failure("%s: %s", program[0], g_strerror(errno));
-			return FALSE;
-		}
+	for (guint i = 0; i < 2 && (started = pipe2(ends, O_CLOEXEC) == 0); i++) {
 		programs.from[2 * k + i] = fdopen(ends[0], "r");
 		files[1 + i] = ends[1];
 	}
+	if (!started)
+		*out_status = failure("%s: %s", program[0], g_strerror(errno));
 	g_setenv("NPUSIM_SERVER", npu_text("%u", k), TRUE);
 	g_setenv("HCCL_IF_IP", server_address(k), TRUE);
 	/* reports that come through the pipe are not captured */
 	if (g_getenv("NPUSIM_REPORT_STDERR") && fstat(files[2], &st) == 0)
 		g_setenv("NPUSIM_REPORT_STDERR",
 			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
-	gboolean started = start(program, files, out_status);
-	for (int i = 0; i < 3; i++)
+	started = started && start(program, files, out_status);
+	for (int i = 0; i < 3; i++) /* no reader waits for what was not started */
 		close(files[i]);
 	return started;
 }
@@ -270,8 +282,9 @@ gboolean program_run(char **program, gboolean each, int *out_status)
 	programs.alone = !each;
 	while (fine && programs.count < wanted)
 		fine = each ? start_on_next(program, out_status) : start(program, NULL, out_status);
+	programs.ending = each && !fine;
 	if (!fine)
-		send_all(SIGTERM, FALSE);
+		send_all(SIGTERM, NULL);
 	if (fine && !each) { /* the program's pipes and locks end when it closes them */
 		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 		dup2(null, STDIN_FILENO);
