@@ -56,11 +56,13 @@ static const struct option options[] = {
 	{ 0 },
 };
 
+static pid_t self_pid; /* of the report */
+
 /* It ends with the report, which may be killed. */
 static void prepare_child(gpointer fd)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (dup2(GPOINTER_TO_INT(fd), STDOUT_FILENO) < 0)
+	if (getppid() != self_pid || dup2(GPOINTER_TO_INT(fd), STDOUT_FILENO) < 0)
 		_exit(NPUSIM_EXIT_NOT_RUNNABLE);
 }
 
@@ -79,6 +81,7 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 
 	if (fd < 0)
 		return NULL;
+	self_pid = getpid();
 	gboolean ran = g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, prepare_child,
 				    GINT_TO_POINTER(fd), NULL, &said, &status, error);
 	if (ran && status == 0)

@@ -342,6 +342,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
 		if (shared[i].with & verb->with)
 			options[count++] = shared[i].option;
+	g_assert(count < G_N_ELEMENTS(options)); /* the last one is empty */
 	if (verb->with != OPTIONS_NOT_READ && argc == 2 && strcmp(argv[1], LIST_OPTIONS) == 0) {
 		for (const struct option *o = options; o->name; o++)
 			g_print("--%s%s\t%s\n", o->name, o->kind == OPTION_FLAG ? "" : "=",
@@ -363,17 +364,20 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 
 void json_text(JsonBuilder *json, const char *name, const char *value)
 {
-	json_builder_add_string_value(json_builder_set_member_name(json, name), value);
+	json_builder_set_member_name(json, name);
+	json_builder_add_string_value(json, value);
 }
 
 void json_number(JsonBuilder *json, const char *name, guint64 value)
 {
-	json_builder_add_int_value(json_builder_set_member_name(json, name), (gint64)value);
+	json_builder_set_member_name(json, name);
+	json_builder_add_int_value(json, (gint64)value);
 }
 
 void json_list(JsonBuilder *json, const char *name)
 {
-	json_builder_begin_array(json_builder_set_member_name(json, name));
+	json_builder_set_member_name(json, name);
+	json_builder_begin_array(json);
 }
 
 void add_to_list(const char *variable, const char *entry, gboolean first)
