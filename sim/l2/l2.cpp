@@ -21,9 +21,9 @@ l2::~l2()
 	bandwidth_clear(&m_bandwidth);
 }
 
-inline l2::meeting &l2::meeting_at(uint32_t block)
+inline l2::recent_request &l2::recent_at(uint32_t block)
 {
-	return m_meeting[block * UINT32_C(0x9e3779b1) >> (32 - meeting_lg2)];
+	return m_recent[block * UINT32_C(0x9e3779b1) >> (32 - recent_lg2)];
 }
 
 void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters)
@@ -38,7 +38,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	m_rest = 0;
 	bandwidth_clear(&m_bandwidth);
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
-	std::fill(std::begin(m_meeting), std::end(m_meeting), meeting{ 0, UINT32_MAX, 0 });
+	std::fill(std::begin(m_recent), std::end(m_recent), recent_request{ 0, UINT32_MAX, 0 });
 	m_line_bytes = p->l2_line_bytes;
 	m_lock = config->lock;
 }
@@ -152,19 +152,19 @@ __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, 
 {
 	uint64_t hit_ps = m_profile->l2_hit_ps, start, end;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
-	meeting &met = meeting_at(block);
-	bool same = met.block == block;
+	recent_request &last = recent_at(block);
+	bool same = last.block == block;
 
-	start = book(times.lines, same && at < met.start_ps + hit_ps, at, &end);
+	start = book(times.lines, same && at < last.start_ps + hit_ps, at, &end);
 	if (times.hits || write)
 		times.first_ps = start + hit_ps;
 	if (times.hits && same) // what is on its way from memory is not there yet
-		times.first_ps = std::max(times.first_ps, met.start_ps + met.wait_ps);
+		times.first_ps = std::max(times.first_ps, last.start_ps + last.wait_ps);
 	if (times.hits)
 		times.last_ps = std::max(times.last_ps, times.first_ps);
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
 	times.first_ps = std::min(times.first_ps, times.last_ps);
-	met = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
+	last = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
 }
 
 void l2::serve(access &request)

@@ -64,12 +64,12 @@ private:
 
 	// The last request to a block of 512 bytes, by that of its first byte.
 	static constexpr unsigned conflict_lg2 = 9;
-	struct meeting {
+	struct recent_request {
 		uint64_t start_ps; // when the L2 took it
 		uint32_t block;    // lower bits of the number
 		uint32_t wait_ps;  // from then until its first line was there
 	};
-	meeting &meeting_at(uint32_t block);
+	recent_request &recent_at(uint32_t block);
 
 	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
@@ -77,8 +77,8 @@ private:
 	sim_counters *m_counters = nullptr;
 	static constexpr unsigned slice_lg2 = 16, slices_lg2 = 10; // of 65.5 ns, 67 us of them
 	bandwidth m_bandwidth = {};
-	static constexpr unsigned meeting_lg2 = 11;
-	meeting m_meeting[1 << meeting_lg2] = {};
+	static constexpr unsigned recent_lg2 = 11;
+	recent_request m_recent[1 << recent_lg2] = {};
 	uint64_t m_line_bytes = 0; // the profile's
 	sim_lock *m_lock = nullptr;
 	static constexpr unsigned offer_blocks = 64; // a few microseconds
