@@ -48,8 +48,8 @@
  *
  * "Since" names the first CANN release whose acl_rt.h has the function; "8.1" may mean earlier.
  *
- * Index. What is modelled, by header; rt/other.h has the rest. Build files of programs search this
- * very file for a name to learn whether the release has it, so the names stand here too.
+ * Index. What is modelled, by header; rt/unmodelled.h has the rest. Build files of programs search
+ * this very file for a name to learn whether the release has it, so the names stand here too.
  * - rt/system.h: aclInit, aclFinalize, aclFinalizeReference, aclInitCallbackRegister,
  *   aclInitCallbackUnRegister, aclFinalizeCallbackRegister, aclFinalizeCallbackUnRegister,
  *   aclrtGetVersion, aclrtGetSocName, aclGetRecentErrMsg, aclrtPeekAtLastError, aclrtGetLastError,
@@ -109,13 +109,13 @@
 
 #include "acl_base.h"
 #include "rt/types.h"
-#include "rt/other-types.h"
+#include "rt/unmodelled-types.h"
 
 #include "rt/system.h"
 #include "rt/device.h"
 #include "rt/stream.h"
 #include "rt/memory.h"
 #include "rt/vmm.h"
-#include "rt/other.h"
+#include "rt/unmodelled.h"
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of the ACL that link and answer "not supported", made of the list that the build
- * derives from include/acl/rt/other.h. Nothing here touches a device, an argument or any state but
- * the thread's message.
+ * derives from include/acl/rt/unmodelled.h. Nothing here touches a device, an argument or any state
+ * but the thread's message.
  */
 #include "acl-internal.h"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compares the functions that the ACL headers declare, as a compiler sees them, with the exports of
-# libascendcl.so that the build derived; those of rt/other.h with the list that the unmodelled
+# libascendcl.so that the build derived; those of rt/unmodelled.h with the list that the unmodelled
 # functions are made of; and those of each other header with the index in acl_rt.h, in which build
 # files search. What the library really exports tests/check/exported-symbols.py looks at.
 
@@ -79,15 +79,15 @@ def main():
                    'libascendcl.map')
 
     headers = include / 'acl' / 'rt'
-    other = set(DECLARATION.findall(without_comments(headers / 'other.h')))
+    other = set(DECLARATION.findall(without_comments(headers / 'unmodelled.h')))
     unmodelled = set(re.findall(r'^(?:ERROR|UINT32)\((\w+)|^POINTER\([^,]*, (\w+)',
                                 options.list.read_text(), re.MULTILINE))
     unmodelled = {first or second for first, second in unmodelled}
-    good &= compare('functions that are not modelled', other, 'rt/other.h', unmodelled,
+    good &= compare('functions that are not modelled', other, 'rt/unmodelled.h', unmodelled,
                     'acl-unmodelled-list.h')
 
     stand = {'rt/{} {}'.format(header.name, name) for header in headers.glob('*.h')
-             if header.name not in ('other.h', 'types.h', 'other-types.h')
+             if header.name not in ('unmodelled.h', 'types.h', 'unmodelled-types.h')
              for name in DECLARATION.findall(without_comments(header))}
     good &= compare('index of acl_rt.h', stand, 'rt/*.h', indexed(include / 'acl' / 'acl_rt.h'),
                     'acl_rt.h')

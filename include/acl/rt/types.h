@@ -3,7 +3,7 @@
  * @file types.h
  *
  * Constants, enumerations and structures of the functions that npusim models.
- * Those of the other functions are in other-types.h. Include acl/acl.h, not this.
+ * Those of the other functions are in unmodelled-types.h. Include acl/acl.h, not this.
  */
 #ifndef NPUSIM_ACL_RT_TYPES_H
 #define NPUSIM_ACL_RT_TYPES_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file other.h
+ * @file unmodelled.h
  *
  * The functions of CANN's runtime API that npusim does not model. They link, so that programs
  * which contain them run as long as they can do without. Each changes nothing, tells the calling
@@ -12,10 +12,10 @@
  * The prototypes are those of CANN 9.x; in 8.5 and 9.0 the four aclrtSnapShotProcess... functions
  * took no arguments. Include acl/acl.h, not this.
  */
-#ifndef NPUSIM_ACL_RT_OTHER_H
-#define NPUSIM_ACL_RT_OTHER_H
+#ifndef NPUSIM_ACL_RT_UNMODELLED_H
+#define NPUSIM_ACL_RT_UNMODELLED_H
 
-#include "other-types.h"
+#include "unmodelled-types.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file other-types.h
+ * @file unmodelled-types.h
  *
- * Types of the functions in other.h, which link and answer "not supported": here so that what
+ * Types of the functions in unmodelled.h, which link and answer "not supported": here so that what
  * compiles against CANN compiles against npusim, and lays its structures out alike.
  * Include acl/acl.h, not this.
  */
-#ifndef NPUSIM_ACL_RT_OTHER_TYPES_H
-#define NPUSIM_ACL_RT_OTHER_TYPES_H
+#ifndef NPUSIM_ACL_RT_UNMODELLED_TYPES_H
+#define NPUSIM_ACL_RT_UNMODELLED_TYPES_H
 
 #include <stdbool.h>
 
