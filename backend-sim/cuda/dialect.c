@@ -24,7 +24,7 @@
 #define ATTEMPTS    16u /* places of our own choice that belong to something else */
 #define ALL_DEVICES ((1u << BSIM_DEVICE_MAX) - 1)
 
-/* Makes all of [va, end) the owner's, which it was nobody's, or nobody's (NULL). */
+/* Gives all of [va, end), which had no owner, to the owner, or takes it back (NULL). */
 static void set_owner(struct window *w, uint64_t va, uint64_t end, struct range *owner)
 {
 	for (uint64_t stop; va < end; va = stop) {

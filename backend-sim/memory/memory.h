@@ -59,7 +59,7 @@ struct range {
 	struct bsim_made made;
 	LIST_ENTRY(range) link; /* of a reservation */
 	/* RESERVATION, NOUC */
-	int bound; /* whose memory was mapped first: a device, SIM_NODE_HOST; -1: nobody's yet */
+	int bound; /* whose memory was mapped first: a device, SIM_NODE_HOST; -1: none yet */
 	unsigned own, imported; /* live mappings of handles made here, and of imported ones */
 	/* SLAB */
 	bool hinted; /* made for a caller's address: reservations without one stay away */
@@ -380,7 +380,7 @@ void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct ma
 /* The first mapping that has a slot of the range. */
 struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes);
 
-/* Makes whole GiB the range's, or nobody's (NULL). */
+/* Gives whole GiB to the range, or takes them back (NULL). */
 void window_set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r);
 /* A record that is nowhere yet; and one that has addresses which are known to be free. */
 struct range *range_new(enum range_kind kind, uint64_t va, uint64_t bytes);

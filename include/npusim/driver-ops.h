@@ -229,8 +229,8 @@ NPU_CALL(halMemFree, (void *, pp))
 /* How much memory of a kind (MEM_INFO_TYPE_*) the device has, and has free, in bytes. */
 NPU_CALL(halMemGetInfo, (DVdevice, dev), (unsigned int, type), (struct MemInfo *, info))
 
-/* Whose memory an address is: memType (DV_MEM_*), device, page size. NOT_EXIST: nobody's, inside of
- * the window; INVALID_HANDLE: a reservation in which nothing was mapped. */
+/* Whose memory an address is: memType (DV_MEM_*), device, page size. NOT_EXIST: nothing is there,
+ * inside of the window; INVALID_HANDLE: a reservation in which nothing was mapped. */
 NPU_CALL(drvMemGetAttribute, (DVdeviceptr, va), (struct DVattribute *, attr))
 
 /* Questions by number. 2: which of the features in *param the device's memory has, in *out;

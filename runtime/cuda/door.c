@@ -113,7 +113,7 @@ CUDA_OWN CUresult npusimMissing(_Atomic int *told)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The parameters are nobody's, so the prototypes have none. */
+/* No code reads the parameters, so the prototypes have none. */
 #define MISSING(symbol, name, since)                                                              \
 	CUresult symbol(void);                                                                    \
 	CUDA_EXPORT CUresult symbol(void)                                                         \

@@ -91,7 +91,7 @@ static void audit_memory(struct audit *audit, struct memory *m)
 	for (uint32_t f = 0; f < m->frames; f++) {
 		if ((m->used[f / 64] >> (f % 64) & 1) != audit->owned[f])
 			WRONG(audit, "memory %u: frame %u is %s, and %s", m->index, f,
-			      audit->owned[f] ? "owned" : "nobody's",
+			      audit->owned[f] ? "owned" : "unowned",
 			      audit->owned[f] ? "counts as free" : "counts as used");
 		free_frames += f < m->usable && !audit->owned[f];
 	}

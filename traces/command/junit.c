@@ -74,8 +74,7 @@ static char *escaped(const char *text)
 	return g_markup_escape_text(valid, -1);
 }
 
-/* head, tail: elements before those of the tests, and behind; the host's name is nobody's business.
- */
+/* head, tail: elements before those of the tests, and behind. The host's name is left out. */
 static void add_suite(GString *out, const char *verb, const GPtrArray *tests, double seconds,
 		      gint64 start_us, const char *head, const char *tail)
 {
