@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 static uint32_t place_owner(unsigned memory)
 {
 	return memory == SIM_NODE_HOST ? NPU_OWNER_HOST : memory;
@@ -519,11 +521,9 @@ char *place_holdings(void *bsim)
 	GList *all;
 
 	/* Who leaves the node has the lock, and waits for this thread. */
-	for (unsigned ms = 0; pthread_mutex_trylock(&bs->lock.mutex) != 0; ms += ANSWER_STEP_MS) {
+	for (unsigned ms = 0; !clock_lock_ms(&bs->lock.mutex, ANSWER_STEP_MS); ms += ANSWER_STEP_MS)
 		if (ms >= ANSWER_WAIT_MS || node_is_leaving(bs->node))
 			return NULL;
-		g_usleep(ANSWER_STEP_MS * 1000);
-	}
 	all = holdings_locked(bs, true);
 	bsim_unlock(bs);
 	text = g_string_new(NULL);

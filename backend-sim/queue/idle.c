@@ -109,23 +109,15 @@ void queue_idle_wake_locked(struct bsim *bs)
 				      "without calling anything will wait for ever");
 }
 
-/* Gives up after a while: a thread that holds the lock may never come back when the process is
- * ending. */
-static bool lock_for_end(struct bsim *bs)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 2;
-	return pthread_mutex_timedlock(&bs->lock.mutex, &until) == 0;
-}
+/* A thread that holds the lock may never come back when the process is ending. */
+#define END_WAIT_MS 2000
 
 void queue_idle_end(struct bsim *bs)
 {
 	struct queue_set *set = bs->queues;
 	bool started;
 
-	if (set == NULL || set->pid != getpid() || !lock_for_end(bs))
+	if (set == NULL || set->pid != getpid() || !clock_lock_ms(&bs->lock.mutex, END_WAIT_MS))
 		return;
 	started = set->idle_thread != NULL && !set->idle_stop;
 	set->idle_stop = true;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host's monotonic clock, and timed waits on conditions that use it.
+ * The host's clocks, and timed waits: on conditions, and for mutexes.
  */
 #ifndef NPUSIM_BASE_CLOCK_H
 #define NPUSIM_BASE_CLOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -37,6 +38,14 @@ static inline struct timespec clock_at_ns(uint64_t ns)
 static inline struct timespec clock_after_ms(uint32_t ms)
 {
 	return clock_at_ns(clock_now_ns() + ms * UINT64_C(1000000));
+}
+
+/* pthread_mutex_timedlock(): false where it is not free within that time. */
+static inline bool clock_lock_ms(pthread_mutex_t *mutex, uint32_t ms)
+{
+	struct timespec until = clock_at_ns(clock_read_ns(CLOCK_REALTIME) + ms * UINT64_C(1000000));
+
+	return pthread_mutex_timedlock(mutex, &until) == 0;
 }
 
 static inline void clock_cond_init(pthread_cond_t *cond)

@@ -13,6 +13,7 @@
 #include "base/lock.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SLOTS       (UINT64_C(1) << 20) /* events that a process can make */
@@ -248,6 +251,7 @@ static void record_now(void *arg)
 	while (before < turn->number &&
 	       !atomic_compare_exchange_weak(&turn->slot->done, &before, turn->number))
 		;
+	syscall(SYS_futex, &turn->slot->done, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	free(turn);
 }
 
@@ -278,11 +282,12 @@ CUresult cuda_ipc_wait(const struct cuda_slot *slot, struct core_stream *stream)
 
 CUresult cuda_ipc_query(const struct cuda_slot *slot, bool wait)
 {
-	uint64_t asked = slot->asked;
+	const struct timespec again = { .tv_nsec = 10000000 }; /* its recorder may be killed */
+	uint64_t asked = slot->asked, done;
 
-	while (wait && slot->done < asked)
-		usleep(100);
-	return slot->done < asked ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	while ((done = slot->done) < asked && wait)
+		syscall(SYS_futex, &slot->done, FUTEX_WAIT, (uint32_t)done, &again, NULL, 0);
+	return done < asked ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 /* Only the process that made an event gives its handle. */

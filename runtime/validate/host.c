@@ -17,6 +17,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 /* What a copy of 1 MiB costs bounds what is looked at: so many words are hashed, and so many lines
  * filled, evenly spread. */
 #define WORDS_MAX 8192u
@@ -207,7 +209,7 @@ void validate_host_sent(struct validate *v, const struct validate_sent *sent)
 
 /* ---- strict: closed memory ---- */
 
-#define LOCK_TRIES 1000 /* of 1 ms: the thread that holds the lock may be the one that traps */
+#define LOCK_MS 1000 /* the thread that holds the lock may be the one that traps */
 
 static struct validate *watched;
 static struct sigaction below; /* the handler that was there */
@@ -287,11 +289,8 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 	const struct object *object;
 	const struct access *access;
 
-	for (int i = 0; pthread_mutex_trylock(&v->lock) != 0; i++) {
-		if (i == LOCK_TRIES)
-			return false;
-		usleep(1000);
-	}
+	if (!clock_lock_ms(&v->lock, LOCK_MS))
+		return false;
 	v->stack = npu_stack_from(pc);
 	object = closable(v, va, va + 1);
 	while (object != NULL && (access = accesses_next(v, &touched)) != NULL)
