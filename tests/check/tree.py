@@ -184,9 +184,9 @@ def owner_of(tree, path, name):
 
 
 def includes(tree):
-    """(file, line, included file of the project) of the product's files."""
+    """(file, line, included file of the project)."""
     for path, number, line in tree.lines(C_SUFFIXES):
-        found = INCLUDE.match(line) if path.parts[0] != 'tests' else None
+        found = INCLUDE.match(line)
         target = owner_of(tree, path, found.group(1)) if found else None
         if target is not None and target != path:
             yield path, number, target
@@ -213,6 +213,16 @@ def files_have_rooms(tree):
     for path in tree.files:
         if path.suffix in C_SUFFIXES and path.parts[0] != 'tests' and room_of(path) is None:
             yield path, 1, 'the layers name no room for it'
+
+
+def locks_are_listed(tree):
+    """Each file that has a mutex stands in ARCHITECTURE.md's list of locks."""
+    page = '\n'.join(tree.files[pathlib.Path('ARCHITECTURE.md')])
+    listed = set(re.findall(r'[\w-]+\.[ch]\b', page.partition('## Locks')[2]))
+    for path, number, line in tree.lines(C_SUFFIXES):
+        if (re.match(r'(?:static |\t)*(?:pthread_mutex_t|GMutex|GRecMutex|GRWLock) \w', line)
+                and path.parts[0] != 'tests' and path.name not in listed):
+            yield path, number, 'a lock that ARCHITECTURE.md does not list'
 
 
 def no_circle_of_rooms(tree):
@@ -253,8 +263,8 @@ def no_circle_of_files(tree):
 
 
 RULES = [licence_line, private_paths, unfinished_work, white_space, since_lines, width,
-         length_of_files, length_of_functions, files_have_rooms, no_circle_of_rooms,
-         who_includes_whom, no_circle_of_files]
+         length_of_files, length_of_functions, files_have_rooms, locks_are_listed,
+         no_circle_of_rooms, who_includes_whom, no_circle_of_files]
 
 
 def main():

@@ -6,8 +6,6 @@
 #ifndef NPUSIM_TESTS_FAKE_HAL_PRIVATE_H
 #define NPUSIM_TESTS_FAKE_HAL_PRIVATE_H
 
-#include "fake-hal.h"
-
 #include "hw.h"
 
 #define NPU_OP(result, missing, op, ...) result op NPU_PLAIN(__VA_ARGS__);

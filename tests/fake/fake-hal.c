@@ -2,6 +2,8 @@
  *
  * The fake driver of fake-hal.h: counting, the defect, devices, memory. Queues: fake-hal-queue.c.
  */
+#include "fake-hal.h"
+
 #include "fake-hal-private.h"
 
 #include <pthread.h>
