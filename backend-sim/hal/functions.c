@@ -63,7 +63,7 @@ static const struct npu_backend *load_model(char **error)
 	return NULL;
 }
 
-static struct npu_driver *open_locked(char **error)
+static struct npu_driver *open_model_locked(char **error)
 {
 	struct npu_driver *drv = atomic_load_explicit(&driver, memory_order_acquire);
 	const struct npu_backend *backend;
@@ -94,7 +94,7 @@ static struct npu_driver *open_for(bool program, char **error)
 	struct npu_driver *drv;
 
 	pthread_mutex_lock(&lock);
-	drv = open_locked(error);
+	drv = open_model_locked(error);
 	if (drv != NULL) {
 		users += !program || !direct;
 		direct = direct || program;
@@ -198,8 +198,8 @@ static bool is_npusims_runtime(const void *site)
 	return false;
 }
 
-__attribute__((cold, noinline)) static void note(const char *call, drvError_t code,
-						 const void *site)
+__attribute__((cold, noinline)) static void note_failure(const char *call, drvError_t code,
+							 const void *site)
 {
 	struct npu_driver *drv = hal_driver();
 	const char *text = drv != NULL ? drv->npusimLastMessage(drv) : NULL;
@@ -224,7 +224,7 @@ __attribute__((cold, noinline)) static void note(const char *call, drvError_t co
 static drvError_t answer(const char *call, drvError_t code, const void *site)
 {
 	if (__builtin_expect(code != DRV_ERROR_NONE, 0))
-		note(call, code, site);
+		note_failure(call, code, site);
 	return code;
 }
 

@@ -35,8 +35,8 @@ static bool branches(uint32_t how, uint64_t a, uint64_t b)
 }
 
 /* `steps`: instructions that are left; `called`: the code is a function already. */
-static enum condition_end run(struct condition *k, uint64_t r[8], const uint32_t *code,
-			      unsigned words, unsigned *steps, bool called)
+static enum condition_end run_code(struct condition *k, uint64_t r[8], const uint32_t *code,
+				   unsigned words, unsigned *steps, bool called)
 {
 	uint64_t jump = 0; /* in units of 16 instructions */
 	uint32_t called_code[CODE_WORDS];
@@ -86,7 +86,7 @@ static enum condition_end run(struct condition *k, uint64_t r[8], const uint32_t
 			if (called || b > CODE_WORDS ||
 			    !k->read(k->arg, a, called_code, (unsigned)b * sizeof(word)))
 				return CONDITION_BAD;
-			end = run(k, r, called_code, (unsigned)b, steps, true);
+			end = run_code(k, r, called_code, (unsigned)b, steps, true);
 			if (end != CONDITION_DONE)
 				return end;
 			break;
@@ -105,5 +105,5 @@ enum condition_end condition_run(struct condition *condition, const uint32_t *co
 	uint64_t r[8] = { 0 };
 	unsigned steps = STEPS_MAX;
 
-	return run(condition, r, code, words, &steps, false);
+	return run_code(condition, r, code, words, &steps, false);
 }

@@ -38,7 +38,8 @@ void queue_ring_set_locked(struct bsim *bs, unsigned device, const struct stars_
 		memcpy(at, &header, sizeof(header));
 }
 
-static void describe(const struct queue_sq *sq, uint8_t error_type, struct stars_error_element *out)
+static void fill_element(const struct queue_sq *sq, uint8_t error_type,
+			 struct stars_error_element *out)
 {
 	const union queue_entry *entry = &sq->ring[sq->head];
 	uint16_t stream = entry->header.stream_id & (uint16_t)~STARS_SYNC_TASK_FLAG;
@@ -83,7 +84,7 @@ void queue_ring_tell_locked(struct bsim *bs, const struct queue_sq *sq, uint8_t 
 	/* Of a copy with the host the runtime looks for no element. */
 	if (device->ring_elements == 0 || sq->ring[sq->head].header.type == STARS_SQE_PCIE_DMA)
 		return;
-	describe(sq, error_type, &element);
+	fill_element(sq, error_type, &element);
 	device->ring_errors++;
 	ring = ring_at(bs, sq->device, 0, sizeof(*ring));
 	if (ring == NULL || ring->magic != STARS_ERROR_RING_MAGIC)

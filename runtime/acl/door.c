@@ -9,7 +9,8 @@
 #include "npusim/npusim.h"
 #include "runtime/rt.h"
 
-__attribute__((cold, noinline)) static void note(const char *call, aclError code, const void *site)
+__attribute__((cold, noinline)) static void note_failure(const char *call, aclError code,
+							 const void *site)
 {
 	static const struct {
 		int code;
@@ -35,14 +36,14 @@ __attribute__((cold, noinline)) static void note(const char *call, aclError code
 	});
 }
 
-#define DOOR(call, params, args)                                        \
-	extern __typeof__(call) inside_##call __asm__("inside." #call); \
-	__attribute__((visibility("default"))) aclError call params     \
-	{                                                               \
-		aclError code = inside_##call args;                     \
-                                                                        \
-		if (__builtin_expect(code != ACL_SUCCESS, 0))           \
-			note(#call, code, __builtin_return_address(0)); \
-		return code;                                            \
+#define DOOR(call, params, args)                                                \
+	extern __typeof__(call) inside_##call __asm__("inside." #call);         \
+	__attribute__((visibility("default"))) aclError call params             \
+	{                                                                       \
+		aclError code = inside_##call args;                             \
+                                                                                \
+		if (__builtin_expect(code != ACL_SUCCESS, 0))                   \
+			note_failure(#call, code, __builtin_return_address(0)); \
+		return code;                                                    \
 	}
 ACL_DOORS(DOOR)

@@ -365,8 +365,8 @@ ACL_ANSWERS_WITH(aclrtDestroyNotify, struct core_notify found,
 
 /* ---- recorded, waited for, reset ---- */
 
-static aclError find(const char *call, aclrtNotify notify, aclrtStream handle,
-		     struct core_notify *out, struct core_stream **out_stream)
+static aclError find_notify(const char *call, aclrtNotify notify, aclrtStream handle,
+			    struct core_notify *out, struct core_stream **out_stream)
 {
 	return core_notify_find(notify, out, call) ?: core_stream_find(handle, call, out_stream);
 }
@@ -411,7 +411,7 @@ aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream)
 {
 	struct core_stream *found;
 	struct core_notify n;
-	aclError code = ACL_IS_NULL(notify) ?: find(__func__, notify, stream, &n, &found);
+	aclError code = ACL_IS_NULL(notify) ?: find_notify(__func__, notify, stream, &n, &found);
 
 	if (code == ACL_SUCCESS && !n.imported)
 		code = check_device(__func__, &n,
@@ -425,7 +425,7 @@ aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_
 	struct core_stream *found;
 	struct core_notify n;
 
-	return ACL_IS_NULL(notify) ?: find(__func__, notify, stream, &n, &found)
+	return ACL_IS_NULL(notify) ?: find_notify(__func__, notify, stream, &n, &found)
 		       ?: check_device(__func__, &n, "streams of its own device wait for it")
 		       ?: send(__func__, &n, found, STARS_SQE_NOTIFY_WAIT, timeout);
 }
@@ -443,7 +443,7 @@ static aclError reset(const char *call, aclrtNotify notify)
 	struct halResourceConfigInfo config = { .prop = DRV_ID_RESET };
 	struct core_stream *stream;
 	struct core_notify n;
-	aclError code = find(call, notify, NULL, &n, &stream)
+	aclError code = find_notify(call, notify, NULL, &n, &stream)
 			?: check_device(call, &n, "it is reset where its device is current")
 			?: core_stream_synchronize(stream, -1, call);
 

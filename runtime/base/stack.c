@@ -431,7 +431,7 @@ static unsigned add_python(void **frames, unsigned count)
 }
 
 /* Of frames[got] from `first` on. */
-static npu_stack take(void **frames, int first, int got, const void *entry)
+static npu_stack keep_from(void **frames, int first, int got, const void *entry)
 {
 	unsigned count = got - first < (int)depth ? (unsigned)(got - first) : depth;
 
@@ -450,7 +450,7 @@ npu_stack npu_stack_here(void)
 			break;
 		entry = whose == OWN ? frames[first] : entry;
 	}
-	return take(frames, first, got, entry);
+	return keep_from(frames, first, got, entry);
 }
 
 npu_stack npu_stack_from(const void *pc)
@@ -462,7 +462,7 @@ npu_stack npu_stack_from(const void *pc)
 		first++;
 	if (first < got) /* the others are behind their calls, too */
 		frames[first] = (char *)frames[first] + 1;
-	return take(frames, first, got, NULL);
+	return keep_from(frames, first, got, NULL);
 }
 
 /* ---- in words ---- */

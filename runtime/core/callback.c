@@ -74,7 +74,7 @@ static void count_users(struct subscriber *subscriber, int change)
 	subscriber->users += (unsigned)change;
 }
 
-static void forget(struct callback *callback)
+static void forget_callback(struct callback *callback)
 {
 	count_users(callback->subscriber, -1);
 	unuse(callback);
@@ -88,7 +88,7 @@ static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
 
 	stream->attention--;
 	if (cqe == NULL) {
-		forget(callback);
+		forget_callback(callback);
 		return;
 	}
 	callback->number =
@@ -192,7 +192,7 @@ void core_callback_end(struct core_stream *stream)
 	if (stream->pump_started)
 		pthread_join(stream->pump, NULL);
 	while ((callback = take_ready(&stream->ready)) != NULL)
-		forget(callback);
+		forget_callback(callback);
 	count_users(stream->subscriber, -1);
 	stream->subscriber = NULL;
 }
@@ -244,7 +244,7 @@ static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *a
 	code = code ?: send_locked(callback, call);
 	if (code != CORE_OK) {
 		atomic_store(&callback->users, 1);
-		forget(callback);
+		forget_callback(callback);
 	}
 	return code;
 }

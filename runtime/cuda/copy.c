@@ -224,8 +224,8 @@ PAIR(cuMemcpy3DPeer, cuMemcpy3DPeerAsync,
      const CUDA_MEMCPY3D_PEER *box)
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *rows) CUDA_ANSWERS(cuMemcpy2D_v2(rows));
 
-static CUresult fill(uint64_t dst, size_t pitch, uint32_t pattern, unsigned unit, size_t width,
-		     size_t height, const CUstream *stream)
+static CUresult fill_rows(uint64_t dst, size_t pitch, uint32_t pattern, unsigned unit, size_t width,
+			  size_t height, const CUstream *stream)
 {
 	CUresult code;
 
@@ -246,12 +246,12 @@ static CUresult fill(uint64_t dst, size_t pitch, uint32_t pattern, unsigned unit
 	return code;
 }
 
-#define FILLS(bits, type)                                                                  \
-	PAIR(cuMemsetD##bits##_v2, cuMemsetD##bits##Async,                                 \
-	     fill(dst, 0, value, bits / 8, count, 1, stream), CUdeviceptr dst, type value, \
-	     size_t count)                                                                 \
-	PAIR(cuMemsetD2D##bits##_v2, cuMemsetD2D##bits##Async,                             \
-	     fill(dst, pitch, value, bits / 8, width, height, stream), CUdeviceptr dst,    \
+#define FILLS(bits, type)                                                                       \
+	PAIR(cuMemsetD##bits##_v2, cuMemsetD##bits##Async,                                      \
+	     fill_rows(dst, 0, value, bits / 8, count, 1, stream), CUdeviceptr dst, type value, \
+	     size_t count)                                                                      \
+	PAIR(cuMemsetD2D##bits##_v2, cuMemsetD2D##bits##Async,                                  \
+	     fill_rows(dst, pitch, value, bits / 8, width, height, stream), CUdeviceptr dst,    \
 	     size_t pitch, type value, size_t width, size_t height)
 FILLS(8, unsigned char)
 FILLS(16, unsigned short)

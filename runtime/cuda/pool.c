@@ -189,7 +189,8 @@ CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 }
 
 /* *from is read under the lock: a current pool is never one that was destroyed. */
-static CUresult allocate(CUdeviceptr *ptr, size_t size, const CUmemoryPool *from, CUstream stream)
+static CUresult allocate_block(CUdeviceptr *ptr, size_t size, const CUmemoryPool *from,
+			       CUstream stream)
 {
 	unsigned long long id = 0;
 	uint64_t bytes = block_bytes(size), va = 0;
@@ -225,7 +226,7 @@ static CUresult allocate(CUdeviceptr *ptr, size_t size, const CUmemoryPool *from
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream)
-	CUDA_ANSWERS(allocate(ptr, size, &pool, stream));
+	CUDA_ANSWERS(allocate_block(ptr, size, &pool, stream));
 
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
@@ -233,7 +234,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 	struct core_context *context;
 
 	return cuda_current(&context) ?: cuDeviceGetMemPool(&made, context->user_device)
-			?: allocate(ptr, size, &current[context->device], stream);
+			?: allocate_block(ptr, size, &current[context->device], stream);
 }
 
 /* ---- pools ---- */

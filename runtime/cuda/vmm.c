@@ -332,8 +332,8 @@ struct change {
 
 /* The range must begin where a mapping does and end where one does; rights go to all from the first
  * on that follow one another without a gap. What was changed before a failure is taken back. */
-static CUresult set_access_locked(uint64_t start, uint64_t end, const CUmemAccessDesc *desc,
-				  size_t count)
+static CUresult grant_locked(uint64_t start, uint64_t end, const CUmemAccessDesc *desc,
+			     size_t count)
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
 	bool host = place.owner == NPU_OWNER_HOST;
@@ -379,7 +379,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 		return cuda_invalid("ptr 0x%llx, size %zu, count %zu: none may be 0", ptr, size,
 				    count);
 	LOCKED(&lock);
-	return set_access_locked(ptr, ptr + size, desc, count);
+	return grant_locked(ptr, ptr + size, desc, count);
 }
 
 /* The H100's driver asks a host location of device memory as if it were the device of that id. */

@@ -151,7 +151,8 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 	return all;
 }
 
-static void ask(struct case_processes *all, int process, const char *step, struct case_answer *out)
+static void ask_process(struct case_processes *all, int process, const char *step,
+			struct case_answer *out)
 {
 	struct order order = { 0 };
 	int *line = &all->of[process].line, status = 0;
@@ -186,7 +187,7 @@ static void ask(struct case_processes *all, int process, const char *step, struc
 gboolean case_need(struct case_processes *all, int process, const char *step,
 		   struct case_answer *out, GError **error)
 {
-	ask(all, process, step, out);
+	ask_process(all, process, step, out);
 	g_autofree char *text = g_strdup_printf("'%s' answers %s", step,
 						case_code_text(all->test->dialect, out->code));
 	if (out->code != 0)
@@ -287,7 +288,7 @@ struct case_result *case_run(const struct test_case *test, const char *library, 
 		const struct case_step *step = case_step_at(test, i);
 		gint64 start_us = g_get_monotonic_time();
 
-		ask(processes, step->process, step->words, &answer);
+		ask_process(processes, step->process, step->words, &answer);
 		struct case_said said = { TRUE, answer.code, answer.cause,
 					  g_intern_string(answer.value),
 					  (guint64)(g_get_monotonic_time() - start_us) * 1000 };

@@ -381,7 +381,7 @@ static gboolean write_report(const char *path, report_writer *put, GError **erro
 	return out_file_write(path, text->str, text->len, error);
 }
 
-static gboolean run_all(GError **error)
+static gboolean check_all(GError **error)
 {
 	const char *output = opt.output ? opt.output : "-";
 	g_autoptr(GString) names = g_string_new(NULL);
@@ -490,7 +490,7 @@ static int run(char **words, GError **error)
 	report.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free);
 	is_own = opt.library == NULL;
 	first_device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	gboolean good = (!is_own || (opt.library = part_file(ACL, error))) && run_all(error);
+	gboolean good = (!is_own || (opt.library = part_file(ACL, error))) && check_all(error);
 	if (stopped) {
 		failure("%s: the report has the %u cases that had run", strsignal(stopped),
 			report.results->len);
