@@ -196,7 +196,7 @@ OF_LAYERS(npusimMark, (const char *, name))
 OF_LAYERS(npusimReports, (npusim_report_fn, fn), (void *, arg))
 #pragma GCC diagnostic pop
 
-/* Where nothing is said of stacks: who asks for all that is left wants to know whose it is. */
+/* The default of NPUSIM_STACKS: who asks for all that is left wants to know whose it is. */
 static bool stacks_wanted(void)
 {
 	const char *leaks = npu_var_get(NPU_VAR_LEAKS, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who is a member, the node's lock, and the entry through which every function passes.
+ * Tells who is a member, and has the node's lock and the entry through which every function passes.
  *
  * The kernel vouches for a member: a service thread, which answers those who ask what the process
  * holds, lives as long as the process, its id stands in control->alive[slot], and that word is on

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver model as one process has it. Its settings, from the environment variables (profile,
- * devices, HBM) and the shape of a node that is already running; the lock, entry and exit of every
- * driver call, and the checks common to all calls: whether this process is a forked child, and
- * whether a device is open. Owns the pointer to the one object of the process.
+ * Keeps what a process has once, for all rooms above: the settings, from the environment variables
+ * (profile, devices, HBM) and the shape of a node that is already running; the lock, entry and exit
+ * of every driver call, and the checks common to all calls: whether this process is a forked child,
+ * and whether a device is open. Owns the pointer to the one object of the process.
  */
 #include "process/process.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Completion queues, and the calls that wait for reports in them and take them.
+ * Implements completion queues, and the calls that wait for reports in them and take them.
  */
 #include <glib.h>
 #include <string.h>

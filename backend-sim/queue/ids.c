@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables of objects by id. Ids of streams, events, models and notifies, one set per device; whether
+ * Manages ids of streams, events, models and notifies, one set per device, for the HAL; whether
  * events are recorded; and which logic completion queue a stream has. An event stays recorded until
  * it is reset, or its id is freed and allocated again; a wait for a notify resets it to not
  * recorded. Notifies are the node's: the set here has those that this process uses.

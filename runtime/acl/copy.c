@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and fills, done when the call returns or queued on a stream. Owns the order of the checks,
+ * Copies and fills for the ACL, at once or queued on a stream. Owns the order of the checks,
  * which both forms share; the choice of engine (PCIe DMA between host and device, SDMA between
  * device addresses), the pieces of long copies, and the host buffers that entries read from, which
  * live until their entries are done. Where bytes lie and how they move is the driver's business. As

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host functions that a stream calls. In the queue such a call is a placeholder, whose completion
- * signals that its turn has come, and, if the stream is to wait for its return, a wait for an
- * event that the host then records. A stream with such calls has its own thread, which receives
- * the completions when no other thread waits, and runs the functions of aclrtLaunchHostFunc; those
- * of aclrtLaunchCallback are passed to the subscribed thread.
+ * Runs host functions in the order of a stream. In the queue such a call is a placeholder, whose
+ * completion signals that its turn has come, and, if the stream is to wait for its return, a wait
+ * for an event that the host then records. A stream with such calls has its own thread, which
+ * receives the completions when no other thread waits, and runs the functions of
+ * aclrtLaunchHostFunc; those of aclrtLaunchCallback are passed to the subscribed thread.
  */
 #include "core/end.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as programs see them. An event refers to two records: the last that was made, to which
- * queries and times refer, and the next, for which waits that come before it already wait. Each
- * record is an object of its own, with a fresh id in the driver: a wait for a record waits for that
- * one, however often its event is recorded again in the meantime.
+ * Implements events for both faces. An event refers to two records: the last that was made, to
+ * which queries and times refer, and the next, for which waits that come before it already wait.
+ * Each record is an object of its own, with a fresh id in the driver: a wait for a record waits for
+ * that one, however often its event is recorded again in the meantime.
  */
 #include "base/lock.h"
 #include "core/end.h"

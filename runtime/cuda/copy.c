@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and fills, synchronous and in streams. Every range is checked before anything moves: a
- * hole, or a mapping without the required access, is INVALID_VALUE at the call, as on the H100.
- * Owns no state.
+ * Copies and fills for the CUDA face, at once or in streams. Every range is checked before anything
+ * moves: a hole, or a mapping without the required access, is INVALID_VALUE at the call, as on the
+ * H100. Owns no state.
  *
  * A copy in a stream that touches the program's own memory, unless it is registered, waits for the
  * stream and is complete when the call returns.

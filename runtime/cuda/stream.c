@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams, events and host functions, which are runtime/core's. Owns the order between the default
- * stream and the streams that programs created without CU_STREAM_NON_BLOCKING: work in one begins
- * when the other is idle, and the calling thread waits for that.
+ * Offers runtime/core's streams, events and host functions to CUDA. Owns the order between the
+ * default stream and the streams that programs created without CU_STREAM_NON_BLOCKING: work in one
+ * begins when the other is idle, and the calling thread waits for that.
  */
 #include "cuda-internal.h"
 

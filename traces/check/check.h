@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of npusim check. Nothing here is called in a process that has a device open: they
- * never call an ACL library themselves, but start processes that do.
+ * Declares the parts of npusim check for its command. Nothing here is called in a process that has
+ * a device open: they never call an ACL library themselves, but start processes that do.
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H

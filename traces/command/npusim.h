@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs of the npusim command, and the options that they share.
+ * Declares the verbs of the npusim command, and the options that they share.
  */
 #ifndef NPUSIM_TRACES_NPUSIM_H
 #define NPUSIM_TRACES_NPUSIM_H

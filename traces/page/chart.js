@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Axes of all charts, over d3, and the small charts: lines in SVG, bars in tables. Colours are those
- * of the style sheet, so nothing is drawn anew when they change.
+ * Draws the axes of all charts, over d3, and the small charts: lines in SVG, bars in tables. Colours
+ * are those of the style sheet, so nothing is drawn anew when they change.
  */
 const SVG = 'http://www.w3.org/2000/svg';
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results and histories on one axis, and the difference of two by call stack.
+ * Shows results and histories on one axis, and the difference of two by call stack.
  */
 
 /* { name, live, physical: points, last, moments: names, holders(name): Map of { name, frames, bytes, blocks } } */

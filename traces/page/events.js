@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The events around the moment, and the block that is pinned.
+ * Shows the events around the moment, and the block that is pinned.
  */
 const EVENTS_SHOWN = 13;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What grew between two moments of a history, by call stack, and which blocks live longer than
- * others of their place.
+ * Shows what grew between two moments of a history, by call stack, and which blocks live longer
+ * than others of their place.
  */
 /* What each place held in either of two moments: both are Maps of { name, frames, bytes, blocks }. */
 function difference(a, b) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which blocks are wanted, and which colour each has. Colours are pixels of a canvas (ABGR).
+ * Decides which blocks are wanted, and which colour each has. Colours are pixels of a canvas (ABGR).
  */
 const SIZES = { k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 };
 /* "1.5M" in bytes; 0 where it is none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Words for figures, and elements. Text from files enters the page through append() alone, which
+ * Makes words of figures, and elements of words. Text from files enters the page through append() alone, which
  * takes it as text.
  */
 const root = document.documentElement;

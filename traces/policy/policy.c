@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names of policies, and their options, parsed into numbers that are in range.
+ * Parses the names of policies and their options into numbers that are in range.
  */
 #include "policy.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is shown of results and traces. The table of a replay's figures: each has one row, with its
- * name, its unit, how it is read, and a sentence for npusim-replay(1); JSON, text, the comparison
- * of two results and the manual page are generated from it, and CSV has the same members as JSON.
+ * Declares what the command shows of results and traces. The table of a replay's figures: each has
+ * one row, with its name, its unit, how it is read, and a sentence for npusim-replay(1); JSON,
+ * text, the comparison of two results and the manual page are generated from it, and CSV has the
+ * same members as JSON.
  */
 #ifndef NPUSIM_TRACES_SHOW_H
 #define NPUSIM_TRACES_SHOW_H

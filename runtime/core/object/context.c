@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts, and which one is current in each thread. A thread follows either one context, or
+ * Keeps contexts, and which one is current in each thread. A thread follows either one context, or
  * whichever is the primary context of one device: as in CANN, a device that was reset and set
  * again is current again in the threads that had set it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots for objects that programs hold handles to. Owns slots, handles and generations, and does
+ * Manages slots for objects that programs hold handles to: slots, handles and generations. It does
  * not know what the slots contain. A handle looks like an address but is not one: it holds kind,
  * generation and slot.
  */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Type-stable objects behind handles. A handle names slot and generation, so a stale one can be
- * distinguished from the slot's next user. Slots are never returned to the system: a thread that
- * still holds a pointer when another destroys the object finds a dead object, not freed memory.
+ * Provides type-stable objects behind handles. A handle names slot and generation, so a stale one
+ * can be distinguished from the slot's next user. Slots are never returned to the system: a thread
+ * that still holds a pointer when another destroys the object finds a dead object, not freed
+ * memory.
  */
 #ifndef NPUSIM_CORE_POOL_H
 #define NPUSIM_CORE_POOL_H
