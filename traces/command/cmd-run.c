@@ -283,30 +283,35 @@ static gboolean is_traced(void)
 /* HCCL's rank table, with a rank a device; and its variable, if that is not set. */
 static gboolean write_rank_table(guint servers, guint devices, GError **error)
 {
-	g_autoptr(GString) list = g_string_new(NULL), pod = g_string_new(NULL);
 	g_autofree char *path = g_canonicalize_filename(rank_table, NULL), *text = NULL;
+	g_autoptr(GVariant) table = NULL;
+	GVariantBuilder list, pod, ranks;
 
 	g_setenv("RANK_TABLE_FILE", path, FALSE);
+	g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+	g_variant_builder_init(&pod, G_VARIANT_TYPE("aa{ss}"));
 	for (guint k = 0; k < servers; k++) {
-		const char *ip = server_address(k), *comma = k ? "," : "";
+		const char *ip = server_address(k);
 
-		g_string_append_printf(pod, "%s{\"server_id\":\"%s\"}", comma, ip);
-		g_string_append_printf(list,
-				       "%s\n {\"server_id\":\"%s\",\"host_ip\":\"%s\",\"device\":[",
-				       comma, ip, ip);
+		g_variant_builder_init(&ranks, G_VARIANT_TYPE("aa{ss}"));
 		for (guint i = 0; i < devices; i++)
-			g_string_append_printf(
-				list,
-				"%s\n  {\"device_id\":\"%u\",\"super_device_id\":\"%u\","
-				"\"device_ip\":\"192.%u.2.%u\",\"rank_id\":\"%u\"}",
-				i ? "," : "", i, node_sdid(k, i), k, 199 - i, k * devices + i);
-		g_string_append(list, "]}");
+			g_variant_builder_add_parsed(
+				&ranks,
+				"{'device_id':%s,'super_device_id':%s,'device_ip':%s,'rank_id':%s}",
+				npu_text("%u", i), npu_text("%u", node_sdid(k, i)),
+				npu_text("192.%u.2.%u", k, 199 - i),
+				npu_text("%u", k * devices + i));
+		g_variant_builder_add_parsed(&list,
+					     "{'server_id':<%s>,'host_ip':<%s>,'device':<%*>}", ip,
+					     ip, g_variant_builder_end(&ranks));
+		g_variant_builder_add_parsed(&pod, "{'server_id':%s}", ip);
 	}
-	text = g_strdup_printf(
-		"{\"version\":\"1.2\",\"status\":\"completed\",\"server_count\":\"%u\","
-		"\"server_list\":[%s],\n\"super_pod_list\":[{\"super_pod_id\":\"0\","
-		"\"server_list\":[%s]}]}\n",
-		servers, list->str, pod->str);
+	table = g_variant_ref_sink(g_variant_new_parsed(
+		"{'version':<'1.2'>,'status':<'completed'>,'server_count':<%s>,'server_list':<%*>,"
+		"'super_pod_list':<[{'super_pod_id':<'0'>,'server_list':<%*>}]>}",
+		npu_text("%u", servers), g_variant_builder_end(&list),
+		g_variant_builder_end(&pod)));
+	text = json_gvariant_serialize_data(table, NULL);
 	return out_file_write(rank_table, text, strlen(text), error);
 }
 
