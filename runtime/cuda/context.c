@@ -161,7 +161,9 @@ static CUresult leave_primary(CUdevice device, bool all)
 	bool active = false;
 	CUresult code;
 
-	CUDA_OR_RETURN(cuda_of_core(core_device_primary_active(device, &active, cuda_call)));
+	code = cuda_of_core(core_device_primary_active(device, &active, cuda_call));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (!active)
 		return all ? CUDA_SUCCESS
 			   : cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
@@ -235,8 +237,10 @@ CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CU
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	struct core_context *found;
+	CUresult code = find_context(context, &found);
 
-	CUDA_OR_RETURN(find_context(context, &found));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
@@ -311,8 +315,10 @@ static CUresult set_peer(CUcontext peer, bool enable)
 {
 	struct core_context *own, *other;
 	uint32_t status = 0;
+	CUresult code = cuda_current(&own) ?: find_context(peer, &other);
 
-	CUDA_OR_RETURN(cuda_current(&own) ?: find_context(peer, &other));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (own->device == other->device)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, "both contexts are of device %d",
 				 own->user_device);

@@ -62,8 +62,10 @@ static CUresult do_in_stream(const struct piece *p, CUstream handle)
 {
 	bool to_device = is_on_device(p->dst), from_device = p->src != 0 && is_on_device(p->src);
 	struct core_stream *stream;
+	CUresult code = cuda_stream(handle, &stream) ?: cuda_stream_order(handle);
 
-	CUDA_OR_RETURN(cuda_stream(handle, &stream) ?: cuda_stream_order(handle));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if ((!to_device && !from_device) || cuda_is_loose(p->dst) ||
 	    (p->src != 0 && cuda_is_loose(p->src)))
 		return cuda_of_core(core_stream_synchronize(stream, -1, cuda_call)) ?: do_now(p);
@@ -80,7 +82,10 @@ static CUresult do_in_stream(const struct piece *p, CUstream handle)
 /* stream: NULL for a synchronous call. */
 static CUresult do_piece(const struct piece *p, const CUstream *stream)
 {
-	CUDA_OR_RETURN(CUDA_CALL(npusimCheckCopy, p->dst, p->src, p->bytes));
+	CUresult code = CUDA_CALL(npusimCheckCopy, p->dst, p->src, p->bytes);
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (p->src == 0 && is_pageable(p->dst))
 		return cuda_invalid("dst 0x%" PRIx64 " is no memory of the driver", p->dst);
 	return stream != NULL ? do_in_stream(p, *stream) : cuda_stream_before_sync() ?: do_now(p);

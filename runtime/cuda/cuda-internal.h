@@ -41,13 +41,6 @@ static inline drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
 /* ---- init.c ---- */
 
 #define CUDA_GIVE_IF(out, value) ((out) != NULL ? CUDA_GIVE(out, value) : CUDA_SUCCESS)
-/* A step whose failure is the answer. */
-#define CUDA_OR_RETURN(step)                 \
-	do {                                 \
-		CUresult failure = (step);   \
-		if (failure != CUDA_SUCCESS) \
-			return failure;      \
-	} while (0)
 
 /* The function that the program is in, which its door sets: messages begin with it. */
 extern __thread const char *cuda_call;

@@ -23,11 +23,13 @@ int cuda_ordinal(uint32_t logic)
 
 CUresult cuda_keep(uint32_t logic)
 {
+	CUresult code;
 	static _Atomic uint64_t kept;
 
 	if (logic < CORE_DEVICE_MAX && kept >> logic & 1)
 		return CUDA_SUCCESS;
-	CUDA_OR_RETURN(cuda_of_core(core_device_keep(logic, cuda_call)));
+	if ((code = cuda_of_core(core_device_keep(logic, cuda_call))) != CUDA_SUCCESS)
+		return code;
 	kept |= UINT64_C(1) << logic;
 	return CUDA_SUCCESS;
 }

@@ -162,8 +162,10 @@ CUresult cuInit(unsigned int flags)
 {
 	struct npu_driver *drv;
 	drvError_t result;
+	CUresult code = cuda_no_flags(flags);
 
-	CUDA_OR_RETURN(cuda_no_flags(flags));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (core_is_forked())
 		return cuda_fail(CUDA_ERROR_NOT_INITIALIZED,
 				 "this process was forked from one that used a device");

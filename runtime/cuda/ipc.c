@@ -85,8 +85,10 @@ CUresult cuda_ipc_name(const struct trace_name *memory, CUipcMemHandle *out)
 	name = find_locked(made.va, NULL);
 	if (name == NULL) {
 		name = &made;
-		CUDA_OR_RETURN(CUDA_CALL(halShmemCreateHandle, made.va, memory->bytes, made.text,
-					 (uint32_t)sizeof(made.text)));
+		code = CUDA_CALL(halShmemCreateHandle, made.va, memory->bytes, made.text,
+				 (uint32_t)sizeof(made.text));
+		if (code != CUDA_SUCCESS)
+			return code;
 		code = CUDA_CALL(halShmemSetAttribute, made.text,
 				 SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE);
 		if (code != CUDA_SUCCESS || !add_locked(&made)) {
@@ -124,10 +126,12 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 		return CUDA_GIVE(ptr, name->va);
 	if (code == CUDA_SUCCESS && strspn(made.text, "0123456789abcdef") != sizeof(*handle))
 		return cuda_invalid("the handle stands for no memory, or for that of another pool");
-	CUDA_OR_RETURN(code ?: CUDA_CALL(halShmemInfoGet, made.text, &info)
+	code = code ?: CUDA_CALL(halShmemInfoGet, made.text, &info)
 		       ?: CUDA_CALL(drvDeviceGetIndexByPhyId, info.phyDevid, &device)
 		       ?: cuda_keep(device)
-		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va));
+		       ?: CUDA_CALL(halShmemOpenHandleByDevId, device, made.text, &made.va);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (add_locked(&made) && cuda_memory_add(made.va, cuda_place(made.va).asked_bytes,
 						 core_context_handle(context), kind))
 		return CUDA_GIVE(ptr, made.va);
@@ -207,6 +211,7 @@ static CUresult add_event_locked(CUevent event, const struct ticket *ticket)
 
 CUresult cuda_ipc_make(CUevent event)
 {
+	CUresult code;
 	struct stat file;
 	int fd;
 	LOCKED(&lock);
@@ -217,7 +222,8 @@ CUresult cuda_ipc_make(CUevent event)
 			return cuda_fail(CUDA_ERROR_OPERATING_SYSTEM, "memfd_create: %m");
 		own = (struct ticket){ getpid(), fd, file.st_ino, 0 };
 	}
-	CUDA_OR_RETURN(add_event_locked(event, &own));
+	if ((code = add_event_locked(event, &own)) != CUDA_SUCCESS)
+		return code;
 	own.index++;
 	return CUDA_SUCCESS;
 }
@@ -314,7 +320,8 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 	CUevent made;
 	CUresult code;
 
-	CUDA_OR_RETURN(cuEventCreate(&made, CU_EVENT_DISABLE_TIMING));
+	if ((code = cuEventCreate(&made, CU_EVENT_DISABLE_TIMING)) != CUDA_SUCCESS)
+		return code;
 	memcpy(&ticket, &handle, sizeof(ticket));
 	pthread_mutex_lock(&lock);
 	code = add_event_locked(made, &ticket);

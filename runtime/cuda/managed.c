@@ -78,8 +78,10 @@ static CUresult ask(uint64_t va, size_t count, CUmem_range_attribute about, uint
 {
 	struct page *pages;
 	LOCKED(&lock);
+	CUresult code = pages_locked(va, &count, &pages);
 
-	CUDA_OR_RETURN(pages_locked(va, &count, &pages));
+	if (code != CUDA_SUCCESS)
+		return code;
 	*out = pages->said[about - 1];
 	for (size_t i = 1; i < count; i++) {
 		uint64_t said = pages[i].said[about - 1];
@@ -129,6 +131,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr ptr, size_t count, CUdevice device, CUst
 /* Each attribute is set by one advice, and taken back by the next. */
 CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
+	CUresult code;
 	CUmem_range_attribute about = (CUmem_range_attribute)((advice + 1) / 2);
 	uint64_t word, bit;
 
@@ -137,7 +140,8 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t count, CUmem_advise advice, CUme
 	if (advice <= CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
 	    advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
 		location = place_of(CU_DEVICE_CPU); /* which is ignored */
-	CUDA_OR_RETURN(check_place(location, &word));
+	if ((code = check_place(location, &word)) != CUDA_SUCCESS)
+		return code;
 	if (about != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
 		return say(ptr, count, about, 0, advice % 2 == 1 ? word : 0);
 	if (location.type > CU_MEM_LOCATION_TYPE_HOST)
@@ -163,6 +167,7 @@ static void put_devices(int *out, size_t room, uint64_t word)
 CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute attribute,
 				CUdeviceptr ptr, size_t count)
 {
+	CUresult code;
 	/* Of 5 to 8 two each are the type and the id of 2 and 4. */
 	CUmem_range_attribute about = attribute <= 4 ? attribute : attribute <= 6 ? 2 : 4;
 	CUmemLocation where;
@@ -176,7 +181,8 @@ CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute a
 			"dataSize %zu, attribute %d: known are 1 to 8, of 4 bytes, and 3 of "
 			"a multiple of them",
 			size, (int)attribute);
-	CUDA_OR_RETURN(ask(ptr, count, about, &word));
+	if ((code = ask(ptr, count, about, &word)) != CUDA_SUCCESS)
+		return code;
 	memcpy(&where, &word, sizeof(where));
 	if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
 		put_devices(data, size / sizeof(int), word);

@@ -91,13 +91,16 @@ static CUresult allocate(CUdeviceptr *ptr, size_t size, uint64_t flags, enum npu
 {
 	struct core_context *context;
 	void *made = NULL;
+	CUresult code = cuda_current(&context);
 
-	CUDA_OR_RETURN(cuda_current(&context));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (size == 0)
 		return cuda_invalid("size is 0");
 	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
-	CUDA_OR_RETURN(CUDA_CALL(halMemAlloc, &made, size, flags));
+	if ((code = CUDA_CALL(halMemAlloc, &made, size, flags)) != CUDA_SUCCESS)
+		return code;
 	if (!cuda_memory_add((uintptr_t)made, size, core_context_handle(context), kind)) {
 		npu_call(core_driver(), halMemFree, made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -235,8 +238,10 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
+	CUresult code = cuda_current(&context);
 
-	CUDA_OR_RETURN(cuda_current(&context));
+	if (code != CUDA_SUCCESS)
+		return code;
 	(void)flags;
 	if (size == 0)
 		return cuda_invalid("size is 0");

@@ -127,6 +127,7 @@ CUresult cuda_pools_settle(CUresult code)
 static CUresult take_block(CUmemoryPool pool, uint64_t bytes, unsigned long long stream,
 			   uint64_t *out_va)
 {
+	CUresult code;
 	bool any = pool->attribute[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0;
 	uint64_t have = pool->attribute[RESERVED];
 	struct block *block;
@@ -143,8 +144,9 @@ static CUresult take_block(CUmemoryPool pool, uint64_t bytes, unsigned long long
 		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY,
 				 "the pool has %" PRIu64 " bytes, and may have %zu", have,
 				 pool->props.maxSize);
-	CUDA_OR_RETURN(
-		CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device));
+	code = CUDA_CALL(halMemAlloc, &made, bytes, cuda_device_flags(bytes) | pool->device);
+	if (code != CUDA_SUCCESS)
+		return code;
 	count(pool, RESERVED, bytes);
 	return CUDA_GIVE(out_va, (uintptr_t)made);
 }
@@ -198,7 +200,8 @@ static CUresult allocate_block(CUdeviceptr *ptr, size_t size, const CUmemoryPool
 	LOCKED(&lock);
 	CUmemoryPool pool = *from;
 
-	CUDA_OR_RETURN(code ?: find_locked(pool));
+	if ((code = code ?: find_locked(pool)) != CUDA_SUCCESS)
+		return code;
 	if (bytes < size || bytes == 0 || pool->imported)
 		return cuda_invalid("size is %zu, of %s pool", size,
 				    pool->imported ? "an imported" : "a");
@@ -210,7 +213,8 @@ static CUresult allocate_block(CUdeviceptr *ptr, size_t size, const CUmemoryPool
 		core_device_synchronize(device, NULL, -1, cuda_call);
 		pthread_mutex_lock(&lock);
 		pool = *from;
-		CUDA_OR_RETURN(find_locked(pool));
+		if ((code = find_locked(pool)) != CUDA_SUCCESS)
+			return code;
 		trim_locked(pool, 0);
 		code = take_block(pool, bytes, id, &va);
 	}
@@ -241,6 +245,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 
 static CUresult add_pool(const CUmemPoolProps *props, CUmemoryPool *out)
 {
+	CUresult code;
 	CUmemoryPool pool;
 	uint32_t device;
 
@@ -250,7 +255,9 @@ static CUresult add_pool(const CUmemPoolProps *props, CUmemoryPool *out)
 			"allocType %d, location.type %d, handleTypes %d: a pool has pinned memory "
 			"(1) of a device (1), and is shared by a file descriptor (1) or not (0)",
 			(int)props->allocType, (int)props->location.type, (int)props->handleTypes);
-	CUDA_OR_RETURN(cuda_check_device(props->location.id, &device) ?: cuda_keep(device));
+	code = cuda_check_device(props->location.id, &device) ?: cuda_keep(device);
+	if (code != CUDA_SUCCESS)
+		return code;
 	pool = calloc(1, sizeof(*pool));
 	if (pool == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -268,8 +275,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 	static uint64_t made;
 	uint64_t key;
 	LOCKED(&lock);
+	CUresult code = add_pool(props, pool);
 
-	CUDA_OR_RETURN(add_pool(props, pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	key = ((uint64_t)getpid() << 32 | ++made) * UINT64_C(0x9e3779b97f4a7c15);
 	memcpy((*pool)->props.reserved, &key, KEY_BYTES);
 	return CUDA_SUCCESS;
@@ -278,8 +287,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	LOCKED(&lock);
+	CUresult code = find_locked(pool);
 
-	CUDA_OR_RETURN(find_locked(pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (pool == defaults[pool->device])
 		return cuda_invalid("a device's default pool cannot be destroyed");
 	if (current[pool->device] == pool)
@@ -293,21 +304,25 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
 	LOCKED(&lock);
+	CUresult code = find_locked(pool);
 
-	CUDA_OR_RETURN(find_locked(pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	trim_locked(pool, keep);
 	return CUDA_SUCCESS;
 }
 
 static CUresult of_device(CUmemoryPool *out, CUdevice device, CUmemoryPool *which)
 {
+	CUresult code;
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
 	uint32_t logic = cuda_logic(device);
 	LOCKED(&lock);
 
 	if (defaults[logic] == NULL) {
-		CUDA_OR_RETURN(add_pool(&props, &defaults[logic]));
+		if ((code = add_pool(&props, &defaults[logic])) != CUDA_SUCCESS)
+			return code;
 		current[logic] = defaults[logic];
 	}
 	return CUDA_GIVE(out, which[logic]);
@@ -324,7 +339,8 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
 	LOCKED(&lock);
 
-	CUDA_OR_RETURN(code ?: cuda_unharmed() ?: find_locked(pool));
+	if ((code = code ?: cuda_unharmed() ?: find_locked(pool)) != CUDA_SUCCESS)
+		return code;
 	if (pool->props.location.id != device || pool->imported)
 		return cuda_invalid("the pool is one of device %d%s", pool->props.location.id,
 				    pool->imported ? ", imported" : "");
@@ -340,8 +356,10 @@ static CUresult attribute(CUmemoryPool pool, CUmemPool_attribute what, void *val
 	bool is_size = what >= RESERVED, is_high = is_size && (what - RESERVED) % 2 == 1;
 	uint64_t number = 0;
 	LOCKED(&lock);
+	CUresult code = find_locked(pool);
 
-	CUDA_OR_RETURN(find_locked(pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (what < 1 || what >= ATTRIBUTES)
 		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
 				    ATTRIBUTES - 1);
@@ -363,8 +381,10 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute what, void
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t number)
 {
 	LOCKED(&lock);
+	CUresult code = find_locked(pool);
 
-	CUDA_OR_RETURN(find_locked(pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	for (size_t i = 0; i < number; i++) {
 		bool all = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 		uint32_t logic;
@@ -402,8 +422,10 @@ CUresult cuMemPoolExportToShareableHandle(void *shareable, CUmemoryPool pool,
 {
 	int fd;
 	LOCKED(&lock);
+	CUresult code = cuda_share_type(type) ?: find_locked(pool);
 
-	CUDA_OR_RETURN(cuda_share_type(type) ?: find_locked(pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags != 0 || pool->props.handleTypes != type || pool->imported)
 		return cuda_invalid("flags %llu; the pool has handleTypes %d%s", flags,
 				    (int)pool->props.handleTypes,
@@ -424,11 +446,14 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable,
 	int fd = (int)(intptr_t)shareable;
 	CUmemPoolProps props;
 	LOCKED(&lock);
+	CUresult code = cuda_share_type(type);
 
-	CUDA_OR_RETURN(cuda_share_type(type));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags != 0 || pread(fd, &props, sizeof(props), 0) != sizeof(props))
 		return cuda_invalid("flags %llu; file descriptor %d is not of a pool", flags, fd);
-	CUDA_OR_RETURN(add_pool(&props, pool));
+	if ((code = add_pool(&props, pool)) != CUDA_SUCCESS)
+		return code;
 	(*pool)->imported = true;
 	return CUDA_SUCCESS;
 }
@@ -442,13 +467,15 @@ static void turn_key(const struct CUmemPoolHandle_st *pool, CUmemPoolPtrExportDa
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
+	CUresult code;
 	LOCKED(&lock); /* with its memory there, the pool is */
 	struct trace_name memory = cuda_memory_find(ptr);
 	const struct CUmemPoolHandle_st *pool = cuda_pointer(memory.number);
 
 	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	CUDA_OR_RETURN(cuda_ipc_name(&memory, data));
+	if ((code = cuda_ipc_name(&memory, data)) != CUDA_SUCCESS)
+		return code;
 	turn_key(pool, data);
 	return CUDA_SUCCESS;
 }
@@ -457,8 +484,10 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPt
 {
 	CUmemPoolPtrExportData name = *data;
 	LOCKED(&lock);
+	CUresult code = find_locked(pool);
 
-	CUDA_OR_RETURN(find_locked(pool));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (!pool->imported)
 		return cuda_invalid("pool %p was not imported", (void *)pool);
 	turn_key(pool, &name);

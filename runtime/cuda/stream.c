@@ -97,13 +97,17 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
 {
 	bool added;
 	void *made = NULL;
+	CUresult code = cuda_current(NULL);
 
-	CUDA_OR_RETURN(cuda_current(NULL));
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags > CU_STREAM_NON_BLOCKING)
 		return cuda_invalid("flags is %u; known are 0 and 1 (non-blocking)", flags);
 	priority = priority > 0 ? 0 : priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
-	CUDA_OR_RETURN(cuda_of_core(core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0,
-						       &made, cuda_call)));
+	code = cuda_of_core(
+		core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0, &made, cuda_call));
+	if (code != CUDA_SUCCESS)
+		return code;
 	pthread_mutex_lock(&lock);
 	added = flags != CU_STREAM_DEFAULT ||
 		trace_name_add(&blocking,
@@ -122,10 +126,13 @@ CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
+	CUresult code;
+
 	if (is_default(stream))
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
 				 "the default stream cannot be destroyed");
-	CUDA_OR_RETURN(cuda_check_stream(stream));
+	if ((code = cuda_check_stream(stream)) != CUDA_SUCCESS)
+		return code;
 	pthread_mutex_lock(&lock);
 	trace_name_take(&blocking, (uintptr_t)stream, NULL);
 	pthread_mutex_unlock(&lock);
@@ -178,10 +185,10 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	void *handle = cuda_core_stream(stream);
+	CUresult code = handle == NULL ? cuda_of_core(core_stream_default(&handle, cuda_call))
+				       : CUDA_SUCCESS;
 
-	if (handle == NULL)
-		CUDA_OR_RETURN(cuda_of_core(core_stream_default(&handle, cuda_call)));
-	return CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
+	return code ?: CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, int *status) /* graphs are not modelled */
@@ -215,7 +222,8 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 	struct stream_callback *callback;
 	CUresult code;
 
-	CUDA_OR_RETURN(cuda_no_flags(flags));
+	if ((code = cuda_no_flags(flags)) != CUDA_SUCCESS)
+		return code;
 	callback = malloc(sizeof(*callback));
 	if (callback == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -324,7 +332,8 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	void *made = NULL;
 	CUresult code;
 
-	CUDA_OR_RETURN(cuda_current(NULL));
+	if ((code = cuda_current(NULL)) != CUDA_SUCCESS)
+		return code;
 	if (flags > 7 || (flags & 6) == CU_EVENT_INTERPROCESS)
 		return cuda_invalid("flags is %u; known are 1, 2 and 6, and their sums: an event "
 				    "between processes has no times",

@@ -42,13 +42,15 @@ struct npu_place cuda_place(uint64_t va)
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 			     unsigned long long flags)
 {
+	CUresult code;
 	void *made = NULL;
 
 	if (flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
 		return cuda_invalid("size %zu, addr 0x%llx, flags %llu: size and addr must be "
 				    "multiples of 2 MiB, size not 0, and flags 0",
 				    size, addr, flags);
-	CUDA_OR_RETURN(cuda_keep(0));
+	if ((code = cuda_keep(0)) != CUDA_SUCCESS)
+		return code;
 	LOCKED(&lock);
 	return CUDA_CALL(halMemAddressReserve, &made, size, alignment, cuda_pointer(addr), 0)
 		       ?: CUDA_GIVE(ptr, (uintptr_t)made);
@@ -84,6 +86,7 @@ CUresult cuda_check_location(const CUmemLocation *where, uint32_t *logic)
 
 static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *out)
 {
+	CUresult code;
 	static const uint32_t sides[] = { [CU_MEM_LOCATION_TYPE_DEVICE] = MEM_DEV_SIDE,
 					  [CU_MEM_LOCATION_TYPE_HOST] = MEM_HOST_SIDE,
 					  [CU_MEM_LOCATION_TYPE_HOST_NUMA] = MEM_HOST_NUMA_SIDE };
@@ -92,7 +95,8 @@ static CUresult prop_of(const CUmemAllocationProp *prop, struct drv_mem_prop *ou
 
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return cuda_invalid("prop.type is %d; it must be 1 (pinned)", (int)prop->type);
-	CUDA_OR_RETURN(cuda_check_location(&prop->location, &out->devid));
+	if ((code = cuda_check_location(&prop->location, &out->devid)) != CUDA_SUCCESS)
+		return code;
 	if (types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
 		return cuda_invalid(
 			"prop.requestedHandleTypes is %u; Windows's handles are not here", types);
@@ -159,10 +163,12 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 {
 	struct drv_mem_prop have = { 0 };
 	uint32_t flags;
+	CUresult code = cuda_keep(0)
+				?: CUDA_CALL(halMemGetAllocationPropertiesFromHandle, &have,
+					     cuda_handle(handle));
 
-	CUDA_OR_RETURN(cuda_keep(0)
-			       ?: CUDA_CALL(halMemGetAllocationPropertiesFromHandle, &have,
-					    cuda_handle(handle)));
+	if (code != CUDA_SUCCESS)
+		return code;
 	*prop = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.requestedHandleTypes = (CUmemAllocationHandleType)(uint32_t)have.reserve,
@@ -194,8 +200,10 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 	CUmemAllocationProp prop;
 	CUresult code;
 
-	CUDA_OR_RETURN(cuda_no_flags(flags) ?: cuda_share_type(type)
-			       ?: cuMemGetAllocationPropertiesFromHandle(&prop, handle));
+	code = cuda_no_flags(flags) ?: cuda_share_type(type)
+			       ?: cuMemGetAllocationPropertiesFromHandle(&prop, handle);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
 		return cuda_invalid("handle 0x%llx was not made to be shared: "
 				    "prop.requestedHandleTypes was %d, and %d is asked for",
@@ -210,6 +218,7 @@ CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHan
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
 					CUmemAllocationHandleType type)
 {
+	CUresult code;
 	struct MemShareHandle share = { { 0 } };
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
@@ -217,7 +226,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "fabric handles need an IMEX channel, and there is none");
-	CUDA_OR_RETURN(cuda_share_type(type) ?: cuda_keep(0));
+	if ((code = cuda_share_type(type) ?: cuda_keep(0)) != CUDA_SUCCESS)
+		return code;
 	memcpy(&share, &fd, sizeof(fd));
 	return CUDA_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share, 0, &made)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
@@ -228,13 +238,16 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		  unsigned long long flags)
 {
+	CUresult code;
+
 	if (ptr == 0 || size == 0 || flags != 0 || !is_granular(ptr))
 		return cuda_invalid("ptr 0x%llx, size %zu, flags %llu: ptr must be a multiple of "
 				    "2 MiB, neither of the first two 0, and flags 0",
 				    ptr, size, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, "offset is %zu; it must be 0", offset);
-	CUDA_OR_RETURN(cuda_keep(0));
+	if ((code = cuda_keep(0)) != CUDA_SUCCESS)
+		return code;
 	LOCKED(&lock);
 	return CUDA_CALL(halMemMapNoAccess, cuda_pointer(ptr), size, 0, cuda_handle(handle), 0);
 }
