@@ -5,11 +5,11 @@
  */
 #include "profile.h"
 
-#include <errno.h>
 #include <glib.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "hbm/hbm-bus.h"
 #include "hbm/hbm-map.h"
 #include "l2/l2-cache.h"
@@ -38,30 +38,12 @@ static const struct key *find_key(const char *group, const char *name)
 	return NULL;
 }
 
+/* With a unit, or hexadecimal. */
 static bool parse_number(const char *text, uint64_t *out)
 {
-	static const char suffixes[] = "KMGT";
-	char *end;
-	const char *suffix;
-	uint64_t value;
-	unsigned shift = 0;
-
-	if (!g_ascii_isdigit(*text))
-		return false;
-	errno = 0;
-	value = g_ascii_strtoull(text, &end, 0);
-	if (errno || end == text)
-		return false;
-	if (*end && (suffix = strchr(suffixes, g_ascii_toupper(*end)))) {
-		shift = 10 * (unsigned)(suffix - suffixes + 1);
-		end++;
-		if (!strcmp(end, "iB"))
-			end += 2;
-	}
-	if (*end || value > UINT64_MAX >> shift)
-		return false;
-	*out = value << shift;
-	return true;
+	if (g_str_has_prefix(text, "0x"))
+		return g_ascii_string_to_unsigned(text + 2, 16, 0, UINT64_MAX, out, NULL);
+	return npu_parse_size(text, out);
 }
 
 /* NULL, or what is wrong. */
@@ -213,14 +195,17 @@ static char *check_profile(struct sim_profile *p)
 
 static char *unknown_key(const char *name, const char *group)
 {
-	g_autoptr(GString) text = g_string_new(NULL);
+	const char *known[G_N_ELEMENTS(keys) + 2] = { "base" };
+	size_t count = !strcmp(group, "Profile");
+	g_autofree char *list = NULL;
 
-	g_string_printf(text, "unknown key \"%s\" in group [%s]; known are%s", name, group,
-			strcmp(group, "Profile") ? "" : " base");
 	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
 		if (!strcmp(keys[i].group, group))
-			g_string_append_printf(text, " %s", keys[i].name);
-	return g_strdup(text->str);
+			known[count++] = keys[i].name;
+	known[count] = NULL;
+	list = g_strjoinv(" ", (char **)known);
+	return g_strdup_printf("unknown key \"%s\" in group [%s]; known are %s%s", name, group,
+			       list, npu_meant(name, known, count, ""));
 }
 
 static char *check_names(GKeyFile *file)
@@ -250,13 +235,15 @@ static char *load_text(const char *text, struct sim_profile *out, unsigned depth
 /* The built-in text's profile. NULL, or what is wrong. */
 static char *load_builtin(const char *name, struct sim_profile *out, unsigned depth)
 {
+	const char *const *names = sim_profile_names();
 	g_autofree char *known = NULL;
 
 	for (size_t i = 0; sim_profile_data[i].name; i++)
 		if (!strcmp(sim_profile_data[i].name, name))
 			return load_text(sim_profile_data[i].text, out, depth);
-	known = g_strjoinv(", ", (char **)sim_profile_names());
-	return g_strdup_printf("there is no SoC %s; known are %s", name, known);
+	known = g_strjoinv(", ", (char **)names);
+	return g_strdup_printf("there is no SoC %s; known are %s%s", name, known,
+			       npu_meant(name, names, g_strv_length((char **)names), ""));
 }
 
 static char *load_text(const char *text, struct sim_profile *out, unsigned depth)
@@ -331,11 +318,17 @@ static char *set_dotted(struct sim_profile *profile, const char *assignment)
 
 	if (key)
 		return set_value(profile, key, words[2]);
-	return g_strdup_printf(
-		strchr(assignment, '=')
-			? "\"%s\": there is no such key; 'npusim profile keys' lists them"
-			: "\"%s\": Group.key=value is needed, such as MMU.tlb_l2_entries=4096",
-		assignment);
+	if (!strchr(assignment, '='))
+		return g_strdup_printf("\"%s\": Group.key=value is needed, such as "
+				       "MMU.tlb_l2_entries=4096",
+				       assignment);
+	g_autofree char *asked = g_strndup(assignment, strcspn(assignment, "="));
+	g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(g_free);
+	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+		g_ptr_array_add(known, g_strconcat(keys[i].group, ".", keys[i].name, NULL));
+	return g_strdup_printf("\"%s\": there is no such key; 'npusim profile keys' lists them%s",
+			       assignment,
+			       npu_meant(asked, (const char *const *)known->pdata, known->len, ""));
 }
 
 bool sim_profile_set(struct sim_profile *profile, char *const *assignments, char **error)

@@ -225,32 +225,17 @@ const char *bsim_memory_text(unsigned memory)
 #define HOST_MIN      (UINT64_C(128) << 20)
 #define HOST_MAX      (UINT64_C(1) << SIM_HOST_LG2)
 
-/* For the key that `why` quotes, of those that it lists. */
-static const char *key_meant(const char *why)
-{
-	const char *key = strstr(why, "unknown key \""), *known = strstr(why, "; known are ");
-	g_auto(GStrv) parts = NULL, all = NULL;
-
-	if (key == NULL || known == NULL)
-		return "";
-	parts = g_strsplit(key, "\"", 3);
-	all = g_strsplit(known + strlen("; known are "), " ", -1);
-	return npu_meant(parts[1], (const char *const *)all, g_strv_length(all), "");
-}
-
 /* NPUSIM_SOC may be a file, such as `npusim check --calibrate` writes; the node knows the
  * SoC's name. */
 static bool load_profile(struct bsim *bs, const char *soc, char **error)
 {
-	const char *const *names = sim_profile_names();
 	g_autofree char *why = NULL;
 
 	if (sim_profile_load(soc, &bs->profile, &why)) {
 		strcpy(bs->config.soc_name, bs->profile.soc_name);
 		return true;
 	}
-	npu_text_add(error, "NPUSIM_SOC=%s%s%s", why, key_meant(why),
-		     npu_meant(soc, names, g_strv_length((char **)names), ""));
+	npu_text_add(error, "NPUSIM_SOC=%s", why);
 	return false;
 }
 

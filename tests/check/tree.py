@@ -37,7 +37,7 @@ ROOMS = {
     'runtime/acl': ['runtime/base', 'runtime/core/core.h', 'runtime/core'],
     'runtime/home': ['runtime/base'],
     'runtime/cuda': ['runtime/base', 'runtime/trace', 'runtime/core/core.h', 'runtime/core'],
-    'sim': [],
+    'sim': ['runtime/base'],
     'backend-sim/node': ['runtime/base', 'sim'],
     'backend-sim/process': ['runtime/base', 'sim', 'backend-sim/node'],
     'backend-sim/memory': ['runtime/base', 'sim', 'backend-sim/node', 'backend-sim/process'],

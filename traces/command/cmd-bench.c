@@ -355,29 +355,17 @@ static gboolean run_published(JsonBuilder *json, GError **error)
 	return TRUE;
 }
 
-/* For the key of the setting that `why` quotes: there is no such key. */
-static const char *key_meant(const char *why)
-{
-	g_auto(GStrv) known = g_regex_split_simple(" .*\n?", sim_profile_keys, 0, 0);
-	g_autofree char *key = g_strndup(why + 1, strcspn(why + 1, "="));
-
-	return *why != '"' ? ""
-			   : npu_meant(key, (const char *const *)known, g_strv_length(known), "");
-}
-
 static int bench(char **words, GError **error)
 {
-	const char *const *names = sim_profile_names();
 	struct sim_profile profile;
 	g_autofree char *why = NULL;
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	gboolean is_pattern = opt.pattern < PUBLISHED;
 
 	if (is_pattern && !sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", &profile, &why))
-		return refuse_option(error, "--soc: %s%s", why,
-				     npu_meant(opt.soc, names, g_strv_length((char **)names), ""));
+		return refuse_option(error, "--soc: %s", why);
 	if (is_pattern && opt.set && !sim_profile_set(&profile, opt.set, &why))
-		return refuse_option(error, "--set: %s%s", why, key_meant(why));
+		return refuse_option(error, "--set: %s", why);
 	run.asked.profile = &profile;
 	run.soc = profile.soc_name;
 	json_builder_begin_array(json);
