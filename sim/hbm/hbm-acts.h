@@ -105,7 +105,7 @@ __attribute__((cold)) static void hbm_acts_mark_faw(struct hbm_acts *acts,
 		if (latest[i + 3] - latest[i] < shape->faw)
 			hbm_acts_mark(acts, shape, 0, latest[i + 3] + 1 - shape->faw,
 				      latest[i] + shape->faw - 1);
-	acts->from = MAX(acts->from, latest[0]);
+	acts->from = MAX(acts->from, latest[3]); /* so that any has the three before it here */
 }
 
 /* Books what hbm_acts_find() found. */

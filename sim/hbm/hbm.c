@@ -624,9 +624,8 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
  * asks for it has read the page's entry, and who changes that meanwhile finds nothing in the TLB to
  * drop. */
 static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bool write,
-			      uint64_t t, uint64_t *out_first)
+			      bool offers, uint64_t t, uint64_t *out_first)
 {
-	bool offers = stop - begin > hbm->offer_above;
 	uint64_t end = 0, done, first;
 
 	*out_first = UINT64_MAX;
@@ -664,7 +663,7 @@ access_at(struct hbm *hbm, const struct hbm_place *place, uint64_t offset, uint6
 	if (G_LIKELY(size - 1 < hbm->piece_bytes && !((begin | size) & (size - 1))))
 		end = access_row(hbm, place, (unsigned)size >> hbm->burst_lg2, write, t, &first);
 	else
-		end = access_blocks(hbm, begin, stop, write, t, &first);
+		end = access_blocks(hbm, begin, stop, write, bytes > hbm->offer_above, t, &first);
 	hbm->latest = MAX(hbm->latest, end);
 	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;

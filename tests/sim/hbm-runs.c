@@ -12,8 +12,9 @@
 
 #include "sim/hbm/hbm.h"
 
-#define SEED    20240607
-#define CONFIGS 500
+#define SEED        20240607
+#define CONFIGS     500
+#define GROUPS_MOST 16
 
 static unsigned between(GRand *rand, int least, int most)
 {
@@ -186,5 +187,78 @@ TEST(hbm_runs, closed_form_agrees_with_the_burst_scheduler)
 		} else {
 			EXPECT_NEAR(rows, bursts, 0.2 * bursts);
 		}
+	}
+}
+
+struct act {
+	uint32_t pseudo, group;
+	uint64_t clock;
+};
+
+static GArray *acts;
+static unsigned bank_count; /* of a group */
+
+static void note_act(enum hbm_command command, const struct hbm_place *place, uint64_t clock)
+{
+	struct act act = { place->pseudo, place->bank / bank_count, clock };
+
+	if (command == HBM_ACTIVATE)
+		g_array_append_val(acts, act);
+}
+
+static gint by_clock(gconstpointer a, gconstpointer b)
+{
+	const struct act *x = a, *y = b;
+
+	return x->pseudo != y->pseudo ? (x->pseudo > y->pseudo) - (x->pseudo < y->pseudo)
+				      : (x->clock > y->clock) - (x->clock < y->clock);
+}
+
+/* Requests' times go back and leap ahead, so that activations are placed before and between others.
+ */
+TEST(hbm_runs, activations_keep_their_distances_in_any_order)
+{
+	g_autoptr(GRand) rand = g_rand_new_with_seed(SEED);
+	struct sim_profile p;
+
+	for (unsigned config = 0; config < CONFIGS / 2; config++) {
+		uint64_t last[GROUPS_MOST], now = 0;
+		unsigned near = 0;
+		struct hbm *hbm;
+
+		ASSERT_TRUE(sim_profile_load("Ascend910B1", &p, NULL));
+		random_profile(rand, &p);
+		p.hbm_clocks.faw = between(rand, 0, 12) * (p.hbm_clocks.rrd_s + 1);
+		bank_count = p.hbm_banks;
+		acts = g_array_new(FALSE, FALSE, sizeof(struct act));
+		hbm_record_next.call = note_act;
+		hbm = hbm_new(&p, NULL);
+		hbm_record_next.call = NULL;
+		for (unsigned i = 0; i < 2000; i++) {
+			uint64_t back = between(rand, 0, 1) ? between(rand, 0, 200000) : 0;
+
+			now += between(rand, 0, 2000);
+			hbm_access(hbm, (uint64_t)between(rand, 0, 1 << 20) * 64, 64, false,
+				   now - MIN(now, back), NULL);
+		}
+		hbm_free(hbm);
+		g_array_sort(acts, by_clock);
+		for (guint i = 0; i < acts->len; i++) {
+			const struct act *a = &g_array_index(acts, struct act, i), *of = a;
+
+			if (i == 0 || a[-1].pseudo != a->pseudo)
+				memset(last, 0xff, sizeof(last));
+			else
+				near += a->clock - a[-1].clock < p.hbm_clocks.rrd_s;
+			if (last[a->group] != UINT64_MAX)
+				near += a->clock - last[a->group] < p.hbm_clocks.rrd_l;
+			last[a->group] = a->clock;
+			of = i >= 4 ? a - 4 : NULL;
+			if (of && of->pseudo == a->pseudo)
+				near += a->clock - of->clock < p.hbm_clocks.faw;
+		}
+		EXPECT_GT(acts->len, 1000u);
+		EXPECT_EQ(near, 0u);
+		g_array_unref(acts);
 	}
 }
