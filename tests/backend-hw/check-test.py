@@ -112,6 +112,9 @@ def usage():
         check('the message of a call is there after all', found.returncode == 0, found)
         for step, told in (
                 ('all ; device 0', "';' is no step"),
+                ('| 0', "'' is no step"), ('A> | 0', "'' is no step"),
+                ('all all device 0', "'all' is no step of 'all'"),
+                ('grant 4096 2M count=', "'count=' is too much"),
                 ('all device 0 ; peek', "'peek' is too little: 'peek' takes 1 word\n"),
                 ('grant a 2M and=host', "'and=host' is too much: 'grant' takes 2 words, and "
                                         'count= to= access='),

@@ -183,6 +183,8 @@ static gboolean read_step(struct reader *r, const char *text)
 		expect->value = g_intern_string(said[1] == NULL ? NULL : g_strstrip(said[1]));
 	}
 	argv = words_of(words);
+	if (argv[0] == NULL)
+		return fail(r, "'' is no step");
 	g_autofree char *joined = g_strjoinv(" ", argv);
 	step.words = g_intern_string(joined);
 	g_array_append_val(r->test->steps, step);
@@ -190,7 +192,9 @@ static gboolean read_step(struct reader *r, const char *text)
 	g_auto(GStrv) steps = g_strsplit(joined + (all ? 4 : 0), " ; ", all ? -1 : 1);
 	for (char **one = steps; *one != NULL; one++) {
 		g_auto(GStrv) its = words_of(*one);
-		g_autofree char *why = case_step_wrong(r->dialect, its);
+		g_autofree char *why = all && g_strcmp0(its[0], "all") == 0
+					       ? g_strdup("'all' is no step of 'all'")
+					       : case_step_wrong(r->dialect, its);
 		if (why != NULL)
 			return fail(r, "%s", why);
 	}

@@ -386,8 +386,8 @@ char *case_step_wrong(const struct case_dialect *dialect, char **words)
 		gboolean fits = (*word)[length] != '=' ? ++count <= most
 						       : strstr(options->str, option) != NULL;
 
-		if (strcmp(option, " count=") == 0)
-			fits &= strstr("0 1 2", *word + length + 1) != NULL; /* those there are */
+		if (strcmp(option, " count=") == 0) /* those there are */
+			fits &= g_regex_match_simple("=[012]$", *word, 0, 0);
 		if (!fits)
 			surplus = *word;
 	}

@@ -134,9 +134,9 @@ static void send_all(int number, const siginfo_t *info)
 	for (guint k = 0; k < programs.count; k++) {
 		if (programs.pid[k] == 0)
 			continue;
-		if (info && info->si_code == SI_QUEUE)
-			sigqueue(programs.pid[k], number, info->si_value);
-		else
+		/* where too many are queued, without its value */
+		if (!info || info->si_code != SI_QUEUE ||
+		    sigqueue(programs.pid[k], number, info->si_value) != 0)
 			kill(programs.pid[k], number);
 	}
 }
