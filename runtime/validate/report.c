@@ -60,7 +60,7 @@ static __thread GQueue waiting; /* of struct tally: the thread's, to be written 
 	"(\\S+)\\s*\\n((?:\\s*(?:fun:|src:|obj:|\\.\\.\\.)[^\\n]*\\n)*)\\s*" \
 	"\\}\\s*"
 
-/* One for each entry, which matches report_text(); as long as the process. */
+/* One for each entry, which matches report_text(). */
 static GPtrArray *entries; /* of GRegex */
 static bool prints;
 
@@ -133,7 +133,9 @@ static bool suppress_open(char **error)
 	g_auto(GStrv) words = g_strsplit(npu_var_get(NPU_VAR_VALIDATE_SUPPRESS, NULL), ",", -1);
 	bool good = true;
 
-	entries = g_ptr_array_new();
+	if (entries == NULL)
+		entries = g_ptr_array_new_with_free_func((GDestroyNotify)g_regex_unref);
+	g_ptr_array_set_size(entries, 0); /* it is opened once more where settings were checked */
 	prints = false;
 	for (unsigned i = 0; good && words[i] != NULL; i++) {
 		g_autoptr(GError) why = NULL;
