@@ -384,10 +384,11 @@ void frame_cache_end(struct node *node)
  * member, and dies of it, has ended some. */
 static void end_claimed(struct node *node, uint64_t *word)
 {
-	const uint32_t id = (uint32_t)(*word & WORD_ID_MASK) - 1;
+	const uint64_t claimed = GET(*word); /* its owner tries to take it meanwhile */
+	const uint32_t id = (uint32_t)(claimed & WORD_ID_MASK) - 1;
 	struct block_place place;
 
-	if (block_find(node, id, (uint32_t)(*word >> 32), &place))
+	if (block_find(node, id, (uint32_t)(claimed >> 32), &place))
 		block_release(node, id);
 	PUT(*word, 0);
 }
