@@ -574,11 +574,17 @@ struct npu_frame npu_stack_look(const void *address)
 	return frame;
 }
 
-char *npu_stack_frame(const void *address)
+bool npu_stack_ends(const struct npu_frame *frame)
+{
+	return frame->function != NULL && strcmp(frame->function, "main") == 0;
+}
+
+char *npu_stack_frame(const void *address, bool *out_ends)
 {
 	struct npu_frame frame = npu_stack_look(address);
 	char *text = NULL;
 
+	*out_ends = npu_stack_ends(&frame);
 	npu_text_add(&text, "%s", frame.function ?: "?");
 	if (frame.file != NULL)
 		npu_text_add(&text, " at %s:%d", frame.file, frame.line);
@@ -599,13 +605,12 @@ const char *npu_stack_lines(npu_stack stack)
 		return kept == NULL ? NULL : atomic_load(&kept->lines);
 	for (unsigned i = 0; i < kept->count; i++) {
 		struct npu_frame frame = npu_stack_look(kept->frames[i]);
-		const char *function = frame.function ?: "?";
 
-		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "", function,
+		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "", frame.function ?: "?",
 			     frame.file ?: frame.object ?: "?");
 		npu_text_add(&text, frame.file != NULL ? ":%ju)" : "+%#jx)",
 			     frame.file != NULL ? (uintmax_t)frame.line : (uintmax_t)frame.offset);
-		if (strcmp(function, "main") == 0)
+		if (npu_stack_ends(&frame))
 			break;
 	}
 	if (!atomic_compare_exchange_strong(&kept->lines, &before, text))
@@ -630,12 +635,13 @@ char *npu_stack_words(npu_stack stack)
 	struct kept *kept = kept_of(stack);
 	char *text = NULL, *frame;
 	unsigned at = 0;
+	bool ends;
 
 	if (kept == NULL)
 		return NULL;
 	while (at < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
 		at++;
-	frame = npu_stack_frame(kept->frames[at % kept->count]);
+	frame = npu_stack_frame(kept->frames[at % kept->count], &ends);
 	npu_text_add(&text, "%s%s%s", kept->call ?: "", kept->call != NULL ? ", " : "",
 		     frame ?: "?");
 	free(frame);
@@ -645,18 +651,16 @@ char *npu_stack_words(npu_stack stack)
 void npu_stack_add(char **text, npu_stack stack, const char *indent)
 {
 	struct kept *kept = kept_of(stack);
+	bool ends = false;
 
 	if (kept == NULL)
 		return;
 	if (kept->call != NULL)
 		npu_text_add(text, "%s%s\n", indent, kept->call);
-	for (unsigned i = 0; i < kept->count; i++) {
-		char *frame = npu_stack_frame(kept->frames[i]);
-		bool last = frame != NULL && strncmp(frame, "main ", 5) == 0;
+	for (unsigned i = 0; i < kept->count && !ends; i++) {
+		char *frame = npu_stack_frame(kept->frames[i], &ends);
 
 		npu_text_add(text, "%s%s\n", indent, frame ?: "?");
 		free(frame);
-		if (last)
-			break;
 	}
 }

@@ -37,11 +37,13 @@ struct npu_frame {
 };
 /* What is known of a frame. */
 struct npu_frame npu_stack_look(const void *address);
+/* Whether it is main()'s, with which a stack ends where it is shown. */
+bool npu_stack_ends(const struct npu_frame *frame);
 /* A frame a line, innermost first, up to main(): "step (train.c:41)", "step (libx.so+0x1f3)"; it
  * stays valid. NULL: the stack has none. */
 const char *npu_stack_lines(npu_stack stack);
-/* A frame in words: "step at train.c:41"; free(). */
-char *npu_stack_frame(const void *address);
+/* A frame in words: "step at train.c:41"; free(). *out_ends: npu_stack_ends(). */
+char *npu_stack_frame(const void *address, bool *out_ends);
 /* A stack in a few words: "aclrtMalloc, load at train.c:41"; free(). NULL: none is known. */
 char *npu_stack_words(npu_stack stack);
 /* The innermost frame whose file and line are known. False: there is none. */

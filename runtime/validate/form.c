@@ -86,14 +86,14 @@ static void put_calls(GString *out, npu_stack stack)
 	const char *call = npu_stack_call(stack);
 	void *const *frames;
 	unsigned frame_count = npu_stack_frames(stack, &frames);
+	bool ends = false;
 
 	put(out, call != NULL ? "[%" : "[", call);
-	for (unsigned i = 0, last = 0; i < frame_count && !last; i++) {
-		char *frame = npu_stack_frame(frames[i]);
+	for (unsigned i = 0; i < frame_count && !ends; i++) {
+		char *frame = npu_stack_frame(frames[i], &ends);
 
 		put_comma(out);
 		put_text(out, frame ?: "?");
-		last = frame != NULL && strncmp(frame, "main ", 5) == 0;
 		free(frame);
 	}
 	put(out, "]");
@@ -137,18 +137,19 @@ static void put_stack(GString *out, const char *title, npu_stack stack)
 {
 	void *const *frames;
 	unsigned frame_count = npu_stack_frames(stack, &frames);
+	bool ends = false;
 
 	if (frame_count == 0)
 		return;
 	put_comma(out);
 	put(out, "{'message':{'text':%},'frames':[", title);
-	for (unsigned i = 0, last = 0; i < frame_count && !last; i++) {
+	for (unsigned i = 0; i < frame_count && !ends; i++) {
 		struct npu_frame frame = npu_stack_look(frames[i]);
 
 		put(out, i > 0 ? ",{'location':" : "{'location':");
 		put_location(out, &frame);
 		put(out, "}");
-		last = g_strcmp0(frame.function, "main") == 0;
+		ends = npu_stack_ends(&frame);
 	}
 	put(out, "]}");
 }
