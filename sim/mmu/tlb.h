@@ -153,16 +153,6 @@ static inline void tlb_touch(struct tlb *tlb, const struct tlb_entry *entry)
 	tlb_age_make_newest(tlb->age, &tlb->oldest[tlb_set_of(tlb, entry->key)], i);
 }
 
-/* The entry, now the newest of its set; NULL if there is none. */
-static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
-{
-	struct tlb_entry *entry = tlb_peek(tlb, key);
-
-	if (entry)
-		tlb_touch(tlb, entry);
-	return entry;
-}
-
 /* tlb_peek() by address: every page size that has entries is tried, from the smallest on. */
 __attribute__((always_inline)) static inline struct tlb_entry *
 tlb_peek_va(const struct tlb *tlb, uint64_t base, uint64_t va)
@@ -177,7 +167,7 @@ tlb_peek_va(const struct tlb *tlb, uint64_t base, uint64_t va)
 	return NULL;
 }
 
-/* tlb_find() by address. */
+/* The entry of the address, now the newest of its set; NULL if there is none. */
 static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
 {
 	struct tlb_entry *entry = tlb_peek_va(tlb, base, va);

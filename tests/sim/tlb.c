@@ -16,7 +16,7 @@ TEST(tlb, empty_finds_nothing)
 	uint64_t evicted;
 
 	tlb_init(&tlb, 4, 4);
-	EXPECT_NULL(tlb_find(&tlb, tlb_key(tlb_key_base(0), 0, 0)));
+	EXPECT_NULL(tlb_find_va(&tlb, tlb_key_base(0), 0));
 	tlb_clear(&tlb);
 	tlb_init(&tlb, 0, 0);
 	EXPECT_NULL(tlb_insert(&tlb, tlb_key(tlb_key_base(0), 0, 0), &evicted, NULL));
@@ -47,7 +47,7 @@ TEST(tlb, least_recently_used_goes_first)
 		tlb_insert(&tlb, tlb_key(tlb_key_base(0), i << 12, 0), &evicted, NULL)->holders = i;
 		EXPECT_EQ(evicted, 0u);
 	}
-	EXPECT_NOT_NULL(tlb_find(&tlb, tlb_key(tlb_key_base(0), 0, 0)));
+	EXPECT_NOT_NULL(tlb_find_va(&tlb, tlb_key_base(0), 0));
 	tlb_insert(&tlb, tlb_key(tlb_key_base(0), 3 << 12, 0), &evicted, &holders);
 	EXPECT_EQ(evicted, tlb_key(tlb_key_base(0), 1 << 12, 0));
 	EXPECT_EQ(holders, 1u);

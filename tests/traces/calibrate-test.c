@@ -103,7 +103,7 @@ static double miss_of(struct tlb *tlb, guint64 page)
 {
 	guint64 evicted, key = tlb_key(tlb_key_base(0), page << 21, 1);
 
-	if (tlb_find(tlb, key))
+	if (tlb_find_va(tlb, tlb_key_base(0), page << 21))
 		return 0;
 	tlb_insert(tlb, key, &evicted, NULL);
 	return 1;
