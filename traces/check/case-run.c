@@ -188,12 +188,13 @@ gboolean case_need(struct case_processes *all, int process, const char *step,
 		   struct case_answer *out, GError **error)
 {
 	ask_process(all, process, step, out);
+	if (out->code == 0)
+		return TRUE;
 	g_autofree char *text = g_strdup_printf("'%s' answers %s", step,
 						case_code_text(all->test->dialect, out->code));
-	if (out->code != 0)
-		g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-				    out->complaint[0] != '\0' ? out->complaint : text);
-	return out->code == 0;
+	g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			    out->complaint[0] != '\0' ? out->complaint : text);
+	return FALSE;
 }
 
 void case_end(struct case_processes *all)
