@@ -30,7 +30,7 @@ FEW = '--count', '1000', '--size', '64m'
 
 
 def sweep(out, *args, status=0):
-    run = npusim('sweep', '--out', out, *args)
+    run = npusim('sweep', '--out', out, *args, errors='surrogateescape')
     same((run.returncode, run.stderr), (status, ''), args)
     return run.stdout
 
@@ -272,7 +272,9 @@ def the_page_has_the_rows_and_draws_them(folder):
     sweep(out, '--vary', 'access=64,256', '--vary', 'page=4k,2m', 'bench', *FEW)
     page = (out / 'plot.html').read_text()
     data = re.search(r'<script type="application/json" id="rows">(.*?)</script>', page, re.S)[1]
-    same([row['ps'] for row in json.loads(data)['rows']], [row['ps'] for row in rows(out)], 'rows')
+    data = json.loads(data)
+    same([dict(zip(data['columns'], row))['ps'] for row in data['rows']],
+         [row['ps'] for row in rows(out)], 'rows')
     expect('http' not in re.sub(r'http://www.w3.org/2000/svg', '', page), 'it loads nothing')
     said = drawn(out, """
 const count = name => plot.children.filter(e => e.tag === name).length;
@@ -372,6 +374,10 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
         expect(before + 3 <= len(finished) < FEW_SEEDS[1], finished)
         if number != signal.SIGKILL:
             same(len(rows(out)), len(finished), 'the tables have what is finished')
+    (out / 'rows.csv').unlink()
+    sweep(out, '--merge', *FEW_SEEDS)
+    same(len(rows(out)), len(finished), 'the same tables, and no row more')
+    expect((out / 'rows.csv').exists(), 'rows.csv')
     with open(out / 'rows.jsonl', 'a') as file:
         file.write('{"row":79,"sta')
     sweep(out, *FEW_SEEDS)
@@ -384,7 +390,8 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
 def a_spoilt_line_runs_again(folder):
     out = pathlib.Path(shutil.copytree(whole(), folder / 'out'))
     path = out / 'rows.jsonl'
-    path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n')
+    path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n[1]\n7\n'
+                     b'{"row":"a","status":"ok"}\n{"row":0}\n{"row":200,"status":"ok"}\n')
     sweep(out, *SEEDS)
     for name in 'rows.csv', 'seeds.csv':
         same((out / name).read_text(), (whole() / name).read_text(), name)
@@ -417,13 +424,83 @@ def another_sweep_is_refused(folder):
             'bench', '--soc', profile)
     refused(['vary=seed=1,2'], '--out', out, '--vary', 'seed=1,2,3', *args[2:])
     profile.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=3\n')
-    refused(['"profile='], '--out', out, *args)
+    refused(['"files='], '--out', out, *args)
     profile.write_text('[Profile]\nbase=Ascend910B1\n')
     text = (out / 'sweep.txt').read_text()
     (out / 'sweep.txt').write_text(text.replace('version=', 'version=9'))
     refused(['"version=9'], '--out', out, *args)
+    (out / 'sweep.txt').write_bytes(b'\xff\0')
+    refused(['of another sweep'], '--out', out, *args)
     (out / 'sweep.txt').write_text(text)
     sweep(out, '--out', out, *args)
+    run = npusim('sweep', '--out', out, '--out', out, *args, env={'NPUSIM_HBM': '4G'})
+    expect(run.returncode == 2 and 'NPUSIM_HBM=4G' in run.stderr, run)
+
+
+@case
+def rows_of_other_inputs_do_not_mix(folder):
+    out, trace = folder / 'out', folder / 'in.npt.gz'
+    args = ['--vary', 'no-copies=no,yes', 'replay', trace]
+    shutil.copy(SAMPLE, trace)
+    sweep(out, *args)
+    same([r['no-copies'] for r in rows(out)], ['no', 'yes'], 'a flag')
+    with open(trace, 'ab') as file:
+        file.write(b'\0')
+    refused(['"files='], '--out', out, *args)
+    refused(['--vary=no-copies', 'yes, no'], '--out', folder / 'b', '--vary', 'no-copies=1',
+            'replay', trace)
+
+
+@case
+def any_name_is_a_name(folder):
+    for name in b'a\xe9.npt.gz', b'a\nb.npt.gz':
+        out, path = folder / os.fsdecode(name[:-7]), folder / os.fsdecode(name)
+        shutil.copy(SAMPLE, path)
+        for again in range(2):
+            sweep(out, '--vary', 'no-copies=yes', 'replay', path)
+    (folder / 'plan').write_bytes(b'file=' + os.fsencode(folder) + b'/a\xe9.npt.gz\n')
+    sweep(folder / 'out', '--plan', folder / 'plan', 'replay')
+
+
+@case
+def what_makes_no_row_has_failed(folder):
+    sweep(folder / 'out', '--vary', 'pattern=published', 'bench', status=1)
+    same(rows(folder / 'out')[0]['reason'].split(' has ')[1].split(' ', 1)[1],
+         'results, a row takes one', 'reason')
+    few = subprocess.run(['sh', '-c', 'ulimit -n 24; exec "$@"', 'sh', NPUSIM, 'sweep', '--out',
+                          folder / 'few', '-j', '64', '--seeds', '64', 'bench', *FEW],
+                         env=environment(), capture_output=True, text=True)
+    same((few.returncode, few.stderr), (0, ''), 'few descriptors: fewer at a time')
+    same(len(rows(folder / 'few')), 64, 'rows')
+    full = subprocess.run(['sh', '-c', 'ulimit -f 16; exec "$@"', 'sh', NPUSIM, 'sweep', '--out',
+                           folder / 'full', '--seeds', '64', 'bench', *FEW], env=environment(),
+                          capture_output=True, text=True)
+    expect(full.returncode == 1 and 'rows.jsonl' in full.stderr, full)
+
+
+FAKE = """#!/bin/sh
+case "$*" in
+*--list-options*) printf -- '--count=\\tx\\n';;
+*--row*) echo 'npusim bench: warning: too fast' >&2; echo '[{"ps":1}]'; sleep 0.1;;
+esac
+"""
+
+
+@case
+def warnings_are_kept_and_a_log_has_progress(folder):
+    """Of a command that does little else, and a script that waits less."""
+    (folder / 'fake').write_text(FAKE)
+    (folder / 'fake').chmod(0o755)
+    own = (pathlib.Path(NPUSIM).parent / 'sweep.py').read_text()
+    (folder / 'sweep.py').write_text(re.sub('LOG_SECONDS = [0-9]+', 'LOG_SECONDS = 0.15', own))
+    shutil.copy(pathlib.Path(NPUSIM).parent / 'plot.html', folder)
+    args = [sys.executable, folder / 'sweep.py', folder / 'fake', '1', '', '--out', folder / 'out',
+            '-j', '1', '--vary', 'count=1,2,3,4', 'bench']
+    run = subprocess.run(args, capture_output=True, text=True)
+    same(run.returncode, 0, run)
+    expect(re.match(r'npusim sweep: [0-4] of 4 rows, \d+ s left\n', run.stderr), run.stderr)
+    same([(r['status'], r['reason']) for r in rows(folder / 'out')],
+         [('ok', 'warning: too fast')] * 4, 'rows')
 
 
 @case

@@ -14,6 +14,7 @@ import ctypes
 import csv
 import difflib
 import fcntl
+import functools
 import hashlib
 import itertools
 import json
@@ -21,6 +22,7 @@ import math
 import os
 import pathlib
 import re
+import select
 import signal
 import sqlite3
 import statistics
@@ -32,7 +34,12 @@ import time
 NPUSIM, VERSION, RANKS = sys.argv[1:4]
 ROWS_MAX = 10_000_000
 POLL_SECONDS = 0.002
+PIPE_BYTES = 1 << 16
 SHOW_SECONDS = 0.2
+LOG_SECONDS = 60  # without a terminal
+INPUT_BYTES = 1 << 20  # that are read at a time
+STATES = 'ok', 'failed'
+OF_THE_RUN = 'seconds', 'wall_us'  # what two runs of a row need not share: no columns
 # What ranks send: a row's number, or one of these.
 WANTS_ROW, NO_MORE, HAS_ENDED = -1, -2, -3
 
@@ -90,16 +97,22 @@ class Plan:
                 words[0] if words else ''))
         if not texts:
             raise Refused('--vary, --plan or --seeds is wanted')
-        self.options = set(re.findall(r'^--([\w-]+)=', self.ask(words[0], '--list-options'), re.M))
+        listed = re.findall(r'^--([\w-]+)(=?)', self.ask(words[0], '--list-options'), re.M)
+        self.options = {name for name, takes_value in listed if takes_value}
+        self.flags = {name for name, takes_value in listed if not takes_value}
         keys = set(re.findall(r'^\S+', self.ask('profile', 'keys'), re.M))
         for key in self.axes:
             if key == 'seed' and key not in self.options:
                 raise Refused('a {} has no seed: --seeds is for bench'.format(words[0]))
-            if key == 'json' or words[0] == 'bench' and key not in {*self.options, *keys, 'file'}:
-                near = difflib.get_close_matches(key, [*self.options - {'json'}, *keys], 1)
+            if key in self.flags and not {*self.axes[key]} <= {'yes', 'no'}:
+                raise Refused('--vary={}=...: yes, no or both are wanted'.format(key))
+            known = {*self.options, *self.flags, *keys}
+            if key == 'json' or words[0] == 'bench' and key not in {*known, 'file'}:
+                near = difflib.get_close_matches(key, known - {'json'}, 1)
                 raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys'){}".format(
                                   key, words[0], ': is {} meant?'.format(*near) if near else ''))
+        self.identity = self.identify()
 
     @staticmethod
     def ask(*words):
@@ -114,28 +127,34 @@ class Plan:
         """`sweep --row` makes the verb end with this process."""
         words = [NPUSIM, 'sweep', '--row', *self.words, '--json=-']
         for key, value in self.values(row):
-            words.append(value if key == 'file' else
-                         '--{}={}'.format(key if key in self.options else 'set=' + key, value))
+            if key in self.flags:
+                words.extend(['--' + key] if value == 'yes' else [])
+            else:
+                words.append(value if key == 'file' else '--{}={}'.format(
+                    key if key in self.options else 'set=' + key, value))
         return words
 
     def columns(self, row):
         """The values, as numbers where they are; a page's size with K, M, G or T is a name."""
         for key, value in reversed(list(self.values(row))):
             size = parse_size(value) if value.isdigit() or key != 'page' else None
-            yield key, value if size is None else size
+            yield key, value.encode('utf-8', 'replace').decode() if size is None else size
 
-    def identity(self):
-        """What is the same for all rows of a sweep. Built-in profiles are the version's."""
-        words, from_environment = self.words, os.environ.get('NPUSIM_SOC', '')
-        socs = [word[len('--soc='):] for word in words if word.startswith('--soc=')]
-        socs += [word for option, word in zip(words, words[1:]) if option == '--soc']
-        digest = hashlib.sha256()
-        for soc in [*socs, *self.axes.get('soc', []), from_environment]:
-            if '/' in soc or soc.endswith('.ini'):
-                digest.update(pathlib.Path(soc).read_bytes())
-        return ['version=' + VERSION, 'soc=' + from_environment,
-                'profile=' + digest.hexdigest(), 'command=' + ' '.join(self.words),
-                *('vary=' + text for text in self.texts)]
+    def identify(self):
+        """What is the same for all rows of a sweep, a line each; built-in profiles are the
+        version's. Files are what they hold, whichever option names them."""
+        digest, environment = hashlib.sha256(), {key: value for key, value in os.environ.items()
+                                                 if key.startswith('NPUSIM_')}
+        named = [*self.words, *(word.partition('=')[2] for word in self.words),
+                 *self.axes.get('file', []), *self.axes.get('soc', []), *environment.values()]
+        for path in sorted(filter(os.path.isfile, {*named})):
+            with open(path, 'rb') as file:
+                for part in iter(functools.partial(file.read, INPUT_BYTES), b''):
+                    digest.update(part)
+        lines = {'version': VERSION, **environment, 'files': digest.hexdigest(),
+                 'command': ' '.join(self.words)}
+        return [json.dumps('{}={}'.format(*line))[1:-1] for line in
+                [*sorted(lines.items()), *(('vary', text) for text in self.texts)]]
 
 
 # ---- where rows go ----
@@ -153,6 +172,16 @@ def flatten(name, value):
         yield name, value
 
 
+@contextlib.contextmanager
+def naming(path):
+    """An error of what is written says where."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 class Folder:
     def __init__(self, path, plan):
         self.path, self.plan, self.file, self.rows = path and pathlib.Path(path), plan, None, {}
@@ -162,10 +191,10 @@ class Folder:
 
     def check(self):
         try:
-            there = (self.path / 'sweep.txt').read_text().splitlines()
+            there = (self.path / 'sweep.txt').read_text('utf-8', 'replace').splitlines()
         except FileNotFoundError:
             return
-        for old, new in itertools.zip_longest(there, self.plan.identity(), fillvalue=''):
+        for old, new in itertools.zip_longest(there, self.plan.identity, fillvalue=''):
             if old != new:
                 raise Refused('{} is of another sweep: it has "{}", this one "{}"; give another '
                               '--out'.format(self.path, old, new))
@@ -175,7 +204,7 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         if not (self.path / 'sweep.txt').exists():
             with self.whole('sweep.txt') as file:
-                file.write('\n'.join(self.plan.identity()) + '\n')
+                file.write('\n'.join(self.plan.identity) + '\n')
         self.check()  # another process may have written it at the same time
         self.file = open(self.path / 'rows{}.jsonl'.format(own), 'ab+')
         try:
@@ -187,9 +216,10 @@ class Folder:
         self.file.truncate(self.file.read().rfind(b'\n') + 1)
 
     def append(self, row):
-        self.file.write(json.dumps(row).encode() + b'\n')
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        with naming(self.file.name):
+            self.file.write(json.dumps(row).encode() + b'\n')
+            self.file.flush()
+            os.fsync(self.file.fileno())
 
     def read(self):
         """All rows by number. Of two answers the one counts that has not failed, else the later."""
@@ -198,9 +228,11 @@ class Folder:
             for line in path.read_bytes().split(b'\n')[:-1]:
                 try:
                     row = json.loads(line)
-                except ValueError:  # a machine that crashed may have left anything: it runs again
-                    continue
-                if self.state(row['row']) != 'ok':
+                    is_row = row['row'] in range(self.plan.count) and row['status'] in STATES
+                except (ValueError, TypeError, KeyError):
+                    is_row = False
+                # A machine that crashed may have left anything: what is no row runs again.
+                if is_row and self.state(row['row']) != 'ok':
                     self.rows[row['row']] = row
 
     def state(self, number):
@@ -214,7 +246,7 @@ class Folder:
         """A file that takes its name when it is written."""
         path = self.path / '.{}.{}'.format(name, os.getpid())
         try:
-            with open(path, 'w', newline='') as file:
+            with naming(path), open(path, 'w', newline='', encoding='utf-8') as file:
                 yield file
             path.replace(self.path / name)
         finally:
@@ -232,7 +264,8 @@ class Folder:
         rows = [self.rows[number] for number in sorted(self.rows)]
         tables = {'rows': (dict.fromkeys(['row', 'status', 'reason', *self.plan.axes]), rows)}
         tables['rows'][0].update(dict.fromkeys(key for row in rows for key in row))
-        tables['rows'][0].pop('seconds', None)
+        for column in OF_THE_RUN:
+            tables['rows'][0].pop(column, None)
         if 'seed' in self.plan.axes:
             tables['seeds'] = self.seeds(rows)
         with self.whole('rows.sqlite') as file:
@@ -255,7 +288,9 @@ class Folder:
     def plot(self, rows):
         """A page with lines by any two columns, and heat maps."""
         page = pathlib.Path(__file__).with_name('plot.html').read_text()
-        data = json.dumps({'rows': rows, 'axes': list(self.plan.axes),
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        data = json.dumps({'columns': columns, 'axes': list(self.plan.axes),
+                           'rows': [[row.get(key) for key in columns] for row in rows],
                            'about': ' '.join(self.plan.words)}).replace('<', '\\u003c')
         with self.whole('plot.html') as file:
             file.write(page.replace('@ROWS@', data, 1))
@@ -270,7 +305,7 @@ class Folder:
         for choice, group in groups.items():
             line = dict(zip(others, choice), seeds=len(group))
             for key, value in group[0].items():
-                if not isinstance(value, str) and key not in {'row', 'seconds', *self.plan.axes}:
+                if not isinstance(value, str) and key not in {'row', *OF_THE_RUN, *self.plan.axes}:
                     values = [row[key] for row in group if row.get(key) is not None]
                     line[key] = statistics.fmean(values)
                     line[key + '_sd'] = statistics.stdev(values) if len(values) > 1 else None
@@ -331,7 +366,7 @@ class Process:
         return self.process.poll() is not None
 
     def reason(self, took):
-        """Why it has failed; None: it has not."""
+        """Why it has failed, or what it warns of."""
         self.said.seek(0)
         said, status = self.said.read().decode(errors='replace'), self.process.returncode
         if self.seconds and took > self.seconds and status == -signal.SIGKILL:
@@ -341,24 +376,24 @@ class Process:
                 -status, signal.strsignal(-status),
                 ': is the machine out of memory?' if status == -signal.SIGKILL else '')
         found = re.findall('^npusim {}: (.*)'.format(self.plan.words[0]), said, re.M)
-        if status:
-            return found[-1] if found else 'exit status {}: {}'.format(status, said)
-        return None
+        return found[-1] if found else status and 'exit status {}: {}'.format(status, said) or ''
 
     def line(self):
-        took = time.monotonic() - self.since
-        reason = self.reason(took)
-        line = {'row': self.row, 'status': 'failed', 'reason': reason, 'seconds': took,
-                **dict(self.plan.columns(self.row))}
+        took, status = time.monotonic() - self.since, 'failed'
+        line, reason = {}, self.reason(took)
         self.out.seek(0)
         try:
-            result = json.load(self.out) if reason is None else {}
-            line.update(flatten('', result[0] if isinstance(result, list) else result))
-            # Not what the verb calls them: two files of a profile may have one name.
-            line.update(self.plan.columns(self.row))
-            line.update({} if reason else {'status': 'ok', 'reason': ''})
-        except ValueError as error:
-            line['reason'] = 'its answer is no JSON: {}'.format(error)
+            if self.process.returncode == 0:
+                result = json.load(self.out)
+                result, = result if isinstance(result, list) else [result]
+                line, status = dict(flatten('', result)), 'ok'
+        except json.JSONDecodeError as error:
+            reason = 'its answer is no JSON: {}'.format(error)
+        except ValueError:
+            reason = 'it has {} results, a row takes one'.format(len(result))
+        # The axes not as the verb calls them: two files of a profile may have one name.
+        line = {'row': self.row, 'status': status, 'reason': reason, 'seconds': took, **line,
+                **dict(self.plan.columns(self.row))}
         self.out.close()
         self.said.close()
         return line
@@ -368,7 +403,7 @@ class Sweep:
     def __init__(self, options, plan, folder, ranks):
         self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
         self.jobs = options.jobs or (1 if ranks.module else os.cpu_count())
-        self.running, self.stopped = [], 0
+        self.running, self.waiting, self.stopped = [], [], 0
         index, count = options.shard or (1, 1)
         self.left_over = [row for row in range(index - 1, plan.count, count)
                      if folder.state(row) is None or
@@ -385,12 +420,21 @@ class Sweep:
     def start(self, row):
         if row == NO_MORE:
             self.no_more = True
-        else:
+            return
+        try:
             self.running.append(Process(self.plan, row, self.options.timeout))
+        except OSError as error:
+            if not self.running:
+                raise Failed('no process can be started: {}'.format(error.strerror)) from error
+            self.jobs = len(self.running)  # so many there can be
+            self.waiting.append(row)
 
     def fill(self):
-        while not self.no_more and not self.asked and len(self.running) < self.jobs:
-            if self.ranks.rank:
+        while len(self.running) < self.jobs and (self.waiting or not self.no_more and
+                                                 not self.asked):
+            if self.waiting:
+                self.start(self.waiting.pop())
+            elif self.ranks.rank:
                 self.ranks.send(0, WANTS_ROW)
                 self.asked = True
             else:
@@ -413,12 +457,16 @@ class Sweep:
                 self.folder.append(process.line())
 
     def is_over(self):
-        return self.no_more and not self.running and not (self.ranks.rank == 0 and self.ranks_left)
+        return self.no_more and not self.running and not self.waiting and not (
+            self.ranks.rank == 0 and self.ranks_left)
 
     def show(self, since):
-        done, total = self.handed_out - len(self.running), len(self.left_over)
-        left = (time.monotonic() - since) * (total - done) / max(1, done)
-        sys.stderr.write('\r{} of {} rows, {:.0f} s left \033[K'.format(done, total, left))
+        done = self.handed_out - len(self.running) - len(self.waiting)
+        total, took = len(self.left_over), time.monotonic() - since
+        sys.stderr.write(('\r{} of {} rows, {:.0f} s left \033[K' if sys.stderr.isatty() else
+                          'npusim sweep: {} of {} rows, {:.0f} s left\n').format(
+                              done, total, took * (total - done) / max(1, done)))
+        sys.stderr.flush()
 
     def on_signal(self, number, frame):
         self.stopped = number
@@ -429,24 +477,34 @@ class Sweep:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self.on_signal)
 
+    def pause(self, awake):
+        """Until a row's process ends; only who may be sent a message looks in between."""
+        is_sent = self.ranks.module and (self.ranks.rank == 0 or self.asked)
+        if select.select([awake], [], [], POLL_SECONDS if is_sent else SHOW_SECONDS)[0]:
+            os.read(awake, PIPE_BYTES)
+
     def run(self):
         self.catch_signals()
+        awake, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakes)
         since = shown = time.monotonic()
-        terminal = self.ranks.rank == 0 and sys.stderr.isatty()
+        terminal = sys.stderr.isatty()
+        often = SHOW_SECONDS if terminal else LOG_SECONDS
         try:
             while not self.stopped and not self.is_over():
                 self.fill()
-                time.sleep(POLL_SECONDS)
+                self.pause(awake)
                 self.listen()
                 self.reap()
-                if terminal and time.monotonic() - shown > SHOW_SECONDS:
+                if self.ranks.rank == 0 and time.monotonic() - shown > often:
                     shown = time.monotonic()
                     self.show(since)
         finally:
             for process in self.running:
                 process.process.kill()
                 process.process.wait()
-            if terminal:
+            if terminal and self.ranks.rank == 0:
                 sys.stderr.write('\r\033[K')
 
     def finish(self):
@@ -548,6 +606,7 @@ def parser():
     add('--timeout', metavar='SECONDS', type=at_least_one,
         help='a row that takes longer has failed')
     add('--retry-failed', action='store_true', help='runs rows that have failed again')
+    add('--merge', action='store_true', help='writes the tables of what is there, and runs no row')
     add('--dry-run', action='store_true',
         help='runs three rows, keeps none, and says how many there are and how long they take')
     add('words', nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
@@ -563,7 +622,8 @@ def list_options(p):
 
 
 def read_plan(path):
-    lines = (line.partition('#')[0].strip() for line in pathlib.Path(path).read_text().splitlines())
+    text = pathlib.Path(path).read_text('utf-8', 'surrogateescape')
+    lines = (line.partition('#')[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
 
@@ -587,7 +647,8 @@ def main():
             return sweep.estimate()
         folder.begin('-rank{}'.format(ranks.rank) if ranks.module else
                      '-shard{}of{}'.format(*options.shard) if options.shard else '')
-        sweep.run()
+        if not options.merge:
+            sweep.run()
         return sweep.finish()
     except Refused as error:
         p.error(error)
@@ -598,6 +659,7 @@ def main():
 
 def end():
     """Leaves with main()'s status, or with 1 if its output could not be written."""
+    sys.stdout.reconfigure(errors='surrogateescape')
     try:
         status = main()
     except SystemExit as left:
