@@ -99,12 +99,19 @@ static void server_close(struct server *server)
 
 /* ---- access patterns ---- */
 
-#define BATCH_ROWS 4096u /* of one job */
+#define BATCH_ROWS 4096u /* that a core is given at a time */
+
+/* Consecutive accesses of an engine that are of one kind. */
+struct run {
+	struct sim_job job;
+	struct lane *lane;
+	uint64_t first; /* accesses of the engine before them */
+};
 
 struct lane {
-	struct sim_job job;
-	uint64_t done, stop; /* accesses of this engine, warm-up included; where to pause */
-	unsigned index;
+	struct run *run;       /* of the batch: a core goes from one to the next without a pause */
+	uint64_t issued, stop; /* accesses of this engine, warm-up included; where to pause */
+	unsigned index, runs_left;
 };
 
 static struct bench {
@@ -128,9 +135,9 @@ static uint64_t mix(uint64_t z)
 }
 
 /* Engines take the accesses of one stream in turn. */
-static uint64_t number_of(const struct lane *lane, uint64_t row)
+static uint64_t number_of(const struct lane *lane, uint64_t access)
 {
-	return (lane->done + row) * bench.request->engines + lane->index;
+	return access * bench.request->engines + lane->index;
 }
 
 static uint64_t traced_of(const struct bench_request *r, uint64_t number)
@@ -141,7 +148,8 @@ static uint64_t traced_of(const struct bench_request *r, uint64_t number)
 static uint64_t place_of(const struct sim_job *job, uint64_t row)
 {
 	const struct bench_request *r = bench.request;
-	uint64_t number = number_of(job->arg, row);
+	const struct run *run = job->arg;
+	uint64_t number = number_of(run->lane, run->first + row);
 
 	switch (r->pattern) {
 	case BENCH_SEQUENTIAL:
@@ -158,70 +166,75 @@ static uint64_t place_of(const struct sim_job *job, uint64_t row)
 	}
 }
 
-/* So many of the next rows, `most` at most, read or write as the first does. */
-static uint64_t rows_alike(const struct lane *lane, uint64_t most, bool *out_write)
-{
-	const struct bench_request *r = bench.request;
-	uint64_t rows = 1;
-
-	*out_write = BENCH_WRITES(traced_of(r, number_of(lane, 0)));
-	while (rows < most && BENCH_WRITES(traced_of(r, number_of(lane, rows))) == *out_write)
-		rows++;
-	return rows;
-}
-
-static void next_batch(struct lane *lane)
-{
-	const struct bench_request *r = bench.request;
-	uint64_t rows = r->pattern == BENCH_CHASE ? 1 : BATCH_ROWS;
-	uint64_t batch = lane->done / rows;
-	bool write = r->operation == BENCH_WRITE || (r->operation == BENCH_MIXED && batch % 2);
-
-	rows = MIN(rows, lane->stop - lane->done);
-	if (!rows || bench.status != SIM_OK)
-		return;
-	if (r->pattern == BENCH_TRACE)
-		rows = rows_alike(lane, rows, &write);
-	lane->job.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ;
-	lane->job.bytes = rows * r->access_bytes;
-	sim_submit(bench.server.sim, &lane->job);
-}
+static void next_batch(struct lane *lane);
 
 static void on_done(struct sim_job *job)
 {
-	struct lane *lane = job->arg;
-	uint64_t rows = job->bytes / bench.request->access_bytes;
+	struct lane *lane = ((struct run *)job->arg)->lane;
 
 	if (job->status != SIM_OK) {
 		bench.status = job->status;
 		bench.fault_va = job->fault_va;
 	}
-	lane->done += rows;
-	bench.done += rows;
+	bench.done += job->bytes / bench.request->access_bytes;
 	if (bench.request->progress)
 		bench.request->progress(bench.done, bench.request->data);
-	next_batch(lane);
+	if (--lane->runs_left == 0)
+		next_batch(lane);
 }
 
-static void make_lanes(void)
+static uint64_t batch_rows(const struct bench_request *r)
+{
+	return r->pattern == BENCH_CHASE ? 1 : BATCH_ROWS;
+}
+
+static bool writes_at(const struct lane *lane, uint64_t access)
+{
+	const struct bench_request *r = bench.request;
+
+	if (r->pattern == BENCH_TRACE)
+		return BENCH_WRITES(traced_of(r, number_of(lane, access)));
+	return r->operation == BENCH_WRITE ||
+	       (r->operation == BENCH_MIXED && access / batch_rows(r) % 2);
+}
+
+static void next_batch(struct lane *lane)
 {
 	const struct bench_request *r = bench.request;
 	const struct sim_profile *p = r->profile;
+	uint64_t first = lane->issued, stop = first + MIN(batch_rows(r), lane->stop - first);
+	unsigned runs = 0;
 
-	bench.lane = g_new0(struct lane, r->engines);
-	for (unsigned i = 0; i < r->engines; i++) {
-		bench.lane[i].index = i;
-		bench.lane[i].job = (struct sim_job){
+	if (first == stop || bench.status != SIM_OK)
+		return;
+	for (uint64_t i = first; i < stop; i++)
+		runs += i == first || writes_at(lane, i) != writes_at(lane, i - 1);
+	lane->run = g_renew(struct run, lane->run, runs);
+	lane->runs_left = runs;
+	lane->issued = stop;
+	for (struct run *run = lane->run; first < stop; run++) {
+		bool write = writes_at(lane, first);
+		uint64_t end = first + 1;
+
+		while (end < stop && writes_at(lane, end) == write)
+			end++;
+		*run = (struct run){ .lane = lane, .first = first };
+		run->job = (struct sim_job){
+			.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ,
 			.engine = SIM_ENGINE_CORE,
-			.core = i < p->vector_cores ? p->cube_cores + i : i - p->vector_cores,
+			.core = lane->index < p->vector_cores ? p->cube_cores + lane->index
+							      : lane->index - p->vector_cores,
 			.dst = { 0, SERVER_VA },
 			.src = { 0, SERVER_VA },
+			.bytes = (end - first) * r->access_bytes,
 			.row_bytes = r->access_bytes,
 			.row_offset = place_of,
 			.latency = &bench.latency,
 			.done = on_done,
-			.arg = &bench.lane[i],
+			.arg = run,
 		};
+		first = end;
+		sim_submit(bench.server.sim, &run->job);
 	}
 }
 
@@ -478,7 +491,9 @@ static enum bench_status run(const struct bench_request *r, struct bench_result 
 		*error = server_add(&bench.server, 0, r->profile->hbm_bytes, r->bytes, r->page_lg2);
 	if (*error)
 		return BENCH_FAILED;
-	make_lanes();
+	bench.lane = g_new0(struct lane, r->engines);
+	for (unsigned i = 0; i < r->engines; i++)
+		bench.lane[i].index = i;
 	out->warmup_ps = run_accesses(r->warmup);
 	sim_get_counters(bench.server.sim, 0, &warm);
 	out->ps = run_accesses(r->accesses);
@@ -504,6 +519,8 @@ enum bench_status npusim_bench_run(const struct bench_request *request, struct b
 		return BENCH_BAD_REQUEST;
 	status = run(request, out, error);
 	server_close(&bench.server);
+	for (unsigned i = 0; bench.lane && i < request->engines; i++)
+		g_free(bench.lane[i].run);
 	g_free(bench.lane);
 	return status;
 }

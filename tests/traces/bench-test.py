@@ -183,6 +183,9 @@ def a_trace_is_read_in_each_format(folder):
     for read, write in ('{} R', '{} W'), ('LD {:#x}', 'ST {:#x}'):
         same(bench(*args, traced(folder, *((read, write)[i % 5 == 4].format(a)
                                            for i, a in enumerate(addresses)))), both, read)
+    same((plain['op'], both['op']), ('traced', 'traced'), 'op')
+    expect(0.6 * plain['gb_s'] < both['gb_s'] < 1.1 * plain['gb_s'],
+           'no pause between read and write', plain['gb_s'], both['gb_s'])
     pairs = zip(addresses[::2], addresses[1::2])
     same(bench(*args, traced(folder, *('5 {} {}'.format(*pair) for pair in pairs)))['l2_writes'],
          1500, 'a processor')
@@ -202,7 +205,8 @@ def a_trace_is_the_pattern_that_it_was_made_of(folder):
 def wrong_traces_are_told(folder):
     for text, *says in [('0x40\nnonsense\n', 'trace:2', '"nonsense"', 'ADDRESS'),
                         ('0x40 X\n', '"0x40 X"'), ('LD\n', '"LD"'), ('', 'no access'),
-                        ('1 2 x\n', '"1 2 x"'), ('0x10000000000\n', 'trace:1', '--size above'),
+                        ('1 2 x\n', '"1 2 x"'), ('0x40 R W\n', '"0x40 R W"'),
+                        ('LD 64 R\n', '"LD 64 R"'), ('0x10000000000\n', 'trace:1', '--size above'),
                         ('5 0xffffffffffff 0\n', 'trace:1', '--size above'),
                         ('0x8000000000001000 R\n', 'trace:1', '--size above'),
                         ('x' * 999 + '\n', '"' + 'x' * 40 + '"')]:
@@ -214,6 +218,10 @@ def wrong_traces_are_told(folder):
     run = npusim('bench', '--pattern', 'trace', '-', stdin=None, input='nonsense\n')
     same(run.returncode, 2, run.stderr)
     expect('-:1: "nonsense"' in run.stderr, run.stderr)
+    name = os.fsencode(folder) + b'/l\xe9.trc'
+    with open(name, 'w') as file:
+        file.write('64\n')
+    expect('l\ufffd.trc' in bench('--pattern', 'trace', os.fsdecode(name))['file'], 'a name')
     run = npusim('bench', '--pattern', 'trace', folder / 'none')
     same(run.returncode, 1, 'a file that is not there')
 

@@ -95,7 +95,8 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 	int operation = operation_of(word[known[0] && words > 1]);
 	int at = !known[0] || (words > 1 && operation < 0);  /* of the address */
 	gboolean writes = known[0] && at == 1 && words == 3; /* to one more, behind it */
-	if (!known[at] || (!known[0] && operation < 0) || (writes && !known[2]))
+	gboolean ends = words == 1 + (at == 1 || operation >= 0) || known[words - 1];
+	if (!known[at] || (!known[0] && operation < 0) || !ends)
 		return "is no access: ADDRESS, ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST "
 		       "ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
 	/* packed, an address lacks its highest bit */
@@ -264,8 +265,8 @@ static gboolean run_bench(const char *file, JsonBuilder *json, GError **error)
 	struct progress bar;
 
 	run.pattern = patterns[opt.pattern];
-	run.file = file ? file : "";
-	run.operation = operations[opt.operation];
+	run.file = file ? g_filename_display_name(file) : "";
+	run.operation = file ? "traced" : operations[opt.operation];
 	run.page = pages[opt.page];
 	r->pattern = (enum bench_pattern)opt.pattern;
 	r->operation = (enum bench_operation)opt.operation;
