@@ -30,8 +30,9 @@ static void look(struct trace *trace)
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
 		struct memory *a = &usages[i];
-		g_assert(a->unmatched == 0 && a->peak_physical >= a->physical &&
-			 a->peak_live >= a->live);
+		g_assert(a->unmatched == 0 &&
+			 LEVEL_OF(*a, PHYSICAL).peak.bytes >= LEVEL_OF(*a, PHYSICAL).now &&
+			 LEVEL_OF(*a, LIVE).peak.bytes >= LEVEL_OF(*a, LIVE).now);
 		memory_clear(a);
 	}
 }

@@ -13,9 +13,12 @@ static void look(struct trace *trace, guint device)
 
 	usage_begin(&a, trace, device);
 	usage_run(&a, trace, device);
-	g_assert(a.peak_physical >= a.start_physical && a.peak_live >= a.start_live);
-	g_assert(a.peak_physical >= a.physical && a.peak_live >= a.live);
-	g_assert(a.peak_physical <= G_MAXINT64 && a.live_at_peak_physical <= a.peak_live);
+	g_assert(LEVEL_OF(a, PHYSICAL).peak.bytes >= LEVEL_OF(a, PHYSICAL).start &&
+		 LEVEL_OF(a, LIVE).peak.bytes >= LEVEL_OF(a, LIVE).start);
+	g_assert(LEVEL_OF(a, PHYSICAL).peak.bytes >= LEVEL_OF(a, PHYSICAL).now &&
+		 LEVEL_OF(a, LIVE).peak.bytes >= LEVEL_OF(a, LIVE).now);
+	g_assert(LEVEL_OF(a, PHYSICAL).peak.bytes <= G_MAXINT64 &&
+		 a.levels.live_at_peak <= LEVEL_OF(a, LIVE).peak.bytes);
 	memory_clear(&a);
 }
 

@@ -77,6 +77,46 @@ TEST(table, moments_are_what_was_there_however_often_they_are_marked)
 	}
 }
 
+TEST(levels, sums_end_at_what_an_int64_holds)
+{
+	struct levels l = { .event = 1 };
+
+	levels_change(&l, LEVEL_LIVE, TRUE, 5);
+	levels_change(&l, LEVEL_LIVE, FALSE, 6);
+	EXPECT_EQ(l.of[LEVEL_LIVE].now, 0u);
+	levels_change(&l, LEVEL_LIVE, TRUE, G_MAXUINT64);
+	levels_change(&l, LEVEL_LIVE, TRUE, G_MAXINT64);
+	EXPECT_EQ(l.of[LEVEL_LIVE].now, (guint64)G_MAXINT64);
+	EXPECT_EQ(l.of[LEVEL_LIVE].got, (guint64)G_MAXINT64);
+	EXPECT_EQ(l.of[LEVEL_LIVE].peak.bytes, (guint64)G_MAXINT64);
+}
+
+TEST(levels, a_peak_is_of_the_event_that_reached_it_first)
+{
+	struct levels l = { .event = 7, .host_ns = 70 };
+
+	levels_pages(&l, TRUE, 3, 4);
+	l.event = 8;
+	levels_step(&l, NPU_TRACE_ALLOC, 2, FALSE);
+	levels_pages(&l, FALSE, 3, 4);
+	levels_step(&l, NPU_TRACE_ALLOC, 9, FALSE);
+	levels_pages(&l, TRUE, 4, 4);
+	EXPECT_EQ(l.of[LEVEL_PHYSICAL].peak.bytes, 4u);
+	EXPECT_EQ(l.of[LEVEL_PHYSICAL].peak.number, 7u);
+	EXPECT_EQ(l.of[LEVEL_PHYSICAL].peak.host_ns, 70u);
+	EXPECT_EQ(l.of[LEVEL_PHYSICAL].got, 8u);
+	EXPECT_EQ(l.of[LEVEL_ROUNDING].now, 0u);
+	EXPECT_EQ(l.of[LEVEL_LIVE].peak.number, 8u);
+	EXPECT_EQ(l.live_at_peak, 11u);
+	levels_step(&l, NPU_TRACE_SEGMENT_MAP, 6, TRUE);
+	EXPECT_EQ(l.of[LEVEL_SEGMENTS].now, 6u);
+	EXPECT_EQ(l.of[LEVEL_PHYSICAL].now, 10u);
+	EXPECT_EQ(l.live_at_peak, 11u);
+	levels_step(&l, NPU_TRACE_SEGMENT_UNMAP, 6, FALSE);
+	EXPECT_EQ(l.of[LEVEL_SEGMENTS].now, 0u);
+	EXPECT_EQ(l.of[LEVEL_PHYSICAL].now, 10u);
+}
+
 TEST(table, addresses_that_are_taken_are_counted_once)
 {
 	struct memory l;
@@ -88,11 +128,11 @@ TEST(table, addresses_that_are_taken_are_counted_once)
 	memory_add(&l, ALLOCATION_RESERVED, &area);
 	memory_add(&l, ALLOCATION_MEMORY, &mapped);
 	memory_add(&l, ALLOCATION_MEMORY, &segment);
-	EXPECT_EQ(l.reserved, 107u);
+	EXPECT_EQ(l.levels.of[LEVEL_RESERVED].now, 107u);
 	EXPECT_TRUE(memory_remove(&l, ALLOCATION_MEMORY, 2));
 	EXPECT_TRUE(memory_remove(&l, ALLOCATION_RESERVED, 1));
 	EXPECT_FALSE(memory_remove(&l, ALLOCATION_RESERVED, 1));
-	EXPECT_EQ(l.reserved, 7u);
+	EXPECT_EQ(l.levels.of[LEVEL_RESERVED].now, 7u);
 	memory_clear(&l);
 }
 
@@ -327,9 +367,10 @@ TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
 			live += item.size;
 			size[address] = item.size;
 		}
-		memory_step_file(&m, &item, step);
+		m.levels.event = step;
+		memory_step_file(&m, &item);
 		ASSERT_EQ(m.file.contradictions, wrong);
-		ASSERT_EQ(m.file.live, live);
+		ASSERT_EQ(m.file.levels.of[LEVEL_LIVE].now, live);
 		/* small ones are joined */
 		ASSERT_TRUE(m.file.blocks->len <= 1 + blocks / 32);
 		most_chunks = MAX(most_chunks, m.file.blocks->len);
@@ -354,9 +395,9 @@ TEST(file, few_blocks_that_stay_are_in_few_chunks)
 			};
 
 			if (i < PLACES || address % 64 != 0)
-				memory_step_file(&m, &item, i);
+				memory_step_file(&m, &item);
 		}
-		EXPECT_EQ(m.file.live, PLACES / 64u);
+		EXPECT_EQ(m.file.levels.of[LEVEL_LIVE].now, PLACES / 64u);
 		EXPECT_TRUE(m.file.blocks->len <= 1 + PLACES / 64 / 32);
 		EXPECT_EQ(m.file.contradictions, 0u);
 		memory_clear(&m);

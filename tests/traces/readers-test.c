@@ -208,8 +208,8 @@ TEST(readers, blocks_live_from_tick_to_tick)
 	struct memory a;
 	usage_begin(&a, t, 0);
 	usage_run(&a, t, 0);
-	EXPECT_EQ(a.peak_live, 150u);
-	EXPECT_EQ(a.live, 50u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 150u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 50u);
 	EXPECT_EQ(a.unmatched, 0u);
 	memory_clear(&a);
 	trace_free(t);
@@ -258,10 +258,10 @@ TEST(readers, memory_events_of_a_profiler_are_blocks)
 	EXPECT_EQ(e[0].time_us, 9);
 	EXPECT_EQ(e[2].size, 512u);
 	usage_begin(&a, t, 0);
-	EXPECT_EQ(a.start_live, 3100u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).start, 3100u);
 	usage_run(&a, t, 0);
-	EXPECT_EQ(a.live, 3000u);
-	EXPECT_EQ(a.peak_live, 3612u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 3000u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 3612u);
 	EXPECT_EQ(a.unmatched, 0u);
 	memory_clear(&a);
 	trace_free(t);
@@ -293,10 +293,10 @@ TEST(readers, operators_hold_memory_from_their_row_on)
 	EXPECT_EQ(e[3].time_us, 1718344343125);
 	EXPECT_EQ(e[4].size, 2048u);
 	usage_begin(&a, t, 0);
-	EXPECT_EQ(a.start_live, 4096u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).start, 4096u);
 	usage_run(&a, t, 0);
-	EXPECT_EQ(a.peak_live, 4096u + 512 + 2048 + 1024);
-	EXPECT_EQ(a.live, 1024u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 4096u + 512 + 2048 + 1024);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 1024u);
 	memory_clear(&a);
 	trace_free(t);
 }
@@ -317,8 +317,8 @@ TEST(readers, sums_of_components_are_followed)
 	ASSERT_NOT_NULL(t);
 	usage_begin(&a, t, 0);
 	usage_run(&a, t, 0);
-	EXPECT_EQ(a.peak_live, 41u * MIB / 2);
-	EXPECT_EQ(a.live, 0u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 41u * MIB / 2);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 0u);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_MAP], 3u);
 	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_UNMAP], 1u);

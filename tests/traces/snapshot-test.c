@@ -142,14 +142,14 @@ TEST(snapshot, window_starts_with_what_was_live)
 
 	struct memory a;
 	usage_begin(&a, t, 0);
-	EXPECT_EQ(a.start_physical, 4 * MIB);
-	EXPECT_EQ(a.start_live, 1300u);
+	EXPECT_EQ(LEVEL_OF(a, PHYSICAL).start, 4 * MIB);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).start, 1300u);
 	usage_run(&a, t, 0);
-	EXPECT_EQ(a.peak_physical, 6 * MIB);
-	EXPECT_EQ(a.peak_live, 2000u);
-	EXPECT_EQ(a.obtained, 2 * MIB);
-	EXPECT_EQ(a.physical, 4 * MIB);
-	EXPECT_EQ(a.live, 1000u);
+	EXPECT_EQ(LEVEL_OF(a, PHYSICAL).peak.bytes, 6 * MIB);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 2000u);
+	EXPECT_EQ(LEVEL_OF(a, PHYSICAL).got, 2 * MIB);
+	EXPECT_EQ(LEVEL_OF(a, PHYSICAL).now, 4 * MIB);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 1000u);
 	EXPECT_EQ(a.unmatched, 0u);
 	memory_clear(&a);
 	trace_free(t);
@@ -171,8 +171,8 @@ TEST(snapshot, block_lives_until_free_completed)
 	struct memory a;
 	usage_begin(&a, t, 0);
 	usage_run(&a, t, 0);
-	EXPECT_EQ(a.peak_live, 150u);
-	EXPECT_EQ(a.live, 50u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 150u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 50u);
 	memory_clear(&a);
 	trace_free(t);
 }
@@ -295,11 +295,11 @@ TEST(usage, a_block_handed_out_twice_is_counted_once)
 				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
 	memory_step(&a, &(struct record_item){
 				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
-	EXPECT_EQ(a.live, 50u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
 	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
 	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
-	EXPECT_EQ(a.live, 0u);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 0u);
 	EXPECT_EQ(a.unmatched, 2u);
 	memory_clear(&a);
 }
@@ -316,9 +316,9 @@ TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 					       .size = 2 * MIB });
 	memory_step(&a, &(struct record_item){
 				.record.verb = NPU_TRACE_ALLOC, .address = 2, .size = 3 * MIB });
-	EXPECT_EQ(a.peak_physical, 4 * MIB);
-	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
-	EXPECT_EQ(a.peak_live, 6 * MIB);
+	EXPECT_EQ(LEVEL_OF(a, PHYSICAL).peak.bytes, 4 * MIB);
+	EXPECT_EQ(a.levels.live_at_peak, 3 * MIB);
+	EXPECT_EQ(LEVEL_OF(a, LIVE).peak.bytes, 6 * MIB);
 	memory_clear(&a);
 }
 

@@ -7,6 +7,8 @@
 
 #include "track/memory.h"
 
+#define LEVEL_OF(usage, kind) ((usage).levels.of[LEVEL_##kind])
+
 /* The trace's records, at most `room`: those of the start, or those behind; their number. */
 static inline guint take_records(struct trace *trace, gboolean start, struct record_item *out,
 				 guint room)

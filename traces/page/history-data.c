@@ -214,7 +214,7 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 	const char *said = r->op ?: l->item.more, *in = l->item.pool;
 	guint64 text = said ? texts_add(&g->texts, g_utf8_make_valid(said, -1)) + 1ull : 0;
 	guint64 pool = in ? texts_add(&g->texts, g_strdup(in)) + 1ull : 0;
-	guint64 physical = tracker_device(g->tracker, d->device)->now[TRACKER_PHYSICAL];
+	guint64 physical = tracker_device(g->tracker, d->device)->levels->of[LEVEL_PHYSICAL].now;
 	guint64 now = events_of(g, device), size = l->had ? l->had : r->size;
 	guint64 took = r->took_ns ? r->took_ns + 1 : 0;
 	const guint64 row[] = { now,       address,       size, l->item.site, text,

@@ -40,43 +40,35 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 	return device ? device : g_ptr_array_index(p->replay->devices, 0);
 }
 
-/* The call was made, and memory of `about`, which may be NULL, may have gone with it: what of a
- * handle's size is rounding is told once. */
-static void done(struct player *p, const struct npu_trace_record *c, struct object *about)
+/* The call was made. `over`: bytes that pages take beyond a MALLOC's size. */
+static void done(struct player *p, const struct npu_trace_record *c, guint32 over)
 {
-	struct record_item item = { .record = *c };
-	struct object *t = about ? g_rc_box_acquire(about) : NULL;
-	guint64 had = t ? t->bytes : 0;
+	struct record_item item = { .record = *c, .number = p->replay->done + 1, .over = over };
 	struct tracker_line line;
 
 	item.record.code = 0;
 	tracker_step(p->tracker, &item, &line);
-	if (t && p->replay->recorded && t->device >= 0 && had > t->bytes)
-		memory_return(&device_of(p, (gint32)t->device)->memory, MIN(t->size, had), had);
-	g_clear_pointer(&t, g_rc_box_release);
 }
 
-/* The call was made: what its name stands for from now on, in `bytes` of whole pages. */
+/* The same: what its name stands for from now on. Recorded calls make the sums of memory. */
 static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
-			  guint64 bytes, gint32 device)
+			  guint32 over, gint32 device)
 {
-	done(p, c, NULL);
+	if (p->replay->recorded && device >= 0)
+		tracker_device(p->tracker, device)->levels = &device_of(p, device)->memory.levels;
+	done(p, c, over);
 	struct object *t = find(p, c->process, &c->name);
 
 	t->p = at;
-	t->bytes = bytes;
 	t->device = device;
 	t->site = p->site;
-	if (p->replay->recorded && bytes > 0 && device >= 0)
-		memory_obtain(&device_of(p, device)->memory, c->size, bytes);
 	return t;
 }
 
-/* Where a call is counted; NULL: it rebuilds what was live when the window began. */
-static struct model_device *calls_of(struct player *p, gint32 id, const struct npu_trace_record *c)
-{
-	return c->has & NPU_TRACE_HAS_START ? NULL : &device_of(p, id)->window;
-}
+/* Makes a call, and counts it, unless it rebuilds what was live when the window began. */
+#define CALL(device, call, answer)                                                        \
+	MODEL_CALL((NPU_TRACE_HAS_START & c->has) ? NULL : &device_of(p, device)->window, \
+		   MODEL_##call, answer)
 
 static void note_out_of_memory(struct player *p, gint32 device, const struct npu_trace_record *c,
 			       gint32 code)
@@ -110,6 +102,14 @@ static void come(struct player *p, const struct npu_trace_record *c, gint32 devi
 		access_come(d->reads, (guintptr)va, c->size, &p->refused);
 }
 
+/* The call was made: what was there is not. */
+static void gone(struct player *p, const struct npu_trace_record *c, gint32 device,
+		 enum allocation_kind kind, const void *va)
+{
+	memory_remove(&device_of(p, device)->memory, kind, (guintptr)va);
+	done(p, c, 0);
+}
+
 static void go(struct player *p, gint32 device, const void *va)
 {
 	struct replay_device *d = device_of(p, device);
@@ -135,9 +135,8 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	/* addresses that a program reserves are of no device */
 	gint32 owner = p->replay->recorded ? -1 : (gint32)c->device;
-	struct model_device *calls = calls_of(p, owner, c);
-	gint32 code = MODEL_CALL(calls, MODEL_RESERVE,
-				 aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
+	gint32 code = CALL(owner, RESERVE,
+			   aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
 	if (code == 0) {
 		add(p, c, va, 0, owner);
 		note(p, c, owner, ALLOCATION_RESERVED, va, c->size, p->site);
@@ -152,18 +151,14 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	if (t == NULL)
 		return NOT_MADE;
 	gint32 device = (gint32)t->device;
-	gint32 code =
-		MODEL_CALL(calls_of(p, device, c), MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
-	if (code == 0) {
-		memory_remove(&device_of(p, device)->memory, ALLOCATION_RESERVED, (guintptr)t->p);
-		done(p, c, t);
-	}
+	gint32 code = CALL(device, UNRESERVE, aclrtReleaseMemAddress(t->p));
+	if (code == 0)
+		gone(p, c, device, ALLOCATION_RESERVED, t->p);
 	return code;
 }
 
 static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 {
-	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
 	gint32 device = (gint32)c->device;
 	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
 				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
@@ -171,12 +166,10 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 								   : ACL_HBM_MEM_HUGE,
 				      .location = location_of(device) };
 	void *handle;
-	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_CREATE,
-				 aclrtMallocPhysical(&handle, c->size, &prop, 0));
+	gint32 code = CALL(device, CREATE, aclrtMallocPhysical(&handle, c->size, &prop, 0));
 	note_out_of_memory(p, device, c, code);
-	if (code != 0)
-		return code;
-	add(p, c, handle, MAX(round_up(c->size, page), c->rounded), device)->model_references = 1;
+	if (code == 0)
+		add(p, c, handle, 0, device)->model_references = 1;
 	return code;
 }
 
@@ -191,13 +184,12 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 		/* a policy's handles that were not mapped are not in the sums: they make no peak */
 		if (p->replay->recorded)
 			replay_note_peak(device_of(p, (gint32)t->device));
-		code = MODEL_CALL(calls_of(p, (gint32)t->device, c), MODEL_RELEASE,
-				  aclrtFreePhysical(t->p));
+		code = CALL((gint32)t->device, RELEASE, aclrtFreePhysical(t->p));
 		if (code != 0)
 			return code;
 		t->model_references--;
 	}
-	done(p, c, t);
+	done(p, c, 0);
 	return code;
 }
 
@@ -207,12 +199,12 @@ static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 	const struct mapping *m = tracker_mapping(p->tracker, c->process, &c->at);
 	if (va == NULL)
 		return NOT_MADE;
-	struct model_device *calls = &device_of(p, m ? (gint32)m->object->device : -1)->window;
-	gint32 code = MODEL_CALL(calls, MODEL_RETAIN, aclrtMemRetainAllocationHandle(va, &handle));
+	gint32 code = CALL(m ? (gint32)m->object->device : -1, RETAIN,
+			   aclrtMemRetainAllocationHandle(va, &handle));
 	if (code != 0 || m == NULL)
 		return code;
 	m->object->model_references++;
-	done(p, c, NULL);
+	done(p, c, 0);
 	return code;
 }
 
@@ -223,10 +215,9 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
 	gint32 device = (gint32)t->device;
-	gint32 code =
-		MODEL_CALL(calls_of(p, device, c), MODEL_MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
+	gint32 code = CALL(device, MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
 	if (code == 0) {
-		done(p, c, NULL);
+		done(p, c, 0);
 		come(p, c, device, va, c->size, t->site);
 	}
 	return code;
@@ -241,11 +232,9 @@ static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	if (m)
 		go(p, device, va);
-	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_UNMAP, aclrtUnmapMem(va));
-	if (code == 0 && m) {
-		memory_remove(&device_of(p, device)->memory, ALLOCATION_MEMORY, (guintptr)va);
-		done(p, c, m->object);
-	}
+	gint32 code = CALL(device, UNMAP, aclrtUnmapMem(va));
+	if (code == 0 && m)
+		gone(p, c, device, ALLOCATION_MEMORY, va);
 	return code;
 }
 
@@ -254,11 +243,10 @@ static gint32 play_access(struct player *p, const struct npu_trace_record *c)
 	void *va = address(p, c->process, &c->name);
 	if (va == NULL)
 		return NOT_MADE;
-	struct model_device *calls = &device_of(p, c->device)->window;
 	aclrtMemAccessDesc desc = { .flags = c->flags ? (aclrtMemAccessFlags)c->flags
 						      : ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
 				    .location = location_of((gint32)c->device) };
-	return MODEL_CALL(calls, MODEL_ACCESS, aclrtMemSetAccess(va, c->size, &desc, 1));
+	return CALL((gint32)c->device, ACCESS, aclrtMemSetAccess(va, c->size, &desc, 1));
 }
 
 static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
@@ -269,10 +257,10 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 							  : ACL_MEM_MALLOC_HUGE_FIRST;
 	gint32 set = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
 	void *at;
-	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_MALLOC,
-				 set != ACL_SUCCESS ? set
-				 : device < 0       ? aclrtMallocHost(&at, c->size)
-						    : aclrtMallocAlign32(&at, c->size, policy));
+	gint32 code = CALL(device, MALLOC,
+			   set != ACL_SUCCESS ? set
+			   : device < 0       ? aclrtMallocHost(&at, c->size)
+					      : aclrtMallocAlign32(&at, c->size, policy));
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
@@ -280,7 +268,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
 	if (p->replay->recorded)
-		add(p, c, at, pages, device);
+		add(p, c, at, (guint32)(pages - c->size), device);
 	come(p, c, device, at, pages, p->site);
 	p->got = (guintptr)at;
 	return code;
@@ -294,13 +282,9 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 	gint32 device = (gint32)(t ? t->device : c->device);
 	void *at = t ? t->p : GSIZE_TO_POINTER(c->va);
 	go(p, device, at);
-	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_FREE,
-				 device < 0 ? aclrtFreeHost(at) : aclrtFree(at));
-	if (code != 0)
-		return code;
-	memory_remove(&device_of(p, device)->memory, ALLOCATION_MEMORY, (guintptr)at);
-	if (t)
-		done(p, c, t);
+	gint32 code = CALL(device, FREE, device < 0 ? aclrtFreeHost(at) : aclrtFree(at));
+	if (code == 0)
+		gone(p, c, device, ALLOCATION_MEMORY, at);
 	return code;
 }
 
@@ -312,7 +296,7 @@ static gint32 play_share(struct player *p, const struct npu_trace_record *c)
 	const struct object *t = find(p, c->process, imports ? &c->share : &c->handle);
 	if (t == NULL || c->code != 0 || (imports && t->references == 0))
 		return NOT_MADE;
-	done(p, c, NULL);
+	done(p, c, 0);
 	return 0;
 }
 

@@ -52,7 +52,7 @@ static void series_add(struct series *s, guint64 event, const struct memory_sums
 
 void replay_note_peak(struct replay_device *device)
 {
-	guint64 physical = device->memory.physical;
+	guint64 physical = device->memory.levels.of[LEVEL_PHYSICAL].now;
 	struct npu_stats stats;
 	if (physical <= device->noted_physical || !model_stats(device->device, &stats))
 		return;
@@ -98,7 +98,8 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 
 gboolean replay_tells_live(const struct replay_device *device)
 {
-	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->memory.start_live > 0;
+	return device->trace->counts[NPU_TRACE_ALLOC] > 0 ||
+	       device->memory.levels.of[LEVEL_LIVE].start > 0;
 }
 
 gboolean replay_tells_fragmentation(const struct replay_device *device)
@@ -125,7 +126,7 @@ static void look(struct allocation *item, gpointer data)
 		if (npusim_physical((int)device->device, item->va + at, &run.pa, &run.bytes) != 0)
 			return;
 		g_array_append_val(item->runs, run);
-		const struct replay_run row = { item->since, device->memory.event,
+		const struct replay_run row = { item->since, device->memory.levels.event,
 						item->address + at, run.pa, run.bytes };
 		if (device->runs && device->runs->len < REPLAY_RUNS_MAX)
 			g_array_append_val(device->runs, row);
@@ -154,7 +155,7 @@ static struct replay_device *replay_device_new(struct replay *replay, struct tra
 	device->start = g_array_new(FALSE, FALSE, sizeof(struct record_item));
 	if (options->each) {
 		device->window.each = g_array_new(FALSE, FALSE, sizeof(struct model_once));
-		device->window.event = &memory->event;
+		device->window.event = &memory->levels.event;
 		device->runs = g_array_new(FALSE, FALSE, sizeof(struct replay_run));
 		memory->look_all = TRUE;
 	}
@@ -186,7 +187,7 @@ static void replay_finish(struct replay_device *device)
 		if (memory->moments[m].what == MOMENT_END)
 			memory_mark(memory, &memory->moments[m], s->last.event);
 	}
-	memory->event = s->last.event + 1;
+	memory->levels.event = s->last.event + 1;
 	memory_look_all(memory);
 	g_clear_pointer(&device->reads, access_free);
 	if (device->filter) {
@@ -205,12 +206,6 @@ static void replay_finish(struct replay_device *device)
 
 #define DEVICE(replay, i) ((struct replay_device *)g_ptr_array_index((replay)->devices, i))
 #define ITEM(device, i)   (&g_array_index((device)->start, struct record_item, i))
-
-static gboolean is_segment(guint32 verb)
-{
-	return verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_FREE ||
-	       verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP;
-}
 
 /* ---- what a filter says ---- */
 
@@ -237,7 +232,7 @@ static void on_event(gpointer data, const struct record_item *item)
 	struct replay_device *device = data;
 
 	memory_step(&device->memory, item);
-	if (is_segment(item->record.verb) && !(item->record.has & NPU_TRACE_HAS_START))
+	if (segment_change(item->record.verb) != 0 && !(item->record.has & NPU_TRACE_HAS_START))
 		device->policy_counts[item->record.verb]++;
 }
 
@@ -251,7 +246,7 @@ static void on_lost(gpointer data, guint64 size, guint32 site)
 	struct replay_device *device = data;
 
 	device->lost_blocks++;
-	replay_note_failure(device, device->memory.event, device->line, size, site);
+	replay_note_failure(device, device->memory.levels.event, device->line, size, site);
 }
 
 /* FALSE and error, which says where in the file, where the filter's answer is CACHE_FAILED. */
@@ -259,7 +254,7 @@ static gboolean answered(struct replay_device *device, enum cache_answer answer,
 {
 	if (answer != CACHE_FAILED)
 		return TRUE;
-	g_autofree char *place = history_place(device->line, device->memory.event);
+	g_autofree char *place = history_place(device->line, device->memory.levels.event);
 	g_propagate_prefixed_error(error, g_steal_pointer(&device->filter->cause),
 				   "device %u, %s: ", device->device, place);
 	return FALSE;
@@ -279,7 +274,7 @@ static gboolean device_start(struct replay_device *device, GError **error)
 
 	/* the sums of memory are those of the segments that a filter got, from none on */
 	for (guint i = 0; i < device->start->len; i++) {
-		memory_step_file(&device->memory, ITEM(device, i), 0);
+		memory_step_file(&device->memory, ITEM(device, i));
 		if (recorded || is_block(ITEM(device, i)))
 			memory_step(&device->memory, ITEM(device, i));
 	}
@@ -310,18 +305,17 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 {
 	guint32 verb = item->record.verb;
 
-	device->memory.event++;
+	device->memory.levels.event++;
 	device->line = item->record.line;
-	memory_step_file(&device->memory, item, device->memory.event);
-	if (!policy_is_own(device->replay->options.policy) &&
-	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
+	memory_step_file(&device->memory, item);
+	if (!policy_is_own(device->replay->options.policy) && segment_change(verb) < 0)
 		replay_note_peak(device);
 	gboolean ok = answered(device, device->filter->step(device->filter, item), error);
-	replay_sample(device, device->memory.event, (guint64)MAX(item->time_us, 0));
+	replay_sample(device, device->memory.levels.event, (guint64)MAX(item->time_us, 0));
 	/* the file's first lack of memory is the moment until the replay has one of its own */
 	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
 		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM],
-			    device->memory.event);
+			    device->memory.levels.event);
 	if (device->reads == NULL || !ok)
 		return ok;
 	if (verb == NPU_TRACE_FREE)
@@ -361,17 +355,17 @@ static gboolean step_recorded(struct replay *replay, const struct record_item *i
 	gboolean ok = TRUE;
 
 	for (guint i = 0; i < replay->devices->len; i++)
-		DEVICE(replay, i)->memory.event = event;
+		DEVICE(replay, i)->memory.levels.event = event;
 	if (!trace_verbs[item->record.verb].event) {
 		guint64 before = item->record.took_ns > 0 ? npusim_now_ps() : 0;
 
 		ok = player_step(replay->player, item, error);
 		note_time(replay, &item->record, before);
-	} else if (item->record.code == 0 && device && !is_segment(item->record.verb)) {
+	} else if (item->record.code == 0 && device && segment_change(item->record.verb) == 0) {
 		memory_step(&device->memory, item);
 	}
 	if (item->record.code == 0 && device)
-		memory_step_file(&device->memory, item, event);
+		memory_step_file(&device->memory, item);
 	for (guint i = 0; i < replay->devices->len; i++)
 		replay_sample(DEVICE(replay, i), event, (guint64)item->time_us);
 	return ok;

@@ -121,14 +121,16 @@ static void put_instant(struct chrome *c, const struct tracker_line *l, const ch
 }
 
 /* What is now, if that is not what is shown. */
-static void put_counter(struct chrome *c, struct tracker_device *d, enum tracker_level level,
+static void put_counter(struct chrome *c, struct tracker_device *d, enum level_kind level,
 			guint64 pid)
 {
-	if (d->now[level] != d->shown[level])
+	guint64 now = d->levels->of[level].now;
+
+	if (now != d->shown[level])
 		g_string_append_printf(
-			begin(c, 'C', tracker_level_names[level], pid, 0, d->shown_ns, "%s", ""),
-			",\"args\":{\"bytes\":" U64 "}}", d->now[level]);
-	d->shown[level] = d->now[level];
+			begin(c, 'C', level_names[level], pid, 0, d->shown_ns, "%s", ""),
+			",\"args\":{\"bytes\":" U64 "}}", now);
+	d->shown[level] = now;
 }
 
 /* A step of the life of an object: it begins ('s'), is used ('t') or ends ('f') in a call. */
@@ -239,7 +241,7 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 		put_instant(c, l, "segment", pid, 0, d->shown_ns, "");
 	else if (verb == NPU_TRACE_OOM)
 		put_instant(c, l, "refused", pid, 0, d->shown_ns, ": out of memory");
-	for (int level = 0; l->item.number > 0 && level < TRACKER_RESERVED; level++)
+	for (int level = 0; l->item.number > 0 && level < LEVEL_RESERVED; level++)
 		put_counter(c, d, level, pid);
 }
 
@@ -268,7 +270,7 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 		on_device(c, l);
 	/* address space is of no device */
 	none->shown_ns = MAX(none->shown_ns, c->now_ns);
-	put_counter(c, none, TRACKER_RESERVED, DEVICE_PID - 1);
+	put_counter(c, none, LEVEL_RESERVED, DEVICE_PID - 1);
 	return TRUE;
 }
 

@@ -94,8 +94,8 @@ static gboolean csv_row(struct convert *to, struct tracker_line *l, GError **err
 	name(out, (r->has & NPU_TRACE_HAS_FROM) != 0, &r->from);
 	number(out, (r->has & NPU_TRACE_HAS_FLAGS) != 0, r->flags);
 	csv_field(out, FALSE, r->op ? r->op : "");
-	for (int level = 0; level < TRACKER_RESERVED; level++)
-		number(out, l->device >= 0, d->now[level]);
+	for (int level = 0; level < LEVEL_RESERVED; level++)
+		number(out, l->device >= 0, d->levels->of[level].now);
 	g_string_append_c(out, '\n');
 	return TRUE;
 }

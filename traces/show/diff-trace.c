@@ -20,7 +20,7 @@ static void put(struct differences *f, const char *group, const char *name, cons
 }
 
 static void peaks(struct differences *f, const char *group, const char *level,
-		  const struct tracker_peak *a, const struct tracker_peak *b)
+		  const struct level_peak *a, const struct level_peak *b)
 {
 	if (a->bytes == b->bytes && a->number == b->number)
 		return;
@@ -48,23 +48,23 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 {
 	const struct tracker_device *a = tracker_device(tracker[0], number),
 				    *b = tracker_device(tracker[1], number);
-	gsize bytes = sizeof a->peak[0];
-	gboolean distinct = memcmp(&a->peak[TRACKER_PHYSICAL], &a->peak[TRACKER_SEGMENTS], bytes) ||
-			    memcmp(&b->peak[TRACKER_PHYSICAL], &b->peak[TRACKER_SEGMENTS], bytes);
+	const struct level *x = a->levels->of, *y = b->levels->of;
+	gsize bytes = sizeof x->peak;
+	gboolean distinct = memcmp(&x[LEVEL_PHYSICAL].peak, &x[LEVEL_SEGMENTS].peak, bytes) != 0 ||
+			    memcmp(&y[LEVEL_PHYSICAL].peak, &y[LEVEL_SEGMENTS].peak, bytes) != 0;
 	struct differences *f = &diff->figures;
 	g_autofree char *group = number == RECORD_NO_DEVICE ? g_strdup("of no device")
 				 : number < 0               ? g_strdup("host")
 					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
-	for (int level = 0; level < TRACKER_RESERVED; level++) {
-		const char *name = tracker_level_names[level];
+	for (int level = 0; level < LEVEL_RESERVED; level++) {
+		const char *name = level_names[level];
 		/* without calls, segments are all the physical memory that there is */
-		if (level == TRACKER_PHYSICAL && !distinct)
+		if (level == LEVEL_PHYSICAL && !distinct)
 			continue;
-		put(f, group, name, ", at the start", MEMBER_BYTES, a->start[level],
-		    b->start[level]);
-		peaks(f, group, name, &a->peak[level], &b->peak[level]);
-		put(f, group, name, ", at the end", MEMBER_BYTES, a->now[level], b->now[level]);
+		put(f, group, name, ", at the start", MEMBER_BYTES, x[level].start, y[level].start);
+		peaks(f, group, name, &x[level].peak, &y[level].peak);
+		put(f, group, name, ", at the end", MEMBER_BYTES, x[level].now, y[level].now);
 	}
 	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
 		const char *name = v == NPU_TRACE_NOTE ? "notes" : record_verb_name(v);
@@ -96,7 +96,8 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 					json_node_init_string(json_node_alloc(), b), NULL, 0);
 	}
 	peaks(&diff->figures, "", "reserved address space",
-	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
+	      &tracker[0]->none.levels->of[LEVEL_RESERVED].peak,
+	      &tracker[1]->none.levels->of[LEVEL_RESERVED].peak);
 	for (int side = 0; side < 2; side++) {
 		GTreeNode *n = g_tree_node_first(tracker[side]->devices);
 		for (; n; n = g_tree_node_next(n)) {

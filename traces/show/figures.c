@@ -141,12 +141,11 @@ static const struct member figures_recorded_oom[] = {
 	{ 0 },
 };
 
+#define PEAK(d) ((d)->memory.levels.of[LEVEL_PHYSICAL].peak.bytes)
+
 /* Share of physical memory that no live block used when physical memory was at its peak. */
 READ(double, fragmentation, replay_device, d,
-     d->memory.peak_physical
-	     ? 1.0 - (double)MIN(d->memory.live_at_peak_physical, d->memory.peak_physical) /
-			       d->memory.peak_physical
-	     : 0)
+     PEAK(d) ? 1.0 - (double)MIN(d->memory.levels.live_at_peak, PEAK(d)) / PEAK(d) : 0)
 
 /* Bytes that the second-level TLB can cover with the pages that were in use at the peak. */
 static gint64 tlb_reach(gconstpointer at)
@@ -166,7 +165,7 @@ READ(gboolean, has_each, replay_device, d, d->window.each != NULL)
 READ(gboolean, has_moves, replay_device, d, d->window.moves.calls > 0)
 READ(double, tlb_share, replay_device, d, MIN(1, (double)tlb_reach(d) / MAX((double)mapped(d), 1)))
 READ(gint64, is_rounded, replay_device, d,
-     d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
+     d->failed_size == 0 && d->stats.own_peak_bytes != PEAK(d))
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
 READ(gboolean, has_policy, replay_device, d, policy_is_own(d->replay->options.policy))
@@ -264,23 +263,24 @@ static const struct member frames[] = {
 	{ 0 },
 };
 
+#define OF_LEVEL(kind, part) AT(replay_device, memory.levels.of[LEVEL_##kind].part)
+
 const struct member figures_device[] = {
 	{ "device", MEMBER_COUNT, .whole = device_number, .manual = "The number of the device." },
 	{ "events", MEMBER_MAP, .build = build_events,
 	  .manual = "An object: the number of events of each action in the file, by the name of "
 		    "the action." },
-	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
+	{ "start_physical_bytes", MEMBER_BYTES, OF_LEVEL(PHYSICAL, start),
 	  "Physical memory when the window began." },
-	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, memory.start_live),
+	{ "start_live_bytes", MEMBER_BYTES, OF_LEVEL(LIVE, start),
 	  "The requested sizes of the blocks that were live when the window began." },
-	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.peak_physical),
+	{ "peak_physical_bytes", MEMBER_BYTES, OF_LEVEL(PHYSICAL, peak.bytes),
 	  "The peak of physical memory." },
-	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, memory.peak_live),
-	  "The peak of live memory." },
-	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, memory.obtained),
+	{ "peak_live_bytes", MEMBER_BYTES, OF_LEVEL(LIVE, peak.bytes), "The peak of live memory." },
+	{ "obtained_bytes", MEMBER_BYTES, OF_LEVEL(PHYSICAL, got),
 	  "The total physical memory obtained since the window began." },
 	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
-	  AT(replay_device, memory.live_at_peak_physical),
+	  AT(replay_device, memory.levels.live_at_peak),
 	  "The most live memory while physical memory was at its peak." },
 	{ "fragmentation", MEMBER_REAL, .has = tells_live, .real = fragmentation,
 	  .manual = "The fraction of the physical peak that held no live block, 0 to 1; left out "

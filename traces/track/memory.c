@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the items at each address with serial numbers; a moment is the serial number at which it
- * was marked. An item that goes away and is not younger than a moment is put on that moment's
- * list. Marking a moment anew empties its list.
+ * The index by address. Keeps the items at each address with serial numbers; a moment is the serial
+ * number at which it was marked. An item that goes away and is not younger than a moment is put on
+ * that moment's list. Marking a moment anew empties its list.
  */
 #include "memory.h"
-
-/* A file can say anything: sums end at what an int64 holds. */
-static guint64 sum(guint64 a, guint64 b)
-{
-	return a + b < a || a + b > G_MAXINT64 ? G_MAXINT64 : a + b;
-}
-
-static guint64 less(guint64 a, guint64 b)
-{
-	return a - MIN(a, b);
-}
 
 static void item_clear(gpointer item)
 {
@@ -52,9 +41,16 @@ static gboolean was_there(const struct moment *moment, const struct allocation *
 	return moment->reached && item->born <= moment->serial;
 }
 
-static gboolean takes_addresses(enum allocation_kind kind, const struct allocation *item)
+/* Physical memory is counted where it is obtained, not where it lies. */
+static void count_item(struct memory *m, enum allocation_kind kind, const struct allocation *item,
+		       gboolean comes)
 {
-	return kind == ALLOCATION_RESERVED || (kind == ALLOCATION_MEMORY && !item->mapped);
+	if (kind == ALLOCATION_BLOCK) {
+		levels_change(&m->levels, LEVEL_LIVE, comes, item->asked);
+		levels_change(&m->levels, LEVEL_TAKEN, comes, item->size);
+	} else if (kind == ALLOCATION_RESERVED || !item->mapped) {
+		levels_change(&m->levels, LEVEL_RESERVED, comes, item->size);
+	}
 }
 
 void memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
@@ -64,10 +60,9 @@ void memory_add(struct memory *m, enum allocation_kind kind, const struct alloca
 	*kept = *item;
 	memory_remove(m, kind, item->key);
 	kept->born = ++m->serial;
-	kept->since = m->event;
+	kept->since = m->levels.event;
 	m->has_blocks |= kind == ALLOCATION_BLOCK;
-	if (takes_addresses(kind, kept))
-		m->reserved += kept->size;
+	count_item(m, kind, kept, TRUE);
 	g_hash_table_add(m->items[kind], kept);
 }
 
@@ -93,10 +88,7 @@ gboolean memory_remove(struct memory *m, enum allocation_kind kind, guint64 key)
 
 	if (!g_hash_table_steal_extended(m->items[kind], &key, (gpointer *)&item, NULL))
 		return FALSE;
-	if (takes_addresses(kind, item))
-		m->reserved -= item->size;
-	if (kind == ALLOCATION_MEMORY)
-		look(m, item);
+	count_item(m, kind, item, FALSE);
 	for (guint i = 0; i < m->moment_count; i++) {
 		if (was_there(&m->moments[i], item))
 			g_ptr_array_add(m->moments[i].gone[kind], g_rc_box_acquire(item));
@@ -158,29 +150,6 @@ GPtrArray *memory_at(const struct memory *m, const struct moment *moment, enum a
 	return out;
 }
 
-static void block_remove(struct memory *m, guint64 key)
-{
-	const struct allocation *known = g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &key);
-
-	if (known == NULL) {
-		m->unmatched++;
-		return;
-	}
-	m->live = less(m->live, known->asked);
-	m->taken = less(m->taken, known->size);
-	memory_remove(m, ALLOCATION_BLOCK, key);
-}
-
-static void note_peaks(struct memory *m)
-{
-	m->peak_live = MAX(m->peak_live, m->live);
-	if (m->physical > m->peak_physical)
-		m->live_at_peak_physical = 0;
-	m->peak_physical = MAX(m->peak_physical, m->physical);
-	if (m->physical == m->peak_physical)
-		m->live_at_peak_physical = MAX(m->live_at_peak_physical, m->live);
-}
-
 static void on_alloc(struct memory *m, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
@@ -188,73 +157,61 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
 	const struct allocation *known =
 		g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &item->address);
-	struct allocation block = { .key = item->address,
-				    .address = placed ? r->va : item->address,
-				    .size = placed ? r->rounded : round_up(item->size, m->unit),
-				    .asked = item->size,
-				    .site = start && item->site == SITE_NONE ? SITE_BEFORE
-									     : item->site };
-
 	/* a block of the start may lie elsewhere than the file says */
-	if (known && start && placed) {
-		block.asked = known->asked;
-		block.site = known->site;
-	} else if (known) {
-		m->unmatched++;
-	}
-	if (known)
-		block_remove(m, block.key);
+	gboolean again = known && start && placed;
+	const struct allocation block = {
+		.key = item->address,
+		.address = placed ? r->va : item->address,
+		.size = placed ? r->rounded : round_up(item->size, m->unit),
+		.asked = again ? known->asked : item->size,
+		.site = again                              ? known->site
+			: start && item->site == SITE_NONE ? SITE_BEFORE
+							   : item->site,
+	};
+
+	m->unmatched += known && !again;
 	memory_add(m, ALLOCATION_BLOCK, &block);
-	m->live = sum(m->live, block.asked);
-	m->taken = sum(m->taken, block.size);
-	note_peaks(m);
-}
-
-void memory_obtain(struct memory *m, guint64 size, guint64 pages)
-{
-	m->physical = sum(m->physical, pages);
-	m->obtained = sum(m->obtained, pages);
-	m->rounding = sum(m->rounding, pages - size);
-	note_peaks(m);
-}
-
-void memory_return(struct memory *m, guint64 size, guint64 pages)
-{
-	m->physical = less(m->physical, pages);
-	m->rounding = less(m->rounding, pages - size);
 }
 
 void memory_started(struct memory *m)
 {
-	m->obtained = 0;
-	m->start_physical = m->physical;
-	m->start_live = m->peak_live = m->live_at_peak_physical = m->live;
+	struct levels *l = &m->levels;
+
+	for (int k = 0; k < LEVEL_COUNT; k++) {
+		l->of[k].start = l->of[k].now;
+		l->of[k].got = 0;
+	}
+	l->of[LEVEL_LIVE].peak.bytes = l->live_at_peak = l->of[LEVEL_LIVE].now;
 }
 
 void memory_step(struct memory *m, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
 	guint64 pages = r->has & NPU_TRACE_HAS_ROUNDED ? r->rounded : malloc_pages(item->size);
+	int change = segment_change(r->verb);
 
 	if (r->verb == NPU_TRACE_ALLOC)
 		on_alloc(m, item);
 	else if (r->verb == NPU_TRACE_FREE)
-		block_remove(m, item->address);
-	else if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_MAP)
-		memory_obtain(m, item->size, pages);
-	else if (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_SEGMENT_UNMAP)
-		memory_return(m, item->size, pages);
+		m->unmatched += !memory_remove(m, ALLOCATION_BLOCK, item->address);
+	else if (change != 0)
+		levels_pages(&m->levels, change > 0, item->size, pages);
 }
 
 struct memory_sums memory_sums(const struct memory *m)
 {
-	return (struct memory_sums){ .live = m->live,
-				     .physical = m->physical,
-				     .reserved = m->reserved,
-				     .internal = less(m->taken, m->live),
-				     .rounding = m->rounding,
-				     .external = (gint64)m->physical -
-						 (gint64)sum(m->taken, m->rounding) };
+	const struct level *of = m->levels.of;
+	guint64 live = of[LEVEL_LIVE].now, physical = of[LEVEL_PHYSICAL].now;
+	guint64 taken = of[LEVEL_TAKEN].now, rounding = of[LEVEL_ROUNDING].now;
+
+	return (struct memory_sums){
+		.live = live,
+		.physical = physical,
+		.reserved = of[LEVEL_RESERVED].now,
+		.internal = taken - MIN(live, taken),
+		.rounding = rounding,
+		.external = (gint64)physical - (gint64)MIN(taken + rounding, G_MAXINT64),
+	};
 }
 
 struct block {
@@ -271,39 +228,41 @@ static GArray *chunk_at(const GPtrArray *chunks, guint i)
 	return g_ptr_array_index(chunks, i);
 }
 
-static struct block *block_at(const GArray *chunk, guint i)
+static struct block *block_at(gconstpointer chunk, guint i)
 {
-	return &g_array_index(chunk, struct block, i);
+	return &g_array_index((const GArray *)chunk, struct block, i);
 }
 
-/* How many blocks of a chunk are not above the address. */
-static guint blocks_below(const GArray *chunk, guint64 address)
+static struct block *first_of(gconstpointer chunks, guint i)
 {
-	guint low = 0, high = chunk->len;
+	return block_at(chunk_at(chunks, i), 0);
+}
 
-	while (low < high) {
-		guint middle = (low + high) / 2;
-		if (block_at(chunk, middle)->address <= address)
+/* How many blocks, of a chunk or the first of chunks, are not above the address. */
+static inline guint count_below(gconstpointer in, guint count, guint64 address,
+				struct block *(*at)(gconstpointer in, guint i))
+{
+	guint low = 0;
+
+	while (low < count) {
+		guint middle = (low + count) / 2;
+		if (at(in, middle)->address <= address)
 			low = middle + 1;
 		else
-			high = middle;
+			count = middle;
 	}
 	return low;
+}
+
+static guint blocks_below(const GArray *chunk, guint64 address)
+{
+	return count_below(chunk, chunk->len, address, block_at);
 }
 
 /* The chunk in which an address would be. */
 static guint chunk_of(const GPtrArray *chunks, guint64 address)
 {
-	guint low = 0, high = chunks->len;
-
-	while (high - low > 1) {
-		guint middle = (low + high) / 2;
-		if (block_at(chunk_at(chunks, middle), 0)->address <= address)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return MAX(count_below(chunks, chunks->len, address, first_of), 1) - 1;
 }
 
 /* In place of what begins where it does. */
@@ -359,8 +318,7 @@ char *history_place(guint64 line, guint64 event)
 }
 
 /* `there`: the block that it meets; NULL: none is where one should be. */
-static void contradict(struct memory *m, const struct record_item *item, guint64 event,
-		       const struct block *there)
+static void contradict(struct memory *m, const struct record_item *item, const struct block *there)
 {
 	gboolean has_va = (item->record.has & NPU_TRACE_HAS_VA) != 0;
 	g_autoptr(GString) what = g_string_new(NULL), at = g_string_new(NULL);
@@ -371,7 +329,7 @@ static void contradict(struct memory *m, const struct record_item *item, guint64
 		g_string_printf(what, "0x%" G_GINT64_MODIFIER "x", item->record.va);
 	else
 		record_name_text(&item->record.name, what);
-	g_autofree char *place = history_place(item->record.line, event);
+	g_autofree char *place = history_place(item->record.line, m->levels.event);
 	g_autofree char *since = there ? history_place(there->line, there->event) : NULL;
 	if (there && has_va)
 		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
@@ -384,10 +342,10 @@ static void contradict(struct memory *m, const struct record_item *item, guint64
 					place, what->str);
 }
 
-void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)
+void memory_step_file(struct memory *m, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
-	const struct block new = { item->address, item->size, r->line, event };
+	const struct block new = { item->address, item->size, r->line, m->levels.event };
 	gboolean comes = r->verb == NPU_TRACE_ALLOC, goes = r->verb == NPU_TRACE_FREE;
 	/* addresses that stand for names have no extent */
 	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
@@ -399,20 +357,17 @@ void memory_step_file(struct memory *m, const struct record_item *item, guint64 
 	     (there->address < new.address &&new.address - there->address >= there->size)))
 		there = NULL;
 	if (comes ? there != NULL : goes && there == NULL)
-		contradict(m, item, event, there);
+		contradict(m, item, there);
 	if (there) {
-		m->file.live = less(m->file.live, there->size);
+		levels_step(&m->file.levels, NPU_TRACE_FREE, there->size, FALSE);
 		block_drop(m->file.blocks, there);
 	}
-	if (comes) {
-		m->file.live = sum(m->file.live, item->size);
+	if (comes)
 		block_put(m->file.blocks, &new);
-	} else if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_MAP) {
-		m->file.physical = sum(m->file.physical, item->size);
-	} else if (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_SEGMENT_UNMAP) {
-		m->file.physical = less(m->file.physical, item->size);
-	} else if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0) {
-		m->file.oom = (struct recorded_oom){ event, item->size, r->free_bytes,
-						     m->file.physical, m->file.live };
-	}
+	if (!goes)
+		levels_step(&m->file.levels, r->verb, item->size, FALSE);
+	if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0)
+		m->file.oom = (struct recorded_oom){ new.event, item->size, r->free_bytes,
+						     m->file.levels.of[LEVEL_SEGMENTS].now,
+						     m->file.levels.of[LEVEL_LIVE].now };
 }

@@ -1,16 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of one device over a history: what is at an address, now and at marked moments of the
- * past (reservations, physical memory, blocks), the sums of it, and where the file's events
- * contradict each other. Each step costs the same, however often moments are marked. It is
- * independent of the model, and knows addresses, not names. Beside it, the tracker of objects that
- * have names.
+ * The tracker: what of a history was live, held, mapped and reserved, and when. One struct of
+ * levels counts it, of the history as the file tells it and as it is replayed. Two indexes find
+ * what a record is about. By name (struct tracker): objects, from their creation to their end, and
+ * what is mapped where. Calls name what they are about, in a replay they get other addresses than
+ * were recorded, and two histories have no address in common. By address (struct memory):
+ * reservations, physical memory and blocks of one device, now and at marked moments. Overlaps,
+ * fragmentation and the frames behind memory are matters of addresses, and most files have no
+ * names. Convert, diff and the page take the first; a replay takes both, and its player's tracker
+ * counts into the levels of its memories. It is independent of the model.
  */
 #ifndef NPUSIM_TRACES_MEMORY_H
 #define NPUSIM_TRACES_MEMORY_H
 
 #include "format/input.h"
 #include "read/trace.h"
+
+/* ---- levels.c ---- */
+
+enum level_kind {
+	LEVEL_LIVE,     /* requested sizes of blocks that are handed out */
+	LEVEL_SEGMENTS, /* of an allocator above */
+	LEVEL_PHYSICAL, /* that calls got; of a history without such calls, its segments */
+	LEVEL_RESERVED, /* address space; to the tracker, of no device */
+	LEVEL_TAKEN,    /* by live blocks, with the rounding of who gave them */
+	LEVEL_ROUNDING, /* of PHYSICAL: what pages are larger than what was asked for */
+	LEVEL_COUNT
+};
+extern const char *const level_names[LEVEL_RESERVED + 1];
+
+struct level_peak {
+	guint64 bytes;
+	guint64 number;  /* of the event that reached it first; 0: the start */
+	guint64 host_ns; /* its time; 0: it has none */
+};
+struct level {
+	guint64 now, start; /* `start`: when the window began */
+	guint64 got;        /* all that came since */
+	struct level_peak peak;
+};
+struct levels {
+	struct level of[LEVEL_COUNT];
+	guint64 live_at_peak;   /* the most of LIVE while PHYSICAL was at its peak */
+	guint64 event, host_ns; /* what happens now: whoever steps it sets them */
+};
+void levels_change(struct levels *levels, enum level_kind kind, gboolean more, guint64 bytes);
+/* PHYSICAL: memory for `size` bytes comes or goes, in whole pages `pages` bytes. */
+void levels_pages(struct levels *levels, gboolean more, guint64 size, guint64 pages);
+/* LIVE or SEGMENTS: what an allocator's event says comes or goes. `physical`: segments are all the
+ * physical memory that is known. */
+void levels_step(struct levels *levels, guint32 verb, guint64 bytes, gboolean physical);
+
+/* Of an event: 1: a segment, or a part of one, comes; -1: it goes; 0: it is about none. */
+static inline int segment_change(guint32 verb)
+{
+	return (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP) -
+	       (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP);
+}
+
+/* ---- memory.c: the index by address. Each step costs the same, however often moments are marked.
+ * ---- */
 
 enum allocation_kind {
 	ALLOCATION_RESERVED, /* addresses without memory of their own */
@@ -52,16 +101,9 @@ struct moment {
 #define MOMENTS_MAX 8
 
 struct memory {
-	/* Sums of events, and of what memory_obtain() and memory_return() tell. */
-	guint64 start_physical, start_live; /* when the window began */
-	guint64 physical, live;             /* now */
-	guint64 peak_physical, peak_live;
-	guint64 live_at_peak_physical; /* the most when physical memory was at its peak */
-	guint64 obtained;              /* physical bytes got since the start */
-	guint64 unmatched;             /* frees of unknown blocks, and blocks handed out twice */
-	guint64 taken;                 /* by live blocks, with the rounding of who gave them */
-	guint64 rounding;    /* of `physical`: what pages are larger than what was asked for */
-	guint64 reserved;    /* bytes of addresses taken: RESERVED, and MEMORY that is not mapped */
+	/* Of events; PHYSICAL of recorded calls is their player's to count. */
+	struct levels levels;
+	guint64 unmatched;   /* frees of unknown blocks, and blocks handed out twice */
 	guint unit;          /* blocks are multiples of it, as far as the file tells */
 	gboolean has_blocks; /* a BLOCK was added, at any time */
 
@@ -69,16 +111,17 @@ struct memory {
 	struct moment moments[MOMENTS_MAX];
 	guint moment_count;
 	guint64 serial;
-	guint64 event;     /* what happens now: whoever steps it sets it */
 	gboolean look_all; /* at each item before it goes, not at those of moments alone */
 	/* Fills item->runs in while the memory is still there; may be NULL. */
 	void (*look)(struct allocation *item, gpointer data);
 	gpointer data;
 
-	/* What the file itself says, whatever serves the blocks: of memory_step_file(). */
+	/* What the file itself says, whatever serves the blocks: of memory_step_file(). LIVE and
+	 * SEGMENTS are those of the index by name, but for a block over part of another: here that
+	 * ends the other, while names have no extent, and both stay. */
 	struct {
-		GPtrArray *blocks;      /* inside: those that are live, by address */
-		guint64 physical, live; /* bytes of segments, of blocks */
+		struct levels levels;
+		GPtrArray *blocks; /* inside: those that are live, by address */
 		guint64 contradictions;
 		char *first; /* the first of them in words, with its place; NULL: none */
 		struct recorded_oom {
@@ -97,14 +140,10 @@ void memory_clear(struct memory *memory);
 void memory_step(struct memory *memory, const struct record_item *item);
 /* What there was at the start has been added: the window begins. */
 void memory_started(struct memory *memory);
-/* Physical memory for `size` bytes, in whole pages `pages` bytes. */
-void memory_obtain(struct memory *memory, guint64 size, guint64 pages);
-void memory_return(struct memory *memory, guint64 size, guint64 pages);
 struct memory_sums memory_sums(const struct memory *memory);
 
-/* Notes what the file says, at event number `event` of the device from 1; 0: it was there at the
- * start. It changes no sum. */
-void memory_step_file(struct memory *memory, const struct record_item *item, guint64 event);
+/* Notes what the file says. It changes `file` alone. */
+void memory_step_file(struct memory *memory, const struct record_item *item);
 /* "line 3"; where that is 0, "event 17"; "the start". */
 char *history_place(guint64 line, guint64 event);
 
@@ -112,7 +151,7 @@ char *history_place(guint64 line, guint64 event);
 void memory_add(struct memory *memory, enum allocation_kind kind, const struct allocation *item);
 /* Looks up what moments need of an item whose memory may go. */
 void memory_look(struct memory *memory, guint64 key);
-/* To be called before the memory goes, or after memory_look(). FALSE: it is not there. */
+/* To be called after memory_look(). FALSE: it is not there. */
 gboolean memory_remove(struct memory *memory, enum allocation_kind kind, guint64 key);
 /* The same of all that is still there: before the model closes. */
 void memory_look_all(struct memory *memory);
@@ -171,36 +210,18 @@ void holders_add(GArray *sums, const struct memory *memory, const struct moment 
 GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		   const struct sites *sites);
 
-/* ---- object-tracker.c: follows the objects that the records of a trace name, from their creation
- * to their end: which device and which object a line refers to, and how much is live, in segments,
- * mapped by calls and reserved after it. For convert, diff and the page; a replay's player finds
- * the model's objects by it, and has its sums from above. It keeps no records. ---- */
+/* ---- object-tracker.c: the index by name: which device and which object a line refers to, and
+ * the levels after it. It keeps no records. ---- */
 
-enum tracker_level {
-	TRACKER_LIVE,     /* requested sizes of blocks that are handed out */
-	TRACKER_SEGMENTS, /* of an allocator above */
-	TRACKER_PHYSICAL, /* that calls got; of a trace without such calls, its segments */
-	TRACKER_RESERVED, /* address space: of no device */
-	TRACKER_LEVEL_COUNT
-};
-extern const char *const tracker_level_names[TRACKER_LEVEL_COUNT];
-
-struct tracker_peak {
-	guint64 bytes;
-	guint64 number;  /* of the event that reached it first; 0: the start */
-	guint64 host_ns; /* its time; 0: it has none */
-};
 struct tracker_device {
-	gint64 device; /* first: the key; -1: the host; RECORD_NO_DEVICE: of none */
-	guint64 now[TRACKER_LEVEL_COUNT];
-	struct tracker_peak peak[TRACKER_LEVEL_COUNT];
-	guint64 start[TRACKER_LEVEL_COUNT];
+	gint64 device;              /* first: the key; -1: the host; RECORD_NO_DEVICE: of none */
+	struct levels *levels, own; /* `own`, unless its owner has others */
 	guint64 count[NPU_TRACE_VERB_COUNT];  /* of the window */
 	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
 	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
 
 	/* Of a conversion alone: the counters that it wrote last, and the time that it is at. */
-	guint64 shown[TRACKER_LEVEL_COUNT], shown_ns;
+	guint64 shown[LEVEL_COUNT], shown_ns;
 	gboolean named;
 };
 /* How often each of two traces asked for a size, of what gets memory; or had a note or a call of a
@@ -259,8 +280,9 @@ struct tracker {
 	GTree *maps;       /* of struct mapping */
 	gboolean calls;    /* the trace has calls that get memory */
 	/* inside */
-	GHashTable *sets;  /* process << 32 | device -> how often it is set */
-	guint64 last[128]; /* ids given out, by letter */
+	struct tracker_device *about; /* the device of the last line */
+	GHashTable *sets;             /* process << 32 | device -> how often it is set */
+	guint64 last[128];            /* ids given out, by letter */
 };
 
 /* `calls`: the trace has calls that get memory. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tracks objects by their names, and their sums, for convert and diff.
+ * The index by name. Follows objects by the names of their records, counts what they are on the
+ * levels of their devices, and how often things were asked for, for convert, diff, the page and a
+ * replay's player.
  */
 #include "memory.h"
-
-const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",
-							       "reserved" };
 
 gint tracker_size_order(gconstpointer a, gconstpointer b, gpointer unused)
 {
@@ -30,6 +29,7 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 		return d;
 	d = g_new0(struct tracker_device, 1);
 	d->device = device;
+	d->levels = &d->own;
 	g_tree_insert(t->devices, &d->device, d);
 	return d;
 }
@@ -67,6 +67,7 @@ struct tracker *tracker_new(gboolean calls)
 	struct tracker *t = g_new0(struct tracker, 1);
 
 	t->calls = calls;
+	t->none.levels = &t->none.own;
 	t->devices = g_tree_new_full(by_number, NULL, NULL, g_free);
 	t->names = int_map_new(drop);
 	t->maps = g_tree_new_full(by_place, NULL, NULL, mapping_free);
@@ -115,24 +116,6 @@ static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 		g_hash_table_remove(t->names, e);
 }
 
-static void change(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes,
-		   gboolean more)
-{
-	guint64 *now = &tracker_device(t, device)->now[level];
-
-	*now = more ? MIN(*now + MIN(bytes, G_MAXINT64), (guint64)G_MAXINT64)
-		    : *now - MIN(*now, bytes);
-	if (level == TRACKER_SEGMENTS && !t->calls)
-		change(t, device, TRACKER_PHYSICAL, bytes, more);
-}
-
-static void note(struct tracker_device *d, enum tracker_level level, const struct record_item *item)
-{
-	if (d->now[level] > d->peak[level].bytes)
-		d->peak[level] =
-			(struct tracker_peak){ d->now[level], item->number, item->record.host_ns };
-}
-
 static void count_like(struct tracker *t, struct tracker_size key)
 {
 	struct tracker_size *known = g_tree_lookup(t->sizes, &key);
@@ -152,7 +135,7 @@ static void count(struct tracker *t, const struct tracker_line *l)
 				    1u << NPU_TRACE_MALLOC | 1u << NPU_TRACE_RESERVE |
 				    1u << NPU_TRACE_OOM;
 	const struct npu_trace_record *r = &l->item.record;
-	struct tracker_device *d = tracker_device(t, l->device);
+	struct tracker_device *d = t->about;
 
 	if (l->item.number > 0) {
 		d->count[r->verb]++;
@@ -167,19 +150,15 @@ static void count(struct tracker *t, const struct tracker_line *l)
 		if (r->code == 0)
 			d->bytes[r->verb] += l->had ? l->had : r->size;
 	}
-	for (int level = 0; level < TRACKER_LEVEL_COUNT; level++) {
-		if (l->item.number == 0)
-			d->start[level] = d->now[level];
-		note(d, level, &l->item);
-	}
-	note(&t->none, TRACKER_RESERVED, &l->item);
+	for (int k = 0; l->item.number == 0 && k < LEVEL_COUNT; k++)
+		d->levels->of[k].start = d->levels->of[k].now;
 }
 
 static void give_back(struct tracker *t, struct object *o)
 {
 	if (o->bytes == 0)
 		return;
-	change(t, o->device, TRACKER_PHYSICAL, o->bytes, FALSE);
+	levels_pages(tracker_device(t, o->device)->levels, FALSE, o->size, o->bytes);
 	g_array_append_val(t->gone, o->id);
 	o->bytes = 0;
 }
@@ -246,12 +225,12 @@ static void on_create(struct tracker *t, struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	guint64 page = G_GUINT64_CONSTANT(1) << CLAMP(r->page_lg2, 21, 30);
-	guint64 bytes = r->size;
+	guint64 bytes = r->size + l->item.over;
 
 	if (r->verb == NPU_TRACE_CREATE)
 		bytes = MAX(bytes > G_MAXINT64 ? bytes : round_up(bytes, page), r->rounded);
 	make(t, l, bytes);
-	change(t, l->device, TRACKER_PHYSICAL, bytes, TRUE);
+	levels_pages(t->about->levels, TRUE, r->size, bytes);
 }
 
 static void on_release(struct tracker *t, struct tracker_line *l, struct object *o)
@@ -321,6 +300,17 @@ static void on_more(struct tracker *t, struct tracker_line *l, struct object *o)
 	l->subject = o->id;
 }
 
+static void count_event(struct tracker *t, guint32 verb, guint64 bytes)
+{
+	levels_step(t->about->levels, verb, bytes, !t->calls);
+}
+
+static void end_block(struct tracker *t, const struct object *block)
+{
+	count_event(t, NPU_TRACE_FREE, block->size);
+	g_array_append_val(t->gone, block->id);
+}
+
 static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
@@ -329,38 +319,33 @@ static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o
 	if (r->verb == NPU_TRACE_MFREE && o)
 		give_back(t, o);
 	if (r->verb == NPU_TRACE_FREE && o)
-		g_array_append_val(t->gone, o->id);
-	if (r->verb == NPU_TRACE_SEGMENT_FREE || (r->verb == NPU_TRACE_FREE && o))
-		change(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
-		       l->had, FALSE);
+		end_block(t, o);
+	if (r->verb == NPU_TRACE_SEGMENT_FREE)
+		count_event(t, r->verb, l->had);
 	unbind_name(t, r);
 }
 
 static void on_alloc(struct tracker *t, struct tracker_line *l, const struct object *before)
 {
-	enum tracker_level level =
-		l->item.record.verb == NPU_TRACE_ALLOC ? TRACKER_LIVE : TRACKER_SEGMENTS;
+	const struct npu_trace_record *r = &l->item.record;
 
-	if (before && level == TRACKER_LIVE) {
-		change(t, l->device, level, before->size, FALSE);
-		g_array_append_val(t->gone, before->id);
-	}
+	if (before && r->verb == NPU_TRACE_ALLOC)
+		end_block(t, before);
 	make(t, l, 0);
-	change(t, l->device, level, l->item.record.size, TRUE);
+	count_event(t, r->verb, r->size);
 }
 
 static void on_reserve(struct tracker *t, struct tracker_line *l, const struct object *o)
 {
-	guint64 *reserved = &t->none.now[TRACKER_RESERVED];
+	gboolean comes = l->item.record.verb == NPU_TRACE_RESERVE;
 
-	if (l->item.record.verb == NPU_TRACE_RESERVE) {
+	if (comes) {
 		make(t, l, 0)->has_first = TRUE;
-		*reserved += MIN(l->item.record.size, G_MAXINT64 - *reserved);
-		return;
+	} else {
+		l->had = o ? o->size : 0;
+		unbind_name(t, &l->item.record);
 	}
-	l->had = o ? o->size : 0;
-	*reserved -= MIN(*reserved, l->had);
-	unbind_name(t, &l->item.record);
+	levels_change(t->none.levels, LEVEL_RESERVED, comes, comes ? l->item.record.size : l->had);
 }
 
 /* Segments of an area that nobody reserved: it is there from now on. */
@@ -378,7 +363,7 @@ static void on_segment_map(struct tracker *t, struct tracker_line *l, struct obj
 	l->place = o->id;
 	l->subject = 0;
 	l->offset = (gint64)r->name.offset - o->first;
-	change(t, l->device, TRACKER_SEGMENTS, r->size, r->verb == NPU_TRACE_SEGMENT_MAP);
+	count_event(t, r->verb, r->size);
 }
 
 static void act(struct tracker *t, struct tracker_line *l, struct object *o)
@@ -445,6 +430,9 @@ void tracker_step(struct tracker *t, const struct record_item *item, struct trac
 	l->handle = id_of(tracker_object(t, r->process, r->handle.kind ? &r->handle : &r->share));
 	l->place = id_of(tracker_object(t, r->process, &r->at));
 	l->from = id_of(tracker_object(t, r->process, &r->from));
+	t->about = tracker_device(t, l->device);
+	t->about->levels->event = t->none.levels->event = item->number;
+	t->about->levels->host_ns = t->none.levels->host_ns = r->host_ns;
 	if (r->code == 0)
 		act(t, l, subject);
 	count(t, l);
