@@ -7,7 +7,7 @@
 
 const char *const level_names[LEVEL_RESERVED + 1] = { "live", "segments", "physical", "reserved" };
 
-/* A file can say anything: sums end at what an int64 holds. */
+/* A file can say anything. */
 static guint64 sum(guint64 a, guint64 b)
 {
 	return MIN(a + MIN(b, G_MAXINT64), (guint64)G_MAXINT64);
@@ -43,10 +43,10 @@ void levels_step(struct levels *levels, guint32 verb, guint64 bytes, gboolean ph
 {
 	int segments = segment_change(verb);
 
-	if (segments != 0)
-		levels_change(levels, LEVEL_SEGMENTS, segments > 0, bytes);
 	if (segments != 0 && physical)
 		levels_change(levels, LEVEL_PHYSICAL, segments > 0, bytes);
-	if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
+	if (segments != 0)
+		levels_change(levels, LEVEL_SEGMENTS, segments > 0, bytes);
+	else if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
 		levels_change(levels, LEVEL_LIVE, verb == NPU_TRACE_ALLOC, bytes);
 }

@@ -6,6 +6,11 @@
  */
 #include "memory.h"
 
+/* Of a file's live ones. */
+struct block {
+	guint64 address, size, line, event;
+};
+
 static void item_clear(gpointer item)
 {
 	g_clear_pointer(&((struct allocation *)item)->runs, g_array_unref);
@@ -21,6 +26,7 @@ void memory_init(struct memory *m, guint unit)
 	*m = (struct memory){ .unit = MAX(unit, 1),
 			      .file.blocks = g_ptr_array_new_with_free_func(
 				      (GDestroyNotify)g_array_unref) };
+	g_ptr_array_add(m->file.blocks, g_array_new(FALSE, FALSE, sizeof(struct block)));
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
 		m->items[k] = g_hash_table_new_full(int_map_hash, g_int64_equal, item_unref, NULL);
 }
@@ -214,10 +220,6 @@ struct memory_sums memory_sums(const struct memory *m)
 	};
 }
 
-struct block {
-	guint64 address, size, line, event;
-};
-
 /* ---- the file's live blocks. There may be many: in chunks a search looks at few places in memory.
  * Two neighbours have half a chunk or more together, and none is empty but an only one. ---- */
 
@@ -238,70 +240,62 @@ static struct block *first_of(gconstpointer chunks, guint i)
 	return block_at(chunk_at(chunks, i), 0);
 }
 
-/* How many blocks, of a chunk or the first of chunks, are not above the address. */
-static inline guint count_below(gconstpointer in, guint count, guint64 address,
+/* The first from `low` on, of blocks or of chunks' first ones, that is above the address. */
+static inline guint first_above(gconstpointer in, guint low, guint high, guint64 address,
 				struct block *(*at)(gconstpointer in, guint i))
 {
-	guint low = 0;
-
-	while (low < count) {
-		guint middle = (low + count) / 2;
+	while (low < high) {
+		guint middle = (low + high) / 2;
 		if (at(in, middle)->address <= address)
 			low = middle + 1;
 		else
-			count = middle;
+			high = middle;
 	}
 	return low;
 }
 
-static guint blocks_below(const GArray *chunk, guint64 address)
+/* Where what begins at an address is or would be: behind `before` blocks of a chunk. */
+struct spot {
+	guint chunk, before;
+};
+
+static struct spot spot_of(const GPtrArray *chunks, guint64 address)
 {
-	return count_below(chunk, chunk->len, address, block_at);
+	guint chunk = first_above(chunks, 1, chunks->len, address, first_of) - 1;
+	const GArray *in = chunk_at(chunks, chunk);
+
+	return (struct spot){ chunk, first_above(in, 0, in->len, address, block_at) };
 }
 
-/* The chunk in which an address would be. */
-static guint chunk_of(const GPtrArray *chunks, guint64 address)
+/* The last block that is not above the address, or NULL. */
+static struct block *block_before(const GPtrArray *chunks, struct spot spot)
 {
-	return MAX(count_below(chunks, chunks->len, address, first_of), 1) - 1;
+	return spot.before ? block_at(chunk_at(chunks, spot.chunk), spot.before - 1) : NULL;
 }
 
 /* In place of what begins where it does. */
-static void block_put(GPtrArray *chunks, const struct block *block)
+static void block_put(GPtrArray *chunks, struct spot spot, const struct block *block)
 {
-	guint at = chunk_of(chunks, block->address);
+	struct block *before = block_before(chunks, spot);
+	GArray *chunk = chunk_at(chunks, spot.chunk);
 
-	if (chunks->len == 0)
-		g_ptr_array_add(chunks, g_array_new(FALSE, FALSE, sizeof *block));
-	GArray *chunk = chunk_at(chunks, at);
-	guint below = blocks_below(chunk, block->address);
-	if (below > 0 && block_at(chunk, below - 1)->address == block->address)
-		*block_at(chunk, below - 1) = *block;
+	if (before && before->address == block->address)
+		*before = *block;
 	else
-		g_array_insert_vals(chunk, below, block, 1);
+		g_array_insert_vals(chunk, spot.before, block, 1);
 	if (chunk->len < CHUNK_MAX)
 		return;
 	GArray *rest = g_array_new(FALSE, FALSE, sizeof *block);
 	g_array_append_vals(rest, block_at(chunk, CHUNK_MAX / 2), CHUNK_MAX / 2);
 	g_array_set_size(chunk, CHUNK_MAX / 2);
-	g_ptr_array_insert(chunks, (gint)at + 1, rest);
+	g_ptr_array_insert(chunks, (gint)spot.chunk + 1, rest);
 }
 
-/* The last block that is not above the address, or NULL. */
-static struct block *block_find(const GPtrArray *chunks, guint64 address)
+/* The block before the spot. */
+static void block_drop(GPtrArray *chunks, struct spot spot)
 {
-	const GArray *chunk = chunks->len ? chunk_at(chunks, chunk_of(chunks, address)) : NULL;
-	guint below = chunk ? blocks_below(chunk, address) : 0;
-
-	return below ? block_at(chunk, below - 1) : NULL;
-}
-
-static void block_drop(GPtrArray *chunks, const struct block *block)
-{
-	guint at = chunk_of(chunks, block->address);
-	GArray *chunk = chunk_at(chunks, at);
-
-	g_array_remove_index(chunk, (guint)(block - block_at(chunk, 0)));
-	for (guint i = MIN(at + 1, chunks->len - 1); i > 0 && i >= at; i--) {
+	g_array_remove_index(chunk_at(chunks, spot.chunk), spot.before - 1);
+	for (guint i = MIN(spot.chunk + 1, chunks->len - 1); i > 0 && i >= spot.chunk; i--) {
 		GArray *into = chunk_at(chunks, i - 1), *from = chunk_at(chunks, i);
 		if (MIN(into->len, from->len) > 0 && into->len + from->len >= CHUNK_MAX / 2)
 			continue;
@@ -350,7 +344,12 @@ void memory_step_file(struct memory *m, const struct record_item *item)
 	/* addresses that stand for names have no extent */
 	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
-	const struct block *there = comes || goes ? block_find(m->file.blocks, last) : NULL;
+	GPtrArray *blocks = m->file.blocks;
+	struct spot spot = { 0 };
+
+	if (comes || goes)
+		spot = spot_of(blocks, last);
+	const struct block *there = block_before(blocks, spot);
 
 	if (there && there->address != new.address &&
 	    (!placed ||
@@ -360,10 +359,10 @@ void memory_step_file(struct memory *m, const struct record_item *item)
 		contradict(m, item, there);
 	if (there) {
 		levels_step(&m->file.levels, NPU_TRACE_FREE, there->size, FALSE);
-		block_drop(m->file.blocks, there);
+		block_drop(blocks, spot);
 	}
 	if (comes)
-		block_put(m->file.blocks, &new);
+		block_put(blocks, there ? spot_of(blocks, item->address) : spot, &new);
 	if (!goes)
 		levels_step(&m->file.levels, r->verb, item->size, FALSE);
 	if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tracker: what of a history was live, held, mapped and reserved, and when. One struct of
- * levels counts it, of the history as the file tells it and as it is replayed. Two indexes find
- * what a record is about. By name (struct tracker): objects, from their creation to their end, and
- * what is mapped where. Calls name what they are about, in a replay they get other addresses than
- * were recorded, and two histories have no address in common. By address (struct memory):
- * reservations, physical memory and blocks of one device, now and at marked moments. Overlaps,
- * fragmentation and the frames behind memory are matters of addresses, and most files have no
- * names. Convert, diff and the page take the first; a replay takes both, and its player's tracker
- * counts into the levels of its memories. It is independent of the model.
+ * The tracker: what was live, held, mapped and reserved over a history. The same levels count it as
+ * the file tells it and as it is replayed. Two indexes answer two kinds of question. By name
+ * (struct tracker): which object does this record mean? Calls name what they are about; its address
+ * differs between two recordings, and between a recording and its replay. By address (struct
+ * memory), for one device: what lies here, now or at a marked moment, what does it overlap, and
+ * which frames are behind it? Names have no extent, and most kinds of file have none. Convert, diff
+ * and the page go by name. A replay needs both: its player finds the model's objects by name, and
+ * their physical memory counts in the levels of its device's memory. Neither knows the model.
  */
 #ifndef NPUSIM_TRACES_MEMORY_H
 #define NPUSIM_TRACES_MEMORY_H
@@ -16,7 +15,7 @@
 #include "format/input.h"
 #include "read/trace.h"
 
-/* ---- levels.c ---- */
+/* ---- levels.c: bytes of each kind, now, at the start of the window, and at their peak ---- */
 
 enum level_kind {
 	LEVEL_LIVE,     /* requested sizes of blocks that are handed out */
@@ -44,6 +43,7 @@ struct levels {
 	guint64 live_at_peak;   /* the most of LIVE while PHYSICAL was at its peak */
 	guint64 event, host_ns; /* what happens now: whoever steps it sets them */
 };
+/* Bytes of the kind come or go: at most to what an int64 holds, and to 0. */
 void levels_change(struct levels *levels, enum level_kind kind, gboolean more, guint64 bytes);
 /* PHYSICAL: memory for `size` bytes comes or goes, in whole pages `pages` bytes. */
 void levels_pages(struct levels *levels, gboolean more, guint64 size, guint64 pages);
@@ -54,8 +54,10 @@ void levels_step(struct levels *levels, guint32 verb, guint64 bytes, gboolean ph
 /* Of an event: 1: a segment, or a part of one, comes; -1: it goes; 0: it is about none. */
 static inline int segment_change(guint32 verb)
 {
-	return (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP) -
-	       (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP);
+	const guint32 come = 1u << NPU_TRACE_SEGMENT_ALLOC | 1u << NPU_TRACE_SEGMENT_MAP;
+	const guint32 go = 1u << NPU_TRACE_SEGMENT_FREE | 1u << NPU_TRACE_SEGMENT_UNMAP;
+
+	return (int)(come >> verb & 1) - (int)(go >> verb & 1);
 }
 
 /* ---- memory.c: the index by address. Each step costs the same, however often moments are marked.
@@ -101,7 +103,7 @@ struct moment {
 #define MOMENTS_MAX 8
 
 struct memory {
-	/* Of events; PHYSICAL of recorded calls is their player's to count. */
+	/* Of events; PHYSICAL of recorded calls is counted by their player's tracker. */
 	struct levels levels;
 	guint64 unmatched;   /* frees of unknown blocks, and blocks handed out twice */
 	guint unit;          /* blocks are multiples of it, as far as the file tells */
@@ -116,9 +118,9 @@ struct memory {
 	void (*look)(struct allocation *item, gpointer data);
 	gpointer data;
 
-	/* What the file itself says, whatever serves the blocks: of memory_step_file(). LIVE and
-	 * SEGMENTS are those of the index by name, but for a block over part of another: here that
-	 * ends the other, while names have no extent, and both stay. */
+	/* What the file itself says, whatever serves the blocks: of memory_step_file(). The levels
+	 * are a tracker's unless the file contradicts itself: by address, a block ends those that
+	 * it is allocated over, by name the one that had its name. */
 	struct {
 		struct levels levels;
 		GPtrArray *blocks; /* inside: those that are live, by address */
