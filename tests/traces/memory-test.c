@@ -138,7 +138,7 @@ TEST(table, addresses_that_are_taken_are_counted_once)
 
 static void look(struct allocation *item, gpointer data)
 {
-	struct physical_run run = { .pa = item->va + 1000, .bytes = item->size };
+	struct physical_run run = { .pa = item->key + 1000, .bytes = item->size };
 
 	++*(guint *)data;
 	item->runs = g_array_new(FALSE, FALSE, sizeof run);
@@ -155,7 +155,7 @@ TEST(table, memory_is_looked_up_once_and_only_for_moments)
 	l.data = &looks;
 	memory_add_moment(&l, MOMENT_PEAK, 0);
 	for (guint64 k = 0; k < 4; k++) {
-		const struct allocation item = { .key = k, .address = k, .size = 1, .va = k };
+		const struct allocation item = { .key = k, .address = k, .size = 1 };
 		memory_add(&l, ALLOCATION_MEMORY, &item);
 		if (k == 2)
 			memory_mark(&l, &l.moments[0], 1);

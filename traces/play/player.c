@@ -70,13 +70,6 @@ static struct object *add(struct player *p, const struct npu_trace_record *c, vo
 	MODEL_CALL((NPU_TRACE_HAS_START & c->has) ? NULL : &device_of(p, device)->window, \
 		   MODEL_##call, answer)
 
-static void note_out_of_memory(struct player *p, gint32 device, const struct npu_trace_record *c,
-			       gint32 code)
-{
-	if (p->replay->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
-		replay_note_failure(device_of(p, device), 0, c->line, c->size, p->site);
-}
-
 /* ---- what is at an address ---- */
 
 static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
@@ -84,7 +77,6 @@ static void note(struct player *p, const struct npu_trace_record *c, gint32 devi
 {
 	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
 
-	item.va = item.key;
 	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
 	item.mapped = c->verb == NPU_TRACE_MAP;
 	memory_add(&device_of(p, device)->memory, kind, &item);
@@ -167,7 +159,6 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 				      .location = location_of(device) };
 	void *handle;
 	gint32 code = CALL(device, CREATE, aclrtMallocPhysical(&handle, c->size, &prop, 0));
-	note_out_of_memory(p, device, c, code);
 	if (code == 0)
 		add(p, c, handle, 0, device)->model_references = 1;
 	return code;
@@ -261,7 +252,6 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 			   set != ACL_SUCCESS ? set
 			   : device < 0       ? aclrtMallocHost(&at, c->size)
 					      : aclrtMallocAlign32(&at, c->size, policy));
-	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
 	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
@@ -470,6 +460,9 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 						  .number = G_MAXUINT32 - p->unnamed++ };
 	p->site = call->site;
 	gint32 code = play(p, &c);
+	if ((c.verb == NPU_TRACE_CREATE || c.verb == NPU_TRACE_MALLOC) && code != c.code &&
+	    code == ACL_ERROR_RT_MEMORY_ALLOCATION)
+		replay_note_failure(device, 0, c.line, c.size, p->site);
 	device->left_out += code == NOT_MADE && c.code == 0;
 	device->differing += code != NOT_MADE && code != c.code;
 	for (guint i = 0; p->refused == NULL && i < p->replay->devices->len; i++) {

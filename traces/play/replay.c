@@ -123,7 +123,7 @@ static void look(struct allocation *item, gpointer data)
 	item->runs = g_array_new(FALSE, FALSE, sizeof run);
 	for (guint64 at = 0; at < item->size; at += run.bytes) {
 		run.bytes = item->size - at;
-		if (npusim_physical((int)device->device, item->va + at, &run.pa, &run.bytes) != 0)
+		if (npusim_physical((int)device->device, item->key + at, &run.pa, &run.bytes) != 0)
 			return;
 		g_array_append_val(item->runs, run);
 		const struct replay_run row = { item->since, device->memory.levels.event,

@@ -64,8 +64,7 @@ static void look(struct side *w, struct window_line *l)
 	guint64 device = (guint64)t->device, offset = (guint64)t->offset, code = (guint32)r->code;
 	guint64 start = t->item.number == 0, op = r->op ? g_str_hash(r->op) : 0;
 
-	if (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
-	    r->verb == NPU_TRACE_SEGMENT_MAP) {
+	if (r->verb == NPU_TRACE_ALLOC || segment_change(r->verb) > 0) {
 		const struct int_map_entry *e = int_map_find(w->known, r->stream, STREAM);
 		stream = e ? e->value : ++w->streams;
 		if (e == NULL)

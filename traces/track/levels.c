@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts what is live, held and reserved, for the index by name, the index by address and what a
- * file says of itself alike.
+ * Counts what is live, held and reserved, for both indexes and for what a file says of itself.
  */
 #include "memory.h"
 
@@ -31,6 +30,14 @@ void levels_change(struct levels *levels, enum level_kind kind, gboolean more, g
 	}
 	if (physical->now == physical->peak.bytes)
 		levels->live_at_peak = MAX(levels->live_at_peak, levels->of[LEVEL_LIVE].now);
+}
+
+void levels_start(struct levels *levels)
+{
+	for (int kind = 0; kind < LEVEL_COUNT; kind++) {
+		levels->of[kind].start = levels->of[kind].now;
+		levels->of[kind].got = 0;
+	}
 }
 
 void levels_pages(struct levels *levels, gboolean more, guint64 size, guint64 pages)

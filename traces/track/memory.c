@@ -181,13 +181,10 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 
 void memory_started(struct memory *m)
 {
-	struct levels *l = &m->levels;
+	struct level *live = &m->levels.of[LEVEL_LIVE];
 
-	for (int k = 0; k < LEVEL_COUNT; k++) {
-		l->of[k].start = l->of[k].now;
-		l->of[k].got = 0;
-	}
-	l->of[LEVEL_LIVE].peak.bytes = l->live_at_peak = l->of[LEVEL_LIVE].now;
+	levels_start(&m->levels);
+	live->peak.bytes = m->levels.live_at_peak = live->now;
 }
 
 void memory_step(struct memory *m, const struct record_item *item)

@@ -34,8 +34,7 @@ struct level_peak {
 	guint64 host_ns; /* its time; 0: it has none */
 };
 struct level {
-	guint64 now, start; /* `start`: when the window began */
-	guint64 got;        /* all that came since */
+	guint64 now, start, got; /* `start`: when the window began; `got`: all that came since */
 	struct level_peak peak;
 };
 struct levels {
@@ -45,10 +44,11 @@ struct levels {
 };
 /* Bytes of the kind come or go: at most to what an int64 holds, and to 0. */
 void levels_change(struct levels *levels, enum level_kind kind, gboolean more, guint64 bytes);
+/* What there is was there at the start. */
+void levels_start(struct levels *levels);
 /* PHYSICAL: memory for `size` bytes comes or goes, in whole pages `pages` bytes. */
 void levels_pages(struct levels *levels, gboolean more, guint64 size, guint64 pages);
-/* LIVE or SEGMENTS: what an allocator's event says comes or goes. `physical`: segments are all the
- * physical memory that is known. */
+/* LIVE or SEGMENTS: an allocator's event. `physical`: segments are all the physical memory. */
 void levels_step(struct levels *levels, guint32 verb, guint64 bytes, gboolean physical);
 
 /* Of an event: 1: a segment, or a part of one, comes; -1: it goes; 0: it is about none. */
@@ -60,20 +60,19 @@ static inline int segment_change(guint32 verb)
 	return (int)(come >> verb & 1) - (int)(go >> verb & 1);
 }
 
-/* ---- memory.c: the index by address. Each step costs the same, however often moments are marked.
- * ---- */
+/* ---- memory.c: the index by address. Steps cost the same, however often moments are marked ----
+ */
 
 enum allocation_kind {
 	ALLOCATION_RESERVED, /* addresses without memory of their own */
 	ALLOCATION_MEMORY,   /* physical memory at an address: a classic allocation, or a mapping */
-	ALLOCATION_BLOCK, /* what a program was given; its key is the address that the file has */
+	ALLOCATION_BLOCK,    /* what a program was given */
 	ALLOCATION_KIND_COUNT
 };
 struct allocation {
-	guint64 key;           /* of its kind: whoever adds it chooses */
+	guint64 key;           /* BLOCK: the address that the file has; else that in the model */
 	guint64 address, size; /* where it lies, with the rounding of who gave it */
 	guint64 asked;         /* BLOCK: bytes that were asked for */
-	guint64 va;            /* MEMORY: where it lies in the model */
 	guint64 born;          /* serial number */
 	guint64 since;         /* event at which it came */
 	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */

@@ -109,11 +109,10 @@ static void bind_name(struct tracker *t, guint32 process, const struct npu_trace
 
 static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 {
-	struct int_map_entry *e = int_map_find(t->names, record_name_key(r->process, &r->name),
-					       (guint32)r->name.kind);
+	const struct int_map_entry name = { .key = record_name_key(r->process, &r->name),
+					    .tag = (guint32)r->name.kind };
 
-	if (e)
-		g_hash_table_remove(t->names, e);
+	g_hash_table_remove(t->names, &name);
 }
 
 static void count_like(struct tracker *t, struct tracker_size key)
@@ -150,8 +149,8 @@ static void count(struct tracker *t, const struct tracker_line *l)
 		if (r->code == 0)
 			d->bytes[r->verb] += l->had ? l->had : r->size;
 	}
-	for (int k = 0; l->item.number == 0 && k < LEVEL_COUNT; k++)
-		d->levels->of[k].start = d->levels->of[k].now;
+	if (l->item.number == 0)
+		levels_start(d->levels);
 }
 
 static void give_back(struct tracker *t, struct object *o)
