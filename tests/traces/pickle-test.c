@@ -140,7 +140,7 @@ static const struct refusal refusals[] = {
 	{ "set", BYTES("\x80\x04\x8f."), "pickle refused at byte ", "set" },
 	{ "empty", BYTES(""), "pickle damaged at byte ", "ends inside" },
 	{ "protocol_1", BYTES("\x80\x01]."), "pickle damaged at byte ", "protocol" },
-	{ "protocol_0", BYTES("]."), "it is no valid JSON", "JSON" },
+	{ "protocol_0", BYTES("]."), "line 1, column 1: it is no valid JSON: ", "JSON" },
 	{ "protocol_6", BYTES("\x80\x06N."), "pickle damaged at byte ", "2 to 5" },
 	{ "nothing_left", BYTES("\x80\x02."), "pickle damaged at byte ", "one value" },
 	{ "two_left", BYTES("\x80\x02NN."), "pickle damaged at byte ", "one value" },

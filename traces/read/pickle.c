@@ -6,8 +6,6 @@
  */
 #include "readers.h"
 
-#include <json-glib/json-glib.h>
-
 #define CHUNK_BYTES  (16u << 10) /* or what a longer list needs */
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
@@ -92,7 +90,7 @@ struct pickle {
 	struct pickle_value root;
 	/* What texts lie in, one of the two. */
 	GBytes *bytes;
-	JsonParser *json;
+	JsonNode *json;
 
 	/* While it is read. */
 	const guint8 *data;
@@ -399,18 +397,10 @@ static gboolean push_json(struct pickle *m, JsonNode *node)
 
 static gboolean run_json(struct pickle *m)
 {
-	JsonParser *parser = m->json = json_parser_new_immutable();
-	g_autoptr(GError) cause = NULL;
-	enum json_kind kind;
-
-	if (!json_scan(m->data, m->count, &kind, m->error))
-		return FALSE;
 	if (m->count > G_MAXUINT32 / 4)
 		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "more than 1 GiB of JSON");
-	if (!json_parser_load_from_data(parser, (const char *)m->data, (gssize)m->count, &cause))
-		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "it is no valid JSON: %s",
-			      cause->message);
-	return push_json(m, json_parser_get_root(parser));
+	m->json = json_load(m->data, m->count, FALSE, m->error);
+	return m->json && push_json(m, m->json);
 }
 
 struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error)
@@ -442,7 +432,7 @@ void pickle_free(struct pickle *pickle)
 		return;
 	g_ptr_array_unref(pickle->chunks);
 	g_bytes_unref(pickle->bytes);
-	g_clear_object(&pickle->json);
+	g_clear_pointer(&pickle->json, json_node_unref);
 	g_free(pickle);
 }
 

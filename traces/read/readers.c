@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the reader of a file by its first bytes, and looks at JSON before a parser builds it.
+ * Chooses the reader of a file by its first bytes; and reads JSON, which is looked at before a
+ * parser builds it.
  */
 #include "readers.h"
+
+#include <stdio.h>
 
 #define HEAD_BYTES  (256u << 10) /* what tells whose file it is */
 #define VALUE_BYTES 320          /* what json-glib keeps of a value with its name, at most */
@@ -113,7 +116,7 @@ static gboolean take(struct scan *s, GError **error)
 				s->at - s->line_at + 1);
 }
 
-gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error)
+static gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error)
 {
 	struct scan s = { .bytes = bytes, .count = count, .line = 1 };
 	gboolean ok = TRUE;
@@ -123,6 +126,29 @@ gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError
 	*out = s.kind;
 	return ok && memory_limit_ask(s.values * VALUE_BYTES + 2 * count, error,
 				      "the values of all %zu bytes", count);
+}
+
+JsonNode *json_load(const guint8 *bytes, gsize count, gboolean result, GError **error)
+{
+	g_autoptr(JsonParser) parser = json_parser_new_immutable();
+	g_autoptr(GError) cause = NULL;
+	enum json_kind kind;
+	unsigned line, column;
+	int at = 0;
+
+	if (!json_scan(bytes, count, &kind, error))
+		return NULL;
+	if (result && kind != JSON_OTHER)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "it is a trace, no result"),
+		       NULL;
+	if (json_parser_load_from_data(parser, (const char *)bytes, (gssize)count, &cause))
+		return json_parser_steal_root(parser);
+	sscanf(cause->message, "<data>:%u:%u: Parse error: %n", &line, &column, &at);
+	g_autofree char *place =
+		at > 0 ? g_strdup_printf("line %u, column %u: ", line, column) : g_strdup("");
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%sit is no valid JSON: %s", place,
+		      cause->message + at),
+	       NULL;
 }
 
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)

@@ -7,6 +7,8 @@
 #ifndef NPUSIM_TRACES_READERS_H
 #define NPUSIM_TRACES_READERS_H
 
+#include <json-glib/json-glib.h>
+
 #include "format/input.h"
 #include "trace.h"
 
@@ -69,10 +71,10 @@ enum json_kind {
 	JSON_TIMELINE, /* of Kineto, or another one for Chrome */
 };
 
-/* The kind of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
- * line and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of
- * JSON, or needs more than the limit on memory (input.h). */
-gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);
+/* A whole text as json-glib, which recurses, builds it. NULL and error, with the line and the
+ * column: it is no valid JSON, is nested more than JSON_DEPTH_MAX deep, has comments, or needs more
+ * than the limit on memory (input.h); or `result`, and it is a trace: TRACE_ERROR_UNKNOWN. */
+JsonNode *json_load(const guint8 *bytes, gsize count, gboolean result, GError **error);
 
 /* ---- rows of a text file, split into fields: comma-separated with a header and quotes that may
  * contain commas and line ends, or separated by spaces ---- */

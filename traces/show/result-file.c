@@ -37,11 +37,8 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 /* A trace is taken for a result easily: its first byte is looked at before a parser complains. */
 JsonNode *result_file_read(const char *path, GError **error)
 {
-	g_autoptr(JsonParser) parser = json_parser_new_immutable();
-	g_autoptr(GError) cause = NULL;
 	struct input *input = input_open(path, error);
 	g_autoptr(GBytes) bytes = input ? input_whole(input, error) : NULL;
-	enum json_kind kind;
 	gsize size;
 
 	if (input && bytes == NULL && error && (*error)->domain == TRACE_ERROR)
@@ -49,36 +46,17 @@ JsonNode *result_file_read(const char *path, GError **error)
 	input_close(input);
 	if (bytes == NULL)
 		return NULL;
-	const char *text = g_bytes_get_data(bytes, &size);
-	if (!readers_is_json((const guint8 *)text, size))
+	const guint8 *text = g_bytes_get_data(bytes, &size);
+	if (!readers_is_json(text, size))
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "%s: %s: a result is wanted, which npusim replay --json RESULT "
 			      "writes from a trace or a snapshot",
 			      path, size == 0 ? "the file is empty" : "it is no JSON"),
 		       NULL;
-	if (!json_scan((const guint8 *)text, size, &kind, error)) {
+	g_autoptr(JsonNode) root = json_load(text, size, TRUE, error);
+	if (root == NULL)
 		g_prefix_error(error, "%s: ", path);
-		return NULL;
-	}
-	if (kind != JSON_OTHER)
-		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			      "%s: it is a trace, no result", path),
-		       NULL;
-	if (!json_parser_load_from_data(parser, text, (gssize)size, &cause)) {
-		g_autofree char *place = NULL;
-		unsigned line, column;
-		int at = 0;
-		if (sscanf(cause->message, "<data>:%u:%u: Parse error: %n", &line, &column, &at) ==
-			    2 &&
-		    at > 0)
-			place = g_strdup_printf("line %u, column %u: ", line, column);
-		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-			      "%s: %sit is no valid JSON: %s", path, place ? place : "",
-			      cause->message + at),
-		       NULL;
-	}
-	g_autoptr(JsonNode) root = json_parser_steal_root(parser);
-	return check(root, path, error) ? g_steal_pointer(&root) : NULL;
+	return root && check(root, path, error) ? g_steal_pointer(&root) : NULL;
 }
 
 static GType type_of(JsonNode *node)
