@@ -2,7 +2,8 @@
  *
  * NPUSIM_VALIDATE_FILE: reports for programs to read. JSON: a line each. SARIF: one document, which
  * is whole after each report. GitHub: a workflow command each, which puts the sentence beside the
- * line of the source. Several processes may add to one file.
+ * line of the source. Several processes may add to one file. JSON is put together by hand, as the
+ * program's own process must not load json-glib.
  */
 #include "validate/validate.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads files for all readers of traces, through zlib if they are gzip. zlib's own gzread()
- * silently ignores bytes after the last member: a damaged header would hide the rest of a file.
+ * Reads files for all readers of traces, by zlib's inflate() if they are gzip, since its gzread()
+ * silently ignores what begins as no member does: a damaged header would hide the rest of a file.
  */
 #include "input.h"
 

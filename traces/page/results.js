@@ -44,9 +44,8 @@ function columns(device) {
 const points = (device, column) => device.series[column].map((y, i) => ({ x: device.series.event[i], y }));
 const hasSeries = (device) => device.series && Array.isArray(device.series.event) && columns(device).length > 0;
 const tellsLive = (device) => device.fragmentation !== undefined;
-const LABELS = { live_bytes: 'Live', physical_bytes: 'Physical', reserved_bytes: 'Reserved', mapped_bytes: 'Mapped',
-		 external_bytes: 'External: free between blocks', internal_bytes: 'Internal: lost inside blocks', page_rounding_bytes: 'Page rounding' };
-const ORDER = Object.keys(LABELS).slice(0, 4), FRAGMENTS = Object.keys(LABELS).slice(4);
+const ORDER = ['live_bytes', 'physical_bytes', 'reserved_bytes', 'mapped_bytes'], FRAGMENTS = ['external_bytes', 'internal_bytes', 'page_rounding_bytes'];
+const label = (column) => words(column) + ({ external_bytes: ': free between blocks', internal_bytes: ': lost inside blocks' }[column] || '');
 const WHEN = { peak: 'Peak', oom: 'Out of memory', end: 'End' };
 const when = (m) => WHEN[m.moment] || 'Event ' + count(m.event);
 const moment = (device, what) => (Array.isArray(device.moments) ? device.moments : []).find((m) => m.moment === what);
@@ -87,7 +86,7 @@ function memoryCharts() {
 	return list.length === 0 ? [] : ['Live is what the program had asked for and not given back; physical is what the device had handed out for it; reserved is the addresses that were taken.' +
 		(list.length > 1 ? ' All charts have the same scale.' : ''),
 	element('div', { class: 'grid' }, ...list.map((e) => element('div', { class: 'card' }, heading(e),
-		lines('Memory over time, ' + nameOf(e), of(e.device).map((c, i) => ({ label: LABELS[c] || words(c), points: points(e.device, c),
+		lines('Memory over time, ' + nameOf(e), of(e.device).map((c, i) => ({ label: label(c), points: points(e.device, c),
 			fill: c === 'live_bytes', ...paint(c, i, e.index) })), bytes, top, last),
 		columns(e.device).includes('reserved_bytes') && !of(e.device).includes('reserved_bytes')
 			? element('p', { class: 'quiet small' }, 'Reserved addresses, beyond this scale: up to ' + bytes(most(e.device.series.reserved_bytes)) + '.') : null)))];
@@ -106,7 +105,7 @@ function fragmentation() {
 			return element('div', { class: 'card' }, numbers.length > 1 ? element('h3', {}, 'Device ' + number) : null,
 				lines('Fragmentation over time, device ' + number, sets, percent, Math.max(0.1, ...sets.map((s) => most(s.points.map((p) => p.y)))), last));
 		}), ...with_kinds.map((e) => element('div', { class: 'card' }, heading(e, 'Fragmentation by kind'),
-			lines('Kinds of fragmentation, ' + nameOf(e), kinds(e.device).map((c, i) => ({ label: LABELS[c], points: points(e.device, c),
+			lines('Kinds of fragmentation, ' + nameOf(e), kinds(e.device).map((c, i) => ({ label: label(c), points: points(e.device, c),
 				colour: ['c2', 'c4', 'c5'][i], fill: true })), bytes, Math.max(1, top), last))))];
 }
 
