@@ -49,7 +49,7 @@ static void add_number(struct text *t, uint64_t value, unsigned base)
 }
 
 /* A text with, for each %, what its letter says: s a text, x and u a uint64_t as an address and as
- * a number, b one of bytes: "4 MiB". */
+ * a number, b one of bytes: "4 MiB". A handler may not call npu_size_text(). */
 static void add(struct text *t, const char *format, ...)
 {
 	static const char *const units[] = { " bytes", " KiB", " MiB", " GiB", " TiB" };

@@ -508,7 +508,7 @@ static void say_who_holds(const struct bsim *bs, unsigned memory)
 		by = npu_stack_words(one->stack);
 		g_string_append_printf(text, "%s%s by %s",
 				       said++ > 0 ? "; " : "; of this process: ",
-				       npu_size_words((int64_t)one->bytes), by ?: "?");
+				       npu_size_words(one->bytes), by ?: "?");
 	}
 	g_list_free_full(all, g_free);
 	npu_message_set("%s", text->str);

@@ -365,7 +365,7 @@ static struct node_block *write_block(struct node *node, struct memory *m,
 
 /* ---- no room ---- */
 
-/* "process 12 (python3) holds 40960 MiB, process 13 (python3) 2 MiB" */
+/* "process 12 (python3) holds 4194304 (4 MiB), process 13 (python3) 2097152 (2 MiB)" */
 static char *holders_text(struct node *node, struct memory *m)
 {
 	g_autofree uint64_t *frames = g_new0(uint64_t, NODE_MEMBERS);
@@ -385,10 +385,10 @@ static char *holders_text(struct node *node, struct memory *m)
 			top = frames[slot] > frames[top] ? slot : top;
 		if (!frames[top])
 			break;
-		g_string_append_printf(text, "%sprocess %d (%s) %s%llu MiB", n ? ", " : "",
+		g_string_append_printf(text, "%sprocess %d (%s) %s%s", n ? ", " : "",
 				       node->control->members[top].pid,
 				       node->control->members[top].command, n ? "" : "holds ",
-				       (unsigned long long)frames[top] * 2);
+				       npu_size_text(frames[top] * NODE_FRAME_BYTES));
 		frames[top] = 0;
 	}
 	return g_string_free(text->len ? text : g_string_assign(text, "nothing is held"), FALSE);
@@ -405,24 +405,23 @@ static const char *memory_text(const struct node *node, unsigned memory)
 /* Lock held; lets it go. */
 static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, bool giant)
 {
-	unsigned long long free_mib = m->state->free_frames * 2,
-			   total_mib = (uint64_t)m->usable * 2;
-	unsigned giants = m->state->free_giants;
 	g_autofree char *holders = holders_text(node, m);
 	const char *where = memory_text(node, m->index);
+	const char *total = npu_size_text((uint64_t)m->usable * NODE_FRAME_BYTES);
+	const char *left = npu_size_text(m->state->free_frames * NODE_FRAME_BYTES);
+	unsigned giants = m->state->free_giants;
 
 	node_unlock(node);
 	if (giant)
 		return node_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 "out of memory: %s: %llu pages of 1 GiB are asked for, and %u are "
-				 "free (%llu MiB of %llu MiB are free, but a 1 GiB page needs a "
+				 "free (%s of %s are free, but a 1 GiB page needs a "
 				 "whole, aligned GiB); %s",
 				 where, (unsigned long long)frames / NODE_GIANT_FRAMES, giants,
-				 free_mib, total_mib, holders);
+				 left, total, holders);
 	return node_fail(DRV_ERROR_OUT_OF_MEMORY,
-			 "out of memory: %s: %llu MiB are asked for, and %llu MiB of %llu MiB are "
-			 "free; %s",
-			 where, (unsigned long long)frames * 2, free_mib, total_mib, holders);
+			 "out of memory: %s: %s are asked for, and %s of %s are free; %s", where,
+			 npu_size_text(frames * NODE_FRAME_BYTES), left, total, holders);
 }
 
 /* ---- creating ---- */

@@ -58,11 +58,10 @@ int file_make(const char *name, uint64_t bytes, char **error)
 	/* Beyond this limit the kernel sends a signal that ends the program. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
 	    limit.rlim_cur < bytes) {
-		*error = g_strdup_printf("%s: needs a file of %llu bytes in memory (only touched "
-					 "pages cost), and this process may make files of %llu "
-					 "bytes at most; raise the limit (ulimit -f unlimited)",
-					 name, (unsigned long long)bytes,
-					 (unsigned long long)limit.rlim_cur);
+		*error = g_strdup_printf("%s: needs a file of %s in memory (only touched pages "
+					 "cost), and this process may make files of %s at most; "
+					 "raise the limit (ulimit -f unlimited)",
+					 name, npu_size_text(bytes), npu_size_text(limit.rlim_cur));
 		return -1;
 	}
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -71,8 +70,8 @@ int file_make(const char *name, uint64_t bytes, char **error)
 	if (fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, seals) == 0)
 		return fd;
-	*error = g_strdup_printf("%s: cannot make a memory file (memfd) of %llu bytes: %s", name,
-				 (unsigned long long)bytes, strerror(errno));
+	*error = g_strdup_printf("%s: cannot make a memory file (memfd) of %s: %s", name,
+				 npu_size_text(bytes), strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -87,9 +86,9 @@ void *file_map(const char *name, int fd, uint64_t offset, uint64_t bytes, char *
 	if (base != MAP_FAILED)
 		munlock(base, bytes);
 	if (base == MAP_FAILED || mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
-		*error = g_strdup_printf("%s: cannot map %llu bytes (only touched pages cost "
-					 "memory): %s; is the address space limited (ulimit -v)?",
-					 name, (unsigned long long)bytes, strerror(errno));
+		*error = g_strdup_printf("%s: cannot map %s (only touched pages cost memory): %s; "
+					 "is the address space limited (ulimit -v)?",
+					 name, npu_size_text(bytes), strerror(errno));
 		if (base != MAP_FAILED)
 			munmap(base, bytes);
 		return NULL;
@@ -200,11 +199,10 @@ static bool bytes_fit(const struct node_config *config, const char *of_what, uin
 {
 	if (bytes % NODE_FRAME_BYTES == 0 && bytes >= MEMORY_MIN_BYTES && bytes <= most)
 		return true;
-	*error = g_strdup_printf("node %s: %llu bytes %s asked for; multiples of 2 MiB from %llu "
-				 "MiB to %s are possible%s",
-				 config->name, (unsigned long long)bytes, of_what,
-				 (unsigned long long)(MEMORY_MIN_BYTES >> 20),
-				 npu_size_words((int64_t)most),
+	*error = g_strdup_printf("node %s: %s %s asked for; multiples of 2 MiB from %s to %s are "
+				 "possible%s",
+				 config->name, npu_size_text(bytes), of_what,
+				 npu_size_text(MEMORY_MIN_BYTES), npu_size_text(most),
 				 config->servers > 1 ? " in a supernode, where other servers "
 						       "address them through a window of that size"
 						     : "");

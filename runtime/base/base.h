@@ -119,7 +119,7 @@ const char *npu_text(const char *format, ...) __attribute__((format(printf, 1, 2
  * size or a difference of two the way all that is shown to people does: "1.76 GiB", "-512 B", by
  * the largest unit that it fills. As npu_text(). */
 const char *npu_size_text(uint64_t bytes);
-const char *npu_size_words(int64_t bytes);
+const char *npu_size_words(double bytes);
 
 #ifdef __cplusplus
 }

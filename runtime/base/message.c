@@ -208,6 +208,17 @@ const char *npu_text(const char *format, ...)
 	return out;
 }
 
+const char *npu_size_words(double bytes)
+{
+	for (size_t i = 0; i < UNIT_COUNT; i++) {
+		double count = bytes / (double)(UINT64_C(1) << units[i].lg2);
+
+		if (count >= 1 || count <= -1)
+			return npu_text("%.2f %s", count, units[i].name);
+	}
+	return npu_text("%.0f B", bytes);
+}
+
 const char *npu_size_text(uint64_t bytes)
 {
 	const unsigned long long count = bytes;
@@ -218,19 +229,7 @@ const char *npu_size_text(uint64_t bytes)
 		if (bytes >= unit && bytes % unit == 0)
 			return npu_text("%llu (%llu %s)", count, count / unit, units[i].name);
 		if (bytes >= unit)
-			return npu_text("%llu (about %.2f %s)", count, (double)bytes / (double)unit,
-					units[i].name);
+			return npu_text("%llu (about %s)", count, npu_size_words((double)bytes));
 	}
 	return npu_text("%llu", count);
-}
-
-const char *npu_size_words(int64_t bytes)
-{
-	for (size_t i = 0; i < UNIT_COUNT; i++) {
-		double count = (double)bytes / (double)(UINT64_C(1) << units[i].lg2);
-
-		if (count >= 1 || count <= -1)
-			return npu_text("%.2f %s", count, units[i].name);
-	}
-	return npu_text("%lld B", (long long)bytes);
 }

@@ -122,7 +122,7 @@ static void check_bounds(struct validate *v, const struct move *move, uint64_t b
 	report_make(REPORT(BOUNDS, stack_of(v), .made = object->made),
 		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(v, move),
 		    write ? "writes" : "reads", validate_range(v, begin, end),
-		    npu_size_words((int64_t)(end - object->key - object->bytes)),
+		    npu_size_words(end - object->key - object->bytes),
 		    object_words[object->kind].name, npu_size_text(object->bytes));
 }
 

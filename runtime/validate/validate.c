@@ -19,9 +19,8 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 	if (object == NULL)
 		return npu_text("%#llx, %s", (unsigned long long)begin, size);
 	return npu_text("%#llx, %s (%s into the %s at %#llx, %s)", (unsigned long long)begin, size,
-			npu_size_words((int64_t)(begin - object->key)),
-			object_words[object->kind].name, (unsigned long long)object->key,
-			npu_size_words((int64_t)object->bytes));
+			npu_size_words(begin - object->key), object_words[object->kind].name,
+			(unsigned long long)object->key, npu_size_words(object->bytes));
 }
 
 struct validate *validate_enter(void *self)

@@ -136,9 +136,10 @@ TEST(node_blocks, out_of_memory_says_who_holds_it)
 	snprintf(holder, sizeof(holder), "process %d (", getpid());
 	EXPECT_EQ(node_block_create(node, 0, 501, false, &small), DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_CONTAINS(npu_message(), "device 0");
-	EXPECT_CONTAINS(npu_message(), "1002 MiB are asked for, and 1000 MiB of 4000 MiB are free");
+	EXPECT_CONTAINS(npu_message(), "1050673152 (1002 MiB) are asked for, and 1048576000 (1000 "
+				       "MiB) of 4194304000 (about 3.91 GiB) are free");
 	EXPECT_CONTAINS(npu_message(), holder);
-	EXPECT_CONTAINS(npu_message(), "holds 3000 MiB");
+	EXPECT_CONTAINS(npu_message(), "holds 3145728000 (about 2.93 GiB)");
 	EXPECT_EQ(node_block_create(node, 0, 1024, true, &small), DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_CONTAINS(npu_message(), "2 pages of 1 GiB are asked for, and 0 are free");
 	small = create(0, 500, false);

@@ -134,10 +134,10 @@ TEST(node_joining, the_first_one_gives_the_shape)
 	reply = actor_do(&b, do_join, second);
 	EXPECT_EQ(reply.value, 1);
 	EXPECT_CONTAINS(reply.text, first.node);
-	EXPECT_CONTAINS(reply.text, "runs with 2 devices of Ascend910B1, 64 MiB of HBM each");
-	EXPECT_CONTAINS(
-		reply.text,
-		"4 devices of Ascend910B1, 128 MiB each, 128 MiB of host memory, are asked for");
+	EXPECT_CONTAINS(reply.text,
+			"runs with 2 devices of Ascend910B1, 67108864 (64 MiB) of HBM each");
+	EXPECT_CONTAINS(reply.text, "4 devices of Ascend910B1, 134217728 (128 MiB) each, 134217728 "
+				    "(128 MiB) of host memory, are asked for");
 	EXPECT_CONTAINS(reply.text, "npusim node --reset");
 	snprintf(who, sizeof(who), "(process %d, ", a.pid);
 	EXPECT_CONTAINS(reply.text, who);
@@ -166,8 +166,8 @@ static const struct bad_config bad_configs[] = {
 	{ "no device", "bad", 0, 64 << 20, 64 << 20, "0 devices" },
 	{ "17 devices", "bad", 17, 64 << 20, 64 << 20, "17 devices" },
 	{ "odd HBM", "bad", 1, (64 << 20) + 4096, 64 << 20, "multiples of 2 MiB" },
-	{ "small HBM", "bad", 1, 8 << 20, 64 << 20, "from 16 MiB" },
-	{ "large HBM", "bad", 1, UINT64_C(16) << 40, 64 << 20, "to 2.00 TiB" },
+	{ "small HBM", "bad", 1, 8 << 20, 64 << 20, "from 16777216 (16 MiB)" },
+	{ "large HBM", "bad", 1, UINT64_C(16) << 40, 64 << 20, "to 2199023255552 (2 TiB)" },
 	{ "no host", "bad", 1, 64 << 20, 0, "host memory" },
 };
 TEST_EACH(node_joining, refuses, bad_configs, label)

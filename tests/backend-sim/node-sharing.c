@@ -63,7 +63,8 @@ TEST(node_sharing, capacity_is_one_for_all)
 	EXPECT_FREE(124, &a);
 	EXPECT_ACT(NONE, &a, do_create, .frames = 100);
 	EXPECT_FREE(24, &b);
-	EXPECT_SAYS(DRV_ERROR_OUT_OF_MEMORY, "holds 200 MiB", &b, do_create, .frames = 25);
+	EXPECT_SAYS(DRV_ERROR_OUT_OF_MEMORY, "holds 209715200 (200 MiB)", &b, do_create,
+		    .frames = 25);
 	EXPECT_ACT(NONE, &b, do_create, .frames = 24);
 	EXPECT_ACT(NONE, &a, do_drop);
 	EXPECT_FREE(100, &b);

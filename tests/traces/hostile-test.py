@@ -39,7 +39,7 @@ def beyond(args, *says):
     """It stops at the limit with status 4, says what wanted more, and has not had it."""
     run, peak = measured(*args, '--memory', '{}M'.format(LIMIT))
     same(run.returncode, 4, '{} ({})'.format(args, run.stderr[:500]))
-    has(run.stderr, *says, '{}.0 MiB that --memory allows'.format(LIMIT))
+    has(run.stderr, *says, '{}.00 MiB that --memory allows'.format(LIMIT))
     # sanitizers hold memory of their own
     if 'libasan' not in loaded() and 'libtsan' not in loaded():
         expect(peak <= LIMIT + 64, 'peak', peak, 'MiB')

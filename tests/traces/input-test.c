@@ -282,6 +282,6 @@ TEST(input, what_does_not_fit_is_refused_with_its_part)
 	ASSERT_NOT_NULL(error);
 	EXPECT_EQ(error->code, (int)TRACE_ERROR_MEMORY);
 	EXPECT_CONTAINS(error->message, "list 7: ");
-	EXPECT_CONTAINS(error->message, "16.0 MiB that --memory allows");
+	EXPECT_CONTAINS(error->message, "16.00 MiB that --memory allows");
 	g_error_free(error);
 }

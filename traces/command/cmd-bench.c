@@ -170,8 +170,8 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 	g_print("TLB Miss Rate    %.2f %%\n", part(c->tlb_misses, c->tlb_requests));
 	g_print("walks            " U64 ", %.1f ns each, walk cache hit %.2f %%\n", c->walks,
 		walk_ns, part(c->walk_cache_hits, c->walks));
-	g_print("TLB reach        %s of " U64 " entries\n",
-		npu_size_words((gint64)c->tlb_live_bytes), c->tlb_l2_entries);
+	g_print("TLB reach        %s of " U64 " entries\n", npu_size_words(c->tlb_live_bytes),
+		c->tlb_l2_entries);
 	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %.2f %% of walks, " U64
 		" conflicts\n",
 		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),

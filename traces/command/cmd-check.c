@@ -148,9 +148,8 @@ static const char *why_skipped(const struct test_case *test, unsigned device)
 	if (test->full_size && (device > 0 || report.server.devices != 8 || g_getenv("NPUSIM_HBM")))
 		return "is written for a server of eight devices, each with all its memory free";
 	if (opt.most_bytes > 0 && bytes > opt.most_bytes)
-		return npu_text("takes up to " U64 " MiB, and " U64
-				" are allowed (--safe, --max-memory)",
-				bytes >> 20, opt.most_bytes >> 20);
+		return npu_text("takes up to %s, and %s are allowed (--safe, --max-memory)",
+				npu_size_words(bytes), npu_size_words(opt.most_bytes));
 	if (test->devices > devices)
 		return npu_text("needs %u devices, and there are %u from this one on",
 				test->devices, devices);

@@ -94,8 +94,8 @@ static int add_runtime(void)
 			status = NPUSIM_EXIT_FAILED;
 		} else {
 			put("  device %-2u %s free of %s\n", d,
-			    npu_size_words((gint64)server.free_bytes[d]),
-			    npu_size_words((gint64)server.total_bytes[d]));
+			    npu_size_words(server.free_bytes[d]),
+			    npu_size_words(server.total_bytes[d]));
 			json_number(json, "free_bytes", server.free_bytes[d]);
 			json_number(json, "total_bytes", server.total_bytes[d]);
 		}

@@ -14,7 +14,7 @@ static JsonBuilder *json;
 
 static const char *amount(guint64 frames)
 {
-	return npu_size_words((gint64)(frames * NODE_FRAME_BYTES));
+	return npu_size_words(frames * NODE_FRAME_BYTES);
 }
 
 static void add_amount(const char *name, guint64 frames)

@@ -29,8 +29,8 @@ static int run(char **words, GError **error)
 
 		if (sim_profile_load(*name, &p, NULL))
 			g_print("%-14s  %2u cube and %2u vector cores, %s HBM, %s L2\n", *name,
-				p.cube_cores, p.vector_cores, npu_size_words((gint64)p.hbm_bytes),
-				npu_size_words((gint64)p.l2_bytes));
+				p.cube_cores, p.vector_cores, npu_size_words(p.hbm_bytes),
+				npu_size_words(p.l2_bytes));
 	}
 	return NPUSIM_EXIT_OK;
 }

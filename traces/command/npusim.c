@@ -209,7 +209,7 @@ static gboolean read_number(const struct option *o, const char *text, GError **e
 {
 	guint64 most = o->most ? o->most : G_MAXINT64, value;
 	gboolean is_size = o->kind == OPTION_SIZE;
-	const char *first = is_size ? npu_size_words((gint64)o->least) : npu_text(U64, o->least);
+	const char *first = is_size ? npu_size_words(o->least) : npu_text(U64, o->least);
 
 	if ((is_size ? npu_parse_size(text, &value)
 		     : g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &value, NULL)) &&
@@ -220,7 +220,7 @@ static gboolean read_number(const struct option *o, const char *text, GError **e
 	return refuse_option(error, "--%s=%s: a whole number from %s %s%s is wanted%s", o->name,
 			     text, first, o->most ? "to " : "on",
 			     !o->most  ? ""
-			     : is_size ? npu_size_words((gint64)most)
+			     : is_size ? npu_size_words(most)
 				       : npu_text(U64, most),
 			     is_size ? ", with K, M, G or T behind it for powers of 1024" : "");
 }

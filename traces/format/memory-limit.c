@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 #define LOOK_EVERY (2u << 20)
 
 static guint64 limit;
@@ -56,9 +58,8 @@ gboolean memory_limit_ask(guint64 bytes, GError **error, const char *format, ...
 	g_autofree char *part = g_strdup_vprintf(format, args);
 	va_end(args);
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_MEMORY,
-		      "%s: it needs more memory than the %.1f MiB that --memory allows (%.1f MiB "
-		      "are in use)",
-		      part, (double)limit / (1 << 20), (double)in_use / (1 << 20));
+		      "%s: it needs more memory than the %s that --memory allows (%s are in use)",
+		      part, npu_size_words(limit), npu_size_words(in_use));
 }
 
 guint64 memory_limit_default(guint64 most)

@@ -164,8 +164,8 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 		fprintf(out,
 			"  %-9s %-14s %14s  %9" G_GUINT64_FORMAT "  %9" G_GUINT64_FORMAT
 			"  %+9" G_GINT64_FORMAT "\n",
-			group, record_verb_name(s->verb), npu_size_words((gint64)s->size),
-			s->count[0], s->count[1], apart(s));
+			group, record_verb_name(s->verb), npu_size_words(s->size), s->count[0],
+			s->count[1], apart(s));
 	}
 	if (diff->sizes->len > limit)
 		fprintf(out, "  and %u more\n", diff->sizes->len - limit);

@@ -42,11 +42,6 @@ void moment_view_clear(struct moment_view *v)
 
 #define SAY(...) g_string_append_printf(out, __VA_ARGS__)
 
-static const char *in_words(guint64 bytes)
-{
-	return npu_size_words((gint64)bytes);
-}
-
 static const char *s_of(guint64 count)
 {
 	return count == 1 ? "" : "s";
@@ -66,18 +61,18 @@ static void say_moment(GString *out, const struct moment_view *v)
 	const char *before = " The rest: ";
 
 	if (m->what == MOMENT_PEAK)
-		SAY("Physical memory was at its most, %s, %s%s.", in_words(s->physical),
+		SAY("Physical memory was at its most, %s, %s%s.", npu_size_words(s->physical),
 		    m->event ? "after " : "at ", place);
 	else
 		SAY("%s %s there were %s of physical memory.", m->event ? "After" : "At", place,
-		    in_words(s->physical));
+		    npu_size_words(s->physical));
 	if (s->physical == 0)
 		return;
 	if (!replay_tells_live(v->device)) {
 		SAY(" The file does not tell what of it was in use.");
 		return;
 	}
-	SAY(" %s of it %s live, in " U64 " block%s.", in_words(s->live),
+	SAY(" %s of it %s live, in " U64 " block%s.", npu_size_words(s->live),
 	    s->live == 1 ? "was" : "were", v->blocks, s_of(v->blocks));
 	if (s->external < 0 && v->device->failed_size)
 		SAY(" Some blocks have no memory: the device had no more.");
@@ -87,9 +82,10 @@ static void say_moment(GString *out, const struct moment_view *v)
 		for (guint i = 0; i < G_N_ELEMENTS(lost); i++) {
 			if (lost[i].bytes == 0)
 				continue;
-			SAY("%s%s %s", before, in_words(lost[i].bytes), lost[i].what);
+			SAY("%s%s %s", before, npu_size_words(lost[i].bytes), lost[i].what);
 			if (i == 0 && v->placed)
-				SAY(" (the largest free range %s)", in_words(v->map.largest_free));
+				SAY(" (the largest free range %s)",
+				    npu_size_words(v->map.largest_free));
 			before = ", ";
 		}
 	if (*before == ',')
@@ -110,41 +106,42 @@ static void say_failure(GString *out, const struct moment_view *v)
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
 	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
-	SAY("At %s the device had no room for %s more", place, in_words(asked));
+	SAY("At %s the device had no room for %s more", place, npu_size_words(asked));
 	if (site_text(v->sites, d->failed_site))
 		SAY(", which %s asked for", site_text(v->sites, d->failed_site));
 	SAY(".");
 	if (has->size == 0)
 		return;
-	SAY(" The device had %s free of %s", in_words(unused), in_words(has->usable_bytes));
+	SAY(" The device had %s free of %s", npu_size_words(unused),
+	    npu_size_words(has->usable_bytes));
 	if (has->used_bytes > has->own_bytes)
-		SAY(", with %s held by other processes", in_words(others));
+		SAY(", with %s held by other processes", npu_size_words(others));
 	SAY(".");
 	if (asked >= GIB && has->free_giants == 0 && unused >= GIB)
 		SAY(" No page of 1 GiB was whole.");
 	if (!replay_tells_fragmentation(d))
 		return;
-	SAY(" The allocator held %s, of which %s were live", in_words(s->physical),
-	    in_words(s->live));
+	SAY(" The allocator held %s, of which %s were live", npu_size_words(s->physical),
+	    npu_size_words(s->live));
 	if (external > 0)
-		SAY(" and %s free", in_words(external));
+		SAY(" and %s free", npu_size_words(external));
 	if (external > 0 && v->placed)
-		SAY(", the largest free range %s", in_words(largest));
+		SAY(", the largest free range %s", npu_size_words(largest));
 	SAY(".");
 	if (v->placed && external >= asked && largest < asked)
 		SAY(" That is enough in sum, and no piece of it is large enough: fragmentation.");
 	if (v->placed && largest >= asked && policy_is_own(d->replay->options.policy))
 		SAY(" A range that large was free, and not for this request: of another stream or "
 		    "pool, or not to be split.");
-	SAY(" What was live and this request come to %s", in_words(needed));
+	SAY(" What was live and this request come to %s", npu_size_words(needed));
 	if (needed > room)
 		SAY(", more than the %s that there are: no allocator has room for it.",
-		    in_words(room));
+		    npu_size_words(room));
 	else
 		SAY(" of %s: it would fit if all that is free lay together. Expandable segments "
 		    "join what is free in whole steps of 20 MiB: --policy expandable shows whether "
 		    "that is enough.",
-		    in_words(room));
+		    npu_size_words(room));
 }
 
 /* What was free, in which pieces, and whose memory would have had room. */
@@ -154,7 +151,7 @@ static void say_recorded(GString *out, const struct moment_view *v)
 	g_autofree char *place = history_place(0, v->moment->event);
 	guint64 pieces = 0, pages = 0, room = v->moment->sums.physical + oom->free_bytes;
 
-	SAY("At %s, where %s were asked for,", place, in_words(oom->asked));
+	SAY("At %s, where %s were asked for,", place, npu_size_words(oom->asked));
 	if (!replay_tells_fragmentation(v->device)) {
 		SAY(" the file does not tell what was free.");
 		return;
@@ -168,8 +165,8 @@ static void say_recorded(GString *out, const struct moment_view *v)
 		pages += end - MIN(end, round_up(r->start, 2 * MIB));
 	}
 	SAY(" %s of what the allocator held were free, in " U64 " piece%s",
-	    in_words((guint64)MAX(v->moment->sums.external, 0)), pieces, s_of(pieces));
-	SAY(", the largest %s.", in_words(v->map.largest_free));
+	    npu_size_words((guint64)MAX(v->moment->sums.external, 0)), pieces, s_of(pieces));
+	SAY(", the largest %s.", npu_size_words(v->map.largest_free));
 	if (v->map.largest_free >= oom->asked)
 		SAY(" One of them was large enough, and not for this request: of another stream or "
 		    "pool, or not to be split.");
@@ -177,14 +174,14 @@ static void say_recorded(GString *out, const struct moment_view *v)
 		SAY(" With expandable segments it could have been served: %s of them are whole "
 		    "pages of 2 MiB, which can be mapped together with what the device has; "
 		    "--policy expandable shows it.",
-		    in_words(pages));
+		    npu_size_words(pages));
 	else if (v->moment->sums.live + oom->asked <= room)
 		SAY(" Only without segments, as --policy native has none, could it have been "
 		    "served: the pieces have too few whole pages.");
 	else
 		SAY(" No policy could have served it: what was live and this request come to more "
 		    "than the %s that there were.",
-		    in_words(room));
+		    npu_size_words(room));
 }
 
 char *recorded_oom_words(const struct recorded_oom *o)
@@ -198,11 +195,11 @@ char *recorded_oom_words(const struct recorded_oom *o)
 	out = g_string_new(NULL);
 	SAY("At %s the allocator ran out of memory when this was recorded: it asked the device for "
 	    "%s",
-	    place, in_words(o->asked));
-	SAY(", which had %s free", in_words(o->free_bytes));
+	    place, npu_size_words(o->asked));
+	SAY(", which had %s free", npu_size_words(o->free_bytes));
 	if (o->physical > 0)
-		SAY(". The allocator held %s, of which blocks used %s", in_words(o->physical),
-		    in_words(o->live));
+		SAY(". The allocator held %s, of which blocks used %s", npu_size_words(o->physical),
+		    npu_size_words(o->live));
 	if (o->free_bytes >= o->asked)
 		SAY(". The device had enough: a limit of the process "
 		    "(set_per_process_memory_fraction), or memory in pieces, stood in the way.");
@@ -225,7 +222,7 @@ char *moment_words(const struct moment_view *v)
 	if (v->holders->len > 0 && (!recorded || replay_tells_fragmentation(v->device))) {
 		const struct holder *h = &g_array_index(v->holders, struct holder, 0);
 		SAY(" The largest holder: %s, %s in " U64 " block%s.",
-		    sites_label_text(h->sites, h->label), in_words(h->bytes), h->blocks,
+		    sites_label_text(h->sites, h->label), npu_size_words(h->bytes), h->blocks,
 		    s_of(h->blocks));
 	}
 	return g_string_free(out, FALSE);

@@ -45,7 +45,7 @@ static void append_figure(GString *out, const char *text, const struct source *o
 	} else if (operation) {
 		g_string_append_printf(out, "%.1f ns", other ? value / 1e3 / other : 0);
 	} else if (m->kind == MEMBER_BYTES) {
-		g_string_append(out, npu_size_words((gint64)value));
+		g_string_append(out, npu_size_words(value));
 	} else if (m->kind == MEMBER_TIME) {
 		g_string_append_printf(out, "%.3f ms", value / 1e9);
 	} else if (m->kind == MEMBER_REAL) {
@@ -176,8 +176,8 @@ static void print_moments(FILE *out, const struct replay_device *d)
 		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
 			const struct holder *h = &g_array_index(v.holders, struct holder, i);
 			fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
-				npu_size_words((gint64)h->bytes), h->blocks,
-				h->blocks == 1 ? " " : "s", sites_label_text(h->sites, h->label));
+				npu_size_words(h->bytes), h->blocks, h->blocks == 1 ? " " : "s",
+				sites_label_text(h->sites, h->label));
 		}
 		moment_view_clear(&v);
 	}
