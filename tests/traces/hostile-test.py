@@ -5,13 +5,17 @@
 # wanted, and places that output must not go to.
 # usage: hostile-test.py NPUSIM SAMPLE FOLDER-OF-FILES
 
+import base64
 import gzip
 import json
 import os
 import pathlib
+import re
 import signal
+import struct
 import subprocess
 import sys
+import zlib
 
 from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect, main, measured,
                      npusim, replay, same, snapshot, wait_until, write, write_trace)
@@ -279,6 +283,26 @@ def numbers_that_json_does_not_have_are_null(folder):
              [None if '999' in text else float(text) for text in (a, b)] + [change], (a, b))
 
 
+@case
+def a_control_character_in_a_name_is_escaped(folder):
+    path, page = folder / 'a.npt', folder / 'a.html'
+    path.write_text('npusim-trace 1\n@1 segment_alloc a1 size=2097152 device=0\n'
+                    '@2 alloc b1 size=512 device=0 at=a1+0 site=x%1Fy%01%22%20(a.py:3)\n')
+    name = 'x\x1fy\x01" (a.py:3)'
+    same(replay(path)['devices'][0]['moments'][0]['holders'][0]['site'], name, 'result')
+    events = json.loads(npusim('convert', '--to', 'chrome', path, '-').stdout)['traceEvents']
+    same([e['args']['stack'] for e in events if e.get('cat') == 'block'], [[name]], 'Chrome')
+    same(npusim('replay', path, '--profile', folder / 'a.speedscope.json').returncode, 0, 'profile')
+    profile = json.loads((folder / 'a.speedscope.json').read_text())
+    expect({'name': name} in profile['shared']['frames'], profile)
+    same(npusim('report', path, '-o', page).returncode, 0, 'report')
+    data, history = re.findall(r'<script type="[a-z/]*" id="[a-z0-9-]*">([^<]*)', page.read_text())
+    same(json.loads(data)[0]['devices'][0]['moments'][0]['holders'][0]['site'], name, 'page')
+    packed_head = zlib.decompress(base64.b64decode(history))
+    length, = struct.unpack('<I', packed_head[:4])
+    expect(name in json.loads(packed_head[4:4 + length])['texts'], packed_head[:4 + length])
+
+
 SEGMENT = dict(device=0, address=BASE, total_size=2 * MIB, allocated_size=512, active_size=512,
                stream=0, segment_type='small', is_expandable=False, frames=[],
                blocks=[dict(address=BASE, size=512, requested_size=512, state='active_allocated'),
@@ -321,6 +345,8 @@ def snapshots_of_all_kinds_are_read(folder):
     for damaged in ('[', '{"segments": [}', '{"segments": 1}', json.dumps(whole)[:-9]):
         texts[0].write_text(damaged)
         refused(['replay', texts[0]], 1, str(texts[0]) + ': ')
+    texts[0].write_text('{"segments":\n[}')
+    refused(['replay', texts[0]], 1, 'whole.json: line 2, column ', ': it is no valid JSON: ')
     refused(['replay', write(folder / 'b.pickle', [1])], 1, 'segment 0 is no dict')
     refused(['replay', write(folder / 'b.pickle', 1)], 1, 'it is no dict and no list')
 

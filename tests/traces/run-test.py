@@ -669,6 +669,8 @@ def a_summary_is_json(folder):
         same((got[key], got['library_loaded']), (abs(status), loaded), got)
         same(got['program'], [sys.executable, '-c', code], 'program')
         expect(text in got['text'] and got['seconds'] > 0, got)
+    ends(start('--json', path, '--', sys.executable, '-c', 'pass', 'a\udcff\x1f'), 0)
+    same(json.loads(path.read_text())['program'][-1], 'a\ufffd\x1f', 'no UTF-8')
 
 
 @case

@@ -8,7 +8,6 @@
 #include <sys/utsname.h>
 
 #include "config.h"
-#include "format/out-file.h"
 #include "show/show.h"
 
 #define MEASURE_DEFAULT (G_GUINT64_CONSTANT(4) << 30)

@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include "format/out-file.h"
 #include "read/readers.h"
 #include "show/show.h"
 

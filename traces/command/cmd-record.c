@@ -7,8 +7,6 @@
 
 #include <sys/wait.h>
 
-#include "format/out-file.h"
-
 /* Puts the parts of a folder together; they are gone afterwards if `remove` and it worked. */
 static gboolean collect(const char *folder, const char *output, gboolean remove, GError **error)
 {

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "format/out-file.h"
 #include "page/page.h"
 #include "show/show.h"
 
@@ -16,13 +15,12 @@
 static gboolean write_page(const char *path, JsonBuilder *list, const GPtrArray *histories,
 			   GError **error)
 {
-	g_autoptr(JsonNode) root = json_builder_get_root(list);
-	g_autofree char *json = json_to_string(root, FALSE);
-	g_autoptr(GString) data = g_string_new(json);
+	g_autoptr(GString) data = g_string_new(NULL);
 	g_autoptr(GString) page = g_string_new_len((const char *)report_page_before,
 						   (gssize)report_page_before_bytes);
 
 	g_string_append(page, "<script type=\"application/json\" id=\"data\">");
+	out_json(data, json_builder_get_root(list), FALSE);
 	/* nothing in it can end the element, or the line of a script */
 	g_string_replace(data, "<", "\\u003c", 0);
 	g_string_replace(data, ">", "\\u003e", 0);

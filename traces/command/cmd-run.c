@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 
 #include "backend-sim/node/node.h"
-#include "format/out-file.h"
 #include "show/member.h"
 
 static gboolean cuda, in_place, home, smi, each;

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #include "config.h"
-#include "format/out-file.h"
 #include "show/show.h"
 
 /* Its texts are interned, or others'. */

@@ -12,7 +12,6 @@
 
 #include "backend-sim/node/node.h"
 #include "config.h"
-#include "format/out-file.h"
 #include "npusim/npusim.h"
 #include "read/trace.h"
 

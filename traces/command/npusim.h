@@ -5,17 +5,15 @@
 #ifndef NPUSIM_TRACES_NPUSIM_H
 #define NPUSIM_TRACES_NPUSIM_H
 
-#include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <json-glib/json-glib.h>
-
 #include "base/base.h"
 #include "check/check.h"
 #include "format/input.h"
+#include "format/out-file.h"
 
 /* Exit statuses: 0 done, 1 failed, 2 wrong usage, 4 a file that takes more than --memory; run
  * passes its program's on. */

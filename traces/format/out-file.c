@@ -217,18 +217,29 @@ gboolean out_file_write(const char *path, const char *text, gsize length, GError
 	return out_stream_close(&out, TRUE, error);
 }
 
-void out_json_text(GString *out, const char *text)
+void out_json(GString *out, JsonNode *value, gboolean pretty)
 {
-	g_string_append_c(out, '"');
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			g_string_append_printf(out, "\\%c", *text);
-		else if ((guint8)*text < 0x20)
-			g_string_append_printf(out, "\\u%04x", (guint8)*text);
-		else
-			g_string_append_c(out, *text);
-	}
-	g_string_append_c(out, '"');
+	g_autofree char *text = json_to_string(value, pretty);
+	g_autofree char *valid = g_utf8_make_valid(text, -1);
+	gsize at = out->len;
+
+	/* json-glib leaves this control character and what is no UTF-8 as they are */
+	g_string_append(out, valid);
+	if (strchr(out->str + at, '\x1f'))
+		g_string_replace(out, "\x1f", "\\u001f", 0);
+	json_node_unref(value);
+}
+
+void out_json_variant(GString *out, GVariant *value)
+{
+	g_autoptr(GVariant) taken = g_variant_ref_sink(value);
+
+	out_json(out, json_gvariant_serialize(taken), FALSE);
+}
+
+void out_json_next(GString *out)
+{
+	g_string_append(out, out->len > 0 && out->str[out->len - 1] == '[' ? "\n" : ",\n");
 }
 
 gboolean out_trace_line(GString *out, const struct npu_trace_record *record, GError **error)

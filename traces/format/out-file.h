@@ -2,12 +2,12 @@
  *
  * Output files of the command: a file that exists complete or not at all, standard output ("-"),
  * or something that is not a regular file, such as a pipe or /dev/full, which is written to but
- * never replaced; and the texts of JSON and the lines of traces in them.
+ * never replaced; and JSON and the lines of traces in them.
  */
 #ifndef NPUSIM_TRACES_OUT_FILE_H
 #define NPUSIM_TRACES_OUT_FILE_H
 
-#include <glib.h>
+#include <json-glib/json-glib.h>
 
 #include "npusim/trace.h"
 
@@ -36,8 +36,13 @@ gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error);
 /* All of it at once. FALSE and error, which names the file. */
 gboolean out_file_write(const char *path, const char *text, gsize length, GError **error);
 
-/* As a string of JSON, with its quotes. */
-void out_json_text(GString *out, const char *text);
+/* Adds a value, which is taken over, as json-glib writes it: in one line, or `pretty`. It is valid
+ * whatever its texts hold: U+FFFD stands for what is no UTF-8. */
+void out_json(GString *out, JsonNode *value, gboolean pretty);
+/* The same of a variant, in one line. */
+void out_json_variant(GString *out, GVariant *value);
+/* Between a list's "[" or the value before and the next, which gets a line of its own. */
+void out_json_next(GString *out);
 
 /* As a line of a trace; FALSE and error: the record cannot be one. */
 gboolean out_trace_line(GString *out, const struct npu_trace_record *record, GError **error);

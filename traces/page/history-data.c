@@ -265,8 +265,8 @@ static void step(struct gatherer *g, const struct record_item *item)
 }
 
 /* As a member of the head's list, and behind what is in `body`. */
-static void pack_column(GString *head, GByteArray *body, const char *name, GArray *values,
-			gboolean grows)
+static void pack_column(GVariantBuilder *columns, GByteArray *body, const char *name,
+			GArray *values, gboolean grows)
 {
 	guint64 all = 0;
 	guint bytes = 0;
@@ -283,13 +283,15 @@ static void pack_column(GString *head, GByteArray *body, const char *name, GArra
 		for (guint i = 0; i < values->len; i++)
 			body->data[from + i] = (guint8)(VALUE(values, i) >> (8 * bytes));
 	}
-	g_string_append_printf(head, "[\"%s\",%u,%u],", name, values->len, bytes);
+	g_variant_builder_add(columns, "(suu)", name, values->len, bytes);
 }
 
 static char *pack(struct gatherer *g)
 {
 	static const char *const uses[] = { "", "copied or filled", "read or written", "used" };
-	g_autoptr(GString) head = g_string_new("{\"columns\":[");
+	const char *verbs[NPU_TRACE_VERB_COUNT];
+	GVariantBuilder columns, devices;
+	g_autoptr(GString) head = g_string_new(NULL);
 	g_autoptr(GByteArray) body = g_byte_array_new();
 	const struct sites *sites = g->trace->sites;
 
@@ -304,33 +306,32 @@ static char *pack(struct gatherer *g)
 			put(g, 0, SITE_FRAME, &frame, 1);
 		}
 	}
+	g_variant_builder_init(&columns, G_VARIANT_TYPE("a(suu)"));
 	for (guint i = 0; i < g->columns->len; i++) {
 		guint d = i < OF_DEVICE ? 0 : (i - OF_DEVICE) / (COLUMN_COUNT - OF_DEVICE);
 		guint c = i - d * (COLUMN_COUNT - OF_DEVICE);
 		gboolean grows = *column_names[c] == '*';
 		g_autofree char *of = c < OF_DEVICE ? g_strdup("") : g_strdup_printf("%u.", d);
 		g_autofree char *name = g_strconcat(of, column_names[c] + grows, NULL);
-		pack_column(head, body, name, g_ptr_array_index(g->columns, i), grows);
+		pack_column(&columns, body, name, g_ptr_array_index(g->columns, i), grows);
 	}
-	g_string_truncate(head, head->len - 1);
-	g_string_append_printf(
-		head, "],\"time\":\"%s\",\"recorded\":%s,\"uses\":\"%s\",\"settings\":", g->clock,
-		g->recorded ? "true" : "false", uses[g->uses]);
-	out_json_text(head, g->trace->settings ?: "");
+	g_variant_builder_init(&devices, G_VARIANT_TYPE("a(uu)"));
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(g->trace->devices, d);
-		g_string_append_printf(head, "%s[%u,%u]", d ? "," : ",\"devices\":[",
-				       device->device, g->trace->block_unit);
+		g_variant_builder_add(&devices, "(uu)", device->device, g->trace->block_unit);
 	}
-	g_string_append(head, "],\"verbs\":[");
 	for (guint32 verb = 0; verb < NPU_TRACE_VERB_COUNT; verb++)
-		g_string_append_printf(head, "%s\"%s\"", verb ? "," : "", record_verb_name(verb));
-	g_string_append(head, "],\"texts\":[");
-	for (guint i = 0; i < g->texts.list->len; i++) {
-		g_string_append(head, i ? "," : "");
-		out_json_text(head, g_ptr_array_index(g->texts.list, i));
-	}
-	g_string_append(head, "]}");
+		verbs[verb] = record_verb_name(verb);
+	out_json_variant(
+		head,
+		g_variant_new_parsed(
+			"{'columns':<%*>,'time':<%s>,'recorded':<%b>,'uses':<%s>,'settings':<%s>,"
+			"'devices':<%*>,'verbs':<%*>,'texts':<%*>}",
+			g_variant_builder_end(&columns), g->clock, g->recorded, uses[g->uses],
+			g->trace->settings ?: "", g_variant_builder_end(&devices),
+			g_variant_new_strv(verbs, NPU_TRACE_VERB_COUNT),
+			g_variant_new_strv((const char *const *)g->texts.list->pdata,
+					   g->texts.list->len)));
 
 	guint32 length = GUINT32_TO_LE((guint32)head->len);
 	g_byte_array_prepend(body, (const guint8 *)head->str, (guint)head->len);

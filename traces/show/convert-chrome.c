@@ -8,11 +8,15 @@
  */
 #include "show.h"
 
+#include "base/base.h"
 #include "format/out-file.h"
 
 #define DEVICE_PID 1000000 /* device N has the tracks of the process of this number and N */
 #define SHORT_NS   1000    /* of a call whose end nothing tells */
 #define NO_TIME    G_MAXUINT64
+
+#define COUNT(n) ((gint64)MIN(n, (guint64)G_MAXINT64))
+#define HEX(n)   npu_text("%" G_GINT64_MODIFIER "x", n)
 
 enum clock { CLOCK_UNKNOWN, CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
@@ -21,87 +25,85 @@ struct open_call {
 	guint64 key; /* first: call_hash(); process << 32 | thread */
 	guint64 at_ns;
 	struct npu_trace_record record;
-	char *rest; /* behind its time; NULL: it is written */
+	JsonObject *event; /* but for its length; NULL: it is written */
 };
 struct chrome {
 	struct convert *to;
 	enum clock clock;
-	gboolean first_done;
 	guint64 now_ns;
 	GHashTable *threads;   /* struct open_call */
 	GHashTable *processes; /* number: named */
 };
 
-static void put_us(GString *out, const char *key, guint64 ns)
+/* An event; `name` and `category` may be NULL. */
+static JsonObject *event_new(const char *phase, const char *name, const char *category, guint64 pid,
+			     guint64 tid, guint64 at_ns)
 {
-	g_string_append_printf(out, ",\"%s\":" U64 ".%03u", key, ns / 1000, (unsigned)(ns % 1000));
-}
+	JsonObject *event = json_object_new();
 
-/* An event but for its end; `name` may be NULL, what `format` says follows it. */
-G_GNUC_PRINTF(7, 8)
-static GString *begin(struct chrome *c, char phase, const char *name, guint64 pid, guint64 tid,
-		      guint64 at_ns, const char *format, ...)
-{
-	GString *out = c->to->out;
-	va_list args;
-
-	g_string_append_printf(out, "%s\n{\"ph\":\"%c\"", c->first_done ? "," : "", phase);
-	c->first_done = TRUE;
-	if (name) {
-		g_string_append(out, ",\"name\":");
-		out_json_text(out, name);
-	}
-	va_start(args, format);
-	g_string_append_vprintf(out, format, args);
-	va_end(args);
-	g_string_append_printf(out, ",\"pid\":" U64 ",\"tid\":" U64, pid, tid);
+	json_object_set_string_member(event, "ph", phase);
+	if (name)
+		json_object_set_string_member(event, "name", name);
+	if (category)
+		json_object_set_string_member(event, "cat", category);
+	json_object_set_int_member(event, "pid", (gint64)pid);
+	json_object_set_int_member(event, "tid", (gint64)tid);
 	if (at_ns != NO_TIME)
-		put_us(out, "ts", at_ns);
-	return out;
+		json_object_set_double_member(event, "ts", (double)at_ns / 1000);
+	return event;
 }
 
-/* A number below 0 is left out. */
-static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid, const char *name,
-		     gint64 number)
+static JsonObject *inside(JsonObject *to, const char *name)
 {
-	GString *out = begin(c, 'M', what, pid, tid, NO_TIME, "%s", "");
+	JsonObject *object = json_object_new();
 
-	g_string_append_printf(out, ",\"args\":{\"name\":\"%s", name);
-	if (number >= 0)
-		g_string_append_printf(out, " %" G_GINT64_FORMAT, number);
-	g_string_append(out, "\"}}");
+	json_object_set_object_member(to, name, object);
+	return object;
 }
 
-/* The end of an event. */
-static void put_args(const struct chrome *c, GString *out, const struct tracker_line *l)
+/* On a line of its own. */
+static void put(struct chrome *c, JsonObject *event)
+{
+	JsonNode *node = json_node_new(JSON_NODE_OBJECT);
+
+	json_node_take_object(node, event);
+	out_json_next(c->to->out);
+	out_json(c->to->out, node, FALSE);
+}
+
+static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid, const char *name)
+{
+	JsonObject *event = event_new("M", npu_text("%s_name", what), NULL, pid, tid, NO_TIME);
+
+	json_object_set_string_member(inside(event, "args"), "name", name);
+	put(c, event);
+}
+
+static void add_args(const struct chrome *c, JsonObject *event, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	const struct sites *sites = c->to->trace->sites;
 	const char *site = site_text(sites, l->item.site);
+	JsonObject *args = inside(event, "args");
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	g_string_append_printf(out, ",\"args\":{\"event\":" U64 ",\"code\":%d", l->item.number,
-			       r->code);
+	json_object_set_int_member(args, "event", (gint64)l->item.number);
+	json_object_set_int_member(args, "code", r->code);
 	if (r->has & NPU_TRACE_HAS_SIZE)
-		g_string_append_printf(out, ",\"size\":" U64, r->size);
+		json_object_set_int_member(args, "size", COUNT(r->size));
 	if (l->device >= 0)
-		g_string_append_printf(out, ",\"device\":%" G_GINT64_FORMAT, l->device);
+		json_object_set_int_member(args, "device", l->device);
 	if (r->has & NPU_TRACE_HAS_SIMULATED)
-		g_string_append_printf(out, ",\"simulated_ps\":" U64, r->simulated_ps);
+		json_object_set_int_member(args, "simulated_ps", COUNT(r->simulated_ps));
 	record_text(&l->item, text);
-	g_string_append(out, ",\"line\":");
-	out_json_text(out, text->str);
-	if (site) {
-		g_string_append(out, ",\"site\":");
-		out_json_text(out, site);
-		g_string_append(out, ",\"stack\":[");
-		for (guint i = 0; i < sites_depth(sites, l->item.site); i++) {
-			g_string_append(out, i ? "," : "");
-			out_json_text(out, sites_frame(sites, l->item.site, i));
-		}
-		g_string_append_c(out, ']');
-	}
-	g_string_append(out, "}}");
+	json_object_set_string_member(args, "line", text->str);
+	if (site == NULL)
+		return;
+	JsonArray *stack = json_array_new();
+	for (guint i = 0; i < sites_depth(sites, l->item.site); i++)
+		json_array_add_string_element(stack, sites_frame(sites, l->item.site, i));
+	json_object_set_string_member(args, "site", site);
+	json_object_set_array_member(args, "stack", stack);
 }
 
 static const char *title(const struct npu_trace_record *r)
@@ -113,11 +115,11 @@ static void put_instant(struct chrome *c, const struct tracker_line *l, const ch
 			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
 {
 	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
+	JsonObject *event = event_new("i", name, category, pid, tid, at_ns);
 
-	put_args(c,
-		 begin(c, 'i', name, pid, tid, at_ns, ",\"cat\":\"%s\",\"s\":\"%s\"", category,
-		       l->item.record.verb == NPU_TRACE_OOM ? "g" : "t"),
-		 l);
+	json_object_set_string_member(event, "s", l->item.record.verb == NPU_TRACE_OOM ? "g" : "t");
+	add_args(c, event, l);
+	put(c, event);
 }
 
 /* What is now, if that is not what is shown. */
@@ -126,22 +128,24 @@ static void put_counter(struct chrome *c, struct tracker_device *d, enum level_k
 {
 	guint64 now = d->levels->of[level].now;
 
-	if (now != d->shown[level])
-		g_string_append_printf(
-			begin(c, 'C', level_names[level], pid, 0, d->shown_ns, "%s", ""),
-			",\"args\":{\"bytes\":" U64 "}}", now);
+	if (now == d->shown[level])
+		return;
+	JsonObject *event = event_new("C", level_names[level], NULL, pid, 0, d->shown_ns);
+	json_object_set_int_member(inside(event, "args"), "bytes", COUNT(now));
+	put(c, event);
 	d->shown[level] = now;
 }
 
-/* A step of the life of an object: it begins ('s'), is used ('t') or ends ('f') in a call. */
+/* A step of the life of an object: it begins ("s"), is used ("t") or ends ("f") in a call. */
 static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64 subject,
-		     char phase, guint64 at_ns)
+		     const char *phase, guint64 at_ns)
 {
-	GString *out = begin(c, phase, "object", r->process, r->thread, at_ns,
-			     ",\"cat\":\"object\",\"id\":\"%" G_GINT64_MODIFIER "x\"%s", subject,
-			     phase == 'f' ? ",\"bp\":\"e\"" : "");
+	JsonObject *event = event_new(phase, "object", "object", r->process, r->thread, at_ns);
 
-	g_string_append_c(out, '}');
+	json_object_set_string_member(event, "id", HEX(subject));
+	if (*phase == 'f')
+		json_object_set_string_member(event, "bp", "e");
+	put(c, event);
 }
 
 static guint call_hash(gconstpointer key)
@@ -153,13 +157,10 @@ static guint call_hash(gconstpointer key)
 
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
-	if (call->rest == NULL)
+	if (call->event == NULL)
 		return;
-	GString *out =
-		begin(c, 'X', NULL, call->key >> 32, (guint32)call->key, call->at_ns, "%s", "");
-	put_us(out, "dur", length_ns);
-	g_string_append(out, call->rest);
-	g_clear_pointer(&call->rest, g_free);
+	json_object_set_double_member(call->event, "dur", (double)length_ns / 1000);
+	put(c, g_steal_pointer(&call->event));
 }
 
 /* A trace tells when a call began, and some what it took. Else it took as long as simulated time
@@ -185,21 +186,18 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	const struct npu_trace_record *r = &l->item.record;
 	const struct open_call new = { .key = (guint64)r->process << 32 | r->thread };
 	struct open_call *call = g_hash_table_lookup(c->threads, &new);
-	GString *rest = g_string_new(NULL);
 
 	if (call == NULL) {
 		call = g_memdup2(&new, sizeof new);
 		g_hash_table_add(c->threads, call);
 		if (g_hash_table_add(c->processes, GUINT_TO_POINTER(r->process)))
-			put_name(c, "process_name", r->process, 0, "process", r->process);
-		put_name(c, "thread_name", r->process, r->thread, "thread", r->thread);
+			put_name(c, "process", r->process, 0, npu_text("process %u", r->process));
+		put_name(c, "thread", r->process, r->thread, npu_text("thread %u", r->thread));
 	}
 	end_call(c, call, length_of(c, call, r));
-	g_string_append(rest, ",\"cat\":\"call\",\"name\":");
-	out_json_text(rest, title(r));
-	put_args(c, rest, l);
-	call->rest = g_string_free(rest, FALSE);
 	call->at_ns = MAX(c->now_ns, call->at_ns);
+	call->event = event_new("X", title(r), "call", r->process, r->thread, call->at_ns);
+	add_args(c, call->event, l);
 	call->record = *r;
 	if (r->code) {
 		put_instant(c, l, "refused", r->process, r->thread, call->at_ns, " refused");
@@ -208,9 +206,9 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	gboolean ends = r->verb == NPU_TRACE_UNRESERVE || r->verb == NPU_TRACE_MFREE ||
 			(r->verb == NPU_TRACE_RELEASE && l->had > 0);
 	if (l->subject)
-		put_flow(c, r, l->subject, l->made ? 's' : ends ? 'f' : 't', call->at_ns);
+		put_flow(c, r, l->subject, l->made ? "s" : ends ? "f" : "t", call->at_ns);
 	if (l->handle)
-		put_flow(c, r, l->handle, 't', call->at_ns);
+		put_flow(c, r, l->handle, "t", call->at_ns);
 }
 
 static void on_device(struct chrome *c, const struct tracker_line *l)
@@ -221,23 +219,23 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 	gboolean begins = verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_SEGMENT_ALLOC;
 	const char *category =
 		verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE ? "block" : "segment";
-	const char *name = site_text(c->to->trace->sites, l->item.site) ?: category;
+	const char *name = begins ? site_text(c->to->trace->sites, l->item.site) ?: category : NULL;
 
 	if (!d->named) {
-		put_name(c, "process_name", pid, 0, "device", l->device);
-		put_name(c, "thread_name", pid, 0, "allocator", -1);
+		put_name(c, "process", pid, 0, npu_text("device %d", (int)l->device));
+		put_name(c, "thread", pid, 0, "allocator");
 		d->named = TRUE;
 	}
 	/* lines of several threads may come a little out of order */
 	d->shown_ns = MAX(d->shown_ns, c->now_ns);
 	/* a block or a segment is a slice of its own, told by its address */
-	if (begins || verb == NPU_TRACE_FREE || verb == NPU_TRACE_SEGMENT_FREE)
-		put_args(c,
-			 begin(c, begins ? 'b' : 'e', begins ? name : NULL, pid, 0, d->shown_ns,
-			       ",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
-			       category, l->item.address),
-			 l);
-	else if (verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP)
+	if (begins || verb == NPU_TRACE_FREE || verb == NPU_TRACE_SEGMENT_FREE) {
+		JsonObject *event =
+			event_new(begins ? "b" : "e", name, category, pid, 0, d->shown_ns);
+		json_object_set_string_member(inside(event, "id2"), "local", HEX(l->item.address));
+		add_args(c, event, l);
+		put(c, event);
+	} else if (verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP)
 		put_instant(c, l, "segment", pid, 0, d->shown_ns, "");
 	else if (verb == NPU_TRACE_OOM)
 		put_instant(c, l, "refused", pid, 0, d->shown_ns, ": out of memory");
@@ -282,7 +280,7 @@ static void begin_chrome(struct convert *to)
 	c->threads = g_hash_table_new_full(call_hash, g_int64_equal, g_free, NULL);
 	c->processes = g_hash_table_new(NULL, NULL);
 	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-	put_name(c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
+	put_name(c, "process", DEVICE_PID - 1, 0, "address space");
 }
 
 static void end_chrome(struct convert *to)
@@ -296,10 +294,10 @@ static void end_chrome(struct convert *to)
 	g_hash_table_iter_init(&iter, c->threads);
 	while (g_hash_table_iter_next(&iter, &call, NULL))
 		end_call(c, call, length_of(c, call, NULL));
-	g_string_append_printf(to->out,
-			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c->clock]);
-	out_json_text(to->out, to->trace->kind);
-	g_string_append(to->out, "}}\n");
+	g_string_append(to->out, "\n],\"otherData\":");
+	out_json_variant(to->out, g_variant_new_parsed("{'time':%s,'kind':%s}", clocks[c->clock],
+						       to->trace->kind));
+	g_string_append(to->out, "}\n");
 	g_hash_table_unref(c->threads);
 	g_hash_table_unref(c->processes);
 	g_free(c);

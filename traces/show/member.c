@@ -121,9 +121,9 @@ void members_build_object(JsonBuilder *b, const struct member *table, gconstpoin
 
 gboolean json_write(const char *path, JsonBuilder *builder, GError **error)
 {
-	g_autoptr(JsonNode) root = json_builder_get_root(builder);
-	g_autofree char *text = json_to_string(root, TRUE);
-	g_autofree char *line = g_strconcat(text, "\n", NULL);
+	g_autoptr(GString) text = g_string_new(NULL);
 
-	return out_file_write(path, line, strlen(line), error);
+	out_json(text, json_builder_get_root(builder), TRUE);
+	g_string_append_c(text, '\n');
+	return out_file_write(path, text->str, text->len, error);
 }

@@ -28,47 +28,57 @@ static void put_folded(const struct profile *p, GString *out)
 	}
 }
 
+/* Up to the inside of its last list, which is empty. */
+static void put_open(GString *out, GVariant *object)
+{
+	out_json_variant(out, object);
+	g_string_truncate(out, (gsize)(strrchr(out->str, '[') + 1 - out->str));
+}
+
 /* Of speedscope: a weight has no sign, so what shrank is a profile of its own. */
 static void put_samples(const struct profile *p, GString *out, int sign, const char *name)
 {
-	g_autoptr(GString) weights = g_string_new(NULL);
+	GVariantBuilder list;
 	gint64 total = 0;
 
-	g_string_append_printf(out, "\n{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"bytes\",",
-			       name);
-	g_string_append(out, "\"startValue\":0,\"samples\":[");
+	g_variant_builder_init(&list, G_VARIANT_TYPE("ax"));
 	for (guint32 s = 0; s < p->sums->len; s++) {
-		guint depth = MAX(sites_depth(p->sites, s), 1);
+		gint64 weight = MAX(sign * SUM(p, s)->bytes, 0);
+		if (weight > 0)
+			g_variant_builder_add(&list, "x", weight);
+		total += weight;
+	}
+	out_json_next(out);
+	put_open(out, g_variant_new_parsed("{'type':<'sampled'>,'name':<%s>,'unit':<'bytes'>,"
+					   "'startValue':<0>,'endValue':<%x>,'weights':<%*>,"
+					   "'samples':<@au []>}",
+					   name, total, g_variant_builder_end(&list)));
+	for (guint32 s = 0; s < p->sums->len; s++) {
 		if (sign * SUM(p, s)->bytes <= 0)
 			continue;
-		g_string_append(out, total ? ",\n" : "\n");
-		for (guint i = depth; i > 0; i--)
-			g_string_append_printf(out, "%c%u", i == depth ? '[' : ',',
-					       sites_frame_number(p->sites, s, i - 1));
-		g_string_append_c(out, ']');
-		g_string_append_printf(weights, "%s%" G_GINT64_FORMAT, total ? "," : "",
-				       sign * SUM(p, s)->bytes);
-		total += sign * SUM(p, s)->bytes;
+		g_variant_builder_init(&list, G_VARIANT_TYPE("au"));
+		for (guint i = MAX(sites_depth(p->sites, s), 1); i > 0; i--)
+			g_variant_builder_add(&list, "u", sites_frame_number(p->sites, s, i - 1));
+		out_json_next(out);
+		out_json_variant(out, g_variant_builder_end(&list));
 	}
-	g_string_append_printf(out, "],\"weights\":[%s],\"endValue\":%" G_GINT64_FORMAT "}",
-			       weights->str, total);
+	g_string_append(out, "]}");
 }
 
 static void put_speedscope(const struct profile *p, GString *out)
 {
-	g_string_append(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-			     "\"exporter\":\"npusim\",\"shared\":{\"frames\":[");
+	put_open(out, g_variant_new_parsed(
+			      "{'$schema':<'https://www.speedscope.app/file-format-schema.json'>,"
+			      "'exporter':<'npusim'>,'shared':<{'frames':@au []}>}"));
 	for (guint i = 0; i < sites_labels(p->sites); i++) {
-		g_string_append(out, i ? ",\n{\"name\":" : "\n{\"name\":");
-		out_json_text(out, sites_label_text(p->sites, i));
-		g_string_append_c(out, '}');
+		out_json_next(out);
+		out_json_variant(
+			out, g_variant_new_parsed("{'name':%s}", sites_label_text(p->sites, i)));
 	}
 	g_string_append(out, "]},\"profiles\":[");
 	put_samples(p, out, 1, p->growth ? "what grew" : "what was live");
-	if (p->growth) {
-		g_string_append_c(out, ',');
+	if (p->growth)
 		put_samples(p, out, -1, "what shrank");
-	}
 	g_string_append(out, "]}\n");
 }
 
