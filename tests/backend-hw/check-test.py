@@ -264,6 +264,11 @@ def stuck(folder):
     check('a library that does not open is told as that', found.returncode == 1
           and 'the opening of the library has had no answer for 2 seconds' in found.stderr, found)
     found = run('--backend', 'sim', '--device', '0', '--library', str(CODED), '--only',
+                'create.zero', '--step-timeout', '2', MARK=mark, STUCK='message')
+    check('a step that lets no signal in is ended and named', found.returncode == 1
+          and "answered nothing: 'create h 0' has had no answer for 2 seconds" in found.stdout
+          and not lives(mark), found)
+    found = run('--backend', 'sim', '--device', '0', '--library', str(CODED), '--only',
                 'create.zero', '--step-timeout', '2', MARK=mark, STUCK='end')
     check('a library that does not end is ended', found.returncode == 0
           and '1 passed' in found.stdout and not lives(mark), found)

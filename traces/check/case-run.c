@@ -6,6 +6,7 @@
  * publishes (shareable handles, keys, process ids) reach the others before the next step.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static gboolean give(int line, const void *message, size_t bytes)
 
 static gboolean take(int line, void *message, size_t bytes)
 {
-	return recv(line, message, bytes, 0) == (ssize_t)bytes;
+	return TEMP_FAILURE_RETRY(recv(line, message, bytes, 0)) == (ssize_t)bytes;
 }
 
 /* ---- in a process of the case ---- */
@@ -69,13 +70,11 @@ static void work(const struct test_case *test, const char *path, int line)
 	/* a signal that the case expects is no news for people */
 	if (expected && freopen("/dev/null", "w", stderr) == NULL)
 		exit(1);
-	alarm((unsigned)case_step_seconds);
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL) {
 		trouble.code = CASE_MISSING;
 		g_strlcpy(trouble.complaint, dlerror(), sizeof(trouble.complaint));
 	}
-	alarm(0);
 	give(line, &trouble, sizeof(trouble)); /* it has begun */
 	while (take(line, &order, sizeof(order))) {
 		struct case_answer answer = trouble;
@@ -85,14 +84,11 @@ static void work(const struct test_case *test, const char *path, int line)
 			*case_variable(order.learned.name) = order.learned;
 			continue;
 		}
-		alarm((unsigned)case_step_seconds);
 		if (library != NULL)
 			case_step_run(test->dialect, library, words, &answer);
-		alarm(0);
 		if (!give(line, &answer, sizeof(answer)))
 			break;
 	}
-	alarm((unsigned)case_step_seconds); /* the library ends, too */
 	exit(0);
 }
 
@@ -116,6 +112,7 @@ void case_tell(struct case_processes *all, const char *name, uint64_t number)
 
 struct case_processes *case_start(const struct test_case *test, const char *library)
 {
+	const struct timeval limit = { .tv_sec = case_step_seconds };
 	struct case_processes *all = g_new0(struct case_processes, 1);
 	pid_t self = getpid();
 	int lines[2];
@@ -126,6 +123,7 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 		all->of[i].line = -1;
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, lines) != 0)
 			continue;
+		setsockopt(lines[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 		pid_t pid = fork();
 		if (pid == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -151,13 +149,35 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 	return all;
 }
 
+/* Returns waitpid()'s status; SIGALRM, where it is late, or does not end by itself in time. */
+static int end_process(struct case_processes *all, int process, gboolean late)
+{
+	const gint64 limit_us = case_step_seconds * G_USEC_PER_SEC;
+	gint64 until_us = g_get_monotonic_time() + (late ? 0 : limit_us);
+	int status = 0, forced = 0;
+
+	close(all->of[process].line);
+	all->of[process].line = -1;
+	for (; waitpid(all->of[process].pid, &status, WNOHANG) == 0; g_usleep(200)) {
+		if (g_get_monotonic_time() < until_us)
+			continue;
+		if (forced != 0) /* a driver holds it in the kernel */
+			break;
+		kill(all->of[process].pid, SIGKILL);
+		forced = SIGALRM;
+		until_us = g_get_monotonic_time() + limit_us;
+	}
+	return forced ?: status;
+}
+
 static void ask_process(struct case_processes *all, int process, const char *step,
 			struct case_answer *out)
 {
 	struct order order = { 0 };
-	int *line = &all->of[process].line, status = 0;
+	int *line = &all->of[process].line, status;
 	gboolean *begun = &all->of[process].begun;
 
+	errno = 0;
 	g_strlcpy(order.step, step, sizeof(order.step));
 	if (*line >= 0 && !*begun)
 		*begun = take(*line, out, sizeof(*out));
@@ -173,9 +193,7 @@ static void ask_process(struct case_processes *all, int process, const char *ste
 		g_strlcpy(out->complaint, "no process can be started", sizeof(out->complaint));
 	if (*line < 0)
 		return;
-	close(*line);
-	*line = -1;
-	waitpid(all->of[process].pid, &status, 0);
+	status = end_process(all, process, errno == EAGAIN);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		g_snprintf(out->complaint, sizeof(out->complaint),
 			   "%s%s%s has had no answer for %d seconds", *begun ? "'" : "",
@@ -201,10 +219,7 @@ void case_end(struct case_processes *all)
 {
 	for (int i = 0; i < all->test->processes; i++)
 		if (all->of[i].line >= 0)
-			close(all->of[i].line);
-	for (int i = 0; i < all->test->processes; i++)
-		if (all->of[i].line >= 0)
-			waitpid(all->of[i].pid, NULL, 0);
+			end_process(all, i, FALSE);
 	g_free(all);
 }
 
