@@ -250,24 +250,27 @@ static gpointer show_lines(gpointer of)
 static gboolean start_on_next(char **program, int *out_status)
 {
 	int files[3] = { open("/dev/null", O_RDONLY | O_CLOEXEC), -1, -1 }, ends[2];
+	gboolean started = files[0] >= 0;
 	guint k = programs.count;
-	gboolean started = TRUE;
 	struct stat st;
 
-	for (guint i = 0; i < 2 && (started = pipe2(ends, O_CLOEXEC) == 0); i++) {
+	for (guint i = 0; i < 2 && started && (started = pipe2(ends, O_CLOEXEC) == 0); i++) {
 		programs.from[2 * k + i] = fdopen(ends[0], "r");
 		files[1 + i] = ends[1];
 	}
-	if (!started)
+	if (started) {
+		g_setenv("NPUSIM_SERVER", npu_text("%u", k), TRUE);
+		g_setenv("HCCL_IF_IP", server_address(k), TRUE);
+		/* reports that come through the pipe are not captured */
+		if (g_getenv("NPUSIM_REPORT_STDERR") && fstat(files[2], &st) == 0)
+			g_setenv("NPUSIM_REPORT_STDERR",
+				 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino),
+				 TRUE);
+		started = start(program, files, out_status);
+	} else {
 		*out_status = failure("%s: %s", program[0], g_strerror(errno));
-	g_setenv("NPUSIM_SERVER", npu_text("%u", k), TRUE);
-	g_setenv("HCCL_IF_IP", server_address(k), TRUE);
-	/* reports that come through the pipe are not captured */
-	if (g_getenv("NPUSIM_REPORT_STDERR") && fstat(files[2], &st) == 0)
-		g_setenv("NPUSIM_REPORT_STDERR",
-			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
-	started = started && start(program, files, out_status);
-	for (int i = 0; i < 3; i++) /* no reader waits for what was not started */
+	}
+	for (int i = 0; i < 3 && files[i] >= 0; i++) /* no reader waits for what did not start */
 		close(files[i]);
 	return started;
 }
