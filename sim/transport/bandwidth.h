@@ -9,6 +9,7 @@
 #define NPUSIM_SIM_TRANSPORT_BANDWIDTH_H
 
 #include <glib.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 G_BEGIN_DECLS
@@ -25,6 +26,9 @@ struct bandwidth {
 					there are none yet */
 	uint64_t full_from, full_to; /* slices that are known to be full: no need to look */
 	struct bandwidth_slice *slice;
+	uint64_t at_ps; /* when the last booking was asked for, and the slice that has this time */
+	uint64_t begin_ps, stop_ps;
+	struct bandwidth_slice *at;
 };
 
 /* All of it free. The slices are had at the first booking. What is asked for a time before the
@@ -34,22 +38,12 @@ void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned co
 /* Nothing is taken any more. All zero is allowed. */
 void bandwidth_clear(struct bandwidth *bandwidth);
 
-static inline struct bandwidth_slice *bandwidth_slice_at(struct bandwidth *b, uint64_t number)
-{
-	struct bandwidth_slice *slice = &b->slice[number & b->mask];
-
-	if (G_UNLIKELY(slice->number != number)) {
-		slice->number = number;
-		slice->taken_ps = 0;
-		if (number > b->oldest + b->mask)
-			b->oldest = number - b->mask;
-	}
-	return slice;
-}
-
 /* bandwidth_take(), slice by slice. */
-uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
-			       uint64_t *out_end_ps);
+__attribute__((cold)) uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps,
+						     uint64_t from_ps, uint64_t *out_end_ps);
+
+/* Notes the slice that has the time; false where it is no longer remembered. */
+bool bandwidth_find(struct bandwidth *b, uint64_t at_ps);
 
 /* Takes ps of the time from from_ps on, the earliest that is free. Returns since when (from_ps
  * where ps is 0); *out_end_ps: until when. No slice is ever taken for more than its length. Within
@@ -57,21 +51,18 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 static inline uint64_t bandwidth_take(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
 				      uint64_t *out_end_ps)
 {
-	uint64_t at = from_ps - b->origin_ps, number = at >> b->slice_lg2, start;
-	uint64_t begin = at & -b->slice_ps;
-	struct bandwidth_slice *slice;
+	uint64_t start;
 
-	if (G_UNLIKELY(!ps || number < b->oldest))
+	if (G_UNLIKELY(!ps || (from_ps != b->at_ps && !bandwidth_find(b, from_ps))))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	/* Mostly it fits into the first slice, and leaves room there. */
-	slice = bandwidth_slice_at(b, number);
-	start = begin + slice->taken_ps;
-	start = start > at ? start : at;
-	if (G_UNLIKELY(start + ps >= begin + b->slice_ps))
+	start = b->begin_ps + b->at->taken_ps;
+	start = start > from_ps ? start : from_ps;
+	if (G_UNLIKELY(start + ps >= b->stop_ps))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
-	slice->taken_ps += ps;
-	*out_end_ps = start + ps + b->origin_ps;
-	return start + b->origin_ps;
+	b->at->taken_ps += ps;
+	*out_end_ps = start + ps;
+	return start;
 }
 
 G_END_DECLS
