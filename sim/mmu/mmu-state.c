@@ -20,7 +20,7 @@ struct l1_tlb {
 	uint32_t *entry; /* at each place: the entry, counted from 1; 0: the place is free */
 	struct tlb_age *age; /* of the places */
 	uint32_t oldest;
-	uint32_t last; /* entry found or put last */
+	uint64_t holder; /* the lane's bit of tlb_entry.holders */
 };
 
 struct mmu_state {
@@ -54,11 +54,12 @@ static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 	return first;
 }
 
-static void l1_init(struct l1_tlb *l1, unsigned places, unsigned entries)
+static void l1_init(struct l1_tlb *l1, unsigned lane, unsigned places, unsigned entries)
 {
 	*l1 = (struct l1_tlb){ .place = g_new0(uint32_t, entries),
 			       .entry = g_new0(uint32_t, places),
-			       .age = g_new(struct tlb_age, places) };
+			       .age = g_new(struct tlb_age, places),
+			       .holder = UINT64_C(1) << lane % HOLDER_BITS };
 	tlb_age_init(l1->age, 0, places);
 }
 
@@ -85,7 +86,7 @@ struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, un
 	mmu->l2_ps = p->tlb_l2_ps;
 	mmu->l1 = g_new0(struct l1_tlb, lanes);
 	for (unsigned i = 0; i < lanes; i++)
-		l1_init(&mmu->l1[i], p->tlb_l1_entries, p->tlb_l2_entries);
+		l1_init(&mmu->l1[i], i, p->tlb_l1_entries, p->tlb_l2_entries);
 	tlb_init(&mmu->l2, p->tlb_l2_entries, p->tlb_l2_ways);
 	tlb_init(&mmu->walk_cache, p->walk_cache_entries, p->walk_cache_entries);
 	mmu->walker_free_ps = g_new0(uint64_t, p->walkers);
@@ -161,9 +162,8 @@ static void drop_table(struct mmu_state *mmu, uint64_t key)
 		count_entry(mmu, key, false, -1);
 }
 
-static inline void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *entry)
+static inline void put_l1(const struct mmu_state *mmu, struct l1_tlb *l1, struct tlb_entry *entry)
 {
-	struct l1_tlb *l1 = &mmu->l1[lane];
 	uint32_t place = l1->oldest, gone = l1->entry[place],
 		 index = (uint32_t)(entry - mmu->l2.entry);
 
@@ -172,43 +172,32 @@ static inline void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry
 	l1->oldest = l1->age[place].newer;
 	l1->entry[place] = index + 1;
 	l1->place[index] = place + 1;
-	l1->last = index;
-	entry->holders |= UINT64_C(1) << lane % HOLDER_BITS;
+	entry->holders |= l1->holder;
 }
 
 /* The entry of the page, and its place in the lane's TLB (0: none); nothing changes. NULL if
  * neither TLB has it. */
 __attribute__((always_inline)) static inline struct tlb_entry *
-find_page(const struct mmu_state *mmu, unsigned lane, uint64_t base, uint64_t va,
+find_page(const struct mmu_state *mmu, const struct l1_tlb *l1, uint64_t base, uint64_t va,
 	  uint32_t *out_place)
 {
-	const struct l1_tlb *l1 = &mmu->l1[lane];
-	struct tlb_entry *entry;
+	struct tlb_entry *entry = tlb_peek_va(&mmu->l2, base, va);
 
-	entry = &mmu->l2.entry[l1->last];
-	*out_place = l1->place[l1->last];
-	if (*out_place && entry->key == tlb_key(base, va, tlb_key_size(entry->key)))
-		return entry;
-	entry = tlb_peek_va(&mmu->l2, base, va);
 	if (G_LIKELY(entry))
 		*out_place = l1->place[entry - mmu->l2.entry];
 	return entry;
 }
 
 /* What find_page() has found is the newest of the TLB that had it, and of the lane's. */
-static inline void use_page(struct mmu_state *mmu, unsigned lane, struct tlb_entry *entry,
+static inline void use_page(struct mmu_state *mmu, struct l1_tlb *l1, struct tlb_entry *entry,
 			    uint32_t place)
 {
-	struct l1_tlb *l1 = &mmu->l1[lane];
-	uint32_t index = (uint32_t)(entry - mmu->l2.entry);
-
-	if (!place) {
-		tlb_touch(&mmu->l2, entry);
-		put_l1(mmu, lane, entry);
-	} else if (index != l1->last) {
-		l1->last = index;
+	if (place) {
 		tlb_age_make_newest(l1->age, &l1->oldest, place - 1);
+		return;
 	}
+	tlb_touch(&mmu->l2, entry);
+	put_l1(mmu, l1, entry);
 }
 
 __attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t base, uint64_t va,
@@ -255,7 +244,7 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	return key;
 }
 
-static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint64_t root_pa,
+static inline struct tlb_entry *fill(struct mmu_state *mmu, struct l1_tlb *l1, uint64_t root_pa,
 				     uint64_t base, uint64_t va, uint64_t at_ps,
 				     uint64_t *out_done_ps)
 {
@@ -275,26 +264,27 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 	if (room >> leaf.page_lg2 && SIM_PA_NODE(pa) == mmu->device)
 		entry->pa |= OWN_PAGE;
 	entry->ready_ps = *out_done_ps;
-	put_l1(mmu, lane, entry);
+	put_l1(mmu, l1, entry);
 	return entry;
 }
 
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out)
 {
+	struct l1_tlb *l1 = &mmu->l1[lane];
 	uint64_t base = tlb_key_base(space);
 	struct tlb_entry *entry;
 	uint32_t place;
 
 	mmu->counters->tlb_requests++;
 	out->done_ps = at_ps + mmu->l1_ps;
-	if ((entry = find_page(mmu, lane, base, va, &place))) {
+	if ((entry = find_page(mmu, l1, base, va, &place))) {
 		*(place ? &mmu->counters->tlb_l1_hits : &mmu->counters->tlb_l2_hits) += 1;
 		out->done_ps += place ? 0 : mmu->l2_ps;
-		use_page(mmu, lane, entry, place);
+		use_page(mmu, l1, entry, place);
 	} else {
 		mmu->counters->tlb_misses++;
-		entry = fill(mmu, lane, mmu->shared->root_pa[space], base, va,
+		entry = fill(mmu, l1, mmu->shared->root_pa[space], base, va,
 			     out->done_ps + mmu->l2_ps, &out->done_ps);
 		if (G_UNLIKELY(!entry))
 			return SIM_FAULT_TRANSLATION;
@@ -311,28 +301,36 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space, bool write,
 			    struct sim_row *rows, unsigned count)
 {
-	uint64_t base = tlb_key_base(space), page;
-	uint32_t flags = OWN_PAGE | (write ? PT_WRITE : 0);
-	unsigned l1_hits = 0, i;
+	uint64_t base = tlb_key_base(space), flags = OWN_PAGE | (write ? PT_WRITE : 0);
+	uint64_t page_va = 0, page_bytes = 0, to_pa = 0, ready = 0; /* of the row before */
+	struct l1_tlb *l1 = &mmu->l1[lane];
+	unsigned l2_hits = 0, i;
 	uint32_t place;
 
 	for (i = 0; i < count; i++) {
 		uint64_t va = rows[i].address, known = rows[i].at_ps + mmu->l1_ps;
-		struct tlb_entry *entry = find_page(mmu, lane, base, va, &place);
 
-		if (G_UNLIKELY(!entry || (entry->pa & flags) != flags ||
-			       (va ^ (va + rows[i].bytes - 1)) >= SIM_ROW_BYTES))
+		if (G_UNLIKELY((va ^ (va + rows[i].bytes - 1)) >= SIM_ROW_BYTES))
 			break;
-		use_page(mmu, lane, entry, place);
-		l1_hits += place != 0;
-		known += place ? 0 : mmu->l2_ps;
-		page = UINT64_C(1) << tlb_size_lg2(tlb_key_size(entry->key));
-		rows[i].address = (entry->pa & ~(uint64_t)FLAGS) + (va & (page - 1));
-		rows[i].at_ps = MAX(known, entry->ready_ps);
+		if (va - page_va >= page_bytes) {
+			struct tlb_entry *entry = find_page(mmu, l1, base, va, &place);
+
+			if (G_UNLIKELY(!entry || (entry->pa & flags) != flags))
+				break;
+			use_page(mmu, l1, entry, place);
+			l2_hits += place == 0;
+			known += place ? 0 : mmu->l2_ps;
+			page_bytes = UINT64_C(1) << tlb_size_lg2(tlb_key_size(entry->key));
+			page_va = va & -page_bytes;
+			to_pa = (entry->pa & ~(uint64_t)FLAGS) - page_va;
+			ready = entry->ready_ps;
+		}
+		rows[i].address = va + to_pa;
+		rows[i].at_ps = MAX(known, ready);
 	}
 	mmu->counters->tlb_requests += i;
-	mmu->counters->tlb_l1_hits += l1_hits;
-	mmu->counters->tlb_l2_hits += i - l1_hits;
+	mmu->counters->tlb_l1_hits += i - l2_hits;
+	mmu->counters->tlb_l2_hits += l2_hits;
 	return i;
 }
 

@@ -21,7 +21,7 @@ void tlb_age_make_oldest(struct tlb_age *age, uint32_t *oldest, uint32_t i)
 	uint32_t newest = age[*oldest].older;
 
 	if (i != *oldest && i != newest)
-		tlb_age_to_seam(age, i, newest);
+		tlb_age_to_seam(age, i, newest, *oldest);
 	*oldest = i;
 }
 

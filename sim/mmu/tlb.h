@@ -34,16 +34,16 @@ struct tlb_age {
 void tlb_age_init(struct tlb_age *age, uint32_t first, uint32_t count);
 void tlb_age_make_oldest(struct tlb_age *age, uint32_t *oldest, uint32_t i);
 
-/* Takes the entry out of its place in the ring, and puts it between the newest and the oldest. */
-static inline void tlb_age_to_seam(struct tlb_age *age, uint32_t i, uint32_t newest)
+/* Takes the entry, which is neither, out of its place in the ring, and puts it between the newest
+ * and the oldest. */
+static inline void tlb_age_to_seam(struct tlb_age *age, uint32_t i, uint32_t newest,
+				   uint32_t oldest)
 {
-	struct tlb_age *it = &age[i];
-	uint32_t oldest;
+	const struct tlb_age was = age[i];
 
-	age[it->older].newer = it->newer;
-	age[it->newer].older = it->older;
-	oldest = age[newest].newer;
-	*it = (struct tlb_age){ newest, oldest };
+	age[was.older].newer = was.newer;
+	age[was.newer].older = was.older;
+	age[i] = (struct tlb_age){ newest, oldest };
 	age[newest].newer = i;
 	age[oldest].older = i;
 }
@@ -55,7 +55,7 @@ static inline void tlb_age_make_newest(struct tlb_age *age, uint32_t *oldest, ui
 	if (*oldest == i)
 		*oldest = age[i].newer;
 	else if (newest != i)
-		tlb_age_to_seam(age, i, newest);
+		tlb_age_to_seam(age, i, newest, *oldest);
 }
 
 struct tlb_link {
@@ -73,7 +73,6 @@ struct tlb {
 	struct tlb_entry *entry;
 	struct tlb_age *age;   /* of each entry */
 	struct tlb_link *link; /* likewise */
-	uint32_t last;         /* entry found or made last, and so the newest of its set */
 	uint32_t *oldest;      /* of each set; the newest is next to it */
 	uint32_t *chain;       /* of each hash: index + 1 of its first entry; 0: none */
 };
@@ -136,21 +135,16 @@ static inline struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key)
 
 static inline unsigned tlb_set_of(const struct tlb *tlb, uint64_t key)
 {
-	uint64_t number = key & ((UINT64_C(1) << 36) - 1);
-
-	return (unsigned)(G_UNLIKELY(tlb->set_modulo) ? number % tlb->set_modulo
-						      : number & tlb->set_mask);
+	if (G_UNLIKELY(tlb->set_modulo))
+		return (unsigned)((key & ((UINT64_C(1) << 36) - 1)) % tlb->set_modulo);
+	return (unsigned)key & tlb->set_mask;
 }
 
 /* Makes it the newest of its set. */
 static inline void tlb_touch(struct tlb *tlb, const struct tlb_entry *entry)
 {
-	uint32_t i = (uint32_t)(entry - tlb->entry);
-
-	if (i == tlb->last)
-		return;
-	tlb->last = i;
-	tlb_age_make_newest(tlb->age, &tlb->oldest[tlb_set_of(tlb, entry->key)], i);
+	tlb_age_make_newest(tlb->age, &tlb->oldest[tlb_set_of(tlb, entry->key)],
+			    (uint32_t)(entry - tlb->entry));
 }
 
 /* tlb_peek() by address: every page size that has entries is tried, from the smallest on. */
@@ -158,10 +152,10 @@ __attribute__((always_inline)) static inline struct tlb_entry *
 tlb_peek_va(const struct tlb *tlb, uint64_t base, uint64_t va)
 {
 	for (unsigned sizes = tlb->live_sizes; sizes; sizes &= sizes - 1) {
-		uint64_t key = tlb_key(base, va, (unsigned)__builtin_ctz(sizes));
-		struct tlb_entry *entry = &tlb->entry[tlb->last];
+		unsigned size = (unsigned)__builtin_ctz(sizes);
+		struct tlb_entry *entry = tlb_peek(tlb, tlb_key(base, va, size));
 
-		if (entry->key == key || (entry = tlb_peek(tlb, key)))
+		if (entry)
 			return entry;
 	}
 	return NULL;
@@ -222,7 +216,6 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	tlb->chain[hash] = index + 1;
 	entry->key = key;
 	entry->holders = 0;
-	tlb->last = index;
 	return entry;
 }
 
