@@ -445,15 +445,16 @@ unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uin
 	const sim_ref &ref = job->kind == SIM_JOB_WRITE ? job->dst : job->src;
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 	uint64_t row = from / row_bytes, into = from % row_bytes, left = stop - from;
-	uint64_t bytes = std::min(row_bytes - into, left);
+	uint64_t bytes = std::min(row_bytes - into, left), va = ref.va + into;
+	const auto row_offset = job->row_offset;
 	unsigned count = 1;
 
 	if (bytes == row_bytes)
 		count = static_cast<unsigned>(std::min<uint64_t>(left / bytes, SIM_ROWS_MAX));
 	for (unsigned i = 0; i < count; i++, row++) {
-		uint64_t at = job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
+		uint64_t at = row_offset ? row_offset(job, row) : row * job->pitch_bytes;
 
-		rows[i] = { ref.va + at + into, bytes, now, 0, 0 };
+		rows[i] = { va + at, bytes, now, 0, 0 };
 	}
 	return count;
 }
