@@ -15,6 +15,7 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 
 	g_assert(ways && ways <= L2_WAYS_MAX && block_bytes <= L2_LINES_MAX * line_bytes);
 	cache->ways = ways;
+	cache->line_bytes = line_bytes;
 	cache->line_lg2 = (unsigned)__builtin_ctzll(line_bytes);
 	cache->block_lg2 = (unsigned)__builtin_ctzll(block_bytes);
 	cache->lines_lg2 = cache->block_lg2 - cache->line_lg2;
@@ -87,56 +88,58 @@ static void join(struct l2_cache *cache, uint32_t group, unsigned lines)
 	cache->set[group] = *set;
 }
 
-/* Units become as small as these lines need, and larger again once enough lines have come in larger
- * ones that all sets can have seen the same. */
-uint64_t l2_cache_access_units(struct l2_cache *cache, uint32_t group, uint32_t tag, unsigned first,
-			       unsigned count, bool write, struct l2_answer *out)
-{
-	struct l2_group *it = &cache->group[group];
-	unsigned fits = (first | count) & -(first | count); /* the largest unit */
-	uint64_t missing = 0;
-	uint32_t gone;
-
-	while (it->unit > fits)
-		split(cache, group);
-	it->coarse = it->unit < fits ? (uint16_t)(it->coarse + count) : 0;
-	out->hits = 0;
-	for (unsigned line = first; line < first + count; line += it->unit) {
-		if (l2_look_up(cache, &cache->set[it->at + line], tag, write, &gone))
-			out->hits += it->unit;
-		else
-			missing |= (~UINT64_C(0) >> (64 - it->unit)) << line;
-		if (G_UNLIKELY(gone))
-			l2_add_clean(cache, gone, line, it->unit, out);
-	}
-	if (it->coarse >= cache->ways << cache->lines_lg2) {
-		join(cache, group, fits);
-		it->coarse = 0;
-	}
-	return missing;
-}
-
 static uint64_t line_bit(const struct l2_cache *cache, uint64_t pa)
 {
 	return UINT64_C(1) << l2_line(cache, pa);
 }
 
 /* Of a write, those at its ends that it does not cover. */
-void l2_cache_fill(const struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write,
-		   uint64_t missing, struct l2_answer *out)
+struct l2_stretch l2_cache_fill(const struct l2_cache *cache, uint64_t pa, uint64_t bytes,
+				bool write, uint64_t missing)
 {
 	uint64_t line = (UINT64_C(1) << cache->line_lg2) - 1;
-	unsigned from;
+	unsigned from, to;
 
 	if (write)
 		missing &= (pa & line ? line_bit(cache, pa) : 0) |
 			   ((pa + bytes) & line ? line_bit(cache, pa + bytes - 1) : 0);
-	out->fill.bytes = 0;
 	if (!missing)
-		return;
+		return (struct l2_stretch){ 0 };
 	from = (unsigned)__builtin_ctzll(missing);
-	out->fill.pa =
-		(pa >> cache->block_lg2 << cache->block_lg2) + ((uint64_t)from << cache->line_lg2);
-	out->fill.bytes = (uint64_t)(64 - (unsigned)__builtin_clzll(missing) - from)
-			  << cache->line_lg2;
+	to = 64 - (unsigned)__builtin_clzll(missing);
+	return (struct l2_stretch){ (pa >> cache->block_lg2 << cache->block_lg2) +
+					    ((uint64_t)from << cache->line_lg2),
+				    (uint64_t)(to - from) << cache->line_lg2 };
+}
+
+/* Units become as small as these lines need, and larger again once enough lines have come in larger
+ * ones that all sets can have seen the same. */
+struct l2_answer l2_cache_access_units(struct l2_cache *cache, uint64_t pa, uint64_t bytes,
+				       bool write)
+{
+	uint32_t number = l2_number(cache, pa), group = l2_group_of(cache, number);
+	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
+	unsigned fits = (first | count) & -(first | count); /* the largest unit */
+	struct l2_group *it = &cache->group[group];
+	struct l2_answer out = { count, 0, 0, { 0, 0 } };
+	uint32_t tag = (number + 1) << 1, gone;
+	uint64_t missing = 0;
+
+	while (it->unit > fits)
+		split(cache, group);
+	it->coarse = it->unit < fits ? (uint16_t)(it->coarse + count) : 0;
+	for (unsigned line = first; line < first + count; line += it->unit) {
+		if (l2_look_up(cache, &cache->set[it->at + line], tag, write, &gone))
+			out.hits += it->unit;
+		else
+			missing |= (~UINT64_C(0) >> (64 - it->unit)) << line;
+		if (G_UNLIKELY(gone))
+			out.cleans = l2_add_clean(cache, gone, line, it->unit, out.cleans);
+	}
+	if (it->coarse >= cache->ways << cache->lines_lg2) {
+		join(cache, group, fits);
+		it->coarse = 0;
+	}
+	out.fill = l2_cache_fill(cache, pa, bytes, write, missing);
+	return out;
 }

@@ -31,20 +31,22 @@ struct l2_group {
 	uint16_t coarse; /* lines that came in larger units than these since a smaller one */
 };
 
+/* A stretch of memory that the access brings about. */
+struct l2_stretch {
+	uint64_t pa, bytes;
+};
+
 struct l2_cache {
 	unsigned ways, line_lg2, block_lg2;
 	unsigned lines_lg2;   /* of a block */
 	unsigned block_lines; /* of a block, less one */
 	uint32_t groups;
+	uint64_t line_bytes;
 	uint64_t groups_inverse; /* of 2^64 */
 	uint64_t memory;         /* upper bits of every block's number */
 	struct l2_group *group;
 	struct l2_set *set; /* one of each group while it is whole, then one of each line */
-};
-
-/* A stretch of memory that the access brings about. */
-struct l2_stretch {
-	uint64_t pa, bytes;
+	struct l2_stretch clean[L2_LINES_MAX]; /* dirty lines that the last access writes back */
 };
 
 /* bytes / (block_bytes x ways) groups (at least one) of a set for each line; a block has at most 32
@@ -55,20 +57,19 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 void l2_cache_free(struct l2_cache *cache);
 
 struct l2_answer {
-	uint64_t lines, hits;
+	unsigned lines, hits;
+	unsigned cleans;        /* of the cache's clean[] */
 	struct l2_stretch fill; /* lines to read from memory: from the first to the last, hits
 				   between left in */
-	unsigned cleans;
-	struct l2_stretch clean[L2_LINES_MAX]; /* dirty lines to write back */
 };
 
-/* For l2_cache_access(): the tags; several units, or a group to be split or made whole again,
- * which returns the missing lines; what of those is to be filled. */
+/* For l2_cache_access(): the tags; several units, or a group to be split or made whole again; what
+ * of the missing lines is to be filled. */
 __attribute__((cold)) void l2_cache_allocate(struct l2_cache *cache, uint64_t number);
-uint64_t l2_cache_access_units(struct l2_cache *cache, uint32_t group, uint32_t tag, unsigned first,
-			       unsigned count, bool write, struct l2_answer *out);
-void l2_cache_fill(const struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write,
-		   uint64_t missing, struct l2_answer *out);
+struct l2_answer l2_cache_access_units(struct l2_cache *cache, uint64_t pa, uint64_t bytes,
+				       bool write);
+struct l2_stretch l2_cache_fill(const struct l2_cache *cache, uint64_t pa, uint64_t bytes,
+				bool write, uint64_t missing);
 
 /* Each lap of the memory through the groups begins one further on, four laps in turn, so that a
  * matrix's columns do not all meet in a few; a lap still has one block for each group. No more than
@@ -93,13 +94,20 @@ static inline unsigned l2_line(const struct l2_cache *cache, uint64_t pa)
 	return (unsigned)(pa >> cache->line_lg2) & cache->block_lines;
 }
 
+typedef uint32_t l2_tags __attribute__((vector_size(16), aligned(4), may_alias));
+
 /* Puts the tag first; those before place `at` move one further, what was there goes. */
 static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 {
-	if (G_LIKELY(at == L2_WAYS_MAX - 1)) { /* of one size, and so without a loop */
-		const struct l2_set was = *set;
+	l2_tags *from = (l2_tags *)(void *)&set->tag[0], *to = (l2_tags *)(void *)&set->tag[1];
 
-		memcpy(&set->tag[1], was.tag, sizeof(was.tag) - sizeof(tag));
+	if (G_LIKELY(at == L2_WAYS_MAX - 1)) { /* of one size, and so without a loop */
+		const l2_tags was[] = { from[0], from[1], from[2] };
+
+		*(l2_tags *)(void *)&set->tag[12] = *(l2_tags *)(void *)&set->tag[11];
+		to[0] = was[0];
+		to[1] = was[1];
+		to[2] = was[2];
 	} else {
 		memmove(&set->tag[1], set->tag, at * sizeof(tag));
 	}
@@ -110,13 +118,16 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
  * compared at once. */
 static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
-	typedef uint32_t four __attribute__((vector_size(16), may_alias));
-	const four *tags = (const four *)(const void *)set->tag;
-	four place = { 1, 2, 3, 4 }, found = { 0 };
+	typedef uint64_t two __attribute__((vector_size(16)));
+	const l2_tags *tags = (const l2_tags *)(const void *)set->tag;
+	l2_tags place = { 1, 2, 3, 4 }, found = { 0 };
+	two halves;
 
 	for (unsigned i = 0; i < L2_WAYS_MAX / 4; i++, place += 4)
-		found |= (four)((tags[i] & ~1u) == tag) & place;
-	return found[0] | found[1] | found[2] | found[3];
+		found |= (l2_tags)((tags[i] & ~1u) == tag) & place;
+	halves = (two)found;
+	halves[0] |= halves[1];
+	return (uint32_t)(halves[0] | halves[0] >> 32);
 }
 
 /* Looks the tag up, which is there afterwards, as the newest. True if it was before. *out_gone: the
@@ -124,92 +135,101 @@ static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 static inline bool l2_look_up(const struct l2_cache *cache, struct l2_set *set, uint32_t tag,
 			      bool write, uint32_t *out_gone)
 {
-	unsigned at = 0;
-	uint32_t found = set->tag[0];
-	bool hit = (found & ~1u) == tag;
+	unsigned at;
+	uint32_t oldest;
 
 	*out_gone = 0;
-	if (!hit) {
-		at = l2_find_tag(set, tag);
-		hit = at != 0;
-		at = hit ? at - 1 : cache->ways - 1;
-		found = set->tag[at];
-		if (!hit) {
-			*out_gone = found & 1 ? found : 0;
-			found = tag;
-		}
-		l2_put_first(set, at, found);
+	if ((set->tag[0] & ~1u) == tag) {
+		set->tag[0] |= write;
+		return true;
 	}
-	if (G_UNLIKELY(write))
-		set->tag[0] |= 1;
-	return hit;
+	at = l2_find_tag(set, tag);
+	if (at) {
+		l2_put_first(set, at - 1, set->tag[at - 1] | write);
+		return true;
+	}
+	oldest = set->tag[cache->ways - 1];
+	*out_gone = oldest & 1 ? oldest : 0;
+	l2_put_first(set, cache->ways - 1, tag | write);
+	return false;
 }
 
-/* Notes that lines of a block which has gone are to be written back. */
-static inline void l2_add_clean(const struct l2_cache *cache, uint32_t gone, unsigned first,
-				unsigned count, struct l2_answer *out)
+/* Notes that lines of a block which has gone are to be written back, behind so many stretches;
+ * returns how many there are then. */
+static inline unsigned l2_add_clean(struct l2_cache *cache, uint32_t gone, unsigned first,
+				    unsigned count, unsigned cleans)
 {
 	uint64_t number = cache->memory << L2_NUMBER_BITS | ((gone >> 1) - 1);
 	uint64_t pa = (number << cache->block_lg2) + ((uint64_t)first << cache->line_lg2);
-	struct l2_stretch *last = out->cleans ? &out->clean[out->cleans - 1] : NULL;
+	uint64_t bytes = (uint64_t)count << cache->line_lg2;
+	struct l2_stretch *last = cleans ? &cache->clean[cleans - 1] : NULL;
 
-	if (last && last->pa + last->bytes == pa)
-		last->bytes += (uint64_t)count << cache->line_lg2;
-	else
-		out->clean[out->cleans++] =
-			(struct l2_stretch){ pa, (uint64_t)count << cache->line_lg2 };
+	if (last && last->pa + last->bytes == pa) {
+		last->bytes += bytes;
+		return cleans;
+	}
+	cache->clean[cleans] = (struct l2_stretch){ pa, bytes };
+	return cleans + 1;
 }
 
-/* The group of the block that has pa. Its set is on its way to the host's caches then. */
-static inline uint32_t l2_cache_find(struct l2_cache *cache, uint64_t pa)
+/* Where lines of a block are looked up: their set, where they are a unit; NULL: sets have to be
+ * split, or counted. Until the next l2_cache_access_units(). */
+struct l2_place {
+	struct l2_set *set;
+	uint32_t tag;
+	unsigned lines;
+};
+
+/* The place of the lines of [pa, pa + bytes), which lie in one block. Their set is on its way to
+ * the host's caches then. */
+__attribute__((always_inline)) static inline struct l2_place
+l2_cache_find(struct l2_cache *cache, uint64_t pa, uint64_t bytes)
 {
-	uint32_t group = l2_group_of(cache, l2_number(cache, pa));
+	uint32_t number = l2_number(cache, pa);
+	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
 	const struct l2_group *it;
+	struct l2_set *set;
+	bool is_unit;
 
 	if (G_UNLIKELY(pa >> cache->block_lg2 >> L2_NUMBER_BITS != cache->memory))
 		l2_cache_allocate(cache, pa >> cache->block_lg2);
-	it = &cache->group[group];
-	__builtin_prefetch(&cache->set[it->at + (l2_line(cache, pa) & -it->unit)], 1);
-	return group;
+	it = &cache->group[l2_group_of(cache, number)];
+	set = &cache->set[it->at + (first & -it->unit)];
+	__builtin_prefetch(set, 1);
+	is_unit = (it->unit | (uint32_t)it->coarse << 16) == count && !(first & (count - 1));
+	return (struct l2_place){ is_unit ? set : NULL, (number + 1) << 1, count };
 }
 
-/* l2_cache_access() of a group that has been found. */
-__attribute__((always_inline)) static inline void l2_cache_access_in(struct l2_cache *cache,
-								     uint32_t group, uint64_t pa,
-								     uint64_t bytes, bool write,
-								     struct l2_answer *out)
+/* l2_cache_access() of lines that have been found. */
+__attribute__((always_inline)) static inline struct l2_answer
+l2_cache_access_at(struct l2_cache *cache, struct l2_place at, uint64_t pa, uint64_t bytes,
+		   bool write)
 {
-	uint32_t tag = (l2_number(cache, pa) + 1) << 1, gone;
-	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
-	const struct l2_group *it = &cache->group[group];
-	uint64_t missing;
-	bool hit;
+	struct l2_answer out = { at.lines, 0, 0, { 0, 0 } };
+	uint32_t gone;
 
-	out->lines = count;
-	out->cleans = 0;
-	if (G_LIKELY(count == it->unit && !(first & (count - 1)) && !it->coarse)) {
-		hit = l2_look_up(cache, &cache->set[it->at + first], tag, write, &gone);
-		out->hits = hit ? count : 0;
-		if (G_UNLIKELY(gone))
-			l2_add_clean(cache, gone, first, count, out);
-		out->fill.pa = pa >> cache->line_lg2 << cache->line_lg2;
-		out->fill.bytes = hit ? 0 : (uint64_t)count << cache->line_lg2;
-		if (G_LIKELY(hit || !write))
-			return;
-		missing = (~UINT64_C(0) >> (64 - count)) << first;
-	} else {
-		missing = l2_cache_access_units(cache, group, tag, first, count, write, out);
+	if (G_UNLIKELY(!at.set))
+		return l2_cache_access_units(cache, pa, bytes, write);
+	if (l2_look_up(cache, at.set, at.tag, write, &gone)) {
+		out.hits = at.lines;
+		return out;
 	}
-	l2_cache_fill(cache, pa, bytes, write, missing, out);
+	out.fill.pa = pa & -cache->line_bytes;
+	out.fill.bytes = at.lines * cache->line_bytes;
+	if (G_UNLIKELY(gone))
+		out.cleans = l2_add_clean(cache, gone, l2_line(cache, pa), at.lines, 0);
+	if (G_UNLIKELY(write))
+		out.fill = l2_cache_fill(cache, pa, bytes, write,
+					 (~UINT64_C(0) >> (64 - at.lines)) << l2_line(cache, pa));
+	return out;
 }
 
 /* Looks up the lines of [pa, pa + bytes), which lie in one block. What misses is there afterwards;
  * a write makes lines dirty, and fills no line that it covers entirely. */
-__attribute__((always_inline)) static inline void l2_cache_access(struct l2_cache *cache,
-								  uint64_t pa, uint64_t bytes,
-								  bool write, struct l2_answer *out)
+__attribute__((always_inline)) static inline struct l2_answer
+l2_cache_access(struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write)
 {
-	l2_cache_access_in(cache, l2_cache_find(cache, pa), pa, bytes, write, out);
+	return l2_cache_access_at(cache, l2_cache_find(cache, pa, bytes), pa, bytes, write);
 }
 
 G_END_DECLS

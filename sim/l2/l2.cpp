@@ -40,6 +40,9 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
 	std::fill(std::begin(m_recent), std::end(m_recent), recent_request{ 0, UINT32_MAX, 0 });
 	m_line_bytes = p->l2_line_bytes;
+	m_hit_ps = p->l2_hit_ps;
+	m_rate = p->l2_bytes_per_us;
+	m_booked = 0;
 	m_lock = config->lock;
 }
 
@@ -57,21 +60,6 @@ inline void l2::ask(bool write, const l2_stretch &what, fetch &times)
 		times.first_ps = std::min(times.first_ps, m_access.first_ps);
 }
 
-// What missed, in one request for all of it.
-inline void l2::ask_fills(fills &asked, fetch *times)
-{
-	m_access.write = false;
-	if (asked.count)
-		out.own()->serve_rows(m_access, asked.row, asked.count);
-	for (unsigned i = 0; i < asked.count; i++) {
-		fetch &it = times[asked.of[i]];
-
-		it.last_ps = std::max(it.last_ps, asked.row[i].done_ps);
-		it.first_ps = std::min(it.first_ps, asked.row[i].first_ps);
-	}
-	asked.count = 0;
-}
-
 // Adds to a run that is asked for at once; what does not follow it begins another.
 inline void l2::extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times)
 {
@@ -82,6 +70,14 @@ inline void l2::extend(bool write, l2_stretch &run, const l2_stretch &next, fetc
 	if (!run.bytes)
 		run.pa = next.pa;
 	run.bytes += next.bytes;
+}
+
+// Asks for what rows lack, in one request.
+inline void l2::ask_fills(sim_row *from, const sim_row *to)
+{
+	m_access.write = false;
+	if (from < to)
+		out.own()->serve_rows(m_access, from, static_cast<unsigned>(to - from));
 }
 
 // Several blocks.
@@ -96,11 +92,11 @@ l2::fetch l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times)
 
 		if (++m_looked_up % offer_blocks == 0)
 			sim_lock_offer(m_lock);
-		l2_cache_access(m_cache, pa, stop - pa, write, &answer);
+		answer = l2_cache_access(m_cache, pa, stop - pa, write);
 		times.lines += answer.lines;
 		times.hits += answer.hits;
 		for (unsigned i = 0; i < answer.cleans; i++)
-			extend(true, clean, answer.clean[i], times);
+			extend(true, clean, m_cache->clean[i], times);
 		extend(false, fill, answer.fill, times);
 		pa = stop;
 	}
@@ -114,48 +110,44 @@ l2::fetch l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times)
 __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end, bool write,
 						       fetch &times)
 {
-	l2_answer answer;
-
 	if (G_UNLIKELY((pa ^ (end - 1)) >= m_profile->l2_block_bytes)) {
 		times = look_up_blocks(pa, end, write, times);
 		return;
 	}
-	l2_cache_access(m_cache, pa, end - pa, write, &answer);
+	const l2_answer answer = l2_cache_access(m_cache, pa, end - pa, write);
+
 	times.lines = answer.lines;
 	times.hits = answer.hits;
 	if (answer.fill.bytes)
 		ask(false, answer.fill, times);
 	for (unsigned i = 0; i < answer.cleans; i++)
-		ask(true, answer.clean[i], times);
+		ask(true, m_cache->clean[i], times);
 }
 
-// Takes bandwidth for so many lines, fractions of a picosecond carried over; more where it meets
-// another request to the same 512 bytes. Returns since when; *out_end_ps: until when.
-__attribute__((always_inline)) inline uint64_t l2::book(uint64_t lines, bool conflict,
-							uint64_t from_ps, uint64_t *out_end_ps)
-{
-	uint64_t bytes = lines * m_line_bytes, rate = m_profile->l2_bytes_per_us;
-	uint64_t takes = transfer_ps(bytes, rate);
-
-	m_rest += bytes * SIM_PS_PER_US % rate;
-	takes += m_rest >= rate;
-	m_rest -= m_rest >= rate ? rate : 0;
-	if (G_UNLIKELY(conflict))
-		takes = std::max(takes, m_profile->l2_conflict_ps);
-	m_counters->l2_conflicts += conflict;
-	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
-}
-
-// What has been looked up is there when the L2 has the bandwidth for it, and memory has answered.
+// What has been looked up is there when the L2 has the bandwidth for it, fractions of a picosecond
+// carried over, and memory has answered. It takes more where it meets another request to the same
+// 512 bytes.
 __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, bool write,
 						      fetch &times)
 {
-	uint64_t hit_ps = m_profile->l2_hit_ps, start, end;
+	uint64_t hit_ps = m_hit_ps, takes, start, end;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
 	recent_request &last = recent_at(block);
 	bool same = last.block == block;
 
-	start = book(times.lines, same && at < last.start_ps + hit_ps, at, &end);
+	if (G_UNLIKELY(times.lines != m_booked)) {
+		m_booked = times.lines;
+		m_booked_ps = transfer_ps(m_booked * m_line_bytes, m_rate);
+		m_booked_rest = m_booked * m_line_bytes * SIM_PS_PER_US % m_rate;
+	}
+	m_rest += m_booked_rest;
+	takes = m_booked_ps + (m_rest >= m_rate);
+	m_rest -= m_rest >= m_rate ? m_rate : 0;
+	if (same && at < last.start_ps + hit_ps) {
+		takes = std::max(takes, m_profile->l2_conflict_ps);
+		m_counters->l2_conflicts++;
+	}
+	start = bandwidth_take(&m_bandwidth, takes, at, &end);
 	if (times.hits || write)
 		times.first_ps = start + hit_ps;
 	if (times.hits && same) // what is on its way from memory is not there yet
@@ -163,13 +155,12 @@ __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, 
 	if (times.hits)
 		times.last_ps = std::max(times.last_ps, times.first_ps);
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
-	times.first_ps = std::min(times.first_ps, times.last_ps);
 	last = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
 }
 
 void l2::serve(access &request)
 {
-	uint64_t at = request.at_ps, hit_ps = m_profile->l2_hit_ps;
+	uint64_t at = request.at_ps, hit_ps = m_hit_ps;
 	uint64_t pa = request.address, bytes = request.length;
 	bool write = request.write;
 	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
@@ -198,44 +189,70 @@ void l2::serve(access &request)
 
 // Step by step for all of them, so that the host waits for the memory of many at once: neither the
 // tags nor the memory behind depend on when the L2 has bandwidth.
-unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
+template <bool write> void l2::take_rows(sim_row *rows, unsigned count)
 {
-	uint64_t hit_ps = m_profile->l2_hit_ps, block = m_profile->l2_block_bytes;
-	uint64_t lines = 0, hits = 0;
-	bool write = request.write;
-	uint32_t group[SIM_ROWS_MAX];
-	fetch times[SIM_ROWS_MAX];
-	fills asked;
+	uint64_t hit_ps = m_hit_ps, line = m_line_bytes, lines = 0, hits = 0;
+	uint64_t was = ~rows[0].address, end, was_end = 0;
+	struct {
+		l2_place place;
+		const sim_row *fill;
+		unsigned hits;
+	} step[SIM_ROWS_MAX];
+	const sim_row none = { 0, 0, 0, SIM_NEVER, 0 };
+	l2_place place = {};
+	sim_row fill[SIM_ROWS_MAX], *next = fill, *asked = fill;
 
-	group[0] = l2_cache_find(m_cache, rows[0].address);
-	for (unsigned i = 1; i < count; i++)
-		group[i] = (rows[i].address ^ rows[i - 1].address) < block
-				   ? group[i - 1]
-				   : l2_cache_find(m_cache, rows[i].address);
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t at = rows[i].at_ps + hit_ps;
-		l2_answer answer;
+	for (unsigned i = 0; i < count; i++, was_end = end) {
+		uint64_t pa = rows[i].address, bytes = rows[i].bytes;
 
-		l2_cache_access_in(m_cache, group[i], rows[i].address, rows[i].bytes, write,
-				   &answer);
-		times[i] = { at, SIM_NEVER, at, answer.lines, answer.hits };
-		if (answer.fill.bytes)
-			asked.add(i, answer.fill, at);
-		if (G_UNLIKELY(answer.cleans))
-			ask_fills(asked, times);
-		for (unsigned n = 0; n < answer.cleans; n++)
-			ask(true, answer.clean[n], times[i]);
+		end = pa + bytes - 1;
+		if (((pa ^ was) | (end ^ was_end)) >= line)
+			place = l2_cache_find(m_cache, pa, bytes);
+		step[i].place = place;
+		was = pa;
 	}
-	ask_fills(asked, times);
 	for (unsigned i = 0; i < count; i++) {
-		settle(rows[i].address, rows[i].at_ps, write, times[i]);
-		lines += times[i].lines;
-		hits += times[i].hits;
-		rows[i].first_ps = times[i].first_ps;
-		rows[i].done_ps = times[i].last_ps;
+		if (G_UNLIKELY(!step[i].place.set)) // others behind it may be parted, or joined
+			for (unsigned k = i + 1; k < count; k++)
+				step[k].place.set = nullptr;
+		l2_answer answer = l2_cache_access_at(m_cache, step[i].place, rows[i].address,
+						      rows[i].bytes, write);
+
+		step[i].hits = answer.hits;
+		step[i].fill = answer.fill.bytes ? next : &none;
+		if (answer.fill.bytes)
+			*next++ = { answer.fill.pa, answer.fill.bytes, rows[i].at_ps + hit_ps, 0,
+				    0 };
+		if (G_UNLIKELY(answer.cleans)) {
+			ask_fills(asked, next);
+			if (!answer.fill.bytes)
+				*next++ = none;
+			step[i].fill = &next[-1];
+			fetch gone = { rows[i].at_ps + hit_ps, 0, next[-1].done_ps, 0, 0 };
+			for (unsigned n = 0; n < answer.cleans; n++)
+				ask(true, m_cache->clean[n], gone);
+			next[-1].done_ps = gone.last_ps;
+			asked = next;
+		}
+	}
+	ask_fills(asked, next);
+	for (unsigned i = 0; i < count; i++) {
+		fetch times = { 0, step[i].fill->first_ps, step[i].fill->done_ps,
+				step[i].place.lines, step[i].hits };
+
+		settle(rows[i].address, rows[i].at_ps, write, times);
+		lines += times.lines;
+		hits += times.hits;
+		rows[i].first_ps = times.first_ps;
+		rows[i].done_ps = times.last_ps;
 	}
 	(write ? m_counters->l2_writes : m_counters->l2_reads) += lines;
 	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += hits;
+}
+
+unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
+{
+	request.write ? take_rows<true>(rows, count) : take_rows<false>(rows, count);
 	return count;
 }
 

@@ -31,7 +31,7 @@ public:
 	void expect(uint64_t pa) const override
 	{
 		if (m_cache->group)
-			(void)l2_cache_find(m_cache, pa);
+			(void)l2_cache_find(m_cache, pa, 1);
 	}
 
 private:
@@ -41,25 +41,12 @@ private:
 		uint64_t lines, hits;
 	};
 
-	// Stretches that rows lack, and whose they are.
-	struct fills {
-		unsigned count = 0;
-		unsigned of[SIM_ROWS_MAX];
-		sim_row row[SIM_ROWS_MAX];
-
-		void add(unsigned index, const l2_stretch &what, uint64_t at_ps)
-		{
-			of[count] = index;
-			row[count++] = { what.pa, what.bytes, at_ps, 0, 0 };
-		}
-	};
-
 	void ask(bool write, const l2_stretch &what, fetch &times);
-	void ask_fills(fills &asked, fetch *times);
+	void ask_fills(sim_row *from, const sim_row *to);
 	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);
-	uint64_t book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps);
+	template <bool write> void take_rows(sim_row *rows, unsigned count);
 	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times);
 
 	// The last request to a block of 512 bytes, by that of its first byte.
@@ -79,7 +66,9 @@ private:
 	bandwidth m_bandwidth = {};
 	static constexpr unsigned recent_lg2 = 11;
 	recent_request m_recent[1 << recent_lg2] = {};
-	uint64_t m_line_bytes = 0; // the profile's
+	uint64_t m_line_bytes = 0, m_hit_ps = 0, m_rate = 0; // the profile's
+	// Lines booked last, the time that they take, and what of a picosecond is left of that.
+	uint64_t m_booked = 0, m_booked_ps = 0, m_booked_rest = 0;
 	sim_lock *m_lock = nullptr;
 	static constexpr unsigned offer_blocks = 64; // a few microseconds
 	unsigned m_looked_up = 0;                    // blocks, of requests that have several

@@ -25,7 +25,7 @@ TEARDOWN(l2_cache)
 
 static void access_bytes(uint64_t pa, uint64_t bytes, bool write)
 {
-	l2_cache_access(cache, pa, bytes, write, &answer);
+	answer = l2_cache_access(cache, pa, bytes, write);
 }
 
 TEST(l2_cache, line_is_there_after_a_miss)
@@ -48,10 +48,10 @@ TEST(l2_cache, whole_block_of_32_lines)
 {
 	struct l2_cache *wide = l2_cache_new(1u << 20, 4096, 128, 2);
 
-	l2_cache_access(wide, 8192, 4096, false, &answer);
+	answer = l2_cache_access(wide, 8192, 4096, false);
 	EXPECT_EQ(answer.lines, 32u);
 	EXPECT_EQ(answer.fill.bytes, 4096u);
-	l2_cache_access(wide, 12288 - 128, 128, false, &answer);
+	answer = l2_cache_access(wide, 12288 - 128, 128, false);
 	EXPECT_EQ(answer.hits, 1u);
 	l2_cache_free(wide);
 }
@@ -79,8 +79,8 @@ TEST(l2_cache, oldest_line_goes_and_is_written_back_if_dirty)
 	EXPECT_EQ(answer.cleans, 0u); /* line 1 of block 7 went; there was room for line 2 */
 	access_bytes(10 * 4096 + 128, 256, false);
 	ASSERT_EQ(answer.cleans, 1u);
-	EXPECT_EQ(answer.clean[0].pa, 128u);
-	EXPECT_EQ(answer.clean[0].bytes, 256u);
+	EXPECT_EQ(cache->clean[0].pa, 128u);
+	EXPECT_EQ(cache->clean[0].bytes, 256u);
 	access_bytes(256, 128, false);
 	EXPECT_EQ(answer.hits, 0u);
 	access_bytes(0, 128, false);
@@ -97,7 +97,7 @@ TEST(l2_cache, repeated_reads_hit_if_they_fit)
 
 		for (unsigned pass = 0; pass < 4; pass++) {
 			for (uint64_t b = 0; b < blocks; b++) {
-				l2_cache_access(c, b * 4096, 4096, false, &answer);
+				answer = l2_cache_access(c, b * 4096, 4096, false);
 				lines += answer.lines;
 				hits += answer.hits;
 			}
@@ -116,7 +116,7 @@ TEST(l2_cache, columns_spread_over_the_sets)
 
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (uint64_t row = 0; row < 16; row++) {
-			l2_cache_access(c, row * 4 * 4096, 4096, false, &answer);
+			answer = l2_cache_access(c, row * 4 * 4096, 4096, false);
 			hits += answer.hits;
 		}
 	}
@@ -160,11 +160,11 @@ TEST(l2_cache, each_count_of_ways_is_lru)
 			uint64_t block = g_rand_int_range(rand, 0, (gint32)ways + 2);
 			bool write = g_rand_int_range(rand, 0, 4) == 0;
 
-			l2_cache_access(c, block * 4096, 4096, write, &answer);
+			answer = l2_cache_access(c, block * 4096, 4096, write);
 			EXPECT_EQ(answer.hits, list_access(set, ways, block, write, &gone));
 			ASSERT_EQ(answer.cleans, gone.dirty ? 1u : 0u);
 			if (gone.dirty)
-				EXPECT_EQ(answer.clean[0].pa, gone.block * 4096);
+				EXPECT_EQ(c->clean[0].pa, gone.block * 4096);
 		}
 		l2_cache_free(c);
 	}
@@ -186,7 +186,7 @@ TEST(l2_cache, each_line_has_a_set_of_its_own)
 		uint64_t block = (uint64_t)g_rand_int_range(rand, 0, BLOCKS), dirty = 0, clean = 0;
 		bool write = g_rand_int_range(rand, 0, 4) == 0;
 
-		l2_cache_access(c, block * 4096 + first * 128, count * 128, write, &answer);
+		answer = l2_cache_access(c, block * 4096 + first * 128, count * 128, write);
 		for (unsigned line = first; line < first + count; line++) {
 			struct listed *of = set[l2_group_of(c, (uint32_t)block)][line], gone;
 
@@ -194,7 +194,7 @@ TEST(l2_cache, each_line_has_a_set_of_its_own)
 			dirty += gone.dirty;
 		}
 		for (unsigned n = 0; n < answer.cleans; n++)
-			clean += answer.clean[n].bytes / 128;
+			clean += c->clean[n].bytes / 128;
 		ASSERT_EQ(answer.hits, hits);
 		ASSERT_EQ(clean, dirty);
 	}
@@ -227,7 +227,7 @@ TEST_EACH(l2_cache, random_reads_hit_capacity_over_footprint, footprints, title)
 	for (uint64_t i = 0; i < reads + 5 * capacity / it->bytes; i++) {
 		uint64_t at = (uint64_t)g_rand_int_range(rand, 0, (gint32)(total / it->bytes));
 
-		l2_cache_access(c, at * it->bytes, it->bytes, false, &answer);
+		answer = l2_cache_access(c, at * it->bytes, it->bytes, false);
 		lines += i < 5 * capacity / it->bytes ? 0 : answer.lines;
 		hits += i < 5 * capacity / it->bytes ? 0 : answer.hits;
 	}

@@ -770,3 +770,27 @@ TEST(jobs, rows_that_go_together_all_count)
 	sim_get_counters(machine.sim, 0, &c);
 	EXPECT_EQ(c.tlb_requests, 3 * 2 * 64u);
 }
+
+/* The second row parts a block that the first and the third know in pairs of lines: the third,
+ * which goes with it, leaves both of its lines there nevertheless. */
+static uint64_t offset_across_pairs(const struct sim_job *job, uint64_t row)
+{
+	(void)job;
+	return row == 2 ? 512 : row * 128;
+}
+
+TEST(jobs, row_behind_one_that_parts_a_block_brings_all_its_lines)
+{
+	struct sim_job pairs = core_read(0, 0, 2, 256), job = core_read(0, 0, 3, 256);
+	struct sim_job second_line = core_read(0, 640, 1, 128);
+	struct sim_counters before, c;
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 1, PT_WRITE);
+	EXPECT_EQ(sim_execute(machine.sim, &pairs), SIM_OK);
+	job.row_offset = offset_across_pairs;
+	EXPECT_EQ(sim_execute(machine.sim, &job), SIM_OK);
+	sim_get_counters(machine.sim, 0, &before);
+	EXPECT_EQ(sim_execute(machine.sim, &second_line), SIM_OK);
+	sim_get_counters(machine.sim, 0, &c);
+	EXPECT_EQ(c.l2_read_hits, before.l2_read_hits + 1);
+}
