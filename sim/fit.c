@@ -171,12 +171,19 @@ static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, doubl
 		double left = l->ns - sum_of(l, fit), w = l->weight * l->weight;
 
 		for (int i = 0; i < TERMS; i++) {
+			if (!(free >> i & 1))
+				continue;
+			const double weighted = w * l->terms[i];
+
 			for (int j = 0; j < TERMS; j++)
-				m[i][j] += free >> i & free >> j & 1 ? w * l->terms[i] * l->terms[j]
-								     : 0;
-			m[i][TERMS] += free >> i & 1 ? w * l->terms[i] * left : 0;
+				m[i][j] += weighted * l->terms[j];
+			m[i][TERMS] += weighted * left;
 		}
 	}
+	/* what is not free has its value already */
+	for (int i = 0; i < TERMS; i++)
+		for (int j = 0; j < TERMS; j++)
+			m[i][j] = free >> j & 1 ? m[i][j] : 0;
 	for (int i = 0; i < TERMS; i++)
 		whole[i] = m[i][i] = free >> i & 1 ? m[i][i] : 1;
 	for (int i = 0; i < TERMS; i++) {
@@ -185,7 +192,7 @@ static gboolean solve(const GArray *lines, unsigned free, struct fit *fit, doubl
 		for (int r = 0; r < TERMS; r++) {
 			double factor = r == i ? 0 : m[r][i] / m[i][i];
 
-			for (int c = 0; c <= 2 * TERMS; c++)
+			for (int c = 0; factor != 0 && c <= 2 * TERMS; c++)
 				m[r][c] -= factor * m[i][c];
 		}
 	}
