@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Memory of a replay is for what lives at a time, not for the length of the file: two made-up
-# histories of each kind, one four times as long as the other, and both longer than what is kept in
+# histories of each kind, one three times as long as the other, and both longer than what is kept in
 # memory. The answers are what the generator says, and no event is lost on the way.
 
 import json
@@ -14,7 +14,7 @@ import tempfile
 from command import MIB, case, main, measured, same
 
 GENERATE = sys.argv[2]
-SHORT, LONG = 70000, 280000
+SHORT, LONG = 70000, 210000
 
 
 def replay(folder, kind, events, *options):
@@ -35,7 +35,7 @@ def compare(kind, *options):
         assert 0 <= result['events'] - events <= 1 and result['events_done'] == result['events']
         device = result['devices'][0]
         assert device['unknown_frees'] == 0 and device['differing_results'] == 0
-    # the table of what lives has its size early; 16 bytes an event, 3.2 MiB, would be seen
+    # the table of what lives has its size early; 16 bytes an event, 2.1 MiB, would be seen
     assert mib[1] < mib[0] + 1.5, 'memory grows with the file'
     return results[1]['devices'][0]
 
