@@ -18,10 +18,11 @@
 /* What is the same for all pseudo channels, in clocks. */
 struct hbm_acts_shape {
 	uint64_t rrd_s, rrd_l, faw;
-	bool by_group;  /* tRRD_L is longer */
-	bool has_faw;   /* tFAW is not had anyway */
-	uint64_t words; /* of a ring; a power of two */
-	uint64_t reach; /* none begins longer before the latest one: that is forgotten */
+	bool by_group;   /* tRRD_L is longer */
+	bool has_faw;    /* tFAW is not had anyway */
+	uint64_t words;  /* of a ring; a power of two */
+	uint64_t reach;  /* none begins longer before the latest one: that is forgotten */
+	uint64_t around; /* the bits that one takes, if they are all and fit into a word; or 0 */
 };
 
 /* Of 64 clocks, those of this number; what else it was for is forgotten. */
@@ -46,6 +47,8 @@ static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rr
 	while (shape->words * 64 < 8 * widest)
 		shape->words *= 2;
 	shape->reach = (shape->words - 1) * 64 - 2 * widest;
+	if (!shape->by_group && !shape->has_faw && rrd_s && rrd_s <= 32)
+		shape->around = UINT64_MAX >> (65 - 2 * rrd_s);
 }
 
 static inline uint64_t acts_taken(const struct hbm_acts *acts, const struct hbm_acts_shape *shape,
@@ -57,43 +60,50 @@ static inline uint64_t acts_taken(const struct hbm_acts *acts, const struct hbm_
 	return word->number == number ? word->taken : 0;
 }
 
+static inline void acts_take(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
+			     unsigned ring, uint64_t number, uint64_t mask)
+{
+	struct hbm_acts_word *word =
+		&acts->word[ring * shape->words + (number & (shape->words - 1))];
+
+	if (G_UNLIKELY(word->number != number))
+		*word = (struct hbm_acts_word){ number, 0 };
+	word->taken |= mask;
+}
+
 /* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
  * timelines differ, so it may be before others that were placed earlier. */
 static inline uint64_t hbm_acts_find(const struct hbm_acts *acts,
 				     const struct hbm_acts_shape *shape, unsigned group, uint64_t t)
 {
-	uint64_t mask, number, taken;
+	uint64_t taken;
 
-	t = MAX(t + ACTS_BEGIN, acts->from);
-	mask = UINT64_MAX << t % 64;
-	for (number = t / 64;; number++, mask = UINT64_MAX) {
-		taken = acts_taken(acts, shape, 0, number);
+	for (t = MAX(t + ACTS_BEGIN, acts->from);; t = (t | 63) + 1) {
+		taken = acts_taken(acts, shape, 0, t / 64);
 		if (G_UNLIKELY(shape->by_group))
-			taken |= acts_taken(acts, shape, 1 + group, number);
-		if (G_LIKELY(~taken & mask))
-			break;
+			taken |= acts_taken(acts, shape, 1 + group, t / 64);
+		taken = ~taken >> t % 64;
+		if (G_LIKELY(taken))
+			return t + (uint64_t)__builtin_ctzll(taken) - ACTS_BEGIN;
 	}
-	return number * 64 + (uint64_t)__builtin_ctzll(~taken & mask) - ACTS_BEGIN;
 }
 
 /* From one clock up to and with another; none if that is before it. */
-static inline void hbm_acts_mark(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-				 unsigned ring, uint64_t from, uint64_t to)
+static inline void acts_mark(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
+			     unsigned ring, uint64_t from, uint64_t to)
 {
 	uint64_t mask = UINT64_MAX << from % 64;
 
 	for (uint64_t number = from / 64; number <= to / 64; number++, mask = UINT64_MAX) {
 		if (number == to / 64)
 			mask &= UINT64_MAX >> (63 - to % 64);
-		acts->word[ring * shape->words + (number & (shape->words - 1))] =
-			(struct hbm_acts_word){ number,
-						mask | acts_taken(acts, shape, ring, number) };
+		acts_take(acts, shape, ring, number, mask);
 	}
 }
 
 /* tFAW: no fifth one that spans less with any four of which this is one. */
-__attribute__((cold)) static void hbm_acts_mark_faw(struct hbm_acts *acts,
-						    const struct hbm_acts_shape *shape, uint64_t t)
+__attribute__((cold)) static void acts_mark_faw(struct hbm_acts *acts,
+						const struct hbm_acts_shape *shape, uint64_t t)
 {
 	uint64_t *latest = acts->latest;
 	unsigned at = 0;
@@ -103,8 +113,8 @@ __attribute__((cold)) static void hbm_acts_mark_faw(struct hbm_acts *acts,
 	latest[at] = t;
 	for (unsigned i = at < 3 ? 0 : at - 3; i <= at && i + 3 < ACTS_FAW; i++)
 		if (latest[i + 3] - latest[i] < shape->faw)
-			hbm_acts_mark(acts, shape, 0, latest[i + 3] + 1 - shape->faw,
-				      latest[i] + shape->faw - 1);
+			acts_mark(acts, shape, 0, latest[i + 3] + 1 - shape->faw,
+				  latest[i] + shape->faw - 1);
 	acts->from = MAX(acts->from, latest[3]); /* so that any has the three before it here */
 }
 
@@ -112,13 +122,23 @@ __attribute__((cold)) static void hbm_acts_mark_faw(struct hbm_acts *acts,
 static inline void hbm_acts_take(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
 				 unsigned group, uint64_t t)
 {
+	uint64_t begin, around = shape->around;
+
 	t += ACTS_BEGIN;
 	acts->from = MAX(acts->from, t - shape->reach);
-	hbm_acts_mark(acts, shape, 0, t + 1 - shape->rrd_s, t + shape->rrd_s - 1);
-	if (G_UNLIKELY(shape->by_group))
-		hbm_acts_mark(acts, shape, 1 + group, t + 1 - shape->rrd_l, t + shape->rrd_l - 1);
-	if (G_UNLIKELY(shape->has_faw))
-		hbm_acts_mark_faw(acts, shape, t);
+	begin = t + 1 - shape->rrd_s;
+	if (G_LIKELY(around)) {
+		acts_take(acts, shape, 0, begin / 64, around << begin % 64);
+		around = around >> 1 >> (63 - begin % 64);
+		if (around)
+			acts_take(acts, shape, 0, begin / 64 + 1, around);
+		return;
+	}
+	acts_mark(acts, shape, 0, begin, t + shape->rrd_s - 1);
+	if (shape->by_group)
+		acts_mark(acts, shape, 1 + group, t + 1 - shape->rrd_l, t + shape->rrd_l - 1);
+	if (shape->has_faw)
+		acts_mark_faw(acts, shape, t);
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The data bus of one pseudo channel as a ring of bits: which slots a bank group cannot use,
- * because a burst occupies them or one of the same group is too near. Slots are tCCD_S long.
+ * The data bus of one pseudo channel as a ring of bits, for the HBM to find room for bursts: which
+ * slots a bank group cannot use, because a burst occupies them or one of the same group is too
+ * near. Slots are tCCD_S long.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_BUS_H
 #define NPUSIM_SIM_HBM_HBM_BUS_H
@@ -16,15 +17,21 @@
 #define BUS_BURSTS 4u                      /* of one booking, at most */
 #define BUS_STEP   (64 / (BUS_BURSTS + 1)) /* at most: they fit into a word */
 
+/* So many bursts of one row, one after the other. */
+struct hbm_bursts {
+	uint64_t bursts, slots; /* from the first one's to the last one's */
+	/* those slots, and those nearer than a step to them; bit 0 is the first of the latter */
+	uint64_t all, own;
+	uint64_t blind;           /* the bits of a word in which they cannot begin to end in it */
+	unsigned step, two_steps; /* of them; 0: there are not so many */
+	uint64_t booked;          /* how often */
+};
+
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
 	uint64_t step; /* slots between two bursts of a bank group */
-	uint64_t from; /* a step is kept free of what lies before time begins */
 	unsigned groups;
-	/* of so many bursts: their slots, and those nearer than `step` to them; bit 0 is the first
-	 * of the latter, step - 1 before the first burst */
-	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
-	uint64_t room[BUS_BURSTS + 1]; /* up to which bit of a word they may begin to end in it */
+	struct hbm_bursts of[BUS_BURSTS + 1];
 };
 
 /* Of 64 slots, those of this number: which are taken, and which are not for a group. What else the
@@ -35,69 +42,66 @@ struct hbm_bus_row {
 
 struct hbm_bus {
 	uint64_t horizon;        /* none is taken from here on */
-	uint64_t from;           /* none is looked for before */
 	struct hbm_bus_row *row; /* a ring of BUS_ROWS */
 };
 
 static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
 {
-	*shape = (struct hbm_bus_shape){ .step = step, .from = step + 1, .groups = groups };
+	*shape = (struct hbm_bus_shape){ .step = step, .groups = groups };
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
-		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n * step - 1);
-		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
-		shape->room[n] = 65 - (n + 1) * step;
+		struct hbm_bursts *of = &shape->of[n];
+
+		of->bursts = n;
+		of->slots = (n - 1) * step + 1;
+		of->all = of[-1].all | UINT64_C(1) << (n * step - 1);
+		of->own = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
+		of->blind = ~(UINT64_MAX >> (of->slots - 1));
+		of->step = n > 1 ? (unsigned)step : 0;
+		of->two_steps = n > 2 ? 2 * (unsigned)step : 0;
 	}
 }
 
 /* Bit i: slot number * 64 + i is not for the group. */
-static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, unsigned group, uint64_t number)
+static inline uint64_t bus_taken(const struct hbm_bus *bus, unsigned group, uint64_t number)
 {
 	const struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
 	return row->number == number ? row->all | row->own[group] : 0;
 }
 
-/* hbm_bus_find() where it may take more than a look at one row. */
-static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus, uint64_t step,
-							 unsigned group, unsigned bursts,
-							 uint64_t s)
+/* Where hbm_bus_find() goes on. */
+static uint64_t hbm_bus_search(const struct hbm_bus *bus, unsigned group,
+			       const struct hbm_bursts *of, uint64_t s);
+
+/* The first slot from s on where the bursts (1, 2 or 4) of the group are free. */
+static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, unsigned group,
+				    const struct hbm_bursts *of, uint64_t s)
 {
-	unsigned last = (bursts - 1) * (unsigned)step;
 	uint64_t taken;
 
-	for (;; s += 64 - last) {
-		taken = hbm_bus_taken(bus, group, s / 64) >> s % 64 |
-			hbm_bus_taken(bus, group, s / 64 + 1) << 1 << (63 - s % 64);
-		for (uint64_t i = step; i <= last; i *= 2)
-			taken |= taken >> i;
-		taken |= ~(UINT64_MAX >> last); /* of those, not all bursts are in sight */
-		if (~taken)
-			return s + (uint64_t)__builtin_ctzll(~taken);
-	}
+	s = (uint64_t)MAX((int64_t)s, (int64_t)(bus->horizon - BUS_BEHIND));
+	taken = bus_taken(bus, group, s / 64) >> s % 64 | bus_taken(bus, group, s / 64 + 1)
+								  << 1 << (63 - s % 64);
+	taken |= taken >> of->step;
+	taken |= taken >> of->two_steps;
+	taken |= of->blind;
+	if (G_LIKELY(~taken))
+		return s + (uint64_t)__builtin_ctzll(~taken);
+	return hbm_bus_search(bus, group, of, s + 65 - of->slots);
 }
 
-/* The first slot from s on where `bursts` bursts (1, 2 or 4) of the group are free: mostly s
- * itself. */
-static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				    unsigned group, unsigned bursts, uint64_t s)
+static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus, unsigned group,
+							 const struct hbm_bursts *of, uint64_t s)
 {
-	uint64_t from;
-
-	if (G_UNLIKELY(s < bus->from))
-		s = bus->from;
-	from = s + 1 - shape->step;
-	if (G_LIKELY(from % 64 <= shape->room[bursts] &&
-		     !(hbm_bus_taken(bus, group, from / 64) & shape->all[bursts] << from % 64)))
-		return s;
-	return hbm_bus_search(bus, shape->step, group, bursts, s);
+	return hbm_bus_find(bus, group, of, s);
 }
 
-static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				unsigned group, uint64_t number, uint64_t all, uint64_t own)
+static inline void bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape, unsigned group,
+			    uint64_t number, uint64_t all, uint64_t own)
 {
 	struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
-	if (row->number != number) {
+	if (G_UNLIKELY(row->number != number)) {
 		row->number = number;
 		row->all = 0;
 		for (unsigned g = 0; g < shape->groups; g += 4)
@@ -110,20 +114,15 @@ static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape 
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
  * than the step to them. */
 static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				unsigned group, unsigned bursts, uint64_t s)
+				unsigned group, struct hbm_bursts *of, uint64_t s)
 {
-	uint64_t all = shape->all[bursts], own = shape->own[bursts], from = s + 1 - shape->step;
-	uint64_t end = s + (bursts - 1) * shape->step + 1;
+	uint64_t from = s + 1 - shape->step, own = of->own >> 1 >> (63 - from % 64);
 
-	if (bus->horizon < end) {
-		bus->horizon = end;
-		if (end > bus->from + BUS_BEHIND)
-			bus->from = end - BUS_BEHIND;
-	}
-	hbm_bus_mark(bus, shape, group, from / 64, all << from % 64, own << from % 64);
-	if (G_UNLIKELY(from % 64 > shape->room[bursts]))
-		hbm_bus_mark(bus, shape, group, from / 64 + 1, all >> 1 >> (63 - from % 64),
-			     own >> 1 >> (63 - from % 64));
+	of->booked++;
+	bus->horizon = MAX(bus->horizon, s + of->slots);
+	bus_mark(bus, shape, group, from / 64, of->all << from % 64, of->own << from % 64);
+	if (G_UNLIKELY(own))
+		bus_mark(bus, shape, group, from / 64 + 1, of->all >> 1 >> (63 - from % 64), own);
 }
 
 #endif

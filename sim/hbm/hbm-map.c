@@ -50,11 +50,12 @@ static char *parse(struct hbm_map *map, const char *text)
 static void make_tables(struct hbm_map *map)
 {
 	const unsigned *bits = map->bits;
+	unsigned pseudo_at = HBM_MAP_BANK_AT + bits[HBM_BANK] + bits[HBM_GROUP];
 	unsigned at[HBM_FIELDS] = {
 		[HBM_COLUMN] = HBM_MAP_COLUMN_AT,
-		[HBM_STACK] = HBM_MAP_PSEUDO_AT + bits[HBM_PSEUDO] + bits[HBM_CHANNEL],
-		[HBM_CHANNEL] = HBM_MAP_PSEUDO_AT + bits[HBM_PSEUDO],
-		[HBM_PSEUDO] = HBM_MAP_PSEUDO_AT,
+		[HBM_STACK] = pseudo_at + bits[HBM_PSEUDO] + bits[HBM_CHANNEL],
+		[HBM_CHANNEL] = pseudo_at + bits[HBM_PSEUDO],
+		[HBM_PSEUDO] = pseudo_at,
 		[HBM_GROUP] = HBM_MAP_BANK_AT + bits[HBM_BANK],
 		[HBM_BANK] = HBM_MAP_BANK_AT,
 	};
@@ -68,6 +69,7 @@ static void make_tables(struct hbm_map *map)
 		for (unsigned h = 0; map->field[b] == HBM_ROW && h < map->total; h++)
 			place[b] ^= map->hash[h] == row ? place[h] : 0;
 	}
+	map->pseudo_at = pseudo_at;
 	while (map->skip < map->total && map->field[map->skip] == HBM_OFFSET)
 		map->skip++;
 	for (unsigned i = 0; i < HBM_MAP_PARTS; i++)

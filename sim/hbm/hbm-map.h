@@ -29,11 +29,11 @@ enum hbm_field {
 	HBM_FIELDS
 };
 
-/* A packed place: wide enough for what a profile may have. */
-#define HBM_MAP_BANK_AT     32
-#define HBM_MAP_COLUMN_AT   40
+/* A packed place, from bit 0 on: row, column, bank, pseudo channel. Wide enough for what a profile
+ * may have. */
+#define HBM_MAP_COLUMN_AT   32
 #define HBM_MAP_COLUMN_BITS 10
-#define HBM_MAP_PSEUDO_AT   (HBM_MAP_COLUMN_AT + HBM_MAP_COLUMN_BITS)
+#define HBM_MAP_BANK_AT     (HBM_MAP_COLUMN_AT + HBM_MAP_COLUMN_BITS) /* of the device */
 #define HBM_MAP_PARTS       5u /* bytes of an offset: a device has 2 TiB at most */
 
 struct hbm_map {
@@ -42,8 +42,9 @@ struct hbm_map {
 	 * row, counted from 1, is XORed to it, 0 for none */
 	uint8_t field[64], hash[64];
 	unsigned bits[HBM_FIELDS];
-	/* The place of each byte of an offset, above its lowest `skip` bits: the exclusive or of
-	 * them is the offset's. Packed: row, bank, column, pseudo channel. */
+	unsigned pseudo_at; /* of a packed place */
+	/* The packed place of each byte of an offset, above its lowest `skip` bits: the exclusive
+	 * or of them is the offset's. */
 	unsigned skip;
 	uint64_t part[HBM_MAP_PARTS][256];
 };
@@ -59,18 +60,26 @@ struct hbm_place {
  * count); then *problem is a message, to be g_free()d. */
 bool hbm_map_init(struct hbm_map *map, const char *text, const unsigned *bits, char **problem);
 
-/* Bits of the offset beyond the device's memory are not looked at. */
-static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out)
+/* The packed place. Bits of the offset beyond the device's memory are not looked at. */
+static inline uint64_t hbm_map_find(const struct hbm_map *map, uint64_t offset)
 {
 	uint64_t rest = offset >> map->skip, place = 0;
 
 #pragma GCC unroll 8
 	for (unsigned i = 0; i < HBM_MAP_PARTS; i++)
 		place ^= map->part[i][rest >> 8 * i & 255];
-	out->row = (uint32_t)place;
-	out->bank = (uint8_t)(place >> HBM_MAP_BANK_AT);
-	out->column = place >> HBM_MAP_COLUMN_AT & ((1u << HBM_MAP_COLUMN_BITS) - 1);
-	out->pseudo = (uint32_t)(place >> HBM_MAP_PSEUDO_AT);
+	return place;
+}
+
+static inline struct hbm_place hbm_map_place(const struct hbm_map *map, uint64_t packed)
+{
+	struct hbm_place place;
+
+	place.pseudo = (uint32_t)(packed >> map->pseudo_at);
+	place.bank = packed >> HBM_MAP_BANK_AT & ((1u << (map->pseudo_at - HBM_MAP_BANK_AT)) - 1);
+	place.row = (uint32_t)packed;
+	place.column = packed >> HBM_MAP_COLUMN_AT & ((1u << HBM_MAP_COLUMN_BITS) - 1);
+	return place;
 }
 
 G_END_DECLS

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The record of the commands that an HBM issues, for tests and for export. Costs a comparison where
- * nobody asks for one.
+ * The record of the commands that an HBM issues, for tests and for export. Where nobody asks for
+ * one it costs a comparison, and plain reads nothing.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_RECORD_H
 #define NPUSIM_SIM_HBM_HBM_RECORD_H

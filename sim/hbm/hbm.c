@@ -13,6 +13,7 @@
 #include "hbm-bus.h"
 
 #define NO_ROW     UINT32_MAX
+#define NO_EPOCH   (UINT64_C(1) << 63) /* as long after it begins, none is asked for */
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
@@ -25,11 +26,11 @@ struct old_row {
 
 struct bank {
 	uint64_t act;    /* of the open row */
-	uint64_t pre_ok; /* earliest precharge */
-	uint64_t act_ok; /* earliest activation */
-	uint64_t phase;  /* of its refreshes, behind those of the first bank */
+	uint64_t act_ok; /* earliest activation of another one */
+	uint64_t epoch;  /* that of act, see refresh_epoch() */
+	struct pseudo *pseudo;
 	uint32_t row;
-	uint32_t epoch;  /* refreshes before act; lower bits */
+	uint32_t phase;  /* of its refreshes, behind those of the first bank */
 	uint32_t stripe; /* number of the stripe that last set it; lower bits */
 	uint16_t group, old_next;
 	uint32_t old_row[OLD_ROWS];
@@ -37,16 +38,15 @@ struct bank {
 } __attribute__((aligned(64)));
 
 struct pending_write {
-	struct hbm_place place;
-	uint32_t bursts;
-	uint64_t free; /* when the buffer has its place again; of those that were written */
+	uint64_t place; /* packed */
+	uint64_t free;  /* when the buffer has its place again; of those that were written */
+	struct hbm_bursts *of;
 };
 
 /* What every request touches comes first. */
 struct pseudo {
-	struct bank *bank;
-	uint64_t *queue; /* ring: when the requests taken last will be done */
-	unsigned queue_next, writes;
+	uint64_t *slot, *queue, *queue_end; /* ring: when the requests taken last will be done */
+	unsigned writes;
 	uint64_t stripe;
 	uint64_t floor;                 /* no CAS before here */
 	uint64_t last_read, last_write; /* latest CAS of either kind */
@@ -62,14 +62,17 @@ struct hbm {
 	uint64_t tck_ps;
 	unsigned pseudos, banks, queue_limit, write_limit, burst_bytes, burst_lg2;
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
+	uint64_t plain_bytes; /* a plain read has less than so many beyond a burst */
 	struct sim_hbm_clocks t;
 	uint64_t burst;
+	uint64_t close[2];     /* from the last CAS to the precharge, by whether it writes */
+	uint64_t read_latency; /* from a CAS to its last beat */
 	struct hbm_acts_shape acts;
 	struct hbm_bus_shape bus;
+	uint64_t earliest; /* CAS: a step is kept free of what lies before time begins */
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
-	/* of the clock asked for last: where it begins, and which part of it has no refresh */
-	uint64_t epoch, epoch_begin, quiet_from, quiet_clocks;
+	uint64_t quiet;             /* from the end of a refresh to the next one */
 	unsigned stripe_lg2;        /* bytes of one row of every bank */
 	unsigned columns_below[64]; /* bits of the column below an address bit */
 	uint64_t column_mask;       /* of an address */
@@ -79,9 +82,9 @@ struct hbm {
 	bool stripe_write;
 	uint64_t latest;
 	struct pseudo *pseudo;
-	struct bank *bank; /* of all of them */
-	uint64_t bytes[2]; /* read, written */
-	uint64_t requests, bursts, row_misses;
+	struct bank *bank;                     /* of all of them */
+	uint64_t bytes[2];                     /* read, written */
+	uint64_t row_misses, requests, bursts; /* the latter two: those the bus did not book */
 	struct hbm_record record;
 	struct sim_lock *lock;
 	uint64_t offer_above; /* bytes of a block */
@@ -103,19 +106,25 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	t->ccd_l = MAX(t->ccd_l, t->ccd_s);
 	t->rrd_l = MAX(t->rrd_l, t->rrd_s);
 	t->wtr_l = MAX(t->wtr_l, t->wtr_s);
+	t->rc = MAX(t->rc, t->ras + t->rp);
 	hbm->burst = p->hbm_burst / 2;
+	hbm->close[false] = t->rtp;
+	hbm->close[true] = t->cwl + hbm->burst + t->wr;
+	hbm->read_latency = t->cl + hbm->burst;
 	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
+	hbm->earliest = (hbm->bus.step + 1) * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
-	hbm->refresh_period = hbm->quiet_clocks = UINT64_MAX;
+	hbm->refresh_period = UINT64_MAX;
+	hbm->quiet = NO_EPOCH;
 	if (!p->hbm_refresh)
 		return;
 	/* Rows must be closed before: the last CAS is tRTP + tRP ahead of the refresh. */
 	hbm->refresh_length = (p->hbm_refresh_per_bank ? t->rfc_sb : t->rfc) + t->rtp + t->rp;
 	hbm->refresh_step = p->hbm_refresh_per_bank ? t->refi_sb : 0;
 	hbm->refresh_period = p->hbm_refresh_per_bank ? t->refi_sb * hbm->banks : t->refi;
-	hbm->quiet_clocks = hbm->refresh_period;
+	hbm->quiet = hbm->refresh_period - hbm->refresh_length;
 }
 
 static void set_map(struct hbm *hbm, const struct sim_profile *p)
@@ -164,23 +173,28 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
 	set_map(hbm, p);
+	if (!hbm->record.call && hbm->piece_bytes >= hbm->burst_bytes)
+		hbm->plain_bytes = hbm->piece_bytes - hbm->burst_bytes + 1;
 	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
-		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
+		pseudo->slot = pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
+		pseudo->queue_end = pseudo->queue + hbm->queue_limit;
 		pseudo->write = g_new0(struct pending_write, hbm->write_limit);
-		pseudo->bus.from = hbm->bus.from;
 		pseudo->bus.row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
 		pseudo->acts.word = g_aligned_alloc0(act_words, sizeof(struct hbm_acts_word), 64);
 		pseudo->acts.latest = hbm->acts.has_faw ? g_new0(uint64_t, ACTS_FAW) : NULL;
 		for (unsigned b = 0; b < hbm->banks; b++) {
-			pseudo->bank[b].phase = b * hbm->refresh_step;
-			pseudo->bank[b].group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
-			forget_rows(&pseudo->bank[b]);
+			struct bank *bank = &hbm->bank[(size_t)i * hbm->banks + b];
+
+			bank->pseudo = pseudo;
+			bank->phase = (uint32_t)(b * hbm->refresh_step);
+			bank->group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
+			bank->epoch = NO_EPOCH;
+			forget_rows(bank);
 		}
 	}
 	return hbm;
@@ -204,173 +218,155 @@ void hbm_free(struct hbm *hbm)
 
 /* --- refresh --- */
 
-/* In a refresh of the bank, or in another epoch than the last one asked for, to which it turns.
- * `since` counts from the bank's own phase. Returns how many clocks later it is free. */
-static __attribute__((noinline)) uint64_t meet_refresh(struct hbm *hbm, uint64_t since)
-{
-	uint64_t begin = hbm->epoch_begin;
-
-	if (since - begin >= hbm->refresh_period) {
-		hbm->epoch = (int64_t)since < 0 ? 0 : since / hbm->refresh_period;
-		hbm->epoch_begin = begin = hbm->epoch * hbm->refresh_period;
-		hbm->quiet_from = begin + (hbm->epoch ? hbm->refresh_length : 0);
-		hbm->quiet_clocks = begin + hbm->refresh_period - hbm->quiet_from;
-	}
-	since -= begin;
-	return since < hbm->quiet_from - begin ? hbm->quiet_from - begin - since : 0;
-}
-
-static inline bool meets_refresh(const struct hbm *hbm, uint64_t phase, uint64_t t)
-{
-	return t - phase - hbm->quiet_from >= hbm->quiet_clocks;
-}
-
-/* How many refreshes of a bank of that phase have begun by clock t; *out_free is the first clock
- * from t on that is outside of them. */
-static inline uint64_t refresh_epoch(struct hbm *hbm, uint64_t phase, uint64_t t,
+/* Which refresh of the bank has begun by clock t: where it ends, and `quiet` clocks without one
+ * begin. (There is none before the first one, but its end tells that epoch.) *out_free is the first
+ * clock from t on that is outside of refreshes. */
+static inline uint64_t refresh_epoch(const struct hbm *hbm, const struct bank *bank, uint64_t t,
 				     uint64_t *out_free)
 {
+	uint64_t since = t - bank->phase, begin, end;
+
 	*out_free = t;
-	if (G_UNLIKELY(meets_refresh(hbm, phase, t)))
-		*out_free += meet_refresh(hbm, t - phase);
-	return hbm->epoch;
+	if (G_LIKELY(t - bank->epoch < hbm->quiet))
+		return bank->epoch;
+	begin = (int64_t)since < 0 ? 0 : since - since % hbm->refresh_period;
+	end = begin + hbm->refresh_length + bank->phase;
+	if (begin && t < end)
+		*out_free = end;
+	return end;
 }
 
 /* The end of `busy` clocks of work from t on, with the refreshes that fall into it. */
 static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 {
-	uint64_t free, epoch, left;
+	uint64_t free, end, epochs;
 
 	if (!hbm->refreshes || hbm->refresh_step)
 		return t + busy; /* a refresh of one bank leaves the bus to the others */
-	epoch = refresh_epoch(hbm, 0, t, &free);
-	left = (epoch + 1) * hbm->refresh_period - free;
-	if (busy <= left)
+	end = refresh_epoch(hbm, hbm->bank, t, &free) + hbm->quiet;
+	if (busy <= end - free)
 		return free + busy;
-	busy -= left;
-	t = (epoch + 1) * hbm->refresh_period + hbm->refresh_length;
-	epoch = busy / (hbm->refresh_period - hbm->refresh_length);
-	busy -= epoch * (hbm->refresh_period - hbm->refresh_length);
-	return t + epoch * hbm->refresh_period + busy;
+	busy -= end - free;
+	epochs = busy / hbm->quiet;
+	return end + hbm->refresh_length + epochs * hbm->refresh_period + busy % hbm->quiet;
 }
 
 /* --- banks --- */
+
+/* What a whole stripe has left in the pseudo channel. */
+static void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
+{
+	if (pseudo->stripe == hbm->stripe)
+		return;
+	pseudo->stripe = hbm->stripe;
+	pseudo->floor = MAX(pseudo->floor, hbm->stripe_end);
+	*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
+}
 
 /* What a whole stripe has left in the bank. */
 __attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *bank)
 {
 	uint64_t free;
 
+	follow_stripe(hbm, bank->pseudo);
 	forget_rows(bank);
 	bank->stripe = (uint32_t)hbm->stripe;
 	bank->row = hbm->stripe_row;
 	bank->act = hbm->stripe_end > hbm->t.ras ? hbm->stripe_end - hbm->t.ras : 0;
-	bank->epoch = (uint32_t)refresh_epoch(hbm, bank->phase, bank->act, &free);
-	bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp);
-	bank->act_ok = bank->pre_ok + hbm->t.rp;
+	bank->epoch = refresh_epoch(hbm, bank, bank->act, &free);
+	bank->act_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp) + hbm->t.rp;
 }
 
-static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsigned index)
+static inline struct bank *bank_at(struct hbm *hbm, uint64_t place)
 {
-	struct bank *bank = &pseudo->bank[index];
+	struct bank *bank = &hbm->bank[place >> HBM_MAP_BANK_AT];
 
 	if (G_UNLIKELY(bank->stripe != (uint32_t)hbm->stripe))
 		set_by_stripe(hbm, bank);
 	return bank;
 }
 
-/* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
-__attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
-						    const struct bank *bank, uint64_t act,
-						    uint64_t rcd)
+/* The first clock from t on that is in no refresh: one that came meanwhile has closed the row. */
+static __attribute__((noinline)) uint64_t renew(const struct hbm *hbm, struct bank *bank,
+						uint64_t t)
 {
-	uint64_t free, act_free, was, epoch;
+	uint64_t free, epoch = refresh_epoch(hbm, bank, t, &free);
 
-	for (;;) {
-		was = refresh_epoch(hbm, bank->phase, act, &act_free);
-		epoch = refresh_epoch(hbm, bank->phase, act + rcd, &free);
-		if (act_free == act && free == act + rcd && was == epoch)
-			return act;
-		act = hbm_acts_find(&pseudo->acts, &hbm->acts, bank->group,
-				    act_free != act ? act_free : free);
+	if (epoch != bank->epoch && bank->act < free) {
+		forget_rows(bank);
+		bank->epoch = epoch;
+		bank->act_ok = MAX(bank->act_ok, free);
 	}
+	return free;
 }
 
-/* Opens a row that is not open, at t or later, which is the clock asked for last, and in no
- * refresh. */
-__attribute__((always_inline)) static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
-							   struct bank *bank, uint32_t row,
-							   uint64_t t, uint64_t rcd)
+/* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
+static __attribute__((noinline)) uint64_t avoid_refresh(const struct hbm *hbm, struct bank *bank,
+							uint64_t act, uint64_t rcd)
 {
-	unsigned group = bank->group;
-	uint64_t act = hbm_acts_find(&pseudo->acts, &hbm->acts, group, MAX(t, bank->act_ok));
+	uint64_t act_free, cas_free, was, epoch;
 
-	if (G_UNLIKELY(meets_refresh(hbm, bank->phase, act + rcd)))
-		act = avoid_refresh(hbm, pseudo, bank, act, rcd);
-	hbm_acts_take(&pseudo->acts, &hbm->acts, group, act);
-	if (bank->epoch != (uint32_t)hbm->epoch) {
-		forget_rows(bank);
-	} else if (bank->row != NO_ROW) { /* stays open until it is precharged for this */
-		unsigned i = bank->old_next++ % OLD_ROWS;
-
-		hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
-		bank->old_row[i] = bank->row;
-		bank->old[i] = (struct old_row){ bank->act, act - hbm->t.rp };
+	for (;;) {
+		was = refresh_epoch(hbm, bank, act, &act_free);
+		epoch = refresh_epoch(hbm, bank, act + rcd, &cas_free);
+		if (act_free == act && cas_free == act + rcd && was == epoch)
+			break;
+		act = hbm_acts_find(&bank->pseudo->acts, &hbm->acts, bank->group,
+				    act_free != act ? act_free : cas_free);
 	}
-	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
-	bank->row = row;
-	bank->epoch = (uint32_t)hbm->epoch;
-	bank->act = act;
-	bank->pre_ok = act + hbm->t.ras;
-	bank->act_ok = act + hbm->t.rc;
+	if (bank->epoch != epoch)
+		forget_rows(bank);
+	bank->epoch = epoch;
+	return act;
 }
 
 /* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
  * needed. */
-__attribute__((always_inline)) static inline uint64_t open_row(struct hbm *hbm,
-							       struct pseudo *pseudo,
-							       struct bank *bank, uint32_t row,
-							       bool write, uint64_t t)
+__attribute__((always_inline)) static inline uint64_t
+open_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool write, bool record, uint64_t t)
 {
-	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd;
-	uint64_t free, epoch = refresh_epoch(hbm, bank->phase, t, &free);
+	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd, act;
+	struct hbm_acts *acts = &bank->pseudo->acts;
 
-	t = free;
-	if (bank->row != NO_ROW && bank->epoch != (uint32_t)epoch && bank->act < t) {
-		forget_rows(bank);
-		bank->act_ok = MAX(bank->act_ok, free);
-	}
+	if (G_UNLIKELY(t - bank->epoch >= hbm->quiet))
+		t = renew(hbm, bank, t);
 	if (bank->row == row)
 		return MAX(t, bank->act + rcd);
 	hbm->row_misses++;
-	if (bank->row != NO_ROW)
-		bank->act_ok = MAX(bank->act_ok, MAX(t, bank->pre_ok) + hbm->t.rp);
-	activate(hbm, pseudo, bank, row, t, rcd);
-	return bank->act + rcd;
-}
+	t += bank->row != NO_ROW ? hbm->t.rp : 0;
+	act = hbm_acts_find(acts, &hbm->acts, bank->group, MAX(t, bank->act_ok));
+	if (G_UNLIKELY(act - bank->epoch >= hbm->quiet - rcd))
+		act = avoid_refresh(hbm, bank, act, rcd);
+	hbm_acts_take(acts, &hbm->acts, bank->group, act);
+	if (G_LIKELY(bank->row != NO_ROW)) { /* stays open until it is precharged for this */
+		unsigned i = bank->old_next++ % OLD_ROWS;
 
-static uint64_t close_distance(const struct hbm *hbm, bool write)
-{
-	return write ? hbm->t.cwl + hbm->burst + hbm->t.wr : hbm->t.rtp;
-}
-
-static void close_after(struct hbm *hbm, struct bank *bank, uint64_t cas, bool write)
-{
-	bank->pre_ok = MAX(bank->pre_ok, cas + close_distance(hbm, write));
-	bank->act_ok = MAX(bank->act_ok, bank->pre_ok + hbm->t.rp);
+		if (record)
+			hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
+		bank->old_row[i] = bank->row;
+		bank->old[i] = (struct old_row){ bank->act, act - hbm->t.rp };
+	}
+	if (record)
+		hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
+	bank->row = row;
+	bank->act = act;
+	bank->act_ok = act + hbm->t.rc;
+	return act + rcd;
 }
 
 /* --- the bus --- */
 
 __attribute__((always_inline)) static inline uint64_t find_slots(const struct hbm *hbm,
-								 const struct pseudo *pseudo,
-								 unsigned group, unsigned bursts,
-								 bool write, uint64_t ready)
+								 const struct bank *bank,
+								 struct hbm_bursts *of, bool write,
+								 uint64_t ready)
 {
-	ready = MAX(ready, pseudo->floor);
+	const struct pseudo *pseudo = bank->pseudo;
+
+	ready = MAX(MAX(ready, pseudo->floor), hbm->earliest);
 	if (!write)
-		ready = MAX(ready, pseudo->group_floor[group]);
-	return hbm_bus_find(&pseudo->bus, &hbm->bus, group, bursts,
+		ready = MAX(ready, pseudo->group_floor[bank->group]);
+	return hbm_bus_find(&pseudo->bus, bank->group, of,
 			    (ready + hbm->t.ccd_s - 1) / hbm->t.ccd_s);
 }
 
@@ -384,11 +380,11 @@ static inline bool was_open(const struct bank *bank, uint32_t row)
 
 /* A hit of a row that others wait to close goes before them, where its bursts fit before the
  * precharge that they have placed. Returns the clock of the first CAS, or 0. */
-__attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo,
-					       const struct bank *bank, uint32_t row,
-					       unsigned bursts, bool write, uint64_t t)
+__attribute__((cold)) static uint64_t overtake(struct hbm *hbm, const struct bank *bank,
+					       uint32_t row, struct hbm_bursts *of, bool write,
+					       uint64_t t)
 {
-	uint64_t length = (bursts - 1) * hbm->t.ccd_l + close_distance(hbm, write);
+	uint64_t length = (of->bursts - 1) * hbm->t.ccd_l + hbm->close[write];
 
 	for (unsigned i = 0; i < OLD_ROWS; i++) {
 		const struct old_row *old = &bank->old[i];
@@ -396,34 +392,34 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 
 		if (bank->old_row[i] != row || cas + length > old->pre)
 			continue;
-		s = find_slots(hbm, pseudo, bank->group, bursts, write, cas);
+		s = find_slots(hbm, bank, of, write, cas);
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
-		hbm->bursts += bursts;
-		hbm_bus_take(&pseudo->bus, &hbm->bus, bank->group, bursts, s);
-		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
+		hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
+		hbm_record_bursts(&hbm->record, write, of->bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
 	return 0;
 }
 
-/* Opens the row and takes the bus for `bursts` bursts of it. Returns the clock of the first CAS. */
-__attribute__((always_inline)) static inline uint64_t
-serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, unsigned bursts,
-	  bool write, uint64_t t)
+/* Opens the row and takes the bus for its bursts. Returns the clock of the first CAS. */
+__attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm, uint64_t place,
+								struct hbm_bursts *of, bool write,
+								bool record, uint64_t t)
 {
-	struct bank *bank = bank_at(hbm, pseudo, index);
+	struct bank *bank = bank_at(hbm, place);
 	uint64_t cas, s, free, misses = hbm->row_misses;
+	uint32_t row = (uint32_t)place;
 
-	hbm->requests++;
 	if (t < bank->act && bank->row != row && was_open(bank, row) &&
-	    (cas = overtake(hbm, pseudo, bank, row, bursts, write, t)))
+	    (cas = overtake(hbm, bank, row, of, write, t)))
 		return cas;
 	for (;;) {
-		cas = open_row(hbm, pseudo, bank, row, write, t);
-		s = find_slots(hbm, pseudo, bank->group, bursts, write, cas);
+		cas = open_row(hbm, bank, row, write, record, t);
+		s = find_slots(hbm, bank, of, write, cas);
 		cas = s * hbm->t.ccd_s;
-		if (G_LIKELY((uint32_t)refresh_epoch(hbm, bank->phase, cas, &free) == bank->epoch))
+		if (G_LIKELY(cas - bank->epoch < hbm->quiet) ||
+		    refresh_epoch(hbm, bank, cas, &free) == bank->epoch)
 			break;
 		/* The refresh that comes first closes the row again: still one miss. */
 		hbm->row_misses = misses;
@@ -431,26 +427,15 @@ serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row, 
 		bank->act_ok = free;
 		t = free;
 	}
-	hbm->bursts += bursts;
-	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
-	hbm_bus_take(&pseudo->bus, &hbm->bus, bank->group, bursts, s);
-	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
+	bank->act_ok = MAX(bank->act_ok,
+			   cas + (of->bursts - 1) * hbm->t.ccd_l + hbm->close[write] + hbm->t.rp);
+	hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
+	if (record)
+		hbm_record_bursts(&hbm->record, write, of->bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
 
 /* --- requests --- */
-
-__attribute__((always_inline)) static inline uint64_t
-read_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place, unsigned bursts,
-	 uint64_t t, uint64_t *out_first)
-{
-	uint64_t cas = serve_row(hbm, pseudo, place->bank, place->row, bursts, false, t);
-	uint64_t last = cas + (bursts - 1) * hbm->t.ccd_l;
-
-	pseudo->last_read = MAX(pseudo->last_read, last);
-	*out_first = cas + hbm->t.cl + hbm->burst;
-	return last + hbm->t.cl + hbm->burst;
-}
 
 /* Pending writes go to their rows behind all reads booked; reads wait until they are through. */
 static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
@@ -461,12 +446,11 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	pseudo->floor = MAX(MAX(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		struct pending_write *w = &pseudo->write[i];
-		uint64_t *floor = &pseudo->group_floor[pseudo->bank[w->place.bank].group];
+		uint64_t cas, end, *floor = &pseudo->group_floor[bank_at(hbm, w->place)->group];
 
-		hbm->record.place = w->place;
-		uint64_t cas =
-			serve_row(hbm, pseudo, w->place.bank, w->place.row, w->bursts, true, t);
-		uint64_t end = cas + (w->bursts - 1) * hbm->t.ccd_l;
+		hbm->record.place = hbm_map_place(&hbm->map, w->place);
+		cas = serve_row(hbm, w->place, w->of, true, true, t);
+		end = cas + (w->of->bursts - 1) * hbm->t.ccd_l;
 		w->free = cas;
 		*floor = MAX(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
 		last = MAX(last, end);
@@ -476,8 +460,8 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	pseudo->floor = last + hbm->t.cwl + hbm->burst + hbm->t.wtr_s;
 }
 
-static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place,
-			  unsigned bursts, uint64_t t)
+static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, uint64_t place,
+			  struct hbm_bursts *of, uint64_t t)
 {
 	struct pending_write *w;
 
@@ -485,42 +469,36 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 		drain_writes(hbm, pseudo, t);
 	w = &pseudo->write[pseudo->writes++];
 	t = MAX(t, w->free);
-	*w = (struct pending_write){ *place, bursts, 0 };
+	*w = (struct pending_write){ .place = place, .of = of };
 	return t + hbm->t.cwl + hbm->burst;
 }
 
-/* What a whole stripe has left in the pseudo channel. */
-static inline void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
-{
-	if (G_LIKELY(pseudo->stripe == hbm->stripe))
-		return;
-	pseudo->stripe = hbm->stripe;
-	pseudo->floor = MAX(pseudo->floor, hbm->stripe_end);
-	*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
-}
-
 /* One piece of a row. */
-__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm,
-								 const struct hbm_place *place,
-								 unsigned bursts, bool write,
-								 uint64_t t, uint64_t *out_first)
+__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm, uint64_t place,
+								 struct hbm_bursts *of, bool write,
+								 bool record, uint64_t t,
+								 uint64_t *out_first)
 {
-	struct pseudo *pseudo = &hbm->pseudo[place->pseudo];
+	struct pseudo *pseudo = hbm->bank[place >> HBM_MAP_BANK_AT].pseudo;
 	uint64_t done;
 
-	follow_stripe(hbm, pseudo);
-	t = MAX(t, pseudo->queue[pseudo->queue_next]);
-	if (G_UNLIKELY(hbm->record.call))
-		hbm->record.place = *place;
-	if (G_UNLIKELY(write)) {
-		done = write_row(hbm, pseudo, place, bursts, t);
-		*out_first = done;
+	t = MAX(t, *pseudo->slot);
+	if (record && hbm->record.call)
+		hbm->record.place = hbm_map_place(&hbm->map, place);
+	if (write) {
+		follow_stripe(hbm, pseudo);
+		*out_first = done = write_row(hbm, pseudo, place, of, t);
 	} else {
-		done = read_row(hbm, pseudo, place, bursts, t, out_first);
+		uint64_t cas = serve_row(hbm, place, of, false, record, t);
+		uint64_t last = cas + (of->bursts - 1) * hbm->t.ccd_l;
+
+		pseudo->last_read = MAX(pseudo->last_read, last);
+		*out_first = cas + hbm->read_latency;
+		done = last + hbm->read_latency;
 	}
-	pseudo->queue[pseudo->queue_next] = done;
-	if (G_UNLIKELY(++pseudo->queue_next == hbm->queue_limit))
-		pseudo->queue_next = 0;
+	*pseudo->slot++ = done;
+	if (G_UNLIKELY(pseudo->slot == pseudo->queue_end))
+		pseudo->slot = pseudo->queue;
 	return done;
 }
 
@@ -537,24 +515,22 @@ static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool wr
 
 /* A piece of a row among many of one run: the bus is full with them, so that only its length
  * counts. */
-static uint64_t bulk_row(struct hbm *hbm, const struct hbm_place *place, unsigned bursts,
-			 bool write, uint64_t t, uint64_t *out_first)
+static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool write, uint64_t t,
+			 uint64_t *out_first)
 {
-	struct pseudo *pseudo = &hbm->pseudo[place->pseudo];
-	struct bank *bank;
+	struct bank *bank = bank_at(hbm, place);
+	struct pseudo *pseudo = bank->pseudo;
 	uint64_t cas, end;
 
-	follow_stripe(hbm, pseudo);
 	hbm->requests++;
 	hbm->bursts += bursts;
-	bank = bank_at(hbm, pseudo, place->bank);
-	cas = open_row(hbm, pseudo, bank, place->row, write, t);
+	cas = open_row(hbm, bank, (uint32_t)place, write, true, t);
 	cas = MAX(MAX(cas, turn(hbm, pseudo, write)),
 		  MAX(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
 	pseudo->floor = end;
 	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->t.ccd_s;
-	close_after(hbm, bank, end - hbm->t.ccd_s, write);
+	bank->act_ok = MAX(bank->act_ok, end - hbm->t.ccd_s + hbm->close[write] + hbm->t.rp);
 	*out_first = cas + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 	return end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
@@ -569,7 +545,6 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	uint64_t rows = stripes * hbm->banks * hbm->pseudos;
 	uint64_t start =
 		MAX(t + hbm->t.rp + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd), hbm->stripe_end);
-	struct hbm_place place;
 
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
@@ -582,9 +557,9 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 		start = MAX(start,
 			    hbm->stripe_end +
 				    (write ? hbm->t.rtw : hbm->t.cwl + hbm->burst + hbm->t.wtr_l));
-	hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2), &place);
 	hbm->stripe++;
-	hbm->stripe_row = place.row;
+	hbm->stripe_row =
+		(uint32_t)hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2));
 	hbm->stripe_write = write;
 	hbm->stripe_end = work_until(hbm, start, stripes * hbm->banks * row_clocks);
 	hbm->requests += rows;
@@ -600,8 +575,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 {
 	unsigned bursts = 1u << hbm->columns_below[lg2];
 	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
-	uint64_t end = 0, sub = 0, first, done;
-	struct hbm_place place;
+	uint64_t end = 0, sub = 0, place, first, done;
 
 	*out_first = UINT64_MAX;
 	do {
@@ -610,9 +584,10 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;
 		}
-		hbm_map_find(&hbm->map, offset | sub, &place);
-		done = bursts < BULK_BURSTS ? access_row(hbm, &place, bursts, write, t, &first)
-					    : bulk_row(hbm, &place, bursts, write, t, &first);
+		place = hbm_map_find(&hbm->map, offset | sub);
+		done = bursts < BULK_BURSTS ? access_row(hbm, place, &hbm->bus.of[bursts], write,
+							 true, t, &first)
+					    : bulk_row(hbm, place, bursts, write, t, &first);
 		end = MAX(end, done);
 		*out_first = first < *out_first ? first : *out_first;
 		sub = (sub - rows) & rows;
@@ -649,21 +624,42 @@ static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bo
 	return end;
 }
 
+/* A request that is no plain read. */
+static __attribute__((noinline)) uint64_t access_any(struct hbm *hbm, uint64_t place,
+						     uint64_t offset, uint64_t bytes, bool write,
+						     uint64_t t, uint64_t *out_first)
+{
+	uint64_t piece = hbm->burst_bytes;
+	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
+	uint64_t size = stop - begin;
+
+	if (G_LIKELY(size - 1 < hbm->piece_bytes && !((begin | size) & (size - 1))))
+		return access_row(hbm, place, &hbm->bus.of[size >> hbm->burst_lg2], write, true, t,
+				  out_first);
+	return access_blocks(hbm, begin, stop, write, bytes > hbm->offer_above, t, out_first);
+}
+
+/* Those of a plain read: an aligned block of one row, and nobody asks for a record. Else NULL. */
+static inline struct hbm_bursts *plain_bursts(struct hbm *hbm, uint64_t offset, uint64_t bytes,
+					      bool write)
+{
+	bool plain = !write && bytes - hbm->burst_bytes < hbm->plain_bytes;
+
+	return plain && !((offset | bytes) & (bytes - 1)) ? &hbm->bus.of[bytes >> hbm->burst_lg2]
+							  : NULL;
+}
+
 /* One request, of which the first byte is at the place. */
 __attribute__((always_inline)) static inline uint64_t
-access_at(struct hbm *hbm, const struct hbm_place *place, uint64_t offset, uint64_t bytes,
+access_at(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, uint64_t pa, uint64_t bytes,
 	  bool write, uint64_t at_ps, uint64_t *out_first_ps)
 {
-	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, piece = hbm->burst_bytes;
-	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
-	uint64_t size = stop - begin, end, first;
+	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, end, first;
 
-	hbm->bytes[write] += bytes;
-	/* An aligned block of a few bursts of one row: what a request of a line or less is. */
-	if (G_LIKELY(size - 1 < hbm->piece_bytes && !((begin | size) & (size - 1))))
-		end = access_row(hbm, place, (unsigned)size >> hbm->burst_lg2, write, t, &first);
+	if (G_LIKELY(of))
+		end = access_row(hbm, place, of, false, false, t, &first);
 	else
-		end = access_blocks(hbm, begin, stop, write, bytes > hbm->offer_above, t, &first);
+		end = access_any(hbm, place, SIM_PA_OFFSET(pa), bytes, write, t, &first);
 	hbm->latest = MAX(hbm->latest, end);
 	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
@@ -672,11 +668,12 @@ access_at(struct hbm *hbm, const struct hbm_place *place, uint64_t offset, uint6
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
-	struct hbm_place place;
+	struct hbm_bursts *of = plain_bursts(hbm, offset, bytes, write);
 	uint64_t first_ps, done_ps;
 
-	hbm_map_find(&hbm->map, offset, &place);
-	done_ps = access_at(hbm, &place, offset, bytes, write, at_ps, &first_ps);
+	hbm->bytes[write] += bytes;
+	done_ps = access_at(hbm, hbm_map_find(&hbm->map, offset), of, offset, bytes, write, at_ps,
+			    &first_ps);
 	if (out_first_ps)
 		*out_first_ps = first_ps;
 	return done_ps;
@@ -685,34 +682,45 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool write,
 		     uint64_t origin_ps)
 {
-	struct hbm_place place[SIM_ROWS_MAX];
-	uint64_t offset[SIM_ROWS_MAX], first_ps;
+	uint64_t place[SIM_ROWS_MAX], offsets = 0, other = 0, first_ps;
+	struct hbm_bursts *of;
 
 	for (unsigned i = 0; i < count; i++) {
-		offset[i] = SIM_PA_OFFSET(rows[i].address);
-		hbm_map_find(&hbm->map, offset[i], &place[i]);
-		__builtin_prefetch(&hbm->pseudo[place[i].pseudo]);
-		__builtin_prefetch(&hbm->pseudo[place[i].pseudo].bus);
-		__builtin_prefetch(&hbm->pseudo[place[i].pseudo].bank[place[i].bank]);
+		uint64_t offset = SIM_PA_OFFSET(rows[i].address);
+		struct pseudo *pseudo;
+
+		offsets |= offset;
+		other |= rows[i].bytes ^ rows->bytes;
+		hbm->bytes[write] += rows[i].bytes;
+		place[i] = hbm_map_find(&hbm->map, offset);
+		pseudo = &hbm->pseudo[place[i] >> hbm->map.pseudo_at];
+		__builtin_prefetch(pseudo);
+		__builtin_prefetch(&pseudo->bus);
+		__builtin_prefetch(&hbm->bank[place[i] >> HBM_MAP_BANK_AT]);
 	}
+	of = other ? NULL : plain_bursts(hbm, offsets, rows->bytes, write);
 	for (unsigned i = 0; i < count; i++) {
 		rows[i].done_ps =
-			origin_ps + access_at(hbm, &place[i], offset[i], rows[i].bytes, write,
-					      rows[i].at_ps - origin_ps, &first_ps);
+			origin_ps + access_at(hbm, place[i], of, rows[i].address, rows[i].bytes,
+					      write, rows[i].at_ps - origin_ps, &first_ps);
 		rows[i].first_ps = origin_ps + first_ps;
 	}
 }
 
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 {
-	uint64_t refreshes = hbm->refreshes && hbm->latest > hbm->refresh_period
-				     ? hbm->latest / hbm->refresh_period
-				     : 0;
+	uint64_t requests = hbm->requests, bursts = hbm->bursts, refreshes = 0;
 
+	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
+		requests += hbm->bus.of[n].booked;
+		bursts += hbm->bus.of[n].booked * n;
+	}
+	if (hbm->refreshes && hbm->latest > hbm->refresh_period)
+		refreshes = hbm->latest / hbm->refresh_period;
 	out->hbm_read_bytes = hbm->bytes[false];
 	out->hbm_write_bytes = hbm->bytes[true];
-	out->hbm_row_hits = hbm->requests - hbm->row_misses;
+	out->hbm_row_hits = requests - hbm->row_misses;
 	out->hbm_row_misses = hbm->row_misses;
-	out->hbm_bursts = hbm->bursts;
+	out->hbm_bursts = bursts;
 	out->hbm_refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
 }

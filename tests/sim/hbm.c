@@ -449,6 +449,44 @@ TEST(hbm, rows_together_are_requests_one_by_one)
 	hbm_free(alone);
 }
 
+static unsigned commands;
+
+static void count_command(enum hbm_command command, const struct hbm_place *place, uint64_t clock)
+{
+	(void)command, (void)place, (void)clock;
+	commands++;
+}
+
+/* Who asks for a record changes no time: the reads that nobody records have code of their own. */
+TEST(hbm, record_changes_no_time)
+{
+	for (unsigned kind = 0; kind < 8; kind++) {
+		struct sim_profile profile = stack_profile(kind & 1);
+		uint64_t at[64] = { 0 }, size = UINT64_C(1) << (kind & 4 ? 33 : 22), first[2];
+		struct hbm *bare, *recorded;
+
+		profile.hbm_refresh_per_bank = kind & 2;
+		bare = hbm_new(&profile, NULL);
+		hbm_record_next.call = count_command;
+		recorded = hbm_new(&profile, NULL);
+		hbm_record_next.call = NULL;
+		commands = 0;
+		for (unsigned i = 0; i < 30000; i++) {
+			uint64_t r = mix(i), bytes = 64 << (r & 1),
+				 offset = (r >> 8) % size & -bytes;
+			uint64_t *t = &at[r >> 1 & 63], now = *t;
+			bool write = i % 1000 > 960;
+
+			*t = hbm_access(bare, offset, bytes, write, now, &first[0]);
+			ASSERT_EQ(hbm_access(recorded, offset, bytes, write, now, &first[1]), *t);
+			ASSERT_EQ(first[1], first[0]);
+		}
+		EXPECT_GT(commands, 60000);
+		hbm_free(bare);
+		hbm_free(recorded);
+	}
+}
+
 static bool count_offer(void *offers)
 {
 	++*(unsigned *)offers;
