@@ -43,12 +43,24 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 	m_links.assign(m_devices * (peers_at + m_devices), idle);
 }
 
+// Takes bandwidth of a way. Descriptors come in packets of their own, which a link sends between
+// those of other transfers: they take their share and wait for none of the pieces that are booked.
+static uint64_t take(bandwidth *way, uint64_t takes, const access &request, uint64_t from_ps,
+		     uint64_t *out_end_ps)
+{
+	uint64_t start = bandwidth_take(way, takes, from_ps, out_end_ps);
+
+	if (request.walk)
+		*out_end_ps = from_ps + takes;
+	return request.walk ? from_ps : start;
+}
+
 // Over a way whose far side takes no time of its own: memory is faster than the host's link, and
 // what another server does is in the latency.
 void interconnect::cross(bandwidth *way, const sim_remote_cost &cost, access &request)
 {
 	uint64_t takes = transfer_ps(request.length, cost.bytes_per_us), end;
-	uint64_t start = bandwidth_take(way, takes, request.at_ps, &end);
+	uint64_t start = take(way, takes, request, request.at_ps, &end);
 
 	if (cost.engine_bytes_per_us) { // which begins with its first byte
 		request.rate = cost.engine_bytes_per_us;
@@ -81,7 +93,7 @@ void interconnect::to_peer(unsigned me, unsigned peer, access &request)
 	}
 	request.at_ps += latency / 2;
 	out[peer].send(request, m_memory);
-	start = bandwidth_take(way, takes, request.first_ps, &end);
+	start = take(way, takes, request, request.first_ps, &end);
 	request.first_ps = start + latency / 2;
 	request.done_ps = std::max(request.done_ps, end) + latency / 2;
 }

@@ -95,6 +95,10 @@ static const struct pair pairs[] = {
 	  "Ascend910B1",
 	  { { SIM_ENGINE_SDMA, 0, 0, 1 }, { SIM_ENGINE_SDMA, 1, 1, 0 } },
 	  2 * 27.3 },
+	{ "peer_written_both_ways",
+	  "Ascend910B1",
+	  { { SIM_ENGINE_SDMA, 0, 1, 0 }, { SIM_ENGINE_SDMA, 1, 0, 1 } },
+	  2 * 20.5 },
 };
 
 TEST_EACH(links, two_copies_at_once, pairs, title)
