@@ -85,7 +85,7 @@ void interconnect::to_peer(unsigned me, unsigned peer, access &request)
 		request.rate = m_profile->sdma_sio_bytes_per_us;
 	if (write) {
 		start = bandwidth_take(way, takes, request.at_ps, &end);
-		request.at_ps = start + latency;
+		request.at_ps += latency;
 		out[peer].send(request, m_memory);
 		request.first_ps = start + latency;
 		request.done_ps = std::max(request.done_ps, end + latency);

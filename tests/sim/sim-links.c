@@ -99,6 +99,10 @@ static const struct pair pairs[] = {
 	  "Ascend910B1",
 	  { { SIM_ENGINE_SDMA, 0, 1, 0 }, { SIM_ENGINE_SDMA, 1, 0, 1 } },
 	  2 * 20.5 },
+	{ "other_chip_written_both_ways",
+	  "Ascend910_9391",
+	  { { SIM_ENGINE_SDMA, 0, 2, 0 }, { SIM_ENGINE_SDMA, 2, 0, 2 } },
+	  2 * 138 },
 };
 
 TEST_EACH(links, two_copies_at_once, pairs, title)
@@ -121,4 +125,42 @@ TEST_EACH(links, two_copies_at_once, pairs, title)
 	}
 	EXPECT_NEAR(us[0], us[1], 0.05 * us[0]);
 	EXPECT_NEAR(2.0 * PIECES * HUGE / us[0] / 1000, pair->gb_s, 0.05 * pair->gb_s);
+}
+
+/* A device's own copy does not wait in its memory for bytes that a link is yet to bring or take. */
+static const struct pair flows[] = {
+	{ "peer_writes", "Ascend910B1", { { SIM_ENGINE_SDMA, 0, 1, 0 } }, 0 },
+	{ "other_die_writes", "Ascend910_9391", { { SIM_ENGINE_SDMA, 0, 1, 0 } }, 0 },
+	{ "peer_reads", "Ascend910B1", { { SIM_ENGINE_SDMA, 0, 0, 1 } }, 0 },
+	{ "from_host", "Ascend910B1", { { SIM_ENGINE_H2D, 1, 1, HOST } }, 0 },
+	{ "to_host", "Ascend910B1", { { SIM_ENGINE_D2H, 1, HOST, 1 } }, 0 },
+};
+
+/* Of the device's pages [first, first + PIECES / 2), to those behind; takes so long. */
+static uint64_t own_copy(unsigned first)
+{
+	uint64_t at = MACHINE_VA + first * HUGE;
+
+	jobs[0] = machine_copy(SIM_ENGINE_SDMA, machine_ref(1, at + PIECES / 2 * HUGE),
+			       machine_ref(1, at), PIECES / 2 * HUGE);
+	jobs[0].device = 1;
+	EXPECT_EQ(sim_execute(machine.sim, &jobs[0]), SIM_OK);
+	return jobs[0].finish_ps - jobs[0].begin_ps;
+}
+
+TEST_EACH(links, own_copy_beside_one_over_a_link, flows, title)
+{
+	const struct pair *flow = param;
+	uint64_t alone, beside;
+
+	map_nodes(flow->soc);
+	alone = own_copy(0);
+	jobs[1] = machine_copy(flow->job[0].engine, machine_ref(flow->job[0].dst, MACHINE_VA),
+			       machine_ref(flow->job[0].src, MACHINE_VA), PIECES * HUGE);
+	jobs[1].device = flow->job[0].device;
+	sim_submit(machine.sim, &jobs[1]);
+	beside = own_copy(PIECES);
+	sim_drain(machine.sim);
+	EXPECT_GT(jobs[1].finish_ps, jobs[0].finish_ps);
+	EXPECT_LT(beside, alone + alone / 2);
 }
