@@ -537,7 +537,7 @@ static const struct row {
 	struct {
 		enum sim_call call;
 		uint64_t pages;
-	} calls[2];
+	} calls[4];
 	enum sim_engine engine;
 	unsigned dst, src; /* nodes */
 	unsigned copies;
@@ -596,6 +596,8 @@ static double model(struct server *server, const struct sim_profile *p, const st
 	uint64_t stall = p->call[SIM_CALL_STALL].pages_per_message;
 	double us = 0;
 
+	if (row->calls[0].pages && row->copies) /* a program's: of many, its pages in the TLBs */
+		copy_us(server, row);
 	for (unsigned i = 0; i < G_N_ELEMENTS(row->calls) && row->calls[i].pages; i++)
 		us += call_us(p, row->calls[i].call, row->calls[i].pages);
 	if (row->creations)
