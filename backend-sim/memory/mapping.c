@@ -171,7 +171,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 			       .handle = h,
 			       .made = bsim_made_locked(bs),
 			       .tables = access ? UINT32_C(1) << h->space : 0 };
-	if (access && h->space == SIM_NODE_HOST)
+	if (access && h->block->memory == SIM_NODE_HOST)
 		result = mapping_open_to_cpu(bs, MAP, m);
 	if (result != DRV_ERROR_NONE) {
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));

@@ -125,6 +125,13 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 	return DRV_ERROR_IOCRL_FAIL;
 }
 
+/* The driver makes an imported handle the importing device's, host memory too. Devices behind PCIe
+ * cannot map that: there it stays the host's. */
+static unsigned import_space(const struct bsim *bs, unsigned memory, uint32_t dev)
+{
+	return memory == SIM_NODE_HOST && !bs->profile.host_link_hccs ? SIM_NODE_HOST : dev;
+}
+
 static drvError_t import_new(struct bsim *bs, uint32_t share_id, unsigned server, uint32_t dev,
 			     uint32_t of_device, struct drv_mem_handle **out)
 {
@@ -138,8 +145,7 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, unsigned server
 	h = handle_make(bs, block);
 	h->imported = true;
 	h->share_id = share_id;
-	if (block->memory != SIM_NODE_HOST)
-		h->space = (uint8_t)dev;
+	h->space = (uint8_t)import_space(bs, block->memory, dev);
 	handle_set_imported_prop(h, of_device);
 	handle_add_import(bs, h);
 	*out = h;
@@ -176,7 +182,7 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 	result = result ?: check_own_export(bs, share_id, dev, &info);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_find_import(bs, share_id, info.memory == SIM_NODE_HOST ? SIM_NODE_HOST : dev);
+	h = handle_find_import(bs, share_id, import_space(bs, info.memory, dev));
 	if (h == NULL)
 		return import_new(bs, share_id, bs->config.server, dev, dev, out);
 	h->ref++;

@@ -358,7 +358,7 @@ TEST_EACH(silicon, matmul_within_15_percent, matmuls, title)
 	EXPECT_NEAR((double)work.read_bytes / us / 1e6, matmul.tb_s, 0.15 * matmul.tb_s);
 }
 
-/* A die of a 910C and its host, and another device: 1 GB each. */
+/* A die of a 910C and its host, and another chip: 1 GB each. */
 struct remote {
 	const char *title;
 	enum sim_engine engine;
@@ -367,10 +367,10 @@ struct remote {
 };
 
 static const struct remote remotes[] = {
-	{ "from_remote_dram", SIM_ENGINE_SDMA, 0, SIM_NODE_HOST, 110.2 },
-	{ "to_remote_dram", SIM_ENGINE_SDMA, SIM_NODE_HOST, 0, 74.5 },
-	{ "from_remote_device", SIM_ENGINE_SDMA, 0, 2, 166.5 },
-	{ "to_remote_device", SIM_ENGINE_SDMA, 2, 0, 138.0 },
+	{ "from_imported_host_memory", SIM_ENGINE_SDMA, 0, SIM_NODE_HOST, 101.7 },
+	{ "to_imported_host_memory", SIM_ENGINE_SDMA, SIM_NODE_HOST, 0, 54.2 },
+	{ "from_other_chip", SIM_ENGINE_SDMA, 0, 2, 166.5 },
+	{ "to_other_chip", SIM_ENGINE_SDMA, 2, 0, 138.0 },
 };
 
 TEST_EACH(silicon, remote_copy_within_a_tenth, remotes, title)

@@ -449,7 +449,7 @@ def published_measurements_are_met_or_explained(folder):
 def other_servers_are_reached_at_the_published_rates(folder):
     rows = points('--pattern', 'remote')
     fitted = [row for row in rows if 'submitted by the device' in row['source']]
-    same((len(rows), len(fitted)), (12, 6), rows)
+    same((len(rows), len(fitted)), (16, 6), rows)
     for row in fitted:
         near(row['ratio'], 1, 0.02, row)
     same(sum('16 KiB' in row['what'] for row in rows), 3, 'rows that show the latency')
