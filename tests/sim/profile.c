@@ -269,6 +269,38 @@ TEST(profile, shown_is_the_same_profile)
 	EXPECT_CONTAINS(sim_profile_texts[3].text, "(tRFC) (0 to 100000 clocks). Source: 350 ns");
 }
 
+/* No value has the source of another one that stands above it. */
+static const struct stated {
+	const char *title, *soc, *key, *source; /* begins so */
+} stated[] = {
+	{ "create", "Ascend910_9391", "create_page_ns", "910B2C, 20 MiB, measured" },
+	{ "create_giant", "Ascend910_9391", "create_giant_units", "assumed" },
+	{ "create_message", "Ascend910_9391", "create_pages_per_message", "the driver's source" },
+	{ "map_giant", "Ascend910B1", "map_giant_units", "assumed" },
+	{ "reserve_giant", "Ascend910B1", "reserve_giant_units", "assumed" },
+	{ "stream", "Ascend910_9391", "stream_base_ns", "aclrtCreateStreamWithConfig on a 910B2C" },
+	{ "faw", "Ascend910B1", "faw_tck", "Ramulator 2's HBM2 preset" },
+	{ "peer_read", "Ascend910_9391", "peer_read_bytes_per_us", "memfabric_hybrid README" },
+	{ "peer_write", "Ascend910_9391", "peer_write_bytes_per_us", "memfabric_hybrid README" },
+	{ "host_hccs", "Ascend910_9391", "host_hccs", "inferred" },
+	{ "h100_export", "H100", "export_base_ns", "assumed" },
+};
+
+TEST_EACH(profile, value_has_a_source_of_its_own, stated, title)
+{
+	const struct stated *it = param;
+	const struct sim_profile_text *shown = sim_profile_texts;
+	g_autofree char *key = g_strdup_printf("\n%s=", it->key);
+	g_autofree char *source = NULL;
+	const char *from;
+
+	while (strcmp(shown->name, it->soc) != 0)
+		shown++;
+	from = g_strrstr_len(shown->text, strstr(shown->text, key) - shown->text, "Source: ");
+	source = g_strndup(from + strlen("Source: "), strlen(it->source));
+	EXPECT_STREQ(source, it->source);
+}
+
 TEST(profile, keys_are_those_of_a_dump)
 {
 	struct sim_profile profile = load("Ascend910B1");
