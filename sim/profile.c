@@ -5,8 +5,10 @@
  */
 #include "profile.h"
 
+#include <errno.h>
 #include <glib.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -29,6 +31,7 @@ struct key {
 #include "sim/profile-data.h" /* keys, and the texts of the profiles that are built in */
 
 #define BASE_DEPTH_MAX 8
+#define TEXT_MAX       (1u << 20) /* of a file; profiles have some 40 KiB with their comments */
 
 static const struct key *find_key(const char *group, const char *name)
 {
@@ -292,19 +295,29 @@ const char *const *sim_profile_names(void)
 	return sim_profile_data_names;
 }
 
+/* The whole of a file; NULL: *problem says why. What is no plain file may have no end. */
+static char *read_text(const char *path, char **problem)
+{
+	g_autofree char *text = g_malloc0(TEXT_MAX + 1);
+	FILE *file = fopen(path, "re");
+
+	if (file && fread(text, 1, TEXT_MAX, file) == TEXT_MAX)
+		*problem = g_strdup_printf("%u bytes or more: it is no profile", TEXT_MAX);
+	else if (!file || ferror(file))
+		*problem = g_strdup(g_strerror(errno));
+	g_clear_pointer(&file, fclose);
+	return *problem ? NULL : g_steal_pointer(&text);
+}
+
 bool sim_profile_load(const char *name, struct sim_profile *out, char **error)
 {
-	g_autoptr(GError) file_error = NULL;
-	g_autofree char *text = NULL;
+	bool is_file = strchr(name, '/') || g_str_has_suffix(name, ".ini");
 	struct sim_profile profile;
-	char *problem;
+	char *problem = NULL;
+	g_autofree char *text = is_file ? read_text(name, &problem) : NULL;
 
-	if (!strchr(name, '/') && !g_str_has_suffix(name, ".ini"))
-		problem = load_builtin(name, &profile, 1);
-	else if (g_file_get_contents(name, &text, NULL, &file_error))
-		problem = load_text(text, &profile, 0);
-	else
-		problem = g_strdup(file_error->message);
+	if (!problem)
+		problem = text ? load_text(text, &profile, 0) : load_builtin(name, &profile, 1);
 	if (!answer(problem, name, error))
 		return false;
 	*out = profile;

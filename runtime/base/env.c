@@ -158,6 +158,8 @@ const char *npu_nearest(const char *word, const char *const *names, size_t count
 	for (size_t i = 0; i < count; i++) {
 		unsigned distance = edit_distance(word, names[i]);
 
+		if (2 * strlen(word) > strlen(names[i]) && strstr(names[i], word) == names[i])
+			distance = MIN(distance, 1); /* the rest alone is missing */
 		if (distance < best_distance) {
 			best = names[i];
 			best_distance = distance;

@@ -201,6 +201,26 @@ TEST(profile, missing_file_is_named)
 	EXPECT_CONTAINS(error, "/nonexistent/x.ini");
 }
 
+TEST(profile, file_without_end_is_refused)
+{
+	struct sim_profile profile;
+	g_autofree char *error = NULL, *folder = NULL;
+
+	ASSERT_FALSE(sim_profile_load("/dev/zero", &profile, &error));
+	EXPECT_CONTAINS(error, "/dev/zero: 1048576 bytes or more");
+	ASSERT_FALSE(sim_profile_load("/tmp/", &profile, &folder));
+	EXPECT_CONTAINS(folder, "/tmp/: Is a directory");
+}
+
+TEST(profile, old_key_is_told_its_new_name)
+{
+	struct sim_profile profile;
+	g_autofree char *error =
+		load_text("[Profile]\nbase=Ascend910B1\n[Engine]\ncore_outstanding=64\n", &profile);
+
+	EXPECT_CONTAINS(error, "is core_outstanding_bytes meant?");
+}
+
 /* Assignments, "; " between them. */
 static bool set(struct sim_profile *profile, const char *assignments, char **error)
 {
