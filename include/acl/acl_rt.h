@@ -12,13 +12,17 @@
  * These are not repeated with each function:
  *   - 100000: a pointer is null that is not said to be allowed null;
  *   - 107001: a device id is negative or too large;
- *   - 107002: "Context: needed" is said, and the calling thread has no current context
+ *   - 107002: a context is needed, and the calling thread has no current context
  *     (aclrtSetDevice makes one);
  *   - 107017: memory functions of the driver before any aclrtSetDevice of this process;
  *   - 207000: the backend in use lacks the function (an older driver, for instance);
  *   - 507899: the driver failed or refused for a reason that has no code of its own;
  *   - in the child of a fork after the first use of a device, every call fails: no device context
  *     survives a fork. Fork first, or exec.
+ *
+ * Said once. Where a function is "as" another, its parameters, context, codes and time are that
+ * one's, but for what is said; "also" adds codes. A @stream of which nothing is said is a stream,
+ * or null for the default stream of the current context, and the function needs a context.
  *
  * Contracts. Where CANN's documents and its driver disagree, NPUSIM_CONTRACT decides: `docs`
  * (default) or `driver`. The codes here are those of `docs`; "driver:" gives the other answer.

@@ -45,11 +45,8 @@ aclError aclrtResetDevice(int32_t deviceId);
 
 /**
  * aclrtResetDeviceForce:
- * @deviceId: a device that was set.
- *
  * As aclrtResetDevice, however often the device was set.
  *
- * Returns: 0; 507007: the device is not set.
  * Time: waits. Since: 8.1.
  */
 aclError aclrtResetDeviceForce(int32_t deviceId);
@@ -98,9 +95,9 @@ aclError aclrtSynchronizeDevice(void);
  * aclrtSynchronizeDeviceWithTimeout:
  * @timeout: in ms, from 1; -1 waits for ever.
  *
- * Context: needed.
- * Returns: as aclrtSynchronizeDevice; 107000: @timeout is 0 or below -1; 507046: not done in time,
- *   and the work goes on.
+ * As aclrtSynchronizeDevice.
+ *
+ * Returns: also 107000: @timeout is 0 or below -1; 507046: not done in time, and the work goes on.
  * Time: waits. Since: 8.1.
  */
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);

@@ -34,38 +34,30 @@ aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /**
  * aclrtMallocAlign32:
- * @devPtr: as in aclrtMalloc.
- * @size: as there, but without the 32 more.
- * @policy: as there.
+ * As aclrtMalloc, but without the 32 bytes more.
  *
- * Context: needed.
- * Returns: as aclrtMalloc.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /**
  * aclrtMallocCached:
- * @devPtr: as in aclrtMalloc; the same memory.
- * @size: as there.
  * @policy: ACL_MEM_MALLOC_HUGE_FIRST, HUGE_ONLY, NORMAL_ONLY or HUGE1G_ONLY.
  *
- * Context: needed.
- * Returns: as aclrtMalloc.
+ * As aclrtMalloc; the same memory.
+ *
  * Time: driver. Since: 8.1.
  */
 aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
 /**
  * aclrtMallocWithCfg:
- * @devPtr: as in aclrtMalloc.
- * @size: as there.
- * @policy: as there.
  * @cfg: attributes of the allocation, or null. The module id books the memory under a component's
  *   name (aclrtGetMemUsageInfo); nothing else changes.
  *
- * Context: needed.
- * Returns: as aclrtMalloc; 100000: @cfg counts attributes but has none.
+ * As aclrtMalloc.
+ *
+ * Returns: also 100000: @cfg counts attributes but has none.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
@@ -73,15 +65,9 @@ aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy pol
 
 /**
  * aclrtMallocForTaskScheduler:
- * @devPtr: as in aclrtMalloc.
- * @size: as there.
- * @policy: as there.
- * @cfg: as in aclrtMallocWithCfg.
+ * As aclrtMallocWithCfg: memory that the task scheduler may read too; on the model all memory is
+ * such.
  *
- * Memory that the task scheduler may read too; on the model all memory is such.
- *
- * Context: needed.
- * Returns: as aclrtMallocWithCfg.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
@@ -100,11 +86,8 @@ aclError aclrtFree(void *devPtr);
 
 /**
  * aclrtFreeWithDevSync:
- * @devPtr: as in aclrtFree.
+ * As aclrtFree, but waits for the device's work first.
  *
- * Waits for the device's work first.
- *
- * Returns: as aclrtFree.
  * Time: waits. Since: 8.5.
  */
 aclError aclrtFreeWithDevSync(void *devPtr);
@@ -124,13 +107,8 @@ aclError aclrtMemFlush(void *devPtr, size_t size);
 
 /**
  * aclrtMemInvalidate:
- * @devPtr: device memory.
- * @size: bytes, not 0.
+ * As aclrtMemFlush, but forgets what the cache holds of the range.
  *
- * Forgets what the cache holds of the range; as aclrtMemFlush.
- *
- * Context: needed.
- * Returns: 0; 100000: @size is 0.
  * Since: 8.1.
  */
 aclError aclrtMemInvalidate(void *devPtr, size_t size);
@@ -140,9 +118,7 @@ aclError aclrtMemInvalidate(void *devPtr, size_t size);
  * @src: device memory.
  * @size: bytes, not 0.
  * @cmoType: what to do with the range in the device's L2 cache. The bytes stay as they are.
- * @stream: a stream, or null.
  *
- * Context: needed.
  * Returns: 0; 100000: @size is 0; 107000: no such @cmoType.
  * Time: queued. Since: 8.1.
  */
@@ -163,14 +139,13 @@ aclError aclrtMallocHost(void **hostPtr, size_t size);
 
 /**
  * aclrtMallocHostWithCfg:
- * @ptr: as in aclrtMallocHost.
- * @size: as there.
  * @cfg: null, or attributes: ACL_RT_MEM_ATTR_MODULE_ID; ACL_RT_MEM_ATTR_VA_FLAG with vaFlag 0.
  *   vaFlag 1 asks that aclrtHostRegister of the memory give the device the same address.
  *
- * Context: needed.
- * Returns: as aclrtMallocHost; 107000: another attribute; 207000: vaFlag 1, the answer of drivers
- * older than 25.5, after which programs take aclrtMallocHost.
+ * As aclrtMallocHost.
+ *
+ * Returns: also 107000: another attribute; 207000: vaFlag 1, the answer of drivers older than 25.5,
+ *   after which programs take aclrtMallocHost.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg);
@@ -189,11 +164,8 @@ aclError aclrtFreeHost(void *hostPtr);
 
 /**
  * aclrtFreeHostWithDevSync:
- * @hostPtr: as in aclrtFreeHost.
+ * As aclrtFreeHost, but waits for the device's work first.
  *
- * Waits for the device's work first.
- *
- * Returns: as aclrtFreeHost.
  * Time: waits. Since: 8.5.
  */
 aclError aclrtFreeHostWithDevSync(void *hostPtr);
@@ -289,23 +261,18 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 
 /**
  * aclrtMemcpyAsync:
- * @dst: as in aclrtMemcpy.
- * @destMax: as there.
- * @src: as there; it may change until the copy is done, and must live until then.
- * @count: as there.
+ * @src: it may change until the copy is done, and must live until then.
  * @kind: ACL_MEMCPY_DEFAULT, or what the addresses say; it is heard only where one of them is
  *   ordinary memory of the process. HOST_TO_BUF_TO_DEVICE: @src is read before the call returns.
- * @stream: a stream, or null.
  *
- * Page-locked host memory (aclrtMallocHost, or registered) is copied when the stream comes to it,
- * and must live until then. With ordinary memory of the process the call waits for the stream, and
- * the copy is done when it returns.
+ * As aclrtMemcpy. Page-locked host memory (aclrtMallocHost, or registered) is copied when the
+ * stream comes to it, and must live until then. With ordinary memory of the process the call waits
+ * for the stream, and the copy is done when it returns.
  *
- * Context: needed.
- * Returns: as aclrtMemcpy; 107000: @kind is heard and wrong; 207000: both ends on the host. What
- *   only shows when its turn comes is in the log then, and the answer of the next synchronisation:
- *   507001: an address of a device is not mapped, or registered host memory is gone, or protected,
- *   or its file shorter. Bytes before that are copied.
+ * Returns: also 107000: @kind is heard and wrong; 207000: both ends on the host. What only shows
+ *   when its turn comes is in the log then, and the answer of the next synchronisation: 507001: an
+ *   address of a device is not mapped, or registered host memory is gone, or protected, or its file
+ *   shorter. Bytes before that are copied.
  * Time: queued. Since: 8.1.
  */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
@@ -313,17 +280,8 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
 
 /**
  * aclrtMemcpyAsyncWithCondition:
- * @dst: as in aclrtMemcpyAsync.
- * @destMax: as there.
- * @src: as there.
- * @count: as there.
- * @kind: as there.
- * @stream: as there.
+ * As aclrtMemcpyAsync, in favour of which CANN calls it deprecated.
  *
- * CANN calls it deprecated in favour of aclrtMemcpyAsync, from which it does not differ here.
- *
- * Context: needed.
- * Returns: as aclrtMemcpyAsync.
  * Time: queued. Since: 8.1.
  */
 aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
@@ -350,19 +308,11 @@ aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
 
 /**
  * aclrtMemcpy2dAsync:
- * @dst: as in aclrtMemcpy2d.
- * @dpitch: as there.
- * @src: as there.
- * @spitch: as there.
- * @width: as there.
- * @height: as there.
  * @kind: as there, or DEVICE_TO_DEVICE.
- * @stream: a stream, or null.
  *
- * Ordinary memory of the process is copied before the call returns, as by aclrtMemcpyAsync.
+ * As aclrtMemcpy2d. Ordinary memory of the process is copied before the call returns, as by
+ * aclrtMemcpyAsync.
  *
- * Context: needed.
- * Returns: as aclrtMemcpy2d.
  * Time: queued. Since: 8.1.
  */
 aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
@@ -395,17 +345,8 @@ aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *si
 
 /**
  * aclrtMemcpyBatchV2:
- * @dsts: as in aclrtMemcpyBatch.
- * @destMaxs: as there.
- * @srcs: as there.
- * @sizes: as there.
- * @numBatches: as there.
- * @attrs: as there.
- * @attrsIndexes: as there.
- * @numAttrs: as there.
+ * As aclrtMemcpyBatch.
  *
- * Context: needed.
- * Returns: as aclrtMemcpyBatch.
  * Time: data. Since: 9.1.
  */
 aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
@@ -414,19 +355,8 @@ aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *
 
 /**
  * aclrtMemcpyBatchAsync:
- * @dsts: as in aclrtMemcpyBatch.
- * @destMaxs: as there.
- * @srcs: as there.
- * @sizes: as there.
- * @numBatches: as there.
- * @attrs: as there.
- * @attrsIndexes: as there.
- * @numAttrs: as there.
- * @failIndex: as there.
- * @stream: a stream, or null.
+ * As aclrtMemcpyBatch.
  *
- * Context: needed.
- * Returns: as aclrtMemcpyBatch.
  * Time: queued. Since: 8.5.
  */
 aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
@@ -435,18 +365,8 @@ aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_
 
 /**
  * aclrtMemcpyBatchAsyncV2:
- * @dsts: as in aclrtMemcpyBatch.
- * @destMaxs: as there.
- * @srcs: as there.
- * @sizes: as there.
- * @numBatches: as there.
- * @attrs: as there.
- * @attrsIndexes: as there.
- * @numAttrs: as there.
- * @stream: a stream, or null.
+ * As aclrtMemcpyBatch.
  *
- * Context: needed.
- * Returns: as aclrtMemcpyBatch.
  * Time: queued. Since: 9.1.
  */
 aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
@@ -468,14 +388,8 @@ aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
 
 /**
  * aclrtMemsetAsync:
- * @devPtr: as in aclrtMemset.
- * @maxCount: as there.
- * @value: as there.
- * @count: as there.
- * @stream: a stream, or null.
+ * As aclrtMemset.
  *
- * Context: needed.
- * Returns: as aclrtMemset.
  * Time: queued. Since: 8.1.
  */
 aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
@@ -496,14 +410,8 @@ aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N);
 
 /**
  * aclrtMemsetD32Async:
- * @ptr: as in aclrtMemsetD32.
- * @memSize: as there.
- * @value: as there.
- * @N: as there.
- * @stream: a stream, or null.
+ * As aclrtMemsetD32.
  *
- * Context: needed.
- * Returns: as aclrtMemsetD32.
  * Time: queued. Since: 9.1.
  */
 aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,

@@ -2,9 +2,8 @@
 /**
  * @file stream.h
  *
- * Streams, events, notifies, host callbacks, waits on values. What holds for every function:
- * acl_rt.h. A null stream is the default stream of the current context. Include acl/acl.h, not
- * this.
+ * Streams, events, notifies, host callbacks, waits on values. What holds for every function, null
+ * streams too: acl_rt.h. Include acl/acl.h, not this.
  */
 #ifndef NPUSIM_ACL_RT_STREAM_H
 #define NPUSIM_ACL_RT_STREAM_H
@@ -55,22 +54,16 @@ aclError aclrtDestroyStream(aclrtStream stream);
 
 /**
  * aclrtDestroyStreamForce:
- * @stream: as in aclrtDestroyStream.
+ * As aclrtDestroyStream, but drops the work that has not begun.
  *
- * Drops the work that has not begun.
- *
- * Returns: as aclrtDestroyStream.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtDestroyStreamForce(aclrtStream stream);
 
 /**
  * aclrtSynchronizeStream:
- * @stream: a stream, or null.
+ * Waits for all work on @stream, and reports work that failed.
  *
- * Waits for all work on it, and reports work that failed.
- *
- * Context: needed.
  * Returns: 0, or the code of work that failed.
  * Time: waits. Since: 8.1.
  */
@@ -78,22 +71,19 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
 
 /**
  * aclrtSynchronizeStreamWithTimeout:
- * @stream: a stream, or null.
  * @timeout: in ms, from 1; -1 waits for ever.
  *
- * Context: needed.
- * Returns: as aclrtSynchronizeStream; 107000: @timeout is 0 or below -1; 507046: not done in time,
- *   and the work goes on.
+ * As aclrtSynchronizeStream.
+ *
+ * Returns: also 107000: @timeout is 0 or below -1; 507046: not done in time, and the work goes on.
  * Time: waits. Since: 8.1.
  */
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
 /**
  * aclrtStreamQuery:
- * @stream: a stream, or null.
- * @status: out: whether all its work is done.
+ * @status: out: whether all work of @stream is done.
  *
- * Context: needed.
  * Returns: 0, or the code of work that failed.
  * Since: 8.1.
  */
@@ -101,10 +91,8 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
 /**
  * aclrtStreamGetId:
- * @stream: a stream, or null.
  * @streamId: out: a number that no other live stream of the device has in this process.
  *
- * Context: needed.
  * Returns: 0.
  * Since: 8.1.
  */
@@ -112,10 +100,8 @@ aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
 
 /**
  * aclrtStreamGetPriority:
- * @stream: a stream, or null.
  * @priority: out: as created.
  *
- * Context: needed.
  * Returns: 0.
  * Since: 8.5.
  */
@@ -123,10 +109,8 @@ aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority);
 
 /**
  * aclrtStreamGetFlags:
- * @stream: a stream, or null.
  * @flags: out: ACL_STREAM_* as created.
  *
- * Context: needed.
  * Returns: 0.
  * Since: 8.5.
  */
@@ -165,7 +149,6 @@ aclError aclrtStreamStop(aclrtStream stream);
 
 /**
  * aclrtSetStreamFailureMode:
- * @stream: a stream, or null.
  * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE; higher bits are ignored.
  *
  * What happens after a task has failed. Where a stream of a context is to stop, the first failed
@@ -173,7 +156,6 @@ aclError aclrtStreamStop(aclrtStream stream);
  * streams, and query its events, answer that task's code, until the context ends. What needs no
  * stream goes on. (CANN: runtime, stream.cc, Stream::EnterFailureAbort.)
  *
- * Context: needed.
  * Returns: 0, or 207000: the stream stops already, and cannot go back to continue, or has failed.
  * Since: 8.1.
  */
@@ -191,10 +173,9 @@ aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
 
 /**
  * aclrtStreamWaitEvent:
- * @stream: a stream, or null: what follows on it waits for @event.
- * @event: an event. If it was never recorded there is nothing to wait for.
+ * @event: what follows on @stream waits for it. If it was never recorded there is nothing to wait
+ *   for.
  *
- * Context: needed.
  * Returns: 0; 207000: the event was made without ACL_EVENT_SYNC.
  * Time: queued. Since: 8.1.
  */
@@ -202,25 +183,22 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 
 /**
  * aclrtStreamWaitEventWithTimeout:
- * @stream: as in aclrtStreamWaitEvent.
- * @event: as there.
  * @timeout: in seconds; 0 waits for ever. When it passes, the work of @stream fails with 507047.
  *
- * Context: needed.
- * Returns: as aclrtStreamWaitEvent; 107000: @timeout is negative.
+ * As aclrtStreamWaitEvent.
+ *
+ * Returns: also 107000: @timeout is negative.
  * Time: queued. Since: 8.5.
  */
 aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, int32_t timeout);
 
 /**
  * aclrtStreamWaitEventWithFlag:
- * @stream: as in aclrtStreamWaitEvent.
- * @event: as there.
- * @timeout: as in aclrtStreamWaitEventWithTimeout.
  * @flag: ACL_EVENT_WAIT_DEFAULT. ACL_EVENT_WAIT_EXTERNAL is for captured graphs: 207000.
  *
- * Context: needed.
- * Returns: as aclrtStreamWaitEvent; 107000: another @flag.
+ * As aclrtStreamWaitEventWithTimeout, but any @timeout is in order.
+ *
+ * Returns: also 107000: another @flag.
  * Time: queued. Since: 9.2 beta.
  */
 aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t timeout,
@@ -273,9 +251,7 @@ aclError aclrtDestroyEvent(aclrtEvent event);
 /**
  * aclrtRecordEvent:
  * @event: an event. It happens when all work that is on @stream now is done.
- * @stream: a stream, or null.
  *
- * Context: needed.
  * Returns: 0.
  * Time: queued. Since: 8.1.
  */
@@ -283,22 +259,20 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 
 /**
  * aclrtRecordEventWithFlag:
- * @event: as in aclrtRecordEvent.
- * @stream: as there.
  * @flag: ACL_EVENT_RECORD_DEFAULT. ACL_EVENT_RECORD_EXTERNAL is for captured graphs: 207000.
  *
- * Context: needed.
- * Returns: 0; 107000: another @flag.
+ * As aclrtRecordEvent.
+ *
+ * Returns: also 107000: another @flag.
  * Time: queued. Since: 9.2 beta.
  */
 aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag);
 
 /**
  * aclrtResetEvent:
- * @event: an event of aclrtCreateEventWithFlag with ACL_EVENT_SYNC, to be used again.
- * @stream: a stream, or null: the reset takes its turn there.
+ * @event: an event of aclrtCreateEventWithFlag with ACL_EVENT_SYNC, to be used again. The reset
+ *   takes its turn on @stream.
  *
- * Context: needed.
  * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
  * Time: queued. Since: 8.1.
  */
@@ -347,11 +321,11 @@ aclError aclrtSynchronizeEvent(aclrtEvent event);
 
 /**
  * aclrtSynchronizeEventWithTimeout:
- * @event: an event.
  * @timeout: in ms, from 1; -1 waits for ever.
  *
- * Returns: as aclrtSynchronizeEvent; 107000: @timeout is 0 or below -1, which is looked at first;
- *   507047: not in time.
+ * As aclrtSynchronizeEvent.
+ *
+ * Returns: also 107000: @timeout is 0 or below -1, which is looked at first; 507047: not in time.
  * Time: waits. Since: 8.1.
  */
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
@@ -426,7 +400,6 @@ aclError aclrtDestroyNotify(aclrtNotify notify);
  * aclrtRecordNotify:
  * @notify: one of the device of @stream, or an imported one; 107000: another. It is recorded when
  *   all work that is on @stream now is done. 207000: one of another device, on a server's driver.
- * @stream: a stream, or null.
  *
  * Time: queued.
  */
@@ -434,9 +407,8 @@ aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
 
 /**
  * aclrtWaitAndResetNotify:
- * @notify: one of the device of @stream; 107000: another.
- * @stream: a stream, or null: what follows on it waits until @notify is recorded. The wait takes
- *   the record with it: of several that wait, one goes on.
+ * @notify: one of the device of @stream; 107000: another. What follows on @stream waits until it is
+ *   recorded. The wait takes the record with it: of several that wait, one goes on.
  * @timeout: in seconds; 0 waits for ever. When it passes, the work of @stream fails with 107020.
  *
  * Time: queued.
@@ -522,12 +494,10 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBloc
 
 /**
  * aclrtLaunchHostFunc:
- * @stream: a stream, or null.
  * @fn: as in aclrtLaunchCallback, but called in a thread of the library. What follows on @stream
  *   waits for its return.
  * @args: passed on; may be null.
  *
- * Context: needed.
  * Returns: 0; 107000: @fn is null; 107011: @stream has a subscriber.
  * Time: queued. Since: 8.5.
  */
@@ -535,10 +505,9 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
 
 /**
  * aclrtSubscribeReport:
- * @threadId: a thread, as pthread_self names it, that calls aclrtProcessReport in a loop.
- * @stream: a stream, or null: its callbacks run in that thread. One stream, one thread.
+ * @threadId: a thread, as pthread_self names it, that calls aclrtProcessReport in a loop: the
+ *   callbacks of @stream run in it. One stream, one thread.
  *
- * Context: needed.
  * Returns: 0; 107011: @stream has a subscriber.
  * Since: 8.1.
  */
@@ -574,9 +543,7 @@ aclError aclrtProcessReport(int32_t timeout);
  * @devAddr: device memory, aligned to 8 bytes.
  * @value: written there, all 64 bits at once, when its turn on @stream comes.
  * @flag: 0.
- * @stream: a stream, or null.
  *
- * Context: needed.
  * Returns: 0; 100000: @devAddr is null; 107000: @flag is not 0, or @devAddr is no device memory.
  * Time: queued. Since: 8.5.
  */
@@ -586,10 +553,8 @@ aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag, aclrtStre
  * aclrtValueWait:
  * @devAddr: device memory, aligned to 8 bytes.
  * @value: compared with the 64 bits there.
- * @flag: ACL_STREAM_WAIT_VALUE_*: the condition.
- * @stream: a stream, or null: what follows on it waits until the condition holds.
+ * @flag: ACL_STREAM_WAIT_VALUE_*: the condition, until which what follows on @stream waits.
  *
- * Context: needed.
  * Returns: 0; 100000: @devAddr is null; 107000: another @flag, or @devAddr is no device memory.
  * Time: queued. Since: 8.5.
  */

@@ -86,10 +86,8 @@ aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type, aclFinalizeCa
 
 /**
  * aclFinalizeCallbackUnRegister:
- * @type: as registered.
- * @cbFunc: as registered.
+ * As aclInitCallbackUnRegister.
  *
- * Returns: 0; 100000: @cbFunc is null; 500000: it is not registered under @type.
  * Since: 8.5.
  */
 aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,

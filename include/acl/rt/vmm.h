@@ -176,12 +176,6 @@ aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle
 
 /**
  * aclrtMemMapNoAccess:
- * @virPtr: as in aclrtMapMem.
- * @size: as there.
- * @offset: as there.
- * @handle: as there.
- * @flags: as there.
- *
  * As aclrtMapMem, but nobody has access before aclrtMemSetAccess, on drivers that have it. The
  * drivers of 910B and 910C have not, nor has the model.
  *
@@ -261,14 +255,13 @@ aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandl
 
 /**
  * aclrtMemExportToShareableHandleV2:
- * @handle: as in aclrtMemExportToShareableHandle.
- * @flags: as there.
  * @shareType: DEFAULT or FABRIC.
  * @shareableHandle: out: a uint64_t for DEFAULT, an aclrtMemFabricHandle for FABRIC.
  *
+ * As aclrtMemExportToShareableHandle.
+ *
  * Context: needed for FABRIC.
- * Returns: as aclrtMemExportToShareableHandle; 107000: another @shareType; 207000: FABRIC on a
- *   910B, which has no fabric handles.
+ * Returns: also 107000: another @shareType; 207000: FABRIC on a 910B, which has no fabric handles.
  * Time: driver. Since: 8.5.
  */
 aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
@@ -293,10 +286,10 @@ aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
  * aclrtMemSetPidToShareableHandleV2:
  * @shareableHandle: as exported: a uint64_t or an aclrtMemFabricHandle.
  * @shareType: which of them.
- * @pid: as in aclrtMemSetPidToShareableHandle.
- * @pidNum: as there.
  *
- * Returns: as aclrtMemSetPidToShareableHandle; 107000: another @shareType.
+ * As aclrtMemSetPidToShareableHandle.
+ *
+ * Returns: also 107000: another @shareType.
  * Time: driver. Since: 8.5.
  */
 aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
@@ -326,11 +319,10 @@ aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t dev
  * @shareableHandle: as exported: a uint64_t or an aclrtMemFabricHandle.
  * @shareType: which of them.
  * @flags: 0.
- * @handle: as in aclrtMemImportFromShareableHandle, for the current device.
  *
- * Context: needed.
- * Returns: as aclrtMemImportFromShareableHandle; 100000: @flags is not 0; 107000: another
- *   @shareType; 207000: FABRIC on a 910B.
+ * As aclrtMemImportFromShareableHandle, for the current device.
+ *
+ * Returns: also 100000: @flags is not 0; 107000: another @shareType; 207000: FABRIC on a 910B.
  * Time: driver. Since: 8.5.
  */
 aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
