@@ -198,7 +198,7 @@ aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event, i
  *
  * As aclrtStreamWaitEventWithTimeout, but any @timeout is in order.
  *
- * Returns: also 107000: another @flag.
+ * Returns: also 100000: another @flag.
  * Time: queued. Since: 9.2 beta.
  */
 aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint32_t timeout,
@@ -263,7 +263,7 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
  *
  * As aclrtRecordEvent.
  *
- * Returns: also 107000: another @flag.
+ * Returns: also 100000: another @flag.
  * Time: queued. Since: 9.2 beta.
  */
 aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag);
