@@ -21,7 +21,7 @@ ACL_DOORS(ACL_INSIDE)
 /* Defines a function that is one answer, of the parameters that its header names:
  * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...); and one that needs a variable for it:
  * ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context, ...). The end of such a chain of
- * checks: *out = value. */
+ * checks: *out = value, of ACL_GIVE_IF() where out is not NULL. */
 #define ACL_ANSWERS(call, ...)              \
 	aclError call ACL_PARAMETERS_##call \
 	{                                   \
@@ -33,7 +33,8 @@ ACL_DOORS(ACL_INSIDE)
 		variable;                     \
 		return __VA_ARGS__;           \
 	}
-#define ACL_GIVE(out, value) (*(out) = (value), ACL_SUCCESS)
+#define ACL_GIVE(out, value)    (*(out) = (value), ACL_SUCCESS)
+#define ACL_GIVE_IF(out, value) ((out) != NULL ? ACL_GIVE(out, value) : ACL_SUCCESS)
 
 /* The codes of most refusals: the ACL's own (100000), the runtime's (107000), 207000. The text
  * names the argument, its value, the limit, and what would be right. */

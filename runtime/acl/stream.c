@@ -98,18 +98,10 @@ ACL_ANSWERS_WITH(aclrtGetStreamAvailableNum, struct core_context *context,
 			?: ACL_GIVE(streamCount,
 				    CORE_STREAM_MAX - core_stream_live(context->device)));
 
-aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority)
-{
-	aclError error = acl_check_context(__func__);
-
-	if (error != ACL_SUCCESS)
-		return error;
-	if (leastPriority != NULL)
-		*leastPriority = (int32_t)CORE_STREAM_PRIORITY_LEAST;
-	if (greatestPriority != NULL)
-		*greatestPriority = 0;
-	return ACL_SUCCESS;
-}
+ACL_ANSWERS(aclrtDeviceGetStreamPriorityRange,
+	acl_check_context(__func__)
+			?: ACL_GIVE_IF(leastPriority, (int32_t)CORE_STREAM_PRIORITY_LEAST)
+			?: ACL_GIVE_IF(greatestPriority, 0));
 
 /* ---- values ---- */
 

@@ -563,20 +563,14 @@ aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
 {
 	DVdeviceptr base = 0;
 	size_t size = 0;
-	aclError error = ACL_IS_NULL(ptr)
+
+	return ACL_IS_NULL(ptr)
 			?: RT_WANT(__func__, pbase != NULL || psize != NULL,
 				   "pbase and psize are both NULL; at least one must point to "
 				   "something")
 			?: ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr,
-				    &base, &size);
-
-	if (error != ACL_SUCCESS)
-		return error;
-	if (pbase != NULL)
-		*pbase = (void *)(uintptr_t)base;
-	if (psize != NULL)
-		*psize = size;
-	return ACL_SUCCESS;
+				    &base, &size)
+			?: ACL_GIVE_IF(pbase, (void *)(uintptr_t)base) ?: ACL_GIVE_IF(psize, size);
 }
 
 /* CANN has another code for an id in the peer functions. */
