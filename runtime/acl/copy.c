@@ -208,9 +208,12 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 {
 	struct npu_place to, from;
 	struct core_sender sender;
-	aclError error = check_copy(call, dst, dst_max, src, count, kind)
-				 ?: sender_init(&sender, call, stream);
+	aclError error;
 
+	if (count == 0)
+		return ACL_SUCCESS;
+	error = check_copy(call, dst, dst_max, src, count, kind)
+			?: sender_init(&sender, call, stream);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
@@ -236,12 +239,9 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	return core_sender_flush(&sender, NULL, NULL);
 }
 
-ACL_ANSWERS(aclrtMemcpyAsync,
-	    count == 0 ? ACL_SUCCESS
-		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+ACL_ANSWERS(aclrtMemcpyAsync, copy_async(__func__, dst, destMax, src, count, kind, stream));
 ACL_ANSWERS(aclrtMemcpyAsyncWithCondition,
-	    count == 0 ? ACL_SUCCESS
-		       : copy_async(__func__, dst, destMax, src, count, kind, stream));
+	    copy_async(__func__, dst, destMax, src, count, kind, stream));
 
 /* ---- rows ---- */
 
@@ -314,17 +314,17 @@ static aclError copy_2d(const char *call, const struct drvMem2D *rows, aclrtMemc
 	error = error ?: (queued ? sender_init(&sender, call, stream) : acl_check_context(call));
 	if (error == ACL_SUCCESS && queued)
 		core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)rows->dst);
-	error = error ?: real_kind(call, rows->dst, rows->src, &real, &to, &from);
+	error = error ?: real_kind(call, rows->dst, rows->src, &real, &to, &from)
+			?: RT_WANT(call, queued || real == ACL_MEMCPY_HOST_TO_DEVICE ||
+						real == ACL_MEMCPY_DEVICE_TO_HOST,
+				   "src and dst lie so that this is %s; a synchronous copy of rows "
+				   "goes from the host to a device or back",
+				   acl_memcpy_kind_name(real))
+			?: RT_WANT(call, real != ACL_MEMCPY_HOST_TO_HOST,
+				   "src and dst are both host memory; rows are copied from, to or "
+				   "between devices");
 	if (error != ACL_SUCCESS)
 		return error;
-	if (!queued && real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
-		return rt_invalid(call,
-				  "src and dst lie so that this is %s; a synchronous copy of rows "
-				  "goes from the host to a device or back",
-				  acl_memcpy_kind_name(real));
-	if (real == ACL_MEMCPY_HOST_TO_HOST)
-		return rt_invalid(call, "src and dst are both host memory; rows are copied "
-					"from, to or between devices");
 	if (queued && from.kind != NPU_PLACE_PAGEABLE && to.kind != NPU_PLACE_PAGEABLE)
 		return send_rows(&sender, rows, real == ACL_MEMCPY_DEVICE_TO_DEVICE,
 				 acl_place_device(&to) != acl_place_device(&from));
@@ -647,20 +647,19 @@ aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream
 {
 	struct npu_place place;
 	struct core_sender sender;
-	aclError error;
+	aclError error = ACL_IS_NULL(src) ?: ACL_IS_ZERO(size)
+			?: RT_WANT(__func__, (uint32_t)cmoType <= ACL_RT_CMO_TYPE_FLUSH,
+				   "cmoType is %d; it must be between 0 and %d", (int)cmoType,
+				   (int)ACL_RT_CMO_TYPE_FLUSH)
+			?: sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "src", src, &place)
+			?: RT_WANT(__func__, place.kind == NPU_PLACE_DEVICE,
+				   "src is %p, which is host memory; it must be device "
+				   "memory",
+				   src);
 
-	if (ACL_IS_NULL(src) || ACL_IS_ZERO(size))
-		return ACL_ERROR_INVALID_PARAM;
-	if ((uint32_t)cmoType > ACL_RT_CMO_TYPE_FLUSH)
-		return rt_invalid(__func__, "cmoType is %d; it must be between 0 and %d",
-				  (int)cmoType, (int)ACL_RT_CMO_TYPE_FLUSH);
-	error = sender_init(&sender, __func__, stream)
-			?: acl_place_of(__func__, "src", src, &place);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (place.kind != NPU_PLACE_DEVICE)
-		return rt_invalid(__func__,
-				  "src is %p, which is host memory; it must be device memory", src);
 	core_sender_add(&sender)->header.type = STARS_SQE_PLACE_HOLDER;
 	return core_sender_flush(&sender, NULL, NULL);
 }

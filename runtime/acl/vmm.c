@@ -211,11 +211,10 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
 {
 	struct MemInfo info = { 0 };
 	const struct MemPhyInfo *phy = &info.phy_info;
-	aclError error;
+	aclError error = ACL_IS_NULL(free) ?: ACL_IS_NULL(total);
 	struct core_context *context;
 	unsigned pool;
 
-	error = ACL_IS_NULL(free) ?: ACL_IS_NULL(total);
 	if (error == ACL_SUCCESS && (uint32_t)attr >= ATTR_COUNT)
 		return core_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
 				 "attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
@@ -279,18 +278,16 @@ aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, s
 {
 	static const size_t zeros[UCE_INFO_RESERVED_SIZE];
 	uint32_t device = 0;
+	aclError error = ACL_IS_NULL(memUceInfoArray)
+				 ?: ACL_WANT(__func__, arraySize <= MAX_MEM_UCE_INFO_ARRAY_SIZE,
+					     "arraySize is %zu; it must be at most %d", arraySize,
+					     MAX_MEM_UCE_INFO_ARRAY_SIZE);
 
-	if (ACL_IS_NULL(memUceInfoArray))
-		return ACL_ERROR_INVALID_PARAM;
-	if (arraySize > MAX_MEM_UCE_INFO_ARRAY_SIZE)
-		return acl_invalid(__func__, "arraySize is %zu; it must be at most %d", arraySize,
-				   MAX_MEM_UCE_INFO_ARRAY_SIZE);
-	for (size_t i = 0; i < arraySize; i++)
-		if (memcmp(memUceInfoArray[i].reserved, zeros, sizeof(zeros)) != 0)
-			return acl_invalid(
-				__func__,
-				"memUceInfoArray[%zu].reserved is not all zeros; it must be", i);
-	return core_device_logic(deviceId, "deviceId", __func__, &device);
+	for (size_t i = 0; error == ACL_SUCCESS && i < arraySize; i++)
+		error = ACL_WANT(__func__,
+				 memcmp(memUceInfoArray[i].reserved, zeros, sizeof(zeros)) == 0,
+				 "memUceInfoArray[%zu].reserved is not all zeros; it must be", i);
+	return error ?: core_device_logic(deviceId, "deviceId", __func__, &device);
 }
 
 #define ACCESS_MAX      1024u /* descriptors of one call: far more than there are locations */
