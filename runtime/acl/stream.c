@@ -149,7 +149,6 @@ aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStrea
 		.addr = (uint64_t)(uintptr_t)devAddr,
 		.value = value,
 	};
-	struct npu_driver *drv;
 	struct core_stream *found;
 	aclError code = ACL_IS_NULL(devAddr) ?: RT_WANT(__func__, flag <= ACL_STREAM_WAIT_VALUE_NOR,
 				"flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
@@ -159,8 +158,7 @@ aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStrea
 
 	if (code != ACL_SUCCESS)
 		return code;
-	drv = core_driver();
-	if (drv == NULL || (drv->caps & NPU_CAP_VALUE_WAIT) == 0)
+	if ((core_driver()->caps & NPU_CAP_VALUE_WAIT) == 0)
 		return acl_unsupported(__func__, "this backend cannot wait for values: how the "
 						 "hardware does it is not public");
 	return core_stream_find(stream, __func__, &found)
