@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- records ---- */
 
@@ -287,14 +286,6 @@ int core_event_destroy(void *handle, const char *call)
 
 /* ---- recorded and waited for ---- */
 
-static void fill_entry(struct stars_event_sqe *sqe, uint8_t type, uint32_t id, uint32_t timeout_s)
-{
-	memset(sqe, 0, sizeof(*sqe));
-	sqe->header.type = type;
-	sqe->event_id = (uint16_t)id;
-	sqe->timeout = timeout_s;
-}
-
 struct wait {
 	void *handle; /* the event's, for people */
 	struct event *event;
@@ -379,13 +370,12 @@ static void watch_done(void *arg, const struct stars_logic_cqe *cqe)
 static int watch_record(struct record *record, const char *call)
 {
 	struct core_stream *stream = core_pool_find(&core_streams, atomic_load(&record->stream));
-	struct stars_event_sqe sqe;
+	struct stars_event_sqe sqe = { .header.type = STARS_SQE_PLACE_HOLDER };
 	struct core_done done = { .fn = watch_done, .arg = stream };
 	int code = CORE_OK;
 
 	if (stream == NULL || !record_has_relays(record))
 		return CORE_OK;
-	fill_entry(&sqe, STARS_SQE_PLACE_HOLDER, 0, 0);
 	pthread_mutex_lock(&stream->lock);
 	if (stream->alive)
 		code = core_attention_begin_locked(stream, call);
@@ -439,7 +429,7 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 {
 	struct event *event;
 	struct core_stream *stream;
-	struct stars_event_sqe sqe;
+	struct stars_event_sqe sqe = { .header.type = STARS_SQE_EVENT_RECORD };
 	struct core_done done = { .fn = record_done };
 	struct record *record, *before = NULL;
 	int code =
@@ -459,7 +449,7 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 	pthread_mutex_unlock(&event->lock);
 	if (record == NULL)
 		return code;
-	fill_entry(&sqe, STARS_SQE_EVENT_RECORD, record->id, 0);
+	sqe.event_id = (uint16_t)record->id;
 	done.arg = record_use(record);
 	code = core_stream_send_each(stream, &sqe, 1, &done, call);
 	if (code == CORE_OK)
@@ -477,7 +467,7 @@ static int send_wait(const struct wait *made, struct core_stream *stream, uint32
 {
 	struct wait *wait = malloc(sizeof(*wait));
 	struct core_done done = { .fn = wait_done, .arg = wait, .describe = describe_wait };
-	struct stars_event_sqe sqe;
+	struct stars_event_sqe sqe = { .header.type = STARS_SQE_EVENT_WAIT, .timeout = timeout_s };
 	uint32_t id;
 	int code;
 
@@ -490,7 +480,7 @@ static int send_wait(const struct wait *made, struct core_stream *stream, uint32
 	if (code == CORE_OK && wait->relayed)
 		code = watch_record(wait->record, call);
 	if (code == CORE_OK) {
-		fill_entry(&sqe, STARS_SQE_EVENT_WAIT, id, timeout_s);
+		sqe.event_id = (uint16_t)id;
 		code = core_stream_send_each(stream, &sqe, 1, &done, call);
 	}
 	if (code != CORE_OK)
