@@ -2,6 +2,11 @@
  *
  * What npusim adds to the ACL: programs that know that they run on the model may ask it. Exported
  * by libascendcl.so beside the ACL's functions. On a real device both answer as said there.
+ *
+ * All are there since 0.1, and any thread may call them. A @device is a user id, as aclrtSetDevice
+ * takes it, and must be open in this process. Where the answer is an aclError other than 0, or
+ * NULL in place of a text, aclGetRecentErrMsg() has the words; these are not repeated: 0 success,
+ * 100000 a pointer is null, 107001 no such device.
  */
 #ifndef NPUSIM_NPUSIM_H
 #define NPUSIM_NPUSIM_H
@@ -24,49 +29,42 @@ struct npu_stats;
 
 /**
  * npusim_get_stats:
- * @device: a user id, as aclrtSetDevice takes it; it must be open (aclrtSetDevice) in this process.
  * @out: in and out: out->size is set by the caller to sizeof(struct npu_stats); the rest is filled
  * in.
  *
- * Counters of one device: memory, mappings, calls and their simulated time, TLBs, HBM. Any thread.
+ * Counters of one device: memory, mappings, calls and their simulated time, TLBs, HBM.
  *
- * Returns: 0, or an aclError: 100000 @out is null or its size is 0; 107001 no such device; 207000
- * the backend is a real device; aclGetRecentErrMsg() has the words. Since: 0.1.
+ * Returns: an aclError: 100000 out->size is 0; 207000 the backend is a real device.
  */
 NPUSIM_PUBLIC int npusim_get_stats(int device, struct npu_stats *out);
 
 /**
  * npusim_touch:
- * @device: a user id; it must be open in this process.
  * @at: addresses of the device's memory.
  * @count: how many, at least 1.
  * @bytes: how much is read at each, at least 1.
  * @core: which core reads: cube cores first, then vector cores.
  *
  * Reads memory for the time that it takes: through TLBs, page walks, caches and HBM. Nothing is
- * kept; npusim_get_stats() has what it came to. It returns when all is there in simulated time. Any
- * thread.
+ * kept; npusim_get_stats() has what it came to. It returns when all is there in simulated time.
  *
- * Returns: 0, or an aclError: 100000 @at is null; 107000 another argument is not valid; 107001 no
- * such device; 507899 a byte is not mapped; 207000 the backend is a real device;
- * aclGetRecentErrMsg() has the words. Since: 0.1.
+ * Returns: an aclError: 107000 another argument is not valid; 507899 a byte is not mapped; 207000
+ * the backend is a real device.
  */
 NPUSIM_PUBLIC int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes,
 			       unsigned core);
 
 /**
  * npusim_physical:
- * @device: a user id; it must be open in this process.
  * @va: an address that the device's page table has.
  * @pa: out: where in the device's memory the byte at @va lies, counted from its first byte.
  * @bytes: in: how many bytes are of interest, at least 1; out: how many of them, from the first on,
  * are mapped and lie one after another.
  *
- * What of the device's memory is behind an address. It takes no simulated time. Any thread.
+ * What of the device's memory is behind an address. It takes no simulated time.
  *
- * Returns: 0, or an aclError: 100000 @pa or @bytes is null; 107000 *bytes is 0; 107001 no such
- * device; 507899 nothing of the device's memory is mapped there; 207000 the backend is a real
- * device; aclGetRecentErrMsg() has the words. Since: 0.1.
+ * Returns: an aclError: 107000 *bytes is 0; 507899 nothing of the device's memory is mapped there;
+ * 207000 the backend is a real device.
  */
 NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes);
 
@@ -82,11 +80,10 @@ NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_
  * given back: an allocator may hand it on in the order of a stream.
  *
  * Without NPUSIM_VALIDATE nothing happens. It changes no call's answer, and takes no simulated
- * time. Any thread.
+ * time.
  *
- * Returns: 0, or an aclError: 100000 @ptr is null or @size is 0; 500000 there is no backend.
- * libcuda.so.1 has this function, too, and answers a CUresult: 1 for an argument, 3 before cuInit.
- * Since: 0.1.
+ * Returns: an aclError: 100000 @size is 0; 500000 there is no backend. libcuda.so.1 has this
+ * function, too, and answers a CUresult: 1 for an argument, 3 before cuInit.
  */
 NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
 
@@ -95,9 +92,9 @@ NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
  * @ptr: as npusimBlock() was given it; others are ignored, but one that was given back already is
  * reported.
  *
- * The block is given back. Any thread.
+ * The block is given back.
  *
- * Returns: as npusimBlock(). Since: 0.1.
+ * Returns: as npusimBlock().
  */
 NPUSIM_PUBLIC int npusimBlockFree(const void *ptr);
 
@@ -111,10 +108,9 @@ typedef void (*npusim_line_fn)(void *arg, const char *text);
  * Lists what the process holds, as NPUSIM_LEAKS=full does at its end: a line for each reservation,
  * mapping, handle and allocation, two blanks in front, with its address, its size and the call that
  * made it; then lines with sums. For test harnesses, which compare two lists. Opens no backend, and
- * takes no simulated time. Any thread.
+ * takes no simulated time.
  *
- * Returns: 0, or an aclError: 100000 @fn is null; 207000 the backend is a real device;
- * aclGetRecentErrMsg() has the words. Since: 0.1.
+ * Returns: an aclError: 207000 the backend is a real device.
  */
 NPUSIM_PUBLIC int npusimHeld(npusim_line_fn fn, void *arg);
 
@@ -122,7 +118,7 @@ NPUSIM_PUBLIC int npusimHeld(npusim_line_fn fn, void *arg);
  * npusim_now_ps:
  *
  * Returns: the simulated time of the process in picoseconds; on a real device the host's monotonic
- * clock, in the same unit. Asking takes no simulated time. Any thread. Since: 0.1.
+ * clock, in the same unit. Asking takes no simulated time.
  */
 NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
 
@@ -133,7 +129,7 @@ NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
  * become 507899.
  *
  * Returns: the code that the driver answered (drvError_t), or 0 if the runtime itself refused the
- * call. Since: 0.1.
+ * call.
  */
 NPUSIM_PUBLIC int npusim_driver_code(void);
 
@@ -142,10 +138,9 @@ NPUSIM_PUBLIC int npusim_driver_code(void);
  *
  * What serves the calls, as lines "key=value": the first is "drivers=", the wrappers and the
  * backend from the top; then what the backend says of itself (version, SoC, file ...). Opens the
- * backend if no call has yet. Any thread.
+ * backend if no call has yet.
  *
- * Returns: text for free(), or NULL where there is no backend or no memory; aclGetRecentErrMsg()
- * has the words. Since: 0.1.
+ * Returns: text for free(), or NULL where there is no backend or no memory.
  */
 NPUSIM_PUBLIC char *npusim_backend_text(void);
 
@@ -153,10 +148,10 @@ NPUSIM_PUBLIC char *npusim_backend_text(void);
  * npusim_settings_check:
  *
  * Looks at all that the environment sets (NPUSIM_*), as the first call of a program would, and
- * opens nothing: for who starts programs with it. Any thread.
+ * opens nothing: for who starts programs with it.
  *
  * Returns: NULL where all is valid; else text for free(): the variable, its value, and what would
- * be right. Since: 0.1.
+ * be right.
  */
 NPUSIM_PUBLIC char *npusim_settings_check(void);
 
@@ -167,10 +162,9 @@ NPUSIM_PUBLIC char *npusim_settings_check(void);
  * Marks a moment that returns, such as the end of a training step: the validation
  * (NPUSIM_VALIDATE) compares what the process holds at the marks of one name, and reports what
  * grows from mark to mark (rule growth). Without validation it does nothing. It takes no simulated
- * time. Any thread. From Python: ctypes.CDLL("libascendcl.so").npusimMark(b"step").
+ * time. From Python: ctypes.CDLL("libascendcl.so").npusimMark(b"step").
  *
- * Returns: 0, or an aclError: 100000 @name is null; 500000 there is no driver; aclGetRecentErrMsg()
- * has the words. From libcuda.so.1, as npusimBlock(). Since: 0.1.
+ * Returns: an aclError: 500000 there is no driver. From libcuda.so.1, as npusimBlock().
  */
 NPUSIM_PUBLIC int npusimMark(const char *name);
 
@@ -201,10 +195,9 @@ typedef void (*npusim_report_fn)(void *arg, const struct npusim_report *report);
  *
  * For test harnesses: the reports of the validation (NPUSIM_VALIDATE), beside their text. @fn runs
  * in the thread whose call is reported, before that call returns, and at the end of the process; it
- * must not call the ACL. Any thread; it replaces the callback before.
+ * must not call the ACL. It replaces the callback before.
  *
- * Returns: 0, or an aclError: 207000 NPUSIM_VALIDATE is off; 500000 there is no driver;
- * aclGetRecentErrMsg() has the words. Since: 0.1.
+ * Returns: an aclError: 207000 NPUSIM_VALIDATE is off; 500000 there is no driver.
  */
 NPUSIM_PUBLIC int npusimSetReportCallback(npusim_report_fn fn, void *arg);
 
