@@ -22,7 +22,8 @@
  *
  * Said once. Where a function is "as" another, its parameters, context, codes and time are that
  * one's, but for what is said; "also" adds codes. A @stream of which nothing is said is a stream,
- * or null for the default stream of the current context, and the function needs a context.
+ * or null for the default stream of the current context, and the function needs a context; such an
+ * @event is one of the process, such a @deviceId a device.
  *
  * Contracts. Where CANN's documents and its driver disagree, NPUSIM_CONTRACT decides: `docs`
  * (default) or `driver`. The codes here are those of `docs`; "driver:" gives the other answer.

@@ -115,7 +115,6 @@ aclError aclrtSetTsDevice(aclrtTsId tsId);
 
 /**
  * aclrtGetDeviceUtilizationRate:
- * @deviceId: a device.
  * @utilizationInfo: in and out: utilizationExtend must be null; the rest is filled in. On the
  *   model memoryUtilization is the part of the HBM in use; no cores are modelled, they are 0.
  *
@@ -126,7 +125,6 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *u
 
 /**
  * aclrtQueryDeviceStatus:
- * @deviceId: a device.
  * @deviceStatus: out.
  *
  * Returns: 0.
@@ -136,7 +134,6 @@ aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatu
 
 /**
  * aclrtGetDeviceInfo:
- * @deviceId: a device.
  * @attr: what to ask for.
  * @value: out: a number, or bytes for sizes.
  *
@@ -147,7 +144,6 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value
 
 /**
  * aclrtDeviceGetUuid:
- * @deviceId: a device.
  * @uuid: out: 16 bytes that no other device has; the same in every process of the node.
  *
  * Returns: 0.
@@ -157,7 +153,6 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid);
 
 /**
  * aclrtGetDeviceCapability:
- * @deviceId: a device.
  * @devFeatureType: a feature.
  * @value: out: ACL_DEV_FEATURE_SUPPORT or ACL_DEV_FEATURE_NOT_SUPPORT.
  *
@@ -256,8 +251,7 @@ aclError aclrtDeviceGetBareTgid(int32_t *pid);
 /**
  * aclrtDeviceCanAccessPeer:
  * @canAccessPeer: out: 1 if @deviceId could access @peerDeviceId, else 0.
- * @deviceId: a device.
- * @peerDeviceId: another one.
+ * @peerDeviceId: another device.
  *
  * Returns: 0; 100000: both are the same; 107000: @canAccessPeer is null; 107001: no such
  *   device.
@@ -290,8 +284,7 @@ aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
 
 /**
  * aclrtDevicePeerAccessStatus:
- * @deviceId: a device.
- * @peerDeviceId: another one.
+ * @peerDeviceId: another device.
  * @status: out: 1 if access between them is enabled, else 0.
  *
  * Returns: 0; 107001: no such device.
@@ -301,8 +294,7 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
 
 /**
  * aclrtGetDevicesTopo:
- * @deviceId: a device.
- * @otherDeviceId: another one.
+ * @otherDeviceId: another device.
  * @value: out: one of ACL_RT_DEVS_TOPOLOGY_*: HCCS between 910Bs, SIO between the dies of a 910C.
  *
  * Returns: 0.
@@ -356,7 +348,6 @@ aclError aclrtGetCurrentContext(aclrtContext *context);
 
 /**
  * aclrtGetPrimaryCtxState:
- * @deviceId: a device.
  * @flags: reserved: null.
  * @active: out: 1 if the device has its primary context in this process, else 0.
  *

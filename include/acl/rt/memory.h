@@ -227,8 +227,7 @@ aclError aclrtHostUnregister(void *ptr);
 
 /**
  * aclrtHostMemMapCapabilities:
- * @deviceId: a device.
- * @hacType: an engine of it.
+ * @hacType: an engine of the device.
  * @capabilities: out: whether the engine can reach registered host memory.
  *
  * Returns: 0; 107000: no such engine.
@@ -435,7 +434,6 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
 
 /**
  * aclrtGetMemUsageInfo:
- * @deviceId: a device.
  * @memUsageInfo: out: an array of @inputNum: what each component of this process holds, most
  *   first.
  * @inputNum: from 1.
@@ -475,7 +473,6 @@ aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType, uin
 
 /**
  * aclrtGetMemUceInfo:
- * @deviceId: a device.
  * @memUceInfoArray: out: an array of @arraySize: ranges with memory errors.
  * @arraySize: how many there is room for.
  * @retSize: out: how many there are; none on the model.
@@ -488,7 +485,6 @@ aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, 
 
 /**
  * aclrtMemUceRepair:
- * @deviceId: a device.
  * @memUceInfoArray: ranges of aclrtGetMemUceInfo to mend.
  * @arraySize: how many, at most MAX_MEM_UCE_INFO_ARRAY_SIZE.
  *

@@ -280,7 +280,6 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 
 /**
  * aclrtQueryEvent:
- * @event: an event.
  * @status: out: ACL_EVENT_STATUS_COMPLETE or ..._NOT_READY.
  *
  * CANN calls it deprecated in favour of aclrtQueryEventStatus.
@@ -292,7 +291,6 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 
 /**
  * aclrtQueryEventStatus:
- * @event: an event.
  * @status: out: COMPLETE if what it recorded is done, or it never was recorded.
  *
  * Returns: 0.
@@ -354,7 +352,6 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
 
 /**
  * aclrtGetEventId:
- * @event: an event.
  * @eventId: out: a number that no other live event of the device has in this process.
  *
  * Returns: 0.
