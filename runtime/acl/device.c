@@ -146,7 +146,6 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *u
 		       ?: ACL_WANT(__func__, utilizationInfo->utilizationExtend == NULL,
 				   "utilizationInfo->utilizationExtend is reserved; it must be "
 				   "NULL")
-		       ?: acl_check_driver(__func__)
 		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
 	if (code != ACL_SUCCESS)
@@ -250,8 +249,7 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	int64_t words[3] = { 0 };
 	uint32_t logic, host = 0, physical;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	int code = ACL_IS_NULL(uuid) ?: acl_check_driver(__func__)
-		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
+	int code = ACL_IS_NULL(uuid) ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
 	if (code != ACL_SUCCESS)
 		return code;
@@ -308,7 +306,7 @@ static aclError peer_physical(const char *call, const char *argument, int32_t us
 {
 	uint32_t logic;
 
-	return core_device_logic(user, argument, call, &logic) ?: acl_check_driver(call)
+	return core_device_logic(user, argument, call, &logic)
 		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
 }
 
@@ -377,7 +375,6 @@ aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int3
 	int can = 0;
 
 	return check_other(__func__, deviceId, peerDeviceId)
-			?: acl_check_driver(__func__)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
 			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
 			?: RT_WANT(__func__, canAccessPeer != NULL,
@@ -412,7 +409,7 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
 	uint32_t enabled = 0;
 	struct pair of;
 
-	return ACL_IS_NULL(status) ?: acl_check_driver(__func__)
+	return ACL_IS_NULL(status)
 			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
 			?: ACL_CALL(__func__, drvGetP2PStatus, of.logic, of.peer, &enabled)
@@ -426,7 +423,7 @@ aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t
 
 	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same
 	 * order. */
-	return ACL_IS_NULL(value) ?: acl_check_driver(__func__)
+	return ACL_IS_NULL(value)
 			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic)
 			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__,
 					     &other)
