@@ -178,7 +178,7 @@ aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *grea
 /**
  * aclrtGetPhyDevIdByLogicDevId:
  * @logicDevId: a user id, whatever the name says: CANN's documents own up to it and offer
- *   aclrtGetPhyDevIdByUserDevId, which does the same.
+ *   aclrtGetPhyDevIdByUserDevId.
  * @phyDevId: out: its physical id.
  *
  * Returns: 0; 107000: the id is below 0; 107001: there is no such device.
@@ -189,7 +189,7 @@ aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const p
 /**
  * aclrtGetLogicDevIdByPhyDevId:
  * @phyDevId: a physical id.
- * @logicDevId: out: its user id, whatever the name says: aclrtGetUserDevIdByPhyDevId does the same.
+ * @logicDevId: out: its user id, whatever the name says.
  *
  * Returns: 0; 107000: the id is below 0; 107001: the device is not visible.
  * Since: 8.5.
@@ -218,20 +218,16 @@ aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const 
 
 /**
  * aclrtGetUserDevIdByPhyDevId:
- * @phyDevId: a physical id.
- * @userDevId: out: its user id.
+ * As aclrtGetLogicDevIdByPhyDevId, by a name that says that it is a user id.
  *
- * Returns: 0.
  * Since: 9.1.
  */
 aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId);
 
 /**
  * aclrtGetPhyDevIdByUserDevId:
- * @userDevId: a user id.
- * @phyDevId: out: its physical id.
+ * As aclrtGetPhyDevIdByLogicDevId, by a name that says that it takes a user id.
  *
- * Returns: 0.
  * Since: 9.1.
  */
 aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId);

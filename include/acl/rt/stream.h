@@ -31,12 +31,12 @@ aclError aclrtCreateStream(aclrtStream *stream);
 
 /**
  * aclrtCreateStreamWithConfig:
- * @stream: out: as in aclrtCreateStream.
  * @priority: kept for aclrtStreamGetPriority; too low a priority becomes the lowest.
  * @flag: ACL_STREAM_* flags, or 0. They change no order and no result here.
  *
- * Context: needed.
- * Returns: 0; 107000: an unknown @flag; 207008: no stream is left.
+ * As aclrtCreateStream.
+ *
+ * Returns: also 107000: an unknown @flag.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag);
@@ -310,7 +310,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
 
 /**
  * aclrtSynchronizeEvent:
- * @event: an event; one that never was recorded is no wait.
+ * @event: one that never was recorded is no wait.
  *
  * Returns: 0, or the code of work that failed.
  * Time: waits. Since: 8.1.

@@ -139,9 +139,8 @@ aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 
 /**
  * aclrtGetLastError:
- * @level: ACL_RT_THREAD_LEVEL.
+ * As aclrtPeekAtLastError, and forgets it: the next answer is 0 unless more went wrong.
  *
- * Returns: as aclrtPeekAtLastError, and forgets it: the next answer is 0 unless more went wrong.
  * Since: 8.1.
  */
 aclError aclrtGetLastError(aclrtLastErrLevel level);
@@ -170,10 +169,10 @@ aclError aclsysGetVersionStr(char *pkgName, char *versionStr);
 
 /**
  * aclsysGetVersionNum:
- * @pkgName: as in aclsysGetVersionStr.
  * @versionNum: out: a number that grows with the version, beta before release.
  *
- * Returns: 0; 100003: this package is not there.
+ * As aclsysGetVersionStr.
+ *
  * Since: 8.5.
  */
 aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum);
