@@ -8,7 +8,8 @@
  */
 #include "acl-internal.h"
 
-#include <pthread.h>
+#include "base/lock.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -312,9 +313,8 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 		return error;
 	}
 	*devPtr = (void *)(uintptr_t)entry->va;
-	pthread_mutex_lock(&imports_lock);
+	LOCKED(&imports_lock);
 	TAILQ_INSERT_TAIL(&imports, entry, link); /* the oldest of a key is closed first */
-	pthread_mutex_unlock(&imports_lock);
 	return ACL_SUCCESS;
 }
 
@@ -341,9 +341,8 @@ aclError aclrtIpcMemClose(const char *key)
 	if (error == ACL_SUCCESS) {
 		free(entry);
 	} else { /* it is still open: back to where it was found first */
-		pthread_mutex_lock(&imports_lock);
+		LOCKED(&imports_lock);
 		TAILQ_INSERT_HEAD(&imports, entry, link);
-		pthread_mutex_unlock(&imports_lock);
 	}
 	return error;
 }
