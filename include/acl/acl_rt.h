@@ -9,7 +9,7 @@
  * Errors. A function answers ACL_SUCCESS (0) or a code, given here by its number; the names are
  * in acl_base_rt.h and error_codes/rt_error_codes.h. After a failure nothing has changed and no
  * output is written, unless said otherwise, and aclGetRecentErrMsg() says in words what was wrong.
- * These are not repeated with each function:
+ * These are not repeated with each function; one whose answers are not given has 0 and these alone:
  *   - 100000: a pointer is null that is not said to be allowed null;
  *   - 107001: a device id is negative or too large;
  *   - 107002: a context is needed, and the calling thread has no current context

@@ -56,7 +56,6 @@ aclError aclrtResetDeviceForce(int32_t deviceId);
  * @deviceId: out: the device of the current context.
  *
  * Context: needed.
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtGetDevice(int32_t *deviceId);
@@ -65,7 +64,6 @@ aclError aclrtGetDevice(int32_t *deviceId);
  * aclrtGetDeviceCount:
  * @count: out: how many devices there are, or how many ASCEND_RT_VISIBLE_DEVICES lists.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtGetDeviceCount(uint32_t *count);
@@ -74,7 +72,6 @@ aclError aclrtGetDeviceCount(uint32_t *count);
  * aclrtGetRunMode:
  * @runMode: out: ACL_HOST.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtGetRunMode(aclrtRunMode *runMode);
@@ -127,7 +124,6 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *u
  * aclrtQueryDeviceStatus:
  * @deviceStatus: out.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus);
@@ -146,7 +142,6 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value
  * aclrtDeviceGetUuid:
  * @uuid: out: 16 bytes that no other device has; the same in every process of the node.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid);
@@ -168,7 +163,6 @@ aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatu
  * @greatestPriority: out, or null: the highest priority, the smallest number.
  *
  * Context: needed.
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority, int32_t *greatestPriority);
@@ -201,7 +195,6 @@ aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const log
  * @userDevid: a user id.
  * @logicDevId: out: its logical id, which aclrtMemSetAccess takes.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const logicDevId);
@@ -211,7 +204,6 @@ aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const l
  * @logicDevId: a logical id that ASCEND_RT_VISIBLE_DEVICES lists, if it is set.
  * @userDevid: out: its user id.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevid);
@@ -237,7 +229,6 @@ aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phy
  * @pid: out: this process as the driver knows it: its id on the host, also inside of a container.
  *   Others put it into their white lists.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtDeviceGetBareTgid(int32_t *pid);
@@ -293,7 +284,6 @@ aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int
  * @otherDeviceId: another device.
  * @value: out: one of ACL_RT_DEVS_TOPOLOGY_*: HCCS between 910Bs, SIO between the dies of a 910C.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value);
@@ -307,7 +297,6 @@ aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t
  *
  * Makes it the calling thread's current context.
  *
- * Returns: 0.
  * Time: driver. Since: 8.1.
  */
 aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
@@ -337,7 +326,6 @@ aclError aclrtSetCurrentContext(aclrtContext context);
  * @context: out: the calling thread's.
  *
  * Context: needed.
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtGetCurrentContext(aclrtContext *context);
@@ -357,7 +345,6 @@ aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *act
  * @stream: out: the stream that null stands for in the current context; not to be destroyed.
  *
  * Context: needed.
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream);

@@ -93,7 +93,6 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
  * aclrtStreamGetId:
  * @streamId: out: a number that no other live stream of the device has in this process.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
@@ -102,7 +101,6 @@ aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
  * aclrtStreamGetPriority:
  * @priority: out: as created.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority);
@@ -111,7 +109,6 @@ aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority);
  * aclrtStreamGetFlags:
  * @flags: out: ACL_STREAM_* as created.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
@@ -166,7 +163,6 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
  * @streamCount: out: how many streams could still be created on the current device.
  *
  * Context: needed.
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
@@ -252,7 +248,6 @@ aclError aclrtDestroyEvent(aclrtEvent event);
  * aclrtRecordEvent:
  * @event: an event. It happens when all work that is on @stream now is done.
  *
- * Returns: 0.
  * Time: queued. Since: 8.1.
  */
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
@@ -284,7 +279,6 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
  *
  * CANN calls it deprecated in favour of aclrtQueryEventStatus.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
@@ -293,7 +287,6 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
  * aclrtQueryEventStatus:
  * @status: out: COMPLETE if what it recorded is done, or it never was recorded.
  *
- * Returns: 0.
  * Since: 8.1.
  */
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status);
@@ -354,7 +347,6 @@ aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
  * aclrtGetEventId:
  * @eventId: out: a number that no other live event of the device has in this process.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId);
@@ -364,7 +356,6 @@ aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId);
  * @eventCount: out: how many events could still be created on the current device, of 65536.
  *
  * Context: needed.
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetEventAvailNum(uint32_t *eventCount);

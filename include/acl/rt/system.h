@@ -101,7 +101,6 @@ aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
  *
  * The version of this API, not of CANN. CANN calls it deprecated from 9.1 on.
  *
- * Returns: 0.
  * Since: 8.5.
  */
 aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion, int32_t *patchVersion);
