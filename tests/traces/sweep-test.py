@@ -206,6 +206,9 @@ def wrong_plans_are_status_2_and_named(folder):
             (['--vary=json', "('npusim profile keys')\n"], *out, '--vary', 'json=a', 'bench'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
             (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
+            (['--vary=status', 'no axis'], *out, '--vary', 'status=1', 'replay', SAMPLE),
+            (['no axis'], *out, '--vary', os.fsdecode(b'k\xe9=1'), 'replay', SAMPLE),
+            (['no folder of a sweep'], *out, '--merge', '--seeds', '2', 'bench'),
             (['more than 10000000 rows'], *out, '--vary', 'seed=1..10000', '--vary',
              'count=1..1001', 'bench'),
             (['3/2', 'from 1 to N'], *out, '--shard', '3/2', 'bench'),
@@ -391,7 +394,8 @@ def a_spoilt_line_runs_again(folder):
     out = pathlib.Path(shutil.copytree(whole(), folder / 'out'))
     path = out / 'rows.jsonl'
     path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n[1]\n7\n'
-                     b'{"row":"a","status":"ok"}\n{"row":0}\n{"row":200,"status":"ok"}\n')
+                     b'{"row":"a","status":"ok"}\n{"row":0}\n{"row":200,"status":"ok"}\n' +
+                     b'[' * 100000 + b'\n{"row":1,"status":"ok","x":{}}\n')
     sweep(out, *SEEDS)
     for name in 'rows.csv', 'seeds.csv':
         same((out / name).read_text(), (whole() / name).read_text(), name)
@@ -433,7 +437,7 @@ def another_sweep_is_refused(folder):
     refused(['of another sweep'], '--out', out, *args)
     (out / 'sweep.txt').write_text(text)
     sweep(out, '--out', out, *args)
-    run = npusim('sweep', '--out', out, '--out', out, *args, env={'NPUSIM_HBM': '4G'})
+    run = npusim('sweep', '--out', out, '--out', out, *args, env=environment(NPUSIM_HBM='4G'))
     expect(run.returncode == 2 and 'NPUSIM_HBM=4G' in run.stderr, run)
 
 
@@ -452,6 +456,16 @@ def rows_of_other_inputs_do_not_mix(folder):
 
 
 @case
+def what_a_run_writes_is_no_input(folder):
+    """Nor the variables that say where, which differ from process to process."""
+    args = ['--vary', 'seed=1,2', 'bench', *FEW, '--commands', folder / 'commands']
+    for shard in '1/2', '2/2', '1/2':
+        run = npusim('sweep', '--out', folder / 'out', '--shard', shard, *args,
+                     env=environment(NPUSIM_TRACE=str(folder / 't.npt')))
+        same((run.returncode, run.stderr), (0, ''), shard)
+
+
+@case
 def any_name_is_a_name(folder):
     for name in b'a\xe9.npt.gz', b'a\nb.npt.gz':
         out, path = folder / os.fsdecode(name[:-7]), folder / os.fsdecode(name)
@@ -460,6 +474,13 @@ def any_name_is_a_name(folder):
             sweep(out, '--vary', 'no-copies=yes', 'replay', path)
     (folder / 'plan').write_bytes(b'file=' + os.fsencode(folder) + b'/a\xe9.npt.gz\n')
     sweep(folder / 'out', '--plan', folder / 'plan', 'replay')
+    paths = [os.fsencode(folder) + b'/t\xe9.trc', os.fsencode(folder) + b'/t\xe8.trc']
+    for path in paths:
+        with open(path, 'w') as file:
+            file.write('64\n')
+    sweep(folder / 'two', '--vary', os.fsdecode(b'file=' + b','.join(paths)), '--seeds', '2',
+          'bench', '--pattern', 'trace')
+    same(len(rows(folder / 'two', 'seeds')), 2, 'two names')
 
 
 @case
@@ -467,6 +488,9 @@ def what_makes_no_row_has_failed(folder):
     sweep(folder / 'out', '--vary', 'pattern=published', 'bench', status=1)
     same(rows(folder / 'out')[0]['reason'].split(' has ')[1].split(' ', 1)[1],
          'results, a row takes one', 'reason')
+    (folder / 'plan').write_bytes(b'file=a\0b,' + b'c' * 200000 + b'\n')
+    sweep(folder / 'odd', '--plan', folder / 'plan', 'bench', '--pattern', 'trace', status=1)
+    same(['cannot be started' in r['reason'] for r in rows(folder / 'odd')], [True, True], 'odd')
     few = subprocess.run(['sh', '-c', 'ulimit -n 24; exec "$@"', 'sh', NPUSIM, 'sweep', '--out',
                           folder / 'few', '-j', '64', '--seeds', '64', 'bench', *FEW],
                          env=environment(), capture_output=True, text=True)
@@ -501,6 +525,9 @@ def warnings_are_kept_and_a_log_has_progress(folder):
     expect(re.match(r'npusim sweep: [0-4] of 4 rows, \d+ s left\n', run.stderr), run.stderr)
     same([(r['status'], r['reason']) for r in rows(folder / 'out')],
          [('ok', 'warning: too fast')] * 4, 'rows')
+    args[args.index(folder / 'out')] = folder / 'full'
+    with open('/dev/full', 'w') as full:
+        same(subprocess.run(args, stdout=subprocess.DEVNULL, stderr=full).returncode, 0, 'full log')
 
 
 @case
@@ -523,7 +550,9 @@ def ranks_share_the_rows_and_survive_the_death_of_one(folder):
     need('mpirun')
     out = folder / 'out'
     run = begun(out, 100, *SEEDS, front=[*MPIRUN, '4'])
-    os.kill([pid for pid in children(run.pid)][1], signal.SIGKILL)
+    first, other, *_ = children(run.pid)
+    os.kill(first, signal.SIGSTOP)  # that all others run meanwhile would be another test
+    os.kill(other, signal.SIGKILL)
     run.communicate(timeout=120)
     expect(run.returncode != 0 and 100 <= len(lines(out)) < 200, run.returncode, len(lines(out)))
     again = started('--out', out, *SEEDS, front=[*MPIRUN, '4'])

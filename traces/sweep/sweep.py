@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import csv
 import difflib
+import errno
 import fcntl
 import functools
 import hashlib
@@ -39,6 +40,12 @@ SHOW_SECONDS = 0.2
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
+OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
+WRITTEN = 'json', 'commands', 'profile', 'trace'  # options that name a file to write
+SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environment that counts
+    'BACKEND', 'CONTRACT', 'DEVICES', 'FAULT', 'HBM', 'HOST_MEMORY', 'RUNTIME_MEMORY', 'SITE_RULE',
+    'SOC', 'TIMING'))
+SHORT = errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM  # for a while, maybe
 OF_THE_RUN = 'seconds', 'wall_us'  # what two runs of a row need not share: no columns
 # What ranks send: a row's number, or one of these.
 WANTS_ROW, NO_MORE, HAS_ENDED = -1, -2, -3
@@ -86,6 +93,8 @@ class Plan:
             listed = list(itertools.islice(listed, ROWS_MAX + 1))
             if not key or not listed:
                 raise Refused('--vary={}: KEY=A,B,C is wanted'.format(text))
+            if key in OWN_COLUMNS or not key.isprintable():
+                raise Refused('--vary={}: no axis can have this name'.format(text))
             if key in self.axes:
                 raise Refused('--vary={}: there is an axis {} already'.format(text, key))
             self.axes[key] = listed
@@ -138,23 +147,34 @@ class Plan:
         """The values, as numbers where they are; a page's size with K, M, G or T is a name."""
         for key, value in reversed(list(self.values(row))):
             size = parse_size(value) if value.isdigit() or key != 'page' else None
-            yield key, value.encode('utf-8', 'replace').decode() if size is None else size
+            yield key, (value.encode('utf-8', 'backslashreplace').decode() if size is None
+                        else size)
+
+    def inputs(self):
+        """What the words, the axes and the environment name as files to read, or may."""
+        words = iter(self.words[1:])
+        for word in words:
+            option, equals, value = word.partition('=')
+            if not option.startswith('--'):
+                yield word
+            elif option[2:] in self.options:
+                value = value if equals else next(words, '')
+                yield '' if option[2:] in WRITTEN else value
+        yield from (*self.axes.get('file', []), *self.axes.get('soc', []),
+                    os.environ.get('NPUSIM_SOC', ''))
 
     def identify(self):
         """What is the same for all rows of a sweep, a line each; built-in profiles are the
-        version's. Files are what they hold, whichever option names them."""
-        digest, environment = hashlib.sha256(), {key: value for key, value in os.environ.items()
-                                                 if key.startswith('NPUSIM_')}
-        named = [*self.words, *(word.partition('=')[2] for word in self.words),
-                 *self.axes.get('file', []), *self.axes.get('soc', []), *environment.values()]
-        for path in sorted(filter(os.path.isfile, {*named})):
+        version's."""
+        digest = hashlib.sha256()
+        for path in sorted(filter(os.path.isfile, {*self.inputs()})):
             with open(path, 'rb') as file:
                 for part in iter(functools.partial(file.read, INPUT_BYTES), b''):
                     digest.update(part)
-        lines = {'version': VERSION, **environment, 'files': digest.hexdigest(),
-                 'command': ' '.join(self.words)}
-        return [json.dumps('{}={}'.format(*line))[1:-1] for line in
-                [*sorted(lines.items()), *(('vary', text) for text in self.texts)]]
+        lines = [('version', VERSION), *((name, os.environ[name]) for name in SHAPING
+                                         if name in os.environ), ('files', digest.hexdigest()),
+                 ('command', ' '.join(self.words)), *(('vary', text) for text in self.texts)]
+        return [json.dumps('{}={}'.format(*line))[1:-1] for line in lines]
 
 
 # ---- where rows go ----
@@ -228,8 +248,9 @@ class Folder:
             for line in path.read_bytes().split(b'\n')[:-1]:
                 try:
                     row = json.loads(line)
-                    is_row = row['row'] in range(self.plan.count) and row['status'] in STATES
-                except (ValueError, TypeError, KeyError):
+                    is_row = (row['row'] in range(self.plan.count) and row['status'] in STATES and
+                              not any(isinstance(value, (dict, list)) for value in row.values()))
+                except (ValueError, TypeError, KeyError, RecursionError):
                     is_row = False
                 # A machine that crashed may have left anything: what is no row runs again.
                 if is_row and self.state(row['row']) != 'ok':
@@ -387,7 +408,7 @@ class Process:
                 result = json.load(self.out)
                 result, = result if isinstance(result, list) else [result]
                 line, status = dict(flatten('', result)), 'ok'
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             reason = 'its answer is no JSON: {}'.format(error)
         except ValueError:
             reason = 'it has {} results, a row takes one'.format(len(result))
@@ -423,18 +444,22 @@ class Sweep:
             return
         try:
             self.running.append(Process(self.plan, row, self.options.timeout))
-        except OSError as error:
-            if not self.running:
+        except (OSError, ValueError) as error:
+            if getattr(error, 'errno', None) not in SHORT:
+                self.folder.append({'row': row, 'status': 'failed', 'seconds': 0,
+                                    'reason': 'it cannot be started: {}'.format(error),
+                                    **dict(self.plan.columns(row))})
+            elif self.running:
+                self.waiting.append(row)
+            else:
                 raise Failed('no process can be started: {}'.format(error.strerror)) from error
-            self.jobs = len(self.running)  # so many there can be
-            self.waiting.append(row)
 
     def fill(self):
-        while len(self.running) < self.jobs and (self.waiting or not self.no_more and
-                                                 not self.asked):
-            if self.waiting:
-                self.start(self.waiting.pop())
-            elif self.ranks.rank:
+        """Rows that could not be started, one for each time that something has happened; others."""
+        if self.waiting:
+            self.start(self.waiting.pop())
+        while not (self.waiting or self.no_more or self.asked or len(self.running) >= self.jobs):
+            if self.ranks.rank:
                 self.ranks.send(0, WANTS_ROW)
                 self.asked = True
             else:
@@ -463,10 +488,11 @@ class Sweep:
     def show(self, since):
         done = self.handed_out - len(self.running) - len(self.waiting)
         total, took = len(self.left_over), time.monotonic() - since
-        sys.stderr.write(('\r{} of {} rows, {:.0f} s left \033[K' if sys.stderr.isatty() else
-                          'npusim sweep: {} of {} rows, {:.0f} s left\n').format(
-                              done, total, took * (total - done) / max(1, done)))
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # nobody may be left to read it
+            sys.stderr.write(('\r{} of {} rows, {:.0f} s left \033[K' if sys.stderr.isatty() else
+                              'npusim sweep: {} of {} rows, {:.0f} s left\n').format(
+                                  done, total, took * (total - done) / max(1, done)))
+            sys.stderr.flush()
 
     def on_signal(self, number, frame):
         self.stopped = number
@@ -487,6 +513,7 @@ class Sweep:
         self.catch_signals()
         awake, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         signal.set_wakeup_fd(wakes)
         since = shown = time.monotonic()
         terminal = sys.stderr.isatty()
@@ -622,7 +649,7 @@ def list_options(p):
 
 
 def read_plan(path):
-    text = pathlib.Path(path).read_text('utf-8', 'surrogateescape')
+    text = os.fsdecode(pathlib.Path(path).read_bytes())
     lines = (line.partition('#')[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
@@ -640,6 +667,8 @@ def main():
             texts.append('seed=0..{}'.format(options.seeds - 1))
         words = options.words[options.words[:1] == ['--']:]
         plan = Plan(words, texts)
+        if options.merge and not pathlib.Path(options.out or '').is_dir():
+            raise Refused('--merge: {} is no folder of a sweep'.format(options.out))
         folder = Folder(options.out, plan)
         ranks = Ranks(options)
         sweep = Sweep(options, plan, folder, ranks)
@@ -659,6 +688,8 @@ def main():
 
 def end():
     """Leaves with main()'s status, or with 1 if its output could not be written."""
+    sys.stderr = sys.stderr or open(os.devnull, 'w')
+    sys.stdout = sys.stdout or open(os.devnull, 'w')
     sys.stdout.reconfigure(errors='surrogateescape')
     try:
         status = main()
