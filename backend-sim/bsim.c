@@ -7,7 +7,6 @@
 #include "memory/memory.h"
 #include "queue/queue.h"
 
-#include <glib.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 
 #include "memory/memory.h"
 
-#include <glib.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>

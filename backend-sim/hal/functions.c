@@ -16,7 +16,6 @@
 
 #include "base/base.h"
 #include "driver/layer.h"
-#include "npusim/driver.h"
 
 #define DEVICE_WORKS 1
 #define HAL_EXPORT   __attribute__((visibility("default")))

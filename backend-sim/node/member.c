@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOK_MS 5 /* for members that the kernel does not vouch for */

@@ -15,10 +15,6 @@
 #ifndef NPUSIM_NODE_H
 #define NPUSIM_NODE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include "npusim/driver.h"
 #include "sim.h"
 

@@ -30,7 +30,6 @@
 
 #include <glib.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <semaphore.h>
 
 #include "base/base.h"

@@ -18,14 +18,10 @@
 #ifndef NPUSIM_BSIM_PROCESS_H
 #define NPUSIM_BSIM_PROCESS_H
 
-#include <pthread.h>
-
 #include "base/base.h"
 #include "base/lock.h"
 #include "base/stack.h"
 #include "node/node.h"
-#include "npusim/driver.h"
-#include "sim.h"
 
 #define BSIM_DEVICE_MAX 16
 #define BSIM_HOST_ID    65 /* the driver's id of the host */

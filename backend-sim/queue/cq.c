@@ -2,7 +2,6 @@
  *
  * Implements completion queues, and the calls that wait for reports in them and take them.
  */
-#include <glib.h>
 #include <string.h>
 
 #include "queue/queue.h"

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <glib.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/auxv.h>

@@ -6,10 +6,8 @@
  * all signals, and does not exist in a forked child.
  */
 #include <errno.h>
-#include <glib.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"

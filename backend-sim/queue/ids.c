@@ -5,7 +5,6 @@
  * it is reset, or its id is freed and allocated again; a wait for a notify resets it to not
  * recorded. Notifies are the node's: the set here has those that this process uses.
  */
-#include <glib.h>
 #include <string.h>
 
 #include "queue/queue.h"

@@ -4,7 +4,6 @@
  * closing all queues; what memory they use; and waiting. The execution of entries is in sqe.c.
  */
 #include <errno.h>
-#include <glib.h>
 #include <string.h>
 #include <unistd.h>
 

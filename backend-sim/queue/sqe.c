@@ -5,7 +5,6 @@
  * entry is tried again. Kicked queues are kept in one list and run in its order: what happens at
  * one point of simulated time happens in the same order every time.
  */
-#include <glib.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H
 
-#include <glib.h>
-
 #include "case.h"
 #include "sim/fit.h"
 

@@ -9,7 +9,6 @@
 
 #include <json-glib/json-glib.h>
 
-#include "format/input.h"
 #include "trace.h"
 
 /* Into an empty trace, from the first byte on. FALSE and error. */

@@ -5,8 +5,6 @@
  */
 #include "trace.h"
 
-#include <string.h>
-
 /* What a frame is: of a stack's frames of the least kind the innermost stands for all. */
 enum frame_kind {
 	FRAME_ASKED,   /* of the pattern that was asked for */

@@ -9,7 +9,6 @@
 #define NPUSIM_TRACES_TRACE_H
 
 #include "format/input.h"
-#include "npusim/trace.h"
 #include "trace/line.h"
 
 /* ---- by-address.c: order and search of structs whose first member is their address, a guint64;

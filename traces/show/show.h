@@ -12,7 +12,6 @@
 
 #include "member.h"
 #include "play/replay.h"
-#include "track/memory.h"
 
 #define RESULT_PROGRAM        "npusim replay"
 #define RESULT_SCHEMA_VERSION 2
