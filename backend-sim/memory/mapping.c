@@ -215,18 +215,16 @@ static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offse
 				      const drv_mem_handle_t *handle, uint64_t flag)
 {
 	if (ptr == NULL || size == 0 || handle == NULL)
-		npu_message_set(MAP ": %s", ptr == NULL ? "ptr is NULL"
-					    : size == 0 ? "size is 0"
-							: "handle is NULL");
-	else if (offset != 0)
-		npu_message_set(MAP
-				": offset is %s; it must be 0: a handle is mapped from its start",
-				npu_size_text(offset));
-	else if (flag != 0)
-		npu_message_set(MAP ": flag is 0x%" PRIx64 "; it must be 0", flag);
-	else
-		return DRV_ERROR_NONE;
-	return DRV_ERROR_INVALID_VALUE;
+		return bsim_invalid(MAP ": %s", ptr == NULL ? "ptr is NULL"
+						: size == 0 ? "size is 0"
+							    : "handle is NULL");
+	if (offset != 0)
+		return bsim_invalid(
+			MAP ": offset is %s; it must be 0: a handle is mapped from its start",
+			npu_size_text(offset));
+	if (flag != 0)
+		return bsim_invalid(MAP ": flag is 0x%" PRIx64 "; it must be 0", flag);
+	return DRV_ERROR_NONE;
 }
 
 static drvError_t map(struct bsim_call *c, void *ptr, size_t size, size_t offset,

@@ -111,18 +111,18 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 	if (!info->exporter_is_me)
 		return DRV_ERROR_NONE;
 	if (info->memory != SIM_NODE_HOST && dev == info->device)
-		npu_message_set(IMPORT ": share %u was exported by this very process; use the "
-				       "handle that it was exported from",
-				share_id);
-	else if (contract_docs_apply(bs, CONTRACT_IMPORT_SAME_PROCESS, IMPORT))
-		npu_message_set(IMPORT
-				": share %u was exported by this very process; the documents allow "
-				"imports by other processes alone (the driver takes host memory, "
-				"and imports on another device: NPUSIM_CONTRACT=driver)",
-				share_id);
-	else
-		return DRV_ERROR_NONE;
-	return DRV_ERROR_IOCRL_FAIL;
+		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				 IMPORT ": share %u was exported by this very process; use the "
+					"handle that it was exported from",
+				 share_id);
+	if (contract_docs_apply(bs, CONTRACT_IMPORT_SAME_PROCESS, IMPORT))
+		return bsim_fail(
+			DRV_ERROR_IOCRL_FAIL,
+			IMPORT ": share %u was exported by this very process; the documents allow "
+			       "imports by other processes alone (the driver takes host memory, "
+			       "and imports on another device: NPUSIM_CONTRACT=driver)",
+			share_id);
+	return DRV_ERROR_NONE;
 }
 
 /* The driver makes an imported handle the importing device's, host memory too. Devices behind PCIe

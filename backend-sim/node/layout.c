@@ -199,14 +199,13 @@ static bool bytes_fit(const struct node_config *config, const char *of_what, uin
 {
 	if (bytes % NODE_FRAME_BYTES == 0 && bytes >= MEMORY_MIN_BYTES && bytes <= most)
 		return true;
-	*error = g_strdup_printf("node %s: %s %s asked for; multiples of 2 MiB from %s to %s are "
-				 "possible%s",
-				 config->name, npu_size_text(bytes), of_what,
-				 npu_size_text(MEMORY_MIN_BYTES), npu_size_text(most),
-				 config->servers > 1 ? " in a supernode, where other servers "
-						       "address them through a window of that size"
-						     : "");
-	return false;
+	return node_refuse(
+		error, "node %s: %s %s asked for; multiples of 2 MiB from %s to %s are possible%s",
+		config->name, npu_size_text(bytes), of_what, npu_size_text(MEMORY_MIN_BYTES),
+		npu_size_text(most),
+		config->servers > 1 ? " in a supernode, where other servers address "
+				      "them through a window of that size"
+				    : "");
 }
 
 bool config_check(struct node_config *config, char **error)
@@ -216,25 +215,25 @@ bool config_check(struct node_config *config, char **error)
 
 	config->servers = config->servers ?: 1;
 	if (!config->name || !name_is_valid(config->name))
-		*error = g_strdup_printf("NPUSIM_NODE is \"%s\": a node's name has 1 to %u "
-					 "characters, letters, digits, '.', '_' and '-'",
-					 config->name ? config->name : "", NODE_NAME_MAX);
-	else if (config->devices < 1 || config->devices > 16)
-		*error = g_strdup_printf("node %s: %u devices asked for; 1 to 16 are possible",
-					 config->name, config->devices);
-	else if (config->servers > SIM_SERVERS)
-		*error = g_strdup_printf("node %s: %u servers asked for; 1 to %u are possible",
-					 config->name, config->servers, SIM_SERVERS);
-	else if (config->server != NODE_NONE && config->server >= config->servers)
-		*error = g_strdup_printf("node %s: server %u asked for; it has servers 0 to %u",
-					 config->name, config->server, config->servers - 1);
-	else if (bytes_fit(config, "of HBM a device", config->hbm_bytes,
-			   UINT64_C(1) << (alone ? SIM_NODE_LG2 : SIM_PEER_LG2), error) &&
-		 bytes_fit(config, "of host memory", config->host_bytes,
-			   alone ? UINT64_C(1) << SIM_HOST_LG2 : SIM_PEER_HOST, error)) {
-		if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
-			config->usable_frames = frames - RESERVED_MIN;
-		return true;
-	}
-	return false;
+		return node_refuse(error,
+				   "NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, "
+				   "letters, digits, '.', '_' and '-'",
+				   config->name ? config->name : "", NODE_NAME_MAX);
+	if (config->devices < 1 || config->devices > 16)
+		return node_refuse(error, "node %s: %u devices asked for; 1 to 16 are possible",
+				   config->name, config->devices);
+	if (config->servers > SIM_SERVERS)
+		return node_refuse(error, "node %s: %u servers asked for; 1 to %u are possible",
+				   config->name, config->servers, SIM_SERVERS);
+	if (config->server != NODE_NONE && config->server >= config->servers)
+		return node_refuse(error, "node %s: server %u asked for; it has servers 0 to %u",
+				   config->name, config->server, config->servers - 1);
+	if (!bytes_fit(config, "of HBM a device", config->hbm_bytes,
+		       UINT64_C(1) << (alone ? SIM_NODE_LG2 : SIM_PEER_LG2), error) ||
+	    !bytes_fit(config, "of host memory", config->host_bytes,
+		       alone ? UINT64_C(1) << SIM_HOST_LG2 : SIM_PEER_HOST, error))
+		return false;
+	if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
+		config->usable_frames = frames - RESERVED_MIN;
+	return true;
 }

@@ -268,11 +268,9 @@ static bool end_runners(const char *name, const GArray *runners, char **error)
 	left = signal_all(runners, SIGTERM, TERM_WAIT_MS);
 	if (left)
 		left = signal_all(runners, SIGKILL, KILL_WAIT_MS);
-	if (left)
-		*error = g_strdup_printf(
-			"node %s: %u of its %u processes do not end, not even by SIGKILL", name,
-			left, runners->len);
-	return !left;
+	return !left ||
+	       node_refuse(error, "node %s: %u of its %u processes do not end, not even by SIGKILL",
+			   name, left, runners->len);
 }
 
 bool node_reset(const char *name, char **error)
@@ -293,19 +291,17 @@ static bool mark_lost(struct node *node, unsigned server, char **error)
 	const uint64_t bit = UINT64_C(1) << server;
 
 	if (node->shape.servers == 1 || server >= node->shape.servers)
-		*error = g_strdup_printf(
-			"node %s has no server %u to stop: it is %s", node->name, server,
-			node->shape.servers == 1
-				? "no supernode (end it with `npusim node --reset`)"
-				: npu_text("a supernode of servers 0 to %u",
-					   node->shape.servers - 1));
-	else if (GET(node->control->lost) & bit)
-		*error = g_strdup_printf("server %u of supernode %s was stopped already", server,
-					 node->name);
-	else if (node_enter(node) != DRV_ERROR_NONE)
-		*error = g_strdup(npu_message());
-	if (*error)
-		return false;
+		return node_refuse(error, "node %s has no server %u to stop: it is %s", node->name,
+				   server,
+				   node->shape.servers == 1
+					   ? "no supernode (end it with `npusim node --reset`)"
+					   : npu_text("a supernode of servers 0 to %u",
+						      node->shape.servers - 1));
+	if (GET(node->control->lost) & bit)
+		return node_refuse(error, "server %u of supernode %s was stopped already", server,
+				   node->name);
+	if (node_enter(node) != DRV_ERROR_NONE)
+		return node_refuse(error, "%s", npu_message());
 	PUT(node->control->lost, node->control->lost | bit);
 	node_unlock(node);
 	return true;
@@ -316,11 +312,9 @@ bool node_stop_server(const char *name, unsigned server, char **error)
 	g_autoptr(GArray) victims = NULL;
 	struct node *node = node_attach(name, error);
 
-	if (!node) {
-		if (!*error)
-			*error = g_strdup_printf("no process of this user runs supernode %s", name);
-		return false;
-	}
+	if (!node)
+		return !*error &&
+		       node_refuse(error, "no process of this user runs supernode %s", name);
 	if (mark_lost(node, server, error))
 		victims = find_runners(name, error);
 	for (unsigned i = victims ? victims->len : 0; i-- > 0;)

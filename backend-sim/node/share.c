@@ -344,11 +344,11 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 		return error;
 	if (place.record->share) {
 		share = &node->shares[place.record->share - 1];
-		npu_message_set("this memory is exported already, by process %d, as share %u of "
-				"node %s; a block can be exported once: pass the first shareable "
-				"handle on, or free the memory and allocate it anew",
-				share->exporter_pid, id_of(node, share), node->name);
-		error = DRV_ERROR_PARA_ERROR;
+		error = node_fail(DRV_ERROR_PARA_ERROR,
+				  "this memory is exported already, by process %d, as share %u of "
+				  "node %s; a block can be exported once: pass the first shareable "
+				  "handle on, or free the memory and allocate it anew",
+				  share->exporter_pid, id_of(node, share), node->name);
 	} else if (!(share = new_share(node, block, 0, 0, device))) {
 		error = DRV_ERROR_NO_RESOURCES;
 	} else {
@@ -486,18 +486,15 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_sha
 	home = share->bytes ? place.memory->server : node->control->members[share->exporter].server;
 	error = check_allowed(node, share, home, out ? "a named range of memory" : "a notify");
 	device = home == node->shape.server ? share->device : SIM_PEER(home, share->device);
-	if (error == DRV_ERROR_NONE && (out == NULL) != (share->bytes == 0)) {
-		npu_message_set("the name \"%.64s\" is that of %s", name,
-				share->bytes ? "a range of memory" : "a notify");
-		error = DRV_ERROR_PARA_ERROR;
-	}
+	if (error == DRV_ERROR_NONE && (out == NULL) != (share->bytes == 0))
+		error = node_fail(DRV_ERROR_PARA_ERROR, "the name \"%.64s\" is that of %s", name,
+				  share->bytes ? "a range of memory" : "a notify");
 	if (error == DRV_ERROR_NONE && out &&
 	    (!block_find(node, share->block, share->block_generation, &place) ||
-	     place.record->closing || !block_is_held_by(&place, share->exporter))) {
-		npu_message_set("the memory of the name \"%.64s\" has been freed by process %d",
-				name, share->exporter_pid);
-		error = DRV_ERROR_BUSY;
-	}
+	     place.record->closing || !block_is_held_by(&place, share->exporter)))
+		error = node_fail(DRV_ERROR_BUSY,
+				  "the memory of the name \"%.64s\" has been freed by process %d",
+				  name, share->exporter_pid);
 	if (error == DRV_ERROR_NONE && out)
 		*out = block_view(node, share->block, true);
 	else if (error == DRV_ERROR_NONE)
@@ -633,48 +630,45 @@ drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *
 	return DRV_ERROR_NONE;
 }
 
-static int open_marked(const struct node *node, uint32_t id)
+static drvError_t open_marked(const struct node *node, uint32_t id, int *out)
 {
 	struct flock lock = block_fd_lock(id, F_RDLCK);
 	char path[40];
 	int fd;
 
-	if (!own_file_is_open(&node->file)) {
-		npu_message_set("node %s: no descriptor can be made of this memory: the program "
-				"has closed descriptor %d, which npusim had opened",
-				node->name, node->file.fd);
-		return -1;
-	}
+	if (!own_file_is_open(&node->file))
+		return node_fail(DRV_ERROR_FILE_OPS,
+				 "node %s: no descriptor can be made of this memory: the program "
+				 "has closed descriptor %d, which npusim had opened",
+				 node->name, node->file.fd);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->file.fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && lseek(fd, (off_t)(NODE_FD_BASE + id), SEEK_SET) >= 0 &&
-	    fcntl(fd, F_OFD_SETLK, &lock) == 0)
-		return fd;
+	    fcntl(fd, F_OFD_SETLK, &lock) == 0) {
+		*out = fd;
+		return DRV_ERROR_NONE;
+	}
 	npu_message_set("node %s: no descriptor can be made of this memory: %s", node->name,
 			strerror(errno));
 	if (fd >= 0)
 		close(fd);
-	return -1;
+	return DRV_ERROR_FILE_OPS;
 }
 
 drvError_t node_fd_export(struct node *node, const struct node_block *block, int *out_fd)
 {
 	struct block_place place;
 	drvError_t error = block_enter(node, block, &place);
-	int fd;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	fd = open_marked(node, block->id);
-	if (fd >= 0) {
+	error = open_marked(node, block->id, out_fd);
+	if (error == DRV_ERROR_NONE) {
 		PUT(place.record->fd, 1);
 		block_unseen(node, &place);
 	}
 	node_unlock(node);
-	if (fd < 0)
-		return DRV_ERROR_FILE_OPS;
-	*out_fd = fd;
-	return DRV_ERROR_NONE;
+	return error;
 }
 
 /* Lock held. */
@@ -707,10 +701,10 @@ drvError_t node_fd_import(struct node *node, int fd, struct node_block **out)
 		if (kept && node->control->fd_kept)
 			PUT(node->control->fd_kept, node->control->fd_kept - 1);
 	} else {
-		npu_message_set("file descriptor %d stands for no memory of node %s: it is closed, "
-				"something else, or of another node",
-				fd, node->name);
-		error = DRV_ERROR_FILE_OPS;
+		error = node_fail(DRV_ERROR_FILE_OPS,
+				  "file descriptor %d stands for no memory of node %s: it is "
+				  "closed, something else, or of another node",
+				  fd, node->name);
 	}
 	node_unlock(node);
 	return error;
