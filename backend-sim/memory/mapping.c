@@ -204,11 +204,8 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 		return bsim_unsupported(
 			MAP ": size is %s and handle %p has %s; a handle is mapped whole",
 			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
-	result = check_address(bs, va, size, &r) ?: check_free(bs, va, size, r, h)
-		 ?: check_handle(bs, va, size, r, h);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	return map_new(bs, va, size, r, h, access);
+	return check_address(bs, va, size, &r) ?: check_free(bs, va, size, r, h)
+	       ?: check_handle(bs, va, size, r, h) ?: map_new(bs, va, size, r, h, access);
 }
 
 static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offset,
@@ -438,10 +435,9 @@ static drvError_t grant_device(struct bsim *bs, struct mapping *m, unsigned devi
 
 	if (device < BSIM_DEVICE_MAX && m->tables >> device & 1)
 		return DRV_ERROR_NONE;
-	result = check_peer(bs, m, device);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = tables_map(bs, SET, device, m->va, mapping_bytes(m), m->handle->block, PT_WRITE);
+	result = check_peer(bs, m, device)
+			 ?: tables_map(bs, SET, device, m->va, mapping_bytes(m), m->handle->block,
+				       PT_WRITE);
 	if (result == DRV_ERROR_NONE)
 		m->tables |= UINT32_C(1) << device;
 	return result;

@@ -212,9 +212,7 @@ static drvError_t import_remote(struct bsim *bs, const struct share_block *block
 		return bsim_unsupported(IMPORT ": share %u is of server %u, whose memory devices "
 					       "reach, and no CPU",
 					block->share_id, server);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	return bsim_check_server_locked(bs, IMPORT, server)
+	return result ?: bsim_check_server_locked(bs, IMPORT, server)
 		       ?: import_new(bs, block->share_id, server, dev, block->devid, out);
 }
 
@@ -488,11 +486,9 @@ BSIM_OPEN_CALL(halShmemOpenHandleByDevId, SIM_CALL_IMPORT, (DVdevice, dev), (con
 	uint64_t at = 0;
 	drvError_t result = BSIM_GIVEN(OPEN, name) ?: BSIM_GIVEN(OPEN, va);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (!bsim_require_device_locked(c->bs, OPEN, dev))
+	if (result == DRV_ERROR_NONE && !bsim_require_device_locked(c->bs, OPEN, dev))
 		return DRV_ERROR_INVALID_DEVICE;
-	result = bsim_pass(OPEN, node_name_import(c->bs->node, name, &info, &block));
+	result = result ?: bsim_pass(OPEN, node_name_import(c->bs->node, name, &info, &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	result = open_block(c->bs, dev, &info, block, &at);
@@ -589,14 +585,13 @@ BSIM_OPEN_CALL(halHostRegister, SIM_CALL_ALLOC, (void *, src), (uint64_t, size),
 	uint64_t lead = (uintptr_t)src % 4096;
 	bool dma = (flag & 0xffff) == HOST_MEM_MAP_DMA;
 	struct allocation *a;
-	drvError_t result = check_register(c->bs, (uintptr_t)src, size, flag & 0xffff, dev);
+	drvError_t result = check_register(c->bs, (uintptr_t)src, size, flag & 0xffff, dev)
+				    ?: (dma ? DRV_ERROR_NONE : BSIM_GIVEN(REGISTER, dst));
 
 	c->page_lg2 = 12;
 	c->pages = (size + 4095) / 4096;
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (dst == NULL && !dma)
-		return bsim_null(REGISTER, "dst");
 	a = allocation_new(c->bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
 	if (a == NULL)
 		return result;

@@ -169,15 +169,14 @@ BSIM_CALL(halResourceIdAlloc, SIM_CALL_QUERY, (uint32_t, dev),
 	  (struct halResourceIdInputInfo *, in), (struct halResourceIdOutputInfo *, out))
 {
 	struct queue_device *device = NULL;
-	drvError_t result = kind_check(c->bs, c->name, dev, in, &device);
+	drvError_t result =
+		kind_check(c->bs, c->name, dev, in, &device) ?: BSIM_GIVEN(c->name, out);
 	struct queue_table *ids;
 	struct queue_id *made;
 	uint32_t id, capacity;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (out == NULL)
-		return bsim_null(c->name, "out");
 	ids = &device->ids[in->type];
 	capacity = kinds[in->type].capacity;
 	made = g_new0(struct queue_id, 1);
@@ -232,10 +231,9 @@ drvError_t queue_id_record_locked(struct bsim_call *c, uint32_t dev, int type, u
 static drvError_t reset_locked(struct bsim_call *c, uint32_t dev, int type, uint32_t id)
 {
 	struct queue_device *device = &c->bs->queues->device[dev];
-	drvError_t result = DRV_ERROR_NONE;
+	drvError_t result =
+		id == UINT32_MAX ? DRV_ERROR_NONE : id_check(c->name, dev, device, type, id);
 
-	if (id != UINT32_MAX)
-		result = id_check(c->name, dev, device, type, id);
 	for (uint32_t i = 0; result == DRV_ERROR_NONE && i < device->ids[type].slots; i++)
 		if ((id == UINT32_MAX || id == i) && device->ids[type].at[i] != NULL)
 			queue_record_take(c->bs, dev, type, i);
@@ -249,12 +247,11 @@ QUEUE_CALL(halResourceConfig, SIM_CALL_QUERY, (uint32_t, dev),
 	struct queue_cq *cq = NULL;
 	struct queue_id *stream;
 	bool of_state;
-	drvError_t result = kind_check(c->bs, c->name, dev, in, &device);
+	drvError_t result =
+		kind_check(c->bs, c->name, dev, in, &device) ?: BSIM_GIVEN(c->name, para);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (para == NULL)
-		return bsim_null(c->name, "para");
 	if (para->prop < DRV_STREAM_BIND_LOGIC_CQ || para->prop > DRV_ID_RESET)
 		return bsim_invalid("%s: prop is %d: it must be from 0 to %d", c->name, para->prop,
 				    DRV_ID_RESET);
@@ -369,9 +366,9 @@ QUEUE_CALL(halShrIdOpen, SIM_CALL_IMPORT, (const char *, name), (struct drvShrId
 	struct node_share_info found;
 	struct queue_table *notifies;
 	drvError_t result =
-		info == NULL ? bsim_null(c->name, "info") : name_check(c->bs, c->name, name);
+		BSIM_GIVEN(c->name, info) ?: name_check(c->bs, c->name, name)
+			?: bsim_pass(c->name, node_name_import(c->bs->node, name, &found, NULL));
 
-	result = result ?: bsim_pass(c->name, node_name_import(c->bs->node, name, &found, NULL));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	*info = (struct drvShrIdInfo){ .devid = found.device, .shrid = (uint32_t)found.offset };
@@ -407,9 +404,9 @@ QUEUE_CALL(halShrIdInfoGet, SIM_CALL_QUERY, (const char *, name), (struct shrIdG
 {
 	struct node_share_info found;
 	drvError_t result =
-		info == NULL ? bsim_null(c->name, "info") : name_check(c->bs, c->name, name);
+		BSIM_GIVEN(c->name, info) ?: name_check(c->bs, c->name, name)
+			?: bsim_pass(c->name, node_share_info(c->bs->node, 0, name, &found));
 
-	result = result ?: bsim_pass(c->name, node_share_info(c->bs->node, 0, name, &found));
 	if (result == DRV_ERROR_NONE)
 		*info = (struct shrIdGetInfo){ .phyDevid = found.device };
 	return result;
@@ -420,10 +417,10 @@ QUEUE_CALL(drvNotifyIdAddrOffset, SIM_CALL_QUERY, (uint32_t, dev), (struct drvNo
 {
 	struct queue_device *device = NULL;
 	drvError_t result =
-		info == NULL ? bsim_null(c->name, "info")
-			     : queue_device_find_locked(c->bs, c->name, dev, info->tsId, &device);
+		BSIM_GIVEN(c->name, info)
+			?: queue_device_find_locked(c->bs, c->name, dev, info->tsId, &device)
+			?: id_check(c->name, dev, device, DRV_NOTIFY_ID, info->notifyId);
 
-	result = result ?: id_check(c->name, dev, device, DRV_NOTIFY_ID, info->notifyId);
 	if (result == DRV_ERROR_NONE)
 		info->devAddrOffset = STARS_NOTIFY_OFFSET(info->notifyId);
 	return result;

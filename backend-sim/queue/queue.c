@@ -387,13 +387,11 @@ BSIM_CALL(halSqCqAllocate,
 {
 	struct bsim *bs = c->bs;
 	struct queue_device *device = NULL;
-	drvError_t result;
 	uint32_t id;
+	drvError_t result = BSIM_GIVEN(c->name, in) ?: BSIM_GIVEN(c->name, out)
+			    ?: type_check(c->name, in->type)
+			    ?: queue_device_find_locked(bs, c->name, dev, in->tsId, &device);
 
-	if (in == NULL || out == NULL)
-		return bsim_null(c->name, in == NULL ? "in" : "out");
-	result = type_check(c->name, in->type)
-			 ?: queue_device_find_locked(bs, c->name, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (device->queues[in->type].live == types[in->type].capacity)
@@ -413,12 +411,9 @@ QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo
 	struct bsim *bs = c->bs;
 	struct queue_device *device = NULL;
 	uint32_t id;
-	drvError_t result;
+	drvError_t result = BSIM_GIVEN(c->name, info) ?: type_check(c->name, info->type)
+			    ?: queue_device_find_locked(bs, c->name, dev, info->tsId, &device);
 
-	if (info == NULL)
-		return bsim_null(c->name, "info");
-	result = type_check(c->name, info->type)
-			 ?: queue_device_find_locked(bs, c->name, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	id = info->type == DRV_NORMAL_TYPE ? info->sqId : info->cqId;
