@@ -62,6 +62,16 @@ static drvError_t open_server_locked(struct bsim *bs)
 
 /* ---- opening and closing ---- */
 
+/* What most queries ask first. */
+static drvError_t check_query(struct bsim *bs, const char *call, const void *out, const char *name,
+			      uint32_t dev)
+{
+	if (out == NULL)
+		return bsim_null(call, name);
+	settings_learn_shape_locked(bs);
+	return dev < bs->devices ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
+}
+
 /* So that as much is free as on a server, where CANN's runtime has its streams, rings and stacks on
  * the device. */
 static drvError_t hold_runtime_locked(struct bsim *bs, unsigned dev)
@@ -82,18 +92,12 @@ static drvError_t hold_runtime_locked(struct bsim *bs, unsigned dev)
 BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	  (halDevOpenOut *, out))
 {
-	drvError_t result;
+	/* the node may have fewer devices than was thought */
+	drvError_t result = check_query(c->bs, c->name, c, "", dev) ?: open_server_locked(c->bs)
+			    ?: check_query(c->bs, c->name, c, "", dev)
+			    ?: hold_runtime_locked(c->bs, dev);
 
 	(void)in;
-	settings_learn_shape_locked(c->bs);
-	if (dev >= c->bs->devices)
-		return bsim_no_device(c->bs, c->name, "device", dev);
-	result = open_server_locked(c->bs);
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (dev >= c->bs->devices) /* the node has fewer than was thought */
-		return bsim_no_device(c->bs, c->name, "device", dev);
-	result = hold_runtime_locked(c->bs, dev);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	fault_install();
@@ -152,16 +156,6 @@ static unsigned device_count(struct bsim *bs)
 	count = bs->devices;
 	bsim_unlock(bs);
 	return count;
-}
-
-/* What most queries ask first. */
-static drvError_t check_query(struct bsim *bs, const char *call, const void *out, const char *name,
-			      uint32_t dev)
-{
-	if (out == NULL)
-		return bsim_null(call, name);
-	settings_learn_shape_locked(bs);
-	return dev < bs->devices ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
 }
 
 static drvError_t check_pair(struct bsim *bs, const char *call, const void *out, const char *name,
