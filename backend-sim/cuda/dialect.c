@@ -155,7 +155,6 @@ static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device
 
 static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_type type)
 {
-	void *p = (void *)(uintptr_t)m->va;
 	drvError_t result;
 
 	if (m->handle->space != SIM_NODE_HOST)
@@ -170,24 +169,16 @@ static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_typ
 		return DRV_ERROR_NONE;
 	result = mapping_open_to_cpu(bs, SET, m);
 	if (result == DRV_ERROR_NONE && type == MEM_ACCESS_TYPE_READ)
-		mprotect(p, mapping_bytes(m), PROT_READ);
+		mprotect((void *)(uintptr_t)m->va, mapping_bytes(m), PROT_READ);
 	return result;
 }
 
-static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
-				  const struct drv_mem_access_desc *desc, size_t count)
+static drvError_t set_access_cuda(struct bsim *bs, struct mapping *m,
+				  const struct drv_mem_access_desc *desc)
 {
-	struct mapping *m = window_mapping(bs->window, va);
-	drvError_t result = DRV_ERROR_NONE;
-
-	if (m == NULL || m->va != va || mapping_bytes(m) != size)
-		return bsim_invalid(SET ": %s is not exactly one mapping: at ptr, %s",
-				    range_text(va, size), place_text_locked(bs, va));
-	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
-		result = desc[i].location.side == MEM_DEV_SIDE
-				 ? set_device(bs, m, desc[i].location.id, desc[i].type)
-				 : set_cpu(bs, m, desc[i].type);
-	return result;
+	return desc->location.side == MEM_DEV_SIDE
+		       ? set_device(bs, m, desc->location.id, desc->type)
+		       : set_cpu(bs, m, desc->type);
 }
 
 drvError_t cuda_reach_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,

@@ -443,6 +443,12 @@ static drvError_t grant_device(struct bsim *bs, struct mapping *m, unsigned devi
 	return result;
 }
 
+static drvError_t grant(struct bsim *bs, struct mapping *m, const struct drv_mem_access_desc *desc)
+{
+	return desc->location.side == MEM_HOST_SIDE ? grant_cpu(bs, m)
+						    : grant_device(bs, m, desc->location.id);
+}
+
 /* Grants that were made stay when a later one fails, as in the driver. */
 static drvError_t set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
 				    const struct drv_mem_access_desc *desc, size_t count)
@@ -451,26 +457,23 @@ static drvError_t set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
 	drvError_t result = DRV_ERROR_NONE;
 
 	if (m == NULL || m->va != va || mapping_bytes(m) != size)
-		return bsim_fail(DRV_ERROR_PARA_ERROR,
+		return bsim_fail(bs->cuda != NULL ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_PARA_ERROR,
 				 SET ": %s is not exactly one mapping: at ptr, %s",
 				 range_text(va, size), place_text_locked(bs, va));
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
-		result = desc[i].location.side == MEM_HOST_SIDE
-				 ? grant_cpu(bs, m)
-				 : grant_device(bs, m, desc[i].location.id);
+		result = (bs->cuda != NULL ? bs->cuda->set_access : grant)(bs, m, &desc[i]);
 	return result;
 }
 
 BSIM_CALL(halMemSetAccess, SIM_CALL_ACCESS, (void *, ptr), (size_t, size),
 	  (struct drv_mem_access_desc *, desc), (size_t, count))
 {
-	const struct dialect *cuda = c->bs->cuda;
-	drvError_t result = cuda == NULL ? check_descriptors(ptr, desc, count) : DRV_ERROR_NONE;
+	drvError_t result =
+		c->bs->cuda == NULL ? check_descriptors(ptr, desc, count) : DRV_ERROR_NONE;
 
 	c->pages = size >> 21;
 	return result ?: bsim_require_open_locked(c->bs, SET)
-		       ?: (cuda != NULL ? cuda->set_access : set_access_locked)(
-				  c->bs, (uintptr_t)ptr, size, desc, count);
+		       ?: set_access_locked(c->bs, (uintptr_t)ptr, size, desc, count);
 }
 
 BSIM_CALL(halMemGetAccess, SIM_CALL_QUERY, (void *, ptr), (struct drv_mem_location *, location),

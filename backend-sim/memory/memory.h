@@ -299,8 +299,9 @@ struct dialect {
 			      uint64_t hint);
 	/* Gives the addresses of a reservation back. */
 	void (*drop)(struct window *w, const struct range *r);
-	drvError_t (*set_access)(struct bsim *bs, uint64_t va, uint64_t size,
-				 const struct drv_mem_access_desc *desc, size_t count);
+	/* Of the whole mapping. */
+	drvError_t (*set_access)(struct bsim *bs, struct mapping *m,
+				 const struct drv_mem_access_desc *desc);
 	/* Shares that are file descriptors. */
 	drvError_t (*export_fd)(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
 				int *out_fd);
