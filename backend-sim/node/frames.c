@@ -283,22 +283,10 @@ struct extent_chain frames_take_reserved(struct memory *m)
 #define WORD_CLAIMED (UINT64_C(1) << 31)
 #define WORD_ID_MASK UINT64_C(0x7fffffff)
 
-static inline uint64_t word_of(const struct node_block *block)
-{
-	return (uint64_t)block->generation << 32 | (block->id + 1);
-}
-
 /* What a request must match; never 0. */
 static inline uint64_t key_of(unsigned memory, uint64_t frames, bool giant)
 {
 	return frames << 16 | memory << 1 | giant;
-}
-
-static inline bool cache_swap(uint64_t *word, uint64_t from, uint64_t to)
-{
-	node_step();
-	return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_ACQUIRE);
 }
 
 static inline bool holds_block(uint64_t word)
@@ -319,7 +307,7 @@ struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t
 		struct node_block *block;
 
 		if (__atomic_load_n(&node->cached_keys[i], __ATOMIC_RELAXED) != key ||
-		    !holds_block(word) || !cache_swap(&words[i], word, WORD_BUSY))
+		    !holds_block(word) || !SWAP(words[i], word, WORD_BUSY))
 			continue;
 		block = node->cached[i];
 		if (key_of(block->memory, block->frames, block->giant) != key) {
@@ -355,7 +343,7 @@ bool frame_cache_put(struct node *node, struct node_block *block)
 	if (!is_eligible(node, block, record))
 		return false;
 	for (unsigned i = 0; i < NODE_CACHED; i++) {
-		if (GET(words[i]) != 0 || !cache_swap(&words[i], 0, WORD_BUSY))
+		if (GET(words[i]) != 0 || !SWAP(words[i], 0, WORD_BUSY))
 			continue;
 		block->generation++;
 		PUT(record->generation, block->generation);
@@ -366,7 +354,7 @@ bool frame_cache_put(struct node *node, struct node_block *block)
 		__atomic_store_n(&node->cached_keys[i],
 				 key_of(block->memory, block->frames, block->giant),
 				 __ATOMIC_RELAXED);
-		PUT(words[i], word_of(block));
+		PUT(words[i], (uint64_t)block->generation << 32 | (block->id + 1));
 		return true;
 	}
 	return false;
@@ -400,7 +388,7 @@ void frame_cache_empty(struct node *node, unsigned slot)
 	for (unsigned i = 0; i < NODE_CACHED; i++) {
 		uint64_t word = GET(words[i]);
 
-		if (holds_block(word) && cache_swap(&words[i], word, word | WORD_CLAIMED))
+		if (holds_block(word) && SWAP(words[i], word, word | WORD_CLAIMED))
 			end_claimed(node, &words[i]);
 	}
 }

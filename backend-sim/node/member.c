@@ -122,9 +122,7 @@ static void member_free(struct node *node, unsigned slot)
 		PUT(control->members[slot].state,
 		    server_is_lost(node, control->members[slot].server) ? MEMBER_LOST
 									: MEMBER_FREE);
-	node_step();
-	__atomic_compare_exchange_n(&control->alive[slot], &word, 0, false, __ATOMIC_ACQ_REL,
-				    __ATOMIC_ACQUIRE);
+	SWAP(control->alive[slot], word, 0);
 }
 
 void member_check(struct node *node, unsigned slot)
@@ -276,13 +274,6 @@ void member_remove(struct node *node)
 #define LOCK_LOOK_MS   20   /* so long a waiter relies on the kernel's word alone */
 #define LOCK_WARN_LOOK 150u /* looks until a stopped owner is named */
 
-static inline bool lock_swap(struct node *node, uint32_t from, uint32_t to)
-{
-	node_step();
-	return __atomic_compare_exchange_n(&node->control->lock, &from, to, false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_ACQUIRE);
-}
-
 static inline void relax(void)
 {
 #if defined(__x86_64__)
@@ -296,7 +287,7 @@ static bool lock_spin(struct node *node)
 {
 	for (unsigned spin = 0; spin < LOCK_SPINS; spin++) {
 		if (__atomic_load_n(&node->control->lock, __ATOMIC_RELAXED) == 0 &&
-		    lock_swap(node, 0, node->service))
+		    SWAP(node->control->lock, 0, node->service))
 			return true;
 		relax();
 	}
@@ -324,7 +315,7 @@ static void look_at_owner(struct node *node, uint32_t word, unsigned look)
 			continue;
 		member_check(node, slot);
 		if (member_is_gone(node, slot))
-			lock_swap(node, word, FUTEX_OWNER_DIED | FUTEX_WAITERS);
+			SWAP(node->control->lock, word, FUTEX_OWNER_DIED | FUTEX_WAITERS);
 	}
 	if (look % LOCK_WARN_LOOK == 0)
 		warn_if_stopped(node);
@@ -352,16 +343,16 @@ static void lock_slow(struct node *node)
 
 		if (word & FUTEX_OWNER_DIED) {
 			wait_for_dead_owner(node);
-			if (!lock_swap(node, word, mine))
+			if (!SWAP(node->control->lock, word, mine))
 				continue;
 			PUT(node->control->lock_owner, node->slot + 1);
 			node_rebuild(node);
 			return;
 		}
 		if ((word & FUTEX_TID_MASK) == 0) {
-			if (lock_swap(node, word, mine))
+			if (SWAP(node->control->lock, word, mine))
 				return;
-		} else if (word == wait || lock_swap(node, word, wait)) {
+		} else if (word == wait || SWAP(node->control->lock, word, wait)) {
 			if (syscall(SYS_futex, lock, FUTEX_WAIT, wait, &timeout, NULL, 0) != 0 &&
 			    errno == ETIMEDOUT)
 				look_at_owner(node, wait, ++look);
@@ -375,7 +366,7 @@ void node_lock(struct node *node)
 	int cancel_state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	if (!lock_swap(node, 0, node->service) && !lock_spin(node))
+	if (!SWAP(node->control->lock, 0, node->service) && !lock_spin(node))
 		lock_slow(node);
 	PUT(node->control->lock_owner, node->slot + 1);
 	node->cancel_state = cancel_state;

@@ -70,6 +70,8 @@ static inline void node_step(void)
 		__atomic_store_n(&(place), (value), __ATOMIC_RELEASE); \
 	} while (0)
 #define GET(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
+/* PUT() in place of `from`: false where that is not there. */
+#define SWAP(place, from, to) (node_step(), __sync_bool_compare_and_swap(&(place), (from), (to)))
 
 /* Sets the thread's message, and is the code. */
 #define node_fail(code, ...) (npu_message_set(__VA_ARGS__), (code))
