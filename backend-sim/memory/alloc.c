@@ -109,22 +109,13 @@ static unsigned find_pages(struct pool *p, unsigned count)
 	return p->pages;
 }
 
-/* The bits of [*from, end) that lie in one word of 64; *from is moved behind them. */
-static uint64_t next_bits(unsigned *from, unsigned end)
-{
-	unsigned bit = *from % 64, n = MIN(64 - bit, end - *from);
-
-	*from += n;
-	return UINT64_MAX >> (64 - n) << bit;
-}
-
 static void mark_pages(struct pool *p, unsigned first, unsigned count, struct allocation *a)
 {
 	for (unsigned page = first; page < first + count;) {
 		uint64_t *word = &p->bits[page / 64];
 
 		p->owner[page] = a;
-		*word ^= next_bits(&page, first + count);
+		*word ^= bits_of_word(&page, first + count);
 	}
 	p->used += a != NULL ? count : -count;
 	if (a == NULL && first < p->lowest_free)
@@ -208,7 +199,7 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 	for (unsigned page = first; page < first + count;) {
 		uint64_t *written = &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
 		unsigned word = page / 64 * 64;
-		uint64_t bits = next_bits(&page, first + count);
+		uint64_t bits = bits_of_word(&page, first + count);
 		uint64_t old = !bs->contents ? 0 : bs->poison != 0 ? bits : *written & bits;
 
 		for (; old != 0; old &= old - 1)

@@ -24,14 +24,10 @@ static uint32_t next_frame(const struct memory *m, uint32_t from, uint32_t end, 
 
 static void mark_bits(struct memory *m, uint32_t first, uint32_t count, bool used)
 {
-	for (uint32_t at = first; count;) {
-		uint32_t bit = at % 64, n = 64 - bit < count ? 64 - bit : count;
-		uint64_t mask = (n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) << bit,
-			 word = m->used[at / 64];
+	for (uint32_t at = first; at < first + count;) {
+		uint64_t *word = &m->used[at / 64], mask = bits_of_word(&at, first + count);
 
-		PUT(m->used[at / 64], used ? word | mask : word & ~mask);
-		at += n;
-		count -= n;
+		PUT(*word, used ? *word | mask : *word & ~mask);
 	}
 }
 

@@ -63,6 +63,15 @@ static inline unsigned bits_run(const uint64_t *bits, unsigned from, unsigned en
 	return end;
 }
 
+/* The bits of [*from, end) that lie in one word of 64; *from is moved behind them. */
+static inline uint64_t bits_of_word(unsigned *from, unsigned end)
+{
+	unsigned bit = *from % 64, n = end - *from < 64 - bit ? end - *from : 64 - bit;
+
+	*from += n;
+	return UINT64_MAX >> (64 - n) << bit;
+}
+
 struct node_config {
 	const char *name; /* NPUSIM_NODE */
 	char soc_name[32];
