@@ -259,24 +259,17 @@ static bool is_due(void)
 
 /* Over anything the first time; later over SIG_DFL, and over what was there the first time: test
  * frameworks put their handler in place for each test, and back what was there before it. Any other
- * was put over ours. */
-static bool is_to_cover(struct caught *caught, const struct action *now)
-{
-	bool first = !caught->covered;
-
-	caught->covered = true;
-	return first || now->plain == SIG_DFL || now->plain == caught->found.plain;
-}
-
-/* Flags and mask are those of the handler below, which the kernel then serves as if we were not
- * there: SA_NODEFER, SA_RESETHAND, SA_ONSTACK. */
+ * was put over ours. Flags and mask are those of the handler below, which the kernel then serves as
+ * if we were not there: SA_NODEFER, SA_RESETHAND, SA_ONSTACK. */
 static void cover(struct caught *caught)
 {
 	struct sigaction fresh = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	struct action now;
 
-	if (exchange(caught->number, NULL, &now) != 0 || !is_to_cover(caught, &now))
+	if (exchange(caught->number, NULL, &now) != 0 ||
+	    (caught->covered && now.plain != SIG_DFL && now.plain != caught->found.plain))
 		return;
+	caught->covered = true;
 	npu_log_enabled(NPU_LOG_ERROR); /* opens what reports are written to */
 	if (now.plain != SIG_DFL)
 		caught->found = now;
