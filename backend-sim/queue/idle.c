@@ -21,19 +21,11 @@ static bool has_work(const struct bsim *bs)
 	return sim_busy(bs->sim) || bs->queues->polled != 0 || bs->queues->deadlines != 0;
 }
 
-static void sleep_until_locked(struct bsim *bs, uint64_t wall_ns)
-{
-	struct timespec until = clock_at_ns(wall_ns);
-
-	while (!bs->queues->idle_stop &&
-	       bsim_wait_locked(bs, &bs->queues->work, &until) != ETIMEDOUT)
-		;
-}
-
 static void *idle_main(void *arg)
 {
 	struct bsim *bs = arg;
 	struct queue_set *set = bs->queues;
+	struct timespec until;
 	unsigned slowness = 1;
 
 	bsim_lock(bs);
@@ -47,7 +39,9 @@ static void *idle_main(void *arg)
 			set->idle_parked = false;
 			continue;
 		}
-		sleep_until_locked(bs, clock_now_ns() + slowness * set->idle_ns);
+		until = clock_at_ns(clock_now_ns() + slowness * set->idle_ns);
+		while (!set->idle_stop && bsim_wait_locked(bs, &set->work, &until) != ETIMEDOUT)
+			continue;
 		if (set->idle_stop)
 			break;
 		if (set->away != 0 || __atomic_load_n(&bs->calls, __ATOMIC_RELAXED) != calls) {
