@@ -26,12 +26,6 @@ void node_written_give_up(struct node *node, const struct node_block *block)
 	PUT(*unseen_of(node, block), 1);
 }
 
-static bool meets(const struct write_record *write, const struct write_record *other)
-{
-	return write->block == other->block && write->generation == other->generation &&
-	       write->begin < other->end && other->begin < write->end;
-}
-
 /* Tells the other members of it, and *out of the first of them that writes there. */
 static void meet(struct node *node, const struct write_record *write, struct npu_write *out)
 {
@@ -40,12 +34,14 @@ static void meet(struct node *node, const struct write_record *write, struct npu
 
 		if (slot == node->slot || member_is_dead(node, slot))
 			continue;
-		for (unsigned i = 0; i < NODE_WRITES; i++) {
-			if (!meets(&member->writes[i], write))
+		for (struct write_record *w = member->writes; w < member->writes + NODE_WRITES;
+		     w++) {
+			if (w->block != write->block || w->generation != write->generation ||
+			    w->begin >= write->end || write->begin >= w->end)
 				continue;
-			PUT(member->writes[i].met, node->pid);
+			PUT(w->met, node->pid);
 			out->pid = member->pid;
-			out->since_ns = write->since_ns - member->writes[i].since_ns;
+			out->since_ns = write->since_ns - w->since_ns;
 		}
 	}
 }
