@@ -199,17 +199,6 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 
 #define AWAIT "npusimAwait"
 
-static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)
-{
-	for (uint32_t i = 0; i < device->queues[DRV_NORMAL_TYPE].slots; i++) {
-		struct queue_sq *sq = device->queues[DRV_NORMAL_TYPE].at[i];
-
-		if (sq != NULL && sq->stream_id == stream)
-			return sq;
-	}
-	return NULL;
-}
-
 static void look_locked(struct bsim *bs, const struct queue_device *device, uint32_t stream,
 			struct npu_head *out)
 {
@@ -219,11 +208,14 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 		[SQ_WAIT_VALUE] = NPU_HEAD_VALUE, [SQ_CQ_FULL] = NPU_HEAD_REPORT,
 		[SQ_DONE] = NPU_HEAD_RUNS,
 	};
-	struct queue_sq *sq = sq_of_stream(device, stream);
+	const struct queue_table *sqs = &device->queues[DRV_NORMAL_TYPE];
 	const struct stars_value_wait_sqe *value;
+	struct queue_sq *sq = NULL;
 
 	*out = (struct npu_head){ .kind = NPU_HEAD_NONE };
-	if (sq == NULL || sq->head == sq->tail)
+	for (uint32_t i = 0; i < sqs->slots && (sq == NULL || sq->stream_id != stream); i++)
+		sq = sqs->at[i];
+	if (sq == NULL || sq->stream_id != stream || sq->head == sq->tail)
 		return;
 	value = &sq->ring[sq->head].wait;
 	out->task = value->header.task_id;
