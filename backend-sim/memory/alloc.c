@@ -351,6 +351,17 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 	g_slice_free(struct allocation, a);
 }
 
+static void allocation_finish(struct bsim *bs, struct allocation *a)
+{
+	if (a->kind == NPU_PLACE_PINNED)
+		window_close_to_cpu(a->va, a->bytes);
+	if (a->block != NULL) {
+		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
+		node_block_drop(bs->node, a->block);
+	}
+	allocation_drop(bs, a);
+}
+
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)
 {
 	if (a->block != NULL)
@@ -645,17 +656,6 @@ void allocation_end(struct bsim *bs, struct allocation *a)
 {
 	if (!gone_hold_locked(bs, a))
 		allocation_finish(bs, a);
-}
-
-void allocation_finish(struct bsim *bs, struct allocation *a)
-{
-	if (a->kind == NPU_PLACE_PINNED)
-		window_close_to_cpu(a->va, a->bytes);
-	if (a->block != NULL) {
-		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
-		node_block_drop(bs->node, a->block);
-	}
-	allocation_drop(bs, a);
 }
 
 unsigned alloc_end_device(struct bsim *bs, unsigned device)

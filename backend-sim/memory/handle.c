@@ -126,7 +126,8 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
 	};
 }
 
-void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
+/* Whatever its references say: its pages go back. */
+static void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
 {
 	struct handle_table *t = bs->handles;
 

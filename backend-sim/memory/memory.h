@@ -429,8 +429,6 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 		       struct drv_mem_handle **out);
 /* A live handle for the block, with one reference. */
 struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block);
-/* Ends a handle whatever its references say: its pages go back. */
-void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state);
 /* Ends all whose pages lie on, or were imported to, the device. Returns how many. */
 unsigned handle_end_device(struct bsim *bs, unsigned device);
 /* Drops the reference of a mapping that is gone; ends the handle with its last one. */
@@ -470,8 +468,6 @@ drvError_t allocation_back(struct bsim *bs, const char *call, struct allocation 
 void allocation_drop(struct bsim *bs, struct allocation *a);
 /* Ends an allocation with all that belongs to it; host memory, once no queued work uses it. */
 void allocation_end(struct bsim *bs, struct allocation *a);
-/* The same at once. */
-void allocation_finish(struct bsim *bs, struct allocation *a);
 
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
