@@ -493,10 +493,8 @@ static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hin
 {
 	bool huge = size >= WINDOW_SLOT;
 	uint64_t bytes = bsim_round_up(size, size > WINDOW_LARGE ? WINDOW_GIB : WINDOW_SLOT);
-	drvError_t result;
+	drvError_t result = hint == 0 ? DRV_ERROR_NONE : check_hint(bs, hint, size);
 
-	*out = NULL;
-	result = hint == 0 ? DRV_ERROR_NONE : check_hint(bs, hint, size);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (bytes > WINDOW_RESERVE_MAX || bytes < size)
@@ -512,9 +510,7 @@ static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hin
 
 		*out = va == 0 ? NULL : window_add(bs, RANGE_RESERVATION, va, bytes);
 	}
-	if (*out != NULL)
-		return DRV_ERROR_NONE;
-	return no_room(bs->window, CALL, bytes);
+	return *out != NULL ? DRV_ERROR_NONE : no_room(bs->window, CALL, bytes);
 }
 
 static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, struct range **out)
