@@ -245,17 +245,6 @@ static struct npu_driver *open_backend(char **error)
 	return driver;
 }
 
-static void describe_contract(GString *text, enum bsim_contract contract)
-{
-	g_string_append_printf(text, "contract=%s\n", contract == BSIM_DOCS ? "docs" : "driver");
-	for (unsigned row = 0; row < CONTRACT_ROW_COUNT; row++) {
-		const struct contract_rule *r = &contract_rules[row];
-
-		g_string_append_printf(text, "difference=%s: %s: docs %s, driver %s\n", r->rule,
-				       r->what, r->docs_text, r->driver_text);
-	}
-}
-
 static char *describe_backend(void)
 {
 	g_autofree struct bsim *own = g_new0(struct bsim, 1);
@@ -269,11 +258,15 @@ static char *describe_backend(void)
 	}
 	g_string_append_printf(text,
 			       "soc=%s\ndevices=%u\nhbm_bytes=%" PRIu64 "\nusable_bytes=%" PRIu64
-			       "\nnode=%s\ntiming=%s\ncontents=%s\n",
+			       "\nnode=%s\ntiming=%s\ncontents=%s\ncontract=%s\n",
 			       bs->profile.soc_name, bs->devices, bs->config.hbm_bytes,
 			       bs->config.usable_frames << NODE_FRAME_LG2, bs->config.name,
-			       bs->timing ? "on" : "off", bs->contents ? "on" : "off");
-	describe_contract(text, bs->contract);
+			       bs->timing ? "on" : "off", bs->contents ? "on" : "off",
+			       bs->contract == BSIM_DOCS ? "docs" : "driver");
+	for (const struct contract_rule *r = contract_rules;
+	     r < contract_rules + CONTRACT_ROW_COUNT; r++)
+		g_string_append_printf(text, "difference=%s: %s: docs %s, driver %s\n", r->rule,
+				       r->what, r->docs_text, r->driver_text);
 	return g_string_free(text, FALSE);
 }
 
