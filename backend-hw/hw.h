@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * backend-hw inside: a libascend_hal.so that was found and resolved, and the driver over it.
- *
- *   load.c   where a driver's library may lie; opening one, telling ours from a vendor's
- *   hw.c     the driver object: straight calls, devices of old drivers, capability bits; and what
- *            the module exports
- *   record.c a library of its own, which opens the module in front of a program's driver
  */
 #ifndef NPUSIM_HW_H
 #define NPUSIM_HW_H
