@@ -129,10 +129,11 @@ static void print_calls(FILE *out, const struct replay_device *d)
 	}
 }
 
-/* Words on lines that are not too long. */
-static void print_words(FILE *out, const char *text)
+/* Words, which are taken over, on lines that are not too long; NULL: none. */
+static void print_words(FILE *out, char *taken)
 {
-	g_auto(GStrv) words = g_strsplit(text, " ", -1);
+	g_autofree char *text = taken;
+	g_auto(GStrv) words = g_strsplit(text ?: "", " ", -1);
 	int column = 0;
 
 	for (guint i = 0; words[i]; i++) {
@@ -142,15 +143,13 @@ static void print_words(FILE *out, const char *text)
 		fprintf(out, "%s%*s%s", begins && i > 0 ? "\n" : "", space, "", words[i]);
 		column = (begins ? 0 : column) + space + length;
 	}
-	fputc('\n', out);
+	if (column > 0)
+		fputc('\n', out);
 }
 
 static void print_recorded_oom(FILE *out, const struct replay_device *d)
 {
-	g_autofree char *words = recorded_oom_words(&d->memory.file.oom);
-
-	if (words)
-		print_words(out, words);
+	print_words(out, recorded_oom_words(&d->memory.file.oom));
 }
 
 static void print_moments(FILE *out, const struct replay_device *d)
@@ -166,13 +165,11 @@ static void print_moments(FILE *out, const struct replay_device *d)
 					moment->what == MOMENT_EVENT
 						? ": the device has no such event"
 						: "us: no event of the device is so late, or the "
-						  "file "
-						  "has no times");
+						  "file has no times");
 			continue;
 		}
 		moment_view_init(&v, d, moment);
-		g_autofree char *words = moment_words(&v);
-		print_words(out, words);
+		print_words(out, moment_words(&v));
 		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
 			const struct holder *h = &g_array_index(v.holders, struct holder, i);
 			fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
