@@ -100,11 +100,9 @@ void differences_add(struct differences *differences, const char *group, const c
 	if (a && b && kind != MEMBER_TEXT && kind != MEMBER_PLACE) {
 		double from = json_node_get_double(a), more = json_node_get_double(b) - from;
 		guint64 whole = (guint64)json_node_get_int(b) - (guint64)json_node_get_int(a);
-		JsonNode *change = json_node_alloc();
-		if (kind == MEMBER_REAL)
-			json_node_init_double(change, more);
-		else
-			json_node_init_int(change, (gint64)whole);
+		JsonNode *change = kind == MEMBER_REAL
+					   ? json_node_init_double(json_node_alloc(), more)
+					   : json_node_init_int(json_node_alloc(), (gint64)whole);
 		g_autofree char *text = value_text(kind, change);
 		more = json_node_get_double(change);
 		cells[CELL_CHANGE] = g_strconcat(more > 0 ? "+" : "", text, NULL);
