@@ -104,9 +104,8 @@ struct pickle {
 
 static gboolean damaged(struct pickle *m, const char *what)
 {
-	refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "pickle damaged at byte %zu: %s",
-	       m->op_at, what);
-	return FALSE;
+	return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "pickle damaged at byte %zu: %s",
+		      m->op_at, what);
 }
 
 static gboolean take(struct pickle *m, gsize n, const guint8 **out)
