@@ -118,10 +118,9 @@ static gboolean add_events(struct timeline *t)
 	return t->trace->unsorted.count > 0 ||
 	       refuse(t->error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		      "it is a timeline for Chrome or Perfetto without [memory] events of a "
-		      "device: "
-		      "record one by torch.profiler with profile_memory=True, or a memory snapshot "
-		      "by "
-		      "torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE) "
+		      "device: record one by torch.profiler with profile_memory=True, or a memory "
+		      "snapshot by torch.cuda.memory._record_memory_history() and "
+		      "_dump_snapshot(FILE) "
 		      "(torch_npu.npu.memory has both too)");
 }
 
