@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The driver model as one process has it: settings, the lock, the node that it has joined, its
- * devices and the model. Everything else in backend-sim is a room above this one:
+ * devices and the model. ARCHITECTURE.md lists the rooms above this one.
  *
- *   process/  this object, entry and exit of calls, the two contracts
- *   memory/   addresses, handles, mappings, allocations, page tables; what lies at an address
- *   cuda/     the CUDA dialect, which replaces the window's rules
- *   queue/    copies, submission and completion queues
- *   hal/      the driver's names
- *   bsim.c    opening and closing all of it, the table of functions, statistics; device.c: devices
- *
- * A room includes its own headers and those of the rooms below it: hal, queue, cuda, memory,
- * process, node. Lock order: bsim.lock (this process), then the node's (all processes). sim.h is
- * called under bsim.lock only. A function named *_locked is called with bsim.lock held; one that
- * lets go of it meanwhile says so.
+ * Lock order: bsim.lock (this process), then the node's (all processes). sim.h is called under
+ * bsim.lock only. A function named *_locked is called with bsim.lock held; one that lets go of it
+ * meanwhile says so.
  */
 #ifndef NPUSIM_BSIM_PROCESS_H
 #define NPUSIM_BSIM_PROCESS_H
