@@ -101,7 +101,8 @@ static void server_close(struct server *server)
 
 #define BATCH_ROWS 4096u /* that a core is given at a time */
 
-/* Consecutive accesses of an engine that are of one kind. */
+/* Consecutive accesses of an engine that are of one kind, until they are done: a core goes from one
+ * to the next without a pause. */
 struct run {
 	struct sim_job job;
 	struct lane *lane;
@@ -109,7 +110,6 @@ struct run {
 };
 
 struct lane {
-	struct run *run;       /* of the batch: a core goes from one to the next without a pause */
 	uint64_t issued, stop; /* accesses of this engine, warm-up included; where to pause */
 	unsigned index, runs_left;
 };
@@ -166,58 +166,62 @@ static uint64_t place_of(const struct sim_job *job, uint64_t row)
 	}
 }
 
+static uint64_t batch_rows(const struct bench_request *r)
+{
+	return r->pattern == BENCH_CHASE ? 1 : BATCH_ROWS;
+}
+
 static void next_batch(struct lane *lane);
 
 static void on_done(struct sim_job *job)
 {
-	struct lane *lane = ((struct run *)job->arg)->lane;
+	struct run *run = job->arg;
+	struct lane *lane = run->lane;
 
-	if (job->status != SIM_OK) {
+	if (job->status != SIM_OK && bench.status == SIM_OK) {
 		bench.status = job->status;
 		bench.fault_va = job->fault_va;
 	}
 	bench.done += job->bytes / bench.request->access_bytes;
 	if (bench.request->progress)
 		bench.request->progress(bench.done, bench.request->data);
+	g_free(run);
 	if (--lane->runs_left == 0)
 		next_batch(lane);
 }
 
-static uint64_t batch_rows(const struct bench_request *r)
-{
-	return r->pattern == BENCH_CHASE ? 1 : BATCH_ROWS;
-}
-
-static bool writes_at(const struct lane *lane, uint64_t access)
+/* The run that begins there ends at `stop` or before; returns where. */
+static uint64_t run_end(const struct lane *lane, uint64_t first, uint64_t stop, bool *out_write)
 {
 	const struct bench_request *r = bench.request;
+	uint64_t end = first + 1;
 
-	if (r->pattern == BENCH_TRACE)
-		return BENCH_WRITES(traced_of(r, number_of(lane, access)));
-	return r->operation == BENCH_WRITE ||
-	       (r->operation == BENCH_MIXED && access / batch_rows(r) % 2);
+	if (r->pattern != BENCH_TRACE) {
+		end = stop - stop % batch_rows(r); /* at most one is between */
+		*out_write = r->operation == BENCH_WRITE ||
+			     (r->operation == BENCH_MIXED && first / batch_rows(r) % 2);
+		return r->operation == BENCH_MIXED && end > first ? end : stop;
+	}
+	*out_write = BENCH_WRITES(traced_of(r, number_of(lane, first)));
+	while (end < stop && BENCH_WRITES(traced_of(r, number_of(lane, end))) == *out_write)
+		end++;
+	return end;
 }
 
 static void next_batch(struct lane *lane)
 {
 	const struct bench_request *r = bench.request;
 	const struct sim_profile *p = r->profile;
-	uint64_t first = lane->issued, stop = first + MIN(batch_rows(r), lane->stop - first);
-	unsigned runs = 0;
+	uint64_t first = lane->issued, end;
+	bool write;
 
-	if (first == stop || bench.status != SIM_OK)
+	if (bench.status != SIM_OK)
 		return;
-	for (uint64_t i = first; i < stop; i++)
-		runs += i == first || writes_at(lane, i) != writes_at(lane, i - 1);
-	lane->run = g_renew(struct run, lane->run, runs);
-	lane->runs_left = runs;
-	lane->issued = stop;
-	for (struct run *run = lane->run; first < stop; run++) {
-		bool write = writes_at(lane, first);
-		uint64_t end = first + 1;
+	lane->issued += MIN(batch_rows(r), lane->stop - first);
+	for (; first < lane->issued; first = end) {
+		struct run *run = g_new(struct run, 1);
 
-		while (end < stop && writes_at(lane, end) == write)
-			end++;
+		end = run_end(lane, first, lane->issued, &write);
 		*run = (struct run){ .lane = lane, .first = first };
 		run->job = (struct sim_job){
 			.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ,
@@ -233,7 +237,7 @@ static void next_batch(struct lane *lane)
 			.done = on_done,
 			.arg = run,
 		};
-		first = end;
+		lane->runs_left++;
 		sim_submit(bench.server.sim, &run->job);
 	}
 }
@@ -519,8 +523,6 @@ enum bench_status npusim_bench_run(const struct bench_request *request, struct b
 		return BENCH_BAD_REQUEST;
 	status = run(request, out, error);
 	server_close(&bench.server);
-	for (unsigned i = 0; bench.lane && i < request->engines; i++)
-		g_free(bench.lane[i].run);
 	g_free(bench.lane);
 	return status;
 }

@@ -42,7 +42,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	m_line_bytes = p->l2_line_bytes;
 	m_hit_ps = p->l2_hit_ps;
 	m_rate = p->l2_bytes_per_us;
-	m_booked = 0;
+	m_booked = m_booked_ps = m_booked_rest = 0;
 	m_lock = config->lock;
 }
 

@@ -34,8 +34,7 @@ struct tlb_age {
 void tlb_age_init(struct tlb_age *age, uint32_t first, uint32_t count);
 void tlb_age_make_oldest(struct tlb_age *age, uint32_t *oldest, uint32_t i);
 
-/* Takes the entry, which is neither, out of its place in the ring, and puts it between the newest
- * and the oldest. */
+/* Moves an entry that is neither the newest nor the oldest between the two. */
 static inline void tlb_age_to_seam(struct tlb_age *age, uint32_t i, uint32_t newest,
 				   uint32_t oldest)
 {

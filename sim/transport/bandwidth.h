@@ -39,8 +39,8 @@ void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned co
 void bandwidth_clear(struct bandwidth *bandwidth);
 
 /* bandwidth_take(), slice by slice. */
-__attribute__((cold)) uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps,
-						     uint64_t from_ps, uint64_t *out_end_ps);
+uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
+			       uint64_t *out_end_ps);
 
 /* Notes the slice that has the time; false where it is no longer remembered. */
 bool bandwidth_find(struct bandwidth *b, uint64_t at_ps);

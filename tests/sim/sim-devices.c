@@ -124,3 +124,53 @@ TEST(devices, simulation_without_a_job_says_nothing)
 {
 	EXPECT_EXIT(0, without_a_job, NULL);
 }
+
+static uint64_t unaligned_read_ps(uint64_t at, uint64_t bytes)
+{
+	struct sim_job read = { .kind = SIM_JOB_READ,
+				.engine = SIM_ENGINE_CORE,
+				.core = 24,
+				.device = 1,
+				.src = { 1, MACHINE_VA + at },
+				.bytes = bytes };
+
+	EXPECT_EQ(sim_execute(machine.sim, &read), SIM_OK);
+	return read.finish_ps - read.begin_ps;
+}
+
+/* Parts of lines go past the L2, whose bandwidth they do not take: nor that of another profile. */
+static uint64_t after_a_slow_l2(bool slow)
+{
+	struct sim_profile *p = &machine.profile;
+	uint64_t ps = 0;
+
+	for (bool last = !slow;; last = true) {
+		machine_setup();
+		p->l2_bytes_per_us = last ? 5960000 : 1;
+		if (last) {
+			p->l2_line_bytes = 4096;
+			p->l2_block_bytes = 65536;
+			p->l2_bytes -= p->l2_bytes % (p->l2_block_bytes * p->l2_ways);
+		}
+		machine_open(true);
+		machine_map(1, MACHINE_VA, SIM_PA(1, 0), 21, 1, PT_WRITE);
+		for (unsigned i = 0; i < 3; i++)
+			ps = unaligned_read_ps(i * 8192 + 100, last ? 600 : 128);
+		machine_close();
+		if (last)
+			return ps;
+	}
+}
+
+static void compare_after_a_slow_l2(void *arg)
+{
+	uint64_t alone = after_a_slow_l2(false);
+
+	(void)arg;
+	EXPECT_EQ(after_a_slow_l2(true), alone);
+}
+
+TEST(devices, later_simulation_has_its_own_bandwidth)
+{
+	EXPECT_EXIT(0, compare_after_a_slow_l2, NULL);
+}

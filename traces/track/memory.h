@@ -20,7 +20,7 @@
 enum level_kind {
 	LEVEL_LIVE,     /* requested sizes of blocks that are handed out */
 	LEVEL_SEGMENTS, /* of an allocator above */
-	LEVEL_PHYSICAL, /* that calls got; of a history without such calls, its segments */
+	LEVEL_PHYSICAL, /* that calls got; in a tracker of a history without them, segments */
 	LEVEL_RESERVED, /* address space; to the tracker, of no device */
 	LEVEL_TAKEN,    /* by live blocks, with the rounding of who gave them */
 	LEVEL_ROUNDING, /* of PHYSICAL: what pages are larger than what was asked for */
@@ -40,7 +40,7 @@ struct level {
 struct levels {
 	struct level of[LEVEL_COUNT];
 	guint64 live_at_peak;   /* the most of LIVE while PHYSICAL was at its peak */
-	guint64 event, host_ns; /* what happens now: whoever steps it sets them */
+	guint64 event, host_ns; /* what happens now; 0 where peaks need none */
 };
 /* Bytes of the kind come or go: at most to what an int64 holds, and to 0. */
 void levels_change(struct levels *levels, enum level_kind kind, gboolean more, guint64 bytes);
@@ -118,8 +118,8 @@ struct memory {
 	gpointer data;
 
 	/* What the file itself says, whatever serves the blocks: of memory_step_file(). The levels
-	 * are a tracker's unless the file contradicts itself: by address, a block ends those that
-	 * it is allocated over, by name the one that had its name. */
+	 * are a tracker's unless the file contradicts itself: by address, a block ends the last of
+	 * those that it is allocated over, by name the one that had its name. */
 	struct {
 		struct levels levels;
 		GPtrArray *blocks; /* inside: those that are live, by address */
