@@ -235,10 +235,10 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 
 	if (bs->node != NULL) /* a copy of the program's own memory needs none */
 		(void)node_lost_servers(bs->node); /* whose memory faults from here on */
-	if (result == DRV_ERROR_NONE && issuer < 0)
-		result = host_check_locked(bs, call, &plan, bytes,
-					   issuer == COPY_SYNC ? HOST_OVERWRITE : HOST_WRITE);
-	if (result == DRV_ERROR_NONE && issuer < 0 && bytes > SIM_FEW_BYTES) /* as it is now */
+	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
+		result = host_check_locked(bs, call, &plan, bytes);
+	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC &&
+	    bytes > SIM_FEW_BYTES) /* as it is now */
 		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -249,7 +249,7 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	else
 		plan.engine = SIM_ENGINE_SDMA;
 	plan.device = (unsigned)issuer;
-	if (issuer < 0)
+	if (issuer == COPY_SYNC)
 		result = plan_sync_device(bs, call, &plan);
 	else
 		result = copy_access_locked(bs, call, plan.device, &plan.dst)
@@ -335,8 +335,7 @@ static drvError_t copy_locked(struct bsim *bs, const char *call, uint64_t dst, u
 	drvError_t result;
 
 	queue_use_locked(bs, &user, dst, src, bytes);
-	result = copy_plan_locked(bs, call, move ? COPY_SYNC : COPY_AHEAD, ALLOCATION_NOW, dst, src,
-				  bytes, out);
+	result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, bytes, out);
 	if (result == DRV_ERROR_NONE && move)
 		result = move_locked(bs, call, out, bytes);
 	queue_use_end_locked(bs, &user);
@@ -384,7 +383,7 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 {
 	struct copy_end end;
 	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
-				    ?: host_check_end(bs, call, "dst", &end, bytes, HOST_OVERWRITE)
+				    ?: host_check_end(bs, call, "dst", &end, bytes, true)
 				    ?: copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
 
 	if (result != DRV_ERROR_NONE)

@@ -31,8 +31,7 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device,
 			      const struct copy_end *end);
 
-#define COPY_SYNC  (-1) /* issuer: a synchronous call, not a device's queue */
-#define COPY_AHEAD (-2) /* the same as COPY_SYNC, but no bytes move yet */
+#define COPY_SYNC (-1) /* issuer: a synchronous call, not a device's queue */
 
 /* Counts a job on the links that it crosses, and on those to `servers` (bit k: server k); adds the
  * latency of NPUSIM_FAULT to its start_ps. IOCRL_FAIL and a message: one of them is lost. */
@@ -69,15 +68,12 @@ static inline bool copy_end_may_go(const struct copy_end *end)
 	return end->kind == NPU_PLACE_PAGEABLE || end->kind == NPU_PLACE_REGISTERED;
 }
 
-enum host_use { HOST_READ, HOST_WRITE, HOST_OVERWRITE, HOST_USES };
-
-/* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that is not good
- * for `use`, which is dst's, now. HOST_OVERWRITE: this call is to write all of it. Of a call, the
- * lock is let go of while many pages are looked at. */
+/* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
+ * or written now. Of a call, the lock is let go of while many pages are looked at. */
 drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
-			  const struct copy_end *end, uint64_t bytes, enum host_use use);
+			  const struct copy_end *end, uint64_t bytes, bool write);
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
-			     uint64_t bytes, enum host_use use);
+			     uint64_t bytes);
 /* The end will be used at a later time: where it may be gone by then, the kernel is to move its
  * bytes. False: it does not (said once, at info), and what can be checked is to be checked before.
  */

@@ -83,31 +83,26 @@ static bool is_plain(uint64_t va, uint64_t bytes, bool write)
 	       resident == end - begin;
 }
 
-/* True if the system can read the eight bytes around va, write the four, or overwrite the eight
- * from va on: in less time than populate() takes. To read, it copies a mask before it refuses
- * `how`; as any read, that makes a stack grow. To write, it adds no bit to them, and would wake who
- * waits there only if they were -2048. To overwrite, it copies an offset in and back where there is
- * no file, in half that time; what another thread writes in between is lost. */
-static inline bool word_usable(uint64_t va, enum host_use use)
+/* True if the system can read the eight bytes around va, or write the four: in a quarter of the
+ * time that populate() takes. To read, it copies a mask before it refuses `how`; as any read, that
+ * makes a stack grow. To write, it adds no bit to them, and would wake who waits there only if they
+ * were -2048. */
+static bool word_usable(uint64_t va, bool write)
 {
 	static uint32_t nobody;
 	int kept = errno; /* of the program, whose copy may succeed */
-	bool usable;
+	bool usable = write ? syscall(SYS_futex, &nobody, FUTEX_WAKE_OP_PRIVATE, 0, NULL,
+				      va & ~UINT64_C(3),
+				      FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, -2048)) >= 0
+			    : syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL,
+				      sizeof(uint64_t)) != 0 &&
+				      errno == EINVAL;
 
-	if (use == HOST_READ)
-		usable = syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL, sizeof(va)) &&
-			 errno == EINVAL;
-	else if (use == HOST_WRITE)
-		usable = syscall(SYS_futex, &nobody, FUTEX_WAKE_OP_PRIVATE, 0, NULL,
-				 va & ~UINT64_C(3),
-				 FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, -2048)) >= 0;
-	else
-		usable = syscall(SYS_sendfile, -1, -1, va, 0) && errno == EBADF;
 	errno = kept;
 	return usable;
 }
 
-#define POPULATE_WORKS (1 << HOST_USES) /* bits below: word_usable() by use */
+enum { POPULATE_WORKS = 1, PEEK_WORKS = 2, POKE_WORKS = 4 };
 
 /* Kernels before 5.14 know no MADV_POPULATE, and qemu-user says of any page that all is well.
  * Valgrind, which reports what a system call reads, gives a program no vDSO. */
@@ -121,13 +116,13 @@ static int what_works(void)
 		return works;
 	none = mmap(NULL, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	works = 0;
-	if (populate((uint64_t)&none, 1, true) == 0 && populate((uint64_t)none, 1, false) != 0)
+	if (populate((uint64_t)&works, 1, true) == 0 && populate((uint64_t)none, 1, false) != 0)
 		works |= POPULATE_WORKS;
-	for (int use = 0; use < HOST_USES && getauxval(AT_SYSINFO_EHDR) != 0; use++)
-		if (word_usable((uint64_t)&none, use) &&
-		    mprotect(none, page_bytes(), use == HOST_READ ? PROT_NONE : PROT_READ) == 0 &&
-		    !word_usable((uint64_t)none, use))
-			works |= 1 << use;
+	for (int write = 0; write < 2 && getauxval(AT_SYSINFO_EHDR) != 0; write++)
+		if (word_usable((uint64_t)&works, write) &&
+		    mprotect(none, page_bytes(), write ? PROT_READ : PROT_NONE) == 0 &&
+		    !word_usable((uint64_t)none, write))
+			works |= write ? POKE_WORKS : PEEK_WORKS;
 	munmap(none, page_bytes());
 	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
 	return works;
@@ -145,19 +140,15 @@ static bool beside_this_frame(uint64_t va, uint64_t last)
  * most. A refused word may have another reason than its page, which populate() tells. Where no
  * bytes move the check takes no memory: some kernels give a page that is read some. */
 static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t whole,
-			 enum host_use use)
+			 bool write)
 {
 	int why, works = bs->contents ? what_works() : 0;
-	bool write = use != HOST_READ, words;
+	bool words = whole <= PAGE_LEAST && (works & (write ? POKE_WORKS : PEEK_WORKS));
 	uint64_t resident, last = va + bytes - 1;
 
-	if (write && (bytes < sizeof(uint64_t) || !(works >> use & 1)))
-		use = HOST_WRITE;
-	words = whole <= PAGE_LEAST && (works >> use & 1);
-	if (words &&
-	    (beside_this_frame(va, last) ||
-	     (word_usable(va, use) && (va / PAGE_LEAST == last / PAGE_LEAST ||
-				       word_usable(use == HOST_OVERWRITE ? last - 7 : last, use)))))
+	if (words && (beside_this_frame(va, last) ||
+		      (word_usable(va, write) &&
+		       (va / PAGE_LEAST == last / PAGE_LEAST || word_usable(last, write)))))
 		return true;
 	if (!(works & POPULATE_WORKS))
 		return !words && pages_mapped(va, bytes, &resident);
@@ -167,7 +158,7 @@ static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, uin
 	return why != ENOMEM && why != EFAULT && why != EINVAL;
 }
 
-static const char *const readable[HOST_USES] = { "readable", "writable", "writable" };
+static const char *const readable[] = { "readable", "writable" };
 
 /* Why memory of the program does not answer. */
 static const char *why_gone(struct bsim *bs, uint64_t va)
@@ -183,7 +174,7 @@ static const char *why_gone(struct bsim *bs, uint64_t va)
 }
 
 drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
-			  const struct copy_end *end, uint64_t bytes, enum host_use use)
+			  const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
 	bool let_go = bytes > SIM_FEW_BYTES && bs->queues != NULL && !bs->queues->running, usable;
@@ -192,7 +183,7 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 		return DRV_ERROR_NONE;
 	if (let_go)
 		queue_let_go_locked(bs);
-	usable = pages_usable(bs, va, bytes, bytes, use);
+	usable = pages_usable(bs, va, bytes, bytes, write);
 	if (let_go)
 		queue_take_back(bs);
 	if (usable)
@@ -200,7 +191,7 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
 		uint64_t middle = good + (bad - good) / 2;
 
-		if (pages_usable(bs, va, middle, bytes, use))
+		if (pages_usable(bs, va, middle, bytes, write))
 			good = middle;
 		else
 			bad = middle;
@@ -208,14 +199,14 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 "%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process: %s",
 			 call, argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
-			 (unsigned long long)va, readable[use], why_gone(bs, va + bad - 1));
+			 (unsigned long long)va, readable[write], why_gone(bs, va + bad - 1));
 }
 
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
-			     uint64_t bytes, enum host_use use)
+			     uint64_t bytes)
 {
-	return host_check_end(bs, call, "src", &plan->src, bytes, HOST_READ)
-		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, use);
+	return host_check_end(bs, call, "src", &plan->src, bytes, false)
+		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
 }
 
 static bool loose_allowed(const struct bsim *bs)
@@ -264,7 +255,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, int issuer,
 	if (!bs->contents || end->ref.space == SIM_RAW || bytes < COPY_ROOM_BYTES)
 		return DRV_ERROR_NONE;
 	/* A synchronous call has read it in queue_use_locked(), without the lock. */
-	room = node_host_room_bytes(issuer < 0 ? 20 * NODE_ROOM_MS : NODE_ROOM_MS);
+	room = node_host_room_bytes(issuer == COPY_SYNC ? 20 * NODE_ROOM_MS : NODE_ROOM_MS);
 	if (bytes <= room)
 		return DRV_ERROR_NONE;
 	for (uint64_t done = 0, run; done < bytes; done += run) {

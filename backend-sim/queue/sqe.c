@@ -239,7 +239,7 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 	loose = host_loosen_locked(bs, &plan.dst);
 	loose = host_loosen_locked(bs, &plan.src) && loose;
 	if ((!loose || !bs->contents) &&
-	    host_check_locked(bs, a->name, &plan, bytes, HOST_WRITE) != DRV_ERROR_NONE)
+	    host_check_locked(bs, a->name, &plan, bytes) != DRV_ERROR_NONE)
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	sq->job = copy_job(bs, &plan, bytes);
 	sq->job.start_ps = bs->queues->now_ps;
