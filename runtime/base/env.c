@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/param.h>
 #include <unistd.h>
 
@@ -153,13 +154,14 @@ static unsigned edit_distance(const char *a, const char *b)
 const char *npu_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *best = NULL;
-	unsigned best_distance = (unsigned)MIN(strlen(word) / 3 + 1, WORD_MAX);
+	size_t length = strlen(word);
+	unsigned best_distance = (unsigned)MIN(length / 3 + 1, WORD_MAX);
 
 	for (size_t i = 0; i < count; i++) {
 		unsigned distance = edit_distance(word, names[i]);
 
-		if (2 * strlen(word) > strlen(names[i]) && strstr(names[i], word) == names[i])
-			distance = MIN(distance, 1); /* the rest alone is missing */
+		if (2 * length > strlen(names[i]) && strncasecmp(names[i], word, length) == 0)
+			distance = MIN(distance, MIN(length / 3, 3)); /* lacks the rest alone */
 		if (distance < best_distance) {
 			best = names[i];
 			best_distance = distance;

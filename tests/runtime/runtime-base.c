@@ -211,6 +211,18 @@ TEST(nearest, knows_when_nothing_is_near)
 	EXPECT_STREQ(npu_meant("hardware", names, 2, "--"), "");
 }
 
+TEST(nearest, takes_the_beginning_of_a_name_for_it_where_no_typo_is_nearer)
+{
+	static const char *const names[] = { "bank_groups", "banks", "sdma_outstanding",
+					     "core_outstanding_bytes", "tlb_l1_entries" };
+
+	EXPECT_STREQ(npu_nearest("bank", names, 5), "banks");
+	EXPECT_STREQ(npu_nearest("bank_g", names, 5), "bank_groups");
+	EXPECT_STREQ(npu_nearest("core_outstanding", names, 5), "core_outstanding_bytes");
+	EXPECT_STREQ(npu_nearest("TLB_L1_E", names, 5), "tlb_l1_entries");
+	EXPECT_NULL(npu_nearest("tlb_l1", names, 5)); /* not half of it */
+}
+
 TEST(message, set_prefix_clear)
 {
 	npu_message_clear();
