@@ -8,7 +8,6 @@
 #include "memory/memory.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/clock.h"
 

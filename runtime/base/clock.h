@@ -23,12 +23,6 @@ static inline uint64_t clock_now_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-/* Of the calling thread. */
-static inline uint64_t clock_cpu_ns(void)
-{
-	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
 /* For pthread_cond_timedwait() of a clock_cond_init() condition. */
 static inline struct timespec clock_at_ns(uint64_t ns)
 {

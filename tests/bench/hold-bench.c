@@ -35,6 +35,12 @@ static unsigned char *host;
 static int stop;
 static double copy_seconds; /* CPU time of a copy */
 
+/* Of the calling thread. */
+static uint64_t cpu_ns(void)
+{
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* For how many ns of the holder's CPU time the model's lock could not be had, so that other
  * processes do not count: what takes it, gives it back and offers it is linked through here. */
 static const pthread_mutex_t *watched;
@@ -59,13 +65,13 @@ bool __wrap_bsim_lock_offer(void *bsim);
 static void taken(const pthread_mutex_t *mutex)
 {
 	if (mutex == watched)
-		since_ns = clock_cpu_ns();
+		since_ns = cpu_ns();
 }
 
 static void given(const pthread_mutex_t *mutex)
 {
 	if (mutex == watched && since_ns != 0)
-		sim_histogram_add(&held, clock_cpu_ns() - since_ns);
+		sim_histogram_add(&held, cpu_ns() - since_ns);
 	if (mutex == watched)
 		since_ns = 0;
 }
@@ -156,7 +162,7 @@ static uint64_t waited_ns(int schedstat)
 
 static struct moment moment(int schedstat)
 {
-	struct moment m = { .cpu_ns = clock_cpu_ns(), .waited_ns = waited_ns(schedstat) };
+	struct moment m = { .cpu_ns = cpu_ns(), .waited_ns = waited_ns(schedstat) };
 
 	m.copier_waited_ns = waited_ns(__atomic_load_n(&copier, __ATOMIC_RELAXED));
 	m.now_ns = clock_now_ns();
@@ -182,11 +188,11 @@ static void *copy(void *arg)
 
 	__atomic_store_n(&copier, schedstat, __ATOMIC_RELAXED);
 	for (copy_seconds = 1e9; !__atomic_load_n(&stop, __ATOMIC_RELAXED);) {
-		uint64_t begin = clock_cpu_ns();
+		uint64_t begin = cpu_ns();
 		double seconds;
 
 		check(npu_call(driver, drvMemcpy, device, GIB, (uintptr_t)host, GIB), "drvMemcpy");
-		seconds = (double)(clock_cpu_ns() - begin) / 1e9;
+		seconds = (double)(cpu_ns() - begin) / 1e9;
 		copy_seconds = seconds < copy_seconds ? seconds : copy_seconds;
 	}
 	__atomic_store_n(&copier, -1, __ATOMIC_RELAXED);
@@ -250,11 +256,11 @@ static void map_for(double seconds, struct sim_histogram *times)
 /* Steps of the thread's own clock while another thread is busy. */
 static void read_clock_for(double seconds, struct sim_histogram *steps)
 {
-	uint64_t last = clock_cpu_ns(), end = last + (uint64_t)(seconds * 1e9);
+	uint64_t last = cpu_ns(), end = last + (uint64_t)(seconds * 1e9);
 
 	memset(steps, 0, sizeof(*steps));
 	while (last < end) {
-		uint64_t now = clock_cpu_ns();
+		uint64_t now = cpu_ns();
 
 		sim_histogram_add(steps, now - last);
 		last = now;
