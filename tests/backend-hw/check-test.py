@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 NPUSIM, HAL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -246,6 +247,18 @@ def lives(mark):
     return False
 
 
+def ends_late(folder, count, mark):
+    """Seconds that a case of so many processes takes, none of which ends."""
+    cases = folder / 'late-{}'.format(count)
+    cases.mkdir()
+    steps = ''.join('\n  {}> init'.format(chr(ord('A') + i)) for i in range(count))
+    (cases / 'late.case').write_text('case late processes={}{}\n'.format(count, steps))
+    begin = time.monotonic()
+    run('--backend', 'sim', '--device', '0', '--library', str(CODED), '--cases', str(cases),
+        '--step-timeout', '2', MARK=mark, STUCK='end')
+    return time.monotonic() - begin
+
+
 def stuck(folder):
     # Queues take entries and never come to them: what waits for a stream hangs.
     driver, mark = FAKES / 'fake-hal-stuck.so', 'stuck-{}'.format(os.getpid())
@@ -272,6 +285,9 @@ def stuck(folder):
                 'create.zero', '--step-timeout', '2', MARK=mark, STUCK='end')
     check('a library that does not end is ended', found.returncode == 0
           and '1 passed' in found.stdout and not lives(mark), found)
+    took = [ends_late(folder, count, mark) for count in (1, 4)]
+    check('as are four processes of a case, in the time of one', took[1] - took[0] < 4
+          and not lives(mark), took)
     out = folder / 'stuck.ini'
     found = run('--safe', '8M', '--only', 'create.zero', '--step-timeout', '2', '--calibrate',
                 str(out), hal=driver)

@@ -149,23 +149,27 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 	return all;
 }
 
-/* Returns waitpid()'s status; SIGALRM, where it is late, or does not end by itself in time. */
-static int end_process(struct case_processes *all, int process, gboolean late)
+static gint64 limit_us(void)
 {
-	const gint64 limit_us = case_step_seconds * G_USEC_PER_SEC;
-	gint64 until_us = g_get_monotonic_time() + (late ? 0 : limit_us);
+	return g_get_monotonic_time() + case_step_seconds * G_USEC_PER_SEC;
+}
+
+/* Of a process whose line is closed. Returns waitpid()'s status; SIGALRM, where it has not ended by
+ * itself until then. */
+static int wait_for_end(pid_t pid, gint64 until_us)
+{
 	int status = 0, forced = 0;
 
-	close(all->of[process].line);
-	all->of[process].line = -1;
-	for (; waitpid(all->of[process].pid, &status, WNOHANG) == 0; g_usleep(200)) {
+	for (gulong nap_us = 100; waitpid(pid, &status, WNOHANG) == 0;
+	     nap_us = MIN(2 * nap_us, 10000)) {
+		g_usleep(nap_us);
 		if (g_get_monotonic_time() < until_us)
 			continue;
 		if (forced != 0) /* a driver holds it in the kernel */
 			break;
-		kill(all->of[process].pid, SIGKILL);
+		kill(pid, SIGKILL);
 		forced = SIGALRM;
-		until_us = g_get_monotonic_time() + limit_us;
+		until_us = limit_us();
 	}
 	return forced ?: status;
 }
@@ -193,7 +197,10 @@ static void ask_process(struct case_processes *all, int process, const char *ste
 		g_strlcpy(out->complaint, "no process can be started", sizeof(out->complaint));
 	if (*line < 0)
 		return;
-	status = end_process(all, process, errno == EAGAIN);
+	gint64 until_us = errno == EAGAIN ? 0 : limit_us();
+	close(*line);
+	*line = -1;
+	status = wait_for_end(all->of[process].pid, until_us);
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		g_snprintf(out->complaint, sizeof(out->complaint),
 			   "%s%s%s has had no answer for %d seconds", *begun ? "'" : "",
@@ -217,9 +224,14 @@ gboolean case_need(struct case_processes *all, int process, const char *step,
 
 void case_end(struct case_processes *all)
 {
+	gint64 until_us = limit_us();
+
 	for (int i = 0; i < all->test->processes; i++)
 		if (all->of[i].line >= 0)
-			end_process(all, i, FALSE);
+			close(all->of[i].line);
+	for (int i = 0; i < all->test->processes; i++)
+		if (all->of[i].line >= 0)
+			wait_for_end(all->of[i].pid, until_us);
 	g_free(all);
 }
 
