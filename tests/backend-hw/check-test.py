@@ -165,7 +165,7 @@ def formats(folder):
           and os.uname().nodename not in (suite.get('hostname'), ''), found)
     found = run('--backend', 'sim', '--safe', '64M', '--only', 'create.*', '--format', 'tap')
     check('--safe leaves out what takes more', found.returncode == 0
-          and 'and 64.00 MiB are allowed' in found.stdout
+          and 'and 67108864 (64 MiB) are allowed' in found.stdout
           and ' device 1 ' not in found.stdout, found)
 
 
@@ -182,7 +182,7 @@ def manners():
     found = run('--backend', 'sim', '--max-memory', '64M', '--device', '1', '--only', 'create.*',
                 '--format', 'tap')
     check('--max-memory leaves out what takes more', found.returncode == 0
-          and 'and 64.00 MiB are allowed' in found.stdout and found.stderr == '', found)
+          and 'and 67108864 (64 MiB) are allowed' in found.stdout and found.stderr == '', found)
     found = run('--only', 'create.zero', hal=HAL, NPUSIM_DEVICES='2', NPUSIM_RUNTIME_MEMORY='10G')
     check('that no device is free enough is a failure', found.returncode == 1
           and 'device 1 is left alone' in found.stderr
@@ -191,10 +191,10 @@ def manners():
                 NPUSIM_RUNTIME_MEMORY='10G')
     check("a model's devices are nobody else's", found.returncode == 0
           and '2 passed' in found.stdout, found)
-    found = run('--backend', 'sim', '--device', '0', '--max-memory', '2M', '--full', '--only',
-                'malloc_of_one_gigabyte', '--format', 'tap')
-    check('--max-memory counts whole pages', found.returncode == 0
-          and 'takes up to 1.00 GiB, and 2.00 MiB are allowed' in found.stdout, found)
+    found = run('--backend', 'sim', '--device', '0', '--max-memory', '1073741823', '--full',
+                '--only', 'malloc_of_one_gigabyte', '--format', 'tap')
+    check('--max-memory counts whole pages, to the byte', found.returncode == 0
+          and 'takes up to 1073741824 (1 GiB), and 1073741823 (' in found.stdout, found)
     found = run('--max-memory', '1M')
     check('--max-memory is a size', found.returncode == 2
           and '--max-memory=1M: ' in found.stderr, found)

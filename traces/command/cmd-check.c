@@ -148,7 +148,7 @@ static const char *why_skipped(const struct test_case *test, unsigned device)
 		return "is written for a server of eight devices, each with all its memory free";
 	if (opt.most_bytes > 0 && bytes > opt.most_bytes)
 		return npu_text("takes up to %s, and %s are allowed (--safe, --max-memory)",
-				npu_size_words(bytes), npu_size_words(opt.most_bytes));
+				npu_size_text(bytes), npu_size_text(opt.most_bytes));
 	if (test->devices > devices)
 		return npu_text("needs %u devices, and there are %u from this one on",
 				test->devices, devices);
