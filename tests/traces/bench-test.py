@@ -222,6 +222,13 @@ def wrong_traces_are_told(folder):
     with open(name, 'w') as file:
         file.write('64\n')
     expect('l\ufffd.trc' in bench('--pattern', 'trace', os.fsdecode(name))['file'], 'a name')
+    profile = name.replace(b'.trc', b'.ini')
+    with open(profile, 'w') as file:
+        file.write('[Profile]\nbase=Ascend910B2\n')
+    same(bench('--count', 1, '--soc', os.fsdecode(profile))['soc'], 'Ascend910B2', 'its name')
+    for option in '--count', '--set', '--op':
+        run = npusim('bench', option, '\udce9', errors='surrogateescape')
+        expect(run.returncode == 2 and '\udce9' in run.stderr, option, run.stderr)
     run = npusim('bench', '--pattern', 'trace', folder / 'none')
     same(run.returncode, 1, 'a file that is not there')
 

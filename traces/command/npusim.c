@@ -274,6 +274,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 			entry.arg = G_OPTION_ARG_FILENAME;
 		} else if (o->kind > OPTION_OUTPUT) {
 			entry.arg = G_OPTION_ARG_CALLBACK;
+			entry.flags = G_OPTION_FLAG_FILENAME;
 			entry.arg_data = (gpointer)read_value;
 		}
 		g_array_append_val(entries, entry);

@@ -24,9 +24,9 @@ enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
 
 enum option_kind {
 	OPTION_FLAG = G_OPTION_ARG_NONE,
-	OPTION_TEXT = G_OPTION_ARG_STRING,
+	OPTION_TEXT = G_OPTION_ARG_FILENAME, /* any bytes: may name a file */
 	OPTION_FILE = G_OPTION_ARG_FILENAME,
-	OPTION_TEXTS = G_OPTION_ARG_STRING_ARRAY, /* may be given several times */
+	OPTION_TEXTS = G_OPTION_ARG_FILENAME_ARRAY, /* may be given several times */
 	OPTION_OUTPUT = 100, /* GOption lacks these: a file that could be made; "-": stdout */
 	OPTION_NUMBER,
 	OPTION_SIZE,  /* a number with K, M, G or T behind it */
