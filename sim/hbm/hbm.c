@@ -524,6 +524,7 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool 
 
 	hbm->requests++;
 	hbm->bursts += bursts;
+	hbm->record.place = hbm_map_place(&hbm->map, place);
 	cas = open_row(hbm, bank, (uint32_t)place, write, true, t);
 	cas = MAX(MAX(cas, turn(hbm, pseudo, write)),
 		  MAX(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));

@@ -487,6 +487,42 @@ TEST(hbm, record_changes_no_time)
 	}
 }
 
+static GHashTable *opened; /* places of rows */
+static unsigned activations;
+
+static void note_opened(enum hbm_command command, const struct hbm_place *place, uint64_t clock)
+{
+	guint64 key = (uint64_t)place->pseudo << 48 | (uint64_t)place->bank << 32 | place->row;
+
+	(void)clock;
+	if (command != HBM_ACTIVATE)
+		return;
+	activations++;
+	g_hash_table_add(opened, g_memdup2(&key, sizeof(key)));
+}
+
+TEST(hbm, record_of_a_large_request_names_each_row)
+{
+	for (uint64_t bytes = 4096; bytes < 256 << 10; bytes *= 2) { /* less than all rows */
+		struct sim_profile profile = stack_profile(true);
+		struct sim_counters counters;
+		struct hbm *hbm;
+
+		opened = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+		activations = 0;
+		hbm_record_next.call = note_opened;
+		hbm = hbm_new(&profile, NULL);
+		hbm_record_next.call = NULL;
+		hbm_access(hbm, bytes, bytes, false, 0, NULL);
+		hbm_get_counters(hbm, &counters);
+		NOTE("%llu bytes", (unsigned long long)bytes);
+		EXPECT_EQ(activations, counters.hbm_row_misses);
+		EXPECT_EQ(g_hash_table_size(opened), activations);
+		hbm_free(hbm);
+		g_hash_table_unref(opened);
+	}
+}
+
 static bool count_offer(void *offers)
 {
 	++*(unsigned *)offers;
