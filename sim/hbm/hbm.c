@@ -73,6 +73,7 @@ struct hbm {
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
 	uint64_t quiet;             /* from the end of a refresh to the next one */
+	uint64_t epoch;             /* that was found last, as the first bank's */
 	unsigned stripe_lg2;        /* bytes of one row of every bank */
 	unsigned columns_below[64]; /* bits of the column below an address bit */
 	uint64_t column_mask;       /* of an address */
@@ -117,7 +118,7 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->earliest = (hbm->bus.step + 1) * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
 	hbm->refresh_period = UINT64_MAX;
-	hbm->quiet = NO_EPOCH;
+	hbm->quiet = hbm->epoch = NO_EPOCH;
 	if (!p->hbm_refresh)
 		return;
 	/* Rows must be closed before: the last CAS is tRTP + tRP ahead of the refresh. */
@@ -221,16 +222,17 @@ void hbm_free(struct hbm *hbm)
 /* Which refresh of the bank has begun by clock t: where it ends, and `quiet` clocks without one
  * begin. (There is none before the first one, but its end tells that epoch.) *out_free is the first
  * clock from t on that is outside of refreshes. */
-static inline uint64_t refresh_epoch(const struct hbm *hbm, const struct bank *bank, uint64_t t,
+static inline uint64_t refresh_epoch(struct hbm *hbm, const struct bank *bank, uint64_t t,
 				     uint64_t *out_free)
 {
 	uint64_t since = t - bank->phase, begin, end;
 
 	*out_free = t;
-	if (G_LIKELY(t - bank->epoch < hbm->quiet))
-		return bank->epoch;
+	if (G_LIKELY(since - hbm->epoch < hbm->quiet))
+		return hbm->epoch + bank->phase;
 	begin = (int64_t)since < 0 ? 0 : since - since % hbm->refresh_period;
-	end = begin + hbm->refresh_length + bank->phase;
+	hbm->epoch = begin + hbm->refresh_length;
+	end = hbm->epoch + bank->phase;
 	if (begin && t < end)
 		*out_free = end;
 	return end;
@@ -287,8 +289,7 @@ static inline struct bank *bank_at(struct hbm *hbm, uint64_t place)
 }
 
 /* The first clock from t on that is in no refresh: one that came meanwhile has closed the row. */
-static __attribute__((noinline)) uint64_t renew(const struct hbm *hbm, struct bank *bank,
-						uint64_t t)
+static inline uint64_t renew(struct hbm *hbm, struct bank *bank, uint64_t t)
 {
 	uint64_t free, epoch = refresh_epoch(hbm, bank, t, &free);
 
@@ -301,7 +302,7 @@ static __attribute__((noinline)) uint64_t renew(const struct hbm *hbm, struct ba
 }
 
 /* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
-static __attribute__((noinline)) uint64_t avoid_refresh(const struct hbm *hbm, struct bank *bank,
+static __attribute__((noinline)) uint64_t avoid_refresh(struct hbm *hbm, struct bank *bank,
 							uint64_t act, uint64_t rcd)
 {
 	uint64_t act_free, cas_free, was, epoch;
