@@ -20,6 +20,7 @@
 /* So many bursts of one row, one after the other. */
 struct hbm_bursts {
 	uint64_t bursts, slots; /* from the first one's to the last one's */
+	uint64_t clocks;        /* from the first one to the last one */
 	/* those slots, and those nearer than a step to them; bit 0 is the first of the latter */
 	uint64_t all, own;
 	uint64_t blind;           /* the bits of a word in which they cannot begin to end in it */
@@ -45,7 +46,8 @@ struct hbm_bus {
 	struct hbm_bus_row *row; /* a ring of BUS_ROWS */
 };
 
-static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
+static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t ccd_s,
+				      uint64_t step)
 {
 	*shape = (struct hbm_bus_shape){ .step = step, .groups = groups };
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
@@ -53,6 +55,7 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 
 		of->bursts = n;
 		of->slots = (n - 1) * step + 1;
+		of->clocks = (n - 1) * step * ccd_s;
 		of->all = of[-1].all | UINT64_C(1) << (n * step - 1);
 		of->own = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
 		of->blind = ~(UINT64_MAX >> (of->slots - 1));

@@ -113,7 +113,8 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->close[true] = t->cwl + hbm->burst + t->wr;
 	hbm->read_latency = t->cl + hbm->burst;
 	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
-	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
+	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, t->ccd_s,
+			   (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
 	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->earliest = (hbm->bus.step + 1) * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
@@ -385,7 +386,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, const struct ban
 					       uint32_t row, struct hbm_bursts *of, bool write,
 					       uint64_t t)
 {
-	uint64_t length = (of->bursts - 1) * hbm->t.ccd_l + hbm->close[write];
+	uint64_t length = of->clocks + hbm->close[write];
 
 	for (unsigned i = 0; i < OLD_ROWS; i++) {
 		const struct old_row *old = &bank->old[i];
@@ -428,8 +429,7 @@ __attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm,
 		bank->act_ok = free;
 		t = free;
 	}
-	bank->act_ok = MAX(bank->act_ok,
-			   cas + (of->bursts - 1) * hbm->t.ccd_l + hbm->close[write] + hbm->t.rp);
+	bank->act_ok = MAX(bank->act_ok, cas + of->clocks + hbm->close[write] + hbm->t.rp);
 	hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
 	if (record)
 		hbm_record_bursts(&hbm->record, write, of->bursts, cas, hbm->t.ccd_l);
@@ -451,7 +451,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 
 		hbm->record.place = hbm_map_place(&hbm->map, w->place);
 		cas = serve_row(hbm, w->place, w->of, true, true, t);
-		end = cas + (w->of->bursts - 1) * hbm->t.ccd_l;
+		end = cas + w->of->clocks;
 		w->free = cas;
 		*floor = MAX(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
 		last = MAX(last, end);
@@ -491,7 +491,7 @@ __attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm
 		*out_first = done = write_row(hbm, pseudo, place, of, t);
 	} else {
 		uint64_t cas = serve_row(hbm, place, of, false, record, t);
-		uint64_t last = cas + (of->bursts - 1) * hbm->t.ccd_l;
+		uint64_t last = cas + of->clocks;
 
 		pseudo->last_read = MAX(pseudo->last_read, last);
 		*out_first = cas + hbm->read_latency;
