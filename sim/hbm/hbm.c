@@ -189,6 +189,8 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->bus.row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
 		pseudo->acts.word = g_aligned_alloc0(act_words, sizeof(struct hbm_acts_word), 64);
 		pseudo->acts.latest = hbm->acts.has_faw ? g_new0(uint64_t, ACTS_FAW) : NULL;
+		for (unsigned g = 0; g < GROUPS_MAX; g++)
+			pseudo->group_floor[g] = hbm->earliest;
 		for (unsigned b = 0; b < hbm->banks; b++) {
 			struct bank *bank = &hbm->bank[(size_t)i * hbm->banks + b];
 
@@ -365,7 +367,7 @@ __attribute__((always_inline)) static inline uint64_t find_slots(const struct hb
 {
 	const struct pseudo *pseudo = bank->pseudo;
 
-	ready = MAX(MAX(ready, pseudo->floor), hbm->earliest);
+	ready = MAX(ready, pseudo->floor);
 	if (!write)
 		ready = MAX(ready, pseudo->group_floor[bank->group]);
 	return hbm_bus_find(&pseudo->bus, bank->group, of,
@@ -445,6 +447,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 
 	hbm->work += pseudo->writes;
 	pseudo->floor = MAX(MAX(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
+	pseudo->floor = MAX(pseudo->floor, hbm->earliest);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		struct pending_write *w = &pseudo->write[i];
 		uint64_t cas, end, *floor = &pseudo->group_floor[bank_at(hbm, w->place)->group];
