@@ -305,7 +305,8 @@ static char *read_text(const char *path, char **problem)
 		*problem = g_strdup_printf("%u bytes or more: it is no profile", TEXT_MAX);
 	else if (!file || ferror(file))
 		*problem = g_strdup(g_strerror(errno));
-	g_clear_pointer(&file, fclose);
+	if (file)
+		fclose(file);
 	return *problem ? NULL : g_steal_pointer(&text);
 }
 
