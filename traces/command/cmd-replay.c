@@ -126,6 +126,7 @@ static int replay_file(const char *path, GError **error)
 	progress_start(&bar, "events", trace->events);
 	options.progress = on_progress;
 	options.data = &bar;
+	options.frames = opt.json != NULL;
 	interrupts_watch(FALSE);
 	struct replay *replay = replay_run(trace, &options, error);
 	interrupts_leave();

@@ -148,7 +148,7 @@ static struct replay_device *replay_device_new(struct replay *replay, struct tra
 	memory_add_moment(memory, MOMENT_OOM, 0);
 	for (guint m = 0; m < options->moment_count; m++)
 		memory_add_moment(memory, options->moments[m].what, options->moments[m].wanted);
-	memory->look = look;
+	memory->look = options->frames ? look : NULL;
 	memory->data = device;
 	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
 	device->series.stride = 1;

@@ -221,6 +221,7 @@ struct replay_options {
 	const struct policy_options *policy; /* borrowed */
 	struct access_options access;
 	gboolean no_copies; /* recorded copies and fills are left out */
+	gboolean frames;    /* of moments: where their memory lay on the device */
 	gboolean each;      /* each call is kept, and where memory lay on the device */
 	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
 	struct moment moments[MOMENTS_MAX - 2];

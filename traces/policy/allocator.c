@@ -105,7 +105,7 @@ static enum cache_answer take_back(struct allocator *a, struct held *held)
 		cache_release(a->cache, held->block);
 	else if (held->own)
 		answer = own(a, NPU_TRACE_MFREE, held);
-	g_hash_table_remove(a->blocks, held);
+	g_free(held);
 	return answer;
 }
 
@@ -158,7 +158,7 @@ static enum cache_answer step(struct filter *base, const struct record_item *ite
 	guint32 verb = item->record.verb;
 	gboolean gives = verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP;
 	gboolean comes = verb == NPU_TRACE_ALLOC, goes = verb == NPU_TRACE_FREE;
-	struct held *held = comes || goes ? g_hash_table_lookup(a->blocks, &item->address) : NULL;
+	struct held *held = NULL;
 	enum cache_answer answer = CACHE_OK;
 
 	if (gives && !a->in_burst && a->options->empty == POLICY_EMPTY_RECORDED &&
@@ -167,6 +167,8 @@ static enum cache_answer step(struct filter *base, const struct record_item *ite
 	a->in_burst = gives;
 	if (answer == CACHE_FAILED)
 		return answer;
+	if (comes || goes)
+		g_hash_table_steal_extended(a->blocks, &item->address, (gpointer *)&held, NULL);
 	a->history += comes || goes;
 	/* a block that found no memory was not live */
 	if (goes && (held == NULL || address_of(held) != 0))

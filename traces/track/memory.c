@@ -26,6 +26,7 @@ void memory_init(struct memory *m, guint unit)
 	*m = (struct memory){ .unit = MAX(unit, 1),
 			      .file.blocks = g_ptr_array_new_with_free_func(
 				      (GDestroyNotify)g_array_unref) };
+	m->file.heads = g_array_set_size(g_array_new(FALSE, TRUE, sizeof(guint64)), 1);
 	g_ptr_array_add(m->file.blocks, g_array_new(FALSE, FALSE, sizeof(struct block)));
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
 		m->items[k] = g_hash_table_new_full(int_map_hash, g_int64_equal, item_unref, NULL);
@@ -39,6 +40,7 @@ void memory_clear(struct memory *m)
 		g_hash_table_unref(m->items[k]);
 	}
 	g_ptr_array_unref(m->file.blocks);
+	g_array_unref(m->file.heads);
 	g_free(m->file.first);
 }
 
@@ -59,17 +61,18 @@ static void count_item(struct memory *m, enum allocation_kind kind, const struct
 	}
 }
 
-void memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
+gboolean memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
 {
 	struct allocation *kept = g_rc_box_new(struct allocation);
 
 	*kept = *item;
-	memory_remove(m, kind, item->key);
+	gboolean known = memory_remove(m, kind, item->key);
 	kept->born = ++m->serial;
 	kept->since = m->levels.event;
 	m->has_blocks |= kind == ALLOCATION_BLOCK;
 	count_item(m, kind, kept, TRUE);
 	g_hash_table_add(m->items[kind], kept);
+	return known;
 }
 
 static void look(const struct memory *m, struct allocation *item)
@@ -162,9 +165,9 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 	gboolean placed = (r->has & NPU_TRACE_HAS_ROUNDED) != 0;
 	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
 	const struct allocation *known =
-		g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &item->address);
+		start ? g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &item->address) : NULL;
 	/* a block of the start may lie elsewhere than the file says */
-	gboolean again = known && start && placed;
+	gboolean again = known && placed;
 	const struct allocation block = {
 		.key = item->address,
 		.address = placed ? r->va : item->address,
@@ -175,8 +178,7 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 							   : item->site,
 	};
 
-	m->unmatched += known && !again;
-	memory_add(m, ALLOCATION_BLOCK, &block);
+	m->unmatched += memory_add(m, ALLOCATION_BLOCK, &block) && !again;
 }
 
 void memory_started(struct memory *m)
@@ -222,28 +224,22 @@ struct memory_sums memory_sums(const struct memory *m)
 
 #define CHUNK_MAX 128
 
-static GArray *chunk_at(const GPtrArray *chunks, guint i)
+static GArray *chunk_at(const struct memory *m, guint i)
 {
-	return g_ptr_array_index(chunks, i);
+	return g_ptr_array_index(m->file.blocks, i);
 }
 
-static struct block *block_at(gconstpointer chunk, guint i)
+static struct block *block_at(const GArray *chunk, guint i)
 {
-	return &g_array_index((const GArray *)chunk, struct block, i);
+	return &g_array_index(chunk, struct block, i);
 }
 
-static struct block *first_of(gconstpointer chunks, guint i)
+/* The first from `low` on, of blocks or of heads, that is above the address. */
+static inline guint first_above(const GArray *in, gsize bytes, guint low, guint64 address)
 {
-	return block_at(chunk_at(chunks, i), 0);
-}
-
-/* The first from `low` on, of blocks or of chunks' first ones, that is above the address. */
-static inline guint first_above(gconstpointer in, guint low, guint high, guint64 address,
-				struct block *(*at)(gconstpointer in, guint i))
-{
-	while (low < high) {
+	for (guint high = in->len; low < high;) {
 		guint middle = (low + high) / 2;
-		if (at(in, middle)->address <= address)
+		if (*(const guint64 *)(const void *)(in->data + middle * bytes) <= address)
 			low = middle + 1;
 		else
 			high = middle;
@@ -256,25 +252,25 @@ struct spot {
 	guint chunk, before;
 };
 
-static struct spot spot_of(const GPtrArray *chunks, guint64 address)
+static struct spot spot_of(const struct memory *m, guint64 address)
 {
-	guint chunk = first_above(chunks, 1, chunks->len, address, first_of) - 1;
-	const GArray *in = chunk_at(chunks, chunk);
+	guint chunk = first_above(m->file.heads, sizeof address, 1, address) - 1;
 
-	return (struct spot){ chunk, first_above(in, 0, in->len, address, block_at) };
+	return (struct spot){ chunk,
+			      first_above(chunk_at(m, chunk), sizeof(struct block), 0, address) };
 }
 
 /* The last block that is not above the address, or NULL. */
-static struct block *block_before(const GPtrArray *chunks, struct spot spot)
+static struct block *block_before(const struct memory *m, struct spot spot)
 {
-	return spot.before ? block_at(chunk_at(chunks, spot.chunk), spot.before - 1) : NULL;
+	return spot.before ? block_at(chunk_at(m, spot.chunk), spot.before - 1) : NULL;
 }
 
 /* In place of what begins where it does. */
-static void block_put(GPtrArray *chunks, struct spot spot, const struct block *block)
+static void block_put(struct memory *m, struct spot spot, const struct block *block)
 {
-	struct block *before = block_before(chunks, spot);
-	GArray *chunk = chunk_at(chunks, spot.chunk);
+	struct block *before = block_before(m, spot);
+	GArray *chunk = chunk_at(m, spot.chunk);
 
 	if (before && before->address == block->address)
 		*before = *block;
@@ -285,20 +281,27 @@ static void block_put(GPtrArray *chunks, struct spot spot, const struct block *b
 	GArray *rest = g_array_new(FALSE, FALSE, sizeof *block);
 	g_array_append_vals(rest, block_at(chunk, CHUNK_MAX / 2), CHUNK_MAX / 2);
 	g_array_set_size(chunk, CHUNK_MAX / 2);
-	g_ptr_array_insert(chunks, (gint)spot.chunk + 1, rest);
+	g_ptr_array_insert(m->file.blocks, (gint)spot.chunk + 1, rest);
+	g_array_insert_val(m->file.heads, spot.chunk + 1, block_at(rest, 0)->address);
 }
 
 /* The block before the spot. */
-static void block_drop(GPtrArray *chunks, struct spot spot)
+static void block_drop(struct memory *m, struct spot spot)
 {
-	g_array_remove_index(chunk_at(chunks, spot.chunk), spot.before - 1);
-	for (guint i = MIN(spot.chunk + 1, chunks->len - 1); i > 0 && i >= spot.chunk; i--) {
-		GArray *into = chunk_at(chunks, i - 1), *from = chunk_at(chunks, i);
+	const GArray *heads = m->file.heads;
+
+	g_array_remove_index(chunk_at(m, spot.chunk), spot.before - 1);
+	for (guint i = MIN(spot.chunk + 1, heads->len - 1); i > 0 && i >= spot.chunk; i--) {
+		GArray *into = chunk_at(m, i - 1), *from = chunk_at(m, i);
 		if (MIN(into->len, from->len) > 0 && into->len + from->len >= CHUNK_MAX / 2)
 			continue;
 		g_array_append_vals(into, from->data, from->len);
-		g_ptr_array_remove_index(chunks, i);
+		g_ptr_array_remove_index(m->file.blocks, i);
+		g_array_remove_index(m->file.heads, i);
 	}
+	/* the first one is searched whatever its head */
+	spot.chunk = MIN(spot.chunk, heads->len - 1);
+	g_array_index(heads, guint64, spot.chunk) = block_at(chunk_at(m, spot.chunk), 0)->address;
 }
 
 char *history_place(guint64 line, guint64 event)
@@ -341,12 +344,11 @@ void memory_step_file(struct memory *m, const struct record_item *item)
 	/* addresses that stand for names have no extent */
 	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
-	GPtrArray *blocks = m->file.blocks;
 	struct spot spot = { 0 };
 
 	if (comes || goes)
-		spot = spot_of(blocks, last);
-	const struct block *there = block_before(blocks, spot);
+		spot = spot_of(m, last);
+	const struct block *there = block_before(m, spot);
 
 	if (there && there->address != new.address &&
 	    (!placed ||
@@ -356,10 +358,10 @@ void memory_step_file(struct memory *m, const struct record_item *item)
 		contradict(m, item, there);
 	if (there) {
 		levels_step(&m->file.levels, NPU_TRACE_FREE, there->size, FALSE);
-		block_drop(blocks, spot);
+		block_drop(m, spot);
 	}
 	if (comes)
-		block_put(blocks, there ? spot_of(blocks, item->address) : spot, &new);
+		block_put(m, there ? spot_of(m, item->address) : spot, &new);
 	if (!goes)
 		levels_step(&m->file.levels, r->verb, item->size, FALSE);
 	if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0)

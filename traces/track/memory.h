@@ -123,6 +123,7 @@ struct memory {
 	struct {
 		struct levels levels;
 		GPtrArray *blocks; /* inside: those that are live, by address */
+		GArray *heads;     /* inside: where each chunk of them begins */
 		guint64 contradictions;
 		char *first; /* the first of them in words, with its place; NULL: none */
 		struct recorded_oom {
@@ -148,8 +149,9 @@ void memory_step_file(struct memory *memory, const struct record_item *item);
 /* "line 3"; where that is 0, "event 17"; "the start". */
 char *history_place(guint64 line, guint64 event);
 
-/* A copy of `item` is kept; what has its key goes. */
-void memory_add(struct memory *memory, enum allocation_kind kind, const struct allocation *item);
+/* A copy of `item` is kept; what has its key goes: TRUE. */
+gboolean memory_add(struct memory *memory, enum allocation_kind kind,
+		    const struct allocation *item);
 /* Looks up what moments need of an item whose memory may go. */
 void memory_look(struct memory *memory, guint64 key);
 /* To be called after memory_look(). FALSE: it is not there. */
