@@ -340,9 +340,14 @@ static char *set_dotted(struct sim_profile *profile, const char *assignment)
 	g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(g_free);
 	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
 		g_ptr_array_add(known, g_strconcat(keys[i].group, ".", keys[i].name, NULL));
+	const char *const *names = (const char *const *)known->pdata;
+	const char *key_alone = strchr(asked, '.');
+	const char *meant = npu_meant(asked, names, known->len, "");
+
+	if (!*meant && key_alone)
+		meant = npu_meant(key_alone + 1, names, known->len, "");
 	return g_strdup_printf("\"%s\": there is no such key; 'npusim profile keys' lists them%s",
-			       assignment,
-			       npu_meant(asked, (const char *const *)known->pdata, known->len, ""));
+			       assignment, meant);
 }
 
 bool sim_profile_set(struct sim_profile *profile, char *const *assignments, char **error)

@@ -43,8 +43,8 @@ bool npu_var_check_all(char **error);
 void npu_var_warn_unknown(void);
 /* The name among `names` (`count` of them) that is nearest to `word`, upper and lower case being
  * the same: by an edit distance of up to a third of the word's length. One that begins with the
- * word, which is more than half of it, is at most that far, and 3. The first of several, or NULL.
- */
+ * word, which is more than half of it, is at most that far, and 3. Of a name GROUP.KEY the key
+ * alone is compared with a word that has no dot. The first of several, or NULL. */
 const char *npu_nearest(const char *word, const char *const *names, size_t count);
 /* "; is docs meant?", with `mark` before the name that is nearest; "" where none is near, or the
  * word is a file's name (it has a slash, or ends in .ini). As npu_text(). */

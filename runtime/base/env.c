@@ -158,9 +158,11 @@ const char *npu_nearest(const char *word, const char *const *names, size_t count
 	unsigned best_distance = (unsigned)MIN(length / 3 + 1, WORD_MAX);
 
 	for (size_t i = 0; i < count; i++) {
-		unsigned distance = edit_distance(word, names[i]);
+		const char *dot = strchr(word, '.') != NULL ? NULL : strchr(names[i], '.');
+		const char *name = dot != NULL ? dot + 1 : names[i];
+		unsigned distance = edit_distance(word, name);
 
-		if (2 * length > strlen(names[i]) && strncasecmp(names[i], word, length) == 0)
+		if (2 * length > strlen(name) && strncasecmp(name, word, length) == 0)
 			distance = MIN(distance, MIN(length / 3, 3)); /* lacks the rest alone */
 		if (distance < best_distance) {
 			best = names[i];

@@ -229,6 +229,26 @@ static bool set(struct sim_profile *profile, const char *assignments, char **err
 	return sim_profile_set(profile, each, error);
 }
 
+static const struct meant {
+	const char *title, *assignment, *key;
+} meant[] = {
+	{ "beginning_alone", "core_outstanding=1", "Engine.core_outstanding_bytes" },
+	{ "typo_without_a_group", "wakers=1", "MMU.walkers" },
+	{ "no_such_group", "Cores.core_outstanding=1", "Engine.core_outstanding_bytes" },
+	{ "another_group", "HBM.tlb_l2_ways=1", "MMU.tlb_l2_ways" },
+	{ "of_two_that_of_its_group", "Link.h2d_bytes_per_u=1", "Link.h2d_bytes_per_us" },
+};
+
+TEST_EACH(profile, key_that_is_not_there_is_told_its_nearest, meant, title)
+{
+	const struct meant *c = param;
+	struct sim_profile profile = load("Ascend910B1");
+	g_autofree char *error = NULL, *wanted = g_strdup_printf("; is %s meant?", c->key);
+
+	EXPECT_FALSE(set(&profile, c->assignment, &error));
+	EXPECT_CONTAINS(error, wanted);
+}
+
 TEST(profile, set_changes_all_values_or_none)
 {
 	struct sim_profile profile = load("Ascend910B1"), before = profile;
