@@ -18,7 +18,8 @@ def run(backend, preload):
     env.pop('NPUSIM_HAL', None)
     if backend == 'hw':
         env['NPUSIM_HAL'] = HAL
-    if preload:
+    if preload:  # AddressSanitizer's library, if there is one, is behind it
+        env['ASAN_OPTIONS'] = env.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'
         env['LD_PRELOAD'] = ':'.join(filter(None, [env.get('LD_PRELOAD'), HOOK]))
     done = subprocess.run([PROGRAM], env=env, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=100)
