@@ -263,10 +263,11 @@ def a_dry_run_says_what_fails_and_ends_when_it_is_told_to():
                          'bench', '--size', '64m')]:
         run = npusim('sweep', '--dry-run', *args)
         expect(run.returncode == 1 and says in run.stderr and 'to do' in run.stdout, run)
-    run = started('--dry-run', '--vary', 'count=1000000000', 'bench')
-    endless_row(run)
-    run.send_signal(signal.SIGINT)
-    same((*run.communicate(timeout=60), run.returncode), ('', '', 130), 'interrupted')
+    for begun_by in endless_row, lambda run: wait_until(lambda: children(run.pid), 'asks nothing'):
+        run = started('--dry-run', '--vary', 'count=1000000000', 'bench')
+        begun_by(run)
+        run.send_signal(signal.SIGINT)
+        same((*run.communicate(timeout=60), run.returncode), ('', '', 130), 'interrupted')
 
 
 @case

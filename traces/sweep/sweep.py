@@ -695,6 +695,8 @@ def end():
         status = main()
     except SystemExit as left:
         status = left.code
+    except KeyboardInterrupt:  # before a row
+        status = 128 + signal.SIGINT
     try:
         sys.stdout.flush()
     except OSError as error:
