@@ -195,6 +195,7 @@ aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const log
  * @userDevid: a user id.
  * @logicDevId: out: its logical id, which aclrtMemSetAccess takes.
  *
+ * Returns: 0; 107000: the id is below 0; 107001: there is no such device.
  * Since: 8.5.
  */
 aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const logicDevId);
@@ -204,6 +205,7 @@ aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid, int32_t *const l
  * @logicDevId: a logical id that ASCEND_RT_VISIBLE_DEVICES lists, if it is set.
  * @userDevid: out: its user id.
  *
+ * Returns: 0; 107000: the id is below 0; 107001: the device is not visible.
  * Since: 8.5.
  */
 aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId, int32_t *const userDevid);
