@@ -30,7 +30,7 @@ static void add_variables(void)
 		const char *value = npu_var_get((enum npu_var)v, NULL);
 		const char *origin = setting_origin((enum npu_var)v);
 
-		put("  %-17s %-14s %-12s %s (%s)\n", info->name, *value ? value : "-", origin,
+		put("  %-24s %-14s %-12s %s (%s)\n", info->name, *value ? value : "-", origin,
 		    info->help, info->values);
 		json_builder_begin_object(json);
 		json_text(json, "name", info->name);
