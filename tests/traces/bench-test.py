@@ -168,19 +168,22 @@ def traced(folder, *lines):
 
 @case
 def a_trace_is_read_in_each_format(folder):
-    """The same reads and writes, as DRAMsim3, Ramulator (two kinds) and Ramulator 2 have them."""
+    """The same reads and writes, as DRAMsim3, Ramulator (two kinds), Ramulator 2 and DRAMSys have
+    them."""
     addresses = [random.Random(1).randrange(1 << 20) * 64 for _ in range(3000)]
     args = '--size', '64m', '--access', 64, '--pattern', 'trace'
     plain = bench(*args, traced(folder, '# reads', *map(hex, addresses)))
     same((plain['count'], plain['accesses'], plain['l2_writes']), (3000, 3000, 0), 'reads')
-    for line in '{:#x} READ 7', '{:#X} R', 'LD {}', '0x{:x}', '3 {}':
+    for line in ('{:#x} READ 7', '{:#X} R', 'LD {}', '0x{:x}', '3 {}', '31:\tread\t{:#x}',
+                 '0: (16) read {:#x}'):
         path = traced(folder, *(line.format(a) for a in addresses))
         same(bench(*args, path), plain, line)
     same(bench(*args, '--count', 6000, path)['accesses'], 6000, 'twice')
     both = bench(*args, traced(folder, *('{} {} 9'.format(a, ('READ', 'write')[i % 5 == 4])
                                          for i, a in enumerate(addresses))))
     same((both['l2_reads'], both['l2_writes']), (2400, 600), 'writes')
-    for read, write in ('{} R', '{} W'), ('LD {:#x}', 'ST {:#x}'):
+    for read, write in (('{} R', '{} W'), ('LD {:#x}', 'ST {:#x}'),
+                        (' 7: read {:#x}', '8:\t(16)\twrite\t{:#x}\t0x' + 'f' * 128)):
         same(bench(*args, traced(folder, *((read, write)[i % 5 == 4].format(a)
                                            for i, a in enumerate(addresses)))), both, read)
     same((plain['op'], both['op']), ('traced', 'traced'), 'op')
@@ -206,7 +209,9 @@ def wrong_traces_are_told(folder):
     for text, *says in [('0x40\nnonsense\n', 'trace:2', '"nonsense"', 'ADDRESS'),
                         ('0x40 X\n', '"0x40 X"'), ('LD\n', '"LD"'), ('', 'no access'),
                         ('1 2 x\n', '"1 2 x"'), ('0x40 R W\n', '"0x40 R W"'),
-                        ('LD 64 R\n', '"LD 64 R"'), ('0x10000000000\n', 'trace:1', '--size above'),
+                        ('LD 64 R\n', '"LD 64 R"'), ('5: read\n', '"5: read"'),
+                        ('5: (16 read 64\n', '"5: (16 read 64"'),
+                        ('0x10000000000\n', 'trace:1', '--size above'),
                         ('5 0xffffffffffff 0\n', 'trace:1', '--size above'),
                         ('0x8000000000001000 R\n', 'trace:1', '--size above'),
                         ('x' * 999 + '\n', '"' + 'x' * 40 + '"')]:

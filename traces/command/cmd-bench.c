@@ -79,14 +79,19 @@ static int operation_of(const char *word)
 }
 
 /* An address alone; with R or W behind it (Ramulator), or READ or WRITE and a clock (DRAMsim3);
- * with LD or ST before it (Ramulator 2); a count of instructions, an address that is read, and
- * maybe one that is written (Ramulator's traces of processors). NULL, or what is wrong with it. */
+ * with LD or ST before it (Ramulator 2), or a clock, maybe a length, and read or write (DRAMSys); a
+ * count of instructions, an address that is read, and maybe one that is written (Ramulator's traces
+ * of processors). NULL, or what is wrong with it. */
 static const char *add_line(GArray *to, guint64 bytes, const char *line)
 {
 	char word[3][32];
 	guint64 number[3] = { 0 };
 	gboolean known[3] = { 0 };
-	int words = sscanf(line, "%31s %31s %31s", word[0], word[1], word[2]);
+	int behind = 0; /* CLOCK: (LENGTH) */
+	(void)sscanf(line, " %*[0-9]: %n(%*[0-9]) %n", &behind, &behind);
+	/* what DRAMSys writes may follow */
+	int words = sscanf(line + behind, behind ? "%31s %31s" : "%31s %31s %31s", word[0], word[1],
+			   word[2]);
 
 	if (words < 1 || word[0][0] == '#')
 		return NULL;
@@ -98,7 +103,7 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 	gboolean ends = words == 1 + (at == 1 || operation >= 0) || known[words - 1];
 	if (!known[at] || (!known[0] && operation < 0) || !ends)
 		return "is no access: ADDRESS, ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST "
-		       "ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
+		       "ADDRESS, CLOCK: read|write ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
 	/* packed, an address lacks its highest bit */
 	if (number[at] >= bytes || (writes && number[2] >= bytes))
 		return npu_text("is beyond the memory: give a --size above " U64 " bytes", bytes);
