@@ -519,8 +519,8 @@ def warnings_are_kept_and_a_log_has_progress(folder):
     own = (pathlib.Path(NPUSIM).parent / 'sweep.py').read_text()
     (folder / 'sweep.py').write_text(re.sub('LOG_SECONDS = [0-9]+', 'LOG_SECONDS = 0.15', own))
     shutil.copy(pathlib.Path(NPUSIM).parent / 'plot.html', folder)
-    args = [sys.executable, folder / 'sweep.py', folder / 'fake', '1', '', '--out', folder / 'out',
-            '-j', '1', '--vary', 'count=1,2,3,4', 'bench']
+    args = [sys.executable, folder / 'sweep.py', folder / 'fake', '1', '', '', '', '', '--out',
+            folder / 'out', '-j', '1', '--vary', 'count=1,2,3,4', 'bench']
     run = subprocess.run(args, capture_output=True, text=True)
     same(run.returncode, 0, run)
     expect(re.match(r'npusim sweep: [0-4] of 4 rows, \d+ s left\n', run.stderr), run.stderr)

@@ -8,7 +8,6 @@
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
 #include "backend-sim/node/node.h"
 #include "config.h"
@@ -500,9 +499,9 @@ int main(int argc, char **argv)
 		char option[] = "--help", *words[] = { argv[2], option, NULL };
 		return run_named(argv[2], 2, words);
 	}
-	if (argc > 3 && strcmp(word, "sweep") == 0 && strcmp(argv[2], "--row") == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a row ends with the sweep */
-		return run_named(argv[3], argc - 3, argv + 3);
+	if (argc == 4 && strcmp(word, "sweep") == 0 && strcmp(argv[2], "--rows") == 0) {
+		char **row = sweep_next_row(argv[3]);
+		return row ? run_named(row[0], (int)g_strv_length(row), row) : NPUSIM_EXIT_OK;
 	}
 	if (strcmp(word, LIST_OPTIONS) == 0) /* for a shell that completes words */
 		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)

@@ -136,6 +136,13 @@ char *part_file(const char *name, GError **error);
  * the folder of libascendcl.so. */
 char *home_in_place(gboolean over, GError **error);
 
+/* ---- cmd-sweep.c ---- */
+
+/* Takes rows, a verb and its words each, from the socket that is stdin, one after the other. In a
+ * process of its own, which has what `verb` loads loaded and ends with this one, returns the row;
+ * sends its waitpid()'s status there. NULL: there are no more. */
+char **sweep_next_row(const char *verb);
+
 /* ---- program.c ---- */
 
 /* Becomes the program; where that fails, says why and returns the exit status. */

@@ -6,7 +6,8 @@
 # Each process appends what it has finished to a file of its own, rows*.jsonl, synced, so that
 # nothing is lost and no two write to one file; a merge of these files makes rows.csv, rows.sqlite,
 # seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself.
-# usage: sweep.py NPUSIM VERSION RANKS WORD..., by `npusim sweep` alone; RANKS: the MPI's module
+# usage: sweep.py NPUSIM VERSION RANKS BENCH MODEL ACL WORD..., by `npusim sweep` alone; RANKS: the
+# MPI's module; the others are the libraries that rows use
 
 import argparse
 import contextlib
@@ -25,6 +26,7 @@ import pathlib
 import re
 import select
 import signal
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -32,10 +34,13 @@ import sys
 import tempfile
 import time
 
-NPUSIM, VERSION, RANKS = sys.argv[1:4]
+NPUSIM, VERSION, RANKS, *LIBRARIES = sys.argv[1:7]
 ROWS_MAX = 10_000_000
 POLL_SECONDS = 0.002
+QUICK_SECONDS = 0.1  # a rank asks for one row ahead of such ones
 PIPE_BYTES = 1 << 16
+STATUS_BYTES = 4  # of what waitpid() says
+ROW_BYTES = 128 << 10  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
@@ -79,6 +84,15 @@ def values_of(text):
         raise Refused('{}: it goes nowhere'.format(text))
     powers = (first * step ** i for i in itertools.count())
     return map(str, itertools.takewhile(lambda power: power <= last, powers))
+
+
+def contents(paths):
+    digest = hashlib.sha256()
+    for path in sorted(filter(os.path.isfile, {*paths})):
+        with open(path, 'rb') as file:
+            for part in iter(functools.partial(file.read, INPUT_BYTES), b''):
+                digest.update(part)
+    return digest.hexdigest()
 
 
 class Plan:
@@ -133,15 +147,19 @@ class Plan:
             yield key, self.axes[key][at]
 
     def command(self, row):
-        """`sweep --row` makes the verb end with this process."""
-        words = [NPUSIM, 'sweep', '--row', *self.words, '--json=-']
+        words = [*self.words, '--json=-']
         for key, value in self.values(row):
             if key in self.flags:
                 words.extend(['--' + key] if value == 'yes' else [])
             else:
                 words.append(value if key == 'file' else '--{}={}'.format(
                     key if key in self.options else 'set=' + key, value))
-        return words
+        if any('\0' in word for word in words):
+            raise ValueError('a NUL is in it')
+        command = b''.join(os.fsencode(word) + b'\0' for word in words)
+        if len(command) > ROW_BYTES:
+            raise ValueError('its words are longer than {} bytes'.format(ROW_BYTES))
+        return command
 
     def columns(self, row):
         """The values, as numbers where they are; a page's size with K, M, G or T is a name."""
@@ -165,15 +183,11 @@ class Plan:
 
     def identify(self):
         """What is the same for all rows of a sweep, a line each; built-in profiles are the
-        version's."""
-        digest = hashlib.sha256()
-        for path in sorted(filter(os.path.isfile, {*self.inputs()})):
-            with open(path, 'rb') as file:
-                for part in iter(functools.partial(file.read, INPUT_BYTES), b''):
-                    digest.update(part)
-        lines = [('version', VERSION), *((name, os.environ[name]) for name in SHAPING
-                                         if name in os.environ), ('files', digest.hexdigest()),
-                 ('command', ' '.join(self.words)), *(('vary', text) for text in self.texts)]
+        build's."""
+        lines = [('version', VERSION), ('build', contents([NPUSIM, *LIBRARIES])),
+                 *((name, os.environ[name]) for name in SHAPING if name in os.environ),
+                 ('files', contents(self.inputs())), ('command', ' '.join(self.words)),
+                 *(('vary', text) for text in self.texts)]
         return [json.dumps('{}={}'.format(*line))[1:-1] for line in lines]
 
 
@@ -205,6 +219,7 @@ def naming(path):
 class Folder:
     def __init__(self, path, plan):
         self.path, self.plan, self.file, self.rows = path and pathlib.Path(path), plan, None, {}
+        self.synced = True
         if path:
             self.check()
             self.read()
@@ -239,7 +254,13 @@ class Folder:
         with naming(self.file.name):
             self.file.write(json.dumps(row).encode() + b'\n')
             self.file.flush()
-            os.fsync(self.file.fileno())
+            self.synced = False
+
+    def sync(self):
+        if not self.synced:
+            with naming(self.file.name):
+                os.fsync(self.file.fileno())
+            self.synced = True
 
     def read(self):
         """All rows by number. Of two answers the one counts that has not failed, else the later."""
@@ -370,26 +391,52 @@ class Ranks:
             self.module.sweep_ranks_end()
 
 
-class Process:
-    """A row that runs."""
+class Worker:
+    """A process that runs rows, one after the other, each in a fork: what rows need it has loaded
+    once. `npusim sweep --rows` is its other end."""
 
-    def __init__(self, plan, row, seconds):
-        self.plan, self.row, self.since, self.seconds = plan, row, time.monotonic(), seconds
+    def __init__(self, plan):
+        self.plan, self.row, self.seconds, self.status = plan, None, None, None
         self.out, self.said = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        # A terminal's interrupt is not for it.
-        self.process = subprocess.Popen(plan.command(row), stdin=subprocess.DEVNULL,
-                                        stdout=self.out, stderr=self.said, start_new_session=True)
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            # A terminal's interrupt is not for it.
+            self.process = subprocess.Popen([NPUSIM, 'sweep', '--rows', plan.words[0]],
+                                            stdin=theirs, stdout=self.out, stderr=self.said,
+                                            start_new_session=True)
+
+    def begin(self, row, command, seconds):
+        self.row, self.since, self.seconds = row, time.monotonic(), seconds
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # has_ended() tells
+            self.socket.send(command)
 
     def has_ended(self):
+        """Then status is the row's, as Popen has it."""
         if self.seconds and time.monotonic() - self.since > self.seconds:
             self.process.kill()
             self.process.wait()
-        return self.process.poll() is not None
+        try:
+            said = self.socket.recv(STATUS_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            said = b''
+        # Without one it has died, or could not fork and was the row.
+        status = int.from_bytes(said, sys.byteorder)
+        self.status = (self.process.wait() if not said else
+                       -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+        return True
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        for file in self.out, self.said, self.socket:
+            file.close()
 
     def reason(self, took):
         """Why it has failed, or what it warns of."""
         self.said.seek(0)
-        said, status = self.said.read().decode(errors='replace'), self.process.returncode
+        said, status = self.said.read().decode(errors='replace'), self.status
         if self.seconds and took > self.seconds and status == -signal.SIGKILL:
             return 'took longer than {} s'.format(self.seconds)
         if status < 0:
@@ -404,7 +451,7 @@ class Process:
         line, reason = {}, self.reason(took)
         self.out.seek(0)
         try:
-            if self.process.returncode == 0:
+            if self.status == 0:
                 result = json.load(self.out)
                 result, = result if isinstance(result, list) else [result]
                 line, status = dict(flatten('', result)), 'ok'
@@ -415,8 +462,9 @@ class Process:
         # The axes not as the verb calls them: two files of a profile may have one name.
         line = {'row': self.row, 'status': status, 'reason': reason, 'seconds': took, **line,
                 **dict(self.plan.columns(self.row))}
-        self.out.close()
-        self.said.close()
+        for file in self.out, self.said:
+            file.seek(0)
+            file.truncate()
         return line
 
 
@@ -424,14 +472,15 @@ class Sweep:
     def __init__(self, options, plan, folder, ranks):
         self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
         self.jobs = options.jobs or (1 if ranks.module else os.cpu_count())
-        self.running, self.waiting, self.stopped = [], [], 0
+        self.running, self.idle, self.waiting, self.stopped = [], [], [], 0
+        self.poll = select.poll()
         index, count = options.shard or (1, 1)
         self.left_over = [row for row in range(index - 1, plan.count, count)
                      if folder.state(row) is None or
                      folder.state(row) == 'failed' and options.retry_failed]
         self.rows = iter(self.left_over)
         self.handed_out = 0
-        self.asked, self.no_more, self.ranks_left = False, False, ranks.size - 1
+        self.asked, self.ahead, self.no_more, self.ranks_left = False, 0, False, ranks.size - 1
 
     def next_row(self):
         row = next(self.rows, None)
@@ -442,8 +491,15 @@ class Sweep:
         if row == NO_MORE:
             self.no_more = True
             return
+        if len(self.running) >= self.jobs:
+            self.waiting.append(row)
+            return
         try:
-            self.running.append(Process(self.plan, row, self.options.timeout))
+            command = self.plan.command(row)
+            worker = self.idle.pop() if self.idle else Worker(self.plan)
+            worker.begin(row, command, self.options.timeout)
+            self.poll.register(worker.socket, select.POLLIN)
+            self.running.append(worker)
         except (OSError, ValueError) as error:
             if getattr(error, 'errno', None) not in SHORT:
                 self.folder.append({'row': row, 'status': 'failed', 'seconds': 0,
@@ -458,7 +514,8 @@ class Sweep:
         """Rows that could not be started, one for each time that something has happened; others."""
         if self.waiting:
             self.start(self.waiting.pop())
-        while not (self.waiting or self.no_more or self.asked or len(self.running) >= self.jobs):
+        while not (self.waiting or self.no_more or self.asked or
+                   len(self.running) >= self.jobs + self.ahead):
             if self.ranks.rank:
                 self.ranks.send(0, WANTS_ROW)
                 self.asked = True
@@ -476,10 +533,16 @@ class Sweep:
                 self.start(what)
 
     def reap(self):
-        for process in [each for each in self.running if each.has_ended()]:
-            self.running.remove(process)
-            if not self.stopped:
-                self.folder.append(process.line())
+        for worker in [each for each in self.running if each.has_ended()]:
+            self.running.remove(worker)
+            self.poll.unregister(worker.socket)
+            if self.stopped:
+                continue
+            line = worker.line()
+            self.folder.append(line)
+            self.ahead = int(self.ranks.rank > 0 and line['seconds'] < QUICK_SECONDS)
+            if worker.process.poll() is None:
+                self.idle.append(worker)
 
     def is_over(self):
         return self.no_more and not self.running and not self.waiting and not (
@@ -499,28 +562,30 @@ class Sweep:
         signal.signal(number, signal.SIG_DFL)
 
     def catch_signals(self):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would tell of no status
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self.on_signal)
 
     def pause(self, awake):
-        """Until a row's process ends; only who may be sent a message looks in between."""
+        """Until a row ends; only who may be sent a message looks in between."""
         is_sent = self.ranks.module and (self.ranks.rank == 0 or self.asked)
-        if select.select([awake], [], [], POLL_SECONDS if is_sent else SHOW_SECONDS)[0]:
+        seconds = POLL_SECONDS if is_sent else SHOW_SECONDS
+        if awake in dict(self.poll.poll(seconds * 1000)):
             os.read(awake, PIPE_BYTES)
 
     def run(self):
         self.catch_signals()
         awake, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
         signal.set_wakeup_fd(wakes)
+        self.poll.register(awake, select.POLLIN)
         since = shown = time.monotonic()
         terminal = sys.stderr.isatty()
         often = SHOW_SECONDS if terminal else LOG_SECONDS
         try:
             while not self.stopped and not self.is_over():
                 self.fill()
+                self.folder.sync()  # while others run
                 self.pause(awake)
                 self.listen()
                 self.reap()
@@ -528,9 +593,9 @@ class Sweep:
                     shown = time.monotonic()
                     self.show(since)
         finally:
-            for process in self.running:
-                process.process.kill()
-                process.process.wait()
+            for worker in self.running + self.idle:
+                worker.end()
+            self.folder.sync()
             if terminal and self.ranks.rank == 0:
                 sys.stderr.write('\r\033[K')
 
@@ -558,14 +623,15 @@ class Sweep:
         known = [row['seconds'] for row in self.folder.rows.values()]
         last = len(self.left_over) - 1
         for at in sorted({0, last // 2, last} if self.left_over else ()):
-            process = Process(self.plan, self.left_over[at], self.options.timeout)
-            while not self.stopped and not process.has_ended():
+            worker = Worker(self.plan)
+            worker.begin(self.left_over[at], self.plan.command(self.left_over[at]),
+                         self.options.timeout)
+            while not self.stopped and not worker.has_ended():
                 time.sleep(POLL_SECONDS)
+            line = worker.line() if worker.status is not None else {}
+            worker.end()
             if self.stopped:
-                process.process.kill()
-                process.process.wait()
                 return 128 + self.stopped
-            line = process.line()
             known.append(line['seconds'])
             if line['status'] == 'failed':
                 failed = True
@@ -657,9 +723,9 @@ def read_plan(path):
 def main():
     p = parser()
     try:
-        if sys.argv[4:] == ['--list-options']:
+        if sys.argv[7:] == ['--list-options']:
             return list_options(p)
-        options = p.parse_args(sys.argv[4:])
+        options = p.parse_args(sys.argv[7:])
         if not options.out and not options.dry_run:
             raise Refused('--out=DIR is wanted')
         texts = (read_plan(options.plan) if options.plan else []) + options.vary
