@@ -118,10 +118,10 @@ def begun(out, finished, *args, front=()):
 
 
 def endless_row(run):
-    """The process of a row, when it has run for some time."""
-    wait_until(lambda: children(run.pid), 'no row runs')
+    """The process of a row, when it has run for some time; and the one that it is a fork of."""
+    wait_until(lambda: any(map(children, children(run.pid))), 'no row runs')
     time.sleep(0.2)
-    return children(run.pid)[0]
+    return next((row, parent) for parent in children(run.pid) for row in children(parent))
 
 
 # ---- rows ----
@@ -290,6 +290,25 @@ console.log(JSON.stringify([...seen, count('rect')]));
     same(json.loads(said), [4, True, 4], 'points, lines, cells')
 
 
+@case
+def the_page_of_many_rows_has_some(folder):
+    out, args = folder / 'out', ['--vary', 'access=64,128', '--seeds', 10000, 'bench', *FEW]
+    sweep(out, '--shard', '19999/20000', *args)
+    row, = lines(out)
+    with open(out / 'rows.jsonl', 'w') as file:
+        for number in range(20000):
+            file.write(json.dumps({**row, 'row': number, 'access': (64, 128)[number // 10000],
+                                   'seed': number % 10000}) + '\n')
+    sweep(out, '--merge', *args)
+    same(len(rows(out)), 20000, 'all')
+    page = (out / 'plot.html').read_text()
+    data = json.loads(re.search(r'id="rows">(.*?)</script>', page, re.S)[1])
+    same(len(data['rows']), 10000, 'chosen')
+    access = [dict(zip(data['columns'], row))['access'] for row in data['rows']]
+    expect(4500 < access.count(64) < 5500, access.count(64))
+    expect('Of 20000 rows 10000' in data['about'], data['about'])
+
+
 # ---- shards, failures, interrupts ----
 
 def same_tables(out, whole):
@@ -354,15 +373,45 @@ def a_failed_row_says_why_and_is_retried_if_asked(folder):
 
 @case
 def a_row_that_dies_or_hangs_has_failed(folder):
-    out = folder / 'out'
-    args = ['--vary', 'count=1000,1000000000', 'bench', '--size', '64m']
-    run = begun(out, 1, '-j', 1, *args)
-    os.kill(endless_row(run), signal.SIGKILL)
-    run.communicate(timeout=60)
-    same(run.returncode, 1, 'status')
-    same(rows(out)[1]['reason'], 'died of signal 9 (Killed): is the machine out of memory?', 'why')
+    args = ['--vary', 'count=1000,1000000000,2000', 'bench', '--size', '64m']
+    killed = 'died of signal 9 (Killed): is the machine out of memory?'
+    for number, says in (9, killed), (11, 'died of signal 11 (Segmentation fault)'):
+        for which in range(2):
+            out = folder / '{}-{}'.format(number, which)
+            run = begun(out, 1, '-j', 1, *args)
+            os.kill(endless_row(run)[which], number)
+            run.communicate(timeout=60)
+            same(run.returncode, 1, 'status')
+            same([r['reason'] for r in rows(out)], ['', says, ''], 'that row alone')
     sweep(out, '--retry-failed', '--timeout', 1, *args, status=1)
-    same([r['reason'] for r in rows(out)], ['', 'took longer than 1 s'], 'why')
+    same([r['reason'] for r in rows(out)], ['', 'took longer than 1 s', ''], 'why')
+
+
+@case
+def no_row_outlives_its_sweep(folder):
+    run = started('--out', folder / 'out', '--vary', 'count=1000000000', 'bench')
+    processes = endless_row(run)
+    run.kill()
+    run.communicate(timeout=60)
+    wait_until(lambda: not any(map(os.path.exists, map('/proc/{}'.format, processes))), 'it ends')
+
+
+@case
+def where_a_process_cannot_fork_it_runs_one_row(folder):
+    if os.getuid() != 0:
+        raise Skip('only root can be a user without processes')
+    folder.chmod(0o777)
+    front = [need('setpriv'), '--reuid=64321', '--regid=64321', '--clear-groups', need('prlimit')]
+    env = environment(PATH='/usr/bin:/bin', HOME=str(folder))
+    if subprocess.run([*front, 'sh', '-c', 'python3 -c 1 && exec "$0" --version', NPUSIM],
+                      env=env, capture_output=True).returncode:
+        raise Skip('another user cannot run python3 or this command')
+    for most in 2, 3:
+        run = subprocess.run([*front, '--nproc={}'.format(most), NPUSIM, 'sweep', '--out',
+                              folder / str(most), '-j', '3', '--seeds', '9', 'bench', *FEW],
+                             env=env, capture_output=True, text=True)
+        same((run.returncode, run.stderr), (0, ''), most)
+        same([r['status'] for r in rows(folder / str(most))], ['ok'] * 9, most)
 
 
 @case
@@ -432,8 +481,9 @@ def another_sweep_is_refused(folder):
     refused(['"files='], '--out', out, *args)
     profile.write_text('[Profile]\nbase=Ascend910B1\n')
     text = (out / 'sweep.txt').read_text()
-    (out / 'sweep.txt').write_text(text.replace('version=', 'version=9'))
-    refused(['"version=9'], '--out', out, *args)
+    for line in 'version=', 'build=':
+        (out / 'sweep.txt').write_text(text.replace(line, line + '9'))
+        refused(['"{}9'.format(line)], '--out', out, *args)
     (out / 'sweep.txt').write_bytes(b'\xff\0')
     refused(['of another sweep'], '--out', out, *args)
     (out / 'sweep.txt').write_text(text)
@@ -526,6 +576,11 @@ def warnings_are_kept_and_a_log_has_progress(folder):
     expect(re.match(r'npusim sweep: [0-4] of 4 rows, \d+ s left\n', run.stderr), run.stderr)
     same([(r['status'], r['reason']) for r in rows(folder / 'out')],
          [('ok', 'warning: too fast')] * 4, 'rows')
+    for library in range(5, 8):
+        other = [*args]
+        other[library] = folder / 'plot.html'
+        run = subprocess.run(other, capture_output=True, text=True)
+        expect(run.returncode == 2 and 'build=' in run.stderr, 'another build', run)
     args[args.index(folder / 'out')] = folder / 'full'
     with open('/dev/full', 'w') as full:
         same(subprocess.run(args, stdout=subprocess.DEVNULL, stderr=full).returncode, 0, 'full log')

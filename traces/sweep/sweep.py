@@ -23,6 +23,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -45,6 +46,7 @@ SHOW_SECONDS = 0.2
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
+PLOT_ROWS = 10_000  # that a browser draws at once
 OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
 WRITTEN = 'json', 'commands', 'profile', 'trace'  # options that name a file to write
 SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environment that counts
@@ -331,9 +333,14 @@ class Folder:
         """A page with lines by any two columns, and heat maps."""
         page = pathlib.Path(__file__).with_name('plot.html').read_text()
         columns = list(dict.fromkeys(key for row in rows for key in row))
+        about = ' '.join(self.plan.words)
+        if len(rows) > PLOT_ROWS:  # not every nth: an axis may turn as fast
+            about += '. Of {} rows {}, chosen at random'.format(len(rows), PLOT_ROWS)
+            chosen = random.Random(0).sample(range(len(rows)), PLOT_ROWS)
+            rows = [rows[i] for i in sorted(chosen)]
         data = json.dumps({'columns': columns, 'axes': list(self.plan.axes),
                            'rows': [[row.get(key) for key in columns] for row in rows],
-                           'about': ' '.join(self.plan.words)}).replace('<', '\\u003c')
+                           'about': about}).replace('<', '\\u003c')
         with self.whole('plot.html') as file:
             file.write(page.replace('@ROWS@', data, 1))
 
