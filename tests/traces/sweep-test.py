@@ -569,18 +569,22 @@ def warnings_are_kept_and_a_log_has_progress(folder):
     own = (pathlib.Path(NPUSIM).parent / 'sweep.py').read_text()
     (folder / 'sweep.py').write_text(re.sub('LOG_SECONDS = [0-9]+', 'LOG_SECONDS = 0.15', own))
     shutil.copy(pathlib.Path(NPUSIM).parent / 'plot.html', folder)
-    args = [sys.executable, folder / 'sweep.py', folder / 'fake', '1', '', '', '', '', '--out',
-            folder / 'out', '-j', '1', '--vary', 'count=1,2,3,4', 'bench']
+    args = [sys.executable, folder / 'sweep.py', folder / 'fake', '1', '--out', folder / 'out',
+            '-j', '1', '--vary', 'count=1,2,3,4', 'bench']
     run = subprocess.run(args, capture_output=True, text=True)
     same(run.returncode, 0, run)
     expect(re.match(r'npusim sweep: [0-4] of 4 rows, \d+ s left\n', run.stderr), run.stderr)
     same([(r['status'], r['reason']) for r in rows(folder / 'out')],
          [('ok', 'warning: too fast')] * 4, 'rows')
-    for library in range(5, 8):
-        other = [*args]
-        other[library] = folder / 'plot.html'
-        run = subprocess.run(other, capture_output=True, text=True)
-        expect(run.returncode == 2 and 'build=' in run.stderr, 'another build', run)
+    for name in 'bench.so', 'acl/libascendcl.so', 'fake':
+        (folder / 'acl').mkdir(exist_ok=True)
+        with open(folder / name, 'a') as file:
+            file.write('# another build')
+        other = subprocess.run(args, capture_output=True, text=True)
+        expect(other.returncode == 2 and 'build=' in other.stderr, 'another build', other)
+        (folder / 'out' / 'sweep.txt').write_text(re.sub(
+            'build=.*', re.search('build=[^"]*(?=";)', other.stderr)[0],
+            (folder / 'out' / 'sweep.txt').read_text()))
     args[args.index(folder / 'out')] = folder / 'full'
     with open('/dev/full', 'w') as full:
         same(subprocess.run(args, stdout=subprocess.DEVNULL, stderr=full).returncode, 0, 'full log')

@@ -79,9 +79,8 @@ static int operation_of(const char *word)
 }
 
 /* An address alone; with R or W behind it (Ramulator), or READ or WRITE and a clock (DRAMsim3);
- * with LD or ST before it (Ramulator 2), or a clock, maybe a length, and read or write (DRAMSys); a
- * count of instructions, an address that is read, and maybe one that is written (Ramulator's traces
- * of processors). NULL, or what is wrong with it. */
+ * with LD or ST before it (Ramulator 2), or a clock and read or write (DRAMSys); a count of
+ * instructions, an address read, and maybe one written (Ramulator, of a processor). NULL: it is. */
 static const char *add_line(GArray *to, guint64 bytes, const char *line)
 {
 	char word[3][32];
@@ -89,7 +88,6 @@ static const char *add_line(GArray *to, guint64 bytes, const char *line)
 	gboolean known[3] = { 0 };
 	int behind = 0; /* CLOCK: (LENGTH) */
 	(void)sscanf(line, " %*[0-9]: %n(%*[0-9]) %n", &behind, &behind);
-	/* what DRAMSys writes may follow */
 	int words = sscanf(line + behind, behind ? "%31s %31s" : "%31s %31s %31s", word[0], word[1],
 			   word[2]);
 

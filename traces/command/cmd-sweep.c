@@ -1,64 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim sweep: hands over to sweep.py, for which this command runs the rows (npusim.c: main).
+ * npusim sweep: hands over to sweep.py, for which this command runs the rows.
  */
 #include "npusim.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "config.h"
 
-#define ROW_BYTES (128u << 10)
-#define BENCH     "bench.so"
-#define MODEL     "backend-sim.so"
-
-char **sweep_next_row(const char *verb)
+/* Rows that sweep.py sends, to the socket that is stdin, each in a fork that has the module; what
+ * waitpid() says of it goes back. */
+static int run_rows(const char *module)
 {
-	gboolean is_bench = strcmp(verb, verb_bench.name) == 0;
-	g_autofree char *module = part_file(is_bench ? BENCH : MODEL, NULL);
-	static char words[ROW_BYTES]; /* with a NUL behind each */
-	GStrvBuilder *row = g_strv_builder_new();
-	pid_t process = 1;
-	ssize_t got = 0;
-	int status;
+	static char words[128 << 10]; /* sweep.py: ROW_BYTES */
+	char **row = NULL;
+	int count, status;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (module)
-		dlopen(module, RTLD_NOW); /* where it fails, the row says why */
-	while (process > 0 && (got = read(STDIN_FILENO, words, sizeof(words))) > 0) {
-		process = fork();
-		if (process > 0 && (waitpid(process, &status, 0) != process ||
-				    write(STDIN_FILENO, &status, sizeof(status)) < 0))
-			return NULL;
+	dlopen(module, RTLD_NOW); /* where that fails, the row says why */
+	while (recv(STDIN_FILENO, words, sizeof(words), 0) > 0) {
+		pid_t process = fork();
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (process <= 0) { /* where there can be no fork, this process ends with the row */
+			close(STDIN_FILENO);
+			open("/dev/null", O_RDONLY);
+			g_shell_parse_argv(words, &count, &row, NULL);
+			return run_named(row[0], count, row);
+		}
+		waitpid(process, &status, 0);
+		send(STDIN_FILENO, &status, sizeof(status), MSG_NOSIGNAL);
 	}
-	if (got <= 0)
-		return NULL;
-	/* where there can be no other process, this one runs the row, and ends */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	close(STDIN_FILENO);
-	open("/dev/null", O_RDONLY);
-	for (const char *word = words; word < words + got; word += strlen(word) + 1)
-		g_strv_builder_add(row, word);
-	return g_strv_builder_end(row);
+	return NPUSIM_EXIT_OK;
 }
 
 static int run(char **words, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *script = part_file("sweep.py", error);
-	g_autofree char *ranks = part_file("sweep-ranks.so", NULL), *acl = part_file(ACL, NULL);
-	g_autofree char *bench = part_file(BENCH, NULL), *model = part_file(MODEL, NULL);
 	g_autoptr(GStrvBuilder) program = g_strv_builder_new();
 
 	if (script == NULL)
 		return NPUSIM_EXIT_FAILED;
-	g_strv_builder_add_many(program, "python3", script, self, NPUSIM_VERSION,
-				ranks ?: "sweep-ranks.so", bench ?: "", model ?: "", acl ?: "",
-				NULL);
+	if (g_strcmp0(words[0], "--rows") == 0)
+		return run_rows(words[1]);
+	g_strv_builder_add_many(program, "python3", script, self, NPUSIM_VERSION, NULL);
 	g_strv_builder_addv(program, (const char **)words);
 	return become_program(g_strv_builder_end(program));
 }

@@ -403,7 +403,6 @@ static const struct part {
 	{ "backend-sim.so", "../lib/npusim", "../backend-sim", "the model" },
 	{ "bench.so", "../lib/npusim", "../sim", "the model" },
 	{ "sweep.py", "../lib/npusim", ".", NULL },
-	{ "sweep-ranks.so", "../lib/npusim", ".", "an MPI" },
 	{ "map.case", "../share/npusim/cases/acl", NPUSIM_CHECK_CASES, NULL },
 };
 
@@ -456,9 +455,7 @@ static void print_help(FILE *out)
 	      out);
 }
 
-/* Reads the options in argv[1] and those after it, in place, and runs the verb. Returns the exit
- * status, also after what is wrong was said, or the help was shown. */
-static int run_named(const char *name, int argc, char **argv)
+int run_named(const char *name, int argc, char **argv)
 {
 	const char *names[G_N_ELEMENTS(verbs)];
 
@@ -498,10 +495,6 @@ int main(int argc, char **argv)
 	if (help && argc > 2) { /* as VERB --help */
 		char option[] = "--help", *words[] = { argv[2], option, NULL };
 		return run_named(argv[2], 2, words);
-	}
-	if (argc == 4 && strcmp(word, "sweep") == 0 && strcmp(argv[2], "--rows") == 0) {
-		char **row = sweep_next_row(argv[3]);
-		return row ? run_named(row[0], (int)g_strv_length(row), row) : NPUSIM_EXIT_OK;
 	}
 	if (strcmp(word, LIST_OPTIONS) == 0) /* for a shell that completes words */
 		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)

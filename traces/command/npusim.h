@@ -79,6 +79,10 @@ extern const struct verb verb_run, verb_replay, verb_record, verb_report, verb_d
 
 /* ---- npusim.c ---- */
 
+/* Reads the options in argv[1] and those after it, in place, and runs the verb. Returns the exit
+ * status, also after what is wrong was said, or the help was shown. */
+int run_named(const char *name, int argc, char **argv);
+
 /* Says "npusim VERB: text" on stderr. Returns NPUSIM_EXIT_FAILED. */
 int failure(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
@@ -135,13 +139,6 @@ char *part_file(const char *name, GError **error);
  * home that is named already stays the only one, and what is set stays. Returns
  * the folder of libascendcl.so. */
 char *home_in_place(gboolean over, GError **error);
-
-/* ---- cmd-sweep.c ---- */
-
-/* Takes rows, a verb and its words each, from the socket that is stdin, one after the other. In a
- * process of its own, which has what `verb` loads loaded and ends with this one, returns the row;
- * sends its waitpid()'s status there. NULL: there are no more. */
-char **sweep_next_row(const char *verb);
 
 /* ---- program.c ---- */
 

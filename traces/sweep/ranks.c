@@ -9,12 +9,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT bool sweep_ranks_begin(int *out_rank, int *out_size);
-EXPORT void sweep_ranks_send(int to, long what);
-EXPORT bool sweep_ranks_receive(int *out_from, long *out_what);
-EXPORT void sweep_ranks_end(void);
-
-bool sweep_ranks_begin(int *out_rank, int *out_size)
+EXPORT bool sweep_ranks_begin(int *out_rank, int *out_size)
 {
 	return MPI_Init(NULL, NULL) == MPI_SUCCESS &&
 	       MPI_Comm_rank(MPI_COMM_WORLD, out_rank) == MPI_SUCCESS &&
@@ -22,13 +17,13 @@ bool sweep_ranks_begin(int *out_rank, int *out_size)
 }
 
 /* Does not wait: a number is less than any limit of what is sent at once. */
-void sweep_ranks_send(int to, long what)
+EXPORT void sweep_ranks_send(int to, long what)
 {
 	MPI_Send(&what, 1, MPI_LONG, to, 0, MPI_COMM_WORLD);
 }
 
 /* False: nothing has come. */
-bool sweep_ranks_receive(int *out_from, long *out_what)
+EXPORT bool sweep_ranks_receive(int *out_from, long *out_what)
 {
 	MPI_Status status;
 	int there = 0;
@@ -39,9 +34,4 @@ bool sweep_ranks_receive(int *out_from, long *out_what)
 	*out_from = status.MPI_SOURCE;
 	MPI_Recv(out_what, 1, MPI_LONG, *out_from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	return true;
-}
-
-void sweep_ranks_end(void)
-{
-	MPI_Finalize();
 }

@@ -6,8 +6,7 @@
 # Each process appends what it has finished to a file of its own, rows*.jsonl, synced, so that
 # nothing is lost and no two write to one file; a merge of these files makes rows.csv, rows.sqlite,
 # seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself.
-# usage: sweep.py NPUSIM VERSION RANKS BENCH MODEL ACL WORD..., by `npusim sweep` alone; RANKS: the
-# MPI's module; the others are the libraries that rows use
+# usage: sweep.py NPUSIM VERSION WORD..., by `npusim sweep` alone
 
 import argparse
 import contextlib
@@ -26,6 +25,7 @@ import pathlib
 import random
 import re
 import select
+import shlex
 import signal
 import socket
 import sqlite3
@@ -35,7 +35,13 @@ import sys
 import tempfile
 import time
 
-NPUSIM, VERSION, RANKS, *LIBRARIES = sys.argv[1:7]
+NPUSIM, VERSION = sys.argv[1:3]
+HERE = pathlib.Path(__file__).absolute().parent
+LIBRARIES = [folder / name  # that rows use, installed or as built
+             for folder in (HERE, HERE / 'acl', *(HERE.parent / name for name in (
+                 'sim', 'backend-sim', 'runtime')))
+             for name in ('bench.so', 'backend-sim.so', 'libascendcl.so')]
+LOADED = {'bench': 'bench.so', 'replay': 'backend-sim.so'}  # before the rows begin
 ROWS_MAX = 10_000_000
 POLL_SECONDS = 0.002
 QUICK_SECONDS = 0.1  # a rank asks for one row ahead of such ones
@@ -90,7 +96,7 @@ def values_of(text):
 
 def contents(paths):
     digest = hashlib.sha256()
-    for path in sorted(filter(os.path.isfile, {*paths})):
+    for path in sorted(filter(os.path.isfile, {*map(str, paths)})):
         with open(path, 'rb') as file:
             for part in iter(functools.partial(file.read, INPUT_BYTES), b''):
                 digest.update(part)
@@ -117,7 +123,7 @@ class Plan:
             self.count *= len(listed)
             if self.count > ROWS_MAX:
                 raise Refused('--vary={} makes it more than {} rows'.format(text, ROWS_MAX))
-        if not words or words[0] not in ('bench', 'replay'):
+        if not words or words[0] not in LOADED:
             raise Refused('bench or replay is wanted behind the options, not {!r}'.format(
                 words[0] if words else ''))
         if not texts:
@@ -156,12 +162,10 @@ class Plan:
             else:
                 words.append(value if key == 'file' else '--{}={}'.format(
                     key if key in self.options else 'set=' + key, value))
-        if any('\0' in word for word in words):
-            raise ValueError('a NUL is in it')
-        command = b''.join(os.fsencode(word) + b'\0' for word in words)
-        if len(command) > ROW_BYTES:
-            raise ValueError('its words are longer than {} bytes'.format(ROW_BYTES))
-        return command
+        command = os.fsencode(shlex.join(words))
+        if b'\0' in command or len(command) >= ROW_BYTES:
+            raise ValueError('{} bytes, or a NUL in it'.format(len(command)))
+        return command + b'\0'
 
     def columns(self, row):
         """The values, as numbers where they are; a page's size with K, M, G or T is a name."""
@@ -331,7 +335,7 @@ class Folder:
 
     def plot(self, rows):
         """A page with lines by any two columns, and heat maps."""
-        page = pathlib.Path(__file__).with_name('plot.html').read_text()
+        page = (HERE / 'plot.html').read_text()
         columns = list(dict.fromkeys(key for row in rows for key in row))
         about = ' '.join(self.plan.words)
         if len(rows) > PLOT_ROWS:  # not every nth: an axis may turn as fast
@@ -374,7 +378,7 @@ class Ranks:
             return
         try:
             # What the MPI loads itself looks for its functions in the process.
-            self.module = ctypes.CDLL(RANKS, ctypes.RTLD_GLOBAL)
+            self.module = ctypes.CDLL(str(HERE / 'sweep-ranks.so'), ctypes.RTLD_GLOBAL)
         except OSError as error:
             raise Failed('an MPI has started this, and {}: build npusim with it, or use --shard '
                          'without'.format(error)) from error
@@ -395,7 +399,7 @@ class Ranks:
 
     def end(self):
         if self.module:
-            self.module.sweep_ranks_end()
+            self.module.MPI_Finalize()
 
 
 class Worker:
@@ -408,9 +412,14 @@ class Worker:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # A terminal's interrupt is not for it.
-            self.process = subprocess.Popen([NPUSIM, 'sweep', '--rows', plan.words[0]],
+            self.process = subprocess.Popen([NPUSIM, 'sweep', '--rows', self.library()],
                                             stdin=theirs, stdout=self.out, stderr=self.said,
                                             start_new_session=True)
+
+    def library(self):
+        """None may be there: the row says so."""
+        return next((path for path in LIBRARIES if path.name == LOADED[self.plan.words[0]] and
+                     path.exists()), '')
 
     def begin(self, row, command, seconds):
         self.row, self.since, self.seconds = row, time.monotonic(), seconds
@@ -730,9 +739,9 @@ def read_plan(path):
 def main():
     p = parser()
     try:
-        if sys.argv[7:] == ['--list-options']:
+        if sys.argv[3:] == ['--list-options']:
             return list_options(p)
-        options = p.parse_args(sys.argv[7:])
+        options = p.parse_args(sys.argv[3:])
         if not options.out and not options.dry_run:
             raise Refused('--out=DIR is wanted')
         texts = (read_plan(options.plan) if options.plan else []) + options.vary
