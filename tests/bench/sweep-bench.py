@@ -18,7 +18,7 @@ import time
 NPUSIM, HAS_MPI = sys.argv[1], sys.argv[2] == 'true'
 ROWS = int(sys.argv[3]) if len(sys.argv) > 3 else 1000
 REPEATS = 3
-LOAD = '--seeds', str(ROWS), 'bench', '--count', '20000', '--size', '64m'
+LOAD = '--seeds', str(ROWS), 'bench', '--count', '100000', '--size', '1g'
 MPIRUN = 'mpirun', '--oversubscribe', '--allow-run-as-root', '-n'
 SHARE = 0.95  # of the processors that a sweep can have
 

@@ -204,6 +204,8 @@ def wrong_plans_are_status_2_and_named(folder):
             (['a replay has no seed', '--seeds is for bench'], *out, '--seeds', '2',
              'replay', SAMPLE),
             (['--vary=json', "('npusim profile keys')\n"], *out, '--vary', 'json=a', 'bench'),
+            (['bench has no option --sise'], *out, '--seeds', '2', 'bench', '--sise=64m'),
+            (['replay has no option --help'], *out, '--vary', 'policy=native', 'replay', '--help'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
             (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
             (['--vary=status', 'no axis'], *out, '--vary', 'status=1', 'replay', SAMPLE),
@@ -216,6 +218,7 @@ def wrong_plans_are_status_2_and_named(folder):
             (['--vary=size', 'KEY=A,B,C'], *out, '--plan', folder / 'plan', 'bench')]:
         (folder / 'plan').write_text('page=2m\nsize\n')
         refused(says, *args)
+    refused(['npusim sweep: nowhere: No such file'], *out, '--plan', 'nowhere', 'bench', status=1)
     expect(not (folder / 'out').exists(), 'a folder was made')
 
 
@@ -361,7 +364,7 @@ def a_failed_row_says_why_and_is_retried_if_asked(folder):
     out = folder / 'out'
     args = '--vary', 'size=64m,900g,128m', 'bench', '--count', '1000'
     said = sweep(out, *args, status=1)
-    expect('2 of 3 rows done, 1 failed' in said, said)
+    expect('2 of 3 rows done, 1 failed\nrow 1: size' in said, said)
     same([r['status'] for r in rows(out)], ['ok', 'failed', 'ok'], 'status')
     expect('must be whole pages' in rows(out)[1]['reason'], rows(out)[1])
     same(rows(out)[1]['size'], 900 << 30, 'what was asked for')

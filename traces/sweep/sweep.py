@@ -131,6 +131,10 @@ class Plan:
         listed = re.findall(r'^--([\w-]+)(=?)', self.ask(words[0], '--list-options'), re.M)
         self.options = {name for name, takes_value in listed if takes_value}
         self.flags = {name for name, takes_value in listed if not takes_value}
+        for word in itertools.takewhile('--'.__ne__, words[1:]):  # not 10,000 times by its rows
+            name = word[2:].partition('=')[0]
+            if word.startswith('--') and name not in {*self.options, *self.flags}:
+                raise Refused('{} has no option --{}'.format(words[0], name))
         keys = set(re.findall(r'^\S+', self.ask('profile', 'keys'), re.M))
         for key in self.axes:
             if key == 'seed' and key not in self.options:
@@ -626,9 +630,12 @@ class Sweep:
         if self.stopped:
             return 128 + self.stopped
         if self.ranks.rank == 0:
-            failed = self.folder.count('failed')
+            failed = [row for _, row in sorted(self.folder.rows.items())
+                      if row['status'] == 'failed']
             print('{}/rows.csv: {} of {} rows done, {} failed'.format(
-                self.folder.path, self.folder.count('ok'), self.plan.count, failed))
+                self.folder.path, self.folder.count('ok'), self.plan.count, len(failed)))
+            if failed:
+                print('row {row}: {reason:.200}'.format(**failed[0]))
             return 1 if failed else 0
         return 0
 
@@ -764,7 +771,9 @@ def main():
     except Refused as error:
         p.error(error)
     except (Failed, OSError, sqlite3.Error) as error:
-        sys.stderr.write('npusim sweep: {}\n'.format(error))
+        said = error.strerror or error if isinstance(error, OSError) else error
+        named = '{}: '.format(error.filename) if getattr(error, 'filename', None) else ''
+        sys.stderr.write('npusim sweep: {}{}\n'.format(named, said))
         return 1
 
 
