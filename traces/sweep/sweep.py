@@ -3,7 +3,7 @@
 # npusim sweep: runs bench or replay once for each choice of values, each row in a process of its
 # own, several at a time, and under an MPI on all its ranks. The manual page is npusim-sweep(1).
 #
-# Each process appends what it has finished to a file of its own, rows*.jsonl, synced, so that
+# Each process appends what it has finished to a file of its own, rows*.jsonl, soon synced, so that
 # nothing is lost and no two write to one file; a merge of these files makes rows.csv, rows.sqlite,
 # seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself.
 # usage: sweep.py NPUSIM VERSION WORD..., by `npusim sweep` alone
@@ -49,6 +49,7 @@ PIPE_BYTES = 1 << 16
 STATUS_BYTES = 4  # of what waitpid() says
 ROW_BYTES = 128 << 10  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
+SYNC_SECONDS = 1
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
@@ -229,7 +230,7 @@ def naming(path):
 class Folder:
     def __init__(self, path, plan):
         self.path, self.plan, self.file, self.rows = path and pathlib.Path(path), plan, None, {}
-        self.synced = True
+        self.unsynced = None  # or since when there is something
         if path:
             self.check()
             self.read()
@@ -264,13 +265,14 @@ class Folder:
         with naming(self.file.name):
             self.file.write(json.dumps(row).encode() + b'\n')
             self.file.flush()
-            self.synced = False
+        self.unsynced = self.unsynced or time.monotonic()
 
-    def sync(self):
-        if not self.synced:
+    def sync(self, seconds):
+        """What is older; a disk may take longer than rows do."""
+        if self.unsynced and time.monotonic() - self.unsynced >= seconds:
             with naming(self.file.name):
                 os.fsync(self.file.fileno())
-            self.synced = True
+            self.unsynced = None
 
     def read(self):
         """All rows by number. Of two answers the one counts that has not failed, else the later."""
@@ -605,7 +607,7 @@ class Sweep:
         try:
             while not self.stopped and not self.is_over():
                 self.fill()
-                self.folder.sync()  # while others run
+                self.folder.sync(SYNC_SECONDS)
                 self.pause(awake)
                 self.listen()
                 self.reap()
@@ -615,7 +617,7 @@ class Sweep:
         finally:
             for worker in self.running + self.idle:
                 worker.end()
-            self.folder.sync()
+            self.folder.sync(0)
             if terminal and self.ranks.rank == 0:
                 sys.stderr.write('\r\033[K')
 
