@@ -55,8 +55,9 @@ struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
 	GPtrArray *columns; /* GArray * of guint64: those of sites, then of each device */
-	GHashTable *known;  /* subject, device -> index + 1 of a block; subject, PLACE -> address */
-	GTree *lying;       /* struct lying */
+	struct int_map
+		*known; /* subject, device -> index + 1 of a block; subject, PLACE -> address */
+	GTree *lying;   /* struct lying */
 	struct texts texts;
 	const char *clock;
 	guint64 now_ns;
@@ -157,7 +158,7 @@ static gboolean end_block(struct gatherer *g, guint device, guint64 subject,
 	const struct lying *lying = g_tree_lookup(g->lying, &at);
 	if (lying && lying->device == device && lying->block == block)
 		g_tree_remove(g->lying, &at);
-	g_hash_table_remove(g->known, e);
+	int_map_remove(g->known, e);
 	return TRUE;
 }
 
@@ -359,7 +360,7 @@ char *history_data(const char *path, GError **error)
 		g.recorded = g.recorded && device->counts[NPU_TRACE_ALLOC] == 0;
 	}
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
-	g.known = int_map_new(g_free);
+	g.known = int_map_new(sizeof(struct int_map_entry), NULL);
 	g.lying = by_address_tree(NULL, g_free);
 	texts_init(&g.texts);
 	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
@@ -372,7 +373,7 @@ char *history_data(const char *path, GError **error)
 	g_ptr_array_unref(g.columns);
 	texts_clear(&g.texts);
 	g_tree_unref(g.lying);
-	g_clear_pointer(&g.known, g_hash_table_unref);
+	int_map_free(g.known);
 	tracker_free(g.tracker);
 	trace_free(g.trace);
 	return data;

@@ -23,9 +23,9 @@ struct access {
 	guint device;
 	const struct filter *filter;
 	struct access_figures *figures;
-	GHashTable *blocks; /* address -> index of its slot */
-	GArray *slots;      /* struct slot */
-	guint64 free_slot;  /* the first */
+	struct int_map *blocks; /* address -> index of its slot */
+	GArray *slots;          /* struct slot */
+	guint64 free_slot;      /* the first */
 	guint64 total;
 	GRand *random;
 	guint core;
@@ -87,7 +87,7 @@ struct access *access_new(const struct access_options *options, guint device,
 	a->device = device;
 	a->filter = filter;
 	a->figures = figures;
-	a->blocks = int_map_new(g_free);
+	a->blocks = int_map_new(sizeof(struct int_map_entry), NULL);
 	a->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
 	a->free_slot = NO_SLOT;
 	a->random = g_rand_new_with_seed(1);
@@ -98,7 +98,7 @@ void access_free(struct access *a)
 {
 	if (a == NULL)
 		return;
-	g_clear_pointer(&a->blocks, g_hash_table_unref);
+	int_map_free(a->blocks);
 	g_array_unref(a->slots);
 	g_rand_free(a->random);
 	g_free(a);
@@ -148,7 +148,7 @@ void access_go(struct access *a, guint64 address)
 	set_size(a, slot, 0);
 	SLOT(a, slot)->address = a->free_slot;
 	a->free_slot = slot;
-	g_hash_table_remove(a->blocks, e);
+	int_map_remove(a->blocks, e);
 }
 
 void access_note(struct access *a, guint64 address, guint64 size)

@@ -301,12 +301,9 @@ static void play_all(struct player *p, const struct npu_trace_record *reset, cha
 	struct npu_trace_record c = { .verb = verb,
 				      .process = reset->process,
 				      .device = reset->device };
-	GHashTableIter iter;
-	gpointer key;
+	const struct int_map_entry *name = NULL;
 
-	g_hash_table_iter_init(&iter, p->tracker->names);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		const struct int_map_entry *name = key;
+	while ((name = int_map_next(p->tracker->names, name))) {
 		guint32 number = (guint32)name->key;
 		if (name->tag == (guint32)kind && name->key >> 32 == c.process &&
 		    (kind == 'r' || object_of(name)->device == c.device))
@@ -479,18 +476,16 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 void player_close(struct player *p)
 {
 	static const char kinds[] = "har"; /* in the order in which they are given back */
-	GHashTableIter iter;
-	gpointer name;
+	const struct int_map_entry *name = NULL;
 
 	for (GTreeNode *n = g_tree_node_first(p->tracker->maps); n; n = g_tree_node_next(n)) {
 		const struct mapping *m = g_tree_node_value(n);
 		aclrtUnmapMem((char *)m->in->p + m->offset);
 	}
 	for (const char *kind = kinds; *kind; kind++) {
-		g_hash_table_iter_init(&iter, p->tracker->names);
-		while (g_hash_table_iter_next(&iter, &name, NULL)) {
+		while ((name = int_map_next(p->tracker->names, name))) {
 			struct object *t = object_of(name);
-			if (((const struct int_map_entry *)name)->tag != (guint32)*kind)
+			if (name->tag != (guint32)*kind)
 				continue;
 			if (*kind == 'a')
 				(t->device < 0 ? aclrtFreeHost : aclrtFree)(t->p);
@@ -502,9 +497,8 @@ void player_close(struct player *p)
 	}
 	for (guint i = 0; !p->replay->recorded && i < p->replay->devices->len; i++) {
 		const struct replay_device *device = p->replay->devices->pdata[i];
-		g_hash_table_iter_init(&iter, device->memory.items[ALLOCATION_MEMORY]);
-		while (g_hash_table_iter_next(&iter, &name, NULL)) {
-			const struct allocation *item = name;
+		const struct allocation *item = NULL;
+		while ((item = int_map_next(device->memory.items[ALLOCATION_MEMORY], item))) {
 			if (!item->mapped) /* it has no name */
 				aclrtFree(GSIZE_TO_POINTER(item->key));
 		}

@@ -8,8 +8,8 @@
 struct event_sorter {
 	struct trace *trace;
 	gboolean doubled;
-	GHashTable *live;    /* address and tag -> size */
-	guint16 last_device; /* of the rows so far */
+	struct int_map *live; /* address and tag -> size */
+	guint16 last_device;  /* of the rows so far */
 	GError **error;
 };
 
@@ -106,19 +106,16 @@ static void undo_row(struct event_sorter *s, struct trace_row row)
 	if (!begins(&row) && (row.size > 0 || known))
 		int_map_put(s->live, row.address, tag_of(&row), row.size ?: known->value);
 	else if (known)
-		g_hash_table_remove(s->live, known);
+		int_map_remove(s->live, known);
 }
 
 /* What is left of going backwards. */
 static gboolean put_start(struct event_sorter *s)
 {
-	GHashTableIter iter;
-	gpointer key;
+	const struct int_map_entry *known = NULL;
 	gboolean ok = TRUE;
 
-	g_hash_table_iter_init(&iter, s->live);
-	while (ok && g_hash_table_iter_next(&iter, &key, NULL)) {
-		const struct int_map_entry *known = key;
+	while (ok && (known = int_map_next(s->live, known))) {
 		gboolean segment = known->tag & SEGMENT_TAG;
 		const struct trace_row row = {
 			.address = known->key,
@@ -154,14 +151,14 @@ static gboolean take_row(struct event_sorter *s, struct trace_row row)
 	if (known == NULL)
 		return put_note(s, row, "free of what is not allocated");
 	row.size = known->value;
-	g_hash_table_remove(s->live, known);
+	int_map_remove(s->live, known);
 	return put_life(s, &row);
 }
 
 gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **error)
 {
-	g_autoptr(GHashTable) live = int_map_new(g_free);
-	struct event_sorter s = { trace, doubled, live, .error = error };
+	struct event_sorter s = { trace, doubled, int_map_new(sizeof(struct int_map_entry), NULL),
+				  .error = error };
 	struct row_list *rows = &trace->unsorted;
 	gboolean ok = row_list_sort(rows, FALSE, error);
 
@@ -171,5 +168,6 @@ gboolean event_sorter_finish(struct trace *trace, gboolean doubled, GError **err
 	for (guint64 i = 0; ok && i < rows->count; i++)
 		ok = take_row(&s, *row_list_at(rows, i));
 	row_list_clear(rows);
+	int_map_free(s.live);
 	return ok;
 }

@@ -22,7 +22,7 @@ struct lines {
 	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
 	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
 	 */
-	GHashTable *known;
+	struct int_map *known;
 	guint reservations;
 	guint64 next_segment; /* its address */
 	guint64 number;       /* of the last event */
@@ -96,7 +96,7 @@ static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r
 		address = place_of(l, r);
 	if (known && r->code == 0 &&
 	    (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_FREE))
-		g_hash_table_remove(l->known, known);
+		int_map_remove(l->known, known);
 	else if (known == NULL && address != 0)
 		int_map_put(l->known, key, letter, address);
 	return address ? address : key;
@@ -181,7 +181,7 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	if (known && !(r->has & NPU_TRACE_HAS_SIZE))
 		out->size = known->value;
 	if (known)
-		g_hash_table_remove(l->known, known);
+		int_map_remove(l->known, known);
 	return 1;
 }
 
@@ -198,8 +198,8 @@ gboolean npusim_rewind(struct trace *trace, GError **error)
 {
 	struct lines *l = trace->data;
 
-	g_clear_pointer(&l->known, g_hash_table_unref);
-	l->known = int_map_new(g_free);
+	int_map_free(l->known);
+	l->known = int_map_new(sizeof(struct int_map_entry), NULL);
 	l->reservations = 0;
 	l->next_segment = SEGMENT_BASE;
 	l->number = 0;
@@ -212,7 +212,7 @@ void npusim_close(struct trace *trace)
 	struct lines *l = trace->data;
 
 	npu_trace_reader_close(trace->format);
-	g_clear_pointer(&l->known, g_hash_table_unref);
+	int_map_free(l->known);
 	texts_clear(&l->site_texts);
 	g_array_unref(l->sites);
 	g_free(l);

@@ -12,11 +12,17 @@
 #define TEXT_MAX   4096 /* bytes of a value, or of a text in one, that are kept */
 #define ITEM_BYTES 192  /* about what is kept of an event, a block or a segment */
 
+/* A block that was there. */
+struct there {
+	guint64 address;
+	guint32 device;
+	struct trace_row row;
+};
 struct reader {
 	struct trace *trace;
 	/* What was there, by address: at the end, until events are undone. */
 	GTree *segments[DEVICE_MAX];
-	GHashTable *blocks[DEVICE_MAX];
+	struct int_map *blocks; /* of struct there */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* list of a stack -> site: a file names a stack many times */
@@ -215,7 +221,7 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 static void put_there(struct reader *r, const struct trace_row *row)
 {
 	if (row->verb == NPU_TRACE_ALLOC)
-		g_hash_table_add(r->blocks[row->device], g_memdup2(row, sizeof *row));
+		((struct there *)int_map_add(r->blocks, row->address, row->device))->row = *row;
 	else
 		by_address_put(r->segments[row->device], row, sizeof *row);
 }
@@ -318,7 +324,7 @@ static void undo(struct reader *r, struct trace_row *e)
 	struct trace_row gone = {
 		.address = e->address, .size = e->size, .device = e->device, .start = TRUE
 	};
-	const struct trace_row *block;
+	struct there *block;
 
 	switch (e->verb) {
 	case NPU_TRACE_SEGMENT_ALLOC:
@@ -334,9 +340,10 @@ static void undo(struct reader *r, struct trace_row *e)
 		put_there(r, &gone);
 		break;
 	case NPU_TRACE_ALLOC:
-		block = g_hash_table_lookup(r->blocks[e->device], &e->address);
-		e->over = block ? block->over : 0;
-		g_hash_table_remove(r->blocks[e->device], &e->address);
+		block = int_map_find(r->blocks, e->address, e->device);
+		e->over = block ? block->row.over : 0;
+		if (block)
+			int_map_remove(r->blocks, block);
 		break;
 	case NPU_TRACE_FREE:
 		gone.verb = NPU_TRACE_ALLOC;
@@ -350,6 +357,7 @@ static void undo(struct reader *r, struct trace_row *e)
 static gboolean find_start(struct reader *r)
 {
 	struct row_list *rows = &r->trace->rows;
+	const struct there *block = NULL;
 	gboolean ok = TRUE;
 
 	for (guint64 left = rows->count; ok && left > 0; left--) {
@@ -358,13 +366,12 @@ static gboolean find_start(struct reader *r)
 				      "what was live before event " U64 " of device_traces", left);
 	}
 	for (guint d = 0; d < DEVICE_MAX; d++) {
-		g_autoptr(GList) all = g_list_sort(g_hash_table_get_keys(r->blocks[d]), by_address);
 		GTreeNode *at = g_tree_node_first(r->segments[d]);
 		for (; ok && at; at = g_tree_node_next(at))
 			ok = trace_add_row(r->trace, g_tree_node_value(at), r->error);
-		for (const GList *b = all; ok && b; b = b->next)
-			ok = trace_add_row(r->trace, b->data, r->error);
 	}
+	while (ok && (block = int_map_next(r->blocks, block)))
+		ok = trace_add_row(r->trace, &block->row, r->error);
 	return ok;
 }
 
@@ -398,20 +405,18 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct reader r = { .trace = trace,
+			    .blocks = int_map_new(sizeof(struct there), NULL),
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
-	for (guint d = 0; d < DEVICE_MAX; d++) {
+	for (guint d = 0; d < DEVICE_MAX; d++)
 		r.segments[d] = by_address_tree(NULL, g_free);
-		r.blocks[d] = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
-	}
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
 	pickle_free(pickle);
-	for (guint d = 0; d < DEVICE_MAX; d++) {
+	for (guint d = 0; d < DEVICE_MAX; d++)
 		g_tree_destroy(r.segments[d]);
-		g_hash_table_unref(r.blocks[d]);
-	}
+	int_map_free(r.blocks);
 	g_hash_table_unref(r.stacks);
 	return ok;
 }

@@ -73,7 +73,7 @@ static void put_number(struct trace *trace, struct record_item *item)
 
 	r->name.number = known ? (guint32)known->value : ++trace->last[(guint8)r->name.kind];
 	if (known && ends)
-		g_hash_table_remove(trace->names, known);
+		int_map_remove(trace->names, known);
 	else if (known == NULL && !ends)
 		int_map_put(trace->names, item->address, tag, r->name.number);
 }
@@ -94,8 +94,8 @@ static void put_area(struct trace *trace, struct record_item *item)
 /* Numbers of what has names are given out anew. */
 static gboolean rows_rewind(struct trace *trace, GError **error)
 {
-	g_clear_pointer(&trace->names, g_hash_table_unref);
-	trace->names = int_map_new(g_free);
+	int_map_free(trace->names);
+	trace->names = int_map_new(sizeof(struct int_map_entry), NULL);
 	memset(trace->last, 0, sizeof trace->last);
 	trace->next = 0;
 	trace->has_base = FALSE;
@@ -161,7 +161,7 @@ void trace_free(struct trace *trace)
 		return;
 	if (trace->format)
 		npusim_close(trace);
-	g_clear_pointer(&trace->names, g_hash_table_unref);
+	int_map_free(trace->names);
 	row_list_clear(&trace->unsorted);
 	row_list_clear(&trace->rows);
 	g_ptr_array_unref(trace->devices);

@@ -11,8 +11,8 @@
 #include "format/input.h"
 #include "trace/line.h"
 
-/* ---- by-address.c: order and search of structs whose first member is their address, a guint64;
- * sets of address ranges; and a hash map whose keys are addresses and other numbers ---- */
+/* ---- by-address.c: order and search of structs whose first member is their address, a guint64,
+ * and sets of address ranges ---- */
 
 /* Of two numbers, as a GCompareFunc answers. */
 #define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
@@ -33,25 +33,38 @@ struct span {
 /* Adds [start, end), one with those from which it is apart by no more than `gap`. */
 void spans_add(GTree *spans, guint64 start, guint64 end, guint64 gap);
 
-/* ---- from a 64-bit key and a small tag, as a device or a kind, to a 64-bit value, for millions of
- * insertions and removals: its size follows the largest number of entries at one time ---- */
+/* ---- int-map.c: from a 64-bit key and a tag, as a device or a kind, to a struct that begins with
+ * both, for millions of insertions and removals: its size follows the largest number of entries at
+ * one time ---- */
 
 struct int_map_entry {
-	guint64 key; /* first: int_map_hash() */
-	guint64 value;
+	guint64 key;
 	guint32 tag;
+	guint64 value; /* here an entry may have anything else */
 };
-
-/* Of struct int_map_entry *, which g_hash_table_remove() takes as a key, and which go by a
- * function: g_free(), or one that calls it. */
-GHashTable *int_map_new(GDestroyNotify free_entry);
-/* NULL: it is not there. Valid until the next call that changes the table. */
-struct int_map_entry *int_map_find(GHashTable *map, guint64 key, guint32 tag);
-/* Puts it there, in place of what is there. */
-void int_map_put(GHashTable *map, guint64 key, guint32 tag, guint64 value);
-/* For GHashTable, keys guint64 *: addresses that are multiples of large powers of two spread, as
- * they do not with g_int64_hash(). */
-guint int_map_hash(gconstpointer key);
+/* Inside but for `count`. */
+struct int_map {
+	gsize bytes; /* of an entry */
+	GDestroyNotify drop;
+	guint64 factor;
+	gpointer entries;
+	struct int_map_slot *slots;
+	guint32 count, used, room; /* entries: there, there once, allocated */
+	guint32 free;              /* the first of `used` that is, + 1: its key is the next one */
+	guint32 shift;
+};
+/* Of entries of so many bytes, which go by `drop`, or NULL. */
+struct int_map *int_map_new(gsize bytes, GDestroyNotify drop);
+void int_map_free(struct int_map *map);
+/* NULL: it is not there. Valid until an entry is added. */
+gpointer int_map_find(const struct int_map *map, guint64 key, guint32 tag);
+/* The same, or a new one, all 0. */
+gpointer int_map_add(struct int_map *map, guint64 key, guint32 tag);
+void int_map_remove(struct int_map *map, gpointer entry);
+/* The next one, in the order of their places; `after` NULL: the first. */
+gpointer int_map_next(const struct int_map *map, gconstpointer after);
+/* Of struct int_map_entry: what it has from now on. */
+void int_map_put(struct int_map *map, guint64 key, guint32 tag, guint64 value);
 
 /* ---- sites.c: call sites, the places in a program that requested memory, as stacks of frames.
  * Texts and stacks are stored once, however often a file names them. ---- */
@@ -212,7 +225,7 @@ struct trace {
 	struct row_list unsorted; /* in any order: event_sorter_finish() makes these of them: */
 	struct row_list rows;     /* its records, once it is rewound */
 	guint64 next;             /* in them */
-	GHashTable *names;        /* address and letter of a device -> number */
+	struct int_map *names;    /* address and letter of a device -> number */
 	gboolean nameless;        /* for a while nobody needs the numbers */
 	guint32 last[128];        /* number given out, by letter */
 	guint64 base_us;          /* time of the first event, less 1 */

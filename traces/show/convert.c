@@ -129,7 +129,7 @@ static void begin_trace(struct convert *to)
 			g_string_append_printf(of_process, "%s%u", of_process->len ? "," : "",
 					       d->device);
 	}
-	to->state = int_map_new(g_free);
+	to->state = int_map_new(sizeof(struct int_map_entry), NULL);
 	g_string_append(to->out, TRACE_FIRST_LINE);
 	info(to, "addresses", "va");
 	info(to, "soc", t->soc);
@@ -155,7 +155,7 @@ static gboolean put_record(struct convert *to, struct tracker_line *l, GError **
 		if (known)
 			g_string_printf(text, "%" G_GUINT64_FORMAT, known->value);
 		else
-			int_map_put(to->state, site, 0, g_hash_table_size(to->state) + 1);
+			int_map_put(to->state, site, 0, ((struct int_map *)to->state)->count + 1);
 		for (guint i = 0; !known && i < sites_depth(sites, site); i++)
 			g_string_append_printf(text, "%s%s", i ? "\n" : "",
 					       sites_frame(sites, site, i));
@@ -167,7 +167,7 @@ static gboolean put_record(struct convert *to, struct tracker_line *l, GError **
 
 static void end_trace(struct convert *to)
 {
-	g_hash_table_unref(to->state);
+	int_map_free(to->state);
 }
 
 const struct convert_format convert_to_trace = { begin_trace, put_record, end_trace };

@@ -30,8 +30,8 @@ struct side {
 	guint next;    /* in it */
 	guint64 taken;
 	gboolean ended;
-	GHashTable *known; /* by tag: */
-	guint streams;     /* in it */
+	struct int_map *known; /* by tag: */
+	guint streams;         /* in it */
 };
 enum { PAIR, STREAM }; /* object -> the other side's; stream -> order of appearance */
 /* A place where they differ, as diff -u has it. */
@@ -134,7 +134,7 @@ static void unpair(struct run *run, int side, const struct tracker_line *l)
 	struct int_map_entry *e = int_map_find(run->sides[side].known, l->subject, PAIR);
 
 	if (e && ends)
-		g_hash_table_remove(run->sides[side].known, e);
+		int_map_remove(run->sides[side].known, e);
 }
 
 static gboolean same(const struct run *run, const struct window_line *x,
@@ -283,7 +283,7 @@ static void differ(struct run *run, const guint count[2])
 static gboolean look_for(const struct run *run, guint most, guint count[2])
 {
 	guint lengths[2], best = G_MAXUINT;
-	g_autoptr(GHashTable) places = int_map_new(g_free);
+	struct int_map *places = int_map_new(sizeof(struct int_map_entry), NULL);
 
 	/* of each place it is known what three lines from there on look like; behind the end of the
 	 * history is a place, too */
@@ -305,6 +305,7 @@ static gboolean look_for(const struct run *run, guint most, guint count[2])
 		if (i == 0 && lengths[1] > 0)
 			int_map_put(places, gram(&run->sides[1], 0), 0, 0);
 	}
+	int_map_free(places);
 	return best < G_MAXUINT;
 }
 
@@ -372,7 +373,7 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 			.trace = diff->traces[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
-			.known = int_map_new(g_free),
+			.known = int_map_new(sizeof(struct int_map_entry), NULL),
 		};
 	progress_start(&bar, "events", diff->traces[0]->events + diff->traces[1]->events);
 	while ((ok = fill(&run, 1))) {
@@ -397,7 +398,7 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 	close_hunk(&run);
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(sides[i].lines);
-		g_clear_pointer(&sides[i].known, g_hash_table_unref);
+		int_map_free(sides[i].known);
 	}
 	return ok;
 }

@@ -16,11 +16,6 @@ static void item_clear(gpointer item)
 	g_clear_pointer(&((struct allocation *)item)->runs, g_array_unref);
 }
 
-static void item_unref(gpointer item)
-{
-	g_rc_box_release_full(item, item_clear);
-}
-
 void memory_init(struct memory *m, guint unit)
 {
 	*m = (struct memory){ .unit = MAX(unit, 1),
@@ -29,15 +24,15 @@ void memory_init(struct memory *m, guint unit)
 	m->file.heads = g_array_set_size(g_array_new(FALSE, TRUE, sizeof(guint64)), 1);
 	g_ptr_array_add(m->file.blocks, g_array_new(FALSE, FALSE, sizeof(struct block)));
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
-		m->items[k] = g_hash_table_new_full(int_map_hash, g_int64_equal, item_unref, NULL);
+		m->items[k] = int_map_new(sizeof(struct allocation), item_clear);
 }
 
 void memory_clear(struct memory *m)
 {
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++) {
 		for (guint i = 0; i < m->moment_count; i++)
-			g_ptr_array_unref(m->moments[i].gone[k]);
-		g_hash_table_unref(m->items[k]);
+			g_array_unref(m->moments[i].gone[k]);
+		int_map_free(m->items[k]);
 	}
 	g_ptr_array_unref(m->file.blocks);
 	g_array_unref(m->file.heads);
@@ -61,17 +56,33 @@ static void count_item(struct memory *m, enum allocation_kind kind, const struct
 	}
 }
 
+/* An item is about to go. */
+static void leave(struct memory *m, enum allocation_kind kind, const struct allocation *item)
+{
+	count_item(m, kind, item, FALSE);
+	for (guint i = 0; i < m->moment_count; i++) {
+		if (!was_there(&m->moments[i], item))
+			continue;
+		if (item->runs)
+			g_array_ref(item->runs);
+		g_array_append_vals(m->moments[i].gone[kind], item, 1);
+	}
+}
+
 gboolean memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
 {
-	struct allocation *kept = g_rc_box_new(struct allocation);
+	struct allocation *kept = int_map_add(m->items[kind], item->key, 0);
+	gboolean known = kept->born != 0;
 
+	if (known) {
+		leave(m, kind, kept);
+		item_clear(kept);
+	}
 	*kept = *item;
-	gboolean known = memory_remove(m, kind, item->key);
 	kept->born = ++m->serial;
 	kept->since = m->levels.event;
 	m->has_blocks |= kind == ALLOCATION_BLOCK;
 	count_item(m, kind, kept, TRUE);
-	g_hash_table_add(m->items[kind], kept);
 	return known;
 }
 
@@ -85,7 +96,7 @@ static void look(const struct memory *m, struct allocation *item)
 
 void memory_look(struct memory *m, guint64 key)
 {
-	struct allocation *item = g_hash_table_lookup(m->items[ALLOCATION_MEMORY], &key);
+	struct allocation *item = int_map_find(m->items[ALLOCATION_MEMORY], key, 0);
 
 	if (item)
 		look(m, item);
@@ -93,26 +104,20 @@ void memory_look(struct memory *m, guint64 key)
 
 gboolean memory_remove(struct memory *m, enum allocation_kind kind, guint64 key)
 {
-	struct allocation *item;
+	struct allocation *item = int_map_find(m->items[kind], key, 0);
 
-	if (!g_hash_table_steal_extended(m->items[kind], &key, (gpointer *)&item, NULL))
+	if (item == NULL)
 		return FALSE;
-	count_item(m, kind, item, FALSE);
-	for (guint i = 0; i < m->moment_count; i++) {
-		if (was_there(&m->moments[i], item))
-			g_ptr_array_add(m->moments[i].gone[kind], g_rc_box_acquire(item));
-	}
-	item_unref(item);
+	leave(m, kind, item);
+	int_map_remove(m->items[kind], item);
 	return TRUE;
 }
 
 void memory_look_all(struct memory *m)
 {
-	GHashTableIter iter;
-	gpointer item;
+	struct allocation *item = NULL;
 
-	g_hash_table_iter_init(&iter, m->items[ALLOCATION_MEMORY]);
-	while (g_hash_table_iter_next(&iter, &item, NULL))
+	while ((item = int_map_next(m->items[ALLOCATION_MEMORY], item)))
 		look(m, item);
 }
 
@@ -121,14 +126,16 @@ void memory_add_moment(struct memory *m, enum moment_what what, guint64 wanted)
 	struct moment *moment = &m->moments[m->moment_count++];
 
 	*moment = (struct moment){ .what = (guint8)what, .wanted = wanted };
-	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
-		moment->gone[k] = g_ptr_array_new_with_free_func(item_unref);
+	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++) {
+		moment->gone[k] = g_array_new(FALSE, FALSE, sizeof(struct allocation));
+		g_array_set_clear_func(moment->gone[k], item_clear);
+	}
 }
 
 void memory_mark(struct memory *m, struct moment *moment, guint64 event)
 {
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
-		g_ptr_array_set_size(moment->gone[k], 0);
+		g_array_set_size(moment->gone[k], 0);
 	moment->reached = TRUE;
 	moment->serial = m->serial;
 	moment->event = event;
@@ -145,13 +152,13 @@ static gint by_place(gconstpointer a, gconstpointer b)
 
 GPtrArray *memory_at(const struct memory *m, const struct moment *moment, enum allocation_kind kind)
 {
-	GPtrArray *out = g_ptr_array_copy(moment->gone[kind], NULL, NULL);
-	GHashTableIter iter;
-	gpointer item;
+	const GArray *gone = moment->gone[kind];
+	struct allocation *item = NULL;
+	GPtrArray *out = g_ptr_array_new();
 
-	g_ptr_array_set_free_func(out, NULL);
-	g_hash_table_iter_init(&iter, m->items[kind]);
-	while (g_hash_table_iter_next(&iter, &item, NULL)) {
+	for (guint i = 0; i < gone->len; i++)
+		g_ptr_array_add(out, &g_array_index(gone, struct allocation, i));
+	while ((item = int_map_next(m->items[kind], item))) {
 		if (was_there(moment, item))
 			g_ptr_array_add(out, item);
 	}
@@ -165,7 +172,7 @@ static void on_alloc(struct memory *m, const struct record_item *item)
 	gboolean placed = (r->has & NPU_TRACE_HAS_ROUNDED) != 0;
 	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
 	const struct allocation *known =
-		start ? g_hash_table_lookup(m->items[ALLOCATION_BLOCK], &item->address) : NULL;
+		start ? int_map_find(m->items[ALLOCATION_BLOCK], item->address, 0) : NULL;
 	/* a block of the start may lie elsewhere than the file says */
 	gboolean again = known && placed;
 	const struct allocation block = {

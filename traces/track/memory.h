@@ -71,13 +71,14 @@ enum allocation_kind {
 };
 struct allocation {
 	guint64 key;           /* BLOCK: the address that the file has; else that in the model */
+	guint32 tag;           /* inside */
+	guint32 site : 31;     /* BLOCK, MEMORY */
+	guint32 mapped : 1;    /* MEMORY: into a reservation */
 	guint64 address, size; /* where it lies, with the rounding of who gave it */
 	guint64 asked;         /* BLOCK: bytes that were asked for */
-	guint64 born;          /* serial number */
+	guint64 born;          /* serial number; not 0 */
 	guint64 since;         /* event at which it came */
 	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */
-	guint32 site;          /* BLOCK, MEMORY */
-	gboolean mapped;       /* MEMORY: into a reservation */
 };
 /* Physical memory behind an item: consecutive bytes of the device. */
 struct physical_run {
@@ -97,7 +98,7 @@ struct moment {
 	guint64 event;    /* when it was marked */
 	guint64 serial;   /* inside */
 	struct memory_sums sums;
-	GPtrArray *gone[ALLOCATION_KIND_COUNT]; /* inside: was there at the moment, is not now */
+	GArray *gone[ALLOCATION_KIND_COUNT]; /* inside: was there at the moment, is not now */
 };
 #define MOMENTS_MAX 8
 
@@ -108,7 +109,7 @@ struct memory {
 	guint unit;          /* blocks are multiples of it, as far as the file tells */
 	gboolean has_blocks; /* a BLOCK was added, at any time */
 
-	GHashTable *items[ALLOCATION_KIND_COUNT]; /* of struct allocation */
+	struct int_map *items[ALLOCATION_KIND_COUNT]; /* of struct allocation */
 	struct moment moments[MOMENTS_MAX];
 	guint moment_count;
 	guint64 serial;
@@ -279,12 +280,12 @@ struct tracker {
 	int side;     /* in its counts */
 	GArray *gone; /* guint64: what ended, or lost its physical memory, with the last line */
 
-	GHashTable *names; /* process << 32 | number, letter -> struct object * */
-	GTree *maps;       /* of struct mapping */
-	gboolean calls;    /* the trace has calls that get memory */
+	struct int_map *names; /* process << 32 | number, letter -> struct object * */
+	GTree *maps;           /* of struct mapping */
+	gboolean calls;        /* the trace has calls that get memory */
 	/* inside */
 	struct tracker_device *about; /* the device of the last line */
-	GHashTable *sets;             /* process << 32 | device -> how often it is set */
+	struct int_map *sets;         /* process << 32 | device -> how often it is set */
 	guint64 last[128];            /* ids given out, by letter */
 };
 

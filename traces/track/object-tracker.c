@@ -42,7 +42,6 @@ struct object *object_of(const struct int_map_entry *e)
 static void drop(gpointer entry)
 {
 	g_rc_box_release(object_of(entry));
-	g_free(entry);
 }
 
 static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
@@ -69,9 +68,9 @@ struct tracker *tracker_new(gboolean calls)
 	t->calls = calls;
 	t->none.levels = &t->none.own;
 	t->devices = g_tree_new_full(by_number, NULL, NULL, g_free);
-	t->names = int_map_new(drop);
+	t->names = int_map_new(sizeof(struct int_map_entry), drop);
 	t->maps = g_tree_new_full(by_place, NULL, NULL, mapping_free);
-	t->sets = int_map_new(g_free);
+	t->sets = int_map_new(sizeof(struct int_map_entry), NULL);
 	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
 }
@@ -79,9 +78,9 @@ struct tracker *tracker_new(gboolean calls)
 void tracker_free(struct tracker *t)
 {
 	g_tree_unref(t->devices);
-	g_hash_table_unref(t->names);
+	int_map_free(t->names);
 	g_tree_unref(t->maps);
-	g_hash_table_unref(t->sets);
+	int_map_free(t->sets);
 	g_array_unref(t->gone);
 	g_free(t);
 }
@@ -103,16 +102,22 @@ static guint64 id_of(const struct object *o)
 static void bind_name(struct tracker *t, guint32 process, const struct npu_trace_name *name,
 		      struct object *o)
 {
-	int_map_put(t->names, record_name_key(process, name), (guint32)name->kind,
-		    (guintptr)g_rc_box_acquire(o));
+	struct int_map_entry *e =
+		int_map_add(t->names, record_name_key(process, name), (guint32)name->kind);
+	struct object *before = object_of(e);
+
+	e->value = (guintptr)g_rc_box_acquire(o);
+	if (before)
+		g_rc_box_release(before);
 }
 
 static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 {
-	const struct int_map_entry name = { .key = record_name_key(r->process, &r->name),
-					    .tag = (guint32)r->name.kind };
+	struct int_map_entry *e = int_map_find(t->names, record_name_key(r->process, &r->name),
+					       (guint32)r->name.kind);
 
-	g_hash_table_remove(t->names, &name);
+	if (e)
+		int_map_remove(t->names, e);
 }
 
 static void count_like(struct tracker *t, struct tracker_size key)
@@ -189,14 +194,12 @@ static void take_back(struct tracker *t, struct object *o, const struct npu_trac
 /* A device that a process resets as often as it has set it takes all back. */
 static void on_device(struct tracker *t, const struct npu_trace_record *r)
 {
-	GHashTableIter iter;
-	gpointer entry;
+	const struct int_map_entry *e = NULL;
 
 	if (tracker_count_set(t, r) > 0)
 		return;
-	g_hash_table_iter_init(&iter, t->names);
-	while (g_hash_table_iter_next(&iter, &entry, NULL))
-		take_back(t, object_of(entry), r);
+	while ((e = int_map_next(t->names, e)))
+		take_back(t, object_of(e), r);
 	for (GTreeNode *n = g_tree_node_first(t->maps); n; n = g_tree_node_next(n))
 		take_back(t, ((struct mapping *)g_tree_node_value(n))->object, r);
 }
