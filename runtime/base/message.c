@@ -212,8 +212,10 @@ const char *npu_size_words(double bytes)
 {
 	for (size_t i = 0; i < UNIT_COUNT; i++) {
 		double count = bytes / (double)(UINT64_C(1) << units[i].lg2);
+		/* less is written in a smaller unit, unless it would be as 1024 of it */
+		double least = 1 - (i + 1 < UNIT_COUNT ? 0.005 : 0.5) / 1024;
 
-		if (count >= 1 || count <= -1)
+		if (count >= least || count <= -least)
 			return npu_text("%.2f %s", count, units[i].name);
 	}
 	return npu_text("%.0f B", bytes);

@@ -68,6 +68,10 @@ TEST(size, text_names_the_unit)
 	EXPECT_STREQ(npu_size_text(1610612736), "1610612736 (about 1.50 GiB)");
 	EXPECT_STREQ(npu_size_words(1610612736), "1.50 GiB");
 	EXPECT_STREQ(npu_size_words(1023), "1023 B");
+	EXPECT_STREQ(npu_size_words(1023.4), "1023 B");
+	EXPECT_STREQ(npu_size_words(1023.6), "1.00 KiB");
+	EXPECT_STREQ(npu_size_words(-1048575), "-1.00 MiB");
+	EXPECT_STREQ(npu_size_text(1073741823), "1073741823 (about 1.00 GiB)");
 	EXPECT_STREQ(npu_size_words(-4096), "-4.00 KiB");
 	EXPECT_STREQ(npu_size_words(-1000), "-1000 B");
 	EXPECT_STREQ(npu_size_words(0), "0 B");
