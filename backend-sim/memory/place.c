@@ -401,7 +401,7 @@ static void say_allocations(const struct report *r, const struct bsim *bs)
 	say_each(r, &a->made,
 		 npu_text("%s 0x%" PRIx64 ", %s, %s", names[a->kind], a->va,
 			  npu_size_text(a->asked), bsim_memory_text(a->memory)));
-	for (unsigned kind = 0; kind < NPU_PLACE_KIND_COUNT; kind++)
+	for (unsigned kind = NPU_PLACE_DEVICE; kind <= NPU_PLACE_REGISTERED; kind++)
 		say_sum(r, bs->allocs->count[kind], names[kind], bs->allocs->bytes[kind],
 			"not freed");
 }
