@@ -53,7 +53,7 @@ ROOMS = {
                     'backend-sim/queue', 'backend-sim/hal'],
     'backend-hw': ['runtime/base', 'runtime/driver'],
     'traces/format': ['runtime/base', 'runtime/trace'],
-    'traces/read': ['runtime/trace', 'traces/format'],
+    'traces/read': ['runtime/base', 'runtime/trace', 'traces/format'],
     'traces/policy': ['traces/read', 'traces/format'],
     'traces/track': ['traces/policy', 'traces/read', 'traces/format'],
     'traces/play': ['runtime/base', 'sim/profile.h', 'traces/track', 'traces/policy', 'traces/read',

@@ -372,11 +372,11 @@ TEST(file, blocks_that_overlap_or_are_not_there_are_counted)
 		ASSERT_EQ(m.file.contradictions, wrong);
 		ASSERT_EQ(m.file.levels.of[LEVEL_LIVE].now, live);
 		/* small ones are joined */
-		ASSERT_TRUE(m.file.blocks->len <= 1 + blocks / 32);
-		most_chunks = MAX(most_chunks, m.file.blocks->len);
+		ASSERT_TRUE(m.file.chunks->len <= 1 + blocks / (MEMORY_CHUNK_MAX / 4));
+		most_chunks = MAX(most_chunks, m.file.chunks->len);
 	}
 	EXPECT_TRUE(wrong > 1000 && live > 1000);
-	EXPECT_TRUE(m.file.blocks->len < most_chunks / 2);
+	EXPECT_TRUE(m.file.chunks->len < most_chunks / 2);
 	memory_clear(&m);
 }
 
@@ -398,7 +398,7 @@ TEST(file, few_blocks_that_stay_are_in_few_chunks)
 				memory_step_file(&m, &item);
 		}
 		EXPECT_EQ(m.file.levels.of[LEVEL_LIVE].now, PLACES / 64u);
-		EXPECT_TRUE(m.file.blocks->len <= 1 + PLACES / 64 / 32);
+		EXPECT_TRUE(m.file.chunks->len <= 1 + PLACES / 64 / (MEMORY_CHUNK_MAX / 4));
 		EXPECT_EQ(m.file.contradictions, 0u);
 		memory_clear(&m);
 	}

@@ -49,7 +49,7 @@ struct lying {
 	guint64 block;   /* index */
 	guint device;
 };
-#define PLACE                  G_MAXUINT
+#define PLACE                  (G_MAXUINT - 1)
 #define IN_PROCESS(r, address) ((guint64)(r)->process << 48 | (address))
 struct gatherer {
 	struct trace *trace;

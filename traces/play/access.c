@@ -11,21 +11,20 @@
 #define BATCH_READS 1024u
 #define CORES       24 /* take turns: cube cores that every SoC of the 910 family has some of */
 
-/* A block that is live; of size 0: a slot that is free, and `address` is the next one's index. */
-struct slot {
-	guint64 address, size;
-	guint64 sum; /* of the sizes of the slots that its number's lowest bit covers, numbered
-			from 1: a binary indexed tree */
+/* A block that is live. */
+struct live {
+	guint64 address;
+	guint32 tag, next; /* inside */
+	guint64 size;
 };
-#define NO_SLOT G_MAXUINT64
 struct access {
 	const struct access_options *options;
 	guint device;
 	const struct filter *filter;
 	struct access_figures *figures;
-	struct int_map *blocks; /* address -> index of its slot */
-	GArray *slots;          /* struct slot */
-	guint64 free_slot;      /* the first */
+	struct int_map *blocks; /* of struct live */
+	GArray *sums; /* guint64: of the sizes of the blocks that a number's lowest bit covers: a
+			 binary indexed tree */
 	guint64 total;
 	GRand *random;
 	guint core;
@@ -87,9 +86,8 @@ struct access *access_new(const struct access_options *options, guint device,
 	a->device = device;
 	a->filter = filter;
 	a->figures = figures;
-	a->blocks = int_map_new(sizeof(struct int_map_entry), NULL);
-	a->slots = g_array_new(FALSE, TRUE, sizeof(struct slot));
-	a->free_slot = NO_SLOT;
+	a->blocks = int_map_new(sizeof(struct live), NULL);
+	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
 	a->random = g_rand_new_with_seed(1);
 	return a;
 }
@@ -99,7 +97,7 @@ void access_free(struct access *a)
 	if (a == NULL)
 		return;
 	int_map_free(a->blocks);
-	g_array_unref(a->slots);
+	g_array_unref(a->sums);
 	g_rand_free(a->random);
 	g_free(a);
 }
@@ -110,45 +108,29 @@ static guint64 find(const struct access *a, guint64 address)
 	return a->filter ? a->filter->find(a->filter, address) : address;
 }
 
-#define SLOT(a, i) (&g_array_index((a)->slots, struct slot, i))
-#define SUM(a, i)  (SLOT(a, (i)-1)->sum)
+#define SUM(a, i) g_array_index((a)->sums, guint64, (i)-1)
 
-static void set_size(struct access *a, guint slot, guint64 size)
+/* Of the block with that number. */
+static void change_size(struct access *a, guint number, guint64 change)
 {
-	guint64 change = size - SLOT(a, slot)->size;
-
-	SLOT(a, slot)->size = size;
-	for (guint i = slot + 1; i <= a->slots->len; i += i & -i)
+	for (guint i; (i = a->sums->len + 1) <= number;) {
+		g_array_set_size(a->sums, i);
+		for (guint below = 1; !(i & below); below *= 2)
+			SUM(a, i) += SUM(a, i - below);
+	}
+	for (guint i = number; i <= a->sums->len; i += i & -i)
 		SUM(a, i) += change;
 	a->total += change;
 }
 
-static guint take_slot(struct access *a)
-{
-	guint slot = a->free_slot != NO_SLOT ? (guint)a->free_slot : a->slots->len;
-
-	if (slot < a->slots->len) {
-		a->free_slot = SLOT(a, slot)->address;
-		return slot;
-	}
-	g_array_set_size(a->slots, slot + 1);
-	for (guint i = slot + 1, below = 1; !(i & below); below *= 2)
-		SUM(a, i) += SUM(a, i - below);
-	return slot;
-}
-
 void access_go(struct access *a, guint64 address)
 {
-	struct int_map_entry *e = int_map_find(a->blocks, address, 0);
-	guint slot;
+	struct live *block = int_map_find(a->blocks, address, 0);
 
-	if (e == NULL)
+	if (block == NULL)
 		return;
-	slot = (guint)e->value;
-	set_size(a, slot, 0);
-	SLOT(a, slot)->address = a->free_slot;
-	a->free_slot = slot;
-	int_map_remove(a->blocks, e);
+	change_size(a, int_map_number(a->blocks, block), -block->size);
+	int_map_remove(a->blocks, block);
 }
 
 void access_note(struct access *a, guint64 address, guint64 size)
@@ -156,26 +138,25 @@ void access_note(struct access *a, guint64 address, guint64 size)
 	access_go(a, address);
 	if (size == 0 || find(a, address) == 0)
 		return;
-	guint slot = take_slot(a);
-	SLOT(a, slot)->address = address;
-	set_size(a, slot, size);
-	int_map_put(a->blocks, address, 0, slot);
+	struct live *block = int_map_add(a->blocks, address, 0);
+	block->size = size;
+	change_size(a, int_map_number(a->blocks, block), size);
 }
 
 /* The block that has byte number `at` of all that is live; *at becomes its offset in it. */
-static const struct slot *slot_at(const struct access *a, guint64 *at)
+static const struct live *block_at(const struct access *a, guint64 *at)
 {
-	guint slot = 0, step = 1;
+	guint number = 0, step = 1;
 
-	while (2 * step <= a->slots->len)
+	while (2 * step <= a->sums->len)
 		step *= 2;
 	for (; step > 0; step /= 2) {
-		if (slot + step > a->slots->len || SUM(a, slot + step) > *at)
+		if (number + step > a->sums->len || SUM(a, number + step) > *at)
 			continue;
-		slot += step;
-		*at -= SUM(a, slot);
+		number += step;
+		*at -= SUM(a, number);
 	}
-	return SLOT(a, slot);
+	return int_map_at(a->blocks, number + 1);
 }
 
 static guint64 draw_below(struct access *a, guint64 below)
@@ -236,7 +217,7 @@ static gboolean read_places(struct access *a, GError **error)
 		gsize count = 0;
 		for (; left > 0 && count < BATCH_READS; left--) {
 			guint64 offset = draw(a);
-			guint64 va = find(a, slot_at(a, &offset)->address);
+			guint64 va = find(a, block_at(a, &offset)->address);
 			/* a read lies in its block as a whole: blocks are multiples of it */
 			if (va)
 				at[count++] = va + offset / ACCESS_READ_BYTES * ACCESS_READ_BYTES;
@@ -250,10 +231,11 @@ static gboolean read_places(struct access *a, GError **error)
 /* All that is live, from one end of each block to the other. */
 static gboolean read_all(struct access *a, GError **error)
 {
-	for (guint i = 0; i < a->slots->len; i++) {
-		const struct slot *s = SLOT(a, i);
-		guint64 va = s->size > 0 ? find(a, s->address) : 0;
-		if (va && !read_at(a, &va, 1, s->size, error))
+	const struct live *block = NULL;
+
+	while ((block = int_map_next(a->blocks, block))) {
+		guint64 va = find(a, block->address);
+		if (va && !read_at(a, &va, 1, block->size, error))
 			return FALSE;
 	}
 	return TRUE;

@@ -94,12 +94,13 @@ static void come(struct player *p, const struct npu_trace_record *c, gint32 devi
 		access_come(d->reads, (guintptr)va, c->size, &p->refused);
 }
 
-/* The call was made: what was there is not. */
+/* The call was made: what was there is not. What a policy allocates has no name. */
 static void gone(struct player *p, const struct npu_trace_record *c, gint32 device,
 		 enum allocation_kind kind, const void *va)
 {
 	memory_remove(&device_of(p, device)->memory, kind, (guintptr)va);
-	done(p, c, 0);
+	if (c->name.kind != 0)
+		done(p, c, 0);
 }
 
 static void go(struct player *p, gint32 device, const void *va)
@@ -266,7 +267,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 
 static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = p->replay->recorded ? find(p, c->process, &c->name) : NULL;
+	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL && p->replay->recorded)
 		return NOT_MADE;
 	gint32 device = (gint32)(t ? t->device : c->device);

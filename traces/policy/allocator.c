@@ -9,7 +9,7 @@
 /* A block of the history. */
 struct held {
 	guint64 address;           /* of the file */
-	guint32 tag;               /* 0 */
+	guint32 tag, next;         /* inside */
 	struct cache_block *block; /* of the cache, or */
 	guint64 own, size;         /* a classic allocation of its own */
 };

@@ -42,16 +42,15 @@ static gboolean expandable_address(struct lines *l, const struct npu_trace_recor
 				   GError **error)
 {
 	guint64 key = record_name_key(r->process, &r->name);
-	const struct int_map_entry *known = int_map_find(l->known, key, 'r');
+	struct int_map_entry *known = int_map_add(l->known, key, 'r');
 
-	if (known == NULL && l->reservations + 1 == RESERVATIONS)
+	if (known->value == 0 && l->reservations + 1 == RESERVATIONS)
 		return bad(r, error, "there are more reservations than the 524287 of a replay");
-	if (known == NULL)
-		int_map_put(l->known, key, 'r', ++l->reservations);
+	known->value = known->value ?: ++l->reservations;
 	if (r->name.offset >> OFFSET_BITS || r->size >> OFFSET_BITS ||
 	    (r->name.offset + r->size) >> OFFSET_BITS)
 		return bad(r, error, "it ends more than 8 TiB into its reservation");
-	*out = reserved_address(known ? known->value : l->reservations, r->name.offset);
+	*out = reserved_address(known->value, r->name.offset);
 	return TRUE;
 }
 
@@ -173,7 +172,7 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	if (!put_address(trace, r, &out->address, error))
 		return -1;
 	/* a line that frees a segment need not say how large it was */
-	guint32 tag = SEGMENT | (guint32)r->device;
+	guint32 tag = SEGMENT | (guint16)r->device;
 	gboolean frees = r->code == 0 && r->verb == NPU_TRACE_SEGMENT_FREE;
 	struct int_map_entry *known = frees ? int_map_find(l->known, out->address, tag) : NULL;
 	if (r->code == 0 && r->verb == NPU_TRACE_SEGMENT_ALLOC)

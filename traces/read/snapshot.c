@@ -15,7 +15,7 @@
 /* A block that was there. */
 struct there {
 	guint64 address;
-	guint32 device;
+	guint32 device, next;
 	struct trace_row row;
 };
 struct reader {

@@ -8,6 +8,7 @@
 #ifndef NPUSIM_TRACES_TRACE_H
 #define NPUSIM_TRACES_TRACE_H
 
+#include "base/int-map.h"
 #include "format/input.h"
 #include "trace/line.h"
 
@@ -32,39 +33,6 @@ struct span {
 };
 /* Adds [start, end), one with those from which it is apart by no more than `gap`. */
 void spans_add(GTree *spans, guint64 start, guint64 end, guint64 gap);
-
-/* ---- int-map.c: from a 64-bit key and a tag, as a device or a kind, to a struct that begins with
- * both, for millions of insertions and removals: its size follows the largest number of entries at
- * one time ---- */
-
-struct int_map_entry {
-	guint64 key;
-	guint32 tag;
-	guint64 value; /* here an entry may have anything else */
-};
-/* Inside but for `count`. */
-struct int_map {
-	gsize bytes; /* of an entry */
-	GDestroyNotify drop;
-	guint64 factor;
-	gpointer entries;
-	struct int_map_slot *slots;
-	guint32 count, used, room; /* entries: there, there once, allocated */
-	guint32 free;              /* the first of `used` that is, + 1: its key is the next one */
-	guint32 shift;
-};
-/* Of entries of so many bytes, which go by `drop`, or NULL. */
-struct int_map *int_map_new(gsize bytes, GDestroyNotify drop);
-void int_map_free(struct int_map *map);
-/* NULL: it is not there. Valid until an entry is added. */
-gpointer int_map_find(const struct int_map *map, guint64 key, guint32 tag);
-/* The same, or a new one, all 0. */
-gpointer int_map_add(struct int_map *map, guint64 key, guint32 tag);
-void int_map_remove(struct int_map *map, gpointer entry);
-/* The next one, in the order of their places; `after` NULL: the first. */
-gpointer int_map_next(const struct int_map *map, gconstpointer after);
-/* Of struct int_map_entry: what it has from now on. */
-void int_map_put(struct int_map *map, guint64 key, guint32 tag, guint64 value);
 
 /* ---- sites.c: call sites, the places in a program that requested memory, as stacks of frames.
  * Texts and stacks are stored once, however often a file names them. ---- */

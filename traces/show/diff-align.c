@@ -65,10 +65,8 @@ static void look(struct side *w, struct window_line *l)
 	guint64 start = t->item.number == 0, op = r->op ? g_str_hash(r->op) : 0;
 
 	if (r->verb == NPU_TRACE_ALLOC || segment_change(r->verb) > 0) {
-		const struct int_map_entry *e = int_map_find(w->known, r->stream, STREAM);
-		stream = e ? e->value : ++w->streams;
-		if (e == NULL)
-			int_map_put(w->known, r->stream, STREAM, stream);
+		struct int_map_entry *e = int_map_add(w->known, r->stream, STREAM);
+		stream = e->value = e->value ?: ++w->streams;
 	}
 	const guint64 what[] = { r->verb, device, code, size, offset, stream, op };
 	const guint64 how[] = { r->flags,     r->align,       r->page_lg2, r->free_bytes,

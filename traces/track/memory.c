@@ -6,10 +6,31 @@
  */
 #include "memory.h"
 
+#include <string.h>
+
 /* Of a file's live ones. */
 struct block {
-	guint64 address, size, line, event;
+	guint64 address, size;
+	guint64 place; /* where it came: the line of a file that has lines, else the event */
 };
+
+struct chunk {
+	guint64 head; /* where it begins: the first is searched whatever its head */
+	struct chunk_blocks {
+		guint count;
+		struct block blocks[MEMORY_CHUNK_MAX];
+	} * of;
+};
+
+static struct chunk *chunk_at(const struct memory *m, guint i)
+{
+	return &g_array_index(m->file.chunks, struct chunk, i);
+}
+
+static void chunk_clear(gpointer chunk)
+{
+	g_free(((struct chunk *)chunk)->of);
+}
 
 static void item_clear(gpointer item)
 {
@@ -18,11 +39,12 @@ static void item_clear(gpointer item)
 
 void memory_init(struct memory *m, guint unit)
 {
+	const struct chunk first = { 0, g_new0(struct chunk_blocks, 1) };
+
 	*m = (struct memory){ .unit = MAX(unit, 1),
-			      .file.blocks = g_ptr_array_new_with_free_func(
-				      (GDestroyNotify)g_array_unref) };
-	m->file.heads = g_array_set_size(g_array_new(FALSE, TRUE, sizeof(guint64)), 1);
-	g_ptr_array_add(m->file.blocks, g_array_new(FALSE, FALSE, sizeof(struct block)));
+			      .file.chunks = g_array_new(FALSE, FALSE, sizeof first) };
+	g_array_set_clear_func(m->file.chunks, chunk_clear);
+	g_array_append_val(m->file.chunks, first);
 	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
 		m->items[k] = int_map_new(sizeof(struct allocation), item_clear);
 }
@@ -34,8 +56,7 @@ void memory_clear(struct memory *m)
 			g_array_unref(m->moments[i].gone[k]);
 		int_map_free(m->items[k]);
 	}
-	g_ptr_array_unref(m->file.blocks);
-	g_array_unref(m->file.heads);
+	g_array_unref(m->file.chunks);
 	g_free(m->file.first);
 }
 
@@ -56,28 +77,11 @@ static void count_item(struct memory *m, enum allocation_kind kind, const struct
 	}
 }
 
-/* An item is about to go. */
-static void leave(struct memory *m, enum allocation_kind kind, const struct allocation *item)
-{
-	count_item(m, kind, item, FALSE);
-	for (guint i = 0; i < m->moment_count; i++) {
-		if (!was_there(&m->moments[i], item))
-			continue;
-		if (item->runs)
-			g_array_ref(item->runs);
-		g_array_append_vals(m->moments[i].gone[kind], item, 1);
-	}
-}
-
 gboolean memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
 {
+	gboolean known = memory_remove(m, kind, item->key);
 	struct allocation *kept = int_map_add(m->items[kind], item->key, 0);
-	gboolean known = kept->born != 0;
 
-	if (known) {
-		leave(m, kind, kept);
-		item_clear(kept);
-	}
 	*kept = *item;
 	kept->born = ++m->serial;
 	kept->since = m->levels.event;
@@ -88,7 +92,7 @@ gboolean memory_add(struct memory *m, enum allocation_kind kind, const struct al
 
 static void look(const struct memory *m, struct allocation *item)
 {
-	for (guint i = 0; m->look && item->runs == NULL && i < m->moment_count; i++) {
+	for (guint i = 0; item->runs == NULL && i < m->moment_count; i++) {
 		if (m->look_all || was_there(&m->moments[i], item))
 			m->look(item, m->data);
 	}
@@ -96,7 +100,8 @@ static void look(const struct memory *m, struct allocation *item)
 
 void memory_look(struct memory *m, guint64 key)
 {
-	struct allocation *item = int_map_find(m->items[ALLOCATION_MEMORY], key, 0);
+	struct allocation *item =
+		m->look ? int_map_find(m->items[ALLOCATION_MEMORY], key, 0) : NULL;
 
 	if (item)
 		look(m, item);
@@ -108,7 +113,14 @@ gboolean memory_remove(struct memory *m, enum allocation_kind kind, guint64 key)
 
 	if (item == NULL)
 		return FALSE;
-	leave(m, kind, item);
+	count_item(m, kind, item, FALSE);
+	for (guint i = 0; i < m->moment_count; i++) {
+		if (!was_there(&m->moments[i], item))
+			continue;
+		if (item->runs)
+			g_array_ref(item->runs);
+		g_array_append_vals(m->moments[i].gone[kind], item, 1);
+	}
 	int_map_remove(m->items[kind], item);
 	return TRUE;
 }
@@ -117,7 +129,7 @@ void memory_look_all(struct memory *m)
 {
 	struct allocation *item = NULL;
 
-	while ((item = int_map_next(m->items[ALLOCATION_MEMORY], item)))
+	while (m->look && (item = int_map_next(m->items[ALLOCATION_MEMORY], item)))
 		look(m, item);
 }
 
@@ -229,29 +241,20 @@ struct memory_sums memory_sums(const struct memory *m)
 /* ---- the file's live blocks. There may be many: in chunks a search looks at few places in memory.
  * Two neighbours have half a chunk or more together, and none is empty but an only one. ---- */
 
-#define CHUNK_MAX 128
-
-static GArray *chunk_at(const struct memory *m, guint i)
+/* How many of `count` that begin with an address, which rises, are not above this one. Nothing is
+ * there to be guessed: each step takes half of them away. */
+static inline guint count_up_to(gconstpointer first, guint count, gsize bytes, guint64 address)
 {
-	return g_ptr_array_index(m->file.blocks, i);
-}
+#define ADDRESS(at) (*(const guint64 *)(gconstpointer)(at))
+	const char *at = first;
 
-static struct block *block_at(const GArray *chunk, guint i)
-{
-	return &g_array_index(chunk, struct block, i);
-}
-
-/* The first from `low` on, of blocks or of heads, that is above the address. */
-static inline guint first_above(const GArray *in, gsize bytes, guint low, guint64 address)
-{
-	for (guint high = in->len; low < high;) {
-		guint middle = (low + high) / 2;
-		if (*(const guint64 *)(const void *)(in->data + middle * bytes) <= address)
-			low = middle + 1;
-		else
-			high = middle;
+	for (guint half; count > 1; count -= half) {
+		half = count / 2;
+		at += ADDRESS(at + (half - 1) * bytes) <= address ? half * bytes : 0;
 	}
-	return low;
+	at += count > 0 && ADDRESS(at) <= address ? bytes : 0;
+	return (guint)((gsize)(at - (const char *)first) / bytes);
+#undef ADDRESS
 }
 
 /* Where what begins at an address is or would be: behind `before` blocks of a chunk. */
@@ -261,54 +264,62 @@ struct spot {
 
 static struct spot spot_of(const struct memory *m, guint64 address)
 {
-	guint chunk = first_above(m->file.heads, sizeof address, 1, address) - 1;
+	const struct chunk *first = chunk_at(m, 0);
+	guint chunk = count_up_to(first + 1, m->file.chunks->len - 1, sizeof *first, address);
+	const struct chunk_blocks *of = first[chunk].of;
 
 	return (struct spot){ chunk,
-			      first_above(chunk_at(m, chunk), sizeof(struct block), 0, address) };
+			      count_up_to(of->blocks, of->count, sizeof of->blocks[0], address) };
 }
 
 /* The last block that is not above the address, or NULL. */
 static struct block *block_before(const struct memory *m, struct spot spot)
 {
-	return spot.before ? block_at(chunk_at(m, spot.chunk), spot.before - 1) : NULL;
+	return spot.before ? &chunk_at(m, spot.chunk)->of->blocks[spot.before - 1] : NULL;
 }
 
 /* In place of what begins where it does. */
 static void block_put(struct memory *m, struct spot spot, const struct block *block)
 {
 	struct block *before = block_before(m, spot);
-	GArray *chunk = chunk_at(m, spot.chunk);
+	struct chunk_blocks *of = chunk_at(m, spot.chunk)->of;
+	struct block *at = &of->blocks[spot.before];
 
-	if (before && before->address == block->address)
+	if (before && before->address == block->address) {
 		*before = *block;
-	else
-		g_array_insert_vals(chunk, spot.before, block, 1);
-	if (chunk->len < CHUNK_MAX)
 		return;
-	GArray *rest = g_array_new(FALSE, FALSE, sizeof *block);
-	g_array_append_vals(rest, block_at(chunk, CHUNK_MAX / 2), CHUNK_MAX / 2);
-	g_array_set_size(chunk, CHUNK_MAX / 2);
-	g_ptr_array_insert(m->file.blocks, (gint)spot.chunk + 1, rest);
-	g_array_insert_val(m->file.heads, spot.chunk + 1, block_at(rest, 0)->address);
+	}
+	memmove(at + 1, at, (of->count++ - spot.before) * sizeof *at);
+	*at = *block;
+	if (of->count < MEMORY_CHUNK_MAX)
+		return;
+	struct chunk rest = { of->blocks[MEMORY_CHUNK_MAX / 2].address,
+			      g_new0(struct chunk_blocks, 1) };
+	of->count = rest.of->count = MEMORY_CHUNK_MAX / 2;
+	memcpy(rest.of->blocks, &of->blocks[MEMORY_CHUNK_MAX / 2],
+	       MEMORY_CHUNK_MAX / 2 * sizeof *at);
+	g_array_insert_val(m->file.chunks, spot.chunk + 1, rest);
 }
 
 /* The block before the spot. */
 static void block_drop(struct memory *m, struct spot spot)
 {
-	const GArray *heads = m->file.heads;
+	struct chunk_blocks *of = chunk_at(m, spot.chunk)->of;
+	struct block *at = &of->blocks[spot.before];
 
-	g_array_remove_index(chunk_at(m, spot.chunk), spot.before - 1);
-	for (guint i = MIN(spot.chunk + 1, heads->len - 1); i > 0 && i >= spot.chunk; i--) {
-		GArray *into = chunk_at(m, i - 1), *from = chunk_at(m, i);
-		if (MIN(into->len, from->len) > 0 && into->len + from->len >= CHUNK_MAX / 2)
+	memmove(at - 1, at, (of->count-- - spot.before) * sizeof *at);
+	for (guint i = MIN(spot.chunk + 1, m->file.chunks->len - 1); i > 0 && i >= spot.chunk;
+	     i--) {
+		struct chunk_blocks *into = chunk_at(m, i - 1)->of, *from = chunk_at(m, i)->of;
+		if (MIN(into->count, from->count) > 0 &&
+		    into->count + from->count >= MEMORY_CHUNK_MAX / 2)
 			continue;
-		g_array_append_vals(into, from->data, from->len);
-		g_ptr_array_remove_index(m->file.blocks, i);
-		g_array_remove_index(m->file.heads, i);
+		memcpy(&into->blocks[into->count], from->blocks, from->count * sizeof *at);
+		into->count += from->count;
+		g_array_remove_index(m->file.chunks, i);
 	}
-	/* the first one is searched whatever its head */
-	spot.chunk = MIN(spot.chunk, heads->len - 1);
-	g_array_index(heads, guint64, spot.chunk) = block_at(chunk_at(m, spot.chunk), 0)->address;
+	struct chunk *chunk = chunk_at(m, MIN(spot.chunk, m->file.chunks->len - 1));
+	chunk->head = chunk->of->blocks[0].address;
 }
 
 char *history_place(guint64 line, guint64 event)
@@ -331,7 +342,8 @@ static void contradict(struct memory *m, const struct record_item *item, const s
 	else
 		record_name_text(&item->record.name, what);
 	g_autofree char *place = history_place(item->record.line, m->levels.event);
-	g_autofree char *since = there ? history_place(there->line, there->event) : NULL;
+	g_autofree char *since =
+		there ? history_place(item->record.line ? there->place : 0, there->place) : NULL;
 	if (there && has_va)
 		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
 	m->file.first =
@@ -346,7 +358,7 @@ static void contradict(struct memory *m, const struct record_item *item, const s
 void memory_step_file(struct memory *m, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
-	const struct block new = { item->address, item->size, r->line, m->levels.event };
+	const struct block new = { item->address, item->size, r->line ?: m->levels.event };
 	gboolean comes = r->verb == NPU_TRACE_ALLOC, goes = r->verb == NPU_TRACE_FREE;
 	/* addresses that stand for names have no extent */
 	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
@@ -372,7 +384,7 @@ void memory_step_file(struct memory *m, const struct record_item *item)
 	if (!goes)
 		levels_step(&m->file.levels, r->verb, item->size, FALSE);
 	if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0)
-		m->file.oom = (struct recorded_oom){ new.event, item->size, r->free_bytes,
+		m->file.oom = (struct recorded_oom){ m->levels.event, item->size, r->free_bytes,
 						     m->file.levels.of[LEVEL_SEGMENTS].now,
 						     m->file.levels.of[LEVEL_LIVE].now };
 }

@@ -71,14 +71,14 @@ enum allocation_kind {
 };
 struct allocation {
 	guint64 key;           /* BLOCK: the address that the file has; else that in the model */
-	guint32 tag;           /* inside */
-	guint32 site : 31;     /* BLOCK, MEMORY */
-	guint32 mapped : 1;    /* MEMORY: into a reservation */
+	guint32 tag, next;     /* inside: of an int_map */
 	guint64 address, size; /* where it lies, with the rounding of who gave it */
 	guint64 asked;         /* BLOCK: bytes that were asked for */
-	guint64 born;          /* serial number; not 0 */
+	guint64 born;          /* serial number */
 	guint64 since;         /* event at which it came */
 	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */
+	guint32 site;          /* BLOCK, MEMORY */
+	gboolean mapped;       /* MEMORY: into a reservation */
 };
 /* Physical memory behind an item: consecutive bytes of the device. */
 struct physical_run {
@@ -123,8 +123,8 @@ struct memory {
 	 * those that it is allocated over, by name the one that had its name. */
 	struct {
 		struct levels levels;
-		GPtrArray *blocks; /* inside: those that are live, by address */
-		GArray *heads;     /* inside: where each chunk of them begins */
+		GArray *chunks; /* inside: of blocks that are live, by address; each of at most */
+#define MEMORY_CHUNK_MAX 64
 		guint64 contradictions;
 		char *first; /* the first of them in words, with its place; NULL: none */
 		struct recorded_oom {

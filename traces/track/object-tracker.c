@@ -177,12 +177,10 @@ static void maybe_returned(struct tracker *t, struct object *o)
 guint64 tracker_count_set(struct tracker *t, const struct npu_trace_record *r)
 {
 	guint64 key = (guint64)r->process << 32 | (guint32)r->device;
-	const struct int_map_entry *e = int_map_find(t->sets, key, 0);
-	guint64 sets = e ? e->value : 0;
+	struct int_map_entry *e = int_map_add(t->sets, key, 0);
 
-	sets = r->verb == NPU_TRACE_DEVICE_RESET ? MAX(sets, 1) - 1 : sets + 1;
-	int_map_put(t->sets, key, 0, sets);
-	return sets;
+	e->value = r->verb == NPU_TRACE_DEVICE_RESET ? MAX(e->value, 1) - 1 : e->value + 1;
+	return e->value;
 }
 
 static void take_back(struct tracker *t, struct object *o, const struct npu_trace_record *r)
