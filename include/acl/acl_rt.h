@@ -51,7 +51,8 @@
  * simulated time, so who looks earlier sees the old bytes. Timeouts count simulated time.
  * On hardware there is no simulated time.
  *
- * "Since" names the first CANN release whose acl_rt.h has the function; "8.1" may mean earlier.
+ * "Since" names the first CANN release whose acl_rt.h has the function; where it is not said, that
+ * is 8.1 or an earlier one.
  *
  * Index. What is modelled, by header; rt/unmodelled.h has the rest. Build files of programs search
  * this very file for a name to learn whether the release has it, so the names stand here too.

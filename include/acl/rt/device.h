@@ -10,10 +10,7 @@
 
 #include "types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+NPUSIM_ACL_BEGIN
 
 /* --- devices -------------------------------------------------------------------------------- */
 
@@ -26,7 +23,7 @@ extern "C" {
  * further call counts up. Without aclInit it starts the runtime.
  *
  * Returns: 0; 507033: the device cannot be opened.
- * Time: driver, the first time. Since: 8.1.
+ * Time: driver, the first time.
  */
 aclError aclrtSetDevice(int32_t deviceId);
 
@@ -39,7 +36,7 @@ aclError aclrtSetDevice(int32_t deviceId);
  * handles on the device are gone, in every thread.
  *
  * Returns: 0; 507007: the device is not set.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtResetDevice(int32_t deviceId);
 
@@ -47,7 +44,7 @@ aclError aclrtResetDevice(int32_t deviceId);
  * aclrtResetDeviceForce:
  * As aclrtResetDevice, however often the device was set.
  *
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtResetDeviceForce(int32_t deviceId);
 
@@ -56,23 +53,18 @@ aclError aclrtResetDeviceForce(int32_t deviceId);
  * @deviceId: out: the device of the current context.
  *
  * Context: needed.
- * Since: 8.1.
  */
 aclError aclrtGetDevice(int32_t *deviceId);
 
 /**
  * aclrtGetDeviceCount:
  * @count: out: how many devices there are, or how many ASCEND_RT_VISIBLE_DEVICES lists.
- *
- * Since: 8.1.
  */
 aclError aclrtGetDeviceCount(uint32_t *count);
 
 /**
  * aclrtGetRunMode:
  * @runMode: out: ACL_HOST.
- *
- * Since: 8.1.
  */
 aclError aclrtGetRunMode(aclrtRunMode *runMode);
 
@@ -84,7 +76,7 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode);
  *
  * Context: needed.
  * Returns: 0, or the code of work that failed.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtSynchronizeDevice(void);
 
@@ -95,7 +87,7 @@ aclError aclrtSynchronizeDevice(void);
  * As aclrtSynchronizeDevice.
  *
  * Returns: also 107000: @timeout is 0 or below -1; 507046: not done in time, and the work goes on.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
 
@@ -106,7 +98,6 @@ aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
  * Chooses a task scheduler; a 910B or 910C has one for all, so nothing changes.
  *
  * Returns: 0; 100000: another @tsId.
- * Since: 8.1.
  */
 aclError aclrtSetTsDevice(aclrtTsId tsId);
 
@@ -116,15 +107,12 @@ aclError aclrtSetTsDevice(aclrtTsId tsId);
  *   model memoryUtilization is the part of the HBM in use; no cores are modelled, they are 0.
  *
  * Returns: 0; 100000: utilizationExtend is not null.
- * Since: 8.1.
  */
 aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *utilizationInfo);
 
 /**
  * aclrtQueryDeviceStatus:
  * @deviceStatus: out.
- *
- * Since: 8.1.
  */
 aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus);
 
@@ -230,8 +218,6 @@ aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phy
  * aclrtDeviceGetBareTgid:
  * @pid: out: this process as the driver knows it: its id on the host, also inside of a container.
  *   Others put it into their white lists.
- *
- * Since: 8.1.
  */
 aclError aclrtDeviceGetBareTgid(int32_t *pid);
 
@@ -244,7 +230,6 @@ aclError aclrtDeviceGetBareTgid(int32_t *pid);
  *
  * Returns: 0; 100000: both are the same; 107000: @canAccessPeer is null; 107001: no such
  *   device.
- * Since: 8.1.
  */
 aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId);
 
@@ -257,7 +242,7 @@ aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int3
  *
  * Context: needed.
  * Returns: 0; 200006: @flags is not 0; 100000: it is the current device; 107001: no such device.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
 
@@ -267,7 +252,7 @@ aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
  *
  * Context: needed.
  * Returns: 0; 100000: it is the current device; 107001: no such device.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
 
@@ -299,7 +284,7 @@ aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t
  *
  * Makes it the calling thread's current context.
  *
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
 
@@ -310,7 +295,7 @@ aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
  * Its streams and events are gone with it; memory is not, it belongs to the process.
  *
  * Returns: 0; 107000 or 107002: no such context.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtDestroyContext(aclrtContext context);
 
@@ -319,7 +304,6 @@ aclError aclrtDestroyContext(aclrtContext context);
  * @context: any live context of this process.
  *
  * Returns: 0; 107000 or 107002: no such context.
- * Since: 8.1.
  */
 aclError aclrtSetCurrentContext(aclrtContext context);
 
@@ -328,7 +312,6 @@ aclError aclrtSetCurrentContext(aclrtContext context);
  * @context: out: the calling thread's.
  *
  * Context: needed.
- * Since: 8.1.
  */
 aclError aclrtGetCurrentContext(aclrtContext *context);
 
@@ -351,9 +334,6 @@ aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *act
  */
 aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+NPUSIM_ACL_END
 
 #endif

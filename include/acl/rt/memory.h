@@ -10,10 +10,7 @@
 
 #include "types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+NPUSIM_ACL_BEGIN
 
 /* --- device memory -------------------------------------------------------------------------- */
 
@@ -28,7 +25,7 @@ extern "C" {
  * Context: needed.
  * Returns: 0; 100000: @size is 0 or overflows; 207001: out of memory; 207000: no 1 GiB pages on
  *   this device.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
@@ -36,7 +33,7 @@ aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
  * aclrtMallocAlign32:
  * As aclrtMalloc, but without the 32 bytes more.
  *
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
@@ -46,7 +43,7 @@ aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy pol
  *
  * As aclrtMalloc; the same memory.
  *
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
@@ -58,7 +55,7 @@ aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy poli
  * As aclrtMalloc.
  *
  * Returns: also 100000: @cfg counts attributes but has none.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
 			    aclrtMallocConfig *cfg);
@@ -68,7 +65,7 @@ aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy pol
  * As aclrtMallocWithCfg: memory that the task scheduler may read too; on the model all memory is
  * such.
  *
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
 				     aclrtMallocConfig *cfg);
@@ -80,7 +77,7 @@ aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocP
  * Work that still uses the memory is not waited for.
  *
  * Returns: 0; 107000: no such allocation.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtFree(void *devPtr);
 
@@ -101,15 +98,12 @@ aclError aclrtFreeWithDevSync(void *devPtr);
  *
  * Context: needed.
  * Returns: 0; 100000: @size is 0.
- * Since: 8.1.
  */
 aclError aclrtMemFlush(void *devPtr, size_t size);
 
 /**
  * aclrtMemInvalidate:
  * As aclrtMemFlush, but forgets what the cache holds of the range.
- *
- * Since: 8.1.
  */
 aclError aclrtMemInvalidate(void *devPtr, size_t size);
 
@@ -120,7 +114,7 @@ aclError aclrtMemInvalidate(void *devPtr, size_t size);
  * @cmoType: what to do with the range in the device's L2 cache. The bytes stay as they are.
  *
  * Returns: 0; 100000: @size is 0; 107000: no such @cmoType.
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream);
 
@@ -133,7 +127,7 @@ aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream
  *
  * Context: needed.
  * Returns: 0; 100000: @size is 0; 207001: out of memory.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocHost(void **hostPtr, size_t size);
 
@@ -146,7 +140,7 @@ aclError aclrtMallocHost(void **hostPtr, size_t size);
  *
  * Returns: also 107000: another attribute; 207000: vaFlag 1, the answer of drivers older than 25.5,
  *   after which programs take aclrtMallocHost.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg);
 
@@ -158,7 +152,7 @@ aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cf
  * else gets them until then.
  *
  * Returns: 0; 107000: no such allocation.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtFreeHost(void *hostPtr);
 
@@ -182,7 +176,7 @@ aclError aclrtFreeHostWithDevSync(void *hostPtr);
  * Context: needed.
  * Returns: 0; 100000: @size is 0; 207000: no such @type here; 507910: part of the range is
  *   registered.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr);
 
@@ -221,7 +215,7 @@ aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag);
  * where the program has unmapped it, the next synchronisation answers 507001.
  *
  * Returns: 0; 507911: not registered.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtHostUnregister(void *ptr);
 
@@ -253,7 +247,7 @@ aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
  * Returns: 0; 100000: no such @kind; 107000: @count is more than @destMax; 507899: part of the
  *   range is not mapped, or cannot be reached, or two devices' reserved memory (driver: that is
  *   copied).
- * Time: data. Since: 8.1.
+ * Time: data.
  */
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 		     aclrtMemcpyKind kind);
@@ -272,7 +266,7 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
  *   when its turn comes is in the log then, and the answer of the next synchronisation: 507001: an
  *   address of a device is not mapped, or registered host memory is gone, or protected, or its file
  *   shorter. Bytes before that are copied.
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
 			  aclrtMemcpyKind kind, aclrtStream stream);
@@ -281,7 +275,7 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
  * aclrtMemcpyAsyncWithCondition:
  * As aclrtMemcpyAsync, in favour of which CANN calls it deprecated.
  *
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
 				       aclrtMemcpyKind kind, aclrtStream stream);
@@ -300,7 +294,7 @@ aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *sr
  * Returns: 0; 100000: @width is more than a pitch, or no such @kind; 107000: @width is more than
  *   5000000, @height more than 5242880, or the addresses are both on the host or on devices;
  *   207000: @kind is DEVICE_TO_DEVICE; 507899: as aclrtMemcpy.
- * Time: data. Since: 8.1.
+ * Time: data.
  */
 aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
 		       size_t height, aclrtMemcpyKind kind);
@@ -312,7 +306,7 @@ aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
  * As aclrtMemcpy2d. Ordinary memory of the process is copied before the call returns, as by
  * aclrtMemcpyAsync.
  *
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
 			    size_t height, aclrtMemcpyKind kind, aclrtStream stream);
@@ -381,7 +375,7 @@ aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs, siz
  *
  * Context: needed.
  * Returns: 0; 107000: @count is more than @maxCount; 507899: part of the range is not mapped.
- * Time: data. Since: 8.1.
+ * Time: data.
  */
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count);
 
@@ -389,7 +383,7 @@ aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
  * aclrtMemsetAsync:
  * As aclrtMemset.
  *
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
 			  aclrtStream stream);
@@ -428,7 +422,7 @@ aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N
  *
  * Context: needed.
  * Returns: 0; 107016: no such @attr.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
 
@@ -453,7 +447,6 @@ aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo,
  *
  * Returns: 0; 107017: in a reservation that nothing was ever mapped to; 507899: between
  *   reservations.
- * Since: 8.1.
  */
 aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes);
 
@@ -478,7 +471,6 @@ aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType, uin
  * @retSize: out: how many there are; none on the model.
  *
  * Returns: 0; 100000: there are more than @arraySize.
- * Since: 8.1.
  */
 aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, size_t arraySize,
 			    size_t *retSize);
@@ -489,7 +481,6 @@ aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, 
  * @arraySize: how many, at most MAX_MEM_UCE_INFO_ARRAY_SIZE.
  *
  * Returns: 0; 100000: too many, or reserved is not zeros.
- * Since: 8.1.
  */
 aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, size_t arraySize);
 
@@ -509,9 +500,6 @@ aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, s
  */
 aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, uint64_t flags);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+NPUSIM_ACL_END
 
 #endif

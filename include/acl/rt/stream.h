@@ -10,10 +10,7 @@
 
 #include "types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+NPUSIM_ACL_BEGIN
 
 /* --- streams -------------------------------------------------------------------------------- */
 
@@ -25,7 +22,7 @@ extern "C" {
  *
  * Context: needed.
  * Returns: 0; 207008: no stream is left.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtCreateStream(aclrtStream *stream);
 
@@ -37,7 +34,7 @@ aclError aclrtCreateStream(aclrtStream *stream);
  * As aclrtCreateStream.
  *
  * Returns: also 107000: an unknown @flag.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag);
 
@@ -48,7 +45,7 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uin
  * Waits for its work first.
  *
  * Returns: 0; 107000 or 107003: no such stream in this process or context.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtDestroyStream(aclrtStream stream);
 
@@ -56,7 +53,7 @@ aclError aclrtDestroyStream(aclrtStream stream);
  * aclrtDestroyStreamForce:
  * As aclrtDestroyStream, but drops the work that has not begun.
  *
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtDestroyStreamForce(aclrtStream stream);
 
@@ -65,7 +62,7 @@ aclError aclrtDestroyStreamForce(aclrtStream stream);
  * Waits for all work on @stream, and reports work that failed.
  *
  * Returns: 0, or the code of work that failed.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtSynchronizeStream(aclrtStream stream);
 
@@ -76,7 +73,7 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
  * As aclrtSynchronizeStream.
  *
  * Returns: also 107000: @timeout is 0 or below -1; 507046: not done in time, and the work goes on.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
@@ -85,15 +82,12 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
  * @status: out: whether all work of @stream is done.
  *
  * Returns: 0, or the code of work that failed.
- * Since: 8.1.
  */
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
 /**
  * aclrtStreamGetId:
  * @streamId: out: a number that no other live stream of the device has in this process.
- *
- * Since: 8.1.
  */
 aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
 
@@ -125,7 +119,7 @@ aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
  * Context: needed.
  * Returns: 0; 107003: a stream of another context; 207000: on a server's own driver; 107023:
  *   another thread aborts it. Who waits for it, or sends to it meanwhile, gets 107023.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtStreamAbort(aclrtStream stream);
 
@@ -154,7 +148,6 @@ aclError aclrtStreamStop(aclrtStream stream);
  * stream goes on. (CANN: runtime, stream.cc, Stream::EnterFailureAbort.)
  *
  * Returns: 0, or 207000: the stream stops already, and cannot go back to continue, or has failed.
- * Since: 8.1.
  */
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 
@@ -173,7 +166,7 @@ aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
  *   for.
  *
  * Returns: 0; 207000: the event was made without ACL_EVENT_SYNC.
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 
@@ -208,7 +201,6 @@ aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event, uint
  *
  * Context: needed.
  * Returns: 0; 207007: no event is left.
- * Since: 8.1.
  */
 aclError aclrtCreateEvent(aclrtEvent *event);
 
@@ -219,7 +211,6 @@ aclError aclrtCreateEvent(aclrtEvent *event);
  *
  * Context: needed.
  * Returns: 0; 107000: @flag is 0 or unknown; 207007: no event is left.
- * Since: 8.1.
  */
 aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
 
@@ -231,7 +222,6 @@ aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
  *
  * Context: needed.
  * Returns: as aclrtCreateEventWithFlag; 207000: ACL_EVENT_IPC.
- * Since: 8.1.
  */
 aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
 
@@ -240,7 +230,6 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
  * @event: an event. Streams that wait for it go on waiting for what it recorded.
  *
  * Returns: 0; 107000: no such event.
- * Since: 8.1.
  */
 aclError aclrtDestroyEvent(aclrtEvent event);
 
@@ -248,7 +237,7 @@ aclError aclrtDestroyEvent(aclrtEvent event);
  * aclrtRecordEvent:
  * @event: an event. It happens when all work that is on @stream now is done.
  *
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 
@@ -269,7 +258,7 @@ aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t
  *   takes its turn on @stream.
  *
  * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 
@@ -278,16 +267,12 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
  * @status: out: ACL_EVENT_STATUS_COMPLETE or ..._NOT_READY.
  *
  * CANN calls it deprecated in favour of aclrtQueryEventStatus.
- *
- * Since: 8.1.
  */
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 
 /**
  * aclrtQueryEventStatus:
  * @status: out: COMPLETE if what it recorded is done, or it never was recorded.
- *
- * Since: 8.1.
  */
 aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status);
 
@@ -297,7 +282,6 @@ aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *statu
  * @status: out: COMPLETE if all aclrtStreamWaitEvent on it are done.
  *
  * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
- * Since: 8.1.
  */
 aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status);
 
@@ -306,7 +290,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *statu
  * @event: one that never was recorded is no wait.
  *
  * Returns: 0, or the code of work that failed.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtSynchronizeEvent(aclrtEvent event);
 
@@ -317,7 +301,7 @@ aclError aclrtSynchronizeEvent(aclrtEvent event);
  * As aclrtSynchronizeEvent.
  *
  * Returns: also 107000: @timeout is 0 or below -1, which is looked at first; 507047: not in time.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 
@@ -329,7 +313,6 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
  *
  * Returns: 0; 107006: one has no time stamp, was not recorded or has not happened; 107007:
  *   @endEvent happened first.
- * Since: 8.1.
  */
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent);
 
@@ -339,7 +322,6 @@ aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endE
  * @timestamp: out: when, in microseconds since the device started.
  *
  * Returns: 0; 107006: it has no time stamp, was not recorded or has not happened.
- * Since: 8.1.
  */
 aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
 
@@ -475,7 +457,7 @@ aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t f
  * Context: needed.
  * Returns: 0; 100000: no such @blockType; 107000: @fn is null; 107015: nobody subscribes to
  *   @stream; 107011: @stream has used aclrtLaunchHostFunc: not both on one stream.
- * Time: queued. Since: 8.1.
+ * Time: queued.
  */
 aclError aclrtLaunchCallback(aclrtCallback fn, void *userData, aclrtCallbackBlockType blockType,
 			     aclrtStream stream);
@@ -497,7 +479,6 @@ aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
  *   callbacks of @stream run in it. One stream, one thread.
  *
  * Returns: 0; 107011: @stream has a subscriber.
- * Since: 8.1.
  */
 aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
 
@@ -508,7 +489,6 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
  *
  * Context: needed.
  * Returns: 0; 107011 or 107012: it is not subscribed.
- * Since: 8.1.
  */
 aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
 
@@ -520,7 +500,7 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
  *
  * Returns: 0: one was run; 100000: @timeout is 0 or below -1; 107012: the thread subscribes to no
  *   stream; 107019 or 507012: none came in time.
- * Time: waits. Since: 8.1.
+ * Time: waits.
  */
 aclError aclrtProcessReport(int32_t timeout);
 
@@ -548,9 +528,6 @@ aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag, aclrtStre
  */
 aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+NPUSIM_ACL_END
 
 #endif

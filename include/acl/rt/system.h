@@ -10,10 +10,7 @@
 
 #include "types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+NPUSIM_ACL_BEGIN
 
 /**
  * aclInit:
@@ -132,15 +129,12 @@ const char *aclGetRecentErrMsg(void);
  *
  * Returns: the calling thread's latest runtime code that was not 0, or 0; it stays. 100000: @level
  *   is another value.
- * Since: 8.1.
  */
 aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 
 /**
  * aclrtGetLastError:
  * As aclrtPeekAtLastError, and forgets it: the next answer is 0 unless more went wrong.
- *
- * Since: 8.1.
  */
 aclError aclrtGetLastError(aclrtLastErrLevel level);
 
@@ -176,9 +170,6 @@ aclError aclsysGetVersionStr(char *pkgName, char *versionStr);
  */
 aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+NPUSIM_ACL_END
 
 #endif

@@ -10,6 +10,17 @@
 
 #include "../acl_base.h"
 
+/* Around prototypes: names of C, exported also from code that hides its own. */
+/* clang-format off */
+#ifdef __cplusplus
+#define NPUSIM_ACL_BEGIN extern "C" { _Pragma("GCC visibility push(default)")
+#define NPUSIM_ACL_END   _Pragma("GCC visibility pop") }
+#else
+#define NPUSIM_ACL_BEGIN _Pragma("GCC visibility push(default)")
+#define NPUSIM_ACL_END   _Pragma("GCC visibility pop")
+#endif
+/* clang-format on */
+
 /* What aclrtGetVersion answers: the API of CANN 9.0 and later (8.5 has 1.16.0). */
 #define ACL_MAJOR_VERSION 1
 #define ACL_MINOR_VERSION 17

@@ -17,10 +17,7 @@
 
 #include "unmodelled-types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+NPUSIM_ACL_BEGIN
 
 /* --- memory -------------------------------------------------------------------------------- */
 
@@ -345,9 +342,6 @@ aclError aclmdlInitDump(void);
 aclError aclmdlSetDump(const char *dumpCfgPath);
 aclError aclmdlFinalizeDump(void);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+NPUSIM_ACL_END
 
 #endif

@@ -14,10 +14,7 @@
 
 #include "types.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-#pragma GCC visibility push(default)
+NPUSIM_ACL_BEGIN
 
 /* --- addresses ------------------------------------------------------------------------------ */
 
@@ -39,7 +36,7 @@ extern "C" {
  * Returns: 0; 100000: @virPtr is null, @size is 0 or @flags is neither; 107000: @alignment is not
  *   0, or @expectPtr is not aligned; 207001: more than 128 GiB, no room, or @expectPtr is occupied
  *   or outside (driver, for the last two: 507899); 107017: no device was opened yet.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment, void *expectPtr,
 				uint64_t flags);
@@ -70,7 +67,7 @@ aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size, size_t ali
  *
  * Returns: 0; 107000: not the start of a reservation; 507899: something is still mapped to it, and
  *   it stays.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtReleaseMemAddress(void *virPtr);
 
@@ -97,7 +94,7 @@ aclError aclrtReleaseMemAddress(void *virPtr);
  *   0; 107001: no such device; 207000: HOST with another id, or no 1 GiB pages there; 207001: out
  *   of memory; 507899: no such NUMA node, or the process has not opened the device: aclrtSetDevice
  *   (driver: or @size is not aligned).
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			     const aclrtPhysicalMemProp *prop, uint64_t flags);
@@ -110,7 +107,7 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
  * back and the last mapping undone, in either order.
  *
  * Returns: 0; 107000: no such handle, or given back too often while mapped.
- * Time: driver, when the memory goes. Since: 8.1.
+ * Time: driver, when the memory goes.
  */
 aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
 
@@ -122,7 +119,6 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
  *   ..._HUGE1G.
  *
  * Returns: 0; 100000: @prop is not as said; 107001: no such device; 207000: another @option.
- * Since: 8.1.
  */
 aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 					  aclrtMemGranularityOptions option, size_t *granularity);
@@ -169,7 +165,7 @@ aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
  *   range leaves the reservation or overlaps a mapping, the reservation is bound to another
  *   device, or its pages are of another size. driver: too large 207001, not
  *   aligned 507899, imports may be mixed.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
 		     uint64_t flags);
@@ -192,7 +188,7 @@ aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset, aclrtDrvM
  * Work that still uses it is not waited for.
  *
  * Returns: 0; 507899: not the start of a mapping.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtUnmapMem(void *virPtr);
 
@@ -248,7 +244,7 @@ aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize);
  *
  * Returns: 0; 100000: another @handleType; 107000: no such handle, or other @flags; 507899:
  *   exported already, or an import.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,
 					 uint64_t flags, uint64_t *shareableHandle);
@@ -278,7 +274,7 @@ aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t fl
  *
  * Returns: 0; 100000: @pidNum is 0; 107000: @pidNum is too large; 107017: no such share; 207006:
  *   exported without validation; 507899: exported by another process.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid, size_t pidNum);
 
@@ -309,7 +305,7 @@ aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
  * Context: needed.
  * Returns: 0; 107017: no such share; 507899: exported by this very process (driver: on the same
  *   device only), not in the white list, or given back by the exporter.
- * Time: driver. Since: 8.1.
+ * Time: driver.
  */
 aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
 					   aclrtDrvMemHandle *handle);
@@ -403,9 +399,6 @@ aclError aclrtIpcMemClose(const char *key);
  */
 aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr);
 
-#pragma GCC visibility pop
-#ifdef __cplusplus
-}
-#endif
+NPUSIM_ACL_END
 
 #endif
