@@ -307,13 +307,13 @@ int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *han
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->host_funcs)
-		return core_fail(CORE_STREAM_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, call,
 				 "stream %d has used aclrtLaunchHostFunc: a stream takes one kind "
 				 "of callback or the other",
 				 stream->id);
 	if (stream->subscriber == NULL)
 		return core_fail(
-			CORE_STREAM_NO_CALLBACK, call,
+			ACL_ERROR_RT_STREAM_NO_CB_REG, call,
 			"no thread subscribes to stream %d; call aclrtSubscribeReport first",
 			stream->id);
 	return launch_locked(stream, fn, arg, block, call);
@@ -328,7 +328,7 @@ int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, co
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->subscriber != NULL)
-		return core_fail(CORE_STREAM_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, call,
 				 "a thread subscribes to stream %d (aclrtSubscribeReport): a "
 				 "stream takes one kind of callback or the other",
 				 stream->id);
@@ -346,7 +346,7 @@ int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
 	LOCKED(&stream->lock);
 	if (stream->subscriber != NULL || stream->host_funcs)
 		return core_fail(
-			CORE_STREAM_SUBSCRIBE, call, "stream %d %s", stream->id,
+			ACL_ERROR_RT_STREAM_SUBSCRIBE, call, "stream %d %s", stream->id,
 			stream->host_funcs
 				? "has used aclrtLaunchHostFunc: a stream takes one kind of "
 				  "callback or the other"
@@ -365,10 +365,10 @@ int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->subscriber == NULL)
-		return core_fail(CORE_STREAM_SUBSCRIBE, call, "no thread subscribes to stream %d",
-				 stream->id);
+		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, call,
+				 "no thread subscribes to stream %d", stream->id);
 	if (stream->subscriber->thread != thread)
-		return core_fail(CORE_THREAD_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, call,
 				 "threadId=%llu does not subscribe to stream %d: thread %llu does",
 				 (unsigned long long)thread, stream->id,
 				 (unsigned long long)stream->subscriber->thread);
@@ -390,11 +390,11 @@ int core_callback_process(int32_t timeout_ms, const char *call)
 		callback = await_locked(subscriber, timeout_ms);
 	pthread_mutex_unlock(&subscribers_lock);
 	if (subscriber == NULL)
-		return core_fail(CORE_THREAD_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, call,
 				 "the calling thread subscribes to no stream; call "
 				 "aclrtSubscribeReport with pthread_self() first");
 	if (callback == NULL)
-		return core_fail(CORE_REPORT_TIMEOUT, call, "no callback came within %d ms",
+		return core_fail(ACL_ERROR_RT_REPORT_TIMEOUT, call, "no callback came within %d ms",
 				 timeout_ms);
 	run(callback);
 	return CORE_OK;

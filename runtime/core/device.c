@@ -79,7 +79,8 @@ int core_device_keep(uint32_t logic, const char *call)
 	int code = CORE_OK;
 
 	if (logic >= CORE_DEVICE_MAX)
-		return core_fail(CORE_INVALID_DEVICE, call, "device %u does not exist", logic);
+		return core_fail(ACL_ERROR_RT_INVALID_DEVICEID, call, "device %u does not exist",
+				 logic);
 	LOCKED(&core_setup_lock);
 	if (!core_devices[logic].kept) {
 		code = core_device_hold_locked(logic, call);
@@ -100,7 +101,7 @@ int core_device_reset(int32_t user, bool force, const char *call)
 	pthread_mutex_lock(&core_setup_lock);
 	if (core_devices[logic].set == 0) {
 		code = core_fail(
-			CORE_CONTEXT_RELEASE, call,
+			ACL_ERROR_RT_CONTEXT_RELEASE_ERROR, call,
 			"deviceId=%d is not set: each aclrtSetDevice can be taken back once", user);
 	} else if (force || --core_devices[logic].set == 0) {
 		core_devices[logic].set = 0;
@@ -147,7 +148,7 @@ int core_context_destroy(void *handle, const char *call)
 	if (context == NULL || core_is_forked())
 		return core_context_no_such(handle, call);
 	if (context->face.primary)
-		return core_fail(CORE_CONTEXT_NULL, call,
+		return core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
 				 "context=%p is the primary context of device %d: aclrtResetDevice "
 				 "ends that",
 				 handle, context->face.user_device);

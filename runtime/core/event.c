@@ -217,7 +217,8 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	if (context == NULL)
 		return core_context_none(call);
 	if (core_event_live(context->face.device) >= CORE_EVENT_MAX)
-		return core_fail(CORE_NO_EVENT, call, "device %d has %u events, all that there are",
+		return core_fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, call,
+				 "device %d has %u events, all that there are",
 				 context->face.user_device, CORE_EVENT_MAX);
 	event = core_pool_take(&events);
 	if (event == NULL)
@@ -236,7 +237,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	if (code == CORE_OK)
 		handle = core_owned_link(&events, &context->events, event, owner, NULL);
 	if (code == CORE_OK && handle == NULL)
-		code = core_fail(CORE_CONTEXT_NULL, call,
+		code = core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
 				 "the current context ended while an event of it was made");
 	if (code == CORE_OK)
 		*out_event = handle;
@@ -656,8 +657,8 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 		if (core_wait_is_aborted(stream, &wait) || atomic_load(&record->aborted))
 			code = core_stream_aborted(stream, call);
 		pthread_mutex_unlock(&stream->lock);
-		if (code == CORE_STREAM_SYNC_TIMEOUT)
-			code = core_fail(CORE_EVENT_SYNC_TIMEOUT, call,
+		if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
+			code = core_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, call,
 					 "event=%p has not happened within %d ms", handle,
 					 timeout_ms);
 	}
@@ -677,16 +678,16 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 		return code;
 	record = look(event);
 	if (record == NULL)
-		code = core_fail(CORE_INTERNAL, call,
+		code = core_fail(ACL_ERROR_RT_INTERNAL_ERROR, call,
 				 "%s=%p was never recorded; call aclrtRecordEvent first", argument,
 				 handle);
 	else if (!atomic_load(&record->done))
 		code = core_fail(
-			CORE_EVENT_TIMESTAMP_INVALID, call,
+			ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, call,
 			"%s=%p has not happened yet; synchronize its stream or the event first",
 			argument, handle);
 	else if (event->kind != CORE_EVENT_PLAIN && (event->flags & CORE_EVENT_TIME_LINE) == 0)
-		code = core_fail(CORE_EVENT_TIMESTAMP_INVALID, call,
+		code = core_fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, call,
 				 "%s=%p was made without ACL_EVENT_TIME_LINE (flag %#x): it has no "
 				 "time stamp",
 				 argument, handle, event->flags);

@@ -36,7 +36,7 @@ static int find(void *handle, struct notify **out, const char *call)
 {
 	*out = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
 	if (*out == NULL && !core_is_forked())
-		return core_fail(CORE_INVALID_HANDLE, call,
+		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call,
 				 "notify=%p is no notify of this process: it was destroyed, or "
 				 "not made by aclrtCreateNotify or aclrtNotifyImportByKey",
 				 handle);
@@ -63,7 +63,7 @@ int core_notify_remove(void *handle, struct core_notify *out, const char *call)
 	if (code != CORE_OK)
 		return code;
 	if (!core_pool_hide(&notifies, notify, handle))
-		return core_fail(CORE_INVALID_HANDLE, call,
+		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call,
 				 "notify=%p is being destroyed by another thread", handle);
 	*out = notify->face;
 	core_pool_give(&notifies, notify);
@@ -79,8 +79,8 @@ int core_notify_set_key(void *handle, const char key[CORE_KEY_BYTES], const char
 		return code;
 	LOCKED(&notify->lock);
 	if (notify->face.key[0] != '\0')
-		return core_fail(CORE_INTERNAL, call, "notify=%p has a key already: %s", handle,
-				 notify->face.key);
+		return core_fail(ACL_ERROR_RT_INTERNAL_ERROR, call,
+				 "notify=%p has a key already: %s", handle, notify->face.key);
 	memcpy(notify->face.key, key, CORE_KEY_BYTES);
 	return CORE_OK;
 }

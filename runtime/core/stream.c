@@ -59,7 +59,7 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 	int code;
 
 	if (core_stream_live(face->device) >= CORE_STREAM_MAX)
-		return core_fail(CORE_NO_STREAM, call,
+		return core_fail(ACL_ERROR_RT_NO_STREAM_RESOURCE, call,
 				 "device %d has %u streams, all that there are", face->user_device,
 				 CORE_STREAM_MAX);
 	stream = core_pool_take(&core_streams);
@@ -89,7 +89,7 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 		core_stream_close_queue(stream);
 	core_pool_give(&core_streams, stream);
 	return code
-		       ?: core_fail(CORE_CONTEXT_NULL, call,
+		       ?: core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
 				    "the current context ended while a stream of it was made");
 }
 
@@ -159,7 +159,7 @@ int core_stream_find(void *handle, const char *call, struct core_stream **out)
 	owner = (*out)->slot.context->face.user_device;
 	*out = NULL;
 	return core_fail(
-		CORE_STREAM_CONTEXT, call,
+		ACL_ERROR_RT_STREAM_CONTEXT, call,
 		"stream=%p belongs to another context (device %d) than the calling thread's "
 		"current one (device %d); call aclrtSetDevice or aclrtSetCurrentContext first",
 		handle, owner, context->user_device);
@@ -195,7 +195,7 @@ static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const c
 		code = core_stream_progress_locked(stream, &wait);
 	if (core_wait_is_aborted(stream, &wait))
 		code = core_stream_aborted(stream, call);
-	else if (code == CORE_STREAM_SYNC_TIMEOUT)
+	else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
 		core_fail(code, call, "stream %d has %llu tasks that are not done in time",
 			  stream->id, (unsigned long long)(target - stream->done));
 	return code;
@@ -301,7 +301,7 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 			code = synchronize_until(stream, deadline, call);
 		if (first == CORE_OK)
 			first = code;
-		if (code == CORE_STREAM_SYNC_TIMEOUT)
+		if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
 			break;
 	}
 	free(handles);

@@ -387,7 +387,7 @@ static void make_while_it_ends(bool event, bool again)
 	rig->halResourceIdAlloc = id_alloc_meanwhile;
 	code = event ? core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &made, "t")
 		     : core_stream_create(0, 0, &made, "t");
-	EXPECT_EQ(code, CORE_CONTEXT_NULL);
+	EXPECT_EQ(code, ACL_ERROR_RT_CONTEXT_NULL);
 	EXPECT_CONTAINS(npu_message(), "ended while");
 	EXPECT_NULL(made);
 	EXPECT_EQ(core_stream_live(0), 0);

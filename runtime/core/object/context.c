@@ -110,7 +110,7 @@ int core_context_none(const char *call)
 		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
 				"in this thread first");
 	npu_message_prefix("%s: ", call);
-	return core_last_error_note(CORE_CONTEXT_NULL);
+	return core_last_error_note(ACL_ERROR_RT_CONTEXT_NULL);
 }
 
 void core_context_leave(const void *handle)
@@ -123,7 +123,7 @@ int core_context_no_such(const void *handle, const char *call)
 {
 	if (core_is_forked())
 		return core_context_none(call);
-	return core_fail(CORE_CONTEXT_NULL, call,
+	return core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
 			 "context=%p is no context of this process: it was destroyed, its device "
 			 "was reset, or it was not made by aclrtCreateContext",
 			 handle);
@@ -208,12 +208,12 @@ static int open_device(uint32_t logic, const char *call)
 	drvError_t code;
 
 	if (core_driver() == NULL)
-		return CORE_API_INTERNAL;
+		return ACL_ERROR_INTERNAL_ERROR;
 	code = core_call(halDeviceOpen, logic, &in, &out);
 	if (code != DRV_ERROR_NONE) {
 		core_result(call, code);
 		npu_message_prefix("device %u cannot be opened: ", logic);
-		return core_last_error_note(CORE_DEVICE_SETUP);
+		return core_last_error_note(ACL_ERROR_RT_DEV_SETUP_ERROR);
 	}
 	core_device_was_opened();
 	core_call(drvMemSmmuQuery, logic, &ssid);

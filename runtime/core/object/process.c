@@ -211,7 +211,7 @@ static __thread drvError_t driver_code;
 int core_last_error_note(int code)
 {
 	driver_code = DRV_ERROR_NONE;
-	if (code >= CORE_PARAM_INVALID)
+	if (code >= ACL_ERROR_RT_PARAM_INVALID)
 		last_error = code;
 	return code;
 }
@@ -243,7 +243,7 @@ int core_result(const char *call, drvError_t code)
 		return CORE_OK;
 	drv = core_driver();
 	if (drv == NULL)
-		return CORE_API_INTERNAL;
+		return ACL_ERROR_INTERNAL_ERROR;
 	text = npu_call(drv, npusimLastMessage);
 	name = driver_code_name(code);
 	if (text != NULL && text[0] != '\0')
@@ -380,12 +380,12 @@ int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
 	const struct visible *v = learn();
 
 	if (v == NULL)
-		return CORE_API_INTERNAL;
+		return ACL_ERROR_INTERNAL_ERROR;
 	if (v->wrong != NULL) {
 		npu_message_set("%s=%s %s; it must be a list of devices from 0 to %u, ascending, "
 				"such as 0,1",
 				variable, v->value, v->wrong, v->devices - 1);
-		return core_last_error_note(CORE_NO_DEVICE);
+		return core_last_error_note(ACL_ERROR_RT_NO_DEVICE);
 	}
 	*out_user_count = v->count;
 	*out_logic_count = v->devices;
@@ -453,13 +453,13 @@ int core_device_logic(int32_t user, const char *argument, const char *call, uint
 		return CORE_OK;
 	if (core_driver() == NULL) {
 		npu_message_prefix("%s: ", call);
-		return CORE_API_INTERNAL;
+		return ACL_ERROR_INTERNAL_ERROR;
 	}
 	npu_message_prefix("%s: %s=%d: ", call, argument, user);
-	core_last_error_note(CORE_INVALID_DEVICE);
+	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 	v = learn();
 	for (uint32_t own = 0; v != NULL && own < v->count; own++)
 		if (v->logic[own] == (uint32_t)user)
 			core_order(0, NPU_ORDER_OTHER_ID, v->logic[own], own);
-	return CORE_INVALID_DEVICE;
+	return ACL_ERROR_RT_INVALID_DEVICEID;
 }

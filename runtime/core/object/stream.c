@@ -280,7 +280,7 @@ void core_stream_close_queue(struct core_stream *stream)
 
 int core_stream_aborted(const struct core_stream *stream, const char *call)
 {
-	return core_fail(CORE_STREAM_ABORT, call,
+	return core_fail(ACL_ERROR_RT_STREAM_ABORT, call,
 			 "stream %d is aborted (aclrtStreamAbort): what was on it is dropped",
 			 stream->id);
 }
@@ -346,7 +346,8 @@ static const char *entry_name(uint8_t type)
  * which common/error_code.cc:257-271 and common/errcode_manage.cc:441-444 make these codes of. */
 static int code_of(const struct stars_logic_cqe *cqe)
 {
-	return (cqe->error_type & STARS_ERROR_TIMEOUT) != 0 ? CORE_TASK_TIMEOUT : CORE_TS_ERROR;
+	return (cqe->error_type & STARS_ERROR_TIMEOUT) != 0 ? ACL_ERROR_RT_TASK_TIMEOUT
+							    : ACL_ERROR_RT_TS_ERROR;
 }
 
 /* The model has told of it in the log when it happened; of others this is the first word. */
@@ -481,7 +482,7 @@ int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wa
 	if (stream->aborting) /* the wait began meanwhile; the queue that it would ask goes */
 		return core_stream_aborted(stream, wait->call ?: "npusim");
 	if (limited && now >= wait->deadline_ns)
-		return CORE_STREAM_SYNC_TIMEOUT;
+		return ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
 	/* The deadline is one of simulated time, which the wait for another thread does not know:
 	 * look again soon. */
 	if (stream->receiving)

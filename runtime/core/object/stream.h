@@ -111,8 +111,8 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 /* What is done up to the entry `last` is told so, by the completion `cqe`; NULL: it is dropped. */
 void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
 				 const struct stars_logic_cqe *cqe);
-/* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when the deadline has
- * passed, or the code of a driver that does not answer. */
+/* Waits until something completes or changes: 0, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT when the deadline
+ * has passed, or the code of a driver that does not answer. */
 int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait);
 /* Takes what is complete, without waiting; the lock is held, or taken. */
 void core_stream_reap_locked(struct core_stream *stream);
