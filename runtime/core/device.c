@@ -11,8 +11,8 @@ void core_context_end(struct context *context, bool force, const char *call)
 {
 	struct core_stream *stream;
 
-	while ((stream = core_owned_take(&core_streams, &core_stream_lists[context->face.device],
-					 context)) != NULL)
+	while ((stream = core_owned_take(&core_stream_lists[context->face.device], context)) !=
+	       NULL)
 		core_stream_end(stream, force, call);
 	core_event_end_all(context);
 	core_pool_give(&core_contexts, context);
@@ -109,7 +109,7 @@ int core_device_reset(int32_t user, bool force, const char *call)
 	}
 	pthread_mutex_unlock(&core_setup_lock);
 	context = core_pool_find(&core_contexts, handle);
-	if (context == NULL || !core_pool_hide(&core_contexts, context, handle))
+	if (context == NULL || !core_pool_hide(context, handle))
 		return code;
 	/* Outside of the lock: its work may have callbacks that set devices. */
 	core_context_end(context, false, call);
@@ -152,7 +152,7 @@ int core_context_destroy(void *handle, const char *call)
 				 "context=%p is the primary context of device %d: aclrtResetDevice "
 				 "ends that",
 				 handle, context->face.user_device);
-	if (!core_pool_hide(&core_contexts, context, handle))
+	if (!core_pool_hide(context, handle))
 		return core_context_no_such(handle, call);
 	logic = context->face.device;
 	core_context_leave(handle);

@@ -197,7 +197,7 @@ void core_event_end_all(const struct context *context)
 {
 	struct event *event;
 
-	while ((event = core_owned_take(&events, &context->events, context)) != NULL)
+	while ((event = core_owned_take(&context->events, context)) != NULL)
 		end_event(event);
 }
 
@@ -279,7 +279,7 @@ int core_event_destroy(void *handle, const char *call)
 
 	if (code != CORE_OK)
 		return code;
-	if (!core_pool_hide(&events, event, handle))
+	if (!core_pool_hide(event, handle))
 		return core_invalid(call, "event=%p is being destroyed by another thread", handle);
 	end_event(event);
 	return CORE_OK;

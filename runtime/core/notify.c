@@ -62,7 +62,7 @@ int core_notify_remove(void *handle, struct core_notify *out, const char *call)
 
 	if (code != CORE_OK)
 		return code;
-	if (!core_pool_hide(&notifies, notify, handle))
+	if (!core_pool_hide(notify, handle))
 		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call,
 				 "notify=%p is being destroyed by another thread", handle);
 	*out = notify->face;

@@ -405,7 +405,7 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 	if (core_is_pump_of(stream))
 		return core_invalid(call, "stream=%p cannot be destroyed in a callback of its own",
 				    handle);
-	if (!core_pool_hide(&core_streams, stream, handle))
+	if (!core_pool_hide(stream, handle))
 		return core_invalid(call, "stream=%p is being destroyed by another thread", handle);
 	core_stream_end(stream, force, call);
 	return CORE_OK;

@@ -47,7 +47,7 @@ static inline struct context *rig_hide_context(void)
 		char *chunk = core_contexts.chunk[i / CORE_POOL_CHUNK_SLOTS];
 		void *slot = chunk + i % CORE_POOL_CHUNK_SLOTS * core_contexts.bytes;
 
-		if (core_pool_hide(&core_contexts, slot, core_slot_handle(slot)))
+		if (core_pool_hide(slot, core_slot_handle(slot)))
 			return slot;
 	}
 	return NULL;

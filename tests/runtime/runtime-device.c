@@ -430,14 +430,14 @@ TEST(device, a_stale_handle_does_not_hide_the_slots_next_user)
 
 	ASSERT_NOT_NULL(thing);
 	first = core_pool_publish(&pool, thing);
-	EXPECT_TRUE(core_pool_hide(&pool, thing, first));
-	EXPECT_FALSE(core_pool_hide(&pool, thing, first));
-	EXPECT_FALSE(core_pool_hide(&pool, thing, NULL));
+	EXPECT_TRUE(core_pool_hide(thing, first));
+	EXPECT_FALSE(core_pool_hide(thing, first));
+	EXPECT_FALSE(core_pool_hide(thing, NULL));
 	core_pool_give(&pool, thing);
 	ASSERT_EQ(core_pool_take(&pool), (void *)thing);
 	second = core_pool_publish(&pool, thing);
-	EXPECT_FALSE(core_pool_hide(&pool, thing, first));
+	EXPECT_FALSE(core_pool_hide(thing, first));
 	EXPECT_EQ(core_pool_find(&pool, second), (void *)thing);
-	EXPECT_TRUE(core_pool_hide(&pool, thing, second));
+	EXPECT_TRUE(core_pool_hide(thing, second));
 	core_pool_give(&pool, thing);
 }

@@ -172,8 +172,7 @@ void core_owned_unlink(struct core_pool *pool, void *object)
 	pthread_cond_broadcast(&unlinked);
 }
 
-void *core_owned_take(struct core_pool *pool, const struct core_owned *list,
-		      const struct context *context)
+void *core_owned_take(const struct core_owned *list, const struct context *context)
 {
 	UNCANCELLED;
 	struct core_slot *slot;
@@ -187,7 +186,7 @@ void *core_owned_take(struct core_pool *pool, const struct core_owned *list,
 			if (slot->context != context)
 				continue;
 			left = true;
-			if (core_pool_hide(pool, slot, core_slot_handle(slot)))
+			if (core_pool_hide(slot, core_slot_handle(slot)))
 				return slot;
 		}
 		if (!left)

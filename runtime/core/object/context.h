@@ -50,8 +50,7 @@ void *core_owned_link(struct core_pool *pool, struct core_owned *list, void *obj
 void core_owned_unlink(struct core_pool *pool, void *object);
 /* Hides an object of the context, for the caller to end; waits while there are only such that
  * others are ending. NULL: none is left. */
-void *core_owned_take(struct core_pool *pool, const struct core_owned *list,
-		      const struct context *context);
+void *core_owned_take(const struct core_owned *list, const struct context *context);
 
 /* ---- devices: open while they have users, their primary context and each context of
  * aclrtCreateContext ---- */

@@ -80,12 +80,11 @@ void *core_pool_publish(struct core_pool *pool, void *object)
 	return (void *)(uintptr_t)handle;
 }
 
-bool core_pool_hide(struct core_pool *pool, void *object, const void *handle)
+bool core_pool_hide(void *object, const void *handle)
 {
 	struct core_slot *slot = object;
 	uint64_t value = (uint64_t)(uintptr_t)handle;
 
-	(void)pool;
 	return value != 0 &&
 	       atomic_compare_exchange_strong_explicit(&slot->handle, &value, 0,
 						       memory_order_acq_rel, memory_order_acquire);

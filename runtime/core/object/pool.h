@@ -49,7 +49,7 @@ void *core_pool_take(struct core_pool *pool);
 void *core_pool_publish(struct core_pool *pool, void *object);
 /* From now on it does not. False if it did not before, or if the slot has another handle, and so
  * another owner, since: of several callers that name one handle one gets true. */
-bool core_pool_hide(struct core_pool *pool, void *object, const void *handle);
+bool core_pool_hide(void *object, const void *handle);
 /* Ends the object's life; it must be hidden. */
 void core_pool_give(struct core_pool *pool, void *object);
 void *core_pool_find(struct core_pool *pool, const void *handle);
