@@ -222,10 +222,9 @@ CUresult cuda_ipc_make(CUevent event)
 			return cuda_fail(CUDA_ERROR_OPERATING_SYSTEM, "memfd_create: %m");
 		own = (struct ticket){ getpid(), fd, file.st_ino, 0 };
 	}
-	if ((code = add_event_locked(event, &own)) != CUDA_SUCCESS)
-		return code;
-	own.index++;
-	return CUDA_SUCCESS;
+	code = add_event_locked(event, &own);
+	own.index += code == CUDA_SUCCESS;
+	return code;
 }
 
 void cuda_ipc_end(CUevent event)
@@ -318,9 +317,9 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
 	struct ticket ticket;
 	CUevent made;
-	CUresult code;
+	CUresult code = cuEventCreate(&made, CU_EVENT_DISABLE_TIMING);
 
-	if ((code = cuEventCreate(&made, CU_EVENT_DISABLE_TIMING)) != CUDA_SUCCESS)
+	if (code != CUDA_SUCCESS)
 		return code;
 	memcpy(&ticket, &handle, sizeof(ticket));
 	pthread_mutex_lock(&lock);

@@ -304,12 +304,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
 	LOCKED(&lock);
-	CUresult code = find_locked(pool);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	trim_locked(pool, keep);
-	return CUDA_SUCCESS;
+	return find_locked(pool) ?: (trim_locked(pool, keep), CUDA_SUCCESS);
 }
 
 static CUresult of_device(CUmemoryPool *out, CUdevice device, CUmemoryPool *which)
@@ -467,17 +463,13 @@ static void turn_key(const struct CUmemPoolHandle_st *pool, CUmemPoolPtrExportDa
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 {
-	CUresult code;
 	LOCKED(&lock); /* with its memory there, the pool is */
 	struct trace_name memory = cuda_memory_find(ptr);
 	const struct CUmemPoolHandle_st *pool = cuda_pointer(memory.number);
 
 	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
 		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	if ((code = cuda_ipc_name(&memory, data)) != CUDA_SUCCESS)
-		return code;
-	turn_key(pool, data);
-	return CUDA_SUCCESS;
+	return cuda_ipc_name(&memory, data) ?: (turn_key(pool, data), CUDA_SUCCESS);
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data)

@@ -117,8 +117,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
 		core_stream_destroy(made, false, cuda_call);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*stream = made;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(stream, made);
 }
 
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
@@ -220,9 +219,9 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 			     unsigned int flags)
 {
 	struct stream_callback *callback;
-	CUresult code;
+	CUresult code = cuda_no_flags(flags);
 
-	if ((code = cuda_no_flags(flags)) != CUDA_SUCCESS)
+	if (code != CUDA_SUCCESS)
 		return code;
 	callback = malloc(sizeof(*callback));
 	if (callback == NULL)
@@ -330,9 +329,9 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code;
+	CUresult code = cuda_current(NULL);
 
-	if ((code = cuda_current(NULL)) != CUDA_SUCCESS)
+	if (code != CUDA_SUCCESS)
 		return code;
 	if (flags > 7 || (flags & 6) == CU_EVENT_INTERPROCESS)
 		return cuda_invalid("flags is %u; known are 1, 2 and 6, and their sums: an event "
