@@ -330,12 +330,21 @@ static uint32_t mapping_kind(bool io_memory, bool read_only)
 static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t kind, uint32_t device,
 			  void **out_device_va)
 {
-	struct range *range, *met;
-	aclError error = ACL_SUCCESS;
+	struct range *range;
+	const struct range *met;
+	drvError_t code = DRV_ERROR_NONE;
 
 	if (size > UINTPTR_MAX - (uintptr_t)ptr)
 		return rt_invalid(call, "size is %s, which reaches beyond the end of all addresses",
 				  npu_size_text(size));
+	LOCKED(&registered.lock);
+	met = find_locked((uintptr_t)ptr, (uintptr_t)ptr + size);
+	if (met != NULL)
+		return core_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
+				 "the range meets [%#llx, %#llx), which is registered already; "
+				 "unregister that first, at %#llx",
+				 (unsigned long long)met->start, (unsigned long long)met->end,
+				 (unsigned long long)met->start);
 	range = calloc(1, sizeof(*range));
 	if (range == NULL)
 		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
@@ -344,31 +353,17 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 				 .end = (uintptr_t)ptr + size,
 				 .mapped = kind >= 0,
 				 .device = device };
-	pthread_mutex_lock(&registered.lock);
-	met = find_locked(range->start, range->end);
-	if (met != NULL) {
-		error = core_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
-				  "the range meets [%#llx, %#llx), which is registered already; "
-				  "unregister that first, at %#llx",
-				  (unsigned long long)met->start, (unsigned long long)met->end,
-				  (unsigned long long)met->start);
-	} else if (range->mapped) {
-		drvError_t code = npu_call(core_driver(), halHostRegister, ptr, size,
-					   (uint32_t)kind, device, &range->device_va);
+	if (range->mapped)
+		code = npu_call(core_driver(), halHostRegister, ptr, size, (uint32_t)kind, device,
+				&range->device_va);
+	if (code != DRV_ERROR_NONE) {
+		aclError error = core_result(call, code);
 
-		error = core_result(call, code);
-		if (code == DRV_ERROR_BUSY)
-			error = ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	}
-	if (error == ACL_SUCCESS) {
-		LIST_INSERT_HEAD(&registered.ranges, range, link);
-		if (out_device_va != NULL)
-			*out_device_va = range->device_va;
-	}
-	pthread_mutex_unlock(&registered.lock);
-	if (error != ACL_SUCCESS)
 		free(range);
-	return error;
+		return code == DRV_ERROR_BUSY ? ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED : error;
+	}
+	LIST_INSERT_HEAD(&registered.ranges, range, link);
+	return ACL_GIVE_IF(out_device_va, range->device_va);
 }
 
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr)

@@ -29,18 +29,8 @@ ACL_ANSWERS_WITH(rtStreamGetCqid, struct core_stream_facts found,
 	RT_IS_NULL(cqId) ?: RT_IS_NULL(logicCqId) ?: facts(__func__, stm, &found)
 			?: ACL_GIVE(cqId, found.cq) ?: ACL_GIVE(logicCqId, found.logic_cq));
 
-rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo, rtDevResAddrInfo *const addrInfo)
-{
-	(void)resInfo;
-	(void)addrInfo;
-	return acl_fail_unmodelled(__func__);
-}
-
-rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
-{
-	(void)resInfo;
-	return acl_fail_unmodelled(__func__);
-}
+ACL_ANSWERS(rtGetDevResAddress, ((void)resInfo, (void)addrInfo, acl_fail_unmodelled(__func__)));
+ACL_ANSWERS(rtReleaseDevResAddress, ((void)resInfo, acl_fail_unmodelled(__func__)));
 
 ACL_ANSWERS(rtDeviceGetBareTgid,
 	    RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
