@@ -391,9 +391,7 @@ void frame_cache_empty(struct node *node, unsigned slot)
 
 void frame_caches_empty(struct node *node)
 {
-	uint32_t limit = GET(node->control->member_limit);
-
-	for (unsigned slot = 0; slot < limit; slot++)
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++)
 		if (GET(node->control->members[slot].state) == MEMBER_LIVE)
 			frame_cache_empty(node, slot);
 }

@@ -54,29 +54,25 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool memory_open(struct node *node, struct memory *m)
 {
-	char *error = NULL;
+	g_autofree char *error = NULL;
+	LOCKED(&open_lock);
 
-	pthread_mutex_lock(&open_lock);
 	if (!m->base && have_file(node) && !map_memory(node, m, &error))
 		npu_message_set("%s", error);
-	pthread_mutex_unlock(&open_lock);
-	g_free(error);
 	return m->base;
 }
 
 int node_memory_fd(struct node *node, unsigned memory, uint64_t *out_offset)
 {
 	const struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
-	int fd;
 
 	if (!m || node_is_forked(node))
 		return -1;
-	pthread_mutex_lock(&open_lock);
-	fd = have_file(node) ? node->file.fd : -1;
-	pthread_mutex_unlock(&open_lock);
-	if (fd >= 0)
-		*out_offset = m->file_offset;
-	return fd;
+	LOCKED(&open_lock);
+	if (!have_file(node))
+		return -1;
+	*out_offset = m->file_offset;
+	return node->file.fd;
 }
 
 /* ---- this process's side ---- */

@@ -139,9 +139,7 @@ void member_check(struct node *node, unsigned slot)
 
 void member_check_all(struct node *node)
 {
-	uint32_t limit = GET(node->control->member_limit);
-
-	for (unsigned slot = 0; slot < limit; slot++)
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++)
 		member_check(node, slot);
 }
 
@@ -537,9 +535,7 @@ bool node_is_forked(const struct node *node)
  * held. */
 static void wait_until_gone(struct node *node)
 {
-	uint32_t limit = GET(node->control->member_limit);
-
-	for (unsigned slot = 0; slot < limit; slot++) {
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {
 		uint32_t generation = GET(node->control->members[slot].generation);
 
 		if (member_has_died(node, slot) &&
