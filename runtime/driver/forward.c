@@ -77,9 +77,16 @@ static const struct npu_driver forward = {
 #include "npusim/driver-ops.h"
 };
 
+static void free_layer(struct layer *layer)
+{
+	free(layer);
+}
+
 void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 		const struct layer_hooks *hooks)
 {
+	static const struct layer_hooks none = { .end = free_layer };
+
 	memset(&layer->below, 0, sizeof(layer->below));
 	memcpy(&layer->below, lower,
 	       lower->size < sizeof(layer->below) ? lower->size : sizeof(layer->below));
@@ -88,17 +95,11 @@ void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 	layer->driver.name = name;
 	layer->driver.caps = lower->caps;
 	layer->driver.lower = lower;
-	layer->hooks = hooks;
-}
-
-void layer_free(struct layer *layer)
-{
-	free(layer);
+	layer->hooks = hooks ?: &none;
 }
 
 struct npu_driver *npu_driver_complete(struct npu_driver *drv)
 {
-	static const struct layer_hooks plain = { .end = layer_free };
 	struct layer *layer;
 
 	/* What lies beyond `size` is not the driver's memory. */
@@ -108,7 +109,7 @@ struct npu_driver *npu_driver_complete(struct npu_driver *drv)
 	layer = malloc(sizeof(*layer));
 	if (layer == NULL)
 		return NULL;
-	layer_init(layer, drv->name, drv, &plain);
+	layer_init(layer, drv->name, drv, NULL);
 	return &layer->driver;
 }
 

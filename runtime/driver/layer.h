@@ -83,9 +83,8 @@ struct layer {
 	struct npu_driver below; /* the functions of driver.lower, complete */
 	const struct layer_hooks *hooks;
 };
-/* An `end` of a layer that has nothing else. */
-void layer_free(struct layer *layer);
-/* Makes a forwarding driver of it: members that it changes are set afterwards. */
+/* Makes a forwarding driver of it: members that it changes are set afterwards. No hooks: it does
+ * nothing else, and is freed at its end. */
 void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 		const struct layer_hooks *hooks);
 

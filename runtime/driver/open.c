@@ -186,13 +186,12 @@ static void show_library(void)
 
 struct npu_driver *driver_interposed(struct npu_driver *drv)
 {
-	static const struct layer_hooks plain = { .end = layer_free };
 	struct layer *layer = malloc(sizeof(*layer));
 	bool any = false;
 
 	if (layer == NULL)
 		return drv;
-	layer_init(layer, "interposed", drv, &plain);
+	layer_init(layer, "interposed", drv, NULL);
 #define NPU_OP(result, missing, op, ...)           \
 	*(void **)&theirs_##op = find_theirs(#op); \
 	if (theirs_##op != NULL)                   \

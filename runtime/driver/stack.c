@@ -231,7 +231,7 @@ driver_link_fn driver_link_faults(void)
 static void fault_end(struct layer *layer)
 {
 	links = links == (struct fault_layer *)layer ? NULL : links;
-	layer_free(layer);
+	free(layer);
 }
 
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error)
