@@ -91,11 +91,10 @@ static void put_calls(GString *out, npu_stack stack)
 
 	put(out, call != NULL ? "[%" : "[", call);
 	for (unsigned i = 0; i < frame_count && !ends; i++) {
-		char *frame = npu_stack_frame(frames[i], &ends);
+		g_autofree char *frame = npu_stack_frame(frames[i], &ends);
 
 		put_comma(out);
 		put_text(out, frame ?: "?");
-		free(frame);
 	}
 	put(out, "]");
 }
@@ -332,7 +331,7 @@ void form_add(const struct report *report, const struct npusim_report *said, con
 
 void form_after_fork(void)
 {
-	char *error = NULL;
+	g_autofree char *error = NULL;
 
 	pthread_mutex_init(&lock, NULL);
 	if (file < 0 || path == NULL || strstr(path, "%p") == NULL)
@@ -340,5 +339,4 @@ void form_after_fork(void)
 	close(file);
 	if (!open_file(false, &error))
 		npu_log(NPU_LOG_WARN, "validate: %s", error ?: "no file");
-	free(error);
 }

@@ -298,9 +298,8 @@ static char *stacks_of(const struct report *report)
 /* Findings are no log lines: they go where what ends a program goes. */
 void report_add_lines(const char *format, ...)
 {
-	g_autofree char *lines = NULL;
+	g_autofree char *lines = NULL, *text = NULL;
 	va_list args;
-	char *text = NULL;
 
 	va_start(args, format);
 	lines = g_strdup_vprintf(format, args);
@@ -308,14 +307,13 @@ void report_add_lines(const char *format, ...)
 	npu_text_add(&text, "npusim[%d] error: validate: %s", (int)getpid(), lines);
 	if (text != NULL)
 		npu_report_write(text, strlen(text));
-	free(text);
 }
 
 static void write_report(const struct tally *one, bool first)
 {
 	const struct report *report = &one->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
-	char *stacks = stacks_of(report), *entry = NULL;
+	g_autofree char *stacks = stacks_of(report), *entry = NULL;
 	g_autofree char *right = with_names(g_strdup(rule->right));
 	struct npusim_report said = { .size = sizeof(said),
 				      .rule = rule->id,
@@ -341,8 +339,6 @@ static void write_report(const struct tally *one, bool first)
 	form_add(report, &said, said.file != NULL ? place.function : NULL);
 	if (call.fn != NULL)
 		call.fn(call.arg, &said);
-	free(stacks);
-	free(entry);
 }
 
 void report_make(const struct report *report, const char *format, ...)
@@ -406,7 +402,7 @@ void report_flush(void)
 int report_end(void)
 {
 	unsigned count[VALIDATE_RULE_COUNT] = { 0 }, total = 0, suppressed = 0;
-	char *text = NULL;
+	g_autofree char *text = NULL;
 	GHashTableIter iter;
 	gpointer value;
 
@@ -431,7 +427,6 @@ int report_end(void)
 				 total == 1 ? "" : "s", text);
 	else if (suppressed > 0)
 		npu_log(NPU_LOG_INFO, "validate: no finding: %s", text);
-	free(text);
 	return total > 0 ? atoi(npu_var_get(NPU_VAR_VALIDATE_EXIT, NULL)) : 0;
 }
 
