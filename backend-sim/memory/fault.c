@@ -78,10 +78,7 @@ static void add(struct text *t, const char *format, ...)
 
 static void add_owner(struct text *t, uint32_t owner)
 {
-	if (owner == NPU_OWNER_HOST)
-		add(t, " of the host");
-	else
-		add(t, " of device %u", (uint64_t)owner);
+	add(t, owner == NPU_OWNER_HOST ? " of the host" : " of device %u", (uint64_t)owner);
 }
 
 static void add_place(struct text *t, uint64_t va, const char *thing, const struct npu_place *p)

@@ -414,7 +414,7 @@ struct node *node_attach(const char *name, char **error)
 
 bool node_find_shape(const char *name, struct node_config *out)
 {
-	char *error = NULL;
+	g_autofree char *error = NULL;
 	struct node *node = find_running(name, NODE_NONE, &error);
 
 	if (node) {
@@ -423,7 +423,6 @@ bool node_find_shape(const char *name, struct node_config *out)
 		out->server = 0;
 		node_free(node);
 	}
-	free(error);
 	return node != NULL;
 }
 

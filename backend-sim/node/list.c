@@ -193,7 +193,7 @@ static bool list_node(const char *name, bool ask, struct node_info *out)
 
 bool node_list(const char *only, struct node_info **out, unsigned *out_count, char **error)
 {
-	GArray *candidates = node_discover(only);
+	g_autoptr(GArray) candidates = node_discover(only);
 	const struct candidate *all;
 	unsigned nodes = 0;
 
@@ -207,7 +207,6 @@ bool node_list(const char *only, struct node_info **out, unsigned *out_count, ch
 		if ((i == 0 || strcmp(all[i].name, all[i - 1].name)) &&
 		    list_node(all[i].name, only == NULL, &(*out)[nodes]))
 			nodes++;
-	g_array_unref(candidates);
 	*out_count = nodes;
 	return true;
 }

@@ -288,12 +288,6 @@ static aclError check_id(const char *call, const char *argument, int32_t id)
 	return RT_WANT(call, id >= 0, "%s is %d; it must be at least 0", argument, id);
 }
 
-static aclError logic_of_user(const char *call, const char *argument, int32_t user,
-			      uint32_t *out_logic)
-{
-	return check_id(call, argument, user) ?: core_device_logic(user, argument, call, out_logic);
-}
-
 static aclError user_of_logic(const char *call, uint32_t logic, int32_t *out_user)
 {
 	return core_logic_to_user(logic, out_user)
@@ -341,7 +335,8 @@ ACL_ANSWERS(aclrtGetUserDevIdByPhyDevId,
 	    ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
 
 ACL_ANSWERS_WITH(aclrtGetLogicDevIdByUserDevId, uint32_t logic,
-	ACL_IS_NULL(logicDevId) ?: logic_of_user(__func__, "userDevid", userDevid, &logic)
+	ACL_IS_NULL(logicDevId) ?: check_id(__func__, "userDevid", userDevid)
+			?: core_device_logic(userDevid, "userDevid", __func__, &logic)
 			?: ACL_GIVE(logicDevId, (int32_t)logic));
 
 ACL_ANSWERS(aclrtGetUserDevIdByLogicDevId,
