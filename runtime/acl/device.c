@@ -67,30 +67,20 @@ ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream,
 
 /* ---- what a device is ---- */
 
-/* The words of halGetDeviceInfo(SYSTEM, VERSION): arch << 16 | chip << 8 | bin, chip 5 the 910B and
- * 910C. */
-static const char *name_of_version(int64_t version)
+/* What follows Ascend910B, by the words of halGetDeviceInfo(SYSTEM, VERSION): arch << 16 | chip <<
+ * 8 | bin, chip 5 the 910B and 910C. NULL: it is no such chip. */
+static const char *bin_of_version(int64_t version)
 {
-	static const struct {
-		unsigned bin;
-		const char *name;
-	} names[] = {
-		{ 0, "Ascend910B4" }, { 1, "Ascend910B1" },  { 2, "Ascend910B2" },
-		{ 3, "Ascend910B3" }, { 8, "Ascend910B2C" }, { 10, "Ascend910B4-1" },
-	};
+	static const char *const bins[256] = { "4", "1", "2", "3", [8] = "2C", [10] = "4-1" };
 
-	if ((version >> 8 & 0xff) != 5)
-		return NULL;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].bin == (version & 0xff))
-			return names[i].name;
-	return NULL;
+	return (version >> 8 & 0xff) == 5 ? bins[version & 0xff] : NULL;
 }
 
 /* Asks the driver; false with the message set. */
 static bool ask_soc_name(const char *call, char *out, uint32_t room)
 {
 	int64_t version = 0;
+	const char *bin;
 
 	if (acl_check_driver(call) != ACL_SUCCESS)
 		return false;
@@ -100,13 +90,13 @@ static bool ask_soc_name(const char *call, char *out, uint32_t room)
 	if (ACL_CALL(call, halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version) !=
 	    ACL_SUCCESS)
 		return false;
-	if (name_of_version(version) == NULL) {
+	bin = bin_of_version(version);
+	if (bin == NULL)
 		acl_unsupported(call, "the driver's hardware version %#llx is no known SoC",
 				(unsigned long long)version);
-		return false;
-	}
-	snprintf(out, room, "%s", name_of_version(version));
-	return true;
+	else
+		snprintf(out, room, "Ascend910B%s", bin);
+	return bin != NULL;
 }
 
 const char *aclrtGetSocName(void)
