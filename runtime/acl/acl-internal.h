@@ -19,19 +19,20 @@
 ACL_DOORS(ACL_INSIDE)
 
 /* Defines a function that is one answer, of the parameters that its header names:
- * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...); and one that needs a variable for it:
- * ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context, ...). The end of such a chain of
- * checks: *out = value, of ACL_GIVE_IF() where out is not NULL. */
+ * ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ...); and one that needs variables for it, one
+ * declaration or several with ; between them: ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context
+ * *context, ...). The end of such a chain of checks: *out = value, of ACL_GIVE_IF() where out is
+ * not NULL. */
 #define ACL_ANSWERS(call, ...)              \
 	aclError call ACL_PARAMETERS_##call \
 	{                                   \
 		return __VA_ARGS__;         \
 	}
-#define ACL_ANSWERS_WITH(call, variable, ...) \
-	aclError call ACL_PARAMETERS_##call   \
-	{                                     \
-		variable;                     \
-		return __VA_ARGS__;           \
+#define ACL_ANSWERS_WITH(call, variables, ...) \
+	aclError call ACL_PARAMETERS_##call    \
+	{                                      \
+		variables;                     \
+		return __VA_ARGS__;            \
 	}
 #define ACL_GIVE(out, value)    (*(out) = (value), ACL_SUCCESS)
 #define ACL_GIVE_IF(out, value) ((out) != NULL ? ACL_GIVE(out, value) : ACL_SUCCESS)

@@ -18,13 +18,9 @@ ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context,
 	ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context)
 			?: ACL_GIVE(deviceId, context->user_device));
 
-aclError aclrtGetDeviceCount(uint32_t *count)
-{
-	uint32_t user, logic;
-
-	return ACL_IS_NULL(count) ?: acl_named(__func__, core_device_count(&user, &logic))
-			?: ACL_GIVE(count, user);
-}
+ACL_ANSWERS_WITH(aclrtGetDeviceCount, uint32_t user; uint32_t logic,
+	ACL_IS_NULL(count) ?: acl_named(__func__, core_device_count(&user, &logic))
+			?: ACL_GIVE(count, user));
 
 ACL_ANSWERS(aclrtGetRunMode, ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
 
@@ -354,19 +350,14 @@ struct pair {
 	uint32_t logic, peer;
 };
 
-aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId, int32_t peerDeviceId)
-{
-	struct pair of;
-	int can = 0;
-
-	return check_other(__func__, deviceId, peerDeviceId)
+ACL_ANSWERS_WITH(aclrtDeviceCanAccessPeer, struct pair of; int can = 0,
+	check_other(__func__, deviceId, peerDeviceId)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
 			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
 			?: RT_WANT(__func__, canAccessPeer != NULL,
-				   "canAccessPeer is NULL; it must point to something")
+				"canAccessPeer is NULL; it must point to something")
 			?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, of.logic, of.peer)
-			?: ACL_GIVE(canAccessPeer, can);
-}
+			?: ACL_GIVE(canAccessPeer, can));
 
 /* The current device and the peer, for the two calls that change the access between them. */
 static aclError current_and_peer(const char *call, int32_t peer_device, struct pair *out)
@@ -389,17 +380,12 @@ ACL_ANSWERS_WITH(aclrtDeviceDisablePeerAccess, struct pair of,
 		 current_and_peer(__func__, peerDeviceId, &of)
 			 ?: ACL_CALL(__func__, halDeviceDisableP2P, of.logic, of.peer, 0));
 
-aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId, int32_t *status)
-{
-	uint32_t enabled = 0;
-	struct pair of;
-
-	return ACL_IS_NULL(status)
+ACL_ANSWERS_WITH(aclrtDevicePeerAccessStatus, uint32_t enabled = 0; struct pair of,
+	ACL_IS_NULL(status)
 			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
 			?: ACL_CALL(__func__, drvGetP2PStatus, of.logic, of.peer, &enabled)
-			?: ACL_GIVE(status, (int32_t)enabled);
-}
+			?: ACL_GIVE(status, (int32_t)enabled));
 
 aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value)
 {

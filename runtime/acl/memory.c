@@ -448,19 +448,14 @@ aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
-				     aclrtHostMemMapCapability *capabilities)
-{
-	uint32_t device = 0, found = 0;
-
-	return ACL_IS_NULL(capabilities)
+ACL_ANSWERS_WITH(aclrtHostMemMapCapabilities, uint32_t device = 0; uint32_t found = 0,
+	ACL_IS_NULL(capabilities)
 			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &device)
 			?: RT_WANT(__func__, (uint32_t)hacType <= ACL_RT_HAC_TYPE_CCU,
-				   "hacType is %d; it must be between 0 and %d", (int)hacType,
-				   (int)ACL_RT_HAC_TYPE_CCU)
+				"hacType is %d; it must be between 0 and %d", (int)hacType,
+				(int)ACL_RT_HAC_TYPE_CCU)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halHostRegisterCapabilities, device,
-				    (uint32_t)hacType, &found)
+				(uint32_t)hacType, &found)
 			?: ACL_GIVE(capabilities, found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED
-							     : ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED);
-}
+				: ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED));

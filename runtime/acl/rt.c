@@ -74,15 +74,10 @@ ACL_ANSWERS(rtIpcSetMemoryName,
 ACL_ANSWERS(rtIpcDestroyMemoryName, RT_IS_NULL(name) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemDestroyHandle, name));
 
-rtError_t rtIpcOpenMemory(void **ptr, const char *name)
-{
-	struct core_context *context = NULL;
-	DVdeviceptr va = 0;
-
-	return RT_IS_NULL(ptr) ?: RT_IS_NULL(name) ?: acl_current(__func__, &context)
+ACL_ANSWERS_WITH(rtIpcOpenMemory, struct core_context *context = NULL; DVdeviceptr va = 0,
+	RT_IS_NULL(ptr) ?: RT_IS_NULL(name) ?: acl_current(__func__, &context)
 			?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, name, &va)
-			?: ACL_GIVE(ptr, (void *)(uintptr_t)va);
-}
+			?: ACL_GIVE(ptr, (void *)(uintptr_t)va));
 
 ACL_ANSWERS(rtIpcCloseMemory, RT_IS_NULL(ptr) ?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCloseHandle, (DVdeviceptr)(uintptr_t)ptr));

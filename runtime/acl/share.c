@@ -172,18 +172,12 @@ static aclError import_number(const char *call, uint32_t current, uint32_t devic
 		       ?: ACL_CALL(call, halMemImportFromShareableHandle, number, device, out);
 }
 
-aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
-					   aclrtDrvMemHandle *handle)
-{
-	drv_mem_handle_t *made = NULL;
-	uint32_t device = 0;
-	struct core_context *context;
-
-	return ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device)
+ACL_ANSWERS_WITH(aclrtMemImportFromShareableHandle,
+	drv_mem_handle_t *made = NULL; uint32_t device = 0; struct core_context *context,
+	ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device)
 			?: acl_current(__func__, &context)
 			?: import_number(__func__, context->device, device, shareableHandle, &made)
-			?: ACL_GIVE(handle, made);
-}
+			?: ACL_GIVE(handle, made));
 
 static aclError import_fabric(const char *call, uint32_t device, const void *shareable,
 			      drv_mem_handle_t **out)

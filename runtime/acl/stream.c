@@ -410,15 +410,10 @@ aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream)
 	return code ?: send(__func__, &n, found, STARS_SQE_NOTIFY_RECORD, 0);
 }
 
-aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream, uint32_t timeout)
-{
-	struct core_stream *found;
-	struct core_notify n;
-
-	return ACL_IS_NULL(notify) ?: find_notify(__func__, notify, stream, &n, &found)
-		       ?: check_device(__func__, &n, "streams of its own device wait for it")
-		       ?: send(__func__, &n, found, STARS_SQE_NOTIFY_WAIT, timeout);
-}
+ACL_ANSWERS_WITH(aclrtWaitAndResetNotify, struct core_stream *found; struct core_notify n,
+	ACL_IS_NULL(notify) ?: find_notify(__func__, notify, stream, &n, &found)
+			?: check_device(__func__, &n, "streams of its own device wait for it")
+			?: send(__func__, &n, found, STARS_SQE_NOTIFY_WAIT, timeout));
 
 static aclError check_count(const char *call, size_t num)
 {
@@ -456,18 +451,13 @@ ACL_ANSWERS_WITH(aclrtGetNotifyId, struct core_notify n,
 	ACL_IS_NULL(notify) ?: ACL_IS_NULL(notifyId)
 			?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(notifyId, n.id));
 
-rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
-{
-	struct drvNotifyInfo info = { 0 };
-	struct core_notify n;
-
-	return RT_WANT(__func__, notify != NULL && devAddrOffset != NULL,
-		       "notify is %p and devAddrOffset %p; both are needed", notify,
-		       (void *)devAddrOffset)
-		       ?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(&info.notifyId, n.id)
-		       ?: ACL_CALL(__func__, drvNotifyIdAddrOffset, n.device, &info)
-		       ?: ACL_GIVE(devAddrOffset, info.devAddrOffset);
-}
+ACL_ANSWERS_WITH(rtNotifyGetAddrOffset, struct drvNotifyInfo info = { 0 }; struct core_notify n,
+	RT_WANT(__func__, notify != NULL && devAddrOffset != NULL,
+				"notify is %p and devAddrOffset %p; both are needed", notify,
+				(void *)devAddrOffset)
+			?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(&info.notifyId, n.id)
+			?: ACL_CALL(__func__, drvNotifyIdAddrOffset, n.device, &info)
+			?: ACL_GIVE(devAddrOffset, info.devAddrOffset));
 
 /* ---- shared with other processes ---- */
 

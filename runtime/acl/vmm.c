@@ -419,19 +419,14 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 ACL_ANSWERS(aclrtFreePhysical,
 	    ACL_IS_NULL(handle) ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle));
 
-aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
-					  aclrtMemGranularityOptions option, size_t *granularity)
-{
-	struct drv_mem_prop driver_prop;
-	size_t bytes = 0;
-
-	return ACL_IS_NULL(prop) ?: ACL_IS_NULL(granularity)
+ACL_ANSWERS_WITH(aclrtMemGetAllocationGranularity,
+	struct drv_mem_prop driver_prop; size_t bytes = 0,
+	ACL_IS_NULL(prop) ?: ACL_IS_NULL(granularity)
 			?: prop_convert(__func__, prop, &driver_prop)
 			?: prop_translate(__func__, &driver_prop)
 			?: ACL_CALL(__func__, halMemGetAllocationGranularity, &driver_prop,
-				    (drv_mem_granularity_options)option, &bytes)
-			?: ACL_GIVE(granularity, bytes);
-}
+				(drv_mem_granularity_options)option, &bytes)
+			?: ACL_GIVE(granularity, bytes));
 
 aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 						   aclrtPhysicalMemProp *prop)
@@ -556,19 +551,14 @@ ACL_ANSWERS_WITH(aclrtMemRetainAllocationHandle, drv_mem_handle_t *found = NULL,
 			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr)
 			?: ACL_GIVE(handle, found));
 
-aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
-{
-	DVdeviceptr base = 0;
-	size_t size = 0;
-
-	return ACL_IS_NULL(ptr)
+ACL_ANSWERS_WITH(aclrtMemGetAddressRange, DVdeviceptr base = 0; size_t size = 0,
+	ACL_IS_NULL(ptr)
 			?: RT_WANT(__func__, pbase != NULL || psize != NULL,
-				   "pbase and psize are both NULL; at least one must point to "
-				   "something")
+				"pbase and psize are both NULL; at least one must point to "
+				"something")
 			?: ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr,
-				    &base, &size)
-			?: ACL_GIVE_IF(pbase, (void *)(uintptr_t)base) ?: ACL_GIVE_IF(psize, size);
-}
+				&base, &size)
+			?: ACL_GIVE_IF(pbase, (void *)(uintptr_t)base) ?: ACL_GIVE_IF(psize, size));
 
 /* CANN has another code for an id in the peer functions. */
 ACL_ANSWERS_WITH(aclrtMemP2PMap, uint32_t device,
