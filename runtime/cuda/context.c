@@ -105,18 +105,13 @@ static CUresult check_flags(unsigned flags)
 }
 
 CUresult cuCtxGetFlags(unsigned int *flags)
-{
-	struct core_context *context;
-
-	return cuda_current(&context) ?: CUDA_GIVE(flags, (unsigned)*flags_of(context));
-}
+	CUDA_ANSWERS_WITH(struct core_context *context,
+			  cuda_current(&context) ?: CUDA_GIVE(flags, (unsigned)*flags_of(context)));
 
 CUresult cuCtxSetFlags(unsigned int flags)
-{
-	struct core_context *context;
-
-	return check_flags(flags) ?: cuda_current(&context) ?: CUDA_GIVE(flags_of(context), flags);
-}
+	CUDA_ANSWERS_WITH(struct core_context *context,
+		check_flags(flags) ?: cuda_current(&context)
+			?: CUDA_GIVE(flags_of(context), flags));
 
 static CUresult check_limit(CUlimit limit, struct core_context **out)
 {
@@ -129,31 +124,22 @@ static CUresult check_limit(CUlimit limit, struct core_context **out)
 }
 
 CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
-{
-	struct core_context *context;
+	CUDA_ANSWERS_WITH(struct core_context *context,
+			  check_limit(limit, &context)
+				  ?: CUDA_GIVE(value,
+					       context->words[limit] ?: default_limits[limit]));
 
-	return check_limit(limit, &context)
-		       ?: CUDA_GIVE(value, context->words[limit] ?: default_limits[limit]);
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	struct core_context *context;
-
-	return check_limit(limit, &context)
-		       ?: CUDA_GIVE(&context->words[limit], value); /* 0: the default again */
-}
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) /* 0: the default again */
+	CUDA_ANSWERS_WITH(struct core_context *context,
+			  check_limit(limit, &context) ?: CUDA_GIVE(&context->words[limit], value));
 
 /* ---- primary contexts ---- */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
-{
-	void *made = NULL;
-
-	return cuda_keep(cuda_logic(device))
+	CUDA_ANSWERS_WITH(void *made = NULL,
+		cuda_keep(cuda_logic(device))
 			?: cuda_of_core(core_device_retain(device, &made, cuda_call))
-			?: CUDA_GIVE(context, made);
-}
+			?: CUDA_GIVE(context, made));
 
 static CUresult leave_primary(CUdevice device, bool all)
 {
@@ -186,22 +172,15 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 	CUDA_ANSWERS(check_flags(flags) ?: CUDA_GIVE(&primary_flags[cuda_logic(device)], flags));
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
-{
-	bool is_active = false;
-
-	return cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
-		       ?: CUDA_GIVE(flags, (unsigned)primary_flags[cuda_logic(device)])
-		       ?: CUDA_GIVE(active, is_active);
-}
+	CUDA_ANSWERS_WITH(bool is_active = false,
+		cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
+			?: CUDA_GIVE(flags, (unsigned)primary_flags[cuda_logic(device)])
+			?: CUDA_GIVE(active, is_active));
 
 /* ---- the stack ---- */
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
-{
-	void *before = current_handle();
-
-	return select_context(context) ?: push(before);
-}
+	CUDA_ANSWERS_WITH(void *before = current_handle(), select_context(context) ?: push(before));
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
@@ -256,21 +235,15 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 /* ---- about the current one ---- */
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
-{
-	struct core_context *found;
-
-	return find_context(context, &found) ?: CUDA_GIVE(device, found->user_device);
-}
+	CUDA_ANSWERS_WITH(struct core_context *found,
+			  find_context(context, &found) ?: CUDA_GIVE(device, found->user_device));
 
 CUresult cuCtxGetDevice(CUdevice *device) CUDA_ANSWERS(cuCtxGetDevice_v2(device, NULL));
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
-{
-	void *asked = context != NULL ? (void *)context : current_handle();
-
-	return cuda_check_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED)
-		       ?: CUDA_GIVE(id, (uintptr_t)asked);
-}
+	CUDA_ANSWERS_WITH(void *asked = context != NULL ? (void *)context : current_handle(),
+			  cuda_check_context(asked, CUDA_ERROR_CONTEXT_IS_DESTROYED)
+				  ?: CUDA_GIVE(id, (uintptr_t)asked));
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {

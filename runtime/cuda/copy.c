@@ -161,12 +161,8 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
 			       CUmemcpyAttributes *attributes, size_t *starts, size_t number,
 			       CUstream stream)
-{
-	size_t failed;
-
-	return cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, starts, number, &failed,
-				  stream);
-}
+	CUDA_ANSWERS_WITH(size_t failed, cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes,
+							    starts, number, &failed, stream));
 
 static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, uint64_t offset,
 		    uint64_t *out)

@@ -27,6 +27,11 @@ typedef int cudaError_t; /* the driver's code; in addition: */
 	{                           \
 		return __VA_ARGS__; \
 	}
+#define CUDA_ANSWERS_WITH(variables, ...) \
+	{                                 \
+		variables;                \
+		return __VA_ARGS__;       \
+	}
 
 struct cuda_error {
 	const char *name, *text;

@@ -58,11 +58,8 @@ CUresult cuDeviceGetCount(int *count)
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
-{
-	uint32_t logic;
-
-	return cuda_check_device(ordinal, &logic) ?: CUDA_GIVE(device, ordinal);
-}
+	CUDA_ANSWERS_WITH(uint32_t logic,
+			  cuda_check_device(ordinal, &logic) ?: CUDA_GIVE(device, ordinal));
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {

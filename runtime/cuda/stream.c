@@ -139,23 +139,15 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 }
 
 CUresult cuStreamQuery(CUstream handle)
-{
-	struct core_stream *stream;
-	bool idle;
-
-	return cuda_stream(handle, &stream)
-		       ?: cuda_of_core(core_stream_query(stream, &idle, cuda_call))
-		       ?: (idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
-}
-
-CUresult cuStreamSynchronize(CUstream handle)
-{
-	struct core_stream *stream;
-
-	return cuda_pools_settle(
+	CUDA_ANSWERS_WITH(struct core_stream *stream; bool idle,
 		cuda_stream(handle, &stream)
-			?: cuda_of_core(core_stream_synchronize(stream, -1, cuda_call)));
-}
+			?: cuda_of_core(core_stream_query(stream, &idle, cuda_call))
+			?: (idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY));
+
+CUresult cuStreamSynchronize(CUstream handle) CUDA_ANSWERS_WITH(
+	struct core_stream *stream,
+	cuda_pools_settle(cuda_stream(handle, &stream)
+				  ?: cuda_of_core(core_stream_synchronize(stream, -1, cuda_call))));
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 	CUDA_ANSWERS(CUDA_GIVE(flags, is_default(stream) || is_blocking(stream)
@@ -163,15 +155,13 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 					      : CU_STREAM_NON_BLOCKING));
 
 CUresult cuStreamGetPriority(CUstream handle, int *priority)
-{
-	struct core_stream *stream;
-
-	return cuda_stream(handle, &stream)
-		       ?: CUDA_GIVE(priority, is_default(handle)
-						      ? 0
-						      : (int)core_stream_facts(stream).priority +
-								PRIORITY_GREATEST);
-}
+	CUDA_ANSWERS_WITH(struct core_stream *stream,
+			  cuda_stream(handle, &stream)
+				  ?: CUDA_GIVE(priority,
+					       is_default(handle)
+						       ? 0
+						       : (int)core_stream_facts(stream).priority +
+								 PRIORITY_GREATEST));
 
 /* The doors have made the stream's context the current one. */
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
@@ -401,14 +391,10 @@ CUresult cuEventQuery(CUevent event)
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
-CUresult cuEventSynchronize(CUevent event)
-{
-	const struct cuda_slot *shared = cuda_ipc_slot(event);
-
-	return cuda_pools_settle(shared != NULL
-					 ? cuda_ipc_query(shared, true)
-					 : of_event(core_event_synchronize(event, -1, cuda_call)));
-}
+CUresult cuEventSynchronize(CUevent event) CUDA_ANSWERS_WITH(
+	const struct cuda_slot *shared = cuda_ipc_slot(event),
+	cuda_pools_settle(shared != NULL ? cuda_ipc_query(shared, true)
+					 : of_event(core_event_synchronize(event, -1, cuda_call))));
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
