@@ -97,11 +97,9 @@ static CUresult check_flags(unsigned flags)
 {
 	unsigned how = flags & 7;
 
-	return flags <= FLAGS_KNOWN && (how & (how - 1)) == 0
-		       ? CUDA_SUCCESS
-		       : cuda_invalid("flags is %#x; known are those of 0xff, and of 1, 2 and 4 "
-				      "one at most",
-				      flags);
+	return CUDA_WANT(flags <= FLAGS_KNOWN && (how & (how - 1)) == 0,
+			 "flags is %#x; known are those of 0xff, and of 1, 2 and 4 one at most",
+			 flags);
 }
 
 CUresult cuCtxGetFlags(unsigned int *flags)
@@ -145,9 +143,8 @@ static CUresult leave_primary(CUdevice device, bool all)
 {
 	void *handle = NULL;
 	bool active = false;
-	CUresult code;
+	CUresult code = cuda_of_core(core_device_primary_active(device, &active, cuda_call));
 
-	code = cuda_of_core(core_device_primary_active(device, &active, cuda_call));
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (!active)

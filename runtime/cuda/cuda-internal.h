@@ -65,6 +65,8 @@ CUresult cuda_no_flags(unsigned long long flags);
 /* Each sets the thread's message, which the log has when the call returns, and returns the code. */
 CUresult cuda_fail(CUresult code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define cuda_invalid(...) cuda_fail(CUDA_ERROR_INVALID_VALUE, __VA_ARGS__)
+/* A check in a chain of such: INVALID_VALUE where it is not fine. */
+#define CUDA_WANT(fine, ...) ((fine) ? CUDA_SUCCESS : cuda_invalid(__VA_ARGS__))
 CUresult cuda_of_driver(drvError_t code);
 CUresult cuda_of_core(int code);
 

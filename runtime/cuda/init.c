@@ -152,11 +152,10 @@ CUresult cuda_current(struct core_context **out)
 }
 
 CUresult cuda_null(const char *argument, const void *value)
-	CUDA_ANSWERS(value != NULL ? CUDA_SUCCESS : cuda_invalid("%s is NULL", argument));
+	CUDA_ANSWERS(CUDA_WANT(value != NULL, "%s is NULL", argument));
 
 CUresult cuda_no_flags(unsigned long long flags)
-	CUDA_ANSWERS(flags == 0 ? CUDA_SUCCESS
-				: cuda_invalid("flags is %llu; it must be 0", flags));
+	CUDA_ANSWERS(CUDA_WANT(flags == 0, "flags is %llu; it must be 0", flags));
 
 CUresult cuInit(unsigned int flags)
 {

@@ -104,11 +104,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
 	struct trace_name memory = cuda_memory_find(ptr);
 
-	if (memory.letter != NPU_PLACE_DEVICE)
-		return cuda_invalid("0x%llx is no memory of cuMemAlloc; handles of cuMemCreate, "
-				    "and pools, are exported instead",
-				    ptr);
-	return cuda_ipc_name(&memory, handle);
+	return CUDA_WANT(memory.letter == NPU_PLACE_DEVICE,
+			 "0x%llx is no memory of cuMemAlloc; handles of cuMemCreate, and pools, "
+			 "are exported instead",
+			 ptr)
+		       ?: cuda_ipc_name(&memory, handle);
 }
 
 CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
@@ -141,11 +141,9 @@ CUresult cuda_ipc_open(const CUipcMemHandle *handle, int kind, CUdeviceptr *ptr)
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
-{
-	if (flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
-		return cuda_invalid("flags is %u; it must be 1 (lazy peer access)", flags);
-	return cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr);
-}
+	CUDA_ANSWERS(CUDA_WANT(flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
+			       "flags is %u; it must be 1 (lazy peer access)", flags)
+			     ?: cuda_ipc_open(&handle, NPU_PLACE_OPENED, ptr));
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 	CUDA_ANSWERS(cuda_memory_release(ptr, 1u << NPU_PLACE_OPENED));
@@ -236,10 +234,9 @@ void cuda_ipc_end(CUevent event)
 
 struct cuda_slot *cuda_ipc_slot(CUevent event)
 {
-	const struct trace_name *name;
 	LOCKED(&lock);
+	const struct trace_name *name = trace_name_find(&events, (uintptr_t)event);
 
-	name = trace_name_find(&events, (uintptr_t)event);
 	return name != NULL ? cuda_pointer(name->number) : NULL;
 }
 
@@ -299,10 +296,9 @@ CUresult cuda_ipc_query(const struct cuda_slot *slot, bool wait)
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {
 	uint64_t slot = (uintptr_t)cuda_ipc_slot(event), board;
-	struct ticket ticket;
 	LOCKED(&lock);
+	struct ticket ticket = own;
 
-	ticket = own;
 	board = own.pid != 0 ? (uintptr_t)board_locked(&own) : 0;
 	if (slot == 0 || slot < board || slot - board >= BOARD_BYTES)
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,

@@ -30,10 +30,9 @@ bool cuda_memory_add(uint64_t va, uint64_t bytes, const void *owner, int kind)
 
 bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out)
 {
-	struct trace_name *name;
 	LOCKED(&lock);
+	struct trace_name *name = trace_name_find(&allocations, va);
 
-	name = trace_name_find(&allocations, va);
 	if (name == NULL || name->key != va || !(kinds >> name->letter & 1))
 		return false;
 	*out = *name;
@@ -42,10 +41,9 @@ bool cuda_memory_take(uint64_t va, unsigned kinds, struct trace_name *out)
 
 bool cuda_memory_again(uint64_t va)
 {
-	struct trace_name *name;
 	LOCKED(&lock);
+	struct trace_name *name = trace_name_find(&allocations, va);
 
-	name = trace_name_find(&allocations, va);
 	if (name != NULL)
 		name->references++;
 	return name != NULL;
@@ -53,10 +51,9 @@ bool cuda_memory_again(uint64_t va)
 
 struct trace_name cuda_memory_find(uint64_t va)
 {
-	const struct trace_name *name;
 	LOCKED(&lock);
+	const struct trace_name *name = trace_name_find(&allocations, va);
 
-	name = trace_name_find(&allocations, va);
 	return name != NULL ? *name : (struct trace_name){ 0 };
 }
 
@@ -91,12 +88,10 @@ static CUresult allocate(CUdeviceptr *ptr, size_t size, uint64_t flags, enum npu
 {
 	struct core_context *context;
 	void *made = NULL;
-	CUresult code = cuda_current(&context);
+	CUresult code = cuda_current(&context) ?: CUDA_WANT(size != 0, "size is 0");
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (size == 0)
-		return cuda_invalid("size is 0");
 	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
 	if ((code = CUDA_CALL(halMemAlloc, &made, size, flags)) != CUDA_SUCCESS)
@@ -136,11 +131,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
-{
-	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-		return cuda_invalid("flags is %u; it must be 1 or 2", flags);
-	return allocate(ptr, size, host_flags(), NPU_PLACE_MANAGED);
-}
+	CUDA_ANSWERS(CUDA_WANT(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST,
+			       "flags is %u; it must be 1 or 2", flags)
+			     ?: allocate(ptr, size, host_flags(), NPU_PLACE_MANAGED));
 
 CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 {
@@ -177,9 +170,8 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	struct MemInfo info = { 0 };
 	struct core_context *context;
 
-	if (free == NULL && total == NULL)
-		return cuda_invalid("free and total are NULL");
-	return cuda_current(&context)
+	return CUDA_WANT(free != NULL || total != NULL, "free and total are NULL")
+		       ?: cuda_current(&context)
 		       ?: CUDA_CALL(halMemGetInfo, context->device, MEM_INFO_TYPE_HBM_SIZE, &info)
 		       ?: CUDA_GIVE_IF(free, info.phy_info.huge_free)
 		       ?: CUDA_GIVE_IF(total, info.phy_info.huge_total);
@@ -206,10 +198,10 @@ CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	CUdeviceptr made = 0;
 
-	if (flags >
-	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
-		return cuda_invalid("flags is %u; known are 1, 2 and 4, and their sums", flags);
-	return allocate(&made, size, host_flags(), NPU_PLACE_PINNED)
+	return CUDA_WANT(flags <= (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+				   CU_MEMHOSTALLOC_WRITECOMBINED),
+			 "flags is %u; known are 1, 2 and 4, and their sums", flags)
+		       ?: allocate(&made, size, host_flags(), NPU_PLACE_PINNED)
 		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
@@ -219,32 +211,24 @@ CUresult cuMemFreeHost(void *ptr)
 	CUDA_ANSWERS(cuda_memory_release((uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
-{
-	struct trace_name name = cuda_memory_find((uintptr_t)host);
-
-	if (flags != 0 || name.bytes == 0)
-		return cuda_invalid("host %p, flags %u", host, flags);
-	return CUDA_GIVE(ptr, (uintptr_t)host); /* one address space */
-}
+	CUDA_ANSWERS(CUDA_WANT(flags == 0 && cuda_memory_find((uintptr_t)host).bytes != 0,
+			       "host %p, flags %u", host, flags)
+			     ?: CUDA_GIVE(ptr, (uintptr_t)host)); /* one address space */
 
 CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
-{
-	if (cuda_memory_find((uintptr_t)host).letter != NPU_PLACE_PINNED)
-		return cuda_invalid("host %p was not made by cuMemHostAlloc", host);
-	return CUDA_GIVE(flags, CU_MEMHOSTALLOC_DEVICEMAP);
-}
+	CUDA_ANSWERS(CUDA_WANT(cuda_memory_find((uintptr_t)host).letter == NPU_PLACE_PINNED,
+			       "host %p was not made by cuMemHostAlloc", host)
+			     ?: CUDA_GIVE(flags, CU_MEMHOSTALLOC_DEVICEMAP));
 
 /* Copies reach the program's own memory as it is: only who registered what is kept. */
 CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
-	CUresult code = cuda_current(&context);
+	CUresult code = cuda_current(&context) ?: CUDA_WANT(size != 0, "size is 0");
 
+	(void)flags;
 	if (code != CUDA_SUCCESS)
 		return code;
-	(void)flags;
-	if (size == 0)
-		return cuda_invalid("size is 0");
 	if (cuda_memory_find((uintptr_t)host).bytes != 0 ||
 	    cuda_memory_find((uintptr_t)host + size - 1).bytes != 0)
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "host %p, size %zu",

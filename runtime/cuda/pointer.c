@@ -133,10 +133,9 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 {
 	struct npu_place place = cuda_place(ptr);
 
-	(void)value;
-	if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
-		return cuda_invalid("attribute %d of 0x%llx cannot be set", (int)attribute, ptr);
-	return CUDA_SUCCESS; /* synchronous copies always are */
+	(void)value; /* synchronous copies always are */
+	return CUDA_WANT(attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && is_known(&place),
+			 "attribute %d of 0x%llx cannot be set", (int)attribute, ptr);
 }
 
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t size,

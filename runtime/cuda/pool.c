@@ -245,17 +245,17 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 
 static CUresult add_pool(const CUmemPoolProps *props, CUmemoryPool *out)
 {
-	CUresult code;
 	CUmemoryPool pool;
 	uint32_t device;
+	CUresult code = CUDA_WANT(
+		props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
+			props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+			props->handleTypes <= 1u,
+		"allocType %d, location.type %d, handleTypes %d: a pool has pinned memory "
+		"(1) of a device (1), and is shared by a file descriptor (1) or not (0)",
+		(int)props->allocType, (int)props->location.type, (int)props->handleTypes)
+		?: cuda_check_device(props->location.id, &device) ?: cuda_keep(device);
 
-	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-	    props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->handleTypes > 1u)
-		return cuda_invalid(
-			"allocType %d, location.type %d, handleTypes %d: a pool has pinned memory "
-			"(1) of a device (1), and is shared by a file descriptor (1) or not (0)",
-			(int)props->allocType, (int)props->location.type, (int)props->handleTypes);
-	code = cuda_check_device(props->location.id, &device) ?: cuda_keep(device);
 	if (code != CUDA_SUCCESS)
 		return code;
 	pool = calloc(1, sizeof(*pool));
@@ -287,12 +287,12 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	LOCKED(&lock);
-	CUresult code = find_locked(pool);
+	CUresult code = find_locked(pool)
+				?: CUDA_WANT(pool != defaults[pool->device],
+					     "a device's default pool cannot be destroyed");
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (pool == defaults[pool->device])
-		return cuda_invalid("a device's default pool cannot be destroyed");
 	if (current[pool->device] == pool)
 		current[pool->device] = defaults[pool->device];
 	pool->destroyed = true;
@@ -335,13 +335,11 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 	CUresult code = cuDeviceGetDefaultMemPool(&before, device);
 	LOCKED(&lock);
 
-	if ((code = code ?: cuda_unharmed() ?: find_locked(pool)) != CUDA_SUCCESS)
-		return code;
-	if (pool->props.location.id != device || pool->imported)
-		return cuda_invalid("the pool is one of device %d%s", pool->props.location.id,
-				    pool->imported ? ", imported" : "");
-	current[pool->device] = pool;
-	return CUDA_SUCCESS;
+	return code ?: cuda_unharmed() ?: find_locked(pool)
+		?: CUDA_WANT(pool->props.location.id == device && !pool->imported,
+			     "the pool is one of device %d%s", pool->props.location.id,
+			     pool->imported ? ", imported" : "")
+		?: CUDA_GIVE(&current[pool->device], pool);
 }
 
 /* ---- what they are ---- */
@@ -352,13 +350,13 @@ static CUresult attribute(CUmemoryPool pool, CUmemPool_attribute what, void *val
 	bool is_size = what >= RESERVED, is_high = is_size && (what - RESERVED) % 2 == 1;
 	uint64_t number = 0;
 	LOCKED(&lock);
-	CUresult code = find_locked(pool);
+	CUresult code = find_locked(pool)
+				?: CUDA_WANT(what >= 1 && what < ATTRIBUTES,
+					     "attribute is %d; known are 1 to %d", (int)what,
+					     ATTRIBUTES - 1);
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (what < 1 || what >= ATTRIBUTES)
-		return cuda_invalid("attribute is %d; known are 1 to %d", (int)what,
-				    ATTRIBUTES - 1);
 	memcpy(set ? (void *)&number : value, set ? value : (void *)&pool->attribute[what], bytes);
 	if (set && is_size && (!is_high || number != 0))
 		return cuda_invalid("attribute %d, %" PRIu64
@@ -442,16 +440,11 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *shareable,
 	int fd = (int)(intptr_t)shareable;
 	CUmemPoolProps props;
 	LOCKED(&lock);
-	CUresult code = cuda_share_type(type);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (flags != 0 || pread(fd, &props, sizeof(props), 0) != sizeof(props))
-		return cuda_invalid("flags %llu; file descriptor %d is not of a pool", flags, fd);
-	if ((code = add_pool(&props, pool)) != CUDA_SUCCESS)
-		return code;
-	(*pool)->imported = true;
-	return CUDA_SUCCESS;
+	return cuda_share_type(type)
+		?: CUDA_WANT(flags == 0 && pread(fd, &props, sizeof(props), 0) == sizeof(props),
+			     "flags %llu; file descriptor %d is not of a pool", flags, fd)
+		?: add_pool(&props, pool) ?: CUDA_GIVE(&(*pool)->imported, true);
 }
 
 /* Only the pool that memory is of makes a name of what was exported. */
@@ -467,21 +460,17 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr ptr)
 	struct trace_name memory = cuda_memory_find(ptr);
 	const struct CUmemPoolHandle_st *pool = cuda_pointer(memory.number);
 
-	if (memory.letter != CUDA_POOLED || pool->props.handleTypes == 0)
-		return cuda_invalid("0x%llx is no memory of a pool that can be shared", ptr);
-	return cuda_ipc_name(&memory, data) ?: (turn_key(pool, data), CUDA_SUCCESS);
+	return CUDA_WANT(memory.letter == CUDA_POOLED && pool->props.handleTypes != 0,
+			 "0x%llx is no memory of a pool that can be shared", ptr)
+		       ?: cuda_ipc_name(&memory, data) ?: (turn_key(pool, data), CUDA_SUCCESS);
 }
 
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool, CUmemPoolPtrExportData *data)
 {
 	CUmemPoolPtrExportData name = *data;
 	LOCKED(&lock);
-	CUresult code = find_locked(pool);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (!pool->imported)
-		return cuda_invalid("pool %p was not imported", (void *)pool);
-	turn_key(pool, &name);
-	return cuda_ipc_open(&name, CUDA_IMPORTED, ptr);
+	return find_locked(pool)
+		?: CUDA_WANT(pool->imported, "pool %p was not imported", (void *)pool)
+		?: (turn_key(pool, &name), cuda_ipc_open(&name, CUDA_IMPORTED, ptr));
 }

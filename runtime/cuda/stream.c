@@ -97,15 +97,15 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
 {
 	bool added;
 	void *made = NULL;
-	CUresult code = cuda_current(NULL);
+	CUresult code =
+		cuda_current(NULL)
+			?: CUDA_WANT(flags <= CU_STREAM_NON_BLOCKING,
+				     "flags is %u; known are 0 and 1 (non-blocking)", flags);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (flags > CU_STREAM_NON_BLOCKING)
-		return cuda_invalid("flags is %u; known are 0 and 1 (non-blocking)", flags);
 	priority = priority > 0 ? 0 : priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
-	code = cuda_of_core(
-		core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0, &made, cuda_call));
+	code = code
+		       ?: cuda_of_core(core_stream_create((unsigned)(-PRIORITY_GREATEST + priority),
+							  0, &made, cuda_call));
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
@@ -306,12 +306,10 @@ VALUE(Write, WRITE_VALUE, 64)
 
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
 			       unsigned int flags)
-{
-	if (count > VALUES_MAX || flags != 0)
-		return cuda_invalid("count %u, flags %u: at most %u, and no flags", count, flags,
-				    VALUES_MAX);
-	return send_values(stream, count, ops);
-}
+	CUDA_ANSWERS(CUDA_WANT(count <= VALUES_MAX && flags == 0,
+			       "count %u, flags %u: at most %u, and no flags", count, flags,
+			       VALUES_MAX)
+			     ?: send_values(stream, count, ops));
 
 /* ---- events ---- */
 
@@ -319,17 +317,16 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code = cuda_current(NULL);
+	CUresult code =
+		cuda_current(NULL)
+			?: CUDA_WANT(flags <= 7 && (flags & 6) != CU_EVENT_INTERPROCESS,
+				     "flags is %u; known are 1, 2 and 6, and their sums: an event "
+				     "between processes has no times",
+				     flags);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (flags > 7 || (flags & 6) == CU_EVENT_INTERPROCESS)
-		return cuda_invalid("flags is %u; known are 1, 2 and 6, and their sums: an event "
-				    "between processes has no times",
-				    flags);
 	if (!(flags & CU_EVENT_DISABLE_TIMING))
 		want |= CORE_EVENT_TIME_LINE;
-	code = cuda_of_core(core_event_create(CORE_EVENT_AGAIN, want, &made, cuda_call));
+	code = code ?: cuda_of_core(core_event_create(CORE_EVENT_AGAIN, want, &made, cuda_call));
 	if (code == CUDA_SUCCESS && flags & CU_EVENT_INTERPROCESS) {
 		code = cuda_ipc_make(made);
 		if (code != CUDA_SUCCESS)

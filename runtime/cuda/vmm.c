@@ -42,14 +42,14 @@ struct npu_place cuda_place(uint64_t va)
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 			     unsigned long long flags)
 {
-	CUresult code;
 	void *made = NULL;
+	CUresult code = CUDA_WANT(flags == 0 && size != 0 && is_granular(size) && is_granular(addr),
+				  "size %zu, addr 0x%llx, flags %llu: size and addr must be "
+				  "multiples of 2 MiB, size not 0, and flags 0",
+				  size, addr, flags)
+				?: cuda_keep(0);
 
-	if (flags != 0 || size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_invalid("size %zu, addr 0x%llx, flags %llu: size and addr must be "
-				    "multiples of 2 MiB, size not 0, and flags 0",
-				    size, addr, flags);
-	if ((code = cuda_keep(0)) != CUDA_SUCCESS)
+	if (code != CUDA_SUCCESS)
 		return code;
 	LOCKED(&lock);
 	return CUDA_CALL(halMemAddressReserve, &made, size, alignment, cuda_pointer(addr), 0)
@@ -58,10 +58,9 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 
 CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	struct npu_place place;
 	LOCKED(&lock);
+	struct npu_place place = cuda_place(ptr);
 
-	place = cuda_place(ptr);
 	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
 		return cuda_invalid("[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies "
 				    "%s, [0x%" PRIx64 ", +0x%" PRIx64 ")",
@@ -122,11 +121,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
 
-	if (flags != 0 || size == 0 || !is_granular(size))
-		return cuda_invalid("size is %zu, flags %llu: size must be a multiple of 2 MiB, "
-				    "the granularity, and flags 0",
-				    size, flags);
-	return prop_of(prop, &want)
+	return CUDA_WANT(flags == 0 && size != 0 && is_granular(size),
+			 "size is %zu, flags %llu: size must be a multiple of 2 MiB, "
+			 "the granularity, and flags 0",
+			 size, flags)
+		       ?: prop_of(prop, &want)
 		       ?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0)
 		       ?: CUDA_CALL(halMemCreate, &made, size, &want, 0)
 		       ?: CUDA_GIVE(handle, (uintptr_t)made);
@@ -138,25 +137,21 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
-	struct npu_place place;
 	LOCKED(&lock);
+	struct npu_place place = cuda_place((uintptr_t)addr);
 
-	place = cuda_place((uintptr_t)addr);
-	if (place.kind != NPU_PLACE_MAPPED)
-		return cuda_invalid("nothing is mapped at %p", addr);
-	return CUDA_CALL(halMemRetainAllocationHandle, &got, cuda_pointer(place.base))
+	return CUDA_WANT(place.kind == NPU_PLACE_MAPPED, "nothing is mapped at %p", addr)
+		       ?: CUDA_CALL(halMemRetainAllocationHandle, &got, cuda_pointer(place.base))
 		       ?: CUDA_GIVE(handle, (uintptr_t)got);
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 				       CUmemAllocationGranularity_flags option)
-{
-	(void)prop;
-	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-		return cuda_invalid("option is %d; known are 0 (minimum) and 1 (recommended)",
-				    (int)option);
-	return CUDA_GIVE(granularity, CUDA_GRANULE_BYTES);
-}
+	CUDA_ANSWERS((void)prop,
+		     CUDA_WANT((unsigned)option <= CU_MEM_ALLOC_GRANULARITY_RECOMMENDED,
+			       "option is %d; known are 0 (minimum) and 1 (recommended)",
+			       (int)option)
+			     ?: CUDA_GIVE(granularity, CUDA_GRANULE_BYTES));
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 						CUmemGenericAllocationHandle handle)
@@ -187,38 +182,29 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
  * alive and are the program's to close. Fabric handles answer as without an IMEX channel. ---- */
 
 CUresult cuda_share_type(CUmemAllocationHandleType type)
-{
-	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return CUDA_SUCCESS;
-	return cuda_invalid("type is %d; memory is shared as a file descriptor (1)", (int)type);
-}
+	CUDA_ANSWERS(CUDA_WANT(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+			       "type is %d; memory is shared as a file descriptor (1)", (int)type));
 
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
 				      CUmemAllocationHandleType type, unsigned long long flags)
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code;
 
-	code = cuda_no_flags(flags) ?: cuda_share_type(type)
-			       ?: cuMemGetAllocationPropertiesFromHandle(&prop, handle);
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
-		return cuda_invalid("handle 0x%llx was not made to be shared: "
-				    "prop.requestedHandleTypes was %d, and %d is asked for",
-				    handle, (int)prop.requestedHandleTypes, (int)type);
-	code = CUDA_CALL(halMemExportToShareableHandleV2, cuda_handle(handle),
-			 MEM_HANDLE_TYPE_POSIX, 0, &share);
-	if (code == CUDA_SUCCESS)
-		memcpy(shareable, &share, sizeof(int));
-	return code;
+	return cuda_no_flags(flags) ?: cuda_share_type(type)
+		?: cuMemGetAllocationPropertiesFromHandle(&prop, handle)
+		?: CUDA_WANT(((unsigned)prop.requestedHandleTypes & (unsigned)type) != 0,
+			     "handle 0x%llx was not made to be shared: "
+			     "prop.requestedHandleTypes was %d, and %d is asked for",
+			     handle, (int)prop.requestedHandleTypes, (int)type)
+		?: CUDA_CALL(halMemExportToShareableHandleV2, cuda_handle(handle),
+			     MEM_HANDLE_TYPE_POSIX, 0, &share)
+		?: (memcpy(shareable, &share, sizeof(int)), CUDA_SUCCESS);
 }
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
 					CUmemAllocationHandleType type)
 {
-	CUresult code;
 	struct MemShareHandle share = { { 0 } };
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
@@ -226,11 +212,11 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED,
 				 "fabric handles need an IMEX channel, and there is none");
-	if ((code = cuda_share_type(type) ?: cuda_keep(0)) != CUDA_SUCCESS)
-		return code;
 	memcpy(&share, &fd, sizeof(fd));
-	return CUDA_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share, 0, &made)
-		       ?: CUDA_GIVE(handle, (uintptr_t)made);
+	return cuda_share_type(type) ?: cuda_keep(0)
+		?: CUDA_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share, 0,
+			     &made)
+		?: CUDA_GIVE(handle, (uintptr_t)made);
 }
 
 /* ---- mappings ---- */
