@@ -361,14 +361,13 @@ static bool read_shape(struct bsim *bs, char **error)
 
 drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
 {
-	char *error = NULL;
+	g_autofree char *error = NULL;
 	bool other = bs->dialect != dialect;
 
 	bs->dialect = dialect;
 	if (!other || bs->node != NULL || read_shape(bs, &error))
 		return DRV_ERROR_NONE;
 	npu_message_set("npusimSetDialect: %s", error != NULL ? error : "no memory");
-	free(error);
 	return DRV_ERROR_OPEN_FAILED;
 }
 
@@ -419,15 +418,12 @@ drvError_t settings_join_locked(struct bsim *bs)
 void settings_learn_shape_locked(struct bsim *bs)
 {
 	struct node_config shape;
-	char *error = NULL;
+	g_autofree char *error = NULL;
 
 	if (bs->shape_known || bs->config.explicit_shape || bs->node != NULL)
 		return;
 	bs->shape_known = true;
 	if (node_find_shape(bs->config.name, &shape) &&
-	    (shape.servers > 1) == (bs->config.servers > 1) &&
-	    !settings_adopt(bs, &shape, &error)) {
+	    (shape.servers > 1) == (bs->config.servers > 1) && !settings_adopt(bs, &shape, &error))
 		npu_log(NPU_LOG_DEBUG, "%s", error);
-		free(error);
-	}
 }
