@@ -264,10 +264,9 @@ static struct subscriber *find_locked(uint64_t thread)
 /* The thread subscribes to one stream more; NULL: no memory. */
 static struct subscriber *join(uint64_t thread)
 {
-	struct subscriber *subscriber;
 	LOCKED(&subscribers_lock);
+	struct subscriber *subscriber = find_locked(thread);
 
-	subscriber = find_locked(thread);
 	if (subscriber == NULL && (subscriber = calloc(1, sizeof(*subscriber))) != NULL) {
 		subscriber->thread = thread;
 		STAILQ_INIT(&subscriber->ready);
