@@ -125,12 +125,11 @@ CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
 
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
-	CUresult code;
+	CUresult code = is_default(stream) ? cuda_fail(CUDA_ERROR_INVALID_HANDLE,
+						       "the default stream cannot be destroyed")
+					   : cuda_check_stream(stream);
 
-	if (is_default(stream))
-		return cuda_fail(CUDA_ERROR_INVALID_HANDLE,
-				 "the default stream cannot be destroyed");
-	if ((code = cuda_check_stream(stream)) != CUDA_SUCCESS)
+	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
 	trace_name_take(&blocking, (uintptr_t)stream, NULL);
