@@ -253,19 +253,14 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,
-				  int32_t *value)
-{
-	bool known = devFeatureType == ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV ||
-		     devFeatureType == ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV;
-	uint32_t logic;
-
-	return ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic)
-			?: RT_WANT(__func__, known,
-				   "devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
-				   (int)devFeatureType)
-			?: ACL_GIVE(value, ACL_DEV_FEATURE_NOT_SUPPORT);
-}
+ACL_ANSWERS_WITH(aclrtGetDeviceCapability, uint32_t logic,
+	ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic)
+			?: RT_WANT(__func__,
+				devFeatureType == ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV ||
+					devFeatureType == ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV,
+				"devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
+				(int)devFeatureType)
+			?: ACL_GIVE(value, ACL_DEV_FEATURE_NOT_SUPPORT));
 
 /* ---- ids ---- */
 
@@ -387,17 +382,11 @@ ACL_ANSWERS_WITH(aclrtDevicePeerAccessStatus, uint32_t enabled = 0; struct pair 
 			?: ACL_CALL(__func__, drvGetP2PStatus, of.logic, of.peer, &enabled)
 			?: ACL_GIVE(status, (int32_t)enabled));
 
-aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value)
-{
-	uint32_t logic, other;
-	int64_t topology = 0;
-
-	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same
-	 * order. */
-	return ACL_IS_NULL(value)
+/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same order. */
+ACL_ANSWERS_WITH(aclrtGetDevicesTopo, uint32_t logic; uint32_t other; int64_t topology = 0,
+	ACL_IS_NULL(value)
 			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic)
 			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__,
-					     &other)
+				&other)
 			?: ACL_CALL(__func__, halGetPairDevicesInfo, logic, other, 0, &topology)
-			?: ACL_GIVE(value, UINT64_C(1) << topology);
-}
+			?: ACL_GIVE(value, UINT64_C(1) << topology));

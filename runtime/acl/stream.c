@@ -547,13 +547,9 @@ static aclError import(const char *call, const char *key, uint32_t current, bool
 	return code;
 }
 
-aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key, uint64_t flags)
-{
-	const uint64_t known =
-		ACL_NOTIFY_DEVICE_USE_ONLY | ACL_RT_NOTIFY_IMPORT_FLAG_ENABLE_PEER_ACCESS;
-	struct core_context *context = NULL;
-
-	return ACL_IS_NULL(notify) ?: ACL_IS_NULL(key) ?: check_flags(__func__, flags, known)
-		       ?: acl_current(__func__, &context)
-		       ?: import(__func__, key, context->device, flags != 0, notify);
-}
+ACL_ANSWERS_WITH(aclrtNotifyImportByKey, struct core_context *context = NULL,
+	ACL_IS_NULL(notify) ?: ACL_IS_NULL(key)
+			?: check_flags(__func__, flags, ACL_NOTIFY_DEVICE_USE_ONLY |
+				ACL_RT_NOTIFY_IMPORT_FLAG_ENABLE_PEER_ACCESS)
+			?: acl_current(__func__, &context)
+			?: import(__func__, key, context->device, flags != 0, notify));
