@@ -354,14 +354,14 @@ aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t le
  */
 aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
 
-/*
+/**
  * aclrtIpcMemImportPidInterServer:
- * @key: a key that this process exported
+ * @key: a key that this process exported.
  * @serverPids: for each of @num servers of the supernode, processes that may import: sdid is the id
- *	of any device of that server (ACL_DEV_ATTR_SUPER_POD_DEVICE_ID), pid and num their list
+ *   of any device of that server (ACL_DEV_ATTR_SUPER_POD_DEVICE_ID), pid and num their list.
  *
  * Returns: 0; 207000: outside of a supernode; 107017: no process of such a server is there; those
- * of aclrtIpcMemSetImportPid.
+ * of aclrtIpcMemSetImportPid. Since: 8.5.
  */
 aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids, size_t num);
 
