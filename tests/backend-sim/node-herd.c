@@ -14,11 +14,16 @@
 
 static struct order node;
 
+/* Until all victims are buried they may have the places of some who stay. */
 static const char *join(void)
 {
 	static struct reply reply;
+	bool last;
 
-	do_join(&node, &reply);
+	do {
+		last = herd_now(&board->buried);
+		do_join(&node, &reply);
+	} while (reply.value && !last);
 	return reply.value ? reply.text : NULL;
 }
 

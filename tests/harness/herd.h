@@ -21,7 +21,7 @@
 
 /* Shared by all. */
 static struct board {
-	unsigned done, failed, victims[KILLED];
+	unsigned done, failed, buried, victims[KILLED];
 	char text[2048]; /* why one has failed */
 } * board;
 static pid_t herd[STAYING], victims[KILLED];
@@ -94,6 +94,7 @@ static void herd_run(const char *(*work)(void))
 	}
 	EXPECT_GT(early, 0u);
 	herd_bury(victims, KILLED);
+	__atomic_store_n(&board->buried, 1, __ATOMIC_SEQ_CST);
 	while (herd_now(&board->done) + herd_now(&board->failed) < STAYING)
 		usleep(1000);
 	NOTE("%s", board->text);
