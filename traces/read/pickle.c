@@ -332,9 +332,9 @@ static gboolean run(struct pickle *m)
 	const guint8 *b;
 	if (!take(m, 2, &b))
 		return FALSE;
-	for (guint8 row = 0; row < G_N_ELEMENTS(rows); row++)
+	for (guint row = 0; row < G_N_ELEMENTS(rows); row++)
 		for (const char *code = rows[row].codes; *code; code++)
-			m->row_of[(guint8)*code] = row;
+			m->row_of[(guint8)*code] = (guint8)row;
 	if (b[1] < PROTOCOL_MIN || b[1] > PROTOCOL_MAX)
 		return damaged(m, "the protocol is not one of 2 to 5");
 	for (;;) {
