@@ -418,7 +418,7 @@ drvError_t drvMemcpy(DVdeviceptr dst, size_t dest_max, DVdeviceptr src, size_t c
 	FAKE_ENTER();
 	if (count > dest_max)
 		return DRV_ERROR_INVALID_VALUE;
-	memcpy((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, count);
+	memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, count);
 	return DRV_ERROR_NONE;
 }
 
