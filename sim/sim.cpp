@@ -6,7 +6,6 @@
 #include "sim.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <glib.h>
 #include <memory>
@@ -85,7 +84,7 @@ public:
 	uint64_t run(uint64_t due);
 	// Does this job, while there is no other and nobody waits for the lock: nothing comes
 	// between its steps. The kernel's clock follows.
-	uint64_t run_alone(const sim_job *job, sim_lock *lock);
+	uint64_t run_alone(const sim_job *job);
 	// Takes the kernel's clock along to now_ps().
 	void sync();
 	// For a simulation of as many devices or fewer, which begins at origin_ps.
@@ -174,16 +173,12 @@ uint64_t model::run(uint64_t due)
 	return due;
 }
 
-uint64_t model::run_alone(const sim_job *job, sim_lock *lock)
+uint64_t model::run_alone(const sim_job *job)
 {
 	const unsigned i = job->device * SIM_ENGINE_COUNT + job->engine;
-	npusim::engine *engine = at(job->device).engines[job->engine];
 
-	while (m_alone && m_busy == UINT64_C(1) << i && engine->is_only(job) &&
-	       !(lock && lock->is_awaited(lock->arg))) {
-		m_now_ps = std::max(m_now_ps, m_due_ps[i]);
-		engine->step(m_now_ps);
-	}
+	if (m_alone && m_busy == UINT64_C(1) << i)
+		at(job->device).engines[job->engine]->step_only(job, m_busy, m_now_ps);
 	sync();
 	return due_ps();
 }
@@ -202,7 +197,7 @@ bool model::uses(const unsigned char *at, uint64_t bytes) const
 struct sim {
 	sim_config config;
 	model *built = nullptr; // null without timing, and until the first job
-	std::atomic<uint64_t> host_ps{ 0 };
+	uint64_t host_ps = 0;
 	uint64_t due_ps = SIM_NEVER; // the model's next event
 	bool running = false;        // inside the model:
 	std::thread::id runner;      // who
@@ -251,11 +246,7 @@ void build(sim *s)
 
 void raise_host(sim *s, uint64_t to_ps)
 {
-	uint64_t was = s->host_ps.load(std::memory_order_relaxed);
-
-	while (was < to_ps &&
-	       !s->host_ps.compare_exchange_weak(was, to_ps, std::memory_order_acq_rel))
-		;
+	s->host_ps = std::max(s->host_ps, to_ps);
 }
 
 // Another thread is inside the model, and has let go of the lock there.
@@ -278,8 +269,7 @@ void run_one(sim *s, bool host_follows, const sim_job *alone = nullptr)
 	s->running = true;
 	s->runner = std::this_thread::get_id();
 	try {
-		s->due_ps = alone ? s->built->run_alone(alone, s->config.lock)
-				  : s->built->run(s->due_ps);
+		s->due_ps = alone ? s->built->run_alone(alone) : s->built->run(s->due_ps);
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
@@ -416,7 +406,7 @@ void sim_close(struct sim *s)
 	} catch (const std::bad_alloc &) {
 		// The next sim_open() does it again.
 	}
-	the_kernel.last_ps = std::max(the_kernel.last_ps, s->host_ps.load());
+	the_kernel.last_ps = std::max(the_kernel.last_ps, s->host_ps);
 	the_kernel.shared = {};
 	the_kernel.taken = false;
 	delete s;
@@ -424,14 +414,13 @@ void sim_close(struct sim *s)
 
 uint64_t sim_host_ps(const struct sim *s)
 {
-	return s->host_ps.load(std::memory_order_acquire);
+	return s->host_ps;
 }
 
 uint64_t sim_spend(struct sim *s, uint64_t ps)
 {
-	if (!s->config.timing)
-		return s->host_ps.load(std::memory_order_acquire);
-	return s->host_ps.fetch_add(ps, std::memory_order_acq_rel) + ps;
+	s->host_ps += s->config.timing ? ps : 0;
+	return s->host_ps;
 }
 
 // Without simulated time, or at the first job the model. False: the job is to be ended.
@@ -543,7 +532,8 @@ enum sim_status sim_execute(struct sim *s, struct sim_job *job)
 	sim_submit(s, job);
 	if (job->model && !s->running && job->bytes <= SIM_FEW_BYTES)
 		run_one(s, true, job);
-	(void)sim_wait(s, is_done, job, SIM_NEVER);
+	if (job->model)
+		(void)sim_wait(s, is_done, job, SIM_NEVER);
 	return job->status;
 }
 

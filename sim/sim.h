@@ -6,8 +6,8 @@
  * processes and of handles.
  *
  * One simulation per process. Not thread-safe: the caller holds one lock of its own around every
- * call, except those marked "any thread". Calls that run the model or have bytes to move let go of
- * it meanwhile (struct sim_lock). No call throws; no call reads the environment.
+ * call. Calls that run the model or have bytes to move let go of it meanwhile (struct sim_lock). No
+ * call throws; no call reads the environment.
  */
 #ifndef NPUSIM_SIM_H
 #define NPUSIM_SIM_H
@@ -31,9 +31,9 @@ struct sim *sim_open(const struct sim_config *config, char **error);
  * NULL is allowed. */
 void sim_close(struct sim *sim);
 
-/* The host's simulated time: where the calling program is. Any thread. */
+/* The host's simulated time: where the calling program is. */
 uint64_t sim_host_ps(const struct sim *sim);
-/* The program spends `ps` in a driver call. Any thread; does not enter the model. Returns the new
+/* The program spends `ps` in a driver call; does not enter the model. Returns the new
  * host time. */
 uint64_t sim_spend(struct sim *sim, uint64_t ps);
 

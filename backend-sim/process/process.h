@@ -59,8 +59,7 @@ struct bsim {
 	struct bsim_device device[BSIM_DEVICE_MAX];
 	bool (*link_faults)(unsigned server, uint64_t *delay_us); /* driver_link_faults() */
 	struct node_config config; /* what was asked for; the node's shape once joined */
-	uint64_t calls; /* bsim_begin() counts with __atomic_add_fetch: the idle thread reads it
-			   without the lock */
+	uint64_t calls;            /* begun, or gone on: the idle thread looks at it */
 	uint64_t call_count[SIM_CALL_COUNT], call_ps[SIM_CALL_COUNT];
 	uint64_t call_number; /* of the call that runs, from 1: the sum of call_count, and 1 */
 	/* The rooms above, each in its own headers. */
@@ -167,7 +166,7 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 	bsim_lock(call.bs);
 	call.locked = true;
 	call.bs->call_number++;
-	__atomic_add_fetch(&call.bs->calls, 1, __ATOMIC_RELAXED);
+	call.bs->calls++;
 	if (open != NULL)
 		call.result = bsim_require_open_locked(call.bs, open);
 	return call;

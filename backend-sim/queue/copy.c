@@ -14,6 +14,7 @@
 #include "queue/queue.h"
 
 #define COPY_BATCH_MAX 4096u
+#define OFFER_PLACES   256u /* some 10 us */
 
 /* ---- one end ---- */
 
@@ -43,14 +44,18 @@ static bool place_continues(const struct npu_place *first, const struct npu_plac
 	return npu_place_is_translated(next) && next->owner == first->owner;
 }
 
-/* Walks the places of [va, va + bytes): all of them must be reached in the way of the first. */
+/* Walks the places of [va, va + bytes): all of them must be reached in the way of the first. What
+ * changes behind it meanwhile, the engine finds. */
 static drvError_t range_check(struct bsim *bs, const char *call, const char *argument, uint64_t va,
 			      uint64_t bytes, uint64_t sent, const struct npu_place *first)
 {
 	struct npu_place place = *first;
+	unsigned places = 0;
 
 	for (uint64_t at; place.base + place.bytes < va + bytes;) {
 		at = place.base + place.bytes;
+		if (++places % OFFER_PLACES == 0)
+			queue_offer_locked(bs);
 		place = place_sent_at(bs, at, sent);
 		if (place.kind <= NPU_PLACE_RESERVED)
 			return not_mapped(bs, call, argument, va, bytes, at);
@@ -237,8 +242,8 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 		(void)node_lost_servers(bs->node); /* whose memory faults from here on */
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
 		result = host_check_locked(bs, call, &plan, bytes);
-	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC &&
-	    bytes > SIM_FEW_BYTES) /* as it is now */
+	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC && bytes > SIM_FEW_BYTES &&
+	    (copy_end_may_go(&plan.dst) || copy_end_may_go(&plan.src))) /* as it is now */
 		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -254,7 +259,8 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	else
 		result = copy_access_locked(bs, call, plan.device, &plan.dst)
 				 ?: copy_access_locked(bs, call, plan.device, &plan.src);
-	result = result ?: copy_room_locked(bs, call, issuer, &plan.dst, bytes);
+	if (result == DRV_ERROR_NONE && bytes >= COPY_ROOM_BYTES)
+		result = copy_room_locked(bs, call, issuer, &plan.dst, bytes);
 	if (result == DRV_ERROR_NONE)
 		*out = plan;
 	return result;
@@ -262,22 +268,31 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 
 /* ---- links to other servers ---- */
 
+/* A bit of each that has some of the bytes. */
+static uint64_t servers_at(const struct sim_ref *ref, uint64_t bytes)
+{
+	uint64_t servers = 0;
+	struct pt_leaf leaf;
+
+	for (uint64_t at = ref->va; ref->space != SIM_RAW && at < ref->va + bytes &&
+				    pt_walk(&tables_space((unsigned)ref->space)->pt, at, &leaf);
+	     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
+		if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
+			servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
+	return servers;
+}
+
 /* A fill has no source, and nothing is mapped where it would be. */
 drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job,
 			     uint64_t servers)
 {
-	const struct sim_ref *ends[] = { &job->dst, &job->src };
-	uint64_t delay_us = 0;
-	struct pt_leaf leaf;
+	uint64_t delay_us;
 
-	for (unsigned i = 0; bs->link_faults != NULL && i < 2; i++)
-		for (uint64_t at = ends[i]->va;
-		     ends[i]->space != SIM_RAW && at < ends[i]->va + job->bytes &&
-		     pt_walk(&tables_space((unsigned)ends[i]->space)->pt, at, &leaf);
-		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
-			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
-				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
-	for (unsigned server = 0; bs->link_faults != NULL && servers >> server != 0; server++)
+	if (bs->link_faults == NULL)
+		return DRV_ERROR_NONE;
+	delay_us = 0;
+	servers |= servers_at(&job->dst, job->bytes) | servers_at(&job->src, job->bytes);
+	for (unsigned server = 0; servers >> server != 0; server++)
 		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: the link to server %u of supernode %s is lost, as "
@@ -383,9 +398,10 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 {
 	struct copy_end end;
 	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
-				    ?: host_check_end(bs, call, "dst", &end, bytes, true)
-				    ?: copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
+				    ?: host_check_end(bs, call, "dst", &end, bytes, true);
 
+	if (result == DRV_ERROR_NONE && bytes >= COPY_ROOM_BYTES)
+		result = copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (end.ref.space == SIM_RAW) {
@@ -506,6 +522,7 @@ static drvError_t memcpy_2d_rows_locked(struct bsim *bs, const char *call,
 				     &plan);
 		if (result == DRV_ERROR_NONE && row == 0)
 			result = memcpy_2d_direction(call, &plan, copy->direction);
+		queue_offer_locked(bs);
 	}
 	return result;
 }
@@ -637,6 +654,7 @@ static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, 
 				 ?: one_end_check(call, &plan);
 	if (result != DRV_ERROR_NONE)
 		npu_message_prefix("copy %zu of the batch: ", index);
+	queue_offer_locked(bs);
 	return result;
 }
 

@@ -173,14 +173,12 @@ static const char *why_gone(struct bsim *bs, uint64_t va)
 	return mapped ? gone : npu_text("%s, and unmapped by the program", gone);
 }
 
-drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
+drvError_t host_check_own(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
 	bool let_go = bytes > SIM_FEW_BYTES && bs->queues != NULL && !bs->queues->running, usable;
 
-	if (!copy_end_may_go(end))
-		return DRV_ERROR_NONE;
 	if (let_go)
 		queue_let_go_locked(bs);
 	usable = pages_usable(bs, va, bytes, bytes, write);
@@ -252,7 +250,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, int issuer,
 {
 	uint64_t room, resident, missing = 0;
 
-	if (!bs->contents || end->ref.space == SIM_RAW || bytes < COPY_ROOM_BYTES)
+	if (!bs->contents || end->ref.space == SIM_RAW)
 		return DRV_ERROR_NONE;
 	/* A synchronous call has read it in queue_use_locked(), without the lock. */
 	room = node_host_room_bytes(issuer == COPY_SYNC ? 20 * NODE_ROOM_MS : NODE_ROOM_MS);

@@ -30,7 +30,7 @@ static void *idle_main(void *arg)
 
 	bsim_lock(bs);
 	while (!set->idle_stop) {
-		uint64_t calls = __atomic_load_n(&bs->calls, __ATOMIC_RELAXED), now;
+		uint64_t calls = bs->calls, now;
 
 		if (!has_work(bs)) {
 			slowness = 1;
@@ -44,7 +44,7 @@ static void *idle_main(void *arg)
 			continue;
 		if (set->idle_stop)
 			break;
-		if (set->away != 0 || __atomic_load_n(&bs->calls, __ATOMIC_RELAXED) != calls) {
+		if (set->away != 0 || bs->calls != calls) {
 			slowness = 1;
 			continue;
 		}

@@ -41,9 +41,17 @@ void queue_take_back(void *bsim)
 		return;
 	bsim_lock_in_line(bs);
 	bs->queues->away--;
-	__atomic_add_fetch(&bs->calls, 1, __ATOMIC_RELAXED); /* no idle time until here */
+	bs->calls++; /* no idle time until here */
 	queue_changed_locked(bs);
 	stop_waiting_locked(bs->queues);
+}
+
+void queue_offer_locked(struct bsim *bs)
+{
+	if (bs->queues == NULL || bs->queues->running || !bsim_lock_offer(bs))
+		return;
+	queue_let_go_locked(bs);
+	queue_take_back(bs);
 }
 
 static void wait_for_other_locked(void *bsim)

@@ -226,6 +226,9 @@ void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type
  * the queues do not end. Of a struct bsim, for struct sim_lock. */
 void queue_let_go_locked(void *bsim);
 void queue_take_back(void *bsim);
+/* Between two steps of much work: who waits for the lock has it, unless entries are being executed.
+ */
+void queue_offer_locked(struct bsim *bs);
 /* Something happened that a waiting call may be after. */
 void queue_changed_locked(struct bsim *bs);
 /* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;

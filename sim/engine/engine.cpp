@@ -106,6 +106,24 @@ void engine::step(uint64_t now)
 		for (unsigned index : m_due)
 			step_lane(index, now);
 	}
+	note_due();
+}
+
+void engine::step_only(const sim_job *job, const uint64_t &busy, uint64_t &now)
+{
+	const uint64_t only = busy;
+
+	while (busy == only && is_only(job) && !(m_lock && m_lock->is_awaited(m_lock->arg))) {
+		unsigned index = m_active.front();
+
+		now = std::max(now, m_lanes[index].due_ps);
+		step_lane(index, now);
+	}
+	note_due();
+}
+
+void engine::note_due()
+{
 	*m_due_ps = SIM_NEVER;
 	for (unsigned index : m_active)
 		*m_due_ps = std::min(*m_due_ps, m_lanes[index].due_ps);

@@ -28,13 +28,9 @@ public:
 	void submit(sim_job *job, uint64_t not_before_ps);
 	// Does what is due.
 	void step(uint64_t now);
-	// True if the job is not complete, and no other is under way or waits.
-	bool is_only(const sim_job *job) const
-	{
-		const lane &it = m_lanes[m_active.empty() ? 0 : m_active.front()];
-
-		return m_active.size() == 1 && it.head == job && !job->next && it.in_flight.empty();
-	}
+	// Does this job, and `now` goes along, while no other is under way or waits here, `busy`
+	// stays what it is, and nobody waits for the lock.
+	void step_only(const sim_job *job, const uint64_t &busy, uint64_t &now);
 	// True if a job under way has found that any of its bytes lie here.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
@@ -68,6 +64,14 @@ private:
 		span_list dst, src;
 	};
 
+	// True if the job is not complete, and no other is under way or waits.
+	bool is_only(const sim_job *job) const
+	{
+		const lane &it = m_lanes[m_active.empty() ? 0 : m_active.front()];
+
+		return m_active.size() == 1 && it.head == job && !job->next && it.in_flight.empty();
+	}
+	void note_due();
 	void step_lane(unsigned index, uint64_t now);
 	void advance(lane &it, unsigned index, uint64_t now);
 	void begin(lane &it, uint64_t now);
