@@ -8,6 +8,9 @@
  * machines on the same host. So holds of 50 us and more are shown beside steps as long of a thread
  * that only reads its clock, holding nothing, beside another one that works; both per second. The
  * longest map and unmap is without the time in which others ran on the CPUs of those who could.
+ *
+ * Whether it is the model that holds the lock long, loads tell that one thread repeats: a hold that
+ * is long each time is the model's, not the machine's. usage: hold-bench [loads]: these alone.
  */
 #include <fcntl.h>
 #include <glib.h>
@@ -21,6 +24,7 @@
 #include "bench.h"
 #include "npusim/driver.h"
 #include "process/process.h"
+#include "queue/queue.h"
 
 #define GIB     (UINT64_C(1) << 30)
 #define MIB     (UINT64_C(1) << 20)
@@ -46,6 +50,7 @@ static uint64_t cpu_ns(void)
 static const pthread_mutex_t *watched;
 static struct sim_histogram held;
 static uint64_t since_ns;
+static GArray *holds; /* their ns one by one, of a run of a load */
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
@@ -70,8 +75,14 @@ static void taken(const pthread_mutex_t *mutex)
 
 static void given(const pthread_mutex_t *mutex)
 {
-	if (mutex == watched && since_ns != 0)
-		sim_histogram_add(&held, cpu_ns() - since_ns);
+	if (mutex == watched && since_ns != 0) {
+		uint64_t ns = cpu_ns() - since_ns;
+
+		if (holds != NULL)
+			g_array_append_val(holds, ns);
+		else
+			sim_histogram_add(&held, ns);
+	}
 	if (mutex == watched)
 		since_ns = 0;
 }
@@ -316,7 +327,247 @@ static void sleep_for(double seconds, struct sim_histogram *times)
 	nanosleep(&t, NULL);
 }
 
-int main(void)
+/* ---- loads that are repeated ---- */
+
+#define RUNS  15
+#define MANY  512
+#define SMALL 4000u
+
+static uint64_t many; /* MANY mappings of 2 MiB */
+static uint64_t wide; /* WIDE mappings of 2 MiB, of one handle */
+static void *pinned;
+static uint32_t stream, queue, reports;
+
+#define WIDE      20000
+#define HOST_FLAG (MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+#define DEVICE_FLAG                                                   \
+	(MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE | \
+	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+
+static void load_to_device(void)
+{
+	check(npu_call(driver, drvMemcpy, device, GIB, (uintptr_t)host, GIB), "drvMemcpy");
+}
+
+static void load_to_host(void)
+{
+	check(npu_call(driver, drvMemcpy, (uintptr_t)host, GIB, device, GIB), "drvMemcpy");
+}
+
+static void load_to_many(void)
+{
+	check(npu_call(driver, drvMemcpy, many, GIB, device, GIB), "drvMemcpy");
+}
+
+static void load_fill(void)
+{
+	check(npu_call(driver, drvMemsetD8, device, GIB, 1, GIB), "drvMemsetD8");
+}
+
+static void load_check_wide(void)
+{
+	check(npu_call(driver, drvMemPrefetchToDevice, wide, WIDE * 2 * MIB, 0), "prefetch");
+}
+
+static void load_batch(void)
+{
+	static uint64_t dst[SMALL], src[SMALL];
+	static size_t size[SMALL];
+
+	for (unsigned i = 0; i < SMALL; i++) {
+		dst[i] = device + i * 64;
+		src[i] = (uintptr_t)host + i * 64;
+		size[i] = 8;
+	}
+	check(npu_call(driver, halMemcpyBatch, dst, src, size, SMALL), "halMemcpyBatch");
+}
+
+static void load_rows(void)
+{
+	struct MEMCPY2D rows = { .type = DEVMM_MEMCPY2D_SYNC,
+				 .copy2d = { .dst = (void *)device,
+					     .dpitch = 64,
+					     .src = (void *)host,
+					     .spitch = 64,
+					     .width = 8,
+					     .height = 5 * SMALL,
+					     .direction = DRV_MEMCPY_HOST_TO_DEVICE } };
+
+	check(npu_call(driver, halMemcpy2D, &rows), "halMemcpy2D");
+}
+
+static void load_map(void)
+{
+	static drv_mem_handle_t *handle;
+	static void *va;
+
+	if (handle == NULL) {
+		handle = create(GIB);
+		va = reserve(GIB);
+	}
+	check(npu_call(driver, halMemMap, va, GIB, 0, handle, 0), "halMemMap");
+	check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
+}
+
+static void open_stream(void)
+{
+	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID };
+	struct halResourceIdOutputInfo id_out;
+	struct halSqCqInputInfo in = {
+		.type = DRV_NORMAL_TYPE, .sqeSize = 64, .cqeSize = 16, .sqeDepth = 4096
+	};
+	struct halSqCqOutputInfo out = { 0 };
+	struct halResourceConfigInfo bind = { .prop = DRV_STREAM_BIND_LOGIC_CQ };
+
+	check(npu_call(driver, halResourceIdAlloc, 0, &id, &id_out), "halResourceIdAlloc");
+	in.info[0] = id.resourceId = stream = id_out.resourceId;
+	check(npu_call(driver, halSqCqAllocate, 0, &in, &out), "halSqCqAllocate");
+	queue = out.sqId;
+	in = (struct halSqCqInputInfo){ .type = DRV_LOGIC_TYPE, .cqeSize = 32, .cqeDepth = 4096 };
+	check(npu_call(driver, halSqCqAllocate, 0, &in, &out), "halSqCqAllocate");
+	bind.value[0] = reports = out.cqId;
+	check(npu_call(driver, halResourceConfig, 0, &id, &bind), "halResourceConfig");
+	bsim_of(driver)->queues->idle_ns = UINT64_MAX / 1000; /* it stays out of the way */
+}
+
+/* SMALL entries that begin with a header, the last of which makes a report, which is awaited. */
+static void send_and_wait(void *entries)
+{
+	struct stars_sqe_header *header = entries;
+	struct stars_logic_cqe report;
+	struct halTaskSendInfo send = {
+		.type = DRV_NORMAL_TYPE, .sqId = queue, .sqe_addr = entries, .sqe_num = SMALL
+	};
+	struct halReportRecvInfo wait = { .type = DRV_LOGIC_TYPE,
+					  .cqId = reports,
+					  .timeout = -1,
+					  .cqe_addr = (uint8_t *)&report,
+					  .cqe_num = 1,
+					  .stream_id = UINT32_MAX,
+					  .task_id = UINT32_MAX };
+
+	for (unsigned i = 0; i < SMALL; i++, header += STARS_SQE_BYTES / sizeof(*header)) {
+		header->stream_id = (uint16_t)stream;
+		header->wr_cqe = i == SMALL - 1;
+	}
+	check(npu_call(driver, halSqTaskSend, 0, &send), "halSqTaskSend");
+	check(npu_call(driver, halCqReportRecv, 0, &wait), "halCqReportRecv");
+}
+
+static void load_queued_copies(void)
+{
+	static struct stars_pcie_dma_sqe copies[SMALL];
+
+	for (unsigned i = 0; i < SMALL; i++)
+		copies[i] = (struct stars_pcie_dma_sqe){ .header.type = STARS_SQE_PCIE_DMA,
+							 .src = (uintptr_t)pinned + i * 64,
+							 .dst = device + i * 64,
+							 .length = 8 };
+	send_and_wait(copies);
+}
+
+static void load_queued_nothing(void)
+{
+	static struct {
+		struct stars_sqe_header header;
+		uint8_t rest[STARS_SQE_BYTES - sizeof(struct stars_sqe_header)];
+	} entries[SMALL];
+
+	for (unsigned i = 0; i < SMALL; i++)
+		entries[i].header.type = STARS_SQE_PLACE_HOLDER;
+	send_and_wait(entries);
+}
+
+static void load_free_pinned(void)
+{
+	void *va;
+
+	check(npu_call(driver, halMemAlloc, &va, 64 * MIB, HOST_FLAG), "halMemAlloc");
+	memset(va, 1, 64 * MIB);
+	check(npu_call(driver, halMemFree, va), "halMemFree");
+}
+
+static void load_free_device(void)
+{
+	void *va;
+
+	check(npu_call(driver, halMemAlloc, &va, 64 * MIB, DEVICE_FLAG), "halMemAlloc");
+	check(npu_call(driver, drvMemsetD8, (uintptr_t)va, 64 * MIB, 1, 64 * MIB), "drvMemsetD8");
+	check(npu_call(driver, halMemFree, va), "halMemFree");
+}
+
+/* The longest hold, each taken as short as it ever was. Runs are the same but for the state of the
+ * caches: those are compared that have as many holds as the last one. */
+static void load(const char *what, void (*run)(void))
+{
+	GArray *runs[RUNS];
+	uint64_t longest = 0;
+	unsigned same = 0;
+	char name[64];
+
+	run();
+	for (unsigned i = 0; i < RUNS; i++) {
+		holds = runs[i] = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+		watched = &bsim_of(driver)->lock.mutex;
+		run();
+		watched = NULL;
+	}
+	holds = NULL;
+	for (unsigned k = 0; k < runs[RUNS - 1]->len; k++) {
+		uint64_t least = UINT64_MAX;
+
+		same = 0;
+		for (unsigned i = 0; i < RUNS; i++)
+			if (runs[i]->len == runs[RUNS - 1]->len) {
+				least = MIN(least, g_array_index(runs[i], uint64_t, k));
+				same++;
+			}
+		longest = MAX(longest, least);
+	}
+	snprintf(name, sizeof(name), "longest hold, %s (%u runs)", what, same);
+	bench_at_most(name, (double)longest / 1e3, "us", 50);
+	for (unsigned i = 0; i < RUNS; i++)
+		g_array_unref(runs[i]);
+}
+
+static void repeat_loads(void)
+{
+	static const struct {
+		const char *what;
+		void (*run)(void);
+	} loads[] = {
+		{ "1 GiB to the device", load_to_device },
+		{ "1 GiB to the host", load_to_host },
+		{ "1 GiB to 512 mappings", load_to_many },
+		{ "fill of 1 GiB", load_fill },
+		{ "check of 20000 mappings", load_check_wide },
+		{ "batch of 4000", load_batch },
+		{ "20000 rows", load_rows },
+		{ "map + unmap of 1 GiB", load_map },
+		{ "4000 queued copies", load_queued_copies },
+		{ "4000 entries without time", load_queued_nothing },
+		{ "free of 64 MiB, pinned", load_free_pinned },
+		{ "free of 64 MiB, device", load_free_device },
+	};
+	drv_mem_handle_t *handle = create(2 * MIB);
+
+	many = (uint64_t)reserve(GIB);
+	for (uint64_t i = 0; i < MANY; i++)
+		check(npu_call(driver, halMemMap, (void *)(many + i * 2 * MIB), 2 * MIB, 0,
+			       create(2 * MIB), 0),
+		      "halMemMap");
+	wide = (uint64_t)reserve(WIDE * 2 * MIB);
+	for (uint64_t i = 0; i < WIDE; i++)
+		check(npu_call(driver, halMemMap, (void *)(wide + i * 2 * MIB), 2 * MIB, 0, handle,
+			       0),
+		      "halMemMap");
+	check(npu_call(driver, halMemAlloc, &pinned, MIB, HOST_FLAG), "halMemAlloc");
+	open_stream();
+	for (unsigned i = 0; i < G_N_ELEMENTS(loads); i++)
+		load(loads[i].what, loads[i].run);
+}
+
+int main(int argc, char **argv)
 {
 	static struct sim_histogram alone, beside, steps;
 	char *error = NULL;
@@ -336,6 +587,9 @@ int main(void)
 	memset(host, 1, GIB);
 	check(npu_call(driver, drvMemcpy, device, GIB, (uintptr_t)host, GIB),
 	      "the first drvMemcpy");
+	repeat_loads();
+	if (argc > 1 && strcmp(argv[1], "loads") == 0)
+		return 0;
 	only = copy_beside(sleep_for, &alone);
 	map_for(SECONDS, &alone);
 	both = copy_beside(map_for, &beside);
@@ -350,7 +604,6 @@ int main(void)
 	show("steps of a clock, nothing held", &steps);
 	bench_line("of 50 us or more, per second: lock held, clock alone", "%.1f and %.1f",
 		   long_ones(&held), long_ones(&steps));
-	bench_at_most("longest time that the lock was held", (double)held.max_ps / 1e3, "us", 50);
 	bench_at_most("map + unmap beside copies, p99", at(&beside, .99), "us", 20);
 	bench_at_most("map + unmap beside copies, longest of its own", own_ms, "ms", 5);
 	bench_at_most("a copy beside map + unmap, CPU time", both / only, "x alone", 1.05);
