@@ -16,6 +16,11 @@
 #define COPY_BATCH_MAX 4096u
 #define OFFER_PLACES   256u /* some 10 us */
 
+static void offer_locked(struct bsim *bs)
+{
+	sim_lock_offer(bs->queues == NULL ? NULL : &bs->sim_lock);
+}
+
 /* ---- one end ---- */
 
 static drvError_t not_mapped(struct bsim *bs, const char *call, const char *argument, uint64_t va,
@@ -54,8 +59,8 @@ static drvError_t range_check(struct bsim *bs, const char *call, const char *arg
 
 	for (uint64_t at; place.base + place.bytes < va + bytes;) {
 		at = place.base + place.bytes;
-		if (++places % OFFER_PLACES == 0)
-			queue_offer_locked(bs);
+		if (++places % OFFER_PLACES == 0 && sent == ALLOCATION_NOW) /* of a call */
+			offer_locked(bs);
 		place = place_sent_at(bs, at, sent);
 		if (place.kind <= NPU_PLACE_RESERVED)
 			return not_mapped(bs, call, argument, va, bytes, at);
@@ -268,31 +273,22 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 
 /* ---- links to other servers ---- */
 
-/* A bit of each that has some of the bytes. */
-static uint64_t servers_at(const struct sim_ref *ref, uint64_t bytes)
-{
-	uint64_t servers = 0;
-	struct pt_leaf leaf;
-
-	for (uint64_t at = ref->va; ref->space != SIM_RAW && at < ref->va + bytes &&
-				    pt_walk(&tables_space((unsigned)ref->space)->pt, at, &leaf);
-	     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
-		if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
-			servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
-	return servers;
-}
-
 /* A fill has no source, and nothing is mapped where it would be. */
 drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job,
 			     uint64_t servers)
 {
-	uint64_t delay_us;
+	const struct sim_ref *ends[] = { &job->dst, &job->src };
+	uint64_t delay_us = 0;
+	struct pt_leaf leaf;
 
-	if (bs->link_faults == NULL)
-		return DRV_ERROR_NONE;
-	delay_us = 0;
-	servers |= servers_at(&job->dst, job->bytes) | servers_at(&job->src, job->bytes);
-	for (unsigned server = 0; servers >> server != 0; server++)
+	for (unsigned i = 0; bs->link_faults != NULL && i < 2; i++)
+		for (uint64_t at = ends[i]->va;
+		     ends[i]->space != SIM_RAW && at < ends[i]->va + job->bytes &&
+		     pt_walk(&tables_space((unsigned)ends[i]->space)->pt, at, &leaf);
+		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
+			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
+				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
+	for (unsigned server = 0; bs->link_faults != NULL && servers >> server != 0; server++)
 		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: the link to server %u of supernode %s is lost, as "
@@ -318,7 +314,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 	enum sim_status status;
 
 	job->start_ps = sim_host_ps(bs->sim);
-	result = copy_cross_locked(bs, call, job, 0);
+	result = bs->link_faults == NULL ? DRV_ERROR_NONE : copy_cross_locked(bs, call, job, 0);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	status = sim_execute(bs->sim, job);
@@ -397,9 +393,10 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 				   uint32_t pattern, unsigned pattern_bytes, size_t bytes)
 {
 	struct copy_end end;
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
-				    ?: host_check_end(bs, call, "dst", &end, bytes, true);
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end);
 
+	if (result == DRV_ERROR_NONE && copy_end_may_go(&end))
+		result = host_check_end(bs, call, "dst", &end, bytes, true);
 	if (result == DRV_ERROR_NONE && bytes >= COPY_ROOM_BYTES)
 		result = copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
 	if (result != DRV_ERROR_NONE)
@@ -522,7 +519,7 @@ static drvError_t memcpy_2d_rows_locked(struct bsim *bs, const char *call,
 				     &plan);
 		if (result == DRV_ERROR_NONE && row == 0)
 			result = memcpy_2d_direction(call, &plan, copy->direction);
-		queue_offer_locked(bs);
+		offer_locked(bs);
 	}
 	return result;
 }
@@ -654,7 +651,7 @@ static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, 
 				 ?: one_end_check(call, &plan);
 	if (result != DRV_ERROR_NONE)
 		npu_message_prefix("copy %zu of the batch: ", index);
-	queue_offer_locked(bs);
+	offer_locked(bs);
 	return result;
 }
 

@@ -68,16 +68,11 @@ static inline bool copy_end_may_go(const struct copy_end *end)
 	return end->kind == NPU_PLACE_PAGEABLE || end->kind == NPU_PLACE_REGISTERED;
 }
 
-/* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
- * or written now. Of a call, the lock is let go of while many pages are looked at. */
-drvError_t host_check_own(struct bsim *bs, const char *call, const char *argument,
+/* IOCRL_FAIL and a message if the end, which is memory of the program, or one of both that is,
+ * cannot be read or written now. Of a call, the lock is let go of while many pages are looked at.
+ */
+drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write);
-static inline drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
-					const struct copy_end *end, uint64_t bytes, bool write)
-{
-	return copy_end_may_go(end) ? host_check_own(bs, call, argument, end, bytes, write)
-				    : DRV_ERROR_NONE;
-}
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
 			     uint64_t bytes);
 /* The end will be used at a later time: where it may be gone by then, the kernel is to move its

@@ -173,7 +173,7 @@ static const char *why_gone(struct bsim *bs, uint64_t va)
 	return mapped ? gone : npu_text("%s, and unmapped by the program", gone);
 }
 
-drvError_t host_check_own(struct bsim *bs, const char *call, const char *argument,
+drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
@@ -203,8 +203,13 @@ drvError_t host_check_own(struct bsim *bs, const char *call, const char *argumen
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
 			     uint64_t bytes)
 {
-	return host_check_end(bs, call, "src", &plan->src, bytes, false)
-		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
+	drvError_t result = DRV_ERROR_NONE;
+
+	if (copy_end_may_go(&plan->src))
+		result = host_check_end(bs, call, "src", &plan->src, bytes, false);
+	if (result == DRV_ERROR_NONE && copy_end_may_go(&plan->dst))
+		result = host_check_end(bs, call, "dst", &plan->dst, bytes, true);
+	return result;
 }
 
 static bool loose_allowed(const struct bsim *bs)

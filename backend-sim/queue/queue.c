@@ -46,14 +46,6 @@ void queue_take_back(void *bsim)
 	stop_waiting_locked(bs->queues);
 }
 
-void queue_offer_locked(struct bsim *bs)
-{
-	if (bs->queues == NULL || bs->queues->running || !bsim_lock_offer(bs))
-		return;
-	queue_let_go_locked(bs);
-	queue_take_back(bs);
-}
-
 static void wait_for_other_locked(void *bsim)
 {
 	struct bsim *bs = bsim;
@@ -264,6 +256,16 @@ struct queue_set *queue_close(struct bsim *bs)
 	bs->uses = NULL;
 	bsim_unlock(bs);
 	return set;
+}
+
+void queue_sq_free(struct queue_sq *sq)
+{
+	g_queue_clear(&sq->failed);
+	g_clear_pointer(&sq->rows, queue_rows_release);
+	g_free(sq->held_text);
+	g_free(sq->ring);
+	g_free(sq->sent);
+	g_free(sq);
 }
 
 void queue_free(struct queue_set *set)

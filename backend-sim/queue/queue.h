@@ -203,6 +203,7 @@ void queue_open(struct bsim *bs);
  * drops them without a word. */
 struct queue_set *queue_close(struct bsim *bs);
 void queue_free(struct queue_set *set);
+void queue_sq_free(struct queue_sq *sq);
 /* What is due by the host's time takes effect: runs the model up to it, looks at value waits and
  * time-outs. bsim_end() calls it after it has let time pass; cheap where nothing is due. */
 void queue_catch_up_locked(struct bsim *bs);
@@ -226,9 +227,6 @@ void *queue_find_locked(struct bsim_call *c, uint32_t dev, uint32_t ts, int type
  * the queues do not end. Of a struct bsim, for struct sim_lock. */
 void queue_let_go_locked(void *bsim);
 void queue_take_back(void *bsim);
-/* Between two steps of much work: who waits for the lock has it, unless entries are being executed.
- */
-void queue_offer_locked(struct bsim *bs);
 /* Something happened that a waiting call may be after. */
 void queue_changed_locked(struct bsim *bs);
 /* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;
@@ -332,7 +330,6 @@ void queue_poll_locked(struct bsim *bs);
 uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq);
 /* Ends a queue, which is in no table any more: now, or when its job has ended. */
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
-void queue_sq_free(struct queue_sq *sq);
 
 /* ---- idle.c ---- */
 

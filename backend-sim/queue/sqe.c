@@ -708,11 +708,17 @@ static enum outcome execute(struct attempt *a)
 	}
 }
 
+static bool can_go_on(const struct queue_sq *sq)
+{
+	return sq->state == SQ_READY && !sq->stopped && sq->head != sq->tail;
+}
+
+/* Some entries of the first that is ready, which it stays while it has more. */
 static void advance(struct bsim *bs, struct queue_sq *sq)
 {
 	if (sq->holding)
 		post_held(bs, sq);
-	while (sq->state == SQ_READY && !sq->stopped && sq->head != sq->tail) {
+	for (unsigned i = 0; i < 64 && can_go_on(sq); i++) {
 		struct attempt a = attempt_of(bs, sq, NULL);
 		char *kept = message_keep();
 		enum outcome outcome = execute(&a);
@@ -721,6 +727,11 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 		if (outcome == DONE)
 			complete(bs, sq, &a.error);
 	}
+	if (can_go_on(sq))
+		return;
+	if (sq->listed)
+		TAILQ_REMOVE(&bs->queues->ready, sq, ready_link);
+	sq->listed = false;
 	if (sq->state == SQ_DONE)
 		queue_sq_free(sq);
 }
@@ -735,9 +746,8 @@ void queue_run_locked(struct bsim *bs, uint64_t now_ps)
 	set->running = true;
 	set->now_ps = now_ps;
 	while ((sq = TAILQ_FIRST(&set->ready)) != NULL) {
-		TAILQ_REMOVE(&set->ready, sq, ready_link);
-		sq->listed = false;
 		advance(bs, sq);
+		sim_lock_offer(&bs->sim_lock);
 	}
 	set->running = false;
 }
@@ -770,16 +780,6 @@ void queue_poll_locked(struct bsim *bs)
 
 /* ---- ends ---- */
 
-void queue_sq_free(struct queue_sq *sq)
-{
-	g_queue_clear(&sq->failed);
-	g_clear_pointer(&sq->rows, queue_rows_release);
-	g_free(sq->held_text);
-	g_free(sq->ring);
-	g_free(sq->sent);
-	g_free(sq);
-}
-
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq)
 {
 	struct queue_set *set = bs->queues;
@@ -788,6 +788,7 @@ void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq)
 		unblock(set, sq);
 	if (sq->listed)
 		TAILQ_REMOVE(&set->ready, sq, ready_link);
+	sq->listed = false;
 	queue_uses_end_locked(bs, sq, sq->holding || sq->state == SQ_BUSY, queue_undone(sq));
 	if (sq->state == SQ_BUSY) {
 		sq->doomed = true;

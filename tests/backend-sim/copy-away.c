@@ -370,6 +370,95 @@ TEST(copy_away, nobody_is_kept_from_the_lock)
 	end();
 }
 
+/* How often a call that is alone would have let another thread in. */
+static uint64_t offers_in(drvError_t (*call)(void))
+{
+	struct bsim *bs = bsim_of(rig);
+	uint64_t before = bs->calls;
+
+	__atomic_add_fetch(&bs->lock.waiting, 1, __ATOMIC_RELAXED);
+	EXPECT_EQ(call(), DRV_ERROR_NONE);
+	__atomic_sub_fetch(&bs->lock.waiting, 1, __ATOMIC_RELAXED);
+	return bs->calls - before;
+}
+
+#define PARTS 1000u
+
+static drvError_t copy_parts(void)
+{
+	static uint64_t dst[PARTS], src[PARTS];
+	static size_t size[PARTS];
+
+	for (unsigned i = 0; i < PARTS; i++) {
+		dst[i] = (uint64_t)va + i * 8;
+		src[i] = (uint64_t)plain + i * 8;
+		size[i] = 8;
+	}
+	return npu_call(rig, halMemcpyBatch, dst, src, size, PARTS);
+}
+
+static drvError_t copy_rows(void)
+{
+	struct MEMCPY2D rows = { .type = DEVMM_MEMCPY2D_SYNC,
+				 .copy2d = { .dst = (void *)va,
+					     .dpitch = 16,
+					     .src = (void *)plain,
+					     .spitch = 16,
+					     .width = 8,
+					     .height = PARTS,
+					     .direction = DRV_MEMCPY_HOST_TO_DEVICE } };
+
+	return npu_call(rig, halMemcpy2D, &rows);
+}
+
+static uint64_t wide; /* PARTS mappings of 2 MiB */
+
+static drvError_t look_at_all(void)
+{
+	return npu_call(rig, drvMemPrefetchToDevice, wide, PARTS * 2 * MIB, 0);
+}
+
+static drvError_t send_nothing(void)
+{
+	static struct {
+		struct stars_sqe_header header;
+		uint8_t rest[STARS_SQE_BYTES - sizeof(struct stars_sqe_header)];
+	} entries[PARTS];
+	struct halTaskSendInfo send = { .type = DRV_NORMAL_TYPE,
+					.sqId = stream.sq,
+					.sqe_addr = (uint8_t *)entries,
+					.sqe_num = PARTS };
+
+	for (unsigned i = 0; i < PARTS; i++) {
+		entries[i].header.type = STARS_SQE_PLACE_HOLDER;
+		entries[i].header.stream_id = (uint16_t)stream.id;
+	}
+	return npu_call(rig, halSqTaskSend, 0, &send);
+}
+
+/* Who waits need not wait for all of what a call has many of. */
+TEST(copy_away, long_calls_offer_the_lock)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE, .pg_type = MEM_HUGE_PAGE_TYPE };
+	drv_mem_handle_t *page = NULL;
+	void *at = NULL;
+
+	begin();
+	EXPECT_GE(offers_in(copy_parts), 2u * PARTS); /* looked at, and copied */
+	EXPECT_GE(offers_in(copy_rows), 2u * PARTS);
+	CALL(halMemAddressReserve, &at, PARTS * 2 * MIB, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	CALL(halMemCreate, &page, 2 * MIB, &prop, 0);
+	wide = (uint64_t)at;
+	for (uint64_t i = 0; i < PARTS; i++)
+		CALL(halMemMap, (void *)(wide + i * 2 * MIB), 2 * MIB, 0, page, 0);
+	EXPECT_GE(offers_in(look_at_all), PARTS / 256u);
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, PARTS + 1, 8));
+	EXPECT_GE(offers_in(send_nothing), PARTS / 64u);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), PARTS);
+	rig_stream_close(&stream);
+	end();
+}
+
 /* ---- other processes ---- */
 
 static void die(void)
