@@ -123,11 +123,18 @@ TEST(live, agrees_with_a_hash_table)
 	g_autoptr(GHashTable) wanted = g_hash_table_new(NULL, NULL);
 	g_autoptr(GRand) random = g_rand_new_with_seed(3);
 	struct int_map *live = int_map_new(sizeof(struct int_map_entry), NULL);
+	guint seen = 0;
 
 	for (guint i = 0; i < 200000; i++)
 		ASSERT_NO_FATAL(
 			live_step(live, wanted, (guint64)g_rand_int_range(random, 0, 3000) * 512,
 				  (guint32)g_rand_int_range(random, 0, 3), g_rand_int(random)));
 	EXPECT_GT(live->count, 1000u);
+	for (struct int_map_entry *e = NULL; (e = int_map_next(live, e)); seen++) {
+		gconstpointer key = GSIZE_TO_POINTER(e->key << 4 | e->tag);
+		ASSERT_EQ(e->value, GPOINTER_TO_SIZE(g_hash_table_lookup(wanted, key)));
+		ASSERT_EQ(int_map_at(live, int_map_number(live, e)), (void *)e);
+	}
+	EXPECT_EQ(seen, live->count);
 	int_map_free(live);
 }
