@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-#define NO_MEMORY UINT64_MAX
+#define NO_BLOCK (UINT64_C(1) << 63)
 
 struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t line_bytes,
 			      unsigned ways)
@@ -22,7 +22,7 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 	cache->block_lines = (1u << cache->lines_lg2) - 1;
 	cache->groups = (uint32_t)MAX(1, bytes / (block_bytes * ways));
 	cache->groups_inverse = UINT64_MAX / cache->groups + 1;
-	cache->memory = NO_MEMORY;
+	cache->first = NO_BLOCK;
 	return cache;
 }
 
@@ -35,8 +35,8 @@ static size_t sets_bytes(const struct l2_cache *cache)
  * fills what it gives (MALLOC_PERTURB_). */
 void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 {
-	g_assert(cache->memory == NO_MEMORY);
-	cache->memory = number >> L2_NUMBER_BITS;
+	g_assert(cache->first == NO_BLOCK);
+	cache->first = number >> L2_NUMBER_BITS << L2_NUMBER_BITS;
 	cache->group = g_new0(struct l2_group, cache->groups);
 	cache->set = mmap(NULL, sets_bytes(cache), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

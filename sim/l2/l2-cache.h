@@ -43,7 +43,7 @@ struct l2_cache {
 	uint32_t groups;
 	uint64_t line_bytes;
 	uint64_t groups_inverse; /* of 2^64 */
-	uint64_t memory;         /* upper bits of every block's number */
+	uint64_t first;          /* of the memory's blocks; others are numbered from there */
 	struct l2_group *group;
 	struct l2_set *set; /* one of each group while it is whole, then one of each line */
 	struct l2_stretch clean[L2_LINES_MAX]; /* dirty lines that the last access writes back */
@@ -86,7 +86,7 @@ static inline uint32_t l2_group_of(const struct l2_cache *cache, uint32_t number
 
 static inline uint32_t l2_number(const struct l2_cache *cache, uint64_t pa)
 {
-	return (pa >> cache->block_lg2) & ((1u << L2_NUMBER_BITS) - 1);
+	return (uint32_t)((pa >> cache->block_lg2) - cache->first);
 }
 
 static inline unsigned l2_line(const struct l2_cache *cache, uint64_t pa)
@@ -114,20 +114,24 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 	set->tag[0] = tag;
 }
 
-/* The place of the tag, dirty or not, plus 1; 0: none. Without a branch, so that several are
- * compared at once. */
+/* The place of the tag, dirty or not, plus 1; 0: none. Without a branch before that is known, so
+ * that several are compared at once. */
 static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
 	typedef uint64_t two __attribute__((vector_size(16)));
-	const l2_tags *tags = (const l2_tags *)(const void *)set->tag;
-	l2_tags place = { 1, 2, 3, 4 }, found = { 0 };
-	two halves;
+	const l2_tags *tags = (const l2_tags *)(const void *)set->tag, place = { 1, 2, 3, 4 };
+	l2_tags is[L2_WAYS_MAX / 4];
+	two any;
 
-	for (unsigned i = 0; i < L2_WAYS_MAX / 4; i++, place += 4)
-		found |= (l2_tags)((tags[i] & ~1u) == tag) & place;
-	halves = (two)found;
-	halves[0] |= halves[1];
-	return (uint32_t)(halves[0] | halves[0] >> 32);
+	for (unsigned i = 0; i < L2_WAYS_MAX / 4; i++)
+		is[i] = (l2_tags)((tags[i] & ~1u) == tag);
+	any = (two)(is[0] | is[1] | is[2] | is[3]);
+	if (!(any[0] | any[1]))
+		return 0;
+	any = (two)((is[0] & place) | (is[1] & (place + 4)) | (is[2] & (place + 8)) |
+		    (is[3] & (place + 12)));
+	any[0] |= any[1];
+	return (uint32_t)(any[0] | any[0] >> 32);
 }
 
 /* Looks the tag up, which is there afterwards, as the newest. True if it was before. *out_gone: the
@@ -159,7 +163,7 @@ static inline bool l2_look_up(const struct l2_cache *cache, struct l2_set *set, 
 static inline unsigned l2_add_clean(struct l2_cache *cache, uint32_t gone, unsigned first,
 				    unsigned count, unsigned cleans)
 {
-	uint64_t number = cache->memory << L2_NUMBER_BITS | ((gone >> 1) - 1);
+	uint64_t number = cache->first + (gone >> 1) - 1;
 	uint64_t pa = (number << cache->block_lg2) + ((uint64_t)first << cache->line_lg2);
 	uint64_t bytes = (uint64_t)count << cache->line_lg2;
 	struct l2_stretch *last = cleans ? &cache->clean[cleans - 1] : NULL;
@@ -185,14 +189,17 @@ struct l2_place {
 __attribute__((always_inline)) static inline struct l2_place
 l2_cache_find(struct l2_cache *cache, uint64_t pa, uint64_t bytes)
 {
-	uint32_t number = l2_number(cache, pa);
-	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
+	uint64_t block = pa >> cache->block_lg2, line = pa >> cache->line_lg2;
+	unsigned first = (unsigned)line & cache->block_lines;
+	unsigned count = (unsigned)(((pa + bytes - 1) >> cache->line_lg2) - line) + 1;
 	const struct l2_group *it;
 	struct l2_set *set;
+	uint32_t number;
 	bool is_unit;
 
-	if (G_UNLIKELY(pa >> cache->block_lg2 >> L2_NUMBER_BITS != cache->memory))
-		l2_cache_allocate(cache, pa >> cache->block_lg2);
+	if (G_UNLIKELY(block - cache->first >= UINT64_C(1) << L2_NUMBER_BITS))
+		l2_cache_allocate(cache, block);
+	number = (uint32_t)(block - cache->first);
 	it = &cache->group[l2_group_of(cache, number)];
 	set = &cache->set[it->at + (first & -it->unit)];
 	__builtin_prefetch(set, 1);

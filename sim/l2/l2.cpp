@@ -35,14 +35,13 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	m_profile = p;
 	m_cache = l2_cache_new(p->l2_bytes, p->l2_block_bytes, p->l2_line_bytes, p->l2_ways);
 	m_counters = counters;
-	m_rest = 0;
 	bandwidth_clear(&m_bandwidth);
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
 	std::fill(std::begin(m_recent), std::end(m_recent), recent_request{ 0, UINT32_MAX, 0 });
 	m_line_bytes = p->l2_line_bytes;
 	m_hit_ps = p->l2_hit_ps;
 	m_rate = p->l2_bytes_per_us;
-	m_booked = m_booked_ps = m_booked_rest = 0;
+	m_pace = { 0, 0, 0, -p->l2_bytes_per_us };
 	m_lock = config->lock;
 }
 
@@ -124,25 +123,29 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 		ask(true, m_cache->clean[i], times);
 }
 
+inline void l2::set_pace(uint64_t lines, pace &of) const
+{
+	uint64_t parts = lines * m_line_bytes * SIM_PS_PER_US;
+
+	if (G_UNLIKELY(lines != of.lines))
+		of = { lines, parts / m_rate, parts % m_rate, of.rest };
+}
+
 // What has been looked up is there when the L2 has the bandwidth for it, fractions of a picosecond
 // carried over, and memory has answered. It takes more where it meets another request to the same
 // 512 bytes.
 __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, bool write,
-						      fetch &times)
+						      fetch &times, pace &of)
 {
-	uint64_t hit_ps = m_hit_ps, takes, start, end;
+	const uint64_t hit_ps = m_hit_ps;
+	uint64_t takes, start, end;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
 	recent_request &last = recent_at(block);
 	bool same = last.block == block;
+	bool whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
 
-	if (G_UNLIKELY(times.lines != m_booked)) {
-		m_booked = times.lines;
-		m_booked_ps = transfer_ps(m_booked * m_line_bytes, m_rate);
-		m_booked_rest = m_booked * m_line_bytes * SIM_PS_PER_US % m_rate;
-	}
-	m_rest += m_booked_rest;
-	takes = m_booked_ps + (m_rest >= m_rate);
-	m_rest -= m_rest >= m_rate ? m_rate : 0;
+	of.rest -= m_rate & -static_cast<uint64_t>(whole);
+	takes = of.ps + whole;
 	if (same && at < last.start_ps + hit_ps) {
 		takes = std::max(takes, m_profile->l2_conflict_ps);
 		m_counters->l2_conflicts++;
@@ -171,7 +174,8 @@ void l2::serve(access &request)
 	} else {
 		look_up(pa, pa + bytes, write, times);
 	}
-	settle(pa, at, write, times);
+	set_pace(times.lines, m_pace);
+	settle(pa, at, write, times, m_pace);
 	if (G_UNLIKELY(request.walk)) {
 		m_counters->l2_walk_reads += times.lines;
 		m_counters->l2_walk_hits += times.hits;
@@ -189,10 +193,10 @@ void l2::serve(access &request)
 
 // Step by step for all of them, so that the host waits for the memory of many at once: neither the
 // tags nor the memory behind depend on when the L2 has bandwidth.
-template <bool write> void l2::take_rows(sim_row *rows, unsigned count)
+template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count)
 {
 	uint64_t hit_ps = m_hit_ps, line = m_line_bytes, lines = 0, hits = 0;
-	uint64_t was = ~rows[0].address, end, was_end = 0;
+	uint64_t was = ~rows[0].address, was_end = 0;
 	struct {
 		l2_place place;
 		const sim_row *fill;
@@ -201,58 +205,84 @@ template <bool write> void l2::take_rows(sim_row *rows, unsigned count)
 	const sim_row none = { 0, 0, 0, SIM_NEVER, 0 };
 	l2_place place = {};
 	sim_row fill[SIM_ROWS_MAX], *next = fill, *asked = fill;
+	l2_cache *cache = m_cache;
+	pace of = m_pace;
 
-	for (unsigned i = 0; i < count; i++, was_end = end) {
-		uint64_t pa = rows[i].address, bytes = rows[i].bytes;
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t pa = rows[i].address, bytes = rows[i].bytes, end = pa + bytes - 1;
 
-		end = pa + bytes - 1;
-		if (((pa ^ was) | (end ^ was_end)) >= line)
-			place = l2_cache_find(m_cache, pa, bytes);
+		if (one && G_UNLIKELY((pa ^ end) >= line)) {
+			take_rows<write, false>(rows, count);
+			return;
+		}
+		if (((pa ^ was) | (one ? 0 : end ^ was_end)) >= line)
+			place = l2_cache_find(cache, pa, one ? 1 : bytes);
 		step[i].place = place;
 		was = pa;
+		was_end = end;
 	}
 	for (unsigned i = 0; i < count; i++) {
-		if (G_UNLIKELY(!step[i].place.set)) // others behind it may be parted, or joined
-			for (unsigned k = i + 1; k < count; k++)
+		const sim_row &row = rows[i];
+
+		if (G_UNLIKELY(!step[i].place.set)) { // others behind it may be parted, or joined
+			step[i].place = l2_cache_find(cache, row.address, row.bytes);
+			for (unsigned k = i + 1; !step[i].place.set && k < count; k++)
 				step[k].place.set = nullptr;
-		l2_answer answer = l2_cache_access_at(m_cache, step[i].place, rows[i].address,
-						      rows[i].bytes, write);
+		}
+		if (one)
+			step[i].place.lines = 1;
+		l2_answer answer =
+			l2_cache_access_at(cache, step[i].place, row.address, row.bytes, write);
 
 		step[i].hits = answer.hits;
-		step[i].fill = answer.fill.bytes ? next : &none;
-		if (answer.fill.bytes)
-			*next++ = { answer.fill.pa, answer.fill.bytes, rows[i].at_ps + hit_ps, 0,
-				    0 };
+		step[i].fill = &none;
+		lines += answer.lines;
+		hits += answer.hits;
+		if (answer.fill.bytes) {
+			next->address = answer.fill.pa;
+			next->bytes = answer.fill.bytes;
+			next->at_ps = row.at_ps + hit_ps;
+			step[i].fill = next++;
+		}
 		if (G_UNLIKELY(answer.cleans)) {
 			ask_fills(asked, next);
 			if (!answer.fill.bytes)
 				*next++ = none;
 			step[i].fill = &next[-1];
-			fetch gone = { rows[i].at_ps + hit_ps, 0, next[-1].done_ps, 0, 0 };
+			fetch gone = { row.at_ps + hit_ps, 0, next[-1].done_ps, 0, 0 };
 			for (unsigned n = 0; n < answer.cleans; n++)
-				ask(true, m_cache->clean[n], gone);
+				ask(true, cache->clean[n], gone);
 			next[-1].done_ps = gone.last_ps;
 			asked = next;
 		}
 	}
 	ask_fills(asked, next);
+	if (one)
+		set_pace(1, of);
 	for (unsigned i = 0; i < count; i++) {
+		sim_row &row = rows[i];
 		fetch times = { 0, step[i].fill->first_ps, step[i].fill->done_ps,
-				step[i].place.lines, step[i].hits };
+				one ? 1 : step[i].place.lines, step[i].hits };
 
-		settle(rows[i].address, rows[i].at_ps, write, times);
-		lines += times.lines;
-		hits += times.hits;
-		rows[i].first_ps = times.first_ps;
-		rows[i].done_ps = times.last_ps;
+		if (!one)
+			set_pace(times.lines, of);
+		settle(row.address, row.at_ps, write, times, of);
+		row.first_ps = times.first_ps;
+		row.done_ps = times.last_ps;
 	}
+	m_pace = of;
 	(write ? m_counters->l2_writes : m_counters->l2_reads) += lines;
 	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += hits;
 }
 
 unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
 {
-	request.write ? take_rows<true>(rows, count) : take_rows<false>(rows, count);
+	bool one = rows->bytes <= m_line_bytes;
+
+	if (request.write)
+		one ? take_rows<true, true>(rows, count) : take_rows<true, false>(rows, count);
+	else
+		one ? take_rows<false, true>(rows, count) : take_rows<false, false>(rows, count);
 	return count;
 }
 

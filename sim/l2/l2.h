@@ -46,8 +46,14 @@ private:
 	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);
-	template <bool write> void take_rows(sim_row *rows, unsigned count);
-	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times);
+	template <bool write, bool one> void take_rows(sim_row *rows, unsigned count);
+	// How long lines take of the bandwidth.
+	struct pace {
+		uint64_t lines, ps, part; // so many, and their time: its picoseconds, what is left
+		uint64_t rest; // of a picosecond, in parts of the bandwidth, of all that was booked
+	};
+	void set_pace(uint64_t lines, pace &of) const;
+	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times, pace &of);
 
 	// The last request to a block of 512 bytes, by that of its first byte.
 	static constexpr unsigned conflict_lg2 = 9;
@@ -67,13 +73,11 @@ private:
 	static constexpr unsigned recent_lg2 = 11;
 	recent_request m_recent[1 << recent_lg2] = {};
 	uint64_t m_line_bytes = 0, m_hit_ps = 0, m_rate = 0; // the profile's
-	// Lines booked last, the time that they take, and what of a picosecond is left of that.
-	uint64_t m_booked = 0, m_booked_ps = 0, m_booked_rest = 0;
 	sim_lock *m_lock = nullptr;
 	static constexpr unsigned offer_blocks = 64; // a few microseconds
 	unsigned m_looked_up = 0;                    // blocks, of requests that have several
-	uint64_t m_rest = 0; // booked, of a picosecond, in parts of the bandwidth
-	access m_access;     // of memory
+	pace m_pace = {};                            // of what was booked last
+	access m_access;                             // of memory
 };
 
 } // namespace npusim

@@ -16,8 +16,9 @@
 
 /* What a lane's own TLB has: some of the L2 TLB's entries, by their indices. */
 struct l1_tlb {
-	uint32_t *place; /* of each entry of the L2 TLB: its place here, counted from 1; 0: none */
-	uint32_t *entry; /* at each place: the entry, counted from 1; 0: the place is free */
+	uint32_t *place;     /* of each entry of the L2 TLB, and the one behind the last: its place
+				here, counted from 1; 0: none */
+	uint32_t *entry;     /* at each place; the one behind the last: the place is free */
 	struct tlb_age *age; /* of the places */
 	uint32_t oldest;
 	uint64_t holder; /* the lane's bit of tlb_entry.holders */
@@ -56,10 +57,12 @@ static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 
 static void l1_init(struct l1_tlb *l1, unsigned lane, unsigned places, unsigned entries)
 {
-	*l1 = (struct l1_tlb){ .place = g_new0(uint32_t, entries),
-			       .entry = g_new0(uint32_t, places),
+	*l1 = (struct l1_tlb){ .place = g_new0(uint32_t, entries + 1),
+			       .entry = g_new(uint32_t, places),
 			       .age = g_new(struct tlb_age, places),
 			       .holder = UINT64_C(1) << lane % HOLDER_BITS };
+	for (unsigned i = 0; i < places; i++)
+		l1->entry[i] = entries;
 	tlb_age_init(l1->age, 0, places);
 }
 
@@ -137,7 +140,8 @@ static void page_went(struct mmu_state *mmu, uint32_t index, uint64_t key, uint6
 
 			if (!place)
 				continue;
-			l1->place[index] = l1->entry[place - 1] = 0;
+			l1->place[index] = 0;
+			l1->entry[place - 1] = mmu->l2.entries;
 			tlb_age_make_oldest(l1->age, &l1->oldest, place - 1);
 		}
 	}
@@ -164,13 +168,11 @@ static void drop_table(struct mmu_state *mmu, uint64_t key)
 
 static inline void put_l1(const struct mmu_state *mmu, struct l1_tlb *l1, struct tlb_entry *entry)
 {
-	uint32_t place = l1->oldest, gone = l1->entry[place],
-		 index = (uint32_t)(entry - mmu->l2.entry);
+	uint32_t place = l1->oldest, index = (uint32_t)(entry - mmu->l2.entry);
 
-	if (G_LIKELY(gone))
-		l1->place[gone - 1] = 0;
+	l1->place[l1->entry[place]] = 0;
 	l1->oldest = l1->age[place].newer;
-	l1->entry[place] = index + 1;
+	l1->entry[place] = index;
 	l1->place[index] = place + 1;
 	entry->holders |= l1->holder;
 }
@@ -298,40 +300,63 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 	return SIM_OK;
 }
 
+/* Finds the pages first, which changes nothing, and uses them then. */
 unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space, bool write,
 			    struct sim_row *rows, unsigned count)
 {
 	uint64_t base = tlb_key_base(space), flags = OWN_PAGE | (write ? PT_WRITE : 0);
-	uint64_t page_va = 0, page_bytes = 0, to_pa = 0, ready = 0; /* of the row before */
+	/* of the row before; sizes are guessed to be the same */
+	uint64_t key = base, page_va = INT64_MAX, page_bytes = 4096, to_pa = 0, ready = 0;
+	unsigned lg2 = tlb_size_lg2(0), l2_hits = 0, hits = 0;
 	struct l1_tlb *l1 = &mmu->l1[lane];
-	unsigned l2_hits = 0, i;
-	uint32_t place;
+	struct {
+		struct tlb_entry *entry;
+		uint64_t *at_ps, known_ps; /* of the first row there */
+	} page[SIM_ROWS_MAX], *next = page, *last;
 
-	for (i = 0; i < count; i++) {
-		uint64_t va = rows[i].address, known = rows[i].at_ps + mmu->l1_ps;
+	for (; hits < count; hits++) {
+		struct sim_row *row = &rows[hits];
+		uint64_t va = row->address, known = row->at_ps + mmu->l1_ps;
 
-		if (G_UNLIKELY((va ^ (va + rows[i].bytes - 1)) >= SIM_ROW_BYTES))
+		if (G_UNLIKELY(va % SIM_ROW_BYTES + row->bytes > SIM_ROW_BYTES))
 			break;
 		if (va - page_va >= page_bytes) {
-			struct tlb_entry *entry = find_page(mmu, l1, base, va, &place);
+			struct tlb_entry *entry = tlb_peek(&mmu->l2, key | va >> lg2);
 
-			if (G_UNLIKELY(!entry || (entry->pa & flags) != flags))
+			if (G_UNLIKELY(!entry)) {
+				entry = tlb_peek_va(&mmu->l2, base, va);
+				if (!entry)
+					break;
+				lg2 = tlb_size_lg2(tlb_key_size(entry->key));
+				page_bytes = UINT64_C(1) << lg2;
+				key = tlb_key(base, 0, tlb_key_size(entry->key));
+			}
+			if (G_UNLIKELY((entry->pa & flags) != flags))
 				break;
-			use_page(mmu, l1, entry, place);
-			l2_hits += place == 0;
-			known += place ? 0 : mmu->l2_ps;
-			page_bytes = UINT64_C(1) << tlb_size_lg2(tlb_key_size(entry->key));
 			page_va = va & -page_bytes;
 			to_pa = (entry->pa & ~(uint64_t)FLAGS) - page_va;
 			ready = entry->ready_ps;
+			next->entry = entry;
+			next->at_ps = &row->at_ps;
+			next++->known_ps = known;
 		}
-		rows[i].address = va + to_pa;
-		rows[i].at_ps = MAX(known, ready);
+		row->address = va + to_pa;
+		row->at_ps = MAX(known, ready);
 	}
-	mmu->counters->tlb_requests += i;
-	mmu->counters->tlb_l1_hits += i - l2_hits;
+	for (last = next, next = page; next < last; next++) {
+		struct tlb_entry *entry = next->entry;
+		uint32_t place = l1->place[entry - mmu->l2.entry];
+
+		use_page(mmu, l1, entry, place);
+		if (place)
+			continue;
+		l2_hits++;
+		*next->at_ps = MAX(next->known_ps + mmu->l2_ps, entry->ready_ps);
+	}
+	mmu->counters->tlb_requests += hits;
+	mmu->counters->tlb_l1_hits += hits - l2_hits;
 	mmu->counters->tlb_l2_hits += l2_hits;
-	return i;
+	return hits;
 }
 
 /* Entry by entry. */

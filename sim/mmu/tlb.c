@@ -39,8 +39,10 @@ void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 	while (1u << lg2 < 8 * entries)
 		lg2++;
 	tlb->hash_mask = (1u << lg2) - 1;
-	tlb->chain = g_new0(uint32_t, (size_t)1 << lg2);
-	tlb->entry = g_aligned_alloc0(entries, sizeof(struct tlb_entry), 64);
+	tlb->chain = g_new(uint32_t, (size_t)1 << lg2);
+	for (unsigned i = 0; i <= tlb->hash_mask; i++)
+		tlb->chain[i] = entries;
+	tlb->entry = g_aligned_alloc0(entries + 1, sizeof(struct tlb_entry), 64);
 	tlb->age = g_aligned_alloc0(entries, sizeof(struct tlb_age), 64);
 	tlb->link = g_new0(struct tlb_link, entries);
 	tlb->oldest = g_new(uint32_t, tlb->sets);
@@ -58,6 +60,13 @@ void tlb_clear(struct tlb *tlb)
 	g_free(tlb->oldest);
 	g_free(tlb->chain);
 	memset(tlb, 0, sizeof(*tlb));
+}
+
+struct tlb_entry *tlb_peek_chain(const struct tlb *tlb, uint32_t at, uint64_t key)
+{
+	while (at != tlb->entries && tlb->entry[at].key != key)
+		at = tlb->link[at].next;
+	return at != tlb->entries ? &tlb->entry[at] : NULL;
 }
 
 /* Evicted or not: an entry of another size than the one before it in its place. */

@@ -42,8 +42,9 @@ static inline void tlb_age_to_seam(struct tlb_age *age, uint32_t i, uint32_t new
 
 	age[was.older].newer = was.newer;
 	age[was.newer].older = was.older;
-	age[i] = (struct tlb_age){ newest, oldest };
+	age[i].older = newest;
 	age[newest].newer = i;
+	age[i].newer = oldest;
 	age[oldest].older = i;
 }
 
@@ -58,7 +59,7 @@ static inline void tlb_age_make_newest(struct tlb_age *age, uint32_t *oldest, ui
 }
 
 struct tlb_link {
-	uint32_t hash, next; /* next: with the same hash: its index + 1; 0: none */
+	uint32_t hash, next; /* next: with the same hash; the one behind the last entry: none */
 };
 
 struct tlb {
@@ -69,11 +70,11 @@ struct tlb {
 	unsigned live_sizes; /* bit of each size that has entries */
 	uint64_t live[TLB_SIZES];
 	uint64_t live_bytes;
-	struct tlb_entry *entry;
-	struct tlb_age *age;   /* of each entry */
-	struct tlb_link *link; /* likewise */
-	uint32_t *oldest;      /* of each set; the newest is next to it */
-	uint32_t *chain;       /* of each hash: index + 1 of its first entry; 0: none */
+	struct tlb_entry *entry; /* and behind the last, for who looks for one, a free one */
+	struct tlb_age *age;     /* of each entry */
+	struct tlb_link *link;   /* likewise */
+	uint32_t *oldest;        /* of each set; the newest is next to it */
+	uint32_t *chain;         /* of each hash: its first entry */
 };
 
 /* entries 0 makes a cache that never holds anything; ways divides entries. */
@@ -122,14 +123,17 @@ static inline uint32_t tlb_hash(const struct tlb *tlb, uint64_t key)
 	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 40) & tlb->hash_mask;
 }
 
+/* tlb_peek() where the first of the chain is another's. */
+struct tlb_entry *tlb_peek_chain(const struct tlb *tlb, uint32_t at, uint64_t key);
+
 /* The entry as it is, its age left alone; NULL if there is none. */
 static inline struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key)
 {
 	uint32_t at = tlb->chain[tlb_hash(tlb, key)];
 
-	while (at && tlb->entry[at - 1].key != key)
-		at = tlb->link[at - 1].next;
-	return at ? &tlb->entry[at - 1] : NULL;
+	if (tlb->entry[at].key == key)
+		return &tlb->entry[at];
+	return at == tlb->entries ? NULL : tlb_peek_chain(tlb, at, key);
 }
 
 static inline unsigned tlb_set_of(const struct tlb *tlb, uint64_t key)
@@ -174,8 +178,8 @@ static inline void tlb_unchain(struct tlb *tlb, uint32_t index)
 {
 	uint32_t *at = &tlb->chain[tlb->link[index].hash];
 
-	while (G_UNLIKELY(*at != index + 1))
-		at = &tlb->link[*at - 1].next;
+	while (G_UNLIKELY(*at != index))
+		at = &tlb->link[*at].next;
 	*at = tlb->link[index].next;
 }
 
@@ -212,7 +216,7 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 		tlb_count(tlb, entry->key, key);
 	hash = tlb_hash(tlb, key);
 	tlb->link[index] = (struct tlb_link){ hash, tlb->chain[hash] };
-	tlb->chain[hash] = index + 1;
+	tlb->chain[hash] = index;
 	entry->key = key;
 	entry->holders = 0;
 	return entry;

@@ -14,45 +14,20 @@ void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned co
 					 .mask = (UINT64_C(1) << count_lg2) - 1,
 					 .origin_ps = origin_ps,
 					 .oldest = UINT64_MAX,
-					 .at_ps = UINT64_MAX };
+					 .begin_ps = BANDWIDTH_NONE };
 }
 
 void bandwidth_clear(struct bandwidth *bandwidth)
 {
 	g_clear_pointer(&bandwidth->slice, g_free);
-	bandwidth->oldest = bandwidth->at_ps = UINT64_MAX;
+	bandwidth->oldest = UINT64_MAX;
+	bandwidth->begin_ps = BANDWIDTH_NONE;
 }
 
 static void allocate(struct bandwidth *bandwidth)
 {
 	bandwidth->slice = g_new0(struct bandwidth_slice, bandwidth->mask + 1);
 	bandwidth->oldest = bandwidth->full_from = bandwidth->full_to = 0;
-}
-
-static struct bandwidth_slice *slice_at(struct bandwidth *b, uint64_t number)
-{
-	struct bandwidth_slice *slice = &b->slice[number & b->mask];
-
-	if (G_UNLIKELY(slice->number != number)) {
-		slice->number = number;
-		slice->taken_ps = 0;
-		if (number > b->oldest + b->mask)
-			b->oldest = number - b->mask;
-	}
-	return slice;
-}
-
-bool bandwidth_find(struct bandwidth *b, uint64_t at_ps)
-{
-	uint64_t number = (at_ps - b->origin_ps) >> b->slice_lg2;
-
-	if (number < b->oldest)
-		return false;
-	b->at_ps = at_ps;
-	b->begin_ps = b->origin_ps + (number << b->slice_lg2);
-	b->stop_ps = b->begin_ps + b->slice_ps;
-	b->at = slice_at(b, number);
-	return true;
 }
 
 static void note_full(struct bandwidth *b, uint64_t number)
@@ -68,7 +43,7 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 	uint64_t length = b->slice_ps, at = from_ps - b->origin_ps;
 	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first = number, end;
 
-	b->at_ps = UINT64_MAX;
+	b->begin_ps = BANDWIDTH_NONE;
 	if (!b->slice)
 		allocate(b);
 	if (first < b->oldest)
@@ -80,7 +55,7 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 	end = at;
 	for (number = first; ps; number++) {
 		uint64_t stop = (number + 1) << b->slice_lg2, took;
-		struct bandwidth_slice *slice = slice_at(b, number);
+		struct bandwidth_slice *slice = bandwidth_slice_at(b, number);
 
 		if (at < stop - length + slice->taken_ps)
 			at = stop - length + slice->taken_ps;

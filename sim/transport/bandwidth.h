@@ -14,6 +14,8 @@
 
 G_BEGIN_DECLS
 
+#define BANDWIDTH_NONE (UINT64_C(1) << 63) /* in none of the times that are asked for */
+
 struct bandwidth_slice {
 	uint64_t number, taken_ps;
 };
@@ -26,7 +28,7 @@ struct bandwidth {
 					there are none yet */
 	uint64_t full_from, full_to; /* slices that are known to be full: no need to look */
 	struct bandwidth_slice *slice;
-	uint64_t at_ps; /* when the last booking was asked for, and the slice that has this time */
+	/* the slice that was looked for last; begin_ps is BANDWIDTH_NONE: none */
 	uint64_t begin_ps, stop_ps;
 	struct bandwidth_slice *at;
 };
@@ -42,8 +44,30 @@ void bandwidth_clear(struct bandwidth *bandwidth);
 uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
 			       uint64_t *out_end_ps);
 
+static inline struct bandwidth_slice *bandwidth_slice_at(struct bandwidth *b, uint64_t number)
+{
+	struct bandwidth_slice *slice = &b->slice[number & b->mask];
+
+	if (G_UNLIKELY(slice->number != number)) {
+		*slice = (struct bandwidth_slice){ number, 0 };
+		if (number > b->oldest + b->mask)
+			b->oldest = number - b->mask;
+	}
+	return slice;
+}
+
 /* Notes the slice that has the time; false where it is no longer remembered. */
-bool bandwidth_find(struct bandwidth *b, uint64_t at_ps);
+static inline bool bandwidth_find(struct bandwidth *b, uint64_t at_ps)
+{
+	uint64_t since = at_ps - b->origin_ps, number = since >> b->slice_lg2;
+
+	if (G_UNLIKELY(number < b->oldest))
+		return false;
+	b->begin_ps = at_ps - (since & (b->slice_ps - 1));
+	b->stop_ps = b->begin_ps + b->slice_ps;
+	b->at = bandwidth_slice_at(b, number);
+	return true;
+}
 
 /* Takes ps of the time from from_ps on, the earliest that is free. Returns since when (from_ps
  * where ps is 0); *out_end_ps: until when. No slice is ever taken for more than its length. Within
@@ -53,7 +77,8 @@ static inline uint64_t bandwidth_take(struct bandwidth *b, uint64_t ps, uint64_t
 {
 	uint64_t start;
 
-	if (G_UNLIKELY(!ps || (from_ps != b->at_ps && !bandwidth_find(b, from_ps))))
+	if (G_UNLIKELY(!ps) ||
+	    (from_ps - b->begin_ps >= b->slice_ps && !bandwidth_find(b, from_ps)))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	/* Mostly it fits into the first slice, and leaves room there. */
 	start = b->begin_ps + b->at->taken_ps;

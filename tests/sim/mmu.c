@@ -107,6 +107,7 @@ TEST(mmu, rows_take_together_what_they_take_one_by_one)
 	memory.bytes[0] = UINT64_C(2) << 30;
 	map(0, 0, 21, 512);
 	ASSERT_TRUE(pt_map(&table, UINT64_C(1) << 30, UINT64_C(1) << 30, 21, 8, 0));
+	ASSERT_TRUE(pt_map(&table, UINT64_C(2) << 30, UINT64_C(5) << 28, 12, 64, PT_WRITE));
 	alone = mmu_state_new(&profile, 0, LANES, &other, &descriptors, &counted);
 	other.root_pa[0] = table.root_pa;
 	for (uint64_t batch = 0; batch < 3000; batch++) {
@@ -116,6 +117,8 @@ TEST(mmu, rows_take_together_what_they_take_one_by_one)
 
 		for (unsigned i = 0; i < SIM_ROWS_MAX; i++) {
 			sent[i] = g_rand_int(rand) % (520u << 21);
+			if (g_rand_int_range(rand, 0, 5) == 0)
+				sent[i] = (UINT64_C(2) << 30) + sent[i] % (64u << 12);
 			rows[i] = (struct sim_row){ sent[i], 64, batch * 100000, 0, 0 };
 		}
 		for (unsigned i = 0, n = 0; i < SIM_ROWS_MAX; i++) {
