@@ -207,7 +207,7 @@ l2_cache_find(struct l2_cache *cache, uint64_t pa, uint64_t bytes)
 	return (struct l2_place){ is_unit ? set : NULL, (number + 1) << 1, count };
 }
 
-/* l2_cache_access() of lines that have been found. */
+/* l2_cache_access() of lines that have been found, and are a unit. */
 __attribute__((always_inline)) static inline struct l2_answer
 l2_cache_access_at(struct l2_cache *cache, struct l2_place at, uint64_t pa, uint64_t bytes,
 		   bool write)
@@ -215,8 +215,6 @@ l2_cache_access_at(struct l2_cache *cache, struct l2_place at, uint64_t pa, uint
 	struct l2_answer out = { at.lines, 0, 0, { 0, 0 } };
 	uint32_t gone;
 
-	if (G_UNLIKELY(!at.set))
-		return l2_cache_access_units(cache, pa, bytes, write);
 	if (l2_look_up(cache, at.set, at.tag, write, &gone)) {
 		out.hits = at.lines;
 		return out;
@@ -236,7 +234,10 @@ l2_cache_access_at(struct l2_cache *cache, struct l2_place at, uint64_t pa, uint
 __attribute__((always_inline)) static inline struct l2_answer
 l2_cache_access(struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write)
 {
-	return l2_cache_access_at(cache, l2_cache_find(cache, pa, bytes), pa, bytes, write);
+	const struct l2_place at = l2_cache_find(cache, pa, bytes);
+
+	return G_LIKELY(at.set) ? l2_cache_access_at(cache, at, pa, bytes, write)
+				: l2_cache_access_units(cache, pa, bytes, write);
 }
 
 G_END_DECLS

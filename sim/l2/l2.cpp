@@ -106,6 +106,17 @@ l2::fetch l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times)
 	return times;
 }
 
+// Asks for what a look-up has found to be missing, or to have gone.
+__attribute__((always_inline)) inline void l2::follow(const l2_answer &answer, fetch &times)
+{
+	times.lines = answer.lines;
+	times.hits = answer.hits;
+	if (answer.fill.bytes)
+		ask(false, answer.fill, times);
+	for (unsigned i = 0; i < answer.cleans; i++)
+		ask(true, m_cache->clean[i], times);
+}
+
 __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end, bool write,
 						       fetch &times)
 {
@@ -113,14 +124,14 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 		times = look_up_blocks(pa, end, write, times);
 		return;
 	}
-	const l2_answer answer = l2_cache_access(m_cache, pa, end - pa, write);
+	const l2_place at = l2_cache_find(m_cache, pa, end - pa);
 
-	times.lines = answer.lines;
-	times.hits = answer.hits;
-	if (answer.fill.bytes)
-		ask(false, answer.fill, times);
-	for (unsigned i = 0; i < answer.cleans; i++)
-		ask(true, m_cache->clean[i], times);
+	/* What each way leads to in a copy of its own: one answer would be handed over in memory.
+	 */
+	if (G_LIKELY(at.set))
+		follow(l2_cache_access_at(m_cache, at, pa, end - pa, write), times);
+	else
+		follow(l2_cache_access_units(m_cache, pa, end - pa, write), times);
 }
 
 inline void l2::set_pace(uint64_t lines, pace &of) const
@@ -232,7 +243,10 @@ template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count
 		if (one)
 			step[i].place.lines = 1;
 		l2_answer answer =
-			l2_cache_access_at(cache, step[i].place, row.address, row.bytes, write);
+			G_LIKELY(step[i].place.set)
+				? l2_cache_access_at(cache, step[i].place, row.address, row.bytes,
+						     write)
+				: l2_cache_access_units(cache, row.address, row.bytes, write);
 
 		step[i].hits = answer.hits;
 		step[i].fill = &none;

@@ -31,8 +31,9 @@ struct mmu_state {
 	uint64_t l1_ps, l2_ps;
 	struct l1_tlb *l1; /* of each lane */
 	struct tlb l2, walk_cache;
-	uint64_t *walker_free_ps; /* when each of them is free */
-	unsigned next_walker;
+	uint64_t *walker_free_ps;   /* when each of them is free */
+	struct tlb_age *walker_age; /* in the order of that, then of their numbers */
+	uint32_t first_walker, next_walker;
 	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
 	struct sim_counters *counters;
 };
@@ -41,18 +42,36 @@ struct mmu_state {
  * turn. */
 static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 {
-	const uint64_t *free_ps = mmu->walker_free_ps;
-	unsigned first = mmu->next_walker;
-	uint64_t least = free_ps[first];
+	unsigned next = mmu->next_walker, first = mmu->first_walker;
 
-	mmu->next_walker = first + 1 < mmu->walkers ? first + 1 : 0;
-	if (least <= at_ps)
-		return first;
-	for (unsigned i = 0; i < mmu->walkers; i++) {
-		first = free_ps[i] < least ? i : first;
-		least = MIN(free_ps[i], least);
-	}
-	return first;
+	mmu->next_walker = next + 1 < mmu->walkers ? next + 1 : 0;
+	return mmu->walker_free_ps[next] <= MAX(at_ps, mmu->walker_free_ps[first]) ? next : first;
+}
+
+static bool is_free_before(const struct mmu_state *mmu, uint32_t walker, uint32_t other)
+{
+	uint64_t at = mmu->walker_free_ps[walker], then = mmu->walker_free_ps[other];
+
+	return at < then || (at == then && walker < other);
+}
+
+/* Mostly it is free after all others. */
+static inline void take_walker(struct mmu_state *mmu, uint32_t walker, uint64_t until_ps)
+{
+	struct tlb_age *age = mmu->walker_age;
+	uint32_t before;
+
+	mmu->walker_free_ps[walker] = until_ps;
+	tlb_age_make_newest(age, &mmu->first_walker, walker);
+	before = age[walker].older;
+	if (G_LIKELY(!is_free_before(mmu, walker, before)))
+		return;
+	while (before != mmu->first_walker && is_free_before(mmu, walker, before))
+		before = age[before].older;
+	if (is_free_before(mmu, walker, before))
+		mmu->first_walker = walker;
+	else
+		tlb_age_to_seam(age, walker, before, age[before].newer);
 }
 
 static void l1_init(struct l1_tlb *l1, unsigned lane, unsigned places, unsigned entries)
@@ -93,6 +112,8 @@ struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, un
 	tlb_init(&mmu->l2, p->tlb_l2_entries, p->tlb_l2_ways);
 	tlb_init(&mmu->walk_cache, p->walk_cache_entries, p->walk_cache_entries);
 	mmu->walker_free_ps = g_new0(uint64_t, p->walkers);
+	mmu->walker_age = g_new(struct tlb_age, p->walkers);
+	tlb_age_init(mmu->walker_age, 0, p->walkers);
 	return mmu;
 }
 
@@ -106,6 +127,7 @@ void mmu_state_free(struct mmu_state *mmu)
 	tlb_clear(&mmu->walk_cache);
 	g_free(mmu->l1);
 	g_free(mmu->walker_free_ps);
+	g_free(mmu->walker_age);
 	g_free(mmu);
 }
 
@@ -118,15 +140,16 @@ static uint32_t *region_of(struct mmu_state *mmu, unsigned space, uint64_t va)
 }
 
 /* An entry of the L2 TLB or the walk cache has come (1) or gone (-1). */
-static void count_entry(struct mmu_state *mmu, uint64_t key, bool is_page, int by)
+static inline void count_entry(struct mmu_state *mmu, uint64_t key, bool is_page, int by)
 {
 	unsigned space = tlb_key_space(key);
 	uint32_t bit = 1u << mmu->device, *devices = &mmu->shared->filter.devices[space];
+	uint64_t entries = mmu->space_entries[space] += (uint64_t)(int64_t)by;
 
 	if (is_page && tlb_key_size(key) <= 1)
 		*region_of(mmu, space, tlb_key_va(key)) += (uint32_t)by;
-	mmu->space_entries[space] += (uint64_t)(int64_t)by;
-	*devices = mmu->space_entries[space] ? *devices | bit : *devices & ~bit;
+	if (G_UNLIKELY(entries <= 1))
+		*devices = entries ? *devices | bit : *devices & ~bit;
 }
 
 /* A page that leaves the L2 TLB leaves every L1 TLB. */
@@ -235,7 +258,7 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
-	mmu->walker_free_ps[walker] = t;
+	take_walker(mmu, walker, t);
 	mmu->counters->walks++;
 	mmu->counters->walk_cache_hits += table != NULL;
 	mmu->counters->walk_levels += level - first;
