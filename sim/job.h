@@ -124,7 +124,7 @@ static inline unsigned char *sim_memory_at(const struct sim_memory *memory, uint
 
 /* One of several requests that are handed on together. Those that pass the L2 so lie within
  * SIM_ROW_BYTES, aligned, each. */
-#define SIM_ROWS_MAX  32u
+#define SIM_ROWS_MAX  64u
 #define SIM_ROW_BYTES 4096u
 struct sim_row {
 	uint64_t address, bytes;

@@ -472,7 +472,9 @@ unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uin
 	for (unsigned i = 0; i < count; i++, row++) {
 		uint64_t at = row_offset ? row_offset(job, row) : row * job->pitch_bytes;
 
-		rows[i] = { va + at, bytes, now, 0, 0 };
+		rows[i].address = va + at;
+		rows[i].bytes = bytes;
+		rows[i].at_ps = now;
 	}
 	return count;
 }
@@ -491,16 +493,17 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 	m_access.status = SIM_OK;
 	for (*out_rows = 0; it.issued < stop && m_access.status == SIM_OK; into = 0) {
 		unsigned count = next_rows(job, it.issued, stop, now, rows);
-		uint64_t n = rows->bytes;
+		uint64_t n = rows->bytes, begin = into ? it.row_begin_ps : now;
+		uint64_t least = into ? it.row_end_ps : now;
+		sim_histogram *latency = into + n == row_bytes ? job->latency : nullptr;
 
 		count = ask_rows(ref, write, index, rows, count);
+		it.row_begin_ps = begin;
 		for (unsigned i = 0; i < count; i++) {
-			if (into == 0)
-				it.row_begin_ps = it.row_end_ps = now;
-			it.row_end_ps = std::max(it.row_end_ps, rows[i].done_ps);
+			it.row_end_ps = std::max(least, rows[i].done_ps);
 			done = std::max(done, rows[i].done_ps);
-			if (job->latency && into + n == row_bytes)
-				sim_histogram_add(job->latency, it.row_end_ps - it.row_begin_ps);
+			if (latency)
+				sim_histogram_add(latency, it.row_end_ps - begin);
 		}
 		*out_rows += into ? 0 : count;
 		it.issued += (count - 1) * n + std::min(m_access.bytes, n);

@@ -126,20 +126,11 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 	}
 	const l2_place at = l2_cache_find(m_cache, pa, end - pa);
 
-	/* What each way leads to in a copy of its own: one answer would be handed over in memory.
-	 */
+	// Each way goes on by itself: one answer of both would be handed over in memory.
 	if (G_LIKELY(at.set))
 		follow(l2_cache_access_at(m_cache, at, pa, end - pa, write), times);
 	else
 		follow(l2_cache_access_units(m_cache, pa, end - pa, write), times);
-}
-
-inline void l2::set_pace(uint64_t lines, pace &of) const
-{
-	uint64_t parts = lines * m_line_bytes * SIM_PS_PER_US;
-
-	if (G_UNLIKELY(lines != of.lines))
-		of = { lines, parts / m_rate, parts % m_rate, of.rest };
 }
 
 // What has been looked up is there when the L2 has the bandwidth for it, fractions of a picosecond
@@ -152,9 +143,14 @@ __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, 
 	uint64_t takes, start, end;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
 	recent_request &last = recent_at(block);
-	bool same = last.block == block;
-	bool whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
+	bool same = last.block == block, whole;
 
+	if (G_UNLIKELY(times.lines != of.lines)) {
+		uint64_t parts = times.lines * m_line_bytes * SIM_PS_PER_US;
+
+		of = { times.lines, parts / m_rate, parts % m_rate, of.rest };
+	}
+	whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
 	of.rest -= m_rate & -static_cast<uint64_t>(whole);
 	takes = of.ps + whole;
 	if (same && at < last.start_ps + hit_ps) {
@@ -185,7 +181,6 @@ void l2::serve(access &request)
 	} else {
 		look_up(pa, pa + bytes, write, times);
 	}
-	set_pace(times.lines, m_pace);
 	settle(pa, at, write, times, m_pace);
 	if (G_UNLIKELY(request.walk)) {
 		m_counters->l2_walk_reads += times.lines;
@@ -271,15 +266,11 @@ template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count
 		}
 	}
 	ask_fills(asked, next);
-	if (one)
-		set_pace(1, of);
 	for (unsigned i = 0; i < count; i++) {
 		sim_row &row = rows[i];
 		fetch times = { 0, step[i].fill->first_ps, step[i].fill->done_ps,
 				one ? 1 : step[i].place.lines, step[i].hits };
 
-		if (!one)
-			set_pace(times.lines, of);
 		settle(row.address, row.at_ps, write, times, of);
 		row.first_ps = times.first_ps;
 		row.done_ps = times.last_ps;

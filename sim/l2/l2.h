@@ -53,7 +53,6 @@ private:
 		uint64_t lines, ps, part; // so many, and their time: its picoseconds, what is left
 		uint64_t rest; // of a picosecond, in parts of the bandwidth, of all that was booked
 	};
-	void set_pace(uint64_t lines, pace &of) const;
 	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times, pace &of);
 
 	// The last request to a block of 512 bytes, by that of its first byte.

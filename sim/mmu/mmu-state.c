@@ -48,30 +48,22 @@ static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 	return mmu->walker_free_ps[next] <= MAX(at_ps, mmu->walker_free_ps[first]) ? next : first;
 }
 
-static bool is_free_before(const struct mmu_state *mmu, uint32_t walker, uint32_t other)
-{
-	uint64_t at = mmu->walker_free_ps[walker], then = mmu->walker_free_ps[other];
-
-	return at < then || (at == then && walker < other);
-}
-
 /* Mostly it is free after all others. */
 static inline void take_walker(struct mmu_state *mmu, uint32_t walker, uint64_t until_ps)
 {
+	uint64_t *free_ps = mmu->walker_free_ps;
 	struct tlb_age *age = mmu->walker_age;
-	uint32_t before;
+	uint32_t behind = walker;
 
-	mmu->walker_free_ps[walker] = until_ps;
+	free_ps[walker] = until_ps;
 	tlb_age_make_newest(age, &mmu->first_walker, walker);
-	before = age[walker].older;
-	if (G_LIKELY(!is_free_before(mmu, walker, before)))
-		return;
-	while (before != mmu->first_walker && is_free_before(mmu, walker, before))
-		before = age[before].older;
-	if (is_free_before(mmu, walker, before))
+	while (behind != mmu->first_walker &&
+	       free_ps[age[behind].older] + (age[behind].older > walker) > until_ps)
+		behind = age[behind].older;
+	if (G_UNLIKELY(behind == mmu->first_walker))
 		mmu->first_walker = walker;
-	else
-		tlb_age_to_seam(age, walker, before, age[before].newer);
+	else if (behind != walker)
+		tlb_age_to_seam(age, walker, age[behind].older, behind);
 }
 
 static void l1_init(struct l1_tlb *l1, unsigned lane, unsigned places, unsigned entries)
@@ -200,20 +192,9 @@ static inline void put_l1(const struct mmu_state *mmu, struct l1_tlb *l1, struct
 	entry->holders |= l1->holder;
 }
 
-/* The entry of the page, and its place in the lane's TLB (0: none); nothing changes. NULL if
- * neither TLB has it. */
-__attribute__((always_inline)) static inline struct tlb_entry *
-find_page(const struct mmu_state *mmu, const struct l1_tlb *l1, uint64_t base, uint64_t va,
-	  uint32_t *out_place)
-{
-	struct tlb_entry *entry = tlb_peek_va(&mmu->l2, base, va);
-
-	if (G_LIKELY(entry))
-		*out_place = l1->place[entry - mmu->l2.entry];
-	return entry;
-}
-
-/* What find_page() has found is the newest of the TLB that had it, and of the lane's. */
+/* A page that was found is the newest of the TLB that had it, and of the lane's; place: there, or
+ * 0.
+ */
 static inline void use_page(struct mmu_state *mmu, struct l1_tlb *l1, struct tlb_entry *entry,
 			    uint32_t place)
 {
@@ -298,12 +279,13 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 {
 	struct l1_tlb *l1 = &mmu->l1[lane];
 	uint64_t base = tlb_key_base(space);
-	struct tlb_entry *entry;
-	uint32_t place;
+	struct tlb_entry *entry = tlb_peek_va(&mmu->l2, base, va);
 
 	mmu->counters->tlb_requests++;
 	out->done_ps = at_ps + mmu->l1_ps;
-	if ((entry = find_page(mmu, l1, base, va, &place))) {
+	if (entry) {
+		uint32_t place = l1->place[entry - mmu->l2.entry];
+
 		*(place ? &mmu->counters->tlb_l1_hits : &mmu->counters->tlb_l2_hits) += 1;
 		out->done_ps += place ? 0 : mmu->l2_ps;
 		use_page(mmu, l1, entry, place);

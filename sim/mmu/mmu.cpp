@@ -140,46 +140,23 @@ void mmu::expect_rows(int space, const sim_row *rows, unsigned count) const
 			local.own()->expect(leaf.pa);
 }
 
-// One that lies in a page of any size.
-inline void mmu::serve_row(access &request, sim_row &row)
-{
-	uint64_t issue = row.at_ps;
-
-	row.done_ps = issue;
-	request.bytes = 0;
-	if (G_LIKELY(forward_page(request, row.address, row.bytes, issue, row.done_ps))) {
-		row.first_ps = request.first_ps;
-	} else {
-		request.fault_va = row.address;
-		row.first_ps = row.done_ps = std::max(row.done_ps, issue);
-	}
-}
-
 // The first of several rows that hit the TLBs go on together, all from a miss on one by one.
 unsigned mmu::serve_rows(access &request, sim_row *rows, unsigned count)
 {
 	unsigned hits = 0;
 
-	if (!m_state || count == 1 || request.space == SIM_RAW || !local.own() ||
-	    !local.own()->takes_rows())
-		return target::serve_rows(request, rows, count);
-	hits = mmu_translate_rows(m_state, request.lane, static_cast<unsigned>(request.space),
-				  request.write, rows, count);
-	if (hits) {
-		local.own()->serve_rows(request, rows, hits);
-		request.bytes = rows->bytes;
+	if (m_state && count > 1 && request.space != SIM_RAW && local.own() &&
+	    local.own()->takes_rows()) {
+		hits = mmu_translate_rows(m_state, request.lane,
+					  static_cast<unsigned>(request.space), request.write, rows,
+					  count);
+		if (hits) {
+			local.own()->serve_rows(request, rows, hits);
+			request.bytes = rows->bytes;
+		}
+		expect_rows(request.space, rows + hits, count - hits);
 	}
-	expect_rows(request.space, rows + hits, count - hits);
-	request.status = SIM_OK;
-	for (; hits < count && request.status == SIM_OK; hits++) {
-		sim_row &row = rows[hits];
-
-		if (G_LIKELY(row.address % SIM_ROW_BYTES + row.bytes <= SIM_ROW_BYTES))
-			serve_row(request, row);
-		else
-			(void)target::serve_rows(request, &row, 1);
-	}
-	return hits;
+	return hits + target::serve_rows(request, rows + hits, count - hits);
 }
 
 // Of a payload: by the tables alone.

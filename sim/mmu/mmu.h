@@ -39,7 +39,6 @@ protected:
 private:
 	bool forward_page(access &request, uint64_t va, uint64_t left, uint64_t &issue_ps,
 			  uint64_t &end_ps);
-	void serve_row(access &request, sim_row &row);
 	// is_own: whether pa is in the device's own memory.
 	uint64_t forward(access &request, bool is_own, uint64_t pa, uint64_t bytes, uint64_t at_ps);
 	void expect_rows(int space, const sim_row *rows, unsigned count) const;
