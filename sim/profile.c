@@ -143,8 +143,9 @@ static char *check_hbm(struct sim_profile *p)
 	const struct sim_hbm_clocks *t = &p->hbm_clocks;
 	bool single = p->hbm_refresh_per_bank;
 	uint64_t interval = single ? t->refi_sb * p->hbm_bank_groups * p->hbm_banks : t->refi;
-	uint64_t refresh = (single ? t->rfc_sb : t->rfc) + t->rtp + t->rp +
-			   MAX(t->rcd_rd, t->rcd_wr) + MAX(1, t->ccd_s);
+	uint64_t served = MAX(t->rcd_rd + t->rtp, t->rcd_wr + t->cwl + p->hbm_burst / 2 + t->wr) +
+			  1 + BUS_BURSTS * (t->ccd_l + MAX(1, t->ccd_s));
+	uint64_t refresh = (single ? t->rfc_sb : t->rfc) + t->rp + MAX(t->ras, served);
 	unsigned bits[HBM_FIELDS];
 	struct hbm_map map;
 	char *problem;
@@ -161,8 +162,8 @@ static char *check_hbm(struct sim_profile *p)
 	}
 	if (p->hbm_refresh && interval <= refresh)
 		return g_strdup_printf("HBM.%s: a bank's refreshes are %" PRIu64 " clocks apart: "
-				       "must be more than %" PRIu64 ", %s + rtp_tck + rp_tck + "
-				       "the longer rcd_*_tck + ccd_s_tck",
+				       "must be more than %" PRIu64 ", %s + rp_tck + what a row "
+				       "is open for",
 				       single ? "refi_sb_tck" : "refi_tck", interval, refresh,
 				       single ? "rfc_sb_tck" : "rfc_tck");
 	if (!strcmp(p->hbm_map, "auto"))

@@ -21,6 +21,9 @@
 struct hbm_bursts {
 	uint64_t bursts, slots; /* from the first one's to the last one's */
 	uint64_t clocks;        /* from the first one to the last one */
+	/* clocks from the first one to the time of a refresh, at least, by whether they write: it
+	 * closes the row tRTP later */
+	uint64_t before_refresh[2];
 	/* those slots, and those nearer than a step to them; bit 0 is the first of the latter */
 	uint64_t all, own;
 	uint64_t blind;           /* the bits of a word in which they cannot begin to end in it */

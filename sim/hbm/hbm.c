@@ -13,7 +13,7 @@
 #include "hbm-bus.h"
 
 #define NO_ROW     UINT32_MAX
-#define NO_EPOCH   (UINT64_C(1) << 63) /* as long after it begins, none is asked for */
+#define NEVER      (UINT64_C(1) << 63) /* clock: later than any that is asked for */
 #define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
@@ -25,9 +25,9 @@ struct old_row {
 };
 
 struct bank {
-	uint64_t act;    /* of the open row */
-	uint64_t act_ok; /* earliest activation of another one */
-	uint64_t epoch;  /* that of act, see refresh_epoch() */
+	uint64_t act;     /* of the open row */
+	uint64_t act_ok;  /* earliest activation of another one */
+	uint64_t refresh; /* the first one behind act: tRTP later it closes the row */
 	struct pseudo *pseudo;
 	uint32_t row;
 	uint32_t phase;  /* of its refreshes, behind those of the first bank */
@@ -72,8 +72,8 @@ struct hbm {
 	uint64_t earliest; /* CAS: a step is kept free of what lies before time begins */
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
-	uint64_t quiet;             /* from the end of a refresh to the next one */
-	uint64_t epoch;             /* that was found last, as the first bank's */
+	uint64_t refresh_found;     /* the latest that was looked for, of the first bank */
+	uint64_t open;              /* of a row, at least, from its activation to a refresh */
 	unsigned stripe_lg2;        /* bytes of one row of every bank */
 	unsigned columns_below[64]; /* bits of the column below an address bit */
 	uint64_t column_mask;       /* of an address */
@@ -115,18 +115,23 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, t->ccd_s,
 			   (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
+	for (unsigned n = 1; n <= BUS_BURSTS; n++)
+		for (unsigned write = 0; write < 2; write++) {
+			uint64_t closed = hbm->bus.of[n].clocks + hbm->close[write];
+
+			hbm->bus.of[n].before_refresh[write] = closed - MIN(closed, t->rtp);
+		}
 	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->earliest = (hbm->bus.step + 1) * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
-	hbm->refresh_period = UINT64_MAX;
-	hbm->quiet = hbm->epoch = NO_EPOCH;
+	hbm->open = t->ras - MIN(t->ras, t->rtp);
+	hbm->refresh_period = NEVER;
 	if (!p->hbm_refresh)
 		return;
-	/* Rows must be closed before: the last CAS is tRTP + tRP ahead of the refresh. */
+	/* Rows must be closed before: their reads end tRTP + tRP ahead of the command. */
 	hbm->refresh_length = (p->hbm_refresh_per_bank ? t->rfc_sb : t->rfc) + t->rtp + t->rp;
 	hbm->refresh_step = p->hbm_refresh_per_bank ? t->refi_sb : 0;
 	hbm->refresh_period = p->hbm_refresh_per_bank ? t->refi_sb * hbm->banks : t->refi;
-	hbm->quiet = hbm->refresh_period - hbm->refresh_length;
 }
 
 static void set_map(struct hbm *hbm, const struct sim_profile *p)
@@ -197,7 +202,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 			bank->pseudo = pseudo;
 			bank->phase = (uint32_t)(b * hbm->refresh_step);
 			bank->group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
-			bank->epoch = NO_EPOCH;
+			bank->refresh = bank->phase + hbm->refresh_period;
 			forget_rows(bank);
 		}
 	}
@@ -222,38 +227,28 @@ void hbm_free(struct hbm *hbm)
 
 /* --- refresh --- */
 
-/* Which refresh of the bank has begun by clock t: where it ends, and `quiet` clocks without one
- * begin. (There is none before the first one, but its end tells that epoch.) *out_free is the first
- * clock from t on that is outside of refreshes. */
-static inline uint64_t refresh_epoch(struct hbm *hbm, const struct bank *bank, uint64_t t,
-				     uint64_t *out_free)
+/* The latest refresh of the first bank that begins by clock t; 0: none has. */
+static inline uint64_t refresh_before(struct hbm *hbm, uint64_t t)
 {
-	uint64_t since = t - bank->phase, begin, end;
-
-	*out_free = t;
-	if (G_LIKELY(since - hbm->epoch < hbm->quiet))
-		return hbm->epoch + bank->phase;
-	begin = (int64_t)since < 0 ? 0 : since - since % hbm->refresh_period;
-	hbm->epoch = begin + hbm->refresh_length;
-	end = hbm->epoch + bank->phase;
-	if (begin && t < end)
-		*out_free = end;
-	return end;
+	if (G_UNLIKELY(t - hbm->refresh_found >= hbm->refresh_period))
+		hbm->refresh_found = t - t % hbm->refresh_period;
+	return hbm->refresh_found;
 }
 
 /* The end of `busy` clocks of work from t on, with the refreshes that fall into it. */
 static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 {
-	uint64_t free, end, epochs;
+	uint64_t begin, quiet = hbm->refresh_period - hbm->refresh_length;
 
 	if (!hbm->refreshes || hbm->refresh_step)
 		return t + busy; /* a refresh of one bank leaves the bus to the others */
-	end = refresh_epoch(hbm, hbm->bank, t, &free) + hbm->quiet;
-	if (busy <= end - free)
-		return free + busy;
-	busy -= end - free;
-	epochs = busy / hbm->quiet;
-	return end + hbm->refresh_length + epochs * hbm->refresh_period + busy % hbm->quiet;
+	begin = refresh_before(hbm, t);
+	t = begin ? MAX(t, begin + hbm->refresh_length) : t;
+	if (busy <= begin + hbm->refresh_period - t)
+		return t + busy;
+	busy -= begin + hbm->refresh_period - t;
+	return begin + (busy / quiet + 1) * hbm->refresh_period + hbm->refresh_length +
+	       busy % quiet;
 }
 
 /* --- banks --- */
@@ -271,14 +266,14 @@ static void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
 /* What a whole stripe has left in the bank. */
 __attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *bank)
 {
-	uint64_t free;
-
 	follow_stripe(hbm, bank->pseudo);
 	forget_rows(bank);
 	bank->stripe = (uint32_t)hbm->stripe;
 	bank->row = hbm->stripe_row;
 	bank->act = hbm->stripe_end > hbm->t.ras ? hbm->stripe_end - hbm->t.ras : 0;
-	bank->epoch = refresh_epoch(hbm, bank, bank->act, &free);
+	bank->refresh = bank->phase + hbm->refresh_period;
+	if (bank->act >= bank->refresh)
+		bank->refresh += refresh_before(hbm, bank->act - bank->phase);
 	bank->act_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp) + hbm->t.rp;
 }
 
@@ -291,57 +286,45 @@ static inline struct bank *bank_at(struct hbm *hbm, uint64_t place)
 	return bank;
 }
 
-/* The first clock from t on that is in no refresh: one that came meanwhile has closed the row. */
-static inline uint64_t renew(struct hbm *hbm, struct bank *bank, uint64_t t)
+/* Nothing is left to do before the next refresh, where t is too late for it: goes on behind that
+ * one, or the latest that begins by t. */
+static inline void pass_refresh(struct hbm *hbm, struct bank *bank, uint64_t t)
 {
-	uint64_t free, epoch = refresh_epoch(hbm, bank, t, &free);
+	uint64_t begin = bank->phase + refresh_before(hbm, MAX(t, bank->refresh) - bank->phase);
 
-	if (epoch != bank->epoch && bank->act < free) {
-		forget_rows(bank);
-		bank->epoch = epoch;
-		bank->act_ok = MAX(bank->act_ok, free);
-	}
-	return free;
+	forget_rows(bank);
+	bank->refresh = begin + hbm->refresh_period;
+	bank->act_ok = MAX(bank->act_ok, begin + hbm->refresh_length);
 }
 
-/* An activation from `act` on of which nothing up to its first CAS meets a refresh. */
-static __attribute__((noinline)) uint64_t avoid_refresh(struct hbm *hbm, struct bank *bank,
-							uint64_t act, uint64_t rcd)
-{
-	uint64_t act_free, cas_free, was, epoch;
-
-	for (;;) {
-		was = refresh_epoch(hbm, bank, act, &act_free);
-		epoch = refresh_epoch(hbm, bank, act + rcd, &cas_free);
-		if (act_free == act && cas_free == act + rcd && was == epoch)
-			break;
-		act = hbm_acts_find(&bank->pseudo->acts, &hbm->acts, bank->group,
-				    act_free != act ? act_free : cas_free);
-	}
-	if (bank->epoch != epoch)
-		forget_rows(bank);
-	bank->epoch = epoch;
-	return act;
-}
-
-/* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
- * needed. */
-__attribute__((always_inline)) static inline uint64_t
-open_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool write, bool record, uint64_t t)
+/* When the row could be read or written from t on, with precharge and activation as they are needed
+ * (*out_act, else untouched) and behind refreshes for which they come too late. */
+static inline uint64_t find_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool write,
+				uint64_t t, uint64_t *out_act)
 {
 	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd, act;
-	struct hbm_acts *acts = &bank->pseudo->acts;
 
-	if (G_UNLIKELY(t - bank->epoch >= hbm->quiet))
-		t = renew(hbm, bank, t);
+	if (G_UNLIKELY(t >= bank->refresh))
+		pass_refresh(hbm, bank, t);
 	if (bank->row == row)
 		return MAX(t, bank->act + rcd);
+	for (;; pass_refresh(hbm, bank, act)) {
+		act = t + (bank->row != NO_ROW ? hbm->t.rp : 0);
+		act = hbm_acts_find(&bank->pseudo->acts, &hbm->acts, bank->group,
+				    MAX(act, bank->act_ok));
+		if (G_LIKELY(act + hbm->open <= bank->refresh))
+			break;
+	}
+	*out_act = act;
+	return act + rcd;
+}
+
+/* Books what find_row() found. */
+static inline void open_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool record,
+			    uint64_t act)
+{
 	hbm->row_misses++;
-	t += bank->row != NO_ROW ? hbm->t.rp : 0;
-	act = hbm_acts_find(acts, &hbm->acts, bank->group, MAX(t, bank->act_ok));
-	if (G_UNLIKELY(act - bank->epoch >= hbm->quiet - rcd))
-		act = avoid_refresh(hbm, bank, act, rcd);
-	hbm_acts_take(acts, &hbm->acts, bank->group, act);
+	hbm_acts_take(&bank->pseudo->acts, &hbm->acts, bank->group, act);
 	if (G_LIKELY(bank->row != NO_ROW)) { /* stays open until it is precharged for this */
 		unsigned i = bank->old_next++ % OLD_ROWS;
 
@@ -355,7 +338,6 @@ open_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool write, bool reco
 	bank->row = row;
 	bank->act = act;
 	bank->act_ok = act + hbm->t.rc;
-	return act + rcd;
 }
 
 /* --- the bus --- */
@@ -412,24 +394,22 @@ __attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm,
 								bool record, uint64_t t)
 {
 	struct bank *bank = bank_at(hbm, place);
-	uint64_t cas, s, free, misses = hbm->row_misses;
+	uint64_t cas, s;
 	uint32_t row = (uint32_t)place;
 
 	if (t < bank->act && bank->row != row && was_open(bank, row) &&
 	    (cas = overtake(hbm, bank, row, of, write, t)))
 		return cas;
-	for (;;) {
-		cas = open_row(hbm, bank, row, write, record, t);
-		s = find_slots(hbm, bank, of, write, cas);
+	for (;; pass_refresh(hbm, bank, cas)) {
+		uint64_t act = NEVER;
+
+		s = find_slots(hbm, bank, of, write, find_row(hbm, bank, row, write, t, &act));
 		cas = s * hbm->t.ccd_s;
-		if (G_LIKELY(cas - bank->epoch < hbm->quiet) ||
-		    refresh_epoch(hbm, bank, cas, &free) == bank->epoch)
-			break;
-		/* The refresh that comes first closes the row again: still one miss. */
-		hbm->row_misses = misses;
-		forget_rows(bank);
-		bank->act_ok = free;
-		t = free;
+		if (G_UNLIKELY(cas + of->before_refresh[write] > bank->refresh))
+			continue;
+		if (act != NEVER)
+			open_row(hbm, bank, row, record, act);
+		break;
 	}
 	bank->act_ok = MAX(bank->act_ok, cas + of->clocks + hbm->close[write] + hbm->t.rp);
 	hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
@@ -524,12 +504,14 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool 
 {
 	struct bank *bank = bank_at(hbm, place);
 	struct pseudo *pseudo = bank->pseudo;
-	uint64_t cas, end;
+	uint64_t cas, end, act = NEVER;
 
 	hbm->requests++;
 	hbm->bursts += bursts;
 	hbm->record.place = hbm_map_place(&hbm->map, place);
-	cas = open_row(hbm, bank, (uint32_t)place, write, true, t);
+	cas = find_row(hbm, bank, (uint32_t)place, write, t, &act);
+	if (act != NEVER)
+		open_row(hbm, bank, (uint32_t)place, true, act);
 	cas = MAX(MAX(cas, turn(hbm, pseudo, write)),
 		  MAX(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);

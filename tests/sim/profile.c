@@ -170,11 +170,11 @@ static const struct refusal refusals[] = {
 	{ "[Profile]\nbase=H100\n[L2]\nline_bytes=32\nblock_bytes=32\n",
 	  "L2.block_bytes=32: SoCInfo.hbm_bytes=85899345920 has more than 2^30" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefi_tck=616\n",
-	  "HBM.refi_tck: a bank's refreshes are 616 clocks apart: must be more than 616, rfc_tck "
-	  "+ " },
+	  "HBM.refi_tck: a bank's refreshes are 616 clocks apart: must be more than 663, rfc_tck "
+	  "+ rp_tck + what a row is open for" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefresh_per_bank=true\nrefi_sb_tck=23\n",
-	  "HBM.refi_sb_tck: a bank's refreshes are 368 clocks apart: must be more than 376, "
-	  "rfc_sb_tck + " },
+	  "HBM.refi_sb_tck: a bank's refreshes are 368 clocks apart: must be more than 423, "
+	  "rfc_sb_tck + rp_tck + what a row is open for" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nccd_s_tck=2\nccd_l_tck=25\n",
 	  "HBM.ccd_l_tck=25: must be at most 12 x ccd_s_tck=2" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nmap=o5 c5 h3\n", "HBM.map=o5 c5 h3" },

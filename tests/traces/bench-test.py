@@ -317,11 +317,16 @@ def a_long_run_shows_progress_on_a_terminal(folder):
 
 # ---- the commands of the HBM ----
 
-def commands(folder, *args, **changed):
-    """What is wrong with them, and how many there are of each."""
+def hbm_of(**changed):
+    """[HBM] of the profile, but for its map."""
     hbm = {key: PROFILE.getint('HBM', key) for key in PROFILE['HBM']
            if key not in ('map', 'refresh', 'refresh_per_bank')}
-    hbm.update({'refresh': 1, 'refresh_per_bank': 0}, **changed)
+    return {**hbm, 'refresh': 1, 'refresh_per_bank': 0, **changed}
+
+
+def commands(folder, *args, **changed):
+    """What is wrong with them, and how many there are of each."""
+    hbm = hbm_of(**changed)
     sets = itertools.chain.from_iterable(
         ('--set', 'HBM.{}={}'.format(key, value)) for key, value in changed.items())
     bench('--commands', folder / 'commands', *args, *sets)
@@ -354,12 +359,53 @@ def commands_keep_the_rules_of_jedec(folder):
                counts['write'] > 1000, args, counts)
 
 
+def random_hbm(rand):
+    """Clocks of a memory that nobody makes, and refreshes close together."""
+    some = {key: rand.randint(*limits) for key, limits in {
+        'cl': (10, 40), 'cwl': (4, 20), 'rcd_rd': (10, 30), 'rcd_wr': (8, 24), 'rp': (10, 30),
+        'wr': (10, 32), 'rtp': (4, 12), 'rrd_s': (2, 8), 'wtr_s': (4, 14), 'rtw': (4, 20),
+        'rfc': (200, 600), 'refi': (1000, 7000), 'rfc_sb': (100, 300), 'refi_sb': (50, 600),
+    }.items()}
+    more = {'ras': some['rcd_rd'] + rand.randint(10, 40), 'ccd_l': 2 * rand.randint(1, 3),
+            'rrd_l': some['rrd_s'] + rand.randint(0, 4),
+            'faw': 4 * some['rrd_s'] + rand.randint(0, 16),
+            'wtr_l': some['wtr_s'] + rand.randint(0, 6)}
+    clocks = {key + '_tck': value for key, value in
+              {**some, **more, 'rc': more['ras'] + some['rp']}.items()}
+    return {**clocks, 'stacks': rand.choice([1, 2]), 'channels': rand.choice([1, 2, 4]),
+            'pseudo_channels': rand.choice([1, 2]), 'queue_requests': 8 << rand.randint(0, 3),
+            'refresh_per_bank': rand.randint(0, 1)}
+
+
+def random_load(rand, count):
+    """Addresses at random, in a row, of few rows of few banks, or of the first two."""
+    last, kind, what = 0, rand.randrange(4), rand.choice(['R', 'W', 'RW', 'RRRRRRRW'])
+    for _ in range(count):
+        last += rand.randint(0, 3) * 128
+        place = [rand.randrange(1 << 30), last,
+                 rand.randrange(8) << 20 | rand.randrange(1 << 17),
+                 rand.choice([rand.randrange(1 << 30), last])][kind]
+        yield '{:#x} {}'.format(place, rand.choice(what))
+
+
+@case
+def commands_of_any_memory_keep_the_rules(folder):
+    rand = random.Random(7)
+    for _ in range(25):
+        hbm, size = random_hbm(rand), rand.choice([32, 64, 128, 256, 512])
+        trace = traced(folder, *random_load(rand, 2000))
+        wrong, counts = commands(
+            folder, '--set=SoCInfo.l2_bytes=256K', '--set=HBM.map=auto', '--pattern', 'trace',
+            '--engines', rand.randint(1, 48), '--access', size, trace, **hbm)
+        same(wrong[:3], [], (hbm, size))
+        expect(counts['activate'] > 10, counts)
+
+
 @case
 def the_check_of_commands_sees_what_is_wrong(folder):
     """A longer parameter than the one that was run with breaks its rule, and no other."""
     commands(folder, *mixture(folder, 2500), refresh=0)
-    hbm = {key: PROFILE.getint('HBM', key) for key in PROFILE['HBM']
-           if key not in ('map', 'refresh', 'refresh_per_bank')}
+    hbm = hbm_of(refresh=0)
     for key, more, says in (
             ('rcd_rd', 2, 'after activate'), ('rcd_wr', 99, 'after activate'),
             ('ras', 2, 'after activate'), ('rp', 2, 'after precharge'), ('rc', 2, 'after activate'),
@@ -367,11 +413,29 @@ def the_check_of_commands_sees_what_is_wrong(folder):
             ('wtr_l', 9, 'after write'), ('rtw', 2, 'after read'), ('faw', 99, 'five activations'),
             ('ccd_s', 2, 'of the same all'), ('ccd_l', 2, 'of the same group'),
             ('rrd_s', 9, 'of the same all'), ('rrd_l', 9, 'of the same group')):
-        longer = {**hbm, 'refresh_per_bank': 0, key + '_tck': hbm[key + '_tck'] + more}
+        longer = {**hbm, key + '_tck': hbm[key + '_tck'] + more}
         wrong, _ = jedec.check(folder / 'commands', longer)
         expect(wrong, key)
         for line in wrong:
             expect(says in line, key, line)
+
+
+@case
+def the_check_of_commands_sees_what_is_wrong_with_refreshes(folder):
+    for each in 0, 1:
+        mixed = mixture(folder, 6000)
+        commands(folder, *mixed, refresh_per_bank=each)
+        hbm, of = hbm_of(refresh_per_bank=each), '_sb' if each else ''
+        for key, more, says in (('rfc' + of, 1, 'in a refresh'), ('rp', 1, 'after precharge'),
+                                ('refi' + of, 1, 'an interval'), ('refi' + of, -1, 'an interval')):
+            longer = {**hbm, key + '_tck': hbm[key + '_tck'] + more}
+            wrong, _ = jedec.check(folder / 'commands', longer)
+            expect(any(says in line for line in wrong), key, wrong[:3])
+        lines = (folder / 'commands').read_text().splitlines(keepends=True)
+        for without, says in (('refresh', 'no refresh'), ('precharge', 'a row is open')):
+            (folder / 'less').write_text(''.join(each for each in lines if without not in each))
+            wrong, _ = jedec.check(folder / 'less', hbm)
+            expect(any(says in line for line in wrong), without, wrong[:3])
 
 
 @case

@@ -2,9 +2,7 @@
 #
 # Checks a file of HBM commands, in DRAMsim3's format, against the rules of JESD235 for a pseudo
 # channel: the distances of commands of one bank, one bank group, and all banks; which rows are
-# open; at most four activations in tFAW; refreshes and how often they come. The model closes rows
-# for a refresh at a fixed time (TIMING.md): the precharge before one may come too early, and bursts
-# that were under way may follow until the refresh.
+# open; at most four activations in tFAW; refreshes, with all rows closed, and how often they come.
 
 import collections
 
@@ -18,7 +16,6 @@ class Channel:
         self.row = {}
         self.activations = collections.deque(maxlen=4)
         self.refreshed = {}  # bank, or None for all: the clock
-        self.closed = {}     # bank: row and clock, by the precharge before a refresh
 
     def distances(self, command):
         """(scope, command before, least clocks) of what must be before it."""
@@ -39,16 +36,16 @@ class Channel:
     def refresh_length(self):
         return self.t['rfc_sb' if self.per_bank else 'rfc']
 
-    def is_before_refresh(self, clock, bank):
-        if self.per_bank:
-            index = bank[0] * self.t['banks'] + bank[1]
-            return (clock - self.t['rtp'] - index * self.t['refi_sb']) % (
-                16 * self.t['refi_sb']) == 0
-        return (clock - self.t['rtp']) % self.t['refi'] == 0
+    def refresh_interval(self):
+        return self.t['refi_sb'] * self.t['banks'] if self.per_bank else self.t['refi']
 
-    def is_under_way(self, clock, command, bank, row):
-        then = self.closed.get(bank, (None, 0))
-        return command in ('read', 'write') and then[0] == row and clock - then[1] <= self.t['rp']
+    def check_end(self, clock):
+        """What is wrong at the last clock. The first refresh may take two intervals, since banks
+        that are refreshed one by one begin in turn."""
+        interval = self.refresh_interval()
+        for key in self.row if self.per_bank else [None]:
+            if clock - self.refreshed.get(key, interval) > interval:
+                yield 'no refresh for {}'.format(clock - self.refreshed.get(key, 0))
 
     def check(self, clock, command, group, bank, row):
         """What is wrong with it, in words."""
@@ -61,7 +58,7 @@ class Channel:
                 if clock - self.last['bank', each].get('precharge', -10**9) < self.t['rp']:
                     yield 'refresh after precharge'
             key = bank if self.per_bank else None
-            interval = self.t['refi_sb'] * 16 if self.per_bank else self.t['refi']
+            interval = self.refresh_interval()
             if clock - self.refreshed.get(key, clock - interval) != interval:
                 yield 'an interval of {}'.format(clock - self.refreshed[key])
             self.refreshed[key] = clock
@@ -69,11 +66,10 @@ class Channel:
         for key in (bank, None):
             if key in self.refreshed and clock - self.refreshed[key] < self.refresh_length():
                 yield '{} in a refresh'.format(command)
-        closes = command == 'precharge' and self.is_before_refresh(clock, bank)
         scopes = {'bank': bank, 'group': group, 'all': None}
         for scope, before, least in self.least[command]:
             then = self.last[scope, scopes[scope]].get(before)
-            if then is not None and clock - then < least and not closes:
+            if then is not None and clock - then < least:
                 yield '{} {} clocks after {} of the same {}, not {}'.format(
                     command, clock - then, before, scope, least)
         if command == 'activate':
@@ -83,20 +79,22 @@ class Channel:
             if self.row.get(bank) is not None:
                 yield 'a row is open already'
             self.row[bank] = row
-        elif self.row.get(bank) != row and not self.is_under_way(clock, command, bank, row):
+        elif self.row.get(bank) != row:
             yield '{} of row {}, and {} is open'.format(command, row, self.row.get(bank))
         if command == 'precharge':
             self.row[bank] = None
-        if closes:
-            self.closed[bank] = row, clock
         for scope, value in scopes.items():
             self.last[scope, value][command] = clock
+
+
+def saying(line, what):
+    return ['{}: {}'.format(line, each) for each in what]
 
 
 def check(path, profile):
     """Lines that break a rule, as text; `profile`: [HBM] of its ini file, as integers."""
     clocks = {key[:-4]: value for key, value in profile.items() if key.endswith('_tck')}
-    clocks['banks'] = profile['banks']
+    clocks['banks'] = profile['bank_groups'] * profile['banks']
     channels, wrong, last = {}, [], 0
     counts = collections.Counter()
     for line in open(path):
@@ -111,6 +109,8 @@ def check(path, profile):
         if channel not in channels:
             channels[channel] = Channel(clocks, profile['burst_length'] // 2,
                                         profile['refresh_per_bank'])
-        wrong += ['{}: {}'.format(line, each)
-                  for each in channels[channel].check(clock, command, group, bank, row)]
+        wrong += saying(line, channels[channel].check(clock, command, group, bank, row))
+    if profile['refresh']:
+        for channel in channels.values():
+            wrong += saying('the end', channel.check_end(last))
     return wrong, counts
