@@ -11,18 +11,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ACTS_BEGIN (UINT64_C(1) << 30) /* clock 0: more than any distance behind none */
-#define ACTS_WORDS 128u                /* of a ring, at least */
-#define ACTS_FAW   32u                 /* remembered where tFAW counts */
+#define ACTS_NEVER (-(UINT64_C(1) << 30)) /* clock: more than any distance before time begins */
+#define ACTS_WORDS 128u                   /* of a ring, at least */
+#define ACTS_FAW   32u                    /* remembered where tFAW counts */
 
 /* What is the same for all pseudo channels, in clocks. */
 struct hbm_acts_shape {
 	uint64_t rrd_s, rrd_l, faw;
-	bool by_group;   /* tRRD_L is longer */
-	bool has_faw;    /* tFAW is not had anyway */
-	uint64_t words;  /* of a ring; a power of two */
-	uint64_t reach;  /* none begins longer before the latest one: that is forgotten */
-	uint64_t around; /* the bits that one takes, if they are all and fit into a word; or 0 */
+	bool plain;     /* tRRD_S alone counts, and is short */
+	bool by_group;  /* tRRD_L is longer */
+	bool has_faw;   /* tFAW is not had anyway */
+	uint64_t words; /* of a ring; a power of two */
+	uint64_t reach; /* none begins longer before the latest one: that is forgotten */
+	/* where it is plain: the bits that one takes, and the last bit of a word where they can
+	 * begin to end in it */
+	uint64_t around, fits;
 };
 
 /* Of 64 clocks, those of this number; what else it was for is forgotten. */
@@ -30,11 +33,17 @@ struct hbm_acts_word {
 	uint64_t number, taken;
 };
 
+/* Clocks, some before time begins: differences count. */
 struct hbm_acts {
 	struct hbm_acts_word *word; /* the ring of all, then those of the bank groups */
 	uint64_t from;              /* none begins before */
 	uint64_t *latest;           /* ACTS_FAW, in order of time; where tFAW counts */
 };
+
+static inline uint64_t acts_later(uint64_t a, uint64_t b)
+{
+	return (int64_t)a > (int64_t)b ? a : b;
+}
 
 static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rrd_s, uint64_t rrd_l,
 				       uint64_t faw)
@@ -47,25 +56,27 @@ static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rr
 	while (shape->words * 64 < 8 * widest)
 		shape->words *= 2;
 	shape->reach = (shape->words - 1) * 64 - 2 * widest;
-	if (!shape->by_group && !shape->has_faw && rrd_s && rrd_s <= 32)
+	shape->plain = !shape->by_group && !shape->has_faw && rrd_s && rrd_s <= 32;
+	if (shape->plain) {
 		shape->around = UINT64_MAX >> (65 - 2 * rrd_s);
+		shape->fits = 65 - 2 * rrd_s;
+	}
 }
 
-static inline uint64_t acts_taken(const struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-				  unsigned ring, uint64_t number)
+static inline struct hbm_acts_word *acts_word(const struct hbm_acts *acts,
+					      const struct hbm_acts_shape *shape, size_t ring,
+					      uint64_t number)
 {
-	const struct hbm_acts_word *word =
-		&acts->word[ring * shape->words + (number & (shape->words - 1))];
+	return &acts->word[ring * shape->words + (number & (shape->words - 1))];
+}
 
+static inline uint64_t acts_taken(const struct hbm_acts_word *word, uint64_t number)
+{
 	return word->number == number ? word->taken : 0;
 }
 
-static inline void acts_take(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-			     unsigned ring, uint64_t number, uint64_t mask)
+static inline void acts_take(struct hbm_acts_word *word, uint64_t number, uint64_t mask)
 {
-	struct hbm_acts_word *word =
-		&acts->word[ring * shape->words + (number & (shape->words - 1))];
-
 	if (G_UNLIKELY(word->number != number))
 		*word = (struct hbm_acts_word){ number, 0 };
 	word->taken |= mask;
@@ -74,30 +85,31 @@ static inline void acts_take(struct hbm_acts *acts, const struct hbm_acts_shape 
 /* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
  * timelines differ, so it may be before others that were placed earlier. */
 static inline uint64_t hbm_acts_find(const struct hbm_acts *acts,
-				     const struct hbm_acts_shape *shape, unsigned group, uint64_t t)
+				     const struct hbm_acts_shape *shape, size_t group, uint64_t t,
+				     bool plain)
 {
 	uint64_t taken;
 
-	for (t = MAX(t + ACTS_BEGIN, acts->from);; t = (t | 63) + 1) {
-		taken = acts_taken(acts, shape, 0, t / 64);
-		if (G_UNLIKELY(shape->by_group))
-			taken |= acts_taken(acts, shape, 1 + group, t / 64);
+	for (t = acts_later(t, acts->from);; t = (t | 63) + 1) {
+		taken = acts_taken(acts_word(acts, shape, 0, t / 64), t / 64);
+		if (!plain && shape->by_group)
+			taken |= acts_taken(acts_word(acts, shape, 1 + group, t / 64), t / 64);
 		taken = ~taken >> t % 64;
 		if (G_LIKELY(taken))
-			return t + (uint64_t)__builtin_ctzll(taken) - ACTS_BEGIN;
+			return t + (unsigned)__builtin_ctzll(taken);
 	}
 }
 
 /* From one clock up to and with another; none if that is before it. */
-static inline void acts_mark(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-			     unsigned ring, uint64_t from, uint64_t to)
+static inline void acts_mark(struct hbm_acts *acts, const struct hbm_acts_shape *shape, size_t ring,
+			     uint64_t from, uint64_t to)
 {
-	uint64_t mask = UINT64_MAX << from % 64;
+	for (; (int64_t)(to - from) >= 0; from = (from | 63) + 1) {
+		uint64_t mask = UINT64_MAX << from % 64;
 
-	for (uint64_t number = from / 64; number <= to / 64; number++, mask = UINT64_MAX) {
-		if (number == to / 64)
+		if (from / 64 == to / 64)
 			mask &= UINT64_MAX >> (63 - to % 64);
-		acts_take(acts, shape, ring, number, mask);
+		acts_take(acts_word(acts, shape, ring, from / 64), from / 64, mask);
 	}
 }
 
@@ -108,33 +120,33 @@ __attribute__((cold)) static void acts_mark_faw(struct hbm_acts *acts,
 	uint64_t *latest = acts->latest;
 	unsigned at = 0;
 
-	for (; at + 1 < ACTS_FAW && latest[at + 1] <= t; at++)
+	for (; at + 1 < ACTS_FAW && (int64_t)(latest[at + 1] - t) <= 0; at++)
 		latest[at] = latest[at + 1];
 	latest[at] = t;
 	for (unsigned i = at < 3 ? 0 : at - 3; i <= at && i + 3 < ACTS_FAW; i++)
 		if (latest[i + 3] - latest[i] < shape->faw)
 			acts_mark(acts, shape, 0, latest[i + 3] + 1 - shape->faw,
 				  latest[i] + shape->faw - 1);
-	acts->from = MAX(acts->from, latest[3]); /* so that any has the three before it here */
+	acts->from =
+		acts_later(acts->from, latest[3]); /* so that any has the three before it here */
 }
 
 /* Books what hbm_acts_find() found. */
 static inline void hbm_acts_take(struct hbm_acts *acts, const struct hbm_acts_shape *shape,
-				 unsigned group, uint64_t t)
+				 size_t group, uint64_t t, bool plain)
 {
-	uint64_t begin, around = shape->around;
+	uint64_t begin = t + 1 - shape->rrd_s, next = (begin + 64) / 64;
 
-	t += ACTS_BEGIN;
-	acts->from = MAX(acts->from, t - shape->reach);
-	begin = t + 1 - shape->rrd_s;
-	if (G_LIKELY(around)) {
-		acts_take(acts, shape, 0, begin / 64, around << begin % 64);
-		around = around >> 1 >> (63 - begin % 64);
-		if (around)
-			acts_take(acts, shape, 0, begin / 64 + 1, around);
+	acts->from = acts_later(acts->from, t - shape->reach);
+	if (plain || shape->plain) {
+		acts_take(acts_word(acts, shape, 0, begin / 64), begin / 64,
+			  shape->around << begin % 64);
+		if (G_UNLIKELY(begin % 64 > shape->fits))
+			acts_take(acts_word(acts, shape, 0, next), next,
+				  shape->around >> (64 - begin % 64));
 		return;
 	}
-	acts_mark(acts, shape, 0, begin, t + shape->rrd_s - 1);
+	acts_mark(acts, shape, 0, t + 1 - shape->rrd_s, t + shape->rrd_s - 1);
 	if (shape->by_group)
 		acts_mark(acts, shape, 1 + group, t + 1 - shape->rrd_l, t + shape->rrd_l - 1);
 	if (shape->has_faw)

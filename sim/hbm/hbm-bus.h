@@ -21,12 +21,12 @@
 struct hbm_bursts {
 	uint64_t bursts, slots; /* from the first one's to the last one's */
 	uint64_t clocks;        /* from the first one to the last one */
-	/* clocks from the first one to the time of a refresh, at least, by whether they write: it
-	 * closes the row tRTP later */
-	uint64_t before_refresh[2];
+	/* clocks from the first one to the next activation of another row in the bank, at least,
+	 * and to the time of a refresh, which closes the row tRTP later; by whether they write */
+	uint64_t before_act[2], before_refresh[2];
 	/* those slots, and those nearer than a step to them; bit 0 is the first of the latter */
 	uint64_t all, own;
-	uint64_t blind;           /* the bits of a word in which they cannot begin to end in it */
+	uint64_t fits;            /* the last bit of a word where the latter can begin */
 	unsigned step, two_steps; /* of them; 0: there are not so many */
 	uint64_t booked;          /* how often */
 };
@@ -61,49 +61,55 @@ static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned grou
 		of->clocks = (n - 1) * step * ccd_s;
 		of->all = of[-1].all | UINT64_C(1) << (n * step - 1);
 		of->own = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
-		of->blind = ~(UINT64_MAX >> (of->slots - 1));
+		of->fits = 65 - (n + 1) * step;
 		of->step = n > 1 ? (unsigned)step : 0;
 		of->two_steps = n > 2 ? 2 * (unsigned)step : 0;
 	}
 }
 
 /* Bit i: slot number * 64 + i is not for the group. */
-static inline uint64_t bus_taken(const struct hbm_bus *bus, unsigned group, uint64_t number)
+static inline uint64_t bus_taken(const struct hbm_bus *bus, size_t group, uint64_t number)
 {
 	const struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
 	return row->number == number ? row->all | row->own[group] : 0;
 }
 
-/* Where hbm_bus_find() goes on. */
-static uint64_t hbm_bus_search(const struct hbm_bus *bus, unsigned group,
-			       const struct hbm_bursts *of, uint64_t s);
+/* Bit i: the bursts can begin at the slot that bit i of `free` is. */
+static inline uint64_t bus_room(const struct hbm_bursts *of, uint64_t free)
+{
+	free &= free >> of->step;
+	return free & free >> of->two_steps;
+}
+
+/* Where they do not fit into the rest of a row. */
+static __attribute__((noinline)) uint64_t bus_search(const struct hbm_bus *bus, size_t group,
+						     const struct hbm_bursts *of, uint64_t s)
+{
+	for (;; s += 65 - of->slots) {
+		uint64_t free = ~bus_taken(bus, group, s / 64) >> s % 64;
+		uint64_t next = ~bus_taken(bus, group, s / 64 + 1);
+
+		free = bus_room(of, free | next << 1 << (63 - s % 64));
+		if (free)
+			return s + (unsigned)__builtin_ctzll(free);
+	}
+}
 
 /* The first slot from s on where the bursts (1, 2 or 4) of the group are free. */
-static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, unsigned group,
+static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, size_t group,
 				    const struct hbm_bursts *of, uint64_t s)
 {
-	uint64_t taken;
+	uint64_t room;
 
-	s = (uint64_t)MAX((int64_t)s, (int64_t)(bus->horizon - BUS_BEHIND));
-	taken = bus_taken(bus, group, s / 64) >> s % 64 | bus_taken(bus, group, s / 64 + 1)
-								  << 1 << (63 - s % 64);
-	taken |= taken >> of->step;
-	taken |= taken >> of->two_steps;
-	taken |= of->blind;
-	if (G_LIKELY(~taken))
-		return s + (uint64_t)__builtin_ctzll(~taken);
-	return hbm_bus_search(bus, group, of, s + 65 - of->slots);
+	if (G_UNLIKELY((int64_t)s < (int64_t)(bus->horizon - BUS_BEHIND)))
+		s = bus->horizon - BUS_BEHIND;
+	room = bus_room(of, ~bus_taken(bus, group, s / 64) >> s % 64);
+	return G_LIKELY(room) ? s + (unsigned)__builtin_ctzll(room) : bus_search(bus, group, of, s);
 }
 
-static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus, unsigned group,
-							 const struct hbm_bursts *of, uint64_t s)
-{
-	return hbm_bus_find(bus, group, of, s);
-}
-
-static inline void bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape, unsigned group,
-			    uint64_t number, uint64_t all, uint64_t own)
+static inline void bus_mark(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+			    size_t group, uint64_t number, uint64_t all, uint64_t own)
 {
 	struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
@@ -120,15 +126,16 @@ static inline void bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *sha
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
  * than the step to them. */
 static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-				unsigned group, struct hbm_bursts *of, uint64_t s)
+				size_t group, struct hbm_bursts *of, uint64_t s)
 {
-	uint64_t from = s + 1 - shape->step, own = of->own >> 1 >> (63 - from % 64);
+	uint64_t from = s + 1 - shape->step;
 
 	of->booked++;
 	bus->horizon = MAX(bus->horizon, s + of->slots);
 	bus_mark(bus, shape, group, from / 64, of->all << from % 64, of->own << from % 64);
-	if (G_UNLIKELY(own))
-		bus_mark(bus, shape, group, from / 64 + 1, of->all >> 1 >> (63 - from % 64), own);
+	if (G_UNLIKELY(from % 64 > of->fits))
+		bus_mark(bus, shape, group, from / 64 + 1, of->all >> (64 - from % 64),
+			 of->own >> (64 - from % 64));
 }
 
 #endif

@@ -48,8 +48,10 @@ struct pseudo {
 	uint64_t *slot, *queue, *queue_end; /* ring: when the requests taken last will be done */
 	unsigned writes;
 	uint64_t stripe;
-	uint64_t floor;                 /* no CAS before here */
-	uint64_t last_read, last_write; /* latest CAS of either kind */
+	uint64_t floor; /* no CAS before here */
+	/* latest CAS of either kind; that of reads also from what the bus has had since the batch
+	 * of writes that ended at slot `written`: see last_read() */
+	uint64_t last_read, last_write, written;
 	struct hbm_acts acts;
 	struct hbm_bus bus;
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
@@ -81,7 +83,7 @@ struct hbm {
 	uint64_t stripe, stripe_end;
 	uint32_t stripe_row;
 	bool stripe_write;
-	uint64_t latest;
+	uint64_t latest; /* end of an access, but for plain reads */
 	struct pseudo *pseudo;
 	struct bank *bank;                     /* of all of them */
 	uint64_t bytes[2];                     /* read, written */
@@ -115,12 +117,16 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, t->ccd_s,
 			   (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
-	for (unsigned n = 1; n <= BUS_BURSTS; n++)
-		for (unsigned write = 0; write < 2; write++) {
-			uint64_t closed = hbm->bus.of[n].clocks + hbm->close[write];
+	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
+		struct hbm_bursts *of = &hbm->bus.of[n];
 
-			hbm->bus.of[n].before_refresh[write] = closed - MIN(closed, t->rtp);
+		for (unsigned write = 0; write < 2; write++) {
+			uint64_t closed = of->clocks + hbm->close[write];
+
+			of->before_act[write] = closed + t->rp;
+			of->before_refresh[write] = closed - MIN(closed, t->rtp);
 		}
+	}
 	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->earliest = (hbm->bus.step + 1) * t->ccd_s;
 	hbm->refreshes = p->hbm_refresh;
@@ -180,7 +186,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
 	set_map(hbm, p);
-	if (!hbm->record.call && hbm->piece_bytes >= hbm->burst_bytes)
+	if (!hbm->record.call && hbm->acts.plain && hbm->piece_bytes >= hbm->burst_bytes)
 		hbm->plain_bytes = hbm->piece_bytes - hbm->burst_bytes + 1;
 	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
@@ -193,7 +199,10 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->write = g_new0(struct pending_write, hbm->write_limit);
 		pseudo->bus.row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
 		pseudo->acts.word = g_aligned_alloc0(act_words, sizeof(struct hbm_acts_word), 64);
-		pseudo->acts.latest = hbm->acts.has_faw ? g_new0(uint64_t, ACTS_FAW) : NULL;
+		pseudo->acts.from = ACTS_NEVER;
+		pseudo->acts.latest = g_new(uint64_t, ACTS_FAW);
+		for (unsigned a = 0; a < ACTS_FAW; a++)
+			pseudo->acts.latest[a] = ACTS_NEVER;
 		for (unsigned g = 0; g < GROUPS_MAX; g++)
 			pseudo->group_floor[g] = hbm->earliest;
 		for (unsigned b = 0; b < hbm->banks; b++) {
@@ -297,43 +306,43 @@ static inline void pass_refresh(struct hbm *hbm, struct bank *bank, uint64_t t)
 	bank->act_ok = MAX(bank->act_ok, begin + hbm->refresh_length);
 }
 
-/* When the row could be read or written from t on, with precharge and activation as they are needed
- * (*out_act, else untouched) and behind refreshes for which they come too late. */
-static inline uint64_t find_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool write,
-				uint64_t t, uint64_t *out_act)
+/* The earliest clock from t on for a CAS to the row (*out_cas), with precharge and activation
+ * (*out_act) where it is not open. False: a refresh comes before. */
+__attribute__((always_inline)) static inline bool find_row(struct hbm *hbm, struct bank *bank,
+							   uint32_t row, bool write, bool plain,
+							   uint64_t t, uint64_t *out_act,
+							   uint64_t *out_cas)
 {
 	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd, act;
 
 	if (G_UNLIKELY(t >= bank->refresh))
 		pass_refresh(hbm, bank, t);
-	if (bank->row == row)
-		return MAX(t, bank->act + rcd);
-	for (;; pass_refresh(hbm, bank, act)) {
-		act = t + (bank->row != NO_ROW ? hbm->t.rp : 0);
-		act = hbm_acts_find(&bank->pseudo->acts, &hbm->acts, bank->group,
-				    MAX(act, bank->act_ok));
-		if (G_LIKELY(act + hbm->open <= bank->refresh))
-			break;
+	if (bank->row == row) {
+		*out_cas = MAX(t, bank->act + rcd);
+		return true;
 	}
-	*out_act = act;
-	return act + rcd;
+	act = t + (bank->row != NO_ROW ? hbm->t.rp : 0);
+	*out_act = act = hbm_acts_find(&bank->pseudo->acts, &hbm->acts, bank->group,
+				       MAX(act, bank->act_ok), plain);
+	*out_cas = act + rcd;
+	return act + hbm->open <= bank->refresh;
 }
 
 /* Books what find_row() found. */
-static inline void open_row(struct hbm *hbm, struct bank *bank, uint32_t row, bool record,
-			    uint64_t act)
+__attribute__((always_inline)) static inline void open_row(struct hbm *hbm, struct bank *bank,
+							   uint32_t row, bool plain, uint64_t act)
 {
 	hbm->row_misses++;
-	hbm_acts_take(&bank->pseudo->acts, &hbm->acts, bank->group, act);
+	hbm_acts_take(&bank->pseudo->acts, &hbm->acts, bank->group, act, plain);
 	if (G_LIKELY(bank->row != NO_ROW)) { /* stays open until it is precharged for this */
 		unsigned i = bank->old_next++ % OLD_ROWS;
 
-		if (record)
+		if (!plain)
 			hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
 		bank->old_row[i] = bank->row;
 		bank->old[i] = (struct old_row){ bank->act, act - hbm->t.rp };
 	}
-	if (record)
+	if (!plain)
 		hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->act = act;
@@ -388,37 +397,54 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, const struct ban
 	return 0;
 }
 
+/* serve_row() behind the next refresh, or those that begin by `late`. */
+static uint64_t serve_late(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, bool write,
+			   bool plain, uint64_t t, uint64_t late);
+
 /* Opens the row and takes the bus for its bursts. Returns the clock of the first CAS. */
 __attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm, uint64_t place,
 								struct hbm_bursts *of, bool write,
-								bool record, uint64_t t)
+								bool plain, uint64_t t)
 {
 	struct bank *bank = bank_at(hbm, place);
-	uint64_t cas, s;
 	uint32_t row = (uint32_t)place;
+	uint64_t act = 0, cas, s;
 
 	if (t < bank->act && bank->row != row && was_open(bank, row) &&
 	    (cas = overtake(hbm, bank, row, of, write, t)))
 		return cas;
-	for (;; pass_refresh(hbm, bank, cas)) {
-		uint64_t act = NEVER;
-
-		s = find_slots(hbm, bank, of, write, find_row(hbm, bank, row, write, t, &act));
-		cas = s * hbm->t.ccd_s;
-		if (G_UNLIKELY(cas + of->before_refresh[write] > bank->refresh))
-			continue;
-		if (act != NEVER)
-			open_row(hbm, bank, row, record, act);
-		break;
-	}
-	bank->act_ok = MAX(bank->act_ok, cas + of->clocks + hbm->close[write] + hbm->t.rp);
+	if (G_UNLIKELY(!find_row(hbm, bank, row, write, plain, t, &act, &cas)))
+		return serve_late(hbm, place, of, write, plain, t, act);
+	s = find_slots(hbm, bank, of, write, cas);
+	cas = s * hbm->t.ccd_s;
+	if (G_UNLIKELY(cas + of->before_refresh[write] > bank->refresh))
+		return serve_late(hbm, place, of, write, plain, t, cas);
+	if (bank->row != row)
+		open_row(hbm, bank, row, plain, act);
+	bank->act_ok = MAX(bank->act_ok, cas + of->before_act[write]);
 	hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
-	if (record)
+	if (!plain)
 		hbm_record_bursts(&hbm->record, write, of->bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
 
+static __attribute__((noinline)) uint64_t serve_late(struct hbm *hbm, uint64_t place,
+						     struct hbm_bursts *of, bool write, bool plain,
+						     uint64_t t, uint64_t late)
+{
+	pass_refresh(hbm, &hbm->bank[place >> HBM_MAP_BANK_AT], late);
+	return serve_row(hbm, place, of, write, plain, t);
+}
+
 /* --- requests --- */
+
+static uint64_t last_read(const struct hbm *hbm, const struct pseudo *pseudo)
+{
+	uint64_t horizon = pseudo->bus.horizon;
+
+	return horizon == pseudo->written ? pseudo->last_read
+					  : MAX(pseudo->last_read, (horizon - 1) * hbm->t.ccd_s);
+}
 
 /* Pending writes go to their rows behind all reads booked; reads wait until they are through. */
 static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
@@ -426,6 +452,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	uint64_t last = 0;
 
 	hbm->work += pseudo->writes;
+	pseudo->last_read = last_read(hbm, pseudo);
 	pseudo->floor = MAX(MAX(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	pseudo->floor = MAX(pseudo->floor, hbm->earliest);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
@@ -433,7 +460,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 		uint64_t cas, end, *floor = &pseudo->group_floor[bank_at(hbm, w->place)->group];
 
 		hbm->record.place = hbm_map_place(&hbm->map, w->place);
-		cas = serve_row(hbm, w->place, w->of, true, true, t);
+		cas = serve_row(hbm, w->place, w->of, true, false, t);
 		end = cas + w->of->clocks;
 		w->free = cas;
 		*floor = MAX(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
@@ -441,6 +468,7 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	}
 	pseudo->writes = 0;
 	pseudo->last_write = last;
+	pseudo->written = pseudo->bus.horizon;
 	pseudo->floor = last + hbm->t.cwl + hbm->burst + hbm->t.wtr_s;
 }
 
@@ -460,25 +488,21 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, uint64_t place
 /* One piece of a row. */
 __attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm, uint64_t place,
 								 struct hbm_bursts *of, bool write,
-								 bool record, uint64_t t,
+								 bool plain, uint64_t t,
 								 uint64_t *out_first)
 {
 	struct pseudo *pseudo = hbm->bank[place >> HBM_MAP_BANK_AT].pseudo;
 	uint64_t done;
 
 	t = MAX(t, *pseudo->slot);
-	if (record && hbm->record.call)
+	if (!plain && hbm->record.call)
 		hbm->record.place = hbm_map_place(&hbm->map, place);
 	if (write) {
 		follow_stripe(hbm, pseudo);
 		*out_first = done = write_row(hbm, pseudo, place, of, t);
 	} else {
-		uint64_t cas = serve_row(hbm, place, of, false, record, t);
-		uint64_t last = cas + of->clocks;
-
-		pseudo->last_read = MAX(pseudo->last_read, last);
-		*out_first = cas + hbm->read_latency;
-		done = last + hbm->read_latency;
+		*out_first = serve_row(hbm, place, of, false, plain, t) + hbm->read_latency;
+		done = *out_first + of->clocks;
 	}
 	*pseudo->slot++ = done;
 	if (G_UNLIKELY(pseudo->slot == pseudo->queue_end))
@@ -493,7 +517,7 @@ __attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm
 static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool write)
 {
 	if (write)
-		return pseudo->last_read ? pseudo->last_read + hbm->t.rtw : 0;
+		return last_read(hbm, pseudo) ? last_read(hbm, pseudo) + hbm->t.rtw : 0;
 	return pseudo->last_write ? pseudo->last_write + hbm->t.cwl + hbm->burst + hbm->t.wtr_l : 0;
 }
 
@@ -504,14 +528,15 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool 
 {
 	struct bank *bank = bank_at(hbm, place);
 	struct pseudo *pseudo = bank->pseudo;
-	uint64_t cas, end, act = NEVER;
+	uint64_t cas, end, act = 0;
 
 	hbm->requests++;
 	hbm->bursts += bursts;
 	hbm->record.place = hbm_map_place(&hbm->map, place);
-	cas = find_row(hbm, bank, (uint32_t)place, write, t, &act);
-	if (act != NEVER)
-		open_row(hbm, bank, (uint32_t)place, true, act);
+	while (!find_row(hbm, bank, (uint32_t)place, write, false, t, &act, &cas))
+		pass_refresh(hbm, bank, act);
+	if (bank->row != (uint32_t)place)
+		open_row(hbm, bank, (uint32_t)place, false, act);
 	cas = MAX(MAX(cas, turn(hbm, pseudo, write)),
 		  MAX(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
@@ -573,7 +598,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 		}
 		place = hbm_map_find(&hbm->map, offset | sub);
 		done = bursts < BULK_BURSTS ? access_row(hbm, place, &hbm->bus.of[bursts], write,
-							 true, t, &first)
+							 false, t, &first)
 					    : bulk_row(hbm, place, bursts, write, t, &first);
 		end = MAX(end, done);
 		*out_first = first < *out_first ? first : *out_first;
@@ -618,12 +643,16 @@ static __attribute__((noinline)) uint64_t access_any(struct hbm *hbm, uint64_t p
 {
 	uint64_t piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
-	uint64_t size = stop - begin;
+	uint64_t size = stop - begin, end;
 
 	if (G_LIKELY(size - 1 < hbm->piece_bytes && !((begin | size) & (size - 1))))
-		return access_row(hbm, place, &hbm->bus.of[size >> hbm->burst_lg2], write, true, t,
-				  out_first);
-	return access_blocks(hbm, begin, stop, write, bytes > hbm->offer_above, t, out_first);
+		end = access_row(hbm, place, &hbm->bus.of[size >> hbm->burst_lg2], write, false, t,
+				 out_first);
+	else
+		end = access_blocks(hbm, begin, stop, write, bytes > hbm->offer_above, t,
+				    out_first);
+	hbm->latest = MAX(hbm->latest, end);
+	return end;
 }
 
 /* Those of a plain read: an aligned block of one row, and nobody asks for a record. Else NULL. */
@@ -644,10 +673,9 @@ access_at(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, uint64_t pa, u
 	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, end, first;
 
 	if (G_LIKELY(of))
-		end = access_row(hbm, place, of, false, false, t, &first);
+		end = access_row(hbm, place, of, false, true, t, &first);
 	else
 		end = access_any(hbm, place, SIM_PA_OFFSET(pa), bytes, write, t, &first);
-	hbm->latest = MAX(hbm->latest, end);
 	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
 }
@@ -674,15 +702,11 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool
 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t offset = SIM_PA_OFFSET(rows[i].address);
-		struct pseudo *pseudo;
 
 		offsets |= offset;
 		other |= rows[i].bytes ^ rows->bytes;
 		hbm->bytes[write] += rows[i].bytes;
 		place[i] = hbm_map_find(&hbm->map, offset);
-		pseudo = &hbm->pseudo[place[i] >> hbm->map.pseudo_at];
-		__builtin_prefetch(pseudo);
-		__builtin_prefetch(&pseudo->bus);
 		__builtin_prefetch(&hbm->bank[place[i] >> HBM_MAP_BANK_AT]);
 	}
 	of = other ? NULL : plain_bursts(hbm, offsets, rows->bytes, write);
@@ -696,18 +720,19 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool
 
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 {
-	uint64_t requests = hbm->requests, bursts = hbm->bursts, refreshes = 0;
+	uint64_t requests = hbm->requests, bursts = hbm->bursts, latest = hbm->latest;
 
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		requests += hbm->bus.of[n].booked;
 		bursts += hbm->bus.of[n].booked * n;
 	}
-	if (hbm->refreshes && hbm->latest > hbm->refresh_period)
-		refreshes = hbm->latest / hbm->refresh_period;
+	for (unsigned i = 0; i < hbm->pseudos; i++)
+		latest = MAX(latest, last_read(hbm, &hbm->pseudo[i]) + hbm->read_latency);
 	out->hbm_read_bytes = hbm->bytes[false];
 	out->hbm_write_bytes = hbm->bytes[true];
 	out->hbm_row_hits = requests - hbm->row_misses;
 	out->hbm_row_misses = hbm->row_misses;
 	out->hbm_bursts = bursts;
-	out->hbm_refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
+	out->hbm_refreshes = latest > hbm->refresh_period ? latest / hbm->refresh_period : 0;
+	out->hbm_refreshes *= hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
 }
