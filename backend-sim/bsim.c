@@ -93,7 +93,7 @@ BSIM_QUESTION(npusimGetStats, (uint32_t, dev), (struct npu_stats *, out))
 		fill_memory(bs, dev, &s);
 		fill_counters(bs, dev, &s);
 	}
-	for (unsigned i = 0; i < SIM_CALL_COUNT; i++) {
+	for (unsigned i = 0; i < G_N_ELEMENTS(s.call_count); i++) { /* the first of them */
 		s.call_count[i] = bs->call_count[i];
 		s.call_ps[i] = bs->call_ps[i];
 	}
@@ -107,6 +107,14 @@ BSIM_QUESTION(npusimNow, (uint64_t *, ps))
 	if (ps == NULL)
 		return bsim_null(call, "ps");
 	*ps = bsim_now_locked(bs);
+	return DRV_ERROR_NONE;
+}
+
+BSIM_CALL(npusimSpend, SIM_CALL_QUERY, (enum npu_work, work))
+{
+	if ((unsigned)work > NPU_WORK_HOST_WAKE)
+		return bsim_invalid("%s: work is %d: there is none such", c->name, work);
+	c->cost = SIM_CALL_EVENT + work;
 	return DRV_ERROR_NONE;
 }
 

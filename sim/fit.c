@@ -241,15 +241,17 @@ static void fit_lines(GArray *lines, unsigned free, struct fit *fit)
 }
 
 /* What npusim's own queries take in a call of its runtime: a stream asks what it may be and takes
- * two ids, to record an event takes one and gives the last back, and an import asks whose it is. */
-static double queries_ns(const struct findings *f, const char *what)
+ * two ids, a copy asks what its two addresses are, and an import asks whose it is. */
+static struct line queries_in(const struct findings *f, const char *what)
 {
 	g_autoptr(GArray) queries = lines_of(f, "query", ALL);
+	struct line all = queries->len > 0 ? *AT(queries, 0) : (struct line){ 0 };
 	int count = strcmp(what, "stream") == 0   ? 3
 		    : strcmp(what, "submit") == 0 ? 2
 						  : strcmp(what, "import") == 0;
 
-	return queries->len > 0 ? count * AT(queries, 0)->ns : 0;
+	all.ns *= count;
+	return all;
 }
 
 enum { BASE, MESSAGE, PAGE };
@@ -301,7 +303,7 @@ static void fit_call(const struct findings *f, const char *what)
 	g_autoptr(GArray) giants = lines_of(f, what, GIANT);
 	const double giant = builtin(f, what, "_giant_units"), margin = 1 + 8. / lines->len;
 	const double units[2] = { giant, giant == 1 ? 512 : 1 };
-	const double less = queries_ns(f, what);
+	const double less = queries_in(f, what).ns;
 	struct fit fits[2];
 	double error[2];
 
@@ -347,12 +349,15 @@ static void fit_copy(const struct findings *f, const char *what)
 
 static void add_median(const struct findings *f, const char *what, gboolean is_call)
 {
-	const double less = queries_ns(f, what);
+	const struct line less = queries_in(f, what);
+	const double away = 1.96 * less.ns * sqrt(less.spread);
 
 	for (guint i = 0; i < f->figures->len; i++) {
 		const struct sim_figure *figure = sim_figure_at(f->figures, i);
-		const struct value v = { figure->of.ns - less, figure->low - less,
-					 figure->high - less, figure->low >= less };
+		double best = figure->of.ns - less.ns;
+		double low = best - hypot(figure->of.ns - figure->low, away);
+		double high = best + hypot(figure->high - figure->of.ns, away);
+		const struct value v = { best, low, high, low >= 0 };
 
 		if (strcmp(figure->of.what, what) == 0 && !figure->of.cold)
 			add(f, is_call ? "DriverCalls" : "Measured", what,

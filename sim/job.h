@@ -225,6 +225,8 @@ struct sim_job {
 	bool contents_stay; /* SIM_JOB_COPY and SIM_JOB_FILL: in time only */
 	uint64_t start_ps;  /* not before this time; raised to the time at submission: the host's,
 			       in a done call the model's */
+	uint64_t sent_ps;   /* since when its queue has it, behind one that ends when it is handed
+			       over; 0: since start_ps */
 	sim_done_fn done;   /* may be NULL */
 	void *arg;
 	/* set by the model, valid from done on */

@@ -33,6 +33,15 @@ enum sim_call {
 	SIM_CALL_COPY,   /* start of a synchronous copy or fill */
 	SIM_CALL_STREAM, /* a stream's submission queue */
 	SIM_CALL_STALL,  /* no call: what creating memory newly adds now and then */
+	/* no calls: what the runtime itself does, by enum npu_work's order */
+	SIM_CALL_EVENT,
+	SIM_CALL_EVENT_DESTROY,
+	SIM_CALL_EVENT_RECORD,
+	SIM_CALL_EVENT_WAIT,
+	SIM_CALL_EVENT_SYNC,
+	SIM_CALL_STREAM_SYNC,
+	SIM_CALL_DEVICE_SYNC,
+	SIM_CALL_HOST_WAKE,
 	SIM_CALL_COUNT
 };
 

@@ -160,6 +160,7 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 				put_frames(bs, p, first, page - first);
 				return result;
 			}
+			bs->allocs->frames_taken++;
 			node_block_touch(bs->node, f->block);
 			f->pa = SIM_PA(f->block->memory,
 				       f->block->extents[0].frame << NODE_FRAME_LG2);
@@ -504,7 +505,7 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	struct pool_kind kind = { .use = NPU_PLACE_DEVICE };
 	bool giant;
 	struct allocation *a;
-	uint64_t page;
+	uint64_t page, taken;
 	drvError_t result;
 
 	if (pp == NULL || size == 0)
@@ -522,6 +523,7 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	page = giant ? WINDOW_GIB : UINT64_C(1) << kind.page_lg2;
 	if (kind.use == NPU_PLACE_PINNED)
 		page = MAX(page, (uint64_t)sysconf(_SC_PAGESIZE)); /* as it opens to the CPU */
+	taken = bs->allocs->frames_taken;
 	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
 	if (a == NULL)
 		return result;
@@ -536,6 +538,8 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	}
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
+	if (kind.use == NPU_PLACE_DEVICE && a->page_lg2 == 12 && taken == bs->allocs->frames_taken)
+		c->pages = 0; /* the process has the frames: no message */
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
 }

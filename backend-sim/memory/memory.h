@@ -224,6 +224,7 @@ struct alloc_table {
 	GPtrArray *gone_blocks;       /* the same of struct node_block */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
+	uint64_t frames_taken;    /* ever, behind 4 KiB pages */
 	TAILQ_HEAD(, pool) pools; /* in the order of their making */
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };

@@ -150,7 +150,7 @@ void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t 
 		struct queue_use use[2];
 
 		find_uses(&sq->ring[at], use);
-		end_uses(bs, use, sq->sent[at]);
+		end_uses(bs, use, sq->sent[at].call);
 	}
 }
 
@@ -556,13 +556,22 @@ static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t co
 {
 	if (sq->ring == NULL) {
 		sq->ring = g_new0(union queue_entry, sq->depth);
-		sq->sent = g_new(uint64_t, sq->depth);
+		sq->sent = g_malloc_n(sq->depth, sizeof(sq->sent[0]));
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		sq->sent[sq->tail] = sq->bs->call_number;
+		sq->sent[sq->tail].call = sq->bs->call_number;
+		sq->sent[sq->tail].ps = sim_host_ps(sq->bs->sim);
 		memcpy(&sq->ring[sq->tail], entries + (size_t)i * STARS_SQE_BYTES, STARS_SQE_BYTES);
 		sq->tail = (sq->tail + 1) % sq->depth;
 	}
+}
+
+uint64_t queue_sent_behind_copy(const struct queue_sq *sq)
+{
+	const union queue_entry *before = &sq->ring[(sq->head + sq->depth - 1) % sq->depth];
+	bool ends = sq->job.finish_ps == sq->bs->queues->now_ps;
+
+	return ends && before->header.type == STARS_SQE_SDMA ? sq->sent[sq->head].ps : 0;
 }
 
 QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendInfo *, info))

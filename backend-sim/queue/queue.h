@@ -118,7 +118,9 @@ struct queue_sq {
 	bool only_id; /* no entries can be sent */
 	bool stopped; /* nothing of it begins any more, and what runs is not completed */
 	union queue_entry *ring;
-	uint64_t *sent; /* by which driver call, of each entry in the ring */
+	struct {
+		uint64_t call, ps;
+	} * sent; /* by which driver call, and when, of each entry in the ring */
 	uint32_t head, tail;
 	unsigned told; /* failures */
 	GQueue failed; /* where, of entries of which DRV_SQCQ_PROP_SQ_STATUS has not told */
@@ -246,6 +248,8 @@ void queue_use_end_locked(struct bsim *bs, struct queue_user *user);
 /* The queue's entries `first` to count - 1, from its head, will not use host memory any more. */
 void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t first,
 			   uint32_t count);
+/* Since when the entry at the head is there behind a copy that has just ended; 0: behind none. */
+uint64_t queue_sent_behind_copy(const struct queue_sq *sq);
 /* Of entries that were sent and are not done. */
 uint32_t queue_undone(const struct queue_sq *sq);
 

@@ -228,13 +228,14 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 {
 	struct bsim *bs = a->bs;
 	struct queue_sq *sq = a->sq;
+	uint64_t sent = queue_sent_behind_copy(sq);
 	struct copy_plan plan;
 	bool loose;
 
 	if (bytes == 0)
 		return DONE;
-	if (copy_plan_locked(bs, name_of(a), (int)sq->device, sq->sent[sq->head], dst, src, bytes,
-			     &plan) != DRV_ERROR_NONE)
+	if (copy_plan_locked(bs, name_of(a), (int)sq->device, sq->sent[sq->head].call, dst, src,
+			     bytes, &plan) != DRV_ERROR_NONE)
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR);
 	loose = host_loosen_locked(bs, &plan.dst);
 	loose = host_loosen_locked(bs, &plan.src) && loose;
@@ -243,6 +244,7 @@ static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, ui
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_HOST_MEMORY);
 	sq->job = copy_job(bs, &plan, bytes);
 	sq->job.start_ps = bs->queues->now_ps;
+	sq->job.sent_ps = sent;
 	if (copy_cross_locked(bs, name_of(a), &sq->job, 0) != DRV_ERROR_NONE)
 		return fail_by_message(a, STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR);
 	sq->job.done = job_done;
@@ -471,7 +473,7 @@ static enum outcome write_value(struct attempt *a)
 				sqe.write_addr_high & WRITE_VIRTUAL ? "virtual" : "physical", lg2,
 				sqe.res5 & 1u);
 	if (!is_aligned(a, va, bytes) ||
-	    !scheduler_reaches(a, va, bytes, a->sq->sent[a->sq->head], &end))
+	    !scheduler_reaches(a, va, bytes, a->sq->sent[a->sq->head].call, &end))
 		return DONE;
 	link.dst = end.ref;
 	if (copy_cross_locked(a->bs, name_of(a), &link, 0) != DRV_ERROR_NONE)

@@ -444,6 +444,9 @@ NPU_CALL(halSqMsgSend, (uint32_t, dev), (struct halSqMsgInfo *, info))
  * notify. IOCRL_FAIL: there is none there, no such name, or no supernode. */
 NPU_CALL(halShrIdSetPodPid, (const char *, name), (uint32_t, sdid), (pid_t, pid))
 
+/* The runtime does this by itself in a call of the program: it takes its simulated time. */
+NPU_QUERY(npusimSpend, (enum npu_work, work))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

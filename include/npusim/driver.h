@@ -76,6 +76,18 @@ enum npu_order {
 			      number of the device that the program calls `value` */
 };
 
+/* What the runtime does by itself in a call of the program: see npusimSpend. */
+enum npu_work {
+	NPU_WORK_EVENT, /* makes one, asks one, or asks a stream */
+	NPU_WORK_EVENT_DESTROY,
+	NPU_WORK_EVENT_RECORD,
+	NPU_WORK_EVENT_WAIT, /* of a stream */
+	NPU_WORK_EVENT_SYNC, /* of the host */
+	NPU_WORK_STREAM_SYNC,
+	NPU_WORK_DEVICE_SYNC,
+	NPU_WORK_HOST_WAKE /* after a wait for what had not happened yet */
+};
+
 /* See npusimWritten: bit n of `bits` is set where somebody wrote one of bytes 8n to 8n + 7 of a
  * device's memory. All processes of the node that keep it share it. */
 struct npu_written {

@@ -28,7 +28,7 @@ aclError acl_synchronize(const char *call, int32_t timeout)
 {
 	struct core_context *context;
 
-	return acl_current(call, &context)
+	return acl_current(call, &context) ?: core_spend(NPU_WORK_DEVICE_SYNC)
 		       ?: core_device_synchronize(context->device, context, timeout, call);
 }
 

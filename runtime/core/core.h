@@ -36,6 +36,15 @@ struct npu_driver *core_driver_peek(void);
 	})
 /* What the program knows now, without a call of the driver that says so: npusimOrder. */
 void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value);
+/* What the call itself does takes simulated time: npusimSpend. */
+static inline int core_spend(enum npu_work work)
+{
+	struct npu_driver *drv = core_driver_peek();
+
+	if (drv != NULL)
+		npu_call(drv, npusimSpend, work);
+	return 0;
+}
 
 /* ---- errors (object/process.c) ---- */
 

@@ -634,7 +634,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 {
 	struct event *event;
 	int code = find_event(handle, call, &event);
-	uint64_t deadline = core_deadline_ns(timeout_ms);
+	uint64_t deadline = core_deadline_ns(timeout_ms), since = core_now_ns();
 	struct core_stream *stream;
 	struct core_wait wait;
 	struct record *record;
@@ -662,7 +662,8 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 					 "event=%p has not happened within %d ms", handle,
 					 timeout_ms);
 	}
-	is_seen(record);
+	if (is_seen(record) && atomic_load(&record->timestamp) > since)
+		core_spend(NPU_WORK_HOST_WAKE);
 	record_unuse(record);
 	return code ?: core_context_stopped(event->slot.context, call);
 }

@@ -243,8 +243,8 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 
 static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
 {
+	uint64_t since = core_now_ns(), target;
 	int code = CORE_OK;
-	uint64_t target;
 
 	if (core_is_pump_of(stream))
 		return core_invalid(call,
@@ -257,6 +257,8 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 		code = wait_locked(stream, deadline_ns, call);
 		if (code == CORE_OK)
 			core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
+		if (code == CORE_OK && stream->done_ns > since)
+			core_spend(NPU_WORK_HOST_WAKE);
 	}
 	return code ?: take_error_locked(stream, call);
 }

@@ -539,7 +539,8 @@ static const struct row {
 	struct {
 		enum sim_call call;
 		uint64_t pages;
-	} calls[4];
+	} calls[5];
+	unsigned call_count;
 	enum sim_engine engine;
 	unsigned dst, src; /* nodes */
 	unsigned copies;
@@ -598,9 +599,9 @@ static double model(struct server *server, const struct sim_profile *p, const st
 	uint64_t stall = p->call[SIM_CALL_STALL].pages_per_message;
 	double us = 0;
 
-	if (row->calls[0].pages && row->copies) /* a program's: of many, its pages in the TLBs */
+	if (row->call_count && row->copies) /* a program's: of many, its pages in the TLBs */
 		copy_us(server, row);
-	for (unsigned i = 0; i < G_N_ELEMENTS(row->calls) && row->calls[i].pages; i++)
+	for (unsigned i = 0; i < row->call_count; i++)
 		us += call_us(p, row->calls[i].call, row->calls[i].pages);
 	if (row->creations)
 		us = (double)row->creations *

@@ -19,9 +19,10 @@ def size(text):
 def model(row):
     """Members beside those that are shown."""
     if 'call' in row:
-        calls = (call.split() for call in row['call'].split(','))
+        calls = [call.split() for call in row['call'].split(',')]
         yield 'calls', '{ %s }' % ', '.join('{ SIM_CALL_%s, %s }' % (call.upper(), pages)
                                             for call, pages in calls)
+        yield 'call_count', len(calls)
     if 'creations' in row:
         yield 'creations', row['creations']
     if 'copy' in row:

@@ -142,10 +142,10 @@ void engine::advance(lane &it, unsigned index, uint64_t now)
 		if (is_pipelined(it.head))
 			issue_pipelined(it, index, now);
 		else
-			issue(it, index, now);
+			issue(it, index, it.next_ps);
 		break;
 	case state::writing:
-		write(it, index, now);
+		write(it, index, it.next_ps);
 		break;
 	case state::finishing:
 		finish(it, now);
@@ -156,7 +156,7 @@ void engine::advance(lane &it, unsigned index, uint64_t now)
 void engine::begin(lane &it, uint64_t now)
 {
 	sim_job *job = it.head;
-	uint64_t start = 0;
+	uint64_t start = 0, from = now;
 
 	if (job->start_ps > now) {
 		it.next_ps = job->start_ps;
@@ -176,6 +176,12 @@ void engine::begin(lane &it, uint64_t now)
 	it.latency_ps = SIM_NEVER;
 	it.dst.clear();
 	it.src.clear();
+	if (it.free_ps == now) { // it may have been at hand when the last bytes before it were sent
+		uint64_t since = job->sent_ps ? job->sent_ps : job->start_ps;
+
+		from = std::max(since + it.piece.flight, now) - it.piece.flight;
+	}
+	it.piece.flight = 0;
 	if (job->kind == SIM_JOB_DELAY) {
 		it.now = state::finishing;
 		it.next_ps = now + job->delay_ps;
@@ -184,7 +190,7 @@ void engine::begin(lane &it, uint64_t now)
 	if (m_kind == SIM_ENGINE_SDMA || m_kind == SIM_ENGINE_H2D || m_kind == SIM_ENGINE_D2H)
 		start = m_profile->sdma_start_ps;
 	it.now = job->bytes ? state::moving : state::finishing;
-	it.next_ps = now + start;
+	it.next_ps = from + start;
 }
 
 // Pieces end where 2 MiB of the side that is in a device's memory ends, so that they are whole
@@ -210,6 +216,7 @@ uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_
 	m_access.address = ref.va + offset;
 	m_access.length = bytes;
 	m_access.at_ps = at_ps;
+	m_access.flight_ps = 0;
 	if (G_LIKELY(out.own()))
 		out.send(m_access, nullptr);
 	else
@@ -257,12 +264,13 @@ void engine::issue(lane &it, unsigned index, uint64_t now)
 	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
 	uint64_t asked = piece_bytes(it);
 
-	it.piece = { asked, asked, now, now, now, SIM_NEVER };
+	it.piece = { asked, asked, now, now, now, SIM_NEVER, 0 };
 	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ) {
 		it.piece.done_ps = transport(job->src, false, index, keeps ? &it.src : nullptr,
 					     it.issued, asked, now);
 		it.piece.first_ps = m_access.first_ps;
 		it.piece.limit = m_access.rate;
+		it.piece.flight = m_access.flight_ps;
 		it.piece.bytes = m_access.bytes;
 		if (m_access.status != SIM_OK)
 			note_fault(job, job->src.space);
@@ -285,6 +293,7 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
 						it.issued, bytes, first));
 		it.piece.limit = std::min(it.piece.limit, m_access.rate);
+		it.piece.flight = std::max(it.piece.flight, m_access.flight_ps);
 		if (m_access.status != SIM_OK) {
 			note_fault(job, job->dst.space);
 			bytes = m_access.bytes;

@@ -59,8 +59,9 @@ private:
 		uint64_t before_ps = 0;  // completion of the piece before the one under way
 		struct {
 			uint64_t asked, bytes, begin_ps, first_ps, done_ps;
-			uint64_t limit; // what the engine gets out of the link
-		} piece = {};           // read, or being read
+			uint64_t limit;  // what the engine gets out of the link
+			uint64_t flight; // how long its bytes are on the link
+		} piece = {};            // read, or being read
 		span_list dst, src;
 	};
 

@@ -81,6 +81,7 @@ void interconnect::to_peer(unsigned me, unsigned peer, access &request)
 	uint64_t takes = transfer_ps(request.length, rate), start, end;
 	bandwidth *way = write ? link(me, peers_at + peer) : link(peer, peers_at + me);
 
+	request.flight_ps = latency + (write ? m_profile->l2_hit_ps : 0); // its bytes were read
 	if (sio && m_profile->sdma_sio_bytes_per_us)
 		request.rate = m_profile->sdma_sio_bytes_per_us;
 	if (write) {

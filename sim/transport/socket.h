@@ -45,7 +45,8 @@ struct access : tlm::tlm_extension<access> {
 	uint64_t fault_va = 0;
 	uint64_t bytes = 0; // before the fault; of a request to an MMU
 	uint64_t rate =
-		SIM_NEVER; // bytes a microsecond that one engine gets of the link it went over
+		SIM_NEVER;      // bytes a microsecond that one engine gets of the link it went over
+	uint64_t flight_ps = 0; // of that link, where it leads to another device of the server
 
 	tlm::tlm_extension_base *clone() const override
 	{

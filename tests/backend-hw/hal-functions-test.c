@@ -602,6 +602,12 @@ static void call_our_own(void)
 	EXPECT_HAL(HAL(npusimWrites)((uintptr_t)memory, MIB, &write));
 	EXPECT_EQ(write.mark, 0u); /* nobody else has it */
 	EXPECT_NE(HAL(npusimStop)(0, UINT32_MAX), DRV_ERROR_NONE);
+	EXPECT_HAL(HAL(npusimNow)(&at[0]));
+	EXPECT_HAL(HAL(npusimSpend)(NPU_WORK_EVENT));
+	EXPECT_HAL(HAL(npusimNow)(&at[1]));
+	EXPECT_EQ(at[1] - at[0], 2100000u); /* event_ns */
+	EXPECT_EQ(HAL(npusimSpend)(NPU_WORK_HOST_WAKE + 1), DRV_ERROR_INVALID_VALUE);
+	EXPECT_EQ(HAL(npusimSpend)((enum npu_work) - 1), DRV_ERROR_INVALID_VALUE);
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_CUDA), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));

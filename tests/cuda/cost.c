@@ -26,18 +26,18 @@ static const struct cost {
 static const uint64_t sizes[3] = { 2 * MIB, 128 * MIB, 1024 * MIB };
 
 /* The simulated time that calls of each kind have taken so far. */
-static void spent(struct npu_driver *drv, uint64_t out_ps[SIM_CALL_COUNT])
+static void spent(struct npu_driver *drv, uint64_t out_ps[SIM_CALL_STALL])
 {
 	struct npu_stats stats = { .size = sizeof(stats) };
 
 	EXPECT_EQ(DRV_ERROR_NONE, npu_call(drv, npusimGetStats, 0, &stats));
-	for (unsigned i = 0; i < SIM_CALL_COUNT; i++)
+	for (unsigned i = 0; i < SIM_CALL_STALL; i++)
 		out_ps[i] = stats.call_ps[i];
 }
 
 TEST(cuda_cost, calls_take_it)
 {
-	uint64_t before[SIM_CALL_COUNT], after[SIM_CALL_COUNT];
+	uint64_t before[SIM_CALL_STALL], after[SIM_CALL_STALL];
 	char *error = NULL;
 	/* The process's one model, which libcuda.so.1 uses, too. */
 	struct npu_driver *drv = npu_driver_open("sim", &error);

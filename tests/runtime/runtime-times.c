@@ -55,6 +55,111 @@ static double submit_us(void *dst, void *src, size_t bytes, aclrtMemcpyKind kind
 	return (double)(npusim_now_ps() - since) / 1e6;
 }
 
+/* Simulated microseconds of a call. */
+#define US(call)                                          \
+	({                                                \
+		uint64_t since_ = npusim_now_ps();        \
+		EXPECT_EQ((call), 0);                     \
+		(double)(npusim_now_ps() - since_) / 1e6; \
+	})
+
+/* All that the calls make of driver calls is in it; of the second record, which gives back what the
+ * first one took. */
+TEST(times, events_of_a_910b2c)
+{
+	aclrtEventRecordedStatus status;
+	aclrtPtrAttributes attributes;
+	aclrtStream other;
+	aclrtEvent event;
+	void *device;
+
+	if (!is_soc("Ascend910B2C"))
+		SKIP("they were measured on an Ascend910B2C");
+	device = device_memory(0, MIB);
+	ASSERT_EQ(aclrtCreateStream(&other), 0);
+	EXPECT_NEAR(US(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC)), 2.1, 0.01);
+	ASSERT_EQ(aclrtRecordEvent(event, stream), 0);
+	ASSERT_EQ(aclrtSynchronizeEvent(event), 0);
+	EXPECT_NEAR(US(aclrtRecordEvent(event, stream)), 5.4, 0.01);
+	ASSERT_EQ(aclrtSynchronizeStream(stream), 0);
+	EXPECT_NEAR(US(aclrtQueryEventStatus(event, &status)), 2.1, 0.01);
+	EXPECT_EQ(status, ACL_EVENT_RECORDED_STATUS_COMPLETE);
+	EXPECT_NEAR(US(aclrtSynchronizeEvent(event)), 0.2, 0.01);
+	EXPECT_NEAR(US(aclrtSynchronizeStream(stream)), 0.5, 0.01);
+	EXPECT_NEAR(US(aclrtSynchronizeDevice()), 4.6, 0.01);
+	EXPECT_NEAR(US(aclrtPointerGetAttributes(device, &attributes)), 0.8, 0.01);
+	EXPECT_NEAR(US(aclrtDestroyEvent(event)), 1.3, 0.01);
+	EXPECT_EQ(aclrtFree(device), 0);
+}
+
+/* A wait for what is under way ends with it, and then the host is woken; one for what has happened
+ * takes what a look does. */
+TEST(times, waits_of_a_910b2c)
+{
+	const double wake = 7.6, query = 0.8;
+	aclrtEvent start, end;
+	aclrtStream other;
+	void *device, *host;
+	float ms;
+
+	if (!is_soc("Ascend910B2C"))
+		SKIP("they were measured on an Ascend910B2C");
+	device = device_memory(0, 64 * MIB);
+	ASSERT_EQ(aclrtMallocHost(&host, 64 * MIB), 0);
+	ASSERT_EQ(aclrtCreateStream(&other), 0);
+	ASSERT_EQ(aclrtCreateEventExWithFlag(&start, ACL_EVENT_TIME_LINE), 0);
+	ASSERT_EQ(aclrtCreateEventExWithFlag(&end, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE), 0);
+	for (int how = 0; how < 3; how++) {
+		double us, calls = how == 0 ? 0.5 : how == 1 ? 0.2 : 4.6, copied, sent;
+		uint64_t began;
+
+		ASSERT_EQ(aclrtRecordEvent(start, stream), 0);
+		began = npusim_now_ps(); /* when `start` happens: the stream is idle */
+		ASSERT_EQ(aclrtMemcpyAsync(device, 64 * MIB, host, 64 * MIB,
+					   ACL_MEMCPY_HOST_TO_DEVICE, stream),
+			  0);
+		ASSERT_EQ(aclrtRecordEvent(end, stream), 0);
+		if (how == 1) /* the other stream's wait has a cost of its own */
+			EXPECT_NEAR(US(aclrtStreamWaitEvent(other, end)), 2.5, 0.01);
+		sent = (double)(npusim_now_ps() - began) / 1e6;
+		us = how == 0   ? US(aclrtSynchronizeStream(stream))
+		     : how == 1 ? US(aclrtSynchronizeEvent(end))
+				: US(aclrtSynchronizeDevice());
+		ASSERT_EQ(aclrtEventElapsedTime(&ms, start, end), 0);
+		copied = 1000 * (double)ms;
+		EXPECT_GT(copied, 2600);
+		EXPECT_NEAR(sent + us, copied + wake + query, calls + 0.01 + query * how);
+		EXPECT_GE(sent + us, copied + wake - 0.01);
+	}
+	ASSERT_EQ(aclrtMemcpyAsync(device, 8, host, 8, ACL_MEMCPY_HOST_TO_DEVICE, stream), 0);
+	for (int i = 0; i < 100; i++) /* meanwhile it is done */
+		EXPECT_EQ(aclrtRecordEvent(start, other), 0);
+	EXPECT_LT(US(aclrtSynchronizeStream(stream)), wake);
+	EXPECT_EQ(aclrtFree(device), 0);
+	EXPECT_EQ(aclrtFreeHost(host), 0);
+}
+
+TEST(times, small_allocations_of_a_910b2c)
+{
+	void *first, *second, *host;
+	double us;
+
+	if (!is_soc("Ascend910B2C"))
+		SKIP("one SoC is enough");
+	ASSERT_EQ(aclrtMallocHost(&host, MIB), 0);
+	us = US(aclrtMalloc(&first, 2560, ACL_MEM_MALLOC_HUGE_FIRST));
+	EXPECT_NEAR(us, 87, 1); /* a frame of 2 MiB is made */
+	us = US(aclrtMalloc(&second, 2560, ACL_MEM_MALLOC_HUGE_FIRST)) +
+	     US(aclrtMemcpy(second, 2560, host, 2560, ACL_MEMCPY_HOST_TO_DEVICE));
+	EXPECT_NEAR(us, 17, 1.7);
+	EXPECT_EQ(aclrtFree(first), 0);
+	EXPECT_EQ(aclrtFree(second), 0);
+	us = US(aclrtMalloc(&first, 2560, ACL_MEM_MALLOC_HUGE_FIRST));
+	EXPECT_NEAR(us, 87, 1); /* with the last page of it a frame goes */
+	EXPECT_EQ(aclrtFree(first), 0);
+	EXPECT_EQ(aclrtFreeHost(host), 0);
+}
+
 TEST(times, calls_of_a_910b2c)
 {
 	void *device, *host;
@@ -73,17 +178,103 @@ TEST(times, calls_of_a_910b2c)
 	EXPECT_EQ(aclrtFreeHost(host), 0);
 }
 
+/* 32 KiB, until the host sees them; of a second one, as above. */
+static double lone_copy_us(void *dst, void *src)
+{
+	uint64_t since = 0;
+
+	for (int i = 0; i < 2; i++) {
+		since = npusim_now_ps();
+		EXPECT_EQ(aclrtMemcpyAsync(dst, 32 << 10, src, 32 << 10,
+					   ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
+			  0);
+		EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
+	}
+	return (double)(npusim_now_ps() - since) / 1e6;
+}
+
 TEST(times, calls_of_a_910c)
 {
-	void *near, *far;
+	void *near, *die, *far;
 
 	if (!is_soc("Ascend910_9391"))
 		SKIP("they were measured on an Ascend910_9391");
 	near = device_memory(0, MIB);
+	die = device_memory(1, MIB);
 	far = device_memory(2, MIB);
+	ASSERT_EQ(aclrtDeviceEnablePeerAccess(1, 0), 0);
 	ASSERT_EQ(aclrtDeviceEnablePeerAccess(2, 0), 0);
 	EXPECT_NEAR(submit_us(far, near, 32 << 10, ACL_MEMCPY_DEVICE_TO_DEVICE), 3.4, 0.34);
 	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
+	EXPECT_NEAR(lone_copy_us(die, near), 12.5, 1.25);
+	EXPECT_NEAR(lone_copy_us(far, near), 15.5, 1.55);
+	EXPECT_EQ(aclrtFree(near), 0);
+	EXPECT_EQ(aclrtFree(die), 0);
+	EXPECT_EQ(aclrtFree(far), 0);
+}
+
+#define QUEUE      64
+#define QUEUE_COPY ((size_t)16 << 10)
+
+/* Microseconds of the copies of a stream, all of which are sent before the first may begin; with an
+ * event between two of them each begins when the one before has ended. */
+static double queue_us(char *dst, char *src, bool events)
+{
+	aclrtStream first;
+	aclrtEvent go, begin, between, end;
+	float ms;
+
+	EXPECT_EQ(aclrtCreateStream(&first), 0);
+	EXPECT_EQ(aclrtCreateEventExWithFlag(&go, ACL_EVENT_SYNC), 0);
+	EXPECT_EQ(aclrtCreateEventExWithFlag(&begin, ACL_EVENT_TIME_LINE), 0);
+	EXPECT_EQ(aclrtCreateEventExWithFlag(&between, ACL_EVENT_TIME_LINE), 0);
+	EXPECT_EQ(aclrtCreateEventExWithFlag(&end, ACL_EVENT_TIME_LINE), 0);
+	for (int i = 0; i < 50; i++) /* takes longer than to send the copies */
+		EXPECT_EQ(aclrtMemcpyAsync(src + 32 * MIB, 16 * MIB, src + 16 * MIB, 16 * MIB,
+					   ACL_MEMCPY_DEVICE_TO_DEVICE, first),
+			  0);
+	EXPECT_EQ(aclrtRecordEvent(go, first), 0);
+	EXPECT_EQ(aclrtStreamWaitEvent(stream, go), 0);
+	EXPECT_EQ(aclrtRecordEvent(begin, stream), 0);
+	for (size_t i = 0; i < QUEUE; i++) {
+		EXPECT_EQ(aclrtMemcpyAsync(dst + i * QUEUE_COPY, QUEUE_COPY, src + i * QUEUE_COPY,
+					   QUEUE_COPY, ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
+			  0);
+		if (events)
+			EXPECT_EQ(aclrtRecordEvent(between, stream), 0);
+	}
+	EXPECT_EQ(aclrtRecordEvent(end, stream), 0);
+	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
+	EXPECT_EQ(aclrtEventElapsedTime(&ms, begin, end), 0);
+	EXPECT_EQ(aclrtDestroyStream(first), 0);
+	return 1000 * (double)ms;
+}
+
+TEST(times, a_queue_of_small_copies_of_a_910c)
+{
+	const double flight = 1.2 + 0.145; /* peer_ps, hit_ps */
+	char *near, *far, got[QUEUE_COPY];
+	double queued, apart;
+
+	if (!is_soc("Ascend910_9391"))
+		SKIP("they were measured on an Ascend910_9391");
+	near = device_memory(0, 48 * MIB);
+	far = device_memory(2, MIB);
+	ASSERT_EQ(aclrtDeviceEnablePeerAccess(2, 0), 0);
+	for (size_t i = 0; i < QUEUE; i++)
+		EXPECT_EQ(aclrtMemset(near + i * QUEUE_COPY, QUEUE_COPY, (int)i, QUEUE_COPY), 0);
+	(void)queue_us(far, near, false); /* TLBs */
+	queued = queue_us(far, near, false);
+	apart = queue_us(far, near, true);
+	EXPECT_NEAR(QUEUE * (double)QUEUE_COPY / queued / 1000, 18.0, 1.8);
+	EXPECT_NEAR(apart - queued, (QUEUE - 1) * flight, 1);
+	for (size_t i = 0; i < QUEUE; i++) {
+		EXPECT_EQ(aclrtMemcpy(got, QUEUE_COPY, far + i * QUEUE_COPY, QUEUE_COPY,
+				      ACL_MEMCPY_DEVICE_TO_HOST),
+			  0);
+		EXPECT_EQ(got[0], (char)i);
+		EXPECT_EQ(got[QUEUE_COPY - 1], (char)i);
+	}
 	EXPECT_EQ(aclrtFree(near), 0);
 	EXPECT_EQ(aclrtFree(far), 0);
 }

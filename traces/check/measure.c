@@ -64,7 +64,7 @@ static const struct task copies[] = {
 static const struct task waits[] = {
 	{ "stream", A, 0, "stream y" },
 	{ NULL, A, 0, "call aclrtDestroyStream y" },
-	{ "submit", A, 0, "call aclrtRecordEvent e s" },
+	{ "submit", A, 0, "copy-async to host 8 s kind=1" },
 	{ NULL, A, 0, "wait s" },
 	{ "sync", A, 0, "wait s" },
 	{ "event", A, 0, "all call aclrtRecordEvent e s ; call aclrtSynchronizeEvent e" },

@@ -400,6 +400,7 @@ static void take_locked(struct core_stream *stream, const struct stars_logic_cqe
 			stream->id, cqe->task_id);
 		return;
 	}
+	stream->done_ns = cqe->timestamp;
 	note_error_locked(stream, cqe);
 	core_stream_complete_locked(stream, last, cqe);
 }

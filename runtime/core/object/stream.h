@@ -49,6 +49,7 @@ struct core_stream {
 	bool stop_on_failure; /* lock; what it does is its context's */
 	bool failed;          /* lock; in a context that stops */
 	uint64_t sent, done;  /* entries since its birth */
+	uint64_t done_ns;     /* when the last that is done was, by the driver's clock */
 	struct core_done pending[CORE_QUEUE_DEPTH]; /* of entry n at n % DEPTH; then cleared */
 	bool receiving; /* one thread waits in the driver for completions */
 	unsigned reap_due;
