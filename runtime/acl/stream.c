@@ -231,8 +231,7 @@ ACL_ANSWERS(aclrtCreateEventExWithFlag, EVENT_TO(EVENT)
 			?: core_event_create(CORE_EVENT_AGAIN, flag, event, __func__));
 
 ACL_ANSWERS(aclrtDestroyEvent, EVENT_TO(EVENT_DESTROY) ?: core_event_destroy(event, __func__));
-ACL_ANSWERS(aclrtRecordEvent,
-	    EVENT_TO(EVENT_RECORD) ?: core_event_record(event, stream, __func__));
+ACL_ANSWERS(aclrtRecordEvent, EVENT_TO(EVENT_RECORD) ?: core_event_record(event, stream, __func__));
 
 /* ACL_EVENT_RECORD_* and ACL_EVENT_WAIT_* have the same two values. */
 static aclError check_default_flag(const char *call, uint32_t flag)

@@ -156,7 +156,7 @@ void engine::advance(lane &it, unsigned index, uint64_t now)
 void engine::begin(lane &it, uint64_t now)
 {
 	sim_job *job = it.head;
-	uint64_t start = 0, from = now;
+	uint64_t since = job->sent_ps ? job->sent_ps : job->start_ps, flight = it.piece.flight;
 
 	if (job->start_ps > now) {
 		it.next_ps = job->start_ps;
@@ -176,21 +176,18 @@ void engine::begin(lane &it, uint64_t now)
 	it.latency_ps = SIM_NEVER;
 	it.dst.clear();
 	it.src.clear();
-	if (it.free_ps == now) { // it may have been at hand when the last bytes before it were sent
-		uint64_t since = job->sent_ps ? job->sent_ps : job->start_ps;
-
-		from = std::max(since + it.piece.flight, now) - it.piece.flight;
-	}
 	it.piece.flight = 0;
 	if (job->kind == SIM_JOB_DELAY) {
 		it.now = state::finishing;
 		it.next_ps = now + job->delay_ps;
 		return;
 	}
-	if (m_kind == SIM_ENGINE_SDMA || m_kind == SIM_ENGINE_H2D || m_kind == SIM_ENGINE_D2H)
-		start = m_profile->sdma_start_ps;
 	it.now = job->bytes ? state::moving : state::finishing;
-	it.next_ps = from + start;
+	it.next_ps = now;
+	if (it.free_ps == now) // it may have been at hand when the last bytes before it were sent
+		it.next_ps = std::max(since + flight, now) - flight;
+	if (m_kind != SIM_ENGINE_CORE)
+		it.next_ps += m_profile->sdma_start_ps;
 }
 
 // Pieces end where 2 MiB of the side that is in a device's memory ends, so that they are whole
