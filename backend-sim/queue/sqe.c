@@ -784,17 +784,15 @@ void queue_poll_locked(struct bsim *bs)
 
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq)
 {
-	struct queue_set *set = bs->queues;
-
 	if (is_blocked(sq))
-		unblock(set, sq);
+		unblock(bs->queues, sq);
 	if (sq->listed)
-		TAILQ_REMOVE(&set->ready, sq, ready_link);
+		TAILQ_REMOVE(&bs->queues->ready, sq, ready_link);
 	sq->listed = false;
 	queue_uses_end_locked(bs, sq, sq->holding || sq->state == SQ_BUSY, queue_undone(sq));
 	if (sq->state == SQ_BUSY) {
 		sq->doomed = true;
-		LIST_INSERT_HEAD(&set->doomed, sq, doomed_link);
+		LIST_INSERT_HEAD(&bs->queues->doomed, sq, doomed_link);
 	} else {
 		queue_sq_free(sq);
 	}
