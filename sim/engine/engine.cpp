@@ -504,13 +504,14 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 		sim_histogram *latency = into + n == row_bytes ? job->latency : nullptr;
 
 		count = ask_rows(ref, write, index, rows, count);
-		it.row_begin_ps = begin;
 		for (unsigned i = 0; i < count; i++) {
-			it.row_end_ps = std::max(least, rows[i].done_ps);
 			done = std::max(done, rows[i].done_ps);
 			if (latency)
-				sim_histogram_add(latency, it.row_end_ps - begin);
+				sim_histogram_add(latency,
+						  std::max(least, rows[i].done_ps) - begin);
 		}
+		it.row_begin_ps = begin;
+		it.row_end_ps = std::max(least, rows[count - 1].done_ps);
 		*out_rows += into ? 0 : count;
 		it.issued += (count - 1) * n + std::min(m_access.bytes, n);
 	}

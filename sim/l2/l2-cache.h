@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 G_BEGIN_DECLS
 
@@ -114,24 +117,24 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 	set->tag[0] = tag;
 }
 
-/* The place of the tag, dirty or not, plus 1; 0: none. Without a branch before that is known, so
- * that several are compared at once. */
+/* The place of the tag, dirty or not, plus 1; 0: none. */
 static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
-	typedef uint64_t two __attribute__((vector_size(16)));
-	const l2_tags *tags = (const l2_tags *)(const void *)set->tag, place = { 1, 2, 3, 4 };
-	l2_tags is[L2_WAYS_MAX / 4];
-	two any;
+#ifdef __SSE2__
+	const __m128i *tags = (const __m128i *)(const void *)set->tag,
+		      wanted = _mm_set1_epi32((int)tag);
+	__m128i is[L2_WAYS_MAX / 4];
 
 	for (unsigned i = 0; i < L2_WAYS_MAX / 4; i++)
-		is[i] = (l2_tags)((tags[i] & ~1u) == tag);
-	any = (two)(is[0] | is[1] | is[2] | is[3]);
-	if (!(any[0] | any[1]))
-		return 0;
-	any = (two)((is[0] & place) | (is[1] & (place + 4)) | (is[2] & (place + 8)) |
-		    (is[3] & (place + 12)));
-	any[0] |= any[1];
-	return (uint32_t)(any[0] | any[0] >> 32);
+		is[i] = _mm_cmpeq_epi32(_mm_and_si128(tags[i], _mm_set1_epi32(~1)), wanted);
+	is[0] = _mm_packs_epi16(_mm_packs_epi32(is[0], is[1]), _mm_packs_epi32(is[2], is[3]));
+	return (unsigned)__builtin_ffs(_mm_movemask_epi8(is[0]));
+#else
+	for (unsigned at = 0; at < L2_WAYS_MAX; at++)
+		if ((set->tag[at] & ~1u) == tag)
+			return at + 1;
+	return 0;
+#endif
 }
 
 /* Looks the tag up, which is there afterwards, as the newest. True if it was before. *out_gone: the

@@ -9,6 +9,8 @@
 namespace npusim
 {
 
+__extension__ typedef unsigned __int128 wide;
+
 l2::l2(sc_core::sc_module_name name, unsigned device)
     : sc_module(name), in("in"), out("out"), m_device(device)
 {
@@ -40,8 +42,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	std::fill(std::begin(m_recent), std::end(m_recent), recent_request{ 0, UINT32_MAX, 0 });
 	m_line_bytes = p->l2_line_bytes;
 	m_hit_ps = p->l2_hit_ps;
-	m_rate = p->l2_bytes_per_us;
-	m_pace = { 0, 0, 0, -p->l2_bytes_per_us };
+	m_pace = {};
 	m_lock = config->lock;
 }
 
@@ -147,11 +148,13 @@ __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, 
 
 	if (G_UNLIKELY(times.lines != of.lines)) {
 		uint64_t parts = times.lines * m_line_bytes * SIM_PS_PER_US;
+		uint64_t per_ps = m_profile->l2_bytes_per_us;
+		wide part = (static_cast<wide>(parts % per_ps) << 64) + per_ps - 1;
 
-		of = { times.lines, parts / m_rate, parts % m_rate, of.rest };
+		// Rounded up: what adds up to a picosecond is one, for 2^40 requests.
+		of = { times.lines, parts / per_ps, static_cast<uint64_t>(part / per_ps), of.rest };
 	}
 	whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
-	of.rest -= m_rate & -static_cast<uint64_t>(whole);
 	takes = of.ps + whole;
 	if (same && at < last.start_ps + hit_ps) {
 		takes = std::max(takes, m_profile->l2_conflict_ps);

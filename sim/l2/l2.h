@@ -51,7 +51,7 @@ private:
 	// How long lines take of the bandwidth.
 	struct pace {
 		uint64_t lines, ps, part; // so many, and their time: its picoseconds, what is left
-		uint64_t rest; // of a picosecond, in parts of the bandwidth, of all that was booked
+		uint64_t rest; // of a picosecond, of all that was booked; both in 2^-64 of one
 	};
 	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times, pace &of);
 
@@ -72,7 +72,7 @@ private:
 	bandwidth m_bandwidth = {};
 	static constexpr unsigned recent_lg2 = 11;
 	recent_request m_recent[1 << recent_lg2] = {};
-	uint64_t m_line_bytes = 0, m_hit_ps = 0, m_rate = 0; // the profile's
+	uint64_t m_line_bytes = 0, m_hit_ps = 0; // the profile's
 	sim_lock *m_lock = nullptr;
 	static constexpr unsigned offer_blocks = 64; // a few microseconds
 	unsigned m_looked_up = 0;                    // blocks, of requests that have several
