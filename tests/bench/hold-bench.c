@@ -498,7 +498,7 @@ static void load_free_device(void)
 
 /* The longest hold, each taken as short as it ever was. Runs are the same but for the state of the
  * caches: those are compared that have as many holds as the last one. */
-static void load(const char *what, void (*run)(void))
+static void load(const char *what, void (*run)(void), bool bounded)
 {
 	GArray *runs[RUNS];
 	uint64_t longest = 0;
@@ -525,7 +525,10 @@ static void load(const char *what, void (*run)(void))
 		longest = MAX(longest, least);
 	}
 	snprintf(name, sizeof(name), "longest hold, %s (%u runs)", what, same);
-	bench_at_most(name, (double)longest / 1e3, "us", 50);
+	if (bounded)
+		bench_at_most(name, (double)longest / 1e3, "us", 50);
+	else
+		bench_line(name, "%8.2f us", (double)longest / 1e3);
 	for (unsigned i = 0; i < RUNS; i++)
 		g_array_unref(runs[i]);
 }
@@ -535,6 +538,7 @@ static void repeat_loads(void)
 	static const struct {
 		const char *what;
 		void (*run)(void);
+		bool is_free; /* in which the kernel takes pages back, as many as were touched */
 	} loads[] = {
 		{ "1 GiB to the device", load_to_device },
 		{ "1 GiB to the host", load_to_host },
@@ -546,8 +550,8 @@ static void repeat_loads(void)
 		{ "map + unmap of 1 GiB", load_map },
 		{ "4000 queued copies", load_queued_copies },
 		{ "4000 entries without time", load_queued_nothing },
-		{ "free of 64 MiB, pinned", load_free_pinned },
-		{ "free of 64 MiB, device", load_free_device },
+		{ "free of 64 MiB, pinned", load_free_pinned, true },
+		{ "free of 64 MiB, device", load_free_device, true },
 	};
 	drv_mem_handle_t *handle = create(2 * MIB);
 
@@ -564,7 +568,7 @@ static void repeat_loads(void)
 	check(npu_call(driver, halMemAlloc, &pinned, MIB, HOST_FLAG), "halMemAlloc");
 	open_stream();
 	for (unsigned i = 0; i < G_N_ELEMENTS(loads); i++)
-		load(loads[i].what, loads[i].run);
+		load(loads[i].what, loads[i].run, !loads[i].is_free);
 }
 
 int main(int argc, char **argv)
