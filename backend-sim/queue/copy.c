@@ -198,13 +198,14 @@ static drvError_t plan_two_devices(struct bsim *bs, const char *call, struct cop
 	return DRV_ERROR_NONE;
 }
 
-static int first_open_device(const struct bsim *bs)
+/* The engine of which moves what lies in the host's mapped memory. */
+static drvError_t find_open_device(const struct bsim *bs, const char *call, unsigned *out)
 {
-	for (unsigned d = 0; d < bs->devices; d++) {
-		if (bs->device[d].open)
-			return (int)d;
-	}
-	return -1;
+	for (*out = 0; *out < bs->devices; ++*out)
+		if (bs->device[*out].open)
+			return DRV_ERROR_NONE;
+	return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+			 "%s: no device is open in this process: call aclrtSetDevice first", call);
 }
 
 static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct copy_plan *plan)
@@ -217,8 +218,8 @@ static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct cop
 		plan->device = dst != SIM_NODE_HOST ? dst : src;
 	else if (plan->dst.ref.space == SIM_RAW && plan->src.ref.space == SIM_RAW)
 		plan->engine = SIM_ENGINE_COUNT;
-	else /* there are mappings, so one is open */
-		plan->device = (unsigned)first_open_device(bs);
+	else
+		return find_open_device(bs, call, &plan->device);
 	return DRV_ERROR_NONE;
 }
 
@@ -393,6 +394,7 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 				   uint32_t pattern, unsigned pattern_bytes, size_t bytes)
 {
 	struct copy_end end;
+	unsigned device;
 	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end);
 
 	if (result == DRV_ERROR_NONE && copy_end_may_go(&end))
@@ -408,11 +410,14 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 		spend_cpu_locked(bs, bytes);
 		return DRV_ERROR_NONE;
 	}
+	device = end.memory;
+	if (device == SIM_NODE_HOST &&
+	    (result = find_open_device(bs, call, &device)) != DRV_ERROR_NONE)
+		return result;
 	struct sim_job job = {
 		.kind = SIM_JOB_FILL,
 		.engine = end.memory == SIM_NODE_HOST ? SIM_ENGINE_D2H : SIM_ENGINE_SDMA,
-		.device =
-			end.memory == SIM_NODE_HOST ? (unsigned)first_open_device(bs) : end.memory,
+		.device = device,
 		.dst = end.ref,
 		.bytes = bytes,
 		.pattern = pattern,

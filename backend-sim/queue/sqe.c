@@ -741,17 +741,18 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 void queue_run_locked(struct bsim *bs, uint64_t now_ps)
 {
 	struct queue_set *set = bs->queues;
-	struct queue_sq *sq;
 
 	if (set->running)
 		return;
-	set->running = true;
 	set->now_ps = now_ps;
-	while ((sq = TAILQ_FIRST(&set->ready)) != NULL) {
+	for (struct queue_sq *sq; !set->running && (sq = TAILQ_FIRST(&set->ready)) != NULL;) {
+		set->running = true;
 		advance(bs, sq);
-		sim_lock_offer(&bs->sim_lock);
+		set->running = false;
+		if (!TAILQ_EMPTY(&set->ready))
+			sim_lock_offer(&bs->sim_lock); /* others may run queues, and go on */
+		set->now_ps = MAX(set->now_ps, now_ps);
 	}
-	set->running = false;
 }
 
 void queue_poll_locked(struct bsim *bs)

@@ -69,6 +69,25 @@ uint64_t __wrap_node_host_room_bytes(unsigned age_ms)
 	return __real_node_host_room_bytes(age_ms);
 }
 
+/* Likewise, where a call has offered the lock. */
+static void (*fault_of_offer)(void);
+
+void __real_bsim_lock_in_line(struct bsim *bs);
+void __wrap_bsim_lock_in_line(struct bsim *bs);
+
+void __wrap_bsim_lock_in_line(struct bsim *bs)
+{
+	void (*now)(void) = fault_of_offer;
+	pthread_t thread;
+
+	if (now != NULL) {
+		fault_of_offer = NULL;
+		pthread_create(&thread, NULL, run_fault, &now);
+		pthread_join(thread, NULL);
+	}
+	__real_bsim_lock_in_line(bs);
+}
+
 /* ---- memory ---- */
 
 static unsigned char *plain;
@@ -457,6 +476,76 @@ TEST(copy_away, long_calls_offer_the_lock)
 	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), PARTS);
 	rig_stream_close(&stream);
 	end();
+}
+
+static struct rig_stream copies;
+static struct stars_logic_cqe copied;
+
+static void receive_copy(void)
+{
+	copied = rig_next(&copies);
+}
+
+/* Another thread runs the model at an offer: what ends there does so at its own time. */
+TEST(copy_away, a_copy_ends_while_entries_are_done)
+{
+	uint64_t sent;
+
+	begin();
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, PARTS + 1, 8));
+	ASSERT_NO_FATAL(rig_stream_open(&copies, 0, 16, 16));
+	sent = rig_now();
+	rig_copy(&copies, (uint64_t)va, (uint64_t)plain, BYTES, REPORT);
+	fault_of_offer = receive_copy;
+	EXPECT_GE(offers_in(send_nothing), 1u);
+	EXPECT_EQ(fault_of_offer, NULL);
+	EXPECT_EQ(byte_at(va, BYTES - 1), 0x33);
+	if (bsim_of(rig)->timing)
+		EXPECT_GE(copied.timestamp, sent / 1000 + BYTES / 26); /* ns, at 26 GB/s */
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), PARTS);
+	rig_stream_close(&copies);
+	rig_stream_close(&stream);
+	end();
+}
+
+static void close_all(void)
+{
+	halDevCloseIn in = { { 0 } };
+
+	for (unsigned d = 0; d < 2; d++)
+		(void)npu_call(rig, halDeviceClose, d, &in);
+}
+
+static drvError_t fill_host(void)
+{
+	return npu_call(rig, drvMemsetD8, wide, PARTS * 2 * MIB, 1, PARTS * 2 * MIB);
+}
+
+/* Mapped memory of the host outlives the devices, whose engines would move it. */
+TEST(copy_away, devices_are_closed_while_host_memory_is_checked)
+{
+	struct drv_mem_prop prop = { .side = MEM_HOST_SIDE,
+				     .pg_type = MEM_HUGE_PAGE_TYPE,
+				     .mem_type = MEM_DDR_TYPE };
+	drv_mem_handle_t *page = NULL;
+	struct bsim *bs;
+	void *at = NULL;
+
+	rig_open();
+	bs = bsim_of(rig);
+	CALL(halMemAddressReserve, &at, PARTS * 2 * MIB, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	CALL(halMemCreate, &page, 2 * MIB, &prop, 0);
+	wide = (uint64_t)at;
+	for (uint64_t i = 0; i < PARTS; i++)
+		CALL(halMemMap, (void *)(wide + i * 2 * MIB), 2 * MIB, 0, page, 0);
+	fault_of_offer = close_all;
+	__atomic_add_fetch(&bs->lock.waiting, 1, __ATOMIC_RELAXED);
+	EXPECT_EQ(fill_host(), DRV_ERROR_INVALID_HANDLE);
+	__atomic_sub_fetch(&bs->lock.waiting, 1, __ATOMIC_RELAXED);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "no device is open");
+	EXPECT_EQ(npu_call(rig, drvMemcpy, wide, MIB, wide + 2 * MIB, MIB),
+		  DRV_ERROR_INVALID_HANDLE);
+	rig_end();
 }
 
 /* ---- other processes ---- */
