@@ -6,6 +6,7 @@
  */
 #include "base/int-map.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -27,15 +28,23 @@ static uint32_t *link_of(const struct int_map *m, uint64_t key, uint32_t tag)
 	return link;
 }
 
+static void *had(void *memory)
+{
+	if (memory == NULL) {
+		fputs("npusim: no memory for a table of what is known by number\n", stderr);
+		abort();
+	}
+	return memory;
+}
+
 /* There are twice as many lists. */
 static void grow(struct int_map *m, uint32_t room)
 {
-	char *entries = aligned_alloc(64, (room * m->bytes + 63) / 64 * 64);
+	size_t bytes = (room * m->bytes + 63) / 64 * 64;
+	char *entries = had(room ? aligned_alloc(64, bytes) : NULL);
 
 	free(m->first);
-	m->first = calloc(room, 2 * sizeof(*m->first));
-	if (entries == NULL || m->first == NULL)
-		abort();
+	m->first = had(calloc(room, 2 * sizeof(*m->first)));
 	if (m->used > 0)
 		memcpy(entries, m->entries, m->used * m->bytes);
 	free(m->entries);
@@ -52,10 +61,10 @@ static void grow(struct int_map *m, uint32_t room)
 
 struct int_map *int_map_new(size_t bytes, void (*drop)(void *entry))
 {
-	struct int_map *m = calloc(1, sizeof(*m));
+	struct int_map *m = had(calloc(1, sizeof(*m)));
 
-	if (m == NULL || getrandom(&m->factor, sizeof(m->factor), 0) < 0)
-		abort();
+	if (getrandom(&m->factor, sizeof(m->factor), 0) < 0)
+		m->factor = (uintptr_t)m; /* forbidden, by a sandbox */
 	m->factor |= 1;
 	m->bytes = bytes;
 	m->drop = drop;

@@ -151,7 +151,7 @@ __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, 
 		uint64_t per_ps = m_profile->l2_bytes_per_us;
 		wide part = (static_cast<wide>(parts % per_ps) << 64) + per_ps - 1;
 
-		// Rounded up: what adds up to a picosecond is one, for 2^40 requests.
+		// Rounded up: what adds up to a picosecond is one, for 2^37 requests.
 		of = { times.lines, parts / per_ps, static_cast<uint64_t>(part / per_ps), of.rest };
 	}
 	whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
