@@ -112,6 +112,7 @@ BSIM_QUESTION(npusimNow, (uint64_t *, ps))
 
 BSIM_CALL(npusimSpend, SIM_CALL_QUERY, (enum npu_work, work))
 {
+	c->bs->call_number--; /* it is none of the program's */
 	if ((unsigned)work > NPU_WORK_HOST_WAKE)
 		return bsim_invalid("%s: work is %d: there is none such", c->name, work);
 	c->cost = SIM_CALL_EVENT + work;

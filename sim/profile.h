@@ -156,7 +156,8 @@ struct sim_profile_text {
 extern const char sim_profile_keys[];
 extern const struct sim_profile_text sim_profile_texts[];
 
-/* Simulated time of a driver call on `pages` pages of 2^page_lg2 bytes (12, 21 or 30), in ps. */
+/* Simulated time of a driver call on `pages` pages of 2^page_lg2 bytes (12, 21 or 30; 0: that need
+ * no message), in ps. */
 uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint64_t pages,
 		     unsigned page_lg2);
 

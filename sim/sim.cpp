@@ -117,8 +117,8 @@ void model::reset(const sim_config *config, mmu_shared *shared, uint64_t origin_
 		d->l2.reset(config, origin_ps, counters);
 		d->hbm.reset(config, origin_ps);
 		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
-			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
-						due++);
+			d->engines[kind]->reset(config, shared->root_pa,
+						kind == SIM_ENGINE_CORE ? cores : 1, kind, due++);
 	}
 	m_interconnect->reset(config, origin_ps);
 }

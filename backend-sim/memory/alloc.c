@@ -538,8 +538,11 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	}
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
-	if (kind.use == NPU_PLACE_DEVICE && a->page_lg2 == 12 && taken == bs->allocs->frames_taken)
-		c->pages = 0; /* the process has the frames: no message */
+	if (kind.use == NPU_PLACE_DEVICE && a->page_lg2 == 12 &&
+	    taken == bs->allocs->frames_taken) { /* the process has the frames: no message */
+		c->pages--;                      /* what was measured has one */
+		c->page_lg2 = 0;
+	}
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
 }

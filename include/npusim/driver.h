@@ -121,7 +121,7 @@ struct npu_stats {
 	uint64_t free_giants;        /* 1 GiB pages that could be had now */
 	uint64_t call_count[16]; /* calls by enum sim_call's order: reserve, address free, create,
 				    release, map, ... */
-	uint64_t call_ps[16];    /* simulated time in them */
+	uint64_t call_ps[16];    /* simulated time in them; what npusimSpend takes is in neither */
 	uint64_t tlb_l1_entries, tlb_l2_entries; /* capacities; reach = entries x page size */
 	uint64_t tlb_requests, tlb_hits, tlb_misses, walks, walk_ps;
 	uint64_t hbm_read_bytes, hbm_write_bytes, row_hits, row_misses;

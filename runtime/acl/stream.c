@@ -58,8 +58,8 @@ ACL_ANSWERS(aclrtSynchronizeStreamWithTimeout,
 	    acl_check_timeout(__func__, timeout, false) ?: synchronize(__func__, stream, timeout));
 
 ACL_ANSWERS_WITH(aclrtStreamQuery, struct core_stream *found; bool idle,
-	ACL_IS_NULL(status) ?: core_spend(NPU_WORK_EVENT)
-			?: core_stream_find_any(stream, __func__, &found)
+	ACL_IS_NULL(status) ?: core_stream_find_any(stream, __func__, &found)
+			?: core_spend(NPU_WORK_EVENT)
 			?: core_stream_query(found, &idle, __func__)
 			?: ACL_GIVE(status, idle ? ACL_STREAM_STATUS_COMPLETE
 						 : ACL_STREAM_STATUS_NOT_READY));
@@ -196,11 +196,8 @@ _Static_assert(ACL_EVENT_SYNC == CORE_EVENT_SYNC && ACL_EVENT_TIME_LINE == CORE_
 #define FLAGS_COMBINED \
 	(ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | 0x4u | ACL_EVENT_TIME_LINE)
 
-/* There is an `event`, and what the call itself does takes its time. */
-#define EVENT_TO(work) (ACL_IS_NULL(event) ?: core_spend(NPU_WORK_##work))
-
 ACL_ANSWERS(aclrtCreateEvent,
-	    EVENT_TO(EVENT)
+	    ACL_IS_NULL(event)
 		    ?: core_event_create(CORE_EVENT_PLAIN, CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE,
 					 event, __func__));
 
@@ -222,16 +219,16 @@ static aclError check_event_flag(const char *call, uint32_t flag, uint32_t alone
 					   flag);
 }
 
-ACL_ANSWERS(aclrtCreateEventWithFlag, EVENT_TO(EVENT)
+ACL_ANSWERS(aclrtCreateEventWithFlag, ACL_IS_NULL(event)
 			?: check_event_flag(__func__, flag,
 					    ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL)
 			?: core_event_create(CORE_EVENT_FLAGS, flag, event, __func__));
-ACL_ANSWERS(aclrtCreateEventExWithFlag, EVENT_TO(EVENT)
+ACL_ANSWERS(aclrtCreateEventExWithFlag, ACL_IS_NULL(event)
 			?: check_event_flag(__func__, flag, ACL_EVENT_IPC)
 			?: core_event_create(CORE_EVENT_AGAIN, flag, event, __func__));
 
-ACL_ANSWERS(aclrtDestroyEvent, EVENT_TO(EVENT_DESTROY) ?: core_event_destroy(event, __func__));
-ACL_ANSWERS(aclrtRecordEvent, EVENT_TO(EVENT_RECORD) ?: core_event_record(event, stream, __func__));
+ACL_ANSWERS(aclrtDestroyEvent, ACL_IS_NULL(event) ?: core_event_destroy(event, __func__));
+ACL_ANSWERS(aclrtRecordEvent, ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__));
 
 /* ACL_EVENT_RECORD_* and ACL_EVENT_WAIT_* have the same two values. */
 static aclError check_default_flag(const char *call, uint32_t flag)
@@ -246,33 +243,33 @@ static aclError check_default_flag(const char *call, uint32_t flag)
 	return ACL_SUCCESS;
 }
 
-ACL_ANSWERS(aclrtRecordEventWithFlag, EVENT_TO(EVENT_RECORD) ?: check_default_flag(__func__, flag)
+ACL_ANSWERS(aclrtRecordEventWithFlag, ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
 			?: core_event_record(event, stream, __func__));
 ACL_ANSWERS(aclrtResetEvent, ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__));
 
 ACL_ANSWERS_WITH(aclrtQueryEvent, bool done,
-	EVENT_TO(EVENT) ?: ACL_IS_NULL(status)
+	ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
 			?: core_event_query(event, true, &done, __func__)
 			?: ACL_GIVE(status,
 				    done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY));
 ACL_ANSWERS_WITH(aclrtQueryEventStatus, bool done,
-	EVENT_TO(EVENT) ?: ACL_IS_NULL(status)
+	ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
 			?: core_event_query(event, false, &done, __func__)
 			?: ACL_GIVE(status,
 				    done ? ACL_EVENT_RECORDED_STATUS_COMPLETE
 					 : ACL_EVENT_RECORDED_STATUS_NOT_READY));
 ACL_ANSWERS_WITH(aclrtQueryEventWaitStatus, bool done,
-	EVENT_TO(EVENT) ?: ACL_IS_NULL(status)
+	ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
 			?: core_event_query_waits(event, &done, __func__)
 			?: ACL_GIVE(status,
 				    done ? ACL_EVENT_WAIT_STATUS_COMPLETE
 					 : ACL_EVENT_WAIT_STATUS_NOT_READY));
 
 ACL_ANSWERS(aclrtSynchronizeEvent,
-	    EVENT_TO(EVENT_SYNC) ?: core_event_synchronize(event, -1, __func__));
+	    ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__));
 
 ACL_ANSWERS(aclrtSynchronizeEventWithTimeout,
-	acl_check_timeout(__func__, timeout, true) ?: EVENT_TO(EVENT_SYNC)
+	acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
 			?: acl_check_timeout(__func__, timeout, false)
 			?: core_event_synchronize(event, timeout, __func__));
 ACL_ANSWERS(aclrtEventElapsedTime,
@@ -291,17 +288,16 @@ ACL_ANSWERS_WITH(aclrtGetEventAvailNum, struct core_context *context,
 /* ---- streams wait for events ---- */
 
 ACL_ANSWERS(aclrtStreamWaitEvent,
-	    EVENT_TO(EVENT_WAIT) ?: core_event_wait(event, stream, 0, __func__));
+	    ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__));
 
 ACL_ANSWERS(aclrtStreamWaitEventWithTimeout, RT_WANT(__func__, timeout >= 0,
 			    "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
 			    timeout)
 			    ?: RT_WANT(__func__, event != NULL,
 				       "event is NULL; it must be an event")
-			    ?: core_spend(NPU_WORK_EVENT_WAIT)
 			    ?: core_event_wait(event, stream, (uint32_t)timeout, __func__));
 
-ACL_ANSWERS(aclrtStreamWaitEventWithFlag, EVENT_TO(EVENT_WAIT) ?: check_default_flag(__func__, flag)
+ACL_ANSWERS(aclrtStreamWaitEventWithFlag, ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
 			?: core_event_wait(event, stream, timeout, __func__));
 
 /* ---- notifies: made and ended ---- */

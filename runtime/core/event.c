@@ -243,7 +243,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 		*out_event = handle;
 	else
 		give_event(event);
-	return code;
+	return code ?: core_spend(NPU_WORK_EVENT);
 }
 
 static int no_event(const void *handle, const char *call)
@@ -281,6 +281,7 @@ int core_event_destroy(void *handle, const char *call)
 		return code;
 	if (!core_pool_hide(event, handle))
 		return core_invalid(call, "event=%p is being destroyed by another thread", handle);
+	core_spend(NPU_WORK_EVENT_DESTROY);
 	end_event(event);
 	return CORE_OK;
 }
@@ -439,6 +440,7 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 	code = code ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
+	core_spend(NPU_WORK_EVENT_RECORD);
 	record = next_record_locked(event, stream->device, call, &code);
 	if (record != NULL) {
 		atomic_store(&record->stream, core_slot_handle(stream));
@@ -523,7 +525,7 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 			"event=%p was never recorded; call aclrtRecordEvent first, or make it with "
 			"aclrtCreateEventExWithFlag, for which that is no wait",
 			handle);
-	else
+	else if ((code = core_spend(NPU_WORK_EVENT_WAIT)) == CORE_OK)
 		wait.record = awaited_locked(event, stream);
 	if (wait.record != NULL) {
 		wait.event = event;
@@ -602,6 +604,7 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 					"event=%p is one of aclrtCreateEventExWithFlag; ask with "
 					"aclrtQueryEventStatus",
 					handle);
+	core_spend(NPU_WORK_EVENT);
 	record = look(event);
 	if (record == NULL)
 		*out_done = deprecated || event->kind == CORE_EVENT_AGAIN;
@@ -624,6 +627,7 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 					"event=%p is one of aclrtCreateEventExWithFlag, whose "
 					"waits are not counted",
 					handle);
+	core_spend(NPU_WORK_EVENT);
 	if ((uint32_t)atomic_load(&event->waits) > 0 && context != NULL)
 		core_stream_reap_device(context->device);
 	*out_done = (uint32_t)atomic_load(&event->waits) == 0;
@@ -634,13 +638,15 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 {
 	struct event *event;
 	int code = find_event(handle, call, &event);
-	uint64_t deadline = core_deadline_ns(timeout_ms), since = core_now_ns();
+	uint64_t deadline = core_deadline_ns(timeout_ms), since;
 	struct core_stream *stream;
 	struct core_wait wait;
 	struct record *record;
 
 	if (code != CORE_OK)
 		return code;
+	core_spend(NPU_WORK_EVENT_SYNC);
+	since = core_now_ns();
 	record = look(event);
 	code = core_context_stopped(event->slot.context, call);
 	stream =

@@ -241,9 +241,10 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 	return code ?: core_context_stopped(stream->slot.context, call);
 }
 
-static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
+static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, uint64_t *end_ns,
+			     const char *call)
 {
-	uint64_t since = core_now_ns(), target;
+	uint64_t target;
 	int code = CORE_OK;
 
 	if (core_is_pump_of(stream))
@@ -257,15 +258,20 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 		code = wait_locked(stream, deadline_ns, call);
 		if (code == CORE_OK)
 			core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
-		if (code == CORE_OK && stream->done_ns > since)
-			core_spend(NPU_WORK_HOST_WAKE);
+		if (code == CORE_OK && stream->done_ns > *end_ns)
+			*end_ns = stream->done_ns;
 	}
 	return code ?: take_error_locked(stream, call);
 }
 
 int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call)
 {
-	return synchronize_until(stream, core_deadline_ns(timeout_ms), call);
+	uint64_t since = core_now_ns(), end = since;
+	int code = synchronize_until(stream, core_deadline_ns(timeout_ms), &end, call);
+
+	if (end > since)
+		core_spend(NPU_WORK_HOST_WAKE);
+	return code;
 }
 
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
@@ -282,7 +288,7 @@ int core_stream_query(struct core_stream *stream, bool *out_idle, const char *ca
 int core_device_synchronize(uint32_t device, const struct core_context *context, int32_t timeout_ms,
 			    const char *call)
 {
-	uint64_t deadline = core_deadline_ns(timeout_ms);
+	uint64_t deadline = core_deadline_ns(timeout_ms), since = core_now_ns(), end = since;
 	const struct context *only = context == NULL ? NULL : core_context_of(context);
 	int first = only == NULL ? CORE_OK : core_context_stopped(only, call);
 	unsigned count = 0;
@@ -300,13 +306,15 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 		if (stream != NULL &&
 		    (only == NULL ? atomic_load(&stream->slot.context->failure) == CORE_OK
 				  : stream->slot.context == only))
-			code = synchronize_until(stream, deadline, call);
+			code = synchronize_until(stream, deadline, &end, call);
 		if (first == CORE_OK)
 			first = code;
 		if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
 			break;
 	}
 	free(handles);
+	if (end > since)
+		core_spend(NPU_WORK_HOST_WAKE);
 	return first;
 }
 

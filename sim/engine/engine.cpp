@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sim/page-table.h"
+
 namespace npusim
 {
 
@@ -16,9 +18,12 @@ engine::engine(sc_core::sc_module_name name, sim_engine kind)
 {
 }
 
-void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t *due_ps)
+void engine::reset(const sim_config *config, const uint64_t *root_pa, unsigned lanes,
+		   unsigned first_lane, uint64_t *due_ps)
 {
 	m_profile = config->profile;
+	m_memory = config->memory;
+	m_root_pa = root_pa;
 	m_lock = config->lock;
 	m_first_lane = first_lane;
 	m_lanes = std::vector<lane>(lanes);
@@ -153,10 +158,24 @@ void engine::advance(lane &it, unsigned index, uint64_t now)
 	}
 }
 
+// By the tables alone: in whose memory a byte lies.
+unsigned engine::node_of(const sim_ref &ref, uint64_t offset) const
+{
+	pt_leaf leaf;
+	pt_step steps;
+
+	if (ref.space == SIM_RAW ||
+	    !pt_walk_from(0, m_root_pa[ref.space], m_memory, ref.va + offset, &leaf, &steps))
+		return SIM_MEMORY_MAX;
+	return SIM_PA_NODE(leaf.pa);
+}
+
 void engine::begin(lane &it, uint64_t now)
 {
 	sim_job *job = it.head;
 	uint64_t since = job->sent_ps ? job->sent_ps : job->start_ps, flight = it.piece.flight;
+	uint64_t start = m_kind == SIM_ENGINE_CORE ? 0 : m_profile->sdma_start_ps;
+	bool delay = job->kind == SIM_JOB_DELAY;
 
 	if (job->start_ps > now) {
 		it.next_ps = job->start_ps;
@@ -171,23 +190,18 @@ void engine::begin(lane &it, uint64_t now)
 	job->fault_va = 0;
 	job->moved_bytes = 0;
 	it.issued = 0;
-	it.last_ps = now;
+	it.last_ps = now + start;
 	it.before_ps = 0;
 	it.latency_ps = SIM_NEVER;
 	it.dst.clear();
 	it.src.clear();
 	it.piece.flight = 0;
-	if (job->kind == SIM_JOB_DELAY) {
-		it.now = state::finishing;
-		it.next_ps = now + job->delay_ps;
-		return;
-	}
-	it.now = job->bytes ? state::moving : state::finishing;
-	it.next_ps = now;
-	if (it.free_ps == now) // it may have been at hand when the last bytes before it were sent
-		it.next_ps = std::max(since + flight, now) - flight;
-	if (m_kind != SIM_ENGINE_CORE)
-		it.next_ps += m_profile->sdma_start_ps;
+	it.now = job->bytes && !delay ? state::moving : state::finishing;
+	it.next_ps = now + (delay ? job->delay_ps : start);
+	// One by the same way may have been at hand when the last bytes before it were sent.
+	if (flight && it.free_ps == now && it.now == state::moving &&
+	    node_of(job->dst, 0) == it.dst_node && node_of(job->src, 0) == it.src_node)
+		it.next_ps = std::max(since + flight, now) - flight + start;
 }
 
 // Pieces end where 2 MiB of the side that is in a device's memory ends, so that they are whole
@@ -376,6 +390,10 @@ void engine::finish(lane &it, uint64_t now)
 			it.issued = moved;
 		it.dst.clear();
 		it.src.clear();
+	}
+	if (it.piece.flight && it.issued) {
+		it.dst_node = node_of(job->dst, it.issued - 1);
+		it.src_node = node_of(job->src, it.issued - 1);
 	}
 	job->moved_bytes = it.issued;
 	next_job(it, now);

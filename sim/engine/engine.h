@@ -21,8 +21,9 @@ public:
 
 	engine(sc_core::sc_module_name name, sim_engine kind);
 	// first_lane: of the MMU's lanes. due_ps: where it says when it has something to do next;
-	// SIM_NEVER if nothing is there.
-	void reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t *due_ps);
+	// SIM_NEVER if nothing is there. root_pa: of the tables of each space.
+	void reset(const sim_config *config, const uint64_t *root_pa, unsigned lanes,
+		   unsigned first_lane, uint64_t *due_ps);
 
 	// not_before_ps: now, or later.
 	void submit(sim_job *job, uint64_t not_before_ps);
@@ -59,9 +60,10 @@ private:
 		uint64_t before_ps = 0;  // completion of the piece before the one under way
 		struct {
 			uint64_t asked, bytes, begin_ps, first_ps, done_ps;
-			uint64_t limit;  // what the engine gets out of the link
-			uint64_t flight; // how long its bytes are on the link
-		} piece = {};            // read, or being read
+			uint64_t limit;              // what the engine gets out of the link
+			uint64_t flight;             // how long its bytes are on the link
+		} piece = {};                        // read, or being read
+		unsigned dst_node = 0, src_node = 0; // of the last byte that went over a link
 		span_list dst, src;
 	};
 
@@ -75,6 +77,7 @@ private:
 	void note_due();
 	void step_lane(unsigned index, uint64_t now);
 	void advance(lane &it, unsigned index, uint64_t now);
+	unsigned node_of(const sim_ref &ref, uint64_t offset) const;
 	void begin(lane &it, uint64_t now);
 	void issue(lane &it, unsigned index, uint64_t now);
 	void write(lane &it, unsigned index, uint64_t now);
@@ -102,6 +105,8 @@ private:
 
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;
+	const sim_memory *m_memory = nullptr;
+	const uint64_t *m_root_pa = nullptr;
 	sim_lock *m_lock = nullptr;
 	unsigned m_first_lane = 0;
 	std::vector<lane> m_lanes;

@@ -548,7 +548,7 @@ static void count_line(void *arg, const char *text)
 
 static void call_our_own(void)
 {
-	struct npu_stats stats = { .size = sizeof(stats) };
+	struct npu_stats stats = { .size = sizeof(stats) }, after = stats;
 	struct npu_place place;
 	struct npu_head head;
 	uint64_t now = 0;
@@ -602,10 +602,14 @@ static void call_our_own(void)
 	EXPECT_HAL(HAL(npusimWrites)((uintptr_t)memory, MIB, &write));
 	EXPECT_EQ(write.mark, 0u); /* nobody else has it */
 	EXPECT_NE(HAL(npusimStop)(0, UINT32_MAX), DRV_ERROR_NONE);
+	EXPECT_HAL(HAL(npusimGetStats)(0, &stats));
 	EXPECT_HAL(HAL(npusimNow)(&at[0]));
 	EXPECT_HAL(HAL(npusimSpend)(NPU_WORK_EVENT));
 	EXPECT_HAL(HAL(npusimNow)(&at[1]));
 	EXPECT_EQ(at[1] - at[0], 2100000u); /* event_ns */
+	EXPECT_HAL(HAL(npusimGetStats)(0, &after));
+	EXPECT_EQ(memcmp(stats.call_ps, after.call_ps, sizeof(after.call_ps)), 0);
+	EXPECT_EQ(memcmp(stats.call_count, after.call_count, sizeof(after.call_count)), 0);
 	EXPECT_EQ(HAL(npusimSpend)(NPU_WORK_HOST_WAKE + 1), DRV_ERROR_INVALID_VALUE);
 	EXPECT_EQ(HAL(npusimSpend)((enum npu_work) - 1), DRV_ERROR_INVALID_VALUE);
 	/* Only before the first device. */

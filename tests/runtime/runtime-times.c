@@ -139,9 +139,82 @@ TEST(times, waits_of_a_910b2c)
 	EXPECT_EQ(aclrtFreeHost(host), 0);
 }
 
+/* Streams that are done soon after each other, in whatever order, wake the host once. */
+TEST(times, synchronizing_a_device_wakes_once)
+{
+	const double wake = 7.6, query = 0.8;
+	aclrtEvent start, end;
+	aclrtStream streams[3];
+	void *device, *host;
+	uint64_t began;
+	float ms;
+
+	if (!is_soc("Ascend910B2C"))
+		SKIP("one SoC is enough");
+	device = device_memory(0, 4 * MIB);
+	ASSERT_EQ(aclrtMallocHost(&host, 4 * MIB), 0);
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(aclrtCreateStream(&streams[i]), 0);
+	ASSERT_EQ(aclrtCreateEventExWithFlag(&start, ACL_EVENT_TIME_LINE), 0);
+	ASSERT_EQ(aclrtCreateEventExWithFlag(&end, ACL_EVENT_TIME_LINE), 0);
+	EXPECT_EQ(aclrtSynchronizeDevice(), 0);
+	for (int down = 0; down < 2; down++) { /* the last one made is looked at first */
+		ASSERT_EQ(aclrtRecordEvent(start, stream), 0);
+		began = npusim_now_ps();
+		for (int i = 0; i < 3; i++) { /* one engine has them all */
+			size_t bytes = i == 0 ? 4 * MIB : 4096;
+
+			ASSERT_EQ(aclrtMemcpyAsync(device, bytes, host, bytes,
+						   ACL_MEMCPY_HOST_TO_DEVICE,
+						   streams[down ? 2 - i : i]),
+				  0);
+		}
+		ASSERT_EQ(aclrtRecordEvent(end, streams[down ? 0 : 2]), 0);
+		EXPECT_EQ(aclrtSynchronizeDevice(), 0);
+		began = npusim_now_ps() - began;
+		ASSERT_EQ(aclrtEventElapsedTime(&ms, start, end), 0);
+		EXPECT_NEAR((double)began / 1e6, 1000 * (double)ms + wake + query * (down ? 1 : 4),
+			    0.01);
+	}
+	EXPECT_EQ(aclrtFree(device), 0);
+	EXPECT_EQ(aclrtFreeHost(host), 0);
+}
+
+/* Calls that are refused take no time. */
+TEST(times, refused_calls_take_none)
+{
+	aclrtEvent event, bad = &event;
+	aclrtEventRecordedStatus recorded;
+	aclrtEventWaitStatus waited;
+	aclrtEventStatus status;
+	aclrtStreamStatus idle;
+	uint64_t since;
+
+	ASSERT_EQ(aclrtCreateEventExWithFlag(&event, ACL_EVENT_TIME_LINE), 0);
+	since = npusim_now_ps();
+	EXPECT_NE(aclrtCreateEventWithFlag(&bad, 0x70000), 0);
+	EXPECT_NE(aclrtCreateEventExWithFlag(&bad, 0), 0);
+	EXPECT_NE(aclrtDestroyEvent(bad), 0);
+	EXPECT_NE(aclrtRecordEvent(bad, stream), 0);
+	EXPECT_NE(aclrtRecordEvent(event, bad), 0);
+	EXPECT_NE(aclrtRecordEventWithFlag(event, stream, 7), 0);
+	EXPECT_NE(aclrtQueryEvent(event, &status), 0);
+	EXPECT_NE(aclrtQueryEventStatus(bad, &recorded), 0);
+	EXPECT_NE(aclrtQueryEventStatus(event, NULL), 0);
+	EXPECT_NE(aclrtQueryEventWaitStatus(event, &waited), 0);
+	EXPECT_NE(aclrtSynchronizeEvent(bad), 0);
+	EXPECT_NE(aclrtSynchronizeEventWithTimeout(event, 0), 0);
+	EXPECT_NE(aclrtStreamWaitEvent(stream, bad), 0);
+	EXPECT_NE(aclrtStreamWaitEvent(stream, event), 0);
+	EXPECT_NE(aclrtStreamWaitEventWithFlag(stream, event, 0, 7), 0);
+	EXPECT_NE(aclrtStreamQuery(bad, &idle), 0);
+	EXPECT_NE(aclrtSynchronizeStream(bad), 0);
+	EXPECT_EQ(npusim_now_ps(), since);
+}
+
 TEST(times, small_allocations_of_a_910b2c)
 {
-	void *first, *second, *host;
+	void *first, *second, *host, *some[3];
 	double us;
 
 	if (!is_soc("Ascend910B2C"))
@@ -157,6 +230,12 @@ TEST(times, small_allocations_of_a_910b2c)
 	us = US(aclrtMalloc(&first, 2560, ACL_MEM_MALLOC_HUGE_FIRST));
 	EXPECT_NEAR(us, 87, 1); /* with the last page of it a frame goes */
 	EXPECT_EQ(aclrtFree(first), 0);
+	for (int i = 0; i < 3; i++) { /* of 193 pages; the third needs another frame */
+		us = US(aclrtMalloc(&some[i], 768 << 10, ACL_MEM_MALLOC_NORMAL_ONLY));
+		EXPECT_NEAR(us, i == 1 ? 7.2 + 192 * 2 : 471, 0.01);
+	}
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(aclrtFree(some[i]), 0);
 	EXPECT_EQ(aclrtFreeHost(host), 0);
 }
 

@@ -286,6 +286,44 @@ TEST_EACH(links, when_a_small_copy_was_sent, smalls, title)
 	EXPECT_NEAR(queue[1].finish_ps - pause.finish_ps, lone, 20000);
 }
 
+/* Behind a small copy each other one begins when that has ended, and one by the same way never ends
+ * sooner than a start behind it. */
+static const struct behind {
+	const char *title;
+	int dst, src;
+} behinds[] = {
+	{ "back", 1, 0 },  { "back_of_another_device", 2, 0 }, { "to_another_device", 0, 2 },
+	{ "local", 0, 0 }, { "within_the_other", 1, 1 },
+};
+
+TEST_EACH(links, behind_a_small_copy_by_another_way, behinds, title)
+{
+	const struct behind *behind = param;
+	uint64_t since = 0, took[2];
+
+	(void)lone_ps(&smalls[1]); /* read by a 910B */
+	for (int i = 0; i < 4; i++) {
+		make_small(0, 0, 1);
+		make_small(1, behind->dst, behind->src);
+		if (i % 2)
+			sim_submit(machine.sim, &queue[0]);
+		sim_submit(machine.sim, &queue[1]);
+		sim_drain(machine.sim);
+		since = queue[1].begin_ps;
+		if (i % 2)
+			EXPECT_EQ(since, queue[0].finish_ps);
+		took[i % 2] = queue[1].finish_ps - since;
+	}
+	EXPECT_NEAR(took[1], took[0], 20000);
+	make_small(0, 0, 1);
+	make_small(1, 0, 1);
+	queue[1].bytes = 64;
+	sim_submit(machine.sim, &queue[0]);
+	sim_submit(machine.sim, &queue[1]);
+	sim_drain(machine.sim);
+	EXPECT_GE(queue[1].finish_ps, queue[0].finish_ps + machine.profile.sdma_start_ps);
+}
+
 /* Each copies on what the one before has brought, but for one that faults: bytes move in order. */
 TEST_EACH(links, small_copies_that_need_each_other, smalls, title)
 {

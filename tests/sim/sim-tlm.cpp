@@ -166,7 +166,7 @@ struct server : sc_core::sc_module {
 		l21.reset(&config, now, &counters[1]);
 		hbm.reset(&config, now);
 		links.reset(&config, now);
-		engine.reset(&config, 1, SIM_ENGINE_SDMA, &due_ps);
+		engine.reset(&config, shared.root_pa, 1, SIM_ENGINE_SDMA, &due_ps);
 		counters[0] = counters[1] = {};
 		shared = {};
 		for (foreign *it : { &memory, &peer, &flat }) {
