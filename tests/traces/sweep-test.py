@@ -218,6 +218,7 @@ def wrong_plans_are_status_2_and_named(folder):
             (['--vary=size', 'KEY=A,B,C'], *out, '--plan', folder / 'plan', 'bench')]:
         (folder / 'plan').write_text('page=2m\nsize\n')
         refused(says, *args)
+    refused(['--rows is for sweep.py alone'], '--rows', SAMPLE)
     refused(['npusim sweep: nowhere: No such file'], *out, '--plan', 'nowhere', 'bench', status=1)
     expect(not (folder / 'out').exists(), 'a folder was made')
 
@@ -415,6 +416,12 @@ def where_a_process_cannot_fork_it_runs_one_row(folder):
                              env=env, capture_output=True, text=True)
         same((run.returncode, run.stderr), (0, ''), most)
         same([r['status'] for r in rows(folder / str(most))], ['ok'] * 9, most)
+    args = ['--timeout', '1', '--vary', 'count=1000,1000000000', 'bench', '--size', '64m']
+    for place in ['--out', folder / 'late'], ['--dry-run']:
+        run = subprocess.run([*front, '--nproc=2', NPUSIM, 'sweep', '-j', '1', *place, *args],
+                             env=env, capture_output=True, text=True, timeout=60)
+        expect('row 1: took longer than 1 s\n' in run.stdout + run.stderr, run)
+        same(run.returncode, 1, place)
 
 
 @case
@@ -448,7 +455,12 @@ def a_spoilt_line_runs_again(folder):
     path = out / 'rows.jsonl'
     path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n[1]\n7\n'
                      b'{"row":"a","status":"ok"}\n{"row":0}\n{"row":200,"status":"ok"}\n' +
-                     b'[' * 100000 + b'\n{"row":1,"status":"ok","x":{}}\n')
+                     b'[' * 100000 + b'\n{"row":1,"status":"ok","x":{}}\n'
+                     b'{"row":0,"status":"failed","seconds":1}\n'
+                     b'{"row":0,"status":"failed","reason":7,"seconds":1}\n'
+                     b'{"row":0,"status":"failed","reason":"","seconds":"1"}\n')
+    sweep(out, '--merge', *SEEDS)
+    same(len(rows(out)), SEEDS[1] - 1, 'rows')
     sweep(out, *SEEDS)
     for name in 'rows.csv', 'seeds.csv':
         same((out / name).read_text(), (whole() / name).read_text(), name)
@@ -542,9 +554,21 @@ def what_makes_no_row_has_failed(folder):
     sweep(folder / 'out', '--vary', 'pattern=published', 'bench', status=1)
     same(rows(folder / 'out')[0]['reason'].split(' has ')[1].split(' ', 1)[1],
          'results, a row takes one', 'reason')
-    (folder / 'plan').write_bytes(b'file=a\0b,' + b'c' * 200000 + b'\n')
-    sweep(folder / 'odd', '--plan', folder / 'plan', 'bench', '--pattern', 'trace', status=1)
-    same(['cannot be started' in r['reason'] for r in rows(folder / 'odd')], [True, True], 'odd')
+    (folder / 'plan').write_bytes(b'file=a\0b,' + b'c' * (2 << 20) + b',' + b'c' * 200000 + b'\n')
+    args = '--plan', folder / 'plan', 'bench', '--pattern', 'trace'
+    sweep(folder / 'odd', *args, status=1)
+    nul, long, run = (r['reason'] for r in rows(folder / 'odd'))
+    same((nul, re.sub('[0-9]{7} bytes', 'N bytes', long)),
+         ('it cannot be started: a NUL is in it',
+          'it cannot be started: its words are N bytes, more than 2097151'), 'odd')
+    expect('File name too long' in run, run)
+    dry = npusim('sweep', '--dry-run', *args)
+    expect(dry.returncode == 1 and 'row 0: ' + nul in dry.stderr and 'row 1: ' + long in dry.stderr,
+           dry)
+    plain = npusim('sweep', '--out', folder / 'ascii', '--vary', 'soc=\u00fc', 'bench',
+                   env=environment(PYTHONIOENCODING='ascii'))
+    same((plain.returncode, plain.stderr), (1, ''), 'ascii')
+    expect('row 0: --soc: \\xfc: there is no SoC' in plain.stdout, plain)
     few = subprocess.run(['sh', '-c', 'ulimit -n 24; exec "$@"', 'sh', NPUSIM, 'sweep', '--out',
                           folder / 'few', '-j', '64', '--seeds', '64', 'bench', *FEW],
                          env=environment(), capture_output=True, text=True)
@@ -623,6 +647,44 @@ def ranks_share_the_rows_and_survive_the_death_of_one(folder):
          ('{}/rows.csv: 200 of 200 rows done, 0 failed\n'.format(out), 0), 'again')
     same_tables(out, whole())
     same(len(list(out.glob('rows-rank*.jsonl'))), 4, 'a file each')
+
+
+@case
+def a_long_row_holds_up_no_other(folder):
+    if not HAS_MPI:
+        raise Skip('npusim was built without an MPI (libopenmpi-dev)')
+    need('mpirun')
+    counts = [1000] * 20
+    counts[10] = 10 ** 9
+    run = begun(folder / 'out', 19, '--vary', 'count=' + ','.join(map(str, counts)), 'bench',
+                '--size', '64m', front=[*MPIRUN, '2'])
+    run.terminate()
+    run.communicate(timeout=60)
+
+
+@case
+def a_process_that_dies_without_a_row_costs_none(folder):
+    if not HAS_MPI:
+        raise Skip('npusim was built without an MPI (libopenmpi-dev)')
+    need('mpirun')
+    out = folder / 'out'
+    run = begun(out, 20, *SEEDS, front=[*MPIRUN, '2'])
+    first, other = sorted(children(run.pid), key=lambda pid: b'\0OMPI_COMM_WORLD_RANK=0\0' not in
+                          pathlib.Path('/proc/{}/environ'.format(pid)).read_bytes())
+    os.kill(first, signal.SIGSTOP)  # who hands the rows out
+    quiet = [time.monotonic(), 0]
+
+    def idle():
+        if any(map(children, children(other))) or len(lines(out)) != quiet[1]:
+            quiet[:] = time.monotonic(), len(lines(out))
+        return time.monotonic() - quiet[0] > 1
+    wait_until(idle, 'no row runs')
+    for process in children(other):
+        os.kill(process, signal.SIGKILL)
+    os.kill(first, signal.SIGCONT)
+    said = run.communicate(timeout=60)
+    same((run.returncode, said), (0, ('{}/rows.csv: 200 of 200 rows done, 0 failed\n'.format(out),
+                                      '')), 'all rows')
 
 
 @case

@@ -14,14 +14,18 @@
 
 /* Rows that sweep.py sends, to the socket that is stdin, each in a fork that has the module; what
  * waitpid() says of it goes back. */
-static int run_rows(const char *module)
+static int run_rows(const char *module, GError **error)
 {
-	static char words[128 << 10]; /* sweep.py: ROW_BYTES */
+	static char words[2 << 20]; /* sweep.py: ROW_BYTES */
 	char **row = NULL;
+	gssize got, had = 0;
 	int count, status;
 
 	dlopen(module, RTLD_NOW); /* where that fails, the row says why */
-	while (recv(STDIN_FILENO, words, sizeof(words), 0) > 0) {
+	while ((got = recv(STDIN_FILENO, words + had, sizeof(words) - had, 0)) > 0) {
+		had = words[had + got - 1] == '\0' ? 0 : had + got;
+		if (had > 0) /* the rest follows */
+			continue;
 		pid_t process = fork();
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -34,7 +38,7 @@ static int run_rows(const char *module)
 		waitpid(process, &status, 0);
 		send(STDIN_FILENO, &status, sizeof(status), MSG_NOSIGNAL);
 	}
-	return NPUSIM_EXIT_OK;
+	return got < 0 ? refuse_option(error, "--rows is for sweep.py alone") : NPUSIM_EXIT_OK;
 }
 
 static int run(char **words, GError **error)
@@ -46,7 +50,7 @@ static int run(char **words, GError **error)
 	if (script == NULL)
 		return NPUSIM_EXIT_FAILED;
 	if (g_strcmp0(words[0], "--rows") == 0)
-		return run_rows(words[1]);
+		return run_rows(words[1], error);
 	g_strv_builder_add_many(program, "python3", script, self, NPUSIM_VERSION, NULL);
 	g_strv_builder_addv(program, (const char **)words);
 	return become_program(g_strv_builder_end(program));

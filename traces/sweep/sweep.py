@@ -44,10 +44,9 @@ LIBRARIES = [folder / name  # that rows use, installed or as built
 LOADED = {'bench': 'bench.so', 'replay': 'backend-sim.so'}  # before the rows begin
 ROWS_MAX = 10_000_000
 POLL_SECONDS = 0.002
-QUICK_SECONDS = 0.1  # a rank asks for one row ahead of such ones
 PIPE_BYTES = 1 << 16
 STATUS_BYTES = 4  # of what waitpid() says
-ROW_BYTES = 128 << 10  # of a row's words, as `npusim sweep --rows` reads them
+ROW_BYTES = 2 << 20  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
 SYNC_SECONDS = 1
 LOG_SECONDS = 60  # without a terminal
@@ -168,8 +167,11 @@ class Plan:
                 words.append(value if key == 'file' else '--{}={}'.format(
                     key if key in self.options else 'set=' + key, value))
         command = os.fsencode(shlex.join(words))
-        if b'\0' in command or len(command) >= ROW_BYTES:
-            raise ValueError('{} bytes, or a NUL in it'.format(len(command)))
+        if b'\0' in command:
+            raise ValueError('a NUL is in it')
+        if len(command) >= ROW_BYTES:
+            raise ValueError('its words are {} bytes, more than {}'.format(
+                len(command), ROW_BYTES - 1))
         return command + b'\0'
 
     def columns(self, row):
@@ -282,6 +284,8 @@ class Folder:
                 try:
                     row = json.loads(line)
                     is_row = (row['row'] in range(self.plan.count) and row['status'] in STATES and
+                              isinstance(row['reason'], str) and
+                              isinstance(row['seconds'], (int, float)) and
                               not any(isinstance(value, (dict, list)) for value in row.values()))
                 except (ValueError, TypeError, KeyError, RecursionError):
                     is_row = False
@@ -428,9 +432,13 @@ class Worker:
                      path.exists()), '')
 
     def begin(self, row, command, seconds):
-        self.row, self.since, self.seconds = row, time.monotonic(), seconds
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # has_ended() tells
-            self.socket.send(command)
+        """False: it has died."""
+        self.row, self.since, self.seconds, self.status = row, time.monotonic(), seconds, None
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for at in range(0, len(command), PIPE_BYTES):
+                self.socket.send(command[at:at + PIPE_BYTES])
+            return True
+        return False
 
     def has_ended(self):
         """Then status is the row's, as Popen has it."""
@@ -443,10 +451,12 @@ class Worker:
             return False
         except ConnectionResetError:
             said = b''
-        # Without one it has died, or could not fork and was the row.
+        if not said:  # it has died, or could not fork and is the row
+            self.status = self.process.poll()
+            return self.status is not None
         status = int.from_bytes(said, sys.byteorder)
-        self.status = (self.process.wait() if not said else
-                       -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+        self.status = (-os.WTERMSIG(status) if os.WIFSIGNALED(status) else
+                       os.WEXITSTATUS(status))
         return True
 
     def end(self):
@@ -495,38 +505,43 @@ class Sweep:
         self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
         self.jobs = options.jobs or (1 if ranks.module else os.cpu_count())
         self.running, self.idle, self.waiting, self.stopped = [], [], [], 0
-        self.poll = select.poll()
+        self.poll = select.epoll()
         index, count = options.shard or (1, 1)
         self.left_over = [row for row in range(index - 1, plan.count, count)
                      if folder.state(row) is None or
                      folder.state(row) == 'failed' and options.retry_failed]
         self.rows = iter(self.left_over)
         self.handed_out = 0
-        self.asked, self.ahead, self.no_more, self.ranks_left = False, 0, False, ranks.size - 1
+        self.asked, self.no_more, self.ranks_left = False, False, ranks.size - 1
 
     def next_row(self):
         row = next(self.rows, None)
         self.handed_out += row is not None
         return NO_MORE if row is None else row
 
+    def refused(self, row, error):
+        return {'row': row, 'status': 'failed', 'seconds': 0,
+                'reason': 'it cannot be started: {}'.format(error), **dict(self.plan.columns(row))}
+
     def start(self, row):
         if row == NO_MORE:
             self.no_more = True
             return
-        if len(self.running) >= self.jobs:
-            self.waiting.append(row)
-            return
         try:
             command = self.plan.command(row)
-            worker = self.idle.pop() if self.idle else Worker(self.plan)
-            worker.begin(row, command, self.options.timeout)
-            self.poll.register(worker.socket, select.POLLIN)
+            while self.idle:
+                worker = self.idle.pop()
+                if worker.begin(row, command, self.options.timeout):
+                    break
+                worker.end()
+            else:
+                worker = Worker(self.plan)
+                worker.begin(row, command, self.options.timeout)
+            self.poll.register(worker.socket, select.EPOLLIN | select.EPOLLONESHOT)
             self.running.append(worker)
         except (OSError, ValueError) as error:
             if getattr(error, 'errno', None) not in SHORT:
-                self.folder.append({'row': row, 'status': 'failed', 'seconds': 0,
-                                    'reason': 'it cannot be started: {}'.format(error),
-                                    **dict(self.plan.columns(row))})
+                self.folder.append(self.refused(row, error))
             elif self.running:
                 self.waiting.append(row)
             else:
@@ -536,8 +551,7 @@ class Sweep:
         """Rows that could not be started, one for each time that something has happened; others."""
         if self.waiting:
             self.start(self.waiting.pop())
-        while not (self.waiting or self.no_more or self.asked or
-                   len(self.running) >= self.jobs + self.ahead):
+        while not (self.waiting or self.no_more or self.asked) and len(self.running) < self.jobs:
             if self.ranks.rank:
                 self.ranks.send(0, WANTS_ROW)
                 self.asked = True
@@ -560,9 +574,7 @@ class Sweep:
             self.poll.unregister(worker.socket)
             if self.stopped:
                 continue
-            line = worker.line()
-            self.folder.append(line)
-            self.ahead = int(self.ranks.rank > 0 and line['seconds'] < QUICK_SECONDS)
+            self.folder.append(worker.line())
             if worker.process.poll() is None:
                 self.idle.append(worker)
 
@@ -584,7 +596,7 @@ class Sweep:
         signal.signal(number, signal.SIG_DFL)
 
     def catch_signals(self):
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would tell of no status
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # ends a pause(); ignored, no status
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self.on_signal)
@@ -593,14 +605,14 @@ class Sweep:
         """Until a row ends; only who may be sent a message looks in between."""
         is_sent = self.ranks.module and (self.ranks.rank == 0 or self.asked)
         seconds = POLL_SECONDS if is_sent else SHOW_SECONDS
-        if awake in dict(self.poll.poll(seconds * 1000)):
+        if awake in dict(self.poll.poll(seconds)):
             os.read(awake, PIPE_BYTES)
 
     def run(self):
         self.catch_signals()
         awake, wakes = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakes)
-        self.poll.register(awake, select.POLLIN)
+        self.poll.register(awake, select.EPOLLIN)
         since = shown = time.monotonic()
         terminal = sys.stderr.isatty()
         often = SHOW_SECONDS if terminal else LOG_SECONDS
@@ -648,13 +660,17 @@ class Sweep:
         known = [row['seconds'] for row in self.folder.rows.values()]
         last = len(self.left_over) - 1
         for at in sorted({0, last // 2, last} if self.left_over else ()):
-            worker = Worker(self.plan)
-            worker.begin(self.left_over[at], self.plan.command(self.left_over[at]),
-                         self.options.timeout)
-            while not self.stopped and not worker.has_ended():
-                time.sleep(POLL_SECONDS)
-            line = worker.line() if worker.status is not None else {}
-            worker.end()
+            try:
+                command = self.plan.command(self.left_over[at])
+            except ValueError as error:
+                line = self.refused(self.left_over[at], error)
+            else:
+                worker = Worker(self.plan)
+                worker.begin(self.left_over[at], command, self.options.timeout)
+                while not self.stopped and not worker.has_ended():
+                    time.sleep(POLL_SECONDS)
+                line = worker.line() if worker.status is not None else {}
+                worker.end()
             if self.stopped:
                 return 128 + self.stopped
             known.append(line['seconds'])
@@ -783,7 +799,7 @@ def end():
     """Leaves with main()'s status, or with 1 if its output could not be written."""
     sys.stderr = sys.stderr or open(os.devnull, 'w')
     sys.stdout = sys.stdout or open(os.devnull, 'w')
-    sys.stdout.reconfigure(errors='surrogateescape')
+    sys.stdout.reconfigure(errors='backslashreplace')
     try:
         status = main()
     except SystemExit as left:
