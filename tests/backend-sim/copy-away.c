@@ -69,8 +69,8 @@ uint64_t __wrap_node_host_room_bytes(unsigned age_ms)
 	return __real_node_host_room_bytes(age_ms);
 }
 
-/* Likewise, where a call has offered the lock. */
-static void (*fault_of_offer)(void);
+/* Likewise, where a call of this thread has offered the lock; others may be in line, too. */
+static _Thread_local void (*fault_of_offer)(void);
 
 void __real_bsim_lock_in_line(struct bsim *bs);
 void __wrap_bsim_lock_in_line(struct bsim *bs);
