@@ -21,7 +21,7 @@ static int run_rows(const char *module, GError **error)
 	gssize got, had = 0;
 	int count, status;
 
-	dlopen(module, RTLD_NOW); /* where that fails, the row says why */
+	(void)dlopen(module, RTLD_NOW); /* where that fails, the row says why */
 	while ((got = recv(STDIN_FILENO, words + had, sizeof(words) - had, 0)) > 0) {
 		had = words[had + got - 1] == '\0' ? 0 : had + got;
 		if (had > 0) /* the rest follows */
