@@ -41,22 +41,23 @@ def run(folder, front, jobs):
 
 
 def main():
-    ways = {'-j {}'.format(n): (n, (), ('-j', str(n))) for n in (1, 2, 4)}
+    ways = {'-j {}'.format(n): (n, '-j 1', (), ('-j', str(n))) for n in (1, 2, 4)}
     if HAS_MPI and shutil.which('mpirun'):
-        ways.update(('{} ranks'.format(n), (n, (*MPIRUN, str(n)), ())) for n in (2, 4))
+        ways.update(('ranks: {}'.format(n), (n, 'ranks: 1', (*MPIRUN, str(n)), ()))
+                    for n in (1, 2, 4))
     times = {name: [] for name in ways}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(REPEATS):
-            for name, (_, front, jobs) in ways.items():
+            for name, (_, _, front, jobs) in ways.items():
                 times[name].append(run(pathlib.Path(folder), front, jobs))
-    for name, (count, _, _) in ways.items():
+    for name, (count, one, _, _) in ways.items():
         wall, used = map(min, zip(*times[name]))
         what = '{} rows, {}'.format(ROWS, name)
         print('{} {:.2f} s, {:.2f} s of processors'.format(what, wall, used))
         if count > 1:
             share = SHARE * min(count, len(os.sched_getaffinity(0)))
             print('{} over one {:.2f} x at least {:g}'.format(
-                what, min(times['-j 1'])[0] / wall, share), flush=True)
+                what, min(times[one])[0] / wall, share), flush=True)
 
 
 main()
