@@ -265,8 +265,7 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	else
 		result = copy_access_locked(bs, call, plan.device, &plan.dst)
 				 ?: copy_access_locked(bs, call, plan.device, &plan.src);
-	if (result == DRV_ERROR_NONE && bytes >= COPY_ROOM_BYTES)
-		result = copy_room_locked(bs, call, issuer, &plan.dst, bytes);
+	result = result ?: copy_room_locked(bs, call, issuer, &plan.dst, bytes);
 	if (result == DRV_ERROR_NONE)
 		*out = plan;
 	return result;
@@ -315,7 +314,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 	enum sim_status status;
 
 	job->start_ps = sim_host_ps(bs->sim);
-	result = bs->link_faults == NULL ? DRV_ERROR_NONE : copy_cross_locked(bs, call, job, 0);
+	result = copy_cross_locked(bs, call, job, 0);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	status = sim_execute(bs->sim, job);
@@ -395,12 +394,10 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 {
 	struct copy_end end;
 	unsigned device;
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end);
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
+				    ?: host_check_end(bs, call, "dst", &end, bytes, true)
+				    ?: copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
 
-	if (result == DRV_ERROR_NONE && copy_end_may_go(&end))
-		result = host_check_end(bs, call, "dst", &end, bytes, true);
-	if (result == DRV_ERROR_NONE && bytes >= COPY_ROOM_BYTES)
-		result = copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (end.ref.space == SIM_RAW) {

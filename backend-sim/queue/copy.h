@@ -68,9 +68,8 @@ static inline bool copy_end_may_go(const struct copy_end *end)
 	return end->kind == NPU_PLACE_PAGEABLE || end->kind == NPU_PLACE_REGISTERED;
 }
 
-/* IOCRL_FAIL and a message if the end, which is memory of the program, or one of both that is,
- * cannot be read or written now. Of a call, the lock is let go of while many pages are looked at.
- */
+/* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
+ * or written now. Of a call, the lock is let go of while many pages are looked at. */
 drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write);
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,

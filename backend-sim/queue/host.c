@@ -179,6 +179,8 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
 	bool let_go = bytes > SIM_FEW_BYTES && bs->queues != NULL && !bs->queues->running, usable;
 
+	if (!copy_end_may_go(end))
+		return DRV_ERROR_NONE;
 	if (let_go)
 		queue_let_go_locked(bs);
 	usable = pages_usable(bs, va, bytes, bytes, write);
@@ -203,13 +205,8 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
 			     uint64_t bytes)
 {
-	drvError_t result = DRV_ERROR_NONE;
-
-	if (copy_end_may_go(&plan->src))
-		result = host_check_end(bs, call, "src", &plan->src, bytes, false);
-	if (result == DRV_ERROR_NONE && copy_end_may_go(&plan->dst))
-		result = host_check_end(bs, call, "dst", &plan->dst, bytes, true);
-	return result;
+	return host_check_end(bs, call, "src", &plan->src, bytes, false)
+		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
 }
 
 static bool loose_allowed(const struct bsim *bs)
@@ -255,7 +252,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, int issuer,
 {
 	uint64_t room, resident, missing = 0;
 
-	if (!bs->contents || end->ref.space == SIM_RAW)
+	if (!bs->contents || end->ref.space == SIM_RAW || bytes < COPY_ROOM_BYTES)
 		return DRV_ERROR_NONE;
 	/* A synchronous call has read it in queue_use_locked(), without the lock. */
 	room = node_host_room_bytes(issuer == COPY_SYNC ? 20 * NODE_ROOM_MS : NODE_ROOM_MS);
