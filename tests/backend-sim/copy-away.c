@@ -34,19 +34,26 @@ static void *run_fault(void *arg)
 	return arg;
 }
 
+/* Once, if it is armed. */
+static void run_armed(void (**armed)(void))
+{
+	void (*now)(void) = *armed;
+	pthread_t thread;
+
+	if (now == NULL)
+		return;
+	*armed = NULL;
+	pthread_create(&thread, NULL, run_fault, &now);
+	pthread_join(thread, NULL);
+}
+
 void *__real_memmove(void *to, const void *from, size_t bytes);
 void *__wrap_memmove(void *to, const void *from, size_t bytes);
 
 void *__wrap_memmove(void *to, const void *from, size_t bytes)
 {
-	void (*now)(void) = fault;
-	pthread_t thread;
-
-	if (now != NULL && bytes > SIM_FEW_BYTES) {
-		fault = NULL;
-		pthread_create(&thread, NULL, run_fault, &now);
-		pthread_join(thread, NULL);
-	}
+	if (bytes > SIM_FEW_BYTES)
+		run_armed(&fault);
 	return __real_memmove(to, from, bytes);
 }
 
@@ -58,14 +65,7 @@ uint64_t __wrap_node_host_room_bytes(unsigned age_ms);
 
 uint64_t __wrap_node_host_room_bytes(unsigned age_ms)
 {
-	void (*now)(void) = fault_of_check;
-	pthread_t thread;
-
-	if (now != NULL) {
-		fault_of_check = NULL;
-		pthread_create(&thread, NULL, run_fault, &now);
-		pthread_join(thread, NULL);
-	}
+	run_armed(&fault_of_check);
 	return __real_node_host_room_bytes(age_ms);
 }
 
@@ -77,14 +77,7 @@ void __wrap_bsim_lock_in_line(struct bsim *bs);
 
 void __wrap_bsim_lock_in_line(struct bsim *bs)
 {
-	void (*now)(void) = fault_of_offer;
-	pthread_t thread;
-
-	if (now != NULL) {
-		fault_of_offer = NULL;
-		pthread_create(&thread, NULL, run_fault, &now);
-		pthread_join(thread, NULL);
-	}
+	run_armed(&fault_of_offer);
 	__real_bsim_lock_in_line(bs);
 }
 
