@@ -106,7 +106,7 @@ static void import(int socket)
 	exit(harness_has_failed() ? 1 : 0);
 }
 
-static void export(void *unused)
+TEST_CHILD(cuda_ipc, memory_is_one_in_two_processes)
 {
 	CUipcMemHandle handle[2], same, other;
 	CUdeviceptr large = 0, small = 0, managed = 0;
@@ -115,7 +115,6 @@ static void export(void *unused)
 	struct piece piece;
 	pid_t child;
 
-	(void)unused;
 	EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	child = fork();
 	if (child == 0)
@@ -152,11 +151,6 @@ static void export(void *unused)
 	FAILS(INVALID_VALUE, cuIpcGetMemHandle(&other, 0));
 	FAILS(INVALID_VALUE, cuIpcCloseMemHandle(large));
 	exit(harness_has_failed() ? 1 : 0);
-}
-
-TEST(cuda_ipc, memory_is_one_in_two_processes)
-{
-	EXPECT_EXIT(0, export, NULL);
 }
 
 /* ---- events ---- */
@@ -203,7 +197,7 @@ static void follow(int socket)
 	exit(harness_has_failed() ? 1 : 0);
 }
 
-static void lead(void *unused)
+TEST_CHILD(cuda_ipc, events_order_work_of_two_processes)
 {
 	unsigned flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 	struct handles handles;
@@ -214,7 +208,6 @@ static void lead(void *unused)
 	float ms;
 	pid_t child;
 
-	(void)unused;
 	EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	child = fork();
 	if (child == 0)
@@ -249,18 +242,12 @@ static void lead(void *unused)
 	exit(harness_has_failed() ? 1 : 0);
 }
 
-TEST(cuda_ipc, events_order_work_of_two_processes)
-{
-	EXPECT_EXIT(0, lead, NULL);
-}
-
 /* The record that counts is the last that was asked for, whichever happens first. */
-static void record_twice(void *unused)
+TEST_CHILD(cuda_ipc, last_record_of_an_event_counts)
 {
 	CUstream slow = NULL, fast = NULL;
 	CUevent event = NULL;
 
-	(void)unused;
 	begin();
 	TRY(cuStreamCreate(&slow, CU_STREAM_NON_BLOCKING));
 	TRY(cuStreamCreate(&fast, CU_STREAM_NON_BLOCKING));
@@ -276,11 +263,6 @@ static void record_twice(void *unused)
 	TRY(cuStreamWaitEvent(fast, event, 0));
 	TRY(cuStreamSynchronize(fast));
 	exit(harness_has_failed() ? 1 : 0);
-}
-
-TEST(cuda_ipc, last_record_of_an_event_counts)
-{
-	EXPECT_EXIT(0, record_twice, NULL);
 }
 
 /* ---- pools ---- */
@@ -323,7 +305,7 @@ static void import_pool(int socket)
 	exit(harness_has_failed() ? 1 : 0);
 }
 
-static void export_pool(void *unused)
+TEST_CHILD(cuda_ipc, pool_and_its_memory_in_two_processes)
 {
 	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
 				 .handleTypes = FD,
@@ -334,7 +316,6 @@ static void export_pool(void *unused)
 	int sockets[2], fd = -1, status = -1;
 	pid_t child;
 
-	(void)unused;
 	EXPECT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	child = fork();
 	if (child == 0)
@@ -363,9 +344,4 @@ static void export_pool(void *unused)
 	FAILS(INVALID_VALUE, cuMemPoolExportPointer(&data, again));
 	FAILS(INVALID_VALUE, cuMemPoolImportPointer(&again, pool, &data));
 	exit(harness_has_failed() ? 1 : 0);
-}
-
-TEST(cuda_ipc, pool_and_its_memory_in_two_processes)
-{
-	EXPECT_EXIT(0, export_pool, NULL);
 }

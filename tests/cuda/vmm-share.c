@@ -104,14 +104,13 @@ static void child_uses(int socket)
 	_exit(0);
 }
 
-static void parent_and_child(void *arg)
+TEST_CHILD(cuda_share, parent_and_child_use_one_allocation)
 {
 	int sockets[2], fd;
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr va;
 	pid_t child;
 
-	(void)arg;
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	child = fork();
 	if (child == 0)
@@ -131,19 +130,13 @@ static void parent_and_child(void *arg)
 	_exit(0);
 }
 
-TEST(cuda_share, parent_and_child_use_one_allocation)
-{
-	EXPECT_EXIT(0, parent_and_child, NULL);
-}
-
 /* ---- a grandchild, by inheritance of the number ---- */
 
-static void grandchild(void *arg)
+TEST_CHILD(cuda_share, grandchild_gets_the_descriptor)
 {
 	int sockets[2], through[2], fd;
 	pid_t child;
 
-	(void)arg;
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	child = fork();
 	if (child == 0) { /* passes it on without a device of its own */
@@ -173,21 +166,15 @@ static void grandchild(void *arg)
 	_exit(0);
 }
 
-TEST(cuda_share, grandchild_gets_the_descriptor)
-{
-	EXPECT_EXIT(0, grandchild, NULL);
-}
-
 /* ---- what a descriptor keeps ---- */
 
-static void descriptor_after_all_else(void *arg)
+TEST_CHILD(cuda_share, last_descriptor_keeps_the_memory)
 {
 	int fd, copy;
 	size_t before;
 	CUmemGenericAllocationHandle handle;
 	CUdeviceptr va;
 
-	(void)arg;
 	begin();
 	before = rig_free_bytes();
 	handle = create_shared(&fd);
@@ -208,11 +195,6 @@ static void descriptor_after_all_else(void *arg)
 	MUST(cuMemRelease(handle));
 	MUST(before != rig_free_bytes());
 	_exit(0);
-}
-
-TEST(cuda_share, last_descriptor_keeps_the_memory)
-{
-	EXPECT_EXIT(0, descriptor_after_all_else, NULL);
 }
 
 /* The exporter ends, by SIGKILL: with the descriptor in a socket's queue, or with all that there
@@ -260,9 +242,8 @@ TEST(cuda_share, memory_goes_with_a_maker_that_passed_nothing_on)
 
 /* ---- processes with their own memory ---- */
 
-static void use_device(void *arg)
+TEST_CHILD(cuda_share, processes_with_their_own_memory)
 {
-	(void)arg;
 	for (int i = 0; i < 3; i++) {
 		pid_t child = fork();
 
@@ -281,15 +262,10 @@ static void use_device(void *arg)
 	_exit(0);
 }
 
-TEST(cuda_share, processes_with_their_own_memory)
-{
-	EXPECT_EXIT(0, use_device, NULL);
-}
-
 /* ---- a call that fails half-way ---- */
 
 /* Of two mappings the second cannot be given access: the first has none then, either. */
-static void access_fails_half_way(void *arg)
+TEST_CHILD(cuda_share, access_that_fails_half_way_is_taken_back)
 {
 	CUmemAllocationProp prop = rig_prop(0);
 	CUmemAccessDesc grant = rig_grant(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -297,7 +273,6 @@ static void access_fails_half_way(void *arg)
 	unsigned long long flags = 9;
 	CUdeviceptr va;
 
-	(void)arg;
 	setenv("NPUSIM_FAULT", "halMemSetAccess:2:oom", 1);
 	begin();
 	MUST(cuMemCreate(&handle, GRANULE, &prop, 0));
@@ -311,9 +286,4 @@ static void access_fails_half_way(void *arg)
 	MUST(cuMemGetAccess(&flags, &grant.location, va + GRANULE));
 	MUST(flags != 3);
 	_exit(0);
-}
-
-TEST(cuda_share, access_that_fails_half_way_is_taken_back)
-{
-	EXPECT_EXIT(0, access_fails_half_way, NULL);
 }

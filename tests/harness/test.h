@@ -176,6 +176,15 @@ const char *harness_last_stderr(void);
 	static void harness_body_##suite##_##name(__attribute__((unused))             \
 						  const void *harness_no_param_)
 
+/* A test whose body runs in a forked child: EXPECT_EXIT(0, body, NULL). */
+#define TEST_CHILD(suite, name)                                       \
+	static void harness_child_##suite##_##name(void *);           \
+	TEST(suite, name)                                             \
+	{                                                             \
+		EXPECT_EXIT(0, harness_child_##suite##_##name, NULL); \
+	}                                                             \
+	static void harness_child_##suite##_##name(__attribute__((unused)) void *harness_no_arg_)
+
 /* One test for each element of the array `table`: suite.name/LABEL, where `label` names the string
  * member of an element that labels it. The body finds its element in `param`:
  *	TEST_EACH(page_table, maps, cases, title) { const struct map_case *c = param; ... } */

@@ -138,9 +138,8 @@ TEST_EACH(gone, pinned_memory_freed, ways, title)
 	EXPECT_STREQ(harness_last_stderr(), "");
 }
 
-static void free_under_way(void *arg)
+TEST_CHILD(gone, pinned_memory_freed_under_way)
 {
-	(void)arg;
 	begin(NULL);
 	open_gate();
 	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
@@ -153,11 +152,6 @@ static void free_under_way(void *arg)
 		EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
 		EXPECT_EQ(device_byte(BYTES - 1), i + 1);
 	}
-}
-
-TEST(gone, pinned_memory_freed_under_way)
-{
-	EXPECT_EXIT(0, free_under_way, NULL);
 }
 
 static void unregister_under_copy(void *arg)
@@ -187,12 +181,11 @@ TEST_EACH(gone, registered_memory_unmapped, ways, title)
 	EXPECT_CONTAINS(harness_last_stderr(), "given back by aclrtHostUnregister");
 }
 
-static void unmap_alone(void *arg)
+TEST_CHILD(gone, memory_unmapped_while_registered)
 {
 	unsigned char *at;
 	void *seen = NULL;
 
-	(void)arg;
 	begin(NULL);
 	at = anonymous();
 	EXPECT_EQ(aclrtHostRegister(at, BYTES, ACL_HOST_REGISTER_MAPPED, &seen), 0);
@@ -204,17 +197,11 @@ static void unmap_alone(void *arg)
 			"no readable memory of this process: unmapped by the program");
 }
 
-TEST(gone, memory_unmapped_while_registered)
-{
-	EXPECT_EXIT(0, unmap_alone, NULL);
-}
-
 /* Memory of the C library, unregistered and freed but still there: its bytes are copied. */
-static void unregister_alone(void *arg)
+TEST_CHILD(gone, memory_that_is_still_there)
 {
 	unsigned char *at;
 
-	(void)arg;
 	begin(NULL);
 	at = anonymous();
 	EXPECT_EQ(aclrtHostRegisterV2(at, BYTES, ACL_HOST_REG_PINNED), 0);
@@ -224,11 +211,6 @@ static void unregister_alone(void *arg)
 	open_gate();
 	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
 	EXPECT_EQ(device_byte(HALF), 9);
-}
-
-TEST(gone, memory_that_is_still_there)
-{
-	EXPECT_EXIT(0, unregister_alone, NULL);
 }
 
 /* ---- failures that nobody asks for ---- */
@@ -294,13 +276,12 @@ TEST(gone, failures_of_one_stream_are_bounded_and_whole)
 
 /* ---- fork, exit, cancelled threads ---- */
 
-static void fork_under_copy(void *arg)
+TEST_CHILD(gone, fork_with_a_copy_queued)
 {
 	unsigned char *at;
 	int status = -1;
 	pid_t child;
 
-	(void)arg;
 	begin(NULL);
 	at = anonymous();
 	EXPECT_EQ(aclrtHostRegisterV2(at, BYTES, ACL_HOST_REG_PINNED), 0);
@@ -319,11 +300,6 @@ static void fork_under_copy(void *arg)
 	EXPECT_EQ(status, 0);
 	EXPECT_EQ(copy_to_device(at), 0);
 	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
-}
-
-TEST(gone, fork_with_a_copy_queued)
-{
-	EXPECT_EXIT(0, fork_under_copy, NULL);
 }
 
 static void *late;
@@ -405,14 +381,13 @@ static void *call_often(void *arg)
 	return NULL;
 }
 
-static void cancel_in_call(void *arg)
+TEST_CHILD(gone, cancelled_in_a_call)
 {
 	char trace[] = "/tmp/npusim-gone-XXXXXX";
 	int fd = mkstemp(trace);
 	pthread_t thread;
 	void *end;
 
-	(void)arg;
 	setenv("NPUSIM_TRACE", trace, 1);
 	begin(NULL);
 	close(fd);
@@ -435,11 +410,6 @@ static void cancel_in_call(void *arg)
 	}
 	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
 	EXPECT_EQ(device_byte(HALF), 7);
-}
-
-TEST(gone, cancelled_in_a_call)
-{
-	EXPECT_EXIT(0, cancel_in_call, NULL);
 }
 
 /* ---- a full disk, and core dumps ---- */
@@ -486,7 +456,7 @@ static void dumpable(uint64_t *out_dumped_kib, uint64_t *out_resident_kib)
 		fclose(file);
 }
 
-static void look_at_core(void *arg)
+TEST_CHILD(gone, core_files_have_no_device_memory)
 {
 	aclrtPhysicalMemProp prop = {
 		.memAttr = ACL_HBM_MEM_HUGE,
@@ -498,7 +468,6 @@ static void look_at_core(void *arg)
 	void *va = NULL;
 	uint64_t dumped, resident;
 
-	(void)arg;
 	begin(NULL);
 	pinned();
 	EXPECT_EQ(aclrtReserveMemAddress(&va, 64 * MIB, 0, NULL, 1), 0);
@@ -511,9 +480,4 @@ static void look_at_core(void *arg)
 	if (getenv("NPUSIM_VALIDATE") != NULL)
 		resident += 8 << 10; /* its tables are sparse */
 	EXPECT_LE(dumped, 2 * resident);
-}
-
-TEST(gone, core_files_have_no_device_memory)
-{
-	EXPECT_EXIT(0, look_at_core, NULL);
 }

@@ -42,13 +42,12 @@ static bool is_idle(aclrtStream stream)
 	return status == ACL_STREAM_STATUS_COMPLETE;
 }
 
-static void orders(void *arg)
+TEST_CHILD(notify, orders_work_of_two_streams)
 {
 	aclrtNotify notify;
 	char *sent, *got;
 	void *memory;
 
-	(void)arg;
 	begin(0);
 	notify = make();
 	ASSERT_EQ(aclrtMalloc(&memory, BYTES, ACL_MEM_MALLOC_HUGE_FIRST), 0);
@@ -69,17 +68,11 @@ static void orders(void *arg)
 	EXPECT_EQ(aclrtDestroyNotify(notify), 0);
 }
 
-TEST(notify, orders_work_of_two_streams)
-{
-	EXPECT_EXIT(0, orders, NULL);
-}
-
-static void record_once(void *arg)
+TEST_CHILD(notify, is_taken_by_one_waiter_and_reset)
 {
 	aclrtNotify notify, more[2];
 	aclrtStream c;
 
-	(void)arg;
 	begin(0);
 	notify = more[0] = make();
 	more[1] = make();
@@ -108,12 +101,7 @@ static void record_once(void *arg)
 	EXPECT_EQ(aclrtSynchronizeStream(a), 0);
 }
 
-TEST(notify, is_taken_by_one_waiter_and_reset)
-{
-	EXPECT_EXIT(0, record_once, NULL);
-}
-
-static void refuse(void *arg)
+TEST_CHILD(notify, refuses_what_cannot_be)
 {
 	int32_t pid = 1, many[2] = { 1, 2 };
 	aclrtNotify notify, other, made_up = &pid;
@@ -122,7 +110,6 @@ static void refuse(void *arg)
 	uint64_t offset = 0;
 	char key[65], again[65];
 
-	(void)arg;
 	EXPECT_EQ(aclrtCreateNotify(&notify, 0), 107002);
 	begin(0);
 	EXPECT_EQ(aclrtCreateNotify(NULL, 0), 100000);
@@ -164,11 +151,6 @@ static void refuse(void *arg)
 	ASSERT_EQ(aclrtSetDevice(0), 0);
 	EXPECT_EQ(aclrtDestroyNotify(notify), 0);
 	EXPECT_EQ(aclrtDestroyNotify(notify), 107017);
-}
-
-TEST(notify, refuses_what_cannot_be)
-{
-	EXPECT_EXIT(0, refuse, NULL);
 }
 
 /* ---- two processes ---- */
@@ -270,7 +252,7 @@ static bool is_free(uint32_t id)
 	return found;
 }
 
-static void exporter(void *arg)
+TEST_CHILD(notify, is_recorded_by_another_process)
 {
 	pid_t peer = fork_peer(importer);
 	struct offer offer;
@@ -279,7 +261,6 @@ static void exporter(void *arg)
 	void *memory;
 	char *got, go = 1;
 
-	(void)arg;
 	begin(0);
 	notify = make();
 	ASSERT_EQ(aclrtMalloc(&memory, BYTES, ACL_MEM_MALLOC_HUGE_FIRST), 0);
@@ -308,11 +289,6 @@ static void exporter(void *arg)
 	EXPECT_TRUE(is_free(offer.id));
 }
 
-TEST(notify, is_recorded_by_another_process)
-{
-	EXPECT_EXIT(0, exporter, NULL);
-}
-
 /* Ids are unique on the device, and those of a process that was killed come back. */
 static void taker(void)
 {
@@ -327,13 +303,12 @@ static void taker(void)
 	pause();
 }
 
-static void sharer(void *arg)
+TEST_CHILD(notify, is_one_of_the_device)
 {
 	pid_t peer = fork_peer(taker);
 	aclrtNotify notify, other;
 	uint32_t theirs, mine = 0;
 
-	(void)arg;
 	hear(&theirs, sizeof(theirs));
 	begin(0);
 	notify = make();
@@ -348,9 +323,4 @@ static void sharer(void *arg)
 	EXPECT_EQ(aclrtResetDevice(0), 0);
 	EXPECT_EQ(aclrtSetDevice(0), 0);
 	EXPECT_TRUE(is_free(mine));
-}
-
-TEST(notify, is_one_of_the_device)
-{
-	EXPECT_EXIT(0, sharer, NULL);
 }

@@ -127,18 +127,12 @@ TEST(process, ends_with_streams_busy)
 	EXPECT_LT(time(NULL) - start, 20);
 }
 
-static void finalized(void *arg)
+TEST_CHILD(process, reset_after_finalize_works)
 {
-	(void)arg;
 	EXPECT_EQ(aclInit(NULL), 0);
 	EXPECT_EQ(aclrtSetDevice(0), 0);
 	EXPECT_EQ(aclFinalize(), 0);
 	EXPECT_EQ(aclrtResetDevice(0), 0);
-}
-
-TEST(process, reset_after_finalize_works)
-{
-	EXPECT_EXIT(0, finalized, NULL);
 }
 
 /* ---- the environment ---- */
@@ -182,7 +176,7 @@ TEST(process, backend_that_cannot_be_is_an_error)
 	EXPECT_EXIT(0, bad_fault, NULL);
 }
 
-static void with_fault(void *arg)
+TEST_CHILD(process, fault_on_demand)
 {
 	aclrtPhysicalMemProp prop = {
 		.memAttr = ACL_HBM_MEM_HUGE,
@@ -190,7 +184,6 @@ static void with_fault(void *arg)
 	};
 	aclrtDrvMemHandle handle;
 
-	(void)arg;
 	setenv("NPUSIM_FAULT", "mem_create:2:oom", 1);
 	EXPECT_EQ(aclrtSetDevice(0), 0);
 	EXPECT_EQ(aclrtMallocPhysical(&handle, 2 * MIB, &prop, 0), 0);
@@ -198,11 +191,6 @@ static void with_fault(void *arg)
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "call 2 of halMemCreate was made to fail");
 	EXPECT_EQ(aclrtMallocPhysical(&handle, 2 * MIB, &prop, 0), 0);
 	EXPECT_EQ(aclrtResetDevice(0), 0);
-}
-
-TEST(process, fault_on_demand)
-{
-	EXPECT_EXIT(0, with_fault, NULL);
 }
 
 static void traced(void *path)
@@ -291,14 +279,13 @@ REPLACE(aclrtFreePhysical, (aclrtDrvMemHandle handle))
 REPLACE(aclrtFreeHost, (void *hostPtr))
 REPLACE(aclrtSynchronizeDevice, (void))
 
-static void use_all_else(void *arg)
+TEST_CHILD(process, library_does_not_call_itself_through_exports)
 {
 	aclrtContext context;
 	aclrtStream stream;
 	aclrtEvent event;
 	void *memory = NULL;
 
-	(void)arg;
 	setenv("NPUSIM_LEAKS", "off", 1);
 	EXPECT_EQ(aclInit(NULL), 0);
 	EXPECT_EQ(aclrtSetDevice(0), 0);
@@ -320,11 +307,6 @@ static void use_all_else(void *arg)
 	EXPECT_EQ(replaced_calls, 0);
 	EXPECT_EQ(aclrtFree(NULL), 0);
 	EXPECT_EQ(replaced_calls, 1);
-}
-
-TEST(process, library_does_not_call_itself_through_exports)
-{
-	EXPECT_EXIT(0, use_all_else, NULL);
 }
 
 /* ---- fork ---- */

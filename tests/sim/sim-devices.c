@@ -71,14 +71,13 @@ TEST(devices, first_simulation_says_how_many_there_can_be)
 
 /* Peers and the host are told apart in a simulation of fewer devices than the model was built for.
  */
-static void fewer_than_built(void *arg)
+TEST_CHILD(devices, later_simulation_may_have_fewer)
 {
 	uint64_t since = 0;
 	struct sim_job read = { .kind = SIM_JOB_READ, .src = { 0, MACHINE_VA }, .bytes = HUGE };
 	const struct sim_profile *p = &machine.profile;
 	struct sim_counters c;
 
-	(void)arg;
 	machine_setup();
 	use_devices(8, &since);
 	machine_open(true);
@@ -96,16 +95,11 @@ static void fewer_than_built(void *arg)
 	machine_close();
 }
 
-TEST(devices, later_simulation_may_have_fewer)
-{
-	EXPECT_EXIT(0, fewer_than_built, NULL);
-}
-
-static void without_a_job(void *arg)
+/* The model is built at the first job. */
+TEST_CHILD(devices, simulation_without_a_job_says_nothing)
 {
 	uint64_t since = 0;
 
-	(void)arg;
 	machine_setup();
 	machine.sim = open_devices(1, NULL);
 	ASSERT_NOT_NULL(machine.sim);
@@ -117,12 +111,6 @@ static void without_a_job(void *arg)
 	use_devices(16, &since);
 	machine.sim = NULL;
 	machine_close();
-}
-
-/* The model is built at the first job. */
-TEST(devices, simulation_without_a_job_says_nothing)
-{
-	EXPECT_EXIT(0, without_a_job, NULL);
 }
 
 static uint64_t unaligned_read_ps(uint64_t at, uint64_t bytes)
@@ -162,15 +150,9 @@ static uint64_t after_a_slow_l2(bool slow)
 	}
 }
 
-static void compare_after_a_slow_l2(void *arg)
+TEST_CHILD(devices, later_simulation_has_its_own_bandwidth)
 {
 	uint64_t alone = after_a_slow_l2(false);
 
-	(void)arg;
 	EXPECT_EQ(after_a_slow_l2(true), alone);
-}
-
-TEST(devices, later_simulation_has_its_own_bandwidth)
-{
-	EXPECT_EXIT(0, compare_after_a_slow_l2, NULL);
 }
