@@ -34,7 +34,7 @@ static int64_t asked(uint32_t device, int32_t info)
 	return value;
 }
 
-static void body_identities(unsigned server)
+TEST_SERVERS(each_server_has_its_ids, 3, EACH_ENDS)
 {
 	static const uint32_t low[] = { 0, 65537, 262146 }; /* supernode.md's samples */
 	int64_t value = 0;
@@ -54,12 +54,7 @@ static void body_identities(unsigned server)
 	IS(value, server);
 }
 
-TEST(supernode, each_server_has_its_ids)
-{
-	run_servers(3, body_identities);
-}
-
-static void body_outside(unsigned server)
+TEST_SERVERS(a_910C_in_none_has_no_fabric_handles, 1, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle;
 
@@ -76,14 +71,9 @@ static void body_outside(unsigned server)
 	IS(import_fabric(0, &handle), REFUSED);
 }
 
-TEST(supernode, a_910C_in_none_has_no_fabric_handles)
-{
-	run_servers(1, body_outside);
-}
-
 /* ---- fabric handles ---- */
 
-static void body_bytes_go_round(unsigned server)
+TEST_SERVERS(bytes_cross_between_servers, SERVERS, EACH_ENDS)
 {
 	unsigned from = (server + 1) % SERVERS;
 	aclrtDrvMemHandle own, other = NULL, again = NULL;
@@ -120,13 +110,8 @@ static void body_bytes_go_round(unsigned server)
 	IS(aclrtFreePhysical(again), 0);
 }
 
-TEST(supernode, bytes_cross_between_servers)
-{
-	run_servers(SERVERS, body_bytes_go_round);
-}
-
 /* What holds inside one server alone, and what garbage gets. */
-static void body_refusals(unsigned server)
+TEST_SERVERS(refusals_by_code, 2, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL, other = NULL;
 	aclrtMemFabricHandle zero = { { 0 } };
@@ -169,12 +154,7 @@ static void body_refusals(unsigned server)
 	step();
 }
 
-TEST(supernode, refusals_by_code)
-{
-	run_servers(2, body_refusals);
-}
-
-static void body_host(unsigned server)
+TEST_SERVERS(host_memory_is_reached_by_devices_alone, 2, EACH_ENDS)
 {
 	aclrtPhysicalMemProp prop = prop_of(ACL_MEM_LOCATION_TYPE_HOST);
 	aclrtMemAccessDesc access = { .flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
@@ -206,14 +186,9 @@ static void body_host(unsigned server)
 	step();
 }
 
-TEST(supernode, host_memory_is_reached_by_devices_alone)
-{
-	run_servers(2, body_host);
-}
-
 /* ---- names ---- */
 
-static void body_names(unsigned server)
+TEST_SERVERS(names_cross_by_the_list_of_a_server, 2, EACH_ENDS)
 {
 	aclrtServerPid list = { .sdid = 1u << 22, .pid = &board->pid[1], .num = 1 },
 		       nobody = { .sdid = 40u << 22, .pid = &board->pid[1], .num = 1 };
@@ -257,15 +232,10 @@ static void body_names(unsigned server)
 	step();
 }
 
-TEST(supernode, names_cross_by_the_list_of_a_server)
-{
-	run_servers(2, body_names);
-}
-
 /* ---- life time ---- */
 
 /* The exporter frees: pages stay until the last importer's end, and may be imported meanwhile. */
-static void body_exporter_frees(unsigned server)
+TEST_SERVERS(pages_stay_while_an_importer_holds_them, 3, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL;
 	size_t before;
@@ -304,14 +274,9 @@ static void body_exporter_frees(unsigned server)
 	step();
 }
 
-TEST(supernode, pages_stay_while_an_importer_holds_them)
-{
-	run_servers(3, body_exporter_frees);
-}
-
 /* The exporter dies, and with it the server's last process: the memory stays, and a new process of
  * the server finds it in use. */
-static void body_exporter_dies(unsigned server)
+TEST_SERVERS(memory_outlives_the_servers_last_process, 3, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL, again = NULL;
 	size_t free_now = 0, total = 0;
@@ -356,13 +321,8 @@ static void body_exporter_dies(unsigned server)
 	wait_for(&board->flag, 4);
 }
 
-TEST(supernode, memory_outlives_the_servers_last_process)
-{
-	run_servers(3, body_exporter_dies);
-}
-
 /* The importer dies, by itself or by SIGKILL: what it held and mapped goes back. */
-static void body_importer_dies(unsigned server)
+static void importer_dies(unsigned server, bool killed)
 {
 	aclrtDrvMemHandle handle = NULL;
 	size_t before;
@@ -375,7 +335,7 @@ static void body_importer_dies(unsigned server)
 		IS(byte_at(map(handle, PAGE)), 0);
 		tell(&board->flag, 2);
 		wait_for(&board->flag, 3);
-		if (kill_importer)
+		if (killed)
 			raise(SIGKILL);
 		_exit(0);
 	}
@@ -390,21 +350,19 @@ static void body_importer_dies(unsigned server)
 	IS(before, free_bytes());
 }
 
-TEST(supernode, a_dead_importer_keeps_nothing)
+TEST_SERVERS(a_dead_importer_keeps_nothing, 2, EACH_ENDS)
 {
-	run_servers(2, body_importer_dies);
+	importer_dies(server, false);
 }
 
-TEST(supernode, a_killed_importer_keeps_nothing)
+TEST_SERVERS(a_killed_importer_keeps_nothing, 2, SERVER_1_KILLED)
 {
-	kill_importer = true;
-	run_servers(2, body_importer_dies);
-	kill_importer = false;
+	importer_dies(server, true);
 }
 
 /* A server that was stopped: 107017 at import and at free, after the time that finding it out
  * takes; a copy fails. */
-static void body_stopped(unsigned server)
+TEST_SERVERS(a_stopped_server_is_lost_for_its_importers, 2, SERVER_0_STOPPED)
 {
 	aclrtDrvMemHandle handle = NULL, other = NULL;
 	unsigned char byte;
@@ -440,16 +398,9 @@ static void body_stopped(unsigned server)
 	IS(byte_at(map(handle, PAGE)), 0);
 }
 
-TEST(supernode, a_stopped_server_is_lost_for_its_importers)
-{
-	stop_server_0 = true;
-	run_servers(2, body_stopped);
-	stop_server_0 = false;
-}
-
 /* Queued copies of a server's memory: those that ran before it was stopped are done, later ones are
  * the stream's error, and other streams go on. */
-static void body_stopped_copies(unsigned server)
+TEST_SERVERS(queued_copies_of_a_stopped_server_are_the_streams_error, 2, SERVER_0_STOPPED)
 {
 	aclrtDrvMemHandle handle = NULL;
 	aclrtStream stream = NULL, other = NULL;
@@ -484,13 +435,6 @@ static void body_stopped_copies(unsigned server)
 	IS(bytes[0], 66);
 	IS(bytes[1], 5);
 	IS(aclrtFreeHost(bytes), 0);
-}
-
-TEST(supernode, queued_copies_of_a_stopped_server_are_the_streams_error)
-{
-	stop_server_0 = true;
-	run_servers(2, body_stopped_copies);
-	stop_server_0 = false;
 }
 
 /* ---- a ring of all servers ---- */
@@ -533,6 +477,6 @@ static void body_ring(unsigned server)
 
 TEST(supernode, forty_eight_servers_see_each_other)
 {
-	run_servers(RING, body_ring);
+	run_servers(RING, EACH_ENDS, body_ring);
 	EXPECT_LE(board->most_descriptors, 100u);
 }

@@ -45,7 +45,7 @@ static aclError read_byte(const void *at, int *out)
 
 /* The link goes with the third copy over it: no byte of that one or of a later one crosses, nor a
  * value. Imports and frees do not use it, nor do copies within the server. */
-static void body_link_lost(unsigned server)
+TEST_SERVERS(a_link_is_lost_from_a_copy_on, 2, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL, again = NULL;
 	aclrtStream stream = NULL;
@@ -88,13 +88,8 @@ static void body_link_lost(unsigned server)
 	step();
 }
 
-TEST(supernode, a_link_is_lost_from_a_copy_on)
-{
-	run_servers(2, body_link_lost);
-}
-
 /* An asynchronous fill is as many transfers as entries, each of which doubles what is set. */
-static void body_link_fill(unsigned server)
+TEST_SERVERS(each_entry_of_a_fill_counts_on_the_link, 2, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL;
 	aclrtStream stream = NULL;
@@ -122,14 +117,9 @@ static void body_link_fill(unsigned server)
 	step();
 }
 
-TEST(supernode, each_entry_of_a_fill_counts_on_the_link)
-{
-	run_servers(2, body_link_fill);
-}
-
 /* Each importer has the rules of its own process: one copy of many, those of another link, of any.
  */
-static void body_link_rules(unsigned server)
+TEST_SERVERS(rules_choose_link_and_copy, 6, EACH_ENDS)
 {
 	static const struct {
 		const char *rules, *lost;
@@ -159,11 +149,6 @@ static void body_link_rules(unsigned server)
 	step();
 }
 
-TEST(supernode, rules_choose_link_and_copy)
-{
-	run_servers(6, body_link_rules);
-}
-
 /* ---- links that are slow ---- */
 
 static long copy_ns(void *dst, const void *src, aclrtStream stream)
@@ -181,7 +166,7 @@ static long copy_ns(void *dst, const void *src, aclrtStream stream)
 	return (long)(ms * 1e6 + 0.5);
 }
 
-static void body_link_slow(unsigned server)
+TEST_SERVERS(a_link_has_the_latency_that_is_asked_for, 2, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL;
 	aclrtStream stream = NULL;
@@ -215,14 +200,9 @@ static void body_link_slow(unsigned server)
 	step();
 }
 
-TEST(supernode, a_link_has_the_latency_that_is_asked_for)
-{
-	run_servers(2, body_link_slow);
-}
-
 /* ---- the driver's functions alone ---- */
 
-static void body_link_hal(unsigned server)
+TEST_SERVERS(links_have_faults_for_programs_of_the_driver, 2, EACH_ENDS)
 {
 	halDevOpenIn in = { 0 };
 	halDevOpenOut out = { 0 };
@@ -252,11 +232,6 @@ static void body_link_hal(unsigned server)
 	step();
 }
 
-TEST(supernode, links_have_faults_for_programs_of_the_driver)
-{
-	run_servers(2, body_link_hal);
-}
-
 /* ---- life time: what a lost server had ---- */
 
 /* Simulated seconds: an import from the server that was stopped takes 30 or 1. */
@@ -272,7 +247,7 @@ static void pass_seconds(unsigned seconds)
 /* Importer is server 0, which is stopped. A scan, every 60 s of the exporter's time, changes
  * nothing while the exporter holds its handle; after its free, the next one gives the pages back.
  * Who counts on them before is out of memory. */
-static void body_importer_lost(unsigned server)
+TEST_SERVERS(pages_of_a_lost_importer_come_back_at_the_scan, 2, SERVER_0_STOPPED)
 {
 	aclrtPhysicalMemProp prop = prop_of(ACL_MEM_LOCATION_TYPE_DEVICE);
 	aclrtDrvMemHandle handle = NULL, all = NULL;
@@ -312,16 +287,9 @@ static void body_importer_lost(unsigned server)
 	IS(aclrtMallocPhysical(&all, before, &prop, 0), 0);
 }
 
-TEST(supernode, pages_of_a_lost_importer_come_back_at_the_scan)
-{
-	stop_server_0 = true;
-	run_servers(2, body_importer_lost);
-	stop_server_0 = false;
-}
-
 /* The same when the exporter ends: a new process of its server has the scan. Server 2 keeps the
  * supernode alive meanwhile. */
-static void body_exporter_gone_too(unsigned server)
+TEST_SERVERS(pages_of_a_lost_importer_outlive_the_exporter, 4, SERVER_0_STOPPED)
 {
 	aclrtDrvMemHandle handle = NULL;
 	size_t free_now;
@@ -360,15 +328,8 @@ static void body_exporter_gone_too(unsigned server)
 	_exit(0);
 }
 
-TEST(supernode, pages_of_a_lost_importer_outlive_the_exporter)
-{
-	stop_server_0 = true;
-	run_servers(4, body_exporter_gone_too);
-	stop_server_0 = false;
-}
-
 /* The exporter frees what nobody has imported: unknown in its server (process 2) and in others. */
-static void body_share_gone(unsigned server)
+TEST_SERVERS(a_share_that_nobody_holds_is_unknown, 3, EACH_ENDS)
 {
 	aclrtDrvMemHandle handle = NULL;
 
@@ -386,16 +347,11 @@ static void body_share_gone(unsigned server)
 	step();
 }
 
-TEST(supernode, a_share_that_nobody_holds_is_unknown)
-{
-	run_servers(3, body_share_gone);
-}
-
 /* ---- notifies ---- */
 
 /* Server 0 waits on device 3 for what server 1 records: there is its data, which it has written
  * before. Only the server of the list is let in, by the id of any of its devices. */
-static void body_notify(unsigned server)
+TEST_SERVERS(notifies_cross_by_the_list_of_a_server, 2, EACH_ENDS)
 {
 	aclrtServerPid list = { .sdid = 1u << 22 | 65537, .pid = &board->pid[1], .num = 1 };
 	aclrtServerPid wrong = { .sdid = 40u << 22, .pid = &board->pid[1], .num = 1 };
@@ -457,14 +413,9 @@ static void body_notify(unsigned server)
 	step();
 }
 
-TEST(supernode, notifies_cross_by_the_list_of_a_server)
-{
-	run_servers(2, body_notify);
-}
-
 /* The exporter is killed: its name goes, and who has the notify records it for nobody. The link is
  * lost, or its server is stopped: a record is the stream's error. It can be closed in any case. */
-static void body_notify_gone(unsigned server)
+TEST_SERVERS(a_notify_outlives_its_exporter_but_not_its_server, 3, SERVER_0_STOPPED)
 {
 	aclrtServerPid list = { .sdid = 1u << 22, .pid = &board->pid[1], .num = 1 };
 	aclrtNotify notify = NULL, other = NULL;
@@ -513,11 +464,4 @@ static void body_notify_gone(unsigned server)
 	IS(halShrIdClose(board->key), 0);
 	IS(aclrtDestroyNotify(notify), 0);
 	IS(halShrIdClose(board->key), DRV_ERROR_PARA_ERROR); /* every use is given back */
-}
-
-TEST(supernode, a_notify_outlives_its_exporter_but_not_its_server)
-{
-	stop_server_0 = true;
-	run_servers(3, body_notify_gone);
-	stop_server_0 = false;
 }

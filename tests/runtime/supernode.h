@@ -86,8 +86,12 @@ static inline void tell(unsigned *flag, unsigned value)
 	__atomic_store_n(flag, value, __ATOMIC_SEQ_CST);
 }
 
-static bool kill_importer; /* that is server 1 */
-static bool stop_server_0; /* once the flag is 2; it is 3 then */
+/* Which server does not end by itself. */
+enum fate {
+	EACH_ENDS,
+	SERVER_0_STOPPED, /* once the flag is 2; it is 3 then */
+	SERVER_1_KILLED
+};
 
 static inline int run_program(char **argv)
 {
@@ -104,7 +108,7 @@ static inline int run_program(char **argv)
 
 /* A process of each server runs body(server); the parent, which makes no call, says how many did
  * not end well. */
-static inline void run_servers(unsigned servers, void (*body)(unsigned server))
+static inline void run_servers(unsigned servers, enum fate fate, void (*body)(unsigned server))
 {
 	static unsigned runs;
 	pthread_barrierattr_t shared;
@@ -133,7 +137,7 @@ static inline void run_servers(unsigned servers, void (*body)(unsigned server))
 			_exit(0);
 		}
 	}
-	if (stop_server_0) {
+	if (fate == SERVER_0_STOPPED) {
 		char program[] = NPUSIM, verb[] = "node", stop[] = "--stop", zero[] = "0";
 		char *argv[] = { program, verb, stop, zero, name, NULL };
 
@@ -146,13 +150,22 @@ static inline void run_servers(unsigned servers, void (*body)(unsigned server))
 		int status = 0;
 		pid_t pid = wait(&status);
 
-		EXPECT_EQ(status, stop_server_0 && pid == pids[0]   ? SIGTERM
-				  : kill_importer && pid == pids[1] ? SIGKILL
-								    : 0);
+		EXPECT_EQ(status, fate == SERVER_0_STOPPED && pid == pids[0]  ? SIGTERM
+				  : fate == SERVER_1_KILLED && pid == pids[1] ? SIGKILL
+									      : 0);
 	}
 	EXPECT_EQ(board->failed, 0u);
 	EXPECT_STREQ(board->text, "");
 }
+
+/* A test whose body is that of run_servers(). */
+#define TEST_SERVERS(name, servers, fate)                \
+	static void body_##name(unsigned server);        \
+	TEST(supernode, name)                            \
+	{                                                \
+		run_servers(servers, fate, body_##name); \
+	}                                                \
+	static void body_##name(unsigned server)
 
 static inline void start(int device)
 {
