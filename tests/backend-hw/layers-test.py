@@ -9,7 +9,9 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import expect, run_cases
 
 COMMAND, HAL, ALONE, BOTH = sys.argv[1:5]
 # a folder with a foreign libascendcl.so, and a driver
@@ -38,11 +40,6 @@ def verbs(path):
 
 def only(found, wanted):
     return [verb for verb in found if verb in wanted]
-
-
-def expect(condition, *seen):
-    if not condition:
-        raise AssertionError(' '.join(map(repr, seen)))
 
 
 def trace_of_the_driver_alone(folder):
@@ -151,21 +148,4 @@ TESTS = [trace_of_the_driver_alone, trace_of_the_command,
          both_faces_share_one_count, backend_hw_over_our_library_traces_once,
          backend_hw_over_our_library_counts_once]
 
-
-def main():
-    failed = 0
-    print('1..{}'.format(len(TESTS)))
-    with tempfile.TemporaryDirectory() as folder:
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test(pathlib.Path(folder))
-                result = 'ok'
-            except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
-                failed += 1
-                result = 'not ok'
-                print('{}: {}'.format(test.__name__, error), file=sys.stderr)
-            print('{} {} {}'.format(result, number, test.__name__))
-    sys.exit(1 if failed else 0)
-
-
-main()
+run_cases([(test.__name__, test) for test in TESTS])

@@ -10,9 +10,10 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
 import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import expect, run_cases
 
 NPUSIM = os.path.abspath(sys.argv[1])
 PYTHON = None
@@ -74,11 +75,6 @@ import os, pathlib, pytest, acl
 from allocator import Block, good, touch
 '''
 FAULT = re.compile(r'npusim\[\d+\] error: the program touched 0x[0-9a-f]+: 100 bytes into the ')
-
-
-def expect(condition, *seen):
-    if not condition:
-        raise AssertionError('\n'.join(map(str, seen)) or 'not as expected')
 
 
 class Suite:
@@ -421,19 +417,8 @@ def find_python():
 def main():
     global PYTHON
     PYTHON = find_python()
-    failed = 0
-    for function in CASES:
-        if len(sys.argv) > 2 and function.__name__ not in sys.argv[2:]:
-            continue
-        with tempfile.TemporaryDirectory(prefix='npusim-pytest-test-') as folder:
-            try:
-                function(pathlib.Path(folder))
-                print('ok', function.__name__, flush=True)
-            except Exception:
-                failed += 1
-                traceback.print_exc()
-                print('not ok', function.__name__, flush=True)
-    sys.exit(1 if failed else 0)
+    run_cases([(function.__name__, function) for function in CASES
+               if len(sys.argv) == 2 or function.__name__ in sys.argv[2:]])
 
 
 if __name__ == '__main__':

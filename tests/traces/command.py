@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the tests of the npusim command share: cases and their TAP, a run of the command, snapshots
-# written by a small allocator that knows what the answers are.
+# What the tests of the npusim command share: a run of it, snapshots written by a small allocator
+# that knows what the answers are.
 
 import gzip
 import json
@@ -12,17 +12,14 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import Skip, expect, run_cases
 
 MIB = 1 << 20
 # Meson names the folders of all libraries there: each process would look for each library in each.
 os.environ.pop('LD_LIBRARY_PATH', None)
-
-
-class Skip(Exception):
-    pass
 
 
 def need(tool):
@@ -40,33 +37,12 @@ def case(function):
     return function
 
 
-def expect(condition, *what):
-    if not condition:
-        raise AssertionError(' '.join(str(word) for word in what) or 'not as expected')
-
-
 def same(got, wanted, what=''):
     expect(got == wanted, '{}: got {!r}, wanted {!r}'.format(what, got, wanted))
 
 
 def main():
-    """Runs every case and prints TAP; a case that takes a folder has one of its own."""
-    failed = 0
-    print('1..{}'.format(len(CASES)))
-    for number, function in enumerate(CASES, 1):
-        name = function.__name__.replace('_', ' ')
-        try:
-            with tempfile.TemporaryDirectory(prefix='npusim-command-') as folder:
-                function(*[pathlib.Path(folder)][:function.__code__.co_argcount])
-            print('ok {} {}'.format(number, name))
-        except Skip as reason:
-            print('ok {} {} # SKIP {}'.format(number, name, reason))
-        except Exception:
-            failed += 1
-            traceback.print_exc()
-            print('not ok {} {}'.format(number, name))
-        sys.stdout.flush()
-    sys.exit(1 if failed else 0)
+    run_cases([(function.__name__.replace('_', ' '), function) for function in CASES])
 
 
 # ---- the command ----

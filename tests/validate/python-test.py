@@ -11,7 +11,9 @@ import shlex
 import subprocess
 import sys
 import sysconfig
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import Skip, run_cases
 
 LIBRARY, INCLUDE = map(os.path.abspath, sys.argv[1:3])
 CC = sys.argv[3]
@@ -85,10 +87,6 @@ def step():
     twice.{how}()  # 9
 step()
 '''
-
-
-class Skip(Exception):
-    pass
 
 
 def run(folder, text, **more):
@@ -166,26 +164,6 @@ def extension_lock_dropped(folder):
 TESTS = [lock_dropped, lock_held, of_a_thread, none_wanted, extension_lock_held,
          extension_lock_dropped]
 
-
-def main():
-    if not KNOWN[0] <= sys.version_info[:2] <= KNOWN[1]:
-        print('1..0 # SKIP frames of Python {}.{} are not known'.format(*sys.version_info))
-        return 0
-    print('1..{}'.format(len(TESTS)))
-    failed = 0
-    for number, test in enumerate(TESTS, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(folder)
-                print('ok {} - {}'.format(number, test.__name__), flush=True)
-            except Skip as skip:
-                print('ok {} - {} # SKIP {}'.format(number, test.__name__, skip), flush=True)
-            except (AssertionError, subprocess.SubprocessError) as error:
-                failed += 1
-                print('not ok {} - {}\n# {}'.format(number, test.__name__,
-                                                    str(error).replace('\n', '\n# ')), flush=True)
-    return 1 if failed else 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())
+if KNOWN[0] <= sys.version_info[:2] <= KNOWN[1]:
+    run_cases([(test.__name__, test) for test in TESTS])
+print('1..0 # SKIP frames of Python {}.{} are not known'.format(*sys.version_info))

@@ -13,7 +13,9 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import expect, run_cases
 
 PROGRAM, COMMAND, LIBRARY, CUDA = map(os.path.abspath, sys.argv[1:])
 NODE = 'tool-{}'.format(os.getpid())
@@ -66,11 +68,6 @@ def run(case, folder, **more):
 
 def command(words, folder, **more):
     return start([COMMAND] + words, folder, **more)
-
-
-def expect(condition, *seen):
-    if not condition:
-        raise AssertionError(' '.join(map(str, seen)))
 
 
 def summary(done):
@@ -409,21 +406,4 @@ TESTS = [option, options_refused, settings_before_the_start, check, captured, le
          growth, suppressions, callback, sarif, github, fork, exec_, dlopen, cuda, leak_report,
          who_holds, messages_say_where, node_says_who_holds, recording, recording_in_front]
 
-
-def main():
-    print('1..{}'.format(len(TESTS)))
-    failed = 0
-    for number, test in enumerate(TESTS, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                test(folder)
-                print('ok {} - {}'.format(number, test.__name__), flush=True)
-            except (AssertionError, IndexError, subprocess.TimeoutExpired) as error:
-                failed += 1
-                print('not ok {} - {}\n# {}'.format(number, test.__name__,
-                                                    str(error).replace('\n', '\n# ')), flush=True)
-    return 1 if failed else 0
-
-
-if __name__ == '__main__':
-    sys.exit(main())
+run_cases([(test.__name__, test) for test in TESTS])

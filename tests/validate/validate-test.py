@@ -13,6 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import Skip, expect, run_cases
+
 PROGRAM, COMMAND, DOCUMENT, FAKE = sys.argv[1:5]
 BACKEND = dict(word.split('=', 1) for word in sys.argv[5:]) # its variables, NPUSIM_...
 NODE = 'validate-{}'.format(os.getpid())
@@ -100,10 +103,6 @@ ENVIRONMENT['copies_without_peer'] = {'NPUSIM_FAULT': 'halDeviceEnableP2P:1:busy
 TOGETHER = [case for case in RIGHT if case not in (*CUDA, *FAILS, *ENVIRONMENT, 'near_nodes')]
 
 
-class Skipped(Exception):
-    pass
-
-
 def run(case, mode, folder, cases=None, **more):
     path = pathlib.Path(folder) / case
     if path.exists():
@@ -117,14 +116,9 @@ def run(case, mode, folder, cases=None, **more):
     done = subprocess.run([program, *(cases or [case])], env=env, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     if done.returncode == 77:
-        raise Skipped('set_mempolicy() is refused here')
+        raise Skip('set_mempolicy() is refused here')
     text = path.read_text(encoding='utf-8') if path.exists() else ''
     return done, [json.loads(line) for line in text.splitlines()]
-
-
-def expect(condition, *seen):
-    if not condition:
-        raise AssertionError(' '.join(map(repr, seen)))
 
 
 def first(stack):
@@ -162,23 +156,23 @@ def modes():
 
 
 @functools.lru_cache(None)
-def run_together(mode, stacks, folder):
-    done, reports = run('together', mode, folder, TOGETHER, NPUSIM_STACKS=stacks,
-                        NPUSIM_FAILURES='off')
+def run_together(mode, stacks):
+    with tempfile.TemporaryDirectory() as folder:
+        done, reports = run('together', mode, folder, TOGETHER, NPUSIM_STACKS=stacks,
+                            NPUSIM_FAILURES='off')
     is_silent = (done.returncode, done.stderr, reports) == (0, '', []) and ': ' not in done.stdout
     return is_silent, done, reports
 
 
-def together(folder):
+def together():
     """Each alone may be silent where one finds what another has left."""
     for mode, stacks in modes():
-        expect(run_together(mode, stacks, folder)[0], mode, stacks,
-               *run_together(mode, stacks, folder)[1:])
+        expect(run_together(mode, stacks)[0], mode, stacks, *run_together(mode, stacks)[1:])
 
 
 def silent(case, folder):
     for mode, stacks in modes():
-        if case in TOGETHER and run_together(mode, stacks, folder)[0]:
+        if case in TOGETHER and run_together(mode, stacks)[0]:
             continue
         done, reports = run(case, mode, folder, NPUSIM_STACKS=stacks, NPUSIM_FAILURES='off')
         expect(done.returncode == 0, done.returncode)
@@ -276,7 +270,7 @@ def without_stacks(folder):
     expect({report['rule'] for report in reports} == {'race'} and not reports[0]['stack'], reports)
 
 
-def document(folder):
+def document():
     """Each rule is explained, has a row in the document, and a case above that finds it."""
     lines = subprocess.run([COMMAND, 'explain'], stdout=subprocess.PIPE, text=True, check=True)
     ids = [line.split()[0] for line in lines.stdout.splitlines()]
@@ -302,21 +296,8 @@ def main():
               ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison)]
     if not BACKEND: # theirs does not matter
         tests += [('vendor', vendor), ('document', document)]
-    print('1..{}'.format(len(tests)))
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, test) in enumerate(tests, 1):
-            try:
-                test(folder)
-                print('ok {} - {}'.format(number, name), flush=True)
-            except Skipped as why:
-                print('ok {} - {} # SKIP {}'.format(number, name, why), flush=True)
-            except (AssertionError, subprocess.TimeoutExpired) as error:
-                failed += 1
-                print('not ok {} - {}\n# {}'.format(number, name, str(error).replace('\n', '\n# ')),
-                      flush=True)
-    return 1 if failed else 0
+    run_cases(tests)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main()
