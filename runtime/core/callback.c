@@ -166,19 +166,21 @@ static void *pump(void *arg)
 	return NULL;
 }
 
-int core_attention_begin_locked(struct core_stream *stream, const char *call)
+int core_attention_send_locked(struct core_stream *stream, void *entries, unsigned count,
+			       const struct core_done *done, const char *call)
 {
-	if (!stream->pump_started) {
-		int code = pthread_create(&stream->pump, NULL, pump, stream);
+	int code = stream->pump_started ? 0 : pthread_create(&stream->pump, NULL, pump, stream);
 
-		if (code != 0)
-			return core_no_memory(call, "no thread for stream %d's callbacks: %s",
-					      stream->id, strerror(code));
-		stream->pump_started = true;
-	}
+	if (code != 0)
+		return core_no_memory(call, "no thread for stream %d's callbacks: %s", stream->id,
+				      strerror(code));
+	stream->pump_started = true;
 	stream->attention++;
 	pthread_cond_broadcast(&stream->progress);
-	return CORE_OK;
+	code = core_stream_send_locked(stream, entries, count, done, call);
+	if (code != CORE_OK)
+		stream->attention--;
+	return code;
 }
 
 void core_callback_end(struct core_stream *stream)
@@ -203,23 +205,16 @@ void core_callback_end(struct core_stream *stream)
 static int send_locked(struct callback *callback, const char *call)
 {
 	struct core_stream *stream = callback->stream;
-	struct stars_event_sqe sqe[2];
+	struct stars_event_sqe sqe[2] = {
+		{ .header.type = STARS_SQE_PLACE_HOLDER },
+		{ .header.type = STARS_SQE_EVENT_WAIT, .event_id = (uint16_t)callback->event_id },
+	};
 	struct core_done done[2] = {
 		{ .fn = turn_came, .arg = callback },
 		{ .fn = return_seen, .arg = callback, .describe = describe_turn },
 	};
-	int code = core_attention_begin_locked(stream, call);
 
-	if (code != CORE_OK)
-		return code;
-	memset(sqe, 0, sizeof(sqe));
-	sqe[0].header.type = STARS_SQE_PLACE_HOLDER;
-	sqe[1].header.type = STARS_SQE_EVENT_WAIT;
-	sqe[1].event_id = (uint16_t)callback->event_id;
-	code = core_stream_send_locked(stream, sqe, callback->blocks ? 2 : 1, done, call);
-	if (code != CORE_OK)
-		stream->attention--;
-	return code;
+	return core_attention_send_locked(stream, sqe, callback->blocks ? 2 : 1, done, call);
 }
 
 static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg, bool block,

@@ -15,9 +15,10 @@ void core_event_end_all(const struct context *context);
 /* Ends a hidden context: its streams and events. `force`: pending work is dropped. */
 void core_context_end(struct context *context, bool force, const char *call);
 
-/* The stream's own thread looks after one more entry (lock held), until stream->attention is
- * lowered again. It exists from the first on. */
-int core_attention_begin_locked(struct core_stream *stream, const char *call);
+/* core_stream_send_locked(), and the stream's own thread, which exists from the first on, looks
+ * after what was sent until stream->attention is lowered again. */
+int core_attention_send_locked(struct core_stream *stream, void *entries, unsigned count,
+			       const struct core_done *done, const char *call);
 /* The stream ends: its thread is stopped, its subscription is gone. No lock is held. */
 void core_callback_end(struct core_stream *stream);
 /* True in the stream's own thread, where one must not wait for it. */

@@ -380,12 +380,7 @@ static int watch_record(struct record *record, const char *call)
 		return CORE_OK;
 	pthread_mutex_lock(&stream->lock);
 	if (stream->alive)
-		code = core_attention_begin_locked(stream, call);
-	if (stream->alive && code == CORE_OK) {
-		code = core_stream_send_locked(stream, &sqe, 1, &done, call);
-		if (code != CORE_OK)
-			stream->attention--;
-	}
+		code = core_attention_send_locked(stream, &sqe, 1, &done, call);
 	pthread_mutex_unlock(&stream->lock);
 	return code;
 }

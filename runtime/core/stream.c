@@ -15,14 +15,19 @@
 
 /* ---- made ---- */
 
+static void forget_failure_locked(struct core_stream *stream)
+{
+	stream->failure = CORE_OK;
+	free(stream->cause_text);
+	stream->cause_text = NULL;
+}
+
 /* With a fresh queue. */
 static void be_empty_locked(struct core_stream *stream)
 {
 	stream->sent = stream->done = 0;
 	stream->stopped = stream->aborting = false;
-	stream->failure = CORE_OK;
-	free(stream->cause_text);
-	stream->cause_text = NULL;
+	forget_failure_locked(stream);
 }
 
 /* All but the lock and the condition, which are of the slot. */
@@ -233,11 +238,8 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 	int code = stream->failure;
 
 	if (code != CORE_OK)
-		core_fail(code, call, "%s",
-			  stream->cause_text != NULL ? stream->cause_text : "a task failed");
-	stream->failure = CORE_OK;
-	free(stream->cause_text);
-	stream->cause_text = NULL;
+		core_fail(code, call, "%s", stream->cause_text ?: "a task failed");
+	forget_failure_locked(stream);
 	return code ?: core_context_stopped(stream->slot.context, call);
 }
 
@@ -388,7 +390,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	pthread_cond_broadcast(&stream->progress);
 	if (stream->failure != CORE_OK)
 		npu_log(NPU_LOG_INFO, "stream %d ended with an error that nobody asked for: %s",
-			stream->id, stream->cause_text != NULL ? stream->cause_text : "");
+			stream->id, stream->cause_text ?: "");
 	pthread_mutex_unlock(&stream->lock);
 	core_callback_end(stream);
 	core_owned_unlink(&core_streams, stream);
