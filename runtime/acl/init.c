@@ -66,24 +66,36 @@ struct hook {
 };
 static TAILQ_HEAD(, hook) hooks = TAILQ_HEAD_INITIALIZER(hooks);
 
-static struct hook *find_hook(aclRegisterCallbackType type, aclInitCallbackFunc init,
-			      aclFinalizeCallbackFunc finalize, bool any)
+/* One of its type and kind, and unless `any` is right with its function. */
+static struct hook *find_hook(const struct hook *like, bool any)
 {
 	struct hook *hook;
 
 	TAILQ_FOREACH(hook, &hooks, link)
-	if (hook->type == type && (hook->init != NULL) == (init != NULL) &&
-	    (any || (hook->init == init && hook->finalize == finalize)))
+	if (hook->type == like->type && (hook->init != NULL) == (like->init != NULL) &&
+	    (any || (hook->init == like->init && hook->finalize == like->finalize)))
 		return hook;
 	return NULL;
 }
 
-static aclError add_hook_locked(const char *call, struct hook added)
+static aclError run_hook(const struct hook *hook, bool init)
+{
+	const char *text = init_config ?: "";
+
+	if (init)
+		return hook->init != NULL ? hook->init(text, strlen(text), hook->user_data)
+					  : ACL_SUCCESS;
+	return hook->finalize != NULL ? hook->finalize(hook->user_data) : ACL_SUCCESS;
+}
+
+/* One that comes after aclInit is called at once. */
+static aclError add_hook(const char *call, struct hook added)
 {
 	struct hook *hook;
+	UNCANCELLED;
+	LOCKED(&init_lock);
 
-	if (added.type != ACL_REG_TYPE_OTHER &&
-	    find_hook(added.type, added.init, added.finalize, true) != NULL)
+	if (added.type != ACL_REG_TYPE_OTHER && find_hook(&added, true) != NULL)
 		return core_fail(ACL_ERROR_INTERNAL_ERROR, call,
 				 "type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
 				 "have several",
@@ -93,35 +105,17 @@ static aclError add_hook_locked(const char *call, struct hook added)
 		return core_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
 	*hook = added;
 	TAILQ_INSERT_TAIL(&hooks, hook, link);
-	return ACL_SUCCESS;
+	return init_count > 0 ? run_hook(hook, true) : ACL_SUCCESS;
 }
 
-/* One that comes after aclInit is called at once. */
-static aclError add_hook(const char *call, aclRegisterCallbackType type, aclInitCallbackFunc init,
-			 aclFinalizeCallbackFunc finalize, void *user_data)
-{
-	struct hook added = {
-		.type = type, .init = init, .finalize = finalize, .user_data = user_data
-	};
-	UNCANCELLED;
-	LOCKED(&init_lock);
-	const char *text = init_config != NULL ? init_config : "";
-	aclError code = add_hook_locked(call, added);
-
-	if (code == ACL_SUCCESS && added.init != NULL && init_count > 0)
-		code = added.init(text, strlen(text), added.user_data);
-	return code;
-}
-
-static aclError remove_hook(const char *call, aclRegisterCallbackType type,
-			    aclInitCallbackFunc init, aclFinalizeCallbackFunc finalize)
+static aclError remove_hook(const char *call, struct hook removed)
 {
 	LOCKED(&init_lock);
-	struct hook *hook = find_hook(type, init, finalize, false);
+	struct hook *hook = find_hook(&removed, false);
 
 	if (hook == NULL)
 		return core_fail(ACL_ERROR_INTERNAL_ERROR, call,
-				 "cbFunc is not registered under type=%d", (int)type);
+				 "cbFunc is not registered under type=%d", (int)removed.type);
 	TAILQ_REMOVE(&hooks, hook, link);
 	free(hook);
 	return ACL_SUCCESS;
@@ -129,26 +123,24 @@ static aclError remove_hook(const char *call, aclRegisterCallbackType type,
 
 static aclError run_hooks(bool init)
 {
-	const char *text = init_config != NULL ? init_config : "";
 	aclError code = ACL_SUCCESS;
 	struct hook *hook;
 
 	TAILQ_FOREACH(hook, &hooks, link)
-	if (code == ACL_SUCCESS && init && hook->init != NULL)
-		code = hook->init(text, strlen(text), hook->user_data);
-	else if (code == ACL_SUCCESS && !init && hook->finalize != NULL)
-		code = hook->finalize(hook->user_data);
+	code = code ?: run_hook(hook, init);
 	return code;
 }
 
+#define HOOK(...) ((struct hook){ .type = type, __VA_ARGS__ })
 ACL_ANSWERS(aclInitCallbackRegister,
-	    ACL_IS_NULL(cbFunc) ?: add_hook(__func__, type, cbFunc, NULL, userData));
+	    ACL_IS_NULL(cbFunc) ?: add_hook(__func__, HOOK(.init = cbFunc, .user_data = userData)));
 ACL_ANSWERS(aclInitCallbackUnRegister,
-	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, HOOK(.init = cbFunc)));
 ACL_ANSWERS(aclFinalizeCallbackRegister,
-	    ACL_IS_NULL(cbFunc) ?: add_hook(__func__, type, NULL, cbFunc, userData));
+	    ACL_IS_NULL(cbFunc)
+		    ?: add_hook(__func__, HOOK(.finalize = cbFunc, .user_data = userData)));
 ACL_ANSWERS(aclFinalizeCallbackUnRegister,
-	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, HOOK(.finalize = cbFunc)));
 
 /* ---- start and stop ---- */
 
