@@ -34,15 +34,6 @@ static const char *log_colours[] = { "", "", "", "" };
 static char *report_path; /* NULL: none */
 static unsigned long long report_stderr[] = { ULLONG_MAX, ULLONG_MAX };
 
-static void write_whole(int fd, const char *text, size_t length)
-{
-	ssize_t done;
-
-	do
-		done = write(fd, text, length);
-	while (done < 0 && errno == EINTR);
-}
-
 const char *npu_colour(enum npu_log_level level, int fd)
 {
 	static const char *const colours[] = { "\033[31m", "\033[33m", "", "" };
@@ -112,7 +103,7 @@ void npu_log(enum npu_log_level level, const char *format, ...)
 	if (head + body > LINE_BYTES - 2)
 		body = LINE_BYTES - 2 - head;
 	line[head + body] = '\n';
-	write_whole(log_fd, line, (size_t)(head + body) + 1);
+	(void)TEMP_FAILURE_RETRY(write(log_fd, line, (size_t)(head + body) + 1));
 	errno = saved;
 }
 
@@ -122,16 +113,16 @@ void npu_report_write(const char *text, size_t bytes)
 	struct stat err = { 0 }, log;
 
 	npu_log_enabled(NPU_LOG_ERROR);
-	write_whole(STDERR_FILENO, text, bytes);
+	(void)TEMP_FAILURE_RETRY(write(STDERR_FILENO, text, bytes));
 	fstat(STDERR_FILENO, &err);
 	if (log_fd != STDERR_FILENO && fstat(log_fd, &log) == 0 &&
 	    (log.st_dev != err.st_dev || log.st_ino != err.st_ino))
-		write_whole(log_fd, text, bytes);
+		(void)TEMP_FAILURE_RETRY(write(log_fd, text, bytes));
 	if (report_path != NULL &&
 	    (err.st_dev != report_stderr[0] || err.st_ino != report_stderr[1])) {
 		fd = open(report_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 		if (fd >= 0) {
-			write_whole(fd, text, bytes);
+			(void)TEMP_FAILURE_RETRY(write(fd, text, bytes));
 			close(fd);
 		}
 	}

@@ -188,11 +188,8 @@ static void give_up(struct trace_recorder *recorder)
 
 static void write_text(struct trace_recorder *recorder, const char *text, size_t length)
 {
-	ssize_t done;
+	ssize_t done = TEMP_FAILURE_RETRY(write(recorder->fd, text, length));
 
-	do
-		done = write(recorder->fd, text, length);
-	while (done < 0 && errno == EINTR);
 	if (done >= 0 && (size_t)done < length)
 		errno = ENOSPC;
 	if (done != (ssize_t)length)
