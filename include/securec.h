@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file securec.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Functions of CANN's libc_sec.so, with libboundscheck's names, prototypes and codes. Each is told
  * what room its target has, @destMax bytes, and refuses what does not fit.

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file acl.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * What programs include: `#include "acl/acl.h"`. It brings the runtime API, acl_rt.h. CANN's own
  * acl.h also brings the operator and model APIs; those are not modelled (runtime/COVERAGE.md).

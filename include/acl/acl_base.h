@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file acl_base.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * What every ACL header needs. A program may mix these headers with some of CANN's, in any order:
  * those of one name have one guard, and one content.

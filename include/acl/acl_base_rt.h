@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file acl_base_rt.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * What every ACL header shares: visibility, opaque handles, the ACL_* codes, data types and
  * formats. Names, values and layouts are those of CANN 8.5 to 9.x.

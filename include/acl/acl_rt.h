@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file acl_rt.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * The ACL runtime API: devices, contexts, streams, events and memory, as in CANN 8.5 to 9.x.
  * Names, values, prototypes and layouts are CANN's, so that programs run unmodified on either.

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file rt.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * The functions of CANN's libruntime.so that programs without kernels call beside the ACL: names,
  * prototypes and codes are CANN's. libruntime.so is another name of libascendcl.so, in which

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file rt_error_codes.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * The runtime's error codes: 107xxx the caller's mistake, 207xxx a lack (of memory, of support),
  * 507xxx a failure below. Names and values are CANN's. What a function answers stands with it.

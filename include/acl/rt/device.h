@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file device.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Devices, their ids and attributes, peer access, contexts. What holds for every function, the
  * id spaces too: acl_rt.h. Include acl/acl.h, not this.

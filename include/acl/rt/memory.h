@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file memory.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Device and host memory in one piece, copies and fills, questions about memory. What holds for
  * every function: acl_rt.h. Virtual memory is in vmm.h. Include acl/acl.h, not this.

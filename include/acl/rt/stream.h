@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file stream.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Streams, events, notifies, host callbacks, waits on values. What holds for every function, null
  * streams too: acl_rt.h. Include acl/acl.h, not this.

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file system.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Start-up and shutdown, versions, errors. What holds for every function: acl_rt.h.
  * Include acl/acl.h, not this.

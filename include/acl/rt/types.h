@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file types.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Constants, enumerations and structures of the functions that npusim models.
  * Those of the other functions are in unmodelled-types.h. Include acl/acl.h, not this.

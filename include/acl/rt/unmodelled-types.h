@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file unmodelled-types.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Types of the functions in unmodelled.h, which link and answer "not supported": here so that what
  * compiles against CANN compiles against npusim, and lays its structures out alike.

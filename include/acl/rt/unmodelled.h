@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file unmodelled.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * The functions of CANN's runtime API that npusim does not model. They link, so that programs
  * which contain them run as long as they can do without. Each changes nothing, tells the calling

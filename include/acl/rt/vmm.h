@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/**
- * @file vmm.h
+/* SPDX-License-Identifier: Apache-2.0
  *
  * Virtual memory: reserve addresses, allocate physical memory, map one to the other, grant
  * access, share with other processes. What holds for every function: acl_rt.h.
