@@ -26,17 +26,24 @@ static struct trace *read_text(reader_fn *read, const char *text, GError **error
 	return input ? readers_read(read, "test", input, error) : NULL;
 }
 
+static struct trace *read_good(reader_fn *read, const char *text)
+{
+	g_autoptr(GError) error = NULL;
+	struct trace *t = read_text(read, text, &error);
+
+	if (error)
+		ADD_FAILURE("%s", error->message);
+	return t;
+}
+
 TEST(readers, rows_out_of_order_are_sorted)
 {
-	GError *error = NULL;
-	struct trace *t =
-		read_text(memscope_read,
-			  SCOPE "3,FREE,PTA,N/A,30,1,1,0,4096,\"{size:-512,addr:4096}\",,\n"
-				"2,MALLOC,PTA,N/A,20,1,1,0,4096,\"{size:512}\",\"a\nb\",\n"
-				"1,MALLOC,HAL,N/A,10,1,1,0,4096,\"{size:2097152}\",,\n"
-				"4,FREE,HAL,N/A,40,1,1,N/A,4096,\"{size:0}\",,\n"
-				"5,MALLOC,HAL,N/A,50,1,1,host,1,\"{size:7}\",,\n",
-			  &error);
+	struct trace *t = read_good(memscope_read, SCOPE
+				    "3,FREE,PTA,N/A,30,1,1,0,4096,\"{size:-512,addr:4096}\",,\n"
+				    "2,MALLOC,PTA,N/A,20,1,1,0,4096,\"{size:512}\",\"a\nb\",\n"
+				    "1,MALLOC,HAL,N/A,10,1,1,0,4096,\"{size:2097152}\",,\n"
+				    "4,FREE,HAL,N/A,40,1,1,N/A,4096,\"{size:0}\",,\n"
+				    "5,MALLOC,HAL,N/A,50,1,1,host,1,\"{size:7}\",,\n");
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	struct record_item e[8];
@@ -56,13 +63,11 @@ TEST(readers, rows_out_of_order_are_sorted)
 /* Two processes have addresses of their own, and one of them frees what the other did not get. */
 TEST(readers, processes_do_not_share_addresses)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(memscope_read,
-				    SCOPE "1,MALLOC,HAL,N/A,10,1,1,0,4096,{size:2097152},,\n"
-					  "1,MALLOC,HAL,N/A,11,2,2,0,4096,{size:4194304},,\n"
-					  "2,FREE,HAL,N/A,12,2,2,N/A,4096,{size:0},,\n"
-					  "2,FREE,HAL,N/A,13,1,1,N/A,4096,{size:0},,\n",
-				    &error);
+	struct trace *t =
+		read_good(memscope_read, SCOPE "1,MALLOC,HAL,N/A,10,1,1,0,4096,{size:2097152},,\n"
+					       "1,MALLOC,HAL,N/A,11,2,2,0,4096,{size:4194304},,\n"
+					       "2,FREE,HAL,N/A,12,2,2,N/A,4096,{size:0},,\n"
+					       "2,FREE,HAL,N/A,13,1,1,N/A,4096,{size:0},,\n");
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_ALLOC], 2u);
@@ -109,15 +114,13 @@ TEST(readers, the_257th_process_may_only_access)
  * however far from its second it lies. */
 TEST(readers, the_first_row_of_an_address_decides)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(memscope_read,
-				    SCOPE "1,MALLOC,PTA,N/A,10,1,1,0,4096,{size:512},,\n"
-					  "2,FREE,PTA,N/A,20,1,1,0,4096,{size:512},,\n"
-					  "3,FREE,PTA,N/A,30,1,1,0,4096,{size:512},,\n"
-					  "4,FREE,PTA,N/A,40,1,1,0,8192,{size:1024},,\n"
-					  "5,FREE,PTA,N/A,50,1,1,0,8192,{size:1024},,\n"
-					  "6,FREE,PTA,N/A,60,1,1,0,16384,{size:0},,\n",
-				    &error);
+	struct trace *t =
+		read_good(memscope_read, SCOPE "1,MALLOC,PTA,N/A,10,1,1,0,4096,{size:512},,\n"
+					       "2,FREE,PTA,N/A,20,1,1,0,4096,{size:512},,\n"
+					       "3,FREE,PTA,N/A,30,1,1,0,4096,{size:512},,\n"
+					       "4,FREE,PTA,N/A,40,1,1,0,8192,{size:1024},,\n"
+					       "5,FREE,PTA,N/A,50,1,1,0,8192,{size:1024},,\n"
+					       "6,FREE,PTA,N/A,60,1,1,0,16384,{size:0},,\n");
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	struct record_item start[2];
@@ -132,15 +135,13 @@ TEST(readers, the_first_row_of_an_address_decides)
 /* The first of these frees does not name its device, the second does. */
 TEST(readers, a_free_without_a_device_ends_a_segment_that_a_later_row_tells)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(memscope_read,
-				    SCOPE "1,FREE,HAL,N/A,10,1,1,N/A,4096,{size:0},,\n"
-					  "2,FREE,HAL,N/A,20,1,1,1,4096,{size:2097152},,\n"
-					  "3,FREE,HAL,N/A,30,1,1,N/A,8192,{size:0},,\n"
-					  "4,MALLOC,HAL,N/A,40,1,1,1,8192,{size:2097152},,\n"
-					  "5,FREE,HAL,N/A,50,1,1,1,8192,{size:2097152},,\n"
-					  "6,FREE,HAL,N/A,60,1,1,1,8192,{size:2097152},,\n",
-				    &error);
+	struct trace *t =
+		read_good(memscope_read, SCOPE "1,FREE,HAL,N/A,10,1,1,N/A,4096,{size:0},,\n"
+					       "2,FREE,HAL,N/A,20,1,1,1,4096,{size:2097152},,\n"
+					       "3,FREE,HAL,N/A,30,1,1,N/A,8192,{size:0},,\n"
+					       "4,MALLOC,HAL,N/A,40,1,1,1,8192,{size:2097152},,\n"
+					       "5,FREE,HAL,N/A,50,1,1,1,8192,{size:2097152},,\n"
+					       "6,FREE,HAL,N/A,60,1,1,1,8192,{size:2097152},,\n");
 	ASSERT_NOT_NULL(t);
 	struct record_item e[12];
 	ASSERT_EQ(take_records(t, TRUE, e, 12), 2u); /* the segment, and its block */
@@ -159,13 +160,11 @@ TEST(readers, a_free_without_a_device_ends_a_segment_that_a_later_row_tells)
 /* The head counts that is there at the first record with an address. */
 TEST(readers, lines_before_the_first_address_are_of_the_head)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(npusim_read,
-				    FORMAT_MAGIC " 1\n@1 note op=x device=0\n"
-						 "info addresses=va\n"
-						 "@2 alloc b1 size=512 device=0 va=0x200000\n"
-						 "@3 alloc b1 size=512 device=0 va=0x400000\n",
-				    &error);
+	struct trace *t =
+		read_good(npusim_read, FORMAT_MAGIC " 1\n@1 note op=x device=0\n"
+						    "info addresses=va\n"
+						    "@2 alloc b1 size=512 device=0 va=0x200000\n"
+						    "@3 alloc b1 size=512 device=0 va=0x400000\n");
 	ASSERT_NOT_NULL(t);
 	struct record_item e[4];
 	ASSERT_EQ(take_records(t, FALSE, e, 4), 3u);
@@ -176,12 +175,10 @@ TEST(readers, lines_before_the_first_address_are_of_the_head)
 
 TEST(readers, quoted_attributes_are_read_and_what_is_freed_was_live)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(
+	struct trace *t = read_good(
 		memscope_read,
 		SCOPE "1,FREE,PTA,N/A,9,1,1,1,0x2000,\"{\"\"addr\"\":\"\"0x2000\"\",\"\"size\"\":"
-		      "\"\"99\"\"}\",,\n",
-		&error);
+		      "\"\"99\"\"}\",,\n");
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 1u);
@@ -193,13 +190,11 @@ TEST(readers, quoted_attributes_are_read_and_what_is_freed_was_live)
 
 TEST(readers, blocks_live_from_tick_to_tick)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(mindspore_read,
-				    BLOCKS "1,5,0x1000,0,ascend pool,100,a,\n"
-					   "5,5,0x1000,0,ascend pool,64,a,\n"
-					   "2,,0x2000,1,ascend pool,50,a,\n"
-					   "3,4,0x1,0,CPU,5,a,\n-1,4,0x1,0,ascend,5,a,\n",
-				    &error);
+	struct trace *t =
+		read_good(mindspore_read, BLOCKS "1,5,0x1000,0,ascend pool,100,a,\n"
+						 "5,5,0x1000,0,ascend pool,64,a,\n"
+						 "2,,0x2000,1,ascend pool,50,a,\n"
+						 "3,4,0x1,0,CPU,5,a,\n-1,4,0x1,0,ascend,5,a,\n");
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->counts[NPU_TRACE_ALLOC], 3u);
@@ -217,9 +212,8 @@ TEST(readers, blocks_live_from_tick_to_tick)
 
 TEST(readers, logs_name_their_device)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(stalloc_read,
-				    "1 0x1000 512 0\nIteration Index : 1\n0 4096 512 0\n", &error);
+	struct trace *t =
+		read_good(stalloc_read, "1 0x1000 512 0\nIteration Index : 1\n0 4096 512 0\n");
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 3u);
@@ -244,8 +238,7 @@ TEST(readers, memory_events_of_a_profiler_are_blocks)
 				EVENT("60.25", "4096", "-512", "1",
 				      "3000") "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"late\","
 					      "\"ts\":70,\"dur\":3}]}";
-	GError *error = NULL;
-	struct trace *t = read_text(timeline_read, timeline, &error);
+	struct trace *t = read_good(timeline_read, timeline);
 	struct record_item e[8];
 	struct memory a;
 
@@ -273,14 +266,12 @@ TEST(readers, memory_events_of_a_profiler_are_blocks)
 
 TEST(readers, operators_hold_memory_from_their_row_on)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(profiler_read,
+	struct trace *t = read_good(profiler_read,
 				    OPERATORS "aten::add,0.5,1718344343123.125\t,1718344343124\t,"
 					      "1718344343125.5\t,1,NPU:2\n"
 					      "aten::mul,2,1718344343124.5,,,1.25,NPU:2\n"
 					      "aten::sum,1,1718344343124.75,N/A,,,NPU:2\n"
-					      "aten::old,-4,1718344343130,,,,NPU:2\n",
-				    &error);
+					      "aten::old,-4,1718344343130,,,,NPU:2\n");
 	struct record_item e[8];
 	struct memory a;
 
@@ -305,13 +296,11 @@ TEST(readers, operators_hold_memory_from_their_row_on)
 
 TEST(readers, sums_of_components_are_followed)
 {
-	GError *error = NULL;
-	struct trace *t = read_text(profiler_read,
-				    SUMS "PTA,1.5,1.0,2.0,NPU:0\nGE,1.6,0.0,4.0,NPU:0\n"
-					 "PTA+GE,1.6,1,6,NPU:0\nAPP,2,,10,NPU:0\n"
-					 "PTA,3,20.5,42,NPU:0\nPTA,4,20.5,41,NPU:0\n"
-					 "PTA,5,0,20,NPU:0\n",
-				    &error);
+	struct trace *t =
+		read_good(profiler_read, SUMS "PTA,1.5,1.0,2.0,NPU:0\nGE,1.6,0.0,4.0,NPU:0\n"
+					      "PTA+GE,1.6,1,6,NPU:0\nAPP,2,,10,NPU:0\n"
+					      "PTA,3,20.5,42,NPU:0\nPTA,4,20.5,41,NPU:0\n"
+					      "PTA,5,0,20,NPU:0\n");
 	struct memory a;
 
 	ASSERT_NOT_NULL(t);

@@ -60,11 +60,14 @@ static void put_block(GByteArray *out, guint64 address, guint64 size, guint64 re
 	put_op(out, 'u');
 }
 
-static void begin(GByteArray *out)
+static GByteArray *begin(void)
 {
+	GByteArray *out = g_byte_array_new();
+
 	g_byte_array_append(out, (const guint8 *)"\x80\x04}(", 4);
 	put_text(out, "segments");
 	g_byte_array_append(out, (const guint8 *)"](", 2);
+	return out;
 }
 
 static void begin_segment(GByteArray *out, guint64 address, guint64 size, gboolean expandable,
@@ -100,12 +103,28 @@ static struct trace *read_bytes(const void *bytes, gsize count, GError **error)
 	return input ? readers_read(snapshot_read, "snapshot", input, error) : NULL;
 }
 
-static struct trace *finish(GByteArray *out, GError **error)
+static struct trace *finish(GByteArray *out)
 {
 	g_byte_array_append(out, (const guint8 *)"eeu.", 4);
-	struct trace *t = read_bytes(out->data, out->len, error);
+	struct trace *t = read_bytes(out->data, out->len, NULL);
 	g_byte_array_unref(out);
 	return t;
+}
+
+static void expect_refused(const void *bytes, gsize count, const char *says)
+{
+	GError *error = NULL;
+	EXPECT_NULL(read_bytes(bytes, count, &error));
+	ASSERT_NOT_NULL(error);
+	EXPECT_CONTAINS(error->message, says);
+	g_error_free(error);
+}
+
+static void finish_refused(GByteArray *out, const char *says)
+{
+	g_byte_array_append(out, (const guint8 *)"eeu.", 4);
+	expect_refused(out->data, out->len, says);
+	g_byte_array_unref(out);
 }
 
 /* ---- tests ---- */
@@ -114,10 +133,8 @@ TEST(snapshot, window_starts_with_what_was_live)
 {
 	/* at the end: [0, 4) mapped, of which the window mapped [2, 4); it unmapped [8, 10); block
 	 * 1 is older than the window */
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
 	guint64 base = 0x12c1c0000000;
-	begin(out);
+	GByteArray *out = begin();
 	begin_segment(out, base, 4 * MIB, TRUE, "small");
 	put_block(out, base, 1024, 1000, "active_allocated");
 	put_block(out, base + 1024, 4 * MIB - 1024, 0, "inactive");
@@ -129,7 +146,7 @@ TEST(snapshot, window_starts_with_what_was_live)
 	put_event(out, "free_completed", base + 2 * MIB, 700);
 	put_event(out, "free_completed", base + 8 * MIB, 300);
 	put_event(out, "segment_unmap", base + 8 * MIB, 2 * MIB);
-	struct trace *t = finish(out, &error);
+	struct trace *t = finish(out);
 	ASSERT_NOT_NULL(t);
 	struct record_item start[5];
 	ASSERT_EQ(take_records(t, TRUE, start, 5), 4u);
@@ -157,16 +174,14 @@ TEST(snapshot, window_starts_with_what_was_live)
 
 TEST(snapshot, block_lives_until_free_completed)
 {
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
-	begin(out);
+	GByteArray *out = begin();
 	begin_events(out);
 	put_event(out, "segment_alloc", 0x1000000, 2 * MIB);
 	put_event(out, "alloc", 0x1000000, 100);
 	put_event(out, "free_requested", 0x1000000, 100);
 	put_event(out, "alloc", 0x1000200, 50);
 	put_event(out, "free_completed", 0x1000000, 100);
-	struct trace *t = finish(out, &error);
+	struct trace *t = finish(out);
 	ASSERT_NOT_NULL(t);
 	struct memory a;
 	usage_begin(&a, t, 0);
@@ -179,13 +194,11 @@ TEST(snapshot, block_lives_until_free_completed)
 
 TEST(snapshot, unknown_actions_are_counted_by_name)
 {
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
-	begin(out);
+	GByteArray *out = begin();
 	begin_events(out);
 	put_event(out, "workspace_snapshot", 0, 0);
 	put_event(out, "workspace_snapshot", 0, 0);
-	struct trace *t = finish(out, &error);
+	struct trace *t = finish(out);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	ASSERT_EQ(d->others.list->len, 1u);
@@ -209,23 +222,16 @@ static const struct {
 TEST_EACH(snapshot, refuses_ranges_outside_of_any_address_space, no_ranges, name)
 {
 	const __typeof__(no_ranges[0]) *c = param;
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
-	begin(out);
+	GByteArray *out = begin();
 	begin_events(out);
 	put_event(out, c->action, c->address, c->size);
-	EXPECT_NULL(finish(out, &error));
-	ASSERT_NOT_NULL(error);
-	EXPECT_CONTAINS(error->message, "device_traces[0][0]");
-	g_error_free(error);
+	finish_refused(out, "device_traces[0][0]");
 }
 
 /* One event, named many times through the memo: a small file must not become a large history. */
 TEST(snapshot, refuses_more_events_than_its_bytes_allow)
 {
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
-	begin(out);
+	GByteArray *out = begin();
 	put_op(out, 'e');
 	put_text(out, "device_traces");
 	g_byte_array_append(out, (const guint8 *)"](](", 4);
@@ -237,35 +243,24 @@ TEST(snapshot, refuses_more_events_than_its_bytes_allow)
 	for (int i = 0; i < 100; i++)
 		g_byte_array_append(out, (const guint8 *)"h\x01", 2);
 	g_byte_array_append(out, (const guint8 *)"eu.", 3);
-	struct trace *t = read_bytes(out->data, out->len, &error);
-	EXPECT_NULL(t);
-	ASSERT_NOT_NULL(error);
-	EXPECT_CONTAINS(error->message, "more than its size allows");
-	g_error_free(error);
+	expect_refused(out->data, out->len, "more than its size allows");
 	g_byte_array_unref(out);
 }
 
 TEST(snapshot, refuses_an_event_with_a_thousand_keys)
 {
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
-	begin(out);
+	GByteArray *out = begin();
 	begin_events(out);
 	g_byte_array_append(out, (const guint8 *)"}(", 2);
 	for (int i = 0; i < 1000; i++)
 		put_int(out, "size", 1);
 	put_op(out, 'u');
-	EXPECT_NULL(finish(out, &error));
-	ASSERT_NOT_NULL(error);
-	EXPECT_CONTAINS(error->message, "keys");
-	g_error_free(error);
+	finish_refused(out, "keys");
 }
 
 TEST(snapshot, blocks_without_addresses_follow_one_another)
 {
-	GByteArray *out = g_byte_array_new();
-	GError *error = NULL;
-	begin(out);
+	GByteArray *out = begin();
 	begin_segment(out, 1 << 20, 2 * MIB, FALSE, "small");
 	for (int i = 0; i < 3; i++) {
 		g_byte_array_append(out, (const guint8 *)"}(", 2);
@@ -276,7 +271,7 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 	end_segment(out);
 	begin_events(out);
 	put_event(out, "free_completed", (1 << 20) + 4096, 512);
-	struct trace *t = finish(out, &error);
+	struct trace *t = finish(out);
 	ASSERT_NOT_NULL(t);
 	struct record_item start[5];
 	ASSERT_EQ(take_records(t, TRUE, start, 5), 4u);
@@ -374,9 +369,5 @@ static const struct not_a_snapshot others[] = {
 TEST_EACH(snapshot, refuses, others, name)
 {
 	const struct not_a_snapshot *o = param;
-	GError *error = NULL;
-	EXPECT_NULL(read_bytes(o->bytes, o->count, &error));
-	ASSERT_NOT_NULL(error);
-	EXPECT_CONTAINS(error->message, o->says);
-	g_error_free(error);
+	expect_refused(o->bytes, o->count, o->says);
 }
