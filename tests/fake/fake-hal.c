@@ -236,18 +236,22 @@ drvError_t halMemAddressReserve(void **ptr, size_t size, size_t alignment, void 
 	return DRV_ERROR_NONE;
 }
 
-drvError_t halMemAddressFree(void *ptr)
+static drvError_t give_back(void *start)
 {
-	struct range *range;
+	struct range *range = start == NULL ? NULL : find_range(start);
 
-	FAKE_ENTER();
-	range = ptr == NULL ? NULL : find_range(ptr);
 	if (range == NULL)
 		return DRV_ERROR_INVALID_VALUE;
 	munmap(range->start, range->bytes);
 	range->start = NULL;
 	fake_count(-1);
 	return DRV_ERROR_NONE;
+}
+
+drvError_t halMemAddressFree(void *ptr)
+{
+	FAKE_ENTER();
+	return give_back(ptr);
 }
 
 drvError_t halMemCreate(drv_mem_handle_t **handle, size_t size, const struct drv_mem_prop *prop,
@@ -375,16 +379,8 @@ drvError_t halMemAlloc(void **pp, unsigned long long size, unsigned long long fl
 
 drvError_t halMemFree(void *pp)
 {
-	struct range *range;
-
 	FAKE_ENTER();
-	range = pp == NULL ? NULL : find_range(pp);
-	if (range == NULL)
-		return DRV_ERROR_INVALID_VALUE;
-	munmap(range->start, range->bytes);
-	range->start = NULL;
-	fake_count(-1);
-	return DRV_ERROR_NONE;
+	return give_back(pp);
 }
 
 drvError_t halMemGetInfo(DVdevice dev, unsigned int type, struct MemInfo *info)

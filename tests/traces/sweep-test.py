@@ -630,11 +630,15 @@ def one_process_at_a_time_has_a_file(folder):
 
 # ---- MPI ----
 
-@case
-def ranks_share_the_rows_and_survive_the_death_of_one(folder):
+def need_mpi():
     if not HAS_MPI:
         raise Skip('npusim was built without an MPI (libopenmpi-dev)')
     need('mpirun')
+
+
+@case
+def ranks_share_the_rows_and_survive_the_death_of_one(folder):
+    need_mpi()
     out = folder / 'out'
     run = begun(out, 100, *SEEDS, front=[*MPIRUN, '4'])
     first, other, *_ = children(run.pid)
@@ -651,9 +655,7 @@ def ranks_share_the_rows_and_survive_the_death_of_one(folder):
 
 @case
 def a_long_row_holds_up_no_other(folder):
-    if not HAS_MPI:
-        raise Skip('npusim was built without an MPI (libopenmpi-dev)')
-    need('mpirun')
+    need_mpi()
     counts = [1000] * 20
     counts[10] = 10 ** 9
     run = begun(folder / 'out', 19, '--vary', 'count=' + ','.join(map(str, counts)), 'bench',
@@ -664,9 +666,7 @@ def a_long_row_holds_up_no_other(folder):
 
 @case
 def a_process_that_dies_without_a_row_costs_none(folder):
-    if not HAS_MPI:
-        raise Skip('npusim was built without an MPI (libopenmpi-dev)')
-    need('mpirun')
+    need_mpi()
     out = folder / 'out'
     run = begun(out, 20, *SEEDS, front=[*MPIRUN, '2'])
     first, other = sorted(children(run.pid), key=lambda pid: b'\0OMPI_COMM_WORLD_RANK=0\0' not in
