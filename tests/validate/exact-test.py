@@ -13,9 +13,10 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 import reports
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+from tap import expect, run_cases
 
 COMMAND, EXPECTED, CASES = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 STAMPS = re.compile(r'^(?:[@~:][\d.]+ )+')
@@ -73,18 +74,10 @@ def compare(folder, contract):
     return next(((a, b) for a, b in zip(off, on) if a != b), None)
 
 
-def main():
-    failed = 0
-    print('1..2')
-    for number, contract in enumerate(('docs', 'driver'), 1):
-        with tempfile.TemporaryDirectory() as folder:
-            wrong = compare(pathlib.Path(folder), contract)
-        failed += wrong is not None
-        print('{} {} - {}'.format('ok' if wrong is None else 'not ok', number, contract))
-        for part in wrong or ():
-            print('# ' + str(part)[:4000].replace('\n', '\n# '))
-    return 1 if failed else 0
+def changes_no_answer(folder, contract):
+    wrong = compare(folder, contract)
+    expect(wrong is None, *(str(part)[:4000] for part in wrong or ()))
 
 
-if __name__ == '__main__':
-    sys.exit(main())
+run_cases([(contract, lambda folder, contract=contract: changes_no_answer(folder, contract))
+           for contract in ('docs', 'driver')])
