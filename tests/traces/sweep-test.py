@@ -205,6 +205,10 @@ def wrong_plans_are_status_2_and_named(folder):
              'replay', SAMPLE),
             (['--vary=json', "('npusim profile keys')\n"], *out, '--vary', 'json=a', 'bench'),
             (['bench has no option --sise'], *out, '--seeds', '2', 'bench', '--sise=64m'),
+            (['bench has no option --json'], *out, '--seeds', '2', 'bench', '--json=a{row}'),
+            (['--commands=a: all rows', '--commands=FILE{row}'], *out, '--seeds', '2', 'bench',
+             '--commands', 'a'),
+            (['--profile=FILE{row}'], *out, '--vary', 'profile=a,b', 'replay', SAMPLE),
             (['replay has no option --help'], *out, '--vary', 'policy=native', 'replay', '--help'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
             (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
@@ -369,6 +373,11 @@ def a_failed_row_says_why_and_is_retried_if_asked(folder):
     same([r['status'] for r in rows(out)], ['ok', 'failed', 'ok'], 'status')
     expect('must be whole pages' in rows(out)[1]['reason'], rows(out)[1])
     same(rows(out)[1]['size'], 900 << 30, 'what was asked for')
+    options = 'version', 'soc', 'pattern', 'file', 'op', 'page', 'access', 'count', 'seed'
+    for key in options:
+        same(rows(out)[1][key], rows(out)[0][key], key)
+    same(set(rows(out)[1]) - {*options}, {'row', 'status', 'reason', 'size', 'stride', 'warmup',
+                                          'engines'}, 'no result')
     sweep(out, *args, status=1)
     same(len(lines(out)), 3, 'nothing is left to do')
     sweep(out, '--retry-failed', *args, status=1)
@@ -524,11 +533,15 @@ def rows_of_other_inputs_do_not_mix(folder):
 @case
 def what_a_run_writes_is_no_input(folder):
     """Nor the variables that say where, which differ from process to process."""
-    args = ['--vary', 'seed=1,2', 'bench', *FEW, '--commands', folder / 'commands']
+    args = ['--vary', 'seed=1,2', 'bench', *FEW, '--commands', folder / 'commands-{row}']
     for shard in '1/2', '2/2', '1/2':
         run = npusim('sweep', '--out', folder / 'out', '--shard', shard, *args,
                      env=environment(NPUSIM_TRACE=str(folder / 't.npt')))
         same((run.returncode, run.stderr), (0, ''), shard)
+    for row in range(2):
+        npusim('bench', *FEW, '--seed', row + 1, '--commands', folder / 'alone')
+        same((folder / 'commands-{}'.format(row)).read_text(), (folder / 'alone').read_text(),
+             'each row has its own')
 
 
 @case

@@ -4,16 +4,17 @@
  * sweep.py loads it under mpirun or srun, so that npusim starts without an MPI.
  */
 #include <mpi.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT bool sweep_ranks_begin(int *out_rank, int *out_size)
+EXPORT bool sweep_ranks_begin(int out_rank_and_size[2])
 {
 	return MPI_Init(NULL, NULL) == MPI_SUCCESS &&
-	       MPI_Comm_rank(MPI_COMM_WORLD, out_rank) == MPI_SUCCESS &&
-	       MPI_Comm_size(MPI_COMM_WORLD, out_size) == MPI_SUCCESS;
+	       MPI_Comm_rank(MPI_COMM_WORLD, &out_rank_and_size[0]) == MPI_SUCCESS &&
+	       MPI_Comm_size(MPI_COMM_WORLD, &out_rank_and_size[1]) == MPI_SUCCESS;
 }
 
 /* Does not wait: a number is less than any limit of what is sent at once. */
@@ -22,16 +23,20 @@ EXPORT void sweep_ranks_send(int to, long what)
 	MPI_Send(&what, 1, MPI_LONG, to, 0, MPI_COMM_WORLD);
 }
 
-/* False: nothing has come. */
-EXPORT bool sweep_ranks_receive(int *out_from, long *out_what)
+/* Looks once, and so many times more, 2 ms apart, while the file has nothing to read: an MPI that
+ * waits by itself takes a processor. From whom, and what; false: nothing has come. */
+EXPORT bool sweep_ranks_receive(int file, int more, long out_message[2])
 {
+	struct pollfd other = { .fd = file, .events = POLLIN };
 	MPI_Status status;
 	int there = 0;
 
-	MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status);
+	do
+		MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status);
+	while (!there && more-- > 0 && poll(&other, 1, 2) == 0);
 	if (!there)
 		return false;
-	*out_from = status.MPI_SOURCE;
-	MPI_Recv(out_what, 1, MPI_LONG, *out_from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	out_message[0] = status.MPI_SOURCE;
+	MPI_Recv(&out_message[1], 1, MPI_LONG, status.MPI_SOURCE, 0, MPI_COMM_WORLD, &status);
 	return true;
 }

@@ -43,18 +43,19 @@ LIBRARIES = [folder / name  # that rows use, installed or as built
              for name in ('bench.so', 'backend-sim.so', 'libascendcl.so')]
 LOADED = {'bench': 'bench.so', 'replay': 'backend-sim.so'}  # before the rows begin
 ROWS_MAX = 10_000_000
-POLL_SECONDS = 0.002
 PIPE_BYTES = 1 << 16
 STATUS_BYTES = 4  # of what waitpid() says
 ROW_BYTES = 2 << 20  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
+LOOKS = 100  # for what ranks send, 2 ms apart
 SYNC_SECONDS = 1
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
 PLOT_ROWS = 10_000  # that a browser draws at once
 OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
-WRITTEN = 'json', 'commands', 'profile', 'trace'  # options that name a file to write
+WRITTEN = 'commands', 'profile', 'trace'  # options that name a file to write
+ROW = '{row}'  # in such a name: the row's number
 SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environment that counts
     'BACKEND', 'CONTRACT', 'DEVICES', 'FAULT', 'HBM', 'HOST_MEMORY', 'RUNTIME_MEMORY', 'SITE_RULE',
     'SOC', 'TIMING'))
@@ -129,12 +130,16 @@ class Plan:
         if not texts:
             raise Refused('--vary, --plan or --seeds is wanted')
         listed = re.findall(r'^--([\w-]+)(=?)', self.ask(words[0], '--list-options'), re.M)
-        self.options = {name for name, takes_value in listed if takes_value}
+        self.options = {name for name, takes_value in listed if takes_value} - {'json'}  # its own
         self.flags = {name for name, takes_value in listed if not takes_value}
         for word in itertools.takewhile('--'.__ne__, words[1:]):  # not 10,000 times by its rows
             name = word[2:].partition('=')[0]
             if word.startswith('--') and name not in {*self.options, *self.flags}:
                 raise Refused('{} has no option --{}'.format(words[0], name))
+        for option, value in (*self.given(), *((key, '') for key in self.axes)):
+            if option in WRITTEN and ROW not in value:
+                raise Refused('--{0}={1}: all rows would write one file; --{0}=FILE{2} gives each '
+                              'its own'.format(option, value, ROW))
         keys = set(re.findall(r'^\S+', self.ask('profile', 'keys'), re.M))
         for key in self.axes:
             if key == 'seed' and key not in self.options:
@@ -143,7 +148,7 @@ class Plan:
                 raise Refused('--vary={}=...: yes, no or both are wanted'.format(key))
             known = {*self.options, *self.flags, *keys}
             if key == 'json' or words[0] == 'bench' and key not in {*known, 'file'}:
-                near = difflib.get_close_matches(key, known - {'json'}, 1)
+                near = difflib.get_close_matches(key, known, 1)
                 raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys'){}".format(
                                   key, words[0], ': is {} meant?'.format(*near) if near else ''))
@@ -159,7 +164,7 @@ class Plan:
             yield key, self.axes[key][at]
 
     def command(self, row):
-        words = [*self.words, '--json=-']
+        words = [*(word.replace(ROW, str(row)) for word in self.words), '--json=-']
         for key, value in self.values(row):
             if key in self.flags:
                 words.extend(['--' + key] if value == 'yes' else [])
@@ -181,18 +186,21 @@ class Plan:
             yield key, (value.encode('utf-8', 'backslashreplace').decode() if size is None
                         else size)
 
-    def inputs(self):
-        """What the words, the axes and the environment name as files to read, or may."""
+    def given(self):
+        """Each option that the words have, and its value; a file has none."""
         words = iter(self.words[1:])
         for word in words:
             option, equals, value = word.partition('=')
             if not option.startswith('--'):
-                yield word
+                yield '', word
             elif option[2:] in self.options:
-                value = value if equals else next(words, '')
-                yield '' if option[2:] in WRITTEN else value
-        yield from (*self.axes.get('file', []), *self.axes.get('soc', []),
-                    os.environ.get('NPUSIM_SOC', ''))
+                yield option[2:], value if equals else next(words, '')
+
+    def inputs(self):
+        """What the words, the axes and the environment name as files to read, or may."""
+        return (*(value for option, value in self.given() if option not in WRITTEN),
+                *self.axes.get('file', []), *self.axes.get('soc', []),
+                os.environ.get('NPUSIM_SOC', ''))
 
     def identify(self):
         """What is the same for all rows of a sweep, a line each; built-in profiles are the
@@ -318,8 +326,16 @@ class Folder:
             self.read()
             self.write_tables()
 
+    def completed(self, rows):
+        """Rows that have failed get the options of the others, where these have one value."""
+        done = [row for row in rows if row['status'] == 'ok']
+        known = {key: value for row in done[:1] for key, value in row.items()
+                 if key in {*self.plan.options, *self.plan.flags, 'file', 'version'} and
+                 all(other.get(key) == value for other in done)}
+        return [row if row['status'] == 'ok' else {**known, **row} for row in rows]
+
     def write_tables(self):
-        rows = [self.rows[number] for number in sorted(self.rows)]
+        rows = self.completed([self.rows[number] for number in sorted(self.rows)])
         tables = {'rows': (dict.fromkeys(['row', 'status', 'reason', *self.plan.axes]), rows)}
         tables['rows'][0].update(dict.fromkeys(key for row in rows for key in row))
         for column in OF_THE_RUN:
@@ -392,20 +408,22 @@ class Ranks:
         except OSError as error:
             raise Failed('an MPI has started this, and {}: build npusim with it, or use --shard '
                          'without'.format(error)) from error
-        rank, size = ctypes.c_int(), ctypes.c_int()
-        if not self.module.sweep_ranks_begin(ctypes.byref(rank), ctypes.byref(size)):
+
+    def begin(self):
+        known = (ctypes.c_int * 2)(0, 1)
+        if self.module and not self.module.sweep_ranks_begin(known):
             raise Failed('the MPI that has started this cannot be joined')
-        self.rank, self.size = rank.value, size.value
+        self.rank, self.size = known
 
     def send(self, to, what):
         self.module.sweep_ranks_send(to, ctypes.c_long(what))
 
-    def receive(self):
-        """(from whom, what) of all that has come."""
-        source, what = ctypes.c_int(), ctypes.c_long()
-        while self.module and self.module.sweep_ranks_receive(ctypes.byref(source),
-                                                              ctypes.byref(what)):
-            yield source.value, what.value
+    def receive(self, file):
+        """(from whom, what) of all that comes; waits for it while the file has nothing to read."""
+        message, more = (ctypes.c_long * 2)(), LOOKS
+        while self.module.sweep_ranks_receive(file, more, message):
+            yield tuple(message)
+            more = 0
 
     def end(self):
         if self.module:
@@ -418,18 +436,15 @@ class Worker:
 
     def __init__(self, plan):
         self.plan, self.row, self.seconds, self.status = plan, None, None, None
+        module = next((path for path in LIBRARIES if path.name == LOADED[plan.words[0]] and
+                       path.exists()), '')  # none: the row says so
         self.out, self.said = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # A terminal's interrupt is not for it.
-            self.process = subprocess.Popen([NPUSIM, 'sweep', '--rows', self.library()],
-                                            stdin=theirs, stdout=self.out, stderr=self.said,
+            self.process = subprocess.Popen([NPUSIM, 'sweep', '--rows', module], stdin=theirs,
+                                            stdout=self.out, stderr=self.said,
                                             start_new_session=True)
-
-    def library(self):
-        """None may be there: the row says so."""
-        return next((path for path in LIBRARIES if path.name == LOADED[self.plan.words[0]] and
-                     path.exists()), '')
 
     def begin(self, row, command, seconds):
         """False: it has died."""
@@ -454,9 +469,7 @@ class Worker:
         if not said:  # it has died, or could not fork and is the row
             self.status = self.process.poll()
             return self.status is not None
-        status = int.from_bytes(said, sys.byteorder)
-        self.status = (-os.WTERMSIG(status) if os.WIFSIGNALED(status) else
-                       os.WEXITSTATUS(status))
+        self.status = os.waitstatus_to_exitcode(int.from_bytes(said, sys.byteorder))
         return True
 
     def end(self):
@@ -505,23 +518,22 @@ class Sweep:
         self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
         self.jobs = options.jobs or (1 if ranks.module else os.cpu_count())
         self.running, self.idle, self.waiting, self.stopped = [], [], [], 0
-        self.poll = select.epoll()
+        self.poll, self.asked, self.no_more = select.epoll(), False, False
         index, count = options.shard or (1, 1)
         self.left_over = [row for row in range(index - 1, plan.count, count)
                      if folder.state(row) is None or
                      folder.state(row) == 'failed' and options.retry_failed]
-        self.rows = iter(self.left_over)
-        self.handed_out = 0
-        self.asked, self.no_more, self.ranks_left = False, False, ranks.size - 1
+        self.rows, self.handed_out = iter(self.left_over), 0
+        if ranks.module and self.left_over and not options.merge:
+            with contextlib.suppress(OSError):  # its row will say so
+                self.idle.append(Worker(plan))  # loads what it needs while the MPI starts
+        ranks.begin()
+        self.ranks_left = 0 if ranks.rank else ranks.size - 1
 
     def next_row(self):
-        row = next(self.rows, None)
-        self.handed_out += row is not None
-        return NO_MORE if row is None else row
-
-    def refused(self, row, error):
-        return {'row': row, 'status': 'failed', 'seconds': 0,
-                'reason': 'it cannot be started: {}'.format(error), **dict(self.plan.columns(row))}
+        row = next(self.rows, NO_MORE)
+        self.handed_out += row != NO_MORE
+        return row
 
     def start(self, row):
         if row == NO_MORE:
@@ -541,7 +553,9 @@ class Sweep:
             self.running.append(worker)
         except (OSError, ValueError) as error:
             if getattr(error, 'errno', None) not in SHORT:
-                self.folder.append(self.refused(row, error))
+                self.folder.append({'row': row, 'status': 'failed', 'seconds': 0, 'reason':
+                                    'it cannot be started: {}'.format(error),
+                                    **dict(self.plan.columns(row))})
             elif self.running:
                 self.waiting.append(row)
             else:
@@ -559,7 +573,7 @@ class Sweep:
                 self.start(self.next_row())
 
     def listen(self):
-        for source, what in self.ranks.receive():
+        for source, what in self.ranks.receive(self.poll.fileno()):
             if what == WANTS_ROW:
                 self.ranks.send(source, self.next_row())
             elif what == HAS_ENDED:
@@ -578,9 +592,9 @@ class Sweep:
             if worker.process.poll() is None:
                 self.idle.append(worker)
 
-    def is_over(self):
-        return self.no_more and not self.running and not self.waiting and not (
-            self.ranks.rank == 0 and self.ranks_left)
+    def end_workers(self):
+        for worker in self.running + self.idle:
+            worker.end()
 
     def show(self, since):
         done = self.handed_out - len(self.running) - len(self.waiting)
@@ -602,10 +616,11 @@ class Sweep:
                 signal.signal(number, self.on_signal)
 
     def pause(self, awake):
-        """Until a row ends; only who may be sent a message looks in between."""
-        is_sent = self.ranks.module and (self.ranks.rank == 0 or self.asked)
-        seconds = POLL_SECONDS if is_sent else SHOW_SECONDS
-        if awake in dict(self.poll.poll(seconds)):
+        """Until a row ends, or a message comes to who may be sent one."""
+        may_be_sent = self.ranks_left or self.asked
+        if may_be_sent:
+            self.listen()
+        if awake in dict(self.poll.poll(0 if may_be_sent else SHOW_SECONDS)):
             os.read(awake, PIPE_BYTES)
 
     def run(self):
@@ -617,18 +632,17 @@ class Sweep:
         terminal = sys.stderr.isatty()
         often = SHOW_SECONDS if terminal else LOG_SECONDS
         try:
-            while not self.stopped and not self.is_over():
+            while not self.stopped and (self.running or self.waiting or self.ranks_left or
+                                        not self.no_more):
                 self.fill()
                 self.folder.sync(SYNC_SECONDS)
                 self.pause(awake)
-                self.listen()
                 self.reap()
                 if self.ranks.rank == 0 and time.monotonic() - shown > often:
                     shown = time.monotonic()
                     self.show(since)
         finally:
-            for worker in self.running + self.idle:
-                worker.end()
+            self.end_workers()
             self.folder.sync(0)
             if terminal and self.ranks.rank == 0:
                 sys.stderr.write('\r\033[K')
@@ -641,43 +655,33 @@ class Sweep:
             self.ranks.end()
         if self.ranks.rank == 0:
             self.folder.merge()
-        if self.stopped:
-            return 128 + self.stopped
-        if self.ranks.rank == 0:
-            failed = [row for _, row in sorted(self.folder.rows.items())
-                      if row['status'] == 'failed']
-            print('{}/rows.csv: {} of {} rows done, {} failed'.format(
-                self.folder.path, self.folder.count('ok'), self.plan.count, len(failed)))
-            if failed:
-                print('row {row}: {reason:.200}'.format(**failed[0]))
-            return 1 if failed else 0
-        return 0
+        if self.stopped or self.ranks.rank:
+            return self.stopped and 128 + self.stopped
+        failed = [row for _, row in sorted(self.folder.rows.items()) if row['status'] == 'failed']
+        print('{}/rows.csv: {} of {} rows done, {} failed'.format(
+            self.folder.path, self.folder.count('ok'), self.plan.count, len(failed)))
+        if failed:
+            print('row {row}: {reason:.200}'.format(**failed[0]))
+        return 1 if failed else 0
 
     def estimate(self):
         """Runs the first, the middle and the last of what is to do, and keeps none."""
         self.catch_signals()
-        failed = False
-        known = [row['seconds'] for row in self.folder.rows.values()]
-        last = len(self.left_over) - 1
+        lines, last = [], len(self.left_over) - 1
+        self.folder.append = lines.append
         for at in sorted({0, last // 2, last} if self.left_over else ()):
-            try:
-                command = self.plan.command(self.left_over[at])
-            except ValueError as error:
-                line = self.refused(self.left_over[at], error)
-            else:
-                worker = Worker(self.plan)
-                worker.begin(self.left_over[at], command, self.options.timeout)
-                while not self.stopped and not worker.has_ended():
-                    time.sleep(POLL_SECONDS)
-                line = worker.line() if worker.status is not None else {}
-                worker.end()
-            if self.stopped:
-                return 128 + self.stopped
-            known.append(line['seconds'])
-            if line['status'] == 'failed':
-                failed = True
-                sys.stderr.write('npusim sweep: row {}: {}\n'.format(line['row'], line['reason']))
-        each = statistics.fmean(known or [0])
+            self.start(self.left_over[at])
+            while self.running and not self.stopped:
+                self.poll.poll(SHOW_SECONDS)
+                self.reap()
+        self.end_workers()
+        if self.stopped:
+            return 128 + self.stopped
+        failed = [line for line in lines if line['status'] == 'failed']
+        for line in failed:
+            sys.stderr.write('npusim sweep: row {row}: {reason}\n'.format(**line))
+        took = [row['seconds'] for row in (*self.folder.rows.values(), *lines)]
+        each = statistics.fmean(took or [0])
         print('{} rows, {} done, {} failed, {} to do: about {} s, {:.2f} s a row, {} at a '
               'time'.format(self.plan.count, self.folder.count('ok'), self.folder.count('failed'),
                             len(self.left_over), math.ceil(each * len(self.left_over) / self.jobs),
@@ -757,8 +761,7 @@ def list_options(p):
 
 def read_plan(path):
     text = os.fsdecode(pathlib.Path(path).read_bytes())
-    lines = (line.partition('#')[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
+    return list(filter(None, (line.partition('#')[0].strip() for line in text.splitlines())))
 
 
 def main():
@@ -772,8 +775,7 @@ def main():
         texts = (read_plan(options.plan) if options.plan else []) + options.vary
         if options.seeds:
             texts.append('seed=0..{}'.format(options.seeds - 1))
-        words = options.words[options.words[:1] == ['--']:]
-        plan = Plan(words, texts)
+        plan = Plan(options.words[options.words[:1] == ['--']:], texts)
         if options.merge and not pathlib.Path(options.out or '').is_dir():
             raise Refused('--merge: {} is no folder of a sweep'.format(options.out))
         folder = Folder(options.out, plan)
