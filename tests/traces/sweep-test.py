@@ -204,6 +204,7 @@ def wrong_plans_are_status_2_and_named(folder):
             (['a replay has no seed', '--seeds is for bench'], *out, '--seeds', '2',
              'replay', SAMPLE),
             (['--vary=json', "('npusim profile keys')\n"], *out, '--vary', 'json=a', 'bench'),
+            (['bench has no option --out', 'go first'], *out, '--seeds', '2', 'bench', '--out=b'),
             (['bench has no option --sise'], *out, '--seeds', '2', 'bench', '--sise=64m'),
             (['bench has no option --json'], *out, '--seeds', '2', 'bench', '--json=a{row}'),
             (['--commands=a: all rows', '--commands=FILE{row}'], *out, '--seeds', '2', 'bench',
@@ -246,6 +247,7 @@ def seeds_have_a_mean_and_a_spread(folder):
     sweep(out, '--vary', 'access=64,256', '--seeds', 4, 'bench', *FEW)
     table, seeds = rows(out), rows(out, 'seeds')
     same([(r['access'], r['seeds']) for r in seeds], [(64, 4), (256, 4)], 'lines')
+    expect('gb_s' in seeds[0] and not {'size', 'size_sd', 'count', 'soc'} & {*seeds[0]}, seeds[0])
     for row, some in zip(seeds, (table[:4], table[4:])):
         same([r['seed'] for r in some], [0, 1, 2, 3], 'seed')
         for key in 'ps', 'gb_s', 'tlb_misses':
@@ -262,6 +264,10 @@ def a_dry_run_keeps_nothing(folder):
     expect(said.startswith('5000 rows, 0 done, 0 failed, 5000 to do: about '), said)
     same(npusim('sweep', '--dry-run', '--seeds', 2, 'bench', *FEW).returncode, 0, 'without --out')
     expect(not (folder / 'out').exists(), 'a folder was made')
+    alone = subprocess.run([need('taskset'), '-c', str(min(os.sched_getaffinity(0))), NPUSIM,
+                            'sweep', '--dry-run', '--seeds', '2', 'bench', *FEW],
+                           env=environment(), capture_output=True, text=True)
+    expect(alone.stdout.endswith(', 1 at a time\n'), alone)
 
 
 @case
@@ -440,9 +446,12 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
         before = len(finished)
         run = begun(out, before + 3, '-j', 2, *FEW_SEEDS)
         run.send_signal(number)
-        run.communicate(timeout=60)
+        said = run.communicate(timeout=60)[0]
         same(run.returncode, -9 if number == signal.SIGKILL else 128 + number, 'status')
         finished = lines(out)
+        if number != signal.SIGKILL:
+            same(said, '{}/rows.csv: {} of {} rows done, 0 failed\n'.format(
+                out, len(finished), FEW_SEEDS[1]), 'how far it got')
         expect(before + 3 <= len(finished) < FEW_SEEDS[1], finished)
         if number != signal.SIGKILL:
             same(len(rows(out)), len(finished), 'the tables have what is finished')

@@ -128,14 +128,14 @@ class Plan:
             raise Refused('bench or replay is wanted behind the options, not {!r}'.format(
                 words[0] if words else ''))
         if not texts:
-            raise Refused('--vary, --plan or --seeds is wanted')
+            raise Refused('--vary, --plan or --seeds is wanted, before {}'.format(words[0]))
         listed = re.findall(r'^--([\w-]+)(=?)', self.ask(words[0], '--list-options'), re.M)
         self.options = {name for name, takes_value in listed if takes_value} - {'json'}  # its own
         self.flags = {name for name, takes_value in listed if not takes_value}
         for word in itertools.takewhile('--'.__ne__, words[1:]):  # not 10,000 times by its rows
             name = word[2:].partition('=')[0]
             if word.startswith('--') and name not in {*self.options, *self.flags}:
-                raise Refused('{} has no option --{}'.format(words[0], name))
+                raise Refused("{} has no option --{} (sweep's go first)".format(words[0], name))
         for option, value in (*self.given(), *((key, '') for key in self.axes)):
             if option in WRITTEN and ROW not in value:
                 raise Refused('--{0}={1}: all rows would write one file; --{0}=FILE{2} gives each '
@@ -375,8 +375,9 @@ class Folder:
             file.write(page.replace('@ROWS@', data, 1))
 
     def seeds(self, rows):
-        """For each choice of the other values the mean of each number, and NAME_sd."""
+        """For each choice of the other values the mean of each result, and NAME_sd."""
         others, groups = [key for key in self.plan.axes if key != 'seed'], {}
+        asked = {'row', *OF_THE_RUN, *self.plan.axes, *self.plan.options}
         for row in rows:
             if row['status'] == 'ok':
                 groups.setdefault(tuple(row[key] for key in others), []).append(row)
@@ -384,7 +385,7 @@ class Folder:
         for choice, group in groups.items():
             line = dict(zip(others, choice), seeds=len(group))
             for key, value in group[0].items():
-                if not isinstance(value, str) and key not in {'row', *OF_THE_RUN, *self.plan.axes}:
+                if isinstance(value, (int, float)) and key not in asked:
                     values = [row[key] for row in group if row.get(key) is not None]
                     line[key] = statistics.fmean(values)
                     line[key + '_sd'] = statistics.stdev(values) if len(values) > 1 else None
@@ -516,13 +517,13 @@ class Worker:
 class Sweep:
     def __init__(self, options, plan, folder, ranks):
         self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
-        self.jobs = options.jobs or (1 if ranks.module else os.cpu_count())
+        self.jobs = options.jobs or (1 if ranks.module else len(os.sched_getaffinity(0)))
         self.running, self.idle, self.waiting, self.stopped = [], [], [], 0
         self.poll, self.asked, self.no_more = select.epoll(), False, False
         index, count = options.shard or (1, 1)
+        undone = None, *(['failed'] if options.retry_failed else [])
         self.left_over = [row for row in range(index - 1, plan.count, count)
-                     if folder.state(row) is None or
-                     folder.state(row) == 'failed' and options.retry_failed]
+                          if folder.state(row) in undone]
         self.rows, self.handed_out = iter(self.left_over), 0
         if ranks.module and self.left_over and not options.merge:
             with contextlib.suppress(OSError):  # its row will say so
@@ -653,16 +654,15 @@ class Sweep:
             if self.ranks.rank:
                 self.ranks.send(0, HAS_ENDED)
             self.ranks.end()
-        if self.ranks.rank == 0:
-            self.folder.merge()
-        if self.stopped or self.ranks.rank:
+        if self.ranks.rank:
             return self.stopped and 128 + self.stopped
+        self.folder.merge()
         failed = [row for _, row in sorted(self.folder.rows.items()) if row['status'] == 'failed']
         print('{}/rows.csv: {} of {} rows done, {} failed'.format(
             self.folder.path, self.folder.count('ok'), self.plan.count, len(failed)))
         if failed:
             print('row {row}: {reason:.200}'.format(**failed[0]))
-        return 1 if failed else 0
+        return 128 + self.stopped if self.stopped else 1 if failed else 0
 
     def estimate(self):
         """Runs the first, the middle and the last of what is to do, and keeps none."""
@@ -739,7 +739,7 @@ def parser():
     add('--seeds', metavar='N', type=at_least_one, help='seeds 0 to N - 1 (bench); mean and spread')
     add('--out', metavar='DIR', help='where the rows go')
     add('-j', '--jobs', metavar='N', type=at_least_one,
-        help='rows at a time (default: as many as processors; of an MPI\'s rank: 1)')
+        help='rows at a time (default: as many as it has processors; of an MPI\'s rank: 1)')
     add('--shard', metavar='I/N', type=shard, help='every Nth row alone, from the Ith on')
     add('--timeout', metavar='SECONDS', type=at_least_one,
         help='a row that takes longer has failed')
@@ -771,7 +771,7 @@ def main():
             return list_options(p)
         options = p.parse_args(sys.argv[3:])
         if not options.out and not options.dry_run:
-            raise Refused('--out=DIR is wanted')
+            raise Refused('--out=DIR is wanted, before bench or replay')
         texts = (read_plan(options.plan) if options.plan else []) + options.vary
         if options.seeds:
             texts.append('seed=0..{}'.format(options.seeds - 1))
