@@ -12,8 +12,8 @@
 
 #include "config.h"
 
-/* Rows that sweep.py sends, to the socket that is stdin, each in a fork that has the module; what
- * waitpid() says of it goes back. */
+/* Rows that sweep.py sends, to the socket that is stdin, each in a fork that has the module; its
+ * status goes back, a signal that it died of below 0. */
 static int run_rows(const char *module, GError **error)
 {
 	static char words[2 << 20]; /* sweep.py: ROW_BYTES */
@@ -36,6 +36,7 @@ static int run_rows(const char *module, GError **error)
 			return run_named(row[0], count, row);
 		}
 		waitpid(process, &status, 0);
+		status = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 		send(STDIN_FILENO, &status, sizeof(status), MSG_NOSIGNAL);
 	}
 	return got < 0 ? refuse_option(error, "--rows is for sweep.py alone") : NPUSIM_EXIT_OK;

@@ -27,13 +27,12 @@ EXPORT void sweep_ranks_send(int to, long what)
  * waits by itself takes a processor. From whom, and what; false: nothing has come. */
 EXPORT bool sweep_ranks_receive(int file, int more, long out_message[2])
 {
-	struct pollfd other = { .fd = file, .events = POLLIN };
 	MPI_Status status;
 	int there = 0;
 
 	do
 		MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status);
-	while (!there && more-- > 0 && poll(&other, 1, 2) == 0);
+	while (!there && more-- > 0 && poll(&(struct pollfd){ file, POLLIN, 0 }, 1, 2) == 0);
 	if (!there)
 		return false;
 	out_message[0] = status.MPI_SOURCE;

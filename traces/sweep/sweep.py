@@ -44,7 +44,7 @@ LIBRARIES = [folder / name  # that rows use, installed or as built
 LOADED = {'bench': 'bench.so', 'replay': 'backend-sim.so'}  # before the rows begin
 ROWS_MAX = 10_000_000
 PIPE_BYTES = 1 << 16
-STATUS_BYTES = 4  # of what waitpid() says
+STATUS_BYTES = 4
 ROW_BYTES = 2 << 20  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
 LOOKS = 100  # for what ranks send, 2 ms apart
@@ -470,7 +470,7 @@ class Worker:
         if not said:  # it has died, or could not fork and is the row
             self.status = self.process.poll()
             return self.status is not None
-        self.status = os.waitstatus_to_exitcode(int.from_bytes(said, sys.byteorder))
+        self.status = int.from_bytes(said, sys.byteorder, signed=True)
         return True
 
     def end(self):
