@@ -266,6 +266,31 @@ def a_snapshot_is_a_chrome_trace(folder):
 
 
 @case
+def the_time_is_told_by_what_has_one(folder):
+    """It counts from a microsecond before the first event that has one; those before have 0."""
+    device = Device()
+    for n in range(4):
+        device.segment_alloc(BASE + n * 64 * MIB, 2 * MIB)
+    for event, time in zip(device.events, (None, 1718344343000500, 1718344343000800, None)):
+        event.update(time_us=time) if time else event.pop('time_us')
+    path = folder / 's.pkl'
+    trace, events = chrome(write(path, snapshot({0: device})), folder)
+    begins = [e['ts'] for e in events if e['ph'] == 'b']
+    same((trace['otherData']['time'], begins), ('host', [0, 1, 301, 301]), 'snapshot')
+    for stamps, clock in ((('', '@5000 ~1000 ', '~9000000 '), 'host'),
+                          (('', '~5000000 ', ''), 'simulated'),
+                          (('', '', ''), 'a microsecond an event')):
+        path = folder / 't.npt'
+        path.write_text('npusim-trace 1\n' + ''.join(
+            stamp + 'alloc b%d size=512 device=0\n' % n
+            for n, stamp in enumerate(stamps)))
+        trace, events = chrome(path, folder)
+        begins = [e['ts'] for e in events if e['ph'] == 'b']
+        same((trace['otherData']['time'], begins),
+             (clock, [1, 2, 3] if clock.startswith('a ') else [0, 5, 5]), stamps)
+
+
+@case
 def blocks_are_slices_with_their_call_sites(folder):
     device = Device()
     device.segment_alloc(BASE, 20 * MIB)

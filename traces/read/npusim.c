@@ -236,6 +236,8 @@ static void summarise(struct trace *trace, const struct record_item *item)
 		trace_count(trace, &row);
 	}
 	trace->events += item->number > 0;
+	if (item->number > 0)
+		trace->stamps |= r->has & (NPU_TRACE_HAS_HOST_NS | NPU_TRACE_HAS_SIMULATED);
 	trace->calls += !event;
 	trace->memory_calls += gets;
 }

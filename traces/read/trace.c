@@ -265,6 +265,7 @@ gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError 
 	start.serial = row->address;
 	trace_count(trace, row);
 	trace->events += !row->start;
+	trace->stamps |= row->time_us && !row->start ? NPU_TRACE_HAS_HOST_NS : 0u;
 	return row_list_add(&trace->rows, row->start ? &start : row, error);
 }
 

@@ -176,6 +176,7 @@ struct trace {
 	guint block_unit;    /* the allocator's blocks are multiples of it; 0: not known */
 	guint64 events;      /* of all devices, calls too */
 	guint64 starts;      /* records of what was there at the start */
+	guint32 stamps;      /* NPU_TRACE_HAS_HOST_NS, _SIMULATED: what tells the time of some */
 	struct sites *sites; /* where blocks were asked for, or NULL: the file does not tell */
 
 	/* Of an npusim trace; else NULL and 0. */

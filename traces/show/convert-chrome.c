@@ -18,21 +18,20 @@
 #define COUNT(n) ((gint64)MIN(n, (guint64)G_MAXINT64))
 #define HEX(n)   npu_text("%" G_GINT64_MODIFIER "x", n)
 
-enum clock { CLOCK_UNKNOWN, CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
-
 /* A call that is not written yet: its end is not known. */
 struct open_call {
-	guint64 key; /* first: call_hash(); process << 32 | thread */
+	guint64 key; /* first, as int_map_entry has them: process << 32 | thread */
+	guint32 tag, next;
 	guint64 at_ns;
 	struct npu_trace_record record;
 	JsonObject *event; /* but for its length; NULL: it is written */
 };
 struct chrome {
 	struct convert *to;
-	enum clock clock;
+	guint32 clock; /* the stamp that tells the time; 0: none does */
 	guint64 now_ns;
-	GHashTable *threads;   /* struct open_call */
-	GHashTable *processes; /* number: named */
+	struct int_map *threads;   /* struct open_call */
+	struct int_map *processes; /* those that are named */
 };
 
 /* An event; `name` and `category` may be NULL. */
@@ -148,13 +147,6 @@ static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64
 	put(c, event);
 }
 
-static guint call_hash(gconstpointer key)
-{
-	const guint64 value = *(const guint64 *)key;
-
-	return (guint)(value >> 32) * 31 + (guint)value;
-}
-
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
 	if (call->event == NULL)
@@ -171,7 +163,7 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 	guint64 gap = c->now_ns > call->at_ns ? c->now_ns - call->at_ns : 0;
 
 	/* lines of one call begin at the same time */
-	if (c->clock == CLOCK_OF_HOST && (call->record.has & NPU_TRACE_HAS_TOOK))
+	if (c->clock == NPU_TRACE_HAS_HOST_NS && (call->record.has & NPU_TRACE_HAS_TOOK))
 		return next != NULL && gap > 0 ? MIN(gap, call->record.took_ns)
 					       : call->record.took_ns;
 	if (next == NULL)
@@ -184,14 +176,13 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 static void on_call(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	const struct open_call new = { .key = (guint64)r->process << 32 | r->thread };
-	struct open_call *call = g_hash_table_lookup(c->threads, &new);
+	guint32 threads = c->threads->count;
+	struct open_call *call = int_map_add(c->threads, (guint64)r->process << 32 | r->thread, 0);
 
-	if (call == NULL) {
-		call = g_memdup2(&new, sizeof new);
-		g_hash_table_add(c->threads, call);
-		if (g_hash_table_add(c->processes, GUINT_TO_POINTER(r->process)))
+	if (c->threads->count > threads) {
+		if (int_map_find(c->processes, r->process, 0) == NULL)
 			put_name(c, "process", r->process, 0, npu_text("process %u", r->process));
+		int_map_put(c->processes, r->process, 0, 1);
 		put_name(c, "thread", r->process, r->thread, npu_text("thread %u", r->thread));
 	}
 	end_call(c, call, length_of(c, call, r));
@@ -252,16 +243,10 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 
 	(void)error;
 	/* what was there at the start, and a line without its stamp, is of the time before */
-	if (counts && c->clock == CLOCK_UNKNOWN)
-		c->clock = r->has & NPU_TRACE_HAS_HOST_NS     ? CLOCK_OF_HOST
-			   : r->has & NPU_TRACE_HAS_SIMULATED ? CLOCK_SIMULATED
-							      : CLOCK_OF_EVENTS;
-	if (counts && c->clock == CLOCK_OF_EVENTS)
+	if (counts && c->clock == 0)
 		c->now_ns = l->item.number * 1000;
-	else if (counts && c->clock == CLOCK_OF_HOST && (r->has & NPU_TRACE_HAS_HOST_NS))
-		c->now_ns = r->host_ns;
-	else if (counts && c->clock == CLOCK_SIMULATED && (r->has & NPU_TRACE_HAS_SIMULATED))
-		c->now_ns = r->simulated_ps / 1000;
+	else if (counts && (r->has & c->clock))
+		c->now_ns = c->clock == NPU_TRACE_HAS_HOST_NS ? r->host_ns : r->simulated_ps / 1000;
 	if (!trace_verbs[l->item.record.verb].event)
 		on_call(c, l);
 	if (l->device >= 0)
@@ -277,29 +262,28 @@ static void begin_chrome(struct convert *to)
 	struct chrome *c = to->state = g_new0(struct chrome, 1);
 
 	c->to = to;
-	c->threads = g_hash_table_new_full(call_hash, g_int64_equal, g_free, NULL);
-	c->processes = g_hash_table_new(NULL, NULL);
+	c->clock = to->trace->stamps & NPU_TRACE_HAS_HOST_NS ?: to->trace->stamps;
+	c->threads = int_map_new(sizeof(struct open_call), NULL);
+	c->processes = int_map_new(sizeof(struct int_map_entry), NULL);
 	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 	put_name(c, "process", DEVICE_PID - 1, 0, "address space");
 }
 
 static void end_chrome(struct convert *to)
 {
-	static const char *const clocks[] = { "host", "host", "simulated",
-					      "a microsecond an event" };
 	struct chrome *c = to->state;
-	GHashTableIter iter;
-	gpointer call;
+	const char *clock = c->clock == 0                       ? "a microsecond an event"
+			    : c->clock == NPU_TRACE_HAS_HOST_NS ? "host"
+								: "simulated";
 
-	g_hash_table_iter_init(&iter, c->threads);
-	while (g_hash_table_iter_next(&iter, &call, NULL))
+	for (struct open_call *call = NULL; (call = int_map_next(c->threads, call));)
 		end_call(c, call, length_of(c, call, NULL));
 	g_string_append(to->out, "\n],\"otherData\":");
-	out_json_variant(to->out, g_variant_new_parsed("{'time':%s,'kind':%s}", clocks[c->clock],
-						       to->trace->kind));
+	out_json_variant(to->out,
+			 g_variant_new_parsed("{'time':%s,'kind':%s}", clock, to->trace->kind));
 	g_string_append(to->out, "}\n");
-	g_hash_table_unref(c->threads);
-	g_hash_table_unref(c->processes);
+	int_map_free(c->threads);
+	int_map_free(c->processes);
 	g_free(c);
 }
 
