@@ -84,9 +84,14 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 				    GINT_TO_POINTER(fd), NULL, &said, &status, error);
 	if (ran && status == 0)
 		result = result_file_read(written, error);
-	else if (ran)
-		g_set_error(error, cause->domain, cause->code, "%s; %s", cause->message,
-			    g_strchomp(said));
+	else if (ran) {
+		struct trace *trace = trace_open(path, error);
+		if (trace) /* it is the replay that failed */
+			g_set_error(error, cause->domain, cause->code, "%s", g_strchomp(said));
+		else if (g_error_matches(*error, TRACE_ERROR, TRACE_ERROR_UNKNOWN))
+			g_prefix_error(error, "%s; ", cause->message);
+		trace_free(trace);
+	}
 	close(fd);
 	return result;
 }
