@@ -120,9 +120,9 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 	if (mappings + handles + allocations > 0) {
 		bs->handles->resets++;
 		npu_log(NPU_LOG_INFO,
-			"device %u was reset by driver call %" PRIu64
-			": %u mappings, %u handles and %u allocations destroyed",
-			dev, bs->call_number, mappings, handles, allocations);
+			"device %u was reset by driver call %" PRIu64 ": %s, %s and %s destroyed",
+			dev, bs->call_number, npu_counted(mappings, "mapping"),
+			npu_counted(handles, "handle"), npu_counted(allocations, "allocation"));
 	}
 	node_block_drop(bs->node, bs->device[dev].runtime);
 	bs->device[dev].runtime = NULL;

@@ -63,10 +63,10 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 		return result;
 	h = *out = g_hash_table_lookup(bs->handles->records, handle);
 	if (h == NULL)
-		return bsim_invalid("%s: handle %p was never given out in this process (its "
-				    "%" PRIu64 " live handles come from creating and from "
-				    "importing memory)",
-				    call, handle, bs->handles->live_count);
+		return bsim_invalid("%s: handle %p was never given out in this process (it "
+				    "has %s, by creating and by importing memory)",
+				    call, handle,
+				    npu_counted(bs->handles->live_count, "live handle"));
 	if (h->state == HANDLE_LIVE)
 		return DRV_ERROR_NONE;
 	if (h->state == HANDLE_LOST_TO_RESET)

@@ -322,8 +322,8 @@ static void say_sum(const struct report *r, uint64_t count, const char *what, ui
 		    const char *rest)
 {
 	if (count > 0)
-		r->line(r->arg, npu_text("%" PRIu64 " %s%s: %s %s", count, what,
-					 count == 1 ? "" : "s", npu_size_text(bytes), rest));
+		r->line(r->arg, npu_text("%s: %s %s", npu_counted(count, what),
+					 npu_size_text(bytes), rest));
 }
 
 static void say_mappings(const struct report *r, const struct bsim *bs)
@@ -353,14 +353,13 @@ static void say_handles(const struct report *r, const struct bsim *bs)
 		bytes += h->bytes;
 		held += h->ref > h->map_ref;
 		say_each(r, &h->made,
-			 npu_text("handle %p, %s, %s%s, %u references of the program and %u of "
-				  "mappings",
+			 npu_text("handle %p, %s, %s%s, %s of the program and %u of mappings",
 				  (const void *)h, npu_size_text(h->bytes),
 				  bsim_memory_text(h->space),
 				  h->imported   ? ", imported"
 				  : h->exported ? ", exported"
 						: "",
-				  h->ref - h->map_ref, h->map_ref));
+				  npu_counted(h->ref - h->map_ref, "reference"), h->map_ref));
 	}
 	say_sum(r, bs->handles->live_count, "handle", bytes,
 		npu_text("of physical memory still held, %" PRIu64
@@ -374,8 +373,8 @@ static void say_reservations(const struct report *r, const struct bsim *bs)
 
 	LIST_FOREACH(v, &bs->window->reservations, link)
 	say_each(r, &v->made,
-		 npu_text("reservation 0x%" PRIx64 ", %s, %u mappings in it", v->va,
-			  npu_size_text(v->bytes), v->own + v->imported));
+		 npu_text("reservation 0x%" PRIx64 ", %s, %s in it", v->va, npu_size_text(v->bytes),
+			  npu_counted(v->own + v->imported, "mapping")));
 	say_sum(r, bs->window->reservation_count, "reservation", bs->window->reserved_bytes,
 		"of addresses still reserved");
 }

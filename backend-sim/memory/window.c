@@ -277,9 +277,10 @@ struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uin
 static drvError_t no_room(const struct window *w, const char *call, uint64_t bytes)
 {
 	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-			 "%s: no %s of device addresses in a row are free; %" PRIu64
-			 " reservations have %s of the window's %s",
-			 call, npu_size_text(bytes), w->reservation_count,
+			 "%s: no %s of device addresses in a row are free; %s of %s in all are in "
+			 "the window's %s",
+			 call, npu_size_text(bytes),
+			 npu_counted(w->reservation_count, "reservation"),
 			 npu_size_text(w->reserved_bytes), npu_size_text(w->bytes));
 }
 

@@ -413,11 +413,11 @@ static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, 
 	node_unlock(node);
 	if (giant)
 		return node_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 "out of memory: %s: %llu pages of 1 GiB are asked for, and %u are "
-				 "free (%s of %s are free, but a 1 GiB page needs a "
-				 "whole, aligned GiB); %s",
-				 where, (unsigned long long)frames / NODE_GIANT_FRAMES, giants,
-				 left, total, holders);
+				 "out of memory: %s: %s of 1 GiB %s asked for, and %u are free (%s "
+				 "of %s are free, but a 1 GiB page needs a whole, aligned GiB); %s",
+				 where, npu_counted(frames / NODE_GIANT_FRAMES, "page"),
+				 frames == NODE_GIANT_FRAMES ? "is" : "are", giants, left, total,
+				 holders);
 	return node_fail(DRV_ERROR_OUT_OF_MEMORY,
 			 "out of memory: %s: %s are asked for, and %s of %s are free; %s", where,
 			 npu_size_text(frames * NODE_FRAME_BYTES), left, total, holders);
@@ -435,9 +435,8 @@ static drvError_t check_request(const struct node *node, unsigned memory, uint64
 				bool giant)
 {
 	if (memory >= SIM_NODE_MAX || !node->memory[memory])
-		return node_fail(DRV_ERROR_INVALID_DEVICE,
-				 "node %s has no memory %u: it has %u devices", node->name, memory,
-				 node->shape.devices);
+		return node_fail(DRV_ERROR_INVALID_DEVICE, "node %s has no memory %u: it has %s",
+				 node->name, memory, npu_counted(node->shape.devices, "device"));
 	if (frames == 0 || (giant && frames % NODE_GIANT_FRAMES))
 		return node_fail(DRV_ERROR_INVALID_VALUE,
 				 "node %s: %llu frames%s cannot be one block", node->name,

@@ -299,13 +299,14 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 			first = &node->control->members[slot];
 	return node_refuse(
 		error,
-		"node %s runs with %u devices of %s, %s of HBM each, %s of host memory "
-		"(process %d, %s), and %u devices of %s, %s each, %s of host memory, "
+		"node %s runs with %s of %s, %s of HBM each, %s of host memory "
+		"(process %d, %s), and %s of %s, %s each, %s of host memory, "
 		"are asked for; ask for the same, choose another NPUSIM_NODE, or end the node with "
 		"`npusim node --reset %s`",
-		node->name, shape->devices, shape->soc_name, npu_size_text(shape->hbm_bytes),
-		npu_size_text(shape->host_bytes), first ? first->pid : 0,
-		first ? first->command : "?", asked->devices, asked->soc_name,
+		node->name, npu_counted(shape->devices, "device"), shape->soc_name,
+		npu_size_text(shape->hbm_bytes), npu_size_text(shape->host_bytes),
+		first ? first->pid : 0, first ? first->command : "?",
+		npu_counted(asked->devices, "device"), asked->soc_name,
 		npu_size_text(asked->hbm_bytes), npu_size_text(asked->host_bytes), node->name);
 }
 

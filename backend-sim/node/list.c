@@ -268,8 +268,8 @@ static bool end_runners(const char *name, const GArray *runners, char **error)
 	if (left)
 		left = signal_all(runners, SIGKILL, KILL_WAIT_MS);
 	return !left ||
-	       node_refuse(error, "node %s: %u of its %u processes do not end, not even by SIGKILL",
-			   name, left, runners->len);
+	       node_refuse(error, "node %s: %u of its %s cannot be ended, not even by SIGKILL",
+			   name, left, npu_counted(runners->len, "process"));
 }
 
 bool node_reset(const char *name, char **error)

@@ -49,8 +49,8 @@ static drvError_t check_pids(const int *pids, uint32_t count)
 	while (none < count && pids[none] == 0)
 		none++;
 	return none < count ? DRV_ERROR_NONE
-			    : node_fail(DRV_ERROR_PARA_ERROR, "whitelist: all of the %u pids are 0",
-					count);
+			    : node_fail(DRV_ERROR_PARA_ERROR,
+					"whitelist: the pids are 0 in all %u places", count);
 }
 
 static bool allow_is_live(const struct node *node, const struct allow_record *record)
@@ -119,10 +119,10 @@ static const char *company_of(const struct node *node)
 	if (readlink("/proc/self/ns/pid", pid, sizeof(pid) - 1) < 0 ||
 	    readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0)
 		strcpy(pid, "no /proc");
-	return npu_text("; the node has %u member%s in this pid and network namespace (%s, %s): a "
+	return npu_text("; the node has %s in this pid and network namespace (%s, %s): a "
 			"process in another container or namespace is on another node of that "
 			"name, see npusim-node(1)",
-			members, members == 1 ? "" : "s", pid, net);
+			npu_counted(members, "member"), pid, net);
 }
 
 /* npu_text() */

@@ -596,8 +596,8 @@ QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendI
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		return bsim_fail(
 			DRV_ERROR_NO_RESOURCES,
-			"%s: submission queue %u of device %u has room for %u entries of %u, and "
-			"%u are sent: nothing was completed within %d ms of simulated time",
+			"%s: submission queue %u of device %u has %u of %u entries free, and %u "
+			"are sent: nothing was completed within %d ms of simulated time",
 			c->name, info->sqId, dev, room(sq), sq->depth - 1, info->sqe_num,
 			info->timeout);
 	if (result != DRV_ERROR_NONE)

@@ -293,9 +293,9 @@ static enum outcome pcie_dma(struct attempt *a)
 	made = queue_rows_find(&a->bs->queues->device[a->sq->device], (void *)number);
 	if (made == NULL || sqe->sq_tail_ptr != made->rows.height)
 		return fail_sqe(a,
-				"%u descriptors at 0x%llx: halMemcpy2D has not made them, or they "
-				"are destroyed",
-				sqe->sq_tail_ptr, (unsigned long long)number);
+				"descriptors at 0x%llx (%u): halMemcpy2D has not made them, or "
+				"they are destroyed",
+				(unsigned long long)number, sqe->sq_tail_ptr);
 	a->sq->rows = g_rc_box_acquire(made); /* the lock is let go, and they may be destroyed */
 	outcome = start_copy(a, (uint64_t)made->rows.dst + row * made->rows.dpitch,
 			     (uint64_t)made->rows.src + row * made->rows.spitch, made->rows.width);

@@ -122,6 +122,8 @@ const char *npu_text(const char *format, ...) __attribute__((format(printf, 1, 2
  * the largest unit that it fills. As npu_text(). */
 const char *npu_size_text(uint64_t bytes);
 const char *npu_size_words(double bytes);
+/* "1 mapping", "2 mappings", "2 processes". As npu_text(). */
+const char *npu_counted(uint64_t count, const char *noun);
 
 #ifdef __cplusplus
 }

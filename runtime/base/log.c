@@ -236,7 +236,7 @@ __attribute__((destructor)) static void end_of_process(void)
 		return;
 	if (tried > 0)
 		snprintf(more, sizeof(more), ", %" PRIu64 " of them such as programs try", tried);
-	npu_log(NPU_LOG_WARN, "%" PRIu64 " failure%s of %" PRIu64 "%s kind%s%s; the first: %s",
-		count, count == 1 ? "" : "s", kind, kind == KIND_MAX ? " or more" : "",
-		kind == 1 ? "" : "s", more, atomic_load(&first_is_there) ? first_text : "?");
+	npu_log(NPU_LOG_WARN, "%s of %s%s%s; the first: %s", npu_counted(count, "failure"),
+		npu_counted(kind, "kind"), kind == KIND_MAX ? " or more" : "", more,
+		atomic_load(&first_is_there) ? first_text : "?");
 }

@@ -208,6 +208,13 @@ const char *npu_text(const char *format, ...)
 	return out;
 }
 
+const char *npu_counted(uint64_t count, const char *noun)
+{
+	const char *ending = count == 1 ? "" : noun[strlen(noun) - 1] == 's' ? "es" : "s";
+
+	return npu_text("%llu %s%s", (unsigned long long)count, noun, ending);
+}
+
 const char *npu_size_words(double bytes)
 {
 	for (size_t i = 0; i < UNIT_COUNT; i++) {

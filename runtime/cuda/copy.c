@@ -192,11 +192,12 @@ static CUresult copy_box(const CUDA_MEMCPY3D *box, const CUstream *stream)
 		     box->srcZ * sslice + box->srcY * srow + box->srcXInBytes, &src) ||
 	    !base_of(box->dstMemoryType, box->dstHost, box->dstDevice,
 		     box->dstZ * dslice + box->dstY * drow + box->dstXInBytes, &dst))
-		return cuda_invalid("%zu rows of %zu bytes, pitches %zu and %zu, heights %zu and "
+		return cuda_invalid("%s of %zu B, pitches %zu and %zu, heights %zu and "
 				    "%zu, memory types %d and %d: arrays are not modelled, a pitch "
 				    "is no smaller than a row, and a height than the rows",
-				    height, width, srow, drow, box->srcHeight, box->dstHeight,
-				    (int)box->srcMemoryType, (int)box->dstMemoryType);
+				    npu_counted(height, "row"), width, srow, drow, box->srcHeight,
+				    box->dstHeight, (int)box->srcMemoryType,
+				    (int)box->dstMemoryType);
 	for (size_t z = 0; z < box->Depth; z++)
 		for (size_t y = 0; y < height && code == CUDA_SUCCESS; y++)
 			code = copy(dst + z * dslice + y * drow, src + z * sslice + y * srow, width,
@@ -237,10 +238,10 @@ static CUresult fill_rows(uint64_t dst, size_t pitch, uint32_t pattern, unsigned
 		return code;
 	if (dst == 0 || dst % unit != 0 || width > SIZE_MAX / unit ||
 	    (height > 1 && (width > pitch / unit || pitch % unit != 0)))
-		return cuda_invalid("dst is 0x%" PRIx64 ", pitch %zu, and a row has %zu values of "
-				    "%u bytes: dst and pitch must be multiples of them, dst not 0, "
+		return cuda_invalid("dst is 0x%" PRIx64 ", pitch %zu, and a row has %s of "
+				    "%u B: dst and pitch must be multiples of them, dst not 0, "
 				    "and a pitch no smaller than a row",
-				    dst, pitch, width, unit);
+				    dst, pitch, npu_counted(width, "value"), unit);
 	for (size_t y = 0; y < height && code == CUDA_SUCCESS; y++)
 		code = do_piece(&(struct piece){ dst + y * pitch, 0, width * unit, pattern, unit },
 				stream);

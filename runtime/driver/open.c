@@ -67,7 +67,8 @@ static struct npu_driver *open_auto(char **error)
 
 	if (drv != NULL && npu_call(driver_bottom(drv), drvGetDevNum, &devices) == DRV_ERROR_NONE &&
 	    devices > 0) {
-		npu_log(NPU_LOG_INFO, "backend hw: the server's driver, %u devices", devices);
+		npu_log(NPU_LOG_INFO, "backend hw: the server's driver, %s",
+			npu_counted(devices, "device"));
 		return drv;
 	}
 	if (drv != NULL) {

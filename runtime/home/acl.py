@@ -50,7 +50,8 @@ def _bind(name, kinds, results=()):
 
     def call(*args):
         if len(args) != len(kinds):
-            raise TypeError('{} takes {} arguments, not {}'.format(name, len(kinds), len(args)))
+            raise TypeError('{} takes {} argument{}, not {}'.format(
+                name, len(kinds), '' if len(kinds) == 1 else 's', len(args)))
         values = [_value(kind, given) for kind, given in zip(kinds, args)]
         cells = [kind() for kind in results]
         places = [ctypes.byref(cell) for cell in cells]

@@ -238,7 +238,7 @@ class Plugin:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def pytest_report_header(self):
-        return 'npusim: {}, {} devices, contract {}, node {}'.format(
+        return 'npusim: {}, devices: {}, contract {}, node {}'.format(
             os.environ.get('NPUSIM_SOC') or 'Ascend910B1',
             os.environ.get('NPUSIM_DEVICES') or '8', os.environ.get('NPUSIM_CONTRACT') or 'docs',
             os.environ['NPUSIM_NODE'])

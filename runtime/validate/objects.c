@@ -141,9 +141,9 @@ void growth_left(const struct validate *v)
 
 		if (count > 0 && row->kind < OBJECT_BLOCK)
 			report_make(REPORT(LEAK, 0, .made = row->made),
-				    "%llu %s%s of %s in all %s left at the end of the process: %s "
-				    "gives such memory back",
-				    count, object_words[row->kind].name, count == 1 ? "" : "s",
+				    "%s of %s in all %s left at the end of the process: %s gives "
+				    "such memory back",
+				    npu_counted(count, object_words[row->kind].name),
 				    npu_size_text(row->now.bytes), count == 1 ? "is" : "are",
 				    object_words[row->kind].ender);
 	}

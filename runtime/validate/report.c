@@ -423,8 +423,8 @@ int report_end(void)
 	if (suppressed > 0)
 		npu_text_add(&text, "%s%u suppressed", total > 0 ? "; " : "", suppressed);
 	if (total > 0)
-		report_add_lines("%u finding%s: %s; `npusim explain RULE` says more\n", total,
-				 total == 1 ? "" : "s", text);
+		report_add_lines("%s: %s; `npusim explain RULE` says more\n",
+				 npu_counted(total, "finding"), text);
 	else if (suppressed > 0)
 		npu_log(NPU_LOG_INFO, "validate: no finding: %s", text);
 	return total > 0 ? atoi(npu_var_get(NPU_VAR_VALIDATE_EXIT, NULL)) : 0;

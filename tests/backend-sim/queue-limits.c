@@ -170,7 +170,7 @@ TEST(queue_limits, a_full_queue_takes_no_more)
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(rig_send(&stream, &wait, QUIET, 0), DRV_ERROR_NONE);
 	EXPECT_EQ(rig_send(&stream, &wait, QUIET, 0), DRV_ERROR_NO_RESOURCES);
-	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "room for 0 entries of 3");
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "0 of 3 entries free");
 	before = rig_now();
 	EXPECT_EQ(rig_send(&stream, &wait, QUIET, 20), DRV_ERROR_NO_RESOURCES);
 	EXPECT_GE(rig_now() - before, UINT64_C(20000000000));

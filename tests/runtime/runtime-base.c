@@ -77,6 +77,14 @@ TEST(size, text_names_the_unit)
 	EXPECT_STREQ(npu_size_words(0), "0 B");
 }
 
+TEST(size, what_is_counted_has_its_ending)
+{
+	EXPECT_STREQ(npu_counted(1, "mapping"), "1 mapping");
+	EXPECT_STREQ(npu_counted(0, "mapping"), "0 mappings");
+	EXPECT_STREQ(npu_counted(1, "process"), "1 process");
+	EXPECT_STREQ(npu_counted(UINT64_MAX, "process"), "18446744073709551615 processes");
+}
+
 TEST(size, four_texts_live_at_once)
 {
 	char all[200];

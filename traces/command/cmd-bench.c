@@ -159,8 +159,8 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 	double walk_ns = c->walks ? (double)c->walk_ps / (double)c->walks / 1000 : 0;
 
 	if (asked->warmup > 0)
-		g_print("warm-up          " U64 " accesses in %.3f us, not counted below\n",
-			asked->warmup, (double)r->warmup_ps / 1e6);
+		g_print("warm-up          %s in %.3f us, not counted below\n",
+			npu_counted(asked->warmup, "access"), (double)r->warmup_ps / 1e6);
 	g_print("accesses         " U64 ", " U64 " bytes in %.3f us\n", r->accesses, r->bytes,
 		(double)r->ps / 1e6);
 	g_print("bandwidth        %.2f GB/s\n", rate(r->bytes, r->ps));
@@ -175,10 +175,9 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 		walk_ns, part(c->walk_cache_hits, c->walks));
 	g_print("TLB reach        %s of " U64 " entries\n", npu_size_words(c->tlb_live_bytes),
 		c->tlb_l2_entries);
-	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %.2f %% of walks, " U64
-		" conflicts\n",
+	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %.2f %% of walks, %s\n",
 		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),
-		part(c->l2_walk_hits, c->l2_walk_reads), c->l2_conflicts);
+		part(c->l2_walk_hits, c->l2_walk_reads), npu_counted(c->l2_conflicts, "conflict"));
 	g_print("HBM row hits     %.2f %% of requests, %.2f %% of bursts, " U64 " bytes read, " U64
 		" written\n",
 		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses),

@@ -73,14 +73,14 @@ static int show(char *const *paths, struct verdict *v, GError **error)
 		       v->diff ? "events" : "figures");
 	prints = prints && !v->equal;
 	for (int side = 0; prints && side < 2; side++)
-		printf("%s %s: %s, " U64 " events\n", side ? "+++ B" : "--- A", paths[side],
-		       v->sides[side].kind, v->sides[side].events);
+		printf("%s %s: %s, %s\n", side ? "+++ B" : "--- A", paths[side],
+		       v->sides[side].kind, npu_counted(v->sides[side].events, "event"));
 	if (prints && v->diff) {
 		trace_diff_print(v->diff, (guint)limit, stdout);
 	} else if (prints) {
 		differences_print(v->figures, stdout);
-		printf("\n%u figures differ, " U64 " are the same\n", v->figures->rows->len,
-		       v->same);
+		printf("\ndifferent: %s; the same: " U64 "\n",
+		       npu_counted(v->figures->rows->len, "figure"), v->same);
 	}
 	if ((json && !write_json(paths, v, error)) || output_error() != 0) /* main() says so */
 		return EXIT_TROUBLE;

@@ -80,7 +80,8 @@ static void add_process(const struct node_info *node, const struct node_member_i
 		put("  host: %s", amount(m->frames[SIM_NODE_HOST]));
 	if (m->remote_frames)
 		put("  other servers: %s", amount(m->remote_frames));
-	put("  (%u allocations, %u exported, %u imported", m->blocks, m->exported, m->imported);
+	put("  (%s, %u exported, %u imported", npu_counted(m->blocks, "allocation"), m->exported,
+	    m->imported);
 	if (m->kept_frames)
 		put("; of these it keeps %s that %s freed", amount(m->kept_frames),
 		    m->kept_pid ? npu_text("process %d has", (int)m->kept_pid)
@@ -120,27 +121,25 @@ static void add_place(const struct node_info *node, unsigned place)
 	}
 	/* a line each that is in use: 48 of them fit on a screen */
 	if (!alone && (processes || used || lost))
-		put("  server %-2u %10s used of %s, host %s, %u process%s%s\n", place, amount(used),
-		    amount(total), amount(host), processes, processes == 1 ? "" : "es",
+		put("  server %-2u %10s used of %s, host %s, %s%s\n", place, amount(used),
+		    amount(total), amount(host), npu_counted(processes, "process"),
 		    lost ? ", stopped" : "");
 	json_builder_end_object(json);
 }
 
 static void add_node(const struct node_info *node, gboolean processes)
 {
-	const char *plural = node->member_count == 1 ? "" : "es";
+	const char *members = npu_counted(node->member_count, "process");
 	gboolean alone = node->shape.servers == 1, known = node->shape.devices != 0;
 
 	json_builder_begin_object(json);
 	json_text(json, "name", node->name);
 	json_text(json, "soc", known ? node->shape.soc_name : "");
 	if (known)
-		put("%s %s: %s%u x %s, %u process%s\n", alone ? "node" : "supernode", node->name,
-		    alone ? "" : "servers of ", node->shape.devices, node->shape.soc_name,
-		    node->member_count, plural);
+		put("%s %s: %s%u x %s, %s\n", alone ? "node" : "supernode", node->name,
+		    alone ? "" : "servers of ", node->shape.devices, node->shape.soc_name, members);
 	else /* only its processes are known */
-		put("node %s: another version of npusim, %u process%s\n", node->name,
-		    node->member_count, plural);
+		put("node %s: another version of npusim, %s\n", node->name, members);
 	json_list(json, alone ? "devices" : "servers");
 	for (unsigned i = 0; i < (alone ? node->shape.devices : node->shape.servers); i++)
 		add_place(node, i);

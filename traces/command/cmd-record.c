@@ -28,8 +28,8 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 		unlink(g_ptr_array_index(parts, i));
 	if (remove)
 		rmdir(folder);
-	g_printerr("%s: " U64 " events of %u process%s%s\n", output, result.events, result.parts,
-		   result.parts == 1 ? "" : "es",
+	g_printerr("%s: %s of %s%s\n", output, npu_counted(result.events, "event"),
+		   npu_counted(result.parts, "process"),
 		   result.parts == 0 ? ": the program made no call that needs a device" : "");
 	if (result.broken)
 		g_printerr("%u of them broke off inside a line, which was left out\n",

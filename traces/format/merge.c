@@ -166,7 +166,7 @@ gboolean merge_write(GPtrArray *paths, const char *path, guint least, struct mer
 		put_all(&m);
 	else
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			    "none of the %u files there is a trace", paths->len);
+			    "none of the files there (%u) is a trace", paths->len);
 	g_ptr_array_unref(m.parts);
 	g_hash_table_unref(m.processes);
 	g_hash_table_unref(m.shares);

@@ -205,7 +205,7 @@ class SiteTable {
 			...r.frames.map((f) => element('div', { class: 'frame', title: f }, short_path(f))),
 			this.pick ? button('show only these', () => this.pick(r), { class: 'link' }) : null);
 		this.body.replaceChildren(table(head, rows.slice(0, 40).map((r) => [place(r), ...this.columns.map(([, v, show]) => show(v(r)))]), this.caption),
-			element('p', { class: 'quiet small' }, rows.length > 40 ? count(rows.length - 40) + ' more places' : plural(rows.length, 'place')));
+			element('p', { class: 'quiet small' }, rows.length > 40 ? plural(rows.length - 40, 'more place') : plural(rows.length, 'place')));
 	}
 }
 function holderRows(history, holders) {

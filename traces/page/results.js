@@ -69,7 +69,7 @@ function summary() {
 		element('p', {}, told(e.device, 'peak')),
 		e.device.out_of_memory ? element('p', { class: 'alarm' }, outOfMemoryWords(e.device, e.result)) : null,
 		e.result.complete === false ? element('p', { class: 'alarm' }, 'The replay was interrupted after ' +
-			count(e.result.events_done) + ' events: these figures are partial.') : null)))];
+			plural(e.result.events_done, 'event') + ': these figures are partial.') : null)))];
 }
 
 function memoryCharts() {
@@ -189,10 +189,10 @@ function addressMap(e, m) {
 			 about: () => hex(address) + ', ' + bytes(size) + ': ' + state };
 	});
 	const reserved = map.bytes.reduce((a, b, i) => a + (map.physical_bytes[i] === 0 ? b : 0), 0);
-	return stripCard(e, 'Address space', 'Address space: ' + count(map.ranges) + ' ranges', cells,
+	return stripCard(e, 'Address space', 'Address space: ' + plural(map.ranges, 'range'), cells,
 		[...(has_live ? [['live', 'c1', 1], ['free', 'free', 1]] : [['physical memory; where blocks lie is not told', 'c1', 1]]),
 		 ...(reserved > 0 ? [['reserved, drawn narrow', 'line', 1]] : [])],
-		[count(map.ranges) + ' ranges from ' + hex(map.address[0]) + ' on',
+		[plural(map.ranges, 'range') + ' from ' + hex(map.address[0]) + ' on',
 		 reserved > 0 ? bytes(reserved) + ' of addresses without memory' : '',
 		 map.merged_bytes > 0 ? 'ranges of up to ' + bytes(map.merged_bytes) + ' are put together' : ''].filter(Boolean).join(', ') + '.');
 }
@@ -213,10 +213,10 @@ function frameMap(e, m) {
 			 about: () => 'Frame ' + count(frame) + (map.count[i] > 1 ? ' to ' + count(frame + map.count[i] - 1) : '') + ', ' + bytes(size) + ': ' +
 				(owner === 0 ? 'free' : bytes(map.used_bytes[i]) + ' of ' + (owner === 1 ? 'several' : hex(owner))) };
 	});
-	return stripCard(e, 'Frames of the device', 'Frames: ' + count(map.runs) + ' runs', cells,
+	return stripCard(e, 'Frames of the device', 'Frames: ' + plural(map.runs, 'run'), cells,
 		[['used, each owner in turn lighter and darker', 'c3', 1],
 		 ...(map.owner.includes(1) ? [['shared by several', 'c5', 1]] : []), ['free', 'line', 1]],
-		bytes(used) + ' used, in ' + count(map.runs) + ' runs; frames ' + count(map.frame[first]) + ' to ' + count(end - 1) + ' are shown, the other ' +
+		bytes(used) + ' used, in ' + plural(map.runs, 'run') + '; frames ' + count(map.frame[first]) + ' to ' + count(end - 1) + ' are shown, the other ' +
 		bytes((frames - end + map.frame[first]) * map.frame_bytes) + ' are free' + (map.merged_frames > 0 ? '; runs of up to ' + count(map.merged_frames) +
 		' frames are put together' : '') + '.');
 }

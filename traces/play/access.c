@@ -190,7 +190,7 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
 	if (code != 0)
 		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL,
-			      "device %u: npusim_touch of %zu places from 0x%" G_GINT64_MODIFIER
+			      "device %u: npusim_touch, count %zu, from 0x%" G_GINT64_MODIFIER
 			      "x on answered %d: %s",
 			      a->device, count, at[0], code, model_message());
 	model_stats(a->device, &after);

@@ -5,6 +5,8 @@
  */
 #include "readers.h"
 
+#include "base/base.h"
+
 #define ROW_MAX    (16u << 20)
 #define FIELDS_MAX (64u << 10)
 
@@ -68,8 +70,8 @@ static int next(struct rows *r)
 	if (r->fields->len > FIELDS_MAX)
 		return rows_bad(r, "a row of more than %u fields", FIELDS_MAX), -1;
 	if (more > 0 && r->fields->len < r->needed)
-		return rows_bad(r, "%u fields, and %s is the %uth: the row breaks off",
-				r->fields->len, r->needed_by, r->needed),
+		return rows_bad(r, "%s, and %s is the %uth: the row breaks off",
+				npu_counted(r->fields->len, "field"), r->needed_by, r->needed),
 		       -1;
 	return more;
 }

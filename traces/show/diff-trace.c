@@ -186,9 +186,9 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 		return;
 	fprintf(out,
 		"\nevents: " U64 " in both, " U64 " changed, " U64 " in A alone, " U64
-		" in B alone; they differ at " U64 " place%s\n",
-		diff->same, diff->changed, diff->removed, diff->added, diff->places,
-		diff->places == 1 ? "" : "s");
+		" in B alone; they differ at %s\n",
+		diff->same, diff->changed, diff->removed, diff->added,
+		npu_counted(diff->places, "place"));
 	for (guint i = 0; i < json_array_get_length(hunks); i++) {
 		JsonObject *h = json_array_get_object_element(hunks, i);
 		JsonArray *lines = json_object_get_array_member(h, "lines");

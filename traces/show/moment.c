@@ -42,11 +42,6 @@ void moment_view_clear(struct moment_view *v)
 
 #define SAY(...) g_string_append_printf(out, __VA_ARGS__)
 
-static const char *s_of(guint64 count)
-{
-	return count == 1 ? "" : "s";
-}
-
 static void say_moment(GString *out, const struct moment_view *v)
 {
 	const struct moment *m = v->moment;
@@ -72,8 +67,8 @@ static void say_moment(GString *out, const struct moment_view *v)
 		SAY(" The file does not tell what of it was in use.");
 		return;
 	}
-	SAY(" %s of it %s live, in " U64 " block%s.", npu_size_words(s->live),
-	    s->live == 1 ? "was" : "were", v->blocks, s_of(v->blocks));
+	SAY(" %s of it %s live, in %s.", npu_size_words(s->live), s->live == 1 ? "was" : "were",
+	    npu_counted(v->blocks, "block"));
 	if (s->external < 0 && v->device->failed_size)
 		SAY(" Some blocks have no memory: the device had no more.");
 	else if (!replay_tells_fragmentation(v->device))
@@ -164,9 +159,9 @@ static void say_recorded(GString *out, const struct moment_view *v)
 		pieces++;
 		pages += end - MIN(end, round_up(r->start, 2 * MIB));
 	}
-	SAY(" %s of what the allocator held were free, in " U64 " piece%s",
-	    npu_size_words((guint64)MAX(v->moment->sums.external, 0)), pieces, s_of(pieces));
-	SAY(", the largest %s.", npu_size_words(v->map.largest_free));
+	SAY(" %s of what the allocator held were free, in %s, the largest %s.",
+	    npu_size_words((guint64)MAX(v->moment->sums.external, 0)), npu_counted(pieces, "piece"),
+	    npu_size_words(v->map.largest_free));
 	if (v->map.largest_free >= oom->asked)
 		SAY(" One of them was large enough, and not for this request: of another stream or "
 		    "pool, or not to be split.");
@@ -221,9 +216,8 @@ char *moment_words(const struct moment_view *v)
 	(recorded ? say_recorded : failed ? say_failure : say_moment)(out, v);
 	if (v->holders->len > 0 && (!recorded || replay_tells_fragmentation(v->device))) {
 		const struct holder *h = &g_array_index(v->holders, struct holder, 0);
-		SAY(" The largest holder: %s, %s in " U64 " block%s.",
-		    sites_label_text(h->sites, h->label), npu_size_words(h->bytes), h->blocks,
-		    s_of(h->blocks));
+		SAY(" The largest holder: %s, %s in %s.", sites_label_text(h->sites, h->label),
+		    npu_size_words(h->bytes), npu_counted(h->blocks, "block"));
 	}
 	return g_string_free(out, FALSE);
 }

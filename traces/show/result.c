@@ -108,8 +108,8 @@ static void print_segments(FILE *out, const struct replay_device *d)
 	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
 		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
 	if (d->emptied)
-		g_string_append_printf(text, "%scache emptied " U64 " times", text->len ? ", " : "",
-				       d->emptied);
+		g_string_append_printf(text, "%scache emptied %s", text->len ? ", " : "",
+				       npu_counted(d->emptied, "time"));
 	row(out, "of the policy", text->len ? text->str : "nothing");
 }
 
@@ -262,17 +262,17 @@ void result_print(FILE *out, const struct result *result)
 	fprintf(out, "%s: %s", result->path, trace->kind);
 	if (trace->soc)
 		fprintf(out, ", recorded on %s", trace->soc);
-	fprintf(out, ", " U64 " events", trace->events);
+	fprintf(out, ", %s", npu_counted(trace->events, "event"));
 	if (trace->calls)
-		fprintf(out, " of which " U64 " are calls", trace->calls);
+		fprintf(out, ", %s among them", npu_counted(trace->calls, "call"));
 	fputc('\n', out);
 	if (trace->about)
 		fprintf(out, "%s\n", trace->about);
 	if (trace->truncated)
 		fprintf(out, "the file breaks off inside its last line, which was left out\n");
 	if (trace->skipped)
-		fprintf(out, U64 " line%s skipped: this npusim does not know the verb\n",
-			trace->skipped, trace->skipped == 1 ? "" : "s");
+		fprintf(out, "%s skipped: this npusim does not know the verb\n",
+			npu_counted(trace->skipped, "line"));
 	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
 		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
 	if (replay->stall_ps)
@@ -281,8 +281,8 @@ void result_print(FILE *out, const struct result *result)
 	result_times_text(times, replay->options.matches);
 	fputs(times->str, out);
 	if (replay->interrupted)
-		fprintf(out, "interrupted after " U64 " events: what follows is partial\n",
-			replay->done);
+		fprintf(out, "interrupted after %s: what follows is partial\n",
+			npu_counted(replay->done, "event"));
 	for (guint i = 0; i < replay->devices->len; i++) {
 		const struct replay_device *d = g_ptr_array_index(replay->devices, i);
 		const struct source sources[] = { [OF_DEVICE] = { figures_device, d },
