@@ -222,6 +222,7 @@ static uint64_t lone_ps(const struct small *small)
 {
 	map_nodes_of(small->soc, false);
 	submit_all(small);
+	completed_count = 0;
 	make_small(0, small->dst, small->src);
 	EXPECT_EQ(sim_execute(machine.sim, &queue[0]), SIM_OK);
 	completed_count = 0;
