@@ -204,22 +204,13 @@ OF_LAYERS(npusimMark, (const char *, name))
 OF_LAYERS(npusimReports, (npusim_report_fn, fn), (void *, arg))
 #pragma GCC diagnostic pop
 
-/* The default of NPUSIM_STACKS: who asks for all that is left wants to know whose it is. */
-static bool stacks_wanted(void)
-{
-	const char *leaks = npu_var_get(NPU_VAR_LEAKS, NULL);
-
-	return strcmp(leaks, "full") == 0 || strncmp(leaks, "fail", strlen("fail")) == 0 ||
-	       strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0;
-}
-
 static struct npu_driver *open_once(char **error)
 {
 	static bool fork_handled;
 	bool readable;
 
 	npu_var_warn_unknown();
-	npu_stack_use(stacks_wanted() ? NPU_STACK_SHORT : 0);
+	npu_stack_use(0);
 	bsim_lock(&server);
 	clear_locked(&server);
 	readable = settings_read(&server, error);

@@ -547,9 +547,9 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	return DRV_ERROR_NONE;
 }
 
-/* ---- who gave back which range of the host, for messages ---- */
+/* ---- who gave back which range, for messages ---- */
 
-static void note_gone(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
+void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
 {
 	struct alloc_table *t = bs->allocs;
 
@@ -558,7 +558,7 @@ static void note_gone(struct bsim *bs, uint64_t va, uint64_t bytes, const char *
 	};
 }
 
-const char *gone_text_locked(const struct bsim *bs, uint64_t va)
+const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since)
 {
 	const struct alloc_table *t = bs->allocs;
 
@@ -566,10 +566,11 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va)
 	     n++) {
 		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
 
-		if (va - gone->va < gone->bytes)
-			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s, %s",
-					gone->va, gone->va + gone->bytes, gone->call,
-					bsim_made_text(&gone->gone, true));
+		if (va - gone->va < gone->bytes && gone->gone.number > since)
+			return npu_text(
+				"[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s", gone->va,
+				gone->va + gone->bytes, gone->gone.stack ? "" : gone->call,
+				gone->gone.stack ? "" : ", ", bsim_made_text(&gone->gone, true));
 	}
 	return NULL;
 }
@@ -577,7 +578,7 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va)
 BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, by))
 {
 	if (bs->allocs != NULL)
-		note_gone(bs, va, bytes, by);
+		gone_note_locked(bs, va, bytes, by);
 	return DRV_ERROR_NONE;
 }
 
@@ -607,10 +608,10 @@ static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
 
 	if (host)
-		note_gone(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
-			  bs->cuda != NULL ? "cuMemFreeHost"
-			  : pinned         ? "aclrtFreeHost"
-					   : "aclrtHostUnregister");
+		gone_note_locked(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
+				 bs->cuda != NULL ? "cuMemFreeHost"
+				 : pinned         ? "aclrtFreeHost"
+						  : "aclrtHostUnregister");
 	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
 	if (a->held == 0 && (host || !allocation_used(bs, a)))
 		return false;
@@ -715,6 +716,8 @@ BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 		return result;
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
+	if (a->kind == NPU_PLACE_DEVICE)
+		gone_note_locked(c->bs, a->va, a->bytes, c->bs->cuda ? "cuMemFree" : "aclrtFree");
 	allocation_end(c->bs, a);
 	return DRV_ERROR_NONE;
 }

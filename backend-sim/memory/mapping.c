@@ -316,6 +316,7 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 				 npu_size_text(mapping_bytes(m)));
 	c->page_lg2 = handle_page_lg2(m->handle);
 	c->pages = mapping_bytes(m) >> c->page_lg2;
+	gone_note_locked(bs, va, mapping_bytes(m), bs->cuda ? "cuMemUnmap" : "aclrtUnmapMem");
 	end_mapping(bs, m);
 	return DRV_ERROR_NONE;
 }

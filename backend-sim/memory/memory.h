@@ -479,8 +479,11 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 
 /* Driver call `sent`, or an entry that it sent, does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
-/* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */
-const char *gone_text_locked(const struct bsim *bs, uint64_t va);
+/* Notes that `call`, a literal, gives [va, va + bytes) back. */
+void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call);
+/* Which call after driver call `since` gave memory at va back, as far as it is remembered
+ * (npu_text()). NULL: none. */
+const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since);
 /* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
 char *place_holdings(void *bsim);
 /* node_block_drop() of a handle's or an allocation's block: where a copy under way uses it, its

@@ -27,6 +27,7 @@ static struct npu_place place_in_reservation(const struct bsim *bs, const struct
 		.bytes = r->bytes,
 		.reserved_base = r->va,
 		.reserved_bytes = r->asked,
+		.number = r->made.number,
 	};
 
 	if (m != NULL) {
@@ -106,7 +107,9 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 		[NPU_PLACE_REGISTERED] = "registered host memory",
 	};
 	struct npu_place p = place_at(bs, va);
-	const char *gone = p.kind == NPU_PLACE_FREE ? gone_text_locked(bs, va) : NULL;
+	const char *gone = p.kind == NPU_PLACE_FREE || p.kind == NPU_PLACE_RESERVED
+				   ? gone_text_locked(bs, va, p.number)
+				   : NULL;
 	const char *into = " is", *where = "", *of = "";
 
 	if (p.base != 0 && va != p.base)

@@ -163,7 +163,7 @@ static const char *const readable[] = { "readable", "writable" };
 /* Why memory of the program does not answer. */
 static const char *why_gone(struct bsim *bs, uint64_t va)
 {
-	const char *gone = gone_text_locked(bs, va);
+	const char *gone = gone_text_locked(bs, va, 0);
 	uint64_t resident;
 	bool mapped = pages_mapped(va, 1, &resident);
 

@@ -194,10 +194,8 @@ static aclError free_host(const char *call, void *pointer)
 	struct npu_place place;
 	aclError error = acl_place_of(call, "hostPtr", pointer, &place);
 
-	if (error != ACL_SUCCESS) {
-		npu_message_prefix("%s: hostPtr is %p, which is no host memory: ", call, pointer);
+	if (error != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
-	}
 	return RT_WANT(call, acl_place_is_host(&place) || place.kind == NPU_PLACE_PAGEABLE,
 		       "hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
 		       pointer, place.owner)

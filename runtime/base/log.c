@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "base/stack.h"
 
 #define LINE_BYTES 6144 /* what is longer is cut */
 
@@ -181,16 +182,19 @@ static void describe(const struct npu_failure *failure, const char *text, char *
 {
 	const char *call = failure->call, *name = failure->name, *file = NULL;
 	bool named = text != NULL && strncmp(text, call, strlen(call)) == 0;
+	char *by = npu_stack_words(npu_stack_here());
 	Dl_info info = { 0 };
 
 	if (dladdr(failure->site, &info) != 0 && info.dli_fname != NULL)
 		file = basename(info.dli_fname);
-	snprintf(out, room, "%s%s%s (%d%s%s, at %s+%#zx)", named ? "" : call,
+	snprintf(out, room, "%s%s%s (%d%s%s, at %s+%#zx%s%s)", named ? "" : call,
 		 named          ? ""
 		 : text != NULL ? ": "
 				: " failed",
 		 text ?: "", failure->code, name != NULL ? " " : "", name ?: "", file ?: "",
-		 (size_t)((uintptr_t)failure->site - (uintptr_t)info.dli_fbase));
+		 (size_t)((uintptr_t)failure->site - (uintptr_t)info.dli_fbase),
+		 by != NULL ? " by " : "", by ?: "");
+	free(by);
 }
 
 static void note(const struct npu_failure *failure)

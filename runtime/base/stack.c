@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -286,6 +287,15 @@ static void after_fork_in_child(void)
 	after_fork();
 }
 
+/* Who asks for all that is left wants to know whose it is. */
+static bool is_wanted(void)
+{
+	const char *leaks = npu_var_get(NPU_VAR_LEAKS, NULL);
+
+	return strcmp(leaks, "full") == 0 || strncmp(leaks, "fail", strlen("fail")) == 0 ||
+	       strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0;
+}
+
 void npu_stack_use(unsigned unset)
 {
 	static bool forks;
@@ -298,10 +308,17 @@ void npu_stack_use(unsigned unset)
 		unset = strcmp(value, "full") == 0    ? NPU_STACK_FULL
 			: strcmp(value, "short") == 0 ? NPU_STACK_SHORT
 						      : 0;
+	else if (unset == 0 && is_wanted())
+		unset = NPU_STACK_SHORT;
 	else if (unset < depth)
 		unset = depth;
 	if (unset > 0 && stacks == NULL) {
-		stacks = calloc(STACKS_MAX, sizeof(*stacks));
+		stacks = mmap(NULL, STACKS_MAX * sizeof(*stacks), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (stacks == MAP_FAILED)
+			stacks = NULL;
+		else /* sparse: core files go without it */
+			madvise(stacks, STACKS_MAX * sizeof(*stacks), MADV_DONTDUMP);
 		library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
 		if (library != NULL)
 			find(library, "unw_backtrace", &unwind);

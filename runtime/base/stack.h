@@ -15,7 +15,8 @@ typedef uint32_t npu_stack;
 enum { NPU_STACK_SHORT = 8, NPU_STACK_FULL = 64 };
 
 /* How many frames of the program a stack has, from NPUSIM_STACKS (off: 0, short, full); `unset` is
- * for a process that says nothing: of several callers the one that wants most has it. */
+ * for a process that says nothing, 0: as its other variables have it; of several callers the one
+ * that wants most has it. */
 void npu_stack_use(unsigned unset);
 /* The calling thread's, from the function of npusim that the program called on. Equal stacks have
  * one number. Any thread. */

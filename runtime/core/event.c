@@ -170,7 +170,8 @@ static void prepare_event(void *object)
 	pthread_mutex_init(&((struct event *)object)->lock, NULL);
 }
 
-static struct core_pool events = CORE_POOL(3, struct event, prepare_event);
+static struct core_pool events =
+	CORE_POOL(3, "event", "aclrtCreateEvent", struct event, prepare_event);
 
 unsigned core_event_live(uint32_t device)
 {
@@ -250,10 +251,7 @@ static int no_event(const void *handle, const char *call)
 {
 	if (core_is_forked())
 		return core_context_none(call);
-	return core_invalid(call,
-			    "event=%p is no event of this process: it was destroyed, its device "
-			    "was reset, or it was not made by aclrtCreateEvent",
-			    handle);
+	return core_invalid(call, "%s", core_pool_why(&events, handle));
 }
 
 static int find_event(void *handle, const char *call, struct event **out)

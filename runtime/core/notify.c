@@ -19,7 +19,8 @@ static void prepare_notify(void *object)
 	pthread_mutex_init(&((struct notify *)object)->lock, NULL);
 }
 
-static struct core_pool notifies = CORE_POOL(4, struct notify, prepare_notify);
+static struct core_pool notifies = CORE_POOL(
+	4, "notify", "aclrtCreateNotify or aclrtNotifyImportByKey", struct notify, prepare_notify);
 
 int core_notify_add(const struct core_notify *face, void **out_notify, const char *call)
 {
@@ -36,10 +37,8 @@ static int find(void *handle, struct notify **out, const char *call)
 {
 	*out = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
 	if (*out == NULL && !core_is_forked())
-		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call,
-				 "notify=%p is no notify of this process: it was destroyed, or "
-				 "not made by aclrtCreateNotify or aclrtNotifyImportByKey",
-				 handle);
+		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call, "%s",
+				 core_pool_why(&notifies, handle));
 	return core_context_peek() == NULL ? core_context_none(call) : CORE_OK;
 }
 

@@ -137,13 +137,8 @@ int core_stream_find_any(void *handle, const char *call, struct core_stream **ou
 	if (code != CORE_OK)
 		return code;
 	*out = core_pool_find(&core_streams, handle);
-	return *out != NULL
-		       ? CORE_OK
-		       : core_invalid(
-				 call,
-				 "stream=%p is no stream of this process: it was destroyed, its "
-				 "device was reset, or it was not made by aclrtCreateStream",
-				 handle);
+	return *out != NULL ? CORE_OK
+			    : core_invalid(call, "%s", core_pool_why(&core_streams, handle));
 }
 
 void *core_stream_context(void *handle)

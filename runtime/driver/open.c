@@ -6,6 +6,7 @@
 #include "driver/layer.h"
 
 #include "base/base.h"
+#include "base/stack.h"
 #include "config.h"
 
 #include <dlfcn.h>
@@ -41,6 +42,7 @@ static struct npu_driver *open_backend(const char *name, char **error)
 
 	if (backend == NULL)
 		return NULL;
+	npu_stack_use(0);
 	drv = backend->open(&reason);
 	if (drv != NULL && drv->abi != NPU_DRIVER_ABI) {
 		npu_text_add(&reason, "its driver has ABI %u, this library %u", drv->abi,

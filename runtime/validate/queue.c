@@ -104,13 +104,12 @@ static const struct object *asked_for(struct validate *v, uint64_t va)
 		       : object;
 }
 
-static void check_bounds(struct validate *v, const struct move *move, uint64_t begin, bool write)
+bool validate_bounds(struct validate *v, const char *who, uint64_t begin, uint64_t end, bool write)
 {
 	const struct object *object = asked_for(v, begin), *old;
-	uint64_t end = begin + move->bytes;
 
 	if (object == NULL)
-		return;
+		return false;
 	old = object->kind == OBJECT_BLOCK ? NULL
 					   : objects_meeting(v, OBJECT_OLD_BLOCK, begin, begin + 1);
 	if (old != NULL)
@@ -118,12 +117,13 @@ static void check_bounds(struct validate *v, const struct move *move, uint64_t b
 	if ((object->kind != OBJECT_BLOCK && object->kind != OBJECT_ALLOCATION &&
 	     object->kind != OBJECT_PINNED) ||
 	    object->own || end <= object->key + object->bytes)
-		return;
+		return false;
 	report_make(REPORT(BOUNDS, stack_of(v), .made = object->made),
-		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(v, move),
+		    "%s %s %s, which ends %s behind the %s: %s were asked for", who,
 		    write ? "writes" : "reads", validate_range(v, begin, end),
 		    npu_size_words(end - object->key - object->bytes),
 		    object_words[object->kind].name, npu_size_text(object->bytes));
+	return true;
 }
 
 /* ---- what nobody wrote ---- */
@@ -374,9 +374,9 @@ static void take(struct validate *v, const struct move *move)
 	if (move->src != 0) {
 		check_kind(v, move);
 		check_overlap(v, move);
-		check_bounds(v, move, move->src, false);
+		validate_bounds(v, mover(v, move), move->src, move->src + move->bytes, false);
 	}
-	check_bounds(v, move, move->dst, true);
+	validate_bounds(v, mover(v, move), move->dst, move->dst + move->bytes, true);
 	if (v->placed) {
 		const struct object *to = objects_around(v, move->dst);
 		const struct object *from = objects_around(v, move->src);

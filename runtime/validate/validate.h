@@ -378,6 +378,9 @@ drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order w
 /* Reports queued work that uses the object, which is at `begin`, if the host does not know that it
  * is done. Whether there is such work. */
 bool validate_pending(struct validate *v, const struct object *object, uint64_t begin);
+/* Reports an access, `who` makes it, that reaches beyond what the program asked for. Whether it
+ * does. */
+bool validate_bounds(struct validate *v, const char *who, uint64_t begin, uint64_t end, bool write);
 
 /* npusimTellBlock, of the layer; bytes 0: the block is given back. */
 drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes);

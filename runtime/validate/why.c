@@ -218,7 +218,8 @@ static bool explain_use(struct validate *v, const struct use *use)
 		    explain_access(v, use, at, object, &place))
 			return true;
 		if (object->kind != OBJECT_MAPPING)
-			return false;
+			return !use->queued &&
+			       validate_bounds(v, caller(v), use->begin, use->end, use->write);
 	}
 	if (object != NULL)
 		return false;
@@ -345,6 +346,10 @@ static void explain(struct validate *v)
 		explain_set_access(v);
 	} else if (v->call->op != DRIVER_OP_drvMemGetAttribute) {
 		validate_each_copy(v, validate_why_copy);
+	} else if (g_str_has_prefix(caller(v), "aclrtFreeHost")) {
+		v->named.kind = OBJECT_PINNED;
+		v->named.key = v->call->with.drvMemGetAttribute.va;
+		explain_ending(v);
 	} else if (g_str_has_prefix(caller(v), "aclrtMemcpy") ||
 		   g_str_has_prefix(caller(v), "aclrtMemset")) {
 		/* a program may ask of any address; a copy may not */

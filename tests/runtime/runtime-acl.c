@@ -72,6 +72,29 @@ TEST(init, config_that_is_not_there)
 			"aclInit: configPath=/nonexistent/acl.json cannot be read: No such file");
 }
 
+static void use_after_end(void *arg)
+{
+	void *memory, *va;
+
+	(void)arg;
+	EXPECT_EQ(aclrtSetDevice(0), 0);
+	EXPECT_EQ(aclrtMalloc(&memory, 1000, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+	EXPECT_EQ(aclrtFree(memory), 0);
+	EXPECT_EQ(aclrtFree(memory), 107000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtFree, driver call ");
+	EXPECT_EQ(aclrtReserveMemAddress(&va, 4 << 20, 0, NULL, 0), 0);
+	EXPECT_EQ(aclrtUnmapMem(va), 507899);
+	EXPECT_NULL(strstr(aclGetRecentErrMsg(), "given back"));
+	EXPECT_EQ(aclrtReleaseMemAddress(va), 0);
+	EXPECT_EQ(aclrtReleaseMemAddress(va), 107000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtReleaseMemAddress, ");
+}
+
+TEST(messages, tell_who_gave_memory_back)
+{
+	EXPECT_EXIT(0, use_after_end, NULL);
+}
+
 TEST(init, counts)
 {
 	uint64_t left = 9;

@@ -424,7 +424,7 @@ struct thing {
 
 TEST(device, a_stale_handle_does_not_hide_the_slots_next_user)
 {
-	static struct core_pool pool = CORE_POOL(7, struct thing, NULL);
+	static struct core_pool pool = CORE_POOL(7, "thing", "nothing", struct thing, NULL);
 	struct thing *thing = core_pool_take(&pool);
 	void *first, *second;
 

@@ -75,6 +75,16 @@ static void copies_past_end(void)
 	MUST(aclrtFree(memory));
 }
 
+/* Past the pages, too. */
+static void copies_far_past_end(void)
+{
+	char *memory = small(1000);
+
+	printf("copy %d\n",
+	       aclrtMemcpy(pinned, 8 << 20, memory, 8 << 20, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtFree(memory));
+}
+
 static void fills_past_end(void)
 {
 	char *memory = small(1000);
@@ -414,6 +424,7 @@ const struct validate_case bytes_cases[] = {
 	CASE(overlaps_queued),
 	CASE(overlaps_not),
 	CASE(copies_past_end),
+	CASE(copies_far_past_end),
 	CASE(fills_past_end),
 	CASE(reads_past_host_end),
 	CASE(fills_behind_end),

@@ -370,6 +370,15 @@ static void free_twice(void)
 	printf("again %d\n", aclrtFree(device_again));
 }
 
+static void free_host_twice(void)
+{
+	void *again = pinned;
+
+	MUST(aclrtFreeHost(pinned));
+	pinned = NULL;
+	printf("again %d\n", aclrtFreeHost(again));
+}
+
 static void free_as_host(void)
 {
 	printf("free %d\n", aclrtFree(pinned));
@@ -443,6 +452,7 @@ static const struct validate_case order_cases[] = {
 	CASE(free_with_sync),
 	CASE(free_host_pending),
 	CASE(free_twice),
+	CASE(free_host_twice),
 	CASE(free_as_host),
 	CASE(use_after_free),
 	CASE(use_handle_after_release),

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <string.h>
 
-struct core_pool core_contexts = CORE_POOL(1, struct context, NULL);
+struct core_pool core_contexts =
+	CORE_POOL(1, "context", "aclrtCreateContext", struct context, NULL);
 
 static __thread struct {
 	void *explicit_context; /* handle */
@@ -123,10 +124,8 @@ int core_context_no_such(const void *handle, const char *call)
 {
 	if (core_is_forked())
 		return core_context_none(call);
-	return core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
-			 "context=%p is no context of this process: it was destroyed, its device "
-			 "was reset, or it was not made by aclrtCreateContext",
-			 handle);
+	return core_fail(ACL_ERROR_RT_CONTEXT_NULL, call, "%s",
+			 core_pool_why(&core_contexts, handle));
 }
 
 int core_context_select(void *handle, const char *call)

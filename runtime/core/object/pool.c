@@ -85,9 +85,12 @@ bool core_pool_hide(void *object, const void *handle)
 	struct core_slot *slot = object;
 	uint64_t value = (uint64_t)(uintptr_t)handle;
 
-	return value != 0 &&
-	       atomic_compare_exchange_strong_explicit(&slot->handle, &value, 0,
-						       memory_order_acq_rel, memory_order_acquire);
+	if (value == 0 ||
+	    !atomic_compare_exchange_strong_explicit(&slot->handle, &value, 0, memory_order_acq_rel,
+						     memory_order_acquire))
+		return false;
+	atomic_store(&slot->ended, npu_stack_here());
+	return true;
 }
 
 void core_pool_give(struct core_pool *pool, void *object)
@@ -98,16 +101,42 @@ void core_pool_give(struct core_pool *pool, void *object)
 	STAILQ_INSERT_TAIL(&pool->free, slot, link);
 }
 
+/* The slot that a handle names, whoever has it now; or NULL. */
+static struct core_slot *slot_of(struct core_pool *pool, uint64_t handle)
+{
+	uint32_t index = (uint32_t)(handle >> INDEX_SHIFT);
+
+	return handle >> KIND_SHIFT != pool->kind
+		       ? NULL
+		       : slot_at(pool, index % (CORE_POOL_CHUNK_SLOTS * CORE_POOL_CHUNKS));
+}
+
 void *core_pool_find(struct core_pool *pool, const void *handle)
 {
 	uint64_t value = (uint64_t)(uintptr_t)handle;
-	struct core_slot *slot;
+	struct core_slot *slot = slot_of(pool, value);
 
-	if (value >> KIND_SHIFT != pool->kind)
-		return NULL;
-	slot = slot_at(pool, (uint32_t)(value >> INDEX_SHIFT) %
-				     (CORE_POOL_CHUNK_SLOTS * CORE_POOL_CHUNKS));
-	if (slot == NULL || atomic_load_explicit(&slot->handle, memory_order_acquire) != value)
-		return NULL;
-	return slot;
+	return slot != NULL && atomic_load_explicit(&slot->handle, memory_order_acquire) == value
+		       ? slot
+		       : NULL;
+}
+
+const char *core_pool_why(struct core_pool *pool, const void *handle)
+{
+	uint64_t value = (uint64_t)(uintptr_t)handle;
+	uint32_t life = value >> GENERATION_SHIFT & ((1u << GENERATION_BITS) - 1);
+	const struct core_slot *slot = slot_of(pool, value);
+	const char *how;
+	char *by = NULL;
+	LOCKED(&pool->lock);
+
+	if (slot != NULL && life == slot->generation)
+		by = npu_stack_words(atomic_load(&slot->ended));
+	how = slot == NULL || life - 1 >= slot->generation
+		      ? npu_text("not made by %s", pool->makers)
+	      : by != NULL ? npu_text("destroyed by %.300s", by)
+			   : "destroyed, or its device was reset (NPUSIM_STACKS=short says where)";
+	free(by);
+	return npu_text("%s=%p is no %s of this process: it was %s", pool->name, handle, pool->name,
+			how);
 }

@@ -13,11 +13,13 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
+#include "base/stack.h"
 #include "core/core.h"
 
 struct core_slot {
 	_Atomic uint64_t handle; /* 0 while nobody may find it */
 	uint32_t index, generation;
+	_Atomic npu_stack ended;      /* where it was hidden last */
 	STAILQ_ENTRY(core_slot) link; /* of free ones */
 	struct context *context;      /* of a stream or an event: context.h */
 	LIST_ENTRY(core_slot) sibling;
@@ -30,6 +32,7 @@ LIST_HEAD(core_owned, core_slot); /* what contexts own; core_lists_lock */
 
 struct core_pool {
 	uint8_t kind;                  /* 1 .. 7, unlike other pools' */
+	const char *name, *makers;     /* for messages: "event", what makes it */
 	size_t bytes;                  /* of an object; a struct core_slot is its first member */
 	void (*prepare)(void *object); /* once a slot: locks and the like */
 	pthread_mutex_t lock;
@@ -38,10 +41,10 @@ struct core_pool {
 	STAILQ_HEAD(core_slots, core_slot) free;
 	atomic_uint live[CORE_DEVICE_MAX]; /* how many are in lists; core_lists_lock */
 };
-#define CORE_POOL(kind_, type_, prepare_)                                       \
-	{                                                                       \
-		.kind = (kind_), .bytes = sizeof(type_), .prepare = (prepare_), \
-		.lock = PTHREAD_MUTEX_INITIALIZER                               \
+#define CORE_POOL(kind_, name_, makers_, type_, prepare_)                                      \
+	{                                                                                      \
+		.kind = (kind_), .name = (name_), .makers = (makers_), .bytes = sizeof(type_), \
+		.prepare = (prepare_), .lock = PTHREAD_MUTEX_INITIALIZER                       \
 	}
 /* An object that nobody finds yet; its contents are those of its last life. NULL: none left. */
 void *core_pool_take(struct core_pool *pool);
@@ -53,6 +56,8 @@ bool core_pool_hide(void *object, const void *handle);
 /* Ends the object's life; it must be hidden. */
 void core_pool_give(struct core_pool *pool, void *object);
 void *core_pool_find(struct core_pool *pool, const void *handle);
+/* Why it does not find the handle, as npu_text(): it was destroyed, or never made. */
+const char *core_pool_why(struct core_pool *pool, const void *handle);
 static inline void *core_slot_handle(const void *object)
 {
 	return (void *)(uintptr_t)atomic_load_explicit(&((const struct core_slot *)object)->handle,

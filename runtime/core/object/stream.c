@@ -25,7 +25,8 @@ static void prepare_stream(void *object)
 	clock_cond_init(&stream->progress);
 }
 
-struct core_pool core_streams = CORE_POOL(2, struct core_stream, prepare_stream);
+struct core_pool core_streams =
+	CORE_POOL(2, "stream", "aclrtCreateStream", struct core_stream, prepare_stream);
 struct core_owned core_stream_lists[CORE_DEVICE_MAX];
 
 unsigned core_stream_live(uint32_t device)
