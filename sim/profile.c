@@ -65,7 +65,7 @@ static char *set_value(struct sim_profile *profile, const struct key *key, const
 		memcpy(place, text, strlen(text));
 		return NULL;
 	case KIND_BOOL:
-		if (!yes && strcmp(text, "false") && strcmp(text, "0"))
+		if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
 			return g_strdup_printf("%s.%s=%s: true or false is needed", key->group,
 					       key->name, text);
 		*(bool *)place = yes;
@@ -179,7 +179,7 @@ static char *check_profile(struct sim_profile *p)
 	uint64_t node;
 
 	memset(p->near_node, -1, sizeof(p->near_node));
-	for (unsigned i = 0; strcmp(p->near_nodes, "none") && words[i]; i++) {
+	for (unsigned i = 0; strcmp(p->near_nodes, "none") != 0 && words[i]; i++) {
 		if (!parse_number(words[i], &node) || node >= p->host_numa_nodes)
 			return g_strdup_printf("SoCInfo.near_nodes=%s: must be a node for each "
 					       "device, below host_numa_nodes=%u, or none",
@@ -389,7 +389,7 @@ char *sim_profile_dump(const struct sim_profile *profile)
 	const char *group = "";
 
 	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
-		if (strcmp(group, keys[i].group)) {
+		if (strcmp(group, keys[i].group) != 0) {
 			group = keys[i].group;
 			g_string_append_printf(text, "%s[%s]\n", text->len ? "\n" : "", group);
 		}

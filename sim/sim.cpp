@@ -217,7 +217,7 @@ struct {
 void on_report(const sc_core::sc_report &report, const sc_core::sc_actions &)
 {
 	if (report.get_severity() != sc_core::SC_INFO &&
-	    std::strcmp(report.get_msg_type(), sc_core::SC_ID_NO_SC_START_ACTIVITY_))
+	    std::strcmp(report.get_msg_type(), sc_core::SC_ID_NO_SC_START_ACTIVITY_) != 0)
 		throw report;
 }
 

@@ -204,7 +204,7 @@ bool node_list(const char *only, struct node_info **out, unsigned *out_count, ch
 	all = (const struct candidate *)(void *)candidates->data;
 	*out = g_new0(struct node_info, candidates->len + 1);
 	for (unsigned i = 0; i < candidates->len; i++)
-		if ((i == 0 || strcmp(all[i].name, all[i - 1].name)) &&
+		if ((i == 0 || strcmp(all[i].name, all[i - 1].name) != 0) &&
 		    list_node(all[i].name, only == NULL, &(*out)[nodes]))
 			nodes++;
 	*out_count = nodes;

@@ -31,7 +31,7 @@ static char *parse(struct hbm_map *map, const char *text)
 			return bad(text,
 				   "fields are a letter of o c s h p g b r and a count of bits");
 		bits = g_ascii_strtoull(*word + 1, &end, 10);
-		if (bits > 32 || (*end && strcmp(end, "x")))
+		if (bits > 32 || (*end && strcmp(end, "x") != 0))
 			return bad(text, "a field has at most 32 bits, and x is the only mark");
 		if (*end && (field < HBM_STACK || field == HBM_ROW))
 			return bad(text, "x goes with s, h, p, g and b only");
