@@ -146,14 +146,14 @@ int core_context_destroy(void *handle, const char *call)
 	uint32_t logic;
 
 	if (context == NULL || core_is_forked())
-		return core_context_no_such(handle, call);
+		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL, call);
 	if (context->face.primary)
 		return core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
 				 "context=%p is the primary context of device %d: aclrtResetDevice "
 				 "ends that",
 				 handle, context->face.user_device);
 	if (!core_pool_hide(context, handle))
-		return core_context_no_such(handle, call);
+		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL, call);
 	logic = context->face.device;
 	core_context_leave(handle);
 	core_context_end(context, false, call);

@@ -247,17 +247,11 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	return code ?: core_spend(NPU_WORK_EVENT);
 }
 
-static int no_event(const void *handle, const char *call)
-{
-	if (core_is_forked())
-		return core_context_none(call);
-	return core_invalid(call, "%s", core_pool_why(&events, handle));
-}
-
 static int find_event(void *handle, const char *call, struct event **out)
 {
 	*out = core_is_forked() ? NULL : core_pool_find(&events, handle);
-	return *out != NULL ? CORE_OK : no_event(handle, call);
+	return *out != NULL ? CORE_OK
+			    : core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID, call);
 }
 
 /* Takes the event's lock for one that may have been destroyed since it was found. */
@@ -267,7 +261,7 @@ static int lock_event(struct event *event, const void *handle, const char *call)
 	if (core_slot_handle(event) == handle)
 		return CORE_OK;
 	pthread_mutex_unlock(&event->lock);
-	return no_event(handle, call);
+	return core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID, call);
 }
 
 int core_event_destroy(void *handle, const char *call)

@@ -36,9 +36,8 @@ int core_notify_add(const struct core_notify *face, void **out_notify, const cha
 static int find(void *handle, struct notify **out, const char *call)
 {
 	*out = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
-	if (*out == NULL && !core_is_forked())
-		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call, "%s",
-				 core_pool_why(&notifies, handle));
+	if (*out == NULL)
+		return core_pool_missing(&notifies, handle, ACL_ERROR_RT_INVALID_HANDLE, call);
 	return core_context_peek() == NULL ? core_context_none(call) : CORE_OK;
 }
 

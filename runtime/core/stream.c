@@ -137,8 +137,9 @@ int core_stream_find_any(void *handle, const char *call, struct core_stream **ou
 	if (code != CORE_OK)
 		return code;
 	*out = core_pool_find(&core_streams, handle);
-	return *out != NULL ? CORE_OK
-			    : core_invalid(call, "%s", core_pool_why(&core_streams, handle));
+	return *out != NULL
+		       ? CORE_OK
+		       : core_pool_missing(&core_streams, handle, ACL_ERROR_RT_PARAM_INVALID, call);
 }
 
 void *core_stream_context(void *handle)

@@ -120,18 +120,10 @@ void core_context_leave(const void *handle)
 		current.explicit_context = NULL;
 }
 
-int core_context_no_such(const void *handle, const char *call)
-{
-	if (core_is_forked())
-		return core_context_none(call);
-	return core_fail(ACL_ERROR_RT_CONTEXT_NULL, call, "%s",
-			 core_pool_why(&core_contexts, handle));
-}
-
 int core_context_select(void *handle, const char *call)
 {
 	if (core_pool_find(&core_contexts, handle) == NULL || core_is_forked())
-		return core_context_no_such(handle, call);
+		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL, call);
 	current.explicit_context = handle;
 	current.device_plus_1 = 0;
 	return CORE_OK;

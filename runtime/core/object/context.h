@@ -33,8 +33,6 @@ int core_context_stopped(const struct context *context, const char *call);
  * the slot may have none, or that of its next user. */
 struct context *core_context_look(void **out_handle);
 
-/* 107002, message: no context of this process has the handle. */
-int core_context_no_such(const void *handle, const char *call);
 /* If it was the thread's current one, none is. */
 void core_context_leave(const void *handle);
 

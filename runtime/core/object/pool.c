@@ -121,22 +121,25 @@ void *core_pool_find(struct core_pool *pool, const void *handle)
 		       : NULL;
 }
 
-const char *core_pool_why(struct core_pool *pool, const void *handle)
+int core_pool_missing(struct core_pool *pool, const void *handle, int code, const char *call)
 {
 	uint64_t value = (uint64_t)(uintptr_t)handle;
 	uint32_t life = value >> GENERATION_SHIFT & ((1u << GENERATION_BITS) - 1);
 	const struct core_slot *slot = slot_of(pool, value);
-	const char *how;
+	const char *how = "destroyed, or its device was reset (NPUSIM_STACKS=short says where)";
 	char *by = NULL;
-	LOCKED(&pool->lock);
 
-	if (slot != NULL && life == slot->generation)
+	if (core_is_forked())
+		return core_context_none(call);
+	pthread_mutex_lock(&pool->lock);
+	if (slot == NULL || life - 1 >= slot->generation)
+		how = npu_text("not made by %s", pool->makers);
+	else if (life == slot->generation)
 		by = npu_stack_words(atomic_load(&slot->ended));
-	how = slot == NULL || life - 1 >= slot->generation
-		      ? npu_text("not made by %s", pool->makers)
-	      : by != NULL ? npu_text("destroyed by %.300s", by)
-			   : "destroyed, or its device was reset (NPUSIM_STACKS=short says where)";
+	pthread_mutex_unlock(&pool->lock);
+	if (by != NULL)
+		how = npu_text("destroyed by %.300s", by);
 	free(by);
-	return npu_text("%s=%p is no %s of this process: it was %s", pool->name, handle, pool->name,
-			how);
+	return core_fail(code, call, "%s=%p is no %s of this process: it was %s", pool->name,
+			 handle, pool->name, how);
 }

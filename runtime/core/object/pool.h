@@ -56,8 +56,8 @@ bool core_pool_hide(void *object, const void *handle);
 /* Ends the object's life; it must be hidden. */
 void core_pool_give(struct core_pool *pool, void *object);
 void *core_pool_find(struct core_pool *pool, const void *handle);
-/* Why it does not find the handle, as npu_text(): it was destroyed, or never made. */
-const char *core_pool_why(struct core_pool *pool, const void *handle);
+/* Fails with `code`, and says why it does not find the handle: it was destroyed, or never made. */
+int core_pool_missing(struct core_pool *pool, const void *handle, int code, const char *call);
 static inline void *core_slot_handle(const void *object)
 {
 	return (void *)(uintptr_t)atomic_load_explicit(&((const struct core_slot *)object)->handle,
