@@ -64,6 +64,8 @@ def packed(path, *parts):
 
 @case
 def pickles_that_unpack_to_gigabytes_stop_at_the_limit(folder):
+    if 'ASAN_OPTIONS' in os.environ:
+        raise Skip('a sanitizer keeps what was freed: memory says nothing')
     path = folder / 'bomb.pickle.gz'
     for part in (b']' * 1024, b'}' * 1024, b'N' * 1024, b'}}s' * 1024, b'(NNNNNNNNNNNNNNt' * 64,
                  b'(' * 1024, b'\x8c\x00' * 512):
