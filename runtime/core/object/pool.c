@@ -127,7 +127,8 @@ int core_pool_missing(struct core_pool *pool, const void *handle, int code, cons
 	uint32_t life = value >> GENERATION_SHIFT & ((1u << GENERATION_BITS) - 1);
 	const struct core_slot *slot = slot_of(pool, value);
 	const char *how = "destroyed, or its device was reset (NPUSIM_STACKS=short says where)";
-	char *by = NULL;
+	npu_stack ended = 0;
+	char *by;
 
 	if (core_is_forked())
 		return core_context_none(call);
@@ -135,8 +136,9 @@ int core_pool_missing(struct core_pool *pool, const void *handle, int code, cons
 	if (slot == NULL || life - 1 >= slot->generation)
 		how = npu_text("not made by %s", pool->makers);
 	else if (life == slot->generation)
-		by = npu_stack_words(atomic_load(&slot->ended));
+		ended = atomic_load(&slot->ended);
 	pthread_mutex_unlock(&pool->lock);
+	by = npu_stack_words(ended);
 	if (by != NULL)
 		how = npu_text("destroyed by %.300s", by);
 	free(by);
