@@ -56,7 +56,7 @@ static gboolean bad(const struct scan *s, GError **error, const char *what)
 /* Of a surrogate pair: an escape of U+D800 and on, of which the second digit is one of these. */
 static gboolean is_half(const struct scan *s, gsize at, const char *digits)
 {
-	return at + 3 < s->count && memcmp(s->bytes + at, "\\u", 2) == 0 &&
+	return at + 3 < s->count && s->bytes[at] == '\\' && s->bytes[at + 1] == 'u' &&
 	       g_ascii_tolower((char)s->bytes[at + 2]) == 'd' &&
 	       memchr(digits, s->bytes[at + 3], strlen(digits));
 }
