@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The data bus of one pseudo channel as a ring of bits, for the HBM to find room for bursts: which
- * slots a bank group cannot use, because a burst occupies them or one of the same group is too
- * near. Slots are tCCD_S long.
+ * The data bus of one pseudo channel as two rings of bits, one of reads and one of writes, for the
+ * HBM to find room for bursts: which slots a bank group cannot use, because a burst occupies them,
+ * one of the same group is too near, or one of the other kind is, with the bus to be turned
+ * between. Slots are tCCD_S long.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_BUS_H
 #define NPUSIM_SIM_HBM_HBM_BUS_H
@@ -34,18 +35,20 @@ struct hbm_bursts {
 /* What is the same for all pseudo channels. */
 struct hbm_bus_shape {
 	uint64_t step; /* slots between two bursts of a bank group */
+	/* slots from a read to a write; from a write to a read, and to one of its group */
+	uint64_t to_write, to_read, to_own_read;
 	unsigned groups;
 	struct hbm_bursts of[BUS_BURSTS + 1];
 };
 
-/* Of 64 slots, those of this number: which are taken, and which are not for a group. What else the
- * row was for is forgotten. */
+/* Of 64 slots, those of this number: which are taken, which are too near to a burst of the other
+ * kind, and which are not for a group. What else the row was for is forgotten. */
 struct hbm_bus_row {
-	uint64_t number, all, own[BUS_GROUPS];
+	uint64_t number, all, turn, own[BUS_GROUPS];
 } __attribute__((aligned(64)));
 
 struct hbm_bus {
-	uint64_t horizon;        /* none is taken from here on */
+	uint64_t horizon;        /* no burst begins from here on */
 	struct hbm_bus_row *row; /* a ring of BUS_ROWS */
 };
 
@@ -72,7 +75,7 @@ static inline uint64_t bus_taken(const struct hbm_bus *bus, size_t group, uint64
 {
 	const struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
-	return row->number == number ? row->all | row->own[group] : 0;
+	return row->number == number ? row->all | row->turn | row->own[group] : 0;
 }
 
 /* Bit i: the bursts can begin at the slot that bit i of `free` is. */
@@ -108,17 +111,25 @@ static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, size_t group,
 	return G_LIKELY(room) ? s + (unsigned)__builtin_ctzll(room) : bus_search(bus, group, of, s);
 }
 
-static inline void bus_mark(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
-			    size_t group, uint64_t number, uint64_t all, uint64_t own)
+static inline struct hbm_bus_row *bus_row(const struct hbm_bus *bus,
+					  const struct hbm_bus_shape *shape, uint64_t number)
 {
 	struct hbm_bus_row *row = &bus->row[number % BUS_ROWS];
 
 	if (G_UNLIKELY(row->number != number)) {
 		row->number = number;
-		row->all = 0;
+		row->all = row->turn = 0;
 		for (unsigned g = 0; g < shape->groups; g += 4)
 			memset(&row->own[g], 0, 4 * sizeof(uint64_t));
 	}
+	return row;
+}
+
+static inline void bus_mark(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+			    size_t group, uint64_t number, uint64_t all, uint64_t own)
+{
+	struct hbm_bus_row *row = bus_row(bus, shape, number);
+
 	row->all |= all;
 	row->own[group] |= own;
 }
@@ -136,6 +147,49 @@ static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape 
 	if (G_UNLIKELY(from % 64 > of->fits))
 		bus_mark(bus, shape, group, from / 64 + 1, of->all >> (64 - from % 64),
 			 of->own >> (64 - from % 64));
+}
+
+/* Closes [from, to) to the group; BUS_GROUPS: to all, for a burst of the other kind. */
+static inline void bus_close(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+			     size_t group, uint64_t from, uint64_t to)
+{
+	for (uint64_t next; from < to; from = next) {
+		struct hbm_bus_row *row = bus_row(bus, shape, from / 64);
+
+		next = MIN((from | 63) + 1, to);
+		*(group < BUS_GROUPS ? &row->own[group] : &row->turn) |=
+			UINT64_MAX >> (64 - (next - from)) << from % 64;
+	}
+}
+
+/* Closes the slots from `from` on that are less than so many before or behind a burst of the other
+ * kind. */
+static inline void hbm_bus_turn(struct hbm_bus *bus, const struct hbm_bus *other,
+				const struct hbm_bus_shape *shape, uint64_t before, uint64_t behind,
+				uint64_t from)
+{
+	uint64_t oldest = MAX(other->horizon, BUS_BEHIND) - BUS_BEHIND;
+	uint64_t begin = 0, end = 0; /* of what is to be closed next */
+
+	from = MAX(MAX(from, oldest), behind) - behind;
+	for (uint64_t base = from & -64; base < other->horizon; base += 64) {
+		const struct hbm_bus_row *row = &other->row[base / 64 % BUS_ROWS];
+		uint64_t bursts = row->number == base / 64 ? row->all : 0, near;
+
+		for (; bursts; bursts &= ~near) {
+			uint64_t s = (unsigned)__builtin_ctzll(bursts);
+
+			/* what is closed for these leaves no slot between */
+			near = bursts & UINT64_MAX >> (63 - MIN(s + before + behind - 1, 63));
+			if (base + s >= end + before) {
+				bus_close(bus, shape, BUS_GROUPS, begin, end);
+				begin = MAX(base + s + 1, oldest + before) - before;
+			}
+			end = base + 63 - (unsigned)__builtin_clzll(near) + behind;
+		}
+	}
+	bus_close(bus, shape, BUS_GROUPS, begin, end);
+	bus->horizon = MAX(bus->horizon, other->horizon);
 }
 
 #endif

@@ -14,7 +14,6 @@
 
 #define NO_ROW     UINT32_MAX
 #define NEVER      (UINT64_C(1) << 63) /* clock: later than any that is asked for */
-#define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
 #define OFFER_WORK 64u /* between two offers of the lock: some 5 us */
@@ -48,14 +47,10 @@ struct pseudo {
 	uint64_t *slot, *queue, *queue_end; /* ring: when the requests taken last will be done */
 	unsigned writes;
 	uint64_t stripe;
-	uint64_t floor; /* no CAS before here */
-	/* latest CAS of either kind; that of reads also from what the bus has had since the batch
-	 * of writes that ended at slot `written`: see last_read() */
-	uint64_t last_read, last_write, written;
+	uint64_t floor[2]; /* no CAS before here, by whether it writes */
+	uint64_t written;  /* horizon of the bus when a write came last */
 	struct hbm_acts acts;
-	struct hbm_bus bus;
-	/* after a batch of writes: reads of a bank group that was written to wait longer */
-	uint64_t group_floor[GROUPS_MAX];
+	struct hbm_bus bus[2];       /* by whether it writes */
 	struct pending_write *write; /* write_limit of them */
 } __attribute__((aligned(64)));
 
@@ -63,15 +58,16 @@ struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
 	unsigned pseudos, banks, queue_limit, write_limit, burst_bytes, burst_lg2;
-	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
-	uint64_t plain_bytes; /* a plain read has less than so many beyond a burst */
+	/* a block of one row and less than BULK_BURSTS has less than so many beyond a burst */
+	uint64_t row_bytes;
+	bool plain; /* reads of such blocks are: nobody asks for a record, tRRD_S alone counts */
 	struct sim_hbm_clocks t;
 	uint64_t burst;
 	uint64_t close[2];     /* from the last CAS to the precharge, by whether it writes */
+	uint64_t turn[2];      /* to any CAS of the other kind, likewise */
 	uint64_t read_latency; /* from a CAS to its last beat */
 	struct hbm_acts_shape acts;
 	struct hbm_bus_shape bus;
-	uint64_t earliest; /* CAS: a step is kept free of what lies before time begins */
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
 	uint64_t refresh_found;     /* the latest that was looked for, of the first bank */
@@ -96,6 +92,12 @@ struct hbm {
 
 struct hbm_record hbm_record_next;
 
+/* No shorter than so many clocks. */
+static inline uint64_t slots(const struct hbm *hbm, uint64_t clocks)
+{
+	return (clocks + hbm->t.ccd_s - 1) / hbm->t.ccd_s;
+}
+
 static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 {
 	struct sim_hbm_clocks *t = &hbm->t;
@@ -113,6 +115,8 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->burst = p->hbm_burst / 2;
 	hbm->close[false] = t->rtp;
 	hbm->close[true] = t->cwl + hbm->burst + t->wr;
+	hbm->turn[false] = t->rtw;
+	hbm->turn[true] = t->cwl + hbm->burst + t->wtr_l;
 	hbm->read_latency = t->cl + hbm->burst;
 	hbm_acts_shape_init(&hbm->acts, t->rrd_s, t->rrd_l, t->faw);
 	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, t->ccd_s,
@@ -128,7 +132,9 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 		}
 	}
 	t->ccd_l = hbm->bus.step * t->ccd_s;
-	hbm->earliest = (hbm->bus.step + 1) * t->ccd_s;
+	hbm->bus.to_write = slots(hbm, MAX(t->rtw, 1));
+	hbm->bus.to_read = slots(hbm, t->cwl + hbm->burst + t->wtr_s);
+	hbm->bus.to_own_read = slots(hbm, hbm->turn[true]);
 	hbm->refreshes = p->hbm_refresh;
 	hbm->open = t->ras - MIN(t->ras, t->rtp);
 	hbm->refresh_period = NEVER;
@@ -155,7 +161,8 @@ static void set_map(struct hbm *hbm, const struct sim_profile *p)
 	}
 	while (run < map->total && map->field[run] <= HBM_COLUMN)
 		run++;
-	hbm->piece_bytes = MIN(UINT64_C(1) << run, BUS_BURSTS * hbm->burst_bytes);
+	hbm->row_bytes = MIN(UINT64_C(1) << run, BUS_BURSTS * hbm->burst_bytes);
+	hbm->row_bytes = MAX(hbm->row_bytes + 1, hbm->burst_bytes) - hbm->burst_bytes;
 	/* The shorthand for stripes holds where the row is all of the upper bits. */
 	hbm->stripe_lg2 = map->total - map->bits[HBM_ROW];
 	for (unsigned b = hbm->stripe_lg2; b < map->total; b++)
@@ -186,8 +193,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
 	set_map(hbm, p);
-	if (!hbm->record.call && hbm->acts.plain && hbm->piece_bytes >= hbm->burst_bytes)
-		hbm->plain_bytes = hbm->piece_bytes - hbm->burst_bytes + 1;
+	hbm->plain = !hbm->record.call && hbm->acts.plain;
 	act_words = hbm->acts.words * (hbm->acts.by_group ? 1 + p->hbm_bank_groups : 1);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
 	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
@@ -197,14 +203,17 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 		pseudo->slot = pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
 		pseudo->queue_end = pseudo->queue + hbm->queue_limit;
 		pseudo->write = g_new0(struct pending_write, hbm->write_limit);
-		pseudo->bus.row = g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
+		for (unsigned write = 0; write < 2; write++) {
+			/* a step is kept free of what lies before time begins */
+			pseudo->floor[write] = (hbm->bus.step + 1) * hbm->t.ccd_s;
+			pseudo->bus[write].row =
+				g_aligned_alloc0(BUS_ROWS, sizeof(struct hbm_bus_row), 64);
+		}
 		pseudo->acts.word = g_aligned_alloc0(act_words, sizeof(struct hbm_acts_word), 64);
 		pseudo->acts.from = ACTS_NEVER;
 		pseudo->acts.latest = g_new(uint64_t, ACTS_FAW);
 		for (unsigned a = 0; a < ACTS_FAW; a++)
 			pseudo->acts.latest[a] = ACTS_NEVER;
-		for (unsigned g = 0; g < GROUPS_MAX; g++)
-			pseudo->group_floor[g] = hbm->earliest;
 		for (unsigned b = 0; b < hbm->banks; b++) {
 			struct bank *bank = &hbm->bank[(size_t)i * hbm->banks + b];
 
@@ -227,7 +236,8 @@ void hbm_free(struct hbm *hbm)
 		g_free(hbm->pseudo[i].write);
 		g_free(hbm->pseudo[i].acts.latest);
 		g_aligned_free(hbm->pseudo[i].acts.word);
-		g_aligned_free(hbm->pseudo[i].bus.row);
+		g_aligned_free(hbm->pseudo[i].bus[false].row);
+		g_aligned_free(hbm->pseudo[i].bus[true].row);
 	}
 	g_aligned_free(hbm->bank);
 	g_aligned_free(hbm->pseudo);
@@ -265,11 +275,14 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 /* What a whole stripe has left in the pseudo channel. */
 static void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
 {
+	uint64_t *floor = pseudo->floor;
+	bool write = hbm->stripe_write;
+
 	if (pseudo->stripe == hbm->stripe)
 		return;
 	pseudo->stripe = hbm->stripe;
-	pseudo->floor = MAX(pseudo->floor, hbm->stripe_end);
-	*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
+	floor[write] = MAX(floor[write], hbm->stripe_end);
+	floor[!write] = MAX(floor[!write], hbm->stripe_end + hbm->turn[write]);
 }
 
 /* What a whole stripe has left in the bank. */
@@ -358,11 +371,8 @@ __attribute__((always_inline)) static inline uint64_t find_slots(const struct hb
 {
 	const struct pseudo *pseudo = bank->pseudo;
 
-	ready = MAX(ready, pseudo->floor);
-	if (!write)
-		ready = MAX(ready, pseudo->group_floor[bank->group]);
-	return hbm_bus_find(&pseudo->bus, bank->group, of,
-			    (ready + hbm->t.ccd_s - 1) / hbm->t.ccd_s);
+	return hbm_bus_find(&pseudo->bus[write], bank->group, of,
+			    slots(hbm, MAX(ready, pseudo->floor[write])));
 }
 
 static inline bool was_open(const struct bank *bank, uint32_t row)
@@ -390,7 +400,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, const struct ban
 		s = find_slots(hbm, bank, of, write, cas);
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
-		hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
+		hbm_bus_take(&bank->pseudo->bus[write], &hbm->bus, bank->group, of, s);
 		hbm_record_bursts(&hbm->record, write, of->bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
@@ -422,7 +432,7 @@ __attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm,
 	if (bank->row != row)
 		open_row(hbm, bank, row, plain, act);
 	bank->act_ok = MAX(bank->act_ok, cas + of->before_act[write]);
-	hbm_bus_take(&bank->pseudo->bus, &hbm->bus, bank->group, of, s);
+	hbm_bus_take(&bank->pseudo->bus[write], &hbm->bus, bank->group, of, s);
 	if (!plain)
 		hbm_record_bursts(&hbm->record, write, of->bursts, cas, hbm->t.ccd_l);
 	return cas;
@@ -438,38 +448,30 @@ static __attribute__((noinline)) uint64_t serve_late(struct hbm *hbm, uint64_t p
 
 /* --- requests --- */
 
-static uint64_t last_read(const struct hbm *hbm, const struct pseudo *pseudo)
-{
-	uint64_t horizon = pseudo->bus.horizon;
-
-	return horizon == pseudo->written ? pseudo->last_read
-					  : MAX(pseudo->last_read, (horizon - 1) * hbm->t.ccd_s);
-}
-
-/* Pending writes go to their rows behind all reads booked; reads wait until they are through. */
+/* Pending writes go to their rows, where reads that are booked leave room. */
 static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 {
-	uint64_t last = 0;
+	struct hbm_bus *reads = &pseudo->bus[false], *writes = &pseudo->bus[true];
+	const struct hbm_bus_shape *bus = &hbm->bus;
+	uint64_t horizon = reads->horizon, from = t / hbm->t.ccd_s;
 
 	hbm->work += pseudo->writes;
-	pseudo->last_read = last_read(hbm, pseudo);
-	pseudo->floor = MAX(MAX(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
-	pseudo->floor = MAX(pseudo->floor, hbm->earliest);
+	hbm_bus_turn(writes, reads, bus, bus->to_own_read, bus->to_write, from);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		struct pending_write *w = &pseudo->write[i];
-		uint64_t cas, end, *floor = &pseudo->group_floor[bank_at(hbm, w->place)->group];
+		size_t group = hbm->bank[w->place >> HBM_MAP_BANK_AT].group;
+		uint64_t last;
 
-		hbm->record.place = hbm_map_place(&hbm->map, w->place);
-		cas = serve_row(hbm, w->place, w->of, true, false, t);
-		end = cas + w->of->clocks;
-		w->free = cas;
-		*floor = MAX(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
-		last = MAX(last, end);
+		if (hbm->record.call)
+			hbm->record.place = hbm_map_place(&hbm->map, w->place);
+		w->free = serve_row(hbm, w->place, w->of, true, false, t);
+		last = (w->free + w->of->clocks) / hbm->t.ccd_s;
+		bus_close(reads, bus, group, last + bus->to_read, last + bus->to_own_read);
 	}
 	pseudo->writes = 0;
-	pseudo->last_write = last;
-	pseudo->written = pseudo->bus.horizon;
-	pseudo->floor = last + hbm->t.cwl + hbm->burst + hbm->t.wtr_s;
+	hbm_bus_turn(reads, writes, bus, bus->to_write, bus->to_read, from);
+	if (reads->horizon > horizon)
+		pseudo->written = reads->horizon;
 }
 
 static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, uint64_t place,
@@ -514,11 +516,14 @@ __attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm
 
 #define BULK_BURSTS (BUS_BURSTS + 1) /* from here on a row piece takes the bus in one go */
 
-static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool write)
+/* The earliest CAS behind all that is booked. */
+static uint64_t behind_all(const struct hbm *hbm, const struct pseudo *pseudo, bool write)
 {
-	if (write)
-		return last_read(hbm, pseudo) ? last_read(hbm, pseudo) + hbm->t.rtw : 0;
-	return pseudo->last_write ? pseudo->last_write + hbm->t.cwl + hbm->burst + hbm->t.wtr_l : 0;
+	uint64_t horizon = pseudo->bus[false].horizon, t = horizon * hbm->t.ccd_s;
+
+	if (horizon && (horizon == pseudo->written) != write)
+		t += MAX(hbm->turn[!write], hbm->t.ccd_s) - hbm->t.ccd_s;
+	return MAX(t, pseudo->floor[write]);
 }
 
 /* A piece of a row among many of one run: the bus is full with them, so that only its length
@@ -537,11 +542,10 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool 
 		pass_refresh(hbm, bank, act);
 	if (bank->row != (uint32_t)place)
 		open_row(hbm, bank, (uint32_t)place, false, act);
-	cas = MAX(MAX(cas, turn(hbm, pseudo, write)),
-		  MAX(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
+	cas = MAX(cas, behind_all(hbm, pseudo, write));
 	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
-	pseudo->floor = end;
-	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->t.ccd_s;
+	pseudo->floor[write] = end;
+	pseudo->floor[!write] = end - hbm->t.ccd_s + hbm->turn[write];
 	bank->act_ok = MAX(bank->act_ok, end - hbm->t.ccd_s + hbm->close[write] + hbm->t.rp);
 	*out_first = cas + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 	return end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
@@ -561,14 +565,10 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		start = MAX(start, MAX(pseudo->bus.horizon * hbm->t.ccd_s, pseudo->floor));
-		if (pseudo->stripe == hbm->stripe)
-			start = MAX(start, turn(hbm, pseudo, write));
+		start = MAX(start, behind_all(hbm, pseudo, write));
 	}
 	if (hbm->stripe && hbm->stripe_write != write)
-		start = MAX(start,
-			    hbm->stripe_end +
-				    (write ? hbm->t.rtw : hbm->t.cwl + hbm->burst + hbm->t.wtr_l));
+		start = MAX(start, hbm->stripe_end + hbm->turn[!write]);
 	hbm->stripe++;
 	hbm->stripe_row =
 		(uint32_t)hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2));
@@ -638,44 +638,41 @@ static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bo
 
 /* A request that is no plain read. */
 static __attribute__((noinline)) uint64_t access_any(struct hbm *hbm, uint64_t place,
-						     uint64_t offset, uint64_t bytes, bool write,
-						     uint64_t t, uint64_t *out_first)
+						     struct hbm_bursts *of, uint64_t offset,
+						     uint64_t bytes, bool write, uint64_t t,
+						     uint64_t *out_first)
 {
-	uint64_t piece = hbm->burst_bytes;
-	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
-	uint64_t size = stop - begin, end;
+	uint64_t piece = hbm->burst_bytes, end;
 
-	if (G_LIKELY(size - 1 < hbm->piece_bytes && !((begin | size) & (size - 1))))
-		end = access_row(hbm, place, &hbm->bus.of[size >> hbm->burst_lg2], write, false, t,
-				 out_first);
+	if (G_LIKELY(of))
+		end = access_row(hbm, place, of, write, false, t, out_first);
 	else
-		end = access_blocks(hbm, begin, stop, write, bytes > hbm->offer_above, t,
-				    out_first);
+		end = access_blocks(hbm, offset & ~(piece - 1),
+				    (offset + bytes + piece - 1) & ~(piece - 1), write,
+				    bytes > hbm->offer_above, t, out_first);
 	hbm->latest = MAX(hbm->latest, end);
 	return end;
 }
 
-/* Those of a plain read: an aligned block of one row, and nobody asks for a record. Else NULL. */
-static inline struct hbm_bursts *plain_bursts(struct hbm *hbm, uint64_t offset, uint64_t bytes,
-					      bool write)
+/* Those of an aligned block of one row. Else NULL. */
+static inline struct hbm_bursts *row_bursts(struct hbm *hbm, uint64_t offset, uint64_t bytes)
 {
-	bool plain = !write && bytes - hbm->burst_bytes < hbm->plain_bytes;
+	bool one = bytes - hbm->burst_bytes < hbm->row_bytes && !((offset | bytes) & (bytes - 1));
 
-	return plain && !((offset | bytes) & (bytes - 1)) ? &hbm->bus.of[bytes >> hbm->burst_lg2]
-							  : NULL;
+	return one ? &hbm->bus.of[bytes >> hbm->burst_lg2] : NULL;
 }
 
 /* One request, of which the first byte is at the place. */
 __attribute__((always_inline)) static inline uint64_t
 access_at(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, uint64_t pa, uint64_t bytes,
-	  bool write, uint64_t at_ps, uint64_t *out_first_ps)
+	  bool write, bool plain, uint64_t at_ps, uint64_t *out_first_ps)
 {
 	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, end, first;
 
-	if (G_LIKELY(of))
+	if (G_LIKELY(plain))
 		end = access_row(hbm, place, of, false, true, t, &first);
 	else
-		end = access_any(hbm, place, SIM_PA_OFFSET(pa), bytes, write, t, &first);
+		end = access_any(hbm, place, of, SIM_PA_OFFSET(pa), bytes, write, t, &first);
 	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
 }
@@ -683,12 +680,12 @@ access_at(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, uint64_t pa, u
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
-	struct hbm_bursts *of = plain_bursts(hbm, offset, bytes, write);
+	struct hbm_bursts *of = row_bursts(hbm, offset, bytes);
 	uint64_t first_ps, done_ps;
 
 	hbm->bytes[write] += bytes;
-	done_ps = access_at(hbm, hbm_map_find(&hbm->map, offset), of, offset, bytes, write, at_ps,
-			    &first_ps);
+	done_ps = access_at(hbm, hbm_map_find(&hbm->map, offset), of, offset, bytes, write,
+			    of && !write && hbm->plain, at_ps, &first_ps);
 	if (out_first_ps)
 		*out_first_ps = first_ps;
 	return done_ps;
@@ -699,6 +696,7 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool
 {
 	uint64_t place[SIM_ROWS_MAX], offsets = 0, other = 0, first_ps;
 	struct hbm_bursts *of;
+	bool plain;
 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t offset = SIM_PA_OFFSET(rows[i].address);
@@ -709,11 +707,12 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool
 		place[i] = hbm_map_find(&hbm->map, offset);
 		__builtin_prefetch(&hbm->bank[place[i] >> HBM_MAP_BANK_AT]);
 	}
-	of = other ? NULL : plain_bursts(hbm, offsets, rows->bytes, write);
+	of = other ? NULL : row_bursts(hbm, offsets, rows->bytes);
+	plain = of && !write && hbm->plain;
 	for (unsigned i = 0; i < count; i++) {
 		rows[i].done_ps =
 			origin_ps + access_at(hbm, place[i], of, rows[i].address, rows[i].bytes,
-					      write, rows[i].at_ps - origin_ps, &first_ps);
+					      write, plain, rows[i].at_ps - origin_ps, &first_ps);
 		rows[i].first_ps = origin_ps + first_ps;
 	}
 }
@@ -721,13 +720,16 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 {
 	uint64_t requests = hbm->requests, bursts = hbm->bursts, latest = hbm->latest;
+	uint64_t slot = hbm->t.ccd_s;
 
 	for (unsigned n = 1; n <= BUS_BURSTS; n++) {
 		requests += hbm->bus.of[n].booked;
 		bursts += hbm->bus.of[n].booked * n;
 	}
 	for (unsigned i = 0; i < hbm->pseudos; i++)
-		latest = MAX(latest, last_read(hbm, &hbm->pseudo[i]) + hbm->read_latency);
+		latest = MAX(latest + slot,
+			     hbm->pseudo[i].bus[false].horizon * slot + hbm->read_latency) -
+			 slot;
 	out->hbm_read_bytes = hbm->bytes[false];
 	out->hbm_write_bytes = hbm->bytes[true];
 	out->hbm_row_hits = requests - hbm->row_misses;

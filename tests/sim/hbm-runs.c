@@ -262,3 +262,95 @@ TEST(hbm_runs, activations_keep_their_distances_in_any_order)
 		g_array_unref(acts);
 	}
 }
+
+struct burst {
+	uint32_t pseudo, group;
+	bool write;
+	uint64_t clock;
+};
+
+static GArray *bursts;
+
+static void note_burst(enum hbm_command command, const struct hbm_place *place, uint64_t clock)
+{
+	struct burst burst = { place->pseudo, place->bank / bank_count, command == HBM_WRITE,
+			       clock };
+
+	if (command == HBM_READ || command == HBM_WRITE)
+		g_array_append_val(bursts, burst);
+}
+
+static gint by_burst(gconstpointer a, gconstpointer b)
+{
+	const struct burst *x = a, *y = b;
+
+	return x->pseudo != y->pseudo ? (x->pseudo > y->pseudo) - (x->pseudo < y->pseudo)
+				      : (x->clock > y->clock) - (x->clock < y->clock);
+}
+
+/* Clocks that a burst has to keep to one before it. */
+static uint64_t distance(const struct sim_profile *p, const struct burst *a, const struct burst *b)
+{
+	const struct sim_hbm_clocks *t = &p->hbm_clocks;
+	bool same = a->group == b->group;
+
+	if (a->write == b->write)
+		return same ? t->ccd_l : t->ccd_s;
+	if (b->write)
+		return t->rtw;
+	return t->cwl + p->hbm_burst / 2 + (same ? MAX(t->wtr_l, t->wtr_s) : t->wtr_s);
+}
+
+/* Writes go into the gaps that reads leave, and reads into those between writes: the bus has the
+ * time to turn, however long that takes and in whatever order they were booked. */
+TEST(hbm_runs, reads_and_writes_keep_their_distances_in_any_order)
+{
+	g_autoptr(GRand) rand = g_rand_new_with_seed(SEED);
+	struct sim_profile p;
+	unsigned turns = 0;
+
+	for (unsigned config = 0; config < CONFIGS / 2; config++) {
+		uint64_t now = 0;
+		unsigned near = 0, writes = between(rand, 1, 9), longest;
+		struct hbm *hbm;
+
+		ASSERT_TRUE(sim_profile_load("Ascend910B1", &p, NULL));
+		random_profile(rand, &p);
+		longest = config % 10 ? 20 : 300;
+		p.hbm_clocks.cwl = between(rand, 0, (int)longest);
+		p.hbm_clocks.rtw = between(rand, 0, (int)longest);
+		p.hbm_clocks.wtr_s = between(rand, 0, (int)longest);
+		p.hbm_clocks.wtr_l = between(rand, 0, (int)longest);
+		p.hbm_queue = between(rand, 1, 200);
+		bank_count = p.hbm_banks;
+		bursts = g_array_new(FALSE, FALSE, sizeof(struct burst));
+		hbm_record_next.call = note_burst;
+		hbm = hbm_new(&p, NULL);
+		hbm_record_next.call = NULL;
+		for (unsigned i = 0; i < 3000; i++) {
+			uint64_t back = between(rand, 0, 1) ? between(rand, 0, 200000) : 0;
+			uint64_t burst = p.hbm_burst * 8;
+
+			now += between(rand, 0, 2000);
+			hbm_access(hbm, between(rand, 0, 1 << 16) * burst * 2,
+				   burst << between(rand, 0, 1), between(rand, 0, 9) < writes,
+				   now - MIN(now, back), NULL);
+		}
+		hbm_free(hbm);
+		g_array_sort(bursts, by_burst);
+		for (guint i = 0; i < bursts->len; i++) {
+			const struct burst *b = &g_array_index(bursts, struct burst, i);
+
+			for (guint k = 1; k <= i && k <= 400; k++) {
+				if (b[-(gint)k].pseudo != b->pseudo)
+					break;
+				near += b->clock - b[-(gint)k].clock < distance(&p, b - k, b);
+			}
+			turns += i && b[-1].pseudo == b->pseudo && b[-1].write != b->write;
+		}
+		NOTE("configuration %u: %s", config, p.hbm_map);
+		EXPECT_EQ(near, 0u);
+		g_array_unref(bursts);
+	}
+	EXPECT_GT(turns, 30000u);
+}
