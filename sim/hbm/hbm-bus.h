@@ -162,8 +162,8 @@ static inline void bus_close(const struct hbm_bus *bus, const struct hbm_bus_sha
 	}
 }
 
-/* Closes the slots from `from` on that are less than so many before or behind a burst of the other
- * kind. */
+/* Closes the slots that are less than so many before or behind a burst of the other kind. Those
+ * before slot `from` need not be. */
 static inline void hbm_bus_turn(struct hbm_bus *bus, const struct hbm_bus *other,
 				const struct hbm_bus_shape *shape, uint64_t before, uint64_t behind,
 				uint64_t from)

@@ -148,17 +148,15 @@ static double by_bursts(const struct sim_profile *p, struct run run)
 	return (double)last / p->hbm_tck_ps;
 }
 
-/* What the scheduler's writes lose beside: they go in batches of half the queue, behind each of
- * which the bus is turned, and which wait for a bank that is being refreshed on its own. */
+/* What the scheduler's writes lose beside: they go in batches of half the queue, which wait for a
+ * bank that is being refreshed on its own. */
 static double batch_pauses(const struct sim_profile *p, struct run run)
 {
 	unsigned pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	uint64_t batches = run.bytes / (p->hbm_burst * 8) / pseudos / MIN(p->hbm_queue / 2, 64);
-	unsigned pause = p->hbm_clocks.cwl + p->hbm_burst / 2 + p->hbm_clocks.wtr_s;
+	unsigned pause = p->hbm_clocks.rfc_sb + p->hbm_clocks.rtp + p->hbm_clocks.rp;
 
-	if (p->hbm_refresh && p->hbm_refresh_per_bank)
-		pause += p->hbm_clocks.rfc_sb + p->hbm_clocks.rtp + p->hbm_clocks.rp;
-	return (double)(batches * pause);
+	return p->hbm_refresh && p->hbm_refresh_per_bank ? (double)(batches * pause) : 0;
 }
 
 /* The bounds: reads within 20 %, either way. Writes take the scheduler no less than 0.9 of the
