@@ -142,7 +142,7 @@ static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned
 		f->used -= n;
 		if (f->used != 0)
 			continue;
-		node_block_drop(bs->node, f->block);
+		gone_block_locked(bs, f->block);
 		*f = (struct pool_frame){ .block = NULL };
 	}
 }
@@ -329,10 +329,8 @@ static void leave_pool(struct bsim *bs, struct allocation *a)
 	unsigned first = (unsigned)((a->va - a->range->va) >> p->kind.page_lg2);
 	unsigned count = (unsigned)(a->bytes >> p->kind.page_lg2);
 
-	if (p->frame != NULL) {
-		tables_unmap(bs, p->kind.memory, a->va, a->bytes, 12);
+	if (p->frame != NULL)
 		put_frames(bs, p, first, count);
-	}
 	mark_pages(p, first, count, NULL);
 	if (p->used == 0 && has_spare(bs, p))
 		end_pool(bs, p);
@@ -352,14 +350,19 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 	g_slice_free(struct allocation, a);
 }
 
+static void unmap(struct bsim *bs, struct allocation *a)
+{
+	if (!a->unmapped && (a->kind == NPU_PLACE_DEVICE || a->kind == NPU_PLACE_OPENED))
+		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
+	a->unmapped = true;
+}
+
+/* A pinned one's pages are the kernel's again. */
 static void allocation_finish(struct bsim *bs, struct allocation *a)
 {
-	if (a->kind == NPU_PLACE_PINNED)
-		window_close_to_cpu(a->va, a->bytes);
-	if (a->block != NULL) {
-		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
-		node_block_drop(bs->node, a->block);
-	}
+	unmap(bs, a);
+	if (a->block != NULL)
+		gone_block_locked(bs, a->block);
 	allocation_drop(bs, a);
 }
 
@@ -380,11 +383,15 @@ void alloc_table_open(struct bsim *bs)
 void alloc_table_close(struct bsim *bs)
 {
 	struct alloc_table *t = bs->allocs;
+	struct allocation *a;
 
 	if (t == NULL)
 		return;
 	while (!LIST_EMPTY(&t->all))
-		allocation_finish(bs, LIST_FIRST(&t->all));
+		allocation_end(bs, LIST_FIRST(&t->all));
+	LIST_FOREACH(a, &t->held, link)
+	a->held = 0;
+	gone_end_locked(bs); /* but for what the model's engines have begun to use */
 	while (!LIST_EMPTY(&t->held))
 		allocation_finish(bs, LIST_FIRST(&t->held));
 	while (!TAILQ_EMPTY(&t->pools))
@@ -498,8 +505,7 @@ static drvError_t back_pinned(struct allocation *a)
 	return DRV_ERROR_OUT_OF_MEMORY;
 }
 
-BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size),
-	  (unsigned long long, flag))
+static drvError_t alloc_locked(struct bsim_call *c, void **pp, uint64_t size, uint64_t flag)
 {
 	struct bsim *bs = c->bs;
 	struct pool_kind kind = { .use = NPU_PLACE_DEVICE };
@@ -545,6 +551,17 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	}
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
+}
+
+BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size),
+	  (unsigned long long, flag))
+{
+	drvError_t result;
+
+	do
+		result = alloc_locked(c, pp, size, flag);
+	while (result == DRV_ERROR_OUT_OF_MEMORY && gone_wait_locked(c->bs));
+	return result;
 }
 
 /* ---- who gave back which range, for messages ---- */
@@ -601,9 +618,80 @@ static bool allocation_used(struct bsim *bs, const struct allocation *a)
 	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
 }
 
-/* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it, or a device's that a copy uses, until gone_end_locked(). */
-static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
+void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent)
+{
+	struct allocation *a;
+
+	LIST_FOREACH(a, &bs->allocs->held, link)
+	if (a->held != 0 && a->gone_number > sent && a->va < va + bytes && va < a->va + a->bytes)
+		a->held--;
+}
+
+void gone_block_locked(struct bsim *bs, struct node_block *block)
+{
+	struct alloc_table *t = bs->allocs;
+
+	if (frames_used(bs, block))
+		g_ptr_array_add(t->gone_blocks, block);
+	else if (node_block_leave(bs->node, block))
+		t->dirty = g_slist_prepend(t->dirty, block);
+}
+
+/* With the lock let go of; nobody finds it any more, and nobody else has its frames and addresses
+ * before the end. */
+static void give_to_kernel(struct bsim *bs, GSList *blocks, struct allocation_list *pinned)
+{
+	const struct allocation *a;
+
+	bs->allocs->leaving++;
+	bs->sim_lock.release(bs);
+	for (const GSList *block = blocks; block != NULL; block = block->next)
+		node_block_clean(bs->node, block->data);
+	LIST_FOREACH(a, pinned, link)
+	window_close_to_cpu(a->va, a->bytes);
+	bs->sim_lock.take(bs);
+	bs->allocs->leaving--;
+	while (!LIST_EMPTY(pinned))
+		allocation_finish(bs, LIST_FIRST(pinned));
+	g_slist_free(blocks);
+}
+
+void gone_end_locked(struct bsim *bs)
+{
+	struct allocation_list pinned = LIST_HEAD_INITIALIZER(pinned);
+	struct alloc_table *t = bs->allocs;
+	struct allocation *next;
+
+	for (unsigned i = t->gone_blocks->len; i-- > 0;)
+		if (!frames_used(bs, t->gone_blocks->pdata[i]))
+			gone_block_locked(bs, g_ptr_array_remove_index_fast(t->gone_blocks, i));
+	for (struct allocation *a = LIST_FIRST(&t->held); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
+		if (a->held != 0 || allocation_used(bs, a))
+			continue;
+		if (a->kind != NPU_PLACE_PINNED) {
+			allocation_finish(bs, a);
+			continue;
+		}
+		LIST_REMOVE(a, link);
+		LIST_INSERT_HEAD(&pinned, a, link);
+	}
+	if (t->dirty != NULL || !LIST_EMPTY(&pinned))
+		give_to_kernel(bs, g_steal_pointer(&t->dirty), &pinned);
+}
+
+bool gone_wait_locked(struct bsim *bs)
+{
+	if (bs->allocs == NULL || bs->allocs->leaving == 0)
+		return false;
+	bs->sim_lock.wait(bs);
+	npu_message_clear();
+	return true;
+}
+
+/* ---- free ---- */
+
+void allocation_end(struct bsim *bs, struct allocation *a)
 {
 	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
 
@@ -613,57 +701,15 @@ static bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 				 : pinned         ? "aclrtFreeHost"
 						  : "aclrtHostUnregister");
 	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
-	if (a->held == 0 && (host || !allocation_used(bs, a)))
-		return false;
+	if (a->held == 0 && !pinned && !allocation_used(bs, a)) {
+		allocation_finish(bs, a);
+		return;
+	}
 	a->gone_number = bs->call_number;
 	LIST_REMOVE(a, link);
 	LIST_INSERT_HEAD(&bs->allocs->held, a, link);
 	bs->allocs->count[a->kind]--;
 	bs->allocs->bytes[a->kind] -= a->bytes;
-	return true;
-}
-
-void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent)
-{
-	struct allocation *next;
-
-	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
-		next = LIST_NEXT(a, link);
-		if (a->held != 0 && a->gone_number > sent && a->va < va + bytes &&
-		    va < a->va + a->bytes && --a->held == 0)
-			allocation_finish(bs, a);
-	}
-}
-
-void gone_block_locked(struct bsim *bs, struct node_block *block)
-{
-	if (frames_used(bs, block))
-		g_ptr_array_add(bs->allocs->gone_blocks, block);
-	else
-		node_block_drop(bs->node, block);
-}
-
-void gone_end_locked(struct bsim *bs)
-{
-	GPtrArray *gone = bs->allocs->gone_blocks;
-	struct allocation *next;
-
-	for (unsigned i = gone->len; i-- > 0;)
-		if (!frames_used(bs, gone->pdata[i]))
-			node_block_drop(bs->node, g_ptr_array_remove_index_fast(gone, i));
-	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
-		next = LIST_NEXT(a, link);
-		if (a->held == 0 && !allocation_used(bs, a))
-			allocation_finish(bs, a);
-	}
-}
-
-/* ---- free ---- */
-
-void allocation_end(struct bsim *bs, struct allocation *a)
-{
-	if (!gone_hold_locked(bs, a))
-		allocation_finish(bs, a);
 }
 
 unsigned alloc_end_device(struct bsim *bs, unsigned device)
@@ -675,6 +721,7 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 		next = LIST_NEXT(a, link);
 		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
+		unmap(bs, a); /* the page table goes */
 		allocation_end(bs, a);
 		ended++;
 	}

@@ -174,6 +174,7 @@ struct allocation {
 	 * many of them are not done; of a device's memory 0, copies under way use it. */
 	unsigned held;
 	uint64_t gone_number;
+	bool unmapped; /* its leaves are gone */
 	uint64_t va, bytes;
 	struct range *range;
 	struct node_block *block; /* of its own; NULL where its pages are its heap's */
@@ -219,9 +220,11 @@ struct gone_range {
 };
 
 struct alloc_table {
-	LIST_HEAD(, allocation) all;  /* the newest first */
-	LIST_HEAD(, allocation) held; /* freed, in use; not counted */
-	GPtrArray *gone_blocks;       /* the same of struct node_block */
+	LIST_HEAD(allocation_list, allocation) all; /* the newest first */
+	struct allocation_list held;                /* freed, in use; not counted */
+	GPtrArray *gone_blocks;                     /* the same of struct node_block */
+	GSList *dirty;    /* of those that nobody uses: node_block_clean() is to follow */
+	unsigned leaving; /* threads that give memory back to the kernel */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
 	uint64_t frames_taken;    /* ever, behind 4 KiB pages */
@@ -494,9 +497,11 @@ static inline void gone_locked(struct bsim *bs)
 {
 	const struct alloc_table *t = bs->allocs;
 
-	if (t != NULL && (t->gone_blocks->len != 0 || !LIST_EMPTY(&t->held)))
+	if (t->gone_blocks->len != 0 || t->dirty != NULL || !LIST_EMPTY(&t->held))
 		gone_end_locked(bs);
 }
+/* Waits until one who gives memory back is done. False: there is none. */
+bool gone_wait_locked(struct bsim *bs);
 
 /* ---- fault.c ---- */
 

@@ -233,44 +233,52 @@ const char *server_text(const struct node *node, unsigned server)
 
 /* ---- the end of a block ---- */
 
-void block_leave(struct node *node, uint32_t id)
+bool block_leave(struct node *node, uint32_t id)
 {
 	struct block_place place = block_at(node, id);
 	struct block_record *record = place.record;
 
 	if (record->closing) /* another thread is at it */
-		return;
+		return false;
 	if (place.frame < place.memory->usable)
 		own_frames_add(place.memory, -(int64_t)record->frames);
 	if (server_is_lost(node, node->shape.server))
-		return; /* nobody hears of it: node_scan() */
+		return false; /* nobody hears of it: node_scan() */
 	if (!holders_are_none_but(&place, node->slot)) {
 		holders_set(&place, node->slot, false);
-		return;
+		return false;
 	}
 	if (record->fd && block_fd_is_open(node, id)) {
 		PUT(node->control->fd_kept, node->control->fd_kept + 1);
 		holders_set(&place, node->slot, false);
-		return;
+		return false;
 	}
-	if (GET(record->touched)) {
-		block_close(node, id);
-		node_unlock(node);
-		block_clean(node, id);
-		node_lock(node);
+	if (!GET(record->touched)) {
+		block_release(node, id);
+		return false;
 	}
-	block_release(node, id);
+	block_close(node, id);
+	return true;
 }
 
-void node_block_drop(struct node *node, struct node_block *block)
+void block_end(struct node *node, uint32_t id)
+{
+	block_clean(node, id);
+	node_lock(node);
+	block_release(node, id);
+	node_unlock(node);
+}
+
+bool node_block_leave(struct node *node, struct node_block *block)
 {
 	struct view_count *count;
+	bool closing;
 
-	if (!block || (node_is_quiet(node) && frame_cache_put(node, block)))
-		return;
+	if (node_is_quiet(node) && frame_cache_put(node, block))
+		return false;
 	if (node_enter(node) != DRV_ERROR_NONE) {
 		free(block);
-		return;
+		return false;
 	}
 	count = &node->views[block->id];
 	if (!block->imported && --count->own == 0 && count->views > 1) {
@@ -280,10 +288,23 @@ void node_block_drop(struct node *node, struct node_block *block)
 		if (share && share_is_mine(node, &node->shares[share - 1]))
 			PUT(node->shares[share - 1].exporter_gone, 1);
 	}
-	if (--count->views == 0)
-		block_leave(node, block->id);
+	closing = --count->views == 0 && block_leave(node, block->id);
 	node_unlock(node);
+	if (!closing)
+		free(block);
+	return closing;
+}
+
+void node_block_clean(struct node *node, struct node_block *block)
+{
+	block_end(node, block->id);
 	free(block);
+}
+
+void node_block_drop(struct node *node, struct node_block *block)
+{
+	if (block && node_block_leave(node, block))
+		node_block_clean(node, block);
 }
 
 void node_block_touch(struct node *node, const struct node_block *block)

@@ -437,8 +437,11 @@ void node_leave(struct node *node)
 	if (node_enter(node) == DRV_ERROR_NONE) {
 		frame_cache_empty(node, node->slot);
 		while (block_next(node, &id, &place))
-			if (block_is_held_by(&place, node->slot))
-				block_leave(node, id);
+			if (block_is_held_by(&place, node->slot) && block_leave(node, id)) {
+				node_unlock(node);
+				block_end(node, id);
+				node_lock(node);
+			}
 		node_unlock(node);
 	}
 	member_remove(node);

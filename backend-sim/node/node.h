@@ -137,6 +137,11 @@ drvError_t node_table_frame(struct node *node, unsigned memory, struct node_bloc
 /* Ends this process's hold through this view. The frames go (and read as zeros from then on) when
  * no process holds the block. */
 void node_block_drop(struct node *node, struct node_block *block);
+/* The same in two steps. True: node_block_clean() is to follow, which takes as long as the kernel
+ * takes to free pages that were touched. Frames between the two count as free, and who needs them
+ * waits for the second step. */
+bool node_block_leave(struct node *node, struct node_block *block);
+void node_block_clean(struct node *node, struct node_block *block);
 /* The block has been or may be written from now on: its frames must be cleaned when they go. Cheap;
  * once per map. */
 void node_block_touch(struct node *node, const struct node_block *block);

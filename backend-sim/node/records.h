@@ -471,9 +471,11 @@ const char *server_text(const struct node *node, unsigned server);
 drvError_t block_enter(struct node *node, const struct node_block *block, struct block_place *out);
 /* One more view for this process. Lock held. */
 struct node_block *block_view(struct node *node, uint32_t id, bool imported);
-/* This process's hold ends, however many views it has. Lock held at entry and return; let go while
- * frames are cleaned. */
-void block_leave(struct node *node, uint32_t id);
+/* This process's hold ends, however many views it has. True: nobody else holds the block, which is
+ * closing, and is to be ended. Lock held. */
+bool block_leave(struct node *node, uint32_t id);
+/* Cleans a closing block, which ends then. Lock not held. */
+void block_end(struct node *node, uint32_t id);
 
 /* ---- socket.c */
 

@@ -58,6 +58,7 @@ static void wait_for_other_locked(void *bsim)
 /* At the end of every call. Who has let go of the lock catches up by itself. */
 static void catch_up_at_end_locked(struct bsim *bs)
 {
+	gone_locked(bs);
 	if (bs->queues->away == 0)
 		queue_catch_up_locked(bs);
 }
