@@ -287,8 +287,11 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	a->memory = kind->memory;
 	a->page_lg2 = kind->page_lg2;
 	a->bytes = bytes;
-	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
-					  : place_in_pool(bs, call, kind, a);
+	while ((*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
+						  : place_in_pool(bs, call, kind, a)) ==
+		       DRV_ERROR_OUT_OF_MEMORY &&
+	       kind->memory == SIM_NODE_HOST && bs->allocs->leaving != 0)
+		bs->sim_lock.wait(bs); /* for addresses */
 	if (*out_error != DRV_ERROR_NONE) {
 		g_slice_free(struct allocation, a);
 		return NULL;
@@ -350,17 +353,11 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 	g_slice_free(struct allocation, a);
 }
 
-static void unmap(struct bsim *bs, struct allocation *a)
-{
-	if (!a->unmapped && (a->kind == NPU_PLACE_DEVICE || a->kind == NPU_PLACE_OPENED))
-		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
-	a->unmapped = true;
-}
-
 /* A pinned one's pages are the kernel's again. */
 static void allocation_finish(struct bsim *bs, struct allocation *a)
 {
-	unmap(bs, a);
+	if (a->kind == NPU_PLACE_DEVICE || a->kind == NPU_PLACE_OPENED)
+		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
 	if (a->block != NULL)
 		gone_block_locked(bs, a->block);
 	allocation_drop(bs, a);
@@ -505,7 +502,8 @@ static drvError_t back_pinned(struct allocation *a)
 	return DRV_ERROR_OUT_OF_MEMORY;
 }
 
-static drvError_t alloc_locked(struct bsim_call *c, void **pp, uint64_t size, uint64_t flag)
+BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size),
+	  (unsigned long long, flag))
 {
 	struct bsim *bs = c->bs;
 	struct pool_kind kind = { .use = NPU_PLACE_DEVICE };
@@ -551,17 +549,6 @@ static drvError_t alloc_locked(struct bsim_call *c, void **pp, uint64_t size, ui
 	}
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
-}
-
-BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size),
-	  (unsigned long long, flag))
-{
-	drvError_t result;
-
-	do
-		result = alloc_locked(c, pp, size, flag);
-	while (result == DRV_ERROR_OUT_OF_MEMORY && gone_wait_locked(c->bs));
-	return result;
 }
 
 /* ---- who gave back which range, for messages ---- */
@@ -627,45 +614,14 @@ void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t 
 		a->held--;
 }
 
-void gone_block_locked(struct bsim *bs, struct node_block *block)
-{
-	struct alloc_table *t = bs->allocs;
-
-	if (frames_used(bs, block))
-		g_ptr_array_add(t->gone_blocks, block);
-	else if (node_block_leave(bs->node, block))
-		t->dirty = g_slist_prepend(t->dirty, block);
-}
-
-/* With the lock let go of; nobody finds it any more, and nobody else has its frames and addresses
- * before the end. */
-static void give_to_kernel(struct bsim *bs, GSList *blocks, struct allocation_list *pinned)
-{
-	const struct allocation *a;
-
-	bs->allocs->leaving++;
-	bs->sim_lock.release(bs);
-	for (const GSList *block = blocks; block != NULL; block = block->next)
-		node_block_clean(bs->node, block->data);
-	LIST_FOREACH(a, pinned, link)
-	window_close_to_cpu(a->va, a->bytes);
-	bs->sim_lock.take(bs);
-	bs->allocs->leaving--;
-	while (!LIST_EMPTY(pinned))
-		allocation_finish(bs, LIST_FIRST(pinned));
-	g_slist_free(blocks);
-}
-
 void gone_end_locked(struct bsim *bs)
 {
 	struct allocation_list pinned = LIST_HEAD_INITIALIZER(pinned);
 	struct alloc_table *t = bs->allocs;
-	struct allocation *next;
+	struct allocation *a, *next;
+	GSList *blocks = NULL;
 
-	for (unsigned i = t->gone_blocks->len; i-- > 0;)
-		if (!frames_used(bs, t->gone_blocks->pdata[i]))
-			gone_block_locked(bs, g_ptr_array_remove_index_fast(t->gone_blocks, i));
-	for (struct allocation *a = LIST_FIRST(&t->held); a != NULL; a = next) {
+	for (a = LIST_FIRST(&t->held); a != NULL; a = next) {
 		next = LIST_NEXT(a, link);
 		if (a->held != 0 || allocation_used(bs, a))
 			continue;
@@ -676,17 +632,29 @@ void gone_end_locked(struct bsim *bs)
 		LIST_REMOVE(a, link);
 		LIST_INSERT_HEAD(&pinned, a, link);
 	}
-	if (t->dirty != NULL || !LIST_EMPTY(&pinned))
-		give_to_kernel(bs, g_steal_pointer(&t->dirty), &pinned);
-}
+	for (unsigned i = t->gone_blocks->len; i-- > 0;) {
+		struct node_block *block = t->gone_blocks->pdata[i];
 
-bool gone_wait_locked(struct bsim *bs)
-{
-	if (bs->allocs == NULL || bs->allocs->leaving == 0)
-		return false;
-	bs->sim_lock.wait(bs);
-	npu_message_clear();
-	return true;
+		if (frames_used(bs, block))
+			continue;
+		g_ptr_array_remove_index_fast(t->gone_blocks, i);
+		if (node_block_leave(bs->node, block))
+			blocks = g_slist_prepend(blocks, block);
+	}
+	if (blocks == NULL && LIST_EMPTY(&pinned))
+		return;
+	/* Nobody finds these any more, nor has their frames and addresses before the end. */
+	t->leaving++;
+	bs->sim_lock.release(bs);
+	for (const GSList *block = blocks; block != NULL; block = block->next)
+		node_block_clean(bs->node, block->data);
+	LIST_FOREACH(a, &pinned, link)
+	window_close_to_cpu(a->va, a->bytes);
+	bs->sim_lock.take(bs);
+	t->leaving--;
+	while ((a = LIST_FIRST(&pinned)) != NULL)
+		allocation_finish(bs, a);
+	g_slist_free(blocks);
 }
 
 /* ---- free ---- */
@@ -721,7 +689,6 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 		next = LIST_NEXT(a, link);
 		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
-		unmap(bs, a); /* the page table goes */
 		allocation_end(bs, a);
 		ended++;
 	}

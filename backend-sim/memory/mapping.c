@@ -301,6 +301,14 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 	uint64_t va = (uintptr_t)ptr;
 	struct mapping *m = window_mapping(bs->window, va);
 
+	if (m != NULL && m->cpu && m->va == va) { /* the kernel forgets what the CPU has touched */
+		uint64_t bytes = mapping_bytes(m);
+
+		bs->sim_lock.release(bs);
+		madvise(ptr, bytes, MADV_DONTNEED);
+		bs->sim_lock.take(bs);
+		m = window_mapping(bs->window, va);
+	}
 	if (m == NULL)
 		return bsim_fail(
 			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",

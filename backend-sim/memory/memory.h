@@ -174,7 +174,6 @@ struct allocation {
 	 * many of them are not done; of a device's memory 0, copies under way use it. */
 	unsigned held;
 	uint64_t gone_number;
-	bool unmapped; /* its leaves are gone */
 	uint64_t va, bytes;
 	struct range *range;
 	struct node_block *block; /* of its own; NULL where its pages are its heap's */
@@ -223,8 +222,7 @@ struct alloc_table {
 	LIST_HEAD(allocation_list, allocation) all; /* the newest first */
 	struct allocation_list held;                /* freed, in use; not counted */
 	GPtrArray *gone_blocks;                     /* the same of struct node_block */
-	GSList *dirty;    /* of those that nobody uses: node_block_clean() is to follow */
-	unsigned leaving; /* threads that give memory back to the kernel */
+	unsigned leaving; /* threads that have let go of the lock to end such */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
 	uint64_t frames_taken;    /* ever, behind 4 KiB pages */
@@ -489,19 +487,21 @@ void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *
 const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since);
 /* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
 char *place_holdings(void *bsim);
-/* node_block_drop() of a handle's or an allocation's block: where a copy under way uses it, its
- * frames stay until gone_locked() finds them free. */
-void gone_block_locked(struct bsim *bs, struct node_block *block);
+/* node_block_drop() of a handle's or an allocation's block, at the end of the call, or of the copies
+ * under way that use it. */
+static inline void gone_block_locked(struct bsim *bs, struct node_block *block)
+{
+	g_ptr_array_add(bs->allocs->gone_blocks, block);
+}
+/* Ends what nobody uses; the kernel has its pages while the lock is let go of. */
 void gone_end_locked(struct bsim *bs);
 static inline void gone_locked(struct bsim *bs)
 {
 	const struct alloc_table *t = bs->allocs;
 
-	if (t->gone_blocks->len != 0 || t->dirty != NULL || !LIST_EMPTY(&t->held))
+	if (t->gone_blocks->len != 0 || !LIST_EMPTY(&t->held))
 		gone_end_locked(bs);
 }
-/* Waits until one who gives memory back is done. False: there is none. */
-bool gone_wait_locked(struct bsim *bs);
 
 /* ---- fault.c ---- */
 

@@ -94,7 +94,7 @@ static void clean(const struct node *node, const struct memory *m, uint64_t at, 
 		memset(start, 0, bytes);
 }
 
-void block_clean(struct node *node, uint32_t id)
+static void clean_block(struct node *node, uint32_t id)
 {
 	struct block_place place = block_at(node, id);
 	struct memory *m = place.memory;
@@ -143,6 +143,14 @@ void block_release(struct node *node, uint32_t id)
 		PUT(control->frames_wanted, 0);
 		syscall(SYS_futex, &control->frames_wanted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
+}
+
+void block_end(struct node *node, uint32_t id)
+{
+	clean_block(node, id);
+	node_lock(node);
+	block_release(node, id);
+	node_unlock(node);
 }
 
 /* ---- descriptors, shares ---- */
@@ -259,14 +267,6 @@ bool block_leave(struct node *node, uint32_t id)
 	}
 	block_close(node, id);
 	return true;
-}
-
-void block_end(struct node *node, uint32_t id)
-{
-	block_clean(node, id);
-	node_lock(node);
-	block_release(node, id);
-	node_unlock(node);
 }
 
 bool node_block_leave(struct node *node, struct node_block *block)

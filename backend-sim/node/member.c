@@ -437,10 +437,8 @@ static void end_orphans(struct node *node, struct reaping *reaping)
 		return;
 	node_unlock(node);
 	for (unsigned i = 0; i < reaping->orphans->len; i++)
-		block_clean(node, g_array_index(reaping->orphans, uint32_t, i));
+		block_end(node, g_array_index(reaping->orphans, uint32_t, i));
 	node_lock(node);
-	for (unsigned i = 0; i < reaping->orphans->len; i++)
-		block_release(node, g_array_index(reaping->orphans, uint32_t, i));
 	g_array_unref(reaping->orphans);
 }
 

@@ -369,8 +369,8 @@ void block_release(struct node *node, uint32_t id);
 void block_close(struct node *node, uint32_t id);
 /* join.c: maps the memory of another server, if it is not. False and a message. Lock not needed. */
 bool memory_open(struct node *node, struct memory *m);
-/* Makes the frames of a closing block read as zeros. Lock not needed. */
-void block_clean(struct node *node, uint32_t id);
+/* Makes the frames of a closing block read as zeros; it ends then. Lock not held. */
+void block_end(struct node *node, uint32_t id);
 
 void holders_set(const struct block_place *place, unsigned slot, bool held);
 /* Nobody but that member holds it; NODE_NONE: nobody at all. */
@@ -474,8 +474,6 @@ struct node_block *block_view(struct node *node, uint32_t id, bool imported);
 /* This process's hold ends, however many views it has. True: nobody else holds the block, which is
  * closing, and is to be ended. Lock held. */
 bool block_leave(struct node *node, uint32_t id);
-/* Cleans a closing block, which ends then. Lock not held. */
-void block_end(struct node *node, uint32_t id);
 
 /* ---- socket.c */
 

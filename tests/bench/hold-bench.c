@@ -496,6 +496,68 @@ static void load_free_device(void)
 	check(npu_call(driver, halMemFree, va), "halMemFree");
 }
 
+static void load_release(void)
+{
+	static void *va;
+	drv_mem_handle_t *handle = create(64 * MIB);
+
+	if (va == NULL)
+		va = reserve(64 * MIB);
+	check(npu_call(driver, halMemMap, va, 64 * MIB, 0, handle, 0), "halMemMap");
+	check(npu_call(driver, drvMemsetD8, (uintptr_t)va, 64 * MIB, 1, 64 * MIB), "drvMemsetD8");
+	check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
+	check(npu_call(driver, halMemRelease, handle), "halMemRelease");
+}
+
+static void load_unmap_from_cpu(void)
+{
+	static struct drv_mem_access_desc host_too = { .location = { .side = MEM_HOST_SIDE },
+						       .type = MEM_ACCESS_TYPE_READWRITE };
+	static drv_mem_handle_t *handle;
+	static void *va;
+
+	if (handle == NULL) {
+		handle = create(64 * MIB);
+		va = reserve(64 * MIB);
+	}
+	check(npu_call(driver, halMemMap, va, 64 * MIB, 0, handle, 0), "halMemMap");
+	check(npu_call(driver, halMemSetAccess, va, 64 * MIB, &host_too, 1), "halMemSetAccess");
+	memset(va, 1, 64 * MIB);
+	check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
+}
+
+/* Parts of frames that others have, too: they are zeros again for the next. */
+static void load_small_pages(void)
+{
+	void *one, *two, *three;
+	uint64_t flag = DEVICE_FLAG & ~(uint64_t)MEM_PAGE_HUGE;
+
+	check(npu_call(driver, halMemAlloc, &one, 4096, flag), "halMemAlloc");
+	check(npu_call(driver, halMemAlloc, &two, MIB, flag), "halMemAlloc");
+	check(npu_call(driver, halMemFree, two), "halMemFree");
+	check(npu_call(driver, halMemAlloc, &three, MIB, flag), "halMemAlloc");
+	check(npu_call(driver, halMemFree, three), "halMemFree");
+	check(npu_call(driver, halMemFree, one), "halMemFree");
+}
+
+#define DEVICE_1_FLAG (DEVICE_FLAG | UINT64_C(1))
+
+static void load_reset(void)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevCloseIn close_in = { { 0 } };
+	halDevOpenOut out;
+	void *va;
+
+	check(npu_call(driver, halDeviceOpen, 1, &in, &out), "halDeviceOpen");
+	for (unsigned i = 0; i < 1000; i++) {
+		check(npu_call(driver, halMemAlloc, &va, 2 * MIB, DEVICE_1_FLAG), "halMemAlloc");
+		if (i % 16 == 0)
+			check(npu_call(driver, drvMemsetD8, (uintptr_t)va, 2 * MIB, 1, 2 * MIB), "drvMemsetD8");
+	}
+	check(npu_call(driver, halDeviceClose, 1, &close_in), "halDeviceClose");
+}
+
 /* The longest hold, each taken as short as it ever was. Runs are the same but for the state of the
  * caches: those are compared that have as many holds as the last one. */
 static void load(const char *what, void (*run)(void), double most)
@@ -551,8 +613,12 @@ static void repeat_loads(void)
 		{ "map + unmap of 1 GiB", load_map, 50 },
 		{ "4000 queued copies", load_queued_copies, 50 },
 		{ "4000 entries without time", load_queued_nothing, 50 },
-		{ "free of 64 MiB, pinned", load_free_pinned, 0 },
-		{ "free of 64 MiB, device", load_free_device, 0 },
+		{ "free of 64 MiB, pinned", load_free_pinned, 50 },
+		{ "free of 64 MiB, device", load_free_device, 50 },
+		{ "unmap and release of 64 MiB", load_release, 50 },
+		{ "unmap of 64 MiB from the CPU", load_unmap_from_cpu, 50 },
+		{ "1 MiB of 4 KiB pages", load_small_pages, 50 },
+		{ "reset of 1000 allocations", load_reset, 50 },
 	};
 	drv_mem_handle_t *handle = create(2 * MIB);
 
