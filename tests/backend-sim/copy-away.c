@@ -28,32 +28,13 @@
 
 static void (*fault)(void);
 
-static void *run_fault(void *arg)
-{
-	(*(void (**)(void))arg)();
-	return arg;
-}
-
-/* Once, if it is armed. */
-static void run_armed(void (**armed)(void))
-{
-	void (*now)(void) = *armed;
-	pthread_t thread;
-
-	if (now == NULL)
-		return;
-	*armed = NULL;
-	pthread_create(&thread, NULL, run_fault, &now);
-	pthread_join(thread, NULL);
-}
-
 void *__real_memmove(void *to, const void *from, size_t bytes);
 void *__wrap_memmove(void *to, const void *from, size_t bytes);
 
 void *__wrap_memmove(void *to, const void *from, size_t bytes)
 {
 	if (bytes > SIM_FEW_BYTES)
-		run_armed(&fault);
+		rig_run_armed(&fault);
 	return __real_memmove(to, from, bytes);
 }
 
@@ -65,7 +46,7 @@ uint64_t __wrap_node_host_room_bytes(unsigned age_ms);
 
 uint64_t __wrap_node_host_room_bytes(unsigned age_ms)
 {
-	run_armed(&fault_of_check);
+	rig_run_armed(&fault_of_check);
 	return __real_node_host_room_bytes(age_ms);
 }
 
@@ -77,7 +58,7 @@ void __wrap_bsim_lock_in_line(struct bsim *bs);
 
 void __wrap_bsim_lock_in_line(struct bsim *bs)
 {
-	run_armed(&fault_of_offer);
+	rig_run_armed(&fault_of_offer);
 	__real_bsim_lock_in_line(bs);
 }
 

@@ -5,6 +5,7 @@
 #include "queue-rig.h"
 
 #include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
 
 extern const struct npu_backend npusim_backend_1;
@@ -59,6 +60,26 @@ uint64_t rig_now(void)
 
 	EXPECT_EQ(npu_call(rig, npusimNow, &ps), DRV_ERROR_NONE);
 	return ps;
+}
+
+/* ---- faults ---- */
+
+static void *run_fault(void *arg)
+{
+	(*(void (**)(void))arg)();
+	return arg;
+}
+
+void rig_run_armed(void (**armed)(void))
+{
+	void (*now)(void) = *armed;
+	pthread_t thread;
+
+	if (now == NULL)
+		return;
+	*armed = NULL;
+	pthread_create(&thread, NULL, run_fault, &now);
+	pthread_join(thread, NULL);
 }
 
 /* ---- memory ---- */

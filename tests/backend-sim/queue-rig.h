@@ -34,6 +34,10 @@ void *rig_pinned(uint64_t bytes);
 uint64_t rig_map_part(unsigned device, uint64_t bytes, uint64_t mapped);
 void rig_peer(unsigned device, unsigned peer);
 
+/* What is to happen at a place, armed once: it does in another thread, which this one waits for.
+ * NULL: nothing is. */
+void rig_run_armed(void (**armed)(void));
+
 struct rig_stream {
 	unsigned device;
 	uint32_t id, sq, cq;

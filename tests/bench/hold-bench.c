@@ -553,7 +553,8 @@ static void load_reset(void)
 	for (unsigned i = 0; i < 1000; i++) {
 		check(npu_call(driver, halMemAlloc, &va, 2 * MIB, DEVICE_1_FLAG), "halMemAlloc");
 		if (i % 16 == 0)
-			check(npu_call(driver, drvMemsetD8, (uintptr_t)va, 2 * MIB, 1, 2 * MIB), "drvMemsetD8");
+			check(npu_call(driver, drvMemsetD8, (uintptr_t)va, 2 * MIB, 1, 2 * MIB),
+			      "drvMemsetD8");
 	}
 	check(npu_call(driver, halDeviceClose, 1, &close_in), "halDeviceClose");
 }

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What others see while the kernel takes back memory that was freed, with the lock released: at
+ * that very place the memory is freed again, its addresses and frames are asked for, devices and
+ * the driver are closed, processes are forked and die.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "memory/memory.h"
+#include "queue-rig.h"
+
+#define BYTES (4 * MIB)
+#define CALL(...)                                              \
+	EXPECT_EQ(npu_call(rig, __VA_ARGS__), DRV_ERROR_NONE); \
+	NOTE("%s", npu_call(rig, npusimLastMessage))
+#define HOST_FLAG \
+	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+#define DEVICE_FLAG                                             \
+	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
+	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+
+/* ---- the places: frames are cleaned, pinned pages go, a mapping's pages at the CPU do ---- */
+
+static void (*fault)(void);
+
+void __real_node_block_clean(struct node *node, struct node_block *block);
+void __wrap_node_block_clean(struct node *node, struct node_block *block);
+
+void __wrap_node_block_clean(struct node *node, struct node_block *block)
+{
+	rig_run_armed(&fault);
+	__real_node_block_clean(node, block);
+}
+
+static void *pinned;
+
+void __real_window_close_to_cpu(uint64_t va, uint64_t bytes);
+void __wrap_window_close_to_cpu(uint64_t va, uint64_t bytes);
+
+void __wrap_window_close_to_cpu(uint64_t va, uint64_t bytes)
+{
+	if (va == (uintptr_t)pinned)
+		rig_run_armed(&fault);
+	__real_window_close_to_cpu(va, bytes);
+}
+
+int __real_madvise(void *at, size_t bytes, int advice);
+int __wrap_madvise(void *at, size_t bytes, int advice);
+
+int __wrap_madvise(void *at, size_t bytes, int advice)
+{
+	if (advice == MADV_DONTNEED)
+		rig_run_armed(&fault);
+	return __real_madvise(at, bytes, advice);
+}
+
+/* ---- memory ---- */
+
+static uint64_t free_bytes(void)
+{
+	struct MemInfo info;
+
+	CALL(halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
+	return info.phy_info.huge_free;
+}
+
+static void *alloc(uint64_t bytes, uint64_t flag)
+{
+	void *at = NULL;
+
+	CALL(halMemAlloc, &at, bytes, flag);
+	return at;
+}
+
+static int byte_at(void *device)
+{
+	unsigned char byte = 1;
+
+	CALL(drvMemcpy, (DVdeviceptr)&byte, 1, (DVdeviceptr)device, 1);
+	return byte;
+}
+
+static void fill(void *device)
+{
+	CALL(drvMemsetD8, (DVdeviceptr)device, BYTES, 7, BYTES);
+}
+
+static uint64_t free_before, free_meanwhile;
+static void *memory, *other;
+
+static void *filled(void)
+{
+	void *at = (void *)rig_alloc(0, BYTES);
+
+	fill(at);
+	return at;
+}
+
+static void begin(void)
+{
+	rig_open();
+	memory = filled();
+	free_before = free_bytes();
+}
+
+static void end(void)
+{
+	EXPECT_NULL(fault); /* it happened */
+	rig_close();
+	rig_end(); /* so that the next test may fork */
+}
+
+/* ---- frames ---- */
+
+static void free_again(void)
+{
+	EXPECT_EQ(npu_call(rig, halMemFree, memory), DRV_ERROR_INVALID_VALUE);
+	EXPECT_NE(npu_call(rig, drvMemsetD8, (DVdeviceptr)memory, BYTES, 7, BYTES), DRV_ERROR_NONE);
+	free_meanwhile = free_bytes();
+	other = (void *)rig_alloc(0, BYTES);
+	EXPECT_EQ(byte_at(other), 0);
+	fill(other);
+}
+
+TEST(free_away, freed_again)
+{
+	begin();
+	fault = free_again;
+	CALL(halMemFree, memory);
+	EXPECT_EQ(free_meanwhile, free_before + BYTES);
+	EXPECT_EQ(free_bytes(), free_before);
+	EXPECT_EQ(byte_at(other), 7);
+	memory = (void *)rig_alloc(0, BYTES);
+	EXPECT_EQ(byte_at(memory), 0);
+	end();
+}
+
+static pthread_t taker;
+static uint64_t most;
+
+static void *take_most(void *arg)
+{
+	other = alloc(most, DEVICE_FLAG | MEM_PAGE_HUGE);
+	return arg;
+}
+
+/* It cannot have the frames before they are clean. */
+static void begin_to_take_most(void)
+{
+	ASSERT_EQ(pthread_create(&taker, NULL, take_most, NULL), 0);
+	usleep(20000);
+	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
+}
+
+TEST(free_away, frames_that_are_asked_for_are_waited_for)
+{
+	begin();
+	other = NULL;
+	most = free_before + BYTES;
+	fault = begin_to_take_most;
+	CALL(halMemFree, memory);
+	pthread_join(taker, NULL);
+	EXPECT_NOT_NULL(other);
+	EXPECT_EQ(free_bytes(), 0u);
+	end();
+}
+
+static drv_mem_handle_t *handle;
+
+static drv_mem_handle_t *create(void)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE,
+				     .module_id = APP_MODULE_ID,
+				     .pg_type = MEM_HUGE_PAGE_TYPE,
+				     .mem_type = MEM_HBM_TYPE };
+
+	CALL(halMemCreate, &handle, BYTES, &prop, 0);
+	return handle;
+}
+
+static void *map(void)
+{
+	void *at = NULL;
+
+	CALL(halMemAddressReserve, &at, BYTES, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	CALL(halMemMap, at, BYTES, 0, create(), 0);
+	return at;
+}
+
+static void release_again(void)
+{
+	EXPECT_EQ(npu_call(rig, halMemRelease, handle), DRV_ERROR_INVALID_VALUE);
+	CALL(halMemMap, memory, BYTES, 0, create(), 0);
+	EXPECT_EQ(byte_at(memory), 0);
+	free_meanwhile = free_bytes();
+}
+
+TEST(free_away, handle_released_again)
+{
+	rig_open();
+	memory = map();
+	fill(memory);
+	free_before = free_bytes();
+	CALL(halMemUnmap, memory);
+	fault = release_again;
+	CALL(halMemRelease, handle);
+	EXPECT_EQ(free_meanwhile, free_before);
+	EXPECT_EQ(free_bytes(), free_before);
+	end();
+}
+
+static void use_the_other_device(void)
+{
+	halDevCloseIn in = { { 0 } };
+
+	other = (void *)rig_alloc(1, BYTES);
+	fill(other);
+	EXPECT_EQ(npu_call(rig, halDeviceClose, 0, &in), DRV_ERROR_INVALID_HANDLE);
+	free_meanwhile = free_bytes();
+}
+
+TEST(free_away, device_is_closed)
+{
+	halDevCloseIn in = { { 0 } };
+	halDevOpenIn open_in = { { 0 } };
+	halDevOpenOut out;
+
+	begin();
+	filled();
+	fault = use_the_other_device;
+	CALL(halDeviceClose, 0, &in);
+	EXPECT_GE(free_meanwhile, free_before + BYTES);
+	EXPECT_EQ(byte_at(other), 7);
+	CALL(halDeviceOpen, 0, &open_in, &out);
+	end();
+}
+
+static void close_device(void)
+{
+	halDevCloseIn in = { { 0 } };
+
+	CALL(halDeviceClose, 0, &in);
+	free_meanwhile = free_bytes();
+}
+
+TEST(free_away, device_is_closed_meanwhile)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	begin();
+	fault = close_device;
+	CALL(halMemFree, memory);
+	EXPECT_EQ(free_bytes(), free_meanwhile);
+	CALL(halDeviceOpen, 0, &in, &out);
+	end();
+}
+
+static void *close_driver(void *arg)
+{
+	rig_end();
+	return arg;
+}
+
+static void begin_to_close(void)
+{
+	ASSERT_EQ(pthread_create(&taker, NULL, close_driver, NULL), 0);
+	usleep(20000);
+	EXPECT_NOT_NULL(__atomic_load_n(&rig, __ATOMIC_RELAXED)); /* it waits */
+}
+
+TEST(free_away, driver_is_closed_meanwhile)
+{
+	begin();
+	fault = begin_to_close;
+	EXPECT_EQ(npu_call(rig, halMemFree, memory), DRV_ERROR_NONE);
+	pthread_join(taker, NULL);
+	EXPECT_NULL(rig);
+	rig_open();
+	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	end();
+}
+
+/* ---- processes ---- */
+
+static void fork_one(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(npu_call(rig, halMemFree, memory) != DRV_ERROR_PROCESS_EXIT);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+}
+
+TEST(free_away, forked_meanwhile)
+{
+	begin();
+	fault = fork_one;
+	CALL(halMemFree, memory);
+	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	end();
+}
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+TEST(free_away, killed_meanwhile)
+{
+	int status, go[2];
+	char byte;
+	pid_t pid;
+
+	ASSERT_EQ(pipe(go), 0);
+	pid = fork();
+	if (pid == 0) {
+		alarm(60);
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		begin();
+		fault = die;
+		npu_call(rig, halMemFree, memory);
+		_exit(1);
+	}
+	rig_open();
+	free_before = free_bytes();
+	ASSERT_EQ(write(go[1], "g", 1), 1);
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	most = free_before;
+	take_most(NULL);
+	EXPECT_EQ(byte_at(other), 0);
+	EXPECT_EQ(free_bytes(), 0u);
+	end();
+}
+
+/* ---- pinned ---- */
+
+static void free_pinned_again(void)
+{
+	EXPECT_EQ(npu_call(rig, halMemFree, pinned), DRV_ERROR_INVALID_VALUE);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "given back by aclrtFreeHost");
+	EXPECT_NE(npu_call(rig, drvMemcpy, (DVdeviceptr)memory, BYTES, (DVdeviceptr)pinned, BYTES),
+		  DRV_ERROR_NONE);
+	other = rig_pinned(BYTES);
+	EXPECT_NE(other, pinned); /* somebody's still */
+	memset(other, 3, BYTES);
+}
+
+TEST(free_away, pinned_freed_again)
+{
+	unsigned char state;
+
+	begin();
+	pinned = alloc(BYTES, HOST_FLAG);
+	memset(pinned, 7, BYTES);
+	fault = free_pinned_again;
+	CALL(halMemFree, pinned);
+	EXPECT_EQ(mincore(pinned, 1, &state), 0); /* kept, without access */
+	CALL(drvMemcpy, (DVdeviceptr)memory, BYTES, (DVdeviceptr)other, BYTES);
+	EXPECT_EQ(byte_at(memory), 3);
+	EXPECT_EQ(rig_pinned(BYTES), pinned);
+	EXPECT_EQ(*(unsigned char *)pinned, 0);
+	end();
+}
+
+static uint64_t large;
+
+static void *take_pinned(void *arg)
+{
+	other = alloc(large, HOST_FLAG);
+	return arg;
+}
+
+static void begin_to_take_pinned(void)
+{
+	ASSERT_EQ(pthread_create(&taker, NULL, take_pinned, NULL), 0);
+	usleep(20000);
+	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
+}
+
+/* The window has room for one of them. */
+TEST(free_away, addresses_that_are_asked_for_are_waited_for)
+{
+	const struct window *w;
+
+	begin();
+	w = bsim_of(rig)->window;
+	large = (w->end - w->normal_base) / WINDOW_GIB * 3 / 4 * WINDOW_GIB;
+	pinned = alloc(large, HOST_FLAG);
+	EXPECT_NE(npu_call(rig, halMemAlloc, &other, large, HOST_FLAG), DRV_ERROR_NONE);
+	other = NULL;
+	fault = begin_to_take_pinned;
+	CALL(halMemFree, pinned);
+	pthread_join(taker, NULL);
+	EXPECT_EQ(other, pinned);
+	CALL(halMemFree, other);
+	end();
+}
+
+/* ---- a mapping that the CPU reaches ---- */
+
+static void open_to_cpu(void *at)
+{
+	struct drv_mem_access_desc host = { .location = { .side = MEM_HOST_SIDE },
+					    .type = MEM_ACCESS_TYPE_READWRITE };
+
+	CALL(halMemSetAccess, at, BYTES, &host, 1);
+}
+
+static void write_by_cpu(void)
+{
+	memset(memory, 9, BYTES);
+}
+
+/* What the program does beside an unmap is not lost. */
+TEST(free_away, written_by_the_cpu_while_it_is_unmapped)
+{
+	rig_open();
+	memory = map();
+	open_to_cpu(memory);
+	fault = write_by_cpu;
+	CALL(halMemUnmap, memory);
+	CALL(halMemMap, memory, BYTES, 0, handle, 0);
+	EXPECT_EQ(byte_at(memory), 9);
+	end();
+}
+
+static void unmap(void)
+{
+	CALL(halMemUnmap, memory);
+}
+
+TEST(free_away, unmapped_twice)
+{
+	rig_open();
+	memory = map();
+	open_to_cpu(memory);
+	fault = unmap; /* disarmed by then */
+	EXPECT_EQ(npu_call(rig, halMemUnmap, memory), DRV_ERROR_PARA_ERROR);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "nothing is mapped");
+	CALL(halMemRelease, handle);
+	end();
+}
