@@ -487,8 +487,8 @@ void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *
 const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since);
 /* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
 char *place_holdings(void *bsim);
-/* node_block_drop() of a handle's or an allocation's block, at the end of the call, or of the copies
- * under way that use it. */
+/* node_block_drop() of a handle's or an allocation's block, at the end of the call, or of the
+ * copies under way that use it. */
 static inline void gone_block_locked(struct bsim *bs, struct node_block *block)
 {
 	g_ptr_array_add(bs->allocs->gone_blocks, block);

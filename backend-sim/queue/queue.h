@@ -320,20 +320,27 @@ void queue_ring_set_locked(struct bsim *bs, unsigned device,
 /* The entry at the head of the queue has failed. */
 void queue_ring_tell_locked(struct bsim *bs, const struct queue_sq *sq, uint8_t error_type);
 
-/* ---- sqe.c ---- */
+/* ---- ready.c ---- */
 
+/* The queue waits, in a state behind SQ_BUSY, until it is kicked. */
+void queue_block_locked(struct bsim *bs, struct queue_sq *sq, enum queue_sq_state state);
 /* The queue may be able to go on: the entry that it is blocked on is tried again, at the next
  * queue_run_locked(). */
 void queue_kick_locked(struct bsim *bs, struct queue_sq *sq);
 /* Executes what can be, at now_ps. Does nothing when called from within itself. */
 void queue_run_locked(struct bsim *bs, uint64_t now_ps);
+/* Ends a queue, which is in no table any more: now, or when its job has ended. */
+void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
+
+/* ---- sqe.c ---- */
+
+/* Executes some entries. True: the queue has more that can be now. */
+bool queue_advance_locked(struct bsim *bs, struct queue_sq *sq);
 /* Blocked queues whose value compares true, or whose time-out has passed, become ready. */
 void queue_poll_locked(struct bsim *bs);
 /* What a wait for a value at the head of the queue finds there. 0 where it cannot be read: the
  * entry will fail at its next try, and say so. */
 uint64_t queue_value_locked(struct bsim *bs, struct queue_sq *sq);
-/* Ends a queue, which is in no table any more: now, or when its job has ended. */
-void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
 
 /* ---- idle.c ---- */
 

@@ -2,8 +2,7 @@
  *
  * Executes the entries of submission queues. An entry is tried when it reaches the head of its
  * queue: it completes, or an engine takes it, or the queue is blocked until it is kicked, and the
- * entry is tried again. Kicked queues are kept in one list and run in its order: what happens at
- * one point of simulated time happens in the same order every time.
+ * entry is tried again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,45 +15,6 @@
 #define PS_PER_S UINT64_C(1000000000000)
 #define TOLD_MAX 8u /* failures of a queue, at warn */
 
-/* ---- lists ---- */
-
-static bool is_blocked(const struct queue_sq *sq)
-{
-	return sq->state != SQ_READY && sq->state != SQ_BUSY;
-}
-
-/* Another process may end the wait, without a word. */
-static bool is_polled(const struct queue_sq *sq)
-{
-	return sq->state == SQ_WAIT_VALUE || sq->state == SQ_WAIT_NOTIFY;
-}
-
-static void block(struct queue_set *set, struct queue_sq *sq, enum queue_sq_state state)
-{
-	sq->state = state;
-	TAILQ_INSERT_TAIL(&set->blocked, sq, blocked_link);
-	set->polled += is_polled(sq);
-	set->deadlines += sq->deadline_ps != SIM_NEVER;
-}
-
-static void unblock(struct queue_set *set, struct queue_sq *sq)
-{
-	TAILQ_REMOVE(&set->blocked, sq, blocked_link);
-	set->polled -= is_polled(sq);
-	set->deadlines -= sq->deadline_ps != SIM_NEVER;
-}
-
-void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
-{
-	if (is_blocked(sq)) {
-		unblock(bs->queues, sq);
-		sq->state = SQ_READY;
-	}
-	if (!sq->listed)
-		TAILQ_INSERT_TAIL(&bs->queues->ready, sq, ready_link);
-	sq->listed = true;
-}
-
 /* ---- completions ---- */
 
 /* Posts the completion that the queue holds, and goes on to the next entry. Without a completion
@@ -64,7 +24,7 @@ static void post_held(struct bsim *bs, struct queue_sq *sq)
 	struct queue_cq *cq = queue_cq_of(sq);
 
 	if (cq != NULL && !queue_cq_post(bs, cq, &sq->held, sq->held_text)) {
-		block(bs->queues, sq, SQ_CQ_FULL);
+		queue_block_locked(bs, sq, SQ_CQ_FULL);
 		return;
 	}
 	if (cq == NULL)
@@ -322,7 +282,7 @@ static enum outcome wait_longer(struct attempt *a, enum queue_sq_state state, ui
 		return fail_entry(a, STARS_ERROR_TIMEOUT, TS_ERROR_TASK_TIMEOUT,
 				  "%u of device %u was not recorded within %u s", sq->wait_id,
 				  sq->wait_device, timeout_s);
-	block(set, sq, state);
+	queue_block_locked(a->bs, sq, state);
 	return BLOCKED;
 }
 
@@ -639,7 +599,7 @@ static enum outcome wait_value(struct attempt *a)
 				STARS_WAIT_CYCLIC);
 	if ((own && !is_aligned(a, sqe->addr, queue_value_bytes(sqe))) || settled(a))
 		return DONE;
-	block(a->bs->queues, a->sq, SQ_WAIT_VALUE);
+	queue_block_locked(a->bs, a->sq, SQ_WAIT_VALUE);
 	return BLOCKED;
 }
 
@@ -670,11 +630,11 @@ static enum outcome call_back(struct attempt *a)
 				STARS_TOPIC_OF(sqe->topic), sqe->cq_id, STARS_TOPIC_CALLBACK);
 	if (queue_cq_post(a->bs, cq, &report, NULL))
 		return DONE;
-	block(a->bs->queues, a->sq, SQ_CQ_FULL);
+	queue_block_locked(a->bs, a->sq, SQ_CQ_FULL);
 	return BLOCKED;
 }
 
-/* ---- the loop ---- */
+/* ---- any entry ---- */
 
 static enum outcome execute(struct attempt *a)
 {
@@ -715,8 +675,7 @@ static bool can_go_on(const struct queue_sq *sq)
 	return sq->state == SQ_READY && !sq->stopped && sq->head != sq->tail;
 }
 
-/* Some entries of the first that is ready, which it stays while it has more. */
-static void advance(struct bsim *bs, struct queue_sq *sq)
+bool queue_advance_locked(struct bsim *bs, struct queue_sq *sq)
 {
 	if (sq->holding)
 		post_held(bs, sq);
@@ -729,30 +688,7 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 		if (outcome == DONE)
 			complete(bs, sq, &a.error);
 	}
-	if (can_go_on(sq))
-		return;
-	if (sq->listed)
-		TAILQ_REMOVE(&bs->queues->ready, sq, ready_link);
-	sq->listed = false;
-	if (sq->state == SQ_DONE)
-		queue_sq_free(sq);
-}
-
-void queue_run_locked(struct bsim *bs, uint64_t now_ps)
-{
-	struct queue_set *set = bs->queues;
-
-	if (set->running)
-		return;
-	set->now_ps = now_ps;
-	for (struct queue_sq *sq; !set->running && (sq = TAILQ_FIRST(&set->ready)) != NULL;) {
-		set->running = true;
-		advance(bs, sq);
-		set->running = false;
-		if (!TAILQ_EMPTY(&set->ready))
-			sim_lock_offer(&bs->sim_lock); /* others may run queues, and go on */
-		set->now_ps = MAX(set->now_ps, now_ps);
-	}
+	return can_go_on(sq);
 }
 
 void queue_poll_locked(struct bsim *bs)
@@ -779,22 +715,4 @@ void queue_poll_locked(struct bsim *bs)
 			queue_kick_locked(bs, sq);
 	}
 	message_restore(kept);
-}
-
-/* ---- ends ---- */
-
-void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq)
-{
-	if (is_blocked(sq))
-		unblock(bs->queues, sq);
-	if (sq->listed)
-		TAILQ_REMOVE(&bs->queues->ready, sq, ready_link);
-	sq->listed = false;
-	queue_uses_end_locked(bs, sq, sq->holding || sq->state == SQ_BUSY, queue_undone(sq));
-	if (sq->state == SQ_BUSY) {
-		sq->doomed = true;
-		LIST_INSERT_HEAD(&bs->queues->doomed, sq, doomed_link);
-	} else {
-		queue_sq_free(sq);
-	}
 }
