@@ -111,18 +111,6 @@ static void clean_block(struct node *node, uint32_t id)
 	}
 }
 
-void block_close(struct node *node, uint32_t id)
-{
-	struct block_place place = block_at(node, id);
-	struct memory_state *state = place.memory->state;
-
-	if (place.record->closing)
-		return;
-	PUT(place.record->closing, 1);
-	if (place.frame < place.memory->usable)
-		PUT(state->closing_frames, state->closing_frames + place.record->frames);
-}
-
 void block_release(struct node *node, uint32_t id)
 {
 	struct block_place place = block_at(node, id);
@@ -143,6 +131,23 @@ void block_release(struct node *node, uint32_t id)
 		PUT(control->frames_wanted, 0);
 		syscall(SYS_futex, &control->frames_wanted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 	}
+}
+
+bool block_close(struct node *node, uint32_t id)
+{
+	struct block_place place = block_at(node, id);
+	struct memory_state *state = place.memory->state;
+
+	if (!GET(place.record->touched)) {
+		block_release(node, id);
+		return false;
+	}
+	if (place.record->closing)
+		return true;
+	PUT(place.record->closing, 1);
+	if (place.frame < place.memory->usable)
+		PUT(state->closing_frames, state->closing_frames + place.record->frames);
+	return true;
 }
 
 void block_end(struct node *node, uint32_t id)
@@ -261,12 +266,7 @@ bool block_leave(struct node *node, uint32_t id)
 		holders_set(&place, node->slot, false);
 		return false;
 	}
-	if (!GET(record->touched)) {
-		block_release(node, id);
-		return false;
-	}
-	block_close(node, id);
-	return true;
+	return block_close(node, id);
 }
 
 bool node_block_leave(struct node *node, struct node_block *block)

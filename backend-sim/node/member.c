@@ -398,11 +398,8 @@ static bool end_block(struct node *node, uint32_t id, struct reaping *reaping)
 {
 	struct block_place place = block_at(node, id);
 
-	if (!GET(place.record->touched)) {
-		block_release(node, id);
+	if (!block_close(node, id))
 		return false;
-	}
-	block_close(node, id);
 	holders_set(&place, node->slot, true);
 	if (!reaping->orphans)
 		reaping->orphans = g_array_new(FALSE, FALSE, sizeof(id));

@@ -365,8 +365,8 @@ struct block_place block_at(const struct node *node, uint32_t id);
 bool block_next(const struct node *node, uint32_t *id, struct block_place *out);
 /* The block ends: its frames are clean. */
 void block_release(struct node *node, uint32_t id);
-/* It is being cleaned, then it ends. */
-void block_close(struct node *node, uint32_t id);
+/* The block ends, if it is clean. True: it is closing, and is to be ended. */
+bool block_close(struct node *node, uint32_t id);
 /* join.c: maps the memory of another server, if it is not. False and a message. Lock not needed. */
 bool memory_open(struct node *node, struct memory *m);
 /* Makes the frames of a closing block read as zeros; it ends then. Lock not held. */

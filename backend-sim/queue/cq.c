@@ -68,20 +68,9 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 	return DRV_ERROR_NONE;
 }
 
-void queue_room_locked(struct bsim *bs, unsigned device)
-{
-	struct queue_sq *sq, *next;
-
-	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
-		next = TAILQ_NEXT(sq, blocked_link);
-		if (sq->state == SQ_CQ_FULL && sq->device == device)
-			queue_kick_locked(bs, sq);
-	}
-}
-
 void queue_cq_drop_locked(struct bsim *bs, struct queue_cq *cq)
 {
-	queue_room_locked(bs, cq->device); /* what was held for it is lost with it */
+	queue_wake_locked(bs, SQ_CQ_FULL, cq->device, 0); /* what was held for it is lost with it */
 	while (cq->reports.length != 0)
 		report_drop(cq, cq->reports.head->data);
 	g_free(cq);
@@ -188,7 +177,7 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
 	if (result != DRV_ERROR_NONE)
 		return result;
 	take_reports(wait.cq, info);
-	queue_room_locked(bs, dev);
+	queue_wake_locked(bs, SQ_CQ_FULL, dev, 0);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
 }
@@ -371,7 +360,7 @@ QUEUE_CALL(halReportRelease, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportR
 	cq->shown = false;
 	report_drop(cq, first_of(cq));
 	queue_changed_locked(c->bs);
-	queue_room_locked(c->bs, dev);
+	queue_wake_locked(c->bs, SQ_CQ_FULL, dev, 0);
 	queue_run_locked(c->bs, sim_host_ps(c->bs->sim));
 	return DRV_ERROR_NONE;
 }

@@ -64,21 +64,6 @@ void *queue_table_remove(struct queue_table *table, uint32_t id)
 
 /* ---- events and notifies ---- */
 
-static void wake_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
-{
-	enum queue_sq_state state = type == DRV_EVENT_ID ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY;
-	struct queue_sq *sq, *next;
-
-	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
-		next = TAILQ_NEXT(sq, blocked_link);
-		if (sq->state == state && sq->wait_device == device && sq->wait_id == id) {
-			queue_kick_locked(bs, sq);
-			if (type == DRV_NOTIFY_ID)
-				return; /* one record, one waiter */
-		}
-	}
-}
-
 /* Not 0: it is recorded. Other processes write those of notifies. */
 static uint32_t *record_of(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
@@ -98,7 +83,7 @@ bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id)
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
 	__atomic_store_n(record_of(bs, device, type, id), 1, __ATOMIC_RELEASE);
-	wake_locked(bs, device, type, id);
+	queue_wake_locked(bs, type == DRV_EVENT_ID ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY, device, id);
 }
 
 bool queue_record_take(struct bsim *bs, unsigned device, int type, uint32_t id)
@@ -122,7 +107,7 @@ static void let_go(struct bsim *bs, unsigned device, uint32_t id)
 	if (node_notify_close(bs->node, device, id) || device >= SIM_NODE_MAX)
 		return;
 	g_free(queue_table_remove(&bs->queues->device[device].ids[DRV_NOTIFY_ID], id));
-	wake_locked(bs, device, DRV_NOTIFY_ID, id); /* who waits for it ends with an error */
+	queue_wake_locked(bs, SQ_WAIT_NOTIFY, device, id); /* who waits for it ends with an error */
 }
 
 void queue_idents_clear_locked(struct bsim *bs, unsigned index)
@@ -211,7 +196,7 @@ QUEUE_CALL(halResourceIdFree, SIM_CALL_QUERY, (uint32_t, dev),
 	else
 		g_free(queue_table_remove(&device->ids[in->type], in->resourceId));
 	if (in->type == DRV_EVENT_ID)
-		wake_locked(bs, dev, in->type, in->resourceId);
+		queue_wake_locked(bs, SQ_WAIT_EVENT, dev, in->resourceId);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
 }

@@ -287,8 +287,6 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 				uint32_t *out_id);
 /* It is in no table any more. */
 void queue_cq_drop_locked(struct bsim *bs, struct queue_cq *cq);
-/* Queues of the device that wait for room in another try again. */
-void queue_room_locked(struct bsim *bs, unsigned device);
 
 /* ---- copy.c ---- */
 
@@ -327,6 +325,9 @@ void queue_block_locked(struct bsim *bs, struct queue_sq *sq, enum queue_sq_stat
 /* The queue may be able to go on: the entry that it is blocked on is tried again, at the next
  * queue_run_locked(). */
 void queue_kick_locked(struct bsim *bs, struct queue_sq *sq);
+/* Kicks those that are blocked so on that id of the device, of a notify one; on room in a
+ * completion queue: of device and id 0. */
+void queue_wake_locked(struct bsim *bs, enum queue_sq_state state, unsigned device, uint32_t id);
 /* Executes what can be, at now_ps. Does nothing when called from within itself. */
 void queue_run_locked(struct bsim *bs, uint64_t now_ps);
 /* Ends a queue, which is in no table any more: now, or when its job has ended. */

@@ -20,6 +20,10 @@ static bool is_polled(const struct queue_sq *sq)
 void queue_block_locked(struct bsim *bs, struct queue_sq *sq, enum queue_sq_state state)
 {
 	sq->state = state;
+	if (state == SQ_CQ_FULL) {
+		sq->wait_device = sq->device;
+		sq->wait_id = 0;
+	}
 	TAILQ_INSERT_TAIL(&bs->queues->blocked, sq, blocked_link);
 	bs->queues->polled += is_polled(sq);
 	bs->queues->deadlines += sq->deadline_ps != SIM_NEVER;
@@ -41,6 +45,20 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
 	if (!sq->listed)
 		TAILQ_INSERT_TAIL(&bs->queues->ready, sq, ready_link);
 	sq->listed = true;
+}
+
+void queue_wake_locked(struct bsim *bs, enum queue_sq_state state, unsigned device, uint32_t id)
+{
+	struct queue_sq *sq, *next;
+
+	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
+		next = TAILQ_NEXT(sq, blocked_link);
+		if (sq->state != state || sq->wait_device != device || sq->wait_id != id)
+			continue;
+		queue_kick_locked(bs, sq);
+		if (state == SQ_WAIT_NOTIFY)
+			return; /* one record, one waiter */
+	}
 }
 
 static void unlist(struct queue_set *set, struct queue_sq *sq)
