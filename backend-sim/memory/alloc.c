@@ -2,8 +2,7 @@
  *
  * Implements halMemAlloc, halMemFree and memory information. Owns the meaning of an allocation's
  * flags, and the heaps that allocations of up to 512 MiB are cut from: 1 GiB each, of one kind,
- * first fit, with a record of which pages are in use, and the frames behind 4 KiB pages; and memory
- * that was given back and is in use.
+ * first fit, with a record of which pages are in use, and the frames behind 4 KiB pages.
  */
 #include "memory/memory.h"
 
@@ -182,19 +181,22 @@ static unsigned char *page_bytes(struct bsim *bs, const struct pool *p, unsigned
 	return node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
 }
 
-static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+static drvError_t map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
 	uint64_t va = p->range->va;
 
 	for (unsigned page = first, n; page < first + count; page += n) {
+		drvError_t result;
+
 		n = pages_in_frame(page, first + count);
-		if (tables_map_leaves(bs, ALLOC, p->kind.memory, va + ((uint64_t)page << 12),
-				      page_pa(p, page), PT_PAGE_LG2, n,
-				      PT_WRITE) != DRV_ERROR_NONE) {
-			tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
-				     (uint64_t)(page - first) << 12, 12);
-			return false;
-		}
+		result = tables_map_leaves(bs, ALLOC, p->kind.memory, va + ((uint64_t)page << 12),
+					   page_pa(p, page), PT_PAGE_LG2, n, PT_WRITE);
+		if (result == DRV_ERROR_NONE)
+			continue;
+		tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
+			     (uint64_t)(page - first) << 12, 12);
+		put_frames(bs, p, first, count);
+		return result;
 	}
 	/* A page that was somebody's before reads as new memory again. */
 	for (unsigned page = first; page < first + count;) {
@@ -208,10 +210,10 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 			       4096);
 		*written |= bits;
 	}
-	return true;
+	return DRV_ERROR_NONE;
 }
 
-static bool pool_pages_used(struct bsim *bs, const struct allocation *a)
+bool pool_pages_used(struct bsim *bs, const struct allocation *a)
 {
 	const struct pool *p = a->range->kind == RANGE_POOL ? a->range->pool : NULL;
 	unsigned n, page, end;
@@ -251,11 +253,7 @@ static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct 
 			return DRV_ERROR_OUT_OF_MEMORY;
 	}
 	if (p->frame != NULL)
-		result = get_frames(bs, p, first, count);
-	if (p->frame != NULL && result == DRV_ERROR_NONE && !map_pages(bs, p, first, count)) {
-		put_frames(bs, p, first, count);
-		result = DRV_ERROR_OUT_OF_MEMORY;
-	}
+		result = get_frames(bs, p, first, count) ?: map_pages(bs, p, first, count);
 	if (result == DRV_ERROR_NONE) {
 		a->va = p->range->va + ((uint64_t)first << kind->page_lg2);
 		a->range = p->range;
@@ -353,14 +351,19 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 	g_slice_free(struct allocation, a);
 }
 
-/* A pinned one's pages are the kernel's again. */
-static void allocation_finish(struct bsim *bs, struct allocation *a)
+void allocation_finish(struct bsim *bs, struct allocation *a)
 {
-	if (a->kind == NPU_PLACE_DEVICE || a->kind == NPU_PLACE_OPENED)
+	if (!a->unmapped && (a->kind == NPU_PLACE_DEVICE || a->kind == NPU_PLACE_OPENED))
 		tables_unmap(bs, a->memory, a->va, a->bytes, a->page_lg2);
 	if (a->block != NULL)
 		gone_block_locked(bs, a->block);
 	allocation_drop(bs, a);
+}
+
+void allocation_end(struct bsim *bs, struct allocation *a)
+{
+	if (!gone_hold_locked(bs, a))
+		allocation_finish(bs, a);
 }
 
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)
@@ -380,22 +383,14 @@ void alloc_table_open(struct bsim *bs)
 void alloc_table_close(struct bsim *bs)
 {
 	struct alloc_table *t = bs->allocs;
-	struct allocation *a;
 
 	if (t == NULL)
 		return;
 	while (!LIST_EMPTY(&t->all))
 		allocation_end(bs, LIST_FIRST(&t->all));
-	LIST_FOREACH(a, &t->held, link)
-	a->held = 0;
-	gone_end_locked(bs); /* but for what the model's engines have begun to use */
-	while (!LIST_EMPTY(&t->held))
-		allocation_finish(bs, LIST_FIRST(&t->held));
+	gone_close_locked(bs);
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
-	for (unsigned i = 0; i < t->gone_blocks->len; i++)
-		node_block_drop(bs->node, t->gone_blocks->pdata[i]);
-	g_ptr_array_free(t->gone_blocks, TRUE);
 	g_free(t);
 	bs->allocs = NULL;
 }
@@ -551,147 +546,22 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	return DRV_ERROR_NONE;
 }
 
-/* ---- who gave back which range, for messages ---- */
-
-void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
-{
-	struct alloc_table *t = bs->allocs;
-
-	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
-		.va = va, .bytes = bytes, .gone = bsim_made_locked(bs), .call = call
-	};
-}
-
-const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since)
-{
-	const struct alloc_table *t = bs->allocs;
-
-	for (uint64_t i = t == NULL ? 0 : t->gone_count, n = 0; i-- > 0 && n < ALLOC_GONE_MAX;
-	     n++) {
-		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
-
-		if (va - gone->va < gone->bytes && gone->gone.number > since)
-			return npu_text(
-				"[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s", gone->va,
-				gone->va + gone->bytes, gone->gone.stack ? "" : gone->call,
-				gone->gone.stack ? "" : ", ", bsim_made_text(&gone->gone, true));
-	}
-	return NULL;
-}
-
-BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, by))
-{
-	if (bs->allocs != NULL)
-		gone_note_locked(bs, va, bytes, by);
-	return DRV_ERROR_NONE;
-}
-
-/* ---- memory that was given back and is in use: the host's stays until the work is done that was
- * sent before, a device's until the copies end that have translated addresses to it ---- */
-
-static bool frames_used(struct bsim *bs, const struct node_block *block)
-{
-	const unsigned char *base = node_memory(bs->node)->base[block->memory];
-
-	for (unsigned i = 0; i < block->extent_count; i++)
-		if (sim_uses(bs->sim, base + (block->extents[i].frame << NODE_FRAME_LG2),
-			     block->extents[i].count << NODE_FRAME_LG2))
-			return true;
-	return false;
-}
-
-static bool allocation_used(struct bsim *bs, const struct allocation *a)
-{
-	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
-}
-
-void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent)
-{
-	struct allocation *a;
-
-	LIST_FOREACH(a, &bs->allocs->held, link)
-	if (a->held != 0 && a->gone_number > sent && a->va < va + bytes && va < a->va + a->bytes)
-		a->held--;
-}
-
-void gone_end_locked(struct bsim *bs)
-{
-	struct allocation_list pinned = LIST_HEAD_INITIALIZER(pinned);
-	struct alloc_table *t = bs->allocs;
-	struct allocation *a, *next;
-	GSList *blocks = NULL;
-
-	for (a = LIST_FIRST(&t->held); a != NULL; a = next) {
-		next = LIST_NEXT(a, link);
-		if (a->held != 0 || allocation_used(bs, a))
-			continue;
-		if (a->kind != NPU_PLACE_PINNED) {
-			allocation_finish(bs, a);
-			continue;
-		}
-		LIST_REMOVE(a, link);
-		LIST_INSERT_HEAD(&pinned, a, link);
-	}
-	for (unsigned i = t->gone_blocks->len; i-- > 0;) {
-		struct node_block *block = t->gone_blocks->pdata[i];
-
-		if (frames_used(bs, block))
-			continue;
-		g_ptr_array_remove_index_fast(t->gone_blocks, i);
-		if (node_block_leave(bs->node, block))
-			blocks = g_slist_prepend(blocks, block);
-	}
-	if (blocks == NULL && LIST_EMPTY(&pinned))
-		return;
-	/* Nobody finds these any more, nor has their frames and addresses before the end. */
-	t->leaving++;
-	bs->sim_lock.release(bs);
-	for (const GSList *block = blocks; block != NULL; block = block->next)
-		node_block_clean(bs->node, block->data);
-	LIST_FOREACH(a, &pinned, link)
-	window_close_to_cpu(a->va, a->bytes);
-	bs->sim_lock.take(bs);
-	t->leaving--;
-	while ((a = LIST_FIRST(&pinned)) != NULL)
-		allocation_finish(bs, a);
-	g_slist_free(blocks);
-}
-
 /* ---- free ---- */
-
-void allocation_end(struct bsim *bs, struct allocation *a)
-{
-	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
-
-	if (host)
-		gone_note_locked(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
-				 bs->cuda != NULL ? "cuMemFreeHost"
-				 : pinned         ? "aclrtFreeHost"
-						  : "aclrtHostUnregister");
-	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
-	if (a->held == 0 && !pinned && !allocation_used(bs, a)) {
-		allocation_finish(bs, a);
-		return;
-	}
-	a->gone_number = bs->call_number;
-	LIST_REMOVE(a, link);
-	LIST_INSERT_HEAD(&bs->allocs->held, a, link);
-	bs->allocs->count[a->kind]--;
-	bs->allocs->bytes[a->kind] -= a->bytes;
-}
 
 unsigned alloc_end_device(struct bsim *bs, unsigned device)
 {
-	struct allocation *next;
+	struct allocation *a, *next;
 	unsigned ended = 0;
 
-	for (struct allocation *a = LIST_FIRST(&bs->allocs->all); a != NULL; a = next) {
+	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = next) {
 		next = LIST_NEXT(a, link);
 		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
 		allocation_end(bs, a);
 		ended++;
 	}
+	LIST_FOREACH(a, &bs->allocs->held, link)
+	a->unmapped |= a->memory == device; /* with all that its tables have */
 	end_empty_pools(bs, device);
 	return ended;
 }

@@ -173,6 +173,7 @@ struct allocation {
 	/* Freed, and there for entries alone that were sent before driver call gone_number: how
 	 * many of them are not done; of a device's memory 0, copies under way use it. */
 	unsigned held;
+	bool unmapped; /* by a reset of its device */
 	uint64_t gone_number;
 	uint64_t va, bytes;
 	struct range *range;
@@ -468,16 +469,22 @@ drvError_t allocation_back(struct bsim *bs, const char *call, struct allocation 
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
-/* Ends an allocation with all that belongs to it; host memory, once no queued work uses it. */
+/* Ends an allocation with all that belongs to it, once nobody uses it; and one that nobody does,
+ * whose pages, if it is pinned, are the kernel's again. */
 void allocation_end(struct bsim *bs, struct allocation *a);
+void allocation_finish(struct bsim *bs, struct allocation *a);
+/* Whether a copy uses pages of a heap that the allocation has. */
+bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
 /* The block that has the page at va. */
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
-/* ---- memory that was given back and is in use ---- */
+/* ---- gone.c: memory that was given back ---- */
 
+/* An allocation is: false if nobody uses it; else it is held until nobody does. */
+bool gone_hold_locked(struct bsim *bs, struct allocation *a);
 /* Driver call `sent`, or an entry that it sent, does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Notes that `call`, a literal, gives [va, va + bytes) back. */
@@ -493,15 +500,9 @@ static inline void gone_block_locked(struct bsim *bs, struct node_block *block)
 {
 	g_ptr_array_add(bs->allocs->gone_blocks, block);
 }
+void gone_close_locked(struct bsim *bs);
 /* Ends what nobody uses; the kernel has its pages while the lock is let go of. */
 void gone_end_locked(struct bsim *bs);
-static inline void gone_locked(struct bsim *bs)
-{
-	const struct alloc_table *t = bs->allocs;
-
-	if (t->gone_blocks->len != 0 || !LIST_EMPTY(&t->held))
-		gone_end_locked(bs);
-}
 
 /* ---- fault.c ---- */
 

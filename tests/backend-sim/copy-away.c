@@ -248,6 +248,43 @@ TEST(copy_away, frames_outlive_their_device)
 	end();
 }
 
+static void free_and_close_device(void)
+{
+	CALL(halMemFree, classic);
+	close_device();
+}
+
+static const struct reset_case {
+	const char *title;
+	void (*fault)(void);
+	uint64_t page_flag;
+} reset_cases[] = {
+	{ "freed before", free_and_close_device, MEM_PAGE_HUGE },
+	{ "pages freed before", free_and_close_device, 0 },
+	{ "freed by it", close_device, MEM_PAGE_HUGE },
+};
+
+/* What a copy keeps is in none of the page tables that a device has after a reset. */
+TEST_EACH(copy_away, reset_while_an_allocation_is_kept, reset_cases, title)
+{
+	const struct reset_case *c = param;
+	struct npu_stats stats = { .size = sizeof(stats) };
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	begin();
+	CALL(halMemAlloc, &classic, BYTES,
+	     (uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | c->page_flag |
+		     (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
+	fault = c->fault;
+	EXPECT_EQ(copy(classic, plain), DRV_ERROR_NONE);
+	CALL(halDeviceOpen, 0, &in, &out);
+	CALL(npusimGetStats, 0, &stats);
+	EXPECT_EQ(stats.leaves_4k, 0);
+	EXPECT_EQ(stats.leaves_2m, 0);
+	end();
+}
+
 /* ---- queues ---- */
 
 static struct rig_stream stream;
