@@ -119,41 +119,33 @@ static void retire_mapping(struct window *w, struct mapping *m)
 	w->unused = m;
 }
 
-/* False with errno. */
-static bool open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
-			const struct node_block *block)
+drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m)
 {
-	uint64_t done = 0, part, offset = 0;
+	const struct node_block *block = m->handle->block;
+	uint64_t bytes = mapping_bytes(m), done = 0, part, offset = 0;
 	int fd = node_memory_fd(bs->node, block->memory, &offset);
+	drvError_t result;
 
-	if (!host_maps_left(block->extent_count))
-		return false;
-	for (unsigned i = 0; i < block->extent_count && done < bytes; i++, done += part) {
-		void *p = (void *)(uintptr_t)(va + done);
+	m->cpu = host_maps_left(block->extent_count);
+	for (unsigned i = 0; m->cpu && i < block->extent_count && done < bytes; i++, done += part) {
+		void *p = (void *)(uintptr_t)(m->va + done);
 
 		part = MIN(block->extents[i].count << NODE_FRAME_LG2, bytes - done);
-		if (mmap(p, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-			 fd, (off_t)(offset + (block->extents[i].frame << NODE_FRAME_LG2))) ==
-		    MAP_FAILED) {
-			int cause = errno;
-
-			window_close_to_cpu(va, bytes);
-			errno = cause;
-			return false;
-		}
+		m->cpu = mmap(p, part, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+			      (off_t)(offset + (block->extents[i].frame << NODE_FRAME_LG2))) == p;
+		if (!m->cpu)
+			break;
 		madvise(p, part, MADV_DONTDUMP);
 		madvise(p, part, MADV_DONTFORK);
 	}
-	return true;
-}
-
-drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m)
-{
-	m->cpu = open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block);
-	return m->cpu ? DRV_ERROR_NONE
-		      : bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				  "%s: this process cannot map %s for the CPU: %s", call,
-				  npu_size_text(mapping_bytes(m)), host_map_problem(errno));
+	if (m->cpu)
+		return DRV_ERROR_NONE;
+	result =
+		bsim_fail(DRV_ERROR_OUT_OF_MEMORY, "%s: this process cannot map %s for the CPU: %s",
+			  call, npu_size_text(bytes), host_map_problem(errno));
+	window_close_to_cpu(m->va, bytes);
+	return result;
 }
 
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
