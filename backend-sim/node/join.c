@@ -388,6 +388,10 @@ bool node_join(struct node_config *config, struct node **out, char **error)
 	if (!node)
 		return false;
 	recover_others(node);
+	if (node->slot == NODE_MEMBERS - 1) { /* which the next newcomer needs */
+		node_leave(node);
+		return node_join(config, out, error);
+	}
 	node->shape.name = node->name;
 	node->shape.explicit_shape = config->explicit_shape;
 	*config = node->shape;

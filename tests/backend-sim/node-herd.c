@@ -22,6 +22,7 @@ static const char *join(void)
 
 	do {
 		last = herd_now(&board->buried);
+		reply.value = 0;
 		do_join(&node, &reply);
 	} while (reply.value && !last);
 	return reply.value ? reply.text : NULL;
@@ -37,7 +38,8 @@ static void create_and_drop(const struct order *order, struct reply *reply)
 
 TEST(node_herd, joins_while_some_are_killed_up_to_the_limit)
 {
-	struct actor a = actor_start(), b = actor_start(), late = actor_start();
+	struct actor a = actor_start(), b = actor_start(), late = actor_start(),
+		     later = actor_start();
 	struct reply reply;
 	char limit[32];
 
@@ -57,12 +59,18 @@ TEST(node_herd, joins_while_some_are_killed_up_to_the_limit)
 	EXPECT_CONTAINS(reply.text, limit);
 	EXPECT_CONTAINS(reply.text, "which is the limit");
 
+	actor_kill(&b); /* who is next buries it, and has its place */
+	EXPECT_STREQ(actor_do(&late, do_join, node).text, "");
+	reply = actor_do(&later, do_join, node);
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_CONTAINS(reply.text, limit);
+
 	herd_kill();
-	actor_kill(&b);
 	herd_bury(herd, STAYING);
-	EXPECT_STREQ(actor_do(&late, do_join, node).text, ""); /* nobody has called since */
-	EXPECT_FREE(124, &late);
-	EXPECT_ACT(0, &late, do_audit);
+	EXPECT_STREQ(actor_do(&later, do_join, node).text, ""); /* nobody has called since */
+	EXPECT_FREE(124, &later);
+	EXPECT_ACT(0, &later, do_audit);
+	EXPECT_TRUE(actor_end(&later));
 	EXPECT_TRUE(actor_end(&late));
 	EXPECT_TRUE(actor_end(&a));
 }
