@@ -327,10 +327,28 @@ static void free_device(void)
 	device = NULL;
 }
 
+/* What stream one is sent waits until the gate is opened, so that it has not begun before. */
+static aclrtEvent gate;
+
+static void close_gate(void)
+{
+	MUST(aclrtCreateEventWithFlag(&gate, ACL_EVENT_SYNC));
+	MUST(aclrtStreamWaitEvent(one, gate));
+}
+
+static void open_gate(void)
+{
+	MUST(aclrtRecordEvent(gate, two));
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtDestroyEvent(gate));
+}
+
 static void free_pending(void)
 {
+	close_gate();
 	copy_in(one);
 	free_device();
+	open_gate();
 }
 
 static void free_synchronized(void)
@@ -347,19 +365,13 @@ static void free_with_sync(void)
 	device = NULL;
 }
 
-/* The copy waits, so that it has not begun when the memory goes. */
 static void free_host_pending(void)
 {
-	aclrtEvent gate;
-
-	MUST(aclrtCreateEventWithFlag(&gate, ACL_EVENT_SYNC));
-	MUST(aclrtStreamWaitEvent(one, gate));
+	close_gate();
 	copy_out(one);
 	printf("free %d\n", aclrtFreeHost(pinned));
 	pinned = NULL;
-	MUST(aclrtRecordEvent(gate, two));
-	MUST(aclrtSynchronizeStream(one));
-	MUST(aclrtDestroyEvent(gate));
+	open_gate();
 }
 
 static void free_twice(void)
