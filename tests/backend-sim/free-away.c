@@ -5,6 +5,7 @@
  * the driver are closed, processes are forked and die.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +13,9 @@
 #include <unistd.h>
 
 #include "memory/memory.h"
+#include "node/records.h"
 #include "queue-rig.h"
+#include "queue/queue.h"
 
 #define BYTES (4 * MIB)
 #define CALL(...)                                              \
@@ -152,8 +155,11 @@ static void *take_most(void *arg)
 /* It cannot have the frames before they are clean. */
 static void begin_to_take_most(void)
 {
+	const struct node *node = bsim_of(rig)->node;
+
 	ASSERT_EQ(pthread_create(&taker, NULL, take_most, NULL), 0);
-	usleep(20000);
+	while (__atomic_load_n(&node->control->frames_wanted, __ATOMIC_ACQUIRE) == 0)
+		sched_yield();
 	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
 }
 
@@ -261,6 +267,27 @@ TEST(free_away, device_is_closed_meanwhile)
 	end();
 }
 
+static bool closes(const struct queue_set *set)
+{
+	return set->closing;
+}
+
+static bool waits_beside_us(const struct queue_set *set)
+{
+	return set->waiters >= 2;
+}
+
+static void wait_until(bool (*there)(const struct queue_set *set))
+{
+	struct bsim *bs = bsim_of(rig);
+
+	for (bool now = false; !now; sched_yield()) {
+		bsim_lock(bs);
+		now = there(bs->queues);
+		bsim_unlock(bs);
+	}
+}
+
 static void *close_driver(void *arg)
 {
 	rig_end();
@@ -270,7 +297,7 @@ static void *close_driver(void *arg)
 static void begin_to_close(void)
 {
 	ASSERT_EQ(pthread_create(&taker, NULL, close_driver, NULL), 0);
-	usleep(20000);
+	wait_until(closes);
 	EXPECT_NOT_NULL(__atomic_load_n(&rig, __ATOMIC_RELAXED)); /* it waits */
 }
 
@@ -383,7 +410,7 @@ static void *take_pinned(void *arg)
 static void begin_to_take_pinned(void)
 {
 	ASSERT_EQ(pthread_create(&taker, NULL, take_pinned, NULL), 0);
-	usleep(20000);
+	wait_until(waits_beside_us);
 	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
 }
 
