@@ -581,11 +581,7 @@ static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation *
 					 "aclrtFreePhysical, aclrtReleaseMemAddress)",
 				    place_text_locked(bs, va));
 	if (*out == NULL)
-		return bsim_invalid(
-			FREE ": pp %s%s", place_text_locked(bs, va),
-			bs->handles->resets > 0
-				? "; a device was reset in this process, which ends its allocations"
-				: "");
+		return bsim_invalid(FREE ": pp %s", place_text_locked(bs, va));
 	return bsim_invalid(FREE ": pp %s; this call takes the start of what halMemAlloc gave",
 			    place_text_locked(bs, va));
 }

@@ -302,12 +302,9 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 		m = window_mapping(bs->window, va);
 	}
 	if (m == NULL)
-		return bsim_fail(
-			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",
-			c->name, va, place_text_locked(bs, va),
-			bs->handles->resets > 0
-				? "; a device was reset in this process, which ends its mappings"
-				: "");
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s", c->name, va,
+				 place_text_locked(bs, va));
 	if (m->va != va)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64

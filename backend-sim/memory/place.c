@@ -107,9 +107,9 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 		[NPU_PLACE_REGISTERED] = "registered host memory",
 	};
 	struct npu_place p = place_at(bs, va);
-	const char *gone = p.kind == NPU_PLACE_FREE || p.kind == NPU_PLACE_RESERVED
-				   ? gone_text_locked(bs, va, p.number)
-				   : NULL;
+	bool empty = p.kind == NPU_PLACE_FREE || p.kind == NPU_PLACE_RESERVED;
+	const char *gone = empty ? gone_text_locked(bs, va, p.number) : NULL;
+	bool reset = empty && gone == NULL && bs->handles != NULL && bs->handles->resets > 0;
 	const char *into = " is", *where = "", *of = "";
 
 	if (p.base != 0 && va != p.base)
@@ -122,7 +122,9 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 		of = npu_text(", %s%s", p.owner == NPU_OWNER_HOST ? "memory of " : "",
 			      bsim_memory_text(place_memory(&p)));
 	return npu_text("0x%" PRIx64 "%s %s%s%s%s%s", va, into, names[p.kind], where, of,
-			gone != NULL ? ": " : "", gone != NULL ? gone : "");
+			gone != NULL ? ": " : "",
+			reset ? "; a device was reset in this process, which ends what it has"
+			      : gone ?: "");
 }
 
 /* ---- for the runtime ---- */

@@ -282,6 +282,10 @@ TEST_EACH(copy_away, reset_while_an_allocation_is_kept, reset_cases, title)
 	CALL(npusimGetStats, 0, &stats);
 	EXPECT_EQ(stats.leaves_4k, 0);
 	EXPECT_EQ(stats.leaves_2m, 0);
+	EXPECT_NE(copy(plain, classic), DRV_ERROR_NONE);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage),
+			c->fault == close_device ? "not allocated; a device was reset"
+						 : "given back by aclrtFree");
 	end();
 }
 
