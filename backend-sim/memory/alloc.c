@@ -313,17 +313,6 @@ static bool has_spare(const struct bsim *bs, const struct pool *empty)
 	return false;
 }
 
-static void end_empty_pools(struct bsim *bs, unsigned memory)
-{
-	struct pool *next;
-
-	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools); p != NULL; p = next) {
-		next = TAILQ_NEXT(p, link);
-		if (p->used == 0 && p->kind.memory == memory)
-			end_pool(bs, p);
-	}
-}
-
 static void leave_pool(struct bsim *bs, struct allocation *a)
 {
 	struct pool *p = a->range->pool;
@@ -562,7 +551,11 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 	}
 	LIST_FOREACH(a, &bs->allocs->held, link)
 	a->unmapped |= a->memory == device; /* with all that its tables have */
-	end_empty_pools(bs, device);
+	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools), *after; p != NULL; p = after) {
+		after = TAILQ_NEXT(p, link);
+		if (p->used == 0 && p->kind.memory == device)
+			end_pool(bs, p);
+	}
 	return ended;
 }
 

@@ -503,6 +503,11 @@ static inline void gone_block_locked(struct bsim *bs, struct node_block *block)
 void gone_close_locked(struct bsim *bs);
 /* Ends what nobody uses; the kernel has its pages while the lock is let go of. */
 void gone_end_locked(struct bsim *bs);
+static inline void gone_locked(struct bsim *bs)
+{
+	if (bs->allocs->gone_blocks->len != 0 || !LIST_EMPTY(&bs->allocs->held))
+		gone_end_locked(bs);
+}
 
 /* ---- fault.c ---- */
 

@@ -58,7 +58,7 @@ static void wait_for_other_locked(void *bsim)
 /* At the end of every call. Who has let go of the lock catches up by itself. */
 static void catch_up_at_end_locked(struct bsim *bs)
 {
-	gone_end_locked(bs);
+	gone_locked(bs);
 	if (bs->queues->away == 0)
 		queue_catch_up_locked(bs);
 }
@@ -651,7 +651,7 @@ void queue_catch_up_locked(struct bsim *bs)
 	if (bs->queues == NULL || bs->sim == NULL)
 		return;
 	sim_catch_up(bs->sim);
-	gone_end_locked(bs);
+	gone_locked(bs);
 	if (bs->queues->polled == 0 && bs->queues->deadlines == 0)
 		return;
 	do {
