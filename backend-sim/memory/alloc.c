@@ -121,7 +121,8 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 		p->lowest_free = first;
 	for (unsigned leaf = first / FRAME_PAGES;
 	     a == NULL && p->room != NULL && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
-		set_room(p, p->leaves + leaf, FRAME_PAGES);
+		set_room(p, p->leaves + leaf, /* a run on either side may join it */
+			 MIN(2 * p->room[p->leaves + leaf] + count, FRAME_PAGES));
 }
 
 /* ---- frames behind 4 KiB pages ---- */
