@@ -122,15 +122,22 @@ static inline unsigned char *sim_memory_at(const struct sim_memory *memory, uint
 	return memory->base[node] + offset;
 }
 
-/* One of several requests that are handed on together. Those that pass the L2 so lie within
- * SIM_ROW_BYTES, aligned, each. */
+/* One of several requests of as many bytes that are handed on together. Those that pass the L2 so
+ * lie within SIM_ROW_BYTES, aligned, each. */
 #define SIM_ROWS_MAX  64u
 #define SIM_ROW_BYTES 4096u
 struct sim_row {
-	uint64_t address, bytes;
+	uint64_t address;
 	uint64_t at_ps;             /* when it is there, in the model's time */
 	uint64_t first_ps, done_ps; /* the answer: when its first and its last byte are there */
 };
+
+/* True if none of the rows crosses a multiple of `limit`, a power of two. all: the addresses, ored.
+ * Of rows that do not, some of different places in it may be taken for such that do. */
+static inline bool sim_rows_within(uint64_t all, uint64_t bytes, uint64_t limit)
+{
+	return (all & (limit - 1)) + bytes <= limit;
+}
 
 /* A place to read or write. */
 struct sim_ref {
@@ -180,11 +187,16 @@ struct sim_histogram {
 	uint64_t total, sum_ps, min_ps, max_ps;
 };
 
+static inline size_t sim_histogram_bucket(uint64_t ps)
+{
+	size_t lg2 = (63 ^ (size_t)__builtin_clzll(ps | 16)) - 4;
+
+	return lg2 * 16 + (ps >> lg2);
+}
+
 static inline void sim_histogram_add(struct sim_histogram *histogram, uint64_t ps)
 {
-	unsigned lg2 = 63u - (unsigned)__builtin_clzll(ps | 16);
-
-	histogram->count[(lg2 - 4) * 16 + (ps >> (lg2 - 4))]++;
+	histogram->count[sim_histogram_bucket(ps)]++;
 	histogram->min_ps = !histogram->total || ps < histogram->min_ps ? ps : histogram->min_ps;
 	histogram->max_ps = ps > histogram->max_ps ? ps : histogram->max_ps;
 	histogram->sum_ps += ps;

@@ -454,13 +454,12 @@ uint64_t engine::read_unaligned(const sim_ref &ref, unsigned index, uint64_t off
 unsigned engine::ask_rows(const sim_ref &ref, bool write, unsigned index, sim_row *rows,
 			  unsigned count)
 {
-	uint64_t bytes = rows->bytes, line = m_profile->l2_line_bytes - 1, ends = 0;
+	const uint64_t bytes = m_access.length, at_ps = m_access.at_ps;
+	uint64_t line = m_profile->l2_line_bytes - 1, ends = m_access.address | bytes;
 	bool splits = !write && bytes >= request_bytes && ref.space != SIM_RAW;
 	unsigned asked = 0;
 
-	for (unsigned i = 0; splits && i < count; i++)
-		ends |= rows[i].address | (rows[i].address + bytes);
-	if (G_LIKELY(!(ends & line) && out.own())) {
+	if (G_LIKELY(!(splits && ends & line) && out.own())) {
 		m_access.space = ref.space;
 		m_access.lane = m_first_lane + index;
 		m_access.spans = nullptr;
@@ -472,22 +471,21 @@ unsigned engine::ask_rows(const sim_ref &ref, bool write, unsigned index, sim_ro
 		uint64_t at = row.address - ref.va;
 
 		if (splits && (row.address | (row.address + bytes)) & line)
-			row.done_ps = read_unaligned(ref, index, at, bytes, row.at_ps);
+			row.done_ps = read_unaligned(ref, index, at, bytes, at_ps);
 		else
-			row.done_ps = transport(ref, write, index, nullptr, at, bytes, row.at_ps);
+			row.done_ps = transport(ref, write, index, nullptr, at, bytes, at_ps);
 	} while (asked < count && m_access.status == SIM_OK);
 	return asked;
 }
 
 // The job's next rows from byte `from` on, before `stop`: whole ones, or part of one. Returns how
-// many.
-unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uint64_t now,
-			   sim_row *rows)
+// many; m_access has how long each is, and their addresses ored.
+unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, sim_row *rows)
 {
 	const sim_ref &ref = job->kind == SIM_JOB_WRITE ? job->dst : job->src;
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 	uint64_t row = from / row_bytes, into = from % row_bytes, left = stop - from;
-	uint64_t bytes = std::min(row_bytes - into, left), va = ref.va + into;
+	uint64_t bytes = std::min(row_bytes - into, left), va = ref.va + into, all = 0;
 	const auto row_offset = job->row_offset;
 	unsigned count = 1;
 
@@ -497,10 +495,38 @@ unsigned engine::next_rows(const sim_job *job, uint64_t from, uint64_t stop, uin
 		uint64_t at = row_offset ? row_offset(job, row) : row * job->pitch_bytes;
 
 		rows[i].address = va + at;
-		rows[i].bytes = bytes;
-		rows[i].at_ps = now;
+		all |= va + at;
 	}
+	m_access.address = all;
+	m_access.length = bytes;
 	return count;
+}
+
+// When the last of the rows is there. Their latencies, to where they are counted, are from begin_ps
+// until then, or `least`.
+static uint64_t last_of(const sim_row *rows, unsigned count, sim_histogram *latency,
+			uint64_t begin_ps, uint64_t least)
+{
+	uint64_t first = SIM_NEVER, last = 0, sum = 0;
+
+	for (const sim_row *row = rows; row < rows + count; row++) {
+		uint64_t ps = std::max(least, row->done_ps) - begin_ps;
+
+		first = std::min(first, row->done_ps);
+		last = std::max(last, row->done_ps);
+		if (!latency)
+			continue;
+		latency->count[sim_histogram_bucket(ps)]++;
+		sum += ps;
+	}
+	if (!latency)
+		return last;
+	first = std::max(least, first) - begin_ps;
+	latency->min_ps = latency->total ? std::min(latency->min_ps, first) : first;
+	latency->max_ps = std::max(latency->max_ps, std::max(least, last) - begin_ps);
+	latency->sum_ps += sum;
+	latency->total += count;
+	return last;
 }
 
 // Issues `bytes` more of the job, row by row. Returns when the last of them is there.
@@ -516,18 +542,14 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 
 	m_access.status = SIM_OK;
 	for (*out_rows = 0; it.issued < stop && m_access.status == SIM_OK; into = 0) {
-		unsigned count = next_rows(job, it.issued, stop, now, rows);
-		uint64_t n = rows->bytes, begin = into ? it.row_begin_ps : now;
+		unsigned count = next_rows(job, it.issued, stop, rows);
+		uint64_t n = m_access.length, begin = into ? it.row_begin_ps : now;
 		uint64_t least = into ? it.row_end_ps : now;
 		sim_histogram *latency = into + n == row_bytes ? job->latency : nullptr;
 
+		m_access.at_ps = now;
 		count = ask_rows(ref, write, index, rows, count);
-		for (unsigned i = 0; i < count; i++) {
-			done = std::max(done, rows[i].done_ps);
-			if (latency)
-				sim_histogram_add(latency,
-						  std::max(least, rows[i].done_ps) - begin);
-		}
+		done = std::max(done, last_of(rows, count, latency, begin, least));
 		it.row_begin_ps = begin;
 		it.row_end_ps = std::max(least, rows[count - 1].done_ps);
 		*out_rows += into ? 0 : count;

@@ -95,8 +95,7 @@ private:
 	uint64_t transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,
 			   uint64_t offset, uint64_t bytes, uint64_t at_ps);
 	void transport_foreign(lane &it, span_list *spans);
-	unsigned next_rows(const sim_job *job, uint64_t from, uint64_t stop, uint64_t now,
-			   sim_row *rows);
+	unsigned next_rows(const sim_job *job, uint64_t from, uint64_t stop, sim_row *rows);
 	unsigned ask_rows(const sim_ref &ref, bool write, unsigned index, sim_row *rows,
 			  unsigned count);
 	uint64_t read_unaligned(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,

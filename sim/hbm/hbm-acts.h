@@ -18,7 +18,7 @@
 /* What is the same for all pseudo channels, in clocks. */
 struct hbm_acts_shape {
 	uint64_t rrd_s, rrd_l, faw;
-	bool plain;     /* tRRD_S alone counts, and is short */
+	bool plain;     /* tRRD_S alone counts, and is short: a ring has ACTS_WORDS */
 	bool by_group;  /* tRRD_L is longer */
 	bool has_faw;   /* tFAW is not had anyway */
 	uint64_t words; /* of a ring; a power of two */
@@ -63,11 +63,11 @@ static inline void hbm_acts_shape_init(struct hbm_acts_shape *shape, uint64_t rr
 	}
 }
 
-static inline struct hbm_acts_word *acts_word(const struct hbm_acts *acts,
-					      const struct hbm_acts_shape *shape, size_t ring,
-					      uint64_t number)
+/* words: of a ring. */
+static inline struct hbm_acts_word *acts_word(const struct hbm_acts *acts, uint64_t words,
+					      size_t ring, uint64_t number)
 {
-	return &acts->word[ring * shape->words + (number & (shape->words - 1))];
+	return &acts->word[ring * words + (number & (words - 1))];
 }
 
 static inline uint64_t acts_taken(const struct hbm_acts_word *word, uint64_t number)
@@ -88,12 +88,12 @@ static inline uint64_t hbm_acts_find(const struct hbm_acts *acts,
 				     const struct hbm_acts_shape *shape, size_t group, uint64_t t,
 				     bool plain)
 {
-	uint64_t taken;
+	uint64_t taken, words = plain ? ACTS_WORDS : shape->words;
 
 	for (t = acts_later(t, acts->from);; t = (t | 63) + 1) {
-		taken = acts_taken(acts_word(acts, shape, 0, t / 64), t / 64);
+		taken = acts_taken(acts_word(acts, words, 0, t / 64), t / 64);
 		if (!plain && shape->by_group)
-			taken |= acts_taken(acts_word(acts, shape, 1 + group, t / 64), t / 64);
+			taken |= acts_taken(acts_word(acts, words, 1 + group, t / 64), t / 64);
 		taken = ~taken >> t % 64;
 		if (G_LIKELY(taken))
 			return t + (unsigned)__builtin_ctzll(taken);
@@ -109,7 +109,7 @@ static inline void acts_mark(struct hbm_acts *acts, const struct hbm_acts_shape 
 
 		if (from / 64 == to / 64)
 			mask &= UINT64_MAX >> (63 - to % 64);
-		acts_take(acts_word(acts, shape, ring, from / 64), from / 64, mask);
+		acts_take(acts_word(acts, shape->words, ring, from / 64), from / 64, mask);
 	}
 }
 
@@ -139,10 +139,10 @@ static inline void hbm_acts_take(struct hbm_acts *acts, const struct hbm_acts_sh
 
 	acts->from = acts_later(acts->from, t - shape->reach);
 	if (plain || shape->plain) {
-		acts_take(acts_word(acts, shape, 0, begin / 64), begin / 64,
+		acts_take(acts_word(acts, ACTS_WORDS, 0, begin / 64), begin / 64,
 			  shape->around << begin % 64);
 		if (G_UNLIKELY(begin % 64 > shape->fits))
-			acts_take(acts_word(acts, shape, 0, next), next,
+			acts_take(acts_word(acts, ACTS_WORDS, 0, next), next,
 				  shape->around >> (64 - begin % 64));
 		return;
 	}

@@ -50,7 +50,7 @@ public:
 	}
 	unsigned serve_rows(access &request, sim_row *rows, unsigned count) override
 	{
-		hbm_access_rows(state(), rows, count, request.write, m_origin_ps);
+		hbm_access_rows(state(), rows, count, request.length, request.write, m_origin_ps);
 		return count;
 	}
 	bool takes_rows() const override

@@ -31,7 +31,7 @@ struct bank {
 	uint32_t row;
 	uint32_t phase;  /* of its refreshes, behind those of the first bank */
 	uint32_t stripe; /* number of the stripe that last set it; lower bits */
-	uint16_t group, old_next;
+	uint8_t group, old_next;
 	uint32_t old_row[OLD_ROWS];
 	struct old_row old[OLD_ROWS];
 } __attribute__((aligned(64)));
@@ -219,7 +219,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 
 			bank->pseudo = pseudo;
 			bank->phase = (uint32_t)(b * hbm->refresh_step);
-			bank->group = (uint16_t)(b >> hbm->map.bits[HBM_BANK]);
+			bank->group = (uint8_t)(b >> hbm->map.bits[HBM_BANK]);
 			bank->refresh = bank->phase + hbm->refresh_period;
 			forget_rows(bank);
 		}
@@ -662,6 +662,11 @@ static inline struct hbm_bursts *row_bursts(struct hbm *hbm, uint64_t offset, ui
 	return one ? &hbm->bus.of[bytes >> hbm->burst_lg2] : NULL;
 }
 
+static inline bool is_plain(const struct hbm *hbm, const struct hbm_bursts *of, bool write)
+{
+	return of && !write && hbm->plain;
+}
+
 /* One request, of which the first byte is at the place. */
 __attribute__((always_inline)) static inline uint64_t
 access_at(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, uint64_t pa, uint64_t bytes,
@@ -685,36 +690,43 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 
 	hbm->bytes[write] += bytes;
 	done_ps = access_at(hbm, hbm_map_find(&hbm->map, offset), of, offset, bytes, write,
-			    of && !write && hbm->plain, at_ps, &first_ps);
+			    is_plain(hbm, of, write), at_ps, &first_ps);
 	if (out_first_ps)
 		*out_first_ps = first_ps;
 	return done_ps;
 }
 
-void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool write,
-		     uint64_t origin_ps)
+/* Apart, so that the compiler does not know where `of` is from: it would compute that again and
+ * again. */
+static __attribute__((noinline)) void access_places(struct hbm *hbm, struct sim_row *row,
+						    const uint64_t *place, unsigned count,
+						    struct hbm_bursts *of, uint64_t bytes,
+						    bool write, uint64_t origin_ps)
 {
-	uint64_t place[SIM_ROWS_MAX], offsets = 0, other = 0, first_ps;
-	struct hbm_bursts *of;
-	bool plain;
+	const bool plain = is_plain(hbm, of, write);
 
+	for (struct sim_row *end = row + count; row < end; row++, place++) {
+		uint64_t first_ps;
+
+		row->done_ps = origin_ps + access_at(hbm, *place, of, row->address, bytes, write,
+						     plain, row->at_ps - origin_ps, &first_ps);
+		row->first_ps = origin_ps + first_ps;
+	}
+}
+
+void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint64_t bytes,
+		     bool write, uint64_t origin_ps)
+{
+	uint64_t place[SIM_ROWS_MAX], all = 0;
+
+	hbm->bytes[write] += count * bytes;
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t offset = SIM_PA_OFFSET(rows[i].address);
-
-		offsets |= offset;
-		other |= rows[i].bytes ^ rows->bytes;
-		hbm->bytes[write] += rows[i].bytes;
-		place[i] = hbm_map_find(&hbm->map, offset);
+		all |= rows[i].address;
+		place[i] = hbm_map_find(&hbm->map, rows[i].address);
 		__builtin_prefetch(&hbm->bank[place[i] >> HBM_MAP_BANK_AT]);
 	}
-	of = other ? NULL : row_bursts(hbm, offsets, rows->bytes);
-	plain = of && !write && hbm->plain;
-	for (unsigned i = 0; i < count; i++) {
-		rows[i].done_ps =
-			origin_ps + access_at(hbm, place[i], of, rows[i].address, rows[i].bytes,
-					      write, plain, rows[i].at_ps - origin_ps, &first_ps);
-		rows[i].first_ps = origin_ps + first_ps;
-	}
+	access_places(hbm, rows, place, count, row_bursts(hbm, all, bytes), bytes, write,
+		      origin_ps);
 }
 
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)

@@ -32,10 +32,11 @@ void hbm_free(struct hbm *hbm);
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 
-/* hbm_access() of SIM_ROWS_MAX rows at most, one after the other, by physical address (of any node)
- * and in the model's time, in which the HBM's own begins at origin_ps. */
-void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, bool write,
-		     uint64_t origin_ps);
+/* hbm_access() of SIM_ROWS_MAX rows of as many bytes at most, one after the other, by physical
+ * address (of the server's own devices) and in the model's time, in which the HBM's own begins at
+ * origin_ps. */
+void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint64_t bytes,
+		     bool write, uint64_t origin_ps);
 
 /* Sets the hbm_ counters, up to the time of the latest access. */
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out);

@@ -15,7 +15,7 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 
 	g_assert(ways && ways <= L2_WAYS_MAX && block_bytes <= L2_LINES_MAX * line_bytes);
 	cache->ways = ways;
-	cache->line_bytes = line_bytes;
+	cache->line_mask = -line_bytes;
 	cache->line_lg2 = (unsigned)__builtin_ctzll(line_bytes);
 	cache->block_lg2 = (unsigned)__builtin_ctzll(block_bytes);
 	cache->lines_lg2 = cache->block_lg2 - cache->line_lg2;
@@ -133,7 +133,7 @@ struct l2_answer l2_cache_access_units(struct l2_cache *cache, uint64_t pa, uint
 			out.hits += it->unit;
 		else
 			missing |= (~UINT64_C(0) >> (64 - it->unit)) << line;
-		if (G_UNLIKELY(gone))
+		if (G_UNLIKELY(gone & 1))
 			out.cleans = l2_add_clean(cache, gone, line, it->unit, out.cleans);
 	}
 	if (it->coarse >= cache->ways << cache->lines_lg2) {

@@ -44,7 +44,7 @@ struct l2_cache {
 	unsigned lines_lg2;   /* of a block */
 	unsigned block_lines; /* of a block, less one */
 	uint32_t groups;
-	uint64_t line_bytes;
+	uint64_t line_mask;      /* of an address: the line's */
 	uint64_t groups_inverse; /* of 2^64 */
 	uint64_t first;          /* of the memory's blocks; others are numbered from there */
 	struct l2_group *group;
@@ -138,12 +138,11 @@ static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 }
 
 /* Looks the tag up, which is there afterwards, as the newest. True if it was before. *out_gone: the
- * dirty tag that has gone for it; 0: none. */
+ * tag that has gone for it; 0: none. */
 static inline bool l2_look_up(const struct l2_cache *cache, struct l2_set *set, uint32_t tag,
 			      bool write, uint32_t *out_gone)
 {
 	unsigned at;
-	uint32_t oldest;
 
 	*out_gone = 0;
 	if ((set->tag[0] & ~1u) == tag) {
@@ -155,8 +154,7 @@ static inline bool l2_look_up(const struct l2_cache *cache, struct l2_set *set, 
 		l2_put_first(set, at - 1, set->tag[at - 1] | write);
 		return true;
 	}
-	oldest = set->tag[cache->ways - 1];
-	*out_gone = oldest & 1 ? oldest : 0;
+	*out_gone = set->tag[cache->ways - 1];
 	l2_put_first(set, cache->ways - 1, tag | write);
 	return false;
 }
@@ -192,22 +190,22 @@ struct l2_place {
 __attribute__((always_inline)) static inline struct l2_place
 l2_cache_find(struct l2_cache *cache, uint64_t pa, uint64_t bytes)
 {
-	uint64_t block = pa >> cache->block_lg2, line = pa >> cache->line_lg2;
+	uint64_t number = (pa >> cache->block_lg2) - cache->first, line = pa >> cache->line_lg2;
 	unsigned first = (unsigned)line & cache->block_lines;
 	unsigned count = (unsigned)(((pa + bytes - 1) >> cache->line_lg2) - line) + 1;
 	const struct l2_group *it;
 	struct l2_set *set;
-	uint32_t number;
 	bool is_unit;
 
-	if (G_UNLIKELY(block - cache->first >= UINT64_C(1) << L2_NUMBER_BITS))
-		l2_cache_allocate(cache, block);
-	number = (uint32_t)(block - cache->first);
-	it = &cache->group[l2_group_of(cache, number)];
-	set = &cache->set[it->at + (first & -it->unit)];
+	if (G_UNLIKELY(number >= UINT64_C(1) << L2_NUMBER_BITS)) {
+		l2_cache_allocate(cache, pa >> cache->block_lg2);
+		number = l2_number(cache, pa);
+	}
+	it = &cache->group[l2_group_of(cache, (uint32_t)number)];
+	set = &cache->set[it->at + first];
 	__builtin_prefetch(set, 1);
 	is_unit = (it->unit | (uint32_t)it->coarse << 16) == count && !(first & (count - 1));
-	return (struct l2_place){ is_unit ? set : NULL, (number + 1) << 1, count };
+	return (struct l2_place){ is_unit ? set : NULL, (uint32_t)(number + 1) << 1, count };
 }
 
 /* l2_cache_access() of lines that have been found, and are a unit. */
@@ -222,9 +220,9 @@ l2_cache_access_at(struct l2_cache *cache, struct l2_place at, uint64_t pa, uint
 		out.hits = at.lines;
 		return out;
 	}
-	out.fill.pa = pa & -cache->line_bytes;
-	out.fill.bytes = at.lines * cache->line_bytes;
-	if (G_UNLIKELY(gone))
+	out.fill.pa = pa & cache->line_mask;
+	out.fill.bytes = (uint64_t)at.lines << cache->line_lg2;
+	if (G_UNLIKELY(gone & 1))
 		out.cleans = l2_add_clean(cache, gone, l2_line(cache, pa), at.lines, 0);
 	if (G_UNLIKELY(write))
 		out.fill = l2_cache_fill(cache, pa, bytes, write,

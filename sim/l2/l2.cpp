@@ -23,8 +23,10 @@ l2::~l2()
 	bandwidth_clear(&m_bandwidth);
 }
 
-inline l2::recent_request &l2::recent_at(uint32_t block)
+inline l2::recent_request &l2::recent_at(uint64_t pa)
 {
+	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
+
 	return m_recent[block * UINT32_C(0x9e3779b1) >> (32 - recent_lg2)];
 }
 
@@ -72,12 +74,14 @@ inline void l2::extend(bool write, l2_stretch &run, const l2_stretch &next, fetc
 	run.bytes += next.bytes;
 }
 
-// Asks for what rows lack, in one request.
-inline void l2::ask_fills(sim_row *from, const sim_row *to)
+// Asks for what rows lack, in one request; goes on behind them.
+inline void l2::ask_fills(sim_row *&from, sim_row *to, uint64_t bytes)
 {
 	m_access.write = false;
-	if (from < to)
+	m_access.length = bytes;
+	if (from < to && bytes)
 		out.own()->serve_rows(m_access, from, static_cast<unsigned>(to - from));
+	from = to;
 }
 
 // Several blocks.
@@ -134,27 +138,29 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 		follow(l2_cache_access_units(m_cache, pa, end - pa, write), times);
 }
 
+__attribute__((always_inline)) inline void l2::set_pace(pace &of, uint64_t lines) const
+{
+	uint64_t parts, per_ps = m_profile->l2_bytes_per_us;
+	wide part;
+
+	if (G_LIKELY(lines == of.lines))
+		return;
+	parts = lines * m_line_bytes * SIM_PS_PER_US;
+	part = (static_cast<wide>(parts % per_ps) << 64) + per_ps - 1;
+	// Rounded up: what adds up to a picosecond is one, for 2^37 requests.
+	of = { lines, parts / per_ps, static_cast<uint64_t>(part / per_ps), of.rest };
+}
+
 // What has been looked up is there when the L2 has the bandwidth for it, fractions of a picosecond
 // carried over, and memory has answered. It takes more where it meets another request to the same
-// 512 bytes.
-__attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, bool write,
-						      fetch &times, pace &of)
+// 512 bytes, `last`, which is the request itself then.
+__attribute__((always_inline)) inline void l2::settle(uint64_t at, bool write, bool same,
+						      recent_request &last, fetch &times, pace &of)
 {
 	const uint64_t hit_ps = m_hit_ps;
 	uint64_t takes, start, end;
-	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
-	recent_request &last = recent_at(block);
-	bool same = last.block == block, whole;
+	bool whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
 
-	if (G_UNLIKELY(times.lines != of.lines)) {
-		uint64_t parts = times.lines * m_line_bytes * SIM_PS_PER_US;
-		uint64_t per_ps = m_profile->l2_bytes_per_us;
-		wide part = (static_cast<wide>(parts % per_ps) << 64) + per_ps - 1;
-
-		// Rounded up: what adds up to a picosecond is one, for 2^37 requests.
-		of = { times.lines, parts / per_ps, static_cast<uint64_t>(part / per_ps), of.rest };
-	}
-	whole = __builtin_add_overflow(of.rest, of.part, &of.rest);
 	takes = of.ps + whole;
 	if (same && at < last.start_ps + hit_ps) {
 		takes = std::max(takes, m_profile->l2_conflict_ps);
@@ -168,13 +174,16 @@ __attribute__((always_inline)) inline void l2::settle(uint64_t pa, uint64_t at, 
 	if (times.hits)
 		times.last_ps = std::max(times.last_ps, times.first_ps);
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
-	last = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
+	last.start_ps = start;
+	last.wait_ps = static_cast<uint32_t>(std::max(start, times.first_ps) - start);
 }
 
 void l2::serve(access &request)
 {
 	uint64_t at = request.at_ps, hit_ps = m_hit_ps;
 	uint64_t pa = request.address, bytes = request.length;
+	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
+	recent_request &last = recent_at(pa);
 	bool write = request.write;
 	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
 
@@ -184,7 +193,9 @@ void l2::serve(access &request)
 	} else {
 		look_up(pa, pa + bytes, write, times);
 	}
-	settle(pa, at, write, times, m_pace);
+	set_pace(m_pace, times.lines);
+	settle(at, write, last.block == block, last, times, m_pace);
+	last.block = block;
 	if (G_UNLIKELY(request.walk)) {
 		m_counters->l2_walk_reads += times.lines;
 		m_counters->l2_walk_hits += times.hits;
@@ -201,96 +212,116 @@ void l2::serve(access &request)
 }
 
 // Step by step for all of them, so that the host waits for the memory of many at once: neither the
-// tags nor the memory behind depend on when the L2 has bandwidth.
-template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count)
+// tags nor the memory behind depend on when the L2 has bandwidth. Of rows of the same lines and
+// 512 bytes, one behind the other, the first is looked up: the others hit.
+template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count, uint64_t bytes)
 {
-	uint64_t hit_ps = m_hit_ps, line = m_line_bytes, lines = 0, hits = 0;
-	uint64_t was = ~rows[0].address, was_end = 0;
+	const uint64_t hit_ps = m_hit_ps, line = m_line_bytes, size = one ? 1 : bytes;
+	const uint64_t near = std::min(line, UINT64_C(1) << conflict_lg2);
+	uint64_t was = ~rows->address, was_end = 0, fill_bytes = line;
+	uint64_t lines = one ? count : 0, missed = 0;
 	struct {
 		l2_place place;
-		const sim_row *fill;
-		unsigned hits;
-	} step[SIM_ROWS_MAX];
-	const sim_row none = { 0, 0, 0, SIM_NEVER, 0 };
-	l2_place place = {};
+		sim_row *row; // the first
+		uint64_t hits;
+	} visit[SIM_ROWS_MAX + 1], *end = visit;
+	// What each asks of memory that does not hit all lines; of writes some ask nothing.
 	sim_row fill[SIM_ROWS_MAX], *next = fill, *asked = fill;
 	l2_cache *cache = m_cache;
 	pace of = m_pace;
 
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t pa = rows[i].address, bytes = rows[i].bytes, end = pa + bytes - 1;
+	for (sim_row *row = rows; row < rows + count; row++) {
+		uint64_t pa = row->address, last = pa + size - 1;
 
-		if (one && G_UNLIKELY((pa ^ end) >= line)) {
-			take_rows<write, false>(rows, count);
-			return;
-		}
-		if (((pa ^ was) | (one ? 0 : end ^ was_end)) >= line)
-			place = l2_cache_find(cache, pa, one ? 1 : bytes);
-		step[i].place = place;
+		if ((pa ^ was) < near && (one || (last ^ was_end) < line))
+			continue;
+		end->place = l2_cache_find(cache, pa, size);
+		end->row = row;
+		end++;
 		was = pa;
-		was_end = end;
+		was_end = last;
 	}
-	for (unsigned i = 0; i < count; i++) {
-		const sim_row &row = rows[i];
+	end->row = rows + count;
+	for (auto *it = visit; it < end; it++) {
+		const sim_row &row = *it->row;
+		l2_place place = it->place;
 
-		if (G_UNLIKELY(!step[i].place.set)) { // others behind it may be parted, or joined
-			step[i].place = l2_cache_find(cache, row.address, row.bytes);
-			for (unsigned k = i + 1; !step[i].place.set && k < count; k++)
-				step[k].place.set = nullptr;
+		if (G_UNLIKELY(!place.set)) { // others behind it may be parted, or joined
+			place = l2_cache_find(cache, row.address, size);
+			for (auto *k = it + 1; !place.set && k < end; k++)
+				k->place.set = nullptr;
 		}
 		if (one)
-			step[i].place.lines = 1;
+			place.lines = 1;
 		l2_answer answer =
-			G_LIKELY(step[i].place.set)
-				? l2_cache_access_at(cache, step[i].place, row.address, row.bytes,
-						     write)
-				: l2_cache_access_units(cache, row.address, row.bytes, write);
+			G_LIKELY(place.set)
+				? l2_cache_access_at(cache, place, row.address, bytes, write)
+				: l2_cache_access_units(cache, row.address, bytes, write);
 
-		step[i].hits = answer.hits;
-		step[i].fill = &none;
-		lines += answer.lines;
-		hits += answer.hits;
-		if (answer.fill.bytes) {
-			next->address = answer.fill.pa;
-			next->bytes = answer.fill.bytes;
-			next->at_ps = row.at_ps + hit_ps;
-			step[i].fill = next++;
+		it->hits = answer.hits;
+		if (answer.hits == (one ? 1 : place.lines))
+			continue;
+		missed += place.lines - answer.hits;
+		if ((write || !one) && answer.fill.bytes != fill_bytes) {
+			ask_fills(asked, next, fill_bytes);
+			fill_bytes = answer.fill.bytes;
 		}
+		if (write && !answer.fill.bytes) {
+			next->first_ps = SIM_NEVER;
+			next->done_ps = 0;
+		}
+		next->address = answer.fill.pa;
+		next++->at_ps = row.at_ps + hit_ps;
 		if (G_UNLIKELY(answer.cleans)) {
-			ask_fills(asked, next);
-			if (!answer.fill.bytes)
-				*next++ = none;
-			step[i].fill = &next[-1];
+			ask_fills(asked, next, fill_bytes);
 			fetch gone = { row.at_ps + hit_ps, 0, next[-1].done_ps, 0, 0 };
 			for (unsigned n = 0; n < answer.cleans; n++)
 				ask(true, cache->clean[n], gone);
 			next[-1].done_ps = gone.last_ps;
-			asked = next;
 		}
 	}
-	ask_fills(asked, next);
-	for (unsigned i = 0; i < count; i++) {
-		sim_row &row = rows[i];
-		fetch times = { 0, step[i].fill->first_ps, step[i].fill->done_ps,
-				one ? 1 : step[i].place.lines, step[i].hits };
+	ask_fills(asked, next, fill_bytes);
+	next = fill;
+	if (one)
+		set_pace(of, 1);
+	for (auto *it = visit; it < end; it++) {
+		uint64_t all = one ? 1 : it->place.lines;
+		fetch times = { 0, SIM_NEVER, 0, all, it->hits };
+		uint32_t block = static_cast<uint32_t>(it->row->address >> conflict_lg2);
+		recent_request &last = recent_at(it->row->address);
 
-		settle(row.address, row.at_ps, write, times, of);
-		row.first_ps = times.first_ps;
-		row.done_ps = times.last_ps;
+		if (it->hits != all) {
+			times.first_ps = next->first_ps;
+			times.last_ps = next++->done_ps;
+		}
+		if (!one) {
+			set_pace(of, all);
+			lines += static_cast<uint64_t>(it[1].row - it->row) * all;
+		}
+		settle(it->row->at_ps, write, last.block == block, last, times, of);
+		last.block = block;
+		it->row->done_ps = times.last_ps;
+		for (sim_row *row = it->row + 1; row < it[1].row; row++) {
+			times = { 0, 0, 0, all, 1 };
+			settle(row->at_ps, write, true, last, times, of);
+			row->done_ps = times.last_ps;
+		}
 	}
 	m_pace = of;
 	(write ? m_counters->l2_writes : m_counters->l2_reads) += lines;
-	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += hits;
+	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += lines - missed;
 }
 
 unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
 {
-	bool one = rows->bytes <= m_line_bytes;
+	const uint64_t bytes = request.length;
 
-	if (request.write)
-		one ? take_rows<true, true>(rows, count) : take_rows<true, false>(rows, count);
+	if (sim_rows_within(request.address, bytes, m_line_bytes))
+		request.write ? take_rows<true, true>(rows, count, bytes)
+			      : take_rows<false, true>(rows, count, bytes);
 	else
-		one ? take_rows<false, true>(rows, count) : take_rows<false, false>(rows, count);
+		request.write ? take_rows<true, false>(rows, count, bytes)
+			      : take_rows<false, false>(rows, count, bytes);
 	return count;
 }
 

@@ -42,19 +42,18 @@ private:
 	};
 
 	void ask(bool write, const l2_stretch &what, fetch &times);
-	void ask_fills(sim_row *from, const sim_row *to);
+	void ask_fills(sim_row *&from, sim_row *to, uint64_t bytes);
 	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
 	void follow(const l2_answer &answer, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);
-	template <bool write, bool one> void take_rows(sim_row *rows, unsigned count);
+	template <bool write, bool one>
+	void take_rows(sim_row *rows, unsigned count, uint64_t bytes);
 	// How long lines take of the bandwidth.
 	struct pace {
 		uint64_t lines, ps, part; // so many, and their time: its picoseconds, what is left
 		uint64_t rest; // of a picosecond, of all that was booked; both in 2^-64 of one
 	};
-	void settle(uint64_t pa, uint64_t at_ps, bool write, fetch &times, pace &of);
-
 	// The last request to a block of 512 bytes, by that of its first byte.
 	static constexpr unsigned conflict_lg2 = 9;
 	struct recent_request {
@@ -62,7 +61,10 @@ private:
 		uint32_t block;    // lower bits of the number
 		uint32_t wait_ps;  // from then until its first line was there
 	};
-	recent_request &recent_at(uint32_t block);
+	recent_request &recent_at(uint64_t pa);
+	void set_pace(pace &of, uint64_t lines) const;
+	void settle(uint64_t at_ps, bool write, bool same, recent_request &last, fetch &times,
+		    pace &of);
 
 	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;

@@ -307,23 +307,24 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 
 /* Finds the pages first, which changes nothing, and uses them then. */
 unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space, bool write,
-			    struct sim_row *rows, unsigned count)
+			    uint64_t at_ps, uint64_t bytes, struct sim_row *rows, unsigned count)
 {
 	uint64_t base = tlb_key_base(space), flags = OWN_PAGE | (write ? PT_WRITE : 0);
+	const uint64_t l1_done = at_ps + mmu->l1_ps, l2_done = l1_done + mmu->l2_ps;
 	/* of the row before; sizes are guessed to be the same */
-	uint64_t key = base, page_va = INT64_MAX, page_bytes = 4096, to_pa = 0, ready = 0;
+	uint64_t key = base, page_va = INT64_MAX, page_bytes = 4096, to_pa = 0, done = 0;
 	unsigned lg2 = tlb_size_lg2(0), l2_hits = 0, hits = 0;
 	struct l1_tlb *l1 = &mmu->l1[lane];
 	struct {
 		struct tlb_entry *entry;
-		uint64_t *at_ps, known_ps; /* of the first row there */
+		struct sim_row *row; /* the first there */
 	} page[SIM_ROWS_MAX], *next = page, *last;
 
 	for (; hits < count; hits++) {
 		struct sim_row *row = &rows[hits];
-		uint64_t va = row->address, known = row->at_ps + mmu->l1_ps;
+		uint64_t va = row->address;
 
-		if (G_UNLIKELY(va % SIM_ROW_BYTES + row->bytes > SIM_ROW_BYTES))
+		if (G_UNLIKELY(bytes && va % SIM_ROW_BYTES + bytes > SIM_ROW_BYTES))
 			break;
 		if (va - page_va >= page_bytes) {
 			struct tlb_entry *entry = tlb_peek(&mmu->l2, key | va >> lg2);
@@ -340,13 +341,12 @@ unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space
 				break;
 			page_va = va & -page_bytes;
 			to_pa = (entry->pa & ~(uint64_t)FLAGS) - page_va;
-			ready = entry->ready_ps;
+			done = MAX(l1_done, entry->ready_ps);
 			next->entry = entry;
-			next->at_ps = &row->at_ps;
-			next++->known_ps = known;
+			next++->row = row;
 		}
 		row->address = va + to_pa;
-		row->at_ps = MAX(known, ready);
+		row->at_ps = done;
 	}
 	for (last = next, next = page; next < last; next++) {
 		struct tlb_entry *entry = next->entry;
@@ -356,7 +356,7 @@ unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space
 		if (place)
 			continue;
 		l2_hits++;
-		*next->at_ps = MAX(next->known_ps + mmu->l2_ps, entry->ready_ps);
+		next->row->at_ps = MAX(l2_done, entry->ready_ps);
 	}
 	mmu->counters->tlb_requests += hits;
 	mmu->counters->tlb_l1_hits += hits - l2_hits;

@@ -63,9 +63,10 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 
 /* The same for the first of the rows: those that hit the TLBs, lie in 4 KiB of the device's own
  * memory each, and may be accessed. They have physical addresses then, and the times when those are
- * known. Returns how many; the one behind them was looked up, which changes nothing. */
+ * known. bytes: of each; 0: none crosses 4 KiB. Returns how many; the one behind them was looked
+ * up, which changes nothing. */
 unsigned mmu_translate_rows(struct mmu_state *mmu, unsigned lane, unsigned space, bool write,
-			    struct sim_row *rows, unsigned count);
+			    uint64_t at_ps, uint64_t bytes, struct sim_row *rows, unsigned count);
 
 /* Drops what this MMU has of [va, va + bytes) of the space, walk cache included. */
 void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes);

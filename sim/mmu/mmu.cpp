@@ -143,19 +143,24 @@ void mmu::expect_rows(int space, const sim_row *rows, unsigned count) const
 // The first of several rows that hit the TLBs go on together, all from a miss on one by one.
 unsigned mmu::serve_rows(access &request, sim_row *rows, unsigned count)
 {
+	const uint64_t at = request.at_ps;
 	unsigned hits = 0;
 
 	if (m_state && count > 1 && request.space != SIM_RAW && local.own() &&
 	    local.own()->takes_rows()) {
+		bool fit = sim_rows_within(request.address, request.length, SIM_ROW_BYTES);
+
 		hits = mmu_translate_rows(m_state, request.lane,
-					  static_cast<unsigned>(request.space), request.write, rows,
-					  count);
+					  static_cast<unsigned>(request.space), request.write, at,
+					  fit ? 0 : request.length, rows, count);
 		if (hits) {
 			local.own()->serve_rows(request, rows, hits);
-			request.bytes = rows->bytes;
+			request.bytes = request.length;
 		}
 		expect_rows(request.space, rows + hits, count - hits);
 	}
+	for (unsigned i = hits; i < count; i++)
+		rows[i].at_ps = at;
 	return hits + target::serve_rows(request, rows + hits, count - hits);
 }
 

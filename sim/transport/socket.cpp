@@ -61,12 +61,13 @@ uint64_t target::locate(const tlm_generic_payload &payload, access &request, spa
 
 unsigned target::serve_rows(access &request, sim_row *rows, unsigned count)
 {
+	const uint64_t bytes = request.length;
 	unsigned served = 0;
 
 	request.status = SIM_OK;
 	for (; served < count && request.status == SIM_OK; served++) {
 		request.address = rows[served].address;
-		request.length = rows[served].bytes;
+		request.length = bytes;
 		request.at_ps = rows[served].at_ps;
 		serve(request);
 		rows[served].first_ps = request.first_ps;

@@ -81,9 +81,10 @@ public:
 	// From another block of the model. The answer is in the access on return; its address and
 	// length may have changed. Returns at once: time is in the access.
 	virtual void serve(access &request) = 0;
-	// Several requests of one kind, which the access describes but for what is in the rows: as
-	// serve() of one after the other. Returns how many were served: fewer, the last of them the
-	// one that failed, where the access's status says so.
+	// Several requests of one kind and length, which the access describes but for what is in
+	// the rows: as serve() of one after the other. Its address: theirs ored, of which the bits
+	// below SIM_ROW_BYTES count. All come to an MMU at its time. Returns how many were served:
+	// fewer, the last of them the one that failed, where the access's status says so.
 	virtual unsigned serve_rows(access &request, sim_row *rows, unsigned count);
 	// Whether no row can fail here, so that others may be on their way before it is answered.
 	virtual bool takes_rows() const

@@ -467,7 +467,7 @@ TEST(hbm, shortest_refresh_interval_serves_requests)
 }
 
 /* Rows that are handed over together have the times of one request after the other, wherever the
- * model's time began, whatever their lengths. */
+ * model's time began, whatever their length. */
 TEST(hbm, rows_together_are_requests_one_by_one)
 {
 	const uint64_t origin = 77777;
@@ -478,19 +478,21 @@ TEST(hbm, rows_together_are_requests_one_by_one)
 	for (uint64_t i = 0; i < 2000; i++) {
 		struct sim_row row[SIM_ROWS_MAX];
 		bool write = i % 3 == 0;
+		uint64_t bytes = i % 2 ? 64 : mix(i) % SIM_ROW_BYTES + 1;
 
 		for (unsigned k = 0; k < SIM_ROWS_MAX; k++) {
 			uint64_t r = mix(i * SIM_ROWS_MAX + k);
 
-			row[k] = (struct sim_row){ .address = SIM_PA(1, r >> 32),
-						   .bytes = i % 2 ? 64 : r % SIM_ROW_BYTES + 1,
+			/* some aligned: plain reads are among them */
+			row[k] = (struct sim_row){ .address = SIM_PA(
+							   1, r >> 32 & -(i & 32 ? 64u : 1u)),
 						   .at_ps = origin + now + r % 1000 };
 		}
-		hbm_access_rows(together, row, SIM_ROWS_MAX, write, origin);
+		hbm_access_rows(together, row, SIM_ROWS_MAX, bytes, write, origin);
 		for (unsigned k = 0; k < SIM_ROWS_MAX; k++) {
 			uint64_t first, done;
 
-			done = hbm_access(alone, SIM_PA_OFFSET(row[k].address), row[k].bytes, write,
+			done = hbm_access(alone, SIM_PA_OFFSET(row[k].address), bytes, write,
 					  row[k].at_ps - origin, &first);
 			ASSERT_EQ(row[k].done_ps, origin + done);
 			ASSERT_EQ(row[k].first_ps, origin + first);

@@ -119,7 +119,7 @@ TEST(mmu, rows_take_together_what_they_take_one_by_one)
 			sent[i] = g_rand_int(rand) % (520u << 21);
 			if (g_rand_int_range(rand, 0, 5) == 0)
 				sent[i] = (UINT64_C(2) << 30) + sent[i] % (64u << 12);
-			rows[i] = (struct sim_row){ sent[i], 64, batch * 100000, 0, 0 };
+			rows[i] = (struct sim_row){ .address = sent[i] };
 		}
 		for (unsigned i = 0, n = 0; i < SIM_ROWS_MAX; i++) {
 			uint64_t va = sent[i], at = batch * 100000;
@@ -127,7 +127,7 @@ TEST(mmu, rows_take_together_what_they_take_one_by_one)
 			enum sim_status status;
 
 			if (i == n)
-				n += mmu_translate_rows(mmu, 3, 0, write, &rows[i],
+				n += mmu_translate_rows(mmu, 3, 0, write, at, 64, &rows[i],
 							SIM_ROWS_MAX - i);
 			together += i < n;
 			status = mmu_translate(alone, 3, 0, va, write, at, &wanted);
