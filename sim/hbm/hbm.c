@@ -697,7 +697,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 }
 
 /* Apart, so that the compiler does not know where `of` is from: it would compute that again and
- * again. */
+ * again. What the row behind needs is on its way to the host's caches meanwhile. */
 static __attribute__((noinline)) void access_places(struct hbm *hbm, struct sim_row *row,
 						    const uint64_t *place, unsigned count,
 						    struct hbm_bursts *of, uint64_t bytes,
@@ -706,8 +706,12 @@ static __attribute__((noinline)) void access_places(struct hbm *hbm, struct sim_
 	const bool plain = is_plain(hbm, of, write);
 
 	for (struct sim_row *end = row + count; row < end; row++, place++) {
+		const struct pseudo *next = hbm->bank[place[1] >> HBM_MAP_BANK_AT].pseudo;
 		uint64_t first_ps;
 
+		__builtin_prefetch(next->slot, 1);
+		__builtin_prefetch(&next->bus[write].row[next->bus[write].horizon / 64 % BUS_ROWS],
+				   1);
 		row->done_ps = origin_ps + access_at(hbm, *place, of, row->address, bytes, write,
 						     plain, row->at_ps - origin_ps, &first_ps);
 		row->first_ps = origin_ps + first_ps;
@@ -717,7 +721,7 @@ static __attribute__((noinline)) void access_places(struct hbm *hbm, struct sim_
 void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint64_t bytes,
 		     bool write, uint64_t origin_ps)
 {
-	uint64_t place[SIM_ROWS_MAX], all = 0;
+	uint64_t place[SIM_ROWS_MAX + 1], all = 0;
 
 	hbm->bytes[write] += count * bytes;
 	for (unsigned i = 0; i < count; i++) {
@@ -725,6 +729,7 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint
 		place[i] = hbm_map_find(&hbm->map, rows[i].address);
 		__builtin_prefetch(&hbm->bank[place[i] >> HBM_MAP_BANK_AT]);
 	}
+	place[count] = place[count - 1];
 	access_places(hbm, rows, place, count, row_bursts(hbm, all, bytes), bytes, write,
 		      origin_ps);
 }
