@@ -132,13 +132,6 @@ struct sim_row {
 	uint64_t first_ps, done_ps; /* the answer: when its first and its last byte are there */
 };
 
-/* True if none of the rows crosses a multiple of `limit`, a power of two. all: the addresses, ored.
- * Of rows that do not, some of different places in it may be taken for such that do. */
-static inline bool sim_rows_within(uint64_t all, uint64_t bytes, uint64_t limit)
-{
-	return (all & (limit - 1)) + bytes <= limit;
-}
-
 /* A place to read or write. */
 struct sim_ref {
 	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or
@@ -187,20 +180,12 @@ struct sim_histogram {
 	uint64_t total, sum_ps, min_ps, max_ps;
 };
 
+/* The bucket of a time. */
 static inline size_t sim_histogram_bucket(uint64_t ps)
 {
 	size_t lg2 = (63 ^ (size_t)__builtin_clzll(ps | 16)) - 4;
 
 	return lg2 * 16 + (ps >> lg2);
-}
-
-static inline void sim_histogram_add(struct sim_histogram *histogram, uint64_t ps)
-{
-	histogram->count[sim_histogram_bucket(ps)]++;
-	histogram->min_ps = !histogram->total || ps < histogram->min_ps ? ps : histogram->min_ps;
-	histogram->max_ps = ps > histogram->max_ps ? ps : histogram->max_ps;
-	histogram->sum_ps += ps;
-	histogram->total++;
 }
 
 /* The least time of bucket i. */

@@ -23,11 +23,15 @@ l2::~l2()
 	bandwidth_clear(&m_bandwidth);
 }
 
-inline l2::recent_request &l2::recent_at(uint64_t pa)
+// Where the request is remembered; out_same: the last one there was to the same block.
+inline l2::recent_request &l2::recent_at(uint64_t pa, bool &out_same)
 {
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
+	recent_request &last = m_recent[block * UINT32_C(0x9e3779b1) >> (32 - recent_lg2)];
 
-	return m_recent[block * UINT32_C(0x9e3779b1) >> (32 - recent_lg2)];
+	out_same = last.block == block;
+	last.block = block;
+	return last;
 }
 
 void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters)
@@ -182,9 +186,8 @@ void l2::serve(access &request)
 {
 	uint64_t at = request.at_ps, hit_ps = m_hit_ps;
 	uint64_t pa = request.address, bytes = request.length;
-	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
-	recent_request &last = recent_at(pa);
-	bool write = request.write;
+	bool write = request.write, same;
+	recent_request &last = recent_at(pa, same);
 	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
 
 	if (G_UNLIKELY(request.partial)) {
@@ -194,8 +197,7 @@ void l2::serve(access &request)
 		look_up(pa, pa + bytes, write, times);
 	}
 	set_pace(m_pace, times.lines);
-	settle(at, write, last.block == block, last, times, m_pace);
-	last.block = block;
+	settle(at, write, same, last, times, m_pace);
 	if (G_UNLIKELY(request.walk)) {
 		m_counters->l2_walk_reads += times.lines;
 		m_counters->l2_walk_hits += times.hits;
@@ -266,12 +268,7 @@ template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count
 			ask_fills(asked, next, fill_bytes);
 			fill_bytes = answer.fill.bytes;
 		}
-		if (write && !answer.fill.bytes) {
-			next->first_ps = SIM_NEVER;
-			next->done_ps = 0;
-		}
-		next->address = answer.fill.pa;
-		next++->at_ps = row.at_ps + hit_ps;
+		*next++ = { answer.fill.pa, row.at_ps + hit_ps, SIM_NEVER, 0 };
 		if (G_UNLIKELY(answer.cleans)) {
 			ask_fills(asked, next, fill_bytes);
 			fetch gone = { row.at_ps + hit_ps, 0, next[-1].done_ps, 0, 0 };
@@ -287,8 +284,8 @@ template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count
 	for (auto *it = visit; it < end; it++) {
 		uint64_t all = one ? 1 : it->place.lines;
 		fetch times = { 0, SIM_NEVER, 0, all, it->hits };
-		uint32_t block = static_cast<uint32_t>(it->row->address >> conflict_lg2);
-		recent_request &last = recent_at(it->row->address);
+		bool same;
+		recent_request &last = recent_at(it->row->address, same);
 
 		if (it->hits != all) {
 			times.first_ps = next->first_ps;
@@ -298,8 +295,7 @@ template <bool write, bool one> void l2::take_rows(sim_row *rows, unsigned count
 			set_pace(of, all);
 			lines += static_cast<uint64_t>(it[1].row - it->row) * all;
 		}
-		settle(it->row->at_ps, write, last.block == block, last, times, of);
-		last.block = block;
+		settle(it->row->at_ps, write, same, last, times, of);
 		it->row->done_ps = times.last_ps;
 		for (sim_row *row = it->row + 1; row < it[1].row; row++) {
 			times = { 0, 0, 0, all, 1 };
@@ -316,7 +312,7 @@ unsigned l2::serve_rows(access &request, sim_row *rows, unsigned count)
 {
 	const uint64_t bytes = request.length;
 
-	if (sim_rows_within(request.address, bytes, m_line_bytes))
+	if ((request.address & (m_line_bytes - 1)) + bytes <= m_line_bytes)
 		request.write ? take_rows<true, true>(rows, count, bytes)
 			      : take_rows<false, true>(rows, count, bytes);
 	else

@@ -61,7 +61,7 @@ private:
 		uint32_t block;    // lower bits of the number
 		uint32_t wait_ps;  // from then until its first line was there
 	};
-	recent_request &recent_at(uint64_t pa);
+	recent_request &recent_at(uint64_t pa, bool &out_same);
 	void set_pace(pace &of, uint64_t lines) const;
 	void settle(uint64_t at_ps, bool write, bool same, recent_request &last, fetch &times,
 		    pace &of);

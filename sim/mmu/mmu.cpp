@@ -148,11 +148,11 @@ unsigned mmu::serve_rows(access &request, sim_row *rows, unsigned count)
 
 	if (m_state && count > 1 && request.space != SIM_RAW && local.own() &&
 	    local.own()->takes_rows()) {
-		bool fit = sim_rows_within(request.address, request.length, SIM_ROW_BYTES);
+		uint64_t bytes = request.length, into = request.address % SIM_ROW_BYTES;
 
 		hits = mmu_translate_rows(m_state, request.lane,
 					  static_cast<unsigned>(request.space), request.write, at,
-					  fit ? 0 : request.length, rows, count);
+					  into + bytes > SIM_ROW_BYTES ? bytes : 0, rows, count);
 		if (hits) {
 			local.own()->serve_rows(request, rows, hits);
 			request.bytes = request.length;

@@ -67,6 +67,14 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 bool __real_bsim_lock_offer(void *bsim);
 bool __wrap_bsim_lock_offer(void *bsim);
 
+static void add_to(struct sim_histogram *histogram, uint64_t ns)
+{
+	histogram->count[sim_histogram_bucket(ns)]++;
+	histogram->max_ps = MAX(histogram->max_ps, ns);
+	histogram->sum_ps += ns;
+	histogram->total++;
+}
+
 static void taken(const pthread_mutex_t *mutex)
 {
 	if (mutex == watched)
@@ -81,7 +89,7 @@ static void given(const pthread_mutex_t *mutex)
 		if (holds != NULL)
 			g_array_append_val(holds, ns);
 		else
-			sim_histogram_add(&held, ns);
+			add_to(&held, ns);
 	}
 	if (mutex == watched)
 		since_ns = 0;
@@ -256,7 +264,7 @@ static void map_for(double seconds, struct sim_histogram *times)
 		check(npu_call(driver, halMemMap, va, 2 * MIB, 0, handle, 0), "halMemMap");
 		check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
 		took = clock_now_ns() - begin;
-		sim_histogram_add(times, took);
+		add_to(times, took);
 		if (took > longest_own_ns && took > 2 * MOMENT_NS)
 			took = MIN(took, own_ns(&then, schedstat));
 		longest_own_ns = MAX(longest_own_ns, took);
@@ -273,7 +281,7 @@ static void read_clock_for(double seconds, struct sim_histogram *steps)
 	while (last < end) {
 		uint64_t now = cpu_ns();
 
-		sim_histogram_add(steps, now - last);
+		add_to(steps, now - last);
 		last = now;
 	}
 }
