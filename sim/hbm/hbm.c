@@ -46,7 +46,6 @@ struct pending_write {
 struct pseudo {
 	uint64_t *slot, *queue, *queue_end; /* ring: when the requests taken last will be done */
 	unsigned writes;
-	uint64_t stripe;
 	uint64_t floor[2]; /* no CAS before here, by whether it writes */
 	uint64_t written;  /* horizon of the bus when a write came last */
 	struct hbm_acts acts;
@@ -272,23 +271,9 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 
 /* --- banks --- */
 
-/* What a whole stripe has left in the pseudo channel. */
-static void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
-{
-	uint64_t *floor = pseudo->floor;
-	bool write = hbm->stripe_write;
-
-	if (pseudo->stripe == hbm->stripe)
-		return;
-	pseudo->stripe = hbm->stripe;
-	floor[write] = MAX(floor[write], hbm->stripe_end);
-	floor[!write] = MAX(floor[!write], hbm->stripe_end + hbm->turn[write]);
-}
-
 /* What a whole stripe has left in the bank. */
 __attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *bank)
 {
-	follow_stripe(hbm, bank->pseudo);
 	forget_rows(bank);
 	bank->stripe = (uint32_t)hbm->stripe;
 	bank->row = hbm->stripe_row;
@@ -299,13 +284,15 @@ __attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *ba
 	bank->act_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp) + hbm->t.rp;
 }
 
-static inline struct bank *bank_at(struct hbm *hbm, uint64_t place)
+static inline void follow_stripe(struct hbm *hbm, struct bank *bank)
 {
-	struct bank *bank = &hbm->bank[place >> HBM_MAP_BANK_AT];
-
 	if (G_UNLIKELY(bank->stripe != (uint32_t)hbm->stripe))
 		set_by_stripe(hbm, bank);
-	return bank;
+}
+
+static inline struct bank *bank_of(const struct hbm *hbm, uint64_t place)
+{
+	return &hbm->bank[place >> HBM_MAP_BANK_AT];
 }
 
 /* Nothing is left to do before the next refresh, where t is too late for it: goes on behind that
@@ -408,27 +395,26 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, const struct ban
 }
 
 /* serve_row() behind the next refresh, or those that begin by `late`. */
-static uint64_t serve_late(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, bool write,
-			   bool plain, uint64_t t, uint64_t late);
+static uint64_t serve_late(struct hbm *hbm, struct bank *bank, uint32_t row, struct hbm_bursts *of,
+			   bool write, bool plain, uint64_t t, uint64_t late);
 
 /* Opens the row and takes the bus for its bursts. Returns the clock of the first CAS. */
-__attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm, uint64_t place,
-								struct hbm_bursts *of, bool write,
-								bool plain, uint64_t t)
+__attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm, struct bank *bank,
+								uint32_t row, struct hbm_bursts *of,
+								bool write, bool plain, uint64_t t)
 {
-	struct bank *bank = bank_at(hbm, place);
-	uint32_t row = (uint32_t)place;
 	uint64_t act = 0, cas, s;
 
+	follow_stripe(hbm, bank);
 	if (t < bank->act && bank->row != row && was_open(bank, row) &&
 	    (cas = overtake(hbm, bank, row, of, write, t)))
 		return cas;
 	if (G_UNLIKELY(!find_row(hbm, bank, row, write, plain, t, &act, &cas)))
-		return serve_late(hbm, place, of, write, plain, t, act);
+		return serve_late(hbm, bank, row, of, write, plain, t, act);
 	s = find_slots(hbm, bank, of, write, cas);
 	cas = s * hbm->t.ccd_s;
 	if (G_UNLIKELY(cas + of->before_refresh[write] > bank->refresh))
-		return serve_late(hbm, place, of, write, plain, t, cas);
+		return serve_late(hbm, bank, row, of, write, plain, t, cas);
 	if (bank->row != row)
 		open_row(hbm, bank, row, plain, act);
 	bank->act_ok = MAX(bank->act_ok, cas + of->before_act[write]);
@@ -438,12 +424,13 @@ __attribute__((always_inline)) static inline uint64_t serve_row(struct hbm *hbm,
 	return cas;
 }
 
-static __attribute__((noinline)) uint64_t serve_late(struct hbm *hbm, uint64_t place,
-						     struct hbm_bursts *of, bool write, bool plain,
-						     uint64_t t, uint64_t late)
+static __attribute__((noinline)) uint64_t serve_late(struct hbm *hbm, struct bank *bank,
+						     uint32_t row, struct hbm_bursts *of,
+						     bool write, bool plain, uint64_t t,
+						     uint64_t late)
 {
-	pass_refresh(hbm, &hbm->bank[place >> HBM_MAP_BANK_AT], late);
-	return serve_row(hbm, place, of, write, plain, t);
+	pass_refresh(hbm, bank, late);
+	return serve_row(hbm, bank, row, of, write, plain, t);
 }
 
 /* --- requests --- */
@@ -459,14 +446,14 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	hbm_bus_turn(writes, reads, bus, bus->to_own_read, bus->to_write, from);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		struct pending_write *w = &pseudo->write[i];
-		size_t group = hbm->bank[w->place >> HBM_MAP_BANK_AT].group;
+		struct bank *bank = bank_of(hbm, w->place);
 		uint64_t last;
 
 		if (hbm->record.call)
 			hbm->record.place = hbm_map_place(&hbm->map, w->place);
-		w->free = serve_row(hbm, w->place, w->of, true, false, t);
+		w->free = serve_row(hbm, bank, (uint32_t)w->place, w->of, true, false, t);
 		last = (w->free + w->of->clocks) / hbm->t.ccd_s;
-		bus_close(reads, bus, group, last + bus->to_read, last + bus->to_own_read);
+		bus_close(reads, bus, bank->group, last + bus->to_read, last + bus->to_own_read);
 	}
 	pseudo->writes = 0;
 	hbm_bus_turn(reads, writes, bus, bus->to_write, bus->to_read, from);
@@ -488,22 +475,21 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, uint64_t place
 }
 
 /* One piece of a row. */
-__attribute__((always_inline)) static inline uint64_t access_row(struct hbm *hbm, uint64_t place,
-								 struct hbm_bursts *of, bool write,
-								 bool plain, uint64_t t,
-								 uint64_t *out_first)
+__attribute__((always_inline)) static inline uint64_t
+access_row(struct hbm *hbm, struct bank *bank, uint64_t place, struct hbm_bursts *of, bool write,
+	   bool plain, uint64_t t, uint64_t *out_first)
 {
-	struct pseudo *pseudo = hbm->bank[place >> HBM_MAP_BANK_AT].pseudo;
+	struct pseudo *pseudo = bank->pseudo;
 	uint64_t done;
 
 	t = MAX(t, *pseudo->slot);
 	if (!plain && hbm->record.call)
 		hbm->record.place = hbm_map_place(&hbm->map, place);
 	if (write) {
-		follow_stripe(hbm, pseudo);
 		*out_first = done = write_row(hbm, pseudo, place, of, t);
 	} else {
-		*out_first = serve_row(hbm, place, of, false, plain, t) + hbm->read_latency;
+		*out_first = serve_row(hbm, bank, (uint32_t)place, of, false, plain, t) +
+			     hbm->read_latency;
 		done = *out_first + of->clocks;
 	}
 	*pseudo->slot++ = done;
@@ -531,10 +517,11 @@ static uint64_t behind_all(const struct hbm *hbm, const struct pseudo *pseudo, b
 static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool write, uint64_t t,
 			 uint64_t *out_first)
 {
-	struct bank *bank = bank_at(hbm, place);
+	struct bank *bank = bank_of(hbm, place);
 	struct pseudo *pseudo = bank->pseudo;
 	uint64_t cas, end, act = 0;
 
+	follow_stripe(hbm, bank);
 	hbm->requests++;
 	hbm->bursts += bursts;
 	hbm->record.place = hbm_map_place(&hbm->map, place);
@@ -559,21 +546,19 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	uint64_t row_clocks = (UINT64_C(1) << hbm->map.bits[HBM_COLUMN]) * hbm->t.ccd_s;
 	uint64_t bursts = (stripes << hbm->stripe_lg2) / hbm->burst_bytes;
 	uint64_t rows = stripes * hbm->banks * hbm->pseudos;
-	uint64_t start =
-		MAX(t + hbm->t.rp + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd), hbm->stripe_end);
+	uint64_t start = t + hbm->t.rp + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd);
 
-	for (unsigned i = 0; i < hbm->pseudos; i++) {
-		struct pseudo *pseudo = &hbm->pseudo[i];
-
-		start = MAX(start, behind_all(hbm, pseudo, write));
-	}
-	if (hbm->stripe && hbm->stripe_write != write)
-		start = MAX(start, hbm->stripe_end + hbm->turn[!write]);
+	for (unsigned i = 0; i < hbm->pseudos; i++)
+		start = MAX(start, behind_all(hbm, &hbm->pseudo[i], write));
 	hbm->stripe++;
 	hbm->stripe_row =
 		(uint32_t)hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2));
 	hbm->stripe_write = write;
 	hbm->stripe_end = work_until(hbm, start, stripes * hbm->banks * row_clocks);
+	for (unsigned i = 0; i < hbm->pseudos; i++) {
+		hbm->pseudo[i].floor[write] = hbm->stripe_end;
+		hbm->pseudo[i].floor[!write] = hbm->stripe_end + hbm->turn[write];
+	}
 	hbm->requests += rows;
 	hbm->bursts += bursts;
 	hbm->row_misses += rows;
@@ -597,9 +582,11 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 			hbm->work = 0;
 		}
 		place = hbm_map_find(&hbm->map, offset | sub);
-		done = bursts < BULK_BURSTS ? access_row(hbm, place, &hbm->bus.of[bursts], write,
-							 false, t, &first)
-					    : bulk_row(hbm, place, bursts, write, t, &first);
+		if (bursts < BULK_BURSTS)
+			done = access_row(hbm, bank_of(hbm, place), place, &hbm->bus.of[bursts],
+					  write, false, t, &first);
+		else
+			done = bulk_row(hbm, place, bursts, write, t, &first);
 		end = MAX(end, done);
 		*out_first = first < *out_first ? first : *out_first;
 		sub = (sub - rows) & rows;
@@ -645,7 +632,7 @@ static __attribute__((noinline)) uint64_t access_any(struct hbm *hbm, uint64_t p
 	uint64_t piece = hbm->burst_bytes, end;
 
 	if (G_LIKELY(of))
-		end = access_row(hbm, place, of, write, false, t, out_first);
+		end = access_row(hbm, bank_of(hbm, place), place, of, write, false, t, out_first);
 	else
 		end = access_blocks(hbm, offset & ~(piece - 1),
 				    (offset + bytes + piece - 1) & ~(piece - 1), write,
@@ -667,17 +654,29 @@ static inline bool is_plain(const struct hbm *hbm, const struct hbm_bursts *of, 
 	return of && !write && hbm->plain;
 }
 
-/* One request, of which the first byte is at the place. */
+/* Where the first byte of a request is. */
+struct spot {
+	uint64_t place; /* packed */
+	struct bank *bank;
+};
+
+static inline struct spot find_spot(const struct hbm *hbm, uint64_t offset)
+{
+	uint64_t place = hbm_map_find(&hbm->map, offset);
+
+	return (struct spot){ place, bank_of(hbm, place) };
+}
+
 __attribute__((always_inline)) static inline uint64_t
-access_at(struct hbm *hbm, uint64_t place, struct hbm_bursts *of, uint64_t pa, uint64_t bytes,
+access_at(struct hbm *hbm, struct spot at, struct hbm_bursts *of, uint64_t pa, uint64_t bytes,
 	  bool write, bool plain, uint64_t at_ps, uint64_t *out_first_ps)
 {
 	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, end, first;
 
 	if (G_LIKELY(plain))
-		end = access_row(hbm, place, of, false, true, t, &first);
+		end = access_row(hbm, at.bank, at.place, of, false, true, t, &first);
 	else
-		end = access_any(hbm, place, of, SIM_PA_OFFSET(pa), bytes, write, t, &first);
+		end = access_any(hbm, at.place, of, SIM_PA_OFFSET(pa), bytes, write, t, &first);
 	*out_first_ps = first * hbm->tck_ps;
 	return end * hbm->tck_ps;
 }
@@ -689,7 +688,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 	uint64_t first_ps, done_ps;
 
 	hbm->bytes[write] += bytes;
-	done_ps = access_at(hbm, hbm_map_find(&hbm->map, offset), of, offset, bytes, write,
+	done_ps = access_at(hbm, find_spot(hbm, offset), of, offset, bytes, write,
 			    is_plain(hbm, of, write), at_ps, &first_ps);
 	if (out_first_ps)
 		*out_first_ps = first_ps;
@@ -698,21 +697,21 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 
 /* Apart, so that the compiler does not know where `of` is from: it would compute that again and
  * again. What the row behind needs is on its way to the host's caches meanwhile. */
-static __attribute__((noinline)) void access_places(struct hbm *hbm, struct sim_row *row,
-						    const uint64_t *place, unsigned count,
-						    struct hbm_bursts *of, uint64_t bytes,
-						    bool write, uint64_t origin_ps)
+static __attribute__((noinline)) void access_spots(struct hbm *hbm, struct sim_row *row,
+						   const struct spot *at, unsigned count,
+						   struct hbm_bursts *of, uint64_t bytes,
+						   bool write, uint64_t origin_ps)
 {
 	const bool plain = is_plain(hbm, of, write);
 
-	for (struct sim_row *end = row + count; row < end; row++, place++) {
-		const struct pseudo *next = hbm->bank[place[1] >> HBM_MAP_BANK_AT].pseudo;
+	for (struct sim_row *end = row + count; row < end; row++, at++) {
+		const struct pseudo *next = at[1].bank->pseudo;
+		const struct hbm_bus *bus = &next->bus[false];
 		uint64_t first_ps;
 
 		__builtin_prefetch(next->slot, 1);
-		__builtin_prefetch(&next->bus[write].row[next->bus[write].horizon / 64 % BUS_ROWS],
-				   1);
-		row->done_ps = origin_ps + access_at(hbm, *place, of, row->address, bytes, write,
+		__builtin_prefetch(&bus->row[bus->horizon / 64 % BUS_ROWS], 1);
+		row->done_ps = origin_ps + access_at(hbm, *at, of, row->address, bytes, write,
 						     plain, row->at_ps - origin_ps, &first_ps);
 		row->first_ps = origin_ps + first_ps;
 	}
@@ -721,17 +720,17 @@ static __attribute__((noinline)) void access_places(struct hbm *hbm, struct sim_
 void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint64_t bytes,
 		     bool write, uint64_t origin_ps)
 {
-	uint64_t place[SIM_ROWS_MAX + 1], all = 0;
+	struct spot at[SIM_ROWS_MAX + 1];
+	uint64_t all = 0;
 
 	hbm->bytes[write] += count * bytes;
 	for (unsigned i = 0; i < count; i++) {
 		all |= rows[i].address;
-		place[i] = hbm_map_find(&hbm->map, rows[i].address);
-		__builtin_prefetch(&hbm->bank[place[i] >> HBM_MAP_BANK_AT]);
+		at[i] = find_spot(hbm, rows[i].address);
+		__builtin_prefetch(at[i].bank);
 	}
-	place[count] = place[count - 1];
-	access_places(hbm, rows, place, count, row_bursts(hbm, all, bytes), bytes, write,
-		      origin_ps);
+	at[count] = at[count - 1];
+	access_spots(hbm, rows, at, count, row_bursts(hbm, all, bytes), bytes, write, origin_ps);
 }
 
 void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
