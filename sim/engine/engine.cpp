@@ -101,16 +101,12 @@ inline void engine::step_lane(unsigned index, uint64_t now)
 
 void engine::step(uint64_t now)
 {
-	if (m_active.size() == 1) {
-		step_lane(m_active.front(), now);
-	} else {
-		m_due.clear();
-		for (unsigned index : m_active)
-			if (m_lanes[index].due_ps <= now)
-				m_due.push_back(index);
-		for (unsigned index : m_due)
-			step_lane(index, now);
-	}
+	m_due.clear();
+	for (unsigned index : m_active)
+		if (m_lanes[index].due_ps <= now)
+			m_due.push_back(index);
+	for (unsigned index : m_due)
+		step_lane(index, now);
 	note_due();
 }
 
@@ -347,9 +343,10 @@ void engine::complete(sim_job *job, uint64_t now)
 		job->done(job);
 }
 
-// Takes the head off the queue; the one behind it may begin at next_ps.
+// Takes the head, all issued that will be, off the queue; the one behind it may begin at next_ps.
 void engine::next_job(lane &it, uint64_t next_ps)
 {
+	it.head->moved_bytes = it.issued;
 	it.issued = 0;
 	it.head = it.head->next;
 	it.now = it.head ? state::waiting : state::idle;
@@ -368,7 +365,6 @@ void engine::give_up(lane &it, uint64_t now)
 		it.next_ps = now;
 		return;
 	}
-	job->moved_bytes = it.issued;
 	next_job(it, now);
 	complete(job, now);
 }
@@ -395,7 +391,6 @@ void engine::finish(lane &it, uint64_t now)
 		it.dst_node = node_of(job->dst, it.issued - 1);
 		it.src_node = node_of(job->src, it.issued - 1);
 	}
-	job->moved_bytes = it.issued;
 	next_job(it, now);
 	complete(job, now);
 }
@@ -585,10 +580,8 @@ void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
 	it.in_flight.push_back({ std::max(done, now + pace), bytes, over ? job : nullptr });
 	it.in_flight_bytes += bytes;
 	it.next_ps = now + pace;
-	if (over) {
-		job->moved_bytes = it.issued;
+	if (over)
 		next_job(it, now + pace);
-	}
 }
 
 void engine::retire(lane &it, uint64_t now)

@@ -56,7 +56,7 @@ struct pseudo {
 struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
-	unsigned pseudos, banks, queue_limit, write_limit, burst_bytes, burst_lg2;
+	unsigned pseudos, banks, write_limit, burst_bytes, burst_lg2;
 	/* a block of one row and less than BULK_BURSTS has less than so many beyond a burst */
 	uint64_t row_bytes;
 	bool plain; /* reads of such blocks are: nobody asks for a record, tRRD_S alone counts */
@@ -67,7 +67,6 @@ struct hbm {
 	uint64_t read_latency; /* from a CAS to its last beat */
 	struct hbm_acts_shape acts;
 	struct hbm_bus_shape bus;
-	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
 	uint64_t refresh_found;     /* the latest that was looked for, of the first bank */
 	uint64_t open;              /* of a row, at least, from its activation to a refresh */
@@ -134,7 +133,6 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->bus.to_write = slots(hbm, MAX(t->rtw, 1));
 	hbm->bus.to_read = slots(hbm, t->cwl + hbm->burst + t->wtr_s);
 	hbm->bus.to_own_read = slots(hbm, hbm->turn[true]);
-	hbm->refreshes = p->hbm_refresh;
 	hbm->open = t->ras - MIN(t->ras, t->rtp);
 	hbm->refresh_period = NEVER;
 	if (!p->hbm_refresh)
@@ -186,8 +184,7 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->lock = lock;
 	hbm->offer_above = p->l2_block_bytes;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
-	hbm->queue_limit = p->hbm_queue;
-	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
+	hbm->write_limit = MAX(1, MIN(p->hbm_queue / 2, WRITES_MAX));
 	hbm->burst_bytes = p->hbm_burst * 8;
 	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
@@ -199,8 +196,8 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		pseudo->slot = pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
-		pseudo->queue_end = pseudo->queue + hbm->queue_limit;
+		pseudo->slot = pseudo->queue = g_new0(uint64_t, p->hbm_queue);
+		pseudo->queue_end = pseudo->queue + p->hbm_queue;
 		pseudo->write = g_new0(struct pending_write, hbm->write_limit);
 		for (unsigned write = 0; write < 2; write++) {
 			/* a step is kept free of what lies before time begins */
@@ -258,7 +255,7 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 {
 	uint64_t begin, quiet = hbm->refresh_period - hbm->refresh_length;
 
-	if (!hbm->refreshes || hbm->refresh_step)
+	if (hbm->refresh_period == NEVER || hbm->refresh_step)
 		return t + busy; /* a refresh of one bank leaves the bus to the others */
 	begin = refresh_before(hbm, t);
 	t = begin ? MAX(t, begin + hbm->refresh_length) : t;

@@ -115,17 +115,7 @@ l2::fetch l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times)
 	return times;
 }
 
-// Asks for what a look-up has found to be missing, or to have gone.
-__attribute__((always_inline)) inline void l2::follow(const l2_answer &answer, fetch &times)
-{
-	times.lines = answer.lines;
-	times.hits = answer.hits;
-	if (answer.fill.bytes)
-		ask(false, answer.fill, times);
-	for (unsigned i = 0; i < answer.cleans; i++)
-		ask(true, m_cache->clean[i], times);
-}
-
+// Asks for what is missing, or has gone.
 __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end, bool write,
 						       fetch &times)
 {
@@ -133,13 +123,14 @@ __attribute__((always_inline)) inline void l2::look_up(uint64_t pa, uint64_t end
 		times = look_up_blocks(pa, end, write, times);
 		return;
 	}
-	const l2_place at = l2_cache_find(m_cache, pa, end - pa);
+	const l2_answer answer = l2_cache_access(m_cache, pa, end - pa, write);
 
-	// Each way goes on by itself: one answer of both would be handed over in memory.
-	if (G_LIKELY(at.set))
-		follow(l2_cache_access_at(m_cache, at, pa, end - pa, write), times);
-	else
-		follow(l2_cache_access_units(m_cache, pa, end - pa, write), times);
+	times.lines = answer.lines;
+	times.hits = answer.hits;
+	if (answer.fill.bytes)
+		ask(false, answer.fill, times);
+	for (unsigned i = 0; i < answer.cleans; i++)
+		ask(true, m_cache->clean[i], times);
 }
 
 __attribute__((always_inline)) inline void l2::set_pace(pace &of, uint64_t lines) const

@@ -44,7 +44,6 @@ private:
 	void ask(bool write, const l2_stretch &what, fetch &times);
 	void ask_fills(sim_row *&from, sim_row *to, uint64_t bytes);
 	void extend(bool write, l2_stretch &run, const l2_stretch &next, fetch &times);
-	void follow(const l2_answer &answer, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	fetch look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch times);
 	template <bool write, bool one>

@@ -163,21 +163,13 @@ static void page_went(struct mmu_state *mmu, uint32_t index, uint64_t key, uint6
 	count_entry(mmu, key, true, -1);
 }
 
-static void drop_page(struct mmu_state *mmu, uint64_t key)
+static void drop(struct mmu_state *mmu, struct tlb *tlb, uint64_t key)
 {
-	struct tlb_entry *entry = tlb_peek(&mmu->l2, key);
-	uint64_t holders;
+	const struct tlb_entry *entry = tlb_drop(tlb, key);
 
-	if (!entry)
-		return;
-	holders = entry->holders;
-	tlb_remove(&mmu->l2, entry);
-	page_went(mmu, (uint32_t)(entry - mmu->l2.entry), key, holders);
-}
-
-static void drop_table(struct mmu_state *mmu, uint64_t key)
-{
-	if (tlb_drop(&mmu->walk_cache, key))
+	if (entry && tlb == &mmu->l2)
+		page_went(mmu, (uint32_t)(entry - tlb->entry), key, entry->holders);
+	else if (entry)
 		count_entry(mmu, key, false, -1);
 }
 
@@ -376,7 +368,7 @@ static void drop_by_scan(struct mmu_state *mmu, unsigned space, uint64_t va, uin
 
 			if (key && tlb_key_space(key) == space && start <= last &&
 			    start + (size - 1) >= va)
-				(t == 0 ? drop_page : drop_table)(mmu, key);
+				drop(mmu, tlbs[t], key);
 		}
 	}
 }
@@ -392,9 +384,9 @@ static void drop_by_key(struct mmu_state *mmu, unsigned space, uint64_t va, uint
 
 		for (uint64_t at = va & -bytes; (pages || tables) && at <= last; at += bytes) {
 			if (pages && (size > 1 || *region_of(mmu, space, at)))
-				drop_page(mmu, tlb_key(base, at, size));
+				drop(mmu, &mmu->l2, tlb_key(base, at, size));
 			if (tables)
-				drop_table(mmu, tlb_key(base, at, size));
+				drop(mmu, &mmu->walk_cache, tlb_key(base, at, size));
 		}
 	}
 }

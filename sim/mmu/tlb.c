@@ -27,14 +27,12 @@ void tlb_age_make_oldest(struct tlb_age *age, uint32_t *oldest, uint32_t i)
 
 void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 {
-	unsigned lg2 = 1;
+	unsigned lg2 = 1, sets = ways ? entries / ways : 0;
 
 	memset(tlb, 0, sizeof(*tlb));
 	tlb->entries = entries;
-	tlb->ways = ways;
-	tlb->sets = ways ? entries / ways : 0;
-	tlb->set_mask = tlb->sets - 1;
-	tlb->set_modulo = tlb->sets & tlb->set_mask ? tlb->sets : 0;
+	tlb->set_mask = sets - 1;
+	tlb->set_modulo = sets & tlb->set_mask ? sets : 0;
 	/* Few chains have anything, next to none more than one: what a search does is foreseen. */
 	while (1u << lg2 < 8 * entries)
 		lg2++;
@@ -45,8 +43,8 @@ void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 	tlb->entry = g_aligned_alloc0(entries + 1, sizeof(struct tlb_entry), 64);
 	tlb->age = g_aligned_alloc0(entries, sizeof(struct tlb_age), 64);
 	tlb->link = g_new0(struct tlb_link, entries);
-	tlb->oldest = g_new(uint32_t, tlb->sets);
-	for (unsigned set = 0; set < tlb->sets; set++) {
+	tlb->oldest = g_new(uint32_t, sets);
+	for (unsigned set = 0; set < sets; set++) {
 		tlb_age_init(tlb->age, set * ways, ways);
 		tlb->oldest[set] = set * ways;
 	}
@@ -87,21 +85,17 @@ void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come)
 	}
 }
 
-void tlb_remove(struct tlb *tlb, struct tlb_entry *entry)
-{
-	uint32_t index = (uint32_t)(entry - tlb->entry);
-
-	tlb_unchain(tlb, index);
-	tlb_count(tlb, entry->key, 0);
-	tlb_age_make_oldest(tlb->age, &tlb->oldest[tlb_set_of(tlb, entry->key)], index);
-	entry->key = 0;
-}
-
-bool tlb_drop(struct tlb *tlb, uint64_t key)
+struct tlb_entry *tlb_drop(struct tlb *tlb, uint64_t key)
 {
 	struct tlb_entry *entry = tlb_peek(tlb, key);
+	uint32_t index;
 
-	if (entry)
-		tlb_remove(tlb, entry);
-	return entry != NULL;
+	if (!entry)
+		return NULL;
+	index = (uint32_t)(entry - tlb->entry);
+	tlb_unchain(tlb, index);
+	tlb_count(tlb, key, 0);
+	tlb_age_make_oldest(tlb->age, &tlb->oldest[tlb_set_of(tlb, key)], index);
+	entry->key = 0;
+	return entry;
 }

@@ -63,9 +63,9 @@ struct tlb_link {
 };
 
 struct tlb {
-	unsigned entries, ways, sets;
-	unsigned set_mask;   /* sets - 1 where that is all ones */
-	unsigned set_modulo; /* sets where it is not; else 0 */
+	unsigned entries;
+	unsigned set_mask;   /* number of sets - 1 where that is all ones */
+	unsigned set_modulo; /* number of sets where it is not; else 0 */
 	unsigned hash_mask;
 	unsigned live_sizes; /* bit of each size that has entries */
 	uint64_t live[TLB_SIZES];
@@ -222,9 +222,8 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	return entry;
 }
 
-void tlb_remove(struct tlb *tlb, struct tlb_entry *entry);
-/* Removes by key; false if it was not there. */
-bool tlb_drop(struct tlb *tlb, uint64_t key);
+/* Removes by key. Where it was, with all but the key as it was; NULL: it was not there. */
+struct tlb_entry *tlb_drop(struct tlb *tlb, uint64_t key);
 
 G_END_DECLS
 
