@@ -666,9 +666,9 @@ static inline struct spot find_spot(const struct hbm *hbm, uint64_t offset)
 
 __attribute__((always_inline)) static inline uint64_t
 access_at(struct hbm *hbm, struct spot at, struct hbm_bursts *of, uint64_t pa, uint64_t bytes,
-	  bool write, bool plain, uint64_t at_ps, uint64_t *out_first_ps)
+	  bool write, bool plain, uint64_t t, uint64_t *out_first_ps)
 {
-	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps, end, first;
+	uint64_t end, first;
 
 	if (G_LIKELY(plain))
 		end = access_row(hbm, at.bank, at.place, of, false, true, t, &first);
@@ -686,7 +686,8 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 
 	hbm->bytes[write] += bytes;
 	done_ps = access_at(hbm, find_spot(hbm, offset), of, offset, bytes, write,
-			    is_plain(hbm, of, write), at_ps, &first_ps);
+			    is_plain(hbm, of, write), (at_ps + hbm->tck_ps - 1) / hbm->tck_ps,
+			    &first_ps);
 	if (out_first_ps)
 		*out_first_ps = first_ps;
 	return done_ps;
@@ -700,6 +701,7 @@ static __attribute__((noinline)) void access_spots(struct hbm *hbm, struct sim_r
 						   bool write, uint64_t origin_ps)
 {
 	const bool plain = is_plain(hbm, of, write);
+	const uint64_t up = hbm->tck_ps - 1 - origin_ps; /* to the next clock */
 
 	for (struct sim_row *end = row + count; row < end; row++, at++) {
 		const struct pseudo *next = at[1].bank->pseudo;
@@ -708,8 +710,9 @@ static __attribute__((noinline)) void access_spots(struct hbm *hbm, struct sim_r
 
 		__builtin_prefetch(next->slot, 1);
 		__builtin_prefetch(&bus->row[bus->horizon / 64 % BUS_ROWS], 1);
-		row->done_ps = origin_ps + access_at(hbm, *at, of, row->address, bytes, write,
-						     plain, row->at_ps - origin_ps, &first_ps);
+		row->done_ps =
+			origin_ps + access_at(hbm, *at, of, row->address, bytes, write, plain,
+					      (row->at_ps + up) / hbm->tck_ps, &first_ps);
 		row->first_ps = origin_ps + first_ps;
 	}
 }
