@@ -42,6 +42,7 @@ void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (cache->set == MAP_FAILED)
 		g_error("no memory for the tags of an L2 cache");
+	madvise(cache->set, sets_bytes(cache), MADV_HUGEPAGE); /* random accesses touch all of it */
 	for (uint32_t i = 0; i < cache->groups; i++)
 		cache->group[i] = (struct l2_group){ i, (uint16_t)(1u << cache->lines_lg2), 0 };
 }
