@@ -10,10 +10,10 @@
 #                                          CUDA_CHECKS_name, CUDA_STREAM_name;
 #                                          CUDART_PARAMETERS_name, CUDART_ARGUMENTS_name, as the
 #                                          runtime API has them
-#   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES SOURCES...
+#   exports.py cudart OUT MAP MAJOR NODE CUDA NAMES PROPERTIES SOURCES...
 #                                          CUDART_EARLY_SAME(X), CUDART_SAME(X),
 #                                          CUDART_UNMODELLED(X), CUDART_HARMLESS(X),
-#                                          CUDART_TWINS(X), CUDART_ERRORS(X),
+#                                          CUDART_TWINS(X), CUDART_ERRORS(X), CUDART_FIELDS(X),
 #                                          and the version script of libcudart of a major version:
 #                                          what the sources define, or cuda.h has under the driver's
 #                                          name, is modelled; cuda.h has the codes
@@ -240,7 +240,13 @@ def in_words(name):
     return ' '.join(re.findall(r'[A-Z][a-z]*', name)[1:]).lower()
 
 
-def write_cudart(out, script, major, node, cuda, names, *sources):
+def is_of(words, major):
+    """Whether the words, SINCE-UNTIL among them or none, are of that major version of CUDA."""
+    since, _, until = next((word for word in words if '-' in word), '-').partition('-')
+    return int(since or major) <= int(major) <= int(until or major)
+
+
+def write_cudart(out, script, major, node, cuda, names, properties, *sources):
     defined = re.compile(r'^(?:CALL|EARLY|SAME|EARLY_SAME)\((\w+)'
                          r'|^EXPORT\b[^(;]*?(\w+)\([^;]*?\)(?:$| CUDA_ANSWERS)', re.MULTILINE)
     texts = [pathlib.Path(source).read_text() for source in sources]
@@ -257,8 +263,7 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
             text = ' '.join(words[1:]) or in_words(words[0])
             errors[int(name)] = (words[0], errors.get(int(name), ('', text))[1])
             continue
-        since, _, until = next((word for word in words if '-' in word), '-').partition('-')
-        if int(since or major) <= int(major) <= int(until or major):
+        if is_of(words, major):
             suffixes = ['_' + word for word in words if word.startswith('pt')]
             exported += [name + suffix for suffix in ['', *suffixes]]
             twins += [(name, suffix) for suffix in suffixes]
@@ -269,6 +274,8 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
                 (early if re.match('cu(Device|Driver|Thread)', own) else same).append((name, own))
             else:
                 (harmless if 'harmless' in words else unmodelled).append((name,))
+    fields = [(words[0], name, *words[1:3]) for name, rest in lines_of(pathlib.Path(properties))
+              for words in [rest.split()] if is_of(words, major)]
     strangers = modelled - {name for name, _ in lines_of(pathlib.Path(names))}
     if strangers:
         sys.exit('{} lacks {}'.format(names, ' '.join(sorted(strangers))))
@@ -278,6 +285,7 @@ def write_cudart(out, script, major, node, cuda, names, *sources):
         write_macro(stream, 'CUDART_UNMODELLED', unmodelled)
         write_macro(stream, 'CUDART_HARMLESS', harmless)
         write_macro(stream, 'CUDART_TWINS', twins)
+        write_macro(stream, 'CUDART_FIELDS', fields)
         write_macro(stream, 'CUDART_ERRORS', [(str(code), name, '"{}"'.format(text))
                                               for code, (name, text) in sorted(errors.items())])
     write_script(script, sorted(exported), node)
