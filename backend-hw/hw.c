@@ -28,16 +28,13 @@ static struct hw *hw_of(struct npu_driver *self)
 }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#define NPU_OP(result, missing, op, ...)                                       \
-	static result hw_##op NPU_WITH_SELF(__VA_ARGS__)                       \
-	{                                                                      \
-		missed = NULL;                                                 \
-		return hw_of(self)->library.symbols.op(NPU_ARGS(__VA_ARGS__)); \
-	}                                                                      \
-	static result missing_##op NPU_WITH_SELF(__VA_ARGS__)                  \
-	{                                                                      \
-		missed = #op;                                                  \
-		return missing;                                                \
+#define NPU_OP(result, missing, op, ...)                                                 \
+	static result hw_##op NPU_WITH_SELF(__VA_ARGS__)                                 \
+	{                                                                                \
+		const struct hw_symbols *driver = &hw_of(self)->library.symbols;         \
+                                                                                         \
+		missed = driver->op == NULL ? #op : NULL;                                \
+		return driver->op == NULL ? missing : driver->op(NPU_ARGS(__VA_ARGS__)); \
 	}
 #include "npusim/driver-ops.h"
 
@@ -114,7 +111,7 @@ static uint32_t caps_of(const struct hw_symbols *have)
 
 static void take_functions(struct npu_driver *drv, const struct hw_symbols *have)
 {
-#define NPU_OP(result, missing, op, ...) drv->op = have->op == NULL ? missing_##op : hw_##op;
+#define NPU_OP(result, missing, op, ...) drv->op = hw_##op;
 #include "npusim/driver-ops.h"
 	if (have->halDeviceOpen == NULL) {
 		drv->halDeviceOpen = old_device_open;
