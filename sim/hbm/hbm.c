@@ -38,7 +38,7 @@ struct bank {
 
 struct pending_write {
 	uint64_t place; /* packed */
-	uint64_t free;  /* when the buffer has its place again; of those that were written */
+	uint64_t free;  /* the buffer has taken it; once it is written: has its place again */
 	struct hbm_bursts *of;
 };
 
@@ -448,7 +448,8 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 
 		if (hbm->record.call)
 			hbm->record.place = hbm_map_place(&hbm->map, w->place);
-		w->free = serve_row(hbm, bank, (uint32_t)w->place, w->of, true, false, t);
+		w->free = serve_row(hbm, bank, (uint32_t)w->place, w->of, true, false,
+				    MAX(t, w->free));
 		last = (w->free + w->of->clocks) / hbm->t.ccd_s;
 		bus_close(reads, bus, bank->group, last + bus->to_read, last + bus->to_own_read);
 	}
@@ -467,7 +468,7 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, uint64_t place
 		drain_writes(hbm, pseudo, t);
 	w = &pseudo->write[pseudo->writes++];
 	t = MAX(t, w->free);
-	*w = (struct pending_write){ .place = place, .of = of };
+	*w = (struct pending_write){ .place = place, .free = t, .of = of };
 	return t + hbm->t.cwl + hbm->burst;
 }
 

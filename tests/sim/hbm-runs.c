@@ -352,3 +352,56 @@ TEST(hbm_runs, reads_and_writes_keep_their_distances_in_any_order)
 	}
 	EXPECT_GT(turns, 30000u);
 }
+
+static GArray *taken; /* by writes, in their order: when the buffer takes them, a clock */
+static guint written;
+static unsigned early;
+
+static void note_written(enum hbm_command command, const struct hbm_place *place, uint64_t clock)
+{
+	(void)place;
+	if (command == HBM_WRITE)
+		early += clock < g_array_index(taken, uint64_t, written++);
+}
+
+/* The buffer of one pseudo channel writes first come, first served. */
+TEST(hbm_runs, writes_go_to_their_rows_once_the_buffer_has_taken_them)
+{
+	g_autoptr(GRand) rand = g_rand_new_with_seed(SEED);
+	struct sim_profile p;
+
+	for (unsigned config = 0; config < CONFIGS / 2; config++) {
+		uint64_t now = 0;
+		int pause = between(rand, 0, 1) ? 20000 : 2000; /* up to it, between requests */
+		unsigned writes = between(rand, 1, 10);
+		struct hbm *hbm;
+
+		ASSERT_TRUE(sim_profile_load("Ascend910B1", &p, NULL));
+		random_profile(rand, &p);
+		p.hbm_stacks = p.hbm_channels = p.hbm_pseudo_channels = 1;
+		random_map(rand, &p);
+		p.hbm_queue = between(rand, 1, 200);
+		taken = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+		written = early = 0;
+		hbm_record_next.call = note_written;
+		hbm = hbm_new(&p, NULL);
+		hbm_record_next.call = NULL;
+		for (unsigned i = 0; i < 3000; i++) {
+			uint64_t burst = p.hbm_burst * 8, clock;
+			bool write = between(rand, 0, 9) < writes;
+
+			now += between(rand, 0, pause);
+			clock = hbm_access(hbm, between(rand, 0, 1 << 18) * burst, burst, write,
+					   now, NULL) /
+				p.hbm_tck_ps;
+			clock -= p.hbm_clocks.cwl + p.hbm_burst / 2;
+			if (write)
+				g_array_append_val(taken, clock);
+		}
+		hbm_free(hbm);
+		NOTE("configuration %u: %s", config, p.hbm_map);
+		EXPECT_GT(written, 100u);
+		EXPECT_EQ(early, 0u);
+		g_array_unref(taken);
+	}
+}
