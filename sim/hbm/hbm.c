@@ -441,17 +441,17 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 
 	hbm->work += pseudo->writes;
 	hbm_bus_turn(writes, reads, bus, bus->to_own_read, bus->to_write, from);
-	for (unsigned i = 0; i < pseudo->writes; i++) {
-		struct pending_write *w = &pseudo->write[i];
+	for (struct pending_write *w = pseudo->write, *end = w + pseudo->writes; w < end; w++) {
 		struct bank *bank = bank_of(hbm, w->place);
-		uint64_t last;
+		uint64_t first;
 
 		if (hbm->record.call)
 			hbm->record.place = hbm_map_place(&hbm->map, w->place);
 		w->free = serve_row(hbm, bank, (uint32_t)w->place, w->of, true, false,
 				    MAX(t, w->free));
-		last = (w->free + w->of->clocks) / hbm->t.ccd_s;
-		bus_close(reads, bus, bank->group, last + bus->to_read, last + bus->to_own_read);
+		first = w->free / hbm->t.ccd_s;
+		bus_close(reads, bus, bank->group, first + bus->to_read,
+			  first + w->of->slots - 1 + bus->to_own_read);
 	}
 	pseudo->writes = 0;
 	hbm_bus_turn(reads, writes, bus, bus->to_write, bus->to_read, from);
