@@ -191,14 +191,11 @@ def several_processes_become_one_trace(folder):
     same(replay(trace)['devices'][0]['obtained_bytes'], 2 * one['obtained_bytes'], 'obtained')
 
 
-@case
-def an_interrupted_report_leaves_nothing_behind(folder):
-    path = write_trace(folder / 'long.npt',
-                       *['create h1 size=2097152 device=0 page=2m', 'release h1'] * 500000)
-    temporary = folder / 'tmp'
-    temporary.mkdir()
-    run = subprocess.Popen([NPUSIM, 'report', str(path), '-o', str(folder / 'page.html')],
-                           env=environment(TMPDIR=str(temporary)), stdin=subprocess.DEVNULL)
+def replaying(folder, path):
+    """A report of a long trace, and its replay."""
+    run = subprocess.Popen([NPUSIM, 'report', path, '-o', str(folder / 'page.html')],
+                           env=environment(TMPDIR=str(folder)), stdin=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True)
     children = pathlib.Path('/proc/{0}/task/{0}/children'.format(run.pid))
 
     def arguments(child):
@@ -206,13 +203,36 @@ def an_interrupted_report_leaves_nothing_behind(folder):
 
     wait_until(lambda: run.poll() is not None or (found := children.read_text().split()) and
                arguments(found[0]) == [b'replay'], 'no replay begins')
-    found = children.read_text().split()
+    return run, int(children.read_text().split()[0])
+
+
+def long_trace(folder):
+    return str(write_trace(folder / 'long.npt', *[
+        'create h1 size=2097152 device=0 page=2m', 'release h1'] * 500000))
+
+
+@case
+def an_interrupted_report_leaves_nothing_behind(folder):
+    temporary = folder / 'tmp'
+    temporary.mkdir()
+    run, replay = replaying(temporary, long_trace(folder))
     run.send_signal(signal.SIGTERM)
     same(run.wait(60), -signal.SIGTERM, 'status')
     same(list(temporary.iterdir()), [], 'temporary files')
-    stat = pathlib.Path('/proc/{}/stat'.format(found[0]))
+    stat = pathlib.Path('/proc/{}/stat'.format(replay))
     wait_until(lambda: not stat.exists() or stat.read_text().rpartition(')')[2].split()[0] == 'Z',
                'the replay goes on')
+
+
+@case
+def a_replay_that_is_killed_is_the_reason(folder):
+    path = long_trace(folder)
+    for number in signal.SIGKILL, signal.SIGSEGV:
+        run, replay = replaying(folder, path)
+        os.kill(replay, number)
+        same((run.communicate(timeout=60)[1], run.returncode),
+             ('npusim report: {}: the replay: Child process killed by signal {}\n'.format(
+                 path, int(number)), 1), number)
 
 
 @case

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include "page/page.h"
 #include "show/show.h"
@@ -84,7 +85,10 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 				    GINT_TO_POINTER(fd), NULL, &said, &status, error);
 	if (ran && status == 0)
 		result = result_file_read(written, error);
-	else if (ran) {
+	else if (ran && (WIFSIGNALED(status) || *said == '\0')) {
+		g_spawn_check_wait_status(status, error);
+		g_prefix_error(error, "%s: the replay: ", path);
+	} else if (ran) {
 		struct trace *trace = trace_open(path, error);
 		if (trace) /* it is the replay that failed */
 			g_set_error(error, cause->domain, cause->code, "%s", g_strchomp(said));
