@@ -301,6 +301,20 @@ static void frees_what_has_key(void)
 	MUST(aclrtIpcMemClose(key));
 }
 
+static void leaves_imported(void)
+{
+	char key[65];
+	void *opened;
+
+	for (int i = 0; i < 2; i++) {
+		void *own;
+
+		MUST(aclrtMalloc(&own, PART, ACL_MEM_MALLOC_HUGE_FIRST));
+		MUST(aclrtIpcMemGetExportKey(own, PART, key, sizeof(key), 0));
+		MUST(aclrtIpcMemImportByKey(&opened, key, 0));
+	}
+}
+
 /* ---- memory that another process uses ---- */
 
 /* Another process does that with it, while this one has queued a copy there; then it is read. */
@@ -553,6 +567,7 @@ const struct validate_case rules_cases[] = {
 	CASE(frees_what_is_kept),
 	CASE(frees_after_importer),
 	CASE(frees_what_has_key),
+	CASE(leaves_imported),
 	CASE(exports_for_nobody),
 	CASE(frees_before_key),
 	CASE(frees_after_key),

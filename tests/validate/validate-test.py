@@ -260,6 +260,12 @@ def rules(folder):
     expect(done.returncode == 3, done)
 
 
+def leaves_several(folder):
+    done, _ = run('leaves_imported', 'on', folder)
+    expect('2 imported ranges of ' in done.stderr and ' in all are left at the end' in done.stderr,
+           done)
+
+
 def exit_status(folder):
     done, _ = run('leak', 'on', folder, NPUSIM_VALIDATE_EXIT='9')
     expect(done.returncode == 9, done.returncode)
@@ -294,7 +300,8 @@ def main():
     tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT
               if not BACKEND or case not in CUDA]
     tests += [('silent/together', together), ('strict', strict), ('closed', closed),
-              ('quarantine', quarantine), ('rules', rules), ('exit_status', exit_status),
+              ('quarantine', quarantine), ('rules', rules),
+              ('leaves_several', leaves_several), ('exit_status', exit_status),
               ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison)]
     if not BACKEND: # theirs does not matter
         tests += [('vendor', vendor), ('document', document)]
