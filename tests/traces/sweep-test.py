@@ -263,7 +263,14 @@ def a_dry_run_keeps_nothing(folder):
     said = sweep(folder / 'out', '--dry-run', '--vary', 'seed=1..5000', 'bench', *FEW)
     expect(said.startswith('5000 rows, 0 done, 0 failed, 5000 to do: about '), said)
     same(npusim('sweep', '--dry-run', '--seeds', 2, 'bench', *FEW).returncode, 0, 'without --out')
-    expect(not (folder / 'out').exists(), 'a folder was made')
+    for words in (['bench', *FEW, '--commands', folder / 'hbm-{row}'],
+                  ['replay', SAMPLE, '--no-copies', '--trace=calls-{row}.npt']):
+        axis = 'seed=1' if words[0] == 'bench' else 'access=none'
+        run = npusim('sweep', '--dry-run', '--vary', axis, *words, cwd=folder,
+                     env=environment(TMPDIR=str(folder)))
+        same((run.returncode, run.stderr), (0, ''), words)
+        expect(run.stdout.startswith('1 row, 0 done'), run)
+    same(list(folder.iterdir()), [], 'files')
     alone = subprocess.run([need('taskset'), '-c', str(min(os.sched_getaffinity(0))), NPUSIM,
                             'sweep', '--dry-run', '--seeds', '2', 'bench', *FEW],
                            env=environment(), capture_output=True, text=True)
@@ -376,6 +383,7 @@ def a_failed_row_says_why_and_is_retried_if_asked(folder):
     args = '--vary', 'size=64m,900g,128m', 'bench', '--count', '1000'
     said = sweep(out, *args, status=1)
     expect('2 of 3 rows done, 1 failed\nrow 1: size' in said, said)
+    expect('1 of 1 row done, 0' in sweep(folder / 'one', '--vary', 'seed=1', *args[2:]), 'one')
     same([r['status'] for r in rows(out)], ['ok', 'failed', 'ok'], 'status')
     expect('must be whole pages' in rows(out)[1]['reason'], rows(out)[1])
     same(rows(out)[1]['size'], 900 << 30, 'what was asked for')
@@ -388,6 +396,22 @@ def a_failed_row_says_why_and_is_retried_if_asked(folder):
     same(len(lines(out)), 3, 'nothing is left to do')
     sweep(out, '--retry-failed', *args, status=1)
     same([line['row'] for line in lines(out)][3:], [1], 'failed again')
+
+
+@case
+def a_failed_row_has_no_value_of_other_files(folder):
+    trace = folder / 'a.trc'
+    trace.write_text('64\n128\n')
+    for given, known in ((), {}), (('--count=7',), {'count': 7}):
+        out = folder / 'out{}'.format(len(given))
+        sweep(out, '--vary', 'file={},{}'.format(trace, folder / 'none'), 'bench',
+              '--pattern=trace', *given, status=1)
+        failed = rows(out)[1]
+        same({**failed, **known}, failed, 'what was given')
+        same({'count', 'op', 'size', 'page'} - {*failed}, {'count', 'op'} - {*known}, 'not known')
+    sweep(folder / 'policy', '--vary', 'policy=native,none', 'replay', SAMPLE, status=1)
+    ok, failed = rows(folder / 'policy')
+    expect('page' in ok and 'page' not in failed and failed['access'] == 'none', failed)
 
 
 @case
@@ -551,6 +575,18 @@ def what_a_run_writes_is_no_input(folder):
         npusim('bench', *FEW, '--seed', row + 1, '--commands', folder / 'alone')
         same((folder / 'commands-{}'.format(row)).read_text(), (folder / 'alone').read_text(),
              'each row has its own')
+
+
+@case
+def the_row_is_in_names_of_files_that_are_written_alone(folder):
+    out, trace = folder / 'out', folder / 't{row}.trc'
+    trace.write_text('64\n')
+    args = '--seeds', 2, 'bench', '--pattern=trace', trace, '--commands', folder / 'hbm-{row}'
+    sweep(out, *args)
+    same([r['file'] for r in rows(out)], [str(trace)] * 2, 'read')
+    expect((folder / 'hbm-1').exists(), 'written')
+    trace.write_text('128\n')
+    refused(['"files='], '--out', out, *args)
 
 
 @case

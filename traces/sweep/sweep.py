@@ -56,6 +56,8 @@ PLOT_ROWS = 10_000  # that a browser draws at once
 OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
 WRITTEN = 'commands', 'profile', 'trace'  # options that name a file to write
 ROW = '{row}'  # in such a name: the row's number
+BY_OTHERS = {'count': {'file', 'pattern'}, 'op': {'file', 'pattern'},
+             'page': {'policy'}}  # options without a value of their own: what it depends on
 SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environment that counts
     'BACKEND', 'CONTRACT', 'DEVICES', 'FAULT', 'HBM', 'HOST_MEMORY', 'RUNTIME_MEMORY', 'SITE_RULE',
     'SOC', 'TIMING'))
@@ -136,7 +138,7 @@ class Plan:
             name = word[2:].partition('=')[0]
             if word.startswith('--') and name not in {*self.options, *self.flags}:
                 raise Refused("{} has no option --{} (sweep's go first)".format(words[0], name))
-        for option, value in (*self.given(), *((key, '') for key in self.axes)):
+        for option, value, *_ in (*self.given(), *((key, '') for key in self.axes)):
             if option in WRITTEN and ROW not in value:
                 raise Refused('--{0}={1}: all rows would write one file; --{0}=FILE{2} gives each '
                               'its own'.format(option, value, ROW))
@@ -152,7 +154,8 @@ class Plan:
                 raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys'){}".format(
                                   key, words[0], ': is {} meant?'.format(*near) if near else ''))
-        self.identity = self.identify()
+        self.rows = '1 row' if self.count == 1 else '{} rows'.format(self.count)
+        self.identity, self.scratch = self.identify(), None
 
     @staticmethod
     def ask(*words):
@@ -164,7 +167,13 @@ class Plan:
             yield key, self.axes[key][at]
 
     def command(self, row):
-        words = [*(word.replace(ROW, str(row)) for word in self.words), '--json=-']
+        words = [*self.words, '--json=-']
+        for option, value, at in self.given():
+            if option in WRITTEN:
+                name = value.replace(ROW, str(row))
+                if self.scratch:
+                    name = os.path.join(self.scratch, option + os.path.basename(name))
+                words[at] = words[at].replace(value, name)
         for key, value in self.values(row):
             if key in self.flags:
                 words.extend(['--' + key] if value == 'yes' else [])
@@ -187,27 +196,25 @@ class Plan:
                         else size)
 
     def given(self):
-        """Each option that the words have, and its value; a file has none."""
-        words = iter(self.words[1:])
-        for word in words:
+        """Each option that the words have, its value, and the word that has it; a file has none."""
+        words = enumerate(self.words[1:], 1)
+        for at, word in words:
             option, equals, value = word.partition('=')
             if not option.startswith('--'):
-                yield '', word
+                yield '', word, at
             elif option[2:] in self.options:
-                yield option[2:], value if equals else next(words, '')
-
-    def inputs(self):
-        """What the words, the axes and the environment name as files to read, or may."""
-        return (*(value for option, value in self.given() if option not in WRITTEN),
-                *self.axes.get('file', []), *self.axes.get('soc', []),
-                os.environ.get('NPUSIM_SOC', ''))
+                at, value = (at, value) if equals else next(words, (at, ''))
+                yield option[2:], value, at
 
     def identify(self):
         """What is the same for all rows of a sweep, a line each; built-in profiles are the
         build's."""
+        inputs = (*(value for option, value, _ in self.given() if option not in WRITTEN),
+                  *self.axes.get('file', []), *self.axes.get('soc', []),
+                  os.environ.get('NPUSIM_SOC', ''))
         lines = [('version', VERSION), ('build', contents([NPUSIM, *LIBRARIES])),
                  *((name, os.environ[name]) for name in SHAPING if name in os.environ),
-                 ('files', contents(self.inputs())), ('command', ' '.join(self.words)),
+                 ('files', contents(inputs)), ('command', ' '.join(self.words)),
                  *(('vary', text) for text in self.texts)]
         return [json.dumps('{}={}'.format(*line))[1:-1] for line in lines]
 
@@ -298,11 +305,8 @@ class Folder:
                 except (ValueError, TypeError, KeyError, RecursionError):
                     is_row = False
                 # A machine that crashed may have left anything: what is no row runs again.
-                if is_row and self.state(row['row']) != 'ok':
+                if is_row and self.rows.get(row['row'], {}).get('status') != 'ok':
                     self.rows[row['row']] = row
-
-    def state(self, number):
-        return self.rows[number]['status'] if number in self.rows else None
 
     def count(self, status):
         return sum(row['status'] == status for row in self.rows.values())
@@ -326,20 +330,19 @@ class Folder:
             self.read()
             self.write_tables()
 
-    def completed(self, rows):
-        """Rows that have failed get the options of the others, where these have one value."""
-        done = [row for row in rows if row['status'] == 'ok']
-        known = {key: value for row in done[:1] for key, value in row.items()
-                 if key in {*self.plan.options, *self.plan.flags, 'file', 'version'} and
-                 all(other.get(key) == value for other in done)}
-        return [row if row['status'] == 'ok' else {**known, **row} for row in rows]
-
     def write_tables(self):
-        rows = self.completed([self.rows[number] for number in sorted(self.rows)])
-        tables = {'rows': (dict.fromkeys(['row', 'status', 'reason', *self.plan.axes]), rows)}
-        tables['rows'][0].update(dict.fromkeys(key for row in rows for key in row))
-        for column in OF_THE_RUN:
-            tables['rows'][0].pop(column, None)
+        rows = [self.rows[number] for number in sorted(self.rows)]
+        # Rows that have failed get the options of the others, where these have one value.
+        done = [row for row in rows if row['status'] == 'ok']
+        given = {option for option, _, _ in self.plan.given()}
+        keys = {key for key in (*self.plan.options, *self.plan.flags, 'file', 'version')
+                if key in given or not BY_OTHERS.get(key, set()) & {*self.plan.axes}}
+        known = {key: value for row in done[:1] for key, value in row.items()
+                 if key in keys and all(other.get(key) == value for other in done)}
+        rows = [row if row['status'] == 'ok' else {**known, **row} for row in rows]
+        names = ('row', 'status', 'reason', *self.plan.axes), *rows
+        columns = dict.fromkeys(key for each in names for key in each if key not in OF_THE_RUN)
+        tables = {'rows': (columns, rows)}
         if 'seed' in self.plan.axes:
             tables['seeds'] = self.seeds(rows)
         with self.whole('rows.sqlite') as file:
@@ -509,8 +512,7 @@ class Worker:
         line = {'row': self.row, 'status': status, 'reason': reason, 'seconds': took, **line,
                 **dict(self.plan.columns(self.row))}
         for file in self.out, self.said:
-            file.seek(0)
-            file.truncate()
+            file.truncate(file.seek(0))
         return line
 
 
@@ -523,7 +525,7 @@ class Sweep:
         index, count = options.shard or (1, 1)
         undone = None, *(['failed'] if options.retry_failed else [])
         self.left_over = [row for row in range(index - 1, plan.count, count)
-                          if folder.state(row) in undone]
+                          if folder.rows.get(row, {}).get('status') in undone]
         self.rows, self.handed_out = iter(self.left_over), 0
         if ranks.module and self.left_over and not options.merge:
             with contextlib.suppress(OSError):  # its row will say so
@@ -573,16 +575,6 @@ class Sweep:
             else:
                 self.start(self.next_row())
 
-    def listen(self):
-        for source, what in self.ranks.receive(self.poll.fileno()):
-            if what == WANTS_ROW:
-                self.ranks.send(source, self.next_row())
-            elif what == HAS_ENDED:
-                self.ranks_left -= 1
-            else:
-                self.asked = False
-                self.start(what)
-
     def reap(self):
         for worker in [each for each in self.running if each.has_ended()]:
             self.running.remove(worker)
@@ -598,13 +590,13 @@ class Sweep:
             worker.end()
 
     def show(self, since):
-        done = self.handed_out - len(self.running) - len(self.waiting)
-        total, took = len(self.left_over), time.monotonic() - since
+        done, total = self.handed_out - len(self.running + self.waiting), len(self.left_over)
+        left = (time.monotonic() - since) * (total - done) / max(1, done)
         with contextlib.suppress(OSError):  # nobody may be left to read it
-            sys.stderr.write(('\r{} of {} rows, {:.0f} s left \033[K' if sys.stderr.isatty() else
-                              'npusim sweep: {} of {} rows, {:.0f} s left\n').format(
-                                  done, total, took * (total - done) / max(1, done)))
-            sys.stderr.flush()
+            print(('\r{} of {} {}, {:.0f} s left \033[K' if sys.stderr.isatty() else
+                   'npusim sweep: {} of {} {}, {:.0f} s left\n').format(
+                       done, total, 'row' if total == 1 else 'rows', left),
+                  end='', file=sys.stderr, flush=True)
 
     def on_signal(self, number, frame):
         self.stopped = number
@@ -619,8 +611,14 @@ class Sweep:
     def pause(self, awake):
         """Until a row ends, or a message comes to who may be sent one."""
         may_be_sent = self.ranks_left or self.asked
-        if may_be_sent:
-            self.listen()
+        for source, what in self.ranks.receive(self.poll.fileno()) if may_be_sent else ():
+            if what == WANTS_ROW:
+                self.ranks.send(source, self.next_row())
+            elif what == HAS_ENDED:
+                self.ranks_left -= 1
+            else:
+                self.asked = False
+                self.start(what)
         if awake in dict(self.poll.poll(0 if may_be_sent else SHOW_SECONDS)):
             os.read(awake, PIPE_BYTES)
 
@@ -658,8 +656,8 @@ class Sweep:
             return self.stopped and 128 + self.stopped
         self.folder.merge()
         failed = [row for _, row in sorted(self.folder.rows.items()) if row['status'] == 'failed']
-        print('{}/rows.csv: {} of {} rows done, {} failed'.format(
-            self.folder.path, self.folder.count('ok'), self.plan.count, len(failed)))
+        print('{}/rows.csv: {} of {} done, {} failed'.format(
+            self.folder.path, self.folder.count('ok'), self.plan.rows, len(failed)))
         if failed:
             print('row {row}: {reason:.200}'.format(**failed[0]))
         return 128 + self.stopped if self.stopped else 1 if failed else 0
@@ -669,12 +667,13 @@ class Sweep:
         self.catch_signals()
         lines, last = [], len(self.left_over) - 1
         self.folder.append = lines.append
-        for at in sorted({0, last // 2, last} if self.left_over else ()):
-            self.start(self.left_over[at])
-            while self.running and not self.stopped:
-                self.poll.poll(SHOW_SECONDS)
-                self.reap()
-        self.end_workers()
+        with tempfile.TemporaryDirectory(prefix='npusim-sweep-') as self.plan.scratch:
+            for at in sorted({0, last // 2, last} if self.left_over else ()):
+                self.start(self.left_over[at])
+                while self.running and not self.stopped:
+                    self.poll.poll(SHOW_SECONDS)
+                    self.reap()
+            self.end_workers()
         if self.stopped:
             return 128 + self.stopped
         failed = [line for line in lines if line['status'] == 'failed']
@@ -682,10 +681,10 @@ class Sweep:
             sys.stderr.write('npusim sweep: row {row}: {reason}\n'.format(**line))
         took = [row['seconds'] for row in (*self.folder.rows.values(), *lines)]
         each = statistics.fmean(took or [0])
-        print('{} rows, {} done, {} failed, {} to do: about {} s, {:.2f} s a row, {} at a '
-              'time'.format(self.plan.count, self.folder.count('ok'), self.folder.count('failed'),
-                            len(self.left_over), math.ceil(each * len(self.left_over) / self.jobs),
-                            each, self.jobs))
+        print('{}, {} done, {} failed, {} to do: about {} s, {:.2f} s a row, {} at a time'.format(
+            self.plan.rows, self.folder.count('ok'), self.folder.count('failed'),
+            len(self.left_over), math.ceil(each * len(self.left_over) / self.jobs), each,
+            self.jobs))
         return 1 if failed else 0
 
 
