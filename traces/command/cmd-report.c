@@ -7,7 +7,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "page/page.h"
 #include "show/show.h"
@@ -83,12 +82,12 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 	self_pid = getpid();
 	gboolean ran = g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, prepare_child,
 				    GINT_TO_POINTER(fd), NULL, &said, &status, error);
-	if (ran && status == 0)
+	if (ran && g_spawn_check_wait_status(status, error))
 		result = result_file_read(written, error);
-	else if (ran && (WIFSIGNALED(status) || *said == '\0')) {
-		g_spawn_check_wait_status(status, error);
+	else if (ran && (*said == '\0' || (*error)->domain == G_SPAWN_ERROR)) /* a signal */
 		g_prefix_error(error, "%s: the replay: ", path);
-	} else if (ran) {
+	else if (ran) {
+		g_clear_error(error);
 		struct trace *trace = trace_open(path, error);
 		if (trace) /* it is the replay that failed */
 			g_set_error(error, cause->domain, cause->code, "%s", g_strchomp(said));
@@ -106,16 +105,13 @@ static JsonNode *read_result(const char *path, char **out_history, GError **erro
 	g_autoptr(GError) cause = NULL;
 	JsonNode *result = result_file_read(path, &cause);
 
-	if (result || cause == NULL)
-		return result;
-	if (strcmp(path, "-") == 0 || !g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN)) {
+	if (g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN) && strcmp(path, "-") != 0) {
+		result = replay(path, cause, error);
+		*out_history = result ? history_data(path, error) : NULL;
+		if (*out_history == NULL)
+			g_clear_pointer(&result, json_node_unref);
+	} else if (cause)
 		g_propagate_error(error, g_steal_pointer(&cause));
-		return NULL;
-	}
-	result = replay(path, cause, error);
-	*out_history = result ? history_data(path, error) : NULL;
-	if (*out_history == NULL)
-		g_clear_pointer(&result, json_node_unref);
 	return result;
 }
 
