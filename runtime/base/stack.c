@@ -250,9 +250,10 @@ static unsigned python_frames(const struct python_frame **out, unsigned max)
 
 struct kept {
 	uint64_t hash;
-	npu_stack next;        /* of its chain */
+	struct kept *next;     /* of its chain */
 	const char *call;      /* npusim's function that the program called */
 	_Atomic(char *) lines; /* npu_stack_lines(), once somebody has asked */
+	npu_stack number;
 	unsigned count;
 	void *frames[];
 };
@@ -263,7 +264,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
 static struct kept *_Atomic *stacks; /* by number; STACKS_MAX of them, touched as they fill */
 static unsigned stack_count = 1;
-static npu_stack chains[CHAINS]; /* by hash; lock */
+static struct kept *chains[CHAINS]; /* by hash, where LeakSanitizer finds them; lock */
 
 /* A thread that the child does not have may be inside: its child would wait for it. */
 static void before_fork(void)
@@ -397,13 +398,13 @@ static uint64_t hash_of(void *const *frames, unsigned count)
 
 static npu_stack find_locked(uint64_t hash, void *const *frames, unsigned count)
 {
-	npu_stack stack = chains[hash % CHAINS];
+	const struct kept *kept = chains[hash % CHAINS];
 
-	for (; stack != 0; stack = stacks[stack]->next)
-		if (stacks[stack]->hash == hash && stacks[stack]->count == count &&
-		    memcmp(stacks[stack]->frames, frames, count * sizeof(*frames)) == 0)
-			break;
-	return stack;
+	for (; kept != NULL; kept = kept->next)
+		if (kept->hash == hash && kept->count == count &&
+		    memcmp(kept->frames, frames, count * sizeof(*frames)) == 0)
+			return kept->number;
+	return 0;
 }
 
 static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, const void *entry)
@@ -414,12 +415,14 @@ static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, 
 
 	if (kept == NULL)
 		return 0;
-	*kept = (struct kept){ .hash = hash, .count = count, .next = chains[hash % CHAINS] };
+	*kept = (struct kept){
+		.hash = hash, .next = chains[hash % CHAINS], .number = stack_count, .count = count
+	};
 	if (entry != NULL && dladdr(entry, &info) != 0)
 		kept->call = info.dli_sname;
 	memcpy(kept->frames, frames, count * sizeof(*frames));
 	atomic_store(&stacks[stack_count], kept);
-	chains[hash % CHAINS] = stack_count;
+	chains[hash % CHAINS] = kept;
 	return stack_count++;
 }
 

@@ -96,7 +96,7 @@ func main() {
 
 LEAVES = '''
 #include "acl/acl.h"
-int main(void)
+int main(int argc, char **argv)
 {
 	aclrtPhysicalMemProp prop = { ACL_MEM_HANDLE_TYPE_NONE, ACL_MEM_ALLOCATION_TYPE_PINNED,
 				      ACL_HBM_MEM_HUGE, { 0, ACL_MEM_LOCATION_TYPE_DEVICE }, 0 };
@@ -104,10 +104,13 @@ int main(void)
 	aclrtDrvMemHandle handle;
 	void *p, *plain;
 
+	(void)argv;
 	return aclrtSetDevice(0) || aclrtReserveMemAddress(&p, bytes, 0, NULL, 1) ||
 	       aclrtMallocPhysical(&handle, bytes, &prop, 0) ||
 	       aclrtMapMem(p, bytes, 0, handle, 0) ||
-	       aclrtMalloc(&plain, bytes, ACL_MEM_MALLOC_HUGE_FIRST);
+	       aclrtMalloc(&plain, bytes, ACL_MEM_MALLOC_HUGE_FIRST) ||
+	       (argc > 1 && (aclrtFree(plain) || aclrtUnmapMem(p) || aclrtFreePhysical(handle) ||
+			     aclrtReleaseMemAddress(p) || aclrtResetDevice(0)));
 }
 '''
 
@@ -210,13 +213,18 @@ def leaks(rig):
     source = rig.folder / 'leaves.c'
     source.write_text(LEAVES)
     program = rig.cc('leaves', '-fsanitize=address', '-I', rig.options.include, source, rig.acl)
-    done, _ = rig.run([program], [('NPUSIM_LEAKS', 'off'), ('ASAN_OPTIONS', 'detect_leaks=1')])
-    for why in 'detect_leaks is not supported', 'LeakSanitizer has encountered a fatal error':
-        if why in done.stderr:
-            skip(done.stderr)
-    good = (done.returncode, done.stdout, done.stderr) == (0, '', '')
-    if not good:
-        print(done)
+    good = True
+    for args, settings in [[], {'NPUSIM_LEAKS': 'off'}], \
+                          [[], {'NPUSIM_LEAKS': 'off', 'NPUSIM_STACKS': 'full'}], \
+                          [['gives back'], {'NPUSIM_LEAKS': 'fail'}], \
+                          [['gives back'], {'NPUSIM_VALIDATE': 'on'}]:
+        done, _ = rig.run([program, *args], {'ASAN_OPTIONS': 'detect_leaks=1', **settings})
+        for why in 'detect_leaks is not supported', 'LeakSanitizer has encountered a fatal error':
+            if why in done.stderr:
+                skip(done.stderr)
+        if (done.returncode, done.stdout, done.stderr) != (0, '', ''):
+            print(done)
+            good = False
     return good
 
 
