@@ -125,12 +125,14 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		      struct npu_place *out)
 {
 	struct DVattribute found = { 0 };
-	aclError error = ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
+	struct npu_driver *drv = core_driver();
+	drvError_t code;
 
-	if (error != ACL_SUCCESS && core_driver() != NULL)
-		npu_message_prefix("%s is %p: ", argument, ptr);
-	if (error != ACL_SUCCESS)
-		return error;
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	code = ACL_DRIVER_CALL(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
+	if (code != DRV_ERROR_NONE)
+		return core_result(npu_text("%s: %s is %p", call, argument, ptr), code);
 	*out = (struct npu_place){ .owner = found.devId, .page_bytes = found.pageSize };
 	if (!place_kind_of(found.memType, ptr, &out->kind))
 		return rt_invalid(

@@ -109,6 +109,25 @@ TEST(failures, each_is_told_at_info)
 	EXPECT_EQ(lines_with(" info: aclrtUnmapMem: halMemUnmap: nothing is mapped at"), 4);
 }
 
+static void frees_twice(void *arg)
+{
+	void *host;
+
+	(void)arg;
+	WANT(aclrtSetDevice(0) == 0 && aclrtMallocHost(&host, MIB) == 0);
+	WANT(aclrtFreeHost(host) == 0);
+	WANT(aclrtFreeHost(host) == 107000);
+	exit(0);
+}
+
+TEST(failures, a_call_is_named_first_and_once)
+{
+	EXPECT_EXIT(0, frees_twice, NULL);
+	EXPECT_EQ(lines_with(" warn: aclrtFreeHost: hostPtr is 0x"), 1);
+	EXPECT_EQ(lines_with(": drvMemGetAttribute: 0x"), 2); /* again at exit */
+	EXPECT_EQ(lines_with(" aclrtFreeHost: drvMemGetAttribute"), 0);
+}
+
 static void all_is_well(void *arg)
 {
 	void *va = reserved();
