@@ -188,7 +188,7 @@ const char *bsim_made_text(const struct bsim_made *made, bool hint)
 {
 	g_autofree char *by = npu_stack_words(made->stack);
 
-	return by != NULL ? npu_text("%.300s", by)
+	return by != NULL ? npu_text("%s", by)
 			  : npu_text("driver call %" PRIu64 "%s", made->number,
 				     hint ? " (NPUSIM_STACKS=short says where)" : "");
 }

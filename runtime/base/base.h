@@ -113,7 +113,7 @@ void npu_message_logged(void);
 const char *npu_message_next(bool *out_logged);
 /* Adds to *text, which its owner free()s and which may be NULL; without memory it stays. */
 void npu_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A text for the message that is being made: lives until this thread has made 1 KiB of others. Cut
+/* A text for the message that is being made: lives until this thread has made 2 KiB of others. Cut
  * at NPU_TEXT_MAX bytes. */
 #define NPU_TEXT_MAX 512
 const char *npu_text(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -192,7 +192,7 @@ bool npu_parse_size(const char *text, uint64_t *out_bytes)
 
 const char *npu_text(const char *format, ...)
 {
-	static __thread char ring[3 * NPU_TEXT_MAX];
+	static __thread char ring[6 * NPU_TEXT_MAX];
 	static __thread unsigned next;
 	char *out;
 	va_list args;

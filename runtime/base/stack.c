@@ -415,15 +415,13 @@ static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, 
 
 	if (kept == NULL)
 		return 0;
-	*kept = (struct kept){
-		.hash = hash, .next = chains[hash % CHAINS], .number = stack_count, .count = count
-	};
+	*kept = (struct kept){ .hash = hash, .count = count, .next = chains[hash % CHAINS] };
 	if (entry != NULL && dladdr(entry, &info) != 0)
 		kept->call = info.dli_sname;
 	memcpy(kept->frames, frames, count * sizeof(*frames));
 	atomic_store(&stacks[stack_count], kept);
 	chains[hash % CHAINS] = kept;
-	return stack_count++;
+	return kept->number = stack_count++;
 }
 
 static npu_stack keep(void *const *frames, unsigned count, const void *entry)
@@ -650,11 +648,13 @@ bool npu_stack_place(npu_stack stack, struct npu_frame *out)
 	return false;
 }
 
+#define FRAME_MAX 240 /* of a message's NPU_TEXT_MAX */
+
 char *npu_stack_words(npu_stack stack)
 {
 	struct kept *kept = kept_of(stack);
 	char *text = NULL, *frame;
-	unsigned at = 0;
+	size_t over, at = 0;
 	bool ends;
 
 	if (kept == NULL)
@@ -662,8 +662,9 @@ char *npu_stack_words(npu_stack stack)
 	while (at < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
 		at++;
 	frame = npu_stack_frame(kept->frames[at % kept->count], &ends);
-	npu_text_add(&text, "%s%s%s", kept->call ?: "", kept->call != NULL ? ", " : "",
-		     frame ?: "?");
+	over = frame != NULL && strlen(frame) > FRAME_MAX ? strlen(frame) - FRAME_MAX : 0;
+	npu_text_add(&text, "%s%s%s%s", kept->call ?: "", kept->call != NULL ? ", " : "",
+		     over > 0 ? "..." : "", frame != NULL ? frame + over : "?");
 	free(frame);
 	return text;
 }

@@ -45,7 +45,7 @@ bool npu_stack_ends(const struct npu_frame *frame);
 const char *npu_stack_lines(npu_stack stack);
 /* A frame in words: "step at train.c:41"; free(). *out_ends: npu_stack_ends(). */
 char *npu_stack_frame(const void *address, bool *out_ends);
-/* A stack in a few words: "aclrtMalloc, load at train.c:41"; free(). NULL: none is known. */
+/* A stack in few words, a long one's end: "aclrtMalloc, load at train.c:41"; free(). NULL: none. */
 char *npu_stack_words(npu_stack stack);
 /* The innermost frame whose file and line are known. False: there is none. */
 bool npu_stack_place(npu_stack stack, struct npu_frame *out);

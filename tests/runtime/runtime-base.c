@@ -262,6 +262,17 @@ TEST(message, is_cut_not_overrun)
 	free(text);
 }
 
+TEST(message, texts_stay_while_others_are_made)
+{
+	for (int i = 0; i < 100; i++) {
+		const char *text = npu_text("%*d", 1 + 7 * i % 500, i);
+
+		for (int n = 0; n < 4; n++)
+			EXPECT_EQ(strlen(npu_text("%*s", 600, "")), NPU_TEXT_MAX - 1);
+		EXPECT_EQ(atoi(text), i);
+	}
+}
+
 static void log_to_file(void *path)
 {
 	setenv("NPUSIM_LOG_FILE", path, 1);

@@ -225,6 +225,29 @@ static void release_twice(void)
 	MUST(aclrtFreePhysical(handle));
 }
 
+#define FOUR_NOW(name) name##_##name##_##name##_##name
+#define FOUR(name)     FOUR_NOW(name)
+#define LONG_NAME      FOUR(FOUR(unmap_it_from_here)) /* 303 characters */
+
+static void LONG_NAME(void *memory)
+{
+	MUST(aclrtUnmapMem(memory));
+}
+
+/* Half of it is mapped, and the other half was. */
+static void copy_too_much(void)
+{
+	void *memory = NULL, *from = malloc(4 * MIB);
+
+	MUST(aclrtReserveMemAddress(&memory, 4 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(memory, 2 * MIB, 0, take_physical(2 * MIB), 0));
+	MUST(aclrtMapMem((char *)memory + 2 * MIB, 2 * MIB, 0, take_physical(2 * MIB), 0));
+	LONG_NAME((char *)memory + 2 * MIB);
+	for (int i = 0; i < 8; i++) /* texts lie elsewhere in their ring each time */
+		MUST(aclrtMemcpy(memory, 4 * MIB, from, 4 * MIB, ACL_MEMCPY_HOST_TO_DEVICE));
+	free(from);
+}
+
 /* And stays until its input ends. */
 static void hold_on(void)
 {
@@ -260,6 +283,7 @@ static const struct {
 	{ "fill_up", fill_up, false },
 	{ "fill_host", fill_host, false },
 	{ "release_twice", release_twice, false },
+	{ "copy_too_much", copy_too_much, false },
 	{ "hold_on", hold_on, false },
 };
 

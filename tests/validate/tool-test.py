@@ -335,6 +335,17 @@ def messages_say_where(folder):
                      r'\(NPUSIM_STACKS=short says where\)', done.stdout), done.stdout)
 
 
+def messages_are_whole(folder):
+    done = run('copy_too_much', folder, NPUSIM_VALIDATE='off', NPUSIM_STACKS='short')
+    whole = re.findall(
+        r': dst: byte 2097152 of 4194304 \(4 MiB\) at 0x\w+ is not mapped: 0x\w+, 2097152 '
+        r'\(2 MiB\) into the reservation at 0x\w+, 4194304 \(4 MiB\), with nothing mapped here: '
+        r'\[0x\w+, 0x\w+\) was given back by aclrtUnmapMem, \.\.\.\w+_unmap_it_from_here at '
+        r'\S*tool-program.c:\d+; the byte before it is 0x\w+, 2097151 \(about 2.00 MiB\) into the '
+        r'mapping at 0x\w+, 2097152 \(2 MiB\), device 0; map memory there first', done.stdout)
+    expect(len(whole) == 8, done.stdout)
+
+
 def listed(folder, name, stacks):
     """What `npusim node` shows of a process: before it stops, while it is stopped, as JSON."""
     env = {**os.environ, 'NPUSIM_NODE': name, 'NPUSIM_STACKS': stacks}
@@ -404,6 +415,6 @@ def recording_in_front(folder):
 
 TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
          growth, suppressions, callback, sarif, github, fork, exec_, dlopen, cuda, leak_report,
-         who_holds, messages_say_where, node_says_who_holds, recording, recording_in_front]
+         who_holds, messages_say_where, messages_are_whole, node_says_who_holds, recording, recording_in_front]
 
 run_cases([(test.__name__, test) for test in TESTS])
