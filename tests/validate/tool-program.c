@@ -248,6 +248,17 @@ static void copy_too_much(void)
 	free(from);
 }
 
+static void destroy_twice(void)
+{
+	aclrtEvent first, next;
+
+	MUST(aclrtCreateEvent(&first));
+	MUST(aclrtDestroyEvent(first));
+	MUST(aclrtDestroyEvent(first));
+	MUST(aclrtCreateEvent(&next)); /* in its place */
+	MUST(aclrtDestroyEvent(first));
+}
+
 /* And stays until its input ends. */
 static void hold_on(void)
 {
@@ -284,6 +295,7 @@ static const struct {
 	{ "fill_host", fill_host, false },
 	{ "release_twice", release_twice, false },
 	{ "copy_too_much", copy_too_much, false },
+	{ "destroy_twice", destroy_twice, false },
 	{ "hold_on", hold_on, false },
 };
 

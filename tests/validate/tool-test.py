@@ -346,6 +346,17 @@ def messages_are_whole(folder):
     expect(len(whole) == 8, done.stdout)
 
 
+def handles_say_who_destroyed_them(folder):
+    hint = 'destroyed, or its device was reset (NPUSIM_STACKS=short says where)'
+    for stacks, how in [('off', hint),
+                        ('short', 'destroyed by aclrtDestroyEvent, destroy_twice at ')]:
+        done = run('destroy_twice', folder, NPUSIM_VALIDATE='off', NPUSIM_STACKS=stacks)
+        first, second = done.stdout.splitlines()
+        expect('is no event of this process: it was ' + how in first, done.stdout)
+        expect(second.endswith('is no event of this process: it was destroyed, or its device was '
+                               'reset, and another has its place since'), done.stdout)
+
+
 def listed(folder, name, stacks):
     """What `npusim node` shows of a process: before it stops, while it is stopped, as JSON."""
     env = {**os.environ, 'NPUSIM_NODE': name, 'NPUSIM_STACKS': stacks}
@@ -415,6 +426,7 @@ def recording_in_front(folder):
 
 TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
          growth, suppressions, callback, sarif, github, fork, exec_, dlopen, cuda, leak_report,
-         who_holds, messages_say_where, messages_are_whole, node_says_who_holds, recording, recording_in_front]
+         who_holds, messages_say_where, messages_are_whole, handles_say_who_destroyed_them,
+         node_says_who_holds, recording, recording_in_front]
 
 run_cases([(test.__name__, test) for test in TESTS])

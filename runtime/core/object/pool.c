@@ -64,8 +64,10 @@ void *core_pool_take(struct core_pool *pool)
 		STAILQ_REMOVE_HEAD(&pool->free, link);
 	else
 		slot = new_slot_locked(pool);
-	if (slot != NULL)
+	if (slot != NULL) {
 		slot->generation++;
+		atomic_store(&slot->ended, 0);
+	}
 	return slot;
 }
 
@@ -126,7 +128,7 @@ int core_pool_missing(struct core_pool *pool, const void *handle, int code, cons
 	uint64_t value = (uint64_t)(uintptr_t)handle;
 	uint32_t life = value >> GENERATION_SHIFT & ((1u << GENERATION_BITS) - 1);
 	const struct core_slot *slot = slot_of(pool, value);
-	const char *how = "destroyed, or its device was reset (NPUSIM_STACKS=short says where)";
+	const char *how = "destroyed, or its device was reset, and another has its place since";
 	npu_stack ended = 0;
 	char *by;
 
@@ -135,12 +137,14 @@ int core_pool_missing(struct core_pool *pool, const void *handle, int code, cons
 	pthread_mutex_lock(&pool->lock);
 	if (slot == NULL || life - 1 >= slot->generation)
 		how = npu_text("not made by %s", pool->makers);
-	else if (life == slot->generation)
+	else if (life == slot->generation) {
+		how = "destroyed, or its device was reset (NPUSIM_STACKS=short says where)";
 		ended = atomic_load(&slot->ended);
+	}
 	pthread_mutex_unlock(&pool->lock);
 	by = npu_stack_words(ended);
 	if (by != NULL)
-		how = npu_text("destroyed by %.300s", by);
+		how = npu_text("destroyed by %s", by);
 	free(by);
 	return core_fail(code, call, "%s=%p is no %s of this process: it was %s", pool->name,
 			 handle, pool->name, how);
