@@ -141,6 +141,7 @@ BSIM_CALL(halDeviceClose, SIM_CALL_QUERY, (uint32_t, dev), (halDevCloseIn *, in)
 		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
 				 "%s: device %u is not open in this process", c->name, dev);
 	close_device_locked(c->bs, dev);
+	gone_locked(c->bs);
 	return DRV_ERROR_NONE;
 }
 

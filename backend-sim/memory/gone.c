@@ -47,6 +47,8 @@ static bool frames_used(struct bsim *bs, const struct node_block *block)
 {
 	const unsigned char *base = node_memory(bs->node)->base[block->memory];
 
+	if (block->leaving != 0)
+		return true;
 	for (unsigned i = 0; i < block->extent_count; i++)
 		if (sim_uses(bs->sim, base + (block->extents[i].frame << NODE_FRAME_LG2),
 			     block->extents[i].count << NODE_FRAME_LG2))
@@ -92,9 +94,11 @@ void gone_end_locked(struct bsim *bs)
 {
 	struct allocation_list pinned = LIST_HEAD_INITIALIZER(pinned);
 	struct alloc_table *t = bs->allocs;
+	struct mapping *mappings = LIST_FIRST(&t->gone_mappings), *m;
 	struct allocation *a, *next;
 	GSList *blocks = NULL;
 
+	LIST_INIT(&t->gone_mappings);
 	for (a = LIST_FIRST(&t->held); a != NULL; a = next) {
 		next = LIST_NEXT(a, link);
 		if (a->held != 0 || allocation_used(bs, a))
@@ -115,7 +119,7 @@ void gone_end_locked(struct bsim *bs)
 		if (node_block_leave(bs->node, block))
 			blocks = g_slist_prepend(blocks, block);
 	}
-	if (blocks == NULL && LIST_EMPTY(&pinned))
+	if (blocks == NULL && mappings == NULL && LIST_EMPTY(&pinned))
 		return;
 	/* Nobody finds these any more, nor has their frames and addresses before the end. */
 	t->leaving++;
@@ -124,10 +128,17 @@ void gone_end_locked(struct bsim *bs)
 		node_block_clean(bs->node, block->data);
 	LIST_FOREACH(a, &pinned, link)
 	window_close_to_cpu(a->va, a->bytes);
+	for (m = mappings; m != NULL; m = LIST_NEXT(m, link))
+		window_close_to_cpu(m->va, mapping_bytes(m));
 	bs->sim_lock.take(bs);
 	t->leaving--;
 	while ((a = LIST_FIRST(&pinned)) != NULL)
 		allocation_finish(bs, a);
+	while ((m = mappings) != NULL) {
+		mappings = LIST_NEXT(m, link);
+		m->left->leaving--;
+		mapping_finish(bs->window, m);
+	}
 	g_slist_free(blocks);
 }
 

@@ -113,12 +113,6 @@ static struct mapping *new_mapping(struct window *w)
 	return m;
 }
 
-static void retire_mapping(struct window *w, struct mapping *m)
-{
-	LIST_NEXT(m, link) = w->unused;
-	w->unused = m;
-}
-
 drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m)
 {
 	const struct node_block *block = m->handle->block;
@@ -167,7 +161,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 		result = mapping_open_to_cpu(bs, MAP, m);
 	if (result != DRV_ERROR_NONE) {
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
-		retire_mapping(bs->window, m);
+		mapping_finish(bs->window, m);
 		return result;
 	}
 	window_set_mapping(bs->window, va, size, m);
@@ -247,7 +241,15 @@ BSIM_CALL(halMemMapNoAccess, SIM_CALL_MAP, (void *, ptr), (size_t, size), (size_
 
 /* ---- unmap ---- */
 
-/* Its leaves everywhere, the owner's last; the CPU's access, its handle's reference. */
+void mapping_finish(struct window *w, struct mapping *m)
+{
+	window_set_mapping(w, m->va, mapping_bytes(m), NULL);
+	LIST_NEXT(m, link) = w->unused;
+	w->unused = m;
+}
+
+/* Its leaves everywhere, the owner's last; its handle's reference; its addresses, if the CPU does
+ * not reach them: gone_locked(). */
 static void end_mapping(struct bsim *bs, struct mapping *m)
 {
 	struct range *r = window_reservation(bs->window, m->va);
@@ -256,15 +258,18 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 	for (uint32_t left = m->tables & ~(UINT32_C(1) << h->space); left != 0; left &= left - 1)
 		tables_unmap(bs, (unsigned)__builtin_ctz(left), m->va, mapping_bytes(m),
 			     handle_page_lg2(h));
-	if (m->cpu)
-		window_close_to_cpu(m->va, mapping_bytes(m));
 	if (m->tables >> h->space & 1)
 		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_page_lg2(h));
-	window_set_mapping(bs->window, m->va, mapping_bytes(m), NULL);
 	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
 	*(h->imported ? &r->imported : &r->own) -= 1;
 	LIST_REMOVE(m, link);
-	retire_mapping(bs->window, m);
+	m->leaving = m->cpu;
+	m->left = h->block;
+	m->left->leaving += m->leaving;
+	if (m->leaving)
+		LIST_INSERT_HEAD(&bs->allocs->gone_mappings, m, link);
+	else
+		mapping_finish(bs->window, m);
 	handle_unmapped(bs, h);
 }
 
@@ -293,14 +298,6 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 	uint64_t va = (uintptr_t)ptr;
 	struct mapping *m = window_mapping(bs->window, va);
 
-	if (m != NULL && m->cpu && m->va == va) { /* the kernel forgets what the CPU has touched */
-		uint64_t bytes = mapping_bytes(m);
-
-		bs->sim_lock.release(bs);
-		madvise(ptr, bytes, MADV_DONTNEED);
-		bs->sim_lock.take(bs);
-		m = window_mapping(bs->window, va);
-	}
 	if (m == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s", c->name, va,
@@ -315,6 +312,7 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 	c->pages = mapping_bytes(m) >> c->page_lg2;
 	gone_note_locked(bs, va, mapping_bytes(m), bs->cuda ? "cuMemUnmap" : "aclrtUnmapMem");
 	end_mapping(bs, m);
+	gone_locked(bs); /* before another thread does: its addresses are free when this returns */
 	return DRV_ERROR_NONE;
 }
 

@@ -135,13 +135,17 @@ static inline bool handle_is_remote(const struct drv_mem_handle *h)
 
 struct mapping {
 	uint64_t va;
-	struct drv_mem_handle *handle;
+	union {
+		struct drv_mem_handle *handle;
+		struct node_block *left; /* leaving */
+	};
 	LIST_ENTRY(mapping) link;
 	struct bsim_made made;
 	uint32_t slots;     /* of 2 MiB */
 	uint32_t tables;    /* bit s: space s (a device, SIM_NODE_HOST) has it in its page table */
 	uint16_t read_only; /* bit d: device d may only read */
 	bool cpu;           /* the CPU may reach it */
+	bool leaving;       /* it is none any more, but the CPU reaches it still */
 };
 
 static inline uint64_t mapping_bytes(const struct mapping *m)
@@ -223,6 +227,7 @@ struct alloc_table {
 	LIST_HEAD(allocation_list, allocation) all; /* the newest first */
 	struct allocation_list held;                /* freed, in use; not counted */
 	GPtrArray *gone_blocks;                     /* the same of struct node_block */
+	LIST_HEAD(, mapping) gone_mappings;
 	unsigned leaving; /* threads that have let go of the lock to end such */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
@@ -262,8 +267,9 @@ static inline struct range *window_reservation(const struct window *w, uint64_t 
 static inline struct mapping *window_mapping(const struct window *w, uint64_t va)
 {
 	struct mapping **slots = va < WINDOW_HOST_END ? w->granules[va >> 30].slots : NULL;
+	struct mapping *m = slots == NULL ? NULL : slots[va >> 21 & (WINDOW_SLOTS - 1)];
 
-	return slots == NULL ? NULL : slots[va >> 21 & (WINDOW_SLOTS - 1)];
+	return m == NULL || m->leaving ? NULL : m;
 }
 
 #define ALLOCATION_NOW UINT64_MAX
@@ -381,7 +387,7 @@ bool window_traps(uint64_t va);
 /* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
  * reserved. */
 void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m);
-/* The first mapping that has a slot of the range. */
+/* The first mapping, also a leaving one, that has a slot of the range. */
 struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes);
 
 /* Gives whole GiB to the range, or takes them back (NULL). */
@@ -451,6 +457,8 @@ drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping
 /* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
  * mappings ended. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);
+/* Gives the addresses of a mapping that nobody reaches any more back. */
+void mapping_finish(struct window *w, struct mapping *m);
 
 /* ---- alloc.c: memory that has an address from the start ---- */
 
@@ -505,7 +513,9 @@ void gone_close_locked(struct bsim *bs);
 void gone_end_locked(struct bsim *bs);
 static inline void gone_locked(struct bsim *bs)
 {
-	if (bs->allocs->gone_blocks->len != 0 || !LIST_EMPTY(&bs->allocs->held))
+	const struct alloc_table *t = bs->allocs;
+
+	if (t->gone_blocks->len != 0 || !LIST_EMPTY(&t->held) || !LIST_EMPTY(&t->gone_mappings))
 		gone_end_locked(bs);
 }
 

@@ -124,6 +124,7 @@ struct node_block {
 	bool giant; /* made of 1 GiB pages: every extent is of 512 frames, or more, aligned to that
 		     */
 	bool imported; /* the view was made by an import */
+	unsigned leaving; /* the holder's: how many still reach the frames that do not count */
 	unsigned extent_count;
 	struct node_extent extents[];
 };

@@ -27,7 +27,7 @@
 	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
 	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 
-/* ---- the places: frames are cleaned, pinned pages go, a mapping's pages at the CPU do ---- */
+/* ---- the places: frames are cleaned, pinned pages and a mapping's at the CPU go ---- */
 
 static void (*fault)(void);
 
@@ -40,7 +40,7 @@ void __wrap_node_block_clean(struct node *node, struct node_block *block)
 	__real_node_block_clean(node, block);
 }
 
-static void *pinned;
+static void *pinned; /* or mapped for the CPU */
 
 void __real_window_close_to_cpu(uint64_t va, uint64_t bytes);
 void __wrap_window_close_to_cpu(uint64_t va, uint64_t bytes);
@@ -50,16 +50,6 @@ void __wrap_window_close_to_cpu(uint64_t va, uint64_t bytes)
 	if (va == (uintptr_t)pinned)
 		rig_run_armed(&fault);
 	__real_window_close_to_cpu(va, bytes);
-}
-
-int __real_madvise(void *at, size_t bytes, int advice);
-int __wrap_madvise(void *at, size_t bytes, int advice);
-
-int __wrap_madvise(void *at, size_t bytes, int advice)
-{
-	if (advice == MADV_DONTNEED)
-		rig_run_armed(&fault);
-	return __real_madvise(at, bytes, advice);
 }
 
 /* ---- memory ---- */
@@ -435,12 +425,17 @@ TEST(free_away, addresses_that_are_asked_for_are_waited_for)
 
 /* ---- a mapping that the CPU reaches ---- */
 
-static void open_to_cpu(void *at)
+static void map_for_cpu(void (*meanwhile)(void))
 {
 	struct drv_mem_access_desc host = { .location = { .side = MEM_HOST_SIDE },
 					    .type = MEM_ACCESS_TYPE_READWRITE };
 
-	CALL(halMemSetAccess, at, BYTES, &host, 1);
+	rig_open();
+	pinned = memory = map();
+	CALL(halMemSetAccess, memory, BYTES, &host, 1);
+	memset(memory, 7, BYTES);
+	free_before = free_bytes();
+	fault = meanwhile;
 }
 
 static void write_by_cpu(void)
@@ -451,29 +446,63 @@ static void write_by_cpu(void)
 /* What the program does beside an unmap is not lost. */
 TEST(free_away, written_by_the_cpu_while_it_is_unmapped)
 {
-	rig_open();
-	memory = map();
-	open_to_cpu(memory);
-	fault = write_by_cpu;
+	map_for_cpu(write_by_cpu);
 	CALL(halMemUnmap, memory);
 	CALL(halMemMap, memory, BYTES, 0, handle, 0);
 	EXPECT_EQ(byte_at(memory), 9);
 	end();
 }
 
-static void unmap(void)
+/* There is no mapping any more, and its addresses are nobody else's. */
+static void find_leaving(void)
 {
-	CALL(halMemUnmap, memory);
+	EXPECT_EQ(npu_call(rig, halMemUnmap, memory), DRV_ERROR_PARA_ERROR);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "nothing is mapped");
+	EXPECT_NE(npu_call(rig, drvMemsetD8, (DVdeviceptr)memory, BYTES, 5, BYTES), DRV_ERROR_NONE);
+	EXPECT_EQ(npu_call(rig, halMemAddressFree, memory), DRV_ERROR_BUSY);
+}
+
+static void unmap_again(void)
+{
+	find_leaving();
+	EXPECT_EQ(npu_call(rig, halMemMap, memory, BYTES, 0, handle, 0), DRV_ERROR_IOCRL_FAIL);
+	/* nor are its frames */
+	CALL(halMemRelease, handle);
+	EXPECT_EQ(free_bytes(), free_before);
 }
 
 TEST(free_away, unmapped_twice)
 {
-	rig_open();
-	memory = map();
-	open_to_cpu(memory);
-	fault = unmap; /* disarmed by then */
-	EXPECT_EQ(npu_call(rig, halMemUnmap, memory), DRV_ERROR_PARA_ERROR);
-	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "nothing is mapped");
-	CALL(halMemRelease, handle);
+	map_for_cpu(unmap_again);
+	CALL(halMemUnmap, memory);
+	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	CALL(halMemAddressFree, memory);
+	EXPECT_EQ(rig_pinned(BYTES), memory);
+	EXPECT_EQ(*(unsigned char *)memory, 0);
+	end();
+}
+
+static void close_again(void)
+{
+	halDevCloseIn in = { { 0 } };
+
+	use_the_other_device();
+	find_leaving();
+	CALL(halDeviceClose, 1, &in);
+}
+
+TEST(free_away, unmapped_by_a_reset)
+{
+	halDevCloseIn in = { { 0 } };
+	halDevOpenIn open_in = { { 0 } };
+	halDevOpenOut out;
+
+	map_for_cpu(close_again);
+	CALL(halDeviceClose, 0, &in);
+	CALL(halMemAddressFree, memory);
+	CALL(halDeviceOpen, 0, &open_in, &out);
+	CALL(halDeviceOpen, 1, &open_in, &out);
+	EXPECT_EQ(map(), memory);
+	EXPECT_EQ(byte_at(memory), 0);
 	end();
 }
