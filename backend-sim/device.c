@@ -118,7 +118,7 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 	handles = handle_end_device(bs, dev);
 	allocations = alloc_end_device(bs, dev);
 	if (mappings + handles + allocations > 0) {
-		bs->handles->resets++;
+		bs->handles->reset = bs->call_number;
 		npu_log(NPU_LOG_INFO,
 			"device %u was reset by driver call %" PRIu64 ": %s, %s and %s destroyed",
 			dev, bs->call_number, npu_counted(mappings, "mapping"),

@@ -582,6 +582,8 @@ static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation *
 
 BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 {
+	static const char *const names[2][2] = { { "aclrtFree", "aclrtFreeHost" },
+						 { "cuMemFree", "cuMemFreeHost" } };
 	struct allocation *a;
 	drvError_t result = BSIM_GIVEN(FREE, pp) ?: bsim_require_open_locked(c->bs, FREE)
 			    ?: find_to_free(c->bs, (uintptr_t)pp, &a);
@@ -590,8 +592,8 @@ BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 		return result;
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
-	if (a->kind == NPU_PLACE_DEVICE)
-		gone_note_locked(c->bs, a->va, a->bytes, c->bs->cuda ? "cuMemFree" : "aclrtFree");
+	gone_note_locked(c->bs, a->kind == NPU_PLACE_PINNED, a->va, a->bytes,
+			 names[c->bs->cuda != NULL][a->kind == NPU_PLACE_PINNED]);
 	allocation_end(c->bs, a);
 	return DRV_ERROR_NONE;
 }

@@ -8,11 +8,11 @@
 
 #include <inttypes.h>
 
-void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
+void gone_note_locked(struct bsim *bs, bool host, uint64_t va, uint64_t bytes, const char *call)
 {
 	struct alloc_table *t = bs->allocs;
 
-	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
+	t->gone[host][t->gone_count[host]++ % ALLOC_GONE_MAX] = (struct gone_range){
 		.va = va, .bytes = bytes, .gone = bsim_made_locked(bs), .call = call
 	};
 }
@@ -20,24 +20,30 @@ void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *
 const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since)
 {
 	const struct alloc_table *t = bs->allocs;
+	const struct gone_range *last = NULL;
 
-	for (uint64_t i = t == NULL ? 0 : t->gone_count, n = 0; i-- > 0 && n < ALLOC_GONE_MAX;
-	     n++) {
-		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
+	for (unsigned i = 0; t != NULL && i < 2 * ALLOC_GONE_MAX; i++) {
+		bool host = i >= ALLOC_GONE_MAX;
+		const struct gone_range *gone = &t->gone[host][i % ALLOC_GONE_MAX];
 
-		if (va - gone->va < gone->bytes && gone->gone.number > since)
-			return npu_text(
-				"[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s", gone->va,
-				gone->va + gone->bytes, gone->gone.stack ? "" : gone->call,
-				gone->gone.stack ? "" : ", ", bsim_made_text(&gone->gone, true));
+		if (va - gone->va >= gone->bytes || gone->gone.number <= since ||
+		    (!host && gone->gone.number <= bs->handles->reset))
+			continue;
+		last = gone;
+		since = gone->gone.number;
 	}
-	return NULL;
+	return last == NULL
+		       ? NULL
+		       : npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s",
+				  last->va, last->va + last->bytes,
+				  last->gone.stack ? "" : last->call, last->gone.stack ? "" : ", ",
+				  bsim_made_text(&last->gone, true));
 }
 
 BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, by))
 {
 	if (bs->allocs != NULL)
-		gone_note_locked(bs, va, bytes, by);
+		gone_note_locked(bs, true, va, bytes, by);
 	return DRV_ERROR_NONE;
 }
 
@@ -65,11 +71,6 @@ bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 {
 	bool pinned = a->kind == NPU_PLACE_PINNED, host = pinned || a->kind == NPU_PLACE_REGISTERED;
 
-	if (host)
-		gone_note_locked(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
-				 bs->cuda != NULL ? "cuMemFreeHost"
-				 : pinned         ? "aclrtFreeHost"
-						  : "aclrtHostUnregister");
 	a->held = !host || bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
 	if (a->held == 0 && !pinned && !allocation_used(bs, a))
 		return false;

@@ -310,7 +310,8 @@ BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 				 npu_size_text(mapping_bytes(m)));
 	c->page_lg2 = handle_page_lg2(m->handle);
 	c->pages = mapping_bytes(m) >> c->page_lg2;
-	gone_note_locked(bs, va, mapping_bytes(m), bs->cuda ? "cuMemUnmap" : "aclrtUnmapMem");
+	gone_note_locked(bs, false, va, mapping_bytes(m),
+			 bs->cuda ? "cuMemUnmap" : "aclrtUnmapMem");
 	end_mapping(bs, m);
 	gone_locked(bs); /* before another thread does: its addresses are free when this returns */
 	return DRV_ERROR_NONE;

@@ -117,7 +117,7 @@ struct handle_table {
 	TAILQ_HEAD(, drv_mem_handle) live, freed; /* the newest first; the oldest first */
 	uint64_t live_count, freed_count;
 	GHashTable *imports; /* by share and space */
-	uint64_t resets;     /* devices that were closed with handles or mappings */
+	uint64_t reset;      /* the last call that closed a device with something in it; 0: none */
 };
 
 static inline unsigned handle_page_lg2(const struct drv_mem_handle *h)
@@ -229,10 +229,10 @@ struct alloc_table {
 	GPtrArray *gone_blocks;                     /* the same of struct node_block */
 	LIST_HEAD(, mapping) gone_mappings;
 	unsigned leaving; /* threads that have let go of the lock to end such */
-	struct gone_range gone[ALLOC_GONE_MAX];
-	uint64_t gone_count;      /* ever */
-	uint64_t frames_taken;    /* ever, behind 4 KiB pages */
-	TAILQ_HEAD(, pool) pools; /* in the order of their making */
+	struct gone_range gone[2][ALLOC_GONE_MAX]; /* of devices; of the host */
+	uint64_t gone_count[2];                    /* ever */
+	uint64_t frames_taken;                     /* ever, behind 4 KiB pages */
+	TAILQ_HEAD(, pool) pools;                  /* in the order of their making */
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };
 
@@ -495,10 +495,10 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 bool gone_hold_locked(struct bsim *bs, struct allocation *a);
 /* Driver call `sent`, or an entry that it sent, does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
-/* Notes that `call`, a literal, gives [va, va + bytes) back. */
-void gone_note_locked(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call);
-/* Which call after driver call `since` gave memory at va back, as far as it is remembered
- * (npu_text()). NULL: none. */
+/* Notes that `call`, a literal, gives [va, va + bytes) back, memory of the host or not. */
+void gone_note_locked(struct bsim *bs, bool host, uint64_t va, uint64_t bytes, const char *call);
+/* Which call after driver call `since`, and of no host's memory before the last reset, gave memory
+ * at va back, as far as it is remembered (npu_text()). NULL: none. */
 const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since);
 /* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
 char *place_holdings(void *bsim);

@@ -109,7 +109,7 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 	struct npu_place p = place_at(bs, va);
 	bool empty = p.kind == NPU_PLACE_FREE || p.kind == NPU_PLACE_RESERVED;
 	const char *gone = empty ? gone_text_locked(bs, va, p.number) : NULL;
-	bool reset = empty && gone == NULL && bs->handles != NULL && bs->handles->resets > 0;
+	bool reset = empty && gone == NULL && bs->handles && bs->handles->reset > p.number;
 	const char *into = " is", *where = "", *of = "";
 
 	if (p.base != 0 && va != p.base)

@@ -517,6 +517,8 @@ BSIM_OPEN_CALL(halShmemCloseHandle, SIM_CALL_RELEASE, (DVdeviceptr, va))
 	if (a == NULL || a->kind != NPU_PLACE_OPENED || va != a->va + a->opened_offset)
 		return bsim_invalid("%s: va %s; it must be what opening a name gave", c->name,
 				    place_text_locked(bs, va));
+	gone_note_locked(bs, false, a->va, a->bytes,
+			 bs->cuda ? "cuIpcCloseMemHandle" : "aclrtIpcMemClose");
 	allocation_end(bs, a);
 	return DRV_ERROR_NONE;
 }
@@ -614,6 +616,7 @@ BSIM_OPEN_CALL(halHostUnregister, SIM_CALL_FREE, (void *, src), (uint32_t, dev))
 		return bsim_invalid("%s: src 0x%" PRIx64
 				    " is not the start of memory that is registered for device %u",
 				    c->name, va, dev);
+	gone_note_locked(c->bs, true, va, a->asked, "aclrtHostUnregister");
 	allocation_end(c->bs, a);
 	return DRV_ERROR_NONE;
 }

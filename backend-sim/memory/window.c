@@ -618,7 +618,7 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 	c->pages = r->bytes / WINDOW_SLOT;
 	bs->window->reserved_bytes -= r->bytes;
 	bs->window->reservation_count--;
-	gone_note_locked(bs, va, r->bytes,
+	gone_note_locked(bs, false, va, r->bytes,
 			 bs->cuda ? "cuMemAddressFree" : "aclrtReleaseMemAddress");
 	window_drop(bs, r);
 	return DRV_ERROR_NONE;

@@ -123,7 +123,7 @@ struct node_block {
 	uint64_t frames;
 	bool giant; /* made of 1 GiB pages: every extent is of 512 frames, or more, aligned to that
 		     */
-	bool imported; /* the view was made by an import */
+	bool imported;    /* the view was made by an import */
 	unsigned leaving; /* the holder's: how many still reach the frames that do not count */
 	unsigned extent_count;
 	struct node_extent extents[];

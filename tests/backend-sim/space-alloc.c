@@ -316,6 +316,7 @@ TEST(names, another_process_opens_one)
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halShmemCloseHandle, va + 1);
 	EXPECT_CODE(DRV_ERROR_NONE, halShmemCloseHandle, va);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halShmemCloseHandle, va);
+	EXPECT_CONTAINS(MESSAGE(), "was given back by aclrtIpcMemClose, ");
 	space_other_end(&other);
 	space_close();
 }

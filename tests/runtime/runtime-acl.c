@@ -72,6 +72,31 @@ TEST(init, config_that_is_not_there)
 			"aclInit: configPath=/nonexistent/acl.json cannot be read: No such file");
 }
 
+/* Memory of the host is told of whatever devices have; what a reset ends, no call gave back. */
+static void use_after_many(void *before)
+{
+	void *host, *memory;
+
+	EXPECT_EQ(aclrtMallocHost(&host, 5 << 20), 0);
+	EXPECT_EQ(aclrtFreeHost(host), 0);
+	for (int i = 0; i < 100; i++) {
+		EXPECT_EQ(aclrtMalloc(&memory, 1000, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+		EXPECT_EQ(aclrtFree(memory), 0);
+	}
+	EXPECT_EQ(aclrtMalloc(&memory, 1000, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+	EXPECT_EQ(memory, before);
+	EXPECT_EQ(aclrtResetDeviceForce(0), 0);
+	EXPECT_EQ(aclrtSetDevice(0), 0);
+	EXPECT_EQ(aclrtFree(memory), 107000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "not allocated; a device was reset in this process");
+	EXPECT_EQ(aclrtFreeHost(host), 107000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtFreeHost, ");
+	EXPECT_EQ(aclrtMalloc(&memory, 1000, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+	EXPECT_EQ(aclrtFree(memory), 0);
+	EXPECT_EQ(aclrtFree(memory), 107000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtFree, ");
+}
+
 static void use_after_end(void *arg)
 {
 	void *memory, *va;
@@ -88,6 +113,7 @@ static void use_after_end(void *arg)
 	EXPECT_EQ(aclrtReleaseMemAddress(va), 0);
 	EXPECT_EQ(aclrtReleaseMemAddress(va), 107000);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtReleaseMemAddress, ");
+	use_after_many(memory);
 }
 
 TEST(messages, tell_who_gave_memory_back)
