@@ -286,11 +286,8 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	a->memory = kind->memory;
 	a->page_lg2 = kind->page_lg2;
 	a->bytes = bytes;
-	while ((*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
-						  : place_in_pool(bs, call, kind, a)) ==
-		       DRV_ERROR_OUT_OF_MEMORY &&
-	       kind->memory == SIM_NODE_HOST && bs->allocs->leaving != 0)
-		bs->sim_lock.wait(bs); /* for addresses */
+	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
+					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
 		g_slice_free(struct allocation, a);
 		return NULL;

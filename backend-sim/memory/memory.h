@@ -228,7 +228,6 @@ struct alloc_table {
 	struct allocation_list held;                /* freed, in use; not counted */
 	GPtrArray *gone_blocks;                     /* the same of struct node_block */
 	LIST_HEAD(, mapping) gone_mappings;
-	unsigned leaving; /* threads that have let go of the lock to end such */
 	struct gone_range gone[2][ALLOC_GONE_MAX]; /* of devices; of the host */
 	uint64_t gone_count[2];                    /* ever */
 	uint64_t frames_taken;                     /* ever, behind 4 KiB pages */

@@ -289,6 +289,7 @@ bool node_block_leave(struct node *node, struct node_block *block)
 			PUT(node->shares[share - 1].exporter_gone, 1);
 	}
 	closing = --count->views == 0 && block_leave(node, block->id);
+	__atomic_add_fetch(&node->cleaning, closing, __ATOMIC_RELAXED);
 	node_unlock(node);
 	if (!closing)
 		free(block);
@@ -298,6 +299,7 @@ bool node_block_leave(struct node *node, struct node_block *block)
 void node_block_clean(struct node *node, struct node_block *block)
 {
 	block_end(node, block->id);
+	__atomic_sub_fetch(&node->cleaning, 1, __ATOMIC_RELAXED);
 	free(block);
 }
 
@@ -512,7 +514,8 @@ drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames
 		make_room(node, m, frames, giant);
 	}
 	while (error == DRV_ERROR_NONE && !fits(m, frames, giant)) {
-		if (end && (!m->state->closing_frames || clock_ms() >= end))
+		if (__atomic_load_n(&node->cleaning, __ATOMIC_RELAXED) ||
+		    (end && (!m->state->closing_frames || clock_ms() >= end)))
 			return no_room(node, m, frames, giant);
 		if (!end)
 			member_check_all(node);

@@ -130,7 +130,7 @@ struct node_block {
 };
 /* Takes frames; they read as zeros. DRV_ERROR_OUT_OF_MEMORY: too few free frames (giant: too few
  * free, aligned runs of 512), message with what is free, what is asked for, and the largest holders
- * (pid, bytes). */
+ * (pid, bytes). Waits for frames that other processes clean; the caller, for its own threads. */
 drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant,
 			     struct node_block **out);
 /* The same for page tables: one frame of the memory's reserved part, not counted as used. */

@@ -287,6 +287,7 @@ struct node {
 	struct view_count *views;               /* by block id, under the node's lock */
 	struct node_block *cached[NODE_CACHED]; /* what lies in the frame cache */
 	uint64_t cached_keys[NODE_CACHED];
+	unsigned cleaning; /* blocks that threads of this process are to clean */
 	uint32_t id_count;
 };
 

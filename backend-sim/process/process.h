@@ -66,6 +66,7 @@ struct bsim {
 	struct window *window;
 	struct handle_table *handles;
 	struct alloc_table *allocs;
+	unsigned leaving;           /* threads that have let go of the lock to give memory back */
 	const struct dialect *cuda; /* NULL: the window's rules */
 	struct queue_set *queues;
 	/* Of the queues, or NULL: at the end of every call; and how many copies that are not done
@@ -171,6 +172,14 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 		call.result = bsim_require_open_locked(call.bs, open);
 	return call;
 }
+/* True, after a wait, for a call that found no memory or addresses while some are to come back. */
+static inline bool bsim_try_again_locked(const struct bsim_call *c)
+{
+	if (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->bs->leaving == 0)
+		return false;
+	c->bs->sim_lock.wait(c->bs);
+	return true;
+}
 drvError_t bsim_end(struct bsim_call *call);
 /* The time of such a call passes, which is not counted as one. */
 void bsim_pass_time_locked(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2);
@@ -188,17 +197,19 @@ void bsim_spend_locked(struct bsim_call *call);
 #define BSIM_CALL(op, cost, ...) BSIM_CALL_BEGUN_BY(bsim_begin(self, cost, NULL), op, __VA_ARGS__)
 #define BSIM_OPEN_CALL(op, cost, ...) \
 	BSIM_CALL_BEGUN_BY(bsim_begin(self, cost, #op), op, __VA_ARGS__)
-#define BSIM_CALL_BEGUN_BY(begin, op, ...)                                           \
-	static drvError_t op##_locked(struct bsim_call *c, NPU_PARAMS(__VA_ARGS__)); \
-	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                              \
-	{                                                                            \
-		struct bsim_call begun = begin;                                      \
-                                                                                     \
-		begun.name = #op;                                                    \
-		if (begun.result == DRV_ERROR_NONE)                                  \
-			begun.result = op##_locked(&begun, NPU_ARGS(__VA_ARGS__));   \
-		return bsim_end(&begun);                                             \
-	}                                                                            \
+#define BSIM_CALL_BEGUN_BY(begin, op, ...)                                                 \
+	static drvError_t op##_locked(struct bsim_call *c, NPU_PARAMS(__VA_ARGS__));       \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                                    \
+	{                                                                                  \
+		struct bsim_call begun = begin;                                            \
+                                                                                           \
+		begun.name = #op;                                                          \
+		if (begun.result == DRV_ERROR_NONE)                                        \
+			do                                                                 \
+				begun.result = op##_locked(&begun, NPU_ARGS(__VA_ARGS__)); \
+			while (bsim_try_again_locked(&begun));                             \
+		return bsim_end(&begun);                                                   \
+	}                                                                                  \
 	static drvError_t op##_locked(struct bsim_call *c, NPU_PARAMS(__VA_ARGS__))
 
 /* The same of a question that is no call, costs no time and is not counted: what watches must not

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "memory/memory.h"
-#include "node/records.h"
 #include "queue-rig.h"
 #include "queue/queue.h"
 
@@ -133,6 +132,22 @@ TEST(free_away, freed_again)
 	end();
 }
 
+static bool waits_beside_us(const struct queue_set *set)
+{
+	return set->waiters >= 2;
+}
+
+static void wait_until(bool (*there)(const struct queue_set *set))
+{
+	struct bsim *bs = bsim_of(rig);
+
+	for (bool now = false; !now; sched_yield()) {
+		bsim_lock(bs);
+		now = there(bs->queues);
+		bsim_unlock(bs);
+	}
+}
+
 static pthread_t taker;
 static uint64_t most;
 
@@ -145,11 +160,8 @@ static void *take_most(void *arg)
 /* It cannot have the frames before they are clean. */
 static void begin_to_take_most(void)
 {
-	const struct node *node = bsim_of(rig)->node;
-
 	ASSERT_EQ(pthread_create(&taker, NULL, take_most, NULL), 0);
-	while (__atomic_load_n(&node->control->frames_wanted, __ATOMIC_ACQUIRE) == 0)
-		sched_yield();
+	wait_until(waits_beside_us); /* with the lock released */
 	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
 }
 
@@ -260,22 +272,6 @@ TEST(free_away, device_is_closed_meanwhile)
 static bool closes(const struct queue_set *set)
 {
 	return set->closing;
-}
-
-static bool waits_beside_us(const struct queue_set *set)
-{
-	return set->waiters >= 2;
-}
-
-static void wait_until(bool (*there)(const struct queue_set *set))
-{
-	struct bsim *bs = bsim_of(rig);
-
-	for (bool now = false; !now; sched_yield()) {
-		bsim_lock(bs);
-		now = there(bs->queues);
-		bsim_unlock(bs);
-	}
 }
 
 static void *close_driver(void *arg)
@@ -397,29 +393,46 @@ static void *take_pinned(void *arg)
 	return arg;
 }
 
-static void begin_to_take_pinned(void)
+static void *take_reservation(void *arg)
 {
-	ASSERT_EQ(pthread_create(&taker, NULL, take_pinned, NULL), 0);
+	CALL(halMemAddressReserve, &other, large, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	return arg;
+}
+
+static const struct taking {
+	const char *title;
+	void *(*take)(void *arg);
+} takings[] = { { "pinned", take_pinned }, { "reserved", take_reservation } };
+static const struct taking *taking;
+
+static void begin_to_take_addresses(void)
+{
+	ASSERT_EQ(pthread_create(&taker, NULL, taking->take, NULL), 0);
 	wait_until(waits_beside_us);
 	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
 }
 
-/* The window has room for one of them. */
-TEST(free_away, addresses_that_are_asked_for_are_waited_for)
+/* The window has no room for both. */
+TEST_EACH(free_away, addresses_that_are_asked_for_are_waited_for, takings, title)
 {
 	const struct window *w;
 
+	taking = param;
 	begin();
 	w = bsim_of(rig)->window;
-	large = (w->end - w->normal_base) / WINDOW_GIB * 3 / 4 * WINDOW_GIB;
-	pinned = alloc(large, HOST_FLAG);
+	large = 16 * WINDOW_GIB;
+	pinned = alloc((w->end - w->normal_base) / WINDOW_GIB * WINDOW_GIB - large, HOST_FLAG);
 	EXPECT_NE(npu_call(rig, halMemAlloc, &other, large, HOST_FLAG), DRV_ERROR_NONE);
 	other = NULL;
-	fault = begin_to_take_pinned;
+	fault = begin_to_take_addresses;
 	CALL(halMemFree, pinned);
 	pthread_join(taker, NULL);
 	EXPECT_EQ(other, pinned);
-	CALL(halMemFree, other);
+	if (taking->take == take_pinned) {
+		CALL(halMemFree, other);
+	} else {
+		CALL(halMemAddressFree, other);
+	}
 	end();
 }
 
