@@ -26,18 +26,20 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since)
 		bool host = i >= ALLOC_GONE_MAX;
 		const struct gone_range *gone = &t->gone[host][i % ALLOC_GONE_MAX];
 
-		if (va - gone->va >= gone->bytes || gone->gone.number <= since ||
-		    (!host && gone->gone.number <= bs->handles->reset))
+		if (va - gone->va >= gone->bytes || gone->gone.number <= since)
 			continue;
 		last = gone;
 		since = gone->gone.number;
 	}
 	return last == NULL
 		       ? NULL
-		       : npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s",
+		       : npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s%s",
 				  last->va, last->va + last->bytes,
 				  last->gone.stack ? "" : last->call, last->gone.stack ? "" : ", ",
-				  bsim_made_text(&last->gone, true));
+				  bsim_made_text(&last->gone, true),
+				  since < bs->handles->reset
+					  ? "; a device was reset since, which ends what it has"
+					  : "");
 }
 
 BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, by))

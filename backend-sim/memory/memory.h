@@ -496,8 +496,8 @@ bool gone_hold_locked(struct bsim *bs, struct allocation *a);
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Notes that `call`, a literal, gives [va, va + bytes) back, memory of the host or not. */
 void gone_note_locked(struct bsim *bs, bool host, uint64_t va, uint64_t bytes, const char *call);
-/* Which call after driver call `since`, and of no host's memory before the last reset, gave memory
- * at va back, as far as it is remembered (npu_text()). NULL: none. */
+/* Which call after driver call `since` gave memory at va back, as far as it is remembered
+ * (npu_text()), and whether a device was reset since. NULL: none. */
 const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since);
 /* What this process holds, by the stacks that made it: node_on_question(). Takes the lock. */
 char *place_holdings(void *bsim);

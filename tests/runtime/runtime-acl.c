@@ -88,7 +88,7 @@ static void use_after_many(void *before)
 	EXPECT_EQ(aclrtResetDeviceForce(0), 0);
 	EXPECT_EQ(aclrtSetDevice(0), 0);
 	EXPECT_EQ(aclrtFree(memory), 107000);
-	EXPECT_CONTAINS(aclGetRecentErrMsg(), "not allocated; a device was reset in this process");
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "; a device was reset since");
 	EXPECT_EQ(aclrtFreeHost(host), 107000);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtFreeHost, ");
 	EXPECT_EQ(aclrtMalloc(&memory, 1000, ACL_MEM_MALLOC_HUGE_FIRST), 0);
