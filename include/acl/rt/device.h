@@ -41,8 +41,6 @@ aclError aclrtResetDevice(int32_t deviceId);
 /**
  * aclrtResetDeviceForce:
  * As aclrtResetDevice, however often the device was set.
- *
- * Time: waits.
  */
 aclError aclrtResetDeviceForce(int32_t deviceId);
 
@@ -85,7 +83,6 @@ aclError aclrtSynchronizeDevice(void);
  * As aclrtSynchronizeDevice.
  *
  * Returns: also 107000: @timeout is 0 or below -1; 507046: not done in time, and the work goes on.
- * Time: waits.
  */
 aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
 

@@ -30,8 +30,6 @@ aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 /**
  * aclrtMallocAlign32:
  * As aclrtMalloc, but without the 32 bytes more.
- *
- * Time: driver.
  */
 aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
@@ -40,8 +38,6 @@ aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy pol
  * @policy: ACL_MEM_MALLOC_HUGE_FIRST, HUGE_ONLY, NORMAL_ONLY or HUGE1G_ONLY.
  *
  * As aclrtMalloc; the same memory.
- *
- * Time: driver.
  */
 aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
@@ -53,7 +49,6 @@ aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy poli
  * As aclrtMalloc.
  *
  * Returns: also 100000: @cfg counts attributes but has none.
- * Time: driver.
  */
 aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
 			    aclrtMallocConfig *cfg);
@@ -62,8 +57,6 @@ aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy pol
  * aclrtMallocForTaskScheduler:
  * As aclrtMallocWithCfg: memory that the task scheduler may read too; on the model all memory is
  * such.
- *
- * Time: driver.
  */
 aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
 				     aclrtMallocConfig *cfg);
@@ -138,7 +131,6 @@ aclError aclrtMallocHost(void **hostPtr, size_t size);
  *
  * Returns: also 107000: another attribute; 207000: vaFlag 1, the answer of drivers older than 25.5,
  *   after which programs take aclrtMallocHost.
- * Time: driver.
  */
 aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg);
 
@@ -272,8 +264,6 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t cou
 /**
  * aclrtMemcpyAsyncWithCondition:
  * As aclrtMemcpyAsync, in favour of which CANN calls it deprecated.
- *
- * Time: queued.
  */
 aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src, size_t count,
 				       aclrtMemcpyKind kind, aclrtStream stream);

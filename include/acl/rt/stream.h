@@ -32,7 +32,6 @@ aclError aclrtCreateStream(aclrtStream *stream);
  * As aclrtCreateStream.
  *
  * Returns: also 107000: an unknown @flag.
- * Time: driver.
  */
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag);
 
@@ -71,7 +70,6 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
  * As aclrtSynchronizeStream.
  *
  * Returns: also 107000: @timeout is 0 or below -1; 507046: not done in time, and the work goes on.
- * Time: waits.
  */
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
@@ -299,7 +297,6 @@ aclError aclrtSynchronizeEvent(aclrtEvent event);
  * As aclrtSynchronizeEvent.
  *
  * Returns: also 107000: @timeout is 0 or below -1, which is looked at first; 507047: not in time.
- * Time: waits.
  */
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 
