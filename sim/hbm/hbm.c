@@ -730,7 +730,7 @@ void hbm_access_rows(struct hbm *hbm, struct sim_row *rows, unsigned count, uint
 		at[i] = find_spot(hbm, rows[i].address);
 		__builtin_prefetch(at[i].bank);
 	}
-	at[count] = at[count - 1];
+	at[count] = find_spot(hbm, 0); /* one more is looked at */
 	access_spots(hbm, rows, at, count, row_bursts(hbm, all, bytes), bytes, write, origin_ps);
 }
 
