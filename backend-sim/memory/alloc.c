@@ -511,8 +511,10 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 		page = MAX(page, (uint64_t)sysconf(_SC_PAGESIZE)); /* as it opens to the CPU */
 	taken = bs->allocs->frames_taken;
 	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
-	if (a == NULL)
+	if (a == NULL) {
+		gone_locked(bs); /* what it has put back is there for another try */
 		return result;
+	}
 	a->asked = size;
 	if (a->kind == NPU_PLACE_PINNED)
 		result = back_pinned(a);

@@ -125,7 +125,7 @@ void gone_end_locked(struct bsim *bs)
 	if (blocks == NULL && mappings == NULL && LIST_EMPTY(&pinned))
 		return;
 	/* Nobody finds these any more, nor has their frames and addresses before the end. */
-	bs->leaving++;
+	bs->leaves++;
 	bs->sim_lock.release(bs);
 	for (const GSList *block = blocks; block != NULL; block = block->next)
 		node_block_clean(bs->node, block->data);
@@ -134,7 +134,7 @@ void gone_end_locked(struct bsim *bs)
 	for (m = mappings; m != NULL; m = LIST_NEXT(m, link))
 		window_close_to_cpu(m->va, mapping_bytes(m));
 	bs->sim_lock.take(bs);
-	bs->leaving--;
+	bs->left++;
 	while ((a = LIST_FIRST(&pinned)) != NULL)
 		allocation_finish(bs, a);
 	while ((m = mappings) != NULL) {

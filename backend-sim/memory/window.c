@@ -609,7 +609,8 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 				 "%s: the reservation at 0x%" PRIx64
 				 ", %s, still has mappings (%u); unmap them first. It stays",
 				 c->name, va, npu_size_text(r->bytes), r->own + r->imported);
-	below = window_first_mapping(bs->window, va, r->bytes); /* leaving; CUDA's may span two */
+	below = window_first_mapping(bs->window, va, /* leaving; CUDA's may span two */
+				     bs->left < bs->leaves ? r->bytes : WINDOW_SLOT);
 	if (below != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: into the reservation at 0x%" PRIx64

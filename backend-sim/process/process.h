@@ -66,7 +66,7 @@ struct bsim {
 	struct window *window;
 	struct handle_table *handles;
 	struct alloc_table *allocs;
-	unsigned leaving;           /* threads that have let go of the lock to give memory back */
+	uint64_t leaves, left; /* how often the lock was let go of to give memory back; ended */
 	const struct dialect *cuda; /* NULL: the window's rules */
 	struct queue_set *queues;
 	/* Of the queues, or NULL: at the end of every call; and how many copies that are not done
@@ -102,6 +102,7 @@ struct bsim_call {
 	uint64_t pages;    /* 1 */
 	bool locked;
 	bool spent;        /* its time has passed: bsim_spend_locked() */
+	uint64_t until;    /* of bs->left: what it waits for without memory; 0: not known yet */
 	int cancel_before; /* locked: what cancel_hold() gave */
 };
 
@@ -173,9 +174,10 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 	return call;
 }
 /* True, after a wait, for a call that found no memory or addresses while some are to come back. */
-static inline bool bsim_try_again_locked(const struct bsim_call *c)
+static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
-	if (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->bs->leaving == 0)
+	c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
+	if (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->bs->left >= c->until)
 		return false;
 	c->bs->sim_lock.wait(c->bs);
 	return true;
