@@ -188,6 +188,17 @@ TEST(hbm_runs, closed_form_agrees_with_the_burst_scheduler)
 	}
 }
 
+static struct hbm *recorded_hbm(const struct sim_profile *p,
+				void (*note)(enum hbm_command, const struct hbm_place *, uint64_t))
+{
+	struct hbm *hbm;
+
+	hbm_record_next.call = note;
+	hbm = hbm_new(p, NULL);
+	hbm_record_next.call = NULL;
+	return hbm;
+}
+
 struct act {
 	uint32_t pseudo, group;
 	uint64_t clock;
@@ -229,9 +240,7 @@ TEST(hbm_runs, activations_keep_their_distances_in_any_order)
 		p.hbm_clocks.faw = between(rand, 0, 12) * (p.hbm_clocks.rrd_s + 1);
 		bank_count = p.hbm_banks;
 		acts = g_array_new(FALSE, FALSE, sizeof(struct act));
-		hbm_record_next.call = note_act;
-		hbm = hbm_new(&p, NULL);
-		hbm_record_next.call = NULL;
+		hbm = recorded_hbm(&p, note_act);
 		for (unsigned i = 0; i < 2000; i++) {
 			uint64_t back = between(rand, 0, 1) ? between(rand, 0, 200000) : 0;
 
@@ -323,9 +332,7 @@ TEST(hbm_runs, reads_and_writes_keep_their_distances_in_any_order)
 		p.hbm_queue = between(rand, 1, 200);
 		bank_count = p.hbm_banks;
 		bursts = g_array_new(FALSE, FALSE, sizeof(struct burst));
-		hbm_record_next.call = note_burst;
-		hbm = hbm_new(&p, NULL);
-		hbm_record_next.call = NULL;
+		hbm = recorded_hbm(&p, note_burst);
 		for (unsigned i = 0; i < 3000; i++) {
 			uint64_t back = between(rand, 0, 1) ? between(rand, 0, 200000) : 0;
 			uint64_t bytes = p.hbm_burst * 8 << between(rand, 0, 2);
@@ -383,9 +390,7 @@ TEST(hbm_runs, writes_go_to_their_rows_once_the_buffer_has_taken_them)
 		p.hbm_queue = between(rand, 1, 200);
 		taken = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 		written = early = 0;
-		hbm_record_next.call = note_written;
-		hbm = hbm_new(&p, NULL);
-		hbm_record_next.call = NULL;
+		hbm = recorded_hbm(&p, note_written);
 		for (unsigned i = 0; i < 3000; i++) {
 			uint64_t burst = p.hbm_burst * 8, clock;
 			bool write = between(rand, 0, 9) < writes;
