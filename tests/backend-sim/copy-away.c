@@ -19,9 +19,6 @@
 #include "queue/queue.h"
 
 #define BYTES (4 * MIB)
-#define CALL(...)                                              \
-	EXPECT_EQ(npu_call(rig, __VA_ARGS__), DRV_ERROR_NONE); \
-	NOTE("%s", npu_call(rig, npusimLastMessage))
 
 /* ---- the place: the first large memmove() after it is armed; what is to happen there does so in
  * another thread ---- */
@@ -89,14 +86,6 @@ static void *map(drv_mem_handle_t *what)
 	return at;
 }
 
-static uint64_t free_bytes(void)
-{
-	struct MemInfo info;
-
-	CALL(halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
-	return info.phy_info.huge_free;
-}
-
 static drvError_t copy(void *dst, const void *src)
 {
 	return npu_call(rig, drvMemcpy, (DVdeviceptr)dst, BYTES, (DVdeviceptr)src, BYTES);
@@ -136,18 +125,18 @@ static void unmap_and_free(void)
 {
 	CALL(halMemUnmap, va);
 	CALL(halMemRelease, handle);
-	free_meanwhile = free_bytes();
+	free_meanwhile = rig_free_bytes();
 	other = map(create());
 }
 
 TEST(copy_away, frames_outlive_unmap_and_free)
 {
 	begin();
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	fault = unmap_and_free;
 	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
 	EXPECT_EQ(free_meanwhile, free_before);
-	EXPECT_EQ(free_bytes(), free_before); /* one is gone, one is new */
+	EXPECT_EQ(rig_free_bytes(), free_before); /* one is gone, one is new */
 	EXPECT_EQ(byte_at(other, 0), 0);
 	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
 	end();
@@ -158,19 +147,19 @@ static void *classic;
 static void free_classic(void)
 {
 	CALL(halMemFree, classic);
-	free_meanwhile = free_bytes();
+	free_meanwhile = rig_free_bytes();
 }
 
 TEST(copy_away, frames_outlive_the_free_of_an_allocation)
 {
 	begin();
 	classic = (void *)rig_alloc(0, BYTES);
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	fault = free_classic;
 	EXPECT_EQ(copy(plain, classic), DRV_ERROR_NONE);
 	EXPECT_EQ(plain[BYTES - 1], 0);
 	EXPECT_EQ(free_meanwhile, free_before);
-	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	EXPECT_EQ(rig_free_bytes(), free_before + BYTES);
 	end();
 }
 
@@ -227,24 +216,19 @@ TEST(copy_away, pinned_pages_outlive_their_free)
 
 static void close_device(void)
 {
-	halDevCloseIn in = { { 0 } };
-
-	CALL(halDeviceClose, 0, &in);
-	free_meanwhile = free_bytes();
+	rig_device_close(0);
+	free_meanwhile = rig_free_bytes();
 }
 
 TEST(copy_away, frames_outlive_their_device)
 {
-	halDevOpenIn in = { { 0 } };
-	halDevOpenOut out;
-
 	begin();
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	fault = close_device;
 	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
 	EXPECT_EQ(free_meanwhile, free_before);
-	EXPECT_EQ(free_bytes(), free_before + BYTES);
-	CALL(halDeviceOpen, 0, &in, &out);
+	EXPECT_EQ(rig_free_bytes(), free_before + BYTES);
+	rig_device_open(0);
 	end();
 }
 
@@ -269,8 +253,6 @@ TEST_EACH(copy_away, reset_while_an_allocation_is_kept, reset_cases, title)
 {
 	const struct reset_case *c = param;
 	struct npu_stats stats = { .size = sizeof(stats) };
-	halDevOpenIn in = { { 0 } };
-	halDevOpenOut out;
 
 	begin();
 	CALL(halMemAlloc, &classic, BYTES,
@@ -278,7 +260,7 @@ TEST_EACH(copy_away, reset_while_an_allocation_is_kept, reset_cases, title)
 		     (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
 	fault = c->fault;
 	EXPECT_EQ(copy(classic, plain), DRV_ERROR_NONE);
-	CALL(halDeviceOpen, 0, &in, &out);
+	rig_device_open(0);
 	CALL(npusimGetStats, 0, &stats);
 	EXPECT_EQ(stats.leaves_4k, 0);
 	EXPECT_EQ(stats.leaves_2m, 0);
@@ -595,12 +577,12 @@ TEST(copy_away, killed_in_the_middle)
 	pid = fork_copier(go[0]);
 	begin();
 	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	ASSERT_EQ(write(go[1], "g", 1), 1);
 	ASSERT_EQ(waitpid(pid, &status, 0), pid);
 	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	other = map(create()); /* a call that notices */
-	EXPECT_EQ(free_bytes(), free_before - BYTES);
+	EXPECT_EQ(rig_free_bytes(), free_before - BYTES);
 	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
 	EXPECT_EQ(byte_at(va, BYTES - 1), 0x33);
 	end();
@@ -632,7 +614,7 @@ static void kill_exporter(void)
 	waitpid(exporter, NULL, 0);
 	CALL(halMemUnmap, va);
 	CALL(halMemRelease, handle);
-	free_meanwhile = free_bytes();
+	free_meanwhile = rig_free_bytes();
 	other = map(create());
 }
 
@@ -649,11 +631,11 @@ TEST(copy_away, imported_frames_outlive_their_exporter)
 	memset(plain, 0x33, BYTES);
 	CALL(halMemImportFromShareableHandle, share, 0, &handle);
 	va = map(handle);
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	fault = kill_exporter;
 	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
 	EXPECT_EQ(free_meanwhile, free_before);
-	EXPECT_EQ(free_bytes(), free_before);
+	EXPECT_EQ(rig_free_bytes(), free_before);
 	EXPECT_EQ(byte_at(other, 0), 0);
 	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
 	end();
@@ -667,8 +649,6 @@ TEST(copy_away, rows_for_a_device_that_is_closed_meanwhile)
 	uint64_t bytes = COPY_ROOM_BYTES, device;
 	struct DMA_ADDR dma = { .offsetAddr.devid = 0 };
 	struct MEMCPY2D rows = { .type = DEVMM_MEMCPY2D_ASYNC_CONVERT };
-	halDevOpenIn in = { { 0 } };
-	halDevOpenOut out;
 
 	begin();
 	device = rig_alloc(1, bytes);
@@ -684,6 +664,6 @@ TEST(copy_away, rows_for_a_device_that_is_closed_meanwhile)
 	EXPECT_EQ(npu_call(rig, halMemcpy2D, &rows), DRV_ERROR_INVALID_HANDLE);
 	EXPECT_NULL(fault_of_check);
 	EXPECT_NULL(bsim_of(rig)->queues->device[0].rows);
-	CALL(halDeviceOpen, 0, &in, &out);
+	rig_device_open(0);
 	end();
 }

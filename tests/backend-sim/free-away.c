@@ -17,9 +17,6 @@
 #include "queue/queue.h"
 
 #define BYTES (4 * MIB)
-#define CALL(...)                                              \
-	EXPECT_EQ(npu_call(rig, __VA_ARGS__), DRV_ERROR_NONE); \
-	NOTE("%s", npu_call(rig, npusimLastMessage))
 #define HOST_FLAG \
 	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 #define DEVICE_FLAG                                             \
@@ -52,14 +49,6 @@ void __wrap_window_close_to_cpu(uint64_t va, uint64_t bytes)
 }
 
 /* ---- memory ---- */
-
-static uint64_t free_bytes(void)
-{
-	struct MemInfo info;
-
-	CALL(halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
-	return info.phy_info.huge_free;
-}
 
 static void *alloc(uint64_t bytes, uint64_t flag)
 {
@@ -97,7 +86,7 @@ static void begin(void)
 {
 	rig_open();
 	memory = filled();
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 }
 
 static void end(void)
@@ -113,7 +102,7 @@ static void free_again(void)
 {
 	EXPECT_EQ(npu_call(rig, halMemFree, memory), DRV_ERROR_INVALID_VALUE);
 	EXPECT_NE(npu_call(rig, drvMemsetD8, (DVdeviceptr)memory, BYTES, 7, BYTES), DRV_ERROR_NONE);
-	free_meanwhile = free_bytes();
+	free_meanwhile = rig_free_bytes();
 	other = (void *)rig_alloc(0, BYTES);
 	EXPECT_EQ(byte_at(other), 0);
 	fill(other);
@@ -125,7 +114,7 @@ TEST(free_away, freed_again)
 	fault = free_again;
 	CALL(halMemFree, memory);
 	EXPECT_EQ(free_meanwhile, free_before + BYTES);
-	EXPECT_EQ(free_bytes(), free_before);
+	EXPECT_EQ(rig_free_bytes(), free_before);
 	EXPECT_EQ(byte_at(other), 7);
 	memory = (void *)rig_alloc(0, BYTES);
 	EXPECT_EQ(byte_at(memory), 0);
@@ -174,7 +163,7 @@ TEST(free_away, frames_that_are_asked_for_are_waited_for)
 	CALL(halMemFree, memory);
 	pthread_join(taker, NULL);
 	EXPECT_NOT_NULL(other);
-	EXPECT_EQ(free_bytes(), 0u);
+	EXPECT_EQ(rig_free_bytes(), 0u);
 	end();
 }
 
@@ -205,7 +194,7 @@ static void release_again(void)
 	EXPECT_EQ(npu_call(rig, halMemRelease, handle), DRV_ERROR_INVALID_VALUE);
 	CALL(halMemMap, memory, BYTES, 0, create(), 0);
 	EXPECT_EQ(byte_at(memory), 0);
-	free_meanwhile = free_bytes();
+	free_meanwhile = rig_free_bytes();
 }
 
 TEST(free_away, handle_released_again)
@@ -213,12 +202,12 @@ TEST(free_away, handle_released_again)
 	rig_open();
 	memory = map();
 	fill(memory);
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	CALL(halMemUnmap, memory);
 	fault = release_again;
 	CALL(halMemRelease, handle);
 	EXPECT_EQ(free_meanwhile, free_before);
-	EXPECT_EQ(free_bytes(), free_before);
+	EXPECT_EQ(rig_free_bytes(), free_before);
 	end();
 }
 
@@ -229,43 +218,34 @@ static void use_the_other_device(void)
 	other = (void *)rig_alloc(1, BYTES);
 	fill(other);
 	EXPECT_EQ(npu_call(rig, halDeviceClose, 0, &in), DRV_ERROR_INVALID_HANDLE);
-	free_meanwhile = free_bytes();
+	free_meanwhile = rig_free_bytes();
 }
 
 TEST(free_away, device_is_closed)
 {
-	halDevCloseIn in = { { 0 } };
-	halDevOpenIn open_in = { { 0 } };
-	halDevOpenOut out;
-
 	begin();
 	filled();
 	fault = use_the_other_device;
-	CALL(halDeviceClose, 0, &in);
+	rig_device_close(0);
 	EXPECT_GE(free_meanwhile, free_before + BYTES);
 	EXPECT_EQ(byte_at(other), 7);
-	CALL(halDeviceOpen, 0, &open_in, &out);
+	rig_device_open(0);
 	end();
 }
 
 static void close_device(void)
 {
-	halDevCloseIn in = { { 0 } };
-
-	CALL(halDeviceClose, 0, &in);
-	free_meanwhile = free_bytes();
+	rig_device_close(0);
+	free_meanwhile = rig_free_bytes();
 }
 
 TEST(free_away, device_is_closed_meanwhile)
 {
-	halDevOpenIn in = { { 0 } };
-	halDevOpenOut out;
-
 	begin();
 	fault = close_device;
 	CALL(halMemFree, memory);
-	EXPECT_EQ(free_bytes(), free_meanwhile);
-	CALL(halDeviceOpen, 0, &in, &out);
+	EXPECT_EQ(rig_free_bytes(), free_meanwhile);
+	rig_device_open(0);
 	end();
 }
 
@@ -295,7 +275,7 @@ TEST(free_away, driver_is_closed_meanwhile)
 	pthread_join(taker, NULL);
 	EXPECT_NULL(rig);
 	rig_open();
-	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	EXPECT_EQ(rig_free_bytes(), free_before + BYTES);
 	end();
 }
 
@@ -317,7 +297,7 @@ TEST(free_away, forked_meanwhile)
 	begin();
 	fault = fork_one;
 	CALL(halMemFree, memory);
-	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	EXPECT_EQ(rig_free_bytes(), free_before + BYTES);
 	end();
 }
 
@@ -344,14 +324,14 @@ TEST(free_away, killed_meanwhile)
 		_exit(1);
 	}
 	rig_open();
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	ASSERT_EQ(write(go[1], "g", 1), 1);
 	ASSERT_EQ(waitpid(pid, &status, 0), pid);
 	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	most = free_before;
 	take_most(NULL);
 	EXPECT_EQ(byte_at(other), 0);
-	EXPECT_EQ(free_bytes(), 0u);
+	EXPECT_EQ(rig_free_bytes(), 0u);
 	end();
 }
 
@@ -447,7 +427,7 @@ static void map_for_cpu(void (*meanwhile)(void))
 	pinned = memory = map();
 	CALL(halMemSetAccess, memory, BYTES, &host, 1);
 	memset(memory, 7, BYTES);
-	free_before = free_bytes();
+	free_before = rig_free_bytes();
 	fault = meanwhile;
 }
 
@@ -481,14 +461,14 @@ static void unmap_again(void)
 	EXPECT_EQ(npu_call(rig, halMemMap, memory, BYTES, 0, handle, 0), DRV_ERROR_IOCRL_FAIL);
 	/* nor are its frames */
 	CALL(halMemRelease, handle);
-	EXPECT_EQ(free_bytes(), free_before);
+	EXPECT_EQ(rig_free_bytes(), free_before);
 }
 
 TEST(free_away, unmapped_twice)
 {
 	map_for_cpu(unmap_again);
 	CALL(halMemUnmap, memory);
-	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	EXPECT_EQ(rig_free_bytes(), free_before + BYTES);
 	CALL(halMemAddressFree, memory);
 	EXPECT_EQ(rig_pinned(BYTES), memory);
 	EXPECT_EQ(*(unsigned char *)memory, 0);
@@ -497,24 +477,18 @@ TEST(free_away, unmapped_twice)
 
 static void close_again(void)
 {
-	halDevCloseIn in = { { 0 } };
-
 	use_the_other_device();
 	find_leaving();
-	CALL(halDeviceClose, 1, &in);
+	rig_device_close(1);
 }
 
 TEST(free_away, unmapped_by_a_reset)
 {
-	halDevCloseIn in = { { 0 } };
-	halDevOpenIn open_in = { { 0 } };
-	halDevOpenOut out;
-
 	map_for_cpu(close_again);
-	CALL(halDeviceClose, 0, &in);
+	rig_device_close(0);
 	CALL(halMemAddressFree, memory);
-	CALL(halDeviceOpen, 0, &open_in, &out);
-	CALL(halDeviceOpen, 1, &open_in, &out);
+	rig_device_open(0);
+	rig_device_open(1);
 	EXPECT_EQ(map(), memory);
 	EXPECT_EQ(byte_at(memory), 0);
 	end();

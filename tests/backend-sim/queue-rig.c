@@ -22,6 +22,29 @@ __attribute__((constructor)) static void small_node(void)
 	setenv("NPUSIM_HBM", "4G", 0);
 }
 
+void rig_device_open(unsigned device)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	CALL(halDeviceOpen, device, &in, &out);
+}
+
+void rig_device_close(unsigned device)
+{
+	halDevCloseIn in = { { 0 } };
+
+	CALL(halDeviceClose, device, &in);
+}
+
+uint64_t rig_free_bytes(void)
+{
+	struct MemInfo info;
+
+	CALL(halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
+	return info.phy_info.huge_free;
+}
+
 void rig_open(void)
 {
 	char *error = NULL;
@@ -38,10 +61,8 @@ void rig_open(void)
 
 void rig_close(void)
 {
-	halDevCloseIn in = { { 0 } };
-
 	for (unsigned d = 0; rig != NULL && d < RIG_DEVICES; d++)
-		EXPECT_EQ(npu_call(rig, halDeviceClose, d, &in), DRV_ERROR_NONE);
+		rig_device_close(d);
 	for (unsigned i = 0; i < pinned_count; i++)
 		npu_call(rig, halMemFree, pinned[i]);
 	pinned_count = 0;

@@ -22,6 +22,17 @@ void rig_close(void);
 /* Closes the driver. */
 void rig_end(void);
 
+/* A call that is to succeed. */
+#define CALL(...)                                              \
+	EXPECT_EQ(npu_call(rig, __VA_ARGS__), DRV_ERROR_NONE); \
+	NOTE("%s", npu_call(rig, npusimLastMessage))
+
+/* One device alone. */
+void rig_device_open(unsigned device);
+void rig_device_close(unsigned device);
+/* HBM of device 0. */
+uint64_t rig_free_bytes(void);
+
 /* Simulated time, in ps. */
 uint64_t rig_now(void);
 /* Device memory: classic, or reserved, created and mapped. 0 after a fatal failure. Given back by
