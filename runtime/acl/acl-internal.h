@@ -43,68 +43,68 @@ ACL_DOORS(ACL_INSIDE)
 #define rt_invalid(...)      core_fail(ACL_ERROR_RT_PARAM_INVALID, __VA_ARGS__)
 #define acl_unsupported(...) core_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __VA_ARGS__)
 /* A check in a chain of such: 0 where it is fine, else the refusal. */
-#define ACL_WANT(call, fine, ...) ((fine) ? ACL_SUCCESS : acl_invalid(call, __VA_ARGS__))
-#define RT_WANT(call, fine, ...)  ((fine) ? ACL_SUCCESS : rt_invalid(call, __VA_ARGS__))
+#define ACL_WANT(fine, ...) ((fine) ? ACL_SUCCESS : acl_invalid(__VA_ARGS__))
+#define RT_WANT(fine, ...)  ((fine) ? ACL_SUCCESS : rt_invalid(__VA_ARGS__))
 /* "<call>: <argument> is NULL": ACL_ERROR_INVALID_PARAM. */
-aclError acl_fail_null(const char *call, const char *argument);
+aclError acl_fail_null(const char *argument);
 /* The answer of a function that npusim does not model (207000). */
-aclError acl_fail_unmodelled(const char *call);
+aclError acl_fail_unmodelled(void);
 
 /* Waits for all streams of the current device. device.c */
-aclError acl_synchronize(const char *call, int32_t timeout);
+aclError acl_synchronize(int32_t timeout);
 
 /* Timeouts of synchronizing calls: -1 or from 1, else ACL_ERROR_RT_PARAM_INVALID. zero_is_fine: 0
  * is looked at later. */
-aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine);
+aclError acl_check_timeout(int32_t timeout, bool zero_is_fine);
 
 /* The checks and calls below answer 0, or the code of a refusal whose message is set; joined by
  * `?:` they are heard in order, up to the first refusal. */
 
 /* ACL_ERROR_INVALID_PARAM for a NULL pointer, a 0, and a reserved argument that is not 0. */
-static inline aclError acl_null(const char *call, const char *argument, const void *value)
+static inline aclError acl_null(const char *argument, const void *value)
 {
-	return value != NULL ? ACL_SUCCESS : acl_fail_null(call, argument);
+	return value != NULL ? ACL_SUCCESS : acl_fail_null(argument);
 }
-static inline aclError acl_zero(const char *call, const char *argument, uint64_t value)
+static inline aclError acl_zero(const char *argument, uint64_t value)
 {
-	return ACL_WANT(call, value != 0, "%s is 0; it must be at least 1", argument);
+	return ACL_WANT(value != 0, "%s is 0; it must be at least 1", argument);
 }
-static inline aclError acl_set(const char *call, const char *argument, uint64_t value)
+static inline aclError acl_set(const char *argument, uint64_t value)
 {
-	return ACL_WANT(call, value == 0, "%s is %#llx; it must be 0", argument,
+	return ACL_WANT(value == 0, "%s is %#llx; it must be 0", argument,
 			(unsigned long long)value);
 }
-#define ACL_IS_NULL(arg) acl_null(__func__, #arg, arg)
-#define ACL_IS_ZERO(arg) acl_zero(__func__, #arg, arg)
-#define ACL_IS_SET(arg)  acl_set(__func__, #arg, arg)
+#define ACL_IS_NULL(arg) acl_null(#arg, arg)
+#define ACL_IS_ZERO(arg) acl_zero(#arg, arg)
+#define ACL_IS_SET(arg)  acl_set(#arg, arg)
 
 /* The current context; 107002 without one. */
-static inline aclError acl_current(const char *call, struct core_context **out)
+static inline aclError acl_current(struct core_context **out)
 {
 	*out = core_context_peek();
-	return *out != NULL ? ACL_SUCCESS : core_context_none(call);
+	return *out != NULL ? ACL_SUCCESS : core_context_none();
 }
-static inline aclError acl_check_context(const char *call)
+static inline aclError acl_check_context(void)
 {
-	return core_context_peek() != NULL ? ACL_SUCCESS : core_context_none(call);
+	return core_context_peek() != NULL ? ACL_SUCCESS : core_context_none();
 }
 /* An answer whose message does not name the call yet: puts the name in front. */
-static inline aclError acl_named(const char *call, aclError code)
+static inline aclError acl_named(aclError code)
 {
 	if (code != ACL_SUCCESS)
-		npu_message_prefix("%s: ", call);
+		npu_message_prefix("%s: ", core_called);
 	return code;
 }
 /* ACL_ERROR_INTERNAL_ERROR where no driver can be had. */
-static inline aclError acl_check_driver(const char *call)
+static inline aclError acl_check_driver(void)
 {
-	return acl_named(call, core_driver() != NULL ? ACL_SUCCESS : ACL_ERROR_INTERNAL_ERROR);
+	return acl_named(core_driver() != NULL ? ACL_SUCCESS : ACL_ERROR_INTERNAL_ERROR);
 }
 /* User id to logic id, for calls of which the driver, which is asked first, says that a wrong one
  * is a parameter (107000). */
-static inline aclError acl_asked_device(const char *call, uint32_t device, uint32_t *out)
+static inline aclError acl_asked_device(uint32_t device, uint32_t *out)
 {
-	if (core_device_logic((int32_t)device, "deviceId", call, out) == ACL_SUCCESS)
+	if (core_device_logic((int32_t)device, "deviceId", out) == ACL_SUCCESS)
 		return ACL_SUCCESS;
 	return core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
 }
@@ -125,15 +125,14 @@ static inline void acl_documented(struct npu_driver *drv, bool on)
 		acl_documented(drv, false);                           \
 		code_;                                                \
 	})
-/* Calls the driver: ACL_CALL(call, halMemUnmap, va). ACL_ERROR_INTERNAL_ERROR where none can be
+/* Calls the driver: ACL_CALL(halMemUnmap, va). ACL_ERROR_INTERNAL_ERROR where none can be
  * had, the message that of core_driver(). */
-#define ACL_CALL(call, op, ...)                                                                    \
-	({                                                                                         \
-		struct npu_driver *drv_ = core_driver();                                           \
-                                                                                                   \
-		drv_ == NULL                                                                       \
-			? ACL_ERROR_INTERNAL_ERROR                                                 \
-			: core_result(call, ACL_DRIVER_CALL(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
+#define ACL_CALL(op, ...)                                                                         \
+	({                                                                                        \
+		struct npu_driver *drv_ = core_driver();                                          \
+                                                                                                  \
+		drv_ == NULL ? ACL_ERROR_INTERNAL_ERROR                                           \
+			     : core_result(ACL_DRIVER_CALL(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
 	})
 
 /* ---- memory (vmm.c): names of values, where an address lies ---- */
@@ -157,11 +156,10 @@ static inline uint32_t acl_place_device(const struct npu_place *place)
 /* What drvMemGetAttribute says of an address: kind (DEVICE, PINNED, REGISTERED, PAGEABLE, MANAGED;
  * a mapped handle is one of the first two), owner (a logic id) and page_bytes. The driver's codes:
  * memory that is reserved and was never mapped, not allocated. */
-aclError acl_place_of(const char *call, const char *argument, const void *ptr,
-		      struct npu_place *out);
+aclError acl_place_of(const char *argument, const void *ptr, struct npu_place *out);
 
 /* Peer access, both ways, between a device and the one whose memory it imports. share.c */
-aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy);
+aclError acl_enable_peer(uint32_t device, uint32_t peer_phy);
 
 /* True if the address lies in memory that aclrtHostRegister or aclrtHostRegisterV2 registered.
  * memory.c */

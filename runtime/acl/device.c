@@ -10,56 +10,54 @@
 #include <stdio.h>
 #include <string.h>
 
-ACL_ANSWERS(aclrtSetDevice, core_device_set(deviceId, __func__));
-ACL_ANSWERS(aclrtResetDevice, core_device_reset(deviceId, false, __func__));
-ACL_ANSWERS(aclrtResetDeviceForce, core_device_reset(deviceId, true, __func__));
+ACL_ANSWERS(aclrtSetDevice, core_device_set(deviceId));
+ACL_ANSWERS(aclrtResetDevice, core_device_reset(deviceId, false));
+ACL_ANSWERS(aclrtResetDeviceForce, core_device_reset(deviceId, true));
 
 ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context,
-	ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context)
+	ACL_IS_NULL(deviceId) ?: acl_current(&context)
 			?: ACL_GIVE(deviceId, context->user_device));
 
 ACL_ANSWERS_WITH(aclrtGetDeviceCount, uint32_t user; uint32_t logic,
-	ACL_IS_NULL(count) ?: acl_named(__func__, core_device_count(&user, &logic))
+	ACL_IS_NULL(count) ?: acl_named(core_device_count(&user, &logic))
 			?: ACL_GIVE(count, user));
 
 ACL_ANSWERS(aclrtGetRunMode, ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
 
-aclError acl_synchronize(const char *call, int32_t timeout)
+aclError acl_synchronize(int32_t timeout)
 {
 	struct core_context *context;
 
-	return acl_current(call, &context) ?: core_spend(NPU_WORK_DEVICE_SYNC)
-		       ?: core_device_synchronize(context->device, context, timeout, call);
+	return acl_current(&context) ?: core_spend(NPU_WORK_DEVICE_SYNC)
+		       ?: core_device_synchronize(context->device, context, timeout);
 }
 
-ACL_ANSWERS(aclrtSynchronizeDevice, acl_synchronize(__func__, -1));
+ACL_ANSWERS(aclrtSynchronizeDevice, acl_synchronize(-1));
 ACL_ANSWERS(aclrtSynchronizeDeviceWithTimeout,
-	    acl_check_timeout(__func__, timeout, false) ?: acl_synchronize(__func__, timeout));
+	    acl_check_timeout(timeout, false) ?: acl_synchronize(timeout));
 
 ACL_ANSWERS(aclrtSetTsDevice,
-	    ACL_WANT(__func__, tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
+	    ACL_WANT(tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
 		     "tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)",
 		     (int)tsId));
 
 /* ---- contexts ---- */
 
-ACL_ANSWERS(aclrtCreateContext,
-	    ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__));
-ACL_ANSWERS(aclrtDestroyContext, ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
-ACL_ANSWERS(aclrtSetCurrentContext, ACL_IS_NULL(context) ?: core_context_select(context, __func__));
+ACL_ANSWERS(aclrtCreateContext, ACL_IS_NULL(context) ?: core_context_create(deviceId, context));
+ACL_ANSWERS(aclrtDestroyContext, ACL_IS_NULL(context) ?: core_context_destroy(context));
+ACL_ANSWERS(aclrtSetCurrentContext, ACL_IS_NULL(context) ?: core_context_select(context));
 
 ACL_ANSWERS_WITH(aclrtGetCurrentContext, struct core_context *current,
-	ACL_IS_NULL(context) ?: acl_current(__func__, &current)
+	ACL_IS_NULL(context) ?: acl_current(&current)
 			?: ACL_GIVE(context, core_context_handle(current)));
 
 ACL_ANSWERS_WITH(aclrtGetPrimaryCtxState, bool is_active,
 	ACL_IS_NULL(active)
-		       ?: ACL_WANT(__func__, flags == NULL, "flags is reserved; it must be NULL")
-		       ?: core_device_primary_active(deviceId, &is_active, __func__)
+		       ?: ACL_WANT(flags == NULL, "flags is reserved; it must be NULL")
+		       ?: core_device_primary_active(deviceId, &is_active)
 		       ?: ACL_GIVE(active, is_active));
 
-ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream,
-	    ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));
+ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream, ACL_IS_NULL(stream) ?: core_stream_default(stream));
 
 /* ---- what a device is ---- */
 
@@ -73,22 +71,22 @@ static const char *bin_of_version(int64_t version)
 }
 
 /* Asks the driver; false with the message set. */
-static bool ask_soc_name(const char *call, char *out, uint32_t room)
+static bool ask_soc_name(char *out, uint32_t room)
 {
 	int64_t version = 0;
 	const char *bin;
 
-	if (acl_check_driver(call) != ACL_SUCCESS)
+	if (acl_check_driver() != ACL_SUCCESS)
 		return false;
 	if (npu_call(core_driver(), halGetSocVersion, 0, out, room) == DRV_ERROR_NONE &&
 	    out[0] != '\0')
 		return true;
-	if (ACL_CALL(call, halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version) !=
+	if (ACL_CALL(halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version) !=
 	    ACL_SUCCESS)
 		return false;
 	bin = bin_of_version(version);
 	if (bin == NULL)
-		acl_unsupported(call, "the driver's hardware version %#llx is no known SoC",
+		acl_unsupported("the driver's hardware version %#llx is no known SoC",
 				(unsigned long long)version);
 	else
 		snprintf(out, room, "Ascend910B%s", bin);
@@ -100,10 +98,11 @@ const char *aclrtGetSocName(void)
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char name[64]; /* for good once it is known */
 	static bool known;
+	CORE_CALLED(__func__);
 	LOCKED(&lock);
 
 	if (!known)
-		known = ask_soc_name(__func__, name, (uint32_t)sizeof(name));
+		known = ask_soc_name(name, (uint32_t)sizeof(name));
 	return known ? name : NULL;
 }
 
@@ -129,10 +128,10 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *u
 	uint64_t total, free_bytes;
 	uint32_t logic;
 	int code = ACL_IS_NULL(utilizationInfo)
-		       ?: ACL_WANT(__func__, utilizationInfo->utilizationExtend == NULL,
+		       ?: ACL_WANT(utilizationInfo->utilizationExtend == NULL,
 				   "utilizationInfo->utilizationExtend is reserved; it must be "
 				   "NULL")
-		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
+		       ?: core_device_logic(deviceId, "deviceId", &logic);
 
 	if (code != ACL_SUCCESS)
 		return code;
@@ -151,7 +150,7 @@ aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizationInfo *u
 
 ACL_ANSWERS(aclrtQueryDeviceStatus,
 	    ACL_IS_NULL(deviceStatus)
-		    ?: core_device_logic(deviceId, "deviceId", __func__, &(uint32_t){ 0 })
+		    ?: core_device_logic(deviceId, "deviceId", &(uint32_t){ 0 })
 		    ?: ACL_GIVE(deviceStatus, ACL_RT_DEVICE_STATUS_NORMAL));
 
 /* The attributes that are one question to the driver. */
@@ -176,22 +175,22 @@ static const struct attribute {
 #define L2_BYTES (INT64_C(192) << 20)
 #define NPU_ARCH 2201
 
-static aclError memory_size(const char *call, uint32_t logic, int64_t *value)
+static aclError memory_size(uint32_t logic, int64_t *value)
 {
 	struct MemInfo info;
 	drvError_t code = memory_info(logic, &info);
 
 	if (code == DRV_ERROR_NONE)
 		*value = (int64_t)(info.phy_info.total + info.phy_info.huge_total);
-	return core_result(call, code);
+	return core_result(code);
 }
 
 /* What has no question of its own. */
-static aclError other_attribute(const char *call, uint32_t logic, aclrtDevAttr attr, int64_t *value)
+static aclError other_attribute(uint32_t logic, aclrtDevAttr attr, int64_t *value)
 {
 	switch ((int)attr) {
 	case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
-		return memory_size(call, logic, value);
+		return memory_size(logic, value);
 	case ACL_DEV_ATTR_L2_CACHE_SIZE:
 		*value = L2_BYTES;
 		return ACL_SUCCESS;
@@ -205,26 +204,26 @@ static aclError other_attribute(const char *call, uint32_t logic, aclrtDevAttr a
 	default:
 		if (attr >= ACL_DEV_ATTR_WARP_SIZE && attr <= ACL_DEV_ATTR_MAX_BLOCK_DIM_Z)
 			break;
-		return rt_invalid(call, "attr is %d; it must be an ACL_DEV_ATTR_*", (int)attr);
+		return rt_invalid("attr is %d; it must be an ACL_DEV_ATTR_*", (int)attr);
 	}
 	return acl_unsupported(
-		call, "attr=%d: a 910B or 910C has no such thing, or its driver does not tell",
+		"attr=%d: a 910B or 910C has no such thing, or its driver does not tell",
 		(int)attr);
 }
 
 aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
 {
 	uint32_t logic;
-	aclError error = ACL_IS_NULL(value) ?: acl_check_driver(__func__)
-				?: acl_asked_device(__func__, deviceId, &logic);
+	aclError error = ACL_IS_NULL(value) ?: acl_check_driver()
+				?: acl_asked_device(deviceId, &logic);
 
 	if (error != ACL_SUCCESS)
 		return error;
 	for (unsigned i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
 		if (attributes[i].attr == attr)
-			return ACL_CALL(__func__, halGetDeviceInfo, logic, attributes[i].module,
+			return ACL_CALL(halGetDeviceInfo, logic, attributes[i].module,
 					attributes[i].info, value);
-	return other_attribute(__func__, logic, attr, value);
+	return other_attribute(logic, attr, value);
 }
 
 /* Made of what tells devices of one node apart, and nodes: the same in every process. */
@@ -235,7 +234,7 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	int64_t words[3] = { 0 };
 	uint32_t logic, host = 0, physical;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	int code = ACL_IS_NULL(uuid) ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
+	int code = ACL_IS_NULL(uuid) ?: core_device_logic(deviceId, "deviceId", &logic);
 
 	if (code != ACL_SUCCESS)
 		return code;
@@ -254,8 +253,8 @@ aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 }
 
 ACL_ANSWERS_WITH(aclrtGetDeviceCapability, uint32_t logic,
-	ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic)
-			?: RT_WANT(__func__,
+	ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", &logic)
+			?: RT_WANT(
 				devFeatureType == ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV ||
 					devFeatureType == ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV,
 				"devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
@@ -264,78 +263,76 @@ ACL_ANSWERS_WITH(aclrtGetDeviceCapability, uint32_t logic,
 
 /* ---- ids ---- */
 
-static aclError check_id(const char *call, const char *argument, int32_t id)
+static aclError check_id(const char *argument, int32_t id)
 {
-	return RT_WANT(call, id >= 0, "%s is %d; it must be at least 0", argument, id);
+	return RT_WANT(id >= 0, "%s is %d; it must be at least 0", argument, id);
 }
 
-static aclError user_of_logic(const char *call, uint32_t logic, int32_t *out_user)
+static aclError user_of_logic(uint32_t logic, int32_t *out_user)
 {
 	return core_logic_to_user(logic, out_user)
 		       ? ACL_SUCCESS
-		       : acl_named(call, core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID));
+		       : acl_named(core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID));
 }
 
 /* By which the driver takes a peer, too. */
-static aclError peer_physical(const char *call, const char *argument, int32_t user, uint32_t *out)
+static aclError peer_physical(const char *argument, int32_t user, uint32_t *out)
 {
 	uint32_t logic;
 
-	return core_device_logic(user, argument, call, &logic)
-		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
+	return core_device_logic(user, argument, &logic)
+		       ?: ACL_CALL(drvDeviceGetPhyIdByIndex, logic, out);
 }
 
-static aclError physical_of_user(const char *call, const char *argument, int32_t user,
-				 int32_t *out_physical)
+static aclError physical_of_user(const char *argument, int32_t user, int32_t *out_physical)
 {
 	uint32_t physical;
 
-	return check_id(call, argument, user) ?: peer_physical(call, argument, user, &physical)
+	return check_id(argument, user) ?: peer_physical(argument, user, &physical)
 		       ?: ACL_GIVE(out_physical, (int32_t)physical);
 }
 
-static aclError user_of_physical(const char *call, int32_t physical, int32_t *out_user)
+static aclError user_of_physical(int32_t physical, int32_t *out_user)
 {
 	uint32_t logic;
 
-	return check_id(call, "phyDevId", physical) ?: acl_check_driver(call)
-		       ?: ACL_CALL(call, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic)
-		       ?: user_of_logic(call, logic, out_user);
+	return check_id("phyDevId", physical) ?: acl_check_driver()
+		       ?: ACL_CALL(drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic)
+		       ?: user_of_logic(logic, out_user);
 }
 
 /* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
  * again under better names. */
 ACL_ANSWERS(aclrtGetPhyDevIdByLogicDevId,
-	    ACL_IS_NULL(phyDevId)
-		    ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId));
+	    ACL_IS_NULL(phyDevId) ?: physical_of_user("logicDevId", logicDevId, phyDevId));
 ACL_ANSWERS(aclrtGetLogicDevIdByPhyDevId,
-	    ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId));
+	    ACL_IS_NULL(logicDevId) ?: user_of_physical(phyDevId, logicDevId));
 ACL_ANSWERS(aclrtGetPhyDevIdByUserDevId,
-	    ACL_IS_NULL(phyDevId) ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId));
+	    ACL_IS_NULL(phyDevId) ?: physical_of_user("userDevId", userDevId, phyDevId));
 ACL_ANSWERS(aclrtGetUserDevIdByPhyDevId,
-	    ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
+	    ACL_IS_NULL(userDevId) ?: user_of_physical(phyDevId, userDevId));
 
 ACL_ANSWERS_WITH(aclrtGetLogicDevIdByUserDevId, uint32_t logic,
-	ACL_IS_NULL(logicDevId) ?: check_id(__func__, "userDevid", userDevid)
-			?: core_device_logic(userDevid, "userDevid", __func__, &logic)
+	ACL_IS_NULL(logicDevId) ?: check_id("userDevid", userDevid)
+			?: core_device_logic(userDevid, "userDevid", &logic)
 			?: ACL_GIVE(logicDevId, (int32_t)logic));
 
 ACL_ANSWERS(aclrtGetUserDevIdByLogicDevId,
-	ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
-			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid));
+	ACL_IS_NULL(userDevid) ?: check_id("logicDevId", logicDevId)
+			?: user_of_logic((uint32_t)logicDevId, userDevid));
 
 ACL_ANSWERS_WITH(aclrtDeviceGetBareTgid, pid_t tgid,
-	ACL_IS_NULL(pid) ?: acl_check_driver(__func__)
+	ACL_IS_NULL(pid) ?: acl_check_driver()
 			?: ACL_GIVE(&tgid, npu_call(core_driver(), drvDeviceGetBareTgid))
 			?: (tgid >= 0 ? ACL_GIVE(pid, tgid)
-				      : acl_unsupported(__func__, "the driver does not tell the "
-								  "process's id on the host")));
+				      : acl_unsupported("the driver does not tell the process's id "
+							"on the host")));
 
 /* ---- peers ---- */
 
-static aclError check_other(const char *call, int32_t device, int32_t peer)
+static aclError check_other(int32_t device, int32_t peer)
 {
-	return ACL_WANT(call, device != peer,
+	return ACL_WANT(device != peer,
 			"device %d and its peer are the same; the peer must be another device",
 			device);
 }
@@ -346,47 +343,44 @@ struct pair {
 };
 
 ACL_ANSWERS_WITH(aclrtDeviceCanAccessPeer, struct pair of; int can = 0,
-	check_other(__func__, deviceId, peerDeviceId)
-			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
-			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
-			?: RT_WANT(__func__, canAccessPeer != NULL,
+	check_other(deviceId, peerDeviceId) ?: peer_physical("peerDeviceId", peerDeviceId, &of.peer)
+			?: core_device_logic(deviceId, "deviceId", &of.logic)
+			?: RT_WANT(canAccessPeer != NULL,
 				"canAccessPeer is NULL; it must point to something")
-			?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, of.logic, of.peer)
+			?: ACL_CALL(halDeviceCanAccessPeer, &can, of.logic, of.peer)
 			?: ACL_GIVE(canAccessPeer, can));
 
 /* The current device and the peer, for the two calls that change the access between them. */
-static aclError current_and_peer(const char *call, int32_t peer_device, struct pair *out)
+static aclError current_and_peer(int32_t peer_device, struct pair *out)
 {
 	struct core_context *context;
 
-	return acl_current(call, &context)
-		       ?: check_other(call, context->user_device, peer_device)
+	return acl_current(&context) ?: check_other(context->user_device, peer_device)
 		       ?: ACL_GIVE(&out->logic, context->device)
-		       ?: peer_physical(call, "peerDeviceId", peer_device, &out->peer);
+		       ?: peer_physical("peerDeviceId", peer_device, &out->peer);
 }
 
 ACL_ANSWERS_WITH(aclrtDeviceEnablePeerAccess, struct pair of,
 	(flags == 0 ? ACL_SUCCESS
-		    : core_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
+		    : core_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
 			       "flags is %#x; it is reserved and must be 0", flags))
-		       ?: current_and_peer(__func__, peerDeviceId, &of)
-		       ?: ACL_CALL(__func__, halDeviceEnableP2P, of.logic, of.peer, flags));
+		       ?: current_and_peer(peerDeviceId, &of)
+		       ?: ACL_CALL(halDeviceEnableP2P, of.logic, of.peer, flags));
 ACL_ANSWERS_WITH(aclrtDeviceDisablePeerAccess, struct pair of,
-		 current_and_peer(__func__, peerDeviceId, &of)
-			 ?: ACL_CALL(__func__, halDeviceDisableP2P, of.logic, of.peer, 0));
+		 current_and_peer(peerDeviceId, &of)
+			 ?: ACL_CALL(halDeviceDisableP2P, of.logic, of.peer, 0));
 
 ACL_ANSWERS_WITH(aclrtDevicePeerAccessStatus, uint32_t enabled = 0; struct pair of,
 	ACL_IS_NULL(status)
-			?: core_device_logic(deviceId, "deviceId", __func__, &of.logic)
-			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &of.peer)
-			?: ACL_CALL(__func__, drvGetP2PStatus, of.logic, of.peer, &enabled)
+			?: core_device_logic(deviceId, "deviceId", &of.logic)
+			?: peer_physical("peerDeviceId", peerDeviceId, &of.peer)
+			?: ACL_CALL(drvGetP2PStatus, of.logic, of.peer, &enabled)
 			?: ACL_GIVE(status, (int32_t)enabled));
 
 /* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same order. */
 ACL_ANSWERS_WITH(aclrtGetDevicesTopo, uint32_t logic; uint32_t other; int64_t topology = 0,
 	ACL_IS_NULL(value)
-			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic)
-			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__,
-				&other)
-			?: ACL_CALL(__func__, halGetPairDevicesInfo, logic, other, 0, &topology)
+			?: core_device_logic((int32_t)deviceId, "deviceId", &logic)
+			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", &other)
+			?: ACL_CALL(halGetPairDevicesInfo, logic, other, 0, &topology)
 			?: ACL_GIVE(value, UINT64_C(1) << topology));

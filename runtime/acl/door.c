@@ -6,6 +6,7 @@
 #include "acl-doors.h"
 #include "acl/acl.h"
 #include "base/base.h"
+#include "core/core.h"
 #include "npusim/npusim.h"
 #include "runtime/rt.h"
 
@@ -40,6 +41,7 @@ __attribute__((cold, noinline)) static void note_failure(const char *call, aclEr
 	extern __typeof__(call) inside_##call __asm__("inside." #call);         \
 	__attribute__((visibility("default"))) aclError call params             \
 	{                                                                       \
+		CORE_CALLED(#call);                                             \
 		aclError code = inside_##call args;                             \
                                                                                 \
 		if (__builtin_expect(code != ACL_SUCCESS, 0))                   \

@@ -16,15 +16,14 @@
 
 #include "base/lock.h"
 
-aclError acl_fail_null(const char *call, const char *argument)
+aclError acl_fail_null(const char *argument)
 {
-	return acl_invalid(call, "%s is NULL; it must point to something", argument);
+	return acl_invalid("%s is NULL; it must point to something", argument);
 }
 
-aclError acl_fail_unmodelled(const char *call)
+aclError acl_fail_unmodelled(void)
 {
 	return acl_unsupported(
-		call,
 		"outside of what npusim models: it runs the runtime's memory, device, stream and "
 		"event functions, and no operators; runtime/COVERAGE.md lists what works");
 }
@@ -40,14 +39,14 @@ const char *aclGetRecentErrMsg(void)
 	return handed_out;
 }
 
-static aclError check_level(const char *call, aclrtLastErrLevel level)
+static aclError check_level(aclrtLastErrLevel level)
 {
-	return ACL_WANT(call, level == ACL_RT_THREAD_LEVEL,
+	return ACL_WANT(level == ACL_RT_THREAD_LEVEL,
 			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
 }
 
-ACL_ANSWERS(aclrtPeekAtLastError, check_level(__func__, level) ?: core_last_error_peek());
-ACL_ANSWERS(aclrtGetLastError, check_level(__func__, level) ?: core_last_error_take());
+ACL_ANSWERS(aclrtPeekAtLastError, check_level(level) ?: core_last_error_peek());
+ACL_ANSWERS(aclrtGetLastError, check_level(level) ?: core_last_error_take());
 
 /* A callback may call aclInit or register another. */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -89,33 +88,33 @@ static aclError run_hook(const struct hook *hook, bool init)
 }
 
 /* One that comes after aclInit is called at once. */
-static aclError add_hook(const char *call, struct hook added)
+static aclError add_hook(struct hook added)
 {
 	struct hook *hook;
 	UNCANCELLED;
 	LOCKED(&init_lock);
 
 	if (added.type != ACL_REG_TYPE_OTHER && find_hook(&added, true) != NULL)
-		return core_fail(ACL_ERROR_INTERNAL_ERROR, call,
+		return core_fail(ACL_ERROR_INTERNAL_ERROR,
 				 "type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
 				 "have several",
 				 (int)added.type, (int)ACL_REG_TYPE_OTHER);
 	hook = malloc(sizeof(*hook));
 	if (hook == NULL)
-		return core_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
+		return core_fail(ACL_ERROR_BAD_ALLOC, "no memory for a callback");
 	*hook = added;
 	TAILQ_INSERT_TAIL(&hooks, hook, link);
 	return init_count > 0 ? run_hook(hook, true) : ACL_SUCCESS;
 }
 
-static aclError remove_hook(const char *call, struct hook removed)
+static aclError remove_hook(struct hook removed)
 {
 	LOCKED(&init_lock);
 	struct hook *hook = find_hook(&removed, false);
 
 	if (hook == NULL)
-		return core_fail(ACL_ERROR_INTERNAL_ERROR, call,
-				 "cbFunc is not registered under type=%d", (int)removed.type);
+		return core_fail(ACL_ERROR_INTERNAL_ERROR, "cbFunc is not registered under type=%d",
+				 (int)removed.type);
 	TAILQ_REMOVE(&hooks, hook, link);
 	free(hook);
 	return ACL_SUCCESS;
@@ -133,14 +132,12 @@ static aclError run_hooks(bool init)
 
 #define HOOK(...) ((struct hook){ .type = type, __VA_ARGS__ })
 ACL_ANSWERS(aclInitCallbackRegister,
-	    ACL_IS_NULL(cbFunc) ?: add_hook(__func__, HOOK(.init = cbFunc, .user_data = userData)));
-ACL_ANSWERS(aclInitCallbackUnRegister,
-	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, HOOK(.init = cbFunc)));
+	    ACL_IS_NULL(cbFunc) ?: add_hook(HOOK(.init = cbFunc, .user_data = userData)));
+ACL_ANSWERS(aclInitCallbackUnRegister, ACL_IS_NULL(cbFunc) ?: remove_hook(HOOK(.init = cbFunc)));
 ACL_ANSWERS(aclFinalizeCallbackRegister,
-	    ACL_IS_NULL(cbFunc)
-		    ?: add_hook(__func__, HOOK(.finalize = cbFunc, .user_data = userData)));
+	    ACL_IS_NULL(cbFunc) ?: add_hook(HOOK(.finalize = cbFunc, .user_data = userData)));
 ACL_ANSWERS(aclFinalizeCallbackUnRegister,
-	    ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, HOOK(.finalize = cbFunc)));
+	    ACL_IS_NULL(cbFunc) ?: remove_hook(HOOK(.finalize = cbFunc)));
 
 /* ---- start and stop ---- */
 
@@ -284,7 +281,7 @@ static char *read_file(const char *path)
 	return text;
 }
 
-static aclError read_config(const char *call, const char *path)
+static aclError read_config(const char *path)
 {
 	char wrong[128];
 
@@ -294,21 +291,21 @@ static aclError read_config(const char *call, const char *path)
 		return ACL_SUCCESS;
 	init_config = read_file(path);
 	if (init_config == NULL)
-		return core_fail(ACL_ERROR_INVALID_FILE, call, "configPath=%s cannot be read: %s",
-				 path, strerror(errno));
+		return core_fail(ACL_ERROR_INVALID_FILE, "configPath=%s cannot be read: %s", path,
+				 strerror(errno));
 	if (!is_json(init_config, wrong, sizeof(wrong)))
-		return core_fail(ACL_ERROR_PARSE_FILE, call, "configPath=%s is not JSON: %s", path,
+		return core_fail(ACL_ERROR_PARSE_FILE, "configPath=%s is not JSON: %s", path,
 				 wrong);
 	npu_log(NPU_LOG_INFO,
 		"%s: the settings of %s are for dumps, profiling and operators, which are not "
 		"modelled",
-		call, path);
+		core_called, path);
 	return ACL_SUCCESS;
 }
 
-static aclError start_locked(const char *call, const char *path)
+static aclError start_locked(const char *path)
 {
-	aclError code = read_config(call, path) ?: acl_check_driver(call) ?: run_hooks(true);
+	aclError code = read_config(path) ?: acl_check_driver() ?: run_hooks(true);
 
 	if (code == ACL_SUCCESS) {
 		init_count = 1;
@@ -323,8 +320,8 @@ aclError aclInit(const char *configPath)
 	LOCKED(&init_lock);
 
 	if (init_count == 0)
-		return start_locked(__func__, configPath);
-	return core_fail(ACL_ERROR_REPEAT_INITIALIZE, __func__,
+		return start_locked(configPath);
+	return core_fail(ACL_ERROR_REPEAT_INITIALIZE,
 			 "the runtime is initialised already (%llu times now); this does no harm",
 			 (unsigned long long)++init_count);
 }
@@ -345,8 +342,7 @@ aclError aclFinalize(void)
 	UNCANCELLED;
 	LOCKED(&init_lock);
 
-	return finalized ? core_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
-				     "the runtime is finalised already")
+	return finalized ? core_fail(ACL_ERROR_REPEAT_FINALIZE, "the runtime is finalised already")
 			 : stop_locked();
 }
 
@@ -357,8 +353,7 @@ aclError aclFinalizeReference(uint64_t *refCount)
 	aclError code = ACL_SUCCESS;
 
 	if (init_count == 0)
-		code = core_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
-				 "no aclInit is left to take back");
+		code = core_fail(ACL_ERROR_REPEAT_FINALIZE, "no aclInit is left to take back");
 	else if (init_count == 1)
 		code = stop_locked();
 	else
@@ -400,14 +395,14 @@ static bool same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
-static aclError find_package(const char *call, const char *name, const struct package **out)
+static aclError find_package(const char *name, const struct package **out)
 {
 	for (unsigned i = 0; i < PACKAGE_COUNT; i++) {
 		*out = &packages[i];
 		if (same_name(packages[i].name, name))
 			return ACL_SUCCESS;
 	}
-	return core_fail(ACL_ERROR_INVALID_FILE, call,
+	return core_fail(ACL_ERROR_INVALID_FILE,
 			 "there is no package '%s'; known are runtime, bisheng-compiler, hccl, "
 			 "oam-tools, ops-legacy and driver",
 			 name);
@@ -430,41 +425,40 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *ve
 	if (ACL_IS_NULL(version))
 		return ACL_ERROR_INVALID_PARAM;
 	if ((unsigned)name >= sizeof(names) / sizeof(names[0]))
-		return acl_invalid(__func__, "name is %d; it must be an ACL_PKG_NAME_* (0 to %d)",
-				   (int)name, (int)ACL_PKG_NAME_DRIVER);
-	find_package(__func__, names[name], &package);
+		return acl_invalid("name is %d; it must be an ACL_PKG_NAME_* (0 to %d)", (int)name,
+				   (int)ACL_PKG_NAME_DRIVER);
+	find_package(names[name], &package);
 	*version = package->version;
 	return ACL_SUCCESS;
 }
 
 ACL_ANSWERS_WITH(aclsysGetVersionStr, const struct package *package,
 	ACL_IS_NULL(versionStr) ?: ACL_IS_NULL(pkgName)
-			?: find_package(__func__, pkgName, &package)
+			?: find_package(pkgName, &package)
 			?: (snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s",
 				     package->version.version),
 			    ACL_SUCCESS));
 ACL_ANSWERS_WITH(aclsysGetVersionNum, const struct package *package,
 	ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
-			?: find_package(__func__, pkgName, &package)
+			?: find_package(pkgName, &package)
 			?: ACL_GIVE(versionNum, package->number));
 
 /* ---- npusim's own functions ---- */
 
 ACL_ANSWERS_WITH(npusim_get_stats, uint32_t logic,
 	ACL_IS_NULL(out)
-		       ?: ACL_WANT(__func__, out->size != 0,
+		       ?: ACL_WANT(out->size != 0,
 				   "out->size is 0; it must be sizeof(struct npu_stats), %zu",
 				   sizeof(*out))
-		       ?: core_device_logic(device, "device", __func__, &logic)
-		       ?: core_result(__func__, core_call(npusimGetStats, logic, out)));
+		       ?: core_device_logic(device, "device", &logic)
+		       ?: core_result(core_call(npusimGetStats, logic, out)));
 ACL_ANSWERS_WITH(npusim_touch, uint32_t logic,
-	ACL_IS_NULL(at) ?: core_device_logic(device, "device", __func__, &logic)
-		       ?: core_result(__func__,
-				      core_call(npusimTouch, logic, at, count, bytes, core)));
+	ACL_IS_NULL(at) ?: core_device_logic(device, "device", &logic)
+		       ?: core_result(core_call(npusimTouch, logic, at, count, bytes, core)));
 ACL_ANSWERS_WITH(npusim_physical, uint32_t logic,
 	ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes)
-		       ?: core_device_logic(device, "device", __func__, &logic)
-		       ?: core_result(__func__, core_call(npusimPhysical, logic, va, pa, bytes)));
+		       ?: core_device_logic(device, "device", &logic)
+		       ?: core_result(core_call(npusimPhysical, logic, va, pa, bytes)));
 
 /* What only layers hear: NOT_SUPPORT, nobody does. */
 static int told(drvError_t code)
@@ -474,39 +468,45 @@ static int told(drvError_t code)
 
 int npusimBlock(const void *ptr, size_t size)
 {
+	CORE_CALLED(__func__);
+
 	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
 			?: told(core_call(npusimTellBlock, (uintptr_t)ptr, size));
 }
 
 int npusimBlockFree(const void *ptr)
 {
+	CORE_CALLED(__func__);
+
 	return ACL_IS_NULL(ptr) ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, 0));
 }
 
 int npusimMark(const char *name)
 {
+	CORE_CALLED(__func__);
+
 	return ACL_IS_NULL(name) ?: told(core_call(npusimMark, name));
 }
 
 int npusimHeld(npusim_line_fn fn, void *arg)
 {
+	CORE_CALLED(__func__);
 	struct npu_driver *drv = core_driver_peek();
 
 	if (ACL_IS_NULL(fn))
 		return ACL_ERROR_INVALID_PARAM;
-	return drv == NULL ? ACL_SUCCESS
-			   : core_result(__func__, npu_call(drv, npusimLeaks, fn, arg, true));
+	return drv == NULL ? ACL_SUCCESS : core_result(npu_call(drv, npusimLeaks, fn, arg, true));
 }
 
 int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 {
+	CORE_CALLED(__func__);
 	drvError_t code = core_call(npusimReports, fn, arg);
 
 	if (code == DRV_ERROR_NONE || code == DRV_ERROR_PROCESS_EXIT)
 		return told(code);
-	return acl_unsupported(
-		__func__, "nothing reports: the validation is off; NPUSIM_VALIDATE=on, or `npusim "
-			  "run --validate`, turns it on");
+	return acl_unsupported("nothing reports: the validation is off; NPUSIM_VALIDATE=on, or "
+			       "`npusim run --validate`, turns it on");
 }
 
 uint64_t npusim_now_ps(void)

@@ -20,7 +20,6 @@
 
 /* What a malloc call asks for, beside the size. */
 struct request {
-	const char *call;
 	struct malloc_policy policy;
 	bool low_bandwidth;
 	bool read_only;
@@ -28,16 +27,16 @@ struct request {
 	uint16_t module;
 };
 
-static struct request request_of(const char *call, aclrtMemMallocPolicy policy)
+static struct request request_of(aclrtMemMallocPolicy policy)
 {
 	uint32_t bits = (uint32_t)policy;
-	struct request request = { .call = call,
-				   .policy = malloc_policy_of(bits),
-				   .module = APP_MODULE_ID };
 
-	request.low_bandwidth = (bits & BANDWIDTH_MASK) == ACL_MEM_TYPE_LOW_BAND_WIDTH;
-	request.read_only = (bits & ACL_MEM_ACCESS_USER_SPACE_READONLY) != 0;
-	return request;
+	return (struct request){
+		.policy = malloc_policy_of(bits),
+		.low_bandwidth = (bits & BANDWIDTH_MASK) == ACL_MEM_TYPE_LOW_BAND_WIDTH,
+		.read_only = (bits & ACL_MEM_ACCESS_USER_SPACE_READONLY) != 0,
+		.module = APP_MODULE_ID,
+	};
 }
 
 static uint64_t flags_of(const struct request *request, uint32_t device, enum page_choice pages)
@@ -74,14 +73,13 @@ static aclError allocate(const struct request *request, uint64_t asked, bool pad
 {
 	uint64_t size = asked;
 	bool fits = malloc_round(request->policy.pages, padded, &size);
-	aclError error = ACL_WANT(request->call, fits,
-				  "size is %zu; rounded up it does not fit 64 bits", asked);
+	aclError error = ACL_WANT(fits, "size is %zu; rounded up it does not fit 64 bits", asked);
 	bool choose = request->policy.pages == PAGES_HUGE_FIRST;
 	enum page_choice pages = malloc_pages_of(request->policy.pages, size);
 	struct core_context *context;
 	void *made = NULL;
 
-	error = error ?: acl_current(request->call, &context);
+	error = error ?: acl_current(&context);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (choose && pages == PAGES_HUGE &&
@@ -89,47 +87,46 @@ static aclError allocate(const struct request *request, uint64_t asked, bool pad
 		     flags_of(request, context->device, pages)) != DRV_ERROR_NONE)
 		pages = PAGES_NORMAL;
 	if (made == NULL)
-		error = ACL_CALL(request->call, halMemAlloc, &made, size,
+		error = ACL_CALL(halMemAlloc, &made, size,
 				 flags_of(request, context->device, pages));
 	if (error == ACL_SUCCESS)
 		hand_out(made, size, asked, out);
 	return error;
 }
 
-static aclError allocate_classic(const char *call, void **devPtr, size_t size,
-				 aclrtMemMallocPolicy policy, bool padded)
+static aclError allocate_classic(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+				 bool padded)
 {
-	struct request request = request_of(call, policy);
+	struct request request = request_of(policy);
 
-	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
-		       ?: allocate(&request, size, padded, devPtr);
+	return ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size) ?: allocate(&request, size, padded, devPtr);
 }
 
-ACL_ANSWERS(aclrtMalloc, allocate_classic(__func__, devPtr, size, policy, true));
-ACL_ANSWERS(aclrtMallocAlign32, allocate_classic(__func__, devPtr, size, policy, false));
-ACL_ANSWERS(aclrtMallocCached, allocate_classic(__func__, devPtr, size, policy, true));
+ACL_ANSWERS(aclrtMalloc, allocate_classic(devPtr, size, policy, true));
+ACL_ANSWERS(aclrtMallocAlign32, allocate_classic(devPtr, size, policy, false));
+ACL_ANSWERS(aclrtMallocCached, allocate_classic(devPtr, size, policy, true));
 
 /* ---- with a configuration ---- */
 
-static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
+static aclError check_cfg(const aclrtMallocConfig *cfg)
 {
-	return ACL_WANT(call, cfg == NULL || cfg->numAttrs == 0 || cfg->attrs != NULL,
+	return ACL_WANT(cfg == NULL || cfg->numAttrs == 0 || cfg->attrs != NULL,
 			"cfg->attrs is NULL, but cfg->numAttrs is %zu; give the attributes, or 0",
 			cfg->numAttrs);
 }
 
 /* The current device or nothing: memory of another device is had by making that one current. */
-static aclError check_cfg_device(const char *call, uint32_t user)
+static aclError check_cfg_device(uint32_t user)
 {
 	struct core_context *context;
 	uint32_t device;
-	aclError error = acl_current(call, &context);
+	aclError error = acl_current(&context);
 
 	if (error != ACL_SUCCESS || user == context->device)
 		return error;
-	if (core_device_logic((int32_t)user, "cfg's device id", call, &device) != ACL_SUCCESS)
+	if (core_device_logic((int32_t)user, "cfg's device id", &device) != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
-	return RT_WANT(call, device == context->device,
+	return RT_WANT(device == context->device,
 		       "cfg's device id is %u, but the current device is %d; call "
 		       "aclrtSetDevice(%u) first",
 		       user, context->user_device, user);
@@ -151,24 +148,22 @@ static aclError apply_cfg(struct request *request, const aclrtMallocConfig *cfg)
 						  : attr->value.moduleId;
 			break;
 		case ACL_RT_MEM_ATTR_DEVICE_ID:
-			error = check_cfg_device(request->call, attr->value.deviceId);
+			error = check_cfg_device(attr->value.deviceId);
 			break;
 		default:
-			error = rt_invalid(request->call,
-					   "cfg->attrs[%zu].attr is %d; it must be between 0 and 2",
+			error = rt_invalid("cfg->attrs[%zu].attr is %d; it must be between 0 and 2",
 					   i, (int)attr->attr);
 		}
 	}
 	return error;
 }
 
-static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
-				  aclrtMemMallocPolicy policy, const aclrtMallocConfig *cfg,
-				  bool for_scheduler)
+static aclError allocate_with_cfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+				  const aclrtMallocConfig *cfg, bool for_scheduler)
 {
-	struct request request = request_of(call, policy);
-	aclError error = acl_null(call, "devPtr", devPtr) ?: check_cfg(call, cfg)
-			?: acl_zero(call, "size", size) ?: acl_check_context(call);
+	struct request request = request_of(policy);
+	aclError error = ACL_IS_NULL(devPtr) ?: check_cfg(cfg)
+			?: ACL_IS_ZERO(size) ?: acl_check_context();
 
 	if (error != ACL_SUCCESS)
 		return error;
@@ -176,60 +171,54 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 	return apply_cfg(&request, cfg) ?: allocate(&request, size, false, devPtr);
 }
 
-ACL_ANSWERS(aclrtMallocWithCfg, allocate_with_cfg(__func__, devPtr, size, policy, cfg, false));
-ACL_ANSWERS(aclrtMallocForTaskScheduler,
-	    allocate_with_cfg(__func__, devPtr, size, policy, cfg, true));
+ACL_ANSWERS(aclrtMallocWithCfg, allocate_with_cfg(devPtr, size, policy, cfg, false));
+ACL_ANSWERS(aclrtMallocForTaskScheduler, allocate_with_cfg(devPtr, size, policy, cfg, true));
 
 /* ---- giving back ---- */
 
 /* The driver answers every pointer that it does not know with its own code, VMM addresses and host
  * memory too. */
-static aclError free_device(const char *call, void *pointer)
-{
-	return ACL_CALL(call, halMemFree, pointer);
-}
+ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: ACL_CALL(halMemFree, devPtr));
+ACL_ANSWERS(aclrtFreeWithDevSync,
+	    ACL_IS_NULL(devPtr) ?: acl_synchronize(-1) ?: ACL_CALL(halMemFree, devPtr));
 
-static aclError free_host(const char *call, void *pointer)
+static aclError free_host(void *pointer)
 {
 	struct npu_place place;
-	aclError error = acl_place_of(call, "hostPtr", pointer, &place);
+	aclError error = acl_place_of("hostPtr", pointer, &place);
 
 	if (error != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
-	return RT_WANT(call, acl_place_is_host(&place) || place.kind == NPU_PLACE_PAGEABLE,
+	return RT_WANT(acl_place_is_host(&place) || place.kind == NPU_PLACE_PAGEABLE,
 		       "hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
 		       pointer, place.owner)
-		       ?: free_device(call, pointer);
+		       ?: ACL_CALL(halMemFree, pointer);
 }
-
-ACL_ANSWERS(aclrtFree, ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr));
-ACL_ANSWERS(aclrtFreeWithDevSync, ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
-			?: free_device(__func__, devPtr));
 
 /* ---- page-locked host memory ---- */
 
-static aclError allocate_host(const char *call, void **out, uint64_t asked, uint16_t module)
+static aclError allocate_host(void **out, uint64_t asked, uint16_t module)
 {
 	uint64_t size = (asked + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 	uint64_t flags = (MEM_HOST_VAL << MEM_VIRT_BIT) |
 			 ((uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT) |
 			 ((uint64_t)module << MEM_MODULE_ID_BIT);
 	void *made = NULL;
-	aclError error = acl_check_context(call);
+	aclError error = acl_check_context();
 
 	if (error != ACL_SUCCESS)
 		return error;
 	if (asked > UINT64_MAX - ALIGN_BYTES)
-		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
 				 "size is %llu, more than any host has", (unsigned long long)asked);
-	error = ACL_CALL(call, halMemAlloc, &made, size, flags);
+	error = ACL_CALL(halMemAlloc, &made, size, flags);
 	if (error == ACL_SUCCESS)
 		hand_out(made, size, asked, out);
 	return error;
 }
 
 ACL_ANSWERS(aclrtMallocHost, ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
-			?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID));
+			?: allocate_host(hostPtr, size, APP_MODULE_ID));
 
 aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
 {
@@ -238,8 +227,7 @@ aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cf
 	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
 		return ACL_ERROR_INVALID_PARAM;
 	if (cfg != NULL && cfg->attrs == NULL)
-		return rt_invalid(__func__,
-				  "cfg->attrs is NULL; give the attributes, or NULL for cfg");
+		return rt_invalid("cfg->attrs is NULL; give the attributes, or NULL for cfg");
 	for (size_t i = 0; cfg != NULL && i < cfg->numAttrs; i++) {
 		const aclrtMallocAttribute *attr = &cfg->attrs[i];
 
@@ -248,37 +236,29 @@ aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cf
 								       : attr->value.moduleId;
 		else if ((int)attr->attr != ACL_RT_MEM_ATTR_VA_FLAG)
 			return rt_invalid(
-				__func__,
 				"cfg->attrs[%zu].attr is %d; host memory takes "
 				"ACL_RT_MEM_ATTR_MODULE_ID (1) and ACL_RT_MEM_ATTR_VA_FLAG (3)",
 				i, (int)attr->attr);
 		else if (attr->value.vaFlag == 1)
-			return acl_unsupported(__func__,
-					       "cfg->attrs[%zu] asks for one address on host and "
+			return acl_unsupported("cfg->attrs[%zu] asks for one address on host and "
 					       "device (vaFlag 1), which this driver does not "
 					       "have; leave ACL_RT_MEM_ATTR_VA_FLAG out, or go on "
 					       "with aclrtMallocHost, as with drivers before 25.5",
 					       i);
 	}
-	return allocate_host(__func__, ptr, size, module);
+	return allocate_host(ptr, size, module);
 }
 
-ACL_ANSWERS(aclrtFreeHost, ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr));
-ACL_ANSWERS(aclrtFreeHostWithDevSync, ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
-			?: free_host(__func__, hostPtr));
+ACL_ANSWERS(aclrtFreeHost, ACL_IS_NULL(hostPtr) ?: free_host(hostPtr));
+ACL_ANSWERS(aclrtFreeHostWithDevSync, ACL_IS_NULL(hostPtr) ?: acl_synchronize(-1)
+			?: free_host(hostPtr));
 
 /* ---- caches ---- */
 
 /* The caches of the 910B and 910C are kept coherent for the host: there is nothing to do, as in
  * CANN. */
-static aclError maintain_cache(const char *call, const void *devPtr, size_t size)
-{
-	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
-		       ?: acl_check_context(call);
-}
-
-ACL_ANSWERS(aclrtMemFlush, maintain_cache(__func__, devPtr, size));
-ACL_ANSWERS(aclrtMemInvalidate, maintain_cache(__func__, devPtr, size));
+ACL_ANSWERS(aclrtMemFlush, ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size) ?: acl_check_context());
+ACL_ANSWERS(aclrtMemInvalidate, ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size) ?: acl_check_context());
 
 #define REGISTER_TYPES ((uint32_t)(ACL_HOST_REGISTER_IOMEMORY | ACL_HOST_REGISTER_READONLY))
 #define REGISTER_FLAGS                                                                    \
@@ -325,7 +305,7 @@ static uint32_t mapping_kind(bool io_memory, bool read_only)
 }
 
 /* Registers [ptr, ptr + size): maps it to the device unless `kind` is -1. */
-static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t kind, uint32_t device,
+static aclError add_range(void *ptr, uint64_t size, int64_t kind, uint32_t device,
 			  void **out_device_va)
 {
 	struct range *range;
@@ -333,19 +313,19 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 	drvError_t code = DRV_ERROR_NONE;
 
 	if (size > UINTPTR_MAX - (uintptr_t)ptr)
-		return rt_invalid(call, "size is %s, which reaches beyond the end of all addresses",
+		return rt_invalid("size is %s, which reaches beyond the end of all addresses",
 				  npu_size_text(size));
 	LOCKED(&registered.lock);
 	met = find_locked((uintptr_t)ptr, (uintptr_t)ptr + size);
 	if (met != NULL)
-		return core_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
+		return core_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
 				 "the range meets [%#llx, %#llx), which is registered already; "
 				 "unregister that first, at %#llx",
 				 (unsigned long long)met->start, (unsigned long long)met->end,
 				 (unsigned long long)met->start);
 	range = calloc(1, sizeof(*range));
 	if (range == NULL)
-		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
 				 "no host memory for one more registered range");
 	*range = (struct range){ .start = (uintptr_t)ptr,
 				 .end = (uintptr_t)ptr + size,
@@ -355,7 +335,7 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 		code = npu_call(core_driver(), halHostRegister, ptr, size, (uint32_t)kind, device,
 				&range->device_va);
 	if (code != DRV_ERROR_NONE) {
-		aclError error = core_result(call, code);
+		aclError error = core_result(code);
 
 		free(range);
 		return code == DRV_ERROR_BUSY ? ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED : error;
@@ -371,13 +351,12 @@ aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
 	aclError error = ACL_IS_NULL(ptr) ?: ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size);
 
 	if (error == ACL_SUCCESS && (bits & ~REGISTER_TYPES) != 0)
-		return acl_unsupported(__func__,
-				       "type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
+		return acl_unsupported("type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
 				       "ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY "
 				       "(8), or the last two together",
 				       bits);
-	return error ?: acl_current(__func__, &context)
-		       ?: add_range(__func__, ptr, size,
+	return error ?: acl_current(&context)
+		       ?: add_range(ptr, size,
 				    mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY,
 						 bits & ACL_HOST_REGISTER_READONLY),
 				    context->device, devPtr);
@@ -389,13 +368,13 @@ aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 	struct core_context *context;
 
 	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
-		       ?: RT_WANT(__func__, flag != 0 && (flag & ~REGISTER_FLAGS) == 0,
+		       ?: RT_WANT(flag != 0 && (flag & ~REGISTER_FLAGS) == 0,
 				  "flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
 				  "(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
 				  "and ACL_HOST_REG_PINNED (0x10000000)",
 				  flag)
-		       ?: acl_current(__func__, &context)
-		       ?: add_range(__func__, ptr, size,
+		       ?: acl_current(&context)
+		       ?: add_range(ptr, size,
 				    mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
 								   flag & ACL_HOST_REG_READONLY)
 					   : -1,
@@ -405,21 +384,20 @@ aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 aclError aclrtHostUnregister(void *ptr)
 {
 	struct range *range;
-	aclError error = ACL_IS_NULL(ptr) ?: acl_check_context(__func__);
+	aclError error = ACL_IS_NULL(ptr) ?: acl_check_context();
 
 	if (error != ACL_SUCCESS)
 		return error;
 	LOCKED(&registered.lock);
 	range = find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1);
 	if (range == NULL || range->start != (uintptr_t)ptr)
-		return core_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
+		return core_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED,
 				 "ptr is %p, which is not the start of a registered range", ptr);
 	if (range->mapped)
-		error = ACL_CALL(__func__, halHostUnregisterEx, ptr, range->device,
-				 HOST_MEM_MAP_DEV_PCIE_TH);
+		error = ACL_CALL(halHostUnregisterEx, ptr, range->device, HOST_MEM_MAP_DEV_PCIE_TH);
 	else
 		npu_call(core_driver(), npusimGaveBack, range->start, range->end - range->start,
-			 __func__);
+			 core_called);
 	if (error == ACL_SUCCESS) {
 		LIST_REMOVE(range, link);
 		free(range);
@@ -431,15 +409,14 @@ aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
 {
 	const struct range *range;
 	aclError error = ACL_IS_NULL(pHost) ?: ACL_IS_NULL(pDevice) ?: ACL_IS_SET(flag)
-			?: acl_check_context(__func__);
+			?: acl_check_context();
 
 	if (error != ACL_SUCCESS)
 		return error;
 	LOCKED(&registered.lock);
 	range = find_locked((uintptr_t)pHost, (uintptr_t)pHost + 1);
 	if (range == NULL || !range->mapped)
-		return rt_invalid(__func__,
-				  "pHost is %p, which no device sees; register it with "
+		return rt_invalid("pHost is %p, which no device sees; register it with "
 				  "aclrtHostRegisterV2 and ACL_HOST_REG_MAPPED",
 				  pHost);
 	*pDevice = (char *)range->device_va + ((uintptr_t)pHost - range->start);
@@ -448,12 +425,11 @@ aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
 
 ACL_ANSWERS_WITH(aclrtHostMemMapCapabilities, uint32_t device = 0; uint32_t found = 0,
 	ACL_IS_NULL(capabilities)
-			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &device)
-			?: RT_WANT(__func__, (uint32_t)hacType <= ACL_RT_HAC_TYPE_CCU,
+			?: core_device_logic((int32_t)deviceId, "deviceId", &device)
+			?: RT_WANT((uint32_t)hacType <= ACL_RT_HAC_TYPE_CCU,
 				"hacType is %d; it must be between 0 and %d", (int)hacType,
 				(int)ACL_RT_HAC_TYPE_CCU)
-			?: acl_check_context(__func__)
-			?: ACL_CALL(__func__, halHostRegisterCapabilities, device,
-				(uint32_t)hacType, &found)
+			?: acl_check_context()
+			?: ACL_CALL(halHostRegisterCapabilities, device, (uint32_t)hacType, &found)
 			?: ACL_GIVE(capabilities, found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED
 				: ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED));

@@ -17,10 +17,9 @@
 #define SERVER_ID_UNKNOWN UINT32_MAX
 #define SERVER_ID_NONE    0x3ff /* of a device outside of supernodes */
 
-static aclError check_share_type(const char *call, aclrtMemSharedHandleType type)
+static aclError check_share_type(aclrtMemSharedHandleType type)
 {
 	return RT_WANT(
-		call,
 		type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT ||
 			type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC,
 		"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: shareableHandle "
@@ -28,9 +27,9 @@ static aclError check_share_type(const char *call, aclrtMemSharedHandleType type
 		(int)type);
 }
 
-static aclError check_export_flags(const char *call, uint64_t flags)
+static aclError check_export_flags(uint64_t flags)
 {
-	return RT_WANT(call, flags <= ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+	return RT_WANT(flags <= ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
 		       "flags is %#llx; it must be ACL_RT_VMM_EXPORT_FLAG_DEFAULT (0) or "
 		       "ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
 		       (unsigned long long)flags);
@@ -38,44 +37,43 @@ static aclError check_export_flags(const char *call, uint64_t flags)
 
 /* Any process of the server may import from now on. The export stays where this fails, as with
  * CANN. */
-static aclError disable_validation(const char *call, uint64_t shareable)
+static aclError disable_validation(uint64_t shareable)
 {
 	struct ShareHandleAttr attr = { .enableFlag = SHR_HANDLE_NO_WLIST_ENABLE };
 
-	return ACL_CALL(call, halMemShareHandleSetAttribute, shareable,
+	return ACL_CALL(halMemShareHandleSetAttribute, shareable,
 			SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, attr);
 }
 
 /* The number behind either form, and the server it comes from (SERVER_ID_UNKNOWN for a number: this
  * one). */
-static aclError number_of(const char *call, aclrtMemSharedHandleType type, void *shareable,
-			  uint32_t *out_server, uint64_t *out_number)
+static aclError number_of(aclrtMemSharedHandleType type, void *shareable, uint32_t *out_server,
+			  uint64_t *out_number)
 {
 	*out_server = SERVER_ID_UNKNOWN;
 	if (type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT) {
 		memcpy(out_number, shareable, sizeof(*out_number));
 		return ACL_SUCCESS;
 	}
-	return ACL_CALL(call, halMemTransShareableHandle, MEM_HANDLE_TYPE_FABRIC,
+	return ACL_CALL(halMemTransShareableHandle, MEM_HANDLE_TYPE_FABRIC,
 			(struct MemShareHandle *)shareable, out_server, out_number);
 }
 
 /* For fabric handles: 207000 where the device is on none, as on a 910B. */
-static aclError server_of(const char *call, uint32_t device, int64_t *out_server)
+static aclError server_of(uint32_t device, int64_t *out_server)
 {
-	aclError error = ACL_CALL(call, halGetDeviceInfo, device, MODULE_TYPE_SYSTEM,
-				  INFO_TYPE_SERVER_ID, out_server);
+	aclError error = ACL_CALL(halGetDeviceInfo, device, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID,
+				  out_server);
 
 	if (error != ACL_SUCCESS || *out_server != SERVER_ID_NONE)
 		return error;
-	return acl_unsupported(call,
-			       "device %u is not in a supernode and has no fabric handles, as "
+	return acl_unsupported("device %u is not in a supernode and has no fabric handles, as "
 			       "every 910B; use ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1)",
 			       device);
 }
 
-static aclError export(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
-		       aclrtMemSharedHandleType type, void *out_shareable)
+static aclError export(aclrtDrvMemHandle handle, uint64_t flags, aclrtMemSharedHandleType type,
+		       void *out_shareable)
 {
 	bool is_fabric = type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC;
 	struct core_context *context;
@@ -86,18 +84,18 @@ static aclError export(const char *call, aclrtDrvMemHandle handle, uint64_t flag
 	aclError error;
 
 	if (!is_fabric) {
-		error = ACL_CALL(call, halMemExportToShareableHandle, (drv_mem_handle_t *)handle,
+		error = ACL_CALL(halMemExportToShareableHandle, (drv_mem_handle_t *)handle,
 				 MEM_HANDLE_TYPE_NONE, 0, &number);
 	} else {
 		memcpy(&fabric, out_shareable, sizeof(fabric)); /* of which the driver sets some */
-		error = acl_current(call, &context) ?: server_of(call, context->device, &here)
-				?: ACL_CALL(call, halMemExportToShareableHandleV2,
+		error = acl_current(&context) ?: server_of(context->device, &here)
+				?: ACL_CALL(halMemExportToShareableHandleV2,
 					    (drv_mem_handle_t *)handle, MEM_HANDLE_TYPE_FABRIC, 0,
 					    &fabric);
 	}
 	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0)
-		error = (is_fabric ? number_of(call, type, &fabric, &server, &number) : ACL_SUCCESS)
-				?: disable_validation(call, number);
+		error = (is_fabric ? number_of(type, &fabric, &server, &number) : ACL_SUCCESS)
+				?: disable_validation(number);
 	if (error == ACL_SUCCESS)
 		memcpy(out_shareable, is_fabric ? (void *)&fabric : &number,
 		       is_fabric ? sizeof(fabric) : sizeof(number));
@@ -105,50 +103,49 @@ static aclError export(const char *call, aclrtDrvMemHandle handle, uint64_t flag
 }
 
 ACL_ANSWERS(aclrtMemExportToShareableHandle, ACL_IS_NULL(handle)
-		       ?: ACL_WANT(__func__, handleType == ACL_MEM_HANDLE_TYPE_NONE,
+		       ?: ACL_WANT(handleType == ACL_MEM_HANDLE_TYPE_NONE,
 				   "handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
 				   (int)handleType)
-		       ?: ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
-		       ?: export(__func__, handle, flags, ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT,
+		       ?: ACL_IS_NULL(shareableHandle) ?: check_export_flags(flags)
+		       ?: export(handle, flags, ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT,
 				 shareableHandle));
 ACL_ANSWERS(aclrtMemExportToShareableHandleV2,
 	ACL_IS_NULL(handle) ?: ACL_IS_NULL(shareableHandle)
-			?: check_share_type(__func__, shareType)
-			?: check_export_flags(__func__, flags)
-			?: export(__func__, handle, flags, shareType, shareableHandle));
+			?: check_share_type(shareType) ?: check_export_flags(flags)
+			?: export(handle, flags, shareType, shareableHandle));
 
-static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_t count)
+static aclError set_pids(uint64_t number, int32_t *pids, size_t count)
 {
 	/* The driver takes 32 bits: what is more is refused there too, not cut off. */
 	uint32_t passed = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 
-	return ACL_CALL(call, halMemSetPidToShareableHandle, number, pids, passed);
+	return ACL_CALL(halMemSetPidToShareableHandle, number, pids, passed);
 }
 
 ACL_ANSWERS(aclrtMemSetPidToShareableHandle, ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
-		       ?: set_pids(__func__, shareableHandle, pid, pidNum));
+		       ?: set_pids(shareableHandle, pid, pidNum));
 
 ACL_ANSWERS_WITH(aclrtMemSetPidToShareableHandleV2, uint64_t number = 0,
 	ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
-		       ?: check_share_type(__func__, shareType)
-		       ?: number_of(__func__, shareType, shareableHandle, &(uint32_t){ 0 }, &number)
-		       ?: set_pids(__func__, number, pid, pidNum));
+		       ?: check_share_type(shareType)
+		       ?: number_of(shareType, shareableHandle, &(uint32_t){ 0 }, &number)
+		       ?: set_pids(number, pid, pidNum));
 
-aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy)
+aclError acl_enable_peer(uint32_t device, uint32_t peer_phy)
 {
 	uint32_t phy = 0, peer = 0;
-	aclError error = ACL_CALL(call, drvDeviceGetPhyIdByIndex, device, &phy)
-				 ?: ACL_CALL(call, drvDeviceGetIndexByPhyId, peer_phy, &peer);
+	aclError error = ACL_CALL(drvDeviceGetPhyIdByIndex, device, &phy)
+				 ?: ACL_CALL(drvDeviceGetIndexByPhyId, peer_phy, &peer);
 
 	if (error != ACL_SUCCESS || phy == peer_phy)
 		return error;
-	return ACL_CALL(call, halDeviceEnableP2P, peer, phy, 0)
-		       ?: ACL_CALL(call, halDeviceEnableP2P, device, peer_phy, 0);
+	return ACL_CALL(halDeviceEnableP2P, peer, phy, 0)
+		       ?: ACL_CALL(halDeviceEnableP2P, device, peer_phy, 0);
 }
 
 /* Peer access to the exporter's device where the driver can tell it; the host's memory needs none.
  */
-static aclError prepare_peer(const char *call, uint32_t device, uint64_t number)
+static aclError prepare_peer(uint32_t device, uint64_t number)
 {
 	struct ShareHandleGetInfo info = { 0 };
 	uint32_t host_id = 0;
@@ -157,30 +154,29 @@ static aclError prepare_peer(const char *call, uint32_t device, uint64_t number)
 	if (code == DRV_ERROR_NOT_SUPPORT)
 		return ACL_SUCCESS;
 	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
+		return core_result(code);
 	if (npu_call(core_driver(), halGetHostID, &host_id) == DRV_ERROR_NONE &&
 	    host_id == info.phyDevid)
 		return ACL_SUCCESS;
-	return acl_enable_peer(call, device, info.phyDevid);
+	return acl_enable_peer(device, info.phyDevid);
 }
 
 /* Memory for `device`; the exporter's device is one that the current device reaches. */
-static aclError import_number(const char *call, uint32_t current, uint32_t device, uint64_t number,
+static aclError import_number(uint32_t current, uint32_t device, uint64_t number,
 			      drv_mem_handle_t **out)
 {
-	return prepare_peer(call, current, number)
-		       ?: ACL_CALL(call, halMemImportFromShareableHandle, number, device, out);
+	return prepare_peer(current, number)
+		       ?: ACL_CALL(halMemImportFromShareableHandle, number, device, out);
 }
 
 ACL_ANSWERS_WITH(aclrtMemImportFromShareableHandle,
 	drv_mem_handle_t *made = NULL; uint32_t device = 0; struct core_context *context,
-	ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device)
-			?: acl_current(__func__, &context)
-			?: import_number(__func__, context->device, device, shareableHandle, &made)
+	ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", &device)
+			?: acl_current(&context)
+			?: import_number(context->device, device, shareableHandle, &made)
 			?: ACL_GIVE(handle, made));
 
-static aclError import_fabric(const char *call, uint32_t device, const void *shareable,
-			      drv_mem_handle_t **out)
+static aclError import_fabric(uint32_t device, const void *shareable, drv_mem_handle_t **out)
 {
 	struct MemShareHandle fabric;
 	int64_t here = 0;
@@ -189,13 +185,12 @@ static aclError import_fabric(const char *call, uint32_t device, const void *sha
 	aclError error;
 
 	memcpy(&fabric, shareable, sizeof(fabric));
-	error = server_of(call, device, &here)
-			?: number_of(call, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &fabric, &server,
-				     &number);
+	error = server_of(device, &here)
+			?: number_of(ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &fabric, &server, &number);
 	if (error == ACL_SUCCESS && (int64_t)server == here)
-		error = prepare_peer(call, device, number);
+		error = prepare_peer(device, number);
 	return error
-		       ?: ACL_CALL(call, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_FABRIC,
+		       ?: ACL_CALL(halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_FABRIC,
 				   &fabric, device, out);
 }
 
@@ -207,14 +202,14 @@ aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
 	struct core_context *context;
 	uint64_t number;
 	aclError error = ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(handle) ?: ACL_IS_SET(flags)
-			?: acl_current(__func__, &context) ?: check_share_type(__func__, shareType);
+			?: acl_current(&context) ?: check_share_type(shareType);
 
 	if (error != ACL_SUCCESS)
 		return error;
 	memcpy(&number, shareableHandle, sizeof(number));
 	error = shareType == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC
-			? import_fabric(__func__, context->device, shareableHandle, &made)
-			: import_number(__func__, context->device, context->device, number, &made);
+			? import_fabric(context->device, shareableHandle, &made)
+			: import_number(context->device, context->device, number, &made);
 	return error ?: ACL_GIVE(handle, made);
 }
 
@@ -227,9 +222,9 @@ struct import {
 static TAILQ_HEAD(, import) imports = TAILQ_HEAD_INITIALIZER(imports);
 static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static aclError check_key(const char *call, const char *key)
+static aclError check_key(const char *key)
 {
-	return RT_WANT(call, strnlen(key, CORE_KEY_BYTES) < CORE_KEY_BYTES,
+	return RT_WANT(strnlen(key, CORE_KEY_BYTES) < CORE_KEY_BYTES,
 		       "key has more than %u characters; it must be one that "
 		       "aclrtIpcMemGetExportKey wrote",
 		       CORE_KEY_BYTES - 1);
@@ -237,41 +232,38 @@ static aclError check_key(const char *call, const char *key)
 
 ACL_ANSWERS(aclrtIpcMemGetExportKey,
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
-			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
-			?: RT_WANT(__func__, len != 0, "len is 0; the key takes %u bytes",
-				   CORE_KEY_BYTES)
-			?: RT_WANT(__func__,
-				   flags <= ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+			?: RT_WANT(size != 0, "size is 0; it must be at least 1")
+			?: RT_WANT(len != 0, "len is 0; the key takes %u bytes", CORE_KEY_BYTES)
+			?: RT_WANT(flags <= ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
 				   "flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT "
 				   "(0) or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
 				   (unsigned long long)flags)
-			?: acl_check_context(__func__)
-			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
+			?: acl_check_context()
+			?: ACL_CALL(halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
 				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len)
 			?: (flags == 0 ? ACL_SUCCESS
-				       : ACL_CALL(__func__, halShmemSetAttribute, key,
+				       : ACL_CALL(halShmemSetAttribute, key,
 						  SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER,
 						  SHMEM_NO_WLIST_ENABLE)));
 ACL_ANSWERS(aclrtIpcMemSetImportPid, ACL_IS_NULL(key) ?: ACL_IS_NULL(pid)
-			?: RT_WANT(__func__, num > 0 && num <= INT32_MAX,
+			?: RT_WANT(num > 0 && num <= INT32_MAX,
 				   "num is %zu; it must be between 1 and %d", num, INT32_MAX)
-			?: check_key(__func__, key) ?: acl_check_context(__func__)
-			?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num));
+			?: check_key(key) ?: acl_check_context()
+			?: ACL_CALL(halShmemSetPidHandle, key, pid, (int)num));
 
 aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids, size_t num)
 {
 	aclError error = ACL_IS_NULL(key) ?: ACL_IS_NULL(serverPids) ?: ACL_IS_ZERO(num)
-			?: check_key(__func__, key) ?: acl_check_context(__func__);
+			?: check_key(key) ?: acl_check_context();
 
 	for (size_t i = 0; i < num && error == ACL_SUCCESS; i++) {
 		const aclrtServerPid *of = &serverPids[i];
 
 		if (of->pid == NULL || of->num == 0 || of->num > INT32_MAX)
-			return rt_invalid(__func__,
-					  "serverPids[%zu] has %zu process ids at %p; 1 to %d are "
-					  "taken",
-					  i, of->num, (void *)of->pid, INT32_MAX);
-		error = ACL_CALL(__func__, halShmemSetPodPid, key, of->sdid, of->pid, (int)of->num);
+			return rt_invalid(
+				"serverPids[%zu] has %zu process ids at %p; 1 to %d are taken", i,
+				of->num, (void *)of->pid, INT32_MAX);
+		error = ACL_CALL(halShmemSetPodPid, key, of->sdid, of->pid, (int)of->num);
 	}
 	return error;
 }
@@ -283,25 +275,23 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 	struct import *entry;
 	aclError error =
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
-			?: RT_WANT(__func__, flags <= ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS,
+			?: RT_WANT(flags <= ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS,
 				   "flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT "
 				   "(0) or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
 				   (unsigned long long)flags)
-			?: check_key(__func__, key) ?: acl_current(__func__, &context);
+			?: check_key(key) ?: acl_current(&context);
 
 	if (error != ACL_SUCCESS)
 		return error;
 	entry = calloc(1, sizeof(*entry));
 	if (entry == NULL)
-		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+		return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
 				 "no host memory for one more imported key");
 	memcpy(entry->key, key, strlen(key) + 1);
 	if (flags != 0)
-		error = ACL_CALL(__func__, halShmemInfoGet, key, &info)
-				?: acl_enable_peer(__func__, context->device, info.phyDevid);
-	error = error
-			?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, key,
-				    &entry->va);
+		error = ACL_CALL(halShmemInfoGet, key, &info)
+				?: acl_enable_peer(context->device, info.phyDevid);
+	error = error ?: ACL_CALL(halShmemOpenHandleByDevId, context->device, key, &entry->va);
 	if (error != ACL_SUCCESS) {
 		free(entry);
 		return error;
@@ -317,8 +307,7 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 aclError aclrtIpcMemClose(const char *key)
 {
 	struct import *entry;
-	aclError error = ACL_IS_NULL(key) ?: check_key(__func__, key)
-			?: acl_check_context(__func__);
+	aclError error = ACL_IS_NULL(key) ?: check_key(key) ?: acl_check_context();
 
 	if (error != ACL_SUCCESS)
 		return error;
@@ -330,8 +319,8 @@ aclError aclrtIpcMemClose(const char *key)
 		TAILQ_REMOVE(&imports, entry, link);
 	pthread_mutex_unlock(&imports_lock);
 	if (entry == NULL)
-		return ACL_CALL(__func__, halShmemDestroyHandle, key);
-	error = ACL_CALL(__func__, halShmemCloseHandle, entry->va);
+		return ACL_CALL(halShmemDestroyHandle, key);
+	error = ACL_CALL(halShmemCloseHandle, entry->va);
 	if (error == ACL_SUCCESS) {
 		free(entry);
 	} else { /* it is still open: back to where it was found first */
@@ -344,18 +333,17 @@ aclError aclrtIpcMemClose(const char *key)
 /* The 910B and 910C have one way from a device to another, HCCS: advising it changes nothing, the
  * others are not there. */
 ACL_ANSWERS(aclrtIpcMemSetAttr,
-		RT_WANT(__func__, key != NULL, "key is NULL; it must be an exported key")
-			?: RT_WANT(__func__, type == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK,
+		RT_WANT(key != NULL, "key is NULL; it must be an exported key")
+			?: RT_WANT(type == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK,
 				   "type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",
 				   (int)type)
-			?: RT_WANT(__func__,
-				   attr <= ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH,
+			?: RT_WANT(attr <= ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH,
 				   "attr is %llu; it must be between 0 and %d",
 				   (unsigned long long)attr,
 				   ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH)
 			?: (attr == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS
 				    ? ACL_SUCCESS
-				    : core_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
+				    : core_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED,
 					       "attr is %llu; devices are linked by HCCS here "
 					       "(ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS, 1)",
 					       (unsigned long long)attr)));

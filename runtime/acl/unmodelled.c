@@ -12,7 +12,8 @@
 #define UNMODELLED(type, name, parameters, answer) \
 	type name parameters                       \
 	{                                          \
-		(void)acl_fail_unmodelled(#name);  \
+		CORE_CALLED(#name);                \
+		(void)acl_fail_unmodelled();       \
 		return answer;                     \
 	}
 #define ERROR(name, parameters) \

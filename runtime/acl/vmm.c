@@ -121,8 +121,7 @@ static bool place_kind_of(uint32_t mem_type, const void *ptr, enum npu_place_kin
 	return true;
 }
 
-aclError acl_place_of(const char *call, const char *argument, const void *ptr,
-		      struct npu_place *out)
+aclError acl_place_of(const char *argument, const void *ptr, struct npu_place *out)
 {
 	struct DVattribute found = { 0 };
 	struct npu_driver *drv = core_driver();
@@ -132,11 +131,11 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		return ACL_ERROR_INTERNAL_ERROR;
 	code = ACL_DRIVER_CALL(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
 	if (code != DRV_ERROR_NONE)
-		return core_result(npu_text("%s: %s is %p", call, argument, ptr), code);
+		return core_result_about(code, npu_text("%s is %p: ", argument, ptr));
 	*out = (struct npu_place){ .owner = found.devId, .page_bytes = found.pageSize };
 	if (!place_kind_of(found.memType, ptr, &out->kind))
 		return rt_invalid(
-			call, "%s is %p, for which the driver tells no known kind of memory (%#x)",
+			"%s is %p, for which the driver tells no known kind of memory (%#x)",
 			argument, ptr, found.memType);
 	if (acl_place_is_host(out))
 		out->owner = NPU_OWNER_HOST;
@@ -158,7 +157,7 @@ aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attribut
 	struct npu_place place = { 0 };
 	int32_t user = 0;
 	aclError error = ACL_IS_NULL(ptr) ?: ACL_IS_NULL(attributes)
-			?: acl_place_of(__func__, "ptr", ptr, &place);
+			?: acl_place_of("ptr", ptr, &place);
 
 	if (error != ACL_SUCCESS)
 		return error;
@@ -168,7 +167,7 @@ aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attribut
 	if (place.kind == NPU_PLACE_DEVICE || place.kind == NPU_PLACE_MANAGED) {
 		if (!core_logic_to_user(place.owner, &user))
 			return core_fail(
-				ACL_ERROR_RT_INVALID_DEVICEID, __func__,
+				ACL_ERROR_RT_INVALID_DEVICEID,
 				"ptr is memory of the driver's device %u, which "
 				"ASCEND_RT_VISIBLE_DEVICES does not show (user -> driver: %s)",
 				place.owner, core_visible_text());
@@ -189,21 +188,21 @@ aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType, uin
 	if (ACL_IS_NULL(addrList) || ACL_IS_NULL(checkResult))
 		return ACL_ERROR_INVALID_PARAM;
 	*checkResult = 0; /* by any other answer too, as in CANN */
-	error = RT_WANT(__func__, reserve == 0, "reserve is %u; it must be 0", reserve)
-			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
-			?: RT_WANT(__func__, (memType & ~known) == 0,
+	error = RT_WANT(reserve == 0, "reserve is %u; it must be 0", reserve)
+			?: RT_WANT(size != 0, "size is 0; it must be at least 1")
+			?: RT_WANT((memType & ~known) == 0,
 				   "memType is %#x; it must be a combination of "
 				   "ACL_RT_MEM_TYPE_DEV (0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and "
 				   "ACL_RT_MEM_TYPE_RSVD (0x10)",
 				   memType)
-			?: acl_current(__func__, &context);
+			?: acl_current(&context);
 	if (error != ACL_SUCCESS)
 		return error;
 	info.addr_info.addr = (DVdeviceptr **)addrList;
 	info.addr_info.cnt = size;
 	info.addr_info.mem_type = memType;
 	info.addr_info.flag = 1;
-	return ACL_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_ADDR_CHECK, &info)
+	return ACL_CALL(halMemGetInfo, context->device, MEM_INFO_TYPE_ADDR_CHECK, &info)
 		       ?: ACL_GIVE(checkResult, info.addr_info.flag);
 }
 
@@ -218,12 +217,12 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
 	unsigned pool;
 
 	if (error == ACL_SUCCESS && (uint32_t)attr >= ATTR_COUNT)
-		return core_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
+		return core_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE,
 				 "attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
 				 "(ACL_MEM_P2P_HUGE1G)",
 				 (int)attr, (unsigned)ATTR_COUNT - 1);
-	error = error ?: acl_current(__func__, &context)
-			?: ACL_CALL(__func__, halMemGetInfo, context->device,
+	error = error ?: acl_current(&context)
+			?: ACL_CALL(halMemGetInfo, context->device,
 				    mem_attrs[attr].info_type, &info);
 	if (error != ACL_SUCCESS)
 		return error;
@@ -247,11 +246,9 @@ aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo,
 	if (ACL_IS_NULL(memUsageInfo) || ACL_IS_NULL(outputNum))
 		return ACL_ERROR_INVALID_PARAM;
 	*outputNum = 0; /* by any other answer too, as in CANN */
-	error = RT_WANT(__func__, inputNum != 0,
-			"inputNum is 0; memUsageInfo must have room for 1 at least")
-			?: core_device_logic(deviceId, "deviceId", __func__, &device)
-			?: acl_check_context(__func__)
-			?: ACL_CALL(__func__, npusimGetStats, device, &stats);
+	error = RT_WANT(inputNum != 0, "inputNum is 0; memUsageInfo must have room for 1 at least")
+			?: core_device_logic(deviceId, "deviceId", &device) ?: acl_check_context()
+			?: ACL_CALL(npusimGetStats, device, &stats);
 	if (error != ACL_SUCCESS)
 		return error;
 	memset(memUsageInfo, 0, sizeof(*memUsageInfo));
@@ -271,7 +268,7 @@ aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, 
 
 	(void)arraySize; /* room for none is enough: there are none */
 	return ACL_IS_NULL(memUceInfoArray) ?: ACL_IS_NULL(retSize)
-			?: core_device_logic(deviceId, "deviceId", __func__, &device)
+			?: core_device_logic(deviceId, "deviceId", &device)
 			?: ACL_GIVE(retSize, 0);
 }
 
@@ -281,15 +278,14 @@ aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray, s
 	static const size_t zeros[UCE_INFO_RESERVED_SIZE];
 	uint32_t device = 0;
 	aclError error = ACL_IS_NULL(memUceInfoArray)
-				 ?: ACL_WANT(__func__, arraySize <= MAX_MEM_UCE_INFO_ARRAY_SIZE,
+				 ?: ACL_WANT(arraySize <= MAX_MEM_UCE_INFO_ARRAY_SIZE,
 					     "arraySize is %zu; it must be at most %d", arraySize,
 					     MAX_MEM_UCE_INFO_ARRAY_SIZE);
 
 	for (size_t i = 0; error == ACL_SUCCESS && i < arraySize; i++)
-		error = ACL_WANT(__func__,
-				 memcmp(memUceInfoArray[i].reserved, zeros, sizeof(zeros)) == 0,
+		error = ACL_WANT(memcmp(memUceInfoArray[i].reserved, zeros, sizeof(zeros)) == 0,
 				 "memUceInfoArray[%zu].reserved is not all zeros; it must be", i);
-	return error ?: core_device_logic(deviceId, "deviceId", __func__, &device);
+	return error ?: core_device_logic(deviceId, "deviceId", &device);
 }
 
 #define ACCESS_MAX      1024u /* descriptors of one call: far more than there are locations */
@@ -307,8 +303,7 @@ static const aclrtMemAttr attr_back[MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
 };
 
 /* The checks of memAttr against the location, and the driver's form with the id as it was given. */
-static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
-			     struct drv_mem_prop *out)
+static aclError prop_convert(const aclrtPhysicalMemProp *prop, struct drv_mem_prop *out)
 {
 	const struct mem_attr *attr = mem_attr_of((uint32_t)prop->memAttr);
 	bool device = prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE;
@@ -316,14 +311,12 @@ static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
 		    prop->location.type == ACL_MEM_LOCATION_TYPE_HOST_NUMA;
 
 	if (!attr->handle)
-		return acl_invalid(call,
-				   "prop->memAttr is %d (%s), which no handle can have; use "
+		return acl_invalid("prop->memAttr is %d (%s), which no handle can have; use "
 				   "ACL_HBM_MEM_HUGE (2 MiB pages), ACL_HBM_MEM_HUGE1G (1 GiB "
 				   "pages), ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
 				   (int)prop->memAttr, attr->name);
 	if (device && attr->host_only)
 		return acl_invalid(
-			call,
 			"prop->memAttr is %s with prop->location.type DEVICE; DDR is host memory: "
 			"use type HOST or HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
 			attr->name);
@@ -339,27 +332,25 @@ static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
 }
 
 /* Device ids and the driver's number of HOST_NUMA. */
-static aclError prop_translate(const char *call, struct drv_mem_prop *prop)
+static aclError prop_translate(struct drv_mem_prop *prop)
 {
 	if (prop->side == ACL_MEM_LOCATION_TYPE_DEVICE)
-		return core_device_logic((int32_t)prop->devid, "prop->location.id", call,
-					 &prop->devid);
+		return core_device_logic((int32_t)prop->devid, "prop->location.id", &prop->devid);
 	if (prop->side == ACL_MEM_LOCATION_TYPE_HOST_NUMA)
 		prop->side = MEM_HOST_NUMA_SIDE;
 	return ACL_SUCCESS;
 }
 
-static aclError check_prop(const char *call, const aclrtPhysicalMemProp *prop)
+static aclError check_prop(const aclrtPhysicalMemProp *prop)
 {
-	return ACL_WANT(call, prop->handleType == ACL_MEM_HANDLE_TYPE_NONE,
+	return ACL_WANT(prop->handleType == ACL_MEM_HANDLE_TYPE_NONE,
 			"prop->handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
 			(int)prop->handleType)
-		       ?: ACL_WANT(call, prop->allocationType == ACL_MEM_ALLOCATION_TYPE_PINNED,
+		       ?: ACL_WANT(prop->allocationType == ACL_MEM_ALLOCATION_TYPE_PINNED,
 				   "prop->allocationType is %d; it must be "
 				   "ACL_MEM_ALLOCATION_TYPE_PINNED (0)",
 				   (int)prop->allocationType)
-		       ?: ACL_WANT(call,
-				   prop->location.type != ACL_MEM_LOCATION_TYPE_UNREGISTERED &&
+		       ?: ACL_WANT(prop->location.type != ACL_MEM_LOCATION_TYPE_UNREGISTERED &&
 					   prop->location.type != ACL_MEM_LOCATION_TYPE_MANAGED,
 				   "prop->location.type is %d (%s); it must be DEVICE (1), HOST "
 				   "(0) or HOST_NUMA (4)",
@@ -369,26 +360,24 @@ static aclError check_prop(const char *call, const aclrtPhysicalMemProp *prop)
 
 /* ---- addresses ---- */
 
-static aclError reserve(const char *call, void **virPtr, size_t size, size_t alignment,
-			void *expectPtr, uint64_t flags, uint64_t more_flags)
+static aclError reserve(void **virPtr, size_t size, size_t alignment, void *expectPtr,
+			uint64_t flags, uint64_t more_flags)
 {
 	void *va = NULL;
 
-	return acl_null(call, "virPtr", virPtr) ?: acl_zero(call, "size", size)
-		       ?: ACL_WANT(call, flags <= 1,
+	return ACL_IS_NULL(virPtr) ?: ACL_IS_ZERO(size)
+		       ?: ACL_WANT(flags <= 1,
 				   "flags is %#llx; it must be 0 (normal pages) or 1 (huge pages)",
 				   (unsigned long long)flags)
-		       ?: ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
+		       ?: ACL_CALL(halMemAddressReserve, &va, size, alignment, expectPtr,
 			flags | more_flags)
 		       ?: ACL_GIVE(virPtr, va);
 }
 
-ACL_ANSWERS(aclrtReserveMemAddress,
-	    reserve(__func__, virPtr, size, alignment, expectPtr, flags, 0));
+ACL_ANSWERS(aclrtReserveMemAddress, reserve(virPtr, size, alignment, expectPtr, flags, 0));
 ACL_ANSWERS(aclrtReserveMemAddressNoUCMemory,
-	    reserve(__func__, virPtr, size, alignment, expectPtr, flags, MEM_RSV_TYPE_REMOTE_MAP));
-ACL_ANSWERS(aclrtReleaseMemAddress,
-	    ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr));
+	    reserve(virPtr, size, alignment, expectPtr, flags, MEM_RSV_TYPE_REMOTE_MAP));
+ACL_ANSWERS(aclrtReleaseMemAddress, ACL_IS_NULL(virPtr) ?: ACL_CALL(halMemAddressFree, virPtr));
 
 /* ---- physical memory ---- */
 
@@ -398,35 +387,32 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	struct drv_mem_prop driver_prop;
 	drv_mem_handle_t *made = NULL;
 	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(prop) ?: ACL_IS_ZERO(size)
-			?: ACL_IS_SET(flags) ?: check_prop(__func__, prop)
-			?: prop_convert(__func__, prop, &driver_prop)
-			?: prop_translate(__func__, &driver_prop);
+			?: ACL_IS_SET(flags) ?: check_prop(prop) ?: prop_convert(prop, &driver_prop)
+			?: prop_translate(&driver_prop);
 	struct core_context *context;
 
 	if (error == ACL_SUCCESS && driver_prop.side == MEM_HOST_NUMA_SIDE) {
-		error = acl_current(__func__, &context);
+		error = acl_current(&context);
 		if (error == ACL_SUCCESS &&
 		    !npu_call(core_driver(), halSupportFeature, context->device,
 			      FEATURE_SVM_VMM_NORMAL_GRANULARITY))
-			return acl_unsupported(__func__,
-					       "prop->location.type is HOST_NUMA, which the driver "
+			return acl_unsupported("prop->location.type is HOST_NUMA, which the driver "
 					       "in use does not support; use type HOST with id 0");
 	}
 	/* Whether there are 1 GiB pages at all is the driver's answer too: NOT_SUPPORT, the same
 	 * code. */
-	return error ?: ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0)
+	return error ?: ACL_CALL(halMemCreate, &made, size, &driver_prop, 0)
 			?: ACL_GIVE(handle, made);
 }
 
 ACL_ANSWERS(aclrtFreePhysical,
-	    ACL_IS_NULL(handle) ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle));
+	    ACL_IS_NULL(handle) ?: ACL_CALL(halMemRelease, (drv_mem_handle_t *)handle));
 
 ACL_ANSWERS_WITH(aclrtMemGetAllocationGranularity,
 	struct drv_mem_prop driver_prop; size_t bytes = 0,
 	ACL_IS_NULL(prop) ?: ACL_IS_NULL(granularity)
-			?: prop_convert(__func__, prop, &driver_prop)
-			?: prop_translate(__func__, &driver_prop)
-			?: ACL_CALL(__func__, halMemGetAllocationGranularity, &driver_prop,
+			?: prop_convert(prop, &driver_prop) ?: prop_translate(&driver_prop)
+			?: ACL_CALL(halMemGetAllocationGranularity, &driver_prop,
 				(drv_mem_granularity_options)option, &bytes)
 			?: ACL_GIVE(granularity, bytes));
 
@@ -436,7 +422,7 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 	struct drv_mem_prop found = { 0 };
 	bool host;
 	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(prop)
-			?: ACL_CALL(__func__, halMemGetAllocationPropertiesFromHandle, &found,
+			?: ACL_CALL(halMemGetAllocationPropertiesFromHandle, &found,
 				    (drv_mem_handle_t *)handle);
 
 	if (error != ACL_SUCCESS)
@@ -444,8 +430,7 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 	host = found.side != MEM_DEV_SIDE;
 	if (found.mem_type >= MEM_TS_DDR_TYPE || found.pg_type >= MEM_MAX_PAGE_TYPE ||
 	    found.mem_type == (host ? MEM_P2P_HBM_TYPE : MEM_P2P_DDR_TYPE))
-		return acl_invalid(__func__,
-				   "handle %p has page type %u and memory type %u %s, for which "
+		return acl_invalid("handle %p has page type %u and memory type %u %s, for which "
 				   "there is no aclrtMemAttr",
 				   handle, found.pg_type, found.mem_type,
 				   host ? "on the host" : "on a device");
@@ -467,13 +452,13 @@ aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
 /* The offset is left to the driver, as CANN leaves it: 107000. */
 ACL_ANSWERS(aclrtMapMem, ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags)
-			?: ACL_CALL(__func__, halMemMap, virPtr, size, offset,
+			?: ACL_CALL(halMemMap, virPtr, size, offset,
 				    (drv_mem_handle_t *)handle, 0));
 ACL_ANSWERS(aclrtMemMapNoAccess, ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags)
-			?: ACL_CALL(__func__, halMemMapNoAccess, virPtr, size, offset,
+			?: ACL_CALL(halMemMapNoAccess, virPtr, size, offset,
 				    (drv_mem_handle_t *)handle, 0));
-ACL_ANSWERS(aclrtUnmapMem, ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr));
+ACL_ANSWERS(aclrtUnmapMem, ACL_IS_NULL(virPtr) ?: ACL_CALL(halMemUnmap, virPtr));
 
 /* ---- access ---- */
 
@@ -504,11 +489,10 @@ static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
 aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, size_t count)
 {
 	struct drv_mem_access_desc on_stack[ACCESS_ON_STACK], *converted = on_stack;
-	aclError error = RT_WANT(__func__, virPtr != NULL,
+	aclError error = RT_WANT(virPtr != NULL,
 				 "virPtr is NULL; it must be the start of a mapping")
-			?: RT_WANT(__func__, desc != NULL,
-				   "desc is NULL; it must point to count descriptors")
-			?: RT_WANT(__func__, count <= ACCESS_MAX,
+			?: RT_WANT(desc != NULL, "desc is NULL; it must point to count descriptors")
+			?: RT_WANT(count <= ACCESS_MAX,
 				   "count is %zu; it must be between 1 and %u", count, ACCESS_MAX);
 
 	if (error != ACL_SUCCESS)
@@ -516,7 +500,7 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 	if (count > ACCESS_ON_STACK) {
 		converted = calloc(count, sizeof(*converted));
 		if (converted == NULL)
-			return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+			return core_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
 					 "no host memory for %zu access descriptors", count);
 	}
 	/* Descriptors are converted one by one. CANN passes the array on as it is, though the
@@ -529,7 +513,7 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 			.location = { .id = desc[i].location.id,
 				      .side = (enum drv_mem_side)desc[i].location.type },
 		};
-	error = ACL_CALL(__func__, halMemSetAccess, virPtr, size, converted, count);
+	error = ACL_CALL(halMemSetAccess, virPtr, size, converted, count);
 	if (error != ACL_SUCCESS)
 		hint_at_ids(desc, count);
 	if (converted != on_stack)
@@ -539,7 +523,7 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc, 
 
 ACL_ANSWERS_WITH(aclrtMemGetAccess, uint64_t flags = 0,
 	ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(location) ?: ACL_IS_NULL(flag)
-			?: ACL_CALL(__func__, halMemGetAccess, virPtr,
+			?: ACL_CALL(halMemGetAccess, virPtr,
 				    (&(struct drv_mem_location){
 					    .id = location->id,
 					    .side = (enum drv_mem_side)location->type }),
@@ -550,24 +534,24 @@ ACL_ANSWERS_WITH(aclrtMemGetAccess, uint64_t flags = 0,
 
 ACL_ANSWERS_WITH(aclrtMemRetainAllocationHandle, drv_mem_handle_t *found = NULL,
 	ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
-			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr)
+			?: ACL_CALL(halMemRetainAllocationHandle, &found, virPtr)
 			?: ACL_GIVE(handle, found));
 
 ACL_ANSWERS_WITH(aclrtMemGetAddressRange, DVdeviceptr base = 0; size_t size = 0,
 	ACL_IS_NULL(ptr)
-			?: RT_WANT(__func__, pbase != NULL || psize != NULL,
+			?: RT_WANT(pbase != NULL || psize != NULL,
 				"pbase and psize are both NULL; at least one must point to "
 				"something")
-			?: ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr,
+			?: ACL_CALL(halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr,
 				&base, &size)
 			?: ACL_GIVE_IF(pbase, (void *)(uintptr_t)base) ?: ACL_GIVE_IF(psize, size));
 
 /* CANN has another code for an id in the peer functions. */
 ACL_ANSWERS_WITH(aclrtMemP2PMap, uint32_t device,
 	ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size) ?: ACL_IS_SET(flags)
-			?: (core_device_logic(dstDevId, "dstDevId", __func__, &device) == 0
+			?: (core_device_logic(dstDevId, "dstDevId", &device) == 0
 				    ? ACL_SUCCESS
 				    : ACL_ERROR_RT_PARAM_INVALID)
-			?: acl_check_context(__func__)
-			?: ACL_CALL(__func__, drvMemPrefetchToDevice,
+			?: acl_check_context()
+			?: ACL_CALL(drvMemPrefetchToDevice,
 				    (DVdeviceptr)(uintptr_t)devPtr, size, device));

@@ -54,9 +54,11 @@ static void unuse(struct callback *callback)
 	free(callback);
 }
 
-/* Under no lock. */
+/* Under no lock, and outside of our functions: the calls that it makes are the program's. */
 static void run(struct callback *callback)
 {
+	CORE_CALLED("");
+
 	atomic_store(&callback->runs, true);
 	core_order(callback->device, NPU_ORDER_STREAM, callback->sq, callback->number);
 	callback->fn(callback->arg);
@@ -148,8 +150,10 @@ static void *pump(void *arg)
 	struct core_wait wait;
 
 	pump_of = stream;
+	core_called = "npusim";
 	pthread_mutex_lock(&stream->lock);
-	wait = core_wait_begin(stream, UINT64_MAX, NULL);
+	wait = core_wait_begin(stream, UINT64_MAX);
+	wait.quiet = true;
 	while (!stream->pump_stop) {
 		struct callback *callback = take_ready(&stream->ready);
 
@@ -167,17 +171,17 @@ static void *pump(void *arg)
 }
 
 int core_attention_send_locked(struct core_stream *stream, void *entries, unsigned count,
-			       const struct core_done *done, const char *call)
+			       const struct core_done *done)
 {
 	int code = stream->pump_started ? 0 : pthread_create(&stream->pump, NULL, pump, stream);
 
 	if (code != 0)
-		return core_no_memory(call, "no thread for stream %d's callbacks: %s", stream->id,
+		return core_no_memory("no thread for stream %d's callbacks: %s", stream->id,
 				      strerror(code));
 	stream->pump_started = true;
 	stream->attention++;
 	pthread_cond_broadcast(&stream->progress);
-	code = core_stream_send_locked(stream, entries, count, done, call);
+	code = core_stream_send_locked(stream, entries, count, done);
 	if (code != CORE_OK)
 		stream->attention--;
 	return code;
@@ -202,7 +206,7 @@ void core_callback_end(struct core_stream *stream)
 /* ---- launched ---- */
 
 /* The entries of a callback, and who hears of them. */
-static int send_locked(struct callback *callback, const char *call)
+static int send_locked(struct callback *callback)
 {
 	struct core_stream *stream = callback->stream;
 	struct stars_event_sqe sqe[2] = {
@@ -214,17 +218,16 @@ static int send_locked(struct callback *callback, const char *call)
 		{ .fn = return_seen, .arg = callback, .describe = describe_turn },
 	};
 
-	return core_attention_send_locked(stream, sqe, callback->blocks ? 2 : 1, done, call);
+	return core_attention_send_locked(stream, sqe, callback->blocks ? 2 : 1, done);
 }
 
-static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg, bool block,
-			 const char *call)
+static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg, bool block)
 {
 	struct callback *callback = calloc(1, sizeof(*callback));
 	int code = CORE_OK;
 
 	if (callback == NULL)
-		return core_no_memory(call, "no memory for a callback");
+		return core_no_memory("no memory for a callback");
 	callback->stream = stream;
 	callback->fn = fn;
 	callback->arg = arg;
@@ -233,10 +236,10 @@ static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *a
 	callback->sq = stream->sq;
 	count_users(callback->subscriber, 1);
 	if (block)
-		code = core_result(call, core_event_id_take(stream->device, &callback->event_id));
+		code = core_result(core_event_id_take(stream->device, &callback->event_id));
 	callback->blocks = block && code == CORE_OK;
 	atomic_store(&callback->users, callback->blocks ? 2 : 1);
-	code = code ?: send_locked(callback, call);
+	code = code ?: send_locked(callback);
 	if (code != CORE_OK) {
 		atomic_store(&callback->users, 1);
 		forget_callback(callback);
@@ -291,78 +294,77 @@ static struct callback *await_locked(struct subscriber *subscriber, int32_t time
 	return callback;
 }
 
-int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *handle,
-			 const char *call)
+int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *handle)
 {
 	struct core_stream *stream;
-	int code = core_stream_find(handle, call, &stream);
+	int code = core_stream_find(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->host_funcs)
-		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE,
 				 "stream %d has used aclrtLaunchHostFunc: a stream takes one kind "
 				 "of callback or the other",
 				 stream->id);
 	if (stream->subscriber == NULL)
 		return core_fail(
-			ACL_ERROR_RT_STREAM_NO_CB_REG, call,
+			ACL_ERROR_RT_STREAM_NO_CB_REG,
 			"no thread subscribes to stream %d; call aclrtSubscribeReport first",
 			stream->id);
-	return launch_locked(stream, fn, arg, block, call);
+	return launch_locked(stream, fn, arg, block);
 }
 
-int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, const char *call)
+int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle)
 {
 	struct core_stream *stream;
-	int code = core_stream_find(handle, call, &stream);
+	int code = core_stream_find(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->subscriber != NULL)
-		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE,
 				 "a thread subscribes to stream %d (aclrtSubscribeReport): a "
 				 "stream takes one kind of callback or the other",
 				 stream->id);
 	stream->host_funcs = true; /* at once: the lock is released while there is no room */
-	return launch_locked(stream, fn, arg, true, call);
+	return launch_locked(stream, fn, arg, true);
 }
 
-int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
+int core_callback_subscribe(uint64_t thread, void *handle)
 {
 	struct core_stream *stream;
-	int code = core_stream_find_any(handle, call, &stream);
+	int code = core_stream_find_any(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->subscriber != NULL || stream->host_funcs)
 		return core_fail(
-			ACL_ERROR_RT_STREAM_SUBSCRIBE, call, "stream %d %s", stream->id,
+			ACL_ERROR_RT_STREAM_SUBSCRIBE, "stream %d %s", stream->id,
 			stream->host_funcs
 				? "has used aclrtLaunchHostFunc: a stream takes one kind of "
 				  "callback or the other"
 				: "has a subscriber already; call aclrtUnSubscribeReport first");
 	stream->subscriber = join(thread);
 	return stream->subscriber != NULL ? CORE_OK
-					  : core_no_memory(call, "no memory for a subscription");
+					  : core_no_memory("no memory for a subscription");
 }
 
-int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
+int core_callback_unsubscribe(uint64_t thread, void *handle)
 {
 	struct core_stream *stream;
-	int code = core_stream_find_any(handle, call, &stream);
+	int code = core_stream_find_any(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	LOCKED(&stream->lock);
 	if (stream->subscriber == NULL)
-		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, call,
-				 "no thread subscribes to stream %d", stream->id);
+		return core_fail(ACL_ERROR_RT_STREAM_SUBSCRIBE, "no thread subscribes to stream %d",
+				 stream->id);
 	if (stream->subscriber->thread != thread)
-		return core_fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_THREAD_SUBSCRIBE,
 				 "threadId=%llu does not subscribe to stream %d: thread %llu does",
 				 (unsigned long long)thread, stream->id,
 				 (unsigned long long)stream->subscriber->thread);
@@ -371,7 +373,7 @@ int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
 	return CORE_OK;
 }
 
-int core_callback_process(int32_t timeout_ms, const char *call)
+int core_callback_process(int32_t timeout_ms)
 {
 	struct subscriber *subscriber;
 	struct callback *callback = NULL;
@@ -384,11 +386,11 @@ int core_callback_process(int32_t timeout_ms, const char *call)
 		callback = await_locked(subscriber, timeout_ms);
 	pthread_mutex_unlock(&subscribers_lock);
 	if (subscriber == NULL)
-		return core_fail(ACL_ERROR_RT_THREAD_SUBSCRIBE, call,
+		return core_fail(ACL_ERROR_RT_THREAD_SUBSCRIBE,
 				 "the calling thread subscribes to no stream; call "
 				 "aclrtSubscribeReport with pthread_self() first");
 	if (callback == NULL)
-		return core_fail(ACL_ERROR_RT_REPORT_TIMEOUT, call, "no callback came within %d ms",
+		return core_fail(ACL_ERROR_RT_REPORT_TIMEOUT, "no callback came within %d ms",
 				 timeout_ms);
 	run(callback);
 	return CORE_OK;

@@ -34,12 +34,12 @@ struct record {
 };
 
 /* One user, the caller. NULL: *error is an aclError, message set. */
-static struct record *record_make(uint32_t device, const char *call, int *error)
+static struct record *record_make(uint32_t device, int *error)
 {
 	struct record *record = calloc(1, sizeof(*record));
 
-	*error = record == NULL ? core_no_memory(call, "no memory for an event")
-				: core_result(call, core_event_id_take(device, &record->id));
+	*error = record == NULL ? core_no_memory("no memory for an event")
+				: core_result(core_event_id_take(device, &record->id));
 	if (*error != CORE_OK) {
 		free(record);
 		return NULL;
@@ -114,12 +114,12 @@ static void record_done(void *arg, const struct stars_logic_cqe *cqe)
 
 /* A stream of another device waits: that device has an id of its own, which the host records when
  * the record happens, or now if it has. */
-static int record_add_relay(struct record *record, uint32_t device, uint32_t id, const char *call)
+static int record_add_relay(struct record *record, uint32_t device, uint32_t id)
 {
 	struct relay *relay = malloc(sizeof(*relay));
 
 	if (relay == NULL)
-		return core_no_memory(call, "no memory for an event");
+		return core_no_memory("no memory for an event");
 	core_order(device, NPU_ORDER_RELAY, id, (uint64_t)record->device << 32 | record->id);
 	*relay = (struct relay){ .device = device, .id = id };
 	LOCKED(&record->lock);
@@ -208,7 +208,7 @@ static bool can_be_waited_for(const struct event *event)
 	return event->kind == CORE_EVENT_PLAIN || (event->flags & (CORE_EVENT_SYNC | 0x4u)) != 0;
 }
 
-int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_event, const char *call)
+int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_event)
 {
 	void *owner, *handle = NULL;
 	struct context *context = core_context_look(&owner);
@@ -216,14 +216,14 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	int code = CORE_OK;
 
 	if (context == NULL)
-		return core_context_none(call);
+		return core_context_none();
 	if (core_event_live(context->face.device) >= CORE_EVENT_MAX)
-		return core_fail(ACL_ERROR_RT_NO_EVENT_RESOURCE, call,
+		return core_fail(ACL_ERROR_RT_NO_EVENT_RESOURCE,
 				 "device %d has %u events, all that there are",
 				 context->face.user_device, CORE_EVENT_MAX);
 	event = core_pool_take(&events);
 	if (event == NULL)
-		return core_no_memory(call, "no memory for an event");
+		return core_no_memory("no memory for an event");
 	pthread_mutex_lock(&event->lock);
 	event->slot.context = context;
 	event->device = context->face.device;
@@ -233,12 +233,12 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	event->coming = NULL;
 	atomic_store(&event->waits, (uint64_t)event->slot.generation << 32);
 	if (kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
-		event->coming = record_make(event->device, call, &code);
+		event->coming = record_make(event->device, &code);
 	pthread_mutex_unlock(&event->lock);
 	if (code == CORE_OK)
 		handle = core_owned_link(&events, &context->events, event, owner, NULL);
 	if (code == CORE_OK && handle == NULL)
-		code = core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
+		code = core_fail(ACL_ERROR_RT_CONTEXT_NULL,
 				 "the current context ended while an event of it was made");
 	if (code == CORE_OK)
 		*out_event = handle;
@@ -247,32 +247,32 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	return code ?: core_spend(NPU_WORK_EVENT);
 }
 
-static int find_event(void *handle, const char *call, struct event **out)
+static int find_event(void *handle, struct event **out)
 {
 	*out = core_is_forked() ? NULL : core_pool_find(&events, handle);
 	return *out != NULL ? CORE_OK
-			    : core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID, call);
+			    : core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID);
 }
 
 /* Takes the event's lock for one that may have been destroyed since it was found. */
-static int lock_event(struct event *event, const void *handle, const char *call)
+static int lock_event(struct event *event, const void *handle)
 {
 	pthread_mutex_lock(&event->lock);
 	if (core_slot_handle(event) == handle)
 		return CORE_OK;
 	pthread_mutex_unlock(&event->lock);
-	return core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID, call);
+	return core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID);
 }
 
-int core_event_destroy(void *handle, const char *call)
+int core_event_destroy(void *handle)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 
 	if (code != CORE_OK)
 		return code;
 	if (!core_pool_hide(event, handle))
-		return core_invalid(call, "event=%p is being destroyed by another thread", handle);
+		return core_invalid("event=%p is being destroyed by another thread", handle);
 	core_spend(NPU_WORK_EVENT_DESTROY);
 	end_event(event);
 	return CORE_OK;
@@ -334,7 +334,7 @@ static void describe_wait(void *arg, struct core_stall *out)
 
 /* The id that the waiting stream's device knows. Of another device's record: one that the host
  * records when it happens. */
-static int local_id(struct wait *wait, uint32_t device, uint32_t *out_id, const char *call)
+static int local_id(struct wait *wait, uint32_t device, uint32_t *out_id)
 {
 	struct record *record = wait->record;
 	drvError_t code;
@@ -344,11 +344,11 @@ static int local_id(struct wait *wait, uint32_t device, uint32_t *out_id, const 
 		return CORE_OK;
 	code = core_event_id_take(device, out_id);
 	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
+		return core_result(code);
 	wait->relayed = true;
 	wait->relay_device = device;
 	wait->relay_id = *out_id;
-	return record_add_relay(record, device, *out_id, call);
+	return record_add_relay(record, device, *out_id);
 }
 
 /* Somebody must see the other stream's completion, or the relay is never run: its own thread, if
@@ -361,7 +361,7 @@ static void watch_done(void *arg, const struct stars_logic_cqe *cqe)
 	stream->attention--;
 }
 
-static int watch_record(struct record *record, const char *call)
+static int watch_record(struct record *record)
 {
 	struct core_stream *stream = core_pool_find(&core_streams, atomic_load(&record->stream));
 	struct stars_event_sqe sqe = { .header.type = STARS_SQE_PLACE_HOLDER };
@@ -372,14 +372,13 @@ static int watch_record(struct record *record, const char *call)
 		return CORE_OK;
 	pthread_mutex_lock(&stream->lock);
 	if (stream->alive)
-		code = core_attention_send_locked(stream, &sqe, 1, &done, call);
+		code = core_attention_send_locked(stream, &sqe, 1, &done);
 	pthread_mutex_unlock(&stream->lock);
 	return code;
 }
 
 /* The record that this call makes happen; the event's lock is held. */
-static struct record *next_record_locked(struct event *event, uint32_t device, const char *call,
-					 int *error)
+static struct record *next_record_locked(struct event *event, uint32_t device, int *error)
 {
 	struct record *coming = event->coming, *record;
 
@@ -387,11 +386,11 @@ static struct record *next_record_locked(struct event *event, uint32_t device, c
 		event->coming = NULL;
 		return coming;
 	}
-	record = record_make(device, call, error);
+	record = record_make(device, error);
 	if (record == NULL || coming == NULL)
 		return record;
 	/* Streams wait for the id of the event's own device already. */
-	*error = record_add_relay(record, coming->device, coming->id, call);
+	*error = record_add_relay(record, coming->device, coming->id);
 	if (*error != CORE_OK) {
 		record_unuse(record);
 		return NULL;
@@ -414,21 +413,20 @@ static void take_back(struct event *event, struct record *record, struct record 
 }
 
 /* The event's lock is not held while an entry is sent, which may have to wait for room. */
-int core_event_record(void *handle, void *stream_handle, const char *call)
+int core_event_record(void *handle, void *stream_handle)
 {
 	struct event *event;
 	struct core_stream *stream;
 	struct stars_event_sqe sqe = { .header.type = STARS_SQE_EVENT_RECORD };
 	struct core_done done = { .fn = record_done };
 	struct record *record, *before = NULL;
-	int code =
-		find_event(handle, call, &event) ?: core_stream_find(stream_handle, call, &stream);
+	int code = find_event(handle, &event) ?: core_stream_find(stream_handle, &stream);
 
-	code = code ?: lock_event(event, handle, call);
+	code = code ?: lock_event(event, handle);
 	if (code != CORE_OK)
 		return code;
 	core_spend(NPU_WORK_EVENT_RECORD);
-	record = next_record_locked(event, stream->device, call, &code);
+	record = next_record_locked(event, stream->device, &code);
 	if (record != NULL) {
 		atomic_store(&record->stream, core_slot_handle(stream));
 		if (record->instead_of != NULL)
@@ -441,9 +439,9 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 		return code;
 	sqe.event_id = (uint16_t)record->id;
 	done.arg = record_use(record);
-	code = core_stream_send_each(stream, &sqe, 1, &done, call);
+	code = core_stream_send_each(stream, &sqe, 1, &done);
 	if (code == CORE_OK)
-		code = watch_record(record, call);
+		code = watch_record(record);
 	else
 		take_back(event, record, before);
 	record_unuse(before);
@@ -452,8 +450,7 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 }
 
 /* Takes over the caller's use of `record`, and the wait, which is counted. */
-static int send_wait(const struct wait *made, struct core_stream *stream, uint32_t timeout_s,
-		     const char *call)
+static int send_wait(const struct wait *made, struct core_stream *stream, uint32_t timeout_s)
 {
 	struct wait *wait = malloc(sizeof(*wait));
 	struct core_done done = { .fn = wait_done, .arg = wait, .describe = describe_wait };
@@ -463,15 +460,15 @@ static int send_wait(const struct wait *made, struct core_stream *stream, uint32
 
 	if (wait == NULL) {
 		end_wait(made);
-		return core_no_memory(call, "no memory to wait for an event");
+		return core_no_memory("no memory to wait for an event");
 	}
 	*wait = *made;
-	code = local_id(wait, stream->device, &id, call);
+	code = local_id(wait, stream->device, &id);
 	if (code == CORE_OK && wait->relayed)
-		code = watch_record(wait->record, call);
+		code = watch_record(wait->record);
 	if (code == CORE_OK) {
 		sqe.event_id = (uint16_t)id;
-		code = core_stream_send_each(stream, &sqe, 1, &done, call);
+		code = core_stream_send_each(stream, &sqe, 1, &done);
 	}
 	if (code != CORE_OK)
 		wait_done(wait, NULL);
@@ -489,26 +486,24 @@ static struct record *awaited_locked(struct event *event, const struct core_stre
 	return record_use(record);
 }
 
-int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const char *call)
+int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 	struct core_stream *stream;
 	struct wait wait = { .handle = handle };
 
 	if (code != CORE_OK)
 		return code;
 	if (!can_be_waited_for(event))
-		return core_unsupported(call,
-					"event=%p was made without ACL_EVENT_SYNC (flag %#x): no "
+		return core_unsupported("event=%p was made without ACL_EVENT_SYNC (flag %#x): no "
 					"stream can wait for it",
 					handle, event->flags);
-	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
+	code = core_stream_find(stream_handle, &stream) ?: lock_event(event, handle);
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_PLAIN && event->coming == NULL && event->last == NULL)
 		code = core_invalid(
-			call,
 			"event=%p was never recorded; call aclrtRecordEvent first, or make it with "
 			"aclrtCreateEventExWithFlag, for which that is no wait",
 			handle);
@@ -519,32 +514,31 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 		wait.generation = (uint32_t)(atomic_fetch_add(&event->waits, 1) >> 32);
 	}
 	pthread_mutex_unlock(&event->lock);
-	return wait.record == NULL ? code : send_wait(&wait, stream, timeout_s, call);
+	return wait.record == NULL ? code : send_wait(&wait, stream, timeout_s);
 }
 
-int core_event_reset(void *handle, void *stream_handle, const char *call)
+int core_event_reset(void *handle, void *stream_handle)
 {
 	struct event *event;
 	struct core_stream *stream;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_AGAIN)
-		return core_unsupported(call,
-					"event=%p is one of aclrtCreateEventExWithFlag, which is "
+		return core_unsupported("event=%p is one of aclrtCreateEventExWithFlag, which is "
 					"recorded again without a reset",
 					handle);
 	if (!can_be_waited_for(event))
 		return core_unsupported(
-			call, "event=%p was made without ACL_EVENT_SYNC: there is nothing to reset",
+			"event=%p was made without ACL_EVENT_SYNC: there is nothing to reset",
 			handle);
-	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
+	code = core_stream_find(stream_handle, &stream) ?: lock_event(event, handle);
 	if (code != CORE_OK)
 		return code;
-	code = core_context_stopped(stream->slot.context, call);
+	code = core_context_stopped(stream->slot.context);
 	if (code == CORE_OK && event->coming == NULL)
-		event->coming = record_make(event->device, call, &code);
+		event->coming = record_make(event->device, &code);
 	pthread_mutex_unlock(&event->lock);
 	return code;
 }
@@ -578,17 +572,16 @@ static bool is_seen(struct record *record)
 	return done;
 }
 
-int core_event_query(void *handle, bool deprecated, bool *out_done, const char *call)
+int core_event_query(void *handle, bool deprecated, bool *out_done)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 	struct record *record;
 
 	if (code != CORE_OK)
 		return code;
 	if (deprecated && event->kind == CORE_EVENT_AGAIN)
-		return core_unsupported(call,
-					"event=%p is one of aclrtCreateEventExWithFlag; ask with "
+		return core_unsupported("event=%p is one of aclrtCreateEventExWithFlag; ask with "
 					"aclrtQueryEventStatus",
 					handle);
 	core_spend(NPU_WORK_EVENT);
@@ -598,33 +591,32 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 	else
 		*out_done = is_seen(record);
 	record_unuse(record);
-	return core_context_stopped(event->slot.context, call);
+	return core_context_stopped(event->slot.context);
 }
 
-int core_event_query_waits(void *handle, bool *out_done, const char *call)
+int core_event_query_waits(void *handle, bool *out_done)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 	struct core_context *context = core_context_peek();
 
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_AGAIN)
-		return core_unsupported(call,
-					"event=%p is one of aclrtCreateEventExWithFlag, whose "
+		return core_unsupported("event=%p is one of aclrtCreateEventExWithFlag, whose "
 					"waits are not counted",
 					handle);
 	core_spend(NPU_WORK_EVENT);
 	if ((uint32_t)atomic_load(&event->waits) > 0 && context != NULL)
 		core_stream_reap_device(context->device);
 	*out_done = (uint32_t)atomic_load(&event->waits) == 0;
-	return core_context_stopped(event->slot.context, call);
+	return core_context_stopped(event->slot.context);
 }
 
-int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
+int core_event_synchronize(void *handle, int32_t timeout_ms)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 	uint64_t deadline = core_deadline_ns(timeout_ms), since;
 	struct core_stream *stream;
 	struct core_wait wait;
@@ -635,53 +627,53 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	core_spend(NPU_WORK_EVENT_SYNC);
 	since = core_now_ns();
 	record = look(event);
-	code = core_context_stopped(event->slot.context, call);
+	code = core_context_stopped(event->slot.context);
 	stream =
 		record == NULL ? NULL : core_pool_find(&core_streams, atomic_load(&record->stream));
 	if (stream != NULL && core_is_pump_of(stream)) {
 		code = core_invalid(
-			call, "the event's stream waits for the callback that makes this call");
+			"the event's stream waits for the callback that makes this call");
 	} else if (stream != NULL) {
 		pthread_mutex_lock(&stream->lock);
-		wait = core_wait_begin(stream, deadline, call);
+		wait = core_wait_begin(stream, deadline);
 		while (code == CORE_OK && core_wait_holds(stream, &wait) &&
 		       !atomic_load(&record->done) && !atomic_load(&record->aborted))
 			code = core_stream_progress_locked(stream, &wait);
 		if (core_wait_is_aborted(stream, &wait) || atomic_load(&record->aborted))
-			code = core_stream_aborted(stream, call);
+			code = core_stream_aborted(stream);
 		pthread_mutex_unlock(&stream->lock);
 		if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
-			code = core_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, call,
+			code = core_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
 					 "event=%p has not happened within %d ms", handle,
 					 timeout_ms);
 	}
 	if (is_seen(record) && atomic_load(&record->timestamp) > since)
 		core_spend(NPU_WORK_HOST_WAKE);
 	record_unuse(record);
-	return code ?: core_context_stopped(event->slot.context, call);
+	return code ?: core_context_stopped(event->slot.context);
 }
 
 /* When the event's last record happened. 107006 with a message if that is not known. */
-static int happened(void *handle, const char *argument, uint64_t *out_ns, const char *call)
+static int happened(void *handle, const char *argument, uint64_t *out_ns)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 	struct record *record;
 
 	if (code != CORE_OK)
 		return code;
 	record = look(event);
 	if (record == NULL)
-		code = core_fail(ACL_ERROR_RT_INTERNAL_ERROR, call,
+		code = core_fail(ACL_ERROR_RT_INTERNAL_ERROR,
 				 "%s=%p was never recorded; call aclrtRecordEvent first", argument,
 				 handle);
 	else if (!atomic_load(&record->done))
 		code = core_fail(
-			ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, call,
+			ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
 			"%s=%p has not happened yet; synchronize its stream or the event first",
 			argument, handle);
 	else if (event->kind != CORE_EVENT_PLAIN && (event->flags & CORE_EVENT_TIME_LINE) == 0)
-		code = core_fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, call,
+		code = core_fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
 				 "%s=%p was made without ACL_EVENT_TIME_LINE (flag %#x): it has no "
 				 "time stamp",
 				 argument, handle, event->flags);
@@ -691,31 +683,30 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 	return code;
 }
 
-int core_event_elapsed(void *start, void *end, float *out_ms, const char *call)
+int core_event_elapsed(void *start, void *end, float *out_ms)
 {
 	uint64_t start_ns = 0, end_ns = 0;
-	int code = happened(start, "startEvent", &start_ns, call)
-			   ?: happened(end, "endEvent", &end_ns, call);
+	int code = happened(start, "startEvent", &start_ns) ?: happened(end, "endEvent", &end_ns);
 
 	if (code == CORE_OK)
 		*out_ms = (float)(((double)end_ns - (double)start_ns) * 1e-6);
 	return code;
 }
 
-int core_event_timestamp(void *handle, uint64_t *out_us, const char *call)
+int core_event_timestamp(void *handle, uint64_t *out_us)
 {
 	uint64_t ns = 0;
-	int code = happened(handle, "event", &ns, call);
+	int code = happened(handle, "event", &ns);
 
 	if (code == CORE_OK)
 		*out_us = ns / 1000;
 	return code;
 }
 
-int core_event_id(void *handle, uint32_t *out_id, const char *call)
+int core_event_id(void *handle, uint32_t *out_id)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
+	int code = find_event(handle, &event);
 
 	if (code == CORE_OK)
 		*out_id = event->slot.index;

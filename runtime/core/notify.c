@@ -22,29 +22,29 @@ static void prepare_notify(void *object)
 static struct core_pool notifies = CORE_POOL(
 	4, "notify", "aclrtCreateNotify or aclrtNotifyImportByKey", struct notify, prepare_notify);
 
-int core_notify_add(const struct core_notify *face, void **out_notify, const char *call)
+int core_notify_add(const struct core_notify *face, void **out_notify)
 {
 	struct notify *notify = core_pool_take(&notifies);
 
 	if (notify == NULL)
-		return core_no_memory(call, "no memory for a notify");
+		return core_no_memory("no memory for a notify");
 	notify->face = *face;
 	*out_notify = core_pool_publish(&notifies, notify);
 	return CORE_OK;
 }
 
-static int find(void *handle, struct notify **out, const char *call)
+static int find(void *handle, struct notify **out)
 {
 	*out = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
 	if (*out == NULL)
-		return core_pool_missing(&notifies, handle, ACL_ERROR_RT_INVALID_HANDLE, call);
-	return core_context_peek() == NULL ? core_context_none(call) : CORE_OK;
+		return core_pool_missing(&notifies, handle, ACL_ERROR_RT_INVALID_HANDLE);
+	return core_context_peek() == NULL ? core_context_none() : CORE_OK;
 }
 
-int core_notify_find(void *handle, struct core_notify *out, const char *call)
+int core_notify_find(void *handle, struct core_notify *out)
 {
 	struct notify *notify;
-	int code = find(handle, &notify, call);
+	int code = find(handle, &notify);
 
 	if (code != CORE_OK)
 		return code;
@@ -53,32 +53,32 @@ int core_notify_find(void *handle, struct core_notify *out, const char *call)
 	return CORE_OK;
 }
 
-int core_notify_remove(void *handle, struct core_notify *out, const char *call)
+int core_notify_remove(void *handle, struct core_notify *out)
 {
 	struct notify *notify;
-	int code = find(handle, &notify, call);
+	int code = find(handle, &notify);
 
 	if (code != CORE_OK)
 		return code;
 	if (!core_pool_hide(notify, handle))
-		return core_fail(ACL_ERROR_RT_INVALID_HANDLE, call,
+		return core_fail(ACL_ERROR_RT_INVALID_HANDLE,
 				 "notify=%p is being destroyed by another thread", handle);
 	*out = notify->face;
 	core_pool_give(&notifies, notify);
 	return CORE_OK;
 }
 
-int core_notify_set_key(void *handle, const char key[CORE_KEY_BYTES], const char *call)
+int core_notify_set_key(void *handle, const char key[CORE_KEY_BYTES])
 {
 	struct notify *notify;
-	int code = find(handle, &notify, call);
+	int code = find(handle, &notify);
 
 	if (code != CORE_OK)
 		return code;
 	LOCKED(&notify->lock);
 	if (notify->face.key[0] != '\0')
-		return core_fail(ACL_ERROR_RT_INTERNAL_ERROR, call,
-				 "notify=%p has a key already: %s", handle, notify->face.key);
+		return core_fail(ACL_ERROR_RT_INTERNAL_ERROR, "notify=%p has a key already: %s",
+				 handle, notify->face.key);
 	memcpy(notify->face.key, key, CORE_KEY_BYTES);
 	return CORE_OK;
 }

@@ -56,7 +56,7 @@ struct plan {
 	bool is_default;
 };
 
-static int make_stream(const struct plan *plan, void **out_stream, const char *call)
+static int make_stream(const struct plan *plan, void **out_stream)
 {
 	const struct core_context *face = &plan->context->face;
 	struct core_stream *stream;
@@ -64,18 +64,18 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 	int code;
 
 	if (core_stream_live(face->device) >= CORE_STREAM_MAX)
-		return core_fail(ACL_ERROR_RT_NO_STREAM_RESOURCE, call,
+		return core_fail(ACL_ERROR_RT_NO_STREAM_RESOURCE,
 				 "device %d has %u streams, all that there are", face->user_device,
 				 CORE_STREAM_MAX);
 	stream = core_pool_take(&core_streams);
 	if (stream == NULL)
-		return core_no_memory(call, "no memory for a stream");
+		return core_no_memory("no memory for a stream");
 	pthread_mutex_lock(&stream->lock);
 	be_born_locked(stream, plan->context);
 	stream->is_default = plan->is_default;
 	stream->priority = plan->priority;
 	stream->flags = plan->flags;
-	code = core_stream_open_queue(stream, call);
+	code = core_stream_open_queue(stream);
 	pthread_mutex_unlock(&stream->lock);
 	handle = code == CORE_OK
 			 ? core_owned_link(&core_streams, &core_stream_lists[face->device], stream,
@@ -94,52 +94,51 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 		core_stream_close_queue(stream);
 	core_pool_give(&core_streams, stream);
 	return code
-		       ?: core_fail(ACL_ERROR_RT_CONTEXT_NULL, call,
+		       ?: core_fail(ACL_ERROR_RT_CONTEXT_NULL,
 				    "the current context ended while a stream of it was made");
 }
 
-int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call)
+int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream)
 {
 	struct plan plan = { .priority = priority, .flags = flags };
 
 	plan.context = core_context_look(&plan.owner);
 	if (plan.context == NULL)
-		return core_context_none(call);
-	return make_stream(&plan, out_stream, call);
+		return core_context_none();
+	return make_stream(&plan, out_stream);
 }
 
 /* Made at the first use: a program that only maps memory needs no queue. */
-int core_stream_default(void **out_stream, const char *call)
+int core_stream_default(void **out_stream)
 {
 	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 	struct plan plan = { .is_default = true };
 
 	plan.context = core_context_look(&plan.owner);
 	if (plan.context == NULL)
-		return core_context_none(call);
+		return core_context_none();
 	*out_stream = atomic_load_explicit(&plan.context->default_stream, memory_order_acquire);
 	if (*out_stream != NULL)
 		return CORE_OK;
 	LOCKED(&making);
 	*out_stream = atomic_load(&plan.context->default_stream);
-	return *out_stream != NULL ? CORE_OK : make_stream(&plan, out_stream, call);
+	return *out_stream != NULL ? CORE_OK : make_stream(&plan, out_stream);
 }
 
 /* ---- found ---- */
 
-int core_stream_find_any(void *handle, const char *call, struct core_stream **out)
+int core_stream_find_any(void *handle, struct core_stream **out)
 {
-	int code = core_context_peek() == NULL ? core_context_none(call) : CORE_OK;
+	int code = core_context_peek() == NULL ? core_context_none() : CORE_OK;
 
 	*out = NULL;
 	if (code == CORE_OK && handle == NULL)
-		code = core_stream_default(&handle, call);
+		code = core_stream_default(&handle);
 	if (code != CORE_OK)
 		return code;
 	*out = core_pool_find(&core_streams, handle);
-	return *out != NULL
-		       ? CORE_OK
-		       : core_pool_missing(&core_streams, handle, ACL_ERROR_RT_PARAM_INVALID, call);
+	return *out != NULL ? CORE_OK
+			    : core_pool_missing(&core_streams, handle, ACL_ERROR_RT_PARAM_INVALID);
 }
 
 void *core_stream_context(void *handle)
@@ -150,9 +149,9 @@ void *core_stream_context(void *handle)
 	return stream == NULL ? NULL : core_slot_handle(stream->slot.context);
 }
 
-int core_stream_find(void *handle, const char *call, struct core_stream **out)
+int core_stream_find(void *handle, struct core_stream **out)
 {
-	int code = core_stream_find_any(handle, call, out), owner;
+	int code = core_stream_find_any(handle, out), owner;
 	struct core_context *context = core_context_peek();
 
 	if (*out == NULL || context == NULL || (*out)->slot.context == core_context_of(context))
@@ -160,7 +159,7 @@ int core_stream_find(void *handle, const char *call, struct core_stream **out)
 	owner = (*out)->slot.context->face.user_device;
 	*out = NULL;
 	return core_fail(
-		ACL_ERROR_RT_STREAM_CONTEXT, call,
+		ACL_ERROR_RT_STREAM_CONTEXT,
 		"stream=%p belongs to another context (device %d) than the calling thread's "
 		"current one (device %d); call aclrtSetDevice or aclrtSetCurrentContext first",
 		handle, owner, context->user_device);
@@ -186,27 +185,26 @@ bool core_stream_set_stop(struct core_stream *stream, bool stop)
 /* ---- used ---- */
 
 /* Until all that was sent when it was called is complete. */
-static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const char *call)
+static int wait_locked(struct core_stream *stream, uint64_t deadline_ns)
 {
-	struct core_wait wait = core_wait_begin(stream, deadline_ns, call);
+	struct core_wait wait = core_wait_begin(stream, deadline_ns);
 	uint64_t target = stream->sent;
 	int code = CORE_OK;
 
 	while (code == CORE_OK && core_wait_holds(stream, &wait) && stream->done < target)
 		code = core_stream_progress_locked(stream, &wait);
 	if (core_wait_is_aborted(stream, &wait))
-		code = core_stream_aborted(stream, call);
+		code = core_stream_aborted(stream);
 	else if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
-		core_fail(code, call, "stream %d has %llu tasks that are not done in time",
-			  stream->id, (unsigned long long)(target - stream->done));
+		core_fail(code, "stream %d has %llu tasks that are not done in time", stream->id,
+			  (unsigned long long)(target - stream->done));
 	return code;
 }
 
 #define BATCH 64u
 
 int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
-		     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg,
-		     const char *call)
+		     void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
 {
 	struct core_done done[BATCH] = { { 0 } };
 	uint8_t *entry = entries;
@@ -218,61 +216,59 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 
 		if (batch == count)
 			done[batch - 1] = (struct core_done){ .fn = keep, .arg = arg };
-		code = core_stream_send_locked(stream, entry, batch, done, call);
+		code = core_stream_send_locked(stream, entry, batch, done);
 		entry += batch * STARS_SQE_BYTES;
 		count -= batch;
 	}
 	/* The caller frees what the entries point to: none of them may still be on its way. Where
 	 * the context has stopped they may be for ever, and CANN does not wait either. */
 	if (code != CORE_OK && atomic_load(&stream->slot.context->failure) == CORE_OK)
-		wait_locked(stream, UINT64_MAX, call);
+		wait_locked(stream, UINT64_MAX);
 	return code;
 }
 
-static int take_error_locked(struct core_stream *stream, const char *call)
+static int take_error_locked(struct core_stream *stream)
 {
 	int code = stream->failure;
 
 	if (code != CORE_OK)
-		core_fail(code, call, "%s", stream->cause_text ?: "a task failed");
+		core_fail(code, "%s", stream->cause_text ?: "a task failed");
 	forget_failure_locked(stream);
-	return code ?: core_context_stopped(stream->slot.context, call);
+	return code ?: core_context_stopped(stream->slot.context);
 }
 
-static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, uint64_t *end_ns,
-			     const char *call)
+static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, uint64_t *end_ns)
 {
 	uint64_t target;
 	int code = CORE_OK;
 
 	if (core_is_pump_of(stream))
-		return core_invalid(call,
-				    "stream %d waits for the callback that makes this call: it "
+		return core_invalid("stream %d waits for the callback that makes this call: it "
 				    "would wait for ever",
 				    stream->id);
 	LOCKED(&stream->lock);
 	target = stream->sent;
 	if (atomic_load(&stream->slot.context->failure) == CORE_OK) {
-		code = wait_locked(stream, deadline_ns, call);
+		code = wait_locked(stream, deadline_ns);
 		if (code == CORE_OK)
 			core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
 		if (code == CORE_OK && stream->done_ns > *end_ns)
 			*end_ns = stream->done_ns;
 	}
-	return code ?: take_error_locked(stream, call);
+	return code ?: take_error_locked(stream);
 }
 
-int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call)
+int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms)
 {
 	uint64_t since = core_now_ns(), end = since;
-	int code = synchronize_until(stream, core_deadline_ns(timeout_ms), &end, call);
+	int code = synchronize_until(stream, core_deadline_ns(timeout_ms), &end);
 
 	if (end > since)
 		core_spend(NPU_WORK_HOST_WAKE);
 	return code;
 }
 
-int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
+int core_stream_query(struct core_stream *stream, bool *out_idle)
 {
 	LOCKED(&stream->lock);
 
@@ -280,15 +276,14 @@ int core_stream_query(struct core_stream *stream, bool *out_idle, const char *ca
 	*out_idle = stream->done == stream->sent;
 	if (*out_idle)
 		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, stream->sent);
-	return core_context_stopped(stream->slot.context, call);
+	return core_context_stopped(stream->slot.context);
 }
 
-int core_device_synchronize(uint32_t device, const struct core_context *context, int32_t timeout_ms,
-			    const char *call)
+int core_device_synchronize(uint32_t device, const struct core_context *context, int32_t timeout_ms)
 {
 	uint64_t deadline = core_deadline_ns(timeout_ms), since = core_now_ns(), end = since;
 	const struct context *only = context == NULL ? NULL : core_context_of(context);
-	int first = only == NULL ? CORE_OK : core_context_stopped(only, call);
+	int first = only == NULL ? CORE_OK : core_context_stopped(only);
 	unsigned count = 0;
 	void **handles;
 
@@ -296,7 +291,7 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 		return first;
 	handles = core_stream_list(device, &count);
 	if (handles == NULL)
-		return core_no_memory(call, "no memory to list the device's streams");
+		return core_no_memory("no memory to list the device's streams");
 	for (unsigned i = 0; i < count; i++) {
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
 		int code = CORE_OK;
@@ -304,7 +299,7 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 		if (stream != NULL &&
 		    (only == NULL ? atomic_load(&stream->slot.context->failure) == CORE_OK
 				  : stream->slot.context == only))
-			code = synchronize_until(stream, deadline, &end, call);
+			code = synchronize_until(stream, deadline, &end);
 		if (first == CORE_OK)
 			first = code;
 		if (code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)
@@ -318,31 +313,31 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 
 /* ---- ended ---- */
 
-static int stop_locked(struct core_stream *stream, const char *call)
+static int stop_locked(struct core_stream *stream)
 {
-	int code = core_result(call, core_call(npusimStop, stream->device, stream->sq));
+	int code = core_result(core_call(npusimStop, stream->device, stream->sq));
 
 	stream->stopped |= code == CORE_OK;
 	return code;
 }
 
-int core_stream_abort(void *handle, const char *call)
+int core_stream_abort(void *handle)
 {
 	struct core_stream *stream;
-	int code = core_stream_find(handle, call, &stream);
+	int code = core_stream_find(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	if (core_is_pump_of(stream))
-		return core_invalid(call, "stream %d cannot be aborted in a callback of its own",
+		return core_invalid("stream %d cannot be aborted in a callback of its own",
 				    stream->id);
 	LOCKED(&stream->lock);
-	code = stream->aborting ? core_stream_aborted(stream, call) : stop_locked(stream, call);
+	code = stream->aborting ? core_stream_aborted(stream) : stop_locked(stream);
 	if (code == CORE_OK) {
 		stream->aborting = true;
 		stream->aborts++;
 		pthread_cond_broadcast(&stream->progress);
-		code = core_stream_renew_queue_locked(stream, call);
+		code = core_stream_renew_queue_locked(stream);
 		core_stream_complete_locked(stream, stream->sent, NULL);
 		be_empty_locked(stream);
 		pthread_cond_broadcast(&stream->progress);
@@ -351,22 +346,22 @@ int core_stream_abort(void *handle, const char *call)
 }
 
 /* CANN sends the command by the default stream, and waits for it. */
-int core_stream_stop(void *handle, const char *call)
+int core_stream_stop(void *handle)
 {
 	struct core_stream *stream, *by;
-	int code = core_stream_find(handle, call, &stream);
+	int code = core_stream_find(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	if (stream->is_default)
-		return core_invalid(call, "stream=%p is a default stream, which cannot be stopped",
+		return core_invalid("stream=%p is a default stream, which cannot be stopped",
 				    handle);
-	code = core_stream_find(NULL, call, &by) ?: core_stream_synchronize(by, -1, call);
+	code = core_stream_find(NULL, &by) ?: core_stream_synchronize(by, -1);
 	LOCKED(&stream->lock);
-	return code ?: stop_locked(stream, call);
+	return code ?: stop_locked(stream);
 }
 
-void core_stream_end(struct core_stream *stream, bool force, const char *call)
+void core_stream_end(struct core_stream *stream, bool force)
 {
 	bool left;
 
@@ -375,7 +370,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	if (force || stream->stopped || atomic_load(&stream->slot.context->failure) != CORE_OK)
 		core_stream_reap_locked(stream); /* what failed is told */
 	else
-		wait_locked(stream, UINT64_MAX, call);
+		wait_locked(stream, UINT64_MAX);
 	stream->alive = false;
 	pthread_cond_broadcast(&stream->progress);
 	pthread_mutex_unlock(&stream->lock);
@@ -398,24 +393,23 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 			stream->id);
 }
 
-int core_stream_destroy(void *handle, bool force, const char *call)
+int core_stream_destroy(void *handle, bool force)
 {
 	struct core_stream *stream;
-	int code = core_stream_find(handle, call, &stream);
+	int code = core_stream_find(handle, &stream);
 
 	if (code != CORE_OK)
 		return code;
 	if (stream->is_default)
-		return core_invalid(call,
-				    "stream=%p is a default stream: it goes with its context, "
+		return core_invalid("stream=%p is a default stream: it goes with its context, "
 				    "aclrtResetDevice or aclrtDestroyContext",
 				    handle);
 	if (core_is_pump_of(stream))
-		return core_invalid(call, "stream=%p cannot be destroyed in a callback of its own",
+		return core_invalid("stream=%p cannot be destroyed in a callback of its own",
 				    handle);
 	if (!core_pool_hide(stream, handle))
-		return core_invalid(call, "stream=%p is being destroyed by another thread", handle);
-	core_stream_end(stream, force, call);
+		return core_invalid("stream=%p is being destroyed by another thread", handle);
+	core_stream_end(stream, force);
 	return CORE_OK;
 }
 
@@ -424,9 +418,8 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 #define PIECE_BYTES   (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
 #define PATTERN_BYTES UINT64_C(65536)
 
-void core_sender_init(struct core_sender *sender, struct core_stream *stream, const char *call)
+void core_sender_init(struct core_sender *sender, struct core_stream *stream)
 {
-	sender->call = call;
 	sender->stream = stream;
 	sender->error = CORE_OK;
 	sender->count = 0;
@@ -436,8 +429,8 @@ int core_sender_flush(struct core_sender *sender,
 		      void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg)
 {
 	if (sender->error == CORE_OK && sender->count > 0)
-		sender->error = core_stream_send(sender->stream, sender->entries, sender->count,
-						 keep, arg, sender->call);
+		sender->error =
+			core_stream_send(sender->stream, sender->entries, sender->count, keep, arg);
 	sender->count = 0;
 	return sender->error;
 }
@@ -468,21 +461,20 @@ void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, ui
 }
 
 int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
-		     bool on_device, const char *call)
+		     bool on_device)
 {
 	struct core_sender sender;
 
-	core_sender_init(&sender, stream, call);
+	core_sender_init(&sender, stream);
 	core_sender_copy(&sender, dst, src, bytes, on_device);
 	return core_sender_flush(&sender, NULL, NULL);
 }
 
-void *core_buffer_make(uint64_t bytes, int *error, const char *call)
+void *core_buffer_make(uint64_t bytes, int *error)
 {
 	void *made = NULL;
 
-	*error = core_result(call,
-			     core_call(halMemAlloc, &made, bytes,
+	*error = core_result(core_call(halMemAlloc, &made, bytes,
 				       (MEM_HOST_VAL << MEM_VIRT_BIT) |
 					       ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
 	if (*error == CORE_OK)
@@ -497,19 +489,18 @@ void core_buffer_free(void *buffer, const struct stars_logic_cqe *cqe)
 }
 
 /* A piece of the pattern from the host, then the device doubles what it has. */
-int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern, uint64_t bytes,
-		     const char *call)
+int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern, uint64_t bytes)
 {
 	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
 	struct core_sender sender;
 	int code;
-	uint8_t *buffer = core_buffer_make(piece, &code, call);
+	uint8_t *buffer = core_buffer_make(piece, &code);
 
 	if (code != CORE_OK)
 		return code;
 	for (uint64_t i = 0; i < piece; i++)
 		buffer[i] = (uint8_t)(pattern >> (i % 4 * 8));
-	core_sender_init(&sender, stream, call);
+	core_sender_init(&sender, stream);
 	core_sender_copy(&sender, dst, (uintptr_t)buffer, piece, false);
 	for (uint64_t done = piece, now; done < bytes; done += now) {
 		now = bytes - done < done ? bytes - done : done;

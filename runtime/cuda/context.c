@@ -73,7 +73,7 @@ static CUresult find_context(CUcontext handle, struct core_context **out)
 static CUresult select_context(void *context)
 {
 	if (context != NULL)
-		return cuda_of_core(core_context_select(context, cuda_call));
+		return cuda_of_core(core_context_select(context));
 	core_context_deselect();
 	return CUDA_SUCCESS;
 }
@@ -136,14 +136,14 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) /* 0: the default again */
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	CUDA_ANSWERS_WITH(void *made = NULL,
 		cuda_keep(cuda_logic(device))
-			?: cuda_of_core(core_device_retain(device, &made, cuda_call))
+			?: cuda_of_core(core_device_retain(device, &made))
 			?: CUDA_GIVE(context, made));
 
 static CUresult leave_primary(CUdevice device, bool all)
 {
 	void *handle = NULL;
 	bool active = false;
-	CUresult code = cuda_of_core(core_device_primary_active(device, &active, cuda_call));
+	CUresult code = cuda_of_core(core_device_primary_active(device, &active));
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -151,12 +151,12 @@ static CUresult leave_primary(CUdevice device, bool all)
 		return all ? CUDA_SUCCESS
 			   : cuda_fail(CUDA_ERROR_INVALID_CONTEXT,
 				       "the primary context of device %d is not held", device);
-	if (core_device_retain(device, &handle, cuda_call) != 0)
+	if (core_device_retain(device, &handle) != 0)
 		return CUDA_ERROR_UNKNOWN;
-	core_device_reset(device, false, cuda_call);
+	core_device_reset(device, false);
 	if (all)
 		cuda_memory_end_context(handle);
-	code = cuda_of_core(core_device_reset(device, all, cuda_call));
+	code = cuda_of_core(core_device_reset(device, all));
 	if (core_context_find(handle) == NULL && !all) /* the last one left */
 		cuda_memory_end_context(handle);
 	return code;
@@ -170,7 +170,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 	CUDA_ANSWERS_WITH(bool is_active = false,
-		cuda_of_core(core_device_primary_active(device, &is_active, cuda_call))
+		cuda_of_core(core_device_primary_active(device, &is_active))
 			?: CUDA_GIVE(flags, (unsigned)primary_flags[cuda_logic(device)])
 			?: CUDA_GIVE(active, is_active));
 
@@ -199,7 +199,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 	void *before = current_handle(), *made = NULL;
 
 	return check_flags(flags) ?: cuda_keep(cuda_logic(device))
-			?: cuda_of_core(core_context_create(device, &made, cuda_call))
+			?: cuda_of_core(core_context_create(device, &made))
 			?: push(before) ?: CUDA_GIVE(flags_of(core_context_find(made)), flags)
 			?: CUDA_GIVE(context, made);
 }
@@ -222,11 +222,11 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
 				 (void *)context);
 	bool current = current_handle() == (void *)context;
-	core_device_synchronize(found->device, found, -1, cuda_call);
+	core_device_synchronize(found->device, found, -1);
 	cuda_memory_end_context(context);
 	if (current)
 		cuCtxPopCurrent_v2(NULL);
-	return cuda_of_core(core_context_destroy(context, cuda_call));
+	return cuda_of_core(core_context_destroy(context));
 }
 
 /* ---- about the current one ---- */
@@ -249,8 +249,7 @@ CUresult cuCtxSynchronize_v2(CUcontext context)
 	return cuda_pools_settle(
 		find_context(context, &found)
 			?: cuda_unharmed()
-			?: cuda_of_core(core_device_synchronize(found->device, found, -1,
-								cuda_call)));
+			?: cuda_of_core(core_device_synchronize(found->device, found, -1)));
 }
 
 CUresult cuCtxSynchronize(void) CUDA_ANSWERS(cuCtxSynchronize_v2(NULL));

@@ -68,15 +68,15 @@ static CUresult do_in_stream(const struct piece *p, CUstream handle)
 		return code;
 	if ((!to_device && !from_device) || cuda_is_loose(p->dst) ||
 	    (p->src != 0 && cuda_is_loose(p->src)))
-		return cuda_of_core(core_stream_synchronize(stream, -1, cuda_call)) ?: do_now(p);
+		return cuda_of_core(core_stream_synchronize(stream, -1)) ?: do_now(p);
 	if (p->src != 0)
 		return cuda_of_core(core_stream_copy(stream, p->dst, p->src, p->bytes,
-						     to_device && from_device, cuda_call));
+						     to_device && from_device));
 	return cuda_of_core(core_stream_fill(stream, p->dst,
 					     p->unit == 1   ? p->pattern * 0x01010101u
 					     : p->unit == 2 ? p->pattern * 0x00010001u
 							    : p->pattern,
-					     p->bytes, cuda_call));
+					     p->bytes));
 }
 
 /* stream: NULL for a synchronous call. */

@@ -42,9 +42,6 @@ static inline drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
 
 #define CUDA_GIVE_IF(out, value) ((out) != NULL ? CUDA_GIVE(out, value) : CUDA_SUCCESS)
 
-/* The function that the program is in, which its door sets: messages begin with it. */
-extern __thread const char *cuda_call;
-
 /* All that answers a CUresult is joined by `?:`, and heard in order up to the first failure. */
 
 /* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. The doors ask for all

@@ -28,7 +28,7 @@ CUresult cuda_keep(uint32_t logic)
 
 	if (logic < CORE_DEVICE_MAX && kept >> logic & 1)
 		return CUDA_SUCCESS;
-	if ((code = cuda_of_core(core_device_keep(logic, cuda_call))) != CUDA_SUCCESS)
+	if ((code = cuda_of_core(core_device_keep(logic))) != CUDA_SUCCESS)
 		return code;
 	kept |= UINT64_C(1) << logic;
 	return CUDA_SUCCESS;

@@ -39,10 +39,10 @@ static bool is_expected(CUresult code)
 
 CUDA_OWN const char *npusimBegin(const char *call)
 {
-	const char *outer = cuda_call;
+	const char *outer = core_called;
 
 	if (*outer == '\0')
-		cuda_call = call;
+		core_called = call;
 	return outer;
 }
 
@@ -51,12 +51,12 @@ CUDA_OWN CUresult npusimEnd(const char *outer, CUresult code, const char *name, 
 	/* NOT_READY is the answer of a query. */
 	if (__builtin_expect(code != CUDA_SUCCESS, 0) && code != CUDA_ERROR_NOT_READY &&
 	    *outer == '\0')
-		npu_failure_note(&(struct npu_failure){ .call = cuda_call,
+		npu_failure_note(&(struct npu_failure){ .call = core_called,
 							.code = (int)code,
 							.name = name ?: cuda_find_error(code).name,
 							.site = site,
 							.expected = is_expected(code) });
-	cuda_call = outer;
+	core_called = outer;
 	return code;
 }
 
@@ -71,14 +71,13 @@ static struct scope enter(CUstream stream)
 	struct scope scope = { .before = current != NULL ? core_context_handle(current) : NULL };
 	void *own = cuda_core_stream(stream) == NULL ? NULL : core_stream_context(stream);
 
-	scope.entered = own != NULL && own != scope.before && core_context_select(own, "") == 0;
+	scope.entered = own != NULL && own != scope.before && core_context_select(own) == 0;
 	return scope;
 }
 
 static void leave(struct scope *scope)
 {
-	if (scope->entered &&
-	    (scope->before == NULL || core_context_select(scope->before, "") != 0))
+	if (scope->entered && (scope->before == NULL || core_context_select(scope->before) != 0))
 		core_context_deselect();
 }
 
@@ -104,8 +103,8 @@ CUDA_DOORS(DOOR)
 CUDA_OWN CUresult npusimMissing(_Atomic int *told)
 {
 	if ((*told)++ == 0)
-		npu_log(NPU_LOG_WARN, "%s is not modelled: %s", cuda_call,
-			strcmp(cuda_call, "cuGetExportTable") == 0
+		npu_log(NPU_LOG_WARN, "%s is not modelled: %s", core_called,
+			strcmp(core_called, "cuGetExportTable") == 0
 				? "it is what NVIDIA's static CUDA runtime starts with; relink "
 				  "with -cudart shared, so that npusim's libcudart takes its place"
 				: "npusim's CUDA has memory, streams and events, and no modules, "

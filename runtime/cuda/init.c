@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-__thread const char *cuda_call = "";
-
 static atomic_bool initialised, harmed;
 
 CUresult cuda_fail(CUresult code, const char *format, ...)
@@ -24,10 +22,7 @@ CUresult cuda_fail(CUresult code, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (strncmp(text, cuda_call, strlen(cuda_call)) == 0)
-		npu_message_set("%s", text);
-	else
-		npu_message_set("%s: %s", cuda_call, text);
+	npu_message_set("%s: %s", core_called, text);
 	return code;
 }
 /* For libcudart. */
@@ -119,7 +114,7 @@ CUresult cuda_of_core(int code)
 
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		atomic_store(&harmed, true);
-	return result == CUDA_SUCCESS ? result : cuda_fail(result, "%s", npu_message());
+	return result;
 }
 
 CUresult cuda_initialised(void)

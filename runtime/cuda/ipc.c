@@ -265,8 +265,7 @@ CUresult cuda_ipc_record(struct cuda_slot *slot, CUstream stream)
 	if (turn == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*turn = (struct turn){ slot, ++slot->asked };
-	code = cuda_of_core(
-		core_callback_launch_host(record_now, turn, cuda_core_stream(stream), cuda_call));
+	code = cuda_of_core(core_callback_launch_host(record_now, turn, cuda_core_stream(stream)));
 	if (code != CUDA_SUCCESS)
 		record_now(turn); /* nobody is to wait for it */
 	return code;
@@ -279,7 +278,7 @@ CUresult cuda_ipc_wait(const struct cuda_slot *slot, struct core_stream *stream)
 					    .addr = (uintptr_t)&slot->done,
 					    .value = slot->asked };
 
-	return cuda_of_core(core_stream_send(stream, &sqe, 1, NULL, NULL, cuda_call));
+	return cuda_of_core(core_stream_send(stream, &sqe, 1, NULL, NULL));
 }
 
 CUresult cuda_ipc_query(const struct cuda_slot *slot, bool wait)

@@ -147,7 +147,7 @@ CUresult cuda_memory_release(uint64_t va, unsigned kinds)
 		return CUDA_SUCCESS;
 	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
-		core_device_synchronize(context->device, NULL, -1, cuda_call);
+		core_device_synchronize(context->device, NULL, -1);
 	return give_back(&gone);
 }
 
@@ -245,6 +245,6 @@ CUresult cuMemHostUnregister(void *host)
 
 	if (!cuda_memory_take((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone))
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "host %p", host);
-	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, cuda_call);
+	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, core_called);
 	return CUDA_SUCCESS;
 }

@@ -169,12 +169,11 @@ CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 	pool = cuda_pointer(memory.number);
 	cuda_ipc_forget(va);
 	if (handle == NULL)
-		code = cuda_of_core(core_device_synchronize(pool->device, NULL, -1, cuda_call));
+		code = cuda_of_core(core_device_synchronize(pool->device, NULL, -1));
 	else
 		code = cuStreamGetId(*handle, &block->stream) ?: cuda_stream(*handle, &stream)
 			?: cuda_stream_order(*handle)
-			?: cuda_of_core(core_stream_send(stream, &entry, 1, become_idle,
-							       block, cuda_call));
+			?: cuda_of_core(core_stream_send(stream, &entry, 1, become_idle, block));
 	if (code != CUDA_SUCCESS) {
 		cuda_memory_add(va, memory.bytes, pool, CUDA_POOLED);
 		free(block);
@@ -210,7 +209,7 @@ static CUresult allocate_block(CUdeviceptr *ptr, size_t size, const CUmemoryPool
 		uint32_t device = pool->device;
 
 		pthread_mutex_unlock(&lock); /* what waits for the device may need it */
-		core_device_synchronize(device, NULL, -1, cuda_call);
+		core_device_synchronize(device, NULL, -1);
 		pthread_mutex_lock(&lock);
 		pool = *from;
 		if ((code = find_locked(pool)) != CUDA_SUCCESS)

@@ -44,7 +44,7 @@ CUresult cuda_check_stream(CUstream handle)
 }
 
 CUresult cuda_stream(CUstream handle, struct core_stream **out)
-	CUDA_ANSWERS(cuda_of_core(core_stream_find_any(cuda_core_stream(handle), cuda_call, out)));
+	CUDA_ANSWERS(cuda_of_core(core_stream_find_any(cuda_core_stream(handle), out)));
 
 /* ---- the default stream and the others ---- */
 
@@ -60,9 +60,9 @@ static CUresult wait_for(void *handle)
 {
 	struct core_stream *stream;
 
-	return core_stream_find_any(handle, cuda_call, &stream) != 0
+	return core_stream_find_any(handle, &stream) != 0
 		       ? CUDA_SUCCESS
-		       : cuda_of_core(core_stream_synchronize(stream, -1, cuda_call));
+		       : cuda_of_core(core_stream_synchronize(stream, -1));
 }
 
 CUresult cuda_stream_order(CUstream stream)
@@ -105,7 +105,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
 	priority = priority > 0 ? 0 : priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
 	code = code
 		       ?: cuda_of_core(core_stream_create((unsigned)(-PRIORITY_GREATEST + priority),
-							  0, &made, cuda_call));
+							  0, &made));
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
@@ -114,7 +114,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int pr
 			       (struct trace_name){ .key = (uintptr_t)made, .bytes = 1 });
 	pthread_mutex_unlock(&lock);
 	if (!added) {
-		core_stream_destroy(made, false, cuda_call);
+		core_stream_destroy(made, false);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_GIVE(stream, made);
@@ -134,19 +134,22 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 	pthread_mutex_lock(&lock);
 	trace_name_take(&blocking, (uintptr_t)stream, NULL);
 	pthread_mutex_unlock(&lock);
-	return cuda_of_core(core_stream_destroy(stream, false, cuda_call));
+	return cuda_of_core(core_stream_destroy(stream, false));
 }
 
 CUresult cuStreamQuery(CUstream handle)
 	CUDA_ANSWERS_WITH(struct core_stream *stream; bool idle,
 		cuda_stream(handle, &stream)
-			?: cuda_of_core(core_stream_query(stream, &idle, cuda_call))
+			?: cuda_of_core(core_stream_query(stream, &idle))
 			?: (idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY));
 
-CUresult cuStreamSynchronize(CUstream handle) CUDA_ANSWERS_WITH(
-	struct core_stream *stream,
-	cuda_pools_settle(cuda_stream(handle, &stream)
-				  ?: cuda_of_core(core_stream_synchronize(stream, -1, cuda_call))));
+CUresult cuStreamSynchronize(CUstream handle)
+{
+	struct core_stream *stream;
+
+	return cuda_pools_settle(cuda_stream(handle, &stream)
+					 ?: cuda_of_core(core_stream_synchronize(stream, -1)));
+}
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 	CUDA_ANSWERS(CUDA_GIVE(flags, is_default(stream) || is_blocking(stream)
@@ -173,8 +176,7 @@ CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	void *handle = cuda_core_stream(stream);
-	CUresult code = handle == NULL ? cuda_of_core(core_stream_default(&handle, cuda_call))
-				       : CUDA_SUCCESS;
+	CUresult code = handle == NULL ? cuda_of_core(core_stream_default(&handle)) : CUDA_SUCCESS;
 
 	return code ?: CUDA_GIVE(id, (uintptr_t)handle); /* which no other stream ever has */
 }
@@ -187,8 +189,7 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status) /* graphs are not mod
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
 	CUDA_ANSWERS(cuda_stream_order(stream)
 			     ?: cuda_of_core(core_callback_launch_host(function, user_data,
-								       cuda_core_stream(stream),
-								       cuda_call)));
+								       cuda_core_stream(stream))));
 
 struct stream_callback {
 	CUstreamCallback function;
@@ -283,8 +284,7 @@ static CUresult send_values(CUstream handle, unsigned count, const CUstreamBatch
 	if (code != CUDA_SUCCESS || count == 0)
 		return code;
 	return cuda_stream_order(handle)
-		       ?: cuda_of_core(
-				  core_stream_send(stream, entries, count, NULL, NULL, cuda_call));
+		       ?: cuda_of_core(core_stream_send(stream, entries, count, NULL, NULL));
 }
 
 #define VALUE(name, kind, bits)                                                                  \
@@ -325,11 +325,11 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 
 	if (!(flags & CU_EVENT_DISABLE_TIMING))
 		want |= CORE_EVENT_TIME_LINE;
-	code = code ?: cuda_of_core(core_event_create(CORE_EVENT_AGAIN, want, &made, cuda_call));
+	code = code ?: cuda_of_core(core_event_create(CORE_EVENT_AGAIN, want, &made));
 	if (code == CUDA_SUCCESS && flags & CU_EVENT_INTERPROCESS) {
 		code = cuda_ipc_make(made);
 		if (code != CUDA_SUCCESS)
-			core_event_destroy(made, cuda_call);
+			core_event_destroy(made);
 	}
 	return code ?: CUDA_GIVE(event, made);
 }
@@ -345,7 +345,7 @@ static CUresult of_event(int code)
 
 CUresult cuEventDestroy_v2(CUevent event)
 {
-	CUresult code = of_event(core_event_destroy(event, cuda_call));
+	CUresult code = of_event(core_event_destroy(event));
 
 	if (code == CUDA_SUCCESS)
 		cuda_ipc_end(event);
@@ -359,7 +359,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
 	if (code == CUDA_SUCCESS && shared != NULL)
 		return cuda_ipc_record(shared, stream);
-	return code ?: of_event(core_event_record(event, cuda_core_stream(stream), cuda_call));
+	return code ?: of_event(core_event_record(event, cuda_core_stream(stream)));
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
@@ -374,7 +374,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 	(void)flags;
 	if (code == CUDA_SUCCESS && shared != NULL)
 		return cuda_ipc_wait(shared, found);
-	return code ?: of_event(core_event_wait(event, cuda_core_stream(stream), 0, cuda_call));
+	return code ?: of_event(core_event_wait(event, cuda_core_stream(stream), 0));
 }
 
 CUresult cuEventQuery(CUevent event)
@@ -382,25 +382,26 @@ CUresult cuEventQuery(CUevent event)
 	const struct cuda_slot *shared = cuda_ipc_slot(event);
 	bool done = true;
 	CUresult code = shared != NULL ? cuda_ipc_query(shared, false)
-				       : of_event(core_event_query(event, false, &done, cuda_call));
+				       : of_event(core_event_query(event, false, &done));
 
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
-CUresult cuEventSynchronize(CUevent event) CUDA_ANSWERS_WITH(
-	const struct cuda_slot *shared = cuda_ipc_slot(event),
-	cuda_pools_settle(shared != NULL ? cuda_ipc_query(shared, true)
-					 : of_event(core_event_synchronize(event, -1, cuda_call))));
+CUresult cuEventSynchronize(CUevent event)
+	CUDA_ANSWERS_WITH(const struct cuda_slot *shared = cuda_ipc_slot(event),
+			  cuda_pools_settle(shared != NULL
+						    ? cuda_ipc_query(shared, true)
+						    : of_event(core_event_synchronize(event, -1))));
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	bool first = false, last = false;
-	CUresult code = of_event(core_event_query(start, false, &first, cuda_call))
-				?: of_event(core_event_query(end, false, &last, cuda_call));
+	CUresult code = of_event(core_event_query(start, false, &first))
+				?: of_event(core_event_query(end, false, &last));
 
 	if (code == CUDA_SUCCESS && !(first && last))
 		return CUDA_ERROR_NOT_READY;
-	return code ?: of_event(core_event_elapsed(start, end, ms, cuda_call));
+	return code ?: of_event(core_event_elapsed(start, end, ms));
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)

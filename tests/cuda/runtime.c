@@ -10,6 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A call of the program, though a thread of ours makes it. */
+static void fail_in_stream(void *arg)
+{
+	(void)arg;
+	FAILS(INVALID_VALUE, cuMemAddressFree(MIB, GRANULE));
+}
+
 static void fails(void *arg)
 {
 	atomic_bool open = false;
@@ -35,6 +42,7 @@ static void fails(void *arg)
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	FAILS(NOT_READY, cuEventQuery(event));
 	atomic_store(&open, true);
+	TRY(cuLaunchHostFunc(stream, fail_in_stream, NULL));
 	TRY(cuStreamSynchronize(stream));
 	exit(0);
 }
@@ -70,10 +78,11 @@ TEST(cuda_log, has_each_kind_of_failure_once)
 	EXPECT_CONTAINS(log, " warn: npusimMark: name is NULL (1 CUDA_ERROR_INVALID_VALUE, at ");
 	EXPECT_CONTAINS(log, " warn: cuMemAlloc_v2: ");
 	EXPECT_CONTAINS(log, " it was not made by cuEventCreate");
+	EXPECT_CONTAINS(log, " warn: cuMemAddressFree: [0x100000, ");
 	EXPECT_NULL(strstr(log, "aclrt"));
 	EXPECT_NULL(strstr(log, "halMem"));
 	EXPECT_NULL(strstr(log, " warn: cuGetProcAddress"));
-	EXPECT_CONTAINS(log, " warn: 8 failures of 6 kinds, 2 of them such as programs try; the "
+	EXPECT_CONTAINS(log, " warn: 9 failures of 7 kinds, 2 of them such as programs try; the "
 			     "first: cuMemUnmap: ");
 	EXPECT_NULL(strstr(strstr(log, " warn: cuMemUnmap: ") + 1, " warn: cuMemUnmap: "));
 }

@@ -21,22 +21,23 @@ static inline void rig_open(unsigned devices)
 	unsetenv("ASCEND_RT_VISIBLE_DEVICES");
 	rig = fake_driver_open(devices);
 	core_driver_use(rig);
+	core_called = "call";
 }
 
 /* The stream, or NULL and why. */
-static inline struct core_stream *rig_find(void *handle, const char *call, int *code)
+static inline struct core_stream *rig_find(void *handle, int *code)
 {
 	struct core_stream *stream;
 
-	*code = core_stream_find(handle, call, &stream);
+	*code = core_stream_find(handle, &stream);
 	return stream;
 }
 
-static inline struct core_stream *rig_find_any(void *handle, const char *call, int *code)
+static inline struct core_stream *rig_find_any(void *handle, int *code)
 {
 	struct core_stream *stream;
 
-	*code = core_stream_find_any(handle, call, &stream);
+	*code = core_stream_find_any(handle, &stream);
 	return stream;
 }
 
@@ -65,7 +66,7 @@ static inline void rig_close(void)
 	while ((context = rig_hide_context()) != NULL) {
 		uint32_t logic = context->face.device;
 
-		core_context_end(context, true, "rig");
+		core_context_end(context, true);
 		core_device_drop(logic);
 	}
 	for (uint32_t logic = 0; logic < CORE_DEVICE_MAX; logic++) {
@@ -83,6 +84,7 @@ static inline void rig_close(void)
 	core_context_follow(-1);
 	core_last_error_take();
 	npu_message_clear();
+	core_called = "";
 }
 
 #endif

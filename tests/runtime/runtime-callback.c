@@ -16,8 +16,8 @@ static atomic_int seen[8];
 SETUP(callback)
 {
 	rig_open(2);
-	ASSERT_EQ(core_device_set(0, "t"), 0);
-	ASSERT_EQ(core_stream_create(0, 0, &stream, "t"), 0);
+	ASSERT_EQ(core_device_set(0), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &stream), 0);
 	atomic_store(&steps, 0);
 	memset(seen, 0, sizeof(seen));
 }
@@ -44,7 +44,7 @@ static bool is_idle(void)
 	bool idle = false;
 	int code;
 
-	EXPECT_EQ(core_stream_query(rig_find(stream, "t", &code), &idle, "t"), 0);
+	EXPECT_EQ(core_stream_query(rig_find(stream, &code), &idle), 0);
 	return idle;
 }
 
@@ -52,31 +52,31 @@ static int synchronize(int32_t timeout_ms)
 {
 	int code;
 
-	return core_stream_synchronize(rig_find_any(stream, "t", &code), timeout_ms, "t");
+	return core_stream_synchronize(rig_find_any(stream, &code), timeout_ms);
 }
 
 TEST(callback, codes_of_subscription)
 {
-	EXPECT_EQ(core_callback_launch(note, NULL, true, stream, "call"), 107015);
+	EXPECT_EQ(core_callback_launch(note, NULL, true, stream), 107015);
 	EXPECT_CONTAINS(npu_message(), "no thread subscribes to stream");
-	EXPECT_EQ(core_callback_process(1, "call"), 107012);
-	EXPECT_EQ(core_callback_unsubscribe(me(), stream, "t"), 107011);
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 107011);
-	EXPECT_EQ(core_callback_unsubscribe(me() + 1, stream, "t"), 107012);
-	EXPECT_EQ(core_callback_process(5, "call"), 507012);
+	EXPECT_EQ(core_callback_process(1), 107012);
+	EXPECT_EQ(core_callback_unsubscribe(me(), stream), 107011);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 107011);
+	EXPECT_EQ(core_callback_unsubscribe(me() + 1, stream), 107012);
+	EXPECT_EQ(core_callback_process(5), 507012);
 	EXPECT_CONTAINS(npu_message(), "no callback came within 5 ms");
-	EXPECT_EQ(core_callback_unsubscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_process(1, "t"), 107012);
+	EXPECT_EQ(core_callback_unsubscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_process(1), 107012);
 }
 
 TEST(callback, runs_in_the_subscribers_thread)
 {
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)1, false, stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)2, false, stream, "t"), 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)1, false, stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)2, false, stream), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_EQ(seen[1], 1);
 	EXPECT_EQ(seen[2], 2);
 	EXPECT_EQ(synchronize(1000), 0);
@@ -84,25 +84,25 @@ TEST(callback, runs_in_the_subscribers_thread)
 
 TEST(callback, blocking_one_holds_the_stream)
 {
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)1, true, stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)2, true, stream, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)1, true, stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)2, true, stream), 0);
 	EXPECT_EQ(synchronize(30), 507046);
 	EXPECT_EQ(seen[1], 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_FALSE(is_idle());
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_EQ(synchronize(5000), 0);
 	EXPECT_EQ(seen[2], 2);
 }
 
 TEST(callback, not_blocking_one_does_not)
 {
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)1, false, stream, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)1, false, stream), 0);
 	EXPECT_EQ(synchronize(5000), 0);
 	EXPECT_EQ(seen[1], 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_EQ(seen[1], 1);
 }
 
@@ -110,38 +110,38 @@ TEST(callback, one_thread_serves_several_streams)
 {
 	void *other = NULL;
 
-	ASSERT_EQ(core_stream_create(0, 0, &other, "t"), 0);
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_subscribe(me(), other, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)1, true, stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)2, true, other, "t"), 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &other), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), other), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)1, true, stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)2, true, other), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_EQ(steps, 2);
-	EXPECT_EQ(core_callback_unsubscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_process(5, "t"), 507012);
-	EXPECT_EQ(core_stream_destroy(other, false, "t"), 0);
-	EXPECT_EQ(core_callback_process(5, "t"), 107012);
+	EXPECT_EQ(core_callback_unsubscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_process(5), 507012);
+	EXPECT_EQ(core_stream_destroy(other, false), 0);
+	EXPECT_EQ(core_callback_process(5), 107012);
 }
 
 /* What was launched before the end of a subscription is still run. */
 TEST(callback, unsubscribed_with_one_due)
 {
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, (void *)1, true, stream, "t"), 0);
-	EXPECT_EQ(core_callback_unsubscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_process(5000, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_launch(note, (void *)1, true, stream), 0);
+	EXPECT_EQ(core_callback_unsubscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_EQ(seen[1], 1);
 	EXPECT_EQ(synchronize(5000), 0);
-	EXPECT_EQ(core_callback_process(5, "t"), 107012);
+	EXPECT_EQ(core_callback_process(5), 107012);
 }
 
 /* ---- aclrtLaunchHostFunc ---- */
 
 TEST(callback, host_function_runs_by_itself)
 {
-	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch_host(note, (void *)2, stream, "t"), 0);
+	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream), 0);
+	EXPECT_EQ(core_callback_launch_host(note, (void *)2, stream), 0);
 	EXPECT_EQ(synchronize(5000), 0);
 	EXPECT_EQ(seen[1], 1);
 	EXPECT_EQ(seen[2], 2);
@@ -149,7 +149,7 @@ TEST(callback, host_function_runs_by_itself)
 
 TEST(callback, host_function_runs_though_nobody_waits)
 {
-	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream, "t"), 0);
+	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream), 0);
 	for (int i = 0; i < 5000 && seen[1] == 0; i++)
 		usleep(1000);
 	EXPECT_EQ(seen[1], 1);
@@ -166,13 +166,13 @@ TEST(callback, host_function_holds_the_stream)
 	void *event = NULL;
 	bool done = true;
 
-	EXPECT_EQ(core_event_create(CORE_EVENT_AGAIN, CORE_EVENT_SYNC, &event, "t"), 0);
-	EXPECT_EQ(core_callback_launch_host(wait_a_while, (void *)1, stream, "t"), 0);
-	EXPECT_EQ(core_event_record(event, stream, "t"), 0);
-	EXPECT_EQ(core_event_query(event, false, &done, "t"), 0);
+	EXPECT_EQ(core_event_create(CORE_EVENT_AGAIN, CORE_EVENT_SYNC, &event), 0);
+	EXPECT_EQ(core_callback_launch_host(wait_a_while, (void *)1, stream), 0);
+	EXPECT_EQ(core_event_record(event, stream), 0);
+	EXPECT_EQ(core_event_query(event, false, &done), 0);
 	if (seen[1] == 0)
 		EXPECT_FALSE(done);
-	EXPECT_EQ(core_event_synchronize(event, 5000, "t"), 0);
+	EXPECT_EQ(core_event_synchronize(event, 5000), 0);
 	EXPECT_EQ(seen[1], 1);
 }
 
@@ -180,12 +180,12 @@ TEST(callback, kinds_do_not_mix_on_a_stream)
 {
 	void *other = NULL;
 
-	ASSERT_EQ(core_stream_create(0, 0, &other, "t"), 0);
-	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream, "t"), 0);
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 107011);
-	EXPECT_EQ(core_callback_launch(note, NULL, true, stream, "t"), 107011);
-	EXPECT_EQ(core_callback_subscribe(me(), other, "t"), 0);
-	EXPECT_EQ(core_callback_launch_host(note, (void *)1, other, "t"), 107011);
+	ASSERT_EQ(core_stream_create(0, 0, &other), 0);
+	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 107011);
+	EXPECT_EQ(core_callback_launch(note, NULL, true, stream), 107011);
+	EXPECT_EQ(core_callback_subscribe(me(), other), 0);
+	EXPECT_EQ(core_callback_launch_host(note, (void *)1, other), 107011);
 }
 
 static atomic_int inner_code;
@@ -196,44 +196,43 @@ static void call_back_in(void *arg)
 	int code;
 
 	(void)arg;
-	core_device_set(0, "t");
-	atomic_store(&inner_code,
-		     core_stream_synchronize(rig_find_any(stream, "t", &code), -1, "inner"));
-	core_stream_destroy(stream, false, "t");
-	EXPECT_EQ(core_event_create(CORE_EVENT_PLAIN, 0, &event, "t"), 0);
-	core_device_reset(0, false, "t");
+	core_device_set(0);
+	atomic_store(&inner_code, core_stream_synchronize(rig_find_any(stream, &code), -1));
+	core_stream_destroy(stream, false);
+	EXPECT_EQ(core_event_create(CORE_EVENT_PLAIN, 0, &event), 0);
+	core_device_reset(0, false);
 }
 
 /* A callback that waits for its own stream is told, instead of waiting for ever. */
 TEST(callback, own_stream_is_not_waited_for_inside)
 {
-	EXPECT_EQ(core_callback_launch_host(call_back_in, NULL, stream, "t"), 0);
+	EXPECT_EQ(core_callback_launch_host(call_back_in, NULL, stream), 0);
 	EXPECT_EQ(synchronize(5000), 0);
 	EXPECT_EQ(inner_code, 107000);
 }
 
 TEST(callback, destroy_waits_for_the_function)
 {
-	EXPECT_EQ(core_callback_launch_host(wait_a_while, (void *)1, stream, "t"), 0);
-	EXPECT_EQ(core_stream_destroy(stream, false, "t"), 0);
+	EXPECT_EQ(core_callback_launch_host(wait_a_while, (void *)1, stream), 0);
+	EXPECT_EQ(core_stream_destroy(stream, false), 0);
 	EXPECT_EQ(seen[1], 1);
 }
 
 TEST(callback, destroy_by_force_drops_what_is_due)
 {
 	fake_hold(rig, true);
-	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream, "t"), 0);
-	EXPECT_EQ(core_stream_destroy(stream, true, "t"), 0);
+	EXPECT_EQ(core_callback_launch_host(note, (void *)1, stream), 0);
+	EXPECT_EQ(core_stream_destroy(stream, true), 0);
 	EXPECT_EQ(seen[1], 0);
 }
 
 TEST(callback, many_in_order)
 {
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
 	for (int i = 0; i < 200; i++)
-		EXPECT_EQ(core_callback_launch(note, (void *)1, i % 3 == 0, stream, "t"), 0);
+		EXPECT_EQ(core_callback_launch(note, (void *)1, i % 3 == 0, stream), 0);
 	for (int i = 0; i < 200; i++)
-		EXPECT_EQ(core_callback_process(5000, "t"), 0);
+		EXPECT_EQ(core_callback_process(5000), 0);
 	EXPECT_EQ(steps, 200);
 	EXPECT_EQ(synchronize(5000), 0);
 }
@@ -243,18 +242,18 @@ TEST(callback, outlives_its_stream_and_lets_nobody_else_go)
 {
 	void *event = NULL, *next = NULL;
 
-	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
-	EXPECT_EQ(core_callback_launch(note, NULL, true, stream, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_launch(note, NULL, true, stream), 0);
 	EXPECT_EQ(synchronize(20), 507046);
-	EXPECT_EQ(core_callback_subscribe(me(), NULL, "t"), 0);
-	EXPECT_EQ(core_stream_destroy(stream, true, "t"), 0);
-	ASSERT_EQ(core_stream_create(0, 0, &stream, "t"), 0);
-	ASSERT_EQ(core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &event, "t"), 0);
-	EXPECT_EQ(core_event_wait(event, stream, 0, "t"), 0);
-	EXPECT_EQ(core_callback_process(1000, "t"), 0);
+	EXPECT_EQ(core_callback_subscribe(me(), NULL), 0);
+	EXPECT_EQ(core_stream_destroy(stream, true), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &stream), 0);
+	ASSERT_EQ(core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &event), 0);
+	EXPECT_EQ(core_event_wait(event, stream, 0), 0);
+	EXPECT_EQ(core_callback_process(1000), 0);
 	EXPECT_EQ(seen[0], 1);
 	EXPECT_FALSE(is_idle());
-	ASSERT_EQ(core_stream_create(0, 0, &next, "t"), 0);
-	EXPECT_EQ(core_event_record(event, next, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &next), 0);
+	EXPECT_EQ(core_event_record(event, next), 0);
 	EXPECT_EQ(synchronize(1000), 0);
 }

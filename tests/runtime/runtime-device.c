@@ -31,33 +31,51 @@ TEARDOWN(context)
 
 TEST(device, opened_once_closed_with_the_last_reset)
 {
-	EXPECT_EQ(core_device_set(1, "t"), 0);
-	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(core_device_set(1), 0);
+	EXPECT_EQ(core_device_set(1), 0);
 	EXPECT_EQ(fake_opened(rig, 1), 1);
-	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+	EXPECT_EQ(core_device_reset(1, false), 0);
 	EXPECT_TRUE(fake_is_open(rig, 1));
 	EXPECT_NOT_NULL(core_context_peek());
-	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+	EXPECT_EQ(core_device_reset(1, false), 0);
 	EXPECT_FALSE(fake_is_open(rig, 1));
 	EXPECT_NULL(core_context_peek());
-	EXPECT_EQ(core_device_reset(1, false, "call"), 507007);
+	EXPECT_EQ(core_device_reset(1, false), 507007);
 	EXPECT_CONTAINS(npu_message(), "call: deviceId=1 is not set");
+}
+
+/* As in a callback of the program, which makes calls in one of ours. */
+static void fail_within(void)
+{
+	CORE_CALLED("inner");
+
+	EXPECT_EQ(core_device_reset(1, false), 507007);
+	EXPECT_CONTAINS(npu_message(), "inner: deviceId=1 is not set");
+}
+
+TEST(device, messages_begin_with_the_innermost_call)
+{
+	CORE_CALLED("outer");
+
+	fail_within();
+	EXPECT_EQ(core_device_reset(1, false), 507007);
+	EXPECT_CONTAINS(npu_message(), "outer: deviceId=1 is not set");
 }
 
 TEST(device, reset_by_force_ends_all_counts)
 {
 	for (int i = 0; i < 3; i++)
-		EXPECT_EQ(core_device_set(0, "t"), 0);
-	EXPECT_EQ(core_device_reset(0, true, "t"), 0);
+		EXPECT_EQ(core_device_set(0), 0);
+	EXPECT_EQ(core_device_reset(0, true), 0);
 	EXPECT_FALSE(fake_is_open(rig, 0));
-	EXPECT_EQ(core_device_reset(0, true, "t"), 507007);
+	EXPECT_EQ(core_device_reset(0, true), 507007);
 }
 
 TEST(device, bad_ids_name_the_valid_ones)
 {
-	EXPECT_EQ(core_device_set(4, "call"), 107001);
+	EXPECT_EQ(core_device_set(4), 107001);
 	EXPECT_STREQ(npu_message(), "call: deviceId=4: device 4 does not exist: valid are 0 to 3");
-	EXPECT_EQ(core_device_set(-1, "call"), 107001);
+	EXPECT_EQ(core_device_set(-1), 107001);
 	EXPECT_EQ(core_last_error_peek(), 107001);
 	EXPECT_EQ(core_last_error_take(), 107001);
 	EXPECT_EQ(core_last_error_take(), 0);
@@ -69,11 +87,11 @@ TEST(device, open_that_fails_can_be_tried_again)
 	halDevOpenOut out;
 
 	npu_call(rig, halDeviceOpen, 2, &in, &out); /* the fake opens once only */
-	EXPECT_EQ(core_device_set(2, "call"), 507033);
-	EXPECT_CONTAINS(npu_message(), "device 2 cannot be opened: call: the driver answers 2");
+	EXPECT_EQ(core_device_set(2), 507033);
+	EXPECT_CONTAINS(npu_message(), "call: device 2 cannot be opened: the driver answers 2");
 	EXPECT_NULL(core_context_peek());
 	npu_call(rig, halDeviceClose, 2, NULL);
-	EXPECT_EQ(core_device_set(2, "call"), 0);
+	EXPECT_EQ(core_device_set(2), 0);
 }
 
 /* ---- ASCEND_RT_VISIBLE_DEVICES ---- */
@@ -106,7 +124,7 @@ TEST_EACH(device, visible, visible_cases, label)
 	EXPECT_EQ(core_device_count(&user, &logic), c->count_code);
 	EXPECT_EQ(user, c->count_code == 0 ? c->count : 99);
 	EXPECT_STREQ(core_visible_text(), c->text);
-	EXPECT_EQ(core_device_set((int32_t)c->count, "t"), 107001);
+	EXPECT_EQ(core_device_set((int32_t)c->count), 107001);
 }
 
 TEST(device, ids_go_both_ways)
@@ -122,11 +140,11 @@ TEST(device, ids_go_both_ways)
 	EXPECT_FALSE(core_logic_to_user(0, &user));
 	EXPECT_CONTAINS(npu_message(), "hidden from this program by ASCEND_RT_VISIBLE_DEVICES=1,3");
 	EXPECT_FALSE(core_logic_to_user(9, &user));
-	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(core_device_set(1), 0);
 	EXPECT_TRUE(fake_is_open(rig, 3));
 	EXPECT_EQ(core_context_peek()->user_device, 1);
 	EXPECT_EQ(core_context_peek()->device, 3);
-	EXPECT_EQ(core_device_set(3, "call"), 107001);
+	EXPECT_EQ(core_device_set(3), 107001);
 	EXPECT_CONTAINS(npu_message(), "user id -> driver's logic id: 0 -> 1, 1 -> 3");
 }
 
@@ -135,8 +153,8 @@ TEST(device, ids_go_both_ways)
 TEST(context, none_at_first)
 {
 	EXPECT_NULL(core_context_peek());
-	EXPECT_EQ(core_context_none("t"), 107002);
-	EXPECT_CONTAINS(npu_message(), "t: no current context: call aclrtSetDevice");
+	EXPECT_EQ(core_context_none(), 107002);
+	EXPECT_CONTAINS(npu_message(), "call: no current context: call aclrtSetDevice");
 	EXPECT_EQ(core_last_error_peek(), 107002);
 }
 
@@ -144,25 +162,25 @@ TEST(context, created_is_current_and_keeps_the_device_open)
 {
 	void *context = NULL;
 
-	EXPECT_EQ(core_context_create(2, &context, "t"), 0);
+	EXPECT_EQ(core_context_create(2, &context), 0);
 	ASSERT_NOT_NULL(core_context_peek());
 	EXPECT_EQ(core_context_handle(core_context_peek()), context);
 	EXPECT_EQ(core_context_peek()->device, 2);
-	EXPECT_EQ(core_device_set(2, "t"), 0);
-	EXPECT_EQ(core_device_reset(2, false, "t"), 0);
+	EXPECT_EQ(core_device_set(2), 0);
+	EXPECT_EQ(core_device_reset(2, false), 0);
 	EXPECT_TRUE(fake_is_open(rig, 2));
-	EXPECT_EQ(core_context_select(context, "t"), 0);
-	EXPECT_EQ(core_context_destroy(context, "t"), 0);
+	EXPECT_EQ(core_context_select(context), 0);
+	EXPECT_EQ(core_context_destroy(context), 0);
 	EXPECT_FALSE(fake_is_open(rig, 2));
 	EXPECT_NULL(core_context_peek());
-	EXPECT_EQ(core_context_destroy(context, "t"), 107002);
-	EXPECT_EQ(core_context_select(context, "t"), 107002);
+	EXPECT_EQ(core_context_destroy(context), 107002);
+	EXPECT_EQ(core_context_select(context), 107002);
 }
 
 TEST(context, primary_is_not_the_programs_to_destroy)
 {
-	EXPECT_EQ(core_device_set(0, "t"), 0);
-	EXPECT_EQ(core_context_destroy(core_context_handle(core_context_peek()), "call"), 107002);
+	EXPECT_EQ(core_device_set(0), 0);
+	EXPECT_EQ(core_context_destroy(core_context_handle(core_context_peek())), 107002);
 	EXPECT_CONTAINS(npu_message(), "is the primary context of device 0");
 	EXPECT_NOT_NULL(core_context_peek());
 }
@@ -174,32 +192,32 @@ TEST(context, made_up_handles_have_a_code)
 	};
 	int on_the_stack;
 
-	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_device_set(0), 0);
 	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		EXPECT_EQ(core_context_select((void *)values[i], "t"), 107002);
-	EXPECT_EQ(core_context_select(&on_the_stack, "t"), 107002);
-	EXPECT_EQ(core_context_select(NULL, "t"), 107002);
+		EXPECT_EQ(core_context_select((void *)values[i]), 107002);
+	EXPECT_EQ(core_context_select(&on_the_stack), 107002);
+	EXPECT_EQ(core_context_select(NULL), 107002);
 }
 
 TEST(context, stale_handle_is_not_the_next_context)
 {
 	void *old = NULL, *young = NULL;
 
-	EXPECT_EQ(core_context_create(0, &old, "t"), 0);
-	EXPECT_EQ(core_context_destroy(old, "t"), 0);
-	EXPECT_EQ(core_context_create(0, &young, "t"), 0);
+	EXPECT_EQ(core_context_create(0, &old), 0);
+	EXPECT_EQ(core_context_destroy(old), 0);
+	EXPECT_EQ(core_context_create(0, &young), 0);
 	EXPECT_NE(old, young);
-	EXPECT_EQ(core_context_select(old, "t"), 107002);
-	EXPECT_EQ(core_context_select(young, "t"), 0);
-	EXPECT_EQ(core_context_destroy(young, "t"), 0);
+	EXPECT_EQ(core_context_select(old), 107002);
+	EXPECT_EQ(core_context_select(young), 0);
+	EXPECT_EQ(core_context_destroy(young), 0);
 }
 
 static void *other_thread(void *arg)
 {
 	EXPECT_NULL(core_context_peek());
-	EXPECT_EQ(core_device_set(3, "t"), 0);
+	EXPECT_EQ(core_device_set(3), 0);
 	EXPECT_EQ(core_context_peek()->device, 3);
-	EXPECT_EQ(core_context_select(arg, "t"), 0);
+	EXPECT_EQ(core_context_select(arg), 0);
 	EXPECT_EQ(core_context_peek()->device, 1);
 	return NULL;
 }
@@ -208,7 +226,7 @@ TEST(context, each_thread_has_its_own)
 {
 	pthread_t thread;
 
-	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(core_device_set(1), 0);
 	ASSERT_EQ(pthread_create(&thread, NULL, other_thread,
 				 core_context_handle(core_context_peek())),
 		  0);
@@ -219,8 +237,8 @@ TEST(context, each_thread_has_its_own)
 static void *reset_and_set_again(void *arg)
 {
 	(void)arg;
-	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
-	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_device_reset(0, false), 0);
+	EXPECT_EQ(core_device_set(0), 0);
 	return NULL;
 }
 
@@ -230,13 +248,13 @@ TEST(context, thread_follows_the_devices_primary)
 	pthread_t thread;
 	void *before;
 
-	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_device_set(0), 0);
 	before = core_context_handle(core_context_peek());
 	ASSERT_EQ(pthread_create(&thread, NULL, reset_and_set_again, NULL), 0);
 	pthread_join(thread, NULL);
 	ASSERT_NOT_NULL(core_context_peek());
 	EXPECT_NE(core_context_handle(core_context_peek()), before);
-	EXPECT_EQ(core_context_select(before, "t"), 107002);
+	EXPECT_EQ(core_context_select(before), 107002);
 }
 
 /* ---- fork ---- */
@@ -248,17 +266,17 @@ static void in_the_child(void *arg)
 	EXPECT_NULL(core_driver());
 	EXPECT_CONTAINS(npu_message(), "forked after its parent had opened a device");
 	EXPECT_NULL(core_context_peek());
-	EXPECT_EQ(core_context_none("t"), 107002);
+	EXPECT_EQ(core_context_none(), 107002);
 	EXPECT_CONTAINS(npu_message(), "forked");
-	EXPECT_NE(core_device_set(0, "t"), 0);
-	EXPECT_NE(core_stream_create(0, 0, &handle, "t"), 0);
-	EXPECT_NE(core_context_select(arg, "t"), 0);
-	EXPECT_NE(core_device_reset(0, true, "t"), 0);
+	EXPECT_NE(core_device_set(0), 0);
+	EXPECT_NE(core_stream_create(0, 0, &handle), 0);
+	EXPECT_NE(core_context_select(arg), 0);
+	EXPECT_NE(core_device_reset(0, true), 0);
 }
 
 TEST(device, fork_after_opening_is_told)
 {
-	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_device_set(0), 0);
 	EXPECT_EXIT(0, in_the_child, core_context_handle(core_context_peek()));
 	EXPECT_NOT_NULL(core_context_peek());
 }
@@ -266,8 +284,8 @@ TEST(device, fork_after_opening_is_told)
 static void works_in_the_child(void *arg)
 {
 	(void)arg;
-	EXPECT_EQ(core_device_set(1, "t"), 0);
-	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+	EXPECT_EQ(core_device_set(1), 0);
+	EXPECT_EQ(core_device_reset(1, false), 0);
 }
 
 TEST(device, fork_before_opening_works)
@@ -276,7 +294,7 @@ TEST(device, fork_before_opening_works)
 
 	EXPECT_EQ(core_device_count(&user, &logic), 0);
 	EXPECT_EXIT(0, works_in_the_child, NULL);
-	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(core_device_set(1), 0);
 }
 
 /* ---- threads ---- */
@@ -286,9 +304,9 @@ static void *set_and_reset(void *arg)
 	int32_t device = (int32_t)(intptr_t)arg % 4;
 
 	for (int i = 0; i < 200; i++) {
-		EXPECT_EQ(core_device_set(device, "t"), 0);
+		EXPECT_EQ(core_device_set(device), 0);
 		EXPECT_NOT_NULL(core_context_peek());
-		EXPECT_EQ(core_device_reset(device, false, "t"), 0);
+		EXPECT_EQ(core_device_reset(device, false), 0);
 	}
 	return NULL;
 }
@@ -314,16 +332,16 @@ static void *make_things(void *arg)
 	while (!atomic_load(&enough)) {
 		void *event = NULL, *stream = NULL;
 
-		if (core_device_set(0, "t") != 0)
+		if (core_device_set(0) != 0)
 			continue;
-		if (core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &event, "t") == 0)
-			core_event_record(event, NULL, "t");
-		if (core_stream_create(0, 0, &stream, "t") == 0 && event != NULL)
-			core_event_wait(event, stream, 0, "t");
+		if (core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &event) == 0)
+			core_event_record(event, NULL);
+		if (core_stream_create(0, 0, &stream) == 0 && event != NULL)
+			core_event_wait(event, stream, 0);
 		if (stream != NULL)
-			core_stream_destroy(stream, true, "t");
+			core_stream_destroy(stream, true);
 		if (event != NULL)
-			core_event_destroy(event, "t");
+			core_event_destroy(event);
 	}
 	return NULL;
 }
@@ -336,13 +354,13 @@ TEST(device, ends_while_others_make_things_on_it)
 	for (int i = 0; i < 3; i++)
 		ASSERT_EQ(pthread_create(&thread[i], NULL, make_things, NULL), 0);
 	for (int i = 0; i < 2000; i++) {
-		core_device_reset(0, true, "t");
-		EXPECT_EQ(core_device_set(0, "t"), 0);
+		core_device_reset(0, true);
+		EXPECT_EQ(core_device_set(0), 0);
 	}
 	atomic_store(&enough, true);
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
-	EXPECT_EQ(core_device_reset(0, true, "t"), 0);
+	EXPECT_EQ(core_device_reset(0, true), 0);
 	EXPECT_EQ(core_stream_live(0), 0);
 	EXPECT_EQ(core_event_live(0), 0);
 }
@@ -357,9 +375,9 @@ static bool set_again;
 static void *end_the_context(void *arg)
 {
 	(void)arg;
-	EXPECT_EQ(core_device_reset(0, true, "t"), 0);
+	EXPECT_EQ(core_device_reset(0, true), 0);
 	if (set_again)
-		EXPECT_EQ(core_device_set(0, "t"), 0);
+		EXPECT_EQ(core_device_set(0), 0);
 	return NULL;
 }
 
@@ -380,13 +398,13 @@ static void make_while_it_ends(bool event, bool again)
 	void *made = NULL;
 	int code;
 
-	ASSERT_EQ(core_device_keep(0, "t"), 0);
-	ASSERT_EQ(core_device_set(0, "t"), 0);
+	ASSERT_EQ(core_device_keep(0), 0);
+	ASSERT_EQ(core_device_set(0), 0);
 	set_again = again;
 	real_id_alloc = rig->halResourceIdAlloc;
 	rig->halResourceIdAlloc = id_alloc_meanwhile;
-	code = event ? core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &made, "t")
-		     : core_stream_create(0, 0, &made, "t");
+	code = event ? core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &made)
+		     : core_stream_create(0, 0, &made);
 	EXPECT_EQ(code, ACL_ERROR_RT_CONTEXT_NULL);
 	EXPECT_CONTAINS(npu_message(), "ended while");
 	EXPECT_NULL(made);

@@ -18,9 +18,9 @@ SETUP(stream)
 	int code;
 
 	rig_open(2);
-	ASSERT_EQ(core_device_set(0, "t"), 0);
-	ASSERT_EQ(core_stream_create(3, 1, &handle, "t"), 0);
-	stream = rig_find(handle, "t", &code);
+	ASSERT_EQ(core_device_set(0), 0);
+	ASSERT_EQ(core_stream_create(3, 1, &handle), 0);
+	stream = rig_find(handle, &code);
 	ASSERT_NOT_NULL(stream);
 }
 
@@ -39,7 +39,7 @@ static int send_some(unsigned count, uint8_t type,
 	memset(sqe, 0, sizeof(sqe));
 	for (unsigned i = 0; i < count; i++)
 		sqe[i].header.type = type & 0x3f;
-	return core_stream_send(stream, sqe, count, keep, arg, "send");
+	return core_stream_send(stream, sqe, count, keep, arg);
 }
 
 static void count_up(void *arg, const struct stars_logic_cqe *cqe)
@@ -63,13 +63,13 @@ TEST(stream, keep_is_called_once_all_is_complete)
 
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(5, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	EXPECT_EQ(core_stream_query(stream, &idle, "t"), 0);
+	EXPECT_EQ(core_stream_query(stream, &idle), 0);
 	EXPECT_FALSE(idle);
 	EXPECT_EQ(kept, 0);
 	fake_hold(rig, false);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	EXPECT_EQ(kept, 1);
-	EXPECT_EQ(core_stream_query(stream, &idle, "t"), 0);
+	EXPECT_EQ(core_stream_query(stream, &idle), 0);
 	EXPECT_TRUE(idle);
 	EXPECT_EQ(fake_executed(rig, STARS_SQE_PLACE_HOLDER), 5);
 }
@@ -80,7 +80,7 @@ TEST(stream, more_than_fits_waits_for_room)
 
 	for (int i = 0; i < 50; i++)
 		EXPECT_EQ(send_some(299, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	EXPECT_EQ(kept, 50);
 	EXPECT_EQ(fake_executed(rig, STARS_SQE_PLACE_HOLDER), 50 * 299);
 }
@@ -101,7 +101,7 @@ TEST(stream, full_queue_waits_for_another_thread)
 	ASSERT_EQ(pthread_create(&thread, NULL, let_go_later, rig), 0);
 	for (int i = 0; i < 20; i++)
 		EXPECT_EQ(send_some(200, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	EXPECT_EQ(kept, 20);
 	pthread_join(thread, NULL);
 }
@@ -114,7 +114,7 @@ TEST(stream, driver_that_is_full_is_asked_again)
 	fake_hold(rig, false);
 	fake_refuse_sends(rig, DRV_ERROR_SQID_FULL, 1);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	EXPECT_EQ(fake_executed(rig, STARS_SQE_PLACE_HOLDER), 3);
 }
 
@@ -124,9 +124,9 @@ TEST(stream, driver_that_refuses_is_an_error)
 
 	fake_refuse_sends(rig, DRV_ERROR_NO_DEVICE, 1);
 	EXPECT_EQ(send_some(3, STARS_SQE_PLACE_HOLDER, count_up, &kept), 207004);
-	EXPECT_CONTAINS(npu_message(), "send: the driver answers 1");
+	EXPECT_CONTAINS(npu_message(), "call: the driver answers 1");
 	EXPECT_EQ(kept, 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 }
 
 static const struct failure_case {
@@ -155,14 +155,14 @@ TEST_EACH(stream, failed_work, failures, label)
 		       strcmp(c->label, "memory_gone") == 0 ? TS_ERROR_HOST_MEMORY : 0x77);
 	EXPECT_EQ(send_some(1, c->type, NULL, NULL), 0);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), c->code);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), c->code);
 	if (c->text != NULL) {
-		EXPECT_CONTAINS(npu_message(), "sync: ");
+		EXPECT_CONTAINS(npu_message(), "call: ");
 		EXPECT_CONTAINS(npu_message(), c->text);
 		if (strcmp(c->label, "memory_gone") != 0)
 			EXPECT_CONTAINS(npu_message(), "119");
 	}
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 }
 
 TEST(stream, first_of_two_failures_is_reported)
@@ -171,8 +171,8 @@ TEST(stream, first_of_two_failures_is_reported)
 	EXPECT_EQ(send_some(1, STARS_SQE_SDMA, NULL, NULL), 0);
 	fake_fail_next(rig, STARS_SQE_WRITE_VALUE, 1, 2);
 	EXPECT_EQ(send_some(1, STARS_SQE_WRITE_VALUE, NULL, NULL), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 507001);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 507001);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 }
 
 /* Of a driver that tells nothing itself. */
@@ -182,11 +182,11 @@ TEST(stream, failure_that_nobody_asks_for_is_told)
 		heard_begin();
 		fake_fail_next(rig, STARS_SQE_SDMA, 1, 1);
 		EXPECT_EQ(send_some(1, STARS_SQE_SDMA, NULL, NULL), 0);
-		EXPECT_EQ(core_stream_destroy(handle, force, "t"), 0);
+		EXPECT_EQ(core_stream_destroy(handle, force), 0);
 		EXPECT_EQ(heard_count("warn: a copy or fill on the device"), 1);
 		heard_end();
-		ASSERT_EQ(core_stream_create(3, 1, &handle, "t"), 0);
-		stream = rig_find(handle, "t", &(int){ 0 });
+		ASSERT_EQ(core_stream_create(3, 1, &handle), 0);
+		stream = rig_find(handle, &(int){ 0 });
 	}
 }
 
@@ -194,10 +194,10 @@ TEST(stream, time_out_leaves_the_work)
 {
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(2, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, 20, "sync"), 507046);
+	EXPECT_EQ(core_stream_synchronize(stream, 20), 507046);
 	EXPECT_CONTAINS(npu_message(), "2 tasks that are not done in time");
 	fake_hold(rig, false);
-	EXPECT_EQ(core_stream_synchronize(stream, 1000, "sync"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, 1000), 0);
 }
 
 static void *complain_then_let_go(void *arg)
@@ -217,16 +217,16 @@ TEST(stream, wait_in_which_nothing_moves_is_complained_about)
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(2, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
 	ASSERT_EQ(pthread_create(&thread, NULL, complain_then_let_go, rig), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	pthread_join(thread, NULL);
-	EXPECT_CONTAINS(heard(), "sync has waited for stream");
+	EXPECT_CONTAINS(heard(), "call has waited for stream");
 	heard_end();
 	unsetenv("NPUSIM_PATIENCE");
 }
 
 static void *synchronize_it(void *arg)
 {
-	EXPECT_EQ(core_stream_synchronize(arg, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(arg, -1), 0);
 	return NULL;
 }
 
@@ -238,7 +238,7 @@ TEST(stream, many_threads_synchronize_and_one_times_out)
 	EXPECT_EQ(send_some(2, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
 	for (int i = 0; i < 4; i++)
 		ASSERT_EQ(pthread_create(&thread[i], NULL, synchronize_it, stream), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, 30, "t"), 507046);
+	EXPECT_EQ(core_stream_synchronize(stream, 30), 507046);
 	fake_hold(rig, false);
 	for (int i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
@@ -251,9 +251,9 @@ static void *send_many(void *arg)
 	for (int i = 0; i < 500; i++) {
 		memset(&sqe, 0, sizeof(sqe));
 		sqe.header.type = STARS_SQE_PLACE_HOLDER;
-		EXPECT_EQ(core_stream_send(stream, &sqe, 1, count_up, arg, "t"), 0);
+		EXPECT_EQ(core_stream_send(stream, &sqe, 1, count_up, arg), 0);
 		if (i % 50 == 0)
-			EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+			EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	}
 	return NULL;
 }
@@ -267,7 +267,7 @@ TEST(stream, many_threads_send)
 		ASSERT_EQ(pthread_create(&thread[i], NULL, send_many, &kept), 0);
 	for (int i = 0; i < 6; i++)
 		pthread_join(thread[i], NULL);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 0);
 	EXPECT_EQ(kept, 3000);
 }
 
@@ -278,16 +278,16 @@ TEST(stream, device_waits_for_all_streams)
 	struct core_stream *first = stream;
 	int code;
 
-	ASSERT_EQ(core_stream_create(0, 0, &other, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &other), 0);
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	stream = rig_find(other, "t", &code);
+	stream = rig_find(other, &code);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
 	stream = first;
-	EXPECT_EQ(core_device_synchronize(0, NULL, 10, "t"), 507046);
-	EXPECT_EQ(core_device_synchronize(1, NULL, 10, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, NULL, 10), 507046);
+	EXPECT_EQ(core_device_synchronize(1, NULL, 10), 0);
 	fake_hold(rig, false);
-	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1), 0);
 	EXPECT_EQ(kept, 2);
 }
 
@@ -299,15 +299,15 @@ TEST(stream, context_waits_for_its_own)
 
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	ASSERT_EQ(core_context_create(0, &idle, "t"), 0);
-	EXPECT_EQ(core_device_synchronize(0, core_context_find(idle), 10, "t"), 0);
-	EXPECT_EQ(core_device_synchronize(0, held, 10, "t"), 507046);
-	EXPECT_EQ(core_device_synchronize(0, NULL, 10, "t"), 507046);
+	ASSERT_EQ(core_context_create(0, &idle), 0);
+	EXPECT_EQ(core_device_synchronize(0, core_context_find(idle), 10), 0);
+	EXPECT_EQ(core_device_synchronize(0, held, 10), 507046);
+	EXPECT_EQ(core_device_synchronize(0, NULL, 10), 507046);
 	EXPECT_EQ(kept, 0);
 	fake_hold(rig, false);
-	EXPECT_EQ(core_device_synchronize(0, held, -1, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, held, -1), 0);
 	EXPECT_EQ(kept, 1);
-	EXPECT_EQ(core_context_destroy(idle, "t"), 0);
+	EXPECT_EQ(core_context_destroy(idle), 0);
 }
 
 /* Who waits for a device does not hear of a context that has stopped, but of its own failures. */
@@ -320,18 +320,18 @@ TEST(stream, device_passes_over_contexts_that_have_stopped)
 	EXPECT_TRUE(core_stream_set_stop(stream, true));
 	fake_fail_next(rig, STARS_SQE_PLACE_HOLDER, STARS_ERROR_EXCEPTION, 1);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
-	EXPECT_EQ(core_stream_synchronize(stream, -1, "t"), 507001);
-	EXPECT_EQ(core_device_synchronize(0, stopped, -1, "t"), 507001);
-	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 0);
-	ASSERT_EQ(core_context_create(0, &other, "t"), 0);
-	EXPECT_EQ(core_device_synchronize(0, core_context_find(other), -1, "t"), 0);
-	ASSERT_EQ(core_stream_create(0, 0, &made, "t"), 0);
-	stream = rig_find(made, "t", &code);
+	EXPECT_EQ(core_stream_synchronize(stream, -1), 507001);
+	EXPECT_EQ(core_device_synchronize(0, stopped, -1), 507001);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1), 0);
+	ASSERT_EQ(core_context_create(0, &other), 0);
+	EXPECT_EQ(core_device_synchronize(0, core_context_find(other), -1), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &made), 0);
+	stream = rig_find(made, &code);
 	fake_fail_next(rig, STARS_SQE_PLACE_HOLDER, STARS_ERROR_EXCEPTION, 1);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
-	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 507001);
-	EXPECT_EQ(core_device_synchronize(0, NULL, -1, "t"), 0);
-	EXPECT_EQ(core_context_destroy(other, "t"), 0);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1), 507001);
+	EXPECT_EQ(core_device_synchronize(0, NULL, -1), 0);
+	EXPECT_EQ(core_context_destroy(other), 0);
 }
 
 /* ---- the default stream, other contexts, stale handles ---- */
@@ -341,9 +341,9 @@ TEST(stream, null_is_the_default_stream)
 	void *by_name = NULL;
 	int code;
 
-	EXPECT_EQ(core_stream_default(&by_name, "t"), 0);
-	EXPECT_EQ(rig_find(NULL, "t", &code), rig_find(by_name, "t", &code));
-	EXPECT_EQ(core_stream_destroy(by_name, false, "call"), 107000);
+	EXPECT_EQ(core_stream_default(&by_name), 0);
+	EXPECT_EQ(rig_find(NULL, &code), rig_find(by_name, &code));
+	EXPECT_EQ(core_stream_destroy(by_name, false), 107000);
 	EXPECT_CONTAINS(npu_message(), "is a default stream");
 }
 
@@ -351,12 +351,12 @@ TEST(stream, of_another_context)
 {
 	int code;
 
-	EXPECT_EQ(core_device_set(1, "t"), 0);
-	EXPECT_NULL(rig_find(handle, "call", &code));
+	EXPECT_EQ(core_device_set(1), 0);
+	EXPECT_NULL(rig_find(handle, &code));
 	EXPECT_EQ(code, 107003);
 	EXPECT_CONTAINS(npu_message(), "belongs to another context (device 0)");
-	EXPECT_EQ(rig_find_any(handle, "t", &code), stream);
-	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 107003);
+	EXPECT_EQ(rig_find_any(handle, &code), stream);
+	EXPECT_EQ(core_stream_destroy(handle, false), 107003);
 }
 
 TEST(stream, without_a_context)
@@ -364,10 +364,10 @@ TEST(stream, without_a_context)
 	int code;
 
 	core_context_follow(-1);
-	EXPECT_NULL(rig_find(handle, "call", &code));
+	EXPECT_NULL(rig_find(handle, &code));
 	EXPECT_EQ(code, 107002);
 	EXPECT_CONTAINS(npu_message(), "call: no current context");
-	EXPECT_EQ(core_stream_create(0, 0, &handle, "t"), 107002);
+	EXPECT_EQ(core_stream_create(0, 0, &handle), 107002);
 }
 
 TEST(stream, destroyed_is_not_found)
@@ -375,14 +375,14 @@ TEST(stream, destroyed_is_not_found)
 	void *other = NULL;
 	int code;
 
-	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 0);
-	EXPECT_NULL(rig_find(handle, "call", &code));
+	EXPECT_EQ(core_stream_destroy(handle, false), 0);
+	EXPECT_NULL(rig_find(handle, &code));
 	EXPECT_EQ(code, 107000);
-	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 107000);
-	EXPECT_EQ(core_stream_create(0, 0, &other, "t"), 0);
-	EXPECT_NULL(rig_find(handle, "t", &code));
-	EXPECT_NULL(rig_find((void *)0x1234, "t", &code));
-	EXPECT_NULL(rig_find(core_context_handle(core_context_peek()), "t", &code));
+	EXPECT_EQ(core_stream_destroy(handle, false), 107000);
+	EXPECT_EQ(core_stream_create(0, 0, &other), 0);
+	EXPECT_NULL(rig_find(handle, &code));
+	EXPECT_NULL(rig_find((void *)0x1234, &code));
+	EXPECT_NULL(rig_find(core_context_handle(core_context_peek()), &code));
 }
 
 TEST(stream, destroy_waits_for_its_work)
@@ -393,7 +393,7 @@ TEST(stream, destroy_waits_for_its_work)
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(3, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
 	ASSERT_EQ(pthread_create(&thread, NULL, let_go_later, rig), 0);
-	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 0);
+	EXPECT_EQ(core_stream_destroy(handle, false), 0);
 	EXPECT_EQ(kept, 1);
 	EXPECT_EQ(fake_executed(rig, STARS_SQE_PLACE_HOLDER), 3);
 	pthread_join(thread, NULL);
@@ -405,7 +405,7 @@ TEST(stream, destroy_by_force_drops_its_work)
 
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(3, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	EXPECT_EQ(core_stream_destroy(handle, true, "t"), 0);
+	EXPECT_EQ(core_stream_destroy(handle, true), 0);
 	EXPECT_EQ(kept, 1);
 	EXPECT_EQ(fake_executed(rig, STARS_SQE_PLACE_HOLDER), 0);
 }
@@ -413,9 +413,9 @@ TEST(stream, destroy_by_force_drops_its_work)
 static void *destroy_by_force(void *arg)
 {
 	usleep(20000);
-	EXPECT_EQ(core_device_set(0, "t"), 0);
-	EXPECT_EQ(core_stream_destroy(arg, true, "t"), 0);
-	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
+	EXPECT_EQ(core_device_set(0), 0);
+	EXPECT_EQ(core_stream_destroy(arg, true), 0);
+	EXPECT_EQ(core_device_reset(0, false), 0);
 	return NULL;
 }
 
@@ -425,9 +425,9 @@ TEST(stream, begins_with_no_failure_mode)
 
 	EXPECT_TRUE(core_stream_set_stop(stream, true));
 	EXPECT_FALSE(core_stream_set_stop(stream, false));
-	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 0);
-	ASSERT_EQ(core_stream_create(0, 0, &handle, "t"), 0);
-	EXPECT_TRUE(core_stream_set_stop(rig_find(handle, "t", &code), false));
+	EXPECT_EQ(core_stream_destroy(handle, false), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &handle), 0);
+	EXPECT_TRUE(core_stream_set_stop(rig_find(handle, &code), false));
 }
 
 TEST(stream, who_waits_leaves_when_it_is_destroyed)
@@ -437,7 +437,7 @@ TEST(stream, who_waits_leaves_when_it_is_destroyed)
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
 	ASSERT_EQ(pthread_create(&thread, NULL, destroy_by_force, handle), 0);
-	core_stream_synchronize(stream, -1, "t");
+	core_stream_synchronize(stream, -1);
 	pthread_join(thread, NULL);
 }
 
@@ -447,10 +447,10 @@ TEST(stream, reset_of_the_device_waits_and_ends_it)
 	int code;
 
 	EXPECT_EQ(send_some(3, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
+	EXPECT_EQ(core_device_reset(0, false), 0);
 	EXPECT_EQ(kept, 1);
-	EXPECT_EQ(core_device_set(0, "t"), 0);
-	EXPECT_NULL(rig_find(handle, "t", &code));
+	EXPECT_EQ(core_device_set(0), 0);
+	EXPECT_NULL(rig_find(handle, &code));
 	EXPECT_EQ(code, 107000);
 	EXPECT_EQ(core_stream_live(0), 0);
 }
@@ -461,7 +461,7 @@ TEST(stream, none_left_is_an_error)
 	int code = 0;
 
 	for (int i = 0; i < 300 && code == 0; i++)
-		code = core_stream_create(0, 0, &more, "call");
+		code = core_stream_create(0, 0, &more);
 	EXPECT_EQ(code, 207005); /* the fake has 256 queues */
 	EXPECT_EQ(core_stream_live(0), 256);
 }

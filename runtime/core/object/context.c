@@ -49,13 +49,13 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 
 /* CANN v9.1.0, too, keeps mode and failure by context (src/runtime/core/src/stream/stream.cc:4139
  * and 4179, context/context.cc:2349); nothing but the context's end takes them away. */
-int core_context_stopped(const struct context *context, const char *call)
+int core_context_stopped(const struct context *context)
 {
 	int code = atomic_load(&context->failure);
 
 	if (code == CORE_OK)
 		return CORE_OK;
-	return core_fail(code, call,
+	return core_fail(code,
 			 "a task failed with %d, and the context has a stream of "
 			 "ACL_STOP_ON_FAILURE: it takes no more work; reset the device, or destroy "
 			 "the context",
@@ -99,7 +99,7 @@ struct core_context *core_context_find(void *handle)
 	return context == NULL ? NULL : &context->face;
 }
 
-int core_context_none(const char *call)
+int core_context_none(void)
 {
 	if (core_is_forked())
 		core_driver(); /* says so */
@@ -110,7 +110,7 @@ int core_context_none(const char *call)
 	else
 		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
 				"in this thread first");
-	npu_message_prefix("%s: ", call);
+	npu_message_prefix("%s: ", core_called);
 	return core_last_error_note(ACL_ERROR_RT_CONTEXT_NULL);
 }
 
@@ -120,10 +120,10 @@ void core_context_leave(const void *handle)
 		current.explicit_context = NULL;
 }
 
-int core_context_select(void *handle, const char *call)
+int core_context_select(void *handle)
 {
 	if (core_pool_find(&core_contexts, handle) == NULL || core_is_forked())
-		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL, call);
+		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL);
 	current.explicit_context = handle;
 	current.device_plus_1 = 0;
 	return CORE_OK;
@@ -189,7 +189,7 @@ void *core_owned_take(const struct core_owned *list, const struct context *conte
 struct device core_devices[CORE_DEVICE_MAX];
 
 /* In the order of CANN's runtime; what an older driver lacks of it does no harm. */
-static int open_device(uint32_t logic, const char *call)
+static int open_device(uint32_t logic)
 {
 	halDevOpenIn in = { { 0 } };
 	halDevOpenOut out = { { 0 } };
@@ -201,8 +201,7 @@ static int open_device(uint32_t logic, const char *call)
 		return ACL_ERROR_INTERNAL_ERROR;
 	code = core_call(halDeviceOpen, logic, &in, &out);
 	if (code != DRV_ERROR_NONE) {
-		core_result(call, code);
-		npu_message_prefix("device %u cannot be opened: ", logic);
+		core_result_about(code, npu_text("device %u cannot be opened: ", logic));
 		return core_last_error_note(ACL_ERROR_RT_DEV_SETUP_ERROR);
 	}
 	core_device_was_opened();
@@ -212,9 +211,9 @@ static int open_device(uint32_t logic, const char *call)
 	return CORE_OK;
 }
 
-int core_device_hold_locked(uint32_t logic, const char *call)
+int core_device_hold_locked(uint32_t logic)
 {
-	int code = core_devices[logic].users == 0 ? open_device(logic, call) : CORE_OK;
+	int code = core_devices[logic].users == 0 ? open_device(logic) : CORE_OK;
 
 	core_devices[logic].users += code == CORE_OK;
 	return code;

@@ -27,7 +27,7 @@ void core_context_follow(int64_t logic);
 struct context *core_context_of(const struct core_context *face);
 /* The failure that has stopped the context, with a message: its streams take no more work, and what
  * waits for them or asks is answered this. */
-int core_context_stopped(const struct context *context, const char *call);
+int core_context_stopped(const struct context *context);
 /* core_context_peek(), with the handle by which it was found. Another thread may end it at any
  * time: who makes something of it compares, under core_lists_lock, that handle with the slot's, for
  * the slot may have none, or that of its next user. */
@@ -63,7 +63,7 @@ extern struct device core_devices[CORE_DEVICE_MAX];
 
 /* One more, one less user of a device: opens it at the first, closes it at the last.
  * core_setup_lock is held. */
-int core_device_hold_locked(uint32_t logic, const char *call);
+int core_device_hold_locked(uint32_t logic);
 void core_device_drop_locked(uint32_t logic);
 /* The same, with the lock. */
 void core_device_drop(uint32_t logic);

@@ -123,7 +123,7 @@ void *core_pool_find(struct core_pool *pool, const void *handle)
 		       : NULL;
 }
 
-int core_pool_missing(struct core_pool *pool, const void *handle, int code, const char *call)
+int core_pool_missing(struct core_pool *pool, const void *handle, int code)
 {
 	uint64_t value = (uint64_t)(uintptr_t)handle;
 	uint32_t life = value >> GENERATION_SHIFT & ((1u << GENERATION_BITS) - 1);
@@ -133,7 +133,7 @@ int core_pool_missing(struct core_pool *pool, const void *handle, int code, cons
 	char *by;
 
 	if (core_is_forked())
-		return core_context_none(call);
+		return core_context_none();
 	pthread_mutex_lock(&pool->lock);
 	if (slot == NULL || life - 1 >= slot->generation)
 		how = npu_text("not made by %s", pool->makers);
@@ -146,6 +146,6 @@ int core_pool_missing(struct core_pool *pool, const void *handle, int code, cons
 	if (by != NULL)
 		how = npu_text("destroyed by %s", by);
 	free(by);
-	return core_fail(code, call, "%s=%p is no %s of this process: it was %s", pool->name,
-			 handle, pool->name, how);
+	return core_fail(code, "%s=%p is no %s of this process: it was %s", pool->name, handle,
+			 pool->name, how);
 }

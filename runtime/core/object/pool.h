@@ -57,7 +57,7 @@ bool core_pool_hide(void *object, const void *handle);
 void core_pool_give(struct core_pool *pool, void *object);
 void *core_pool_find(struct core_pool *pool, const void *handle);
 /* Fails with `code`, and says why it does not find the handle: it was destroyed, or never made. */
-int core_pool_missing(struct core_pool *pool, const void *handle, int code, const char *call);
+int core_pool_missing(struct core_pool *pool, const void *handle, int code);
 static inline void *core_slot_handle(const void *object)
 {
 	return (void *)(uintptr_t)atomic_load_explicit(&((const struct core_slot *)object)->handle,

@@ -205,6 +205,7 @@ __attribute__((destructor)) static void end_of_process(void)
 /* ---- how calls are refused: the code, the message that begins with the call's name, and the
  * thread's last error ---- */
 
+__thread const char *core_called = "";
 static __thread int last_error;
 static __thread drvError_t driver_code;
 
@@ -234,29 +235,33 @@ int core_last_error_take(void)
 	return code;
 }
 
-int core_result(const char *call, drvError_t code)
+/* Why the driver has answered that. */
+static const char *reason_of(struct npu_driver *drv, drvError_t code)
+{
+	const char *text = npu_call(drv, npusimLastMessage);
+
+	return text != NULL && text[0] != '\0'
+		       ? text
+		       : npu_text("the driver answers %d (%s)", code,
+				  driver_code_name(code) ?: "a code without a name");
+}
+
+int core_result_about(drvError_t code, const char *about)
 {
 	struct npu_driver *drv;
-	const char *text, *name;
 
 	if (code == DRV_ERROR_NONE)
 		return CORE_OK;
 	drv = core_driver();
 	if (drv == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
-	text = npu_call(drv, npusimLastMessage);
-	name = driver_code_name(code);
-	if (text != NULL && text[0] != '\0')
-		npu_message_set("%s: %s", call, text);
-	else
-		npu_message_set("%s: the driver answers %d (%s)", call, code,
-				name ?: "a code without a name");
+	npu_message_set("%s: %s%s", core_called, about, reason_of(drv, code));
 	int result = core_last_error_note(driver_code_acl(code));
 	driver_code = code;
 	return result;
 }
 
-int core_fail(int code, const char *call, const char *format, ...)
+int core_fail(int code, const char *format, ...)
 {
 	char text[4096];
 	va_list args;
@@ -264,7 +269,7 @@ int core_fail(int code, const char *call, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	npu_message_set("%s: %s", call, text);
+	npu_message_set("%s: %s", core_called, text);
 	return core_last_error_note(code);
 }
 
@@ -335,8 +340,11 @@ static int learn_locked(struct npu_driver *drv)
 	drvError_t code = npu_call(drv, drvGetDevNum, &v.devices);
 	size_t length = 0;
 
-	if (code != DRV_ERROR_NONE)
-		return core_result("npusim: asking for the number of devices", code);
+	if (code != DRV_ERROR_NONE) {
+		npu_message_set("npusim: asking for the number of devices: %s",
+				reason_of(drv, code));
+		return core_last_error_note(driver_code_acl(code));
+	}
 	if (v.devices > CORE_DEVICE_MAX)
 		v.devices = CORE_DEVICE_MAX;
 	if (v.set) {
@@ -445,17 +453,17 @@ const char *core_visible_text(void)
 	return v == NULL ? "" : v->text;
 }
 
-int core_device_logic(int32_t user, const char *argument, const char *call, uint32_t *out_logic)
+int core_device_logic(int32_t user, const char *argument, uint32_t *out_logic)
 {
 	const struct visible *v;
 
 	if (core_user_to_logic(user, out_logic))
 		return CORE_OK;
 	if (core_driver() == NULL) {
-		npu_message_prefix("%s: ", call);
+		npu_message_prefix("%s: ", core_called);
 		return ACL_ERROR_INTERNAL_ERROR;
 	}
-	npu_message_prefix("%s: %s=%d: ", call, argument, user);
+	npu_message_prefix("%s: %s=%d: ", core_called, argument, user);
 	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 	v = learn();
 	for (uint32_t own = 0; v != NULL && own < v->count; own++)

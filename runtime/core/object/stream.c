@@ -139,7 +139,7 @@ static uint32_t stall_due_locked(const struct core_stream *stream, struct core_w
 {
 	uint64_t now, passed, left_ms;
 
-	if (wait->call == NULL || wait->deadline_ns != UINT64_MAX)
+	if (wait->quiet || wait->deadline_ns != UINT64_MAX)
 		return UINT32_MAX;
 	if (wait->since_ns == 0)
 		wait->patience_ns = patience_ns();
@@ -169,12 +169,12 @@ static void tell_stall_locked(struct core_stream *stream, struct core_wait *wait
 	pthread_mutex_unlock(&stream->lock);
 	npu_text_add(&report,
 		     "%s has waited for stream %d for %.3g s in which nothing of it was done: ",
-		     wait->call, stream->id, (double)wait->patience_ns * 1e-9);
+		     core_called, stream->id, (double)wait->patience_ns * 1e-9);
 	if (add_chain(&report, stream)) {
 		if (findable)
 			npu_text_add(&report,
 				     "; aclrtDestroyStreamForce drops what is queued on a stream");
-		npu_log(NPU_LOG_WARN, "%s", report ?: wait->call);
+		npu_log(NPU_LOG_WARN, "%s", report ?: core_called);
 		wait->patience_ns = UINT64_MAX;
 	} else {
 		wait->since_ns = clock_now_ns();
@@ -249,7 +249,7 @@ static drvError_t allocate(struct core_stream *stream)
 	return code;
 }
 
-int core_stream_open_queue(struct core_stream *stream, const char *call)
+int core_stream_open_queue(struct core_stream *stream)
 {
 	struct halResourceIdInputInfo in = { .type = DRV_STREAM_ID,
 					     .res = { stream->priority, stream->flags } };
@@ -257,13 +257,13 @@ int core_stream_open_queue(struct core_stream *stream, const char *call)
 	drvError_t code = core_call(halResourceIdAlloc, stream->device, &in, &out);
 
 	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
+		return core_result(code);
 	stream->id = (int32_t)out.resourceId;
 	in.resourceId = out.resourceId;
 	code = allocate(stream);
 	if (code != DRV_ERROR_NONE)
 		core_call(halResourceIdFree, stream->device, &in);
-	return core_result(call, code);
+	return core_result(code);
 }
 
 void core_stream_close_queue(struct core_stream *stream)
@@ -279,9 +279,9 @@ void core_stream_close_queue(struct core_stream *stream)
 
 #define LEAVE_MAX_MS 2000 /* for a thread to leave the driver */
 
-int core_stream_aborted(const struct core_stream *stream, const char *call)
+int core_stream_aborted(const struct core_stream *stream)
 {
-	return core_fail(ACL_ERROR_RT_STREAM_ABORT, call,
+	return core_fail(ACL_ERROR_RT_STREAM_ABORT,
 			 "stream %d is aborted (aclrtStreamAbort): what was on it is dropped",
 			 stream->id);
 }
@@ -306,7 +306,7 @@ void core_stream_wait_abort_locked(struct core_stream *stream)
 		pthread_cond_wait(&stream->progress, &stream->lock);
 }
 
-int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
+int core_stream_renew_queue_locked(struct core_stream *stream)
 {
 	drvError_t code;
 
@@ -314,7 +314,7 @@ int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
 	core_stream_wait_leave_locked(stream);
 	code = allocate(stream);
 	stream->alive = code == DRV_ERROR_NONE; /* else it has no queue left */
-	return core_result(call, code);
+	return core_result(code);
 }
 
 /* ---- completions in ---- */
@@ -482,7 +482,7 @@ int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wa
 	drvError_t code = DRV_ERROR_NONE;
 
 	if (stream->aborting) /* the wait began meanwhile; the queue that it would ask goes */
-		return core_stream_aborted(stream, wait->call ?: "npusim");
+		return core_stream_aborted(stream);
 	if (limited && now >= wait->deadline_ns)
 		return ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
 	/* The deadline is one of simulated time, which the wait for another thread does not know:
@@ -493,28 +493,27 @@ int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wa
 		code = receive_locked(stream, receive_timeout(wait->deadline_ns, now, model),
 				      model ? patience_ms : UINT32_MAX);
 	if (code != DRV_ERROR_NONE && code != DRV_ERROR_WAIT_TIMEOUT)
-		return core_result(wait->call ?: "npusim", code);
+		return core_result(code);
 	tell_stall_locked(stream, wait);
 	return CORE_OK;
 }
 
 /* ---- entries out ---- */
 
-static int lost(const struct core_stream *stream, const struct core_wait *wait, const char *call)
+static int lost(const struct core_stream *stream, const struct core_wait *wait)
 {
 	if (core_wait_is_aborted(stream, wait))
-		return core_stream_aborted(stream, call);
-	return core_invalid(call,
-			    "stream %d was destroyed while the call waited for room in its queue",
+		return core_stream_aborted(stream);
+	return core_invalid("stream %d was destroyed while the call waited for room in its queue",
 			    stream->id);
 }
 
-static int make_room_locked(struct core_stream *stream, unsigned count, const char *call)
+static int make_room_locked(struct core_stream *stream, unsigned count)
 {
-	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
+	struct core_wait wait = core_wait_begin(stream, UINT64_MAX);
 
 	if (stream->aborting)
-		return core_stream_aborted(stream, call);
+		return core_stream_aborted(stream);
 	if (stream->reap_due++ >= REAP_EVERY)
 		core_stream_reap_locked(stream);
 	while (core_wait_holds(stream, &wait) &&
@@ -524,7 +523,7 @@ static int make_room_locked(struct core_stream *stream, unsigned count, const ch
 		if (code != CORE_OK)
 			return code;
 	}
-	return core_wait_holds(stream, &wait) ? CORE_OK : lost(stream, &wait, call);
+	return core_wait_holds(stream, &wait) ? CORE_OK : lost(stream, &wait);
 }
 
 static bool is_full(drvError_t code)
@@ -545,8 +544,7 @@ static void give_credit(uint8_t *entry)
 		entry[STARS_CREDIT_OFFSET] = STARS_CREDIT_DEFAULT;
 }
 
-static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned count,
-			 const char *call)
+static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned count)
 {
 	struct halTaskSendInfo info = {
 		.type = DRV_NORMAL_TYPE,
@@ -554,7 +552,7 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 		.sqe_addr = entries,
 		.sqe_num = count,
 	};
-	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
+	struct core_wait wait = core_wait_begin(stream, UINT64_MAX);
 
 	for (unsigned i = 0; i < count; i++) {
 		struct stars_sqe_header *header =
@@ -572,22 +570,21 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 		if (code == DRV_ERROR_NONE)
 			return CORE_OK;
 		if (!is_full(code) || stream->done == stream->sent)
-			return core_result(call, code);
+			return core_result(code);
 		error = core_stream_progress_locked(stream, &wait);
 		if (error != CORE_OK)
 			return error;
 		if (!core_wait_holds(stream, &wait))
-			return lost(stream, &wait, call);
+			return lost(stream, &wait);
 	}
 }
 
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
-			    const struct core_done *done, const char *call)
+			    const struct core_done *done)
 {
-	int code = core_context_stopped(stream->slot.context, call)
-			   ?: make_room_locked(stream, count, call);
+	int code = core_context_stopped(stream->slot.context) ?: make_room_locked(stream, count);
 
-	code = code ?: submit_locked(stream, entries, count, call);
+	code = code ?: submit_locked(stream, entries, count);
 	if (code != CORE_OK)
 		return code;
 	for (unsigned i = 0; i < count; i++) {
@@ -599,11 +596,11 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 }
 
 int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
-			  const struct core_done *done, const char *call)
+			  const struct core_done *done)
 {
 	LOCKED(&stream->lock);
 
-	return core_stream_send_locked(stream, entries, count, done, call);
+	return core_stream_send_locked(stream, entries, count, done);
 }
 
 void core_stream_reap(struct core_stream *stream)

@@ -68,7 +68,7 @@ extern struct core_owned core_stream_lists[CORE_DEVICE_MAX]; /* by device */
 
 /* A call that waits for a stream, as long as core_wait_holds(). */
 struct core_wait {
-	const char *call;     /* NULL: of nobody, and nobody is told where it does not end */
+	bool quiet;           /* of no call: nobody is told where it does not end */
 	uint64_t deadline_ns; /* of core_now_ns(); UINT64_MAX: none */
 	uint64_t life;        /* the stream's */
 	unsigned aborts;      /* of it, before */
@@ -76,10 +76,9 @@ struct core_wait {
 	uint64_t since_ns, patience_ns, seen;
 };
 static inline struct core_wait core_wait_begin(const struct core_stream *stream,
-					       uint64_t deadline_ns, const char *call)
+					       uint64_t deadline_ns)
 {
-	return (struct core_wait){ .call = call,
-				   .deadline_ns = deadline_ns,
+	return (struct core_wait){ .deadline_ns = deadline_ns,
 				   .life = stream->life,
 				   .aborts = stream->aborts };
 }
@@ -95,7 +94,7 @@ static inline bool core_wait_holds(const struct core_stream *stream, const struc
 	return stream->alive && stream->life == wait->life && stream->aborts == wait->aborts;
 }
 /* 107023, the message set: for who waited for a stream that was aborted. */
-int core_stream_aborted(const struct core_stream *stream, const char *call);
+int core_stream_aborted(const struct core_stream *stream);
 
 /* Handles of the streams of a device; free(). */
 void **core_stream_list(uint32_t device, unsigned *out_count);
@@ -105,10 +104,10 @@ void **core_stream_list(uint32_t device, unsigned *out_count);
 /* Sends entries that belong together, so that nothing comes between them. `done` has one for each
  * entry, or is NULL. */
 int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
-			  const struct core_done *done, const char *call);
+			  const struct core_done *done);
 /* The same with the stream's lock held (it is released while there is no room). */
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
-			    const struct core_done *done, const char *call);
+			    const struct core_done *done);
 /* What is done up to the entry `last` is told so, by the completion `cqe`; NULL: it is dropped. */
 void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
 				 const struct stars_logic_cqe *cqe);
@@ -120,10 +119,10 @@ void core_stream_reap_locked(struct core_stream *stream);
 void core_stream_reap(struct core_stream *stream);
 void core_stream_reap_device(uint32_t device);
 /* Makes the stream's queue, or takes it down. */
-int core_stream_open_queue(struct core_stream *stream, const char *call);
+int core_stream_open_queue(struct core_stream *stream);
 /* Puts an empty queue in the place of one that is stopped. Lock held; released until nobody waits
  * in the driver for the old one. */
-int core_stream_renew_queue_locked(struct core_stream *stream, const char *call);
+int core_stream_renew_queue_locked(struct core_stream *stream);
 /* Waits, not long, until nobody waits in the driver for a queue that is gone. False: one does. */
 bool core_stream_wait_leave_locked(struct core_stream *stream);
 /* Until nobody aborts the stream: its queue may be another one then. */
