@@ -88,18 +88,6 @@ static inline aclError acl_check_context(void)
 {
 	return core_context_peek() != NULL ? ACL_SUCCESS : core_context_none();
 }
-/* An answer whose message does not name the call yet: puts the name in front. */
-static inline aclError acl_named(aclError code)
-{
-	if (code != ACL_SUCCESS)
-		npu_message_prefix("%s: ", core_called);
-	return code;
-}
-/* ACL_ERROR_INTERNAL_ERROR where no driver can be had. */
-static inline aclError acl_check_driver(void)
-{
-	return acl_named(core_driver() != NULL ? ACL_SUCCESS : ACL_ERROR_INTERNAL_ERROR);
-}
 /* User id to logic id, for calls of which the driver, which is asked first, says that a wrong one
  * is a parameter (107000). */
 static inline aclError acl_asked_device(uint32_t device, uint32_t *out)
@@ -115,25 +103,22 @@ static inline void acl_documented(struct npu_driver *drv, bool on)
 	if (drv->caps & NPU_CAP_MODEL)
 		npu_call(drv, npusimDocumented, on);
 }
-/* A driver's code: what all calls that the documents may have a rule for go through. */
-#define ACL_DRIVER_CALL(drv, op, ...)                                 \
-	({                                                            \
-		drvError_t code_;                                     \
-                                                                      \
-		acl_documented(drv, true);                            \
-		code_ = npu_call(drv, op __VA_OPT__(, ) __VA_ARGS__); \
-		acl_documented(drv, false);                           \
-		code_;                                                \
+/* Calls the driver, as all calls do that the documents may have a rule for: its code, or
+ * PROCESS_EXIT, the message set, where none can be had. */
+#define ACL_DRIVER_CALL(op, ...)                                               \
+	({                                                                     \
+		struct npu_driver *drv_ = core_driver();                       \
+		drvError_t code_ = DRV_ERROR_PROCESS_EXIT;                     \
+                                                                               \
+		if (drv_ != NULL) {                                            \
+			acl_documented(drv_, true);                            \
+			code_ = npu_call(drv_, op __VA_OPT__(, ) __VA_ARGS__); \
+			acl_documented(drv_, false);                           \
+		}                                                              \
+		code_;                                                         \
 	})
-/* Calls the driver: ACL_CALL(halMemUnmap, va). ACL_ERROR_INTERNAL_ERROR where none can be
- * had, the message that of core_driver(). */
-#define ACL_CALL(op, ...)                                                                         \
-	({                                                                                        \
-		struct npu_driver *drv_ = core_driver();                                          \
-                                                                                                  \
-		drv_ == NULL ? ACL_ERROR_INTERNAL_ERROR                                           \
-			     : core_result(ACL_DRIVER_CALL(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
-	})
+/* The same as an aclError: ACL_CALL(halMemUnmap, va). */
+#define ACL_CALL(op, ...) core_result(ACL_DRIVER_CALL(op __VA_OPT__(, ) __VA_ARGS__))
 
 /* ---- memory (vmm.c): names of values, where an address lies ---- */
 

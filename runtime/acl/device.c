@@ -19,7 +19,7 @@ ACL_ANSWERS_WITH(aclrtGetDevice, struct core_context *context,
 			?: ACL_GIVE(deviceId, context->user_device));
 
 ACL_ANSWERS_WITH(aclrtGetDeviceCount, uint32_t user; uint32_t logic,
-	ACL_IS_NULL(count) ?: acl_named(core_device_count(&user, &logic))
+	ACL_IS_NULL(count) ?: core_device_count(&user, &logic)
 			?: ACL_GIVE(count, user));
 
 ACL_ANSWERS(aclrtGetRunMode, ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
@@ -76,7 +76,7 @@ static bool ask_soc_name(char *out, uint32_t room)
 	int64_t version = 0;
 	const char *bin;
 
-	if (acl_check_driver() != ACL_SUCCESS)
+	if (core_check_driver() != ACL_SUCCESS)
 		return false;
 	if (npu_call(core_driver(), halGetSocVersion, 0, out, room) == DRV_ERROR_NONE &&
 	    out[0] != '\0')
@@ -214,7 +214,7 @@ static aclError other_attribute(uint32_t logic, aclrtDevAttr attr, int64_t *valu
 aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
 {
 	uint32_t logic;
-	aclError error = ACL_IS_NULL(value) ?: acl_check_driver()
+	aclError error = ACL_IS_NULL(value) ?: core_check_driver()
 				?: acl_asked_device(deviceId, &logic);
 
 	if (error != ACL_SUCCESS)
@@ -268,13 +268,6 @@ static aclError check_id(const char *argument, int32_t id)
 	return RT_WANT(id >= 0, "%s is %d; it must be at least 0", argument, id);
 }
 
-static aclError user_of_logic(uint32_t logic, int32_t *out_user)
-{
-	return core_logic_to_user(logic, out_user)
-		       ? ACL_SUCCESS
-		       : acl_named(core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID));
-}
-
 /* By which the driver takes a peer, too. */
 static aclError peer_physical(const char *argument, int32_t user, uint32_t *out)
 {
@@ -296,9 +289,9 @@ static aclError user_of_physical(int32_t physical, int32_t *out_user)
 {
 	uint32_t logic;
 
-	return check_id("phyDevId", physical) ?: acl_check_driver()
+	return check_id("phyDevId", physical) ?: core_check_driver()
 		       ?: ACL_CALL(drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic)
-		       ?: user_of_logic(logic, out_user);
+		       ?: core_logic_to_user(logic, out_user);
 }
 
 /* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
@@ -319,10 +312,10 @@ ACL_ANSWERS_WITH(aclrtGetLogicDevIdByUserDevId, uint32_t logic,
 
 ACL_ANSWERS(aclrtGetUserDevIdByLogicDevId,
 	ACL_IS_NULL(userDevid) ?: check_id("logicDevId", logicDevId)
-			?: user_of_logic((uint32_t)logicDevId, userDevid));
+			?: core_logic_to_user((uint32_t)logicDevId, userDevid));
 
 ACL_ANSWERS_WITH(aclrtDeviceGetBareTgid, pid_t tgid,
-	ACL_IS_NULL(pid) ?: acl_check_driver()
+	ACL_IS_NULL(pid) ?: core_check_driver()
 			?: ACL_GIVE(&tgid, npu_call(core_driver(), drvDeviceGetBareTgid))
 			?: (tgid >= 0 ? ACL_GIVE(pid, tgid)
 				      : acl_unsupported("the driver does not tell the process's id "

@@ -305,7 +305,7 @@ static aclError read_config(const char *path)
 
 static aclError start_locked(const char *path)
 {
-	aclError code = read_config(path) ?: acl_check_driver() ?: run_hooks(true);
+	aclError code = read_config(path) ?: core_check_driver() ?: run_hooks(true);
 
 	if (code == ACL_SUCCESS) {
 		init_count = 1;

@@ -37,20 +37,20 @@ static aclError peers(uint32_t device, uint32_t peer, uint32_t *out)
 ACL_ANSWERS_WITH(rtGetDeviceInfo, uint32_t logic = 0,
 	RT_WANT(moduleType != HOST_AICPU,
 		       "moduleType is %d, the host's AICPU, which is no device's", moduleType)
-		       ?: RT_IS_NULL(val) ?: acl_check_driver()
+		       ?: RT_IS_NULL(val) ?: core_check_driver()
 		       ?: acl_asked_device(deviceId, &logic)
 		       ?: ACL_CALL(halGetDeviceInfo, logic, moduleType, infoType, val));
 
 ACL_ANSWERS(rtGetLogicDevIdByUserDevId,
 	    RT_IS_NULL(logicDevId) ?: aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId));
-ACL_ANSWERS(rtGetDevicePhyIdByIndex, RT_IS_NULL(phyId) ?: acl_check_driver()
+ACL_ANSWERS(rtGetDevicePhyIdByIndex, RT_IS_NULL(phyId) ?: core_check_driver()
 			?: ACL_CALL(drvDeviceGetPhyIdByIndex, devIndex, phyId));
 
 ACL_ANSWERS_WITH(rtEnableP2P, uint32_t logic = 0,
-	acl_check_driver() ?: peers(devIdDes, phyIdSrc, &logic)
+	core_check_driver() ?: peers(devIdDes, phyIdSrc, &logic)
 		       ?: ACL_CALL(halDeviceEnableP2P, logic, phyIdSrc, flag));
 ACL_ANSWERS_WITH(rtDisableP2P, uint32_t logic = 0,
-	acl_check_driver() ?: peers(devIdDes, phyIdSrc, &logic)
+	core_check_driver() ?: peers(devIdDes, phyIdSrc, &logic)
 		       ?: ACL_CALL(halDeviceDisableP2P, logic, phyIdSrc, 0));
 
 ACL_ANSWERS(rtIpcSetMemoryName,

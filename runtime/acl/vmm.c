@@ -124,12 +124,8 @@ static bool place_kind_of(uint32_t mem_type, const void *ptr, enum npu_place_kin
 aclError acl_place_of(const char *argument, const void *ptr, struct npu_place *out)
 {
 	struct DVattribute found = { 0 };
-	struct npu_driver *drv = core_driver();
-	drvError_t code;
+	drvError_t code = ACL_DRIVER_CALL(drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
 
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	code = ACL_DRIVER_CALL(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
 	if (code != DRV_ERROR_NONE)
 		return core_result_about(code, npu_text("%s is %p: ", argument, ptr));
 	*out = (struct npu_place){ .owner = found.devId, .page_bytes = found.pageSize };
@@ -165,7 +161,7 @@ aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attribut
 	found.location.id = acl_place_device(&place);
 	found.pageSize = place.page_bytes;
 	if (place.kind == NPU_PLACE_DEVICE || place.kind == NPU_PLACE_MANAGED) {
-		if (!core_logic_to_user(place.owner, &user))
+		if (core_logic_to_user(place.owner, &user) != ACL_SUCCESS)
 			return core_fail(
 				ACL_ERROR_RT_INVALID_DEVICEID,
 				"ptr is memory of the driver's device %u, which "

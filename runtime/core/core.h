@@ -67,6 +67,8 @@ static inline void core_leave(const char *const *before)
 	__attribute__((cleanup(core_leave), unused)) const char *const core_before = \
 		core_enter(name)
 
+/* 500000, the message set, where no driver can be had. */
+int core_check_driver(void);
 /* A driver's code as an aclError (driver_code_acl()). Other than 0 it takes the driver's message
  * where there is one, behind the call's name and what it is about ("ptr is 0x10: ", or ""). */
 int core_result_about(drvError_t code, const char *about);
@@ -81,7 +83,7 @@ static inline int core_result(drvError_t code)
 int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count); /* aclError */
 bool core_user_to_logic(int32_t user,
 			uint32_t *out_logic); /* message set where false: names the id spaces */
-bool core_logic_to_user(uint32_t logic, int32_t *out_user);
+int core_logic_to_user(uint32_t logic, int32_t *out_user); /* aclError */
 /* The variable of the list, ASCEND_RT_VISIBLE_DEVICES at first; in_any_order: the list need not
  * ascend. It is read at the next question for devices. */
 void core_visible_use(const char *variable, bool in_any_order);

@@ -18,7 +18,7 @@ int cuda_ordinal(uint32_t logic)
 {
 	int32_t user;
 
-	return core_logic_to_user(logic, &user) ? user : -1;
+	return core_logic_to_user(logic, &user) == 0 ? user : -1;
 }
 
 CUresult cuda_keep(uint32_t logic)

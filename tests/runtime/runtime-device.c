@@ -135,11 +135,11 @@ TEST(device, ids_go_both_ways)
 	setenv("ASCEND_RT_VISIBLE_DEVICES", "1,3", 1);
 	EXPECT_TRUE(core_user_to_logic(1, &logic));
 	EXPECT_EQ(logic, 3);
-	EXPECT_TRUE(core_logic_to_user(1, &user));
+	EXPECT_EQ(core_logic_to_user(1, &user), 0);
 	EXPECT_EQ(user, 0);
-	EXPECT_FALSE(core_logic_to_user(0, &user));
+	EXPECT_EQ(core_logic_to_user(0, &user), 107001);
 	EXPECT_CONTAINS(npu_message(), "hidden from this program by ASCEND_RT_VISIBLE_DEVICES=1,3");
-	EXPECT_FALSE(core_logic_to_user(9, &user));
+	EXPECT_EQ(core_logic_to_user(9, &user), 107001);
 	EXPECT_EQ(core_device_set(1), 0);
 	EXPECT_TRUE(fake_is_open(rig, 3));
 	EXPECT_EQ(core_context_peek()->user_device, 1);

@@ -252,13 +252,21 @@ int core_result_about(drvError_t code, const char *about)
 
 	if (code == DRV_ERROR_NONE)
 		return CORE_OK;
-	drv = core_driver();
+	drv = core_driver_peek();
 	if (drv == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
 	npu_message_set("%s: %s%s", core_called, about, reason_of(drv, code));
 	int result = core_last_error_note(driver_code_acl(code));
 	driver_code = code;
 	return result;
+}
+
+int core_check_driver(void)
+{
+	if (core_driver() != NULL)
+		return CORE_OK;
+	npu_message_prefix("%s: ", core_called);
+	return ACL_ERROR_INTERNAL_ERROR;
 }
 
 int core_fail(int code, const char *format, ...)
@@ -388,13 +396,13 @@ int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
 	const struct visible *v = learn();
 
 	if (v == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	if (v->wrong != NULL) {
-		npu_message_set("%s=%s %s; it must be a list of devices from 0 to %u, ascending, "
-				"such as 0,1",
-				variable, v->value, v->wrong, v->devices - 1);
-		return core_last_error_note(ACL_ERROR_RT_NO_DEVICE);
-	}
+		return core_check_driver()
+			       ?: core_fail(ACL_ERROR_INTERNAL_ERROR, "%s", npu_message());
+	if (v->wrong != NULL)
+		return core_fail(ACL_ERROR_RT_NO_DEVICE,
+				 "%s=%s %s; it must be a list of devices from 0 to %u, ascending, "
+				 "such as 0,1",
+				 variable, v->value, v->wrong, v->devices - 1);
 	*out_user_count = v->count;
 	*out_logic_count = v->devices;
 	return CORE_OK;
@@ -424,26 +432,26 @@ bool core_user_to_logic(int32_t user, uint32_t *out_logic)
 	return false;
 }
 
-bool core_logic_to_user(uint32_t logic, int32_t *out_user)
+int core_logic_to_user(uint32_t logic, int32_t *out_user)
 {
 	const struct visible *v = learn();
 
 	if (v == NULL)
-		return false;
+		return core_fail(ACL_ERROR_RT_INVALID_DEVICEID, "%s", npu_message());
 	for (uint32_t i = 0; i < v->count; i++) {
 		if (v->logic[i] == logic) {
 			*out_user = (int32_t)i;
-			return true;
+			return CORE_OK;
 		}
 	}
 	if (logic >= v->devices)
-		npu_message_set("logic device %u does not exist: the driver has 0 to %u", logic,
-				v->devices - 1);
-	else
-		npu_message_set("logic device %u is hidden from this program by %s=%s; user id -> "
-				"logic id: %s",
-				logic, variable, v->value, v->text);
-	return false;
+		return core_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+				 "logic device %u does not exist: the driver has 0 to %u", logic,
+				 v->devices - 1);
+	return core_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+			 "logic device %u is hidden from this program by %s=%s; user id -> logic "
+			 "id: %s",
+			 logic, variable, v->value, v->text);
 }
 
 const char *core_visible_text(void)
@@ -459,10 +467,8 @@ int core_device_logic(int32_t user, const char *argument, uint32_t *out_logic)
 
 	if (core_user_to_logic(user, out_logic))
 		return CORE_OK;
-	if (core_driver() == NULL) {
-		npu_message_prefix("%s: ", core_called);
+	if (core_check_driver() != CORE_OK)
 		return ACL_ERROR_INTERNAL_ERROR;
-	}
 	npu_message_prefix("%s: %s=%d: ", core_called, argument, user);
 	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 	v = learn();
