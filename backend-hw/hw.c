@@ -94,21 +94,6 @@ static void hw_close(struct npu_driver *self)
 	free(hw);
 }
 
-static uint32_t caps_of(const struct hw_symbols *have)
-{
-	uint32_t caps = 0;
-
-	if (have->halMemMapNoAccess != NULL)
-		caps |= NPU_CAP_MAP_NO_ACCESS;
-	if (have->halMemExportToShareableHandleV2 != NULL &&
-	    have->halMemImportFromShareableHandleV2 != NULL &&
-	    have->halMemTransShareableHandle != NULL)
-		caps |= NPU_CAP_SHARE_V2;
-	if (have->halMemRetainAllocationHandle != NULL)
-		caps |= NPU_CAP_RETAIN;
-	return caps;
-}
-
 static void take_functions(struct npu_driver *drv, const struct hw_symbols *have)
 {
 #define NPU_OP(result, missing, op, ...) drv->op = hw_##op;
@@ -121,7 +106,7 @@ static void take_functions(struct npu_driver *drv, const struct hw_symbols *have
 		drv->npusimLastMessage = vendor_message;
 }
 
-struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t model_caps)
+struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t caps)
 {
 	struct hw *hw = calloc(1, sizeof(*hw));
 
@@ -131,7 +116,7 @@ struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t mode
 	hw->driver.abi = NPU_DRIVER_ABI;
 	hw->driver.size = sizeof(struct npu_driver);
 	hw->driver.name = "hw";
-	hw->driver.caps = library->ours != NULL ? model_caps : caps_of(&library->symbols);
+	hw->driver.caps = caps;
 	hw->driver.close = hw_close;
 	take_functions(&hw->driver, &library->symbols);
 	return &hw->driver;

@@ -66,9 +66,9 @@ bool hw_load(const struct hw_places *places, struct hw_library *out, char **erro
 
 /* ---- hw.c ---- */
 
-/* The driver object over a library, which is copied. model_caps: what our own library said when it
- * was opened; a vendor's is judged by the functions that it has. NULL: no memory. */
-struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t model_caps);
+/* The driver object over a library, which is copied. caps: what our own library said when it was
+ * opened; 0 of a vendor's. NULL: no memory. */
+struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t caps);
 /* Names that the library has not, separated by blanks; NULL for none; free(). */
 char *hw_missing_names(const struct hw_symbols *symbols);
 

@@ -183,7 +183,7 @@ static void fill_driver(struct npu_driver *driver)
 		.abi = NPU_DRIVER_ABI,
 		.size = sizeof(*driver),
 		.name = "sim",
-		.caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT | NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN,
+		.caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT,
 		.close = close_backend,
 #define NPU_OP(result, missing, op, ...) .op = bsim_##op,
 #include "npusim/driver-ops.h"

@@ -152,15 +152,9 @@ struct npu_stats {
 #define NPU_TO(drv, ...)        (drv __VA_OPT__(, ) NPU_ARGS(__VA_ARGS__))
 #define NPU_CALL_SELF(drv, ...) (drv __VA_OPT__(, ) __VA_ARGS__)
 
-enum {                               /* caps */
+enum {                               /* caps: what no vendor's driver has */
        NPU_CAP_MODEL = 1u << 0,      /* simulated: time, statistics and messages are there */
        NPU_CAP_VALUE_WAIT = 1u << 1, /* struct stars_value_wait_sqe */
-       /* What drivers have had at different times; without the bit the calls are "not supported".
-	*/
-       NPU_CAP_MAP_NO_ACCESS = 1u << 2, /* halMemMapNoAccess */
-       NPU_CAP_SHARE_V2 =
-	       1u << 3, /* export and import V2, halMemTransShareableHandle: fabric handles */
-       NPU_CAP_RETAIN = 1u << 4, /* halMemRetainAllocationHandle */
 };
 
 struct npu_driver {

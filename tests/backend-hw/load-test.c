@@ -249,14 +249,19 @@ static void close_rig(struct rig *rig)
 	rig->driver->close(rig->driver);
 }
 
-TEST(hw_driver, has_capability_bits_of_what_is_there)
+TEST(hw_driver, has_no_capability_bits_and_names_what_is_missing)
 {
 	struct rig good, old;
 	char *missing;
 
 	ASSERT_NO_FATAL(open_rig(FAKE_HAL_GOOD, &good));
-	EXPECT_EQ(good.driver->caps, NPU_CAP_MAP_NO_ACCESS | NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN);
+	EXPECT_EQ(good.driver->caps, 0u);
 	EXPECT_STREQ(good.driver->name, "hw");
+	missing = hw_missing_names(&good.library.symbols);
+	EXPECT_NULL(strstr(missing, "halMemMapNoAccess"));
+	EXPECT_NULL(strstr(missing, "halMemRetainAllocationHandle"));
+	EXPECT_NULL(strstr(missing, "halMemExportToShareableHandleV2"));
+	free(missing);
 	ASSERT_NO_FATAL(open_rig(FAKE_HAL_OLD, &old));
 	EXPECT_EQ(old.driver->caps, 0u);
 	missing = hw_missing_names(&old.library.symbols);
