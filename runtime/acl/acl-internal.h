@@ -45,8 +45,6 @@ ACL_DOORS(ACL_INSIDE)
 /* A check in a chain of such: 0 where it is fine, else the refusal. */
 #define ACL_WANT(fine, ...) ((fine) ? ACL_SUCCESS : acl_invalid(__VA_ARGS__))
 #define RT_WANT(fine, ...)  ((fine) ? ACL_SUCCESS : rt_invalid(__VA_ARGS__))
-/* "<call>: <argument> is NULL": ACL_ERROR_INVALID_PARAM. */
-aclError acl_fail_null(const char *argument);
 /* The answer of a function that npusim does not model (207000). */
 aclError acl_fail_unmodelled(void);
 
@@ -63,7 +61,7 @@ aclError acl_check_timeout(int32_t timeout, bool zero_is_fine);
 /* ACL_ERROR_INVALID_PARAM for a NULL pointer, a 0, and a reserved argument that is not 0. */
 static inline aclError acl_null(const char *argument, const void *value)
 {
-	return value != NULL ? ACL_SUCCESS : acl_fail_null(argument);
+	return ACL_WANT(value != NULL, "%s is NULL; it must point to something", argument);
 }
 static inline aclError acl_zero(const char *argument, uint64_t value)
 {

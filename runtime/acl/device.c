@@ -98,9 +98,9 @@ const char *aclrtGetSocName(void)
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char name[64]; /* for good once it is known */
 	static bool known;
-	CORE_CALLED(__func__);
 	LOCKED(&lock);
 
+	core_called = __func__;
 	if (!known)
 		known = ask_soc_name(name, (uint32_t)sizeof(name));
 	return known ? name : NULL;

@@ -12,12 +12,15 @@
 #define UNMODELLED(type, name, parameters, answer) \
 	type name parameters                       \
 	{                                          \
-		CORE_CALLED(#name);                \
+		core_called = #name;               \
 		(void)acl_fail_unmodelled();       \
 		return answer;                     \
 	}
-#define ERROR(name, parameters) \
-	UNMODELLED(aclError, name, parameters, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
+#define ERROR(name, parameters)               \
+	aclError name parameters              \
+	{                                     \
+		return acl_fail_unmodelled(); \
+	}
 #define POINTER(type, name, parameters) UNMODELLED(type, name, parameters, NULL)
 #define UINT32(name, parameters)        UNMODELLED(uint32_t, name, parameters, UINT32_MAX)
 #include "acl-unmodelled-list.h"

@@ -54,14 +54,16 @@ static void unuse(struct callback *callback)
 	free(callback);
 }
 
-/* Under no lock, and outside of our functions: the calls that it makes are the program's. */
+/* Under no lock. The calls that the function makes are the program's, not ours. */
 static void run(struct callback *callback)
 {
-	CORE_CALLED("");
+	const char *called = core_called;
 
 	atomic_store(&callback->runs, true);
 	core_order(callback->device, NPU_ORDER_STREAM, callback->sq, callback->number);
+	core_called = "";
 	callback->fn(callback->arg);
+	core_called = called;
 	if (callback->blocks)
 		core_event_id_record(callback->device, callback->event_id);
 	unuse(callback);

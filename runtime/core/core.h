@@ -48,25 +48,10 @@ static inline int core_spend(enum npu_work work)
 
 /* ---- errors (object/process.c) ---- */
 
-/* The name of the face's function that the thread is in, which its door sets: the messages of what
- * is refused begin with it. "" outside. */
+/* The name of the face's function that the thread is in, or was in last, which its door sets: the
+ * messages of what is refused begin with it. "" before the first, and in the program's functions
+ * that we call. */
 extern __thread const char *core_called;
-static inline const char *core_enter(const char *name)
-{
-	const char *before = core_called;
-
-	core_called = name;
-	return before;
-}
-static inline void core_leave(const char *const *before)
-{
-	core_called = *before;
-}
-/* A declaration: until the end of the block. */
-#define CORE_CALLED(name)                                                            \
-	__attribute__((cleanup(core_leave), unused)) const char *const core_before = \
-		core_enter(name)
-
 /* 500000, the message set, where no driver can be had. */
 int core_check_driver(void);
 /* A driver's code as an aclError (driver_code_acl()). Other than 0 it takes the driver's message

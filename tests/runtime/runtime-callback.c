@@ -203,6 +203,26 @@ static void call_back_in(void *arg)
 	core_device_reset(0, false);
 }
 
+/* Its calls are its own; and messages of ours name our function again when it has returned. */
+static void call_other(void *arg)
+{
+	*(bool *)arg = core_called[0] == '\0';
+	core_called = "other";
+}
+
+TEST(callback, calls_of_the_function_are_not_ours)
+{
+	bool outside = false;
+
+	EXPECT_EQ(core_callback_subscribe(me(), stream), 0);
+	EXPECT_EQ(core_callback_launch(call_other, &outside, true, stream), 0);
+	EXPECT_EQ(core_callback_process(1000), 0);
+	EXPECT_TRUE(outside);
+	EXPECT_EQ(core_callback_process(1), 507012);
+	EXPECT_CONTAINS(npu_message(), "call: no callback came");
+	EXPECT_EQ(synchronize(1000), 0);
+}
+
 /* A callback that waits for its own stream is told, instead of waiting for ever. */
 TEST(callback, own_stream_is_not_waited_for_inside)
 {

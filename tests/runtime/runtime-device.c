@@ -44,24 +44,6 @@ TEST(device, opened_once_closed_with_the_last_reset)
 	EXPECT_CONTAINS(npu_message(), "call: deviceId=1 is not set");
 }
 
-/* As in a callback of the program, which makes calls in one of ours. */
-static void fail_within(void)
-{
-	CORE_CALLED("inner");
-
-	EXPECT_EQ(core_device_reset(1, false), 507007);
-	EXPECT_CONTAINS(npu_message(), "inner: deviceId=1 is not set");
-}
-
-TEST(device, messages_begin_with_the_innermost_call)
-{
-	CORE_CALLED("outer");
-
-	fail_within();
-	EXPECT_EQ(core_device_reset(1, false), 507007);
-	EXPECT_CONTAINS(npu_message(), "outer: deviceId=1 is not set");
-}
-
 TEST(device, reset_by_force_ends_all_counts)
 {
 	for (int i = 0; i < 3; i++)
