@@ -319,13 +319,11 @@ void node_block_touch(struct node *node, const struct node_block *block)
 
 /* ---- views ---- */
 
-drvError_t block_enter(struct node *node, const struct node_block *block, struct block_place *out)
+drvError_t block_of_view(const struct node *node, const struct node_block *block,
+			 struct block_place *out)
 {
-	drvError_t error = node_enter(node);
-
-	if (error != DRV_ERROR_NONE || block_find(node, block->id, block->generation, out))
-		return error;
-	node_unlock(node);
+	if (block_find(node, block->id, block->generation, out))
+		return DRV_ERROR_NONE;
 	return node_fail(DRV_ERROR_INVALID_HANDLE, "node %s: block %u is no block any more",
 			 node->name, block->id);
 }
@@ -534,25 +532,21 @@ drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames
 
 drvError_t node_table_frame(struct node *node, unsigned memory, struct node_block **out)
 {
-	drvError_t error = check_request(node, memory, 1, false);
 	struct extent_chain chain;
 	struct memory *m;
+	ENTERED(node, error, check_request(node, memory, 1, false));
 
-	error = error ?: node_enter(node);
 	if (error != DRV_ERROR_NONE)
 		return error;
 	m = node->memory[memory];
 	frames_ready(m);
 	chain = frames_take_reserved(m);
-	if (!chain.count) {
-		node_unlock(node);
+	if (!chain.count)
 		return node_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 "out of memory: %s: the part that is kept for page tables (%u "
 				 "frames of 2 MiB) is full",
 				 memory_text(node, memory), m->frames - m->usable);
-	}
 	*out = write_block(node, m, &chain, 1, false);
-	node_unlock(node);
 	return DRV_ERROR_NONE;
 }
 
@@ -566,12 +560,12 @@ void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 	struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
 
 	*out = (struct node_usage){ .total_frames = m ? m->usable : 0 };
-	if (!m || node_enter(node) != DRV_ERROR_NONE)
+	ENTERED(node, error, DRV_ERROR_NONE);
+	if (!m || error != DRV_ERROR_NONE)
 		return;
 	if (!GET(m->state->used)) {
 		out->free_frames = out->largest_free_run = m->usable;
 		out->free_giants = m->usable / NODE_GIANT_FRAMES;
-		node_unlock(node);
 		return;
 	}
 	frame_caches_empty(node);
@@ -582,5 +576,4 @@ void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 	out->own_peak_frames = node_own_peak(node, memory);
 	out->free_giants = m->state->free_giants;
 	out->largest_free_run = frames_largest_run(m);
-	node_unlock(node);
 }

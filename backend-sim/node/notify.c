@@ -64,25 +64,22 @@ static void use(const struct node *node, struct notify_user *user)
 
 drvError_t node_notify_take(struct node *node, unsigned device, uint32_t first, uint32_t *out_id)
 {
-	drvError_t error = node_enter(node);
 	uint32_t tries = 0, id = first;
+	ENTERED(node, error, DRV_ERROR_NONE);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	for (; tries < NODE_NOTIFIES && is_used(node, at(node, device, id)); tries++)
 		id = (id + 1) % NODE_NOTIFIES;
-	if (tries == NODE_NOTIFIES) {
-		error = node_fail(DRV_ERROR_NO_NOTIFY_RESOURCES,
-				  "all %u notify ids of device %u are in use, by all processes of "
-				  "node %s; destroy some",
-				  NODE_NOTIFIES, device, node->name);
-	} else {
-		PUT(at(node, device, id)->recorded, 0);
-		use(node, &at(node, device, id)->users[0]);
-		*out_id = id;
-	}
-	node_unlock(node);
-	return error;
+	if (tries == NODE_NOTIFIES)
+		return node_fail(DRV_ERROR_NO_NOTIFY_RESOURCES,
+				 "all %u notify ids of device %u are in use, by all processes of "
+				 "node %s; destroy some",
+				 NODE_NOTIFIES, device, node->name);
+	PUT(at(node, device, id)->recorded, 0);
+	use(node, &at(node, device, id)->users[0]);
+	*out_id = id;
+	return DRV_ERROR_NONE;
 }
 
 drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id)
@@ -115,8 +112,9 @@ bool node_notify_close(struct node *node, unsigned device, uint32_t id)
 {
 	struct notify_user *user;
 	bool used;
+	ENTERED(node, error, DRV_ERROR_NONE);
 
-	if (node_enter(node) != DRV_ERROR_NONE)
+	if (error != DRV_ERROR_NONE)
 		return false;
 	user = find_own(node, device, id);
 	used = user != NULL && user->count > 1;
@@ -124,6 +122,5 @@ bool node_notify_close(struct node *node, unsigned device, uint32_t id)
 		PUT(user->count, user->count - 1);
 	else if (user != NULL)
 		PUT(user->who, 0);
-	node_unlock(node);
 	return used;
 }

@@ -458,6 +458,18 @@ void node_unlock(struct node *node);
 /* The entry of every function: the lock is held, what dead members left is back. Else PROCESS_EXIT
  * and a message. */
 drvError_t node_enter(struct node *node);
+static inline void node_let(struct node *const *entered)
+{
+	if (*entered)
+		node_unlock(*entered);
+}
+/* Declares `error` and enters the node, until the end of the block. Where that works, `error` is
+ * what follows. */
+#define ENTERED(node, error, ...)                                                              \
+	drvError_t error = node_enter(node);                                                   \
+	__attribute__((cleanup(node_let))) struct node *const entered = error ? NULL : (node); \
+	error = error ?: (__VA_ARGS__)
+
 /* True if this process may go on without entering: it is a member, and nobody is dead. */
 bool node_is_quiet(struct node *node);
 /* Blocks that only descriptors kept, and whose descriptors are closed, go. Lock held at entry and
@@ -468,8 +480,9 @@ void node_sweep(struct node *node);
 
 /* "node a", "server 3 of supernode a" (npu_text()). */
 const char *server_text(const struct node *node, unsigned server);
-/* Enters the node, and finds the block; the lock is held only on success. */
-drvError_t block_enter(struct node *node, const struct node_block *block, struct block_place *out);
+/* Its block. Else INVALID_HANDLE and a message. */
+drvError_t block_of_view(const struct node *node, const struct node_block *block,
+			 struct block_place *out);
 /* One more view for this process. Lock held. */
 struct node_block *block_view(struct node *node, uint32_t id, bool imported);
 /* This process's hold ends, however many views it has. True: nobody else holds the block, which is

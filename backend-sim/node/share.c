@@ -242,21 +242,14 @@ static struct share_record *find_name(struct node *node, const char *name,
 	return share;
 }
 
-/* Enters the node, and finds the share of that number and server, or of the name where that is not
- * NULL; the lock is held only on success. */
-static drvError_t enter_share(struct node *node, uint32_t share_id, const char *name,
-			      unsigned server, struct share_record **out,
-			      struct block_place *out_place)
+/* The share of that number and server, or of the name where that is not NULL. Else a message. */
+static drvError_t look_up(struct node *node, uint32_t share_id, const char *name, unsigned server,
+			  struct share_record **out, struct block_place *out_place)
 {
-	drvError_t error = node_enter(node);
-
-	if (error != DRV_ERROR_NONE)
-		return error;
 	*out = name ? find_name(node, name, out_place)
 		    : find_share(node, share_id, server, out_place);
 	if (*out)
 		return DRV_ERROR_NONE;
-	node_unlock(node);
 	if (name)
 		return node_fail(
 			DRV_ERROR_PARA_ERROR,
@@ -270,20 +263,18 @@ static drvError_t enter_share(struct node *node, uint32_t share_id, const char *
 }
 
 /* The same of one of this process. */
-static drvError_t enter_own(struct node *node, uint32_t share_id, const char *name,
-			    struct share_record **out)
+static drvError_t look_up_own(struct node *node, uint32_t share_id, const char *name,
+			      struct share_record **out)
 {
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, name, node->shape.server, out, &place);
+	drvError_t error = look_up(node, share_id, name, node->shape.server, out, &place);
 
 	if (error != DRV_ERROR_NONE || share_is_mine(node, *out))
 		return error;
-	error = node_fail(DRV_ERROR_IOCRL_FAIL,
-			  "%s: only process %d, which exported it, may change who imports it, or "
-			  "destroy it",
-			  share_text(node, share_id, name), (*out)->exporter_pid);
-	node_unlock(node);
-	return error;
+	return node_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: only process %d, which exported it, may change who imports it, or "
+			 "destroy it",
+			 share_text(node, share_id, name), (*out)->exporter_pid);
 }
 
 /* What is said of an import, `what` in words, if that is not allowed. home: the exporter's server,
@@ -322,9 +313,11 @@ static drvError_t check_allowed(const struct node *node, const struct share_reco
 		what, node->pid, share->exporter_pid);
 }
 
-/* The view is of memory that this process has mapped, or it goes. */
-static drvError_t reach(struct node *node, struct memory *m, struct node_block **block)
+/* The view is of memory that this process has mapped, or it goes. Lock not held. */
+static drvError_t reach(struct node *node, struct node_block **block)
 {
+	struct memory *m = node->memory[(*block)->memory];
+
 	if (m->base || memory_open(node, m))
 		return DRV_ERROR_NONE;
 	node_block_drop(node, *block);
@@ -336,28 +329,27 @@ static drvError_t reach(struct node *node, struct memory *m, struct node_block *
 drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device,
 			     uint32_t *out_share_id)
 {
-	struct block_place place;
-	drvError_t error = block_enter(node, block, &place);
 	const struct share_record *share;
+	struct block_place place;
+	ENTERED(node, error, block_of_view(node, block, &place));
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	if (place.record->share) {
 		share = &node->shares[place.record->share - 1];
-		error = node_fail(DRV_ERROR_PARA_ERROR,
-				  "this memory is exported already, by process %d, as share %u of "
-				  "node %s; a block can be exported once: pass the first shareable "
-				  "handle on, or free the memory and allocate it anew",
-				  share->exporter_pid, id_of(node, share), node->name);
-	} else if (!(share = new_share(node, block, 0, 0, device))) {
-		error = DRV_ERROR_NO_RESOURCES;
-	} else {
-		*out_share_id = id_of(node, share);
-		/* From here on it is shared. */
-		PUT(place.record->share, (uint32_t)(share - node->shares) + 1);
+		return node_fail(DRV_ERROR_PARA_ERROR,
+				 "this memory is exported already, by process %d, as share %u of "
+				 "node %s; a block can be exported once: pass the first shareable "
+				 "handle on, or free the memory and allocate it anew",
+				 share->exporter_pid, id_of(node, share), node->name);
 	}
-	node_unlock(node);
-	return error;
+	share = new_share(node, block, 0, 0, device);
+	if (!share)
+		return DRV_ERROR_NO_RESOURCES;
+	*out_share_id = id_of(node, share);
+	/* From here on it is shared. */
+	PUT(place.record->share, (uint32_t)(share - node->shares) + 1);
+	return DRV_ERROR_NONE;
 }
 
 static bool share_has_exporter(const struct node *node, const struct share_record *share,
@@ -400,28 +392,33 @@ static drvError_t check_local(const struct node *node, uint32_t share_id,
 			 share_id, node->name, share->exporter_pid);
 }
 
-drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned server,
+static drvError_t view_share(struct node *node, uint32_t share_id, unsigned server,
 			     struct node_block **out)
 {
 	struct share_record *share;
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, NULL, server, &share, &place);
+	ENTERED(node, error, look_up(node, share_id, NULL, server, &share, &place));
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	if (place.record->closing)
-		error = node_fail(server == node->shape.server ? DRV_ERROR_BUSY
-							       : DRV_ERROR_INVALID_HANDLE,
-				  "import of share %u of %s: its memory is being freed", share_id,
-				  server_text(node, server));
-	else if (server == node->shape.server)
+		return node_fail(server == node->shape.server ? DRV_ERROR_BUSY
+							      : DRV_ERROR_INVALID_HANDLE,
+				 "import of share %u of %s: its memory is being freed", share_id,
+				 server_text(node, server));
+	if (server == node->shape.server)
 		error = check_local(node, share_id, share, &place);
-	if (error == DRV_ERROR_NONE) {
-		*out = block_view(node, share->block, true);
-		PUT(share->imported, 1);
-	}
-	node_unlock(node);
-	return error ?: reach(node, place.memory, out);
+	if (error != DRV_ERROR_NONE)
+		return error;
+	*out = block_view(node, share->block, true);
+	PUT(share->imported, 1);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned server,
+			     struct node_block **out)
+{
+	return view_share(node, share_id, server, out) ?: reach(node, out);
 }
 
 /* ---- names ---- */
@@ -443,68 +440,72 @@ static void write_name(struct share_record *share, uint32_t index, unsigned serv
 drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
 			    uint64_t bytes, unsigned device, char name[65])
 {
-	struct block_place place;
-	drvError_t error = block ? block_enter(node, block, &place) : node_enter(node);
 	struct share_record *share;
+	struct block_place place;
+	ENTERED(node, error, block ? block_of_view(node, block, &place) : DRV_ERROR_NONE);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	share = new_share(node, block, offset, bytes, device);
-	if (share) {
-		write_name(share, (uint32_t)(share - node->shares), node->shape.server);
-		if (block)
-			PUT(place.record->named, 1);
-		PUT(share->named, 1);
-		memcpy(name, share->name, 65);
-	}
-	node_unlock(node);
-	return share ? DRV_ERROR_NONE : DRV_ERROR_NO_RESOURCES;
+	if (!share)
+		return DRV_ERROR_NO_RESOURCES;
+	write_name(share, (uint32_t)(share - node->shares), node->shape.server);
+	if (block)
+		PUT(place.record->named, 1);
+	PUT(share->named, 1);
+	memcpy(name, share->name, 65);
+	return DRV_ERROR_NONE;
 }
 
 drvError_t node_name_destroy(struct node *node, const char *name)
 {
 	struct share_record *share;
-	drvError_t error = enter_own(node, 0, name, &share);
+	ENTERED(node, error, look_up_own(node, 0, name, &share));
+
+	if (error == DRV_ERROR_NONE)
+		share_end(node, share);
+	return error;
+}
+
+static drvError_t use_name(struct node *node, const char *name, struct node_share_info *out_info,
+			   struct node_block **out)
+{
+	struct share_record *share;
+	struct block_place place;
+	unsigned home, device;
+	ENTERED(node, error, look_up(node, 0, name, 0, &share, &place));
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	share_end(node, share);
-	node_unlock(node);
+	home = share->bytes ? place.memory->server : node->control->members[share->exporter].server;
+	error = check_allowed(node, share, home, out ? "a named range of memory" : "a notify");
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if ((out == NULL) != (share->bytes == 0))
+		return node_fail(DRV_ERROR_PARA_ERROR, "the name \"%.64s\" is that of %s", name,
+				 share->bytes ? "a range of memory" : "a notify");
+	if (out && (!block_find(node, share->block, share->block_generation, &place) ||
+		    place.record->closing || !block_is_held_by(&place, share->exporter)))
+		return node_fail(DRV_ERROR_BUSY,
+				 "the memory of the name \"%.64s\" has been freed by process %d",
+				 name, share->exporter_pid);
+	device = home == node->shape.server ? share->device : SIM_PEER(home, share->device);
+	if (!out)
+		error = notify_open_locked(node, device, (uint32_t)share->offset);
+	if (error != DRV_ERROR_NONE)
+		return error;
+	tell(node, share, out_info);
+	if (out)
+		*out = block_view(node, share->block, true);
+	else
+		out_info->device = device;
 	return DRV_ERROR_NONE;
 }
 
 drvError_t node_name_import(struct node *node, const char *name, struct node_share_info *out_info,
 			    struct node_block **out)
 {
-	struct share_record *share;
-	struct block_place place;
-	drvError_t error = enter_share(node, 0, name, 0, &share, &place);
-	unsigned home, device;
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	home = share->bytes ? place.memory->server : node->control->members[share->exporter].server;
-	error = check_allowed(node, share, home, out ? "a named range of memory" : "a notify");
-	device = home == node->shape.server ? share->device : SIM_PEER(home, share->device);
-	if (error == DRV_ERROR_NONE && (out == NULL) != (share->bytes == 0))
-		error = node_fail(DRV_ERROR_PARA_ERROR, "the name \"%.64s\" is that of %s", name,
-				  share->bytes ? "a range of memory" : "a notify");
-	if (error == DRV_ERROR_NONE && out &&
-	    (!block_find(node, share->block, share->block_generation, &place) ||
-	     place.record->closing || !block_is_held_by(&place, share->exporter)))
-		error = node_fail(DRV_ERROR_BUSY,
-				  "the memory of the name \"%.64s\" has been freed by process %d",
-				  name, share->exporter_pid);
-	if (error == DRV_ERROR_NONE && out)
-		*out = block_view(node, share->block, true);
-	else if (error == DRV_ERROR_NONE)
-		error = notify_open_locked(node, device, (uint32_t)share->offset);
-	if (error == DRV_ERROR_NONE)
-		tell(node, share, out_info);
-	if (error == DRV_ERROR_NONE && !out)
-		out_info->device = device;
-	node_unlock(node);
-	return error || !out ? error : reach(node, place.memory, out);
+	return use_name(node, name, out_info, out) ?: out ? reach(node, out) : DRV_ERROR_NONE;
 }
 
 bool node_name_of_notify(const struct node *node, const char *name, unsigned *out_device,
@@ -523,15 +524,14 @@ bool node_name_of_notify(const struct node *node, const char *name, unsigned *ou
 
 /* ---- who may import ---- */
 
-/* enter_own(), where the other way to say who may import has not been chosen. */
-static drvError_t enter_to_let_in(struct node *node, uint32_t share_id, const char *name,
-				  bool to_open, struct share_record **out)
+/* look_up_own(), where the other way to say who may import has not been chosen. */
+static drvError_t look_up_to_let_in(struct node *node, uint32_t share_id, const char *name,
+				    bool to_open, struct share_record **out)
 {
-	drvError_t error = enter_own(node, share_id, name, out);
+	drvError_t error = look_up_own(node, share_id, name, out);
 
 	if (error != DRV_ERROR_NONE || !(to_open ? (*out)->allowed : (*out)->open))
 		return error;
-	node_unlock(node);
 	return node_fail(DRV_ERROR_OPER_NOT_PERMITTED,
 			 to_open ? "%s: processes have been whitelisted, so the whitelist cannot "
 				   "be disabled any more"
@@ -556,12 +556,10 @@ drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *na
 			return node_fail(DRV_ERROR_NO_RESOURCES,
 					 "whitelist: process %d cannot be looked at: %s", pids[i],
 					 strerror(errno));
-		error = enter_to_let_in(node, share_id, name, false, &share);
-		if (error != DRV_ERROR_NONE)
-			break;
-		if (pids[i] != 0)
-			error = allow_add(node, share, pids[i], stat.start_time, server);
-		node_unlock(node);
+		ENTERED(node, failed, look_up_to_let_in(node, share_id, name, false, &share));
+		if (failed == DRV_ERROR_NONE && pids[i] != 0)
+			failed = allow_add(node, share, pids[i], stat.start_time, server);
+		error = failed;
 	}
 	return error;
 }
@@ -569,13 +567,11 @@ drvError_t node_share_allow(struct node *node, uint32_t share_id, const char *na
 drvError_t node_share_set_open(struct node *node, uint32_t share_id, const char *name)
 {
 	struct share_record *share;
-	drvError_t error = enter_to_let_in(node, share_id, name, true, &share);
+	ENTERED(node, error, look_up_to_let_in(node, share_id, name, true, &share));
 
-	if (error != DRV_ERROR_NONE)
-		return error;
-	PUT(share->open, 1);
-	node_unlock(node);
-	return DRV_ERROR_NONE;
+	if (error == DRV_ERROR_NONE)
+		PUT(share->open, 1);
+	return error;
 }
 
 /* ---- what it is, and who holds it ---- */
@@ -585,13 +581,11 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, const char *nam
 {
 	struct share_record *share;
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, name, node->shape.server, &share, &place);
+	ENTERED(node, error, look_up(node, share_id, name, node->shape.server, &share, &place));
 
-	if (error != DRV_ERROR_NONE)
-		return error;
-	tell(node, share, out);
-	node_unlock(node);
-	return DRV_ERROR_NONE;
+	if (error == DRV_ERROR_NONE)
+		tell(node, share, out);
+	return error;
 }
 
 /* It is gone, but its record is no other. */
@@ -605,19 +599,17 @@ static bool nobody_imported(const struct node *node, uint32_t share_id)
 drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
 			      uint32_t *count)
 {
-	struct block_place place;
 	struct share_record *share;
-	drvError_t error = enter_share(node, share_id, name, node->shape.server, &share, &place);
+	struct block_place place;
 	uint32_t found = 0;
+	ENTERED(node, error, look_up(node, share_id, name, node->shape.server, &share, &place));
 
 	if (error != DRV_ERROR_NONE)
 		return error == DRV_ERROR_INVALID_HANDLE && nobody_imported(node, share_id)
 			       ? DRV_ERROR_NOT_EXIST
 			       : error;
-	if (!block_find(node, share->block, share->block_generation, &place)) {
-		node_unlock(node);
+	if (!block_find(node, share->block, share->block_generation, &place))
 		return DRV_ERROR_INVALID_HANDLE;
-	}
 	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
 		if (!block_is_held_by(&place, slot) || member_is_dead(node, slot))
 			continue;
@@ -625,7 +617,6 @@ drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *
 			pids[found] = node->control->members[slot].pid;
 		found++;
 	}
-	node_unlock(node);
 	*count = found;
 	return DRV_ERROR_NONE;
 }
@@ -658,54 +649,43 @@ static drvError_t open_marked(const struct node *node, uint32_t id, int *out)
 drvError_t node_fd_export(struct node *node, const struct node_block *block, int *out_fd)
 {
 	struct block_place place;
-	drvError_t error = block_enter(node, block, &place);
+	ENTERED(node, error,
+		block_of_view(node, block, &place) ?: open_marked(node, block->id, out_fd));
 
-	if (error != DRV_ERROR_NONE)
-		return error;
-	error = open_marked(node, block->id, out_fd);
 	if (error == DRV_ERROR_NONE) {
 		PUT(place.record->fd, 1);
 		block_unseen(node, &place);
 	}
-	node_unlock(node);
 	return error;
 }
 
 /* Lock held. */
-static bool find_fd_block(const struct node *node, int fd, uint32_t *out_id)
+static bool find_fd_block(const struct node *node, int fd, uint32_t id, struct block_place *out)
 {
 	const struct own_file file = own_file(fd);
-	const off_t at = lseek(fd, 0, SEEK_CUR) - (off_t)NODE_FD_BASE;
-	const uint32_t id = (uint32_t)at;
-	struct block_place place;
 
-	*out_id = id;
-	return own_file_is(&file, node->control->device, node->control->inode) && at >= 0 &&
-	       at < (off_t)node->id_count &&
-	       block_find(node, id, block_at(node, id).record->generation, &place) &&
-	       place.record->fd && !place.record->closing && block_fd_is_open(node, id);
+	return own_file_is(&file, node->control->device, node->control->inode) &&
+	       id < node->id_count &&
+	       block_find(node, id, block_at(node, id).record->generation, out) &&
+	       out->record->fd && !out->record->closing && block_fd_is_open(node, id);
 }
 
 drvError_t node_fd_import(struct node *node, int fd, struct node_block **out)
 {
-	drvError_t error = node_enter(node);
-	uint32_t id;
+	const off_t at = lseek(fd, 0, SEEK_CUR) - (off_t)NODE_FD_BASE;
+	const uint32_t id = at < 0 || at > UINT32_MAX ? NODE_NONE : (uint32_t)at;
+	struct block_place place;
+	ENTERED(node, error, DRV_ERROR_NONE);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	if (find_fd_block(node, fd, &id)) {
-		struct block_place place = block_at(node, id);
-		bool kept = holders_are_none_but(&place, NODE_NONE);
-
-		*out = block_view(node, id, true);
-		if (kept && node->control->fd_kept)
-			PUT(node->control->fd_kept, node->control->fd_kept - 1);
-	} else {
-		error = node_fail(DRV_ERROR_FILE_OPS,
-				  "file descriptor %d stands for no memory of node %s: it is "
-				  "closed, something else, or of another node",
-				  fd, node->name);
-	}
-	node_unlock(node);
-	return error;
+	if (!find_fd_block(node, fd, id, &place))
+		return node_fail(DRV_ERROR_FILE_OPS,
+				 "file descriptor %d stands for no memory of node %s: it is "
+				 "closed, something else, or of another node",
+				 fd, node->name);
+	if (holders_are_none_but(&place, NODE_NONE) && node->control->fd_kept)
+		PUT(node->control->fd_kept, node->control->fd_kept - 1);
+	*out = block_view(node, id, true);
+	return DRV_ERROR_NONE;
 }

@@ -52,8 +52,8 @@ drvError_t node_write_begin(struct node *node, const struct node_block *block, u
 	struct write_record *own = node->control->members[node->slot].writes;
 	struct write_record write = { block->id + 1, block->generation, 0, begin, end, 0 };
 	struct block_place place;
-	drvError_t error = block_enter(node, block, &place);
 	unsigned free = 0;
+	ENTERED(node, error, block_of_view(node, block, &place));
 
 	if (error != DRV_ERROR_NONE)
 		return error;
@@ -70,22 +70,18 @@ drvError_t node_write_begin(struct node *node, const struct node_block *block, u
 		own[free] = write;
 		out->mark = free + 1;
 	}
-	node_unlock(node);
 	return DRV_ERROR_NONE;
 }
 
 drvError_t node_write_end(struct node *node, struct npu_write *write)
 {
 	struct write_record *own = node->control->members[node->slot].writes;
-	drvError_t error = node_enter(node);
+	ENTERED(node, error, DRV_ERROR_NONE);
 
-	if (error != DRV_ERROR_NONE)
-		return error;
-	for (unsigned i = 0; i < NODE_WRITES; i++)
+	for (unsigned i = 0; error == DRV_ERROR_NONE && i < NODE_WRITES; i++)
 		if (write->mark == 0 || write->mark == i + 1) {
 			write->pid = own[i].met;
 			PUT(own[i].block, 0);
 		}
-	node_unlock(node);
-	return DRV_ERROR_NONE;
+	return error;
 }
