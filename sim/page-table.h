@@ -9,6 +9,7 @@
 #ifndef NPUSIM_SIM_PAGE_TABLE_H
 #define NPUSIM_SIM_PAGE_TABLE_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,11 +26,6 @@ extern "C" {
 #define PT_WRITE 1u /* leaf may be written; without it, read only */
 
 /* --- the format, and the walk from table to table: what an MMU does at every miss --- */
-
-static inline bool pt_rarely(bool condition)
-{
-	return __builtin_expect(condition, false);
-}
 
 /* VMSAv8-64 stage 1 descriptors, 4 KiB granule, Arm DDI 0487 D8.3.1 and D8.3.2. */
 #define PTE_VALID    UINT64_C(1)
@@ -80,7 +76,7 @@ static inline bool pt_read_leaf(struct pt_leaf *out, uint64_t pte, uint64_t va, 
 	uint64_t offset = (UINT64_C(1) << pt_level_lg2(level)) - 1;
 
 	out->levels = level + 1;
-	if (pt_rarely(!pt_is_leaf(pte, level)))
+	if (G_UNLIKELY(!pt_is_leaf(pte, level)))
 		return false;
 	out->pa = (pte & PTE_PA_MASK & ~offset) | (va & offset);
 	out->page_lg2 = pt_level_lg2(level);
@@ -101,14 +97,14 @@ static inline bool pt_walk_from(unsigned level, uint64_t table_pa, const struct 
 	uint64_t pa = table_pa, room;
 
 	out->levels = 0;
-	if (pt_rarely(!pa || va >> PT_VA_LG2))
+	if (G_UNLIKELY(!pa || va >> PT_VA_LG2))
 		return false;
 	for (;; level++) {
 		const uint64_t *table = (const uint64_t *)(void *)sim_memory_at(memory, pa, &room);
 		unsigned index = pt_index_of(va, level);
 		uint64_t pte;
 
-		if (pt_rarely(!table))
+		if (G_UNLIKELY(!table))
 			return false;
 		pte = table[index];
 		steps->descriptor_pa[level] = pa + 8 * index;

@@ -54,37 +54,26 @@ static char *set_value(struct sim_profile *profile, const struct key *key, const
 {
 	void *place = (char *)profile + key->offset;
 	bool yes = !strcmp(text, "true") || !strcmp(text, "1");
+	const char *wrong = NULL;
 	uint64_t value;
 
-	switch (key->kind) {
-	case KIND_STRING:
-		if (!*text || strlen(text) >= key->size)
-			return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed",
-					       key->group, key->name, text, key->size - 1);
-		memset(place, 0, key->size);
-		memcpy(place, text, strlen(text));
-		return NULL;
-	case KIND_BOOL:
-		if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
-			return g_strdup_printf("%s.%s=%s: true or false is needed", key->group,
-					       key->name, text);
+	if (key->kind == KIND_STRING && (!*text || strlen(text) >= key->size))
+		wrong = npu_text("a text of 1 to %zu characters is needed", key->size - 1);
+	else if (key->kind == KIND_STRING)
+		strncpy(place, text, key->size);
+	else if (key->kind == KIND_BOOL && !yes && strcmp(text, "false") && strcmp(text, "0"))
+		wrong = "true or false is needed";
+	else if (key->kind == KIND_BOOL)
 		*(bool *)place = yes;
-		return NULL;
-	default:
-		break;
-	}
-	if (!parse_number(text, &value))
-		return g_strdup_printf("%s.%s=%s: a whole number is needed, with K, M, G or T "
-				       "behind it for powers of 1024",
-				       key->group, key->name, text);
-	if (value < key->min || value > key->max)
-		return g_strdup_printf("%s.%s=%s: must be %" PRIu64 " to %" PRIu64, key->group,
-				       key->name, text, key->min, key->max);
-	if (key->size == sizeof(value))
+	else if (!parse_number(text, &value))
+		wrong = "a whole number is needed, with K, M, G or T behind it for powers of 1024";
+	else if (value < key->min || value > key->max)
+		wrong = npu_text("must be %" PRIu64 " to %" PRIu64, key->min, key->max);
+	else if (key->size == sizeof(value))
 		*(uint64_t *)place = value;
 	else
 		*(uint32_t *)place = (uint32_t)value;
-	return NULL;
+	return wrong ? g_strdup_printf("%s.%s=%s: %s", key->group, key->name, text, wrong) : NULL;
 }
 
 static bool is_power_of_two(uint64_t x)

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <glib.h>
 #include <memory>
-#include <stdexcept>
+#include <new>
 #include <string>
 #include <systemc>
 #include <thread>
@@ -221,17 +221,6 @@ void on_report(const sc_core::sc_report &report, const sc_core::sc_actions &)
 		throw report;
 }
 
-// Whether the kernel is one that the model can be built in: the program may have used it.
-void check_kernel()
-{
-	if (the_kernel.built)
-		return;
-	if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
-		throw std::runtime_error("the time resolution is not 1 ps");
-	if (sc_core::sc_get_status() != sc_core::SC_ELABORATION)
-		throw std::runtime_error("the program has started the kernel already");
-}
-
 // At the first job: many a process opens a device and never copies.
 void build(sim *s)
 {
@@ -362,38 +351,37 @@ char *check_config(const sim_config *config)
 				       "first simulation: SystemC builds a model once, so run this "
 				       "in a process of its own",
 				       config->devices, the_kernel.built->size());
-	return nullptr;
+	if (!config->timing || the_kernel.built)
+		return nullptr;
+	/* the program may have used the kernel in which the model is to be built */
+	if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
+		return g_strdup("sim_open: SystemC: the time resolution is not 1 ps");
+	return sc_core::sc_get_status() == sc_core::SC_ELABORATION
+		       ? nullptr
+		       : g_strdup("sim_open: SystemC: the program has started the kernel already");
 }
 
 } // namespace
 
 struct sim *sim_open(const struct sim_config *config, char **error)
 {
-	char *problem = check_config(config);
-	sim *s = nullptr;
+	g_autofree char *problem = check_config(config);
+	sim *s;
 
-	if (!problem) {
-		try {
-			s = new sim;
-			s->config = *config;
-			if (config->timing)
-				check_kernel();
-			if (the_kernel.built)
-				the_kernel.last_ps =
-					std::max(the_kernel.last_ps, the_kernel.built->now_ps());
-			s->host_ps = the_kernel.last_ps;
-			the_kernel.taken = true;
-			return s;
-		} catch (const std::exception &e) {
-			problem = g_strdup_printf("sim_open: SystemC: %s", e.what());
-			delete s;
-		}
+	if (problem) {
+		if (error)
+			*error = g_steal_pointer(&problem);
+		return nullptr;
 	}
-	if (error)
-		*error = problem;
-	else
-		g_free(problem);
-	return nullptr;
+	s = new (std::nothrow) sim;
+	if (!s)
+		g_error("no memory for a simulation");
+	s->config = *config;
+	if (the_kernel.built)
+		the_kernel.last_ps = std::max(the_kernel.last_ps, the_kernel.built->now_ps());
+	s->host_ps = the_kernel.last_ps;
+	the_kernel.taken = true;
+	return s;
 }
 
 void sim_close(struct sim *s)

@@ -77,13 +77,6 @@ static void l1_init(struct l1_tlb *l1, unsigned lane, unsigned places, unsigned 
 	tlb_age_init(l1->age, 0, places);
 }
 
-static void l1_clear(struct l1_tlb *l1)
-{
-	g_free(l1->place);
-	g_free(l1->entry);
-	g_free(l1->age);
-}
-
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
 				struct mmu_shared *shared, const struct mmu_memory *memory,
 				struct sim_counters *counters)
@@ -113,8 +106,11 @@ void mmu_state_free(struct mmu_state *mmu)
 {
 	if (!mmu)
 		return;
-	for (unsigned i = 0; i < mmu->lanes; i++)
-		l1_clear(&mmu->l1[i]);
+	for (struct l1_tlb *l1 = mmu->l1; l1 < mmu->l1 + mmu->lanes; l1++) {
+		g_free(l1->place);
+		g_free(l1->entry);
+		g_free(l1->age);
+	}
 	tlb_clear(&mmu->l2);
 	tlb_clear(&mmu->walk_cache);
 	g_free(mmu->l1);

@@ -24,19 +24,6 @@ void bandwidth_clear(struct bandwidth *bandwidth)
 	bandwidth->begin_ps = BANDWIDTH_NONE;
 }
 
-static void allocate(struct bandwidth *bandwidth)
-{
-	bandwidth->slice = g_new0(struct bandwidth_slice, bandwidth->mask + 1);
-	bandwidth->oldest = bandwidth->full_from = bandwidth->full_to = 0;
-}
-
-static void note_full(struct bandwidth *b, uint64_t number)
-{
-	if (number != b->full_to)
-		b->full_from = number;
-	b->full_to = number + 1;
-}
-
 uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
 			       uint64_t *out_end_ps)
 {
@@ -44,8 +31,10 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first = number, end;
 
 	b->begin_ps = BANDWIDTH_NONE;
-	if (!b->slice)
-		allocate(b);
+	if (!b->slice) {
+		b->slice = g_new0(struct bandwidth_slice, b->mask + 1);
+		b->oldest = b->full_from = b->full_to = 0;
+	}
 	if (first < b->oldest)
 		first = b->oldest;
 	if (first >= b->full_from && first < b->full_to)
@@ -66,8 +55,10 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 			ps -= took;
 			end = at + took;
 		}
-		if (slice->taken_ps == length)
-			note_full(b, number);
+		if (slice->taken_ps == length) {
+			b->full_from = number == b->full_to ? b->full_from : number;
+			b->full_to = number + 1;
+		}
 		at = stop;
 	}
 	*out_end_ps = end + b->origin_ps;
