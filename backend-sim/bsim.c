@@ -235,13 +235,10 @@ static struct npu_driver *open_once(char **error)
 /* libascendcl.so and libascend_hal.so of one process are users of one model. */
 static struct npu_driver *open_backend(char **error)
 {
-	struct npu_driver *driver;
+	LOCKED(&users_lock);
+	struct npu_driver *driver = bsim_process != NULL ? stack : open_once(error);
 
-	pthread_mutex_lock(&users_lock);
-	driver = bsim_process != NULL ? stack : open_once(error);
-	if (driver != NULL)
-		users++;
-	pthread_mutex_unlock(&users_lock);
+	users += driver != NULL;
 	return driver;
 }
 

@@ -247,14 +247,15 @@ static const struct dialect cuda_dialect = {
 
 BSIM_QUESTION(npusimSetDialect, (enum npu_dialect, dialect))
 {
+	const struct dialect *cuda = dialect == NPU_DIALECT_CUDA ? &cuda_dialect : NULL;
+
 	if (dialect != NPU_DIALECT_WINDOW && dialect != NPU_DIALECT_CUDA)
 		return bsim_invalid("npusimSetDialect: dialect is %d; known are 0 and 1",
 				    (int)dialect);
-	if (bs->any_open && bs->dialect != dialect)
+	if (bs->any_open && bs->cuda != cuda)
 		return bsim_fail(
 			DRV_ERROR_BUSY,
 			"npusimSetDialect: this process has opened a device under the other rules "
 			"of virtual memory: a process uses one of libascendcl.so and libcuda.so.1");
-	bs->cuda = dialect == NPU_DIALECT_CUDA ? &cuda_dialect : NULL;
-	return settings_set_dialect_locked(bs, dialect);
+	return settings_set_dialect_locked(bs, cuda);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/lock.h"
 #include "driver/layer.h"
 
 #define DEVICE_WORKS 1
@@ -31,8 +32,9 @@ HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
 
 static _Atomic(struct npu_driver *) driver;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users;  /* struct npusim_hal's open() less close(), and the program itself; lock */
-static bool direct;     /* the program's own call opened the model: it stays; lock */
+/* struct npusim_hal's open() less close(), and the program's own calls that opened it, for which it
+ * stays; lock */
+static unsigned users;
 static bool fork_ready; /* lock */
 static atomic_bool complained;
 
@@ -87,25 +89,20 @@ static struct npu_driver *open_model_locked(char **error)
 	return drv;
 }
 
-/* Counts the user: the program, which is one for good, or backend-hw. */
-static struct npu_driver *open_for(bool program, char **error)
+/* Counts the user: the program, or backend-hw. */
+static struct npu_driver *open_for_user(char **error)
 {
-	struct npu_driver *drv;
+	LOCKED(&lock);
+	struct npu_driver *drv = open_model_locked(error);
 
-	pthread_mutex_lock(&lock);
-	drv = open_model_locked(error);
-	if (drv != NULL) {
-		users += !program || !direct;
-		direct = direct || program;
-	}
-	pthread_mutex_unlock(&lock);
+	users += drv != NULL;
 	return drv;
 }
 
 static struct npu_driver *open_at_first_call(void)
 {
 	char *error = NULL;
-	struct npu_driver *drv = open_for(true, &error);
+	struct npu_driver *drv = open_for_user(&error);
 
 	if (drv != NULL)
 		return drv;
@@ -134,7 +131,7 @@ static bool open_for_backend(uint32_t *out_caps, char **error)
 	struct npu_driver *drv;
 
 	*error = NULL;
-	drv = open_for(false, error);
+	drv = open_for_user(error);
 	if (drv != NULL)
 		*out_caps = drv->caps;
 	return drv != NULL;
@@ -142,13 +139,10 @@ static bool open_for_backend(uint32_t *out_caps, char **error)
 
 static void close_for_backend(void)
 {
-	struct npu_driver *drv = NULL;
+	LOCKED(&lock);
 
-	pthread_mutex_lock(&lock);
 	if (users > 0 && --users == 0)
-		drv = atomic_exchange(&driver, NULL);
-	pthread_mutex_unlock(&lock);
-	npu_driver_close(drv);
+		npu_driver_close(atomic_exchange(&driver, NULL));
 }
 
 static char *describe_model(void)

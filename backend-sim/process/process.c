@@ -336,7 +336,7 @@ static bool read_shape(struct bsim *bs, char **error)
 	const char *devices = npu_var_get(NPU_VAR_DEVICES, &devices_given);
 
 	(void)npu_var_get(NPU_VAR_SUPERNODE, &named);
-	if (!soc_given && bs->dialect == NPU_DIALECT_CUDA)
+	if (!soc_given && bs->cuda != NULL)
 		soc = CUDA_SOC;
 	else if (!soc_given && named)
 		soc = SUPERNODE_SOC;
@@ -359,12 +359,12 @@ static bool read_shape(struct bsim *bs, char **error)
 	return true;
 }
 
-drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
+drvError_t settings_set_dialect_locked(struct bsim *bs, const struct dialect *cuda)
 {
 	g_autofree char *error = NULL;
-	bool other = bs->dialect != dialect;
+	bool other = bs->cuda != cuda;
 
-	bs->dialect = dialect;
+	bs->cuda = cuda;
 	if (!other || bs->node != NULL || read_shape(bs, &error))
 		return DRV_ERROR_NONE;
 	npu_message_set("npusimSetDialect: %s", error != NULL ? error : "no memory");

@@ -42,7 +42,6 @@ struct bsim {
 	struct npu_driver driver; /* first: the driver's self is the bsim */
 	struct bsim_lock lock;    /* of all that follows, and of the model */
 	enum bsim_contract contract;
-	enum npu_dialect dialect; /* fixed once any_open */
 	bool timing;
 	bool contents;         /* copies and fills move bytes */
 	uint8_t poison;        /* what new memory of a device holds */
@@ -67,7 +66,7 @@ struct bsim {
 	struct handle_table *handles;
 	struct alloc_table *allocs;
 	uint64_t leaves, left; /* how often the lock was let go of to give memory back; ended */
-	const struct dialect *cuda; /* NULL: the window's rules */
+	const struct dialect *cuda; /* NULL: the window's rules; fixed once any_open */
 	struct queue_set *queues;
 	/* Of the queues, or NULL: at the end of every call; and how many copies that are not done
 	 * copy from or write to [va, va + bytes). */
@@ -122,7 +121,7 @@ drvError_t settings_join_locked(struct bsim *bs);
  * already. Once. */
 void settings_learn_shape_locked(struct bsim *bs);
 /* No device is open. The SoC is the dialect's where none was named. */
-drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect);
+drvError_t settings_set_dialect_locked(struct bsim *bs, const struct dialect *cuda);
 
 /* ---- process.c: the lock ---- */
 
