@@ -558,6 +558,7 @@ uint64_t node_own_peak(struct node *node, unsigned memory)
 void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 {
 	struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
+	unsigned largest;
 
 	*out = (struct node_usage){ .total_frames = m ? m->usable : 0 };
 	ENTERED(node, error, DRV_ERROR_NONE);
@@ -575,5 +576,6 @@ void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 	out->own_frames = __atomic_load_n(&m->own_frames, __ATOMIC_RELAXED);
 	out->own_peak_frames = node_own_peak(node, memory);
 	out->free_giants = m->state->free_giants;
-	out->largest_free_run = frames_largest_run(m);
+	bits_run(m->used, 0, m->usable, UINT32_MAX, &largest);
+	out->largest_free_run = largest;
 }

@@ -105,14 +105,6 @@ void frames_reset(struct memory *m)
 	PUT(m->state->hint, NODE_NONE);
 }
 
-uint32_t frames_largest_run(const struct memory *m)
-{
-	uint32_t largest;
-
-	bits_run(m->used, 0, m->usable, UINT32_MAX, &largest);
-	return largest;
-}
-
 /* ---- taking ---- */
 
 static void take(struct memory *m, uint32_t first, uint32_t count, struct extent_chain *out)

@@ -349,7 +349,6 @@ static inline void frames_ready(struct memory *m)
 	frames_reset(m);
 	PUT(m->state->used, 1);
 }
-uint32_t frames_largest_run(const struct memory *m);
 
 /* ---- blocks.c: blocks, shares */
 
