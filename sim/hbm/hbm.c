@@ -90,6 +90,31 @@ struct hbm {
 
 struct hbm_record hbm_record_next;
 
+/* Where nobody asks for a record it costs a comparison, and plain reads nothing. */
+static inline void hbm_record_row(const struct hbm_record *record, enum hbm_command command,
+				  uint32_t row, uint64_t clock)
+{
+	struct hbm_place place;
+
+	if (G_LIKELY(!record->call))
+		return;
+	place = record->place;
+	place.row = row;
+	record->call(command, &place, clock);
+}
+
+static inline void hbm_record_bursts(const struct hbm_record *record, bool write, unsigned bursts,
+				     uint64_t clock, uint64_t step)
+{
+	struct hbm_place place;
+
+	if (G_LIKELY(!record->call))
+		return;
+	place = record->place;
+	for (; bursts > 0; bursts--, place.column++, clock += step)
+		record->call(write ? HBM_WRITE : HBM_READ, &place, clock);
+}
+
 /* No shorter than so many clocks. */
 static inline uint64_t slots(const struct hbm *hbm, uint64_t clocks)
 {

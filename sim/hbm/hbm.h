@@ -12,12 +12,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "hbm-record.h"
+#include "hbm-map.h"
 #include "sim/job.h"
 
 G_BEGIN_DECLS
 
 struct hbm;
+
+enum hbm_command { HBM_ACTIVATE, HBM_PRECHARGE, HBM_READ, HBM_WRITE, HBM_REFRESH };
+
+/* A record of the commands that an HBM issues, but for refreshes and the precharges before them,
+ * which follow from the profile (TIMING.md): in the order in which they are scheduled, not that of
+ * their clocks. Nothing is said of runs that are booked in one step. */
+struct hbm_record {
+	/* NULL: nobody asks. The column is that of reads and writes. */
+	void (*call)(enum hbm_command command, const struct hbm_place *place, uint64_t clock);
+	struct hbm_place place; /* of what is served */
+};
+
+/* Of the HBMs that are made from now on. */
+extern struct hbm_record hbm_record_next;
 
 /* `profile` is only read during the call. `lock` (NULL: nobody else calls) is borrowed, and offered
  * within long accesses. */
