@@ -22,15 +22,6 @@ static uint32_t next_frame(const struct memory *m, uint32_t from, uint32_t end, 
 	return bits_next(m->used, from, end, used ? 0 : UINT64_MAX);
 }
 
-static void mark_bits(struct memory *m, uint32_t first, uint32_t count, bool used)
-{
-	for (uint32_t at = first; at < first + count;) {
-		uint64_t *word = &m->used[at / 64], mask = bits_of_word(&at, first + count);
-
-		PUT(*word, used ? *word | mask : *word & ~mask);
-	}
-}
-
 /* ---- giants ---- */
 
 static inline uint32_t giant_count(const struct memory *m)
@@ -77,7 +68,11 @@ static void count_giant(struct memory *m, uint32_t giant, uint32_t count, bool u
 
 void frames_mark(struct memory *m, uint32_t first, uint32_t count, bool used)
 {
-	mark_bits(m, first, count, used);
+	for (uint32_t at = first; at < first + count;) {
+		uint64_t *word = &m->used[at / 64], mask = bits_of_word(&at, first + count);
+
+		PUT(*word, used ? *word | mask : *word & ~mask);
+	}
 	if (first >= m->usable)
 		return;
 	PUT(m->state->free_frames,
