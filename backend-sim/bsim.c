@@ -12,31 +12,9 @@
 
 #include "config.h"
 
-static struct bsim server = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER,
-					.line = PTHREAD_MUTEX_INITIALIZER } };
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;           /* open() less close(); users_lock */
 static struct npu_driver *stack; /* the top, of all users; users_lock */
-
-/* A child that is forked while another thread is in a call finds the lock free; what it says then
- * is bsim_begin()'s. */
-static void before_fork(void)
-{
-	pthread_mutex_lock(&server.lock.line);
-	pthread_mutex_lock(&server.lock.mutex);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&server.lock.mutex);
-	pthread_mutex_unlock(&server.lock.line);
-}
-
-static void after_fork_in_child(void)
-{
-	server.lock.waiting = server.lock.asleep = server.lock.passed = 0; /* they are not here */
-	after_fork();
-}
 
 static void fill_memory(struct bsim *bs, unsigned dev, struct npu_stats *s)
 {
@@ -177,17 +155,37 @@ static void close_backend(struct npu_driver *self)
 	bsim_unlock(bs);
 }
 
-static void fill_driver(struct npu_driver *driver)
-{
-	*driver = (struct npu_driver){
+static struct bsim server = {
+	.driver = {
 		.abi = NPU_DRIVER_ABI,
-		.size = sizeof(*driver),
+		.size = sizeof(server.driver),
 		.name = "sim",
 		.caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT,
 		.close = close_backend,
 #define NPU_OP(result, missing, op, ...) .op = bsim_##op,
 #include "npusim/driver-ops.h"
-	};
+	},
+	.lock = { .mutex = PTHREAD_MUTEX_INITIALIZER, .line = PTHREAD_MUTEX_INITIALIZER },
+};
+
+/* A child that is forked while another thread is in a call finds the lock free; what it says then
+ * is bsim_begin()'s. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&server.lock.line);
+	pthread_mutex_lock(&server.lock.mutex);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&server.lock.mutex);
+	pthread_mutex_unlock(&server.lock.line);
+}
+
+static void after_fork_in_child(void)
+{
+	server.lock.waiting = server.lock.asleep = server.lock.passed = 0; /* they are not here */
+	after_fork();
 }
 
 /* For layers: the model knows its order, and has no use for blocks. */
@@ -219,7 +217,6 @@ static struct npu_driver *open_once(char **error)
 		return NULL;
 	if (!fork_handled) {
 		fork_handled = true;
-		fill_driver(&server.driver);
 		node_watch_forks();
 		pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	}
