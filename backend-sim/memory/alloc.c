@@ -133,7 +133,8 @@ static unsigned pages_in_frame(unsigned page, unsigned end)
 	return MIN(FRAME_PAGES - page % FRAME_PAGES, end - page);
 }
 
-static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+/* `fresh`: those that go were taken for these pages, and nobody has them. */
+static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count, bool fresh)
 {
 	for (unsigned page = first, n; page < first + count; page += n) {
 		struct pool_frame *f = &p->frame[page / FRAME_PAGES];
@@ -142,7 +143,10 @@ static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned
 		f->used -= n;
 		if (f->used != 0)
 			continue;
-		gone_block_locked(bs, f->block);
+		if (fresh)
+			node_block_drop(bs->node, f->block);
+		else
+			gone_block_locked(bs, f->block);
 		*f = (struct pool_frame){ .block = NULL };
 	}
 }
@@ -157,7 +161,7 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 			drvError_t result = memory_take(bs, p->kind.memory, 1, false, &f->block);
 
 			if (result != DRV_ERROR_NONE) {
-				put_frames(bs, p, first, page - first);
+				put_frames(bs, p, first, page - first, true);
 				return result;
 			}
 			bs->allocs->frames_taken++;
@@ -196,7 +200,7 @@ static drvError_t map_pages(struct bsim *bs, struct pool *p, unsigned first, uns
 			continue;
 		tables_unmap(bs, p->kind.memory, va + ((uint64_t)first << 12),
 			     (uint64_t)(page - first) << 12, 12);
-		put_frames(bs, p, first, count);
+		put_frames(bs, p, first, count, true);
 		return result;
 	}
 	/* A page that was somebody's before reads as new memory again. */
@@ -318,7 +322,7 @@ static void leave_pool(struct bsim *bs, struct allocation *a)
 	unsigned count = (unsigned)(a->bytes >> p->kind.page_lg2);
 
 	if (p->frame != NULL)
-		put_frames(bs, p, first, count);
+		put_frames(bs, p, first, count, false);
 	mark_pages(p, first, count, NULL);
 	if (p->used == 0 && has_spare(bs, p))
 		end_pool(bs, p);
@@ -511,10 +515,8 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 		page = MAX(page, (uint64_t)sysconf(_SC_PAGESIZE)); /* as it opens to the CPU */
 	taken = bs->allocs->frames_taken;
 	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
-	if (a == NULL) {
-		gone_locked(bs); /* what it has put back is there for another try */
+	if (a == NULL)
 		return result;
-	}
 	a->asked = size;
 	if (a->kind == NPU_PLACE_PINNED)
 		result = back_pinned(a);

@@ -100,6 +100,7 @@ void gone_end_locked(struct bsim *bs)
 	struct mapping *mappings = LIST_FIRST(&t->gone_mappings), *m;
 	struct allocation *a, *next;
 	GSList *blocks = NULL;
+	struct bsim_leave leave;
 
 	LIST_INIT(&t->gone_mappings);
 	for (a = LIST_FIRST(&t->held); a != NULL; a = next) {
@@ -125,7 +126,8 @@ void gone_end_locked(struct bsim *bs)
 	if (blocks == NULL && mappings == NULL && LIST_EMPTY(&pinned))
 		return;
 	/* Nobody finds these any more, nor has their frames and addresses before the end. */
-	bs->leaves++;
+	leave.number = ++bs->leaves;
+	LIST_INSERT_HEAD(&bs->leaving, &leave, link);
 	bs->sim_lock.release(bs);
 	for (const GSList *block = blocks; block != NULL; block = block->next)
 		node_block_clean(bs->node, block->data);
@@ -134,7 +136,7 @@ void gone_end_locked(struct bsim *bs)
 	for (m = mappings; m != NULL; m = LIST_NEXT(m, link))
 		window_close_to_cpu(m->va, mapping_bytes(m));
 	bs->sim_lock.take(bs);
-	bs->left++;
+	LIST_REMOVE(&leave, link);
 	while ((a = LIST_FIRST(&pinned)) != NULL)
 		allocation_finish(bs, a);
 	while ((m = mappings) != NULL) {

@@ -56,9 +56,11 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 				     "reserve another range for %s",
 				 (const void *)h, bsim_memory_text(h->space), r->va,
 				 bsim_memory_text((unsigned)r->bound), bsim_memory_text(h->space));
-	in_the_way = window_first_mapping(bs->window, va, size);
+	in_the_way = window_first_mapping(bs->window, va, size, true);
 	if (in_the_way == NULL)
 		return DRV_ERROR_NONE;
+	if (in_the_way->leaving)
+		return DRV_ERROR_TRY_AGAIN;
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 MAP ": %s is mapped already: at 0x%" PRIx64
 			     " lie %s, mapped by %s; unmap that first",
@@ -145,25 +147,22 @@ drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
-	struct mapping *m;
+	struct mapping new = { .va = va, .slots = (uint32_t)(size >> 21), .handle = h }, *m;
 	drvError_t result = access ? tables_map(bs, MAP, h->space, va, size, h->block, PT_WRITE)
 				   : DRV_ERROR_NONE;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	m = new_mapping(bs->window);
-	*m = (struct mapping){ .va = va,
-			       .slots = (uint32_t)(size >> 21),
-			       .handle = h,
-			       .made = bsim_made_locked(bs),
-			       .tables = access ? UINT32_C(1) << h->space : 0 };
+	new.made = bsim_made_locked(bs);
+	new.tables = access ? UINT32_C(1) << h->space : 0;
 	if (access && h->block->memory == SIM_NODE_HOST)
-		result = mapping_open_to_cpu(bs, MAP, m);
+		result = mapping_open_to_cpu(bs, MAP, &new);
 	if (result != DRV_ERROR_NONE) {
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
-		mapping_finish(bs->window, m);
 		return result;
 	}
+	m = new_mapping(bs->window);
+	*m = new;
 	window_set_mapping(bs->window, va, size, m);
 	LIST_INSERT_HEAD(&bs->window->mappings, m, link);
 	if (r->bound < 0)

@@ -386,8 +386,9 @@ bool window_traps(uint64_t va);
 /* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
  * reserved. */
 void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m);
-/* The first mapping, also a leaving one, that has a slot of the range. */
-struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes);
+/* The first mapping, with `leaving` also one that leaves, that has a slot of the range. */
+struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes,
+				     bool leaving);
 
 /* Gives whole GiB to the range, or takes them back (NULL). */
 void window_set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r);

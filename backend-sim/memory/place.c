@@ -139,7 +139,7 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
 
-		next = window_first_mapping(bs->window, slot, end - slot);
+		next = window_first_mapping(bs->window, slot, end - slot, false);
 		out->next_mapped = next != NULL ? next->va : end;
 	}
 	return DRV_ERROR_NONE;

@@ -174,17 +174,19 @@ void window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct ma
 	}
 }
 
-struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes)
+struct mapping *window_first_mapping(const struct window *w, uint64_t va, uint64_t bytes,
+				     bool leaving)
 {
 	uint64_t slot = va >> 21, end = (va + bytes) >> 21;
+	struct mapping *m;
 
 	for (; slot < end; slot++) {
 		struct mapping **slots = w->granules[slot >> 9].slots;
 
 		if (slots == NULL) /* nothing was ever mapped in this GiB */
 			slot |= WINDOW_SLOTS - 1;
-		else if (slots[slot & (WINDOW_SLOTS - 1)] != NULL)
-			return slots[slot & (WINDOW_SLOTS - 1)];
+		else if ((m = slots[slot & (WINDOW_SLOTS - 1)]) != NULL && (leaving || !m->leaving))
+			return m;
 	}
 	return NULL;
 }
@@ -610,7 +612,9 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 				 ", %s, still has mappings (%u); unmap them first. It stays",
 				 c->name, va, npu_size_text(r->bytes), r->own + r->imported);
 	below = window_first_mapping(bs->window, va, /* leaving; CUDA's may span two */
-				     bs->left < bs->leaves ? r->bytes : WINDOW_SLOT);
+				     LIST_EMPTY(&bs->leaving) ? WINDOW_SLOT : r->bytes, true);
+	if (below != NULL && below->leaving)
+		return DRV_ERROR_TRY_AGAIN;
 	if (below != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: into the reservation at 0x%" PRIx64

@@ -10,6 +10,8 @@
 #ifndef NPUSIM_BSIM_PROCESS_H
 #define NPUSIM_BSIM_PROCESS_H
 
+#include <sys/queue.h>
+
 #include "base/base.h"
 #include "base/lock.h"
 #include "base/stack.h"
@@ -38,6 +40,12 @@ struct bsim_lock {
 };
 #define BSIM_LOCK_PASSES 32u
 
+/* A thread has let go of the lock to give memory back. */
+struct bsim_leave {
+	uint64_t number; /* from 1 */
+	LIST_ENTRY(bsim_leave) link;
+};
+
 struct bsim {
 	struct npu_driver driver; /* first: the driver's self is the bsim */
 	struct bsim_lock lock;    /* of all that follows, and of the model */
@@ -65,8 +73,9 @@ struct bsim {
 	struct window *window;
 	struct handle_table *handles;
 	struct alloc_table *allocs;
-	uint64_t leaves, left; /* how often the lock was let go of to give memory back; ended */
-	const struct dialect *cuda; /* NULL: the window's rules; fixed once any_open */
+	uint64_t leaves;                 /* so many since the start; */
+	LIST_HEAD(, bsim_leave) leaving; /* those under way, the newest first */
+	const struct dialect *cuda;      /* NULL: the window's rules; fixed once any_open */
 	struct queue_set *queues;
 	/* Of the queues, or NULL: at the end of every call; and how many copies that are not done
 	 * copy from or write to [va, va + bytes). */
@@ -101,7 +110,8 @@ struct bsim_call {
 	uint64_t pages;    /* 1 */
 	bool locked;
 	bool spent;        /* its time has passed: bsim_spend_locked() */
-	uint64_t until;    /* of bs->left: what it waits for without memory; 0: not known yet */
+	bool begun;        /* the model has done a part of it, which is not done again */
+	uint64_t until;    /* the last leave that it waits for without memory; 0: not known yet */
 	int cancel_before; /* locked: what cancel_hold() gave */
 };
 
@@ -172,11 +182,17 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 		call.result = bsim_require_open_locked(call.bs, open);
 	return call;
 }
-/* True, after a wait, for a call that found no memory or addresses while some are to come back. */
+/* True, after a wait, for a call that has to be made again: TRY_AGAIN, something in its way leaves;
+ * or it found no memory or addresses, while some are to come back. */
 static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
-	c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
-	if (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->bs->left >= c->until)
+	const struct bsim_leave *leave = LIST_FIRST(&c->bs->leaving);
+
+	c->until = c->until ?: c->bs->leaves;
+	while (leave != NULL && leave->number > c->until)
+		leave = LIST_NEXT(leave, link);
+	if (c->result != DRV_ERROR_TRY_AGAIN &&
+	    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun || leave == NULL))
 		return false;
 	c->bs->sim_lock.wait(c->bs);
 	return true;

@@ -308,48 +308,48 @@ static void spend_cpu_locked(struct bsim *bs, uint64_t bytes)
 		sim_spend(bs->sim, bytes * SIM_PS_PER_US / bs->profile.h2d_bytes_per_us);
 }
 
-static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *job)
+static drvError_t run_locked(struct bsim_call *c, struct sim_job *job)
 {
 	drvError_t result;
 	enum sim_status status;
 
-	job->start_ps = sim_host_ps(bs->sim);
-	result = copy_cross_locked(bs, call, job, 0);
+	c->begun = true;
+	job->start_ps = sim_host_ps(c->bs->sim);
+	result = copy_cross_locked(c->bs, c->name, job, 0);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	status = sim_execute(bs->sim, job);
-	queue_catch_up_locked(bs);
-	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(bs, call, job);
+	status = sim_execute(c->bs->sim, job);
+	queue_catch_up_locked(c->bs);
+	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(c->bs, c->name, job);
 }
 
-static drvError_t move_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
-			      uint64_t bytes)
+static drvError_t move_locked(struct bsim_call *c, const struct copy_plan *plan, uint64_t bytes)
 {
-	struct sim_job job = copy_job(bs, plan, bytes);
+	struct sim_job job = copy_job(c->bs, plan, bytes);
 
 	if (plan->engine != SIM_ENGINE_COUNT)
-		return run_locked(bs, call, &job);
-	if (bs->contents) {
-		queue_let_go_locked(bs);
+		return run_locked(c, &job);
+	if (c->bs->contents) {
+		queue_let_go_locked(c->bs);
 		memmove((void *)plan->dst.ref.va, (const void *)plan->src.ref.va, bytes);
-		queue_take_back(bs);
+		queue_take_back(c->bs);
 	}
-	spend_cpu_locked(bs, bytes);
+	spend_cpu_locked(c->bs, bytes);
 	return DRV_ERROR_NONE;
 }
 
 /* Plans a copy, and makes it if it is to `move`. */
-static drvError_t copy_locked(struct bsim *bs, const char *call, uint64_t dst, uint64_t src,
-			      uint64_t bytes, bool move, struct copy_plan *out)
+static drvError_t copy_locked(struct bsim_call *c, uint64_t dst, uint64_t src, uint64_t bytes,
+			      bool move, struct copy_plan *out)
 {
 	struct queue_user user;
 	drvError_t result;
 
-	queue_use_locked(bs, &user, dst, src, bytes);
-	result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, bytes, out);
+	queue_use_locked(c->bs, &user, dst, src, bytes);
+	result = copy_plan_locked(c->bs, c->name, COPY_SYNC, ALLOCATION_NOW, dst, src, bytes, out);
 	if (result == DRV_ERROR_NONE && move)
-		result = move_locked(bs, call, out, bytes);
-	queue_use_end_locked(bs, &user);
+		result = move_locked(c, out, bytes);
+	queue_use_end_locked(c->bs, &user);
 	return result;
 }
 
@@ -373,7 +373,7 @@ BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVd
 		return too_small(c->name, dest_max, count, "count");
 	if (count == 0)
 		return DRV_ERROR_NONE;
-	return copy_locked(c->bs, c->name, dst, src, count, true, &plan);
+	return copy_locked(c, dst, src, count, true, &plan);
 }
 
 /* ---- fills ---- */
@@ -389,27 +389,27 @@ static void fill_by_cpu_locked(struct bsim *bs, unsigned char *at, uint32_t patt
 	queue_take_back(bs);
 }
 
-static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdeviceptr dst,
-				   uint32_t pattern, unsigned pattern_bytes, size_t bytes)
+static drvError_t fill_used_locked(struct bsim_call *c, DVdeviceptr dst, uint32_t pattern,
+				   unsigned pattern_bytes, size_t bytes)
 {
 	struct copy_end end;
 	unsigned device;
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
-				    ?: host_check_end(bs, call, "dst", &end, bytes, true)
-				    ?: copy_room_locked(bs, call, COPY_SYNC, &end, bytes);
+	drvError_t result = copy_end_locked(c->bs, c->name, "dst", dst, bytes, ALLOCATION_NOW, &end)
+				    ?: host_check_end(c->bs, c->name, "dst", &end, bytes, true)
+				    ?: copy_room_locked(c->bs, c->name, COPY_SYNC, &end, bytes);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (end.ref.space == SIM_RAW) {
-		if (bs->contents)
-			fill_by_cpu_locked(bs, (unsigned char *)end.ref.va, pattern, pattern_bytes,
-					   bytes);
-		spend_cpu_locked(bs, bytes);
+		if (c->bs->contents)
+			fill_by_cpu_locked(c->bs, (unsigned char *)end.ref.va, pattern,
+					   pattern_bytes, bytes);
+		spend_cpu_locked(c->bs, bytes);
 		return DRV_ERROR_NONE;
 	}
 	device = end.memory;
 	if (device == SIM_NODE_HOST &&
-	    (result = find_open_device(bs, call, &device)) != DRV_ERROR_NONE)
+	    (result = find_open_device(c->bs, c->name, &device)) != DRV_ERROR_NONE)
 		return result;
 	struct sim_job job = {
 		.kind = SIM_JOB_FILL,
@@ -419,20 +419,20 @@ static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdevicept
 		.bytes = bytes,
 		.pattern = pattern,
 		.pattern_bytes = pattern_bytes,
-		.contents_stay = !bs->contents,
+		.contents_stay = !c->bs->contents,
 	};
-	return run_locked(bs, call, &job);
+	return run_locked(c, &job);
 }
 
-static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst, uint32_t pattern,
+static drvError_t fill_locked(struct bsim_call *c, DVdeviceptr dst, uint32_t pattern,
 			      unsigned pattern_bytes, size_t bytes)
 {
 	struct queue_user user;
 	drvError_t result;
 
-	queue_use_locked(bs, &user, dst, 0, bytes);
-	result = fill_used_locked(bs, call, dst, pattern, pattern_bytes, bytes);
-	queue_use_end_locked(bs, &user);
+	queue_use_locked(c->bs, &user, dst, 0, bytes);
+	result = fill_used_locked(c, dst, pattern, pattern_bytes, bytes);
+	queue_use_end_locked(c->bs, &user);
 	return result;
 }
 
@@ -445,7 +445,7 @@ BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (u
 		return bsim_invalid("%s: num is 0: it must be the number of bytes to set", c->name);
 	if (dest_max < num)
 		return too_small(c->name, dest_max, num, "num");
-	return fill_locked(c->bs, c->name, dst, value, 1, num);
+	return fill_locked(c, dst, value, 1, num);
 }
 
 BSIM_CALL(npusimFill, SIM_CALL_COPY, (DVdeviceptr, dst), (uint32_t, pattern),
@@ -457,7 +457,7 @@ BSIM_CALL(npusimFill, SIM_CALL_COPY, (DVdeviceptr, dst), (uint32_t, pattern),
 		return bsim_invalid("%s: pattern_bytes must be 1, 2 or 4", c->name);
 	if (count > UINT64_MAX / pattern_bytes)
 		return bsim_invalid("%s: count runs over the end of the address space", c->name);
-	return fill_locked(c->bs, c->name, dst, pattern, pattern_bytes, count * pattern_bytes);
+	return fill_locked(c, dst, pattern, pattern_bytes, count * pattern_bytes);
 }
 
 /* ---- two dimensions, and many at once ---- */
@@ -509,26 +509,25 @@ static drvError_t memcpy_2d_direction(const char *call, const struct copy_plan *
 			 to_device ? "a device" : "the host", to_device ? "the host" : "a device");
 }
 
-static drvError_t memcpy_2d_rows_locked(struct bsim *bs, const char *call,
-					const struct drvMem2D *copy, bool move)
+static drvError_t memcpy_2d_rows_locked(struct bsim_call *c, const struct drvMem2D *copy, bool move)
 {
 	drvError_t result = DRV_ERROR_NONE;
 	struct copy_plan plan;
 
 	for (uint64_t row = 0; row < copy->height && result == DRV_ERROR_NONE; row++) {
-		result = copy_locked(bs, call, (uint64_t)copy->dst + row * copy->dpitch,
+		result = copy_locked(c, (uint64_t)copy->dst + row * copy->dpitch,
 				     (uint64_t)copy->src + row * copy->spitch, copy->width, move,
 				     &plan);
 		if (result == DRV_ERROR_NONE && row == 0)
-			result = memcpy_2d_direction(call, &plan, copy->direction);
-		offer_locked(bs);
+			result = memcpy_2d_direction(c->name, &plan, copy->direction);
+		offer_locked(c->bs);
 	}
 	return result;
 }
 
-static drvError_t memcpy_2d_locked(struct bsim *bs, const char *call, struct drvMem2D copy)
+static drvError_t memcpy_2d_locked(struct bsim_call *c, struct drvMem2D copy)
 {
-	drvError_t result = memcpy_2d_check(call, &copy);
+	drvError_t result = memcpy_2d_check(c->name, &copy);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -536,8 +535,8 @@ static drvError_t memcpy_2d_locked(struct bsim *bs, const char *call, struct drv
 		copy.width *= copy.height;
 		copy.height = 1;
 	}
-	return memcpy_2d_rows_locked(bs, call, &copy, false) /* nothing moves until all is well */
-		       ?: memcpy_2d_rows_locked(bs, call, &copy, true);
+	return memcpy_2d_rows_locked(c, &copy, false) /* nothing moves until all is well */
+		       ?: memcpy_2d_rows_locked(c, &copy, true);
 }
 
 /* ---- descriptors of rows: numbers, by which entries of the device's queues find them ---- */
@@ -576,23 +575,23 @@ static drvError_t rows_left(const char *call, struct drvMem2D *copy)
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t convert_locked(struct bsim *bs, const char *call, struct drvMem2D rows,
-				 struct DMA_ADDR *out)
+static drvError_t convert_locked(struct bsim_call *c, struct drvMem2D rows, struct DMA_ADDR *out)
 {
 	uint32_t dev = out->offsetAddr.devid;
 	struct queue_device *device;
 	struct queue_rows *made;
-	drvError_t result = queue_device_find_locked(bs, call, dev, 0, &device)
-				    ?: memcpy_2d_check(call, &rows) ?: rows_left(call, &rows);
+	drvError_t result = queue_device_find_locked(c->bs, c->name, dev, 0, &device)
+				    ?: memcpy_2d_check(c->name, &rows) ?: rows_left(c->name, &rows);
 
-	result = result ?: memcpy_2d_rows_locked(bs, call, &rows, false);
-	result = result ?: queue_device_find_locked(bs, call, dev, 0, &device); /* it let go */
+	result = result ?: memcpy_2d_rows_locked(c, &rows, false);
+	result =
+		result ?: queue_device_find_locked(c->bs, c->name, dev, 0, &device); /* it let go */
 	if (result != DRV_ERROR_NONE)
 		return result;
 	made = g_rc_box_new0(struct queue_rows);
-	made->bs = bs;
+	made->bs = c->bs;
 	made->rows = rows;
-	queue_use_locked(bs, &made->user, (uint64_t)rows.dst, (uint64_t)rows.src, 1);
+	queue_use_locked(c->bs, &made->user, (uint64_t)rows.dst, (uint64_t)rows.src, 1);
 	made->user.use[0].bytes = (rows.height - 1) * rows.dpitch + rows.width;
 	made->user.use[1].bytes = (rows.height - 1) * rows.spitch + rows.width;
 	if (device->rows == NULL)
@@ -626,7 +625,7 @@ BSIM_CALL(halMemcpy2D, SIM_CALL_COPY, (struct MEMCPY2D *, copy))
 	if (copy == NULL)
 		return bsim_null(c->name, "copy");
 	if (copy->type == DEVMM_MEMCPY2D_SYNC)
-		return memcpy_2d_locked(c->bs, c->name, copy->copy2d);
+		return memcpy_2d_locked(c, copy->copy2d);
 	if (copy->type > DEVMM_MEMCPY2D_ASYNC_DESTROY)
 		return bsim_invalid("%s: type is %u: it must be 0, 1 or 2", c->name, copy->type);
 	dma = copy->copy2dAsync.dmaAddr;
@@ -634,26 +633,25 @@ BSIM_CALL(halMemcpy2D, SIM_CALL_COPY, (struct MEMCPY2D *, copy))
 		return bsim_null(c->name, "dmaAddr");
 	return copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY
 		       ? destroy_locked(c->bs, c->name, dma)
-		       : convert_locked(c->bs, c->name, copy->copy2dAsync.copy2dInfo, dma);
+		       : convert_locked(c, copy->copy2dAsync.copy2dInfo, dma);
 }
 
-static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
+static drvError_t batch_one_locked(struct bsim_call *c, uint64_t dst, uint64_t src, size_t bytes,
 				   size_t index, bool move)
 {
-	static const char call[] = "halMemcpyBatch";
 	struct copy_plan plan;
 	drvError_t result;
 
 	if (bytes == 0)
-		result = bsim_invalid("%s: size is 0: it must be larger", call);
+		result = bsim_invalid("%s: size is 0: it must be larger", c->name);
 	else if (dst == 0 || src == 0)
-		result = bsim_null(call, dst == 0 ? "dst" : "src");
+		result = bsim_null(c->name, dst == 0 ? "dst" : "src");
 	else
-		result = copy_locked(bs, call, dst, src, bytes, move, &plan)
-				 ?: one_end_check(call, &plan);
+		result = copy_locked(c, dst, src, bytes, move, &plan)
+				 ?: one_end_check(c->name, &plan);
 	if (result != DRV_ERROR_NONE)
 		npu_message_prefix("copy %zu of the batch: ", index);
-	offer_locked(bs);
+	offer_locked(c->bs);
 	return result;
 }
 
@@ -672,7 +670,7 @@ BSIM_CALL(halMemcpyBatch, SIM_CALL_COPY, (uint64_t *, dst), (uint64_t *, src), (
 	/* Nothing moves until all is well. */
 	for (int move = 0; move < 2; move++)
 		for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
-			result = batch_one_locked(c->bs, dst[i], src[i], size[i], i, move != 0);
+			result = batch_one_locked(c, dst[i], src[i], size[i], i, move != 0);
 	return result;
 }
 
@@ -743,6 +741,7 @@ BSIM_OPEN_CALL(npusimTouch, SIM_CALL_QUERY, (uint32_t, dev), (const uint64_t *, 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	job.src.va = at[0];
+	c->begun = true;
 	status = sim_execute(c->bs->sim, &job);
 	queue_catch_up_locked(c->bs);
 	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(c->bs, c->name, &job);

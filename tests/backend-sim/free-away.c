@@ -36,6 +36,33 @@ void __wrap_node_block_clean(struct node *node, struct node_block *block)
 	__real_node_block_clean(node, block);
 }
 
+/* How often frames were asked for, or the model; which has no memory left behind its work. */
+static unsigned tries, wanted;
+static bool no_memory;
+
+drvError_t __real_memory_take(struct bsim *bs, unsigned in, uint64_t frames, bool giant,
+			      struct node_block **out);
+drvError_t __wrap_memory_take(struct bsim *bs, unsigned in, uint64_t frames, bool giant,
+			      struct node_block **out);
+
+drvError_t __wrap_memory_take(struct bsim *bs, unsigned in, uint64_t frames, bool giant,
+			      struct node_block **out)
+{
+	tries++; /* under the lock */
+	return __real_memory_take(bs, in, frames, giant, out);
+}
+
+enum sim_status __real_sim_execute(struct sim *sim, struct sim_job *job);
+enum sim_status __wrap_sim_execute(struct sim *sim, struct sim_job *job);
+
+enum sim_status __wrap_sim_execute(struct sim *sim, struct sim_job *job)
+{
+	enum sim_status status = __real_sim_execute(sim, job);
+
+	tries++;
+	return no_memory ? job->status = SIM_NO_MEMORY : status;
+}
+
 static void *pinned; /* or mapped for the CPU */
 
 void __real_window_close_to_cpu(uint64_t va, uint64_t bytes);
@@ -121,9 +148,11 @@ TEST(free_away, freed_again)
 	end();
 }
 
+static bool done; /* what the taker does */
+
 static bool waits_beside_us(const struct queue_set *set)
 {
-	return set->waiters >= 2;
+	return set->waiters >= 2 || __atomic_load_n(&done, __ATOMIC_RELAXED);
 }
 
 static void wait_until(bool (*there)(const struct queue_set *set))
@@ -138,6 +167,24 @@ static void wait_until(bool (*there)(const struct queue_set *set))
 }
 
 static pthread_t taker;
+static void *(*take)(void *arg);
+
+static void *take_it(void *arg)
+{
+	arg = take(arg);
+	__atomic_store_n(&done, true, __ATOMIC_RELAXED);
+	return arg;
+}
+
+/* It cannot be done before what was given back is gone. */
+static void begin_to_take(void)
+{
+	done = false;
+	ASSERT_EQ(pthread_create(&taker, NULL, take_it, NULL), 0);
+	wait_until(waits_beside_us); /* with the lock released */
+	EXPECT_FALSE(__atomic_load_n(&done, __ATOMIC_RELAXED));
+}
+
 static uint64_t most;
 
 static void *take_most(void *arg)
@@ -146,24 +193,126 @@ static void *take_most(void *arg)
 	return arg;
 }
 
-/* It cannot have the frames before they are clean. */
-static void begin_to_take_most(void)
-{
-	ASSERT_EQ(pthread_create(&taker, NULL, take_most, NULL), 0);
-	wait_until(waits_beside_us); /* with the lock released */
-	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
-}
-
 TEST(free_away, frames_that_are_asked_for_are_waited_for)
 {
 	begin();
 	other = NULL;
 	most = free_before + BYTES;
-	fault = begin_to_take_most;
+	take = take_most;
+	fault = begin_to_take;
 	CALL(halMemFree, memory);
 	pthread_join(taker, NULL);
 	EXPECT_NOT_NULL(other);
 	EXPECT_EQ(rig_free_bytes(), 0u);
+	end();
+}
+
+static void *small;
+
+static bool has_tried(const struct queue_set *set)
+{
+	return waits_beside_us(set) && tries >= wanted;
+}
+
+/* A later free that is through before is none of those that are waited for. */
+static void begin_to_take_and_free_another(void)
+{
+	begin_to_take();
+	CALL(halMemFree, small);
+	wanted = 2;
+	wait_until(has_tried);
+	EXPECT_FALSE(__atomic_load_n(&done, __ATOMIC_RELAXED));
+}
+
+TEST(free_away, frames_that_leave_longest_are_waited_for)
+{
+	begin();
+	small = filled();
+	other = NULL;
+	tries = 0;
+	most = free_before + BYTES;
+	take = take_most;
+	fault = begin_to_take_and_free_another;
+	CALL(halMemFree, memory);
+	pthread_join(taker, NULL);
+	EXPECT_NOT_NULL(other);
+	EXPECT_EQ(rig_free_bytes(), 0u);
+	end();
+}
+
+static void *take_pages(void *arg)
+{
+	other = alloc(2 * BYTES, DEVICE_FLAG);
+	return arg;
+}
+
+/* What a call has taken and cannot use is there again before anybody else calls. */
+TEST(free_away, pages_of_a_try_that_failed)
+{
+	uint64_t leaves;
+
+	begin();
+	alloc(free_before - BYTES, DEVICE_FLAG | MEM_PAGE_HUGE);
+	leaves = bsim_of(rig)->leaves;
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, 4 * BYTES, DEVICE_FLAG),
+		  DRV_ERROR_OUT_OF_MEMORY);
+	EXPECT_EQ(bsim_of(rig)->leaves, leaves);
+	EXPECT_EQ(rig_free_bytes(), BYTES);
+	take = take_pages;
+	fault = begin_to_take;
+	CALL(halMemFree, memory);
+	pthread_join(taker, NULL);
+	EXPECT_EQ(byte_at(other), 0);
+	EXPECT_EQ(rig_free_bytes(), 0u);
+	end();
+}
+
+/* A copy that finds no memory of this process behind its beginning is not made again. */
+static void *copy_without_memory(void *arg)
+{
+	static unsigned char plain[BYTES];
+
+	EXPECT_EQ(npu_call(rig, drvMemcpy, (DVdeviceptr)other, BYTES, (DVdeviceptr)plain, BYTES),
+		  DRV_ERROR_OUT_OF_MEMORY);
+	return arg;
+}
+
+static void *touch_without_memory(void *arg)
+{
+	uint64_t at = (uintptr_t)other;
+
+	EXPECT_EQ(npu_call(rig, npusimTouch, 0, &at, 1, BYTES, 0), DRV_ERROR_OUT_OF_MEMORY);
+	return arg;
+}
+
+static const struct giving_up {
+	const char *title;
+	void *(*take)(void *arg);
+} givings_up[] = { { "copy", copy_without_memory }, { "touch", touch_without_memory } };
+
+static void take_while_it_leaves(void)
+{
+	done = false;
+	ASSERT_EQ(pthread_create(&taker, NULL, take_it, NULL), 0);
+	wanted = 1;
+	wait_until(has_tried);
+	EXPECT_TRUE(__atomic_load_n(&done, __ATOMIC_RELAXED));
+}
+
+TEST_EACH(free_away, what_the_model_has_begun_is_not_done_again, givings_up, title)
+{
+	const struct giving_up *giving_up = param;
+
+	begin();
+	other = filled();
+	tries = 0;
+	no_memory = true;
+	take = giving_up->take;
+	fault = take_while_it_leaves;
+	CALL(halMemFree, memory);
+	pthread_join(taker, NULL);
+	no_memory = false;
+	EXPECT_EQ(tries, 1u);
 	end();
 }
 
@@ -383,28 +532,21 @@ static const struct taking {
 	const char *title;
 	void *(*take)(void *arg);
 } takings[] = { { "pinned", take_pinned }, { "reserved", take_reservation } };
-static const struct taking *taking;
-
-static void begin_to_take_addresses(void)
-{
-	ASSERT_EQ(pthread_create(&taker, NULL, taking->take, NULL), 0);
-	wait_until(waits_beside_us);
-	EXPECT_NULL(__atomic_load_n(&other, __ATOMIC_RELAXED));
-}
 
 /* The window has no room for both. */
 TEST_EACH(free_away, addresses_that_are_asked_for_are_waited_for, takings, title)
 {
+	const struct taking *taking = param;
 	const struct window *w;
 
-	taking = param;
 	begin();
 	w = bsim_of(rig)->window;
 	large = 16 * WINDOW_GIB;
 	pinned = alloc((w->end - w->normal_base) / WINDOW_GIB * WINDOW_GIB - large, HOST_FLAG);
 	EXPECT_NE(npu_call(rig, halMemAlloc, &other, large, HOST_FLAG), DRV_ERROR_NONE);
 	other = NULL;
-	fault = begin_to_take_addresses;
+	take = taking->take;
+	fault = begin_to_take;
 	CALL(halMemFree, pinned);
 	pthread_join(taker, NULL);
 	EXPECT_EQ(other, pinned);
@@ -418,14 +560,20 @@ TEST_EACH(free_away, addresses_that_are_asked_for_are_waited_for, takings, title
 
 /* ---- a mapping that the CPU reaches ---- */
 
-static void map_for_cpu(void (*meanwhile)(void))
+static void open_to_cpu(void *at)
 {
 	struct drv_mem_access_desc host = { .location = { .side = MEM_HOST_SIDE },
 					    .type = MEM_ACCESS_TYPE_READWRITE };
 
+	CALL(halMemSetAccess, at, BYTES, &host, 1);
+	pinned = at;
+}
+
+static void map_for_cpu(void (*meanwhile)(void))
+{
 	rig_open();
-	pinned = memory = map();
-	CALL(halMemSetAccess, memory, BYTES, &host, 1);
+	memory = map();
+	open_to_cpu(memory);
 	memset(memory, 7, BYTES);
 	free_before = rig_free_bytes();
 	fault = meanwhile;
@@ -446,20 +594,23 @@ TEST(free_away, written_by_the_cpu_while_it_is_unmapped)
 	end();
 }
 
-/* There is no mapping any more, and its addresses are nobody else's. */
+/* There is no mapping any more. */
 static void find_leaving(void)
 {
+	struct npu_place place;
+
 	EXPECT_EQ(npu_call(rig, halMemUnmap, memory), DRV_ERROR_PARA_ERROR);
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "nothing is mapped");
 	EXPECT_NE(npu_call(rig, drvMemsetD8, (DVdeviceptr)memory, BYTES, 5, BYTES), DRV_ERROR_NONE);
-	EXPECT_EQ(npu_call(rig, halMemAddressFree, memory), DRV_ERROR_BUSY);
+	CALL(npusimPlace, (uintptr_t)memory, &place);
+	EXPECT_EQ(place.kind, NPU_PLACE_RESERVED);
+	EXPECT_EQ(place.next_mapped, (uintptr_t)memory + BYTES);
 }
 
 static void unmap_again(void)
 {
 	find_leaving();
-	EXPECT_EQ(npu_call(rig, halMemMap, memory, BYTES, 0, handle, 0), DRV_ERROR_IOCRL_FAIL);
-	/* nor are its frames */
+	/* its frames are nobody else's */
 	CALL(halMemRelease, handle);
 	EXPECT_EQ(rig_free_bytes(), free_before);
 }
@@ -472,6 +623,69 @@ TEST(free_away, unmapped_twice)
 	CALL(halMemAddressFree, memory);
 	EXPECT_EQ(rig_pinned(BYTES), memory);
 	EXPECT_EQ(*(unsigned char *)memory, 0);
+	end();
+}
+
+/* Its addresses are nobody else's before, and a map or a release there need not be made again. */
+static void *map_again(void *arg)
+{
+	CALL(halMemMap, memory, BYTES, 0, handle, 0);
+	return arg;
+}
+
+static void *release_addresses(void *arg)
+{
+	CALL(halMemAddressFree, memory);
+	CALL(halMemAddressReserve, &other, BYTES, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	EXPECT_EQ(other, memory);
+	CALL(halMemMap, other, BYTES, 0, handle, 0);
+	return arg;
+}
+
+static const struct taking takings_of_a_mapping[] = { { "mapped", map_again },
+						      { "released", release_addresses } };
+
+TEST_EACH(free_away, addresses_of_a_mapping_are_waited_for, takings_of_a_mapping, title)
+{
+	const struct taking *taking = param;
+
+	map_for_cpu(begin_to_take);
+	take = taking->take;
+	CALL(halMemUnmap, memory);
+	pthread_join(taker, NULL);
+	EXPECT_EQ(byte_at(memory), 7);
+	fill(memory);
+	end();
+}
+
+/* Another mapping of the reservation is in the way as ever. */
+static void find_the_other(void)
+{
+	struct npu_place place;
+
+	CALL(npusimPlace, (uintptr_t)memory, &place);
+	EXPECT_EQ(place.next_mapped, (uintptr_t)other);
+	EXPECT_EQ(npu_call(rig, halMemMap, other, BYTES, 0, handle, 0), DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "is mapped already");
+	EXPECT_EQ(npu_call(rig, halMemAddressFree, memory), DRV_ERROR_BUSY);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "still has mappings (1)");
+}
+
+TEST(free_away, unmapped_beside_another)
+{
+	drv_mem_handle_t *first;
+
+	map_for_cpu(NULL);
+	first = handle;
+	CALL(halMemUnmap, memory);
+	CALL(halMemAddressFree, memory);
+	CALL(halMemAddressReserve, &memory, 2 * BYTES, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	other = (char *)memory + BYTES;
+	CALL(halMemMap, memory, BYTES, 0, first, 0);
+	CALL(halMemMap, other, BYTES, 0, create(), 0);
+	open_to_cpu(memory);
+	fault = find_the_other;
+	CALL(halMemUnmap, memory);
 	end();
 }
 

@@ -12,6 +12,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static bool no_maps_left;
+
+bool __real_host_maps_left(uint64_t pieces);
+bool __wrap_host_maps_left(uint64_t pieces);
+
+bool __wrap_host_maps_left(uint64_t pieces)
+{
+	return !no_maps_left && __real_host_maps_left(pieces);
+}
+
 SETUP(mapping)
 {
 	space_open("docs", NULL);
@@ -367,6 +377,25 @@ TEST(mapping, host_memory_is_the_cpus_at_once)
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
 	EXPECT_CODE(DRV_ERROR_PARA_ERROR, halMemMap, at(a), 2 * MIB, 0, k, 0);
 	EXPECT_CONTAINS(MESSAGE(), "bound to the host");
+}
+
+/* A map that fails leaves nothing behind, in records and tables. */
+TEST(mapping, host_memory_that_the_cpu_cannot_have)
+{
+	uint64_t a = space_reserve(GIB, 0);
+	drv_mem_handle_t *h = space_create_host(2 * MIB);
+	const struct granule *g = &bsim_of(drv)->window->granules[a / GIB];
+
+	no_maps_left = true;
+	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemMap, at(a), 2 * MIB, 0, h, 0);
+	no_maps_left = false;
+	EXPECT_NULL(g->slots);
+	EXPECT_NULL(bsim_of(drv)->window->unused);
+	EXPECT_EQ(walk(SIM_NODE_HOST, a), 0u);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemRelease, h);
+	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemMap, at(a), 2 * MIB, 0, h, 0);
+	space_map(a, 2 * MIB, space_create_host(2 * MIB));
+	memset(at(a), 7, 2 * MIB);
 }
 
 TEST(mapping, attributes_stay_with_the_reservation)
