@@ -100,7 +100,7 @@ void gone_end_locked(struct bsim *bs)
 	struct mapping *mappings = LIST_FIRST(&t->gone_mappings), *m;
 	struct allocation *a, *next;
 	GSList *blocks = NULL;
-	struct bsim_leave leave;
+	gpointer number;
 
 	LIST_INIT(&t->gone_mappings);
 	for (a = LIST_FIRST(&t->held); a != NULL; a = next) {
@@ -126,8 +126,8 @@ void gone_end_locked(struct bsim *bs)
 	if (blocks == NULL && mappings == NULL && LIST_EMPTY(&pinned))
 		return;
 	/* Nobody finds these any more, nor has their frames and addresses before the end. */
-	leave.number = ++bs->leaves;
-	LIST_INSERT_HEAD(&bs->leaving, &leave, link);
+	number = GSIZE_TO_POINTER(++bs->leaves);
+	bs->leaving = g_slist_append(bs->leaving, number);
 	bs->sim_lock.release(bs);
 	for (const GSList *block = blocks; block != NULL; block = block->next)
 		node_block_clean(bs->node, block->data);
@@ -136,7 +136,7 @@ void gone_end_locked(struct bsim *bs)
 	for (m = mappings; m != NULL; m = LIST_NEXT(m, link))
 		window_close_to_cpu(m->va, mapping_bytes(m));
 	bs->sim_lock.take(bs);
-	LIST_REMOVE(&leave, link);
+	bs->leaving = g_slist_remove(bs->leaving, number);
 	while ((a = LIST_FIRST(&pinned)) != NULL)
 		allocation_finish(bs, a);
 	while ((m = mappings) != NULL) {

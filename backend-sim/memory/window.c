@@ -612,7 +612,7 @@ BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 				 ", %s, still has mappings (%u); unmap them first. It stays",
 				 c->name, va, npu_size_text(r->bytes), r->own + r->imported);
 	below = window_first_mapping(bs->window, va, /* leaving; CUDA's may span two */
-				     LIST_EMPTY(&bs->leaving) ? WINDOW_SLOT : r->bytes, true);
+				     bs->leaving == NULL ? WINDOW_SLOT : r->bytes, true);
 	if (below != NULL && below->leaving)
 		return DRV_ERROR_TRY_AGAIN;
 	if (below != NULL)

@@ -10,7 +10,7 @@
 #ifndef NPUSIM_BSIM_PROCESS_H
 #define NPUSIM_BSIM_PROCESS_H
 
-#include <sys/queue.h>
+#include <glib.h>
 
 #include "base/base.h"
 #include "base/lock.h"
@@ -40,12 +40,6 @@ struct bsim_lock {
 };
 #define BSIM_LOCK_PASSES 32u
 
-/* A thread has let go of the lock to give memory back. */
-struct bsim_leave {
-	uint64_t number; /* from 1 */
-	LIST_ENTRY(bsim_leave) link;
-};
-
 struct bsim {
 	struct npu_driver driver; /* first: the driver's self is the bsim */
 	struct bsim_lock lock;    /* of all that follows, and of the model */
@@ -73,9 +67,9 @@ struct bsim {
 	struct window *window;
 	struct handle_table *handles;
 	struct alloc_table *allocs;
-	uint64_t leaves;                 /* so many since the start; */
-	LIST_HEAD(, bsim_leave) leaving; /* those under way, the newest first */
-	const struct dialect *cuda;      /* NULL: the window's rules; fixed once any_open */
+	uint64_t leaves; /* how often the lock was let go of to give memory back; the numbers of */
+	GSList *leaving; /* those times that are not over, the oldest first */
+	const struct dialect *cuda; /* NULL: the window's rules; fixed once any_open */
 	struct queue_set *queues;
 	/* Of the queues, or NULL: at the end of every call; and how many copies that are not done
 	 * copy from or write to [va, va + bytes). */
@@ -111,7 +105,7 @@ struct bsim_call {
 	bool locked;
 	bool spent;        /* its time has passed: bsim_spend_locked() */
 	bool begun;        /* the model has done a part of it, which is not done again */
-	uint64_t until;    /* the last leave that it waits for without memory; 0: not known yet */
+	uint64_t until;    /* of bs->leaves: what it waits for without memory; 0: not known yet */
 	int cancel_before; /* locked: what cancel_hold() gave */
 };
 
@@ -186,13 +180,12 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
  * or it found no memory or addresses, while some are to come back. */
 static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
-	const struct bsim_leave *leave = LIST_FIRST(&c->bs->leaving);
+	const GSList *oldest = c->bs->leaving;
 
-	c->until = c->until ?: c->bs->leaves;
-	while (leave != NULL && leave->number > c->until)
-		leave = LIST_NEXT(leave, link);
+	c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
 	if (c->result != DRV_ERROR_TRY_AGAIN &&
-	    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun || leave == NULL))
+	    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun || oldest == NULL ||
+	     GPOINTER_TO_SIZE(oldest->data) > c->until))
 		return false;
 	c->bs->sim_lock.wait(c->bs);
 	return true;

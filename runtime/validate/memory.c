@@ -275,8 +275,10 @@ static bool is_pending(struct validate *v, const struct object *object)
 
 bool validate_memory_before(struct validate *v)
 {
-	const struct object *object = v->deed == DEED_ENDS ? find_ending(v) : NULL;
+	struct object *object = v->deed == DEED_ENDS ? find_ending(v) : NULL;
 
+	if (object != NULL)
+		object->ended = stack_of(v);
 	if (v->call->op == DRIVER_OP_halDeviceClose)
 		validate_kept_look(v);
 	if (object != NULL && is_pending(v, object) && v->strict &&
@@ -289,23 +291,28 @@ bool validate_memory_before(struct validate *v)
 
 /* ---- calls that succeeded ---- */
 
-static void end(struct validate *v)
+static void end_object(struct validate *v, const struct object *object)
 {
-	struct object *object = find_ending(v);
-
-	if (object == NULL)
-		return;
-	if (object->references > 1) {
-		object->references--;
-		growth_of(v, object)->ended++;
-		return;
-	}
 	if (object->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes);
 	end_shares(v, object);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
 	objects_end(v, object);
+}
+
+static void end(struct validate *v)
+{
+	struct object *object = find_ending(v);
+
+	if (object == NULL || object->number > v->began)
+		return;
+	if (object->references > 1) {
+		object->references--;
+		growth_of(v, object)->ended++;
+		return;
+	}
+	end_object(v, object);
 }
 
 /* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages
@@ -323,15 +330,20 @@ static uint64_t bound_nodes(uint64_t va, bool is_new)
 
 static void make(struct validate *v)
 {
-	struct object *made = &v->named;
-	struct object *handle = objects_find(
-		v, OBJECT_HANDLE, made->kind == OBJECT_MAPPING ? made->inside : made->key);
+	struct object *made = &v->named, *old = objects_find(v, made->kind, made->key);
+	const struct object *handle = objects_find(v, OBJECT_HANDLE, made->inside);
 	size_t bytes = 0;
 
-	if (made->kind == OBJECT_HANDLE && handle != NULL) {
-		handle->references++;
-		growth_of(v, handle)->retained++;
+	if (made->kind == OBJECT_HANDLE && old != NULL && v->call->op != DRIVER_OP_halMemCreate) {
+		old->references++;
+		growth_of(v, old)->retained++;
 		return;
+	}
+	made->made = stack_of(v);
+	if (old != NULL) { /* the call that has given it back is not over */
+		v->stack = old->ended;
+		end_object(v, old);
+		v->stack = made->made;
 	}
 	if (made->kind == OBJECT_MAPPING && handle != NULL) {
 		made->dev = handle->dev;
@@ -343,7 +355,6 @@ static void make(struct validate *v)
 		BELOW(v, halMemGetAddressRange, made->key, NULL, &bytes);
 		made->bytes = bytes;
 	}
-	made->made = stack_of(v);
 	v->placed |= made->nodes != 0;
 	made = objects_add(v, made);
 	validate_bytes_new(v, made);

@@ -228,11 +228,9 @@ static void uncount(struct validate *v, const struct object *object)
 struct object *objects_add(struct validate *v, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
-	const struct object *old = objects_find(v, object->kind, object->key);
 	struct counters *counters;
 
-	if (old != NULL && !old->own)
-		uncount(v, old);
+	kept->number = ++v->made;
 	g_tree_replace(v->live[object->kind], &kept->key, kept);
 	counters = growth_of(v, kept);
 	counters->made++;
@@ -299,7 +297,7 @@ void objects_end_of(struct validate *v, uint32_t dev)
 			const struct object *object = g_tree_node_value(node);
 
 			next = g_tree_node_next(node);
-			if (object->dev == dev)
+			if (object->dev == dev && object->number <= v->began)
 				objects_end(v, object);
 		}
 	}

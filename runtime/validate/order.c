@@ -103,6 +103,7 @@ struct order_stream *order_stream(struct validate *v, uint32_t dev, uint32_t id)
 		stream->index = v->streams->len;
 		g_ptr_array_add(v->streams, stream);
 	}
+	stream->number = ++v->made;
 	stream->dev = dev;
 	stream->id = id;
 	stream->base = stream->sent;
@@ -189,6 +190,7 @@ void order_record(struct validate *v, const struct clock *clock, uint64_t name)
 	g_free(event->clock.at);
 	event->clock = copy_of(clock);
 	event->recorded = true;
+	event->number = ++v->made;
 	order_resolve(v, clock);
 }
 

@@ -638,6 +638,16 @@ static uint64_t id_name(uint32_t dev, const struct halResourceIdInputInfo *id)
 	       (id->type == DRV_NOTIFY_ID ? ORDER_NOTIFY : 0);
 }
 
+static void forget_id(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id)
+{
+	gpointer key = EVENT_KEY(id_name(dev, id));
+	const struct order_event *event = g_hash_table_lookup(v->events, key);
+
+	if ((id->type == DRV_EVENT_ID || id->type == DRV_NOTIFY_ID) && event != NULL &&
+	    event->number <= v->began)
+		g_hash_table_remove(v->events, key);
+}
+
 static void configure(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id,
 		      const struct halResourceConfigInfo *config)
 {
@@ -724,9 +734,11 @@ void validate_queue_call(struct validate *v)
 		asked(v, with->halSqCqQuery.dev, with->halSqCqQuery.info);
 		break;
 	case DRIVER_OP_halSqCqFree:
-		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)
-			order_stream_end(v, order_stream(v, with->halSqCqFree.dev,
-							 with->halSqCqFree.info->sqId));
+		if (with->halSqCqFree.info->type != DRV_NORMAL_TYPE)
+			break;
+		stream = order_stream(v, with->halSqCqFree.dev, with->halSqCqFree.info->sqId);
+		if (stream->number <= v->began)
+			order_stream_end(v, stream);
 		break;
 	case DRIVER_OP_halCqReportRecv:
 		received(v, with->halCqReportRecv.dev, with->halCqReportRecv.info);
@@ -736,11 +748,7 @@ void validate_queue_call(struct validate *v)
 			  with->halResourceConfig.para);
 		break;
 	case DRIVER_OP_halResourceIdFree:
-		if (with->halResourceIdFree.in->type == DRV_EVENT_ID ||
-		    with->halResourceIdFree.in->type == DRV_NOTIFY_ID)
-			g_hash_table_remove(v->events,
-					    EVENT_KEY(id_name(with->halResourceIdFree.dev,
-							      with->halResourceIdFree.in)));
+		forget_id(v, with->halResourceIdFree.dev, with->halResourceIdFree.in);
 		break;
 	case DRIVER_OP_halDeviceClose:
 		unmark(v);

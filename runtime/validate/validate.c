@@ -42,6 +42,7 @@ drvError_t validate_leave(struct validate *v)
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
+	uint64_t began;
 	struct validate_sent sent;
 };
 
@@ -71,6 +72,7 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	if (v->strict)
 		validate_each_copy(v, validate_closed_open);
 	note->stack = v->stack;
+	note->began = v->made;
 	pthread_mutex_unlock(&v->lock);
 	return answered;
 }
@@ -84,6 +86,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 		return;
 	v = validate_enter(layer);
 	v->stack = note->stack;
+	v->began = note->began;
 	validate_memory_again(v, call);
 	validate_call(v, call, call->code == DRV_ERROR_NONE);
 	validate_host_sent(v, &note->sent);

@@ -96,6 +96,7 @@ enum object_kind {
 #define OBJECT_NO_DEVICE UINT32_MAX
 
 struct object {
+	uint64_t number;     /* v->made's, when it was made */
 	uint64_t key;        /* its address, or the handle */
 	uint64_t bytes;      /* as the program asked for them, where that is known */
 	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address; PINNED: of
@@ -104,9 +105,9 @@ struct object {
 	uint32_t references; /* HANDLE */
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;
-	bool own; /* the runtime's, not the program's */
-	npu_stack made, ended;
-	npu_stack access; /* MAPPING: somebody was given access */
+	bool own;              /* the runtime's, not the program's */
+	npu_stack made, ended; /* ended: or to be ended by */
+	npu_stack access;      /* MAPPING: somebody was given access */
 };
 
 /* In words: "allocation", and the call that gives one back. */
@@ -125,7 +126,7 @@ void objects_open(struct validate *v);
 void objects_close(struct validate *v);
 /* It is the runtime's own: to growth it has ended. */
 void objects_own(struct validate *v, struct object *object);
-/* In the place of one with the same key; returns the one that is kept. */
+/* There is none with the same key; returns the one that is kept. */
 struct object *objects_add(struct validate *v, const struct object *object);
 /* Borrowed until the next change; NULL: there is none. */
 struct object *objects_find(struct validate *v, enum object_kind kind, uint64_t key);
@@ -171,6 +172,7 @@ struct clock {
 };
 
 struct order_stream {
+	uint64_t number; /* v->made's, when it was made */
 	uint32_t dev, id;
 	unsigned index;
 	uint64_t base; /* entries of the streams that had this index before */
@@ -213,6 +215,7 @@ static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
 }
 /* What is known of one; made where nothing is. */
 struct order_event {
+	uint64_t number; /* v->made's, when it was recorded */
 	bool recorded;
 	uint64_t relay_of; /* the host records it when that has happened: name + 1; 0: none */
 	struct clock clock;
@@ -286,6 +289,9 @@ struct validate {
 	struct layer_call *call; /* and, in the hooks, validate_call() */
 	struct object named;     /* what it is about; its outputs, if it has succeeded */
 	enum deed deed;
+	/* How many things were made here, so far and when the call began. It ends none that was
+	 * made since: the driver may have given out anew what the call gave back. */
+	uint64_t made, began;
 	/* order.c */
 	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
 	GHashTable *events; /* by EVENT_KEY() of their names */
@@ -313,8 +319,8 @@ struct validate {
 	GPtrArray *failed; /* calls, of why.c */
 	GPtrArray *shares; /* of memory.c */
 	GPtrArray *held;   /* reservations, of memory.c */
-	/* By device: those that it may reach, itself where it is open. */
-	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES];
+	/* By device: those that it may reach, itself where it is open: v->made's since when. */
+	uint64_t peers[VALIDATE_DEVICES][VALIDATE_DEVICES];
 };
 
 /* Calls the driver below: BELOW(v, halMemAddressFree, ptr). */

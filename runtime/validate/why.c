@@ -374,14 +374,15 @@ static void note(struct validate *v)
 	    (object = objects_find(v, OBJECT_RESERVATION, v->named.key)) != NULL)
 		forget(v, FAILED_MAP | FAILED_ACCESS | FAILED_UNMAP, object->key,
 		       object->key + object->bytes);
-	if (op == DRIVER_OP_halDeviceOpen)
-		v->peers[dev][dev] = true;
-	if (op == DRIVER_OP_halDeviceClose) {
-		memset(v->peers[dev], 0, sizeof(v->peers[0]));
+	for (unsigned i = 0; op == DRIVER_OP_halDeviceClose && i < VALIDATE_DEVICES; i++)
+		v->peers[dev][i] = v->peers[dev][i] > v->began ? v->peers[dev][i] : 0;
+	if (op == DRIVER_OP_halDeviceClose)
 		g_ptr_array_set_size(v->failed, 0);
-	}
+	if (op == DRIVER_OP_halDeviceOpen)
+		v->peers[dev][dev] = ++v->made;
 	if (op == DRIVER_OP_halDeviceEnableP2P || op == DRIVER_OP_halDeviceDisableP2P)
-		v->peers[dev][pair->peer % VALIDATE_DEVICES] = op == DRIVER_OP_halDeviceEnableP2P;
+		v->peers[dev][pair->peer % VALIDATE_DEVICES] =
+			op == DRIVER_OP_halDeviceEnableP2P ? ++v->made : 0;
 }
 
 void validate_why(struct validate *v)
