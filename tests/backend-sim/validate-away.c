@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The validation layer, where a driver gives the address or id that a call gave back to another
+ * thread before the layer hears that the call is over: at that very place the other thread's call
+ * is made, and what it was given is known as its own.
+ */
+#include <glib.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "process/process.h"
+#include "queue-rig.h"
+#include "queue/queue.h"
+
+#define BYTES (4 * MIB)
+#define DEPTH 8u
+#define HOST_FLAG \
+	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+#define DEVICE_FLAG                                                             \
+	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE | \
+	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+
+static char file[] = "/tmp/validate-away-XXXXXX";
+
+/* ---- the place: below the layer, the call of that name is over ---- */
+
+static void (*fault)(void);
+static const char *place;
+
+drvError_t __real_bsim_end(struct bsim_call *call);
+drvError_t __wrap_bsim_end(struct bsim_call *call);
+
+drvError_t __wrap_bsim_end(struct bsim_call *call)
+{
+	bool there = fault != NULL && call->name != NULL && strcmp(call->name, place) == 0;
+	drvError_t result = __real_bsim_end(call);
+
+	if (there)
+		rig_run_armed(&fault);
+	return result;
+}
+
+static void arm(const char *at, void (*meanwhile)(void))
+{
+	place = at;
+	fault = meanwhile;
+}
+
+/* How often the file of reports has the text. */
+static unsigned reported(const char *text)
+{
+	g_autofree char *all = NULL;
+	unsigned found = 0;
+
+	EXPECT_TRUE(g_file_get_contents(file, &all, NULL, NULL));
+	for (const char *at = all; (at = strstr(at, text)) != NULL; at++)
+		found++;
+	return found;
+}
+
+static void begin(void)
+{
+	strcpy(file + sizeof(file) - sizeof("XXXXXX"), "XXXXXX");
+	close(mkstemp(file));
+	setenv("NPUSIM_VALIDATE", "on", 1);
+	setenv("NPUSIM_VALIDATE_FILE", file, 1);
+	rig_open();
+}
+
+/* ---- memory ---- */
+
+static drv_mem_handle_t *handle;
+static void *reserved, *own;
+static char name[65];
+
+static uint64_t reserve(void)
+{
+	void *at = NULL;
+
+	CALL(halMemAddressReserve, &at, BYTES, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	return (uint64_t)at;
+}
+
+static void release(uint64_t at)
+{
+	CALL(halMemAddressFree, (void *)at);
+}
+
+static uint64_t map(void)
+{
+	CALL(halMemMap, reserved, BYTES, 0, handle, 0);
+	return (uint64_t)reserved;
+}
+
+static void unmap(uint64_t at)
+{
+	CALL(halMemUnmap, (void *)at);
+}
+
+static uint64_t alloc(void)
+{
+	void *at = NULL;
+
+	CALL(halMemAlloc, &at, BYTES, DEVICE_FLAG);
+	return (uint64_t)at;
+}
+
+static uint64_t alloc_pinned(void)
+{
+	void *at = NULL;
+
+	CALL(halMemAlloc, &at, BYTES, HOST_FLAG);
+	return (uint64_t)at;
+}
+
+static void free_it(uint64_t at)
+{
+	CALL(halMemFree, (void *)at);
+}
+
+static uint64_t enlist(void)
+{
+	void *at;
+
+	CALL(halHostRegister, own, BYTES, HOST_MEM_MAP_DEV, 0, &at);
+	return (uint64_t)own;
+}
+
+static void delist(uint64_t at)
+{
+	CALL(halHostUnregister, (void *)at, 0);
+}
+
+static uint64_t open_name(void)
+{
+	DVdeviceptr at = 0;
+
+	CALL(halShmemOpenHandleByDevId, 0, name, &at);
+	return at;
+}
+
+static void close_name(uint64_t at)
+{
+	CALL(halShmemCloseHandle, at);
+}
+
+static uint64_t alloc_there(void)
+{
+	void *at = NULL;
+
+	CALL(halMemAlloc, &at, 2 * BYTES, DEVICE_FLAG | 1);
+	return (uint64_t)at;
+}
+
+static void close_device(uint64_t at)
+{
+	(void)at;
+	rig_device_close(1);
+}
+
+static const struct kind {
+	const char *call, *left;
+	uint64_t (*make)(void);
+	void (*end)(uint64_t at);
+} kinds[] = {
+	{ "halMemAddressFree", "1 reservation of 4194304 (4 MiB)", reserve, release },
+	{ "halMemUnmap", "1 mapping of 4194304 (4 MiB)", map, unmap },
+	{ "halMemFree", "1 allocation of 4194304 (4 MiB)", alloc, free_it },
+	{ "halMemFree", "1 page-locked host allocation of 4194304 (4 MiB)", alloc_pinned, free_it },
+	{ "halHostUnregister", "1 registered host range of 4194304 (4 MiB)", enlist, delist },
+	{ "halShmemCloseHandle", "1 imported range of 12582912 (12 MiB)", open_name, close_name },
+	{ "halDeviceClose", "1 allocation of 8388608 (8 MiB)", alloc_there, close_device },
+};
+static const struct kind *kind;
+static uint64_t again;
+
+static void make_again(void)
+{
+	if (kind->end == close_device)
+		rig_device_open(1);
+	again = kind->make();
+}
+
+TEST(validate_away, memory)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE,
+				     .module_id = APP_MODULE_ID,
+				     .pg_type = MEM_HUGE_PAGE_TYPE,
+				     .mem_type = MEM_HBM_TYPE };
+	uint64_t first;
+
+	begin();
+	CALL(halMemAddressReserve, &reserved, 2 * BYTES, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	CALL(halMemCreate, &handle, BYTES, &prop, 0);
+	CALL(halShmemCreateHandle, rig_alloc(0, 3 * BYTES), BYTES, name, sizeof(name));
+	own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+		kind = &kinds[i];
+		first = kind->make();
+		arm(kind->call, make_again);
+		kind->end(first);
+		EXPECT_NULL(fault);
+		EXPECT_EQ(again, first);
+	}
+	rig_end();
+	for (unsigned i = 0; i < G_N_ELEMENTS(kinds); i++) {
+		NOTE("%s", kinds[i].left);
+		EXPECT_EQ(reported(kinds[i].left), 1u);
+	}
+	EXPECT_EQ(reported("\"rule\""), G_N_ELEMENTS(kinds) + 3); /* what lasted throughout */
+	munmap(own, BYTES);
+	unlink(file);
+}
+
+/* ---- order ---- */
+
+static struct rig_stream streams[2];
+static uint64_t source, target;
+static uint32_t event;
+
+static void begin_streams(void)
+{
+	begin();
+	source = rig_alloc(0, MIB);
+	target = rig_alloc(0, MIB);
+	EXPECT_EQ(npu_call(rig, drvMemsetD8, source, MIB, 3, MIB), DRV_ERROR_NONE);
+	for (unsigned i = 0; i < 2; i++)
+		ASSERT_NO_FATAL(rig_stream_open(&streams[i], 0, DEPTH, DEPTH));
+}
+
+static void end_streams(void)
+{
+	rig_close();
+	rig_end();
+	unlink(file);
+}
+
+/* The next id is the one that was given back last. */
+static void hand_out(struct queue_table *table, uint32_t id)
+{
+	struct bsim *bs = bsim_process;
+
+	bsim_lock(bs);
+	table->next = id;
+	bsim_unlock(bs);
+}
+
+static void open_stream(void)
+{
+	struct queue_device *device = &bsim_process->queues->device[0];
+
+	hand_out(&device->queues[DRV_NORMAL_TYPE], streams[1].sq);
+	rig_stream_open(&streams[1], 0, DEPTH, DEPTH);
+}
+
+/* A program that asks for the head of its queue has waited for what is before it. */
+TEST(validate_away, stream)
+{
+	struct rig_stream first;
+	char read[64];
+
+	begin_streams();
+	first = streams[1];
+	arm("halSqCqFree", open_stream);
+	rig_stream_close(&first);
+	EXPECT_EQ(streams[1].sq, first.sq);
+	rig_sdma(&streams[1], target, source, sizeof(read), QUIET);
+	while (rig_query(&streams[1], DRV_SQCQ_PROP_SQ_HEAD) != 1)
+		usleep(100);
+	EXPECT_EQ(npu_call(rig, drvMemcpy, (DVdeviceptr)read, sizeof(read), target, sizeof(read)),
+		  DRV_ERROR_NONE);
+	EXPECT_EQ(reported("\"race\""), 0u);
+	end_streams();
+}
+
+static void record(void)
+{
+	struct queue_device *device = &bsim_process->queues->device[0];
+
+	hand_out(&device->ids[DRV_EVENT_ID], event);
+	event = rig_id(0, DRV_EVENT_ID);
+	rig_sdma(&streams[0], target, source, 64, QUIET);
+	rig_event(&streams[0], STARS_SQE_EVENT_RECORD, 0, event, 0, QUIET);
+}
+
+/* What is behind a record is not waited for; that is known where the record is. */
+TEST(validate_away, event)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
+
+	begin_streams();
+	record();
+	in.resourceId = event;
+	arm("halResourceIdFree", record);
+	CALL(halResourceIdFree, 0, &in);
+	EXPECT_EQ(event, in.resourceId);
+	rig_sdma(&streams[0], target + 4096, source, 64, QUIET);
+	rig_event(&streams[1], STARS_SQE_EVENT_WAIT, 0, event, 0, QUIET);
+	rig_sdma(&streams[1], target, source, 64, QUIET);
+	EXPECT_EQ(reported("\"race\""), 0u);
+	rig_sdma(&streams[1], target + 4096, source, 64, QUIET);
+	EXPECT_EQ(reported("\"race\""), 1u);
+	end_streams();
+}
