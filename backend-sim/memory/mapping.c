@@ -105,16 +105,6 @@ static drvError_t check_handle(struct bsim *bs, uint64_t va, uint64_t size, cons
 
 /* ---- map: the deed ---- */
 
-static struct mapping *new_mapping(struct window *w)
-{
-	struct mapping *m = w->unused;
-
-	if (m == NULL)
-		return g_new(struct mapping, 1);
-	w->unused = LIST_NEXT(m, link);
-	return m;
-}
-
 drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m)
 {
 	const struct node_block *block = m->handle->block;
@@ -161,7 +151,8 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 		tables_unmap(bs, h->space, va, size, handle_page_lg2(h));
 		return result;
 	}
-	m = new_mapping(bs->window);
+	m = bs->window->unused ?: g_new0(struct mapping, 1);
+	bs->window->unused = LIST_NEXT(m, link);
 	*m = new;
 	window_set_mapping(bs->window, va, size, m);
 	LIST_INSERT_HEAD(&bs->window->mappings, m, link);

@@ -131,15 +131,14 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 
 BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 {
-	const struct mapping *next;
-
 	if (out == NULL)
 		return bsim_null(call, "out");
 	*out = place_at(bs, va);
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
+		const struct mapping *next =
+			window_first_mapping(bs->window, slot, end - slot, false);
 
-		next = window_first_mapping(bs->window, slot, end - slot, false);
 		out->next_mapped = next != NULL ? next->va : end;
 	}
 	return DRV_ERROR_NONE;

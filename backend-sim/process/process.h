@@ -176,8 +176,8 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 		call.result = bsim_require_open_locked(call.bs, open);
 	return call;
 }
-/* True, after a wait, for a call that has to be made again: TRY_AGAIN, something in its way leaves;
- * or it found no memory or addresses, while some are to come back. */
+/* True, after a wait, for a call to be made again: what leaves was in its way, or may be its room.
+ */
 static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
 	const GSList *oldest = c->bs->leaving;

@@ -581,11 +581,10 @@ static drvError_t convert_locked(struct bsim_call *c, struct drvMem2D rows, stru
 	struct queue_device *device;
 	struct queue_rows *made;
 	drvError_t result = queue_device_find_locked(c->bs, c->name, dev, 0, &device)
-				    ?: memcpy_2d_check(c->name, &rows) ?: rows_left(c->name, &rows);
+				    ?: memcpy_2d_check(c->name, &rows) ?: rows_left(c->name, &rows)
+				    ?: memcpy_2d_rows_locked(c, &rows, false) /* lets go */
+				    ?: queue_device_find_locked(c->bs, c->name, dev, 0, &device);
 
-	result = result ?: memcpy_2d_rows_locked(c, &rows, false);
-	result =
-		result ?: queue_device_find_locked(c->bs, c->name, dev, 0, &device); /* it let go */
 	if (result != DRV_ERROR_NONE)
 		return result;
 	made = g_rc_box_new0(struct queue_rows);

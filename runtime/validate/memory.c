@@ -257,10 +257,11 @@ static bool is_wrong_call(struct validate *v, const struct object *object)
 }
 
 /* Whether queued work still uses what the call gives back. */
-static bool is_pending(struct validate *v, const struct object *object)
+static bool is_pending(struct validate *v, struct object *object)
 {
 	bool pending;
 
+	object->ended = stack_of(v);
 	if (is_wrong_call(v, object))
 		validate_why_wrong(v, object);
 	if (object->kind == OBJECT_PINNED)
@@ -277,8 +278,6 @@ bool validate_memory_before(struct validate *v)
 {
 	struct object *object = v->deed == DEED_ENDS ? find_ending(v) : NULL;
 
-	if (object != NULL)
-		object->ended = stack_of(v);
 	if (v->call->op == DRIVER_OP_halDeviceClose)
 		validate_kept_look(v);
 	if (object != NULL && is_pending(v, object) && v->strict &&
@@ -307,12 +306,10 @@ static void end(struct validate *v)
 
 	if (object == NULL || object->number > v->began)
 		return;
-	if (object->references > 1) {
-		object->references--;
+	if (--object->references > 0)
 		growth_of(v, object)->ended++;
-		return;
-	}
-	end_object(v, object);
+	else
+		end_object(v, object);
 }
 
 /* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages

@@ -228,11 +228,10 @@ static void uncount(struct validate *v, const struct object *object)
 struct object *objects_add(struct validate *v, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
-	struct counters *counters;
+	struct counters *counters = growth_of(v, kept);
 
 	kept->number = ++v->made;
 	g_tree_replace(v->live[object->kind], &kept->key, kept);
-	counters = growth_of(v, kept);
 	counters->made++;
 	counters->bytes += kept->bytes;
 	return kept;

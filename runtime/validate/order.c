@@ -188,9 +188,7 @@ void order_record(struct validate *v, const struct clock *clock, uint64_t name)
 	struct order_event *event = order_event(v, name);
 
 	g_free(event->clock.at);
-	event->clock = copy_of(clock);
-	event->recorded = true;
-	event->number = ++v->made;
+	*event = (struct order_event){ ++v->made, true, 0, copy_of(clock) };
 	order_resolve(v, clock);
 }
 

@@ -638,16 +638,7 @@ static uint64_t id_name(uint32_t dev, const struct halResourceIdInputInfo *id)
 	       (id->type == DRV_NOTIFY_ID ? ORDER_NOTIFY : 0);
 }
 
-static void forget_id(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id)
-{
-	gpointer key = EVENT_KEY(id_name(dev, id));
-	const struct order_event *event = g_hash_table_lookup(v->events, key);
-
-	if ((id->type == DRV_EVENT_ID || id->type == DRV_NOTIFY_ID) && event != NULL &&
-	    event->number <= v->began)
-		g_hash_table_remove(v->events, key);
-}
-
+/* config NULL: it is given back. */
 static void configure(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id,
 		      const struct halResourceConfigInfo *config)
 {
@@ -655,10 +646,14 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 
 	if (id->type != DRV_EVENT_ID && id->type != DRV_NOTIFY_ID)
 		return;
-	if (config->prop == DRV_ID_RECORD && order_event(v, name)->relay_of == 0)
+	if (config == NULL) {
+		if (order_event(v, name)->number <= v->began)
+			g_hash_table_remove(v->events, EVENT_KEY(name));
+	} else if (config->prop == DRV_ID_RECORD && order_event(v, name)->relay_of == 0) {
 		order_record(v, &v->host, name);
-	else if (config->prop == DRV_ID_RESET)
+	} else if (config->prop == DRV_ID_RESET) {
 		order_event(v, name)->recorded = false;
+	}
 }
 
 drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
@@ -677,6 +672,7 @@ drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order w
 		break;
 	case NPU_ORDER_RELAY:
 		order_event(v, order_event_name(dev, id))->relay_of = value + 1;
+		order_event(v, order_event_name(dev, id))->number = ++v->made;
 		break;
 	case NPU_ORDER_OWN:
 		object = objects_find(v, OBJECT_PINNED, value);
@@ -748,7 +744,7 @@ void validate_queue_call(struct validate *v)
 			  with->halResourceConfig.para);
 		break;
 	case DRIVER_OP_halResourceIdFree:
-		forget_id(v, with->halResourceIdFree.dev, with->halResourceIdFree.in);
+		configure(v, with->halResourceIdFree.dev, with->halResourceIdFree.in, NULL);
 		break;
 	case DRIVER_OP_halDeviceClose:
 		unmark(v);

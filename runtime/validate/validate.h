@@ -215,7 +215,7 @@ static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
 }
 /* What is known of one; made where nothing is. */
 struct order_event {
-	uint64_t number; /* v->made's, when it was recorded */
+	uint64_t number; /* v->made's, when it was recorded or made a relay */
 	bool recorded;
 	uint64_t relay_of; /* the host records it when that has happened: name + 1; 0: none */
 	struct clock clock;
