@@ -337,9 +337,9 @@ static void make(struct validate *v)
 		return;
 	}
 	made->made = stack_of(v);
-	if (old != NULL) { /* the call that has given it back is not over */
+	if (old != NULL) { /* the call that has given it back, if there is one, is not over */
 		v->stack = old->ended;
-		end_object(v, old);
+		(old->ended != 0 ? end_object : objects_end)(v, old);
 		v->stack = made->made;
 	}
 	if (made->kind == OBJECT_MAPPING && handle != NULL) {
