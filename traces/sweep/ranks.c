@@ -5,36 +5,73 @@
  */
 #include <mpi.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT bool sweep_ranks_begin(int out_rank_and_size[2])
+static int look_ms = 1, look_ms_max = 8;
+
+/* Whether there is a processor for this rank: those of a node choose one after the other. */
+static bool has_processor(void)
 {
-	return MPI_Init(NULL, NULL) == MPI_SUCCESS &&
-	       MPI_Comm_rank(MPI_COMM_WORLD, &out_rank_and_size[0]) == MPI_SUCCESS &&
-	       MPI_Comm_size(MPI_COMM_WORLD, &out_rank_and_size[1]) == MPI_SUCCESS;
+	cpu_set_t may[8] = { 0 }, taken[8] = { 0 }; /* as many as Linux has at the most */
+	int rank, size, cpu = 0;
+	MPI_Comm node;
+
+	sched_getaffinity(0, sizeof(may), may);
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+	MPI_Comm_rank(node, &rank);
+	MPI_Comm_size(node, &size);
+	if (rank > 0)
+		MPI_Recv(taken, sizeof(taken), MPI_BYTE, rank - 1, 0, node, MPI_STATUS_IGNORE);
+	while (cpu < 8 * (int)sizeof(may) &&
+	       (!CPU_ISSET_S(cpu, sizeof(may), may) || CPU_ISSET_S(cpu, sizeof(may), taken)))
+		cpu++;
+	CPU_SET_S(cpu, sizeof(taken), taken);
+	if (rank + 1 < size)
+		MPI_Send(taken, sizeof(taken), MPI_BYTE, rank + 1, 0, node);
+	MPI_Comm_free(&node);
+	return cpu < 8 * (int)sizeof(may);
+}
+
+/* Its rank, how many there are, and whether there is a processor for it. */
+EXPORT bool sweep_ranks_begin(int out_known[3])
+{
+	if (MPI_Init(NULL, NULL) != MPI_SUCCESS ||
+	    MPI_Comm_rank(MPI_COMM_WORLD, &out_known[0]) != MPI_SUCCESS ||
+	    MPI_Comm_size(MPI_COMM_WORLD, &out_known[1]) != MPI_SUCCESS)
+		return false;
+	out_known[2] = has_processor();
+	if (!out_known[2]) /* it waits for the end alone */
+		look_ms_max = 64;
+	return true;
 }
 
 /* Does not wait: a number is less than any limit of what is sent at once. */
 EXPORT void sweep_ranks_send(int to, long what)
 {
 	MPI_Send(&what, 1, MPI_LONG, to, 0, MPI_COMM_WORLD);
+	look_ms = 1;
 }
 
-/* Looks once, and so many times more, 2 ms apart, while the file has nothing to read: an MPI that
- * waits by itself takes a processor. From whom, and what; false: nothing has come. */
-EXPORT bool sweep_ranks_receive(int file, int more, long out_message[2])
+/* Looks once, and again for so long while the file has nothing to read, ever more seldom while
+ * nothing comes: an MPI that waits by itself takes a processor, and each look takes one from a row.
+ * From whom, and what; false: nothing has come. */
+EXPORT bool sweep_ranks_receive(int file, int ms, long out_message[2])
 {
+	struct pollfd row = { file, POLLIN, 0 };
 	MPI_Status status;
-	int there = 0;
+	int there;
 
-	do
-		MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status);
-	while (!there && more-- > 0 && poll(&(struct pollfd){ file, POLLIN, 0 }, 1, 2) == 0);
-	if (!there)
-		return false;
+	while (MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &there, &status), !there) {
+		if (ms <= 0 || poll(&row, 1, look_ms) != 0)
+			return false;
+		ms -= look_ms;
+		look_ms = look_ms < look_ms_max ? 2 * look_ms : look_ms_max;
+	}
+	look_ms = 1;
 	out_message[0] = status.MPI_SOURCE;
 	MPI_Recv(&out_message[1], 1, MPI_LONG, status.MPI_SOURCE, 0, MPI_COMM_WORLD, &status);
 	return true;

@@ -47,7 +47,7 @@ PIPE_BYTES = 1 << 16
 STATUS_BYTES = 4
 ROW_BYTES = 2 << 20  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
-LOOKS = 100  # for what ranks send, 2 ms apart
+LOOK_MS = 200  # for what ranks send
 SYNC_SECONDS = 1
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
@@ -63,8 +63,9 @@ SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environmen
     'SOC', 'TIMING'))
 SHORT = errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM  # for a while, maybe
 OF_THE_RUN = 'seconds', 'wall_us'  # what two runs of a row need not share: no columns
-# What ranks send: a row's number, or one of these.
-WANTS_ROW, NO_MORE, HAS_ENDED = -1, -2, -3
+# What ranks send: a row's number, to rank 0 of one that it may give to another; or one of these. Who
+# has asked for a row and says that it has none goes before who asks for one ahead.
+HAS_NONE, WANTS_ROW, NO_MORE = -3, -2, -1
 
 
 class Refused(Exception):
@@ -403,6 +404,7 @@ class Ranks:
 
     def __init__(self, options):
         self.rank, self.size, self.module = 0, 1, None
+        self.jobs = len(os.sched_getaffinity(0))
         started = {'OMPI_COMM_WORLD_SIZE', 'PMIX_RANK', 'PMI_RANK'} & set(os.environ)
         if not started or options.shard or options.dry_run:
             return
@@ -412,22 +414,22 @@ class Ranks:
         except OSError as error:
             raise Failed('an MPI has started this, and {}: build npusim with it, or use --shard '
                          'without'.format(error)) from error
-
-    def begin(self):
-        known = (ctypes.c_int * 2)(0, 1)
-        if self.module and not self.module.sweep_ranks_begin(known):
+        known = (ctypes.c_int * 3)()
+        if not self.module.sweep_ranks_begin(known):
             raise Failed('the MPI that has started this cannot be joined')
-        self.rank, self.size = known
+        self.rank, self.size, self.jobs = known
+        # Who wakes up to look for messages takes no processor from a row.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
     def send(self, to, what):
         self.module.sweep_ranks_send(to, ctypes.c_long(what))
 
-    def receive(self, file):
+    def receive(self, file, ms):
         """(from whom, what) of all that comes; waits for it while the file has nothing to read."""
-        message, more = (ctypes.c_long * 2)(), LOOKS
-        while self.module.sweep_ranks_receive(file, more, message):
+        message = (ctypes.c_long * 2)()
+        while self.size > 1 and self.module.sweep_ranks_receive(file, ms, message):
             yield tuple(message)
-            more = 0
+            ms = 0
 
     def end(self):
         if self.module:
@@ -519,29 +521,18 @@ class Worker:
 class Sweep:
     def __init__(self, options, plan, folder, ranks):
         self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
-        self.jobs = options.jobs or (1 if ranks.module else len(os.sched_getaffinity(0)))
+        self.jobs = options.jobs or ranks.jobs
         self.running, self.idle, self.waiting, self.stopped = [], [], [], 0
-        self.poll, self.asked, self.no_more = select.epoll(), False, False
+        self.poll, self.no_more = select.epoll(), False
         index, count = options.shard or (1, 1)
         undone = None, *(['failed'] if options.retry_failed else [])
         self.left_over = [row for row in range(index - 1, plan.count, count)
                           if folder.rows.get(row, {}).get('status') in undone]
-        self.rows, self.handed_out = iter(self.left_over), 0
-        if ranks.module and self.left_over and not options.merge:
-            with contextlib.suppress(OSError):  # its row will say so
-                self.idle.append(Worker(plan))  # loads what it needs while the MPI starts
-        ranks.begin()
-        self.ranks_left = 0 if ranks.rank else ranks.size - 1
-
-    def next_row(self):
-        row = next(self.rows, NO_MORE)
-        self.handed_out += row != NO_MORE
-        return row
+        self.rows = [] if ranks.rank else self.left_over[::-1]
+        self.wanting, self.ranks_left = {}, ranks.size - 1  # of rank 0
+        self.said, self.short = set(), False  # of the others
 
     def start(self, row):
-        if row == NO_MORE:
-            self.no_more = True
-            return
         try:
             command = self.plan.command(row)
             while self.idle:
@@ -566,19 +557,40 @@ class Sweep:
 
     def fill(self):
         """Rows that could not be started, one for each time that something has happened; others."""
-        if self.waiting:
+        if self.waiting and len(self.running) < self.jobs:
             self.start(self.waiting.pop())
-        while not (self.waiting or self.no_more or self.asked) and len(self.running) < self.jobs:
-            if self.ranks.rank:
-                self.ranks.send(0, WANTS_ROW)
-                self.asked = True
-            else:
-                self.start(self.next_row())
+        while self.rows and not self.waiting and len(self.running) < self.jobs:
+            self.start(self.rows.pop())
+
+    def hand_out(self):
+        """Rows ahead only while there are many, so that the last ones are run at the same time."""
+        for rank in sorted(self.wanting, key=self.wanting.get):
+            if len(self.rows) > (0 if self.wanting[rank] == HAS_NONE else self.ranks.size):
+                self.ranks.send(rank, self.rows.pop())
+                del self.wanting[rank]
+        without = sum(said == HAS_NONE for said in self.wanting.values())
+        self.no_more = (without == self.ranks_left and
+                        not (self.rows or self.running or self.waiting))
+        for rank in range(1, self.ranks.size) if self.no_more else ():
+            self.ranks.send(rank, NO_MORE)
+
+    def ask(self):
+        """For a row; where they are short, for one ahead, so that it need not wait for it."""
+        says = []
+        if not self.waiting and (len(self.running) < self.jobs or self.short):
+            says.append(WANTS_ROW)
+        if not self.running + self.waiting:
+            says.append(HAS_NONE if self.jobs else NO_MORE)
+        for what in says:
+            if what not in self.said:
+                self.said.add(what)
+                self.ranks.send(0, what)
 
     def reap(self):
         for worker in [each for each in self.running if each.has_ended()]:
             self.running.remove(worker)
             self.poll.unregister(worker.socket)
+            self.short = time.monotonic() - worker.since < SHOW_SECONDS
             if self.stopped:
                 continue
             self.folder.append(worker.line())
@@ -590,7 +602,8 @@ class Sweep:
             worker.end()
 
     def show(self, since):
-        done, total = self.handed_out - len(self.running + self.waiting), len(self.left_over)
+        total = len(self.left_over)
+        done = total - sum(map(len, (self.rows, self.running, self.waiting)))
         left = (time.monotonic() - since) * (total - done) / max(1, done)
         with contextlib.suppress(OSError):  # nobody may be left to read it
             print(('\r{} of {} {}, {:.0f} s left \033[K' if sys.stderr.isatty() else
@@ -609,17 +622,24 @@ class Sweep:
                 signal.signal(number, self.on_signal)
 
     def pause(self, awake):
-        """Until a row ends, or a message comes to who may be sent one."""
-        may_be_sent = self.ranks_left or self.asked
-        for source, what in self.ranks.receive(self.poll.fileno()) if may_be_sent else ():
-            if what == WANTS_ROW:
-                self.ranks.send(source, self.next_row())
-            elif what == HAS_ENDED:
+        """Until a row ends, or a message comes to who needs it now."""
+        at_work = self.ranks.size == 1 or self.ranks.rank and len(self.running) >= self.jobs > 0
+        events = dict(self.poll.poll(SHOW_SECONDS)) if at_work else {}
+        if at_work and self.ranks.rank and self.waiting and not events:  # another runs it sooner
+            self.ranks.send(0, self.waiting.pop())
+            self.short = False
+        for source, what in self.ranks.receive(self.poll.fileno(), 0 if at_work else LOOK_MS):
+            if self.ranks.rank:
+                self.said.clear()
+                self.no_more = what == NO_MORE
+                self.waiting.extend([] if self.no_more else [what])
+            elif what >= 0:
+                self.rows.append(what)
+            elif what == NO_MORE:
                 self.ranks_left -= 1
-            else:
-                self.asked = False
-                self.start(what)
-        if awake in dict(self.poll.poll(0 if may_be_sent else SHOW_SECONDS)):
+            elif what == WANTS_ROW or source in self.wanting:  # else a row is on its way to it
+                self.wanting[source] = what
+        if awake in (events or dict(self.poll.poll(0))):
             os.read(awake, PIPE_BYTES)
 
     def run(self):
@@ -631,9 +651,11 @@ class Sweep:
         terminal = sys.stderr.isatty()
         often = SHOW_SECONDS if terminal else LOG_SECONDS
         try:
-            while not self.stopped and (self.running or self.waiting or self.ranks_left or
-                                        not self.no_more):
+            while not self.stopped:
                 self.fill()
+                self.ask() if self.ranks.rank else self.hand_out()
+                if self.no_more:
+                    break
                 self.folder.sync(SYNC_SECONDS)
                 self.pause(awake)
                 self.reap()
@@ -648,13 +670,12 @@ class Sweep:
 
     def finish(self):
         """Merges, whatever came: what is finished is there. Returns the exit status."""
+        if self.ranks.rank == 0:
+            self.folder.merge()
         if not self.stopped:
-            if self.ranks.rank:
-                self.ranks.send(0, HAS_ENDED)
             self.ranks.end()
         if self.ranks.rank:
             return self.stopped and 128 + self.stopped
-        self.folder.merge()
         failed = [row for _, row in sorted(self.folder.rows.items()) if row['status'] == 'failed']
         print('{}/rows.csv: {} of {} done, {} failed'.format(
             self.folder.path, self.folder.count('ok'), self.plan.rows, len(failed)))
