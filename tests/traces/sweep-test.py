@@ -711,6 +711,55 @@ def ranks_share_the_rows_and_survive_the_death_of_one(folder):
     same(len(list(out.glob('rows-rank*.jsonl'))), 4, 'a file each')
 
 
+TWENTY = '--seeds', 20, 'bench', '--count', '100000', '--size', '64m'
+
+
+def ranks_with_rows(out, *front, words=TWENTY):
+    """Those of all ranks that have run one, when every row is done."""
+    run = subprocess.run(list(map(str, [*front, NPUSIM, 'sweep', '--out', out, *words])),
+                         env=environment(), capture_output=True, text=True)
+    same((run.returncode, sorted(line['row'] for line in lines(out))), (0, list(range(20))), run)
+    return [int(re.search('rank([0-9]+)', path.name)[1])
+            for path in sorted(out.glob('rows-rank*.jsonl')) if path.stat().st_size]
+
+
+def two_processors():
+    need_mpi()
+    need('taskset')
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip('two processors are needed')
+    return sorted(os.sched_getaffinity(0))[:2]
+
+
+@case
+def no_more_ranks_run_rows_than_have_a_processor(folder):
+    first, other = two_processors()
+    front = '--bind-to', 'none', 'taskset', '-c'
+    both = '{},{}'.format(first, other)
+    same(ranks_with_rows(folder / 'both', *MPIRUN, '4', *front, both), [0, 1], 'on two')
+    same(ranks_with_rows(folder / 'one', *MPIRUN, '2', *front, first), [0], 'on one')
+    same(ranks_with_rows(folder / 'asked', *MPIRUN, '2', *front, first, words=('-j', 1, *TWENTY)),
+         [0, 1], 'as many as asked for')
+    run = NPUSIM, 'sweep', '--out', folder / 'own', *TWENTY, ':', '-n', '1', 'taskset', '-c'
+    same(ranks_with_rows(folder / 'own', *MPIRUN, '1', *front, first, *run, first, *run, other),
+         [0, 2], 'each on its own')
+
+
+@case
+def each_node_has_its_processors(folder):
+    """Of two nodes that are this one, started by an agent that goes nowhere."""
+    first, _ = two_processors()
+    if '(Open MPI) 4.' not in subprocess.run(['mpirun', '--version'], capture_output=True,
+                                             text=True).stdout:
+        raise Skip('only Open MPI 4 is known to take this agent')
+    agent = folder / 'agent'
+    agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    agent.chmod(0o755)
+    same(ranks_with_rows(folder / 'out', *MPIRUN, '4', '--bind-to', 'none', '--host', 'a:2,b:2',
+                         '--mca', 'plm_rsh_agent', agent, '--mca', 'btl', 'tcp,self', 'taskset',
+                         '-c', first), [0, 2], 'one of each')
+
+
 @case
 def a_long_row_holds_up_no_other(folder):
     need_mpi()

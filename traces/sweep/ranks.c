@@ -11,7 +11,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static int look_ms = 1, look_ms_max = 8;
+#define LOOK_MS_MAX 16
+
+static int look_ms = 1;
 
 /* Whether there is a processor for this rank: those of a node choose one after the other. */
 static bool has_processor(void)
@@ -44,8 +46,6 @@ EXPORT bool sweep_ranks_begin(int out_known[3])
 	    MPI_Comm_size(MPI_COMM_WORLD, &out_known[1]) != MPI_SUCCESS)
 		return false;
 	out_known[2] = has_processor();
-	if (!out_known[2]) /* it waits for the end alone */
-		look_ms_max = 64;
 	return true;
 }
 
@@ -69,7 +69,7 @@ EXPORT bool sweep_ranks_receive(int file, int ms, long out_message[2])
 		if (ms <= 0 || poll(&row, 1, look_ms) != 0)
 			return false;
 		ms -= look_ms;
-		look_ms = look_ms < look_ms_max ? 2 * look_ms : look_ms_max;
+		look_ms = look_ms < LOOK_MS_MAX ? 2 * look_ms : LOOK_MS_MAX;
 	}
 	look_ms = 1;
 	out_message[0] = status.MPI_SOURCE;

@@ -48,6 +48,7 @@ STATUS_BYTES = 4
 ROW_BYTES = 2 << 20  # of a row's words, as `npusim sweep --rows` reads them
 SHOW_SECONDS = 0.2
 LOOK_MS = 200  # for what ranks send
+AHEAD_SECONDS = 1  # a row that takes longer holds up none that is ahead
 SYNC_SECONDS = 1
 LOG_SECONDS = 60  # without a terminal
 INPUT_BYTES = 1 << 20  # that are read at a time
@@ -64,8 +65,8 @@ SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environmen
 SHORT = errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM  # for a while, maybe
 OF_THE_RUN = 'seconds', 'wall_us'  # what two runs of a row need not share: no columns
 # What ranks send: a row's number, to rank 0 of one that it may give to another; or one of these. Who
-# has asked for a row and says that it has none goes before who asks for one ahead.
-HAS_NONE, WANTS_ROW, NO_MORE = -3, -2, -1
+# has said that it wants a row says too when it has a place for it, and when it has nothing to run.
+HAS_NONE, HAS_PLACE, WANTS_ROW, NO_MORE = -4, -3, -2, -1
 
 
 class Refused(Exception):
@@ -418,8 +419,8 @@ class Ranks:
         if not self.module.sweep_ranks_begin(known):
             raise Failed('the MPI that has started this cannot be joined')
         self.rank, self.size, self.jobs = known
-        # Who wakes up to look for messages takes no processor from a row.
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        with contextlib.suppress(OSError):  # who wakes up to look interrupts no row
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
     def send(self, to, what):
         self.module.sweep_ranks_send(to, ctypes.c_long(what))
@@ -461,9 +462,12 @@ class Worker:
             return True
         return False
 
+    def ran(self):
+        return time.monotonic() - self.since
+
     def has_ended(self):
         """Then status is the row's, as Popen has it."""
-        if self.seconds and time.monotonic() - self.since > self.seconds:
+        if self.seconds and self.ran() > self.seconds:
             self.process.kill()
             self.process.wait()
         try:
@@ -498,7 +502,7 @@ class Worker:
         return found[-1] if found else status and 'exit status {}: {}'.format(status, said) or ''
 
     def line(self):
-        took, status = time.monotonic() - self.since, 'failed'
+        took, status = self.ran(), 'failed'
         line, reason = {}, self.reason(took)
         self.out.seek(0)
         try:
@@ -565,24 +569,19 @@ class Sweep:
     def hand_out(self):
         """Rows ahead only while there are many, so that the last ones are run at the same time."""
         for rank in sorted(self.wanting, key=self.wanting.get):
-            if len(self.rows) > (0 if self.wanting[rank] == HAS_NONE else self.ranks.size):
+            if len(self.rows) > (self.ranks.size if self.wanting[rank] == WANTS_ROW else 0):
                 self.ranks.send(rank, self.rows.pop())
                 del self.wanting[rank]
         without = sum(said == HAS_NONE for said in self.wanting.values())
         self.no_more = (without == self.ranks_left and
                         not (self.rows or self.running or self.waiting))
-        for rank in range(1, self.ranks.size) if self.no_more else ():
-            self.ranks.send(rank, NO_MORE)
 
     def ask(self):
         """For a row; where they are short, for one ahead, so that it need not wait for it."""
-        says = []
-        if not self.waiting and (len(self.running) < self.jobs or self.short):
-            says.append(WANTS_ROW)
-        if not self.running + self.waiting:
-            says.append(HAS_NONE if self.jobs else NO_MORE)
-        for what in says:
-            if what not in self.said:
+        has_place = len(self.running) < self.jobs
+        for what, is_so in ((WANTS_ROW, has_place or self.short), (HAS_PLACE, has_place),
+                            (HAS_NONE, not self.running), (NO_MORE, self.jobs == 0)):
+            if is_so and not self.waiting and what not in self.said:
                 self.said.add(what)
                 self.ranks.send(0, what)
 
@@ -590,7 +589,7 @@ class Sweep:
         for worker in [each for each in self.running if each.has_ended()]:
             self.running.remove(worker)
             self.poll.unregister(worker.socket)
-            self.short = time.monotonic() - worker.since < SHOW_SECONDS
+            self.short = worker.ran() < AHEAD_SECONDS
             if self.stopped:
                 continue
             self.folder.append(worker.line())
@@ -625,8 +624,9 @@ class Sweep:
         """Until a row ends, or a message comes to who needs it now."""
         at_work = self.ranks.size == 1 or self.ranks.rank and len(self.running) >= self.jobs > 0
         events = dict(self.poll.poll(SHOW_SECONDS)) if at_work else {}
-        if at_work and self.ranks.rank and self.waiting and not events:  # another runs it sooner
-            self.ranks.send(0, self.waiting.pop())
+        if self.waiting and self.ranks.rank and all(
+                worker.ran() > AHEAD_SECONDS for worker in self.running):
+            self.ranks.send(0, self.waiting.pop())  # another runs it sooner
             self.short = False
         for source, what in self.ranks.receive(self.poll.fileno(), 0 if at_work else LOOK_MS):
             if self.ranks.rank:
@@ -653,7 +653,10 @@ class Sweep:
         try:
             while not self.stopped:
                 self.fill()
-                self.ask() if self.ranks.rank else self.hand_out()
+                if self.ranks.rank:
+                    self.ask()
+                else:
+                    self.hand_out()
                 if self.no_more:
                     break
                 self.folder.sync(SYNC_SECONDS)
@@ -672,6 +675,8 @@ class Sweep:
         """Merges, whatever came: what is finished is there. Returns the exit status."""
         if self.ranks.rank == 0:
             self.folder.merge()
+            for rank in range(1, self.ranks.size if self.no_more else 1):
+                self.ranks.send(rank, NO_MORE)
         if not self.stopped:
             self.ranks.end()
         if self.ranks.rank:
