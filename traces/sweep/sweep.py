@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # npusim sweep: runs bench or replay once for each choice of values, each row in a process of its
-# own, several at a time, and under an MPI on all its ranks. The manual page is npusim-sweep(1).
+# own, several at a time, and under an MPI on its ranks. The manual page is npusim-sweep(1).
 #
 # Each process appends what it has finished to a file of its own, rows*.jsonl, soon synced, so that
 # nothing is lost and no two write to one file; a merge of these files makes rows.csv, rows.sqlite,
-# seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself.
+# seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself; on each node as many
+# ranks run rows as it has processors for.
 # usage: sweep.py NPUSIM VERSION WORD..., by `npusim sweep` alone
 
 import argparse
@@ -64,8 +65,8 @@ SHAPING = tuple('NPUSIM_' + name for name in (  # what is read of the environmen
     'SOC', 'TIMING'))
 SHORT = errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM  # for a while, maybe
 OF_THE_RUN = 'seconds', 'wall_us'  # what two runs of a row need not share: no columns
-# What ranks send: a row's number, to rank 0 of one that it may give to another; or one of these. Who
-# has said that it wants a row says too when it has a place for it, and when it has nothing to run.
+# What ranks send: a row's number, to rank 0 of one that it may give to another; or one of these.
+# Who has said that it wants a row says too when it has a place for it, and when it runs none.
 HAS_NONE, HAS_PLACE, WANTS_ROW, NO_MORE = -4, -3, -2, -1
 
 
@@ -764,7 +765,8 @@ def parser():
     add('--seeds', metavar='N', type=at_least_one, help='seeds 0 to N - 1 (bench); mean and spread')
     add('--out', metavar='DIR', help='where the rows go')
     add('-j', '--jobs', metavar='N', type=at_least_one,
-        help='rows at a time (default: as many as it has processors; of an MPI\'s rank: 1)')
+        help='rows at a time (default: as many as it has processors; of an MPI\'s rank: 1, or 0 '
+        'if others have them all)')
     add('--shard', metavar='I/N', type=shard, help='every Nth row alone, from the Ith on')
     add('--timeout', metavar='SECONDS', type=at_least_one,
         help='a row that takes longer has failed')
