@@ -5,48 +5,25 @@
  */
 #include <mpi.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define LOOK_MS_MAX 16
-
 static int look_ms = 1;
 
-/* Whether there is a processor for this rank: those of a node choose one after the other. */
-static bool has_processor(void)
+/* Its rank, how many there are, and how many before it on its node have the same color. */
+EXPORT bool sweep_ranks_begin(int color, int out_known[3])
 {
-	cpu_set_t may[8] = { 0 }, taken[8] = { 0 }; /* as many as Linux has at the most */
-	int rank, size, cpu = 0;
-	MPI_Comm node;
+	MPI_Comm node, alike;
 
-	sched_getaffinity(0, sizeof(may), may);
-	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-	MPI_Comm_rank(node, &rank);
-	MPI_Comm_size(node, &size);
-	if (rank > 0)
-		MPI_Recv(taken, sizeof(taken), MPI_BYTE, rank - 1, 0, node, MPI_STATUS_IGNORE);
-	while (cpu < 8 * (int)sizeof(may) &&
-	       (!CPU_ISSET_S(cpu, sizeof(may), may) || CPU_ISSET_S(cpu, sizeof(may), taken)))
-		cpu++;
-	CPU_SET_S(cpu, sizeof(taken), taken);
-	if (rank + 1 < size)
-		MPI_Send(taken, sizeof(taken), MPI_BYTE, rank + 1, 0, node);
-	MPI_Comm_free(&node);
-	return cpu < 8 * (int)sizeof(may);
-}
-
-/* Its rank, how many there are, and whether there is a processor for it. */
-EXPORT bool sweep_ranks_begin(int out_known[3])
-{
-	if (MPI_Init(NULL, NULL) != MPI_SUCCESS ||
-	    MPI_Comm_rank(MPI_COMM_WORLD, &out_known[0]) != MPI_SUCCESS ||
-	    MPI_Comm_size(MPI_COMM_WORLD, &out_known[1]) != MPI_SUCCESS)
-		return false;
-	out_known[2] = has_processor();
-	return true;
+	return MPI_Init(NULL, NULL) == MPI_SUCCESS &&
+	       MPI_Comm_rank(MPI_COMM_WORLD, &out_known[0]) == MPI_SUCCESS &&
+	       MPI_Comm_size(MPI_COMM_WORLD, &out_known[1]) == MPI_SUCCESS &&
+	       MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) ==
+		       MPI_SUCCESS &&
+	       MPI_Comm_split(node, color, 0, &alike) == MPI_SUCCESS &&
+	       MPI_Comm_rank(alike, &out_known[2]) == MPI_SUCCESS;
 }
 
 /* Does not wait: a number is less than any limit of what is sent at once. */
@@ -69,7 +46,8 @@ EXPORT bool sweep_ranks_receive(int file, int ms, long out_message[2])
 		if (ms <= 0 || poll(&row, 1, look_ms) != 0)
 			return false;
 		ms -= look_ms;
-		look_ms = look_ms < LOOK_MS_MAX ? 2 * look_ms : LOOK_MS_MAX;
+		if (look_ms < 16)
+			look_ms *= 2;
 	}
 	look_ms = 1;
 	out_message[0] = status.MPI_SOURCE;

@@ -406,7 +406,8 @@ class Ranks:
 
     def __init__(self, options):
         self.rank, self.size, self.module = 0, 1, None
-        self.jobs = len(os.sched_getaffinity(0))
+        processors = sorted(os.sched_getaffinity(0))
+        self.jobs = len(processors)
         started = {'OMPI_COMM_WORLD_SIZE', 'PMIX_RANK', 'PMI_RANK'} & set(os.environ)
         if not started or options.shard or options.dry_run:
             return
@@ -417,9 +418,10 @@ class Ranks:
             raise Failed('an MPI has started this, and {}: build npusim with it, or use --shard '
                          'without'.format(error)) from error
         known = (ctypes.c_int * 3)()
-        if not self.module.sweep_ranks_begin(known):
+        if not self.module.sweep_ranks_begin(hash(tuple(processors)) & 0x7fffffff, known):
             raise Failed('the MPI that has started this cannot be joined')
-        self.rank, self.size, self.jobs = known
+        self.rank, self.size, before = known
+        self.jobs = int(before < self.jobs)  # of ranks on the same processors
         with contextlib.suppress(OSError):  # who wakes up to look interrupts no row
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
