@@ -527,6 +527,7 @@ enum sim_status sim_execute(struct sim *s, struct sim_job *job)
 
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
+	the_kernel.shared.changes++;
 	for (uint32_t mask = the_kernel.shared.filter.devices[space]; mask; mask &= mask - 1)
 		mmu_state_invalidate(
 			s->built->at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(),

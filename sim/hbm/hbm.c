@@ -84,8 +84,7 @@ struct hbm {
 	uint64_t row_misses, requests, bursts; /* the latter two: those the bus did not book */
 	struct hbm_record record;
 	struct sim_lock *lock;
-	uint64_t offer_above; /* bytes of a block */
-	unsigned work;        /* since the last offer: pieces of rows that had their times */
+	unsigned work; /* since the last offer: pieces of rows that had their times */
 };
 
 struct hbm_record hbm_record_next;
@@ -207,7 +206,6 @@ struct hbm *hbm_new(const struct sim_profile *p, struct sim_lock *lock)
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->record = hbm_record_next;
 	hbm->lock = lock;
-	hbm->offer_above = p->l2_block_bytes;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->write_limit = MAX(1, MIN(p->hbm_queue / 2, WRITES_MAX));
 	hbm->burst_bytes = p->hbm_burst * 8;
@@ -591,7 +589,7 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 
 /* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. */
 static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bool write,
-			      bool offers, uint64_t t, uint64_t *out_first)
+			      uint64_t t, uint64_t *out_first)
 {
 	unsigned bursts = 1u << hbm->columns_below[lg2];
 	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
@@ -600,7 +598,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 	*out_first = UINT64_MAX;
 	do {
 		hbm->work++;
-		if (offers && hbm->work >= OFFER_WORK) {
+		if (hbm->work >= OFFER_WORK) {
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;
 		}
@@ -617,11 +615,9 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 	return end;
 }
 
-/* Any bursts from begin to stop. No offer in a request of a block of the L2: a page table walk that
- * asks for it has read the page's entry, and who changes that meanwhile finds nothing in the TLB to
- * drop. */
+/* Any bursts from begin to stop. */
 static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bool write,
-			      bool offers, uint64_t t, uint64_t *out_first)
+			      uint64_t t, uint64_t *out_first)
 {
 	uint64_t end = 0, done, first;
 
@@ -637,7 +633,7 @@ static uint64_t access_blocks(struct hbm *hbm, uint64_t begin, uint64_t stop, bo
 			done = whole_stripes(hbm, begin, stripes, write, t, &first);
 			begin += stripes << hbm->stripe_lg2;
 		} else {
-			done = aligned_block(hbm, begin, lg2, write, offers, t, &first);
+			done = aligned_block(hbm, begin, lg2, write, t, &first);
 			begin += UINT64_C(1) << lg2;
 		}
 		end = MAX(end, done);
@@ -658,8 +654,8 @@ static __attribute__((noinline)) uint64_t access_any(struct hbm *hbm, uint64_t p
 		end = access_row(hbm, bank_of(hbm, place), place, of, write, false, t, out_first);
 	else
 		end = access_blocks(hbm, offset & ~(piece - 1),
-				    (offset + bytes + piece - 1) & ~(piece - 1), write,
-				    bytes > hbm->offer_above, t, out_first);
+				    (offset + bytes + piece - 1) & ~(piece - 1), write, t,
+				    out_first);
 	hbm->latest = MAX(hbm->latest, end);
 	return end;
 }

@@ -211,20 +211,29 @@ __attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t b
 	}
 }
 
+/* The key of the page, from this table down; 0: there is none. */
+static inline uint64_t find_page(const struct mmu_state *mmu, unsigned level, uint64_t table_pa,
+				 uint64_t base, uint64_t va, struct pt_leaf *out_leaf,
+				 struct pt_step *out_steps)
+{
+	return pt_walk_from(level, table_pa, mmu->memory.tables, va, out_leaf, out_steps)
+		       ? tlb_key(base, va, tlb_size_of(out_leaf->page_lg2))
+		       : 0;
+}
+
 /* Reads the descriptors, from the lowest table that the walk cache has, on the walker that is free
  * first. Returns the key of the page; 0: there is none. */
-static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t base, uint64_t va,
-			    uint64_t at_ps, struct pt_leaf *out_leaf, uint64_t *out_done_ps)
+static inline uint64_t walk(struct mmu_state *mmu, const uint64_t *root_pa, uint64_t base,
+			    uint64_t va, uint64_t at_ps, struct pt_leaf *out_leaf,
+			    uint64_t *out_done_ps)
 {
 	const struct tlb_entry *table = tlb_find_va(&mmu->walk_cache, base, va);
 	unsigned first = table ? TLB_SIZES - tlb_key_size(table->key) : 0, level = first;
 	unsigned walker = free_walker(mmu, at_ps);
-	uint64_t t = MAX(at_ps, mmu->walker_free_ps[walker]), key = 0;
+	uint64_t t = MAX(at_ps, mmu->walker_free_ps[walker]), changes = mmu->shared->changes, key;
 	struct pt_step steps;
 
-	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.tables, va, out_leaf,
-			 &steps))
-		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
+	key = find_page(mmu, first, table ? table->pa : *root_pa, base, va, out_leaf, &steps);
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 	take_walker(mmu, walker, t);
@@ -233,14 +242,16 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	mmu->counters->walk_levels += level - first;
 	mmu->counters->walk_ps += t - at_ps;
 	*out_done_ps = t;
+	if (G_UNLIKELY(mmu->shared->changes != changes))
+		return find_page(mmu, 0, *root_pa, base, va, out_leaf, &steps);
 	if (G_UNLIKELY(first + 1 < level) && key)
 		cache_tables(mmu, base, va, &steps, first, level);
 	return key;
 }
 
-static inline struct tlb_entry *fill(struct mmu_state *mmu, struct l1_tlb *l1, uint64_t root_pa,
-				     uint64_t base, uint64_t va, uint64_t at_ps,
-				     uint64_t *out_done_ps)
+static inline struct tlb_entry *fill(struct mmu_state *mmu, struct l1_tlb *l1,
+				     const uint64_t *root_pa, uint64_t base, uint64_t va,
+				     uint64_t at_ps, uint64_t *out_done_ps)
 {
 	struct tlb_entry *entry;
 	struct pt_leaf leaf = { 0 };
@@ -279,7 +290,7 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 		use_page(mmu, l1, entry, place);
 	} else {
 		mmu->counters->tlb_misses++;
-		entry = fill(mmu, l1, mmu->shared->root_pa[space], base, va,
+		entry = fill(mmu, l1, &mmu->shared->root_pa[space], base, va,
 			     out->done_ps + mmu->l2_ps, &out->done_ps);
 		if (G_UNLIKELY(!entry))
 			return SIM_FAULT_TRANSLATION;

@@ -32,10 +32,12 @@ struct shootdown_filter {
 struct mmu_shared {
 	struct shootdown_filter filter;
 	uint64_t root_pa[MMU_SPACES]; /* of the tables that translate */
+	uint64_t changes;             /* of what they say, but for pages that come; so far */
 };
 
 struct mmu_memory {
-	/* Reads a descriptor at at_ps; returns when it is there. */
+	/* Reads a descriptor at at_ps; returns when it is there. The tables may change meanwhile.
+	 */
 	uint64_t (*read)(void *ctx, uint64_t pa, uint64_t at_ps);
 	void *ctx;
 	const struct sim_memory *tables; /* that they are in */

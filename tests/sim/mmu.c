@@ -39,10 +39,17 @@ static void free_table(void *ctx, uint64_t pa)
 	(void)pa;
 }
 
+static void (*meanwhile)(void); /* once */
+
 static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 {
+	void (*now)(void) = meanwhile;
+
 	(void)ctx;
 	(void)pa;
+	meanwhile = NULL;
+	if (now)
+		now();
 	return at_ps + READ_PS;
 }
 
@@ -209,6 +216,39 @@ TEST(mmu, faults_are_not_cached)
 	EXPECT_EQ(mmu_translate(mmu, 0, 0, 1 << 21, false, 0, &answer), SIM_FAULT_TRANSLATION);
 	map(1 << 21, 1 << 21, 21, 1);
 	EXPECT_EQ(mmu_translate(mmu, 0, 0, 1 << 21, false, 0, &answer), SIM_OK);
+}
+
+static void unmap_all(void)
+{
+	pt_unmap(&table, 0, 2 << 12);
+	shared.changes++;
+}
+
+static void remap_all(void)
+{
+	unmap_all();
+	map(0, 1 << 20, 12, 2);
+}
+
+/* Others have the lock while a walk's reads are under way. Nothing of the tables as they were
+ * stays: not in the walk cache either, by which the page beside is found. */
+TEST(mmu, tables_that_change_during_a_walk)
+{
+	struct mmu_answer answer;
+
+	map(0, 0, 12, 2);
+	meanwhile = unmap_all;
+	EXPECT_EQ(mmu_translate(mmu, 0, 0, 0, false, 0, &answer), SIM_FAULT_TRANSLATION);
+	EXPECT_EQ(mmu_state_live_bytes(mmu), 0);
+	map(0, 0, 12, 2);
+	meanwhile = remap_all;
+	for (uint64_t page = 0; page < 4; page++) {
+		uint64_t va = (page & 1) << 12;
+
+		EXPECT_EQ(mmu_translate(mmu, 0, 0, va, false, 0, &answer), SIM_OK);
+		EXPECT_EQ(answer.pa, (1 << 20) + va);
+	}
+	EXPECT_EQ(mmu_state_live_bytes(mmu), 2 << 12);
 }
 
 /* What the L2 TLB loses no L1 TLB keeps. */
