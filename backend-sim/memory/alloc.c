@@ -203,19 +203,50 @@ static drvError_t map_pages(struct bsim *bs, struct pool *p, unsigned first, uns
 		put_frames(bs, p, first, count, true);
 		return result;
 	}
-	/* A page that was somebody's before reads as new memory again. */
-	for (unsigned page = first; page < first + count;) {
-		uint64_t *written = &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
-		unsigned word = page / 64 * 64;
-		uint64_t bits = bits_of_word(&page, first + count);
-		uint64_t old = !bs->contents ? 0 : bs->poison != 0 ? bits : *written & bits;
-
-		for (; old != 0; old &= old - 1)
-			memset(page_bytes(bs, p, word + (unsigned)__builtin_ctzll(old)), bs->poison,
-			       4096);
-		*written |= bits;
-	}
 	return DRV_ERROR_NONE;
+}
+
+static uint64_t *written_word(const struct pool *p, unsigned page)
+{
+	return &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
+}
+
+/* The first page from there on that is to be filled; `end`: none. */
+static unsigned next_to_fill(const struct bsim *bs, const struct pool *p, unsigned page,
+			     unsigned end)
+{
+	while (bs->contents && page < end) {
+		unsigned word = page / 64 * 64;
+		uint64_t written = __atomic_load_n(written_word(p, page), __ATOMIC_RELAXED);
+		uint64_t fill = bits_of_word(&page, end) & (bs->poison != 0 ? UINT64_MAX : written);
+
+		if (fill != 0)
+			return word + (unsigned)__builtin_ctzll(fill);
+	}
+	return end;
+}
+
+/* Pages that were somebody's before read as new memory again. Lets go of the lock: the allocation
+ * stays, and its neighbours in a frame have other bits. */
+static void fill_pages_locked(struct bsim *bs, struct allocation *a)
+{
+	const struct pool *p = a->range->pool;
+	unsigned first = (unsigned)((a->va - a->range->va) >> 12);
+	unsigned end = first + (unsigned)(a->bytes >> 12), page = next_to_fill(bs, p, first, end);
+
+	a->filling = page < end && a->bytes > SIM_FEW_BYTES;
+	if (a->filling)
+		bs->sim_lock.release(bs);
+	for (; page < end; page = next_to_fill(bs, p, page + 1, end))
+		memset(page_bytes(bs, p, page), bs->poison, 4096);
+	if (a->filling)
+		bs->sim_lock.take(bs);
+	a->filling = false;
+	for (page = first; page < end;) {
+		uint64_t *written = written_word(p, page);
+
+		__atomic_or_fetch(written, bits_of_word(&page, end), __ATOMIC_RELAXED);
+	}
 }
 
 bool pool_pages_used(struct bsim *bs, const struct allocation *a)
@@ -522,6 +553,8 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 		result = back_pinned(a);
 	else if (kind.page_lg2 == 21)
 		result = back_alone(bs, a, giant);
+	else
+		fill_pages_locked(bs, a);
 	if (result != DRV_ERROR_NONE) {
 		allocation_drop(bs, a);
 		return result;
@@ -539,18 +572,20 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 
 /* ---- free ---- */
 
-unsigned alloc_end_device(struct bsim *bs, unsigned device)
+unsigned alloc_end_device(struct bsim *bs, unsigned device, unsigned most)
 {
 	struct allocation *a, *next;
 	unsigned ended = 0;
 
-	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = next) {
+	for (a = LIST_FIRST(&bs->allocs->all); a != NULL && ended < most; a = next) {
 		next = LIST_NEXT(a, link);
 		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
 		allocation_end(bs, a);
 		ended++;
 	}
+	if (ended == most)
+		return ended;
 	LIST_FOREACH(a, &bs->allocs->held, link)
 	a->unmapped |= a->memory == device; /* with all that its tables have */
 	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools), *after; p != NULL; p = after) {

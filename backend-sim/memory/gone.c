@@ -66,7 +66,9 @@ static bool frames_used(struct bsim *bs, const struct node_block *block)
 
 static bool allocation_used(struct bsim *bs, const struct allocation *a)
 {
-	return a->block != NULL ? frames_used(bs, a->block) : pool_pages_used(bs, a);
+	return a->filling         ? true
+	       : a->block != NULL ? frames_used(bs, a->block)
+				  : pool_pages_used(bs, a);
 }
 
 bool gone_hold_locked(struct bsim *bs, struct allocation *a)
