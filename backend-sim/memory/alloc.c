@@ -206,47 +206,30 @@ static drvError_t map_pages(struct bsim *bs, struct pool *p, unsigned first, uns
 	return DRV_ERROR_NONE;
 }
 
-static uint64_t *written_word(const struct pool *p, unsigned page)
-{
-	return &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
-}
-
-/* The first page from there on that is to be filled; `end`: none. */
-static unsigned next_to_fill(const struct bsim *bs, const struct pool *p, unsigned page,
-			     unsigned end)
-{
-	while (bs->contents && page < end) {
-		unsigned word = page / 64 * 64;
-		uint64_t written = __atomic_load_n(written_word(p, page), __ATOMIC_RELAXED);
-		uint64_t fill = bits_of_word(&page, end) & (bs->poison != 0 ? UINT64_MAX : written);
-
-		if (fill != 0)
-			return word + (unsigned)__builtin_ctzll(fill);
-	}
-	return end;
-}
-
-/* Pages that were somebody's before read as new memory again. Lets go of the lock: the allocation
+/* A page that was somebody's before reads as new memory again. Lets go of the lock: the allocation
  * stays, and its neighbours in a frame have other bits. */
 static void fill_pages_locked(struct bsim *bs, struct allocation *a)
 {
 	const struct pool *p = a->range->pool;
-	unsigned first = (unsigned)((a->va - a->range->va) >> 12);
-	unsigned end = first + (unsigned)(a->bytes >> 12), page = next_to_fill(bs, p, first, end);
+	unsigned page = (unsigned)((a->va - a->range->va) >> 12);
+	unsigned end = page + (unsigned)(a->bytes >> 12);
 
-	a->filling = page < end && a->bytes > SIM_FEW_BYTES;
+	a->filling = bs->contents && a->bytes > SIM_FEW_BYTES;
 	if (a->filling)
 		bs->sim_lock.release(bs);
-	for (; page < end; page = next_to_fill(bs, p, page + 1, end))
-		memset(page_bytes(bs, p, page), bs->poison, 4096);
+	while (page < end) {
+		uint64_t *written = &p->frame[page / FRAME_PAGES].written[page % FRAME_PAGES / 64];
+		unsigned word = page / 64 * 64;
+		uint64_t bits = bits_of_word(&page, end);
+		uint64_t old = __atomic_fetch_or(written, bits, __ATOMIC_RELAXED) & bits;
+
+		for (old = bs->poison != 0 ? bits : old; bs->contents && old != 0; old &= old - 1)
+			memset(page_bytes(bs, p, word + (unsigned)__builtin_ctzll(old)), bs->poison,
+			       4096);
+	}
 	if (a->filling)
 		bs->sim_lock.take(bs);
 	a->filling = false;
-	for (page = first; page < end;) {
-		uint64_t *written = written_word(p, page);
-
-		__atomic_or_fetch(written, bits_of_word(&page, end), __ATOMIC_RELAXED);
-	}
 }
 
 bool pool_pages_used(struct bsim *bs, const struct allocation *a)

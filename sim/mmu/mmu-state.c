@@ -211,16 +211,6 @@ __attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t b
 	}
 }
 
-/* The key of the page, from this table down; 0: there is none. */
-static inline uint64_t find_page(const struct mmu_state *mmu, unsigned level, uint64_t table_pa,
-				 uint64_t base, uint64_t va, struct pt_leaf *out_leaf,
-				 struct pt_step *out_steps)
-{
-	return pt_walk_from(level, table_pa, mmu->memory.tables, va, out_leaf, out_steps)
-		       ? tlb_key(base, va, tlb_size_of(out_leaf->page_lg2))
-		       : 0;
-}
-
 /* Reads the descriptors, from the lowest table that the walk cache has, on the walker that is free
  * first. Returns the key of the page; 0: there is none. */
 static inline uint64_t walk(struct mmu_state *mmu, const uint64_t *root_pa, uint64_t base,
@@ -230,10 +220,12 @@ static inline uint64_t walk(struct mmu_state *mmu, const uint64_t *root_pa, uint
 	const struct tlb_entry *table = tlb_find_va(&mmu->walk_cache, base, va);
 	unsigned first = table ? TLB_SIZES - tlb_key_size(table->key) : 0, level = first;
 	unsigned walker = free_walker(mmu, at_ps);
-	uint64_t t = MAX(at_ps, mmu->walker_free_ps[walker]), changes = mmu->shared->changes, key;
+	uint64_t t = MAX(at_ps, mmu->walker_free_ps[walker]), changes = mmu->shared->changes;
 	struct pt_step steps;
+	bool found;
 
-	key = find_page(mmu, first, table ? table->pa : *root_pa, base, va, out_leaf, &steps);
+	found = pt_walk_from(first, table ? table->pa : *root_pa, mmu->memory.tables, va, out_leaf,
+			     &steps);
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 	take_walker(mmu, walker, t);
@@ -242,11 +234,11 @@ static inline uint64_t walk(struct mmu_state *mmu, const uint64_t *root_pa, uint
 	mmu->counters->walk_levels += level - first;
 	mmu->counters->walk_ps += t - at_ps;
 	*out_done_ps = t;
-	if (G_UNLIKELY(mmu->shared->changes != changes))
-		return find_page(mmu, 0, *root_pa, base, va, out_leaf, &steps);
-	if (G_UNLIKELY(first + 1 < level) && key)
+	if (G_UNLIKELY(mmu->shared->changes != changes)) /* while others had the lock */
+		found = pt_walk_from(0, *root_pa, mmu->memory.tables, va, out_leaf, &steps);
+	else if (G_UNLIKELY(first + 1 < level) && found)
 		cache_tables(mmu, base, va, &steps, first, level);
-	return key;
+	return found ? tlb_key(base, va, tlb_size_of(out_leaf->page_lg2)) : 0;
 }
 
 static inline struct tlb_entry *fill(struct mmu_state *mmu, struct l1_tlb *l1,

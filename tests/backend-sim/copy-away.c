@@ -545,6 +545,78 @@ TEST(copy_away, devices_are_closed_while_host_memory_is_checked)
 	rig_end();
 }
 
+#define SMALL_FLAG \
+	(MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+
+static drvError_t close_first(void)
+{
+	halDevCloseIn in = { { 0 } };
+
+	return npu_call(rig, halDeviceClose, 0, &in);
+}
+
+static void close_meanwhile(void)
+{
+	EXPECT_EQ(close_first(), DRV_ERROR_NONE);
+}
+
+static void allocate_meanwhile(void)
+{
+	CALL(halMemAlloc, &other, 65536, SMALL_FLAG);
+}
+
+static drvError_t read_other(void)
+{
+	return npu_call(rig, drvMemcpy, (DVdeviceptr)plain, 1, (DVdeviceptr)other, 1);
+}
+
+static void open_first(void)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	CALL(halDeviceOpen, 0, &in, &out);
+}
+
+/* What is allocated meanwhile ends with the rest. */
+TEST(copy_away, reset_of_much_offers_the_lock)
+{
+	void *at = NULL;
+
+	begin();
+	for (unsigned i = 0; i < PARTS; i++)
+		CALL(halMemAlloc, &at, 2 * MIB, SMALL_FLAG | MEM_PAGE_HUGE);
+	fault_of_offer = allocate_meanwhile;
+	EXPECT_GE(offers_in(close_first), PARTS / 64u);
+	EXPECT_EQ(fault_of_offer, NULL);
+	EXPECT_EQ(read_other(), DRV_ERROR_IOCRL_FAIL);
+	open_first();
+	allocate_meanwhile();
+	EXPECT_EQ(read_other(), DRV_ERROR_NONE);
+	end();
+}
+
+/* Its pages are cleared without the lock: a reset ends it, its frames stay until then. */
+TEST(copy_away, device_is_closed_while_pages_are_cleared)
+{
+	void *neighbour = NULL;
+
+	begin();
+	CALL(halMemAlloc, &neighbour, 4096, SMALL_FLAG);
+	allocate_meanwhile();
+	CALL(drvMemsetD8, (DVdeviceptr)other, 65536, 1, 65536);
+	CALL(halMemFree, other);
+	fault_of_offer = close_meanwhile;
+	allocate_meanwhile();
+	EXPECT_EQ(fault_of_offer, NULL);
+	EXPECT_EQ(read_other(), DRV_ERROR_IOCRL_FAIL);
+	open_first();
+	allocate_meanwhile();
+	EXPECT_EQ(read_other(), DRV_ERROR_NONE);
+	EXPECT_EQ(plain[0], 0);
+	end();
+}
+
 /* ---- other processes ---- */
 
 static void die(void)
