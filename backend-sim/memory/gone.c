@@ -13,7 +13,7 @@ void gone_note_locked(struct bsim *bs, bool host, uint64_t va, uint64_t bytes, c
 	struct alloc_table *t = bs->allocs;
 
 	t->gone[host][t->gone_count[host]++ % ALLOC_GONE_MAX] = (struct gone_range){
-		.va = va, .bytes = bytes, .gone = bsim_made_locked(bs), .call = call
+		.end = va + bytes, .bytes = bytes, .gone = bsim_made_locked(bs), .call = call
 	};
 }
 
@@ -26,7 +26,7 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since)
 		bool host = i >= ALLOC_GONE_MAX;
 		const struct gone_range *gone = &t->gone[host][i % ALLOC_GONE_MAX];
 
-		if (va - gone->va >= gone->bytes || gone->gone.number <= since)
+		if (gone->end - va - 1 >= gone->bytes || gone->gone.number <= since)
 			continue;
 		last = gone;
 		since = gone->gone.number;
@@ -34,7 +34,7 @@ const char *gone_text_locked(const struct bsim *bs, uint64_t va, uint64_t since)
 	return last == NULL
 		       ? NULL
 		       : npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") was given back by %s%s%s%s",
-				  last->va, last->va + last->bytes,
+				  last->end - last->bytes, last->end,
 				  last->gone.stack ? "" : last->call, last->gone.stack ? "" : ", ",
 				  bsim_made_text(&last->gone, true),
 				  since < bs->handles->reset

@@ -219,7 +219,7 @@ struct pool {
 #define ALLOC_GONE_MAX 64u
 
 struct gone_range {
-	uint64_t va, bytes;
+	uint64_t end, bytes; /* no pointer into it, for LeakSanitizer */
 	struct bsim_made gone;
 	const char *call; /* a literal */
 };

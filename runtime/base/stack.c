@@ -258,7 +258,8 @@ struct kept {
 	void *frames[];
 };
 
-static unsigned depth; /* frames of the program; 0: stacks are off */
+static unsigned depth;                               /* frames of the program; 0: stacks are off */
+static int (*libc_unwind)(void **, int) = backtrace; /* a sanitizer has one of that name */
 static int (*unwind)(void **frames, int max) = backtrace;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
@@ -284,7 +285,7 @@ static void after_fork(void)
 /* Another thread may have been inside libunwind, which has locks of its own. */
 static void after_fork_in_child(void)
 {
-	unwind = backtrace;
+	unwind = libc_unwind;
 	after_fork();
 }
 
@@ -320,10 +321,15 @@ void npu_stack_use(unsigned unset)
 			stacks = NULL;
 		else /* sparse: core files go without it */
 			madvise(stacks, STACKS_MAX * sizeof(*stacks), MADV_DONTDUMP);
-		library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+		find(dlopen("libc.so.6", RTLD_LAZY), "backtrace", &libc_unwind);
+		unwind = libc_unwind;
+		/* Its end of a thread may come behind ThreadSanitizer's, which breaks at it. */
+		library = dlsym(RTLD_DEFAULT, "__tsan_init") == NULL
+				  ? dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL)
+				  : NULL;
 		if (library != NULL)
 			find(library, "unw_backtrace", &unwind);
-		backtrace(warm, 2); /* the first call loads libgcc */
+		libc_unwind(warm, 2); /* the first call loads libgcc */
 	}
 	depth = stacks == NULL ? 0 : unset;
 	if (depth > 0)

@@ -4,7 +4,8 @@
 # A host touch of device memory under what has SIGSEGV itself: each environment touches device
 # memory, and then, with no driver, a page of its own that nobody may reach. The first has our
 # report once, and both end the same. And LeakSanitizer has nothing to say of a program that leaves
-# its device memory to the exit. Ends with 77 where a tool is missing.
+# its device memory to the exit, but finds what it loses of its own; and threads, and children of
+# fork(), go as without a sanitizer. Ends with 77 where a tool is missing.
 
 import argparse
 import os
@@ -114,6 +115,63 @@ int main(int argc, char **argv)
 }
 '''
 
+LOSES = '''
+#include "acl/acl.h"
+#include <pthread.h>
+#include <stdlib.h>
+static aclError lose(void *device, size_t bytes)
+{
+	char *lost = calloc(1, bytes);
+	return aclrtHostRegisterV2(lost, bytes, ACL_HOST_REG_PINNED) ||
+	       aclrtHostUnregister(lost) ||
+	       aclrtMemcpy(device, bytes, lost, bytes, ACL_MEMCPY_HOST_TO_DEVICE);
+}
+static void *run(void *none)
+{
+	void *device;
+	return aclrtSetDevice(0) || aclrtMalloc(&device, 5000, ACL_MEM_MALLOC_HUGE_FIRST) ||
+	       lose(device, 70) || lose(device, 5000) || aclrtFree(device) ? "failed" : none;
+}
+int main(void)
+{
+	pthread_t thread; /* whose stack and registers are gone */
+	void *failed;
+	return pthread_create(&thread, NULL, run, NULL) || pthread_join(thread, &failed) || failed;
+}
+'''
+
+# A call that fails in a child of a process that has a device, and two threads that do not fail.
+FORKS = '''
+#include "acl/acl.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+void *fails(void *none)
+{
+	aclrtFree(NULL);
+	return none;
+}
+static void *works(void *none)
+{
+	void *device;
+	return aclrtSetDevice(0) || aclrtMalloc(&device, 5000, ACL_MEM_MALLOC_HUGE_FIRST) ||
+	       aclrtFree(device) ? &device : none;
+}
+int main(void)
+{
+	pthread_t thread;
+	void *failed = NULL;
+	for (int i = 0; i < 2 && failed == NULL; i++)
+		if (pthread_create(&thread, NULL, works, NULL) || pthread_join(thread, &failed))
+			return 1;
+	if (fork() == 0) {
+		fails(NULL);
+		_exit(0);
+	}
+	return failed != NULL || wait(NULL) < 0;
+}
+'''
+
 
 def skip(why):
     print(why)
@@ -198,7 +256,16 @@ def plain(rig):
 
 def sanitizer(rig, name, says):
     program = rig.program('touch-' + name, '-fsanitize=' + name)
-    return rig.compare(name, lambda kind: [program, kind], 'before', says)
+    source = rig.folder / 'forks.c'
+    source.write_text(FORKS)
+    forks = rig.cc('forks', '-fsanitize=' + name, '-I', rig.options.include, source, rig.acl,
+                   '-pthread')
+    done, _ = rig.run([forks], {'NPUSIM_VALIDATE': 'on', name[0].upper() + 'SAN_OPTIONS': ''})
+    good = done.returncode == 0 and re.fullmatch(
+        r'npusim.*warn: aclrtFree: .* by aclrtFree, fails at .*\n', done.stderr)
+    if not good:
+        print(done)
+    return rig.compare(name, lambda kind: [program, kind], 'before', says) and good
 
 
 def asan(rig):
@@ -210,19 +277,28 @@ def tsan(rig):
 
 
 def leaks(rig):
-    source = rig.folder / 'leaves.c'
-    source.write_text(LEAVES)
-    program = rig.cc('leaves', '-fsanitize=address', '-I', rig.options.include, source, rig.acl)
+    programs = {}
+    for name, text in dict(leaves=LEAVES, loses=LOSES).items():
+        source = rig.folder / (name + '.c')
+        source.write_text(text)
+        programs[name] = rig.cc(name, '-fsanitize=address', '-I', rig.options.include, source,
+                                rig.acl, '-pthread')
     good = True
-    for args, settings in [[], {'NPUSIM_LEAKS': 'off'}], \
-                          [[], {'NPUSIM_LEAKS': 'off', 'NPUSIM_STACKS': 'full'}], \
-                          [['gives back'], {'NPUSIM_LEAKS': 'fail'}], \
-                          [['gives back'], {'NPUSIM_VALIDATE': 'on'}]:
-        done, _ = rig.run([program, *args], {'ASAN_OPTIONS': 'detect_leaks=1', **settings})
+    for name, args, settings in [('leaves', [], {'NPUSIM_LEAKS': 'off'}),
+                                 ('leaves', [], {'NPUSIM_LEAKS': 'off', 'NPUSIM_STACKS': 'full'}),
+                                 ('leaves', ['gives back'], {'NPUSIM_LEAKS': 'fail'}),
+                                 ('leaves', ['gives back'], {'NPUSIM_VALIDATE': 'on'}),
+                                 ('loses', [], {}), ('loses', [], {'NPUSIM_VALIDATE': 'on'})]:
+        done, _ = rig.run([programs[name], *args], {'ASAN_OPTIONS': 'detect_leaks=1', **settings})
         for why in 'detect_leaks is not supported', 'LeakSanitizer has encountered a fatal error':
             if why in done.stderr:
                 skip(done.stderr)
-        if (done.returncode, done.stdout, done.stderr) != (0, '', ''):
+        found = re.findall(r'leak of .* byte.*|SUMMARY: .*', done.stderr) or done.stderr
+        right = ['leak of 5000 byte(s) in 1 object(s) allocated from:',
+                 'leak of 70 byte(s) in 1 object(s) allocated from:',
+                 'SUMMARY: AddressSanitizer: 5070 byte(s) leaked in 2 allocation(s).']
+        if (done.stdout, done.returncode, found) != (('', 0, '') if name == 'leaves'
+                                                     else ('', 1, right)):
             print(done)
             good = False
     return good
