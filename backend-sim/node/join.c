@@ -37,7 +37,7 @@ static bool have_file(struct node *node)
 
 		if (slot != node->slot && !member_is_dead(node, slot))
 			file = own_file(process_open(member->pid, member->fd, node->name));
-		if (own_file_is(&file, node->control->device, node->control->inode)) {
+		if (own_file_is(&file, node->control->head.device, node->control->head.inode)) {
 			node->file = file;
 			PUT(node->control->members[node->slot].fd, file.fd);
 			return true;
@@ -121,16 +121,16 @@ static void node_free(struct node *node)
 
 static void write_header(struct node *node)
 {
-	struct control *control = node->control;
+	struct node_header *head = &node->control->head;
 
-	control->version = NODE_VERSION;
-	control->file_bytes = node->file_bytes;
-	control->device = node->file.device;
-	control->inode = node->file.inode;
-	control->shape = node->shape;
-	control->shape.name = NULL;
+	head->version = NODE_VERSION;
+	head->file_bytes = node->file_bytes;
+	head->device = node->file.device;
+	head->inode = node->file.inode;
+	head->shape = node->shape;
+	head->shape.name = NULL;
 	node_rebuild(node);
-	PUT(control->magic, NODE_MAGIC);
+	PUT(head->magic, NODE_MAGIC);
 }
 
 static bool map_control(struct node *node, char **error)
@@ -173,34 +173,33 @@ static bool read_header(struct node *node, pid_t pid, char **error)
 {
 	const unsigned server = node->shape.server;
 	const int fd = node->file.fd, seals = fcntl(fd, F_GET_SEALS);
-	g_autofree struct control *head = g_new0(struct control, 1);
-	const size_t size = offsetof(struct control, lock);
+	struct node_header head;
 	struct stat file;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || pread(fd, head, size, 0) != (ssize_t)size ||
-	    head->magic != NODE_MAGIC)
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
+	    pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.magic != NODE_MAGIC)
 		return false;
-	if (head->version != NODE_VERSION)
+	if (head.version != NODE_VERSION)
 		return node_refuse(
 			error,
 			"node %s is run by another version of npusim (process %d); end it "
 			"with `npusim node --reset %s`, or choose another NPUSIM_NODE",
 			node->name, pid, node->name);
-	node->shape = head->shape;
+	node->shape = head.shape;
 	node->shape.name = node->name;
 	node->shape.server = NODE_NONE;
-	node->shape.soc_name[sizeof(head->shape.soc_name) - 1] = '\0';
-	if (server != NODE_NONE && server >= head->shape.servers)
+	node->shape.soc_name[sizeof(head.shape.soc_name) - 1] = '\0';
+	if (server != NODE_NONE && server >= head.shape.servers)
 		return node_refuse(
 			error,
 			"supernode %s has servers 0 to %u, and this process is to belong "
 			"to server %u (NPUSIM_SERVER)",
-			node->name, head->shape.servers - 1, server);
+			node->name, head.shape.servers - 1, server);
 	if (config_check(&node->shape, error) &&
-	    (node->shape.server = head->shape.servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
-	    (layout_set(node), node->file_bytes) == head->file_bytes &&
-	    (uint64_t)file.st_size == head->file_bytes &&
-	    own_file_is(&node->file, head->device, head->inode))
+	    (node->shape.server = head.shape.servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
+	    (layout_set(node), node->file_bytes) == head.file_bytes &&
+	    (uint64_t)file.st_size == head.file_bytes &&
+	    own_file_is(&node->file, head.device, head.inode))
 		return true;
 	free(*error);
 	return node_refuse(error,

@@ -207,8 +207,9 @@ bool process_is_gone(const struct node *node, const struct member *member)
 	if (!process_is_same(member->pid, member->start_time))
 		return true;
 	copy = own_file(open_of_threads(member->pid, member->fd, node->name));
-	gone = copy.fd < 0 ? errno == ENOENT || errno == ESRCH
-			   : !own_file_is(&copy, node->control->device, node->control->inode);
+	gone = copy.fd < 0
+		       ? errno == ENOENT || errno == ESRCH
+		       : !own_file_is(&copy, node->control->head.device, node->control->head.inode);
 	own_file_close(&copy);
 	return gone;
 }

@@ -178,11 +178,13 @@ struct memory_state {
 };
 
 struct control {
-	uint64_t magic;
-	uint32_t version;
-	uint64_t file_bytes;
-	uint64_t device, inode;   /* of the node's memfd */
-	struct node_config shape; /* name: nothing */
+	struct node_header {
+		uint64_t magic;
+		uint32_t version;
+		uint64_t file_bytes;
+		uint64_t device, inode;   /* of the node's memfd */
+		struct node_config shape; /* name: nothing */
+	} head;
 
 	uint64_t lost;                              /* bit k: server k was stopped */
 	uint32_t lock __attribute__((aligned(64))); /* see member.c */

@@ -664,7 +664,7 @@ static bool find_fd_block(const struct node *node, int fd, uint32_t id, struct b
 {
 	const struct own_file file = own_file(fd);
 
-	return own_file_is(&file, node->control->device, node->control->inode) &&
+	return own_file_is(&file, node->control->head.device, node->control->head.inode) &&
 	       id < node->id_count &&
 	       block_find(node, id, block_at(node, id).record->generation, out) &&
 	       out->record->fd && !out->record->closing && block_fd_is_open(node, id);

@@ -432,7 +432,7 @@ static void spoil_version(const struct order *order, struct reply *reply)
 {
 	(void)order;
 	(void)reply;
-	actor_self.node->control->version = 99;
+	actor_self.node->control->head.version = 99;
 }
 
 TEST(node_joining, another_version_is_refused)
