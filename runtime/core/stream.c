@@ -78,8 +78,8 @@ static int make_stream(const struct plan *plan, void **out_stream)
 	code = core_stream_open_queue(stream);
 	pthread_mutex_unlock(&stream->lock);
 	handle = code == CORE_OK
-			 ? core_owned_link(&core_streams, &core_stream_lists[face->device], stream,
-					   plan->owner,
+			 ? core_owned_link(&core_streams, &core_stream_lists[stream->device],
+					   stream, plan->owner,
 					   plan->is_default ? &plan->context->default_stream : NULL)
 			 : NULL;
 	if (handle != NULL) {
