@@ -153,6 +153,8 @@ def comments_without_an_end_are_read_once_or_refused(folder):
     for comment in ('// no\n', '/* no */', '# no\n'):
         path.write_text('\n  ' + '{\n' + comment + '}')
         refused(['report', path, '-o', folder / 'a.html'], 1, 'a.json: line 3, column 1: a comment')
+    path.write_text('[{}, {}]\n {}')
+    refused(['report', path, '-o', folder / 'a.html'], 1, 'line 2, column 2: one more document')
 
 
 @case

@@ -96,6 +96,8 @@ static gboolean take(struct scan *s, GError **error)
 		return TRUE;
 	case '[':
 	case '{':
+		if (s->depth == 0 && s->values > 0) /* json-glib leaks the first */
+			return bad(s, error, "one more document begins");
 		if (s->depth == 0)
 			s->in_list = s->bytes[s->at] == '[';
 		if (++s->depth > JSON_DEPTH_MAX)
