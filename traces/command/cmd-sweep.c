@@ -17,7 +17,7 @@
 static int run_rows(const char *module, GError **error)
 {
 	static char words[2 << 20]; /* sweep.py: ROW_BYTES */
-	char **row = NULL;
+	static char **row;
 	gssize got, had = 0;
 	int count, status;
 

@@ -119,7 +119,9 @@ static void *real_of(enum function function)
 EXPORTED void *dlsym(void *restrict handle, const char *restrict name)
 {
 	dlsym_fn *look_up = find_dlsym();
-	enum function function = 0;
+	/* a sanitizer that starts asks before its strcmp() works */
+	bool ours = name[0] == 'a' && name[1] == 'c' && name[2] == 'l';
+	enum function function = ours ? 0 : WRAPPED_COUNT;
 	void *found;
 
 	if (look_up == NULL)
