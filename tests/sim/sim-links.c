@@ -210,6 +210,7 @@ static const struct small {
 
 static void submit_all(const struct small *small)
 {
+	completed_count = 0;
 	for (unsigned i = 0; i < QUEUE; i++) {
 		make_small(i, small->dst, small->src);
 		sim_submit(machine.sim, &queue[i]);

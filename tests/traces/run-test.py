@@ -25,6 +25,8 @@ FOREIGN = RUN_PROGRAM.parent
 NOBODY = "npusim run: no process of this run loaded npusim's libascendcl: "
 LOAD = 'import ctypes; ctypes.CDLL("libascendcl.so")'
 PATIENCE = 60  # seconds, for what takes none
+for sanitizer in 'ASAN_OPTIONS', 'TSAN_OPTIONS':  # programs here die of SIGSEGV
+    os.environ[sanitizer] = os.environ.get(sanitizer, '') + ':handle_segv=0'
 
 
 def start(*command, front=(), env=None, **more):
