@@ -258,8 +258,8 @@ struct kept {
 	void *frames[];
 };
 
-static unsigned depth;                               /* frames of the program; 0: stacks are off */
-static int (*libc_unwind)(void **, int) = backtrace; /* a sanitizer has one of that name */
+static unsigned depth; /* frames of the program; 0: stacks are off */
+static int (*libc_unwind)(void **frames, int max) = backtrace; /* a sanitizer's, it may be */
 static int (*unwind)(void **frames, int max) = backtrace;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
@@ -323,11 +323,8 @@ void npu_stack_use(unsigned unset)
 			madvise(stacks, STACKS_MAX * sizeof(*stacks), MADV_DONTDUMP);
 		find(dlopen("libc.so.6", RTLD_LAZY), "backtrace", &libc_unwind);
 		unwind = libc_unwind;
-		/* Its end of a thread may come behind ThreadSanitizer's, which breaks at it. */
-		library = dlsym(RTLD_DEFAULT, "__tsan_init") == NULL
-				  ? dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL)
-				  : NULL;
-		if (library != NULL)
+		if (!find(RTLD_DEFAULT, "__tsan_init", &library) && /* dies of its thread ends */
+		    (library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL)) != NULL)
 			find(library, "unw_backtrace", &unwind);
 		libc_unwind(warm, 2); /* the first call loads libgcc */
 	}

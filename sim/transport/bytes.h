@@ -4,7 +4,6 @@
 #ifndef NPUSIM_SIM_TRANSPORT_BYTES_H
 #define NPUSIM_SIM_TRANSPORT_BYTES_H
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,8 +28,7 @@ class span_list
 public:
 	void clear()
 	{
-		// LeakSanitizer reads what is left behind the end, and takes it for pointers.
-		std::fill(m_spans.begin(), m_spans.end(), span(nullptr, 0));
+		m_spans.assign(m_spans.size(), span(nullptr, 0)); // LeakSanitizer reads on behind
 		m_spans.clear();
 		m_own.clear();
 		m_bytes = 0;

@@ -265,6 +265,12 @@ def sanitizer(rig, name, says):
         r'npusim.*warn: aclrtFree: .* by aclrtFree, fails at .*\n', done.stderr)
     if not good:
         print(done)
+    if rig.options.npusim:
+        done, _ = rig.run([os.path.abspath(rig.options.npusim), 'record', '--preload', '-o', 'trace',
+                           '--', forks], {'ASAN_OPTIONS': 'verify_asan_link_order=0'})
+        if done.returncode != 0 or ' malloc ' not in rig.folder.joinpath('trace').read_text():
+            print(done)
+            good = False
     return rig.compare(name, lambda kind: [program, kind], 'before', says) and good
 
 
