@@ -266,8 +266,9 @@ def sanitizer(rig, name, says):
     if not good:
         print(done)
     if rig.options.npusim:
-        done, _ = rig.run([os.path.abspath(rig.options.npusim), 'record', '--preload', '-o', 'trace',
-                           '--', forks], {'ASAN_OPTIONS': 'verify_asan_link_order=0'})
+        done, _ = rig.run([os.path.abspath(rig.options.npusim), 'record', '--preload',
+                           '-o', 'trace', '--', forks],
+                          {'ASAN_OPTIONS': 'verify_asan_link_order=0'})
         if done.returncode != 0 or ' malloc ' not in rig.folder.joinpath('trace').read_text():
             print(done)
             good = False
