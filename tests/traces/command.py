@@ -59,6 +59,13 @@ def environment(**more):
             'NPUSIM_NODE': 'test-{}'.format(os.getpid()), **more}
 
 
+def die_of_signals():
+    """Programs of a test end by SIGSEGV under a sanitizer, too."""
+    for sanitizer in 'ASAN_OPTIONS', 'TSAN_OPTIONS':
+        if sanitizer in os.environ:
+            os.environ[sanitizer] += ':handle_segv=0'
+
+
 def npusim(*args, env=None, stdin=subprocess.DEVNULL, **options):
     return subprocess.run([NPUSIM, *map(str, args)], env=env or environment(),
                           stdin=stdin, stdout=subprocess.PIPE,

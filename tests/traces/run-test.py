@@ -18,15 +18,15 @@ import sys
 import time
 import xml.etree.ElementTree
 
-from command import NPUSIM, Skip, case, environment, expect, main, need, npusim, same, wait_until
+from command import (NPUSIM, Skip, case, die_of_signals, environment, expect, main, need, npusim,
+                     same, wait_until)
 
 RUN_PROGRAM, WORKLOAD = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
 FOREIGN = RUN_PROGRAM.parent
 NOBODY = "npusim run: no process of this run loaded npusim's libascendcl: "
 LOAD = 'import ctypes; ctypes.CDLL("libascendcl.so")'
 PATIENCE = 60  # seconds, for what takes none
-for sanitizer in 'ASAN_OPTIONS', 'TSAN_OPTIONS':  # programs here die of SIGSEGV
-    os.environ[sanitizer] = os.environ.get(sanitizer, '') + ':handle_segv=0'
+die_of_signals()
 
 
 def start(*command, front=(), env=None, **more):

@@ -22,11 +22,13 @@ import sys
 import tempfile
 import time
 
-from command import NPUSIM, Skip, case, environment, expect, main, need, npusim, same, wait_until
+from command import (NPUSIM, Skip, case, die_of_signals, environment, expect, main, need, npusim,
+                     same, wait_until)
 
 SAMPLE, HAS_MPI = pathlib.Path(sys.argv[2]), sys.argv[3] == 'true'
 MPIRUN = ['mpirun', '--oversubscribe', '--allow-run-as-root', '-n']
 FEW = '--count', '1000', '--size', '64m'
+die_of_signals()
 
 
 def sweep(out, *args, status=0):
