@@ -479,7 +479,7 @@ TEST_CHILD(gone, core_files_have_no_device_memory)
 	EXPECT_GT(dumped, 0u);
 	if (getenv("NPUSIM_VALIDATE") != NULL || getenv("ASAN_OPTIONS") != NULL)
 		resident += 8 << 10; /* its tables are sparse */
-#ifndef __SANITIZE_THREAD__ /* whose shadow is dumped, too */
+#ifndef __SANITIZE_THREAD__          /* whose shadow is dumped, too */
 	EXPECT_LE(dumped, 2 * resident);
 #endif
 }
