@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/int-map.h"
+
 #define ALLOC "halMemAlloc"
 #define FREE  "halMemFree"
 
@@ -36,7 +38,8 @@ static struct pool *new_pool(struct bsim *bs, const char *call, const struct poo
 	p->range = range;
 	p->pages = 1u << (30 - kind->page_lg2);
 	p->bits = g_new0(uint64_t, p->pages / 64);
-	p->owner = g_new0(struct allocation *, p->pages);
+	p->owner = npu_pages_new(p->pages * sizeof(*p->owner),
+				 bs->allocs->bytes[kind->use] >= WINDOW_GIB);
 	p->leaves = p->pages / FRAME_PAGES;
 	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
 		p->frame = g_new0(struct pool_frame, p->leaves);
@@ -53,7 +56,7 @@ static void end_pool(struct bsim *bs, struct pool *p)
 	TAILQ_REMOVE(&bs->allocs->pools, p, link);
 	window_drop(bs, p->range);
 	g_free(p->bits);
-	g_free(p->owner);
+	munmap(p->owner, p->pages * sizeof(*p->owner));
 	g_free(p->frame);
 	g_free(p->room);
 	g_free(p);
@@ -609,6 +612,8 @@ BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 
 	if (result != DRV_ERROR_NONE)
 		return result;
+	__builtin_prefetch(LIST_NEXT(a, link)); /* both neighbours change */
+	__builtin_prefetch(a->link.le_prev);
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
 	gone_note_locked(c->bs, a->kind == NPU_PLACE_PINNED, a->va, a->bytes,

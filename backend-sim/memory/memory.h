@@ -171,14 +171,15 @@ struct pool_kind {
 };
 
 struct allocation {
-	enum npu_place_kind kind; /* DEVICE, PINNED, OPENED, REGISTERED */
-	unsigned memory;
-	unsigned page_lg2; /* of its leaves: 12, 21, 30 */
+	/* A free looks at what comes before `asked` alone: 64 bytes. */
+	uint8_t kind; /* enum npu_place_kind: DEVICE, PINNED, OPENED, REGISTERED */
+	uint8_t memory;
+	uint8_t page_lg2;  /* of its leaves: 12, 21, 30 */
+	bool unmapped : 1; /* by a reset of its device */
+	bool filling : 1;  /* its pages are being written without the lock */
 	/* Freed, and there for entries alone that were sent before driver call gone_number: how
 	 * many of them are not done; of a device's memory 0, copies under way use it. */
 	unsigned held;
-	bool unmapped; /* by a reset of its device */
-	bool filling;  /* its pages are being written without the lock */
 	uint64_t gone_number;
 	uint64_t va, bytes;
 	struct range *range;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #define ROOM_MIN 8u
@@ -37,17 +38,45 @@ static void *had(void *memory)
 	return memory;
 }
 
+void *npu_pages_new(size_t bytes, bool huge)
+{
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (huge && pages != MAP_FAILED)
+		madvise(pages, bytes, MADV_HUGEPAGE);
+	return had(pages == MAP_FAILED ? NULL : pages);
+}
+
+/* Of the lists, and behind them the entries: whole lines of a cache, or whole huge pages. */
+static size_t table_bytes(const struct int_map *m, size_t room)
+{
+	size_t bytes = room * (2 * sizeof(*m->first) + m->bytes);
+	size_t unit = bytes < NPU_HUGE_PAGE / 2 ? 64 : NPU_HUGE_PAGE;
+
+	return (bytes + unit - 1) / unit * unit;
+}
+
+static void table_free(struct int_map *m)
+{
+	if (table_bytes(m, m->room) < NPU_HUGE_PAGE)
+		free(m->first);
+	else
+		munmap(m->first, table_bytes(m, m->room));
+}
+
 /* There are twice as many lists. */
 static void grow(struct int_map *m, uint32_t room)
 {
-	size_t bytes = (room * m->bytes + 63) / 64 * 64;
-	char *entries = had(room ? aligned_alloc(64, bytes) : NULL);
+	size_t bytes = table_bytes(m, room), lists = 2 * room * sizeof(*m->first);
+	uint32_t *first =
+		bytes < NPU_HUGE_PAGE ? had(aligned_alloc(64, bytes)) : npu_pages_new(bytes, true);
+	char *entries = (char *)first + lists;
 
-	free(m->first);
-	m->first = had(calloc(room, 2 * sizeof(*m->first)));
+	memset(first, 0, lists);
 	if (m->used > 0)
 		memcpy(entries, m->entries, m->used * m->bytes);
-	free(m->entries);
+	table_free(m);
+	m->first = first;
 	m->entries = entries;
 	m->room = room;
 	m->shift = (unsigned)__builtin_clzll(room);
@@ -78,8 +107,7 @@ void int_map_free(struct int_map *m)
 		return;
 	for (void *e = NULL; m->drop && (e = int_map_next(m, e));)
 		m->drop(e);
-	free(m->entries);
-	free(m->first);
+	table_free(m);
 	free(m);
 }
 

@@ -7,6 +7,7 @@
 #ifndef NPUSIM_BASE_INT_MAP_H
 #define NPUSIM_BASE_INT_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,11 @@ struct int_map {
 	uint32_t free;              /* the first of those that are not there any more */
 	unsigned shift;
 };
+
+#define NPU_HUGE_PAGE ((size_t)2 << 20)
+/* Zeros for a table, which nothing has touched; `huge`: in huge pages as far as the kernel has any,
+ * where a look anywhere costs no miss of the TLB. munmap() gives them back. */
+void *npu_pages_new(size_t bytes, bool huge);
 
 /* Of entries of so many bytes, which go by `drop`, or NULL. */
 struct int_map *int_map_new(size_t bytes, void (*drop)(void *entry));

@@ -6,6 +6,8 @@
 
 #include <sys/mman.h>
 
+#include "base/int-map.h"
+
 #define NO_BLOCK (UINT64_C(1) << 63)
 
 struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t line_bytes,
@@ -38,11 +40,7 @@ void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 	g_assert(cache->first == NO_BLOCK);
 	cache->first = number >> L2_NUMBER_BITS << L2_NUMBER_BITS;
 	cache->group = g_new0(struct l2_group, cache->groups);
-	cache->set = mmap(NULL, sets_bytes(cache), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (cache->set == MAP_FAILED)
-		g_error("no memory for the tags of an L2 cache");
-	madvise(cache->set, sets_bytes(cache), MADV_HUGEPAGE); /* random accesses touch all of it */
+	cache->set = npu_pages_new(sets_bytes(cache), true); /* random accesses touch all of it */
 	for (uint32_t i = 0; i < cache->groups; i++)
 		cache->group[i] = (struct l2_group){ i, (uint16_t)(1u << cache->lines_lg2), 0 };
 }

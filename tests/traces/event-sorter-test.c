@@ -138,3 +138,19 @@ TEST(live, agrees_with_a_hash_table)
 	EXPECT_EQ(seen, live->count);
 	int_map_free(live);
 }
+
+/* A large table lies in pages of its own. */
+TEST(live, keeps_what_it_has_while_it_grows)
+{
+	struct int_map *live = int_map_new(sizeof(struct int_map_entry), NULL);
+
+	for (guint64 i = 0; i < 100000; i++)
+		int_map_put(live, i * 512, 1, i);
+	for (guint64 i = 0; i < 100000; i++) {
+		struct int_map_entry *e = int_map_find(live, i * 512, 1);
+		ASSERT_TRUE(e != NULL);
+		ASSERT_EQ(e->value, i);
+		ASSERT_EQ(int_map_number(live, e), i + 1);
+	}
+	int_map_free(live);
+}

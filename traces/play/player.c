@@ -79,6 +79,7 @@ static void note(struct player *p, const struct npu_trace_record *c, gint32 devi
 
 	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
 	item.mapped = c->verb == NPU_TRACE_MAP;
+	item.since = device_of(p, device)->memory.levels.event;
 	memory_add(&device_of(p, device)->memory, kind, &item);
 }
 

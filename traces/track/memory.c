@@ -84,7 +84,6 @@ gboolean memory_add(struct memory *m, enum allocation_kind kind, const struct al
 
 	*kept = *item;
 	kept->born = ++m->serial;
-	kept->since = m->levels.event;
 	m->has_blocks |= kind == ALLOCATION_BLOCK;
 	count_item(m, kind, kept, TRUE);
 	return known;

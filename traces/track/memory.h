@@ -73,12 +73,14 @@ struct allocation {
 	guint64 key;           /* BLOCK: the address that the file has; else that in the model */
 	guint32 tag, next;     /* inside: of an int_map */
 	guint64 address, size; /* where it lies, with the rounding of who gave it */
-	guint64 asked;         /* BLOCK: bytes that were asked for */
-	guint64 born;          /* serial number */
-	guint64 since;         /* event at which it came */
-	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */
-	guint32 site;          /* BLOCK, MEMORY */
-	gboolean mapped;       /* MEMORY: into a reservation */
+	union {
+		guint64 asked; /* BLOCK: bytes that were asked for */
+		guint64 since; /* MEMORY: event at which it came */
+	};
+	guint64 born;    /* serial number */
+	GArray *runs;    /* MEMORY: struct physical_run, once they were looked up */
+	guint32 site;    /* BLOCK, MEMORY */
+	gboolean mapped; /* MEMORY: into a reservation */
 };
 /* Physical memory behind an item: consecutive bytes of the device. */
 struct physical_run {

@@ -153,7 +153,7 @@ void holders_add(GArray *sums, const struct memory *memory, const struct moment 
 		const struct allocation *b = g_ptr_array_index(blocks, i);
 		struct site_sum *sum = &g_array_index(sums, struct site_sum,
 						      b->site < sums->len ? b->site : SITE_NONE);
-		sum->bytes += sign * (gint64)(b->asked ? b->asked : b->size);
+		sum->bytes += sign * (gint64)(memory->has_blocks && b->asked ? b->asked : b->size);
 		sum->blocks += sign;
 	}
 }
