@@ -16,7 +16,6 @@
 #define POD_NONE             UINT32_MAX
 #define INFO_ANY             (-1)
 #define ADDR_MODE_FULL_MATCH 1 /* what reaching other servers takes */
-#define END_AT_ONCE          32u
 
 /* ---- the server, opened with the first device ---- */
 
@@ -110,21 +109,14 @@ BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
 	return DRV_ERROR_NONE;
 }
 
-/* What other threads make of the device while the lock is offered ends, too. */
 static void close_device_locked(struct bsim *bs, unsigned dev)
 {
-	unsigned mappings = 0, handles = 0, allocations = 0, m, h, a;
+	unsigned mappings, handles, allocations;
 
-	for (;;) {
-		queue_device_close_locked(bs, dev);
-		allocations += a = alloc_end_device(bs, dev, END_AT_ONCE);
-		mappings += m = mapping_end_device(bs, dev, END_AT_ONCE - a);
-		handles += h = handle_end_device(bs, dev, END_AT_ONCE - a - m);
-		if (a + m + h < END_AT_ONCE)
-			break;
-		gone_locked(bs);
-		sim_lock_offer(&bs->sim_lock);
-	}
+	queue_device_close_locked(bs, dev);
+	mappings = mapping_end_device(bs, dev);
+	handles = handle_end_device(bs, dev);
+	allocations = alloc_end_device(bs, dev);
 	if (mappings + handles + allocations > 0) {
 		bs->handles->reset = bs->call_number;
 		npu_log(NPU_LOG_INFO,

@@ -534,6 +534,7 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	a = allocation_new(bs, ALLOC, &kind, (size + page - 1) / page * page, &result);
 	if (a == NULL)
 		return result;
+	taken = bs->allocs->frames_taken - taken; /* others take some while pages are filled */
 	a->asked = size;
 	if (a->kind == NPU_PLACE_PINNED)
 		result = back_pinned(a);
@@ -547,9 +548,9 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	}
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
-	if (kind.use == NPU_PLACE_DEVICE && a->page_lg2 == 12 &&
-	    taken == bs->allocs->frames_taken) { /* the process has the frames: no message */
-		c->pages--;                      /* what was measured has one */
+	if (kind.use == NPU_PLACE_DEVICE && a->page_lg2 == 12 && taken == 0) {
+		c->pages--; /* the process has the frames: no message, and what was measured has one
+			     */
 		c->page_lg2 = 0;
 	}
 	*pp = (void *)(uintptr_t)a->va;
@@ -558,20 +559,18 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 
 /* ---- free ---- */
 
-unsigned alloc_end_device(struct bsim *bs, unsigned device, unsigned most)
+unsigned alloc_end_device(struct bsim *bs, unsigned device)
 {
 	struct allocation *a, *next;
 	unsigned ended = 0;
 
-	for (a = LIST_FIRST(&bs->allocs->all); a != NULL && ended < most; a = next) {
+	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = next) {
 		next = LIST_NEXT(a, link);
 		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
 		allocation_end(bs, a);
 		ended++;
 	}
-	if (ended == most)
-		return ended;
 	LIST_FOREACH(a, &bs->allocs->held, link)
 	a->unmapped |= a->memory == device; /* with all that its tables have */
 	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools), *after; p != NULL; p = after) {

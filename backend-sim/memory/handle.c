@@ -144,13 +144,12 @@ static void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_st
 	t->freed_count++;
 }
 
-unsigned handle_end_device(struct bsim *bs, unsigned device, unsigned most)
+unsigned handle_end_device(struct bsim *bs, unsigned device)
 {
 	struct drv_mem_handle *next;
 	unsigned ended = 0;
 
-	for (struct drv_mem_handle *h = TAILQ_FIRST(&bs->handles->live); h != NULL && ended < most;
-	     h = next) {
+	for (struct drv_mem_handle *h = TAILQ_FIRST(&bs->handles->live); h != NULL; h = next) {
 		next = TAILQ_NEXT(h, link);
 		if (h->space == device) {
 			handle_end(bs, h, HANDLE_LOST_TO_RESET);

@@ -263,17 +263,12 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 	handle_unmapped(bs, h);
 }
 
-unsigned mapping_end_device(struct bsim *bs, unsigned device, unsigned most)
+unsigned mapping_end_device(struct bsim *bs, unsigned device)
 {
-	const struct space *space = tables_space(device);
 	struct mapping *next;
 	unsigned ended = 0;
 
-	if (space->mapped_bytes == 0 &&
-	    (space->leaves[0] | space->leaves[1] | space->leaves[2]) == 0)
-		return 0; /* of all that there are */
-	for (struct mapping *m = LIST_FIRST(&bs->window->mappings); m != NULL && ended < most;
-	     m = next) {
+	for (struct mapping *m = LIST_FIRST(&bs->window->mappings); m != NULL; m = next) {
 		next = LIST_NEXT(m, link);
 		if (m->handle->space == device) {
 			end_mapping(bs, m);

@@ -440,10 +440,8 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 		       struct drv_mem_handle **out);
 /* A live handle for the block, with one reference. */
 struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block);
-/* Ends those whose pages lie on, or were imported to, the device, so many at most. Returns how
- * many.
- */
-unsigned handle_end_device(struct bsim *bs, unsigned device, unsigned most);
+/* Ends all whose pages lie on, or were imported to, the device. Returns how many. */
+unsigned handle_end_device(struct bsim *bs, unsigned device);
 /* Drops the reference of a mapping that is gone; ends the handle with its last one. */
 void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h);
 /* The import of a share on a device that this process has already. */
@@ -458,9 +456,9 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
 /* Lets the CPU reach the mapping. OUT_OF_MEMORY and a message: this process cannot map it. */
 drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m);
 
-/* Ends a device's: mappings of its memory, so many at most, and others' in its page table. Returns
- * how many mappings ended. */
-unsigned mapping_end_device(struct bsim *bs, unsigned device, unsigned most);
+/* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
+ * mappings ended. */
+unsigned mapping_end_device(struct bsim *bs, unsigned device);
 /* Gives the addresses of a mapping that nobody reaches any more back. */
 void mapping_finish(struct window *w, struct mapping *m);
 
@@ -468,8 +466,8 @@ void mapping_finish(struct window *w, struct mapping *m);
 
 void alloc_table_open(struct bsim *bs);
 void alloc_table_close(struct bsim *bs);
-/* Ends what lies in or was registered for a device, so many at most; returns how many. */
-unsigned alloc_end_device(struct bsim *bs, unsigned device, unsigned most);
+/* Ends everything that lies in or was registered for a device; returns how many. */
+unsigned alloc_end_device(struct bsim *bs, unsigned device);
 
 /* Addresses for `bytes`, in a heap of that kind or, above 512 MiB, in heaps of its own. No pages
  * yet, but where the kind is of 4 KiB device pages. NULL and a message: no room. */

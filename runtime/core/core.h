@@ -49,8 +49,8 @@ static inline int core_spend(enum npu_work work)
 /* ---- errors (object/process.c) ---- */
 
 /* The name of the face's function that the thread is in, or was in last, which its door sets: the
- * messages of what is refused begin with it. "" before the first, and in the program's functions
- * that we call. */
+ * messages of what is refused begin with it. "" before the first, and in the functions
+ * that streams call. */
 extern __thread const char *core_called;
 /* 500000, the message set, where no driver can be had. */
 int core_check_driver(void);

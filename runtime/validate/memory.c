@@ -261,6 +261,7 @@ static bool is_pending(struct validate *v, struct object *object)
 {
 	bool pending;
 
+	object->ending = true;
 	object->ended = stack_of(v);
 	if (is_wrong_call(v, object))
 		validate_why_wrong(v, object);
@@ -339,7 +340,7 @@ static void make(struct validate *v)
 	made->made = stack_of(v);
 	if (old != NULL) { /* the call that has given it back, if there is one, is not over */
 		v->stack = old->ended;
-		(old->ended != 0 ? end_object : objects_end)(v, old);
+		(old->ending ? end_object : objects_end)(v, old);
 		v->stack = made->made;
 	}
 	if (made->kind == OBJECT_MAPPING && handle != NULL) {

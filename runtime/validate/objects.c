@@ -289,6 +289,9 @@ void objects_end(struct validate *v, const struct object *object)
 
 void objects_end_of(struct validate *v, uint32_t dev)
 {
+	/* 0, or another thread has opened it again */
+	uint64_t opened = v->peers[dev % VALIDATE_DEVICES][dev % VALIDATE_DEVICES];
+
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
 		GTreeNode *node = g_tree_node_first(v->live[i]), *next;
 
@@ -296,7 +299,7 @@ void objects_end_of(struct validate *v, uint32_t dev)
 			const struct object *object = g_tree_node_value(node);
 
 			next = g_tree_node_next(node);
-			if (object->dev == dev && object->number <= v->began)
+			if (object->dev == dev && (opened == 0 || object->number < opened))
 				objects_end(v, object);
 		}
 	}

@@ -106,6 +106,7 @@ struct object {
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;
 	bool own;              /* the runtime's, not the program's */
+	bool ending;           /* a call has begun to give it back */
 	npu_stack made, ended; /* ended: or to be ended by */
 	npu_stack access;      /* MAPPING: somebody was given access */
 };

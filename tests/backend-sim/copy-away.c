@@ -578,24 +578,6 @@ static void open_first(void)
 	CALL(halDeviceOpen, 0, &in, &out);
 }
 
-/* What is allocated meanwhile ends with the rest. */
-TEST(copy_away, reset_of_much_offers_the_lock)
-{
-	void *at = NULL;
-
-	begin();
-	for (unsigned i = 0; i < PARTS; i++)
-		CALL(halMemAlloc, &at, 2 * MIB, SMALL_FLAG | MEM_PAGE_HUGE);
-	fault_of_offer = allocate_meanwhile;
-	EXPECT_GE(offers_in(close_first), PARTS / 64u);
-	EXPECT_EQ(fault_of_offer, NULL);
-	EXPECT_EQ(read_other(), DRV_ERROR_IOCRL_FAIL);
-	open_first();
-	allocate_meanwhile();
-	EXPECT_EQ(read_other(), DRV_ERROR_NONE);
-	end();
-}
-
 /* Its pages are cleared without the lock: a reset ends it, its frames stay until then. */
 TEST(copy_away, device_is_closed_while_pages_are_cleared)
 {

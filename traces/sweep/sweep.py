@@ -422,8 +422,9 @@ class Ranks:
             raise Failed('the MPI that has started this cannot be joined')
         self.rank, self.size, before = known
         self.jobs = int(before < self.jobs)  # of ranks on the same processors
-        with contextlib.suppress(OSError):  # who wakes up to look interrupts no row
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:
+            with contextlib.suppress(OSError):  # who wakes up, to look or to run, interrupts no row
+                os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
     def send(self, to, what):
         self.module.sweep_ranks_send(to, ctypes.c_long(what))
@@ -586,6 +587,8 @@ class Sweep:
                             (HAS_NONE, not self.running), (NO_MORE, self.jobs == 0)):
             if is_so and not self.waiting and what not in self.said:
                 self.said.add(what)
+                if what == HAS_NONE:  # rank 0 may write the tables then
+                    self.folder.sync(0)
                 self.ranks.send(0, what)
 
     def reap(self):
@@ -676,12 +679,15 @@ class Sweep:
 
     def finish(self):
         """Merges, whatever came: what is finished is there. Returns the exit status."""
-        if self.ranks.rank == 0:
-            self.folder.merge()
-            for rank in range(1, self.ranks.size if self.no_more else 1):
-                self.ranks.send(rank, NO_MORE)
-        if not self.stopped:
-            self.ranks.end()
+        try:
+            if self.ranks.rank == 0:
+                self.folder.merge()
+        finally:
+            if self.ranks.rank == 0 and self.no_more:
+                for rank in range(1, self.ranks.size):
+                    self.ranks.send(rank, NO_MORE)
+            if not self.stopped:
+                self.ranks.end()
         if self.ranks.rank:
             return self.stopped and 128 + self.stopped
         failed = [row for _, row in sorted(self.folder.rows.items()) if row['status'] == 'failed']

@@ -254,7 +254,7 @@ int core_result_about(drvError_t code, const char *about)
 		return CORE_OK;
 	drv = core_driver_peek();
 	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
+		return core_check_driver();
 	npu_message_set("%s: %s%s", core_called, about, reason_of(drv, code));
 	int result = core_last_error_note(driver_code_acl(code));
 	driver_code = code;
