@@ -15,11 +15,17 @@
 #define ROOM_MIN 8u
 #define NO_TAG   UINT32_MAX /* of an entry that is free */
 
+static uint32_t *list_of(const struct int_map *m, uint64_t key, uint32_t tag)
+{
+	uint64_t h = key * m->factor + tag;
+
+	return &m->first[(h ^ h >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> m->shift];
+}
+
 /* Where the number of the entry is, or would be. */
 static uint32_t *link_of(const struct int_map *m, uint64_t key, uint32_t tag)
 {
-	uint64_t h = key * m->factor + tag;
-	uint32_t *link = &m->first[(h ^ h >> 32) * UINT64_C(0x9e3779b97f4a7c15) >> m->shift];
+	uint32_t *link = list_of(m, key, tag);
 
 	for (struct int_map_entry *e; *link; link = &e->next) {
 		e = int_map_at(m, *link);
@@ -116,6 +122,13 @@ void *int_map_find(const struct int_map *m, uint64_t key, uint32_t tag)
 	uint32_t number = *link_of(m, key, tag);
 
 	return number ? int_map_at(m, number) : NULL;
+}
+
+void int_map_soon(const struct int_map *m, uint64_t key, uint32_t tag, bool near)
+{
+	const uint32_t *list = list_of(m, key, tag);
+
+	__builtin_prefetch(near ? int_map_at(m, *list) : (const void *)list);
 }
 
 void *int_map_add(struct int_map *m, uint64_t key, uint32_t tag)

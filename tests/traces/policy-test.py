@@ -227,6 +227,23 @@ def giant_pages_spare_walks(folder):
 
 
 @case
+def many_live_blocks_are_all_known(folder):
+    sizes = [512 * (1 + i % 9) for i in range(6000)]
+    come = blocks(sizes)
+    go = ['0 {} 1 0'.format(come[i * 2999 % 6000].split()[1]) for i in range(6000)]
+    again = [line for i in range(3000) for line in (go[i], come[i * 2999 % 6000])]
+    path = log(folder, come + again + go)
+    pages = sum((size + 4095) // 4096 * 4096 for size in sizes)
+    for policy in ('native', 'caching'):
+        device = replay(path, '--policy', policy)['devices'][0]
+        assert device['peak_live_bytes'] == sum(sizes)
+        assert device['series']['live_bytes'][-1] == 0
+        assert device['unknown_frees'] == device['contradictions'] == 0
+        assert device['blocks_without_memory'] == 0
+        assert device['peak_physical_bytes'] == pages or policy == 'caching'
+
+
+@case
 def samples_have_the_peak_and_are_few(folder):
     lines = []
     for i in range(9000):

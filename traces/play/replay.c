@@ -10,6 +10,9 @@
 
 #include "sim/profile.h"
 
+#define AHEAD        16u /* rows */
+#define AHEAD_BLOCKS 4096u
+
 /* ---- a device over the events ---- */
 
 /* Whether b has more physical memory than a, or as much and more of it live. */
@@ -300,6 +303,19 @@ static gboolean device_start(struct replay_device *device, GError **error)
 	return ok;
 }
 
+/* Of many blocks few are in the processor's caches: what the next rows need comes meanwhile. */
+static void look_ahead(const struct replay_device *device)
+{
+	for (guint stage = 0; stage < 4; stage++) {
+		const struct trace_row *row = trace_ahead(device->replay->trace, AHEAD >> stage);
+		if (row == NULL || row->device != device->device)
+			continue;
+		memory_soon(&device->memory, row->address, stage);
+		if (stage < 2 && device->filter->blocks)
+			int_map_soon(device->filter->blocks, row->address, 0, stage == 1);
+	}
+}
+
 static gboolean device_step(struct replay_device *device, const struct record_item *item,
 			    GError **error)
 {
@@ -307,6 +323,8 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 
 	device->memory.levels.event++;
 	device->line = item->record.line;
+	if (device->memory.items[ALLOCATION_BLOCK]->count >= AHEAD_BLOCKS)
+		look_ahead(device);
 	memory_step_file(&device->memory, item);
 	if (!policy_is_own(device->replay->options.policy) && segment_change(verb) < 0)
 		replay_note_peak(device);

@@ -16,10 +16,9 @@ struct held {
 struct allocator {
 	struct filter base;
 	const struct policy_options *options;
-	struct cache *cache;    /* NULL: native */
-	struct int_map *blocks; /* of struct held */
-	guint64 history;        /* blocks handed out and gone so far */
-	guint empty_next;       /* in options->empty_at */
+	struct cache *cache; /* NULL: native */
+	guint64 history;     /* blocks handed out and gone so far */
+	guint empty_next;    /* in options->empty_at */
 	gboolean in_burst;
 };
 
@@ -87,7 +86,7 @@ static enum cache_answer hand_out(struct allocator *a, const struct record_item 
 		return answer;
 	if (answer == CACHE_NO_MEMORY)
 		f->out.lost(f->out.data, item->size, item->site);
-	*(struct held *)int_map_add(a->blocks, item->address, 0) = held;
+	*(struct held *)int_map_add(a->base.blocks, item->address, 0) = held;
 	placed.record.va = address_of(&held);
 	placed.record.rounded = held.block ? held.block->size : held.size;
 	placed.record.has |= NPU_TRACE_HAS_VA | NPU_TRACE_HAS_ROUNDED;
@@ -106,7 +105,7 @@ static enum cache_answer take_back(struct allocator *a, struct held *held)
 		cache_release(a->cache, held->block);
 	else if (held->own)
 		answer = own(a, NPU_TRACE_MFREE, held);
-	int_map_remove(a->blocks, held);
+	int_map_remove(a->base.blocks, held);
 	return answer;
 }
 
@@ -169,7 +168,7 @@ static enum cache_answer step(struct filter *base, const struct record_item *ite
 	if (answer == CACHE_FAILED)
 		return answer;
 	if (comes || goes)
-		held = int_map_find(a->blocks, item->address, 0);
+		held = int_map_find(a->base.blocks, item->address, 0);
 	a->history += comes || goes;
 	/* a block that found no memory was not live */
 	if (goes && (held == NULL || address_of(held) != 0))
@@ -183,8 +182,7 @@ static enum cache_answer step(struct filter *base, const struct record_item *ite
 
 static guint64 find(const struct filter *base, guint64 address)
 {
-	const struct held *held =
-		int_map_find(((const struct allocator *)base)->blocks, address, 0);
+	const struct held *held = int_map_find(base->blocks, address, 0);
 
 	return held ? address_of(held) : 0;
 }
@@ -195,7 +193,7 @@ static void close_filter(struct filter *base)
 
 	if (a->cache)
 		cache_free(a->cache);
-	int_map_free(a->blocks);
+	int_map_free(a->base.blocks);
 	g_clear_error(&base->cause);
 	g_free(a);
 }
@@ -209,7 +207,7 @@ struct filter *filter_allocator(const struct policy_options *options, struct tra
 		start, step, find, close_filter, trace, *out, .start_bit = NPU_TRACE_HAS_START
 	};
 	a->options = options;
-	a->blocks = int_map_new(sizeof(struct held), NULL);
+	a->base.blocks = int_map_new(sizeof(struct held), NULL);
 	if (options->kind != POLICY_NATIVE)
 		a->cache = cache_new(options, &a->base);
 	return &a->base;

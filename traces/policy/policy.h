@@ -101,9 +101,10 @@ struct filter {
 	struct filter_output out;
 	guint64 emptied; /* times that a cache was emptied */
 	/* below: policies alone */
-	guint32 start_bit; /* NPU_TRACE_HAS_START while it is rebuilt */
-	guint32 handles;   /* numbers given out */
-	GError *cause;     /* of CACHE_FAILED: the first; whoever reports it takes it */
+	guint32 start_bit;      /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint32 handles;        /* numbers given out */
+	struct int_map *blocks; /* by the file's address */
+	GError *cause;          /* of CACHE_FAILED: the first; whoever reports it takes it */
 };
 /* A driver call, and a name in it. */
 #define POLICY_CALL(verb_, ...) \

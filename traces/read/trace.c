@@ -187,6 +187,13 @@ int trace_next(struct trace *trace, struct record_item *out, GError **error)
 	return trace->format ? npusim_next(trace, out, error) : rows_next(trace, out);
 }
 
+const struct trace_row *trace_ahead(const struct trace *trace, guint64 rows)
+{
+	guint64 at = trace->next + rows;
+
+	return at < trace->rows.count ? &trace->rows.rows[at] : NULL;
+}
+
 const char *trace_info(const struct trace *trace, const char *key)
 {
 	return trace->format ? npu_trace_reader_info_of(trace->format, key) : NULL;

@@ -210,6 +210,8 @@ void trace_free(struct trace *trace);
 gboolean trace_rewind(struct trace *trace, GError **error);
 /* The next: 1; 0 at the end; -1 and error. */
 int trace_next(struct trace *trace, struct record_item *out, GError **error);
+/* The row that comes so many after the next, or NULL. */
+const struct trace_row *trace_ahead(const struct trace *trace, guint64 rows);
 /* What the file's head says of a key, or NULL. */
 const char *trace_info(const struct trace *trace, const char *key);
 

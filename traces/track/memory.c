@@ -321,6 +321,17 @@ static void block_drop(struct memory *m, struct spot spot)
 	chunk->head = chunk->of->blocks[0].address;
 }
 
+void memory_soon(const struct memory *m, guint64 address, guint stage)
+{
+	const struct allocation *block =
+		stage < 2 ? NULL : int_map_find(m->items[ALLOCATION_BLOCK], address, 0);
+
+	if (stage < 2)
+		int_map_soon(m->items[ALLOCATION_BLOCK], address, 0, stage == 1);
+	else if (block)
+		int_map_soon(m->items[ALLOCATION_MEMORY], block->address, 0, stage == 3);
+}
+
 char *history_place(guint64 line, guint64 event)
 {
 	return line    ? g_strdup_printf("line " U64, line)
