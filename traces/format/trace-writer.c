@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,9 +19,9 @@
 #define BUFFER_BYTES (256u << 10)
 
 struct npu_trace_writer {
-	GMutex lock;   /* of all below */
-	gzFile out;    /* compressed, or as they are; NULL: not yet */
-	bool buffered; /* else each line is written at once */
+	pthread_mutex_t lock; /* of all below */
+	gzFile out;           /* compressed, or as they are; NULL: not yet */
+	bool buffered;        /* else each line is written at once */
 	char *path;
 	uint64_t start_ns;
 	int failed; /* errno of the first failure, which the file did not get over */
@@ -47,7 +48,7 @@ static int add(struct npu_trace_writer *w, const char *line, size_t length, char
 {
 	int code;
 
-	g_mutex_lock(&w->lock);
+	pthread_mutex_lock(&w->lock);
 	errno = 0;
 	if (w->failed == 0 && gzwrite(w->out, line, (unsigned)length) != (int)length)
 		w->failed = errno != 0 ? errno : EIO;
@@ -56,7 +57,7 @@ static int add(struct npu_trace_writer *w, const char *line, size_t length, char
 		gzclearerr(w->out);
 	}
 	code = w->failed;
-	g_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&w->lock);
 	return code == 0 ? 0 : fail_file(code, out_error, w->path);
 }
 
@@ -119,7 +120,7 @@ struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags,
 		return NULL;
 	}
 	struct npu_trace_writer *w = g_new0(struct npu_trace_writer, 1);
-	g_mutex_init(&w->lock);
+	pthread_mutex_init(&w->lock, NULL);
 	w->out = out;
 	w->buffered = buffered;
 	w->path = g_strdup(path);
@@ -148,7 +149,7 @@ int npu_trace_writer_close(struct npu_trace_writer *writer, char **out_error)
 		code = errno != 0 ? errno : EIO;
 	if (code != 0)
 		result = fail_file(code, out_error, writer->path);
-	g_mutex_clear(&writer->lock);
+	pthread_mutex_destroy(&writer->lock);
 	g_free(writer->path);
 	g_free(writer);
 	return result;
