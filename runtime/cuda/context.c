@@ -90,7 +90,8 @@ static _Atomic uint64_t primary_flags[CORE_DEVICE_MAX]; /* which outlive the con
 
 static _Atomic uint64_t *flags_of(struct core_context *context)
 {
-	return context->primary ? &primary_flags[context->device] : &context->words[FLAGS_WORD];
+	return context->primary ? &primary_flags[(uint32_t)context->device]
+				: &context->words[FLAGS_WORD];
 }
 
 static CUresult check_flags(unsigned flags)

@@ -237,7 +237,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 	struct core_context *context;
 
 	return cuda_current(&context) ?: cuDeviceGetMemPool(&made, context->user_device)
-			?: allocate_block(ptr, size, &current[context->device], stream);
+			?: allocate_block(ptr, size, &current[(uint32_t)context->device], stream);
 }
 
 /* ---- pools ---- */
