@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
-from tap import Skip, expect, run_cases
+from tap import LATER, Skip, expect, run_cases
 
 MIB = 1 << 20
 # Meson names the folders of all libraries there: each process would look for each library in each.

@@ -22,8 +22,8 @@ import sys
 import tempfile
 import time
 
-from command import (NPUSIM, Skip, case, die_of_signals, environment, expect, main, need, npusim,
-                     same, wait_until)
+from command import (LATER, NPUSIM, Skip, case, die_of_signals, environment, expect, main, need,
+                     npusim, same, wait_until)
 
 SAMPLE, HAS_MPI = pathlib.Path(sys.argv[2]), sys.argv[3] == 'true'
 MPIRUN = ['mpirun', '--oversubscribe', '--allow-run-as-root', '-n']
@@ -105,10 +105,18 @@ def children(pid):
             for child in task.read_text().split()]
 
 
+def end(run):
+    if run.poll() is None:
+        run.terminate()
+        run.communicate(timeout=60)
+
+
 def started(*args, front=()):
-    return subprocess.Popen(list(map(str, [*front, NPUSIM, 'sweep', *args])), env=environment(),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            start_new_session=True)
+    run = subprocess.Popen(list(map(str, [*front, NPUSIM, 'sweep', *args])), env=environment(),
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           start_new_session=True)
+    LATER.callback(end, run)
+    return run
 
 
 def begun(out, finished, *args, front=()):
