@@ -3,6 +3,8 @@
  * Many processes that open the same device at once, as a launcher's do, some of them killed while
  * they start: each goes through the whole start-up of the ACL.
  */
+#include <stdlib.h>
+
 #define STAYING 200u
 #define KILLED  60u
 #include "harness/herd.h"
@@ -49,6 +51,7 @@ static void watch(void *arg)
 
 TEST(herd, starts_while_some_are_killed)
 {
+	setenv("NPUSIM_HBM", "16G", 1); /* with room for the page tables of all */
 	herd_run(start);
 	EXPECT_EXIT(0, watch, NULL);
 	herd_bury(herd, STAYING);
