@@ -33,7 +33,9 @@ static int run_rows(const char *module, GError **error)
 			close(STDIN_FILENO);
 			open("/dev/null", O_RDONLY);
 			g_shell_parse_argv(words, &count, &row, NULL);
-			return run_named(row[0], count, row);
+			/* options that are read are taken out */
+			g_autofree char **left = g_memdup2(row, (count + 1u) * sizeof(*row));
+			return run_named(row[0], count, left);
 		}
 		waitpid(process, &status, 0);
 		status = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
