@@ -219,9 +219,8 @@ static void engine_rewrites_source(void)
 	MUST(aclrtSynchronizeStream(one));
 }
 
-/* The program knows by a flag that what came before it is done, and calls nothing. The flag is the
- * device's to write: no race of threads. */
-__attribute__((no_sanitize("thread"))) static void polls_for_flag(void)
+/* The program knows by a flag that what came before it is done, and calls nothing. */
+static void polls_for_flag(void)
 {
 	char *flag;
 	void *made;
@@ -233,7 +232,8 @@ __attribute__((no_sanitize("thread"))) static void polls_for_flag(void)
 	MUST(aclrtMemcpyAsync(flag, 4, device + PART, 4, ACL_MEMCPY_DEVICE_TO_HOST, one));
 	while (*(volatile char *)flag != 0)
 		;
-	memset(pinned, 8, PART);
+	for (unsigned i = 0; i < PART; i++)
+		((volatile char *)pinned)[i] = 8; /* memset() is seen by ThreadSanitizer */
 	MUST(aclrtSynchronizeStream(one));
 	MUST(aclrtFreeHost(made));
 }
