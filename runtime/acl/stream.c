@@ -106,7 +106,8 @@ static aclError check_value_address(const void *address)
 	struct DVattribute attr = { 0 };
 
 	return core_check_driver()
-		       ?: RT_WANT((uintptr_t)address % 8 == 0, "devAddr=%p is not aligned to 8 bytes", address)
+		       ?: RT_WANT((uintptr_t)address % 8 == 0,
+				  "devAddr=%p is not aligned to 8 bytes", address)
 		       ?: ACL_CALL(drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr)
 		       ?: RT_WANT(attr.memType == DV_MEM_LOCK_DEV ||
 					  attr.memType == DV_MEM_SVM_DEVICE ||

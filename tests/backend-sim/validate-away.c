@@ -249,6 +249,34 @@ TEST(validate_away, memory)
 	unlink(file);
 }
 
+/* Of the old memory nothing stays, also where no stack is kept of who gives it back. */
+static void block_without_stacks(void *arg)
+{
+	static char plain[65536];
+	uint64_t first;
+
+	(void)arg;
+	setenv("NPUSIM_STACKS", "off", 1);
+	begin();
+	kind = &kinds[2];
+	first = kind->make();
+	CALL(npusimTellBlock, first, 1024);
+	arm(kind->call, make_again);
+	kind->end(first);
+	EXPECT_EQ(again, first);
+	CALL(drvMemcpy, again, sizeof(plain), (DVdeviceptr)plain, sizeof(plain));
+	CALL(halMemFree, (void *)again);
+	rig_end();
+	EXPECT_EQ(reported("\"rule\""), 0u);
+	unlink(file);
+	exit(harness_has_failed());
+}
+
+TEST(validate_away, block)
+{
+	EXPECT_EXIT(0, block_without_stacks, NULL);
+}
+
 /* ---- order ---- */
 
 static struct rig_stream streams[2];

@@ -139,12 +139,18 @@ TEST_CHILD(process, reset_after_finalize_works)
 
 static void expect_no_driver(const char *part)
 {
+	static uint64_t place[1];
+
 	EXPECT_NE(aclrtSetDevice(0), 0);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), part);
 	EXPECT_EQ(aclInit(NULL), 500000);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), part);
 	EXPECT_NULL(aclrtGetSocName());
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), part);
+	EXPECT_EQ(aclrtReleaseMemAddress(place), 500000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "aclrtReleaseMemAddress: ");
+	EXPECT_EQ(aclrtValueWait(place, 0, 0, NULL), 500000);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "aclrtValueWait: ");
 }
 
 static void unknown_backend(void *arg)

@@ -31,6 +31,16 @@ unsigned until_failure; // 0: none
 	return p;
 }
 
+// As the library's does, which a sanitizer replaces too.
+[[gnu::noinline]] void *operator new(std::size_t size, const std::nothrow_t &) noexcept
+{
+	try {
+		return operator new(size);
+	} catch (const std::bad_alloc &) {
+		return nullptr;
+	}
+}
+
 [[gnu::noinline]] void operator delete(void *p) noexcept
 {
 	std::free(p);
