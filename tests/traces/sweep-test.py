@@ -766,8 +766,8 @@ def each_node_has_its_processors(folder):
     agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     agent.chmod(0o755)
     same(ranks_with_rows(folder / 'out', *MPIRUN, '4', '--bind-to', 'none', '--host', 'a:2,b:2',
-                         '--mca', 'plm_rsh_agent', agent, '--mca', 'btl', 'tcp,self', 'taskset',
-                         '-c', first), [0, 2], 'one of each')
+                         '--mca', 'plm_rsh_agent', agent, '--mca', 'rtc', '^hwloc', '--mca', 'btl',
+                         'tcp,self', 'taskset', '-c', first), [0, 2], 'one of each')
 
 
 @case
