@@ -704,6 +704,12 @@ def need_mpi():
     need('mpirun')
 
 
+def need_open_mpi_4():
+    if '(Open MPI) 4.' not in subprocess.run(['mpirun', '--version'], capture_output=True,
+                                             text=True).stdout:
+        raise Skip('only Open MPI 4 is known to take these options')
+
+
 @case
 def ranks_share_the_rows_and_survive_the_death_of_one(folder):
     need_mpi()
@@ -759,15 +765,25 @@ def no_more_ranks_run_rows_than_have_a_processor(folder):
 def each_node_has_its_processors(folder):
     """Of two nodes that are this one, started by an agent that goes nowhere."""
     first, _ = two_processors()
-    if '(Open MPI) 4.' not in subprocess.run(['mpirun', '--version'], capture_output=True,
-                                             text=True).stdout:
-        raise Skip('only Open MPI 4 is known to take this agent')
+    need_open_mpi_4()
     agent = folder / 'agent'
     agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     agent.chmod(0o755)
     same(ranks_with_rows(folder / 'out', *MPIRUN, '4', '--bind-to', 'none', '--host', 'a:2,b:2',
                          '--mca', 'plm_rsh_agent', agent, '--mca', 'rtc', '^hwloc', '--mca', 'btl',
                          'tcp,self', 'taskset', '-c', first), [0, 2], 'one of each')
+
+
+@case
+def tables_that_cannot_be_written_end_all_ranks(folder):
+    """Also where the MPI ends none itself."""
+    need_mpi()
+    need_open_mpi_4()
+    (folder / 'out' / 'rows.csv').mkdir(parents=True)
+    run = started('--out', folder / 'out', *TWENTY, front=[*MPIRUN, '2', '--enable-recovery'])
+    said = run.communicate(timeout=60)
+    same(len(lines(folder / 'out')), 20, said)
+    same('rows.csv' in said[1], True, said)
 
 
 @case
