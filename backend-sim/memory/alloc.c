@@ -549,8 +549,8 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
 	if (kind.use == NPU_PLACE_DEVICE && a->page_lg2 == 12 && taken == 0) {
-		c->pages--; /* the process has the frames: no message, and what was measured has one
-			     */
+		/* The process has the frames: no message, and what was measured has one. */
+		c->pages--;
 		c->page_lg2 = 0;
 	}
 	*pp = (void *)(uintptr_t)a->va;

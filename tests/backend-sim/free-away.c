@@ -169,6 +169,11 @@ static void wait_until(bool (*there)(const struct queue_set *set))
 static pthread_t taker;
 static void *(*take)(void *arg);
 
+struct taking {
+	const char *title;
+	void *(*take)(void *arg);
+};
+
 static void *take_it(void *arg)
 {
 	arg = take(arg);
@@ -176,13 +181,27 @@ static void *take_it(void *arg)
 	return arg;
 }
 
-/* It cannot be done before what was given back is gone. */
-static void begin_to_take(void)
+static void start_taker(void)
 {
 	done = false;
 	ASSERT_EQ(pthread_create(&taker, NULL, take_it, NULL), 0);
+}
+
+/* It cannot be done before what was given back is gone. */
+static void begin_to_take(void)
+{
+	ASSERT_NO_FATAL(start_taker());
 	wait_until(waits_beside_us); /* with the lock released */
 	EXPECT_FALSE(__atomic_load_n(&done, __ATOMIC_RELAXED));
+}
+
+/* Frees; while the memory goes, `meanwhile` runs, which starts the taker. */
+static void free_beside(void *(*taking)(void *arg), void (*meanwhile)(void), void *what)
+{
+	take = taking;
+	fault = meanwhile;
+	CALL(halMemFree, what);
+	pthread_join(taker, NULL);
 }
 
 static uint64_t most;
@@ -198,10 +217,7 @@ TEST(free_away, frames_that_are_asked_for_are_waited_for)
 	begin();
 	other = NULL;
 	most = free_before + BYTES;
-	take = take_most;
-	fault = begin_to_take;
-	CALL(halMemFree, memory);
-	pthread_join(taker, NULL);
+	free_beside(take_most, begin_to_take, memory);
 	EXPECT_NOT_NULL(other);
 	EXPECT_EQ(rig_free_bytes(), 0u);
 	end();
@@ -231,10 +247,7 @@ TEST(free_away, frames_that_leave_longest_are_waited_for)
 	other = NULL;
 	tries = 0;
 	most = free_before + BYTES;
-	take = take_most;
-	fault = begin_to_take_and_free_another;
-	CALL(halMemFree, memory);
-	pthread_join(taker, NULL);
+	free_beside(take_most, begin_to_take_and_free_another, memory);
 	EXPECT_NOT_NULL(other);
 	EXPECT_EQ(rig_free_bytes(), 0u);
 	end();
@@ -258,10 +271,7 @@ TEST(free_away, pages_of_a_try_that_failed)
 		  DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_EQ(bsim_of(rig)->leaves, leaves);
 	EXPECT_EQ(rig_free_bytes(), BYTES);
-	take = take_pages;
-	fault = begin_to_take;
-	CALL(halMemFree, memory);
-	pthread_join(taker, NULL);
+	free_beside(take_pages, begin_to_take, memory);
 	EXPECT_EQ(byte_at(other), 0);
 	EXPECT_EQ(rig_free_bytes(), 0u);
 	end();
@@ -285,15 +295,12 @@ static void *touch_without_memory(void *arg)
 	return arg;
 }
 
-static const struct giving_up {
-	const char *title;
-	void *(*take)(void *arg);
-} givings_up[] = { { "copy", copy_without_memory }, { "touch", touch_without_memory } };
+static const struct taking givings_up[] = { { "copy", copy_without_memory },
+					    { "touch", touch_without_memory } };
 
 static void take_while_it_leaves(void)
 {
-	done = false;
-	ASSERT_EQ(pthread_create(&taker, NULL, take_it, NULL), 0);
+	ASSERT_NO_FATAL(start_taker());
 	wanted = 1;
 	wait_until(has_tried);
 	EXPECT_TRUE(__atomic_load_n(&done, __ATOMIC_RELAXED));
@@ -301,16 +308,13 @@ static void take_while_it_leaves(void)
 
 TEST_EACH(free_away, what_the_model_has_begun_is_not_done_again, givings_up, title)
 {
-	const struct giving_up *giving_up = param;
+	const struct taking *giving_up = param;
 
 	begin();
 	other = filled();
 	tries = 0;
 	no_memory = true;
-	take = giving_up->take;
-	fault = take_while_it_leaves;
-	CALL(halMemFree, memory);
-	pthread_join(taker, NULL);
+	free_beside(giving_up->take, take_while_it_leaves, memory);
 	no_memory = false;
 	EXPECT_EQ(tries, 1u);
 	end();
@@ -528,10 +532,8 @@ static void *take_reservation(void *arg)
 	return arg;
 }
 
-static const struct taking {
-	const char *title;
-	void *(*take)(void *arg);
-} takings[] = { { "pinned", take_pinned }, { "reserved", take_reservation } };
+static const struct taking takings[] = { { "pinned", take_pinned },
+					 { "reserved", take_reservation } };
 
 /* The window has no room for both. */
 TEST_EACH(free_away, addresses_that_are_asked_for_are_waited_for, takings, title)
@@ -545,10 +547,7 @@ TEST_EACH(free_away, addresses_that_are_asked_for_are_waited_for, takings, title
 	pinned = alloc((w->end - w->normal_base) / WINDOW_GIB * WINDOW_GIB - large, HOST_FLAG);
 	EXPECT_NE(npu_call(rig, halMemAlloc, &other, large, HOST_FLAG), DRV_ERROR_NONE);
 	other = NULL;
-	take = taking->take;
-	fault = begin_to_take;
-	CALL(halMemFree, pinned);
-	pthread_join(taker, NULL);
+	free_beside(taking->take, begin_to_take, pinned);
 	EXPECT_EQ(other, pinned);
 	if (taking->take == take_pinned) {
 		CALL(halMemFree, other);
