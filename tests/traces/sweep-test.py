@@ -762,6 +762,19 @@ def no_more_ranks_run_rows_than_have_a_processor(folder):
 
 
 @case
+def ranks_that_fill_the_processors_have_one_each(folder):
+    first, other = two_processors()
+    both = {first, other}
+    front = '--bind-to', 'none', 'taskset', '-c', '{},{}'.format(first, other)
+    for count, each in (4, [{first}, {other}, both, both]), (1, [both]):
+        run = begun(folder / str(count), 1, *SEEDS, front=[*MPIRUN, str(count), *front])
+        same(sorted(map(sorted, map(os.sched_getaffinity, children(run.pid)))),
+             sorted(map(sorted, each)), count)
+        run.send_signal(signal.SIGTERM)
+        run.communicate(timeout=60)
+
+
+@case
 def each_node_has_its_processors(folder):
     """Of two nodes that are this one, started by an agent that goes nowhere."""
     first, _ = two_processors()

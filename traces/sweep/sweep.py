@@ -417,13 +417,15 @@ class Ranks:
         except OSError as error:
             raise Failed('an MPI has started this, and {}: build npusim with it, or use --shard '
                          'without'.format(error)) from error
-        known = (ctypes.c_int * 3)()
+        known = (ctypes.c_int * 4)()
         if not self.module.sweep_ranks_begin(hash(tuple(processors)) & 0x7fffffff, known):
             raise Failed('the MPI that has started this cannot be joined')
-        self.rank, self.size, before = known
-        self.jobs = int(before < self.jobs)  # of ranks on the same processors
-        if os.sched_getscheduler(0) == os.SCHED_OTHER:
-            with contextlib.suppress(OSError):  # who wakes up, to look or to run, interrupts no row
+        self.rank, self.size, before, alike = known  # on the same processors
+        self.jobs = int(before < self.jobs)
+        with contextlib.suppress(OSError):  # a container may refuse either
+            if self.jobs and alike >= len(processors) and not options.jobs:
+                os.sched_setaffinity(0, {processors[before]})  # none that runs rows moves about
+            if os.sched_getscheduler(0) == os.SCHED_OTHER:  # who wakes up interrupts no row
                 os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
     def send(self, to, what):
