@@ -466,9 +466,10 @@ static inline void node_let(struct node *const *entered)
 }
 /* Declares `error` and enters the node, until the end of the block. Where that works, `error` is
  * what follows. */
-#define ENTERED(node, error, ...)                                                              \
-	drvError_t error = node_enter(node);                                                   \
-	__attribute__((cleanup(node_let))) struct node *const entered = error ? NULL : (node); \
+#define ENTERED(node, error, ...)                                               \
+	drvError_t error = node_enter(node);                                    \
+	__attribute__((cleanup(node_let), unused)) struct node *const entered = \
+		error ? NULL : (node);                                          \
 	error = error ?: (__VA_ARGS__)
 
 /* True if this process may go on without entering: it is a member, and nobody is dead. */
