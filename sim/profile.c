@@ -393,7 +393,9 @@ uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint
 	const struct sim_call_cost *cost = &profile->call[call];
 	uint64_t units = page_lg2 >= 30 ? pages * cost->giant_units : pages;
 	uint64_t per_message = cost->pages_per_message ? cost->pages_per_message : 1;
-	uint64_t messages = page_lg2 ? (units + per_message - 1) / per_message : 0;
+	uint64_t messages = !page_lg2              ? 0
+			    : units <= per_message ? units != 0
+						   : (units - 1) / per_message + 1;
 	uint64_t head = units < cost->head_pages ? units : cost->head_pages;
 
 	return (cost->base_ns + messages * cost->message_ns + units * cost->page_ns +

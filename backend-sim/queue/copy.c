@@ -241,34 +241,33 @@ static drvError_t find_ends(struct bsim *bs, const char *call, uint64_t sent, ui
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out)
 {
-	struct copy_plan plan = { .device = 0 };
-	drvError_t result = find_ends(bs, call, sent, dst, src, bytes, &plan);
+	drvError_t result;
+
+	*out = (struct copy_plan){ .device = 0 };
+	result = find_ends(bs, call, sent, dst, src, bytes, out);
 
 	if (bs->node != NULL) /* a copy of the program's own memory needs none */
 		(void)node_lost_servers(bs->node); /* whose memory faults from here on */
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
-		result = host_check_locked(bs, call, &plan, bytes);
+		result = host_check_locked(bs, call, out, bytes);
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC && bytes > SIM_FEW_BYTES &&
-	    (copy_end_may_go(&plan.dst) || copy_end_may_go(&plan.src))) /* as it is now */
-		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
+	    (copy_end_may_go(&out->dst) || copy_end_may_go(&out->src))) /* as it is now */
+		result = find_ends(bs, call, sent, dst, src, bytes, out);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (plan.src.memory == SIM_NODE_HOST)
-		plan.engine = SIM_ENGINE_H2D;
-	else if (plan.dst.memory == SIM_NODE_HOST)
-		plan.engine = SIM_ENGINE_D2H;
+	if (out->src.memory == SIM_NODE_HOST)
+		out->engine = SIM_ENGINE_H2D;
+	else if (out->dst.memory == SIM_NODE_HOST)
+		out->engine = SIM_ENGINE_D2H;
 	else
-		plan.engine = SIM_ENGINE_SDMA;
-	plan.device = (unsigned)issuer;
+		out->engine = SIM_ENGINE_SDMA;
+	out->device = (unsigned)issuer;
 	if (issuer == COPY_SYNC)
-		result = plan_sync_device(bs, call, &plan);
+		result = plan_sync_device(bs, call, out);
 	else
-		result = copy_access_locked(bs, call, plan.device, &plan.dst)
-				 ?: copy_access_locked(bs, call, plan.device, &plan.src);
-	result = result ?: copy_room_locked(bs, call, issuer, &plan.dst, bytes);
-	if (result == DRV_ERROR_NONE)
-		*out = plan;
-	return result;
+		result = copy_access_locked(bs, call, out->device, &out->dst)
+				 ?: copy_access_locked(bs, call, out->device, &out->src);
+	return result ?: copy_room_locked(bs, call, issuer, &out->dst, bytes);
 }
 
 /* ---- links to other servers ---- */
@@ -281,14 +280,16 @@ drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *
 	uint64_t delay_us = 0;
 	struct pt_leaf leaf;
 
-	for (unsigned i = 0; bs->link_faults != NULL && i < 2; i++)
+	if (bs->link_faults == NULL)
+		return DRV_ERROR_NONE;
+	for (unsigned i = 0; i < 2; i++)
 		for (uint64_t at = ends[i]->va;
 		     ends[i]->space != SIM_RAW && at < ends[i]->va + job->bytes &&
 		     pt_walk(&tables_space((unsigned)ends[i]->space)->pt, at, &leaf);
 		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
 			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
 				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
-	for (unsigned server = 0; bs->link_faults != NULL && servers >> server != 0; server++)
+	for (unsigned server = 0; servers >> server != 0; server++)
 		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: the link to server %u of supernode %s is lost, as "

@@ -28,7 +28,8 @@ class span_list
 public:
 	void clear()
 	{
-		m_spans.assign(m_spans.size(), span(nullptr, 0)); // LeakSanitizer reads on behind
+		for (span &s : m_spans)
+			s = span(nullptr, 0); // LeakSanitizer reads on behind
 		m_spans.clear();
 		m_own.clear();
 		m_bytes = 0;
