@@ -49,15 +49,16 @@ static bool place_continues(const struct npu_place *first, const struct npu_plac
 	return npu_place_is_translated(next) && next->owner == first->owner;
 }
 
-/* Walks the places of [va, va + bytes): all of them must be reached in the way of the first. What
- * changes behind it meanwhile, the engine finds. */
+/* Walks the places of [va, va + bytes) behind the first: all of them must be reached in the way of
+ * the first. What changes behind it meanwhile, the engine finds. */
 static drvError_t range_check(struct bsim *bs, const char *call, const char *argument, uint64_t va,
 			      uint64_t bytes, uint64_t sent, const struct npu_place *first)
 {
 	struct npu_place place = *first;
 	unsigned places = 0;
+	uint64_t at;
 
-	for (uint64_t at; place.base + place.bytes < va + bytes;) {
+	do {
 		at = place.base + place.bytes;
 		if (++places % OFFER_PLACES == 0 && sent == ALLOCATION_NOW) /* of a call */
 			offer_locked(bs);
@@ -71,7 +72,7 @@ static drvError_t range_check(struct bsim *bs, const char *call, const char *arg
 					 call, argument, npu_size_text(bytes),
 					 (unsigned long long)va, (unsigned long long)at,
 					 place_text_locked(bs, at));
-	}
+	} while (place.base + place.bytes < va + bytes);
 	return DRV_ERROR_NONE;
 }
 
@@ -114,9 +115,10 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 		return not_mapped(bs, call, argument, va, bytes, va);
 	if (place.kind == NPU_PLACE_MAPPED && bs->cuda != NULL)
 		return end_by_access(bs, call, argument, va, bytes, &place, out);
-	if (place.kind != NPU_PLACE_PAGEABLE)
+	if (place.kind != NPU_PLACE_PAGEABLE && place.base + place.bytes < va + bytes)
 		result = range_check(bs, call, argument, va, bytes, sent, &place);
-	else if (va / 4096 != (va + bytes - 1) / 4096 && /* not within a page */
+	else if (place.kind == NPU_PLACE_PAGEABLE &&
+		 va / 4096 != (va + bytes - 1) / 4096 && /* not within a page */
 		 place_at(bs, va + bytes - 1).kind != NPU_PLACE_PAGEABLE)
 		result = bsim_fail(
 			DRV_ERROR_IOCRL_FAIL,
@@ -276,19 +278,22 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job,
 			     uint64_t servers)
 {
-	const struct sim_ref *ends[] = { &job->dst, &job->src };
-	uint64_t delay_us = 0;
+	uint64_t delay_us;
 	struct pt_leaf leaf;
 
 	if (bs->link_faults == NULL)
 		return DRV_ERROR_NONE;
-	for (unsigned i = 0; i < 2; i++)
-		for (uint64_t at = ends[i]->va;
-		     ends[i]->space != SIM_RAW && at < ends[i]->va + job->bytes &&
-		     pt_walk(&tables_space((unsigned)ends[i]->space)->pt, at, &leaf);
+	delay_us = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sim_ref *end = i == 0 ? &job->dst : &job->src;
+
+		for (uint64_t at = end->va;
+		     end->space != SIM_RAW && at < end->va + job->bytes &&
+		     pt_walk(&tables_space((unsigned)end->space)->pt, at, &leaf);
 		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
 			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
 				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
+	}
 	for (unsigned server = 0; servers >> server != 0; server++)
 		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,

@@ -70,10 +70,20 @@ static inline bool copy_end_may_go(const struct copy_end *end)
 
 /* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
  * or written now. Of a call, the lock is let go of while many pages are looked at. */
-drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
+drvError_t host_check_own(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write);
-drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
-			     uint64_t bytes);
+static inline drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
+					const struct copy_end *end, uint64_t bytes, bool write)
+{
+	return copy_end_may_go(end) ? host_check_own(bs, call, argument, end, bytes, write)
+				    : DRV_ERROR_NONE;
+}
+static inline drvError_t host_check_locked(struct bsim *bs, const char *call,
+					   const struct copy_plan *plan, uint64_t bytes)
+{
+	return host_check_end(bs, call, "src", &plan->src, bytes, false)
+		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
+}
 /* The end will be used at a later time: where it may be gone by then, the kernel is to move its
  * bytes. False: it does not (said once, at info), and what can be checked is to be checked before.
  */

@@ -173,14 +173,12 @@ static const char *why_gone(struct bsim *bs, uint64_t va)
 	return mapped ? gone : npu_text("%s, and unmapped by the program", gone);
 }
 
-drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
+drvError_t host_check_own(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
 	bool let_go = bytes > SIM_FEW_BYTES && bs->queues != NULL && !bs->queues->running, usable;
 
-	if (!copy_end_may_go(end))
-		return DRV_ERROR_NONE;
 	if (let_go)
 		queue_let_go_locked(bs);
 	usable = pages_usable(bs, va, bytes, bytes, write);
@@ -200,13 +198,6 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 			 "%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process: %s",
 			 call, argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
 			 (unsigned long long)va, readable[write], why_gone(bs, va + bad - 1));
-}
-
-drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
-			     uint64_t bytes)
-{
-	return host_check_end(bs, call, "src", &plan->src, bytes, false)
-		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
 }
 
 static bool loose_allowed(const struct bsim *bs)

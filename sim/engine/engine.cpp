@@ -77,10 +77,8 @@ void engine::submit(sim_job *job, uint64_t not_before_ps)
 	*m_due_ps = std::min(*m_due_ps, it.due_ps);
 }
 
-inline void engine::step_lane(unsigned index, uint64_t now)
+inline void engine::step_lane(lane &it, unsigned index, uint64_t now)
 {
-	lane &it = m_lanes[index];
-
 	while (it.due_ps <= now) {
 		retire(it, now);
 		if (it.next_ps <= now)
@@ -106,19 +104,19 @@ void engine::step(uint64_t now)
 		if (m_lanes[index].due_ps <= now)
 			m_due.push_back(index);
 	for (unsigned index : m_due)
-		step_lane(index, now);
+		step_lane(m_lanes[index], index, now);
 	note_due();
 }
 
 void engine::step_only(const sim_job *job, const uint64_t &busy, uint64_t &now)
 {
 	const uint64_t only = busy;
+	const unsigned index = m_active.front();
+	lane &it = m_lanes[index];
 
-	while (busy == only && is_only(job) && !(m_lock && m_lock->is_awaited(m_lock->arg))) {
-		unsigned index = m_active.front();
-
-		now = std::max(now, m_lanes[index].due_ps);
-		step_lane(index, now);
+	while (busy == only && is_only(it, job) && !(m_lock && m_lock->is_awaited(m_lock->arg))) {
+		now = std::max(now, it.due_ps);
+		step_lane(it, index, now);
 	}
 	note_due();
 }

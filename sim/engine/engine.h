@@ -68,14 +68,12 @@ private:
 	};
 
 	// True if the job is not complete, and no other is under way or waits.
-	bool is_only(const sim_job *job) const
+	bool is_only(const lane &it, const sim_job *job) const
 	{
-		const lane &it = m_lanes[m_active.empty() ? 0 : m_active.front()];
-
 		return m_active.size() == 1 && it.head == job && !job->next && it.in_flight.empty();
 	}
 	void note_due();
-	void step_lane(unsigned index, uint64_t now);
+	void step_lane(lane &it, unsigned index, uint64_t now);
 	void advance(lane &it, unsigned index, uint64_t now);
 	unsigned node_of(const sim_ref &ref, uint64_t offset) const;
 	void begin(lane &it, uint64_t now);
