@@ -269,7 +269,9 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	else
 		result = copy_access_locked(bs, call, out->device, &out->dst)
 				 ?: copy_access_locked(bs, call, out->device, &out->src);
-	return result ?: copy_room_locked(bs, call, issuer, &out->dst, bytes);
+	if (result != DRV_ERROR_NONE || bytes < COPY_ROOM_BYTES)
+		return result;
+	return copy_room_locked(bs, call, issuer, &out->dst, bytes);
 }
 
 /* ---- links to other servers ---- */

@@ -128,7 +128,7 @@ void engine::note_due()
 		*m_due_ps = std::min(*m_due_ps, m_lanes[index].due_ps);
 }
 
-void engine::advance(lane &it, unsigned index, uint64_t now)
+inline void engine::advance(lane &it, unsigned index, uint64_t now)
 {
 	switch (it.now) {
 	case state::idle:
@@ -187,8 +187,6 @@ void engine::begin(lane &it, uint64_t now)
 	it.last_ps = now + start;
 	it.before_ps = 0;
 	it.latency_ps = SIM_NEVER;
-	it.dst.clear();
-	it.src.clear();
 	it.piece.flight = 0;
 	it.now = job->bytes && !delay ? state::moving : state::finishing;
 	it.next_ps = now + (delay ? job->delay_ps : start);

@@ -12,15 +12,6 @@
 namespace npusim
 {
 
-void span_list::add(unsigned char *at, uint64_t bytes)
-{
-	if (!m_spans.empty() && m_spans.back().at + m_spans.back().bytes == at)
-		m_spans.back().bytes += bytes;
-	else
-		m_spans.emplace_back(at, bytes);
-	m_bytes += bytes; // last: where there is no memory, nothing has changed
-}
-
 unsigned char *span_list::add_own(uint64_t bytes)
 {
 	m_own.emplace_back(new unsigned char[bytes]());

@@ -34,7 +34,14 @@ public:
 		m_own.clear();
 		m_bytes = 0;
 	}
-	void add(unsigned char *at, uint64_t bytes);
+	void add(unsigned char *at, uint64_t bytes)
+	{
+		if (!m_spans.empty() && m_spans.back().at + m_spans.back().bytes == at)
+			m_spans.back().bytes += bytes;
+		else
+			m_spans.emplace_back(at, bytes);
+		m_bytes += bytes; // last: where there is no memory, nothing has changed
+	}
 	// Adds memory of the list's own, all zeros, that is there until clear().
 	unsigned char *add_own(uint64_t bytes);
 	// Forgets all beyond the first `bytes`.

@@ -25,15 +25,11 @@ bool loose_is_allowed(int pid)
 	return is_there(&byte, pid);
 }
 
-uint64_t loose_move(void *dst, int dst_pid, const void *src, int src_pid, uint64_t bytes,
-		    bool *out_at_src)
+uint64_t loose_move_by_kernel(void *dst, int dst_pid, const void *src, int src_pid, uint64_t bytes,
+			      bool *out_at_src)
 {
 	uint64_t done = 0;
 
-	if ((dst_pid | src_pid) == 0) {
-		memmove(dst, src, bytes);
-		return bytes;
-	}
 	while (done < bytes) {
 		struct iovec to = { (char *)dst + done, bytes - done };
 		struct iovec from = { (char *)(uintptr_t)src + done, bytes - done };
