@@ -236,6 +236,7 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
 static drvError_t find_ends(struct bsim *bs, const char *call, uint64_t sent, uint64_t dst,
 			    uint64_t src, uint64_t bytes, struct copy_plan *out)
 {
+	*out = (struct copy_plan){ .device = 0 };
 	return copy_end_locked(bs, call, "dst", dst, bytes, sent, &out->dst)
 		       ?: copy_end_locked(bs, call, "src", src, bytes, sent, &out->src);
 }
@@ -243,10 +244,7 @@ static drvError_t find_ends(struct bsim *bs, const char *call, uint64_t sent, ui
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out)
 {
-	drvError_t result;
-
-	*out = (struct copy_plan){ .device = 0 };
-	result = find_ends(bs, call, sent, dst, src, bytes, out);
+	drvError_t result = find_ends(bs, call, sent, dst, src, bytes, out);
 
 	if (bs->node != NULL) /* a copy of the program's own memory needs none */
 		(void)node_lost_servers(bs->node); /* whose memory faults from here on */
@@ -269,9 +267,7 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	else
 		result = copy_access_locked(bs, call, out->device, &out->dst)
 				 ?: copy_access_locked(bs, call, out->device, &out->src);
-	if (result != DRV_ERROR_NONE || bytes < COPY_ROOM_BYTES)
-		return result;
-	return copy_room_locked(bs, call, issuer, &out->dst, bytes);
+	return result ?: copy_room_locked(bs, call, issuer, &out->dst, bytes);
 }
 
 /* ---- links to other servers ---- */
@@ -280,22 +276,19 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 drvError_t copy_cross_locked(struct bsim *bs, const char *call, struct sim_job *job,
 			     uint64_t servers)
 {
-	uint64_t delay_us;
+	const struct sim_ref *ends[] = { &job->dst, &job->src };
+	uint64_t delay_us = 0;
 	struct pt_leaf leaf;
 
 	if (bs->link_faults == NULL)
 		return DRV_ERROR_NONE;
-	delay_us = 0;
-	for (unsigned i = 0; i < 2; i++) {
-		const struct sim_ref *end = i == 0 ? &job->dst : &job->src;
-
-		for (uint64_t at = end->va;
-		     end->space != SIM_RAW && at < end->va + job->bytes &&
-		     pt_walk(&tables_space((unsigned)end->space)->pt, at, &leaf);
+	for (unsigned i = 0; i < 2; i++)
+		for (uint64_t at = ends[i]->va;
+		     ends[i]->space != SIM_RAW && at < ends[i]->va + job->bytes &&
+		     pt_walk(&tables_space((unsigned)ends[i]->space)->pt, at, &leaf);
 		     at = ((at >> leaf.page_lg2) + 1) << leaf.page_lg2)
 			if (SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX)
 				servers |= UINT64_C(1) << SIM_PEER_SERVER(SIM_PA_NODE(leaf.pa));
-	}
 	for (unsigned server = 0; servers >> server != 0; server++)
 		if ((servers >> server & 1) && !bs->link_faults(server, &delay_us))
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,

@@ -132,8 +132,11 @@ static void fill(unsigned char *at, uint64_t bytes, const unsigned char *pattern
 	}
 }
 
-static uint64_t fill_job(const sim_job *job, const span_list &dst, uint64_t begin)
+static uint64_t move(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
 {
+	if (job->kind == SIM_JOB_COPY)
+		return copy_job(job, dst, src, begin);
+
 	unsigned size = job->pattern_bytes ? job->pattern_bytes : 1;
 	uint64_t phase = begin % size;
 	unsigned char pattern[4] = {
@@ -151,12 +154,6 @@ static uint64_t fill_job(const sim_job *job, const span_list &dst, uint64_t begi
 		phase = (phase + d.bytes) % size;
 	}
 	return dst.bytes();
-}
-
-static uint64_t move(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
-{
-	return job->kind == SIM_JOB_COPY ? copy_job(job, dst, src, begin)
-					 : fill_job(job, dst, begin);
 }
 
 uint64_t move_bytes(sim_lock *lock, sim_job *job, const span_list &dst, const span_list &src,

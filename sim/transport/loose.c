@@ -7,7 +7,6 @@
 #include "sim/transport/loose.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/uio.h>
 
 static bool is_there(const void *at, int pid)
