@@ -298,10 +298,30 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 	return DRV_ERROR_NONE;
 }
 
+/* All 0. They lie close together: where there are many, in huge pages. */
+static struct allocation *new_record(struct alloc_table *t)
+{
+	const size_t most = NPU_HUGE_PAGE / sizeof(struct allocation);
+	struct allocation *a = LIST_FIRST(&t->unused);
+
+	if (a != NULL) {
+		LIST_REMOVE(a, link);
+		return memset(a, 0, sizeof(*a));
+	}
+	if (t->made % most == 0) {
+		a = g_aligned_alloc(1, NPU_HUGE_PAGE, NPU_HUGE_PAGE);
+		if (t->made > 0)
+			madvise(a, NPU_HUGE_PAGE, MADV_HUGEPAGE);
+		g_ptr_array_add(t->slabs, a);
+	}
+	a = g_ptr_array_index(t->slabs, t->slabs->len - 1);
+	return memset(a + t->made++ % most, 0, sizeof(*a));
+}
+
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
-	struct allocation *a = g_slice_new0(struct allocation);
+	struct allocation *a = new_record(bs->allocs);
 
 	a->kind = kind->use;
 	a->memory = kind->memory;
@@ -310,7 +330,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
 					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
-		g_slice_free(struct allocation, a);
+		LIST_INSERT_HEAD(&bs->allocs->unused, a, link);
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
@@ -356,7 +376,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
 	}
-	g_slice_free(struct allocation, a);
+	LIST_INSERT_HEAD(&bs->allocs->unused, a, link);
 }
 
 void allocation_finish(struct bsim *bs, struct allocation *a)
@@ -386,6 +406,7 @@ void alloc_table_open(struct bsim *bs)
 	bs->allocs = g_new0(struct alloc_table, 1);
 	TAILQ_INIT(&bs->allocs->pools);
 	bs->allocs->gone_blocks = g_ptr_array_new();
+	bs->allocs->slabs = g_ptr_array_new_with_free_func(g_aligned_free);
 }
 
 void alloc_table_close(struct bsim *bs)
@@ -399,6 +420,7 @@ void alloc_table_close(struct bsim *bs)
 	gone_close_locked(bs);
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
+	g_ptr_array_unref(t->slabs);
 	g_free(t);
 	bs->allocs = NULL;
 }
