@@ -209,6 +209,18 @@ bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, 
 	return true;
 }
 
+void pt_soon(const struct page_table *pt, uint64_t va)
+{
+	uint64_t pte = pt->root_pa;
+
+	for (unsigned level = 0; pte != 0 && level < PT_LEVEL_LEAF; level++) {
+		pte = table_at(pt, pte)[pt_index_of(va, level)];
+		pte = pt_is_table(pte, level) ? pte : 0;
+	}
+	if (pte != 0)
+		__builtin_prefetch(&table_at(pt, pte)[pt_index_of(va, PT_LEVEL_LEAF)], 1);
+}
+
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out)
 {
 	struct pt_step steps;

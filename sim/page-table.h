@@ -150,6 +150,11 @@ bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, 
  * range cuts no leaf. */
 void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes);
 
+/* A map or an unmap of 4 KiB pages from va on comes soon: has the processor fetch their
+ * descriptors.
+ */
+void pt_soon(const struct page_table *pt, uint64_t va);
+
 /* The translation of va. False: none; out->levels says how many descriptors were read to find out.
  */
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out);

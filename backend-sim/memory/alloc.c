@@ -24,6 +24,12 @@
 #define CHECKED_ADDRESS_MAX 1024u
 #define FRAME_PAGES         512u /* 4 KiB pages of a frame */
 
+#ifdef __SANITIZE_ADDRESS__ /* sees what uses a record that is gone, if each is by itself */
+#define RECORDS_ALONE true
+#else
+#define RECORDS_ALONE false
+#endif
+
 /* ---- heaps ---- */
 
 static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
@@ -304,6 +310,8 @@ static struct allocation *new_record(struct alloc_table *t)
 	const size_t most = NPU_HUGE_PAGE / sizeof(struct allocation);
 	struct allocation *a = LIST_FIRST(&t->unused);
 
+	if (RECORDS_ALONE)
+		return g_aligned_alloc0(1, sizeof(*a), __alignof__(*a));
 	if (a != NULL) {
 		LIST_REMOVE(a, link);
 		return memset(a, 0, sizeof(*a));
@@ -318,6 +326,14 @@ static struct allocation *new_record(struct alloc_table *t)
 	return memset(a + t->made++ % most, 0, sizeof(*a));
 }
 
+static void end_record(struct alloc_table *t, struct allocation *a)
+{
+	if (RECORDS_ALONE)
+		g_aligned_free(a);
+	else
+		LIST_INSERT_HEAD(&t->unused, a, link);
+}
+
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
@@ -330,7 +346,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
 					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
-		LIST_INSERT_HEAD(&bs->allocs->unused, a, link);
+		end_record(bs->allocs, a);
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
@@ -376,7 +392,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
 	}
-	LIST_INSERT_HEAD(&bs->allocs->unused, a, link);
+	end_record(bs->allocs, a);
 }
 
 void allocation_finish(struct bsim *bs, struct allocation *a)
@@ -605,8 +621,11 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 
 static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation **out)
 {
+	const struct range *heap = window_peek(bs->window, va);
 	struct npu_place p;
 
+	if (heap != NULL && heap->kind == RANGE_POOL && heap->pool->frame != NULL)
+		pt_soon(&tables_space(heap->pool->kind.memory)->pt, va); /* far from the record */
 	*out = allocation_at(bs->window, va);
 	if (*out != NULL && (*out)->va == va &&
 	    ((*out)->kind == NPU_PLACE_DEVICE || (*out)->kind == NPU_PLACE_PINNED))
