@@ -253,11 +253,6 @@ static const struct member members[] = {
 	{ 0 },
 };
 
-static void on_progress(uint64_t done, void *data)
-{
-	progress_step(data, done);
-}
-
 static gboolean run_bench(const char *file, JsonBuilder *json, GError **error)
 {
 	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
@@ -289,7 +284,7 @@ static gboolean run_bench(const char *file, JsonBuilder *json, GError **error)
 	if (model == NULL)
 		return FALSE;
 	progress_start(&bar, "accesses", r->warmup + r->accesses);
-	r->progress = on_progress;
+	r->progress = progress_step;
 	r->data = &bar;
 	enum bench_status status = model(r, &run.got, &problem);
 	progress_end(&bar);

@@ -235,7 +235,7 @@ static void run_cases(void)
 		progress_start(&bar, "cases", cases->len);
 		for (guint i = 0; i < cases->len && !interrupted(); i++) {
 			run_case(cases->pdata[i], d);
-			progress_step(&bar, i + 1);
+			progress_step(i + 1, &bar);
 		}
 		progress_end(&bar);
 		if (opt.device >= 0 || opt.safe_bytes > 0) /* one alone */

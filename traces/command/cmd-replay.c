@@ -8,12 +8,9 @@
 
 static struct replay_options options;
 
-static gboolean on_progress(guint64 done, guint64 total, gpointer data)
+static gboolean on_progress(guint64 done, gpointer data)
 {
-	struct progress *bar = data;
-
-	bar->total = total;
-	progress_step(bar, done);
+	progress_step(done, data);
 	return done % 16 != 0 || !interrupted(); /* it looks at stdout, which takes long */
 }
 

@@ -418,8 +418,7 @@ static gboolean run_all(struct replay *replay, GError **error)
 		ok = step(replay, &item, error);
 		replay->done++;
 		replay->interrupted = replay->options.progress &&
-				      !replay->options.progress(replay->done, replay->trace->events,
-								replay->options.data);
+				      !replay->options.progress(replay->done, replay->options.data);
 	}
 	for (guint d = 0; d < replay->devices->len; d++)
 		replay_finish(DEVICE(replay, d));

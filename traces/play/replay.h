@@ -216,7 +216,7 @@ struct replay_match {
 struct replay_options {
 	/* Called now and then with the events done; returns FALSE to stop: what is done until then
 	 * is the result. May be NULL. */
-	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
+	gboolean (*progress)(guint64 done, gpointer data);
 	gpointer data;
 	const struct policy_options *policy; /* borrowed */
 	struct access_options access;

@@ -30,37 +30,34 @@ static void make_item(const struct trace *trace, const struct trace_row *row,
 		      struct record_item *out)
 {
 	struct npu_trace_record *r = &out->record;
+	gboolean block = row->verb == NPU_TRACE_ALLOC, note = row->verb == NPU_TRACE_NOTE;
+	gboolean oom = row->verb == NPU_TRACE_OOM;
 
-	memset(out, 0, sizeof *out);
-	r->verb = row->verb;
-	r->has = NPU_TRACE_HAS_DEVICE | (row->small ? NPU_TRACE_HAS_SMALL : 0u);
-	r->device = row->device;
-	r->page_lg2 = 21;
-	r->size = row->size;
-	r->stream = (guint64)row->stream;
-	r->has |= row->size || row->verb != NPU_TRACE_NOTE ? NPU_TRACE_HAS_SIZE : 0u;
+	*out = (struct record_item){
+		.record = { .verb = row->verb,
+			    .has = NPU_TRACE_HAS_DEVICE,
+			    .device = row->device,
+			    .page_lg2 = 21,
+			    .size = row->size,
+			    .stream = (guint64)row->stream,
+			    .free_bytes = oom ? row->address : 0,
+			    .va = oom ? 0 : row->address,
+			    .op = note ? note_text(trace, row->text + 1) : NULL },
+		.site = note ? SITE_NONE : row->text,
+		.device = trace_device_index(trace, row->device),
+		.address = row->address,
+		.size = row->size,
+		.time_us = row->time_us,
+		.more = note_text(trace, row->more),
+		.over = block ? row->over : 0,
+		.pool = note_text(trace, block ? 0 : row->over),
+	};
+	r->has |= oom ? NPU_TRACE_HAS_FREE : NPU_TRACE_HAS_VA;
+	r->has |= note ? NPU_TRACE_HAS_OP : 0u;
+	r->has |= row->size || !note ? NPU_TRACE_HAS_SIZE : 0u;
+	r->has |= row->small ? NPU_TRACE_HAS_SMALL : 0u;
 	r->has |= row->stream ? NPU_TRACE_HAS_STREAM : 0u;
 	r->has |= row->start ? NPU_TRACE_HAS_START : 0u;
-	if (row->verb == NPU_TRACE_OOM) {
-		r->has |= NPU_TRACE_HAS_FREE;
-		r->free_bytes = row->address;
-	} else {
-		r->has |= NPU_TRACE_HAS_VA;
-		r->va = row->address;
-	}
-	if (row->verb == NPU_TRACE_NOTE) {
-		r->has |= NPU_TRACE_HAS_OP;
-		r->op = note_text(trace, row->text + 1);
-	} else {
-		out->site = row->text;
-	}
-	out->device = trace_device_index(trace, row->device);
-	out->address = row->address;
-	out->size = row->size;
-	out->time_us = row->time_us;
-	out->more = note_text(trace, row->more);
-	out->over = row->verb == NPU_TRACE_ALLOC ? row->over : 0;
-	out->pool = note_text(trace, row->verb == NPU_TRACE_ALLOC ? 0 : row->over);
 }
 
 /* What is handed out twice keeps its name, and so does what is given back twice, in vain. */

@@ -35,7 +35,7 @@ gboolean convert_run(struct trace *trace, const struct convert_format *format, c
 	gboolean ok = !copies || trace_rewind(trace, error);
 	while (ok && (more = trace_next(trace, &item, error)) > 0) {
 		tracker_step(convert.tracker, &item, &l);
-		progress_step(&bar, item.number);
+		progress_step(item.number, &bar);
 		gboolean wanted = device < 0 || l.device == device ||
 				  (l.device < 0 && !(of_device >> item.record.verb & 1));
 		const char *before = memrchr(out.text->str, '\n', MAX(out.text->len, 1) - 1);

@@ -390,7 +390,7 @@ gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], g
 		} else if (!(ok = part(&run))) {
 			break;
 		}
-		progress_step(&bar, sides[0].taken + sides[1].taken);
+		progress_step(sides[0].taken + sides[1].taken, &bar);
 	}
 	progress_end(&bar);
 	close_hunk(&run);

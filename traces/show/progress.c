@@ -18,8 +18,9 @@ void progress_start(struct progress *p, const char *what, guint64 total)
 				.terminal = isatty(STDERR_FILENO) };
 }
 
-void progress_step(struct progress *p, guint64 done)
+void progress_step(guint64 done, gpointer progress)
 {
+	struct progress *p = progress;
 	gint64 now = p->terminal ? g_get_monotonic_time() : p->start_us;
 
 	if (now - p->start_us < SHOW_AFTER_US || now - p->last_us < SHOW_EVERY_US)

@@ -190,8 +190,8 @@ struct progress {
 
 /* `what`: of what there are so many; borrowed. */
 void progress_start(struct progress *progress, const char *what, guint64 total);
-/* `done` of the total; may be called as often as liked. */
-void progress_step(struct progress *progress, guint64 done);
+/* `done` of the total, of a struct progress; may be called as often as liked. */
+void progress_step(guint64 done, gpointer progress);
 void progress_end(struct progress *progress);
 
 #endif
