@@ -67,11 +67,8 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 								  "none r 2 rw", 3);
 		descs[1] = descs[0];
 		*out = (uintptr_t)descs;
-	} else if (strcmp(word, "location") == 0) {
-		location = location_of(s, "to");
-		*out = (uintptr_t)&location;
-	} else if (strcmp(word, "of") == 0) {
-		location = grantee_of(s, "of");
+	} else if (strcmp(word, "location") == 0 || strcmp(word, "of") == 0) {
+		location = *word == 'l' ? location_of(s, "to") : grantee_of(s, "of");
 		*out = (uintptr_t)&location;
 	} else if (strcmp(word, "attr") == 0) {
 		*out = (uint64_t)step_choice(s, step_option(s, "of", NULL), attr_names,

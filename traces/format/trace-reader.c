@@ -452,12 +452,12 @@ bool npu_trace_reader_info(const struct npu_trace_reader *reader, size_t index, 
 
 const char *npu_trace_reader_info_of(const struct npu_trace_reader *reader, const char *key)
 {
-	for (guint i = 0; i < reader->infos->len; i++) {
-		const struct info *info = &g_array_index(reader->infos, struct info, i);
+	const char *known, *value;
+	uint32_t process;
 
-		if (strcmp(info->key, key) == 0)
-			return info->value;
-	}
+	for (size_t i = 0; npu_trace_reader_info(reader, i, &process, &known, &value); i++)
+		if (strcmp(known, key) == 0)
+			return value;
 	return NULL;
 }
 
