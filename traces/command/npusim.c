@@ -361,24 +361,6 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
 	return NPUSIM_EXIT_USAGE;
 }
 
-void json_text(JsonBuilder *json, const char *name, const char *value)
-{
-	json_builder_set_member_name(json, name);
-	json_builder_add_string_value(json, value);
-}
-
-void json_number(JsonBuilder *json, const char *name, guint64 value)
-{
-	json_builder_set_member_name(json, name);
-	json_builder_add_int_value(json, (gint64)value);
-}
-
-void json_list(JsonBuilder *json, const char *name)
-{
-	json_builder_set_member_name(json, name);
-	json_builder_begin_array(json);
-}
-
 void add_to_list(const char *variable, const char *entry, gboolean first)
 {
 	const char *old = g_getenv(variable);

@@ -111,12 +111,6 @@ char *own_node_name(void);
 /* Where a variable's value comes from: "option", "environment", "default". */
 const char *setting_origin(enum npu_var var);
 
-/* Members of the object that is open. */
-void json_text(JsonBuilder *json, const char *name, const char *value);
-void json_number(JsonBuilder *json, const char *name, guint64 value);
-/* A list, which is open then. */
-void json_list(JsonBuilder *json, const char *name);
-
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
 void add_to_list(const char *variable, const char *entry, gboolean first);
 

@@ -45,6 +45,7 @@ struct key {
 	setter *set;
 	gsize offset;              /* in the options, for a setter of several keys */
 	guint64 least, most, unit; /* set_whole */
+	gboolean even;             /* the same: of MiB, whole pages */
 	gboolean one_too;          /* set_share: 1 is right as well */
 	const char *words[2];      /* set_choice: 0 or 1 */
 	const char *known;
@@ -58,6 +59,9 @@ static SETTER(set_whole)
 		return refuse_option(error,
 				     "%s=%s: a whole number from " U64 " to " U64 " is wanted",
 				     key->name, text, key->least, key->most);
+	if (key->even && value % 2 != 0)
+		return refuse_option(error, "%s=%s: a multiple of the page, 2 MiB, is wanted",
+				     key->name, text);
 	G_STRUCT_MEMBER(guint64, o, key->offset) = value * key->unit;
 	return TRUE;
 }
@@ -72,15 +76,6 @@ static SETTER(set_share)
 				     text, key->one_too ? "up to" : "below");
 	G_STRUCT_MEMBER(double, o, key->offset) = value;
 	return TRUE;
-}
-
-static SETTER(set_large_segment)
-{
-	if (!set_whole(o, key, text, error))
-		return FALSE;
-	return o->large_segment % (2 * MIB) == 0 ||
-	       refuse_option(error, "%s=%s: a multiple of the page, 2 MiB, is wanted", key->name,
-			     text);
 }
 
 static SETTER(set_choice)
@@ -175,12 +170,12 @@ static SETTER(set_empty_at)
 }
 
 #define OF(member) .offset = G_STRUCT_OFFSET(struct policy_options, member)
-#define WHOLE(setter, member, from, to, by) \
-	.set = setter, OF(member), .least = from, .most = to, .unit = by
+#define WHOLE(member, from, to, by) \
+	.set = set_whole, OF(member), .least = from, .most = to, .unit = by
 #define CHOICE(setter, member, first, second, text) \
 	.set = setter, OF(member), .words = { first, second }, .known = text
 static const struct key keys[] = {
-	{ "base_addr_aligned_kb", WHOLE(set_whole, align, 0, 16, KIB) },
+	{ "base_addr_aligned_kb", WHOLE(align, 0, 16, KIB) },
 	{ "dialect",
 	  CHOICE(set_choice, cuda, "npu", "cuda", "npu (torch_npu) and cuda (PyTorch's own)") },
 	{ "empty_cache", CHOICE(set_choice, empty, "recorded", "never", "recorded and never") },
@@ -188,9 +183,9 @@ static const struct key keys[] = {
 	{ "expandable_segments",
 	  CHOICE(set_expandable, expandable, "False", "True", "True and False") },
 	{ "garbage_collection_threshold", .set = set_share, OF(gc_threshold) },
-	{ "large_segment_size_mb", WHOLE(set_large_segment, large_segment, 20, 512, MIB) },
-	{ "max_non_split_rounding_mb", WHOLE(set_whole, non_split_rounding, 20, 1u << 20, MIB) },
-	{ "max_split_size_mb", WHOLE(set_whole, max_split, 21, 1u << 20, MIB) },
+	{ "large_segment_size_mb", WHOLE(large_segment, 20, 512, MIB), .even = TRUE },
+	{ "max_non_split_rounding_mb", WHOLE(non_split_rounding, 20, 1u << 20, MIB) },
+	{ "max_split_size_mb", WHOLE(max_split, 21, 1u << 20, MIB) },
 	{ "page_size", CHOICE(set_choice, page_1g, "2m", "1g", "2m and 1g") },
 	{ "per_process_memory_fraction", .set = set_share, OF(memory_fraction), .one_too = TRUE },
 	{ "roundup_power2_divisions", .set = set_divisions },

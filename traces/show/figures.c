@@ -26,8 +26,7 @@ static void build_histogram(JsonBuilder *b, gconstpointer at)
 	const struct latency *l = at;
 
 	for (int list = 0; list < 2; list++) {
-		json_builder_set_member_name(b, histogram[list].name);
-		json_builder_begin_array(b);
+		json_list(b, histogram[list].name);
 		for (guint bin = 0; bin < LATENCY_BINS; bin += FINE_BINS) {
 			guint64 count = 0, end = latency_bin_end_ps(bin + FINE_BINS - 1) / 1000;
 			for (guint i = 0; i < FINE_BINS; i++)
@@ -178,15 +177,12 @@ static void build_events(JsonBuilder *b, gconstpointer at)
 
 	for (guint a = 0; a < TRACE_ACTIONS; a++) {
 		guint64 count = t->counts[trace_actions[a].verb];
-		if (count == 0)
-			continue;
-		json_builder_set_member_name(b, trace_actions[a].name);
-		json_builder_add_int_value(b, (gint64)count);
+		if (count > 0)
+			json_number(b, trace_actions[a].name, count);
 	}
-	for (guint i = 0; i < t->others.list->len; i++) {
-		json_builder_set_member_name(b, g_ptr_array_index(t->others.list, i));
-		json_builder_add_int_value(b, (gint64)g_array_index(t->other_counts, guint64, i));
-	}
+	for (guint i = 0; i < t->others.list->len; i++)
+		json_number(b, g_ptr_array_index(t->others.list, i),
+			    g_array_index(t->other_counts, guint64, i));
 }
 
 static void build_moments(JsonBuilder *b, gconstpointer at)
@@ -378,8 +374,7 @@ static void build_options(JsonBuilder *b, gconstpointer at)
 		const char *setting = g_ptr_array_index(given, i);
 		const char *equals = strchr(setting, '=');
 		g_autofree char *key = g_strndup(setting, (gsize)(equals - setting));
-		json_builder_set_member_name(b, key);
-		json_builder_add_string_value(b, equals + 1);
+		json_text(b, key, equals + 1);
 	}
 }
 

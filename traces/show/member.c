@@ -55,6 +55,24 @@ const struct member *members_find(const struct member *table, const char *name)
 	return NULL;
 }
 
+void json_text(JsonBuilder *json, const char *name, const char *value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_string_value(json, value);
+}
+
+void json_number(JsonBuilder *json, const char *name, guint64 value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_int_value(json, (gint64)value);
+}
+
+void json_list(JsonBuilder *json, const char *name)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_begin_array(json);
+}
+
 static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at)
 {
 	/* both kinds of array begin with their data and its length */

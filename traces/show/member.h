@@ -80,6 +80,10 @@ double member_number(const struct member *member, gconstpointer at);
 /* The value as it is, a count without a unit; to be freed. NULL: it is not there. */
 char *member_text(const struct member *member, gconstpointer at);
 
+/* Members of the object that is open, by hand; a list is open then. */
+void json_text(JsonBuilder *builder, const char *name, const char *value);
+void json_number(JsonBuilder *builder, const char *name, guint64 value);
+void json_list(JsonBuilder *builder, const char *name);
 /* What was built as a file of several lines; "-": to standard output. FALSE and error, which names
  * the file. */
 gboolean json_write(const char *path, JsonBuilder *builder, GError **error);
