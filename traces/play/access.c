@@ -82,13 +82,9 @@ struct access *access_new(const struct access_options *options, guint device,
 	if (options->pattern == ACCESS_NONE)
 		return NULL;
 	a = g_new0(struct access, 1);
-	a->options = options;
-	a->device = device;
-	a->filter = filter;
-	a->figures = figures;
+	*a = (struct access){ options, device, filter, figures, .random = g_rand_new_with_seed(1) };
 	a->blocks = int_map_new(sizeof(struct live), NULL);
 	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
-	a->random = g_rand_new_with_seed(1);
 	return a;
 }
 
