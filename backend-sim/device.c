@@ -114,9 +114,9 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 	unsigned mappings, handles, allocations;
 
 	queue_device_close_locked(bs, dev);
+	allocations = alloc_end_device(bs, dev);
 	mappings = mapping_end_device(bs, dev);
 	handles = handle_end_device(bs, dev);
-	allocations = alloc_end_device(bs, dev);
 	if (mappings + handles + allocations > 0) {
 		bs->handles->reset = bs->call_number;
 		npu_log(NPU_LOG_INFO,

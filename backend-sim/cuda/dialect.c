@@ -229,7 +229,7 @@ static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct dr
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_make(bs, block);
+	h = handle_make(bs, block, block->memory);
 	h->from_fd = true;
 	handle_set_imported_prop(h, h->space);
 	h->prop.pg_type = MEM_HUGE_PAGE_TYPE;

@@ -350,7 +350,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
-	LIST_INSERT_HEAD(&bs->allocs->all, a, link);
+	LIST_INSERT_HEAD(&bs->allocs->live[a->memory], a, link);
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;
 	fault_install();
@@ -417,6 +417,15 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 	return a->range->pool->frame[(va - a->range->va) >> NODE_FRAME_LG2].block;
 }
 
+static unsigned end_all(struct bsim *bs, const struct allocation_list *list)
+{
+	unsigned ended = 0;
+
+	for (; !LIST_EMPTY(list); ended++)
+		allocation_end(bs, LIST_FIRST(list));
+	return ended;
+}
+
 void alloc_table_open(struct bsim *bs)
 {
 	bs->allocs = g_new0(struct alloc_table, 1);
@@ -431,8 +440,8 @@ void alloc_table_close(struct bsim *bs)
 
 	if (t == NULL)
 		return;
-	while (!LIST_EMPTY(&t->all))
-		allocation_end(bs, LIST_FIRST(&t->all));
+	for (unsigned i = 0; i < G_N_ELEMENTS(t->live); i++)
+		(void)end_all(bs, &t->live[i]);
 	gone_close_locked(bs);
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
@@ -599,16 +608,10 @@ BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size)
 
 unsigned alloc_end_device(struct bsim *bs, unsigned device)
 {
-	struct allocation *a, *next;
-	unsigned ended = 0;
+	unsigned ended = end_all(bs, &bs->allocs->live[device]) +
+			 end_all(bs, &bs->allocs->live[ALLOC_REGISTERED(device)]);
+	struct allocation *a;
 
-	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = next) {
-		next = LIST_NEXT(a, link);
-		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
-			continue;
-		allocation_end(bs, a);
-		ended++;
-	}
 	LIST_FOREACH(a, &bs->allocs->held, link)
 	a->unmapped |= a->memory == device; /* with all that its tables have */
 	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools), *after; p != NULL; p = after) {

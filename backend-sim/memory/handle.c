@@ -17,7 +17,8 @@ void handle_table_open(struct bsim *bs)
 {
 	struct handle_table *t = g_new0(struct handle_table, 1);
 
-	TAILQ_INIT(&t->live);
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		TAILQ_INIT(&t->live[i]);
 	TAILQ_INIT(&t->freed);
 	t->records = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	t->imports = g_hash_table_new(NULL, NULL);
@@ -31,7 +32,7 @@ void handle_table_close(struct bsim *bs)
 
 	if (t == NULL)
 		return;
-	TAILQ_FOREACH(h, &t->live, link)
+	EACH_OF(TAILQ, h, t->live)
 	node_block_drop(bs->node, h->block);
 	g_hash_table_unref(t->records);
 	g_hash_table_unref(t->imports);
@@ -81,7 +82,7 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 			    bsim_made_text(&h->freed, true));
 }
 
-struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
+struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block, unsigned space)
 {
 	struct handle_table *t = bs->handles;
 	struct drv_mem_handle *h = new_record(t);
@@ -89,11 +90,11 @@ struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block)
 	memset(h, 0, sizeof(*h));
 	h->state = HANDLE_LIVE;
 	h->ref = 1;
-	h->space = (uint8_t)block->memory;
+	h->space = (uint8_t)space;
 	h->block = block;
 	h->bytes = block->frames << NODE_FRAME_LG2;
 	h->made = bsim_made_locked(bs);
-	TAILQ_INSERT_HEAD(&t->live, h, link);
+	TAILQ_INSERT_HEAD(&t->live[space], h, link);
 	t->live_count++;
 	return h;
 }
@@ -135,7 +136,7 @@ static void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_st
 		g_hash_table_remove(t->imports, import_key(h->share_id, h->space));
 	gone_block_locked(bs, h->block);
 	h->block = NULL;
-	TAILQ_REMOVE(&t->live, h, link);
+	TAILQ_REMOVE(&t->live[h->space], h, link);
 	t->live_count--;
 	h->state = (uint8_t)state;
 	h->ref = h->map_ref = 0;
@@ -146,16 +147,11 @@ static void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_st
 
 unsigned handle_end_device(struct bsim *bs, unsigned device)
 {
-	struct drv_mem_handle *next;
+	struct drv_mem_handle *h;
 	unsigned ended = 0;
 
-	for (struct drv_mem_handle *h = TAILQ_FIRST(&bs->handles->live); h != NULL; h = next) {
-		next = TAILQ_NEXT(h, link);
-		if (h->space == device) {
-			handle_end(bs, h, HANDLE_LOST_TO_RESET);
-			ended++;
-		}
-	}
+	for (; (h = TAILQ_FIRST(&bs->handles->live[device])) != NULL; ended++)
+		handle_end(bs, h, HANDLE_LOST_TO_RESET);
 	return ended;
 }
 
@@ -267,7 +263,7 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		return result;
 	if (memory != SIM_NODE_HOST)
 		stall(bs, memory, node_own_peak(bs->node, memory) - peak);
-	h = handle_make(bs, block);
+	h = handle_make(bs, block, memory);
 	block_poison(bs, block);
 	h->prop = *prop;
 	*out = h;

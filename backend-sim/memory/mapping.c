@@ -155,7 +155,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	bs->window->unused = LIST_NEXT(m, link);
 	*m = new;
 	window_set_mapping(bs->window, va, size, m);
-	LIST_INSERT_HEAD(&bs->window->mappings, m, link);
+	LIST_INSERT_HEAD(&bs->window->mappings[h->space], m, link);
 	if (r->bound < 0)
 		r->bound = (int)h->space;
 	*(h->imported ? &r->imported : &r->own) += 1;
@@ -265,20 +265,20 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 
 unsigned mapping_end_device(struct bsim *bs, unsigned device)
 {
-	struct mapping *next;
+	const uint64_t *leaves = tables_space(device)->leaves;
+	struct mapping *m;
 	unsigned ended = 0;
 
-	for (struct mapping *m = LIST_FIRST(&bs->window->mappings); m != NULL; m = next) {
-		next = LIST_NEXT(m, link);
-		if (m->handle->space == device) {
-			end_mapping(bs, m);
-			ended++;
-		} else if (m->tables >> device & 1) {
-			tables_unmap(bs, device, m->va, mapping_bytes(m),
-				     handle_page_lg2(m->handle));
-			m->tables &= ~(UINT32_C(1) << device);
-		}
-	}
+	for (; (m = LIST_FIRST(&bs->window->mappings[device])) != NULL; ended++)
+		end_mapping(bs, m);
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		for (m = LIST_FIRST(&bs->window->mappings[i]);
+		     m != NULL && leaves[1] + leaves[2] != 0; m = LIST_NEXT(m, link))
+			if (m->tables >> device & 1) {
+				tables_unmap(bs, device, m->va, mapping_bytes(m),
+					     handle_page_lg2(m->handle));
+				m->tables &= ~(UINT32_C(1) << device);
+			}
 	return ended;
 }
 

@@ -22,6 +22,11 @@
 #include "page-table.h"
 #include "process/process.h"
 
+/* Records are in lists by memory, a device or SIM_NODE_HOST: by which of them they end. */
+#define EACH_OF(queue, record, lists)                         \
+	for (unsigned of = 0; of < G_N_ELEMENTS(lists); of++) \
+	queue##_FOREACH(record, &(lists)[of], link)
+
 /* ---- addresses ---- */
 
 struct allocation;
@@ -83,7 +88,7 @@ struct window {
 	uint64_t lowest_free;            /* no free granule of the normal heaps lies below */
 	struct granule *granules;        /* [WINDOW_GRANULES] */
 	LIST_HEAD(, range) reservations; /* RESERVATION and NOUC */
-	LIST_HEAD(, mapping) mappings;
+	LIST_HEAD(, mapping) mappings[SIM_NODE_MAX]; /* by the space of their handles */
 	struct mapping *unused; /* records to use again, linked forwards alone */
 	/* The longest run of free slots of each slab, by page (0 small, 1 huge): a tree of maxima
 	 * whose leaves are the window's granules. */
@@ -113,8 +118,9 @@ struct drv_mem_handle {
 };
 
 struct handle_table {
-	GHashTable *records;                      /* live and freed ones, by address */
-	TAILQ_HEAD(, drv_mem_handle) live, freed; /* the newest first; the oldest first */
+	GHashTable *records; /* live and freed ones, by address */
+	TAILQ_HEAD(handle_list, drv_mem_handle) live[SIM_NODE_MAX]; /* by space, the newest first */
+	struct handle_list freed;                                   /* the oldest first */
 	uint64_t live_count, freed_count;
 	GHashTable *imports; /* by share and space */
 	uint64_t reset;      /* the last call that closed a device with something in it; 0: none */
@@ -186,7 +192,6 @@ struct allocation {
 	struct node_block *block; /* of its own; NULL where its pages are its heap's */
 	LIST_ENTRY(allocation) link;
 	uint64_t asked;
-	unsigned device;        /* REGISTERED: for which device */
 	uint64_t host_va;       /* REGISTERED: of the first page */
 	uint64_t opened_offset; /* OPENED, REGISTERED: what was handed out is va + this */
 	struct bsim_made made;
@@ -225,13 +230,16 @@ struct gone_range {
 	const char *call; /* a literal */
 };
 
+#define ALLOC_REGISTERED(device) (SIM_NODE_MAX + (device))
+
 struct alloc_table {
-	LIST_HEAD(allocation_list, allocation) all; /* the newest first */
-	struct allocation_list held;                /* freed, in use; not counted */
-	struct allocation_list unused;              /* to be had again */
-	GPtrArray *slabs;                           /* where they lie */
-	size_t made;                                /* of them, ever */
-	GPtrArray *gone_blocks;                     /* the same of struct node_block */
+	/* By memory, and REGISTERED by device; the newest first. */
+	LIST_HEAD(allocation_list, allocation) live[ALLOC_REGISTERED(BSIM_DEVICE_MAX)];
+	struct allocation_list held;   /* freed, in use; not counted */
+	struct allocation_list unused; /* to be had again */
+	GPtrArray *slabs;              /* where they lie */
+	size_t made;                   /* of them, ever */
+	GPtrArray *gone_blocks;        /* the same of struct node_block */
 	LIST_HEAD(, mapping) gone_mappings;
 	struct gone_range gone[2][ALLOC_GONE_MAX]; /* of devices; of the host */
 	uint64_t gone_count[2];                    /* ever */
@@ -441,8 +449,8 @@ drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool g
  * the call. */
 drvError_t handle_find(struct bsim *bs, const char *call, const void *handle,
 		       struct drv_mem_handle **out);
-/* A live handle for the block, with one reference. */
-struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block);
+/* A live handle for the block, which that space translates, with one reference. */
+struct drv_mem_handle *handle_make(struct bsim *bs, struct node_block *block, unsigned space);
 /* Ends all whose pages lie on, or were imported to, the device. Returns how many. */
 unsigned handle_end_device(struct bsim *bs, unsigned device);
 /* Drops the reference of a mapping that is gone; ends the handle with its last one. */
@@ -459,8 +467,8 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
 /* Lets the CPU reach the mapping. OUT_OF_MEMORY and a message: this process cannot map it. */
 drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m);
 
-/* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
- * mappings ended. */
+/* Ends all of a device's: mappings of its memory, and others' in its page table, where there is no
+ * allocation any more. Returns how many mappings ended. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);
 /* Gives the addresses of a mapping that nobody reaches any more back. */
 void mapping_finish(struct window *w, struct mapping *m);

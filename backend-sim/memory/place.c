@@ -335,7 +335,7 @@ static void say_mappings(const struct report *r, const struct bsim *bs)
 	uint64_t count = 0, bytes = 0;
 	const struct mapping *m;
 
-	LIST_FOREACH(m, &bs->window->mappings, link)
+	EACH_OF(LIST, m, bs->window->mappings)
 	{
 		count++;
 		bytes += mapping_bytes(m);
@@ -352,7 +352,7 @@ static void say_handles(const struct report *r, const struct bsim *bs)
 	uint64_t bytes = 0, held = 0;
 	const struct drv_mem_handle *h;
 
-	TAILQ_FOREACH(h, &bs->handles->live, link)
+	EACH_OF(TAILQ, h, bs->handles->live)
 	{
 		bytes += h->bytes;
 		held += h->ref > h->map_ref;
@@ -400,7 +400,7 @@ static void say_allocations(const struct report *r, const struct bsim *bs)
 {
 	const struct allocation *a;
 
-	LIST_FOREACH(a, &bs->allocs->all, link)
+	EACH_OF(LIST, a, bs->allocs->live)
 	say_each(r, &a->made,
 		 npu_text("%s 0x%" PRIx64 ", %s, %s", names[a->kind], a->va,
 			  npu_size_text(a->asked), bsim_memory_text(a->memory)));
@@ -478,16 +478,16 @@ static GList *holdings_locked(const struct bsim *bs, bool all)
 	const struct allocation *a;
 	const struct mapping *m;
 
-	TAILQ_FOREACH(h, &bs->handles->live, link)
+	EACH_OF(TAILQ, h, bs->handles->live)
 	add_holding(held,
 		    h->imported   ? HELD_IMPORTED
 		    : h->exported ? HELD_EXPORTED
 				  : HELD_HANDLE,
 		    h->space, h->made.stack, h->bytes);
-	LIST_FOREACH(a, &bs->allocs->all, link)
+	EACH_OF(LIST, a, bs->allocs->live)
 	if (takes_memory(a) || (all && a->kind != NPU_PLACE_DEVICE))
 		add_holding(held, a->kind, a->memory, a->made.stack, a->bytes);
-	LIST_FOREACH(m, &bs->window->mappings, link)
+	EACH_OF(LIST, m, bs->window->mappings)
 	if (all)
 		add_holding(held, NPU_PLACE_MAPPED, m->handle->space, m->made.stack,
 			    mapping_bytes(m));

@@ -142,10 +142,9 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, unsigned server
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_make(bs, block);
+	h = handle_make(bs, block, import_space(bs, block->memory, dev));
 	h->imported = true;
 	h->share_id = share_id;
-	h->space = (uint8_t)import_space(bs, block->memory, dev);
 	handle_set_imported_prop(h, of_device);
 	handle_add_import(bs, h);
 	*out = h;
@@ -534,13 +533,12 @@ static uint64_t registered_start(const struct allocation *a)
 static struct allocation *find_registered(struct bsim *bs, uint64_t va, uint64_t bytes,
 					  uint32_t dev)
 {
-	struct allocation *a = LIST_FIRST(&bs->allocs->all);
+	struct allocation *a = NULL;
 
-	if (bs->allocs->count[NPU_PLACE_REGISTERED] == 0)
-		return NULL;
+	if (dev < BSIM_DEVICE_MAX)
+		a = LIST_FIRST(&bs->allocs->live[ALLOC_REGISTERED(dev)]);
 	while (a != NULL &&
-	       (a->kind != NPU_PLACE_REGISTERED || a->device != dev ||
-		registered_start(a) >= va + bytes || registered_start(a) + a->asked <= va))
+	       (registered_start(a) >= va + bytes || registered_start(a) + a->asked <= va))
 		a = LIST_NEXT(a, link);
 	return a;
 }
@@ -597,8 +595,9 @@ BSIM_OPEN_CALL(halHostRegister, SIM_CALL_ALLOC, (void *, src), (uint64_t, size),
 	a = allocation_new(c->bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
 	if (a == NULL)
 		return result;
+	LIST_REMOVE(a, link);
+	LIST_INSERT_HEAD(&c->bs->allocs->live[ALLOC_REGISTERED(dev)], a, link);
 	a->asked = size;
-	a->device = dev;
 	a->host_va = (uintptr_t)src - lead;
 	a->opened_offset = lead;
 	if (dst != NULL && !dma)

@@ -148,10 +148,11 @@ void window_close(struct bsim *bs)
 		LIST_REMOVE(r, link);
 		g_free(r);
 	}
-	while ((m = LIST_FIRST(&w->mappings)) != NULL) {
-		LIST_REMOVE(m, link);
-		g_free(m);
-	}
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		while ((m = LIST_FIRST(&w->mappings[i])) != NULL) {
+			LIST_REMOVE(m, link);
+			g_free(m);
+		}
 	while ((m = w->unused) != NULL) {
 		w->unused = LIST_NEXT(m, link);
 		g_free(m);

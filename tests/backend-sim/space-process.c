@@ -361,6 +361,47 @@ TEST(process, statistics_count_calls_and_pages)
 	EXPECT_EQ(s.size, 16);
 }
 
+/* How long a reset holds the lock does not depend on what other devices have. */
+TEST(process, reset_looks_at_no_record_of_another_device)
+{
+	struct bsim *bs;
+	struct allocation *allocation;
+	struct mapping *mapping;
+	struct drv_mem_handle *h;
+	uint64_t frames, a[2];
+	void *host = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *trap = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *out;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	frames = space_free_frames(0);
+	for (unsigned d = 0; d < 2; d++) {
+		a[d] = space_reserve(2 * MIB, 0);
+		space_alloc(2 * MIB, HUGE | d);
+		space_map(a[d], 2 * MIB, space_create(d, 2 * MIB));
+		EXPECT_CODE(DRV_ERROR_NONE, halHostRegister, host, 4096, HOST_MEM_MAP_DEV, d, &out);
+	}
+	bs = bsim_of(drv);
+	allocation = LIST_FIRST(&bs->allocs->live[1]);
+	mapping = LIST_FIRST(&bs->window->mappings[1]);
+	h = TAILQ_FIRST(&bs->handles->live[1]);
+	LIST_FIRST(&bs->allocs->live[1]) = trap;
+	LIST_FIRST(&bs->window->mappings[1]) = trap;
+	TAILQ_FIRST(&bs->handles->live[1]) = trap;
+	EXPECT_CODE(DRV_ERROR_NONE, halHostUnregister, host, 0);
+	EXPECT_CODE(DRV_ERROR_NONE, halHostRegister, host, 4096, HOST_MEM_MAP_DEV, 0, &out);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceClose, 0, NULL);
+	LIST_FIRST(&bs->allocs->live[1]) = allocation;
+	LIST_FIRST(&bs->window->mappings[1]) = mapping;
+	TAILQ_FIRST(&bs->handles->live[1]) = h;
+	EXPECT_EQ(space_free_frames(0), frames);
+	EXPECT_EQ(space_place(a[0]).kind, NPU_PLACE_RESERVED);
+	EXPECT_EQ(space_place(a[1]).kind, NPU_PLACE_MAPPED);
+	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halHostUnregister, host, 0);
+	EXPECT_CODE(DRV_ERROR_NONE, halHostUnregister, host, 1);
+	munmap(host, 4096);
+	munmap(trap, 4096);
+}
+
 /* ---- threads ---- */
 
 static void *work(void *arg)
@@ -393,5 +434,6 @@ TEST(process, threads_call_side_by_side)
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT_EQ(space_free_frames(0) + space_free_frames(1), frames);
-	EXPECT_NULL(LIST_FIRST(&bsim_of(drv)->window->mappings));
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		EXPECT_NULL(LIST_FIRST(&bsim_of(drv)->window->mappings[i]));
 }

@@ -213,10 +213,10 @@ static void compare_all(void)
 	const struct allocation *a;
 	const struct mapping *m;
 
-	LIST_FOREACH(m, &bs->window->mappings, link)
+	EACH_OF(LIST, m, bs->window->mappings)
 	ASSERT_NO_FATAL(compare_mapping(m, &counted));
-	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = LIST_NEXT(a, link))
-		ASSERT_NO_FATAL(compare_allocation(a, &counted));
+	EACH_OF(LIST, a, bs->allocs->live)
+	ASSERT_NO_FATAL(compare_allocation(a, &counted));
 	for (unsigned i = 0; i < 3; i++) {
 		const struct space *s = tables_space(spaces[i]);
 		uint64_t leaves = 0;

@@ -567,6 +567,25 @@ static void load_reset(void)
 	check(npu_call(driver, halDeviceClose, 1, &close_in), "halDeviceClose");
 }
 
+#define OTHERS 100000u /* of 4 KiB, on device 0 */
+
+static void load_reset_beside(void)
+{
+	static bool filled;
+	halDevOpenIn in = { { 0 } };
+	halDevCloseIn close_in = { { 0 } };
+	halDevOpenOut out;
+	void *va;
+
+	for (unsigned i = 0; !filled && i < OTHERS; i++)
+		check(npu_call(driver, halMemAlloc, &va, 4096,
+			       DEVICE_FLAG & ~(uint64_t)MEM_PAGE_HUGE),
+		      "halMemAlloc");
+	filled = true;
+	check(npu_call(driver, halDeviceOpen, 1, &in, &out), "halDeviceOpen");
+	check(npu_call(driver, halDeviceClose, 1, &close_in), "halDeviceClose");
+}
+
 /* The longest of a run that may be the last run's k-th: where one has some holds more than the
  * other, that has moved by as many at most. */
 static uint64_t longest_near(const GArray *run, unsigned k, unsigned last_len)
@@ -633,6 +652,7 @@ static void repeat_loads(void)
 		{ "unmap of 64 MiB from the CPU", load_unmap_from_cpu, 50 },
 		{ "1 MiB of 4 KiB pages", load_small_pages, 50 },
 		{ "reset of 1000 allocations", load_reset, 0 },
+		{ "reset beside 100000 allocations", load_reset_beside, 50 },
 	};
 	drv_mem_handle_t *handle = create(2 * MIB);
 
