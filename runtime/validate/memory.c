@@ -67,8 +67,8 @@ void validate_call(struct validate *v, struct layer_call *call, bool done)
 		DOES(halShmemCloseHandle, ENDS, OPENED, a->va)
 		DOES(halHostRegister, MAKES, REGISTERED, key_of(a->src), .bytes = a->size,
 		     .dev = a->dev, .inside = a->dst != NULL ? ANSWER(dst) : 0)
-		DOES(halHostUnregister, ENDS, REGISTERED, key_of(a->src))
-		DOES(halHostUnregisterEx, ENDS, REGISTERED, key_of(a->src))
+		DOES(halHostUnregister, ENDS, REGISTERED, key_of(a->src), .dev = a->dev)
+		DOES(halHostUnregisterEx, ENDS, REGISTERED, key_of(a->src), .dev = a->dev)
 	default:
 		v->named = (struct object){ .kind = OBJECT_KIND_COUNT };
 		v->deed = DEED_NONE;
@@ -137,8 +137,7 @@ static void end_shares(struct validate *v, const struct object *object)
 	for (guint i = 0; i < v->shares->len; i++) {
 		struct share *share = g_ptr_array_index(v->shares, i);
 
-		if (share->gone || share->object.key != object->key ||
-		    share->object.kind != object->kind)
+		if (share->gone || share->object.number != object->number)
 			continue;
 		share->gone = true;
 		share->object.ended = stack_of(v);
@@ -240,7 +239,7 @@ void validate_memory_again(struct validate *v, struct layer_call *call)
 /* halMemFree takes memory of devices and page-locked memory. */
 static struct object *find_ending(struct validate *v)
 {
-	struct object *object = objects_find(v, v->named.kind, v->named.key);
+	struct object *object = objects_find_like(v, &v->named);
 
 	return object == NULL && v->named.kind == OBJECT_ALLOCATION
 		       ? objects_find(v, OBJECT_PINNED, v->named.key)
@@ -261,7 +260,7 @@ static bool is_pending(struct validate *v, struct object *object)
 {
 	bool pending;
 
-	object->ending = true;
+	object->ending++;
 	object->ended = stack_of(v);
 	if (is_wrong_call(v, object))
 		validate_why_wrong(v, object);
@@ -289,7 +288,7 @@ bool validate_memory_before(struct validate *v)
 	return v->strict && answer_by_held(v);
 }
 
-/* ---- calls that succeeded ---- */
+/* ---- calls that are over ---- */
 
 static void end_object(struct validate *v, const struct object *object)
 {
@@ -306,6 +305,10 @@ static void end(struct validate *v)
 	struct object *object = find_ending(v);
 
 	if (object == NULL || object->number > v->began)
+		return;
+	if (--object->ending == 0)
+		object->ended = 0;
+	if (v->call->code != DRV_ERROR_NONE)
 		return;
 	if (--object->references > 0)
 		growth_of(v, object)->ended++;
@@ -328,11 +331,12 @@ static uint64_t bound_nodes(uint64_t va, bool is_new)
 
 static void make(struct validate *v)
 {
-	struct object *made = &v->named, *old = objects_find(v, made->kind, made->key);
+	struct object *made = &v->named, *old = objects_find_like(v, made);
 	const struct object *handle = objects_find(v, OBJECT_HANDLE, made->inside);
 	size_t bytes = 0;
 
-	if (made->kind == OBJECT_HANDLE && old != NULL && v->call->op != DRIVER_OP_halMemCreate) {
+	if (made->kind == OBJECT_HANDLE && old != NULL && old->ending < old->references &&
+	    v->call->op != DRIVER_OP_halMemCreate) {
 		old->references++;
 		growth_of(v, old)->retained++;
 		return;
@@ -340,7 +344,7 @@ static void make(struct validate *v)
 	made->made = stack_of(v);
 	if (old != NULL) { /* the call that has given it back, if there is one, is not over */
 		v->stack = old->ended;
-		(old->ending ? end_object : objects_end)(v, old);
+		(old->ending > 0 ? end_object : objects_end)(v, old);
 		v->stack = made->made;
 	}
 	if (made->kind == OBJECT_MAPPING && handle != NULL) {
@@ -394,6 +398,10 @@ void validate_memory_after(struct validate *v)
 	struct object *mapping;
 	struct npu_written map;
 
+	if (v->deed == DEED_ENDS)
+		end(v);
+	if (call->code != DRV_ERROR_NONE)
+		return;
 	if (call->op == DRIVER_OP_halMemAlloc) {
 		v->named.kind = side == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION;
 		unseen = side != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
@@ -403,8 +411,6 @@ void validate_memory_after(struct validate *v)
 	v->shares_any |= v->deed == DEED_SHARES || v->deed == DEED_TAKES;
 	if (v->deed == DEED_MAKES || v->deed == DEED_TAKES)
 		make(v);
-	else if (v->deed == DEED_ENDS)
-		end(v);
 	else if (v->deed == DEED_SHARES)
 		share(v);
 	else if (v->deed == DEED_OPENS &&

@@ -189,10 +189,11 @@ void growth_tell(const struct validate *v)
 
 static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 {
-	const uint64_t *left = a, *right = b;
+	const struct object *left = a, *right = b;
+	gint by_key = (left->key > right->key) - (left->key < right->key);
 
 	(void)unused;
-	return (*left > *right) - (*left < *right);
+	return by_key ?: (left->dev > right->dev) - (left->dev < right->dev);
 }
 
 void objects_open(struct validate *v)
@@ -231,7 +232,7 @@ struct object *objects_add(struct validate *v, const struct object *object)
 	struct counters *counters = growth_of(v, kept);
 
 	kept->number = ++v->made;
-	g_tree_replace(v->live[object->kind], &kept->key, kept);
+	g_tree_replace(v->live[object->kind], kept, kept);
 	counters->made++;
 	counters->bytes += kept->bytes;
 	return kept;
@@ -246,13 +247,23 @@ void objects_own(struct validate *v, struct object *object)
 
 struct object *objects_find(struct validate *v, enum object_kind kind, uint64_t key)
 {
-	return g_tree_lookup(v->live[kind], &key);
+	GTreeNode *node = g_tree_lower_bound(v->live[kind], &(struct object){ .key = key });
+	struct object *object = node != NULL ? g_tree_node_value(node) : NULL;
+
+	return object != NULL && object->key == key ? object : NULL;
+}
+
+struct object *objects_find_like(struct validate *v, const struct object *object)
+{
+	return object->kind == OBJECT_REGISTERED ? g_tree_lookup(v->live[object->kind], object)
+						 : objects_find(v, object->kind, object->key);
 }
 
 struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64_t begin,
 			       uint64_t end)
 {
-	GTreeNode *next = g_tree_upper_bound(v->live[kind], &begin);
+	const struct object at = { .key = begin, .dev = UINT32_MAX };
+	GTreeNode *next = g_tree_upper_bound(v->live[kind], &at);
 	GTreeNode *node =
 		next != NULL ? g_tree_node_previous(next) : g_tree_node_last(v->live[kind]);
 	struct object *object = node != NULL ? g_tree_node_value(node) : NULL;
@@ -284,7 +295,7 @@ void objects_end(struct validate *v, const struct object *object)
 	growth_of(v, object)->ended += object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
 		uncount(v, object);
-	g_tree_remove(v->live[object->kind], &place->key);
+	g_tree_remove(v->live[object->kind], place);
 }
 
 void objects_end_of(struct validate *v, uint32_t dev)

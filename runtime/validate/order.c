@@ -247,7 +247,7 @@ void order_quiet(struct validate *v)
 	for (unsigned i = 0; i < v->streams->len; i++) {
 		const struct order_stream *stream = g_ptr_array_index(v->streams, i);
 
-		if (stream->live && (i >= v->host.count || v->host.at[i] < stream->sent))
+		if (stream->live && stream->sent > (i < v->host.count ? v->host.at[i] : 0))
 			return;
 	}
 	v->settled = v->taints;

@@ -93,8 +93,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v);
 	validate_why(v);
-	if (call->code == DRV_ERROR_NONE)
-		validate_memory_after(v);
+	validate_memory_after(v);
 	validate_leave(v);
 }
 

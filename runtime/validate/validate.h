@@ -106,7 +106,7 @@ struct object {
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;
 	bool own;              /* the runtime's, not the program's */
-	bool ending;           /* a call has begun to give it back */
+	uint32_t ending;       /* calls that give it back, and are not over */
 	npu_stack made, ended; /* ended: or to be ended by */
 	npu_stack access;      /* MAPPING: somebody was given access */
 };
@@ -127,10 +127,11 @@ void objects_open(struct validate *v);
 void objects_close(struct validate *v);
 /* It is the runtime's own: to growth it has ended. */
 void objects_own(struct validate *v, struct object *object);
-/* There is none with the same key; returns the one that is kept. */
+/* There is none with the same key, of REGISTERED for its device; returns the one that is kept. */
 struct object *objects_add(struct validate *v, const struct object *object);
 /* Borrowed until the next change; NULL: there is none. */
 struct object *objects_find(struct validate *v, enum object_kind kind, uint64_t key);
+struct object *objects_find_like(struct validate *v, const struct object *object);
 /* One of the kind, the first, that has a byte of [begin, end); NULL: there is none. */
 struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64_t begin,
 			       uint64_t end);
@@ -431,7 +432,7 @@ void validate_closed_stop(struct validate *v);
 void validate_call(struct validate *v, struct layer_call *call, bool done);
 /* True: the call is answered with call->code. */
 bool validate_memory_before(struct validate *v);
-/* The call succeeded. */
+/* The call is over. */
 void validate_memory_after(struct validate *v);
 /* Tries a reservation that failed again, without the addresses that are held back. */
 void validate_memory_again(struct validate *v, struct layer_call *call);

@@ -12,12 +12,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "process/process.h"
+#include "memory/memory.h"
 #include "queue-rig.h"
 #include "queue/queue.h"
 
-#define BYTES (4 * MIB)
-#define DEPTH 8u
+#define BYTES        (4 * MIB)
+#define DEPTH        8u
+#define HANDLES_KEPT 4096u /* a record is used again when more were freed */
 #define HOST_FLAG \
 	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 #define DEVICE_FLAG                                                             \
@@ -249,6 +250,137 @@ TEST(validate_away, memory)
 	unlink(file);
 }
 
+/* ---- imports ---- */
+
+static uint64_t shares[2];
+
+static uint64_t share_of(unsigned device)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE,
+				     .devid = device,
+				     .module_id = APP_MODULE_ID,
+				     .pg_type = MEM_HUGE_PAGE_TYPE,
+				     .mem_type = MEM_HBM_TYPE };
+	uint64_t share = 0;
+
+	CALL(halMemCreate, &handle, BYTES, &prop, 0);
+	CALL(halMemExportToShareableHandle, handle, MEM_HANDLE_TYPE_NONE, 0, &share);
+	return share;
+}
+
+static drv_mem_handle_t *import_on(unsigned device)
+{
+	drv_mem_handle_t *made = NULL;
+
+	CALL(halMemImportFromShareableHandle, shares[1 - device], device, &made);
+	return made;
+}
+
+static drv_mem_handle_t *imported;
+
+/* The record that was given back last is the next that is used. */
+static void import_again(void)
+{
+	struct handle_table *table = bsim_process->handles;
+	struct drv_mem_handle *last;
+
+	bsim_lock(bsim_process);
+	last = TAILQ_LAST(&table->freed, handle_list);
+	TAILQ_REMOVE(&table->freed, last, link);
+	TAILQ_INSERT_HEAD(&table->freed, last, link);
+	table->freed_count += HANDLES_KEPT;
+	bsim_unlock(bsim_process);
+	imported = import_on(0);
+}
+
+static void begin_imports(void)
+{
+	setenv("NPUSIM_CONTRACT", "driver", 1);
+	begin();
+	for (unsigned d = 0; d < 2; d++)
+		shares[d] = share_of(d);
+}
+
+/* It is no reference of the one that was released, and does not go with that one's device. */
+TEST_CHILD(validate_away, import)
+{
+	drv_mem_handle_t *first;
+
+	begin_imports();
+	first = import_on(1);
+	arm("halMemRelease", import_again);
+	CALL(halMemRelease, first);
+	EXPECT_TRUE(imported == first);
+	rig_device_close(1);
+	rig_end();
+	EXPECT_EQ(reported("1 handle of 0 in all"), 1u);
+	unlink(file);
+}
+
+/* A release that fails leaves the handle as it was: the next import is a reference. */
+TEST_CHILD(validate_away, import_after_a_release_that_failed)
+{
+	drv_mem_handle_t *first;
+
+	setenv("NPUSIM_FAULT", "mem_release:1:invalid", 1);
+	begin_imports();
+	first = import_on(1);
+	EXPECT_EQ(npu_call(rig, halMemRelease, first), DRV_ERROR_INVALID_VALUE);
+	EXPECT_TRUE(import_on(1) == first);
+	CALL(halMemRelease, first);
+	rig_end();
+	EXPECT_EQ(reported("1 handle of 0 in all"), 1u);
+	unlink(file);
+}
+
+/* A free that failed has not given back what a reset ends; what has its address then has no key. */
+TEST_CHILD(validate_away, reset_after_a_free_that_failed)
+{
+	uint64_t first;
+
+	setenv("NPUSIM_FAULT", "mem_free:1:invalid", 1);
+	begin();
+	kind = &kinds[G_N_ELEMENTS(kinds) - 1];
+	first = kind->make();
+	CALL(halShmemCreateHandle, first, BYTES, name, sizeof(name));
+	EXPECT_EQ(npu_call(rig, halMemFree, (void *)first), DRV_ERROR_INVALID_VALUE);
+	arm(kind->call, make_again);
+	kind->end(first);
+	EXPECT_EQ(again, first);
+	EXPECT_EQ(reported("gives"), 0u);
+	CALL(halMemFree, (void *)first);
+	rig_end();
+	EXPECT_EQ(reported("before its key"), 0u);
+	unlink(file);
+}
+
+/* ---- memory that is registered for two devices ---- */
+
+TEST_CHILD(validate_away, registered_twice)
+{
+	struct rig_stream streams[2];
+	void *at[2];
+
+	begin();
+	own = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (unsigned d = 0; d < 2; d++) {
+		CALL(halHostRegister, own, BYTES, HOST_MEM_MAP_DEV, d, &at[d]);
+		rig_stream_open(&streams[d], d, DEPTH, DEPTH);
+	}
+	rig_sdma(&streams[0], (uint64_t)at[0], (uint64_t)at[0] + 4096, 64, QUIET);
+	CALL(halHostUnregister, own, 1);
+	EXPECT_EQ(reported("\"pending-unmap\""), 0u);
+	CALL(halHostUnregister, own, 0);
+	EXPECT_EQ(reported("\"pending-unmap\""), 1u);
+	CALL(halHostRegister, own, BYTES, HOST_MEM_MAP_DEV, 0, &at[0]);
+	CALL(halHostRegister, own, BYTES, HOST_MEM_MAP_DEV, 1, &at[1]);
+	CALL(halHostUnregister, own, 0);
+	rig_end();
+	EXPECT_EQ(reported("1 registered host range of 4194304 (4 MiB)"), 1u);
+	munmap(own, BYTES);
+	unlink(file);
+}
+
 /* Of the old memory nothing stays, also where no stack is kept of who gives it back. */
 TEST_CHILD(validate_away, block)
 {
@@ -328,6 +460,25 @@ TEST(validate_away, stream)
 	EXPECT_EQ(npu_call(rig, drvMemcpy, (DVdeviceptr)read, sizeof(read), target, sizeof(read)),
 		  DRV_ERROR_NONE);
 	EXPECT_EQ(reported("\"race\""), 0u);
+	end_streams();
+}
+
+/* An entry that was refused makes its queue no part of what is to end before the order is known
+ * again. */
+TEST_CHILD(validate_away, refused)
+{
+	struct rig_stream none = { .sq = 77 };
+	char entry[STARS_SQE_BYTES] = { 0 };
+
+	begin_streams();
+	EXPECT_NE(rig_send(&none, entry, QUIET, 0), DRV_ERROR_NONE);
+	rig_wait_value(&streams[0], source, 1, 0x0303030303030303, QUIET);
+	while (rig_query(&streams[0], DRV_SQCQ_PROP_SQ_HEAD) !=
+	       rig_query(&streams[0], DRV_SQCQ_PROP_SQ_TAIL))
+		usleep(100);
+	rig_sdma(&streams[0], target, source, 64, QUIET);
+	rig_sdma(&streams[1], target, source, 64, QUIET);
+	EXPECT_EQ(reported("\"race\""), 1u);
 	end_streams();
 }
 
