@@ -311,7 +311,7 @@ ACL_ANSWERS_WITH(aclrtGetLogicDevIdByUserDevId, uint32_t logic,
 			?: ACL_GIVE(logicDevId, (int32_t)logic));
 
 ACL_ANSWERS(aclrtGetUserDevIdByLogicDevId,
-	ACL_IS_NULL(userDevid) ?: check_id("logicDevId", logicDevId)
+	ACL_IS_NULL(userDevid) ?: check_id("logicDevId", logicDevId) ?: core_check_driver()
 			?: core_logic_to_user((uint32_t)logicDevId, userDevid));
 
 ACL_ANSWERS_WITH(aclrtDeviceGetBareTgid, pid_t tgid,

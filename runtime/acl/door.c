@@ -3,6 +3,8 @@
  * The doors of the ACL: every exported function that answers a code. Each calls its namesake
  * inside, and notes for the log where the program called it if that fails.
  */
+#include <string.h>
+
 #include "acl-doors.h"
 #include "acl/acl.h"
 #include "base/base.h"
@@ -22,8 +24,10 @@ __attribute__((cold, noinline)) static void note_failure(const char *call, aclEr
 	};
 	const char *name = NULL;
 
-	if (code == ACL_ERROR_RT_REPORT_TIMEOUT)
-		return; /* nothing to report yet: aclrtProcessReport's answer to a poll */
+	/* aclrtProcessReport's answer to a poll, and what the thread asked for. */
+	if (code == ACL_ERROR_RT_REPORT_TIMEOUT ||
+	    (code >= ACL_ERROR_RT_PARAM_INVALID && strstr(call, "LastError") != NULL))
+		return;
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (codes[i].code == code)
 			name = codes[i].name;

@@ -458,7 +458,7 @@ ACL_ANSWERS_WITH(npusim_physical, uint32_t logic,
 /* What only layers hear: NOT_SUPPORT, nobody does. */
 static int told(drvError_t code)
 {
-	return code == DRV_ERROR_PROCESS_EXIT ? ACL_ERROR_INTERNAL_ERROR : ACL_SUCCESS;
+	return code == DRV_ERROR_PROCESS_EXIT ? core_result(code) : ACL_SUCCESS;
 }
 
 int npusimBlock(const void *ptr, size_t size)
@@ -492,9 +492,10 @@ int npusimHeld(npusim_line_fn fn, void *arg)
 
 int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 {
-	drvError_t code = core_call(npusimReports, fn, arg);
+	drvError_t code;
 
 	core_called = __func__;
+	code = core_call(npusimReports, fn, arg);
 	if (code == DRV_ERROR_NONE || code == DRV_ERROR_PROCESS_EXIT)
 		return told(code);
 	return acl_unsupported("nothing reports: the validation is off; NPUSIM_VALIDATE=on, or "

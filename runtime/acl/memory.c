@@ -187,9 +187,9 @@ static aclError free_host(void *pointer)
 	struct npu_place place;
 	aclError error = acl_place_of("hostPtr", pointer, &place);
 
-	if (error != ACL_SUCCESS)
-		return ACL_ERROR_RT_PARAM_INVALID;
-	return RT_WANT(acl_place_is_host(&place) || place.kind == NPU_PLACE_PAGEABLE,
+	if (error != ACL_SUCCESS && error != ACL_ERROR_INTERNAL_ERROR)
+		error = core_last_error_change(ACL_ERROR_RT_PARAM_INVALID);
+	return error ?: RT_WANT(acl_place_is_host(&place) || place.kind == NPU_PLACE_PAGEABLE,
 		       "hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
 		       pointer, place.owner)
 		       ?: ACL_CALL(halMemFree, pointer);

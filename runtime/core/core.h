@@ -116,8 +116,9 @@ int core_device_synchronize(uint32_t device, const struct core_context *context,
 
 /* The calling thread's last runtime code that was not 0 (aclrtGetLastError); peeked, or taken.
  * Codes below 107000 are the face's own and are not kept. */
-int core_last_error_note(int code); /* the code */
-int core_driver_code(void);         /* what the driver answered to the last failed call; else 0 */
+int core_last_error_note(int code);   /* the code */
+int core_last_error_change(int code); /* the same of a call whose code was noted */
+int core_driver_code(void);           /* what the driver answered to the last failed call; else 0 */
 /* How every call is refused: sets the message "<call>: <text>", notes the code, and returns it. */
 int core_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int core_last_error_peek(void);

@@ -117,6 +117,9 @@ static void frees_twice(void *arg)
 	WANT(aclrtSetDevice(0) == 0 && aclrtMallocHost(&host, MIB) == 0);
 	WANT(aclrtFreeHost(host) == 0);
 	WANT(aclrtFreeHost(host) == 107000);
+	WANT(npusim_driver_code() != 0);
+	WANT(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL) == 107000);
+	WANT(aclrtGetLastError(ACL_RT_THREAD_LEVEL) == 107000);
 	exit(0);
 }
 
@@ -126,6 +129,7 @@ TEST(failures, a_call_is_named_first_and_once)
 	EXPECT_EQ(lines_with(" warn: aclrtFreeHost: hostPtr is 0x"), 1);
 	EXPECT_EQ(lines_with(": drvMemGetAttribute: 0x"), 2); /* again at exit */
 	EXPECT_EQ(lines_with(" aclrtFreeHost: drvMemGetAttribute"), 0);
+	EXPECT_EQ(lines_with("LastError"), 0);
 }
 
 static void all_is_well(void *arg)
@@ -269,6 +273,8 @@ static void cannot_start(void *arg)
 		WANT(aclInit(NULL) == 500000);
 		WANT(aclrtSetDevice(0) == 500000);
 		WANT(aclrtGetMemInfo(ACL_HBM_MEM, &bytes, &bytes) != 0);
+		WANT(aclrtFreeHost(&bytes) == 500000);
+		WANT(aclrtGetLastError(ACL_RT_THREAD_LEVEL) == 500000);
 	}
 	exit(0);
 }
@@ -280,7 +286,7 @@ TEST_EACH(failures, start_is_told_once, starts, label)
 	EXPECT_EXIT(0, cannot_start, (void *)c);
 	EXPECT_EQ(lines_with(" error: "), 1);
 	EXPECT_EQ(lines_with(c->error), 2); /* the last line is the count's */
-	EXPECT_EQ(lines_with(" warn: 9 failures of "), 1);
+	EXPECT_EQ(lines_with(" warn: 12 failures of "), 1);
 }
 
 TEST_EACH(failures, start_is_checked_without_one, starts, label)

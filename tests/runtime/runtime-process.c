@@ -6,6 +6,7 @@
 #include "harness/test.h"
 
 #include "acl/acl.h"
+#include "npusim/npusim.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -137,20 +138,41 @@ TEST_CHILD(process, reset_after_finalize_works)
 
 /* ---- the environment ---- */
 
+/* Each names itself, says why there is no driver, and is the thread's last error. */
+#define EXPECT_NO_DRIVER(part, call, ...)                                                    \
+	do {                                                                                 \
+		const char *message_;                                                        \
+                                                                                             \
+		EXPECT_EQ(call(__VA_ARGS__), 500000);                                        \
+		message_ = aclGetRecentErrMsg() ?: "";                                       \
+		EXPECT_TRUE(strncmp(message_, #call ": npusim: ", strlen(#call) + 10) == 0); \
+		EXPECT_CONTAINS(message_, part);                                             \
+		EXPECT_EQ(aclrtGetLastError(ACL_RT_THREAD_LEVEL), 500000);                   \
+		EXPECT_EQ(npusim_driver_code(), 0);                                          \
+	} while (0)
+
 static void expect_no_driver(const char *part)
 {
 	static uint64_t place[1];
+	aclrtPtrAttributes attributes;
+	aclrtContext context;
+	uint32_t count;
+	int32_t user;
 
-	EXPECT_NE(aclrtSetDevice(0), 0);
-	EXPECT_CONTAINS(aclGetRecentErrMsg(), part);
-	EXPECT_EQ(aclInit(NULL), 500000);
-	EXPECT_CONTAINS(aclGetRecentErrMsg(), part);
+	EXPECT_NO_DRIVER(part, aclrtSetDevice, 0);
+	EXPECT_NO_DRIVER(part, aclInit, NULL);
 	EXPECT_NULL(aclrtGetSocName());
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), part);
-	EXPECT_EQ(aclrtReleaseMemAddress(place), 500000);
-	EXPECT_CONTAINS(aclGetRecentErrMsg(), "aclrtReleaseMemAddress: ");
-	EXPECT_EQ(aclrtValueWait(place, 0, 0, NULL), 500000);
-	EXPECT_CONTAINS(aclGetRecentErrMsg(), "aclrtValueWait: ");
+	EXPECT_NO_DRIVER(part, aclrtReleaseMemAddress, place);
+	EXPECT_NO_DRIVER(part, aclrtValueWait, place, 0, 0, NULL);
+	EXPECT_NO_DRIVER(part, aclrtPointerGetAttributes, place, &attributes);
+	EXPECT_NO_DRIVER(part, aclrtCreateContext, &context, 0);
+	EXPECT_NO_DRIVER(part, aclrtGetDeviceCount, &count);
+	EXPECT_NO_DRIVER(part, aclrtGetUserDevIdByLogicDevId, 0, &user);
+	EXPECT_NO_DRIVER(part, npusimBlock, place, 8);
+	EXPECT_NO_DRIVER(part, npusimBlockFree, place);
+	EXPECT_NO_DRIVER(part, npusimMark, "name");
+	EXPECT_NO_DRIVER(part, npusimSetReportCallback, NULL, NULL);
 }
 
 static void unknown_backend(void *arg)

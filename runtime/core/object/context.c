@@ -197,12 +197,12 @@ static int open_device(uint32_t logic)
 	uint32_t ssid = 0;
 	drvError_t code;
 
-	if (core_driver() == NULL)
+	if (core_check_driver() != CORE_OK)
 		return ACL_ERROR_INTERNAL_ERROR;
 	code = core_call(halDeviceOpen, logic, &in, &out);
 	if (code != DRV_ERROR_NONE) {
 		core_result_about(code, npu_text("device %u cannot be opened: ", logic));
-		return core_last_error_note(ACL_ERROR_RT_DEV_SETUP_ERROR);
+		return core_last_error_change(ACL_ERROR_RT_DEV_SETUP_ERROR);
 	}
 	core_device_was_opened();
 	core_call(drvMemSmmuQuery, logic, &ssid);

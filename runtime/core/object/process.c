@@ -217,6 +217,11 @@ int core_last_error_note(int code)
 	return code;
 }
 
+int core_last_error_change(int code)
+{
+	return last_error = code;
+}
+
 int core_last_error_peek(void)
 {
 	return last_error;
@@ -266,7 +271,7 @@ int core_check_driver(void)
 	if (core_driver() != NULL)
 		return CORE_OK;
 	npu_message_prefix("%s: ", core_called);
-	return ACL_ERROR_INTERNAL_ERROR;
+	return core_last_error_note(ACL_ERROR_INTERNAL_ERROR);
 }
 
 int core_fail(int code, const char *format, ...)
