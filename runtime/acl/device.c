@@ -100,7 +100,7 @@ const char *aclrtGetSocName(void)
 	static bool known;
 	LOCKED(&lock);
 
-	core_called = __func__;
+	CORE_CALLED(__func__);
 	if (!known)
 		known = ask_soc_name(name, (uint32_t)sizeof(name));
 	return known ? name : NULL;

@@ -45,10 +45,9 @@ __attribute__((cold, noinline)) static void note_failure(const char *call, aclEr
 	extern __typeof__(call) inside_##call __asm__("inside." #call);         \
 	__attribute__((visibility("default"))) aclError call params             \
 	{                                                                       \
-		aclError code;                                                  \
+		CORE_CALLED(#call);                                             \
+		aclError code = inside_##call args;                             \
                                                                                 \
-		core_called = #call;                                            \
-		code = inside_##call args;                                      \
 		if (__builtin_expect(code != ACL_SUCCESS, 0))                   \
 			note_failure(#call, code, __builtin_return_address(0)); \
 		return code;                                                    \

@@ -463,28 +463,28 @@ static int told(drvError_t code)
 
 int npusimBlock(const void *ptr, size_t size)
 {
-	core_called = __func__;
+	CORE_CALLED(__func__);
 	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
 			?: told(core_call(npusimTellBlock, (uintptr_t)ptr, size));
 }
 
 int npusimBlockFree(const void *ptr)
 {
-	core_called = __func__;
+	CORE_CALLED(__func__);
 	return ACL_IS_NULL(ptr) ?: told(core_call(npusimTellBlock, (uintptr_t)ptr, 0));
 }
 
 int npusimMark(const char *name)
 {
-	core_called = __func__;
+	CORE_CALLED(__func__);
 	return ACL_IS_NULL(name) ?: told(core_call(npusimMark, name));
 }
 
 int npusimHeld(npusim_line_fn fn, void *arg)
 {
+	CORE_CALLED(__func__);
 	struct npu_driver *drv = core_driver_peek();
 
-	core_called = __func__;
 	if (ACL_IS_NULL(fn))
 		return ACL_ERROR_INVALID_PARAM;
 	return drv == NULL ? ACL_SUCCESS : core_result(npu_call(drv, npusimLeaks, fn, arg, true));
@@ -492,10 +492,9 @@ int npusimHeld(npusim_line_fn fn, void *arg)
 
 int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 {
-	drvError_t code;
+	CORE_CALLED(__func__);
+	drvError_t code = core_call(npusimReports, fn, arg);
 
-	core_called = __func__;
-	code = core_call(npusimReports, fn, arg);
 	if (code == DRV_ERROR_NONE || code == DRV_ERROR_PROCESS_EXIT)
 		return told(code);
 	return acl_unsupported("nothing reports: the validation is off; NPUSIM_VALIDATE=on, or "

@@ -12,7 +12,7 @@
 #define UNMODELLED(type, name, parameters, answer) \
 	type name parameters                       \
 	{                                          \
-		core_called = #name;               \
+		CORE_CALLED(#name);                \
 		(void)acl_fail_unmodelled();       \
 		return answer;                     \
 	}

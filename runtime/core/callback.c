@@ -57,13 +57,11 @@ static void unuse(struct callback *callback)
 /* Under no lock. The calls that the function makes are the program's, not ours. */
 static void run(struct callback *callback)
 {
-	const char *called = core_called;
+	CORE_CALLED("");
 
 	atomic_store(&callback->runs, true);
 	core_order(callback->device, NPU_ORDER_STREAM, callback->sq, callback->number);
-	core_called = "";
 	callback->fn(callback->arg);
-	core_called = called;
 	if (callback->blocks)
 		core_event_id_record(callback->device, callback->event_id);
 	unuse(callback);

@@ -48,10 +48,17 @@ static inline int core_spend(enum npu_work work)
 
 /* ---- errors (object/process.c) ---- */
 
-/* The name of the face's function that the thread is in, or was in last, which its door sets: the
- * messages of what is refused begin with it. "" before the first, and in the functions
- * that streams call. */
+/* The name of the face's function that the thread is in, which its door sets: the messages of what
+ * is refused begin with it. "" outside, and in the functions that streams call. */
 extern __thread const char *core_called;
+/* It is that until the block's end, whatever the program's functions call meanwhile. */
+#define CORE_CALLED(name)                                                                  \
+	__attribute__((cleanup(core_called_back))) const char *const outer_ = core_called; \
+	core_called = name
+static inline void core_called_back(const char *const *outer)
+{
+	core_called = *outer;
+}
 /* 500000, the message set, where no driver can be had. */
 int core_check_driver(void);
 /* A driver's code as an aclError (driver_code_acl()). Other than 0 it takes the driver's message

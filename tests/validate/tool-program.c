@@ -114,7 +114,9 @@ static void retain(void)
 static void on_report(void *arg, const struct npusim_report *report)
 {
 	const char *slash = report->file != NULL ? strrchr(report->file, '/') : NULL;
+	int32_t device;
 
+	MUST(aclrtGetDevice(&device));
 	printf("%s: %s at %s:%d, %d, right: %d, stacks: %d\n", (const char *)arg, report->rule,
 	       slash != NULL ? slash + 1 : "?", report->line > 0, (int)(report->size / 8),
 	       strlen(report->right) > 10, strstr(report->stacks, "aclrtFree") != NULL);
@@ -130,6 +132,7 @@ static void call_back(void)
 		return;
 	}
 	free_twice();
+	printf("%.10s\n", aclGetRecentErrMsg());
 	MUST(npusimSetReportCallback(NULL, NULL));
 	free_twice();
 }
