@@ -527,6 +527,26 @@ def a_link_to_nothing_makes_what_it_names(folder):
 
 
 @case
+def what_cannot_take_its_name_is_called_as_it_was_given(folder):
+    if os.geteuid() != 0:
+        raise Skip('only root can be another user')
+    shared, target, link = folder / 'shared', folder / 'shared/out.json', folder / 'link.json'
+    shared.mkdir()
+    shared.chmod(0o1777)
+    folder.chmod(0o755)
+    target.write_text('kept')  # by root, in a folder where others take no name of root's
+    link.symlink_to(target)
+    run = subprocess.run([NPUSIM, 'bench', '--count', '10', '--json', link], user=12345, group=12345,
+                         extra_groups=[], capture_output=True, text=True, check=False)
+    if 'out.json' not in run.stderr and 'link.json' not in run.stderr:
+        raise Skip('another user cannot run this command')
+    same(run.returncode, 1, run.stderr)
+    expect('{} cannot be written: Operation not permitted'.format(link) in run.stderr, run.stderr)
+    same((target.read_text(), [path.name for path in shared.iterdir()]), ('kept', ['out.json']),
+         'left over')
+
+
+@case
 def bench_looks_at_its_output_first(folder):
     for path, says in ((folder / 'no/x.json', 'No such file'), (folder, 'Is a directory')):
         run = refused(['bench', '--count', 1000, '--json', path], 1, says)

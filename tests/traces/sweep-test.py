@@ -788,6 +788,17 @@ def each_node_has_its_processors(folder):
 
 
 @case
+def tables_that_cannot_be_written_are_called_by_their_names(folder):
+    for name in ('rows.sqlite', 'rows.csv', 'plot.html'):
+        out = folder / name
+        (out / name).mkdir(parents=True)
+        run = npusim('sweep', '--out', out, '--seeds', 2, 'bench', *FEW)
+        same((run.returncode, run.stderr.splitlines()[-1]),
+             (1, 'npusim sweep: {}: Is a directory'.format(out / name)), run.stderr)
+        same([path.name for path in out.glob('.*')], [], 'left over')
+
+
+@case
 def tables_that_cannot_be_written_end_all_ranks(folder):
     """Also where the MPI ends none itself."""
     need_mpi()

@@ -137,9 +137,8 @@ gboolean out_file_check(const char *path, GError **error)
 /* What is written takes its name if `ok`, else nothing is left of it. */
 static gboolean end(struct out_stream *out, gboolean ok, GError **error)
 {
-	if (out->temp && ok && rename(out->temp, out->path) != 0)
-		ok = refuse_file(error, errno, "%s cannot become %s: %s", out->temp, out->path,
-				 g_strerror(errno));
+	if (out->temp && ok && rename(out->temp, out->file) != 0)
+		ok = unwritable(out->path, errno, error);
 	if (out->temp && !ok)
 		unlink(out->temp);
 	if (out->temp && strcmp(out->temp, removed_at_signal) == 0) {
@@ -149,6 +148,7 @@ static gboolean end(struct out_stream *out, gboolean ok, GError **error)
 	}
 	g_string_free(out->text, TRUE);
 	g_free(out->path);
+	g_free(out->file);
 	g_free(out->temp);
 	return ok;
 }
@@ -159,11 +159,12 @@ gboolean out_stream_open(struct out_stream *out, const char *path, GError **erro
 	gboolean gzip = g_str_has_suffix(path, ".gz");
 
 	*out = (struct out_stream){ 0 };
-	out->path = standard ? g_strdup(path) : resolve(path, &regular, error);
-	if (out->path == NULL)
+	out->file = standard ? NULL : resolve(path, &regular, error);
+	if (!standard && out->file == NULL)
 		return FALSE;
+	out->path = g_strdup(path);
 	out->text = g_string_sized_new(2 * FLUSH_AT);
-	out->temp = regular ? g_strdup_printf("%s.%08x.part%s", out->path, g_random_int(),
+	out->temp = regular ? g_strdup_printf("%s.%08x.part%s", out->file, g_random_int(),
 					      gzip ? ".gz" : "")
 			    : NULL;
 	if (regular)

@@ -19,6 +19,7 @@ struct out_stream {
 	/* below: out-file.c alone */
 	void *gzip;
 	char *path; /* as it was given; "-": standard output */
+	char *file; /* behind all links */
 	char *temp; /* what is written to, and takes its name; NULL: it is written itself */
 	int failed; /* errno */
 };

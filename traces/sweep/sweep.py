@@ -319,9 +319,12 @@ class Folder:
         """A file that takes its name when it is written."""
         path = self.path / '.{}.{}'.format(name, os.getpid())
         try:
-            with naming(path), open(path, 'w', newline='', encoding='utf-8') as file:
+            with open(path, 'w', newline='', encoding='utf-8') as file:
                 yield file
             path.replace(self.path / name)
+        except (OSError, sqlite3.Error) as error:
+            error.filename = str(self.path / name)
+            raise
         finally:
             path.unlink(missing_ok=True)
 
