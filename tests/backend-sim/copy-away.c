@@ -599,6 +599,43 @@ TEST(copy_away, device_is_closed_while_pages_are_cleared)
 	end();
 }
 
+static uint64_t alloc_ps(void)
+{
+	struct npu_stats s = { .size = sizeof(s) };
+
+	CALL(npusimGetStats, 0, &s);
+	return s.call_ps[SIM_CALL_ALLOC];
+}
+
+static void *whole;
+
+static void allocate_frame(void)
+{
+	CALL(halMemAlloc, &whole, 2 * MIB, SMALL_FLAG);
+}
+
+/* What another thread takes while pages are cleared is that one's to pay. */
+TEST(copy_away, each_pays_for_its_own_frames)
+{
+	void *neighbour = NULL;
+	uint64_t start, one_by_one;
+
+	begin();
+	CALL(halMemAlloc, &neighbour, 4096, SMALL_FLAG);
+	start = alloc_ps();
+	allocate_meanwhile();
+	allocate_frame();
+	one_by_one = alloc_ps() - start;
+	CALL(halMemFree, other);
+	CALL(halMemFree, whole);
+	start = alloc_ps();
+	fault_of_offer = allocate_frame;
+	allocate_meanwhile();
+	EXPECT_EQ(fault_of_offer, NULL);
+	EXPECT_EQ(alloc_ps() - start, one_by_one);
+	end();
+}
+
 /* ---- other processes ---- */
 
 static void die(void)

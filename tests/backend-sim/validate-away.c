@@ -354,6 +354,56 @@ TEST_CHILD(validate_away, reset_after_a_free_that_failed)
 	unlink(file);
 }
 
+/* ---- a device's close that has begun ---- */
+
+static sem_t began, goes_on;
+static __thread bool stops;
+
+void __real_bsim_lock_in_line(struct bsim *bs);
+void __wrap_bsim_lock_in_line(struct bsim *bs);
+
+void __wrap_bsim_lock_in_line(struct bsim *bs)
+{
+	bool here = stops;
+
+	stops = false;
+	if (here)
+		sem_post(&began);
+	while (here && sem_wait(&goes_on) != 0)
+		continue;
+	__real_bsim_lock_in_line(bs);
+}
+
+static void *close_late(void *arg)
+{
+	stops = true;
+	rig_device_close(1);
+	return arg;
+}
+
+/* What is made meanwhile goes with the device, and is no leak. */
+TEST_CHILD(validate_away, made_while_its_device_is_closed)
+{
+	struct bsim *bs;
+	pthread_t closer;
+
+	begin();
+	bs = bsim_process;
+	sem_init(&began, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	bsim_lock(bs);
+	ASSERT_EQ(pthread_create(&closer, NULL, close_late, NULL), 0);
+	while (sem_wait(&began) != 0)
+		continue;
+	bsim_unlock(bs);
+	EXPECT_NE(alloc_there(), 0u);
+	sem_post(&goes_on);
+	pthread_join(closer, NULL);
+	rig_end();
+	EXPECT_EQ(reported("\"rule\""), 0u);
+	unlink(file);
+}
+
 /* ---- memory that is registered for two devices ---- */
 
 TEST_CHILD(validate_away, registered_twice)
