@@ -52,8 +52,8 @@ static inline int core_spend(enum npu_work work)
  * is refused begin with it. "" outside, and in the functions that streams call. */
 extern __thread const char *core_called;
 /* It is that until the block's end, whatever the program's functions call meanwhile. */
-#define CORE_CALLED(name)                                                                  \
-	__attribute__((cleanup(core_called_back))) const char *const outer_ = core_called; \
+#define CORE_CALLED(name)                                                                          \
+	__attribute__((cleanup(core_called_back), unused)) const char *const outer_ = core_called; \
 	core_called = name
 static inline void core_called_back(const char *const *outer)
 {

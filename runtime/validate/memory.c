@@ -335,8 +335,11 @@ static void make(struct validate *v)
 	const struct object *handle = objects_find(v, OBJECT_HANDLE, made->inside);
 	size_t bytes = 0;
 
-	if (made->kind == OBJECT_HANDLE && old != NULL && old->ending < old->references &&
-	    v->call->op != DRIVER_OP_halMemCreate) {
+	/* What a retain names lives; what an import answers may be new, where all that was is
+	 * going. */
+	if (made->kind == OBJECT_HANDLE && old != NULL && v->call->op != DRIVER_OP_halMemCreate &&
+	    (old->ending < old->references ||
+	     v->call->op == DRIVER_OP_halMemRetainAllocationHandle)) {
 		old->references++;
 		growth_of(v, old)->retained++;
 		return;

@@ -42,10 +42,10 @@ static void explain_ending(struct validate *v)
 	const struct object *live = NULL,
 			    *old = objects_ended(v, named->kind == OBJECT_HANDLE, named->key, true);
 
-	if (objects_find(v, named->kind, named->key) != NULL)
+	if (objects_find_like(v, named) != NULL)
 		return;
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
-		live = objects_find(v, kind, named->key);
+		live = kind == named->kind ? NULL : objects_find(v, kind, named->key);
 	if (live != NULL && (old == NULL || old->kind != named->kind))
 		validate_why_wrong(v, live);
 	else if (old != NULL)

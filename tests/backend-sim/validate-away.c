@@ -404,6 +404,54 @@ TEST_CHILD(validate_away, made_while_its_device_is_closed)
 	unlink(file);
 }
 
+static void *release_late(void *arg)
+{
+	stops = true;
+	CALL(halMemRelease, handle);
+	return arg;
+}
+
+/* What a thread retains while another's release has begun is the same handle. */
+static void retain_while_released(bool closed)
+{
+	drv_mem_handle_t *kept = NULL;
+	pthread_t releaser;
+
+	begin();
+	sem_init(&began, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	share_of(1);
+	reserved = (void *)reserve();
+	map();
+	bsim_lock(bsim_process);
+	ASSERT_EQ(pthread_create(&releaser, NULL, release_late, NULL), 0);
+	while (sem_wait(&began) != 0)
+		continue;
+	bsim_unlock(bsim_process);
+	CALL(halMemRetainAllocationHandle, &kept, reserved);
+	EXPECT_TRUE(kept == handle);
+	sem_post(&goes_on);
+	pthread_join(releaser, NULL);
+	CALL(halMemUnmap, reserved);
+	CALL(halMemAddressFree, reserved);
+	if (closed)
+		rig_device_close(1);
+	rig_end();
+	EXPECT_EQ(reported("1 handle of 4194304 (4 MiB)"), closed ? 0u : 1u);
+	EXPECT_EQ(reported("1 handle of 0"), 0u);
+	unlink(file);
+}
+
+TEST_CHILD(validate_away, retained_while_it_is_released)
+{
+	retain_while_released(false);
+}
+
+TEST_CHILD(validate_away, retained_while_released_before_its_device_is_closed)
+{
+	retain_while_released(true);
+}
+
 /* ---- memory that is registered for two devices ---- */
 
 TEST_CHILD(validate_away, registered_twice)
@@ -420,6 +468,8 @@ TEST_CHILD(validate_away, registered_twice)
 	rig_sdma(&streams[0], (uint64_t)at[0], (uint64_t)at[0] + 4096, 64, QUIET);
 	CALL(halHostUnregister, own, 1);
 	EXPECT_EQ(reported("\"pending-unmap\""), 0u);
+	EXPECT_NE(npu_call(rig, halHostUnregister, own, 1), DRV_ERROR_NONE);
+	EXPECT_EQ(reported("\"double-free\""), 1u);
 	CALL(halHostUnregister, own, 0);
 	EXPECT_EQ(reported("\"pending-unmap\""), 1u);
 	CALL(halHostRegister, own, BYTES, HOST_MEM_MAP_DEV, 0, &at[0]);

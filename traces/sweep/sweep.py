@@ -326,7 +326,8 @@ class Folder:
             error.filename = str(self.path / name)
             raise
         finally:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the folder's file system may be read-only by now
+                path.unlink()
 
     def merge(self):
         """Writes the tables, of all processes' rows; one process at a time."""
@@ -426,10 +427,11 @@ class Ranks:
         self.rank, self.size, before, alike = known  # on the same processors
         self.jobs = int(before < self.jobs)
         with contextlib.suppress(OSError):  # a container may refuse either
-            if self.jobs and alike >= len(processors) and not options.jobs:
-                os.sched_setaffinity(0, {processors[before]})  # none that runs rows moves about
             if os.sched_getscheduler(0) == os.SCHED_OTHER:  # who wakes up interrupts no row
                 os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        with contextlib.suppress(OSError):
+            if self.jobs and alike >= len(processors) and not options.jobs:
+                os.sched_setaffinity(0, {processors[before]})  # none that runs rows moves about
 
     def send(self, to, what):
         self.module.sweep_ranks_send(to, ctypes.c_long(what))
