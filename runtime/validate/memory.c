@@ -48,7 +48,8 @@ void validate_call(struct validate *v, struct layer_call *call, bool done)
 		DOES(halMemImportFromShareableHandle, TAKES, HANDLE, ANSWER(handle), .dev = a->dev)
 		DOES(halMemImportFromShareableHandleV2, TAKES, HANDLE, ANSWER(handle),
 		     .dev = a->dev)
-		DOES(halMemRetainAllocationHandle, MAKES, HANDLE, ANSWER(handle), NO_DEVICE)
+		DOES(halMemRetainAllocationHandle, MAKES, HANDLE, ANSWER(handle),
+		     .inside = key_of(a->ptr), NO_DEVICE)
 		DOES(halMemRelease, ENDS, HANDLE, key_of(a->handle))
 		DOES(halMemExportToShareableHandle, SHARES, HANDLE, key_of(a->handle))
 		DOES(halMemExportToShareableHandleV2, SHARES, HANDLE, key_of(a->handle))
@@ -332,7 +333,7 @@ static uint64_t bound_nodes(uint64_t va, bool is_new)
 static void make(struct validate *v)
 {
 	struct object *made = &v->named, *old = objects_find_like(v, made);
-	const struct object *handle = objects_find(v, OBJECT_HANDLE, made->inside);
+	const struct object *from; /* whose memory it is */
 	size_t bytes = 0;
 
 	/* What a retain names lives; what an import answers may be new, where all that was is
@@ -350,9 +351,13 @@ static void make(struct validate *v)
 		(old->ending > 0 ? end_object : objects_end)(v, old);
 		v->stack = made->made;
 	}
-	if (made->kind == OBJECT_MAPPING && handle != NULL) {
-		made->dev = handle->dev;
-		made->nodes = handle->nodes;
+	from = made->kind == OBJECT_MAPPING  ? objects_find(v, OBJECT_HANDLE, made->inside)
+	       : made->kind == OBJECT_HANDLE ? objects_find(v, OBJECT_MAPPING, made->inside)
+					     : NULL;
+	if (from != NULL) {
+		made->dev = from->dev;
+		made->nodes = from->nodes;
+		made->bytes = made->bytes ?: from->bytes;
 	}
 	if (made->kind == OBJECT_PINNED || made->kind == OBJECT_REGISTERED)
 		made->nodes = bound_nodes(made->key, made->kind == OBJECT_PINNED);

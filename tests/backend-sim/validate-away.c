@@ -404,6 +404,27 @@ TEST_CHILD(validate_away, made_while_its_device_is_closed)
 	unlink(file);
 }
 
+/* Also where none was left: it has the size and the device of the mapping. */
+TEST_CHILD(validate_away, retained_again)
+{
+	drv_mem_handle_t *kept = NULL;
+
+	begin();
+	for (unsigned d = 0; d < 2; d++) {
+		share_of(d);
+		reserved = (void *)reserve();
+		map();
+		CALL(halMemRelease, handle);
+		CALL(halMemRetainAllocationHandle, &kept, reserved);
+		CALL(halMemUnmap, reserved);
+		CALL(halMemAddressFree, reserved);
+	}
+	rig_device_close(1);
+	rig_end();
+	EXPECT_EQ(reported("1 handle of 4194304 (4 MiB) in all"), 1u);
+	unlink(file);
+}
+
 static void *release_late(void *arg)
 {
 	stops = true;
