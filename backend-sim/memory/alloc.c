@@ -24,12 +24,6 @@
 #define CHECKED_ADDRESS_MAX 1024u
 #define FRAME_PAGES         512u /* 4 KiB pages of a frame */
 
-#ifdef __SANITIZE_ADDRESS__ /* sees what uses a record that is gone, if each is by itself */
-#define RECORDS_ALONE true
-#else
-#define RECORDS_ALONE false
-#endif
-
 /* ---- heaps ---- */
 
 static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
@@ -304,40 +298,10 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 	return DRV_ERROR_NONE;
 }
 
-/* All 0. They lie close together: where there are many, in huge pages. */
-static struct allocation *new_record(struct alloc_table *t)
-{
-	const size_t most = NPU_HUGE_PAGE / sizeof(struct allocation);
-	struct allocation *a = LIST_FIRST(&t->unused);
-
-	if (RECORDS_ALONE)
-		return g_aligned_alloc0(1, sizeof(*a), __alignof__(*a));
-	if (a != NULL) {
-		LIST_REMOVE(a, link);
-		return memset(a, 0, sizeof(*a));
-	}
-	if (t->made % most == 0) {
-		a = g_aligned_alloc(1, NPU_HUGE_PAGE, NPU_HUGE_PAGE);
-		if (t->made > 0)
-			madvise(a, NPU_HUGE_PAGE, MADV_HUGEPAGE);
-		g_ptr_array_add(t->slabs, a);
-	}
-	a = g_ptr_array_index(t->slabs, t->slabs->len - 1);
-	return memset(a + t->made++ % most, 0, sizeof(*a));
-}
-
-static void end_record(struct alloc_table *t, struct allocation *a)
-{
-	if (RECORDS_ALONE)
-		g_aligned_free(a);
-	else
-		LIST_INSERT_HEAD(&t->unused, a, link);
-}
-
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
-	struct allocation *a = new_record(bs->allocs);
+	struct allocation *a = g_slice_new0(struct allocation);
 
 	a->kind = kind->use;
 	a->memory = kind->memory;
@@ -346,7 +310,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
 					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
-		end_record(bs->allocs, a);
+		g_slice_free(struct allocation, a);
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
@@ -392,7 +356,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
 	}
-	end_record(bs->allocs, a);
+	g_slice_free(struct allocation, a);
 }
 
 void allocation_finish(struct bsim *bs, struct allocation *a)
@@ -431,7 +395,6 @@ void alloc_table_open(struct bsim *bs)
 	bs->allocs = g_new0(struct alloc_table, 1);
 	TAILQ_INIT(&bs->allocs->pools);
 	bs->allocs->gone_blocks = g_ptr_array_new();
-	bs->allocs->slabs = g_ptr_array_new_with_free_func(g_aligned_free);
 }
 
 void alloc_table_close(struct bsim *bs)
@@ -445,7 +408,6 @@ void alloc_table_close(struct bsim *bs)
 	gone_close_locked(bs);
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
-	g_ptr_array_unref(t->slabs);
 	g_free(t);
 	bs->allocs = NULL;
 }

@@ -195,7 +195,7 @@ struct allocation {
 	uint64_t host_va;       /* REGISTERED: of the first page */
 	uint64_t opened_offset; /* OPENED, REGISTERED: what was handed out is va + this */
 	struct bsim_made made;
-} __attribute__((aligned(64)));
+};
 
 /* A frame that 4 KiB pages of a device are parts of. */
 struct pool_frame {
@@ -235,11 +235,8 @@ struct gone_range {
 struct alloc_table {
 	/* By memory, and REGISTERED by device; the newest first. */
 	LIST_HEAD(allocation_list, allocation) live[ALLOC_REGISTERED(BSIM_DEVICE_MAX)];
-	struct allocation_list held;   /* freed, in use; not counted */
-	struct allocation_list unused; /* to be had again */
-	GPtrArray *slabs;              /* where they lie */
-	size_t made;                   /* of them, ever */
-	GPtrArray *gone_blocks;        /* the same of struct node_block */
+	struct allocation_list held; /* freed, in use; not counted */
+	GPtrArray *gone_blocks;      /* the same of struct node_block */
 	LIST_HEAD(, mapping) gone_mappings;
 	struct gone_range gone[2][ALLOC_GONE_MAX]; /* of devices; of the host */
 	uint64_t gone_count[2];                    /* ever */

@@ -667,7 +667,8 @@ static bool find_fd_block(const struct node *node, int fd, uint32_t id, struct b
 	return own_file_is(&file, node->control->head.device, node->control->head.inode) &&
 	       id < node->id_count &&
 	       block_find(node, id, block_at(node, id).record->generation, out) &&
-	       out->record->fd && !out->record->closing && block_fd_is_open(node, id);
+	       out->memory->server == node->shape.server && out->record->fd &&
+	       !out->record->closing && block_fd_is_open(node, id);
 }
 
 drvError_t node_fd_import(struct node *node, int fd, struct node_block **out)
@@ -682,7 +683,7 @@ drvError_t node_fd_import(struct node *node, int fd, struct node_block **out)
 	if (!find_fd_block(node, fd, id, &place))
 		return node_fail(DRV_ERROR_FILE_OPS,
 				 "file descriptor %d stands for no memory of node %s: it is "
-				 "closed, something else, or of another node",
+				 "closed, something else, or of another node or server",
 				 fd, node->name);
 	if (holders_are_none_but(&place, NODE_NONE) && node->control->fd_kept)
 		PUT(node->control->fd_kept, node->control->fd_kept - 1);

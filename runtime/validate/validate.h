@@ -99,8 +99,8 @@ struct object {
 	uint64_t number;     /* v->made's, when it was made */
 	uint64_t key;        /* its address, or the handle */
 	uint64_t bytes;      /* as the program asked for them, where that is known */
-	uint64_t inside;     /* MAPPING: the handle; HANDLE: the mapping that it was retained by;
-				REGISTERED: the device's address; PINNED: of a second mapping, or 0 */
+	uint64_t inside;     /* MAPPING: its handle; HANDLE: the mapping that gave it, or 0;
+				REGISTERED: the device's address; PINNED: a second mapping, or 0 */
 	uint64_t nodes;      /* NUMA nodes of the host that the program put it on; 0: any */
 	uint32_t references; /* HANDLE */
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */

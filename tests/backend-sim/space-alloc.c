@@ -251,31 +251,6 @@ TEST(alloc, agrees_with_a_model_over_a_random_run)
 		EXPECT_EQ(p->used, 0);
 }
 
-/* Their records, freed and used again too. */
-TEST(alloc, many_are_told_apart)
-{
-	enum { COUNT = 20000 };
-	static uint64_t va[COUNT];
-
-	for (unsigned round = 0; round < 2; round++) {
-		for (unsigned i = 0; i < COUNT; i++) {
-			if (round == 0 || i % 3 == 0)
-				va[i] = space_alloc((1 + (i + round) % 2) * 4096, DEVICE);
-			ASSERT_TRUE(va[i] != 0);
-		}
-		for (unsigned i = 0; i < COUNT; i++) {
-			unsigned made = i % 3 == 0 ? round : 0;
-			uint64_t base = 0, size = 0;
-
-			EXPECT_CODE(DRV_ERROR_NONE, halMemGetAddressRange, va[i], &base, &size);
-			ASSERT_EQ(base, va[i]);
-			ASSERT_EQ(size, (1 + (i + made) % 2) * UINT64_C(4096));
-			if (round == 1 || i % 3 == 0)
-				ASSERT_EQ(CALL(halMemFree, at(va[i])), DRV_ERROR_NONE);
-		}
-	}
-}
-
 /* ---- registered host memory ---- */
 
 TEST(alloc, registered_memory_is_copied_through_the_devices_address)

@@ -287,3 +287,40 @@ TEST_CHILD(cuda_share, access_that_fails_half_way_is_taken_back)
 	MUST(flags != 3);
 	_exit(0);
 }
+
+/* A descriptor stands for memory of its server alone. */
+static void takes_another_servers(void *unused)
+{
+	CUmemGenericAllocationHandle handle;
+	int sockets[2], fd;
+	char name[32];
+	pid_t child;
+
+	(void)unused;
+	snprintf(name, sizeof(name), "vmm-share-%d", (int)getpid());
+	setenv("NPUSIM_SUPERNODE", name, 1);
+	setenv("NPUSIM_SOC", "Ascend910_9391", 1);
+	setenv("NPUSIM_HBM", "1G", 1);
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	setenv("NPUSIM_SERVER", child == 0 ? "1" : "0", 1);
+	begin();
+	if (child == 0) {
+		create_shared(&fd);
+		MUST(!rig_send_fd(sockets[1], fd));
+		hear(sockets[1]);
+		_exit(0);
+	}
+	fd = rig_receive_fd(sockets[0]);
+	MUST(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+	     CUDA_ERROR_UNKNOWN);
+	say(sockets[0]);
+	end_child(child);
+	_exit(0);
+}
+
+TEST(cuda_share, descriptor_is_of_its_server)
+{
+	EXPECT_EXIT(0, takes_another_servers, NULL);
+}
