@@ -10,16 +10,17 @@
 
 /* Of a file's live ones. */
 struct block {
-	guint64 address, size;
+	guint64 size;
 	guint64 place; /* where it came: the line of a file that has lines, else the event */
 };
 
 struct chunk {
 	guint64 head; /* where it begins: the first is searched whatever its head */
 	struct chunk_blocks {
-		guint count;
+		guint64 addresses[MEMORY_CHUNK_MAX]; /* apart: a search looks at them alone */
 		struct block blocks[MEMORY_CHUNK_MAX];
 	} * of;
+	guint count;
 };
 
 static struct chunk *chunk_at(const struct memory *m, guint i)
@@ -39,7 +40,7 @@ static void item_clear(gpointer item)
 
 void memory_init(struct memory *m, guint unit)
 {
-	const struct chunk first = { 0, g_new0(struct chunk_blocks, 1) };
+	const struct chunk first = { 0, g_new0(struct chunk_blocks, 1), 0 };
 
 	*m = (struct memory){ .unit = MAX(unit, 1),
 			      .file.chunks = g_array_new(FALSE, FALSE, sizeof first) };
@@ -264,61 +265,65 @@ struct spot {
 static struct spot spot_of(const struct memory *m, guint64 address)
 {
 	const struct chunk *first = chunk_at(m, 0);
-	guint chunk = count_up_to(first + 1, m->file.chunks->len - 1, sizeof *first, address);
-	const struct chunk_blocks *of = first[chunk].of;
+	guint i = count_up_to(first + 1, m->file.chunks->len - 1, sizeof *first, address);
+	const guint64 *addresses = first[i].of->addresses;
 
-	return (struct spot){ chunk,
-			      count_up_to(of->blocks, of->count, sizeof of->blocks[0], address) };
+	/* their lines come at once, not one for each step */
+	for (guint k = 0; k < MEMORY_CHUNK_MAX; k += 64 / sizeof *addresses)
+		__builtin_prefetch(&addresses[k]);
+	return (struct spot){ i,
+			      count_up_to(addresses, first[i].count, sizeof *addresses, address) };
 }
 
-/* The last block that is not above the address, or NULL. */
-static struct block *block_before(const struct memory *m, struct spot spot)
+static void blocks_move(struct chunk_blocks *to, guint at, const struct chunk_blocks *from,
+			guint first, guint count)
 {
-	return spot.before ? &chunk_at(m, spot.chunk)->of->blocks[spot.before - 1] : NULL;
+	memmove(&to->addresses[at], &from->addresses[first], count * sizeof to->addresses[0]);
+	memmove(&to->blocks[at], &from->blocks[first], count * sizeof to->blocks[0]);
 }
 
 /* In place of what begins where it does. */
-static void block_put(struct memory *m, struct spot spot, const struct block *block)
+static void block_put(struct memory *m, struct spot spot, guint64 address,
+		      const struct block *block)
 {
-	struct block *before = block_before(m, spot);
-	struct chunk_blocks *of = chunk_at(m, spot.chunk)->of;
-	struct block *at = &of->blocks[spot.before];
+	struct chunk *chunk = chunk_at(m, spot.chunk);
+	struct chunk_blocks *of = chunk->of;
 
-	if (before && before->address == block->address) {
-		*before = *block;
+	if (spot.before > 0 && of->addresses[spot.before - 1] == address) {
+		of->blocks[spot.before - 1] = *block;
 		return;
 	}
-	memmove(at + 1, at, (of->count++ - spot.before) * sizeof *at);
-	*at = *block;
-	if (of->count < MEMORY_CHUNK_MAX)
+	blocks_move(of, spot.before + 1, of, spot.before, chunk->count++ - spot.before);
+	of->addresses[spot.before] = address;
+	of->blocks[spot.before] = *block;
+	if (chunk->count < MEMORY_CHUNK_MAX)
 		return;
-	struct chunk rest = { of->blocks[MEMORY_CHUNK_MAX / 2].address,
-			      g_new0(struct chunk_blocks, 1) };
-	of->count = rest.of->count = MEMORY_CHUNK_MAX / 2;
-	memcpy(rest.of->blocks, &of->blocks[MEMORY_CHUNK_MAX / 2],
-	       MEMORY_CHUNK_MAX / 2 * sizeof *at);
+	chunk->count = MEMORY_CHUNK_MAX / 2;
+	struct chunk rest = { of->addresses[chunk->count], g_new0(struct chunk_blocks, 1),
+			      chunk->count };
+	blocks_move(rest.of, 0, of, chunk->count, chunk->count);
 	g_array_insert_val(m->file.chunks, spot.chunk + 1, rest);
 }
 
 /* The block before the spot. */
 static void block_drop(struct memory *m, struct spot spot)
 {
-	struct chunk_blocks *of = chunk_at(m, spot.chunk)->of;
-	struct block *at = &of->blocks[spot.before];
+	struct chunk *chunk = chunk_at(m, spot.chunk);
 
-	memmove(at - 1, at, (of->count-- - spot.before) * sizeof *at);
+	blocks_move(chunk->of, spot.before - 1, chunk->of, spot.before,
+		    chunk->count-- - spot.before);
 	for (guint i = MIN(spot.chunk + 1, m->file.chunks->len - 1); i > 0 && i >= spot.chunk;
 	     i--) {
-		struct chunk_blocks *into = chunk_at(m, i - 1)->of, *from = chunk_at(m, i)->of;
+		struct chunk *into = chunk_at(m, i - 1), *from = chunk_at(m, i);
 		if (MIN(into->count, from->count) > 0 &&
 		    into->count + from->count >= MEMORY_CHUNK_MAX / 2)
 			continue;
-		memcpy(&into->blocks[into->count], from->blocks, from->count * sizeof *at);
+		blocks_move(into->of, into->count, from->of, 0, from->count);
 		into->count += from->count;
 		g_array_remove_index(m->file.chunks, i);
 	}
-	struct chunk *chunk = chunk_at(m, MIN(spot.chunk, m->file.chunks->len - 1));
-	chunk->head = chunk->of->blocks[0].address;
+	chunk = chunk_at(m, MIN(spot.chunk, m->file.chunks->len - 1));
+	chunk->head = chunk->of->addresses[0];
 }
 
 void memory_soon(const struct memory *m, guint64 address, guint stage)
@@ -339,8 +344,9 @@ char *history_place(guint64 line, guint64 event)
 		       : g_strdup("the start");
 }
 
-/* `there`: the block that it meets; NULL: none is where one should be. */
-static void contradict(struct memory *m, const struct record_item *item, const struct block *there)
+/* `there`: the block that it meets, at `begins`; NULL: none is where one should be. */
+static void contradict(struct memory *m, const struct record_item *item, const struct block *there,
+		       guint64 begins)
 {
 	gboolean has_va = (item->record.has & NPU_TRACE_HAS_VA) != 0;
 	g_autoptr(GString) what = g_string_new(NULL), at = g_string_new(NULL);
@@ -355,7 +361,7 @@ static void contradict(struct memory *m, const struct record_item *item, const s
 	g_autofree char *since =
 		there ? history_place(item->record.line ? there->place : 0, there->place) : NULL;
 	if (there && has_va)
-		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
+		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", begins);
 	m->file.first =
 		there ? g_strdup_printf("%s allocates " U64 " bytes, %s, over the block of " U64
 					" bytes%s that is live since %s",
@@ -368,29 +374,33 @@ static void contradict(struct memory *m, const struct record_item *item, const s
 void memory_step_file(struct memory *m, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
-	const struct block new = { item->address, item->size, r->line ?: m->levels.event };
+	const struct block new = { item->size, r->line ?: m->levels.event };
 	gboolean comes = r->verb == NPU_TRACE_ALLOC, goes = r->verb == NPU_TRACE_FREE;
 	/* addresses that stand for names have no extent */
 	gboolean placed = comes && (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
 	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
 	struct spot spot = { 0 };
+	const struct block *there = NULL;
+	guint64 begins = 0;
 
 	if (comes || goes)
 		spot = spot_of(m, last);
-	const struct block *there = block_before(m, spot);
-
-	if (there && there->address != new.address &&
-	    (!placed ||
-	     (there->address < new.address &&new.address - there->address >= there->size)))
-		there = NULL;
+	if (spot.before > 0) {
+		const struct chunk_blocks *of = chunk_at(m, spot.chunk)->of;
+		begins = of->addresses[spot.before - 1];
+		if (begins == item->address ||
+		    (placed && (begins > item->address ||
+				item->address - begins < of->blocks[spot.before - 1].size)))
+			there = &of->blocks[spot.before - 1];
+	}
 	if (comes ? there != NULL : goes && there == NULL)
-		contradict(m, item, there);
+		contradict(m, item, there, begins);
 	if (there) {
 		levels_step(&m->file.levels, NPU_TRACE_FREE, there->size, FALSE);
 		block_drop(m, spot);
 	}
 	if (comes)
-		block_put(m, there ? spot_of(m, item->address) : spot, &new);
+		block_put(m, there ? spot_of(m, item->address) : spot, item->address, &new);
 	if (!goes)
 		levels_step(&m->file.levels, r->verb, item->size, FALSE);
 	if (r->verb == NPU_TRACE_OOM && m->file.oom.event == 0)
