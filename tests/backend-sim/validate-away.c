@@ -219,7 +219,7 @@ static void make_again(void)
 	again = kind->make();
 }
 
-TEST(validate_away, memory)
+TEST_CHILD(validate_away, memory)
 {
 	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE,
 				     .module_id = APP_MODULE_ID,
@@ -565,7 +565,7 @@ static void open_stream(void)
 }
 
 /* A program that asks for the head of its queue has waited for what is before it. */
-TEST(validate_away, stream)
+TEST_CHILD(validate_away, stream)
 {
 	struct rig_stream first;
 	char read[64];
@@ -614,7 +614,7 @@ static void record(void)
 }
 
 /* What is behind a record is not waited for; that is known where the record is. */
-TEST(validate_away, event)
+TEST_CHILD(validate_away, event)
 {
 	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
 
