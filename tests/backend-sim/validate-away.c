@@ -27,13 +27,6 @@
 
 static char file[] = "/tmp/validate-away-XXXXXX";
 
-/* LeakSanitizer of gcc 12 takes other bytes for where a living thread's variables are. */
-const char *__asan_default_options(void);
-__attribute__((visibility("default"))) const char *__asan_default_options(void)
-{
-	return "intercept_tls_get_addr=0";
-}
-
 /* ---- the place: below the layer, the call of that name is over ---- */
 
 static void (*fault)(void);
