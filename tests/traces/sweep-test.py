@@ -784,7 +784,9 @@ def each_node_has_its_processors(folder):
     first, _ = two_processors()
     need_open_mpi_4()
     agent = folder / 'agent'
-    agent.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    # Daemons that make one folder at the same time can fail.
+    agent.write_text('#!/bin/sh\nexport TMPDIR="{}/$1"\nmkdir "$TMPDIR"\nshift\n'
+                     'exec sh -c "$*"\n'.format(folder))
     agent.chmod(0o755)
     same(ranks_with_rows(folder / 'out', *MPIRUN, '4', '--bind-to', 'none', '--host', 'a:2,b:2',
                          '--mca', 'plm_rsh_agent', agent, '--mca', 'rtc', '^hwloc', '--mca', 'btl',
