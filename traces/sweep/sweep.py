@@ -242,8 +242,8 @@ def naming(path):
     """An error of what is written says where."""
     try:
         yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
+    except (OSError, sqlite3.Error) as error:
+        error.filename = str(path)
         raise
 
 
@@ -319,12 +319,10 @@ class Folder:
         """A file that takes its name when it is written."""
         path = self.path / '.{}.{}'.format(name, os.getpid())
         try:
-            with open(path, 'w', newline='', encoding='utf-8') as file:
-                yield file
-            path.replace(self.path / name)
-        except (OSError, sqlite3.Error) as error:
-            error.filename = str(self.path / name)
-            raise
+            with naming(self.path / name):
+                with open(path, 'w', newline='', encoding='utf-8') as file:
+                    yield file
+                path.replace(self.path / name)
         finally:
             with contextlib.suppress(OSError):  # the folder's file system may be read-only by now
                 path.unlink()
