@@ -367,6 +367,26 @@ void __wrap_bsim_lock_in_line(struct bsim *bs)
 	__real_bsim_lock_in_line(bs);
 }
 
+static pthread_t late;
+
+/* In a thread, up to the lock, which it has not got yet. */
+static void begin_late(void *(*call)(void *))
+{
+	sem_init(&began, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	bsim_lock(bsim_process);
+	ASSERT_EQ(pthread_create(&late, NULL, call, NULL), 0);
+	while (sem_wait(&began) != 0)
+		continue;
+	bsim_unlock(bsim_process);
+}
+
+static void end_late(void)
+{
+	sem_post(&goes_on);
+	pthread_join(late, NULL);
+}
+
 static void *close_late(void *arg)
 {
 	stops = true;
@@ -377,21 +397,10 @@ static void *close_late(void *arg)
 /* What is made meanwhile goes with the device, and is no leak. */
 TEST_CHILD(validate_away, made_while_its_device_is_closed)
 {
-	struct bsim *bs;
-	pthread_t closer;
-
 	begin();
-	bs = bsim_process;
-	sem_init(&began, 0, 0);
-	sem_init(&goes_on, 0, 0);
-	bsim_lock(bs);
-	ASSERT_EQ(pthread_create(&closer, NULL, close_late, NULL), 0);
-	while (sem_wait(&began) != 0)
-		continue;
-	bsim_unlock(bs);
+	ASSERT_NO_FATAL(begin_late(close_late));
 	EXPECT_NE(alloc_there(), 0u);
-	sem_post(&goes_on);
-	pthread_join(closer, NULL);
+	end_late();
 	rig_end();
 	EXPECT_EQ(reported("\"rule\""), 0u);
 	unlink(file);
@@ -429,23 +438,15 @@ static void *release_late(void *arg)
 static void retain_while_released(bool closed)
 {
 	drv_mem_handle_t *kept = NULL;
-	pthread_t releaser;
 
 	begin();
-	sem_init(&began, 0, 0);
-	sem_init(&goes_on, 0, 0);
 	share_of(1);
 	reserved = (void *)reserve();
 	map();
-	bsim_lock(bsim_process);
-	ASSERT_EQ(pthread_create(&releaser, NULL, release_late, NULL), 0);
-	while (sem_wait(&began) != 0)
-		continue;
-	bsim_unlock(bsim_process);
+	ASSERT_NO_FATAL(begin_late(release_late));
 	CALL(halMemRetainAllocationHandle, &kept, reserved);
 	EXPECT_TRUE(kept == handle);
-	sem_post(&goes_on);
-	pthread_join(releaser, NULL);
+	end_late();
 	CALL(halMemUnmap, reserved);
 	CALL(halMemAddressFree, reserved);
 	if (closed)
