@@ -26,20 +26,51 @@
 
 /* ---- heaps ---- */
 
-static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
+static void end_pool(struct bsim *bs, struct pool *p)
 {
-	struct range *range = window_take(bs, call, kind->area, RANGE_POOL, 1);
-	struct pool *p;
+	TAILQ_REMOVE(&bs->allocs->pools, p, link);
+	if (p->range != NULL)
+		window_drop(bs, p->range);
+	if (p->owner != NULL)
+		munmap(p->owner, p->pages * sizeof(*p->owner));
+	g_free(p->bits);
+	g_free(p->frame);
+	g_free(p->room);
+	g_free(p);
+}
 
-	if (range == NULL)
-		return NULL;
-	p = range->pool = g_new0(struct pool, 1);
+static bool same_kind(const struct pool_kind *a, const struct pool_kind *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0; /* there is no padding */
+}
+
+/* One empty heap of a kind is kept: the next allocation need not make it again. */
+static bool has_spare(const struct bsim *bs, const struct pool *empty)
+{
+	const struct pool *p;
+
+	TAILQ_FOREACH(p, &bs->allocs->pools, link)
+	if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
+		return true;
+	return false;
+}
+
+/* One without addresses. Lets go of the lock, as the kernel clears its memory: the call is made
+ * again, and another's may have made one. */
+static drvError_t new_pool_locked(struct bsim *bs, const char *call, const struct pool_kind *kind)
+{
+	bool huge = bs->allocs->bytes[kind->use] >= WINDOW_GIB, made;
+	struct pool *p = g_new0(struct pool, 1);
+	int error;
+
+	bs->sim_lock.release(bs);
 	p->kind = *kind;
-	p->range = range;
 	p->pages = 1u << (30 - kind->page_lg2);
 	p->bits = g_new0(uint64_t, p->pages / 64);
-	p->owner = npu_pages_new(p->pages * sizeof(*p->owner),
-				 bs->allocs->bytes[kind->use] >= WINDOW_GIB);
+	p->owner = npu_pages_new(p->pages * sizeof(*p->owner), huge);
+	error = errno;
+	for (unsigned i = 0; p->owner != NULL && i < (huge ? p->pages : 1); i += FRAME_PAGES)
+		p->owner[i] = NULL; /* touched */
 	p->leaves = p->pages / FRAME_PAGES;
 	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
 		p->frame = g_new0(struct pool_frame, p->leaves);
@@ -47,19 +78,23 @@ static struct pool *new_pool(struct bsim *bs, const char *call, const struct poo
 		p->room = g_new(uint16_t, 2 * p->leaves);
 	for (unsigned i = 0; p->room != NULL && i < 2 * p->leaves; i++)
 		p->room[i] = FRAME_PAGES;
+	bs->sim_lock.take(bs);
 	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
-	return p;
+	made = p->owner != NULL;
+	if (!made || has_spare(bs, p))
+		end_pool(bs, p);
+	return made ? DRV_ERROR_RESUME
+		    : bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				"%s: this host has no memory for a heap: %s", call,
+				host_map_problem(error));
 }
 
-static void end_pool(struct bsim *bs, struct pool *p)
+static bool give_addresses(struct bsim *bs, const char *call, struct pool *p)
 {
-	TAILQ_REMOVE(&bs->allocs->pools, p, link);
-	window_drop(bs, p->range);
-	g_free(p->bits);
-	munmap(p->owner, p->pages * sizeof(*p->owner));
-	g_free(p->frame);
-	g_free(p->room);
-	g_free(p);
+	p->range = window_take(bs, call, p->kind.area, RANGE_POOL, 1);
+	if (p->range != NULL)
+		p->range->pool = p;
+	return p->range != NULL;
 }
 
 static void set_room(struct pool *p, unsigned at, unsigned longest)
@@ -253,11 +288,6 @@ bool pool_pages_used(struct bsim *bs, const struct allocation *a)
 
 /* ---- allocations in heaps ---- */
 
-static bool same_kind(const struct pool_kind *a, const struct pool_kind *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0; /* there is no padding */
-}
-
 static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				struct allocation *a)
 {
@@ -268,12 +298,10 @@ static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct 
 	TAILQ_FOREACH(p, &bs->allocs->pools, link)
 	if (same_kind(&p->kind, kind) && (first = find_pages(p, count)) != p->pages)
 		break;
-	if (p == NULL) {
-		first = 0;
-		p = new_pool(bs, call, kind);
-		if (p == NULL)
-			return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	if (p == NULL)
+		return new_pool_locked(bs, call, kind);
+	if (p->range == NULL && !give_addresses(bs, call, p))
+		return DRV_ERROR_OUT_OF_MEMORY;
 	if (p->frame != NULL)
 		result = get_frames(bs, p, first, count) ?: map_pages(bs, p, first, count);
 	if (result == DRV_ERROR_NONE) {
@@ -319,17 +347,6 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	bs->allocs->bytes[a->kind] += a->bytes;
 	fault_install();
 	return a;
-}
-
-/* One empty heap of a kind is kept: the next allocation need not make it again. */
-static bool has_spare(const struct bsim *bs, const struct pool *empty)
-{
-	const struct pool *p;
-
-	TAILQ_FOREACH(p, &bs->allocs->pools, link)
-	if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
-		return true;
-	return false;
 }
 
 static void leave_pool(struct bsim *bs, struct allocation *a)

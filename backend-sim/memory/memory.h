@@ -209,7 +209,7 @@ struct pool_frame {
  * frames that it holds. */
 struct pool {
 	struct pool_kind kind;
-	struct range *range;
+	struct range *range; /* NULL: not yet */
 	TAILQ_ENTRY(pool) link;
 	unsigned pages, used, lowest_free; /* no free page lies below */
 	uint64_t *bits;
@@ -478,7 +478,8 @@ void alloc_table_close(struct bsim *bs);
 unsigned alloc_end_device(struct bsim *bs, unsigned device);
 
 /* Addresses for `bytes`, in a heap of that kind or, above 512 MiB, in heaps of its own. No pages
- * yet, but where the kind is of 4 KiB device pages. NULL and a message: no room. */
+ * yet, but where the kind is of 4 KiB device pages. NULL and a message: no room; RESUME: the lock
+ * was let go of to make a heap. */
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error);
 /* Maps the block there, which becomes the allocation's own. */

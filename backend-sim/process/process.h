@@ -176,12 +176,16 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 		call.result = bsim_require_open_locked(call.bs, open);
 	return call;
 }
-/* True, after a wait, for a call to be made again: what leaves was in its way, or may be its room.
- */
+/* True for a call to be made again: at once (RESUME), as it let go of the lock; after a wait, as
+ * what leaves was in its way, or may be its room. */
 static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
 	const GSList *oldest = c->bs->leaving;
 
+	if (c->result == DRV_ERROR_NONE)
+		return false;
+	if (c->result == DRV_ERROR_RESUME)
+		return true;
 	c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
 	if (c->result != DRV_ERROR_TRY_AGAIN &&
 	    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun || oldest == NULL ||

@@ -48,9 +48,11 @@ void *npu_pages_new(size_t bytes, bool huge)
 {
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (huge && pages != MAP_FAILED)
+	if (pages == MAP_FAILED)
+		return NULL;
+	if (huge)
 		madvise(pages, bytes, MADV_HUGEPAGE);
-	return had(pages == MAP_FAILED ? NULL : pages);
+	return pages;
 }
 
 /* Of the lists, and behind them the entries: whole lines of a cache, or whole huge pages. */
@@ -75,7 +77,7 @@ static void grow(struct int_map *m, uint32_t room)
 {
 	size_t bytes = table_bytes(m, room), lists = 2 * room * sizeof(*m->first);
 	uint32_t *first =
-		bytes < NPU_HUGE_PAGE ? had(aligned_alloc(64, bytes)) : npu_pages_new(bytes, true);
+		had(bytes < NPU_HUGE_PAGE ? aligned_alloc(64, bytes) : npu_pages_new(bytes, true));
 	char *entries = (char *)first + lists;
 
 	memset(first, 0, lists);

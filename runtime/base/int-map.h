@@ -32,7 +32,7 @@ struct int_map {
 
 #define NPU_HUGE_PAGE ((size_t)2 << 20)
 /* Zeros for a table, which nothing has touched; `huge`: in huge pages as far as the kernel has any,
- * where a look anywhere costs no miss of the TLB. munmap() gives them back. */
+ * where a look anywhere costs no miss of the TLB. munmap() gives them back. NULL, errno: none. */
 void *npu_pages_new(size_t bytes, bool huge);
 
 /* Of entries of so many bytes, which go by `drop`, or NULL. */

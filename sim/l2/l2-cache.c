@@ -41,6 +41,8 @@ void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 	cache->first = number >> L2_NUMBER_BITS << L2_NUMBER_BITS;
 	cache->group = g_new0(struct l2_group, cache->groups);
 	cache->set = npu_pages_new(sets_bytes(cache), true); /* random accesses touch all of it */
+	if (cache->set == NULL)
+		g_error("no memory for the tags of the L2");
 	for (uint32_t i = 0; i < cache->groups; i++)
 		cache->group[i] = (struct l2_group){ i, (uint16_t)(1u << cache->lines_lg2), 0 };
 }
