@@ -38,11 +38,13 @@ void pt_init(struct page_table *pt, const struct pt_host *host)
 	forget(pt);
 }
 
-static void free_below(struct page_table *pt, uint64_t *table, unsigned level)
+static void free_below(struct page_table *pt, uint64_t *table, unsigned level, uint64_t va)
 {
-	for (unsigned i = 0; i < PT_ENTRIES; i++) {
+	for (unsigned i = 0; i < PT_ENTRIES; i++, va += UINT64_C(1) << pt_level_lg2(level)) {
+		if (pt->block_gone && level < PT_LEVEL_LEAF && pt_is_leaf(table[i], level))
+			pt->block_gone(pt->host.ctx, va);
 		if (pt_is_table(table[i], level)) {
-			free_below(pt, table_at(pt, table[i]), level + 1);
+			free_below(pt, table_at(pt, table[i]), level + 1, va);
 			pt->host.free_table(pt->host.ctx, table[i] & PTE_PA_MASK);
 			pt->tables--;
 		}
@@ -53,7 +55,7 @@ static void free_below(struct page_table *pt, uint64_t *table, unsigned level)
 void pt_destroy(struct page_table *pt)
 {
 	if (pt->root_pa) {
-		free_below(pt, table_at(pt, pt->root_pa), 0);
+		free_below(pt, table_at(pt, pt->root_pa), 0, 0);
 		pt->host.free_table(pt->host.ctx, pt->root_pa);
 		pt->tables--;
 		pt->root_pa = 0;

@@ -127,6 +127,8 @@ struct pt_host {
 
 struct page_table {
 	struct pt_host host;
+	/* Or NULL: a leaf of 2 MiB or 1 GiB goes with its table. */
+	void (*block_gone)(void *ctx, uint64_t va);
 	uint64_t root_pa; /* 0 until the first map */
 	uint64_t tables;  /* live tables, the root included: x 4 KiB = bytes that the page table
 			     takes */

@@ -265,20 +265,11 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 
 unsigned mapping_end_device(struct bsim *bs, unsigned device)
 {
-	const uint64_t *leaves = tables_space(device)->leaves;
 	struct mapping *m;
 	unsigned ended = 0;
 
 	for (; (m = LIST_FIRST(&bs->window->mappings[device])) != NULL; ended++)
 		end_mapping(bs, m);
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		for (m = LIST_FIRST(&bs->window->mappings[i]);
-		     m != NULL && leaves[1] + leaves[2] != 0; m = LIST_NEXT(m, link))
-			if (m->tables >> device & 1) {
-				tables_unmap(bs, device, m->va, mapping_bytes(m),
-					     handle_page_lg2(m->handle));
-				m->tables &= ~(UINT32_C(1) << device);
-			}
 	return ended;
 }
 

@@ -372,7 +372,8 @@ struct space {
 
 struct space *tables_space(unsigned memory);
 void tables_open(struct bsim *bs, unsigned memory);
-/* Frees all tables of the space and the frames that they were cut from. */
+/* Frees all tables of the space and the frames that they were cut from. Mappings of other spaces
+ * that it has, it has no more. */
 void tables_close(struct bsim *bs, unsigned memory);
 /* Maps the first `bytes` of the block at va; flags of the leaves: PT_WRITE, or 0. OUT_OF_MEMORY,
  * and a message that starts with the call: no memory for tables; nothing is mapped then. */
@@ -464,8 +465,7 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
 /* Lets the CPU reach the mapping. OUT_OF_MEMORY and a message: this process cannot map it. */
 drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping *m);
 
-/* Ends all of a device's: mappings of its memory, and others' in its page table, where there is no
- * allocation any more. Returns how many mappings ended. */
+/* Ends all mappings of a device's memory. Returns how many. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);
 /* Gives the addresses of a mapping that nobody reaches any more back. */
 void mapping_finish(struct window *w, struct mapping *m);

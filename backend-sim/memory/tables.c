@@ -77,6 +77,15 @@ static void free_table(void *ctx, uint64_t pa)
 	space->free_table_pa = pa;
 }
 
+static void block_gone(void *ctx, uint64_t va)
+{
+	const struct space *space = ctx;
+	struct mapping *m = window_mapping(space->bs->window, va);
+
+	if (m != NULL)
+		m->tables &= ~(UINT32_C(1) << space->memory);
+}
+
 void tables_open(struct bsim *bs, unsigned memory)
 {
 	struct space *space = &spaces[memory];
@@ -84,6 +93,7 @@ void tables_open(struct bsim *bs, unsigned memory)
 
 	*space = (struct space){ .bs = bs, .memory = memory, .table_blocks = g_ptr_array_new() };
 	pt_init(&space->pt, &host);
+	space->pt.block_gone = block_gone;
 }
 
 void tables_close(struct bsim *bs, unsigned memory)
