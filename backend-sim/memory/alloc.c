@@ -26,17 +26,23 @@
 
 /* ---- heaps ---- */
 
+void pool_free(gpointer pool)
+{
+	struct pool *p = pool;
+
+	munmap(p->owner, p->pages * sizeof(*p->owner)); /* nothing, at NULL */
+	g_free(p->bits);
+	g_free(p->frame);
+	g_free(p->room);
+	g_free(p);
+}
+
 static void end_pool(struct bsim *bs, struct pool *p)
 {
 	TAILQ_REMOVE(&bs->allocs->pools, p, link);
 	if (p->range != NULL)
 		window_drop(bs, p->range);
-	if (p->owner != NULL)
-		munmap(p->owner, p->pages * sizeof(*p->owner));
-	g_free(p->bits);
-	g_free(p->frame);
-	g_free(p->room);
-	g_free(p);
+	bs->allocs->gone_pools = g_slist_prepend(bs->allocs->gone_pools, p);
 }
 
 static bool same_kind(const struct pool_kind *a, const struct pool_kind *b)
@@ -87,14 +93,6 @@ static drvError_t new_pool_locked(struct bsim *bs, const char *call, const struc
 		    : bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				"%s: this host has no memory for a heap: %s", call,
 				host_map_problem(error));
-}
-
-static bool give_addresses(struct bsim *bs, const char *call, struct pool *p)
-{
-	p->range = window_take(bs, call, p->kind.area, RANGE_POOL, 1);
-	if (p->range != NULL)
-		p->range->pool = p;
-	return p->range != NULL;
 }
 
 static void set_room(struct pool *p, unsigned at, unsigned longest)
@@ -300,8 +298,12 @@ static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct 
 		break;
 	if (p == NULL)
 		return new_pool_locked(bs, call, kind);
-	if (p->range == NULL && !give_addresses(bs, call, p))
-		return DRV_ERROR_OUT_OF_MEMORY;
+	if (p->range == NULL) {
+		p->range = window_take(bs, call, kind->area, RANGE_POOL, 1);
+		if (p->range == NULL)
+			return DRV_ERROR_OUT_OF_MEMORY;
+		p->range->pool = p;
+	}
 	if (p->frame != NULL)
 		result = get_frames(bs, p, first, count) ?: map_pages(bs, p, first, count);
 	if (result == DRV_ERROR_NONE) {
@@ -425,6 +427,7 @@ void alloc_table_close(struct bsim *bs)
 	gone_close_locked(bs);
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
+	g_slist_free_full(t->gone_pools, pool_free);
 	g_free(t);
 	bs->allocs = NULL;
 }

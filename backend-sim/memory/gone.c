@@ -101,7 +101,7 @@ void gone_end_locked(struct bsim *bs)
 	struct alloc_table *t = bs->allocs;
 	struct mapping *mappings = LIST_FIRST(&t->gone_mappings), *m;
 	struct allocation *a, *next;
-	GSList *blocks = NULL;
+	GSList *blocks = NULL, *pools;
 	gpointer number;
 
 	LIST_INIT(&t->gone_mappings);
@@ -130,7 +130,9 @@ void gone_end_locked(struct bsim *bs)
 	/* Nobody finds these any more, nor has their frames and addresses before the end. */
 	number = GSIZE_TO_POINTER(++bs->leaves);
 	bs->leaving = g_slist_append(bs->leaving, number);
+	pools = g_steal_pointer(&t->gone_pools);
 	bs->sim_lock.release(bs);
+	g_slist_free_full(pools, pool_free);
 	for (const GSList *block = blocks; block != NULL; block = block->next)
 		node_block_clean(bs->node, block->data);
 	LIST_FOREACH(a, &pinned, link)

@@ -238,6 +238,7 @@ struct alloc_table {
 	struct allocation_list held; /* freed, in use; not counted */
 	GPtrArray *gone_blocks;      /* the same of struct node_block */
 	LIST_HEAD(, mapping) gone_mappings;
+	GSList *gone_pools; /* without addresses: to be freed when the lock is let go of */
 	struct gone_range gone[2][ALLOC_GONE_MAX]; /* of devices; of the host */
 	uint64_t gone_count[2];                    /* ever */
 	uint64_t frames_taken;                     /* ever, behind 4 KiB pages */
@@ -492,6 +493,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a);
  * whose pages, if it is pinned, are the kernel's again. */
 void allocation_end(struct bsim *bs, struct allocation *a);
 void allocation_finish(struct bsim *bs, struct allocation *a);
+void pool_free(gpointer pool);
 /* Whether a copy uses pages of a heap that the allocation has. */
 bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 
