@@ -26,14 +26,10 @@
 
 /* ---- heaps ---- */
 
-void pool_free(gpointer pool)
+void pool_free(struct pool *p)
 {
-	struct pool *p = pool;
-
 	munmap(p->owner, p->pages * sizeof(*p->owner)); /* nothing, at NULL */
-	g_free(p->bits);
 	g_free(p->frame);
-	g_free(p->room);
 	g_free(p);
 }
 
@@ -65,34 +61,33 @@ static bool has_spare(const struct bsim *bs, const struct pool *empty)
  * again, and another's may have made one. */
 static drvError_t new_pool_locked(struct bsim *bs, const char *call, const struct pool_kind *kind)
 {
-	bool huge = bs->allocs->bytes[kind->use] >= WINDOW_GIB, made;
-	struct pool *p = g_new0(struct pool, 1);
+	bool huge = bs->allocs->bytes[kind->use] >= WINDOW_GIB;
+	unsigned pages = 1u << (30 - kind->page_lg2);
+	struct pool *p;
 	int error;
 
 	bs->sim_lock.release(bs);
+	p = g_malloc0(sizeof(*p) + pages / 64 * sizeof(p->bits[0]));
 	p->kind = *kind;
-	p->pages = 1u << (30 - kind->page_lg2);
-	p->bits = g_new0(uint64_t, p->pages / 64);
-	p->owner = npu_pages_new(p->pages * sizeof(*p->owner), huge);
+	p->pages = pages;
+	p->owner = npu_pages_new(pages * sizeof(*p->owner), huge);
 	error = errno;
-	for (unsigned i = 0; p->owner != NULL && i < (huge ? p->pages : 1); i += FRAME_PAGES)
+	for (unsigned i = 0; p->owner != NULL && i < (huge ? pages : 1); i += FRAME_PAGES)
 		p->owner[i] = NULL; /* touched */
-	p->leaves = p->pages / FRAME_PAGES;
 	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
-		p->frame = g_new0(struct pool_frame, p->leaves);
+		p->frame = g_new0(struct pool_frame, pages / FRAME_PAGES);
 	if (kind->page_lg2 == 21 || p->frame != NULL)
-		p->room = g_new(uint16_t, 2 * p->leaves);
-	for (unsigned i = 0; p->room != NULL && i < 2 * p->leaves; i++)
+		p->leaves = pages / FRAME_PAGES;
+	for (unsigned i = 0; i < 2 * p->leaves; i++)
 		p->room[i] = FRAME_PAGES;
 	bs->sim_lock.take(bs);
 	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
-	made = p->owner != NULL;
-	if (!made || has_spare(bs, p))
+	if (p->owner == NULL || has_spare(bs, p))
 		end_pool(bs, p);
-	return made ? DRV_ERROR_RESUME
-		    : bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				"%s: this host has no memory for a heap: %s", call,
-				host_map_problem(error));
+	if (p->owner != NULL)
+		return DRV_ERROR_RESUME;
+	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, "%s: this host has no memory for a heap: %s",
+			 call, host_map_problem(error));
 }
 
 static void set_room(struct pool *p, unsigned at, unsigned longest)
@@ -124,7 +119,7 @@ static unsigned find_pages(struct pool *p, unsigned count)
 {
 	unsigned page;
 
-	if (p->room != NULL && count <= FRAME_PAGES)
+	if (p->leaves != 0 && count <= FRAME_PAGES)
 		return find_in_leaves(p, count);
 	if (count > p->pages - p->used)
 		return p->pages;
@@ -156,7 +151,7 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 	if (a == NULL && first < p->lowest_free)
 		p->lowest_free = first;
 	for (unsigned leaf = first / FRAME_PAGES;
-	     a == NULL && p->room != NULL && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
+	     a == NULL && p->leaves != 0 && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
 		set_room(p, p->leaves + leaf, /* a run on either side may join it */
 			 MIN(2 * p->room[p->leaves + leaf] + count, FRAME_PAGES));
 }
@@ -427,7 +422,7 @@ void alloc_table_close(struct bsim *bs)
 	gone_close_locked(bs);
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
-	g_slist_free_full(t->gone_pools, pool_free);
+	g_slist_free_full(t->gone_pools, (GDestroyNotify)pool_free);
 	g_free(t);
 	bs->allocs = NULL;
 }

@@ -212,14 +212,14 @@ struct pool {
 	struct range *range; /* NULL: not yet */
 	TAILQ_ENTRY(pool) link;
 	unsigned pages, used, lowest_free; /* no free page lies below */
-	uint64_t *bits;
+	unsigned leaves;                   /* a power of two; 0: no `room` */
 	/* By page: of an allocation's first one, and of each multiple of 64 that it goes over. */
 	struct allocation **owner;
 	struct pool_frame *frame; /* [512], or NULL */
 	/* A tree of maxima over leaves of 512 pages: how long a run of free pages each may have.
-	 * Only for device memory, where no block of up to 512 pages crosses a leaf; else NULL. */
-	uint16_t *room;  /* [2 * leaves] */
-	unsigned leaves; /* a power of two */
+	 * Only for device memory, where no block of up to 512 pages crosses a leaf. */
+	uint16_t room[2 * 512];
+	uint64_t bits[];
 };
 
 #define ALLOC_GONE_MAX 64u
@@ -373,8 +373,7 @@ struct space {
 
 struct space *tables_space(unsigned memory);
 void tables_open(struct bsim *bs, unsigned memory);
-/* Frees all tables of the space and the frames that they were cut from. Mappings of other spaces
- * that it has, it has no more. */
+/* Frees all its tables, and the frames that they were cut from; no mapping is in them any more. */
 void tables_close(struct bsim *bs, unsigned memory);
 /* Maps the first `bytes` of the block at va; flags of the leaves: PT_WRITE, or 0. OUT_OF_MEMORY,
  * and a message that starts with the call: no memory for tables; nothing is mapped then. */
@@ -493,7 +492,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a);
  * whose pages, if it is pinned, are the kernel's again. */
 void allocation_end(struct bsim *bs, struct allocation *a);
 void allocation_finish(struct bsim *bs, struct allocation *a);
-void pool_free(gpointer pool);
+void pool_free(struct pool *p);
 /* Whether a copy uses pages of a heap that the allocation has. */
 bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 

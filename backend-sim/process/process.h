@@ -182,10 +182,8 @@ static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
 	const GSList *oldest = c->bs->leaving;
 
-	if (c->result == DRV_ERROR_NONE)
-		return false;
-	if (c->result == DRV_ERROR_RESUME)
-		return true;
+	if (c->result == DRV_ERROR_NONE || c->result == DRV_ERROR_RESUME)
+		return c->result == DRV_ERROR_RESUME;
 	c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
 	if (c->result != DRV_ERROR_TRY_AGAIN &&
 	    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun || oldest == NULL ||

@@ -48,11 +48,9 @@ void *npu_pages_new(size_t bytes, bool huge)
 {
 	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (pages == MAP_FAILED)
-		return NULL;
-	if (huge)
+	if (huge && pages != MAP_FAILED)
 		madvise(pages, bytes, MADV_HUGEPAGE);
-	return pages;
+	return pages == MAP_FAILED ? NULL : pages;
 }
 
 /* Of the lists, and behind them the entries: whole lines of a cache, or whole huge pages. */

@@ -402,6 +402,46 @@ TEST(process, reset_looks_at_no_record_of_another_device)
 	munmap(trap, 4096);
 }
 
+/* Access that others granted it: it is found, with no look at what they have besides. */
+static const struct granted {
+	const char *title;
+	uint32_t pages;
+	uint64_t bytes;
+} grants[] = { { "2m", MEM_HUGE_PAGE_TYPE, 4 * MIB }, { "1g", MEM_GIANT_PAGE_TYPE, GIB } };
+
+TEST_EACH(process, reset_takes_what_others_granted, grants, title)
+{
+	const struct granted *granted = param;
+	struct drv_mem_prop prop = space_prop(1);
+	struct drv_mem_access_desc desc = { MEM_ACCESS_TYPE_READWRITE, { 0, MEM_DEV_SIDE }, { 0 } };
+	void *trap = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	drv_mem_handle_t *h;
+	struct mapping *all;
+	struct pt_leaf leaf;
+	uint64_t a;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	prop.pg_type = granted->pages;
+	a = space_reserve(granted->bytes, 0);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemCreate, &h, granted->bytes, &prop, 0);
+	space_map(a, granted->bytes, h);
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_CODE(DRV_ERROR_NONE, halDeviceEnableP2P, 0, 1, 0);
+		EXPECT_CODE(DRV_ERROR_NONE, halMemSetAccess, at(a), granted->bytes, &desc, 1);
+		EXPECT_TRUE(pt_walk(&tables_space(0)->pt, a + granted->bytes - 1, &leaf));
+		EXPECT_EQ(space_place(a).readers, 3u);
+		all = LIST_FIRST(&bsim_of(drv)->window->mappings[1]);
+		LIST_FIRST(&bsim_of(drv)->window->mappings[1]) = trap;
+		EXPECT_CODE(DRV_ERROR_NONE, halDeviceClose, 0, NULL);
+		LIST_FIRST(&bsim_of(drv)->window->mappings[1]) = all;
+		EXPECT_EQ(space_place(a).readers, 2u);
+		EXPECT_CODE(DRV_ERROR_NONE, halDeviceOpen, 0, NULL, NULL);
+		EXPECT_FALSE(pt_walk(&tables_space(0)->pt, a, &leaf));
+	}
+	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
+	munmap(trap, 4096);
+}
+
 /* ---- threads ---- */
 
 static void *work(void *arg)
