@@ -586,6 +586,159 @@ static void load_reset_beside(void)
 	check(npu_call(driver, halDeviceClose, 1, &close_in), "halDeviceClose");
 }
 
+/* ---- loads of many things, which go in another order than they came ---- */
+
+#define PIECES  24576u /* of 128 KiB: 3 GiB */
+#define STREAMS 1000u
+
+static void shuffle(void **at, unsigned count)
+{
+	srand(1);
+	for (unsigned i = count - 1; i > 0; i--) {
+		unsigned j = (unsigned)rand() % (i + 1);
+		void *other = at[j];
+
+		at[j] = at[i];
+		at[i] = other;
+	}
+}
+
+static void make_pieces(uint64_t flag)
+{
+	static void *piece[PIECES];
+
+	for (unsigned i = 0; i < PIECES; i++)
+		check(npu_call(driver, halMemAlloc, &piece[i], MIB / 8, flag), "halMemAlloc");
+	shuffle(piece, PIECES);
+	for (unsigned i = 0; i < PIECES; i++)
+		check(npu_call(driver, halMemFree, piece[i]), "halMemFree");
+}
+
+static void load_pieces(void)
+{
+	make_pieces(DEVICE_FLAG & ~(uint64_t)MEM_PAGE_HUGE);
+}
+
+static void load_pinned_pieces(void)
+{
+	make_pieces(HOST_FLAG);
+}
+
+static void load_reservations(void)
+{
+	static void *va[SMALL];
+
+	for (unsigned i = 0; i < SMALL; i++)
+		va[i] = reserve(2 * MIB);
+	shuffle(va, SMALL);
+	for (unsigned i = 0; i < SMALL; i++)
+		check(npu_call(driver, halMemAddressFree, va[i]), "halMemAddressFree");
+}
+
+static void load_giant_pages(void)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE, .pg_type = MEM_GIANT_PAGE_TYPE };
+	static void *va;
+	drv_mem_handle_t *handle;
+
+	if (va == NULL)
+		va = reserve(GIB);
+	check(npu_call(driver, halMemCreate, &handle, GIB, &prop, 0), "halMemCreate");
+	check(npu_call(driver, halMemMap, va, GIB, 0, handle, 0), "halMemMap");
+	check(npu_call(driver, drvMemsetD8, (uintptr_t)va, GIB, 1, GIB), "drvMemsetD8");
+	check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
+	check(npu_call(driver, halMemRelease, handle), "halMemRelease");
+}
+
+static void load_exports(void)
+{
+	static void *handle[SMALL / 8];
+	uint64_t share;
+
+	for (unsigned i = 0; i < SMALL / 8; i++) {
+		handle[i] = create(2 * MIB);
+		check(npu_call(driver, halMemExportToShareableHandle, handle[i], 0, 0, &share),
+		      "halMemExportToShareableHandle");
+	}
+	shuffle(handle, SMALL / 8);
+	for (unsigned i = 0; i < SMALL / 8; i++)
+		check(npu_call(driver, halMemRelease, handle[i]), "halMemRelease");
+}
+
+static uint32_t new_id(int type)
+{
+	struct halResourceIdInputInfo in = { .type = type };
+	struct halResourceIdOutputInfo out;
+
+	check(npu_call(driver, halResourceIdAlloc, 0, &in, &out), "halResourceIdAlloc");
+	return out.resourceId;
+}
+
+static void free_id(int type, uint32_t id)
+{
+	struct halResourceIdInputInfo in = { .type = type, .resourceId = id };
+
+	check(npu_call(driver, halResourceIdFree, 0, &in), "halResourceIdFree");
+}
+
+static void load_streams(void)
+{
+	static uint32_t id[STREAMS], sq[STREAMS];
+
+	for (unsigned i = 0; i < STREAMS; i++) {
+		struct halSqCqInputInfo in = {
+			.type = DRV_NORMAL_TYPE, .sqeSize = 64, .cqeSize = 16, .sqeDepth = 1024
+		};
+		struct halSqCqOutputInfo out = { 0 };
+
+		in.info[0] = id[i] = new_id(DRV_STREAM_ID);
+		check(npu_call(driver, halSqCqAllocate, 0, &in, &out), "halSqCqAllocate");
+		sq[i] = out.sqId;
+	}
+	for (unsigned i = 0; i < STREAMS; i++) {
+		struct halSqCqFreeInfo info = { .type = DRV_NORMAL_TYPE, .sqId = sq[i] };
+
+		check(npu_call(driver, halSqCqFree, 0, &info), "halSqCqFree");
+		free_id(DRV_STREAM_ID, id[i]);
+	}
+}
+
+static void load_events(void)
+{
+	static uint32_t id[SMALL];
+
+	for (unsigned i = 0; i < SMALL; i++)
+		id[i] = new_id(DRV_EVENT_ID);
+	for (unsigned i = 0; i < SMALL; i++)
+		free_id(DRV_EVENT_ID, id[i]);
+}
+
+static void grant_to_1(uint64_t va, uint64_t bytes, unsigned times)
+{
+	struct drv_mem_access_desc desc = { .location = { .side = MEM_DEV_SIDE, .id = 1 },
+					    .type = MEM_ACCESS_TYPE_READWRITE };
+	halDevOpenIn in = { { 0 } };
+	halDevCloseIn close_in = { { 0 } };
+	halDevOpenOut out;
+
+	check(npu_call(driver, halDeviceOpen, 1, &in, &out), "halDeviceOpen");
+	check(npu_call(driver, halDeviceEnableP2P, 1, 0, 0), "halDeviceEnableP2P");
+	for (unsigned i = 0; i < times; i++)
+		check(npu_call(driver, halMemSetAccess, (void *)(va + i * bytes), bytes, &desc, 1),
+		      "halMemSetAccess");
+	check(npu_call(driver, halDeviceClose, 1, &close_in), "halDeviceClose");
+}
+
+static void load_peer(void)
+{
+	grant_to_1(device, GIB, 1); /* the oldest of all mappings */
+}
+
+static void load_peer_wide(void)
+{
+	grant_to_1(wide, 2 * MIB, WIDE);
+}
+
 /* The longest of a run that may be the last run's k-th: where one has some holds more than the
  * other, that has moved by as many at most. */
 static uint64_t longest_near(const GArray *run, unsigned k, unsigned last_len)
@@ -651,6 +804,15 @@ static void repeat_loads(void)
 		{ "unmap and release of 64 MiB", load_release, 50 },
 		{ "unmap of 64 MiB from the CPU", load_unmap_from_cpu, 50 },
 		{ "1 MiB of 4 KiB pages", load_small_pages, 50 },
+		{ "3 GiB in small pieces", load_pieces, 50 },
+		{ "3 GiB in small pieces, pinned", load_pinned_pieces, 50 },
+		{ "4000 reservations", load_reservations, 50 },
+		{ "a page of 1 GiB", load_giant_pages, 50 },
+		{ "500 exports", load_exports, 50 },
+		{ "1000 streams", load_streams, 50 },
+		{ "4000 events", load_events, 50 },
+		{ "reset beside 20000 mappings, peer to one", load_peer, 50 },
+		{ "reset of a peer to 20000 mappings", load_peer_wide, 0 },
 		{ "reset of 1000 allocations", load_reset, 0 },
 		{ "reset beside 100000 allocations", load_reset_beside, 50 },
 	};
