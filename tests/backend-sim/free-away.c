@@ -2,10 +2,8 @@
  *
  * What others see while the kernel takes back memory that was freed, with the lock released: at
  * that very place the memory is freed again, its addresses and frames are asked for, devices and
- * the driver are closed, processes are forked and die. The same of a new heap, whose memory the
- * kernel clears.
+ * the driver are closed, processes are forked and die.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,8 +23,7 @@
 	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
 	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 
-/* ---- the places: frames are cleaned, pinned pages and a mapping's at the CPU go, a heap comes
- * ---- */
+/* ---- the places: frames are cleaned, pinned pages and a mapping's at the CPU go ---- */
 
 static void (*fault)(void);
 
@@ -37,18 +34,6 @@ void __wrap_node_block_clean(struct node *node, struct node_block *block)
 {
 	rig_run_armed(&fault);
 	__real_node_block_clean(node, block);
-}
-
-static bool no_heap;
-
-void *__real_npu_pages_new(size_t bytes, bool huge);
-void *__wrap_npu_pages_new(size_t bytes, bool huge);
-
-void *__wrap_npu_pages_new(size_t bytes, bool huge)
-{
-	rig_run_armed(&fault);
-	errno = ENOMEM;
-	return no_heap ? NULL : __real_npu_pages_new(bytes, huge);
 }
 
 /* How often frames were asked for, or the model; which has no memory left behind its work. */
@@ -719,135 +704,5 @@ TEST(free_away, unmapped_by_a_reset)
 	rig_device_open(1);
 	EXPECT_EQ(map(), memory);
 	EXPECT_EQ(byte_at(memory), 0);
-	end();
-}
-
-/* ---- heaps ---- */
-
-static const struct heap_case {
-	const char *title;
-	uint64_t flag;
-} heaps[] = { { "pinned", HOST_FLAG },
-	      { "device_4k", DEVICE_FLAG },
-	      { "device_2m", DEVICE_FLAG | MEM_PAGE_HUGE } };
-static uint64_t heap_flag;
-
-static unsigned count_heaps(bool used)
-{
-	const struct pool *p;
-	unsigned count = 0;
-
-	TAILQ_FOREACH(p, &bsim_of(rig)->allocs->pools, link)
-	count += !used || p->used > 0;
-	return count;
-}
-
-static uint64_t heap_of(const void *at)
-{
-	return (uintptr_t)at >> 30;
-}
-
-static void allocate_one(void)
-{
-	other = alloc(BYTES, heap_flag);
-}
-
-TEST_EACH(new_heap, two_that_need_one_share_it, heaps, title)
-{
-	const struct heap_case *heap = param;
-	void *first;
-
-	rig_open();
-	heap_flag = heap->flag;
-	fault = allocate_one;
-	first = alloc(BYTES, heap_flag);
-	EXPECT_NE(first, other);
-	EXPECT_EQ(heap_of(first), heap_of(other));
-	EXPECT_EQ(count_heaps(true), 1u);
-	EXPECT_EQ(count_heaps(false), 2u); /* the next need not be made */
-	fault = allocate_one;
-	alloc(WINDOW_GIB / 2, heap_flag);
-	alloc(WINDOW_GIB / 2, heap_flag);
-	EXPECT_NOT_NULL(fault);
-	EXPECT_EQ(count_heaps(false), 2u);
-	fault = NULL;
-	end();
-}
-
-/* Three that need one have made a third, which goes. */
-static void allocate_two(void)
-{
-	fault = allocate_one;
-	alloc(BYTES, heap_flag);
-}
-
-TEST_EACH(new_heap, one_alone_is_kept, heaps, title)
-{
-	const struct heap_case *heap = param;
-
-	rig_open();
-	heap_flag = heap->flag;
-	fault = allocate_two;
-	alloc(BYTES, heap_flag);
-	EXPECT_EQ(count_heaps(true), 1u);
-	EXPECT_EQ(count_heaps(false), 2u);
-	end();
-}
-
-TEST_EACH(new_heap, the_host_has_no_memory, heaps, title)
-{
-	const struct heap_case *heap = param;
-	uint64_t before;
-
-	rig_open();
-	before = rig_free_bytes();
-	no_heap = true;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, heap->flag), DRV_ERROR_OUT_OF_MEMORY);
-	no_heap = false;
-	EXPECT_STREQ(npu_call(rig, npusimLastMessage),
-		     "halMemAlloc: this host has no memory for a heap: Cannot allocate memory");
-	EXPECT_EQ(rig_free_bytes(), before);
-	EXPECT_EQ(count_heaps(false), 0u);
-	EXPECT_NOT_NULL(alloc(BYTES, heap->flag));
-	end();
-}
-
-TEST(new_heap, device_is_closed_meanwhile)
-{
-	rig_open();
-	fault = close_device;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, DEVICE_FLAG), DRV_ERROR_INVALID_DEVICE);
-	rig_device_open(0);
-	EXPECT_NOT_NULL(alloc(BYTES, DEVICE_FLAG));
-	end();
-}
-
-static unsigned char plain[4096];
-
-static void register_it(void)
-{
-	CALL(halHostRegister, plain, sizeof(plain), HOST_MEM_MAP_DEV, 0, &other);
-}
-
-TEST(new_heap, registered_meanwhile)
-{
-	void *dev = NULL;
-
-	rig_open();
-	fault = register_it;
-	EXPECT_EQ(npu_call(rig, halHostRegister, plain, sizeof(plain), HOST_MEM_MAP_DEV, 0, &dev),
-		  DRV_ERROR_BUSY);
-	CALL(halHostUnregister, plain, 0);
-	end();
-}
-
-TEST(new_heap, driver_is_closed_meanwhile)
-{
-	rig_open();
-	fault = begin_to_close;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, DEVICE_FLAG), DRV_ERROR_NONE);
-	pthread_join(taker, NULL);
-	EXPECT_NULL(rig);
-	rig_open();
 	end();
 }

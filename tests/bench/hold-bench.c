@@ -588,8 +588,7 @@ static void load_reset_beside(void)
 
 /* ---- loads of many things, which go in another order than they came ---- */
 
-#define PIECES  24576u /* of 128 KiB: 3 GiB */
-#define STREAMS 1000u
+#define PIECES 24576u /* of 128 KiB: 3 GiB */
 
 static void shuffle(void **at, unsigned count)
 {
@@ -633,84 +632,6 @@ static void load_reservations(void)
 	shuffle(va, SMALL);
 	for (unsigned i = 0; i < SMALL; i++)
 		check(npu_call(driver, halMemAddressFree, va[i]), "halMemAddressFree");
-}
-
-static void load_giant_pages(void)
-{
-	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE, .pg_type = MEM_GIANT_PAGE_TYPE };
-	static void *va;
-	drv_mem_handle_t *handle;
-
-	if (va == NULL)
-		va = reserve(GIB);
-	check(npu_call(driver, halMemCreate, &handle, GIB, &prop, 0), "halMemCreate");
-	check(npu_call(driver, halMemMap, va, GIB, 0, handle, 0), "halMemMap");
-	check(npu_call(driver, drvMemsetD8, (uintptr_t)va, GIB, 1, GIB), "drvMemsetD8");
-	check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
-	check(npu_call(driver, halMemRelease, handle), "halMemRelease");
-}
-
-static void load_exports(void)
-{
-	static void *handle[SMALL / 8];
-	uint64_t share;
-
-	for (unsigned i = 0; i < SMALL / 8; i++) {
-		handle[i] = create(2 * MIB);
-		check(npu_call(driver, halMemExportToShareableHandle, handle[i], 0, 0, &share),
-		      "halMemExportToShareableHandle");
-	}
-	shuffle(handle, SMALL / 8);
-	for (unsigned i = 0; i < SMALL / 8; i++)
-		check(npu_call(driver, halMemRelease, handle[i]), "halMemRelease");
-}
-
-static uint32_t new_id(int type)
-{
-	struct halResourceIdInputInfo in = { .type = type };
-	struct halResourceIdOutputInfo out;
-
-	check(npu_call(driver, halResourceIdAlloc, 0, &in, &out), "halResourceIdAlloc");
-	return out.resourceId;
-}
-
-static void free_id(int type, uint32_t id)
-{
-	struct halResourceIdInputInfo in = { .type = type, .resourceId = id };
-
-	check(npu_call(driver, halResourceIdFree, 0, &in), "halResourceIdFree");
-}
-
-static void load_streams(void)
-{
-	static uint32_t id[STREAMS], sq[STREAMS];
-
-	for (unsigned i = 0; i < STREAMS; i++) {
-		struct halSqCqInputInfo in = {
-			.type = DRV_NORMAL_TYPE, .sqeSize = 64, .cqeSize = 16, .sqeDepth = 1024
-		};
-		struct halSqCqOutputInfo out = { 0 };
-
-		in.info[0] = id[i] = new_id(DRV_STREAM_ID);
-		check(npu_call(driver, halSqCqAllocate, 0, &in, &out), "halSqCqAllocate");
-		sq[i] = out.sqId;
-	}
-	for (unsigned i = 0; i < STREAMS; i++) {
-		struct halSqCqFreeInfo info = { .type = DRV_NORMAL_TYPE, .sqId = sq[i] };
-
-		check(npu_call(driver, halSqCqFree, 0, &info), "halSqCqFree");
-		free_id(DRV_STREAM_ID, id[i]);
-	}
-}
-
-static void load_events(void)
-{
-	static uint32_t id[SMALL];
-
-	for (unsigned i = 0; i < SMALL; i++)
-		id[i] = new_id(DRV_EVENT_ID);
-	for (unsigned i = 0; i < SMALL; i++)
-		free_id(DRV_EVENT_ID, id[i]);
 }
 
 static void grant_to_1(uint64_t va, uint64_t bytes, unsigned times)
@@ -807,10 +728,6 @@ static void repeat_loads(void)
 		{ "3 GiB in small pieces", load_pieces, 50 },
 		{ "3 GiB in small pieces, pinned", load_pinned_pieces, 50 },
 		{ "4000 reservations", load_reservations, 50 },
-		{ "a page of 1 GiB", load_giant_pages, 50 },
-		{ "500 exports", load_exports, 50 },
-		{ "1000 streams", load_streams, 50 },
-		{ "4000 events", load_events, 50 },
 		{ "reset beside 20000 mappings, peer to one", load_peer, 50 },
 		{ "reset of a peer to 20000 mappings", load_peer_wide, 0 },
 		{ "reset of 1000 allocations", load_reset, 0 },

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What others see while the kernel clears the memory of a new heap, with the lock released: at that
+ * very place they need one, too, and a device and the driver are closed; and there is no memory.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "memory/memory.h"
+#include "queue-rig.h"
+#include "queue/queue.h"
+
+#define BYTES (4 * MIB)
+#define HOST_FLAG \
+	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+#define DEVICE_FLAG                                             \
+	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
+	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+
+static void (*fault)(void);
+static bool no_heap;
+
+void *__real_npu_pages_new(size_t bytes, bool huge);
+void *__wrap_npu_pages_new(size_t bytes, bool huge);
+
+void *__wrap_npu_pages_new(size_t bytes, bool huge)
+{
+	rig_run_armed(&fault);
+	errno = ENOMEM;
+	return no_heap ? NULL : __real_npu_pages_new(bytes, huge);
+}
+
+static void *other;
+
+static void *alloc(uint64_t bytes, uint64_t flag)
+{
+	void *at = NULL;
+
+	CALL(halMemAlloc, &at, bytes, flag);
+	return at;
+}
+
+static void end(void)
+{
+	EXPECT_NULL(fault); /* it happened */
+	rig_close();
+	rig_end();
+}
+
+static const struct heap_case {
+	const char *title;
+	uint64_t flag;
+} heaps[] = { { "pinned", HOST_FLAG },
+	      { "device_4k", DEVICE_FLAG },
+	      { "device_2m", DEVICE_FLAG | MEM_PAGE_HUGE } };
+static uint64_t heap_flag;
+
+static unsigned count_heaps(bool used)
+{
+	const struct pool *p;
+	unsigned count = 0;
+
+	TAILQ_FOREACH(p, &bsim_of(rig)->allocs->pools, link)
+	count += !used || p->used > 0;
+	return count;
+}
+
+static uint64_t heap_of(const void *at)
+{
+	return (uintptr_t)at >> 30;
+}
+
+static void allocate_one(void)
+{
+	other = alloc(BYTES, heap_flag);
+}
+
+TEST_EACH(new_heap, two_that_need_one_share_it, heaps, title)
+{
+	const struct heap_case *heap = param;
+	void *first;
+
+	rig_open();
+	heap_flag = heap->flag;
+	fault = allocate_one;
+	first = alloc(BYTES, heap_flag);
+	EXPECT_NE(first, other);
+	EXPECT_EQ(heap_of(first), heap_of(other));
+	EXPECT_EQ(count_heaps(true), 1u);
+	EXPECT_EQ(count_heaps(false), 2u); /* the next need not be made */
+	fault = allocate_one;
+	alloc(WINDOW_GIB / 2, heap_flag);
+	alloc(WINDOW_GIB / 2, heap_flag);
+	EXPECT_NOT_NULL(fault);
+	EXPECT_EQ(count_heaps(false), 2u);
+	fault = NULL;
+	end();
+}
+
+/* Three that need one have made a third, which goes. */
+static void allocate_two(void)
+{
+	fault = allocate_one;
+	alloc(BYTES, heap_flag);
+}
+
+TEST_EACH(new_heap, one_alone_is_kept, heaps, title)
+{
+	const struct heap_case *heap = param;
+
+	rig_open();
+	heap_flag = heap->flag;
+	fault = allocate_two;
+	alloc(BYTES, heap_flag);
+	EXPECT_EQ(count_heaps(true), 1u);
+	EXPECT_EQ(count_heaps(false), 2u);
+	end();
+}
+
+TEST_EACH(new_heap, the_host_has_no_memory, heaps, title)
+{
+	const struct heap_case *heap = param;
+	uint64_t before;
+
+	rig_open();
+	before = rig_free_bytes();
+	no_heap = true;
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, heap->flag), DRV_ERROR_OUT_OF_MEMORY);
+	no_heap = false;
+	EXPECT_STREQ(npu_call(rig, npusimLastMessage),
+		     "halMemAlloc: this host has no memory for a heap: Cannot allocate memory");
+	EXPECT_EQ(rig_free_bytes(), before);
+	EXPECT_EQ(count_heaps(false), 0u);
+	EXPECT_NOT_NULL(alloc(BYTES, heap->flag));
+	end();
+}
+
+static void close_device(void)
+{
+	rig_device_close(0);
+}
+
+TEST(new_heap, device_is_closed_meanwhile)
+{
+	rig_open();
+	fault = close_device;
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, DEVICE_FLAG), DRV_ERROR_INVALID_DEVICE);
+	rig_device_open(0);
+	EXPECT_NOT_NULL(alloc(BYTES, DEVICE_FLAG));
+	end();
+}
+
+static unsigned char plain[4096];
+
+static void register_it(void)
+{
+	CALL(halHostRegister, plain, sizeof(plain), HOST_MEM_MAP_DEV, 0, &other);
+}
+
+TEST(new_heap, registered_meanwhile)
+{
+	void *dev = NULL;
+
+	rig_open();
+	fault = register_it;
+	EXPECT_EQ(npu_call(rig, halHostRegister, plain, sizeof(plain), HOST_MEM_MAP_DEV, 0, &dev),
+		  DRV_ERROR_BUSY);
+	CALL(halHostUnregister, plain, 0);
+	end();
+}
+
+static pthread_t closer;
+
+static void *close_driver(void *arg)
+{
+	rig_end();
+	return arg;
+}
+
+/* It waits for the call. */
+static void begin_to_close(void)
+{
+	struct bsim *bs = bsim_of(rig);
+
+	ASSERT_EQ(pthread_create(&closer, NULL, close_driver, NULL), 0);
+	for (bool closes = false; !closes; sched_yield()) {
+		bsim_lock(bs);
+		closes = bs->queues->closing;
+		bsim_unlock(bs);
+	}
+	EXPECT_NOT_NULL(__atomic_load_n(&rig, __ATOMIC_RELAXED));
+}
+
+TEST(new_heap, driver_is_closed_meanwhile)
+{
+	rig_open();
+	fault = begin_to_close;
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, DEVICE_FLAG), DRV_ERROR_NONE);
+	pthread_join(closer, NULL);
+	EXPECT_NULL(rig);
+	rig_open();
+	end();
+}
