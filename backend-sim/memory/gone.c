@@ -132,7 +132,8 @@ void gone_end_locked(struct bsim *bs)
 	bs->leaving = g_slist_append(bs->leaving, number);
 	pools = g_steal_pointer(&t->gone_pools);
 	bs->sim_lock.release(bs);
-	g_slist_free_full(pools, (GDestroyNotify)pool_free);
+	if (pools != NULL)
+		g_slist_free_full(pools, (GDestroyNotify)pool_free);
 	for (const GSList *block = blocks; block != NULL; block = block->next)
 		node_block_clean(bs->node, block->data);
 	LIST_FOREACH(a, &pinned, link)
