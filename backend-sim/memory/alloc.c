@@ -196,7 +196,7 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 				return result;
 			}
 			bs->allocs->frames_taken++;
-			node_block_touch(bs->node, f->block);
+			block_mapped_locked(bs, f->block);
 			f->pa = SIM_PA(f->block->memory,
 				       f->block->extents[0].frame << NODE_FRAME_LG2);
 		}
@@ -427,6 +427,29 @@ void alloc_table_close(struct bsim *bs)
 	bs->allocs = NULL;
 }
 
+void memory_written_locked(struct bsim *bs)
+{
+	const struct allocation *a;
+	const struct mapping *m;
+	const struct pool *p;
+
+	if (bs->touches)
+		return;
+	bs->touches = true;
+	EACH_OF(LIST, m, bs->window->mappings)
+	block_mapped_locked(bs, m->handle->block);
+	TAILQ_FOREACH(p, &bs->allocs->pools, link)
+	for (unsigned i = 0; p->frame != NULL && i < p->leaves; i++)
+		if (p->frame[i].block != NULL)
+			block_mapped_locked(bs, p->frame[i].block);
+	EACH_OF(LIST, a, bs->allocs->live)
+	if (a->block != NULL)
+		block_mapped_locked(bs, a->block);
+	LIST_FOREACH(a, &bs->allocs->held, link)
+	if (a->block != NULL)
+		block_mapped_locked(bs, a->block);
+}
+
 /* ---- allocate ---- */
 
 static drvError_t decode(struct bsim *bs, uint64_t flag, struct pool_kind *out)
@@ -493,7 +516,7 @@ drvError_t allocation_back(struct bsim *bs, const char *call, struct allocation 
 	if (result == DRV_ERROR_NONE) {
 		a->block = block;
 		a->page_lg2 = block->giant ? 30 : 21;
-		node_block_touch(bs->node, block);
+		block_mapped_locked(bs, block);
 	}
 	return result;
 }

@@ -112,6 +112,7 @@ drvError_t mapping_open_to_cpu(struct bsim *bs, const char *call, struct mapping
 	int fd = node_memory_fd(bs->node, block->memory, &offset);
 	drvError_t result;
 
+	node_block_touch(bs->node, block);
 	m->cpu = host_maps_left(block->extent_count);
 	for (unsigned i = 0; m->cpu && i < block->extent_count && done < bytes; i++, done += part) {
 		void *p = (void *)(uintptr_t)(m->va + done);
@@ -162,7 +163,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	h->ref++;
 	h->map_ref++;
 	tables_space(h->space)->mapped_bytes += size;
-	node_block_touch(bs->node, h->block);
+	block_mapped_locked(bs, h->block);
 	fault_install();
 	return DRV_ERROR_NONE;
 }

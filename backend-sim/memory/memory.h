@@ -496,6 +496,16 @@ void pool_free(struct pool *p);
 /* Whether a copy uses pages of a heap that the allocation has. */
 bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 
+/* A block gets addresses. Where copies and fills move no bytes, it stays as untouched as it is, and
+ * costs the kernel nothing when it goes, until bytes get into the memory in another way: the entry
+ * that writes a value, the errors of tasks. */
+static inline void block_mapped_locked(struct bsim *bs, const struct node_block *block)
+{
+	if (bs->touches)
+		node_block_touch(bs->node, block);
+}
+/* They do, from now on: all blocks that have addresses count as touched. */
+void memory_written_locked(struct bsim *bs);
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
 /* The block that has the page at va. */

@@ -274,6 +274,8 @@ BSIM_QUESTION(npusimWritten, (uint64_t, va), (struct npu_written *, out))
 	const struct node_block *block = here ? block_of(bs, va, &offset, &bytes) : NULL;
 	const struct node_extent *extent;
 
+	if (block != NULL)
+		memory_written_locked(bs);
 	if (out == NULL && block != NULL)
 		node_written_give_up(bs->node, block);
 	if (out == NULL)

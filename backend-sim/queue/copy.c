@@ -150,6 +150,8 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 	page = UINT64_C(1) << leaf.page_lg2;
 	*out_run = page - (ref->va & (page - 1));
 	at = sim_memory_at(node_memory(bs->node), leaf.pa, &room);
+	if (write)
+		memory_written_locked(bs);
 	return (write && !(leaf.flags & PT_WRITE)) || *out_run > room ? NULL : at;
 }
 

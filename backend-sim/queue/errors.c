@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "memory/memory.h"
 #include "queue/queue.h"
 
 /* Ring bytes [offset, offset + bytes), which lie in the device's memory one after another. */
@@ -34,8 +35,10 @@ void queue_ring_set_locked(struct bsim *bs, unsigned device, const struct stars_
 	to->ring_pa = sqe->address;
 	at = sqe->end != 0 || sqe->elements == 0 ? NULL : ring_at(bs, device, 0, bytes);
 	to->ring_elements = at == NULL ? 0 : sqe->elements;
-	if (at != NULL)
-		memcpy(at, &header, sizeof(header));
+	if (at == NULL)
+		return;
+	memory_written_locked(bs);
+	memcpy(at, &header, sizeof(header));
 }
 
 static void fill_element(const struct queue_sq *sq, uint8_t error_type,
