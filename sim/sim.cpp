@@ -82,8 +82,8 @@ public:
 	}
 	// Goes on to `due`, and does what is due. Returns when more is.
 	uint64_t run(uint64_t due);
-	// Does this job, while there is no other and nobody waits for the lock: nothing comes
-	// between its steps. The kernel's clock follows.
+	// Does this job, of a few bytes, while there is no other: nothing comes between its steps.
+	// The kernel's clock follows.
 	uint64_t run_alone(const sim_job *job);
 	// Takes the kernel's clock along to now_ps().
 	void sync();

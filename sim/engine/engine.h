@@ -29,8 +29,8 @@ public:
 	void submit(sim_job *job, uint64_t not_before_ps);
 	// Does what is due.
 	void step(uint64_t now);
-	// Does this job, and `now` goes along, while no other is under way or waits here, `busy`
-	// stays what it is, and nobody waits for the lock.
+	// Does this job, and `now` goes along, while no other is under way or waits here, and
+	// `busy` stays what it is.
 	void step_only(const sim_job *job, const uint64_t &busy, uint64_t &now);
 	// True if a job under way has found that any of its bytes lie here.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
@@ -107,7 +107,7 @@ private:
 	sim_lock *m_lock = nullptr;
 	unsigned m_first_lane = 0;
 	std::vector<lane> m_lanes;
-	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers
+	std::vector<unsigned> m_active; // cores with something to do, in their order; or the one lane
 	std::vector<unsigned> m_due;    // those of a step
 	uint64_t *m_due_ps = nullptr;
 	access m_access;
