@@ -65,6 +65,7 @@ const struct contract_rule contract_rules[CONTRACT_ROW_COUNT] = {
 /* clang-format on */
 
 static __thread bool documented; /* the calls are an aclrt function's */
+static npu_ask_fn asked;         /* whether they are */
 
 static void note(const struct bsim *bs, enum contract_row row, const char *call)
 {
@@ -85,9 +86,12 @@ static void note(const struct bsim *bs, enum contract_row row, const char *call)
 
 bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call)
 {
-	if (documented)
-		note(bs, row, call);
-	return documented && bs->contract == BSIM_DOCS;
+	npu_ask_fn ask = __atomic_load_n(&asked, __ATOMIC_RELAXED);
+
+	if (!documented && (ask == NULL || !ask()))
+		return false;
+	note(bs, row, call);
+	return bs->contract == BSIM_DOCS;
 }
 
 drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call)
@@ -100,5 +104,12 @@ drvError_t bsim_npusimDocumented(struct npu_driver *self, bool on)
 {
 	(void)self;
 	documented = on;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_npusimDocumentedBy(struct npu_driver *self, npu_ask_fn ask)
+{
+	(void)self;
+	__atomic_store_n(&asked, ask, __ATOMIC_RELAXED);
 	return DRV_ERROR_NONE;
 }

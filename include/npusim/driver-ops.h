@@ -447,6 +447,10 @@ NPU_CALL(halShrIdSetPodPid, (const char *, name), (uint32_t, sdid), (pid_t, pid)
 /* The runtime does this by itself in a call of the program: it takes its simulated time. */
 NPU_QUERY(npusimSpend, (enum npu_work, work))
 
+/* Who says, where that is not NULL, whether the calling thread is in an aclrt function: then its
+ * calls are as if npusimDocumented had said so. */
+NPU_QUERY(npusimDocumentedBy, (npu_ask_fn, ask))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

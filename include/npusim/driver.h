@@ -22,6 +22,7 @@ extern "C" {
 
 /* A line of the report of npusimLeaks. */
 typedef void (*npu_line_fn)(void *arg, const char *text);
+typedef bool (*npu_ask_fn)(void);
 
 struct npu_driver;
 

@@ -94,29 +94,8 @@ static inline aclError acl_asked_device(uint32_t device, uint32_t *out)
 		return ACL_SUCCESS;
 	return core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
 }
-/* Tells a model whether the thread's calls are an aclrt function's. A vendor's driver is not asked:
- * it has one answer. */
-static inline void acl_documented(struct npu_driver *drv, bool on)
-{
-	if (drv->caps & NPU_CAP_MODEL)
-		npu_call(drv, npusimDocumented, on);
-}
-/* Calls the driver, as all calls do that the documents may have a rule for: its code, or
- * PROCESS_EXIT, the message set, where none can be had. */
-#define ACL_DRIVER_CALL(op, ...)                                               \
-	({                                                                     \
-		struct npu_driver *drv_ = core_driver();                       \
-		drvError_t code_ = DRV_ERROR_PROCESS_EXIT;                     \
-                                                                               \
-		if (drv_ != NULL) {                                            \
-			acl_documented(drv_, true);                            \
-			code_ = npu_call(drv_, op __VA_OPT__(, ) __VA_ARGS__); \
-			acl_documented(drv_, false);                           \
-		}                                                              \
-		code_;                                                         \
-	})
-/* The same as an aclError: ACL_CALL(halMemUnmap, va). */
-#define ACL_CALL(op, ...) core_result(ACL_DRIVER_CALL(op __VA_OPT__(, ) __VA_ARGS__))
+/* The driver's code as an aclError: ACL_CALL(halMemUnmap, va). */
+#define ACL_CALL(op, ...) core_result(core_call(op __VA_OPT__(, ) __VA_ARGS__))
 
 /* ---- memory (vmm.c): names of values, where an address lies ---- */
 

@@ -124,7 +124,7 @@ static bool place_kind_of(uint32_t mem_type, const void *ptr, enum npu_place_kin
 aclError acl_place_of(const char *argument, const void *ptr, struct npu_place *out)
 {
 	struct DVattribute found = { 0 };
-	drvError_t code = ACL_DRIVER_CALL(drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
+	drvError_t code = core_call(drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
 
 	if (code != DRV_ERROR_NONE)
 		return core_result_about(code, npu_text("%s is %p: ", argument, ptr));

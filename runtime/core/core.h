@@ -66,7 +66,7 @@ int core_check_driver(void);
 int core_result_about(drvError_t code, const char *about);
 static inline int core_result(drvError_t code)
 {
-	return core_result_about(code, "");
+	return code == DRV_ERROR_NONE ? 0 : core_result_about(code, "");
 }
 
 /* ---- devices and their ids (object/process.c) ---- */

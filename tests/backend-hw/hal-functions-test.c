@@ -584,6 +584,7 @@ static void call_our_own(void)
 	EXPECT_CONTAINS(HAL(npusimLastMessage)(), "no memory of device 0 is mapped at");
 	EXPECT_HAL(HAL(npusimGaveBack)(0x1000, 4096, "a test"));
 	EXPECT_HAL(HAL(npusimDocumented)(false));
+	EXPECT_HAL(HAL(npusimDocumentedBy)(NULL));
 	(void)HAL(npusimOrder)(0, (enum npu_order)0, 0, 0); /* for layers */
 	(void)HAL(npusimTellBlock)(1, 0);
 	(void)HAL(npusimMark)("mark");

@@ -81,6 +81,19 @@ static void watch_forks_locked(void)
 	fork_watched = true;
 }
 
+/* CANN's documents make rules for its own functions: for none of CUDA's, nor what callbacks call. */
+static bool is_documented(void)
+{
+	return strncmp(core_called, "acl", 3) == 0 || strncmp(core_called, "rt", 2) == 0;
+}
+
+static void use_locked(struct npu_driver *drv)
+{
+	if (drv != NULL && (drv->caps & NPU_CAP_MODEL))
+		npu_call(drv, npusimDocumentedBy, is_documented);
+	atomic_store_explicit(&top, drv, memory_order_release);
+}
+
 static bool open_locked(void)
 {
 	char *error = NULL;
@@ -100,7 +113,7 @@ static bool open_locked(void)
 		return false;
 	}
 	watch_forks_locked();
-	atomic_store_explicit(&top, drv, memory_order_release);
+	use_locked(drv);
 	return true;
 }
 
@@ -134,7 +147,7 @@ void core_driver_use(struct npu_driver *drv)
 	LOCKED(&open_lock);
 
 	watch_forks_locked();
-	atomic_store(&top, drv == NULL ? NULL : npu_driver_complete(drv));
+	use_locked(drv == NULL ? NULL : npu_driver_complete(drv));
 	atomic_store(&device_opened, false);
 }
 
