@@ -65,7 +65,6 @@ const struct contract_rule contract_rules[CONTRACT_ROW_COUNT] = {
 /* clang-format on */
 
 static __thread bool documented; /* the calls are an aclrt function's */
-static npu_ask_fn asked;         /* whether they are */
 
 static void note(const struct bsim *bs, enum contract_row row, const char *call)
 {
@@ -86,9 +85,7 @@ static void note(const struct bsim *bs, enum contract_row row, const char *call)
 
 bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call)
 {
-	npu_ask_fn ask = __atomic_load_n(&asked, __ATOMIC_RELAXED);
-
-	if (!documented && (ask == NULL || !ask()))
+	if (!documented && (bs->is_documented == NULL || !bs->is_documented()))
 		return false;
 	note(bs, row, call);
 	return bs->contract == BSIM_DOCS;
@@ -107,9 +104,8 @@ drvError_t bsim_npusimDocumented(struct npu_driver *self, bool on)
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_npusimDocumentedBy(struct npu_driver *self, npu_ask_fn ask)
+BSIM_QUESTION(npusimDocumentedBy, (npu_ask_fn, ask))
 {
-	(void)self;
-	__atomic_store_n(&asked, ask, __ATOMIC_RELAXED);
+	bs->is_documented = ask;
 	return DRV_ERROR_NONE;
 }

@@ -44,6 +44,7 @@ struct bsim {
 	struct npu_driver driver; /* first: the driver's self is the bsim */
 	struct bsim_lock lock;    /* of all that follows, and of the model */
 	enum bsim_contract contract;
+	npu_ask_fn is_documented; /* npusimDocumentedBy */
 	bool timing;
 	bool contents;         /* copies and fills move bytes */
 	bool touches;          /* what is mapped counts as touched: memory_written_locked() */
@@ -294,8 +295,8 @@ static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)
 
 /* ---- contract.c: the two contracts, for calls that reach a case in which the documentation and
  * the driver's source differ: what each of them answers, and the query for the answer in force. The
- * documents' rules are about aclrt functions: a call that is not one's (npusimDocumented) gets the
- * driver's answer, without a note. Called with bsim.lock held. ---- */
+ * documents' rules are about aclrt functions: a call that is not one's (npusimDocumented, or
+ * npusimDocumentedBy) gets the driver's answer, without a note. Called with bsim.lock held. ---- */
 
 /* One row for every case in which documentation and driver differ. contract.c has the codes, the
  * rule's id and the source. */

@@ -61,7 +61,7 @@ static inline void core_called_back(const char *const *outer)
 }
 /* 500000, the message set, where no driver can be had. */
 int core_check_driver(void);
-/* A driver's code as an aclError (driver_code_acl()). Other than 0 it takes the driver's message
+/* A driver's code, other than 0, as an aclError (driver_code_acl()). It takes the driver's message
  * where there is one, behind the call's name and what it is about ("ptr is 0x10: ", or ""). */
 int core_result_about(drvError_t code, const char *about);
 static inline int core_result(drvError_t code)

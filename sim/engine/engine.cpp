@@ -291,7 +291,6 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	uint64_t window = m_kind == SIM_ENGINE_CORE ? m_profile->core_outstanding_bytes
 						    : m_profile->sdma_outstanding * request_bytes;
 	uint64_t bytes = it.piece.bytes, done = it.piece.done_ps, first = it.piece.first_ps, pace;
-	uint64_t held;
 
 	if (job->kind != SIM_JOB_READ && bytes) {
 		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
@@ -306,10 +305,8 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	it.issued += bytes;
 	it.latency_ps = std::min(it.latency_ps, first - it.piece.begin_ps);
 	/* The engine's own rate, or what it may have under way allows at this latency. */
-	pace = transfer_ps(it.piece.asked, rate(index, it.piece.limit));
-	held = it.latency_ps * it.piece.asked;
-	if (held >= (pace + 1) * window)
-		pace = held / window;
+	pace = std::max(transfer_ps(it.piece.asked, rate(index, it.piece.limit)),
+			it.latency_ps * it.piece.asked / window);
 	pace = std::max<uint64_t>(pace, 1);
 	it.last_ps = std::max({ it.last_ps, done, it.piece.begin_ps + pace });
 	if (job->status != SIM_OK || it.issued == job->bytes) {

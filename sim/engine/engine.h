@@ -107,7 +107,7 @@ private:
 	sim_lock *m_lock = nullptr;
 	unsigned m_first_lane = 0;
 	std::vector<lane> m_lanes;
-	std::vector<unsigned> m_active; // cores with something to do, in their order; or the one lane
+	std::vector<unsigned> m_active; // cores with something to do, in their order; or the lane
 	std::vector<unsigned> m_due;    // those of a step
 	uint64_t *m_due_ps = nullptr;
 	access m_access;

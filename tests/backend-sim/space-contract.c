@@ -210,8 +210,13 @@ TEARDOWN(contract)
 	space_close();
 }
 
-/* documented: the calls are marked as an aclrt function's. */
-static void meet(const struct meeting *m, const char *contract, bool documented)
+static bool in_aclrt(void)
+{
+	return true;
+}
+
+/* documented: the calls are marked as an aclrt function's, or `ask` says that they are. */
+static void meet(const struct meeting *m, const char *contract, bool documented, npu_ask_fn ask)
 {
 	const struct contract_rule *rule = &contract_rules[m->row];
 	bool docs = documented && strcmp(contract, "docs") == 0;
@@ -222,7 +227,8 @@ static void meet(const struct meeting *m, const char *contract, bool documented)
 	ASSERT_NO_FATAL(space_open(contract, NULL));
 	if (m->row == CONTRACT_NOUC_NEEDS_910C && !space_has_default_window())
 		SKIP("40 TiB is not free here");
-	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, documented);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumentedBy, ask);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, documented && ask == NULL);
 	EXPECT_EQ(m->meet(), want);
 	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, false);
 	if (want != DRV_ERROR_NONE)
@@ -233,17 +239,22 @@ static void meet(const struct meeting *m, const char *contract, bool documented)
 
 TEST_EACH(contract, docs_answers_as_documented, meetings, name)
 {
-	meet(param, "docs", true);
+	meet(param, "docs", true, NULL);
+}
+
+TEST_EACH(contract, docs_answers_who_is_in_aclrt, meetings, name)
+{
+	meet(param, "docs", true, in_aclrt);
 }
 
 TEST_EACH(contract, unmarked_calls_are_answered_as_the_source, meetings, name)
 {
-	meet(param, "docs", false);
+	meet(param, "docs", false, NULL);
 }
 
 TEST_EACH(contract, driver_answers_as_the_source, meetings, name)
 {
-	meet(param, "driver", true);
+	meet(param, "driver", true, NULL);
 }
 
 TEST(contract, rows_say_where_they_come_from)

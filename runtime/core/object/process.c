@@ -72,24 +72,20 @@ void core_device_was_opened(void)
 
 /* ---- the driver ---- */
 
-/* After the driver has asked for the same: handlers run last one first before a fork, and our locks
- * are the outer ones. */
-static void watch_forks_locked(void)
-{
-	if (!fork_watched)
-		pthread_atfork(before_fork, after_fork, in_child);
-	fork_watched = true;
-}
-
-/* CANN's documents make rules for its own functions: for none of CUDA's, nor what callbacks call. */
+/* CANN's documents make rules for its own functions, not for CUDA's, nor for a callback's calls. */
 static bool is_documented(void)
 {
 	return strncmp(core_called, "acl", 3) == 0 || strncmp(core_called, "rt", 2) == 0;
 }
 
+/* The driver has asked for forks before: handlers run last one first before a fork, and our locks
+ * are the outer ones. */
 static void use_locked(struct npu_driver *drv)
 {
-	if (drv != NULL && (drv->caps & NPU_CAP_MODEL))
+	if (!fork_watched)
+		pthread_atfork(before_fork, after_fork, in_child);
+	fork_watched = true;
+	if (drv != NULL && (drv->caps & NPU_CAP_MODEL) && strncmp(core_called, "cu", 2) != 0)
 		npu_call(drv, npusimDocumentedBy, is_documented);
 	atomic_store_explicit(&top, drv, memory_order_release);
 }
@@ -112,7 +108,6 @@ static bool open_locked(void)
 		free(error);
 		return false;
 	}
-	watch_forks_locked();
 	use_locked(drv);
 	return true;
 }
@@ -146,7 +141,6 @@ void core_driver_use(struct npu_driver *drv)
 {
 	LOCKED(&open_lock);
 
-	watch_forks_locked();
 	use_locked(drv == NULL ? NULL : npu_driver_complete(drv));
 	atomic_store(&device_opened, false);
 }
@@ -266,11 +260,8 @@ static const char *reason_of(struct npu_driver *drv, drvError_t code)
 
 int core_result_about(drvError_t code, const char *about)
 {
-	struct npu_driver *drv;
+	struct npu_driver *drv = core_driver_peek();
 
-	if (code == DRV_ERROR_NONE)
-		return CORE_OK;
-	drv = core_driver_peek();
 	if (drv == NULL)
 		return core_check_driver();
 	npu_message_set("%s: %s%s", core_called, about, reason_of(drv, code));
