@@ -241,8 +241,8 @@ struct sim_job {
 #define SIM_FEW_BYTES UINT64_C(4096)
 
 /* The caller's lock, seen from inside: a simulation lets go of it while bytes move, and offers it
- * between two events and within a long one. Others may call meanwhile; the simulation may not be
- * closed. */
+ * between two events, or behind a job of a few bytes that is alone, and within a long one. Others
+ * may call meanwhile; the simulation may not be closed. */
 struct sim_lock {
 	void (*release)(void *arg);
 	void (*take)(void *arg);
