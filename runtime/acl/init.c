@@ -458,7 +458,7 @@ ACL_ANSWERS_WITH(npusim_physical, uint32_t logic,
 /* What only layers hear: NOT_SUPPORT, nobody does. */
 static int told(drvError_t code)
 {
-	return code == DRV_ERROR_PROCESS_EXIT ? core_result(code) : ACL_SUCCESS;
+	return code == CORE_NO_DRIVER ? core_result(code) : ACL_SUCCESS;
 }
 
 int npusimBlock(const void *ptr, size_t size)
@@ -495,7 +495,7 @@ int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 	CORE_CALLED(__func__);
 	drvError_t code = core_call(npusimReports, fn, arg);
 
-	if (code == DRV_ERROR_NONE || code == DRV_ERROR_PROCESS_EXIT)
+	if (code == DRV_ERROR_NONE || code == CORE_NO_DRIVER)
 		return told(code);
 	return acl_unsupported("nothing reports: the validation is off; NPUSIM_VALIDATE=on, or "
 			       "`npusim run --validate`, turns it on");

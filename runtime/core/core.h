@@ -26,12 +26,13 @@
 struct npu_driver *core_driver(void);
 /* The driver, if it is open. */
 struct npu_driver *core_driver_peek(void);
-/* Calls the driver: core_call(halMemRelease, handle). PROCESS_EXIT, the message set, where there is
- * none. */
+/* Calls the driver: core_call(halMemRelease, handle). NO_DRIVER, the message set, where there is
+ * none, even if another thread has one by now. */
+#define CORE_NO_DRIVER ((drvError_t)-1)
 #define core_call(op, ...)                                                              \
 	({                                                                              \
 		struct npu_driver *core_drv_ = core_driver();                           \
-		core_drv_ == NULL ? DRV_ERROR_PROCESS_EXIT                              \
+		core_drv_ == NULL ? CORE_NO_DRIVER                                      \
 				  : npu_call(core_drv_, op __VA_OPT__(, ) __VA_ARGS__); \
 	})
 /* What the program knows now, without a call of the driver that says so: npusimOrder. */

@@ -120,7 +120,7 @@ CUresult cuda_of_core(int code)
 CUresult cuda_initialised(void)
 {
 	if (__builtin_expect(atomic_load_explicit(&initialised, memory_order_acquire), 1) &&
-	    !core_is_forked() && core_driver() != NULL)
+	    core_driver() != NULL)
 		return CUDA_SUCCESS;
 	return CUDA_ERROR_NOT_INITIALIZED;
 }
@@ -160,11 +160,8 @@ CUresult cuInit(unsigned int flags)
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (core_is_forked())
-		return cuda_fail(CUDA_ERROR_NOT_INITIALIZED,
-				 "this process was forked from one that used a device");
-	if (atomic_load(&initialised))
-		return CUDA_SUCCESS;
+	if (atomic_load(&initialised) || core_is_forked())
+		return cuda_initialised();
 	npu_message_words(npu_cuda_words);
 	core_visible_use("CUDA_VISIBLE_DEVICES", true);
 	drv = core_driver();

@@ -87,6 +87,36 @@ TEST(cuda_log, has_each_kind_of_failure_once)
 	EXPECT_NULL(strstr(strstr(log, " warn: cuMemUnmap: ") + 1, " warn: cuMemUnmap: "));
 }
 
+static void in_the_child(void *arg)
+{
+	CUdeviceptr ptr;
+
+	(void)arg;
+	FAILS(NOT_INITIALIZED, cuInit(0));
+	FAILS(NOT_INITIALIZED, cuMemAlloc_v2(&ptr, MIB));
+	FAILS(NOT_INITIALIZED, cuCtxSynchronize());
+}
+
+/* Each call of a child says what is wrong, and what to do. */
+TEST_CHILD(cuda_log, child_of_fork)
+{
+	static const char *const calls[] = { "cuInit", "cuMemAlloc_v2", "cuCtxSynchronize" };
+
+	setenv("NPUSIM_FAILURES", "on", 1);
+	rig_begin();
+	EXPECT_EXIT(0, in_the_child, NULL);
+	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		const char *line = strstr(harness_last_stderr(), calls[i]);
+
+		ASSERT_NOT_NULL(line);
+		ASSERT_NOT_NULL(strstr(line, "spawn"));
+		line += strlen(calls[i]);
+		EXPECT_TRUE(strncmp(line, ": npusim: this process was forked", 33) == 0);
+		EXPECT_TRUE(strcspn(line, "\n") > (size_t)(strstr(line, "spawn") - line));
+	}
+	exit(harness_has_failed());
+}
+
 SETUP(cuda_runtime)
 {
 	rig_begin();

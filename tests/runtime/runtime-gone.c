@@ -7,6 +7,7 @@
 #include "harness/test.h"
 
 #include "acl/acl.h"
+#include "npusim/npusim.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -300,6 +301,113 @@ TEST_CHILD(gone, fork_with_a_copy_queued)
 	EXPECT_EQ(status, 0);
 	EXPECT_EQ(copy_to_device(at), 0);
 	EXPECT_EQ(aclrtSynchronizeStream(stream), 0);
+}
+
+/* What a parent had. */
+static struct {
+	aclrtContext context;
+	aclrtStream stream;
+	aclrtEvent event;
+	aclrtNotify notify;
+	void *va, *memory, *pinned;
+} had;
+
+/* A device is asked for: 500000; a context is: 107002, since there is none. Either says why. */
+#define EXPECT_FORKED(code, call, ...)                                                       \
+	do {                                                                                 \
+		const char *message_;                                                        \
+                                                                                             \
+		EXPECT_EQ(call(__VA_ARGS__), code);                                          \
+		message_ = aclGetRecentErrMsg() ?: "";                                       \
+		EXPECT_TRUE(strncmp(message_, #call ": npusim: ", strlen(#call) + 10) == 0); \
+		EXPECT_CONTAINS(message_, "forked after its parent had opened a device");    \
+		EXPECT_CONTAINS(message_, "no device survives fork()");                      \
+		EXPECT_CONTAINS(message_, "open it in the child alone");                     \
+		EXPECT_CONTAINS(message_, "spawn");                                          \
+		EXPECT_EQ(aclrtGetLastError(ACL_RT_THREAD_LEVEL), code);                     \
+	} while (0)
+
+static void child_of_a_user(void *arg)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_HUGE,
+		.location = { .id = 0, .type = ACL_MEM_LOCATION_TYPE_DEVICE },
+	};
+	aclrtMemAccessDesc desc = {
+		.flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
+		.location = prop.location,
+	};
+	aclrtEventRecordedStatus recorded;
+	aclrtPtrAttributes attributes;
+	aclrtDrvMemHandle handle;
+	aclrtContext context;
+	aclrtStream made;
+	aclrtEvent event;
+	aclrtNotify notify;
+	char bytes[64] = { 0 }, key[65];
+	size_t size, free_bytes;
+	uint32_t count;
+	int32_t user;
+	void *out = NULL;
+	float ms;
+
+	(void)arg;
+	EXPECT_FORKED(500000, aclInit, NULL);
+	EXPECT_FORKED(500000, aclrtSetDevice, 0);
+	EXPECT_FORKED(500000, aclrtResetDevice, 0);
+	EXPECT_FORKED(500000, aclrtResetDeviceForce, 0);
+	EXPECT_FORKED(500000, aclrtGetDeviceCount, &count);
+	EXPECT_FORKED(500000, aclrtCreateContext, &context, 0);
+	EXPECT_FORKED(500000, aclrtReserveMemAddress, &out, 2 * MIB, 0, NULL, 1);
+	EXPECT_FORKED(500000, aclrtMallocPhysical, &handle, 2 * MIB, &prop, 0);
+	EXPECT_FORKED(500000, aclrtUnmapMem, had.va);
+	EXPECT_FORKED(500000, aclrtReleaseMemAddress, had.va);
+	EXPECT_FORKED(500000, aclrtMemSetAccess, had.va, 2 * MIB, &desc, 1);
+	EXPECT_FORKED(500000, aclrtMemRetainAllocationHandle, had.va, &handle);
+	EXPECT_FORKED(500000, aclrtPointerGetAttributes, had.va, &attributes);
+	EXPECT_FORKED(500000, aclrtFree, had.memory);
+	EXPECT_FORKED(500000, aclrtFreeHost, had.pinned);
+	EXPECT_FORKED(500000, npusimMark, "name");
+	EXPECT_FORKED(107002, aclrtGetDevice, &user);
+	EXPECT_FORKED(107002, aclrtGetCurrentContext, &context);
+	EXPECT_FORKED(107002, aclrtSetCurrentContext, had.context);
+	EXPECT_FORKED(107002, aclrtDestroyContext, had.context);
+	EXPECT_FORKED(107002, aclrtMalloc, &out, MIB, ACL_MEM_MALLOC_HUGE_FIRST);
+	EXPECT_FORKED(107002, aclrtMallocHost, &out, 4096);
+	EXPECT_FORKED(107002, aclrtGetMemInfo, ACL_HBM_MEM, &free_bytes, &size);
+	EXPECT_FORKED(107002, aclrtMemcpy, had.memory, 64, bytes, 64, ACL_MEMCPY_HOST_TO_DEVICE);
+	EXPECT_FORKED(107002, aclrtMemset, had.memory, 64, 1, 64);
+	EXPECT_FORKED(107002, aclrtMemcpyAsync, had.memory, 64, had.pinned, 64,
+		      ACL_MEMCPY_HOST_TO_DEVICE, had.stream);
+	EXPECT_FORKED(107002, aclrtIpcMemGetExportKey, had.memory, MIB, key, 65, 0);
+	EXPECT_FORKED(107002, aclrtCreateStream, &made);
+	EXPECT_FORKED(107002, aclrtSynchronizeStream, had.stream);
+	EXPECT_FORKED(107002, aclrtDestroyStream, had.stream);
+	EXPECT_FORKED(107002, aclrtSynchronizeDevice);
+	EXPECT_FORKED(107002, aclrtCreateEvent, &event);
+	EXPECT_FORKED(107002, aclrtRecordEvent, had.event, had.stream);
+	EXPECT_FORKED(107002, aclrtQueryEventStatus, had.event, &recorded);
+	EXPECT_FORKED(107002, aclrtSynchronizeEvent, had.event);
+	EXPECT_FORKED(107002, aclrtEventElapsedTime, &ms, had.event, had.event);
+	EXPECT_FORKED(107002, aclrtDestroyEvent, had.event);
+	EXPECT_FORKED(107002, aclrtCreateNotify, &notify, 0);
+	EXPECT_FORKED(107002, aclrtRecordNotify, had.notify, had.stream);
+	EXPECT_FORKED(107002, aclrtDestroyNotify, had.notify);
+}
+
+TEST_CHILD(gone, forked)
+{
+	begin(NULL);
+	had.memory = device;
+	EXPECT_EQ(aclrtReserveMemAddress(&had.va, 2 * MIB, 0, NULL, 1), 0);
+	EXPECT_EQ(aclrtCreateContext(&had.context, 0), 0);
+	EXPECT_EQ(aclrtCreateStream(&had.stream), 0);
+	EXPECT_EQ(aclrtCreateEvent(&had.event), 0);
+	EXPECT_EQ(aclrtCreateNotify(&had.notify, 0), 0);
+	EXPECT_EQ(aclrtMallocHost(&had.pinned, 4096), 0);
+	EXPECT_EXIT(0, child_of_a_user, NULL);
+	EXPECT_EQ(aclrtFreeHost(had.pinned), 0);
+	EXPECT_EQ(aclrtDestroyContext(had.context), 0);
 }
 
 static void *late;

@@ -118,8 +118,9 @@ static struct npu_driver *open_driver(void)
 
 	if (core_is_forked()) {
 		npu_message_set("npusim: this process was forked after its parent had opened a "
-				"device; no device context survives a fork: fork before the first "
-				"aclrtSetDevice, or exec");
+				"device, and no device survives fork(): open it in the child "
+				"alone, or start the child by spawn (Python: multiprocessing's "
+				"'spawn') or exec()");
 		return NULL;
 	}
 	if (atomic_load(&ended)) {
@@ -258,11 +259,19 @@ static const char *reason_of(struct npu_driver *drv, drvError_t code)
 				  driver_code_name(code) ?: "a code without a name");
 }
 
+static int no_driver(void)
+{
+	npu_message_prefix("%s: ", core_called);
+	return core_last_error_note(ACL_ERROR_INTERNAL_ERROR);
+}
+
 int core_result_about(drvError_t code, const char *about)
 {
 	struct npu_driver *drv = core_driver_peek();
 
-	if (drv == NULL)
+	if (code == CORE_NO_DRIVER)
+		return no_driver();
+	if (drv == NULL) /* a callback of the call has forked */
 		return core_check_driver();
 	npu_message_set("%s: %s%s", core_called, about, reason_of(drv, code));
 	int result = core_last_error_note(driver_code_acl(code));
@@ -272,10 +281,7 @@ int core_result_about(drvError_t code, const char *about)
 
 int core_check_driver(void)
 {
-	if (core_driver() != NULL)
-		return CORE_OK;
-	npu_message_prefix("%s: ", core_called);
-	return core_last_error_note(ACL_ERROR_INTERNAL_ERROR);
+	return core_driver() != NULL ? CORE_OK : no_driver();
 }
 
 int core_fail(int code, const char *format, ...)
@@ -402,11 +408,11 @@ void core_visible_use(const char *name, bool in_any_order)
 
 int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
 {
-	const struct visible *v = learn();
+	int code = core_check_driver();
+	const struct visible *v = code == CORE_OK ? learn() : NULL;
 
 	if (v == NULL)
-		return core_check_driver()
-			       ?: core_fail(ACL_ERROR_INTERNAL_ERROR, "%s", npu_message());
+		return code ?: core_fail(ACL_ERROR_INTERNAL_ERROR, "%s", npu_message());
 	if (v->wrong != NULL)
 		return core_fail(ACL_ERROR_RT_NO_DEVICE,
 				 "%s=%s %s; it must be a list of devices from 0 to %u, ascending, "
@@ -473,11 +479,10 @@ const char *core_visible_text(void)
 int core_device_logic(int32_t user, const char *argument, uint32_t *out_logic)
 {
 	const struct visible *v;
+	int code = core_check_driver();
 
-	if (core_user_to_logic(user, out_logic))
-		return CORE_OK;
-	if (core_check_driver() != CORE_OK)
-		return ACL_ERROR_INTERNAL_ERROR;
+	if (code != CORE_OK || core_user_to_logic(user, out_logic))
+		return code;
 	npu_message_prefix("%s: %s=%d: ", core_called, argument, user);
 	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 	v = learn();
