@@ -39,6 +39,32 @@ drvError_t validate_leave(struct validate *v)
 	return DRV_ERROR_NONE;
 }
 
+/* Why the thread's last call failed, where the layer's own calls, or those of the program's function
+ * that hears of reports, have made another message of the driver's since: `later`. */
+static __thread struct said {
+	char why[4096], later[4096];
+} said;
+
+static const char *message_of(struct validate *v)
+{
+	return v->layer.below.npusimLastMessage(v->layer.driver.lower) ?: "";
+}
+
+static const char *validate_last_message(struct npu_driver *self)
+{
+	const char *text = message_of((struct validate *)self);
+
+	return said.later[0] != '\0' && strcmp(text, said.later) == 0 ? said.why : text;
+}
+
+/* As validate_leave(), after a call that failed, and why. */
+static void leave_failed(struct validate *v, const char *why)
+{
+	validate_leave(v);
+	g_strlcpy(said.why, why, sizeof(said.why));
+	g_strlcpy(said.later, message_of(v), sizeof(said.later));
+}
+
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
@@ -62,6 +88,7 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	bool answered;
 
 	*note = (struct note){ 0 };
+	said.later[0] = '\0';
 	if (is_idle(call, false))
 		return false;
 	v = validate_enter(layer);
@@ -80,11 +107,14 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
+	g_autofree char *why = NULL;
 	struct validate *v;
 
 	if (is_idle(call, true))
 		return;
 	v = validate_enter(layer);
+	if (call->code != DRV_ERROR_NONE)
+		why = g_strdup(message_of(v));
 	v->stack = note->stack;
 	v->began = note->began;
 	validate_memory_again(v, call);
@@ -94,7 +124,10 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 		validate_queue_call(v);
 	validate_why(v);
 	validate_memory_after(v);
-	validate_leave(v);
+	if (why != NULL)
+		leave_failed(v, why);
+	else
+		validate_leave(v);
 }
 
 static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dialect)
@@ -112,11 +145,12 @@ static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdev
 {
 	struct validate *v = (struct validate *)self;
 	drvError_t code = BELOW(v, npusimCheckCopy, dst, src, bytes);
+	g_autofree char *why = code != DRV_ERROR_NONE ? g_strdup(message_of(v)) : NULL;
 
 	if (code == DRV_ERROR_NONE)
 		return code;
 	validate_why_copy(validate_enter(self), dst, src, bytes);
-	validate_leave(v);
+	leave_failed(v, why);
 	return code;
 }
 
@@ -238,6 +272,7 @@ static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode,
 	v->layer.driver.npusimLeaks = validate_leaks;
 	v->layer.driver.npusimMark = validate_mark;
 	v->layer.driver.npusimReports = validate_reports;
+	v->layer.driver.npusimLastMessage = validate_last_message;
 	pthread_mutex_init(&v->lock, NULL);
 	order_open(v);
 	new_records(v);

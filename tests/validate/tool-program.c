@@ -117,6 +117,8 @@ static void on_report(void *arg, const struct npusim_report *report)
 	int32_t device;
 
 	MUST(aclrtGetDevice(&device));
+	if (aclrtSetDevice(99) == 0 || aclrtUnmapMem((void *)MIB) == 0)
+		printf("what is wrong works\n");
 	printf("%s: %s at %s:%d, %d, right: %d, stacks: %d\n", (const char *)arg, report->rule,
 	       slash != NULL ? slash + 1 : "?", report->line > 0, (int)(report->size / 8),
 	       strlen(report->right) > 10, strstr(report->stacks, "aclrtFree") != NULL);
@@ -126,13 +128,22 @@ static void call_back(void)
 {
 	char name[] = "heard";
 	int code = npusimSetReportCallback(on_report, name);
+	void *gone;
 
 	if (code != 0) {
 		printf("callback %d\n", code);
 		return;
 	}
 	free_twice();
-	printf("%.10s\n", aclGetRecentErrMsg());
+	printf("%.68s\n", aclGetRecentErrMsg());
+	gone = take(2 * MIB);
+	MUST(aclrtFree(gone));
+	if (aclrtMemcpy(gone, 4, name, 4, ACL_MEMCPY_HOST_TO_DEVICE) == 0)
+		printf("a copy to what is gone works\n");
+	printf("%.68s\n", aclGetRecentErrMsg());
+	if (aclrtSetDevice(3) == 0)
+		printf("a device of another number works\n");
+	printf("%.59s %d\n", aclGetRecentErrMsg(), aclrtGetLastError(ACL_RT_THREAD_LEVEL));
 	MUST(npusimSetReportCallback(NULL, NULL));
 	free_twice();
 }

@@ -214,9 +214,19 @@ def suppressions(folder):
 # ---- reports for programs ----
 
 def callback(folder):
-    done = run('call_back', folder, NPUSIM_STACKS='full')
-    expect(done.stdout == 'heard: double-free at tool-program.c:1, 7, right: 1, stacks: 1\n'
-                          'aclrtFree:\n', done)  # though it called others meanwhile
+    # each message is of the program's call, though its function called others meanwhile
+    texts = ('aclrtFree: halMemFree: pp 0x', 'aclrtMemcpy: drvMemcpy: dst: byte 0 of 4 at 0x',
+             'aclrtSetDevice: deviceId=3: device 3 does not exist: valid  107001')
+    for free in (texts[0], 'aclrtFree: NPUSIM_FAULT: call 2 of halMemFree was made to fail'):
+        done = run('call_back', folder, NPUSIM_STACKS='full', NPUSIM_DEVICES='4',
+                   ASCEND_RT_VISIBLE_DEVICES='0,3',
+                   NPUSIM_FAULT='halMemFree:2:invalid' if 'FAULT' in free else '')
+        for line, start in zip(done.stdout.splitlines(), (
+                'heard: double-free at tool-program.c:1, 7, right: 1, stacks: 1', free,
+                'heard: stale-address at tool-program.c:1, 7, right: 1, stacks: 1', texts[1],
+                'heard: placement at tool-program.c:1, 7, right: 1, stacks: 0', texts[2])):
+            expect(line.startswith(start), start, done)
+        expect(done.stdout.count('\n') == 6, done)
     done = run('call_back', folder, NPUSIM_VALIDATE='off')
     expect(done.stdout == 'callback 207000\n', done)
 

@@ -483,11 +483,11 @@ int core_device_logic(int32_t user, const char *argument, uint32_t *out_logic)
 
 	if (code != CORE_OK || core_user_to_logic(user, out_logic))
 		return code;
-	npu_message_prefix("%s: %s=%d: ", core_called, argument, user);
-	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 	v = learn();
 	for (uint32_t own = 0; v != NULL && own < v->count; own++)
 		if (v->logic[own] == (uint32_t)user)
 			core_order(0, NPU_ORDER_OTHER_ID, v->logic[own], own);
-	return ACL_ERROR_RT_INVALID_DEVICEID;
+	core_user_to_logic(user, out_logic); /* who heard of that may have left other messages */
+	npu_message_prefix("%s: %s=%d: ", core_called, argument, user);
+	return core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 }
