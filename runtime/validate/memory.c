@@ -262,7 +262,6 @@ static bool is_pending(struct validate *v, struct object *object)
 	bool pending;
 
 	object->ending++;
-	object->ended = stack_of(v);
 	if (is_wrong_call(v, object))
 		validate_why_wrong(v, object);
 	if (object->kind == OBJECT_PINNED)
@@ -279,6 +278,7 @@ bool validate_memory_before(struct validate *v)
 {
 	struct object *object = v->deed == DEED_ENDS ? find_ending(v) : NULL;
 
+	v->ends = object != NULL ? object->number : 0;
 	if (v->call->op == DRIVER_OP_halDeviceClose)
 		validate_kept_look(v);
 	if (object != NULL && is_pending(v, object) && v->strict &&
@@ -291,30 +291,34 @@ bool validate_memory_before(struct validate *v)
 
 /* ---- calls that are over ---- */
 
-static void end_object(struct validate *v, const struct object *object)
+static void forget_memory(struct validate *v, const struct object *object)
 {
 	if (object->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes);
-	end_shares(v, object);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
-	objects_end(v, object);
 }
 
 static void end(struct validate *v)
 {
 	struct object *object = find_ending(v);
+	bool left = object == NULL || object->number != v->ends;
 
-	if (object == NULL || object->number > v->began)
+	if (left)
+		object = objects_leaving(v, v->ends);
+	if (object == NULL)
 		return;
-	if (--object->ending == 0)
-		object->ended = 0;
+	object->ending--;
 	if (v->call->code != DRV_ERROR_NONE)
 		return;
-	if (--object->references > 0)
+	if (--object->references > 0) {
 		growth_of(v, object)->ended++;
-	else
-		end_object(v, object);
+		return;
+	}
+	if (!left)
+		forget_memory(v, object);
+	end_shares(v, object);
+	objects_end(v, object);
 }
 
 /* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages
@@ -346,10 +350,11 @@ static void make(struct validate *v)
 		return;
 	}
 	made->made = stack_of(v);
-	if (old != NULL) { /* the call that has given it back, if there is one, is not over */
-		v->stack = old->ended;
-		(old->ending > 0 ? end_object : objects_end)(v, old);
-		v->stack = made->made;
+	if (old != NULL && old->ending > 0) {
+		forget_memory(v, old);
+		objects_leave(v, old);
+	} else if (old != NULL) {
+		objects_end(v, old);
 	}
 	from = made->kind == OBJECT_MAPPING  ? objects_find(v, OBJECT_HANDLE, made->inside)
 	       : made->kind == OBJECT_HANDLE ? objects_find(v, OBJECT_MAPPING, made->inside)

@@ -39,8 +39,8 @@ drvError_t validate_leave(struct validate *v)
 	return DRV_ERROR_NONE;
 }
 
-/* Why the thread's last call failed, where the layer's own calls, or those of the program's function
- * that hears of reports, have made another message of the driver's since: `later`. */
+/* Why the thread's last call failed, where the layer's own calls, or those of the program's
+ * function that hears of reports, have made another message of the driver's since: `later`. */
 static __thread struct said {
 	char why[4096], later[4096];
 } said;
@@ -68,7 +68,7 @@ static void leave_failed(struct validate *v, const char *why)
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
-	uint64_t began;
+	uint64_t began, ends;
 	struct validate_sent sent;
 };
 
@@ -100,6 +100,7 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 		validate_each_copy(v, validate_closed_open);
 	note->stack = v->stack;
 	note->began = v->made;
+	note->ends = v->ends;
 	pthread_mutex_unlock(&v->lock);
 	return answered;
 }
@@ -117,6 +118,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 		why = g_strdup(message_of(v));
 	v->stack = note->stack;
 	v->began = note->began;
+	v->ends = note->ends;
 	validate_memory_again(v, call);
 	validate_call(v, call, call->code == DRV_ERROR_NONE);
 	validate_host_sent(v, &note->sent);

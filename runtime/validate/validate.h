@@ -105,10 +105,10 @@ struct object {
 	uint32_t references; /* HANDLE */
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;
-	bool own;              /* the runtime's, not the program's */
-	uint32_t ending;       /* calls that give it back, and are not over */
-	npu_stack made, ended; /* ended: or to be ended by */
-	npu_stack access;      /* MAPPING: somebody was given access */
+	bool own;        /* the runtime's, not the program's */
+	uint32_t ending; /* calls that give it back, and are not over */
+	npu_stack made, ended;
+	npu_stack access; /* MAPPING: somebody was given access */
 };
 
 /* In words: "allocation", and the call that gives one back. */
@@ -139,6 +139,10 @@ struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64
 struct object *objects_around(struct validate *v, uint64_t address);
 /* Into the history. */
 void objects_end(struct validate *v, const struct object *object);
+/* Another has its key: nothing finds it but this, by its number, for the call that has given it
+ * back, which is not over, and may be any of several that try. */
+void objects_leave(struct validate *v, struct object *object);
+struct object *objects_leaving(struct validate *v, uint64_t number);
 /* The last that was given back of what had the address (in it, or `exact`: as its start) or the
  * handle. NULL: none is known. */
 const struct object *objects_ended(const struct validate *v, bool handle, uint64_t key, bool exact);
@@ -294,6 +298,7 @@ struct validate {
 	/* How many things were made here, so far and when the call began. It ends none that was
 	 * made since: the driver may have given out anew what the call gave back. */
 	uint64_t made, began;
+	uint64_t ends; /* number of the object that it gives back; 0: of none */
 	/* order.c */
 	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
 	GHashTable *events; /* by EVENT_KEY() of their names */
@@ -305,6 +310,7 @@ struct validate {
 	uint64_t swept;           /* the host's version by which those that are done are gone */
 	/* objects.c */
 	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
+	GPtrArray *leaving;             /* of struct object: objects_leave() */
 	struct object *history;         /* a ring of those that were given back */
 	unsigned ended;                 /* since the start */
 	bool placed;                    /* some have nodes */

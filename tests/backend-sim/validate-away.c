@@ -347,6 +347,54 @@ TEST_CHILD(validate_away, reset_after_a_free_that_failed)
 	unlink(file);
 }
 
+/* ---- two calls that end one, of which one fails ---- */
+
+static uint64_t victim;
+
+__attribute__((noinline)) static void free_in_vain(void)
+{
+	EXPECT_NE(npu_call(rig, halMemFree, (void *)victim), DRV_ERROR_NONE);
+}
+
+__attribute__((noinline)) static void free_well(void)
+{
+	CALL(halMemFree, (void *)victim);
+}
+
+static void fail_and_make_again(void)
+{
+	void *at = NULL;
+
+	free_in_vain();
+	CALL(halMemAlloc, &at, BYTES / 2, DEVICE_FLAG);
+	again = (uint64_t)at;
+}
+
+/* Whose call came first and whose is over first does not matter. */
+TEST_CHILD(validate_away, ended_by_the_call_that_did)
+{
+	static char plain[64];
+
+	begin();
+	victim = alloc();
+	CALL(halShmemCreateHandle, victim, BYTES, name, sizeof(name));
+	arm("halMemFree", fail_and_make_again);
+	free_well();
+	EXPECT_NULL(fault);
+	EXPECT_EQ(again, victim);
+	EXPECT_EQ(reported("before its key"), 1u);
+	EXPECT_EQ(npu_call(rig, npusimCheckCopy, victim + BYTES / 2, (DVdeviceptr)plain, 64) ==
+			  DRV_ERROR_NONE,
+		  false);
+	EXPECT_EQ(reported("\"stale-address\""), 1u);
+	CALL(halMemFree, (void *)again);
+	rig_end();
+	EXPECT_EQ(reported("free_well"), 2u);
+	EXPECT_EQ(reported("free_in_vain"), 0u);
+	EXPECT_EQ(reported("\"rule\""), 2u);
+	unlink(file);
+}
+
 /* ---- a device's close that has begun ---- */
 
 static sem_t began, goes_on;
