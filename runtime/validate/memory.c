@@ -302,23 +302,24 @@ static void forget_memory(struct validate *v, const struct object *object)
 static void end(struct validate *v)
 {
 	struct object *object = find_ending(v);
-	bool left = object == NULL || object->number != v->ends;
+	bool good = v->call->code == DRV_ERROR_NONE;
 
-	if (left)
-		object = objects_leaving(v, v->ends);
-	if (object == NULL)
-		return;
-	object->ending--;
-	if (v->call->code != DRV_ERROR_NONE)
-		return;
-	if (--object->references > 0) {
-		growth_of(v, object)->ended++;
+	if (object == NULL || object->number != v->ends) { /* another has its key */
+		object = good ? objects_ended_as(v, v->ends) : NULL;
+		if (object == NULL)
+			return;
+		object->ended = stack_of(v);
+		end_shares(v, object);
 		return;
 	}
-	if (!left)
+	object->ending--;
+	if (good && --object->references > 0) {
+		growth_of(v, object)->ended++;
+	} else if (good) {
 		forget_memory(v, object);
-	end_shares(v, object);
-	objects_end(v, object);
+		end_shares(v, object);
+		objects_end(v, object);
+	}
 }
 
 /* The NUMA nodes that the program bound memory to: the pages at the address (mbind), or, of pages
@@ -350,12 +351,10 @@ static void make(struct validate *v)
 		return;
 	}
 	made->made = stack_of(v);
-	if (old != NULL && old->ending > 0) {
+	if (old != NULL && old->ending > 0)
 		forget_memory(v, old);
-		objects_leave(v, old);
-	} else if (old != NULL) {
-		objects_end(v, old);
-	}
+	if (old != NULL) /* by whom is known when that call is over */
+		objects_end(v, old)->ended = 0;
 	from = made->kind == OBJECT_MAPPING  ? objects_find(v, OBJECT_HANDLE, made->inside)
 	       : made->kind == OBJECT_HANDLE ? objects_find(v, OBJECT_MAPPING, made->inside)
 					     : NULL;

@@ -203,7 +203,6 @@ void objects_open(struct validate *v)
 	v->marks = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mark_free);
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		v->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
-	v->leaving = g_ptr_array_new_with_free_func(g_free);
 	v->history = g_new0(struct object, HISTORY_MAX);
 	v->ended = 0;
 }
@@ -213,7 +212,6 @@ void objects_close(struct validate *v)
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		g_tree_unref(v->live[i]);
 	g_hash_table_unref(v->index);
-	g_ptr_array_unref(v->leaving);
 	g_array_unref(v->rows);
 	g_hash_table_unref(v->marks);
 	g_free(v->history);
@@ -288,7 +286,7 @@ struct object *objects_around(struct validate *v, uint64_t address)
 	return object;
 }
 
-void objects_end(struct validate *v, const struct object *object)
+struct object *objects_end(struct validate *v, const struct object *object)
 {
 	struct object *place = &v->history[v->ended++ % HISTORY_MAX];
 
@@ -297,41 +295,23 @@ void objects_end(struct validate *v, const struct object *object)
 	growth_of(v, object)->ended += object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
 		uncount(v, object);
-	if (!g_ptr_array_remove(v->leaving, (gpointer)object))
-		g_tree_remove(v->live[object->kind], place);
+	g_tree_remove(v->live[object->kind], place);
+	return place;
 }
 
-void objects_leave(struct validate *v, struct object *object)
+struct object *objects_ended_as(struct validate *v, uint64_t number)
 {
-	g_tree_steal(v->live[object->kind], object);
-	g_ptr_array_add(v->leaving, object);
-}
-
-struct object *objects_leaving(struct validate *v, uint64_t number)
-{
-	for (guint i = 0; i < v->leaving->len; i++) {
-		struct object *object = g_ptr_array_index(v->leaving, i);
-
-		if (object->number == number)
-			return object;
-	}
+	for (unsigned i = MIN(v->ended, HISTORY_MAX); i-- > 0;)
+		if (v->history[i].number == number)
+			return &v->history[i];
 	return NULL;
-}
-
-/* What the closing of a device takes along. */
-static bool goes(struct validate *v, const struct object *object, uint32_t dev)
-{
-	/* 0, or another thread has opened it again */
-	uint64_t opened = v->peers[dev % VALIDATE_DEVICES][dev % VALIDATE_DEVICES];
-
-	return object->dev == dev && (opened == 0 || object->number < opened);
 }
 
 void objects_end_of(struct validate *v, uint32_t dev)
 {
-	for (guint i = v->leaving->len; i-- > 0;)
-		if (goes(v, g_ptr_array_index(v->leaving, i), dev))
-			objects_end(v, g_ptr_array_index(v->leaving, i));
+	/* 0, or another thread has opened it again */
+	uint64_t opened = v->peers[dev % VALIDATE_DEVICES][dev % VALIDATE_DEVICES];
+
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
 		GTreeNode *node = g_tree_node_first(v->live[i]), *next;
 
@@ -339,7 +319,7 @@ void objects_end_of(struct validate *v, uint32_t dev)
 			const struct object *object = g_tree_node_value(node);
 
 			next = g_tree_node_next(node);
-			if (goes(v, object, dev))
+			if (object->dev == dev && (opened == 0 || object->number < opened))
 				objects_end(v, object);
 		}
 	}

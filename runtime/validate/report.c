@@ -386,6 +386,11 @@ static bool take_place(const struct report *report, bool *out_first)
 	return room;
 }
 
+bool report_waits(void)
+{
+	return !g_queue_is_empty(&waiting);
+}
+
 void report_flush(void)
 {
 	struct tally *one;

@@ -32,15 +32,8 @@ struct validate *validate_enter(void *self)
 	return v;
 }
 
-drvError_t validate_leave(struct validate *v)
-{
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
-	return DRV_ERROR_NONE;
-}
-
-/* Why the thread's last call failed, where the layer's own calls, or those of the program's
- * function that hears of reports, have made another message of the driver's since: `later`. */
+/* Why the thread's last call failed, where the program's function that hears of reports has had the
+ * driver make another message since: `later`. */
 static __thread struct said {
 	char why[4096], later[4096];
 } said;
@@ -57,12 +50,17 @@ static const char *validate_last_message(struct npu_driver *self)
 	return said.later[0] != '\0' && strcmp(text, said.later) == 0 ? said.why : text;
 }
 
-/* As validate_leave(), after a call that failed, and why. */
-static void leave_failed(struct validate *v, const char *why)
+drvError_t validate_leave(struct validate *v)
 {
-	validate_leave(v);
+	g_autofree char *why = report_waits() ? g_strdup(message_of(v)) : NULL;
+
+	pthread_mutex_unlock(&v->lock);
+	if (why == NULL)
+		return DRV_ERROR_NONE;
+	report_flush();
 	g_strlcpy(said.why, why, sizeof(said.why));
 	g_strlcpy(said.later, message_of(v), sizeof(said.later));
+	return DRV_ERROR_NONE;
 }
 
 /* What the hook before a call leaves for the one after it. */
@@ -108,14 +106,11 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
-	g_autofree char *why = NULL;
 	struct validate *v;
 
 	if (is_idle(call, true))
 		return;
 	v = validate_enter(layer);
-	if (call->code != DRV_ERROR_NONE)
-		why = g_strdup(message_of(v));
 	v->stack = note->stack;
 	v->began = note->began;
 	v->ends = note->ends;
@@ -126,10 +121,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 		validate_queue_call(v);
 	validate_why(v);
 	validate_memory_after(v);
-	if (why != NULL)
-		leave_failed(v, why);
-	else
-		validate_leave(v);
+	validate_leave(v);
 }
 
 static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dialect)
@@ -147,12 +139,11 @@ static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdev
 {
 	struct validate *v = (struct validate *)self;
 	drvError_t code = BELOW(v, npusimCheckCopy, dst, src, bytes);
-	g_autofree char *why = code != DRV_ERROR_NONE ? g_strdup(message_of(v)) : NULL;
 
 	if (code == DRV_ERROR_NONE)
 		return code;
 	validate_why_copy(validate_enter(self), dst, src, bytes);
-	leave_failed(v, why);
+	validate_leave(v);
 	return code;
 }
 

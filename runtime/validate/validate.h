@@ -55,6 +55,8 @@ void report_make(const struct report *report, const char *format, ...)
 /* Writes the calling thread's reports; no lock is held, and the call that they are about is over:
  * how long that takes changes none of its answers. */
 void report_flush(void);
+/* Whether it has any to write. */
+bool report_waits(void);
 /* Whole lines beside the reports: a table. */
 void report_add_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Who is called with each report that is written; NULL: nobody. */
@@ -138,11 +140,9 @@ struct object *objects_meeting(struct validate *v, enum object_kind kind, uint64
 /* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
 struct object *objects_around(struct validate *v, uint64_t address);
 /* Into the history. */
-void objects_end(struct validate *v, const struct object *object);
-/* Another has its key: nothing finds it but this, by its number, for the call that has given it
- * back, which is not over, and may be any of several that try. */
-void objects_leave(struct validate *v, struct object *object);
-struct object *objects_leaving(struct validate *v, uint64_t number);
+struct object *objects_end(struct validate *v, const struct object *object);
+/* What has the number there; NULL: nothing, or not any more. */
+struct object *objects_ended_as(struct validate *v, uint64_t number);
 /* The last that was given back of what had the address (in it, or `exact`: as its start) or the
  * handle. NULL: none is known. */
 const struct object *objects_ended(const struct validate *v, bool handle, uint64_t key, bool exact);
@@ -310,7 +310,6 @@ struct validate {
 	uint64_t swept;           /* the host's version by which those that are done are gone */
 	/* objects.c */
 	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
-	GPtrArray *leaving;             /* of struct object: objects_leave() */
 	struct object *history;         /* a ring of those that were given back */
 	unsigned ended;                 /* since the start */
 	bool placed;                    /* some have nodes */
