@@ -523,9 +523,12 @@ static struct {
 	int (*report_end)(void *dwfl, void *removed, void *arg);
 	void *(*module)(void *dwfl, uint64_t address);
 	const char *(*name)(void *module, uint64_t address);
-	void *(*source)(void *module, uint64_t address);
-	const char *(*line)(void *line, uint64_t *address, int *number, int *column, uint64_t *time,
-			    uint64_t *length);
+	void *(*unit)(void *module, uint64_t address, uint64_t *bias);
+	void *(*next)(void *module, void *unit, uint64_t *bias);
+	int (*has)(void *unit, uint64_t address);
+	void *(*line)(void *unit, uint64_t address);
+	const char *(*file)(void *line, uint64_t *time, uint64_t *length);
+	int (*number)(void *line, int *number);
 } dw;
 static void open_locked(void)
 {
@@ -538,8 +541,12 @@ static void open_locked(void)
 	    !find(library, "dwfl_report_end", &dw.report_end) ||
 	    !find(library, "dwfl_addrmodule", &dw.module) ||
 	    !find(library, "dwfl_module_addrname", &dw.name) ||
-	    !find(library, "dwfl_module_getsrc", &dw.source) ||
-	    !find(library, "dwfl_lineinfo", &dw.line) ||
+	    !find(library, "dwfl_module_addrdie", &dw.unit) ||
+	    !find(library, "dwfl_module_nextcu", &dw.next) ||
+	    !find(library, "dwarf_haspc", &dw.has) ||
+	    !find(library, "dwarf_getsrc_die", &dw.line) ||
+	    !find(library, "dwarf_linesrc", &dw.file) ||
+	    !find(library, "dwarf_lineno", &dw.number) ||
 	    !find(library, "dwfl_linux_proc_find_elf", &callbacks.find_elf) ||
 	    !find(library, "dwfl_standard_find_debuginfo", &callbacks.find_debuginfo))
 		return;
@@ -563,6 +570,19 @@ static void *module_locked(uint64_t at)
 	return module;
 }
 
+/* clang writes no table of which unit has which addresses: each is asked, then. */
+static void *line_locked(void *module, uint64_t at)
+{
+	uint64_t bias;
+	void *unit = dw.unit(module, at, &bias);
+
+	if (unit == NULL)
+		while ((unit = dw.next(module, unit, &bias)) != NULL)
+			if (dw.has(unit, at - bias) > 0)
+				break;
+	return unit != NULL ? dw.line(unit, at - bias) : NULL;
+}
+
 struct npu_frame npu_stack_look(const void *address)
 {
 	uint64_t at = (uintptr_t)address - 1;
@@ -581,10 +601,10 @@ struct npu_frame npu_stack_look(const void *address)
 	module = module_locked(at);
 	if (module != NULL) {
 		frame.function = dw.name(module, at);
-		line = dw.source(module, at);
+		line = line_locked(module, at);
 	}
-	if (line != NULL)
-		frame.file = dw.line(line, NULL, &frame.line, NULL, NULL, NULL);
+	if (line != NULL && dw.number(line, &frame.line) == 0)
+		frame.file = dw.file(line, NULL, NULL);
 	pthread_mutex_unlock(&dw_lock);
 	if (dladdr((const void *)(uintptr_t)at, &info) == 0)
 		return frame;

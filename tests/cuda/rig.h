@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "cuda/cuda.h"
+#include "harness/as-written.h"
 #include "harness/test.h"
 
 #define MIB               (UINT64_C(1) << 20)

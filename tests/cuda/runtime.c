@@ -17,7 +17,7 @@ static void fail_in_stream(void *arg)
 	FAILS(INVALID_VALUE, cuMemAddressFree(MIB, GRANULE));
 }
 
-static void fails(void *arg)
+AS_WRITTEN static void fails(void *arg)
 {
 	atomic_bool open = false;
 	void *unknown = arg;

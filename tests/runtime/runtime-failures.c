@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "acl/acl.h"
+#include "harness/as-written.h"
 #include "harness/test.h"
 #include "npusim/npusim.h"
 
@@ -76,7 +77,7 @@ static void *reserved(void)
 	return va;
 }
 
-static void prints_only_codes(void *arg)
+AS_WRITTEN static void prints_only_codes(void *arg)
 {
 	void *va = reserved();
 
@@ -181,7 +182,7 @@ TEST(failures, many_are_counted)
 
 /* As the expandable segments of torch_npu do: a segment grows until the device is full, then gives
  * back what it has cached, and tries again; before that, whether there are 1 GiB pages. */
-static void allocator(void *arg)
+AS_WRITTEN static void allocator(void *arg)
 {
 	aclrtPhysicalMemProp prop = device_memory(), giant = device_memory();
 	aclrtDrvMemHandle handles[256], handle;
@@ -216,7 +217,7 @@ TEST(failures, an_allocator_that_tries_prints_one_line)
 
 /* ---- processes ---- */
 
-static void forks(void *arg)
+AS_WRITTEN static void forks(void *arg)
 {
 	int status = -1;
 	pid_t child;

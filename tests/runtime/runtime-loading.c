@@ -136,6 +136,8 @@ __attribute__((constructor)) static void be_a_small_program(void)
 
 	if (!getenv("LOADING_TEST"))
 		return;
+	if (strcmp(getenv("LOADING_TEST"), "none") == 0)
+		_exit(0);
 	if (strcmp(getenv("LOADING_TEST"), "two") == 0)
 		_exit(use_two_copies());
 	memset(bytes, 3, BYTES);
@@ -149,6 +151,9 @@ TEST(loading, memcheck_runs_a_small_program)
 
 	if (SANITIZED || system("valgrind --version > /dev/null 2>&1") != 0)
 		SKIP("needs valgrind, and no sanitizer");
+	setenv("LOADING_TEST", "none", 1);
+	if (system("valgrind -q /proc/$PPID/exe > /dev/null 2>&1") != 0)
+		SKIP("needs a valgrind that can read what this compiler has written");
 	/* The settings are those of npusim(1). */
 	setenv("NPUSIM_NODE", "memcheck", 1);
 	setenv("NPUSIM_DEVICES", "1", 1);

@@ -33,7 +33,7 @@ def copy_cases(folder, text):
 
 def start(folder, contract, words):
     folder.mkdir()
-    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env = reports.environment()
     env.update(NPUSIM_TRACE=str(folder / '%p.npt'), NPUSIM_STACKS='off', NPUSIM_LEAKS='off',
                NPUSIM_VALIDATE_FILE=str(folder / 'reports'), NPUSIM_VALIDATE_LIMIT='100000')
     return subprocess.Popen([COMMAND, 'check', '--backend', 'sim', '--device', '0', '--format',

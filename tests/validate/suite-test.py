@@ -29,7 +29,7 @@ LONGEST = ['runtime-gone', 'cuda-vmm-cases', 'contract-stress', 'runtime-acl'] #
 def run(test, folder):
     """The reports as (rule, text), and how the program ended where that is unusual."""
     path = pathlib.Path(folder, test['name'])
-    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env = validation.environment()
     env.update(test['env'])
     env.update(NPUSIM_NODE='suite-{}-{}'.format(test['name'], os.getpid()), NPUSIM_VALIDATE='on',
                NPUSIM_VALIDATE_FILE=str(path), NPUSIM_VALIDATE_LIMIT='100000')

@@ -423,7 +423,7 @@ static void leak(void)
 	MUST(aclrtMalloc(&lost, 3 * PART, ACL_MEM_MALLOC_HUGE_FIRST));
 }
 
-static void grows(void)
+AS_WRITTEN static void grows(void)
 {
 	void *kept[3];
 

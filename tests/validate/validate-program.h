@@ -7,6 +7,8 @@
 
 #include <acl/acl.h>
 
+#include "harness/as-written.h"
+
 #define MIB  (1u << 20)
 #define PART (256u << 10) /* of what is copied and filled: each page takes time */
 
