@@ -40,8 +40,8 @@ static aclError check_level(aclrtLastErrLevel level)
 			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
 }
 
-ACL_ANSWERS(aclrtPeekAtLastError, check_level(level) ?: core_last_error_peek());
-ACL_ANSWERS(aclrtGetLastError, check_level(level) ?: core_last_error_take());
+ACL_ANSWERS(aclrtPeekAtLastError, check_level(level) ?: core_last_error(false));
+ACL_ANSWERS(aclrtGetLastError, check_level(level) ?: core_last_error(true));
 
 /* A callback may call aclInit or register another. */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;

@@ -129,8 +129,7 @@ int core_last_error_change(int code); /* the same of a call whose code was noted
 int core_driver_code(void);           /* what the driver answered to the last failed call; else 0 */
 /* How every call is refused: sets the message "<call>: <text>", notes the code, and returns it. */
 int core_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int core_last_error_peek(void);
-int core_last_error_take(void);
+int core_last_error(bool take);
 /* Simulated time of the process in ps; on a driver that simulates nothing, its host's monotonic
  * clock. */
 uint64_t core_now_ps(void);

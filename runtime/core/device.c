@@ -142,7 +142,7 @@ int core_context_destroy(void *handle)
 	struct context *context = core_pool_find(&core_contexts, handle);
 	uint32_t logic;
 
-	if (context == NULL || core_is_forked())
+	if (context == NULL)
 		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL);
 	if (context->face.primary)
 		return core_fail(ACL_ERROR_RT_CONTEXT_NULL,

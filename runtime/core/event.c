@@ -249,7 +249,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 
 static int find_event(void *handle, struct event **out)
 {
-	*out = core_is_forked() ? NULL : core_pool_find(&events, handle);
+	*out = core_pool_find(&events, handle);
 	return *out != NULL ? CORE_OK
 			    : core_pool_missing(&events, handle, ACL_ERROR_RT_PARAM_INVALID);
 }

@@ -35,7 +35,7 @@ int core_notify_add(const struct core_notify *face, void **out_notify)
 
 static int find(void *handle, struct notify **out)
 {
-	*out = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
+	*out = core_pool_find(&notifies, handle);
 	if (*out == NULL)
 		return core_pool_missing(&notifies, handle, ACL_ERROR_RT_INVALID_HANDLE);
 	return core_context_peek() == NULL ? core_context_none() : CORE_OK;

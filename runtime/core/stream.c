@@ -143,8 +143,7 @@ int core_stream_find_any(void *handle, struct core_stream **out)
 
 void *core_stream_context(void *handle)
 {
-	const struct core_stream *stream =
-		core_is_forked() ? NULL : core_pool_find(&core_streams, handle);
+	const struct core_stream *stream = core_pool_find(&core_streams, handle);
 
 	return stream == NULL ? NULL : core_slot_handle(stream->slot.context);
 }

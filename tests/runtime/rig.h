@@ -82,7 +82,7 @@ static inline void rig_close(void)
 		EXPECT_FALSE(fake_is_open(rig, d));
 	npu_driver_close(rig);
 	core_context_follow(-1);
-	core_last_error_take();
+	core_last_error(true);
 	npu_message_clear();
 	core_called = "";
 }

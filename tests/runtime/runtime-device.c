@@ -58,9 +58,9 @@ TEST(device, bad_ids_name_the_valid_ones)
 	EXPECT_EQ(core_device_set(4), 107001);
 	EXPECT_STREQ(npu_message(), "call: deviceId=4: device 4 does not exist: valid are 0 to 3");
 	EXPECT_EQ(core_device_set(-1), 107001);
-	EXPECT_EQ(core_last_error_peek(), 107001);
-	EXPECT_EQ(core_last_error_take(), 107001);
-	EXPECT_EQ(core_last_error_take(), 0);
+	EXPECT_EQ(core_last_error(false), 107001);
+	EXPECT_EQ(core_last_error(true), 107001);
+	EXPECT_EQ(core_last_error(true), 0);
 }
 
 TEST(device, open_that_fails_can_be_tried_again)
@@ -137,7 +137,7 @@ TEST(context, none_at_first)
 	EXPECT_NULL(core_context_peek());
 	EXPECT_EQ(core_context_none(), 107002);
 	EXPECT_CONTAINS(npu_message(), "call: no current context: call aclrtSetDevice");
-	EXPECT_EQ(core_last_error_peek(), 107002);
+	EXPECT_EQ(core_last_error(false), 107002);
 }
 
 TEST(context, created_is_current_and_keeps_the_device_open)

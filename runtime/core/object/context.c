@@ -70,9 +70,6 @@ void core_context_follow(int64_t logic)
 
 struct context *core_context_look(void **out_handle)
 {
-	*out_handle = NULL;
-	if (core_is_forked())
-		return NULL;
 	*out_handle = current.device_plus_1 > 0
 			      ? core_device_primary((uint32_t)(current.device_plus_1 - 1))
 			      : current.explicit_context;
@@ -94,7 +91,7 @@ void core_context_deselect(void)
 
 struct core_context *core_context_find(void *handle)
 {
-	struct context *context = core_is_forked() ? NULL : core_pool_find(&core_contexts, handle);
+	struct context *context = core_pool_find(&core_contexts, handle);
 
 	return context == NULL ? NULL : &context->face;
 }
@@ -122,7 +119,7 @@ void core_context_leave(const void *handle)
 
 int core_context_select(void *handle)
 {
-	if (core_pool_find(&core_contexts, handle) == NULL || core_is_forked())
+	if (core_pool_find(&core_contexts, handle) == NULL)
 		return core_pool_missing(&core_contexts, handle, ACL_ERROR_RT_CONTEXT_NULL);
 	current.explicit_context = handle;
 	current.device_plus_1 = 0;

@@ -116,7 +116,7 @@ static struct core_slot *slot_of(struct core_pool *pool, uint64_t handle)
 void *core_pool_find(struct core_pool *pool, const void *handle)
 {
 	uint64_t value = (uint64_t)(uintptr_t)handle;
-	struct core_slot *slot = slot_of(pool, value);
+	struct core_slot *slot = core_is_forked() ? NULL : slot_of(pool, value);
 
 	return slot != NULL && atomic_load_explicit(&slot->handle, memory_order_acquire) == value
 		       ? slot

@@ -230,21 +230,16 @@ int core_last_error_change(int code)
 	return last_error = code;
 }
 
-int core_last_error_peek(void)
-{
-	return last_error;
-}
-
 int core_driver_code(void)
 {
 	return driver_code;
 }
 
-int core_last_error_take(void)
+int core_last_error(bool take)
 {
 	int code = last_error;
 
-	last_error = CORE_OK;
+	last_error = take ? CORE_OK : code;
 	return code;
 }
 
