@@ -22,69 +22,62 @@ static const struct option options[] = {
 	{ 0 },
 };
 
-/* What is said of the two files, whatever they are. */
-struct verdict {
-	const char *what; /* "traces" */
-	struct {
-		const char *kind;
-		guint64 events;
-	} sides[2];
-	gboolean equal; /* nothing differs */
-	guint64 same;   /* so much of what is told is in both */
-	const struct differences *figures;
-	const struct trace_diff *diff; /* what is told beside them; NULL: results */
-};
-
-static gboolean write_json(char *const *paths, const struct verdict *v, GError **error)
+/* `diff`: what is told beside the figures; NULL: of results. */
+static gboolean write_json(char *const *paths, const struct differences *figures,
+			   const struct trace_diff *diff, gboolean equal, GError **error)
 {
 	g_autoptr(JsonBuilder) out = json_builder_new();
 
 	json_builder_begin_object(out);
 	json_number(out, "schema", SCHEMA_VERSION);
 	json_text(out, "program", "npusim diff");
-	json_text(out, "what", v->what);
+	json_text(out, "what", diff ? "traces" : "results");
 	for (int side = 0; side < 2; side++) {
 		g_autofree char *file = g_filename_display_name(paths[side]);
 
 		json_builder_set_member_name(out, side ? "b" : "a");
 		json_builder_begin_object(out);
 		json_text(out, "file", file);
-		json_text(out, "kind", v->sides[side].kind);
-		json_number(out, "events", v->sides[side].events);
+		json_text(out, "kind", figures->kinds[side]);
+		json_number(out, "events", figures->events[side]);
 		json_builder_end_object(out);
 	}
 	json_builder_set_member_name(out, "equal");
-	json_builder_add_boolean_value(out, v->equal);
+	json_builder_add_boolean_value(out, equal);
 	json_builder_set_member_name(out, "figures");
-	json_builder_add_value(out, json_node_copy(v->figures->json));
-	if (v->diff)
-		members_build(out, trace_diff_members, v->diff);
+	json_builder_add_value(out, json_node_copy(figures->json));
+	if (diff)
+		members_build(out, trace_diff_members, diff);
 	json_builder_end_object(out);
 	return json_write(json, out, error);
 }
 
 /* Returns the exit status. */
-static int show(char *const *paths, struct verdict *v, GError **error)
+static int show(char *const *paths, const struct differences *figures,
+		const struct trace_diff *diff, GError **error)
 {
+	gboolean equal = figures->rows->len + (diff ? diff->places : 0) == 0;
 	gboolean prints = g_strcmp0(json, "-") != 0;
+	guint64 same = diff ? diff->same : figures->equal;
 
-	if (prints && v->equal)
-		printf("no difference: " U64 " %s are the same\n", v->same,
-		       v->diff ? "events" : "figures");
-	prints = prints && !v->equal;
+	if (prints && equal)
+		printf("no difference: " U64 " %s are the same\n", same,
+		       diff ? "events" : "figures");
+	prints = prints && !equal;
 	for (int side = 0; prints && side < 2; side++)
 		printf("%s %s: %s, %s\n", side ? "+++ B" : "--- A", paths[side],
-		       v->sides[side].kind, npu_counted(v->sides[side].events, "event"));
-	if (prints && v->diff) {
-		trace_diff_print(v->diff, (guint)limit, stdout);
+		       figures->kinds[side], npu_counted(figures->events[side], "event"));
+	if (prints && diff) {
+		trace_diff_print(diff, (guint)limit, stdout);
 	} else if (prints) {
-		differences_print(v->figures, stdout);
+		differences_print(figures, stdout);
 		printf("\ndifferent: %s; the same: " U64 "\n",
-		       npu_counted(v->figures->rows->len, "figure"), v->same);
+		       npu_counted(figures->rows->len, "figure"), same);
 	}
-	if ((json && !write_json(paths, v, error)) || output_error() != 0) /* main() says so */
+	if ((json && !write_json(paths, figures, diff, equal, error)) ||
+	    output_error() != 0) /* main() says so */
 		return EXIT_TROUBLE;
-	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
+	return equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }
 
 static int diff_traces(char *const *paths, GError **error)
@@ -97,15 +90,8 @@ static int diff_traces(char *const *paths, GError **error)
 		traces[1] = trace_open(paths[1], error);
 	if (traces[1])
 		diff = trace_diff_run(traces, (guint)limit, error);
-	if (diff) {
-		struct verdict v = { "traces", .equal = diff->figures.rows->len + diff->places == 0,
-				     .same = diff->same, .figures = &diff->figures, .diff = diff };
-		for (int side = 0; side < 2; side++) {
-			v.sides[side].kind = diff->traces[side]->kind;
-			v.sides[side].events = diff->traces[side]->events;
-		}
-		status = show(paths, &v, error);
-	}
+	if (diff)
+		status = show(paths, &diff->figures, diff, error);
 	trace_diff_free(diff);
 	trace_free(traces[0]);
 	trace_free(traces[1]);
@@ -122,15 +108,9 @@ static int diff_two_results(char *const *paths, GError **error)
 	if (b == NULL)
 		return EXIT_TROUBLE;
 	differences_init(&figures);
-	diff_results(results, (guint)limit, &figures);
-	struct verdict v = { "results", .equal = figures.rows->len == 0, .same = figures.equal,
-			     .figures = &figures };
-	for (int side = 0; side < 2; side++) {
-		JsonObject *result = json_node_get_object(results[side]);
-		v.sides[side].kind = result_text(result, "kind", "a result");
-		v.sides[side].events = (guint64)result_int(result, "events", 0);
-	}
-	int status = show(paths, &v, error);
+	figures.limit = (guint)limit;
+	diff_results(results, &figures);
+	int status = show(paths, &figures, NULL, error);
 	differences_clear(&figures);
 	return status;
 }

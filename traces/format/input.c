@@ -151,14 +151,13 @@ static gboolean inflate_step(struct input *in, GError **error)
 	return TRUE;
 }
 
-/* Whatever `fd` is. */
-static struct input *opened(char *name, int fd, GError **error)
+struct input *input_open_fd(int fd, const char *name, GError **error)
 {
 	struct input *in = g_new0(struct input, 1);
 	gboolean ok = fd >= 0 || fail_errno(name, error, "it cannot be opened");
 	guint8 head[2];
 
-	in->name = name;
+	in->name = g_strdup(name);
 	in->fd = fd;
 	if (ok && lseek(fd, 0, SEEK_SET) != 0) {
 		/* a pipe, whose bytes are kept, so that they can be read twice */
@@ -179,11 +178,6 @@ static struct input *opened(char *name, int fd, GError **error)
 	return NULL;
 }
 
-struct input *input_open_fd(int fd, const char *name, GError **error)
-{
-	return opened(g_strdup(name), fd, error);
-}
-
 static GHashTable *kept; /* path -> where to find what came from it; NULL: nothing did */
 
 struct input *input_open(const char *path, GError **error)
@@ -198,7 +192,7 @@ struct input *input_open(const char *path, GError **error)
 		       NULL;
 	/* a device that can be sought, as /dev/zero, need not end */
 	if (fd < 0 || (!standard && lseek(fd, 0, SEEK_SET) == 0))
-		return opened(g_steal_pointer(&name), fd, error);
+		return input_open_fd(fd, name, error);
 	int copy = temp_file_open(error);
 	gboolean ok = copy >= 0 && write_from(copy, fd, path, error);
 	close(fd);
@@ -209,7 +203,7 @@ struct input *input_open(const char *path, GError **error)
 	if (kept == NULL)
 		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	g_hash_table_insert(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", copy));
-	return opened(g_steal_pointer(&name), fcntl(copy, F_DUPFD_CLOEXEC, 0), error);
+	return input_open_fd(fcntl(copy, F_DUPFD_CLOEXEC, 0), name, error);
 }
 
 struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error)
@@ -220,7 +214,7 @@ struct input *input_open_bytes(const void *bytes, gsize count, const char *name,
 		close(fd);
 		return NULL;
 	}
-	return opened(g_strdup(name), fd, error);
+	return input_open_fd(fd, name, error);
 }
 
 void input_close(struct input *in)

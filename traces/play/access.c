@@ -18,10 +18,8 @@ struct live {
 	guint64 size;
 };
 struct access {
+	struct replay_device *of;
 	const struct access_options *options;
-	guint device;
-	const struct filter *filter;
-	struct access_figures *figures;
 	struct int_map *blocks; /* of struct live */
 	GArray *sums; /* guint64: of the sizes of the blocks that a number's lowest bit covers: a
 			 binary indexed tree */
@@ -74,15 +72,14 @@ char *access_text(const struct access_options *options)
 		       : g_strdup(names[options->pattern]);
 }
 
-struct access *access_new(const struct access_options *options, guint device,
-			  const struct filter *filter, struct access_figures *figures)
+struct access *access_new(struct replay_device *device)
 {
-	struct access *a;
+	const struct access_options *options = &device->replay->options.access;
 
 	if (options->pattern == ACCESS_NONE)
 		return NULL;
-	a = g_new0(struct access, 1);
-	*a = (struct access){ options, device, filter, figures, .random = g_rand_new_with_seed(1) };
+	struct access *a = g_new0(struct access, 1);
+	*a = (struct access){ device, options, .random = g_rand_new_with_seed(1) };
 	a->blocks = int_map_new(sizeof(struct live), NULL);
 	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
 	return a;
@@ -101,7 +98,9 @@ void access_free(struct access *a)
 /* Where what the file has at an address lies now; 0: nowhere. */
 static guint64 find(const struct access *a, guint64 address)
 {
-	return a->filter ? a->filter->find(a->filter, address) : address;
+	const struct filter *filter = a->of->filter;
+
+	return filter ? filter->find(filter, address) : address;
 }
 
 #define SUM(a, i) g_array_index((a)->sums, guint64, (i)-1)
@@ -177,19 +176,20 @@ static guint64 draw(struct access *a)
 static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize bytes,
 			GError **error)
 {
-	struct access_figures *f = a->figures;
+	struct access_figures *f = &a->of->access;
+	guint device = a->of->device;
 	struct npu_stats before, after;
 
-	if (!model_stats(a->device, &before))
+	if (!model_stats(device, &before))
 		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL, "--access: %s",
 			      model_message());
-	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
+	int code = npusim_touch((int)device, at, count, bytes, a->core++ % CORES);
 	if (code != 0)
 		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL,
 			      "device %u: npusim_touch, count %zu, from 0x%" G_GINT64_MODIFIER
 			      "x on answered %d: %s",
-			      a->device, count, at[0], code, model_message());
-	model_stats(a->device, &after);
+			      device, count, at[0], code, model_message());
+	model_stats(device, &after);
 	f->reads += count;
 	f->bytes += count * bytes;
 	f->ps += after.now_ps - before.now_ps;

@@ -288,8 +288,7 @@ static gboolean device_start(struct replay_device *device, GError **error)
 					 ? filter_allocator(policy, device->trace, &out)
 					 : filter_recorded(device->trace, &out);
 	}
-	device->reads = access_new(&device->replay->options.access, device->device, device->filter,
-				   &device->access);
+	device->reads = access_new(device);
 	if (recorded) {
 		memory_started(&device->memory);
 		return TRUE;

@@ -142,10 +142,9 @@ struct access_figures {
 };
 
 struct access;
-/* All are borrowed; `filter` knows where the block at an address of the file lies now, and NULL:
- * there. NULL: nothing is to be read. */
-struct access *access_new(const struct access_options *options, guint device,
-			  const struct filter *filter, struct access_figures *figures);
+struct replay_device;
+/* Of a device that has its filter; borrowed. NULL: nothing is to be read. */
+struct access *access_new(struct replay_device *device);
 void access_free(struct access *access);
 /* A block that lives from now on, without a read. */
 void access_note(struct access *access, guint64 address, guint64 size);

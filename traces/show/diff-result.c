@@ -17,6 +17,7 @@ void differences_init(struct differences *differences)
 	*differences = (struct differences){
 		.rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev),
 		.json = json_from_string("[]", NULL),
+		.group = "",
 	};
 }
 
@@ -72,9 +73,8 @@ static void set_member(JsonObject *object, const char *name, JsonNode *node)
 	json_object_set_member(object, name, node ?: json_node_new(JSON_NODE_NULL));
 }
 
-void differences_add(struct differences *differences, const char *group, const char *name,
-		     enum member_kind kind, JsonNode *of_a, JsonNode *of_b, const char *axis,
-		     double at)
+void differences_add(struct differences *differences, const char *name, enum member_kind kind,
+		     JsonNode *of_a, JsonNode *of_b, const char *axis, double at)
 {
 	gboolean is_text =
 		kind == MEMBER_TEXT || (of_a && !is_number(of_a)) || (of_b && !is_number(of_b));
@@ -89,11 +89,11 @@ void differences_add(struct differences *differences, const char *group, const c
 		kind = is_text ? MEMBER_TEXT : MEMBER_REAL;
 	JsonObject *f = json_object_new();
 	char **cells = g_new0(char *, CELLS + 1);
-	cells[CELL_GROUP] = g_strdup(group);
+	cells[CELL_GROUP] = g_strdup(differences->group);
 	cells[CELL_NAME] = g_strdup(name);
 	cells[CELL_A] = value_text(kind, a);
 	cells[CELL_B] = value_text(kind, b);
-	json_object_set_string_member(f, "group", group);
+	json_object_set_string_member(f, "group", differences->group);
 	json_object_set_string_member(f, "name", name);
 	set_member(f, "a", a ? json_node_ref(a) : NULL);
 	set_member(f, "b", b ? json_node_ref(b) : NULL);
@@ -166,12 +166,6 @@ void differences_print(const struct differences *differences, FILE *out)
 	}
 }
 
-struct walk {
-	struct differences *differences;
-	const char *group;
-	guint limit;
-};
-
 /* NULL: it is no list of numbers. */
 static JsonArray *numbers_in(JsonObject *object, const char *name)
 {
@@ -209,8 +203,8 @@ static double number_at(JsonArray *array, guint index)
 
 /* Of a column that both objects have, where the two are furthest apart: a value holds until the
  * next row. Before A's first row there is nothing to compare. */
-static void series(struct walk *w, enum member_kind kind, const char *path, const char *axis,
-		   const char *name, JsonObject *const objects[2])
+static void series(struct differences *differences, enum member_kind kind, const char *path,
+		   const char *axis, const char *name, JsonObject *const objects[2])
 {
 	JsonArray *axes[2], *values[2];
 	JsonNode *best[2] = { NULL, NULL };
@@ -244,8 +238,8 @@ static void series(struct walk *w, enum member_kind kind, const char *path, cons
 		memcpy(best, now, sizeof best);
 	}
 	g_autofree char *text = g_strconcat(path, ", furthest apart", NULL);
-	differences_add(w->differences, w->group, text, kind, json_node_ref(best[0]),
-			json_node_ref(best[1]), axis, furthest);
+	differences_add(differences, text, kind, json_node_ref(best[0]), json_node_ref(best[1]),
+			axis, furthest);
 }
 
 /* The members of an object; the things of a list by name, of one name the first. What names a thing
@@ -274,18 +268,18 @@ static JsonObject *members_of(JsonNode *node)
 
 /* `kind`, `table`: of the nodes, as their row has them; `name`: the path to them. One of the nodes
  * may be NULL. */
-static void walk_nodes(struct walk *w, enum member_kind kind, const struct member *table,
-		       const char *name, JsonNode *a, JsonNode *b)
+static void walk_nodes(struct differences *differences, enum member_kind kind,
+		       const struct member *table, const char *name, JsonNode *a, JsonNode *b)
 {
 	JsonNode *there = a ? a : b;
 	gboolean list = JSON_NODE_HOLDS_ARRAY(there);
-	const GPtrArray *found = w->differences->rows;
-	JsonArray *told = json_node_get_array(w->differences->json);
+	GPtrArray *found = differences->rows;
+	JsonArray *told = json_node_get_array(differences->json);
 	guint differ = 0;
 
 	if ((!list && !JSON_NODE_HOLDS_OBJECT(there)) ||
 	    (b && json_node_get_node_type(b) != json_node_get_node_type(there))) {
-		differences_add(w->differences, w->group, name, kind, a ? json_node_ref(a) : NULL,
+		differences_add(differences, name, kind, a ? json_node_ref(a) : NULL,
 				b ? json_node_ref(b) : NULL, NULL, 0);
 		return;
 	}
@@ -309,48 +303,48 @@ static void walk_nodes(struct walk *w, enum member_kind kind, const struct membe
 			if ((row && row->no_figure) || (side && json_object_has_member(x, key)))
 				continue;
 			if (axis == NULL)
-				walk_nodes(w, of,
+				walk_nodes(differences, of,
 					   things ? table
 					   : row  ? row->members
 						  : NULL,
 					   path, json_object_get_member(x, key),
 					   json_object_get_member(y, key));
 			else if (side == 0 && strcmp(key, axis) != 0)
-				series(w, of, path, axis, key, both);
-			if (!list || found->len == before || ++differ <= w->limit)
+				series(differences, of, path, axis, key, both);
+			if (!list || found->len == before || ++differ <= differences->limit)
 				continue;
-			g_ptr_array_set_size(w->differences->rows, (gint)before);
+			g_ptr_array_set_size(found, (gint)before);
 			while (json_array_get_length(told) > before)
 				json_array_remove_element(told, before);
 		}
 	}
-	if (differ <= w->limit)
+	if (differ <= differences->limit)
 		return;
 	g_autofree char *more = g_strdup_printf("%s, further that differ", name);
-	differences_add(w->differences, w->group, more, MEMBER_PLACE,
-			json_node_init_int(json_node_alloc(), differ - w->limit),
+	differences_add(differences, more, MEMBER_PLACE,
+			json_node_init_int(json_node_alloc(), differ - differences->limit),
 			json_node_init_int(json_node_alloc(), 0), NULL, 0);
 }
 
-void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
+void diff_results(JsonNode *const results[2], struct differences *differences)
 {
-	struct walk w = { .differences = differences, .group = "", .limit = limit };
-
-	walk_nodes(&w, MEMBER_OBJECT, figures_result, "", results[0], results[1]);
+	walk_nodes(differences, MEMBER_OBJECT, figures_result, "", results[0], results[1]);
 	for (int side = 0; side < 2; side++) {
-		JsonArray *list = result_array(json_node_get_object(results[side]), "devices");
+		JsonObject *result = json_node_get_object(results[side]);
+		JsonArray *list = result_array(result, "devices");
+		differences->kinds[side] = result_text(result, "kind", "a result");
+		differences->events[side] = (guint64)result_int(result, "events", 0);
 		for (guint i = 0; i < json_array_get_length(list); i++) {
 			gint64 number =
 				result_int(json_array_get_object_element(list, i), "device", -1);
 			JsonNode *a = result_device(results[0], number);
 			JsonNode *b = result_device(results[1], number);
-			g_autofree char *group =
-				g_strdup_printf("device %" G_GINT64_FORMAT, number);
-			w.group = group;
+			differences->group =
+				g_intern_string(npu_text("device %" G_GINT64_FORMAT, number));
 			if (a && b && side == 0)
-				walk_nodes(&w, MEMBER_OBJECT, figures_device, "", a, b);
+				walk_nodes(differences, MEMBER_OBJECT, figures_device, "", a, b);
 			else if (a == NULL || b == NULL)
-				differences_add(differences, group, "device", MEMBER_TEXT,
+				differences_add(differences, "device", MEMBER_TEXT,
 						json_from_string(a ? "\"there\"" : "null", NULL),
 						json_from_string(b ? "\"there\"" : "null", NULL),
 						NULL, 0);

@@ -10,24 +10,24 @@
 #include "base/base.h"
 
 /* A figure of both; `suffix` follows its name. */
-static void put(struct differences *f, const char *group, const char *name, const char *suffix,
-		enum member_kind kind, guint64 a, guint64 b)
+static void put(struct differences *f, const char *name, const char *suffix, enum member_kind kind,
+		guint64 a, guint64 b)
 {
 	g_autofree char *whole = g_strconcat(name, suffix, NULL);
 
-	differences_add(f, group, whole, kind, json_node_init_int(json_node_alloc(), (gint64)a),
+	differences_add(f, whole, kind, json_node_init_int(json_node_alloc(), (gint64)a),
 			json_node_init_int(json_node_alloc(), (gint64)b), NULL, 0);
 }
 
-static void peaks(struct differences *f, const char *group, const char *level,
-		  const struct level_peak *a, const struct level_peak *b)
+static void peaks(struct differences *f, const char *level, const struct level_peak *a,
+		  const struct level_peak *b)
 {
 	if (a->bytes == b->bytes && a->number == b->number)
 		return;
-	put(f, group, level, ", peak", MEMBER_BYTES, a->bytes, b->bytes);
-	put(f, group, level, ", peak at event", MEMBER_PLACE, a->number, b->number);
+	put(f, level, ", peak", MEMBER_BYTES, a->bytes, b->bytes);
+	put(f, level, ", peak at event", MEMBER_PLACE, a->number, b->number);
 	if (a->host_ns && b->host_ns)
-		put(f, group, level, ", peak at time", MEMBER_TIME, a->host_ns, b->host_ns);
+		put(f, level, ", peak at time", MEMBER_TIME, a->host_ns, b->host_ns);
 }
 
 static gint64 apart(const struct tracker_size *s)
@@ -53,31 +53,31 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 	gboolean distinct = memcmp(&x[LEVEL_PHYSICAL].peak, &x[LEVEL_SEGMENTS].peak, bytes) != 0 ||
 			    memcmp(&y[LEVEL_PHYSICAL].peak, &y[LEVEL_SEGMENTS].peak, bytes) != 0;
 	struct differences *f = &diff->figures;
-	g_autofree char *group = number == RECORD_NO_DEVICE ? g_strdup("of no device")
-				 : number < 0               ? g_strdup("host")
-					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
+	f->group = number == RECORD_NO_DEVICE ? "of no device"
+		   : number < 0               ? "host"
+				: g_intern_string(npu_text("device %" G_GINT64_FORMAT, number));
 	for (int level = 0; level < LEVEL_RESERVED; level++) {
 		const char *name = level_names[level];
 		/* without calls, segments are all the physical memory that there is */
 		if (level == LEVEL_PHYSICAL && !distinct)
 			continue;
-		put(f, group, name, ", at the start", MEMBER_BYTES, x[level].start, y[level].start);
-		peaks(f, group, name, &x[level].peak, &y[level].peak);
-		put(f, group, name, ", at the end", MEMBER_BYTES, x[level].now, y[level].now);
+		put(f, name, ", at the start", MEMBER_BYTES, x[level].start, y[level].start);
+		peaks(f, name, &x[level].peak, &y[level].peak);
+		put(f, name, ", at the end", MEMBER_BYTES, x[level].now, y[level].now);
 	}
 	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
 		const char *name = v == NPU_TRACE_NOTE ? "notes" : record_verb_name(v);
 		if (v != NPU_TRACE_NOTE)
-			put(f, group, name, "", MEMBER_COUNT, a->count[v], b->count[v]);
-		put(f, group, name, ", refused", MEMBER_COUNT, a->failed[v], b->failed[v]);
-		put(f, group, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
+			put(f, name, "", MEMBER_COUNT, a->count[v], b->count[v]);
+		put(f, name, ", refused", MEMBER_COUNT, a->failed[v], b->failed[v]);
+		put(f, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
 	}
 	/* notes and calls by their names, in the order of the alphabet */
 	for (GTreeNode *n = g_tree_node_first(tracker[0]->sizes); n; n = g_tree_node_next(n)) {
 		const struct tracker_size *s = g_tree_node_key(n);
 		if (s->op && s->device == number)
-			put(f, group, s->op, "", MEMBER_COUNT, s->count[0], s->count[1]);
+			put(f, s->op, "", MEMBER_COUNT, s->count[0], s->count[1]);
 	}
 }
 
@@ -91,11 +91,11 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 		const char *b = trace_info(diff->traces[1], keys[i]);
 		/* a file of another kind has no head: nothing to compare */
 		if (a && b)
-			differences_add(&diff->figures, "", keys[i], MEMBER_TEXT,
+			differences_add(&diff->figures, keys[i], MEMBER_TEXT,
 					json_node_init_string(json_node_alloc(), a),
 					json_node_init_string(json_node_alloc(), b), NULL, 0);
 	}
-	peaks(&diff->figures, "", "reserved address space",
+	peaks(&diff->figures, "reserved address space",
 	      &tracker[0]->none.levels->of[LEVEL_RESERVED].peak,
 	      &tracker[1]->none.levels->of[LEVEL_RESERVED].peak);
 	for (int side = 0; side < 2; side++) {
@@ -124,6 +124,8 @@ struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GE
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = traces[side];
+		diff->figures.kinds[side] = traces[side]->kind;
+		diff->figures.events[side] = traces[side]->events;
 		trackers[side] = tracker_new(traces[side]->memory_calls > 0);
 		trackers[side]->sizes = sizes;
 		trackers[side]->side = side;

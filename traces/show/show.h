@@ -103,23 +103,26 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 /* ---- diff-result.c: figures that differ ---- */
 
 struct differences {
-	GPtrArray *rows; /* inside: their cells as text */
-	JsonNode *json;  /* a list of objects, as npusim-diff(1) has it */
-	guint64 equal;   /* how many do not differ */
+	const char *kinds[2]; /* of the files; borrowed, as the group */
+	guint64 events[2];    /* that they have */
+	GPtrArray *rows;      /* inside: their cells as text */
+	JsonNode *json;       /* a list of objects, as npusim-diff(1) has it */
+	guint64 equal;        /* how many do not differ */
+	const char *group;    /* of what is added: "device 0"; "": of the whole file */
+	guint limit;          /* of a list of things, so many that differ are told one by one */
 };
 void differences_init(struct differences *differences);
 void differences_clear(struct differences *differences);
 /* Values of any types, which are taken over, NULL: it is not there; what is no number is compared
  * as text. `kind`: of whole numbers. `axis`: of a series, what `at` counts, where it is furthest
  * apart; else NULL. */
-void differences_add(struct differences *differences, const char *group, const char *name,
-		     enum member_kind kind, JsonNode *a, JsonNode *b, const char *axis, double at);
+void differences_add(struct differences *differences, const char *name, enum member_kind kind,
+		     JsonNode *a, JsonNode *b, const char *axis, double at);
 void differences_print(const struct differences *differences, FILE *out);
 
 /* Member by member: devices by their number, lists of things by the name that each has, series at
- * the place where they are furthest apart. What is no figure is left out. Of a list of things at
- * most `limit` that differ are told one by one. */
-void diff_results(JsonNode *const results[2], guint limit, struct differences *differences);
+ * the place where they are furthest apart. What is no figure is left out. */
+void diff_results(JsonNode *const results[2], struct differences *differences);
 
 /* ---- diff-trace.c: two traces ---- */
 
