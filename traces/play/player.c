@@ -8,25 +8,16 @@
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
-struct player {
-	struct replay *replay;
-	struct tracker *tracker; /* told of calls that the model has answered with success */
-	guint32 site;            /* of the call */
-	guint64 got;             /* address of the last reservation or allocation */
-	guint32 unnamed;         /* things so far that have no name in the file */
-	GError *refused;         /* the first read that the model refused */
-};
-
-static struct object *find(const struct player *p, guint32 process,
+static struct object *find(const struct replay *r, guint32 process,
 			   const struct npu_trace_name *name)
 {
-	return tracker_object(p->tracker, process, name);
+	return tracker_object(r->tracker, process, name);
 }
 
 /* The address that a name stands for, or NULL. */
-static void *address(struct player *p, guint32 process, const struct npu_trace_name *name)
+static void *address(struct replay *r, guint32 process, const struct npu_trace_name *name)
 {
-	struct object *t = find(p, process, name);
+	struct object *t = find(r, process, name);
 
 	return t && name->offset <= t->size ? (char *)t->p + name->offset : NULL;
 }
@@ -34,83 +25,83 @@ static void *address(struct player *p, guint32 process, const struct npu_trace_n
 /* ---- physical memory ---- */
 
 /* The first counts what belongs to no device. */
-static struct replay_device *device_of(struct player *p, gint32 id)
+static struct replay_device *device_of(struct replay *r, gint32 id)
 {
-	struct replay_device *device = replay_find(p->replay, id);
-	return device ? device : g_ptr_array_index(p->replay->devices, 0);
+	struct replay_device *device = replay_find(r, id);
+	return device ? device : g_ptr_array_index(r->devices, 0);
 }
 
 /* The call was made. `over`: bytes that pages take beyond a MALLOC's size. */
-static void done(struct player *p, const struct npu_trace_record *c, guint32 over)
+static void done(struct replay *r, const struct npu_trace_record *c, guint32 over)
 {
-	struct record_item item = { .record = *c, .number = p->replay->done + 1, .over = over };
+	struct record_item item = { .record = *c, .number = r->done + 1, .over = over };
 	struct tracker_line line;
 
 	item.record.code = 0;
-	tracker_step(p->tracker, &item, &line);
+	tracker_step(r->tracker, &item, &line);
 }
 
 /* The same: what its name stands for from now on. Recorded calls make the sums of memory. */
-static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
+static struct object *add(struct replay *r, const struct npu_trace_record *c, void *at,
 			  guint32 over, gint32 device)
 {
-	if (p->replay->recorded && device >= 0)
-		tracker_device(p->tracker, device)->levels = &device_of(p, device)->memory.levels;
-	done(p, c, over);
-	struct object *t = find(p, c->process, &c->name);
+	if (r->recorded && device >= 0)
+		tracker_device(r->tracker, device)->levels = &device_of(r, device)->memory.levels;
+	done(r, c, over);
+	struct object *t = find(r, c->process, &c->name);
 
 	t->p = at;
 	t->device = device;
-	t->site = p->site;
+	t->site = r->site;
 	return t;
 }
 
 /* Makes a call, and counts it, unless it rebuilds what was live when the window began. */
 #define CALL(device, call, answer)                                                        \
-	MODEL_CALL((NPU_TRACE_HAS_START & c->has) ? NULL : &device_of(p, device)->window, \
+	MODEL_CALL((NPU_TRACE_HAS_START & c->has) ? NULL : &device_of(r, device)->window, \
 		   MODEL_##call, answer)
 
 /* ---- what is at an address ---- */
 
-static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
+static void note(struct replay *r, const struct npu_trace_record *c, gint32 device,
 		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
 {
 	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
 
 	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
 	item.mapped = c->verb == NPU_TRACE_MAP;
-	item.since = device_of(p, device)->memory.levels.event;
-	memory_add(&device_of(p, device)->memory, kind, &item);
+	item.since = device_of(r, device)->memory.levels.event;
+	memory_add(&device_of(r, device)->memory, kind, &item);
 }
 
 /* Memory comes, `pages` bytes for c->size, or may go with the next call. */
-static void come(struct player *p, const struct npu_trace_record *c, gint32 device, const void *va,
+static void come(struct replay *r, const struct npu_trace_record *c, gint32 device, const void *va,
 		 guint64 pages, guint32 site)
 {
-	struct replay_device *d = replay_find(p->replay, device);
+	struct replay_device *d = replay_find(r, device);
 
 	if (device >= 0)
-		note(p, c, device, ALLOCATION_MEMORY, va, pages, site);
-	if (p->replay->recorded && d && d->reads && p->refused == NULL)
-		access_come(d->reads, (guintptr)va, c->size, &p->refused);
+		note(r, c, device, ALLOCATION_MEMORY, va, pages, site);
+	if (r->recorded && d && d->reads && r->refused == NULL)
+		access_come(d->reads, (guintptr)va, c->size, &r->refused);
 }
 
 /* The call was made: what was there is not. What a policy allocates has no name. */
-static void gone(struct player *p, const struct npu_trace_record *c, gint32 device,
+static void gone(struct replay *r, const struct npu_trace_record *c, gint32 device,
 		 enum allocation_kind kind, const void *va)
 {
-	memory_remove(&device_of(p, device)->memory, kind, (guintptr)va);
+	memory_remove(&device_of(r, device)->memory, kind, (guintptr)va);
 	if (c->name.kind != 0)
-		done(p, c, 0);
+		done(r, c, 0);
 }
 
-static void go(struct player *p, gint32 device, const void *va)
+static void go(struct replay *r, gint32 device, const void *va)
 {
-	struct replay_device *d = device_of(p, device);
+	struct replay_device *d = device_of(r, device);
 
 	replay_note_peak(d);
 	memory_look(&d->memory, (guintptr)va);
-	if (p->replay->recorded && (gint32)d->device == device && d->reads)
+	if (r->recorded && (gint32)d->device == device && d->reads)
 		access_go(d->reads, (guintptr)va);
 }
 
@@ -121,37 +112,37 @@ static aclrtMemLocation location_of(gint32 device)
 						      : ACL_MEM_LOCATION_TYPE_DEVICE };
 }
 
-static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
+static gint32 play_reserve(struct replay *r, const struct npu_trace_record *c)
 {
 	void *va;
 	/* an address that was asked for is one of the recorder's; it matters where the call was
 	 * refused for it */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	/* addresses that a program reserves are of no device */
-	gint32 owner = p->replay->recorded ? -1 : (gint32)c->device;
+	gint32 owner = r->recorded ? -1 : (gint32)c->device;
 	gint32 code = CALL(owner, RESERVE,
 			   aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
 	if (code == 0) {
-		add(p, c, va, 0, owner);
-		note(p, c, owner, ALLOCATION_RESERVED, va, c->size, p->site);
-		p->got = (guintptr)va;
+		add(r, c, va, 0, owner);
+		note(r, c, owner, ALLOCATION_RESERVED, va, c->size, r->site);
+		r->got = (guintptr)va;
 	}
 	return code;
 }
 
-static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
+static gint32 play_unreserve(struct replay *r, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->name);
+	struct object *t = find(r, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
 	gint32 device = (gint32)t->device;
 	gint32 code = CALL(device, UNRESERVE, aclrtReleaseMemAddress(t->p));
 	if (code == 0)
-		gone(p, c, device, ALLOCATION_RESERVED, t->p);
+		gone(r, c, device, ALLOCATION_RESERVED, t->p);
 	return code;
 }
 
-static gint32 play_create(struct player *p, const struct npu_trace_record *c)
+static gint32 play_create(struct replay *r, const struct npu_trace_record *c)
 {
 	gint32 device = (gint32)c->device;
 	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
@@ -162,34 +153,34 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 	void *handle;
 	gint32 code = CALL(device, CREATE, aclrtMallocPhysical(&handle, c->size, &prop, 0));
 	if (code == 0)
-		add(p, c, handle, 0, device)->model_references = 1;
+		add(r, c, handle, 0, device)->model_references = 1;
 	return code;
 }
 
-static gint32 play_release(struct player *p, const struct npu_trace_record *c)
+static gint32 play_release(struct replay *r, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->name);
+	struct object *t = find(r, c->process, &c->name);
 	gint32 code = 0;
 	if (t == NULL || (t->references == 0 && c->code == 0))
 		return NOT_MADE;
 	/* the last of the importers' references is the model's first */
 	if (t->references <= t->model_references) {
 		/* a policy's handles that were not mapped are not in the sums: they make no peak */
-		if (p->replay->recorded)
-			replay_note_peak(device_of(p, (gint32)t->device));
+		if (r->recorded)
+			replay_note_peak(device_of(r, (gint32)t->device));
 		code = CALL((gint32)t->device, RELEASE, aclrtFreePhysical(t->p));
 		if (code != 0)
 			return code;
 		t->model_references--;
 	}
-	done(p, c, 0);
+	done(r, c, 0);
 	return code;
 }
 
-static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
+static gint32 play_retain(struct replay *r, const struct npu_trace_record *c)
 {
-	void *va = address(p, c->process, &c->at), *handle;
-	const struct mapping *m = tracker_mapping(p->tracker, c->process, &c->at);
+	void *va = address(r, c->process, &c->at), *handle;
+	const struct mapping *m = tracker_mapping(r->tracker, c->process, &c->at);
 	if (va == NULL)
 		return NOT_MADE;
 	gint32 code = CALL(m ? (gint32)m->object->device : -1, RETAIN,
@@ -197,43 +188,43 @@ static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 	if (code != 0 || m == NULL)
 		return code;
 	m->object->model_references++;
-	done(p, c, 0);
+	done(r, c, 0);
 	return code;
 }
 
-static gint32 play_map(struct player *p, const struct npu_trace_record *c)
+static gint32 play_map(struct replay *r, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->handle);
-	void *va = address(p, c->process, &c->name);
+	struct object *t = find(r, c->process, &c->handle);
+	void *va = address(r, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
 	gint32 device = (gint32)t->device;
 	gint32 code = CALL(device, MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
 	if (code == 0) {
-		done(p, c, 0);
-		come(p, c, device, va, c->size, t->site);
+		done(r, c, 0);
+		come(r, c, device, va, c->size, t->site);
 	}
 	return code;
 }
 
-static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
+static gint32 play_unmap(struct replay *r, const struct npu_trace_record *c)
 {
-	void *va = address(p, c->process, &c->name);
-	const struct mapping *m = tracker_mapping(p->tracker, c->process, &c->name);
+	void *va = address(r, c->process, &c->name);
+	const struct mapping *m = tracker_mapping(r->tracker, c->process, &c->name);
 	gint32 device = m ? (gint32)m->object->device : -1;
 	if (va == NULL)
 		return NOT_MADE;
 	if (m)
-		go(p, device, va);
+		go(r, device, va);
 	gint32 code = CALL(device, UNMAP, aclrtUnmapMem(va));
 	if (code == 0 && m)
-		gone(p, c, device, ALLOCATION_MEMORY, va);
+		gone(r, c, device, ALLOCATION_MEMORY, va);
 	return code;
 }
 
-static gint32 play_access(struct player *p, const struct npu_trace_record *c)
+static gint32 play_access(struct replay *r, const struct npu_trace_record *c)
 {
-	void *va = address(p, c->process, &c->name);
+	void *va = address(r, c->process, &c->name);
 	if (va == NULL)
 		return NOT_MADE;
 	aclrtMemAccessDesc desc = { .flags = c->flags ? (aclrtMemAccessFlags)c->flags
@@ -242,7 +233,7 @@ static gint32 play_access(struct player *p, const struct npu_trace_record *c)
 	return CALL((gint32)c->device, ACCESS, aclrtMemSetAccess(va, c->size, &desc, 1));
 }
 
-static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
+static gint32 play_malloc(struct replay *r, const struct npu_trace_record *c)
 {
 	gint32 device = (gint32)c->device;
 	aclrtMemMallocPolicy policy = c->page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
@@ -259,45 +250,45 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
-	if (p->replay->recorded)
-		add(p, c, at, (guint32)(pages - c->size), device);
-	come(p, c, device, at, pages, p->site);
-	p->got = (guintptr)at;
+	if (r->recorded)
+		add(r, c, at, (guint32)(pages - c->size), device);
+	come(r, c, device, at, pages, r->site);
+	r->got = (guintptr)at;
 	return code;
 }
 
-static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
+static gint32 play_mfree(struct replay *r, const struct npu_trace_record *c)
 {
-	struct object *t = find(p, c->process, &c->name);
-	if (t == NULL && p->replay->recorded)
+	struct object *t = find(r, c->process, &c->name);
+	if (t == NULL && r->recorded)
 		return NOT_MADE;
 	gint32 device = (gint32)(t ? t->device : c->device);
 	void *at = t ? t->p : GSIZE_TO_POINTER(c->va);
-	go(p, device, at);
+	go(r, device, at);
 	gint32 code = CALL(device, FREE, device < 0 ? aclrtFreeHost(at) : aclrtFree(at));
 	if (code == 0)
-		gone(p, c, device, ALLOCATION_MEMORY, at);
+		gone(r, c, device, ALLOCATION_MEMORY, at);
 	return code;
 }
 
 /* Shares cross processes; a replay is one process, so an import is one more name for the exported
  * handle. */
-static gint32 play_share(struct player *p, const struct npu_trace_record *c)
+static gint32 play_share(struct replay *r, const struct npu_trace_record *c)
 {
 	gboolean imports = c->verb == NPU_TRACE_IMPORT;
-	const struct object *t = find(p, c->process, imports ? &c->share : &c->handle);
+	const struct object *t = find(r, c->process, imports ? &c->share : &c->handle);
 	if (t == NULL || c->code != 0 || (imports && t->references == 0))
 		return NOT_MADE;
-	done(p, c, 0);
+	done(r, c, 0);
 	return 0;
 }
 
 /* ---- devices ---- */
 
 /* Plays a verb for each thing of a kind that a process has on a device, of reservations all. */
-static void play_all(struct player *p, const struct npu_trace_record *reset, char kind,
+static void play_all(struct replay *r, const struct npu_trace_record *reset, char kind,
 		     enum npu_trace_verb verb,
-		     gint32 (*act)(struct player *, const struct npu_trace_record *))
+		     gint32 (*act)(struct replay *, const struct npu_trace_record *))
 {
 	g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
 	struct npu_trace_record c = { .verb = verb,
@@ -305,7 +296,7 @@ static void play_all(struct player *p, const struct npu_trace_record *reset, cha
 				      .device = reset->device };
 	const struct int_map_entry *name = NULL;
 
-	while ((name = int_map_next(p->tracker->names, name))) {
+	while ((name = int_map_next(r->tracker->names, name))) {
 		guint32 number = (guint32)name->key;
 		if (name->tag == (guint32)kind && name->key >> 32 == c.process &&
 		    (kind == 'r' || object_of(name)->device == c.device))
@@ -314,59 +305,59 @@ static void play_all(struct player *p, const struct npu_trace_record *reset, cha
 	for (guint i = 0; i < numbers->len; i++) {
 		c.name = (struct npu_trace_name){ .kind = kind,
 						  .number = g_array_index(numbers, guint32, i) };
-		act(p, &c);
+		act(r, &c);
 	}
 }
 
 /* Unmaps what of a device is mapped in a reservation. */
-static gint32 clear_reservation(struct player *p, const struct npu_trace_record *c)
+static gint32 clear_reservation(struct replay *r, const struct npu_trace_record *c)
 {
-	struct mapping at = { .place = find(p, c->process, &c->name)->id };
+	struct mapping at = { .place = find(r, c->process, &c->name)->id };
 
-	for (GTreeNode *n; (n = g_tree_lower_bound(p->tracker->maps, &at)) != NULL; at.offset++) {
+	for (GTreeNode *n; (n = g_tree_lower_bound(r->tracker->maps, &at)) != NULL; at.offset++) {
 		const struct mapping *m = g_tree_node_value(n);
 		struct npu_trace_record unmap = *c;
 		if (m->place != at.place)
 			break;
 		unmap.name.offset = at.offset = m->offset;
 		if (m->object->device == c->device)
-			play_unmap(p, &unmap);
+			play_unmap(r, &unmap);
 	}
 	return 0;
 }
 
 /* The driver takes back what a process still has of a device that it closes. */
-static gint32 play_device(struct player *p, const struct npu_trace_record *c)
+static gint32 play_device(struct replay *r, const struct npu_trace_record *c)
 {
 	if (c->code != 0)
 		return NOT_MADE;
-	guint64 set = tracker_count_set(p->tracker, c);
+	guint64 set = tracker_count_set(r->tracker, c);
 	if (c->verb == NPU_TRACE_DEVICE_SET)
-		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
+		return replay_find(r, c->device) ? aclrtSetDevice((int)c->device) : 0;
 	if (set > 0)
 		return 0;
-	play_all(p, c, 'a', NPU_TRACE_MFREE, play_mfree);
-	play_all(p, c, 'r', NPU_TRACE_UNMAP, clear_reservation);
-	play_all(p, c, 'h', NPU_TRACE_RELEASE, play_release);
+	play_all(r, c, 'a', NPU_TRACE_MFREE, play_mfree);
+	play_all(r, c, 'r', NPU_TRACE_UNMAP, clear_reservation);
+	play_all(r, c, 'h', NPU_TRACE_RELEASE, play_release);
 	return 0;
 }
 
 /* ---- copies ---- */
 
 /* FALSE: what the name stands for is not there. */
-static gboolean end_of(struct player *p, guint32 process, const struct npu_trace_name *name,
+static gboolean end_of(struct replay *r, guint32 process, const struct npu_trace_name *name,
 		       struct model_end *out)
 {
-	const struct object *t = find(p, process, name);
+	const struct object *t = find(r, process, name);
 	const struct mapping at = { .place = t ? t->id : 0, .offset = name->offset };
 
-	*out = (struct model_end){ .p = address(p, process, name), .device = -1 };
+	*out = (struct model_end){ .p = address(r, process, name), .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
 	if (name->kind == 'r') {
-		GTreeNode *above = g_tree_upper_bound(p->tracker->maps, &at);
+		GTreeNode *above = g_tree_upper_bound(r->tracker->maps, &at);
 		GTreeNode *node =
-			above ? g_tree_node_previous(above) : g_tree_node_last(p->tracker->maps);
+			above ? g_tree_node_previous(above) : g_tree_node_last(r->tracker->maps);
 		const struct mapping *m = node ? g_tree_node_value(node) : NULL;
 		t = m && m->place == at.place && at.offset - m->offset < m->object->size ? m->object
 											 : NULL;
@@ -376,10 +367,10 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 }
 
 /* A program of several devices had seen to it. */
-static void open_peers(struct player *p, gint32 a, gint32 b)
+static void open_peers(struct replay *r, gint32 a, gint32 b)
 {
-	struct replay_device *const pair[] = { device_of(p, a), device_of(p, b) };
-	const GPtrArray *devices = p->replay->devices;
+	struct replay_device *const pair[] = { device_of(r, a), device_of(r, b) };
+	const GPtrArray *devices = r->devices;
 
 	if (pair[0]->peers_opened && pair[1]->peers_opened)
 		return;
@@ -394,24 +385,24 @@ static void open_peers(struct player *p, gint32 a, gint32 b)
 	}
 }
 
-static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
+static gint32 play_copy(struct replay *r, const struct npu_trace_record *c)
 {
 	gboolean fill = c->verb == NPU_TRACE_FILL;
 	struct model_end dst, src;
 
-	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
-	    (!fill && !end_of(p, c->process, &c->from, &src)))
+	if (c->code != 0 || !end_of(r, c->process, &c->at, &dst) ||
+	    (!fill && !end_of(r, c->process, &c->from, &src)))
 		return NOT_MADE;
-	if (p->replay->options.no_copies)
+	if (r->options.no_copies)
 		return 0;
 	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
-		open_peers(p, dst.device, src.device);
+		open_peers(r, dst.device, src.device);
 	gint32 owner = fill || dst.device >= 0 ? dst.device : src.device;
-	return model_move(&device_of(p, owner)->window, dst, fill ? NULL : &src, c->size);
+	return model_move(&device_of(r, owner)->window, dst, fill ? NULL : &src, c->size);
 }
 
 /* One row a verb; others are for the record. */
-static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
+static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct replay *,
 						   const struct npu_trace_record *) = {
 	[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
 	[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
@@ -423,32 +414,14 @@ static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
 	[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
 };
 
-static gint32 play(struct player *p, const struct npu_trace_record *c)
+gint32 player_call(struct replay *r, const struct npu_trace_record *c)
 {
-	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
+	return verbs[c->verb] ? verbs[c->verb](r, c) : c->code;
 }
 
-struct player *player_open(struct replay *replay)
+gboolean player_step(struct replay *r, const struct record_item *call, GError **error)
 {
-	struct player *p = g_new0(struct player, 1);
-
-	p->tracker = tracker_new(TRUE);
-	p->replay = replay;
-	return p;
-}
-
-gint32 player_call(struct player *p, const struct npu_trace_record *c, guint64 *out_va)
-{
-	gint32 code = play(p, c);
-
-	if (code == ACL_SUCCESS)
-		*out_va = p->got;
-	return code;
-}
-
-gboolean player_step(struct player *p, const struct record_item *call, GError **error)
-{
-	struct replay_device *device = device_of(p, (gint32)call->record.device);
+	struct replay_device *device = device_of(r, (gint32)call->record.device);
 	struct npu_trace_record c = call->record;
 
 	/* they are for people */
@@ -456,36 +429,36 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 	/* what a call gets that was refused when it was recorded goes back at the end, too */
 	if (c.name.kind == NPU_TRACE_NAME_HOST && trace_verbs[c.verb].kind)
 		c.name = (struct npu_trace_name){ .kind = trace_verbs[c.verb].kind,
-						  .number = G_MAXUINT32 - p->unnamed++ };
-	p->site = call->site;
-	gint32 code = play(p, &c);
+						  .number = G_MAXUINT32 - r->unnamed++ };
+	r->site = call->site;
+	gint32 code = player_call(r, &c);
 	if ((c.verb == NPU_TRACE_CREATE || c.verb == NPU_TRACE_MALLOC) && code != c.code &&
 	    code == ACL_ERROR_RT_MEMORY_ALLOCATION)
-		replay_note_failure(device, 0, c.line, c.size, p->site);
+		replay_note_failure(device, 0, c.line, c.size, r->site);
 	device->left_out += code == NOT_MADE && c.code == 0;
 	device->differing += code != NOT_MADE && code != c.code;
-	for (guint i = 0; p->refused == NULL && i < p->replay->devices->len; i++) {
-		device = g_ptr_array_index(p->replay->devices, i);
+	for (guint i = 0; r->refused == NULL && i < r->devices->len; i++) {
+		device = g_ptr_array_index(r->devices, i);
 		if (device->reads)
-			access_tick(device->reads, &p->refused);
+			access_tick(device->reads, &r->refused);
 	}
-	if (p->refused == NULL)
+	if (r->refused == NULL)
 		return TRUE;
-	g_propagate_error(error, g_steal_pointer(&p->refused));
+	g_propagate_error(error, g_steal_pointer(&r->refused));
 	return FALSE;
 }
 
-void player_close(struct player *p)
+void player_close(struct replay *r)
 {
 	static const char kinds[] = "har"; /* in the order in which they are given back */
 	const struct int_map_entry *name = NULL;
 
-	for (GTreeNode *n = g_tree_node_first(p->tracker->maps); n; n = g_tree_node_next(n)) {
+	for (GTreeNode *n = g_tree_node_first(r->tracker->maps); n; n = g_tree_node_next(n)) {
 		const struct mapping *m = g_tree_node_value(n);
 		aclrtUnmapMem((char *)m->in->p + m->offset);
 	}
 	for (const char *kind = kinds; *kind; kind++) {
-		while ((name = int_map_next(p->tracker->names, name))) {
+		while ((name = int_map_next(r->tracker->names, name))) {
 			struct object *t = object_of(name);
 			if (name->tag != (guint32)*kind)
 				continue;
@@ -497,15 +470,14 @@ void player_close(struct player *p)
 				aclrtFreePhysical(t->p);
 		}
 	}
-	for (guint i = 0; !p->replay->recorded && i < p->replay->devices->len; i++) {
-		const struct replay_device *device = p->replay->devices->pdata[i];
+	for (guint i = 0; !r->recorded && i < r->devices->len; i++) {
+		const struct replay_device *device = r->devices->pdata[i];
 		const struct allocation *item = NULL;
 		while ((item = int_map_next(device->memory.items[ALLOCATION_MEMORY], item))) {
 			if (!item->mapped) /* it has no name */
 				aclrtFree(GSIZE_TO_POINTER(item->key));
 		}
 	}
-	tracker_free(p->tracker);
-	g_clear_error(&p->refused);
-	g_free(p);
+	tracker_free(r->tracker);
+	g_clear_error(&r->refused);
 }

@@ -216,13 +216,14 @@ static void replay_finish(struct replay_device *device)
 static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c, guint64 *out_va,
 				 GError **error)
 {
-	const struct replay_device *device = data;
-	gboolean area =
-		c->verb == NPU_TRACE_RESERVE && !policy_is_own(device->replay->options.policy);
-	gint32 code = player_call(device->replay->player, c, out_va);
+	struct replay *replay = ((const struct replay_device *)data)->replay;
+	gboolean area = c->verb == NPU_TRACE_RESERVE && !policy_is_own(replay->options.policy);
+	gint32 code = player_call(replay, c);
 
-	if (code == ACL_SUCCESS)
+	if (code == ACL_SUCCESS) {
+		*out_va = replay->got;
 		return CACHE_OK;
+	}
 	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && !area)
 		return CACHE_NO_MEMORY;
 	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s of " U64 " bytes answered %d: %s",
@@ -376,7 +377,7 @@ static gboolean step_recorded(struct replay *replay, const struct record_item *i
 	if (!trace_verbs[item->record.verb].event) {
 		guint64 before = item->record.took_ns > 0 ? npusim_now_ps() : 0;
 
-		ok = player_step(replay->player, item, error);
+		ok = player_step(replay, item, error);
 		note_time(replay, &item->record, before);
 	} else if (item->record.code == 0 && device && segment_change(item->record.verb) == 0) {
 		memory_step(&device->memory, item);
@@ -408,7 +409,7 @@ static gboolean run_all(struct replay *replay, GError **error)
 	gboolean ok = TRUE;
 	int more = 1;
 
-	replay->player = player_open(replay);
+	replay->tracker = tracker_new(TRUE);
 	for (guint d = 0; ok && d < replay->devices->len; d++)
 		ok = device_start(DEVICE(replay, d), error);
 	while (ok && !replay->interrupted && (more = trace_next(replay->trace, &item, error)) > 0) {
@@ -421,7 +422,7 @@ static gboolean run_all(struct replay *replay, GError **error)
 	}
 	for (guint d = 0; d < replay->devices->len; d++)
 		replay_finish(DEVICE(replay, d));
-	player_close(replay->player);
+	player_close(replay);
 	return ok && more >= 0;
 }
 

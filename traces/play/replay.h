@@ -231,15 +231,21 @@ struct replay_options {
 struct replay {
 	struct replay_options options;
 	struct trace *trace; /* borrowed */
-	struct player *player;
-	gboolean recorded;  /* its own calls are made */
-	GPtrArray *devices; /* struct replay_device *, in the order of the trace's */
+	gboolean recorded;   /* its own calls are made */
+	GPtrArray *devices;  /* struct replay_device *, in the order of the trace's */
 	char *soc;
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
 	guint64 stall_ps; /* of those in stalls of creations */
 	gboolean interrupted;
+
+	/* Of its player. */
+	struct tracker *tracker; /* told of calls that the model has answered with success */
+	guint32 site;            /* of the call */
+	guint64 got;             /* address of the last reservation or allocation */
+	guint32 unnamed;         /* things so far that have no name in the file */
+	GError *refused;         /* the first read that the model refused */
 };
 
 /* Whether the file tells what was live, and whether all of it lay in memory that it tells of. */
@@ -268,17 +274,15 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 /* ---- inside: player.c makes the driver calls that records name on the model, and maps their names
  * to the model's objects ---- */
 
-/* Recorded calls say what physical memory there is, they move bytes, and what they get may be read
- * (device->reads). Of others the events beside them say all of that. */
-struct player *player_open(struct replay *replay);
-/* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got, and an MFREE's va. It
- * is not counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it
- * has one. The model's answer, or -1: what it names is not there. */
-gint32 player_call(struct player *player, const struct npu_trace_record *call, guint64 *out_va);
+/* Makes a policy's call, of which a RESERVE or MALLOC sets `got`, and an MFREE has its va. It is
+ * not counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it has
+ * one. The model's answer, or -1: what it names is not there. */
+gint32 player_call(struct replay *replay, const struct npu_trace_record *call);
 /* Makes a recorded call, and compares the answers. FALSE and error: an access to memory that the
- * model refused. */
-gboolean player_step(struct player *player, const struct record_item *call, GError **error);
+ * model refused. Recorded calls say what physical memory there is, they move bytes, and what they
+ * get may be read (device->reads). Of others the events beside them say all of that. */
+gboolean player_step(struct replay *replay, const struct record_item *call, GError **error);
 /* Gives back what is left, uncounted. */
-void player_close(struct player *player);
+void player_close(struct replay *replay);
 
 #endif
