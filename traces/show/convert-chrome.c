@@ -26,13 +26,6 @@ struct open_call {
 	struct npu_trace_record record;
 	JsonObject *event; /* but for its length; NULL: it is written */
 };
-struct chrome {
-	struct convert *to;
-	guint32 clock; /* the stamp that tells the time; 0: none does */
-	guint64 now_ns;
-	struct int_map *threads;   /* struct open_call */
-	struct int_map *processes; /* those that are named */
-};
 
 /* An event; `name` and `category` may be NULL. */
 static JsonObject *event_new(const char *phase, const char *name, const char *category, guint64 pid,
@@ -61,16 +54,17 @@ static JsonObject *inside(JsonObject *to, const char *name)
 }
 
 /* On a line of its own. */
-static void put(struct chrome *c, JsonObject *event)
+static void put(struct convert *c, JsonObject *event)
 {
 	JsonNode *node = json_node_new(JSON_NODE_OBJECT);
 
 	json_node_take_object(node, event);
-	out_json_next(c->to->out);
-	out_json(c->to->out, node, FALSE);
+	out_json_next(c->out);
+	out_json(c->out, node, FALSE);
 }
 
-static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid, const char *name)
+static void put_name(struct convert *c, const char *what, guint64 pid, guint64 tid,
+		     const char *name)
 {
 	JsonObject *event = event_new("M", npu_text("%s_name", what), NULL, pid, tid, NO_TIME);
 
@@ -78,10 +72,10 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 	put(c, event);
 }
 
-static void add_args(const struct chrome *c, JsonObject *event, const struct tracker_line *l)
+static void add_args(const struct convert *c, JsonObject *event, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	const struct sites *sites = c->to->trace->sites;
+	const struct sites *sites = c->trace->sites;
 	const char *site = site_text(sites, l->item.site);
 	JsonObject *args = inside(event, "args");
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -110,7 +104,7 @@ static const char *title(const struct npu_trace_record *r)
 	return r->op ? r->op : record_verb_name(r->verb);
 }
 
-static void put_instant(struct chrome *c, const struct tracker_line *l, const char *category,
+static void put_instant(struct convert *c, const struct tracker_line *l, const char *category,
 			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
 {
 	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
@@ -122,7 +116,7 @@ static void put_instant(struct chrome *c, const struct tracker_line *l, const ch
 }
 
 /* What is now, if that is not what is shown. */
-static void put_counter(struct chrome *c, struct tracker_device *d, enum level_kind level,
+static void put_counter(struct convert *c, struct tracker_device *d, enum level_kind level,
 			guint64 pid)
 {
 	guint64 now = d->levels->of[level].now;
@@ -136,7 +130,7 @@ static void put_counter(struct chrome *c, struct tracker_device *d, enum level_k
 }
 
 /* A step of the life of an object: it begins ("s"), is used ("t") or ends ("f") in a call. */
-static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64 subject,
+static void put_flow(struct convert *c, const struct npu_trace_record *r, guint64 subject,
 		     const char *phase, guint64 at_ns)
 {
 	JsonObject *event = event_new(phase, "object", "object", r->process, r->thread, at_ns);
@@ -147,7 +141,7 @@ static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64
 	put(c, event);
 }
 
-static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
+static void end_call(struct convert *c, struct open_call *call, guint64 length_ns)
 {
 	if (call->event == NULL)
 		return;
@@ -157,7 +151,7 @@ static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns
 
 /* A trace tells when a call began, and some what it took. Else it took as long as simulated time
  * went on, and was over when the next of its thread began. What it took is of the host's clock. */
-static guint64 length_of(const struct chrome *c, const struct open_call *call,
+static guint64 length_of(const struct convert *c, const struct open_call *call,
 			 const struct npu_trace_record *next)
 {
 	guint64 gap = c->now_ns > call->at_ns ? c->now_ns - call->at_ns : 0;
@@ -173,16 +167,16 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 	return MIN(gap, both ? (next->simulated_ps - call->record.simulated_ps) / 1000 : SHORT_NS);
 }
 
-static void on_call(struct chrome *c, const struct tracker_line *l)
+static void on_call(struct convert *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	guint32 threads = c->threads->count;
 	struct open_call *call = int_map_add(c->threads, (guint64)r->process << 32 | r->thread, 0);
 
 	if (c->threads->count > threads) {
-		if (int_map_find(c->processes, r->process, 0) == NULL)
+		if (int_map_find(c->known, r->process, 0) == NULL)
 			put_name(c, "process", r->process, 0, npu_text("process %u", r->process));
-		int_map_put(c->processes, r->process, 0, 1);
+		int_map_put(c->known, r->process, 0, 1);
 		put_name(c, "thread", r->process, r->thread, npu_text("thread %u", r->thread));
 	}
 	end_call(c, call, length_of(c, call, r));
@@ -202,15 +196,15 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 		put_flow(c, r, l->handle, "t", call->at_ns);
 }
 
-static void on_device(struct chrome *c, const struct tracker_line *l)
+static void on_device(struct convert *c, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 	guint64 pid = DEVICE_PID + (guint64)l->device;
-	struct tracker_device *d = tracker_device(c->to->tracker, l->device);
+	struct tracker_device *d = tracker_device(c->tracker, l->device);
 	gboolean begins = verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_SEGMENT_ALLOC;
 	const char *category =
 		verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE ? "block" : "segment";
-	const char *name = begins ? site_text(c->to->trace->sites, l->item.site) ?: category : NULL;
+	const char *name = begins ? site_text(c->trace->sites, l->item.site) ?: category : NULL;
 
 	if (!d->named) {
 		put_name(c, "process", pid, 0, npu_text("device %d", (int)l->device));
@@ -234,11 +228,10 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 		put_counter(c, d, level, pid);
 }
 
-static gboolean put_line(struct convert *to, struct tracker_line *l, GError **error)
+static gboolean put_line(struct convert *c, struct tracker_line *l, GError **error)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	struct chrome *c = to->state;
-	struct tracker_device *none = &to->tracker->none;
+	struct tracker_device *none = &c->tracker->none;
 	gboolean counts = l->item.number > 0;
 
 	(void)error;
@@ -257,34 +250,27 @@ static gboolean put_line(struct convert *to, struct tracker_line *l, GError **er
 	return TRUE;
 }
 
-static void begin_chrome(struct convert *to)
+static void begin_chrome(struct convert *c)
 {
-	struct chrome *c = to->state = g_new0(struct chrome, 1);
-
-	c->to = to;
-	c->clock = to->trace->stamps & NPU_TRACE_HAS_HOST_NS ?: to->trace->stamps;
+	c->clock = c->trace->stamps & NPU_TRACE_HAS_HOST_NS ?: c->trace->stamps;
 	c->threads = int_map_new(sizeof(struct open_call), NULL);
-	c->processes = int_map_new(sizeof(struct int_map_entry), NULL);
-	g_string_append(to->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+	g_string_append(c->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 	put_name(c, "process", DEVICE_PID - 1, 0, "address space");
 }
 
-static void end_chrome(struct convert *to)
+static void end_chrome(struct convert *c)
 {
-	struct chrome *c = to->state;
 	const char *clock = c->clock == 0                       ? "a microsecond an event"
 			    : c->clock == NPU_TRACE_HAS_HOST_NS ? "host"
 								: "simulated";
 
 	for (struct open_call *call = NULL; (call = int_map_next(c->threads, call));)
 		end_call(c, call, length_of(c, call, NULL));
-	g_string_append(to->out, "\n],\"otherData\":");
-	out_json_variant(to->out,
-			 g_variant_new_parsed("{'time':%s,'kind':%s}", clock, to->trace->kind));
-	g_string_append(to->out, "}\n");
+	g_string_append(c->out, "\n],\"otherData\":");
+	out_json_variant(c->out,
+			 g_variant_new_parsed("{'time':%s,'kind':%s}", clock, c->trace->kind));
+	g_string_append(c->out, "}\n");
 	int_map_free(c->threads);
-	int_map_free(c->processes);
-	g_free(c);
 }
 
 const struct convert_format convert_to_chrome = { begin_chrome, put_line, end_chrome };

@@ -25,6 +25,7 @@ gboolean convert_run(struct trace *trace, const struct convert_format *format, c
 		return FALSE;
 	convert.out = out.text;
 	convert.tracker = tracker_new(trace->memory_calls > 0);
+	convert.known = int_map_new(sizeof(struct int_map_entry), NULL);
 	progress_start(&bar, "events", trace->events);
 	/* a trace's lines get there by being read */
 	gboolean copies = format == &convert_to_trace && trace->format;
@@ -50,6 +51,7 @@ gboolean convert_run(struct trace *trace, const struct convert_format *format, c
 		format->end(&convert);
 	progress_end(&bar);
 	tracker_free(convert.tracker);
+	int_map_free(convert.known);
 	return out_stream_close(&out, ok && more == 0, error);
 }
 
@@ -129,7 +131,6 @@ static void begin_trace(struct convert *to)
 			g_string_append_printf(of_process, "%s%u", of_process->len ? "," : "",
 					       d->device);
 	}
-	to->state = int_map_new(sizeof(struct int_map_entry), NULL);
 	g_string_append(to->out, TRACE_FIRST_LINE);
 	info(to, "addresses", "va");
 	info(to, "soc", t->soc);
@@ -149,13 +150,13 @@ static gboolean put_record(struct convert *to, struct tracker_line *l, GError **
 
 	r->site = NULL;
 	if (site > SITE_BEFORE) {
-		const struct int_map_entry *known = int_map_find(to->state, site, 0);
+		const struct int_map_entry *known = int_map_find(to->known, site, 0);
 
 		text = g_string_new(NULL);
 		if (known)
 			g_string_printf(text, "%" G_GUINT64_FORMAT, known->value);
 		else
-			int_map_put(to->state, site, 0, ((struct int_map *)to->state)->count + 1);
+			int_map_put(to->known, site, 0, to->known->count + 1);
 		for (guint i = 0; !known && i < sites_depth(sites, site); i++)
 			g_string_append_printf(text, "%s%s", i ? "\n" : "",
 					       sites_frame(sites, site, i));
@@ -165,9 +166,4 @@ static gboolean put_record(struct convert *to, struct tracker_line *l, GError **
 	return out_trace_line(to->out, r, error);
 }
 
-static void end_trace(struct convert *to)
-{
-	int_map_free(to->state);
-}
-
-const struct convert_format convert_to_trace = { begin_trace, put_record, end_trace };
+const struct convert_format convert_to_trace = { begin_trace, put_record, NULL };

@@ -162,14 +162,17 @@ struct convert {
 	struct trace *trace;
 	struct tracker *tracker;
 	GString *out;
-	gpointer state; /* the format's */
+	/* Of the format: what was written, by number; of Chrome's: calls by thread, a clock. */
+	struct int_map *known, *threads;
+	guint32 clock; /* the stamp that tells the time; 0: none does */
+	guint64 now_ns;
 };
 struct convert_format {
 	/* Writes what is before the lines. */
 	void (*begin)(struct convert *convert);
 	/* Writes one that is wanted. FALSE and error. */
 	gboolean (*line)(struct convert *convert, struct tracker_line *line, GError **error);
-	/* Writes what is behind them, and frees the state; may be NULL. */
+	/* Writes what is behind them; may be NULL. */
 	void (*end)(struct convert *convert);
 };
 /* The lines of a trace of npusim are copied unchanged; others are written with the addresses that
