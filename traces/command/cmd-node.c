@@ -154,21 +154,14 @@ static void add_node(const struct node_info *node, gboolean processes)
 	json_builder_end_object(json);
 }
 
-static gboolean problem(char *said, GError **error)
-{
-	refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", said);
-	free(said);
-	return FALSE;
-}
-
 static gboolean list(const char *only, const char *to, GError **error)
 {
 	struct node_info *nodes;
 	unsigned count, shown = 0;
-	char *said = NULL;
+	g_autofree char *said = NULL;
 
 	if (!node_list(NULL, &nodes, &count, &said))
-		return problem(said, error);
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", said);
 	text = g_string_new(NULL);
 	json = json_builder_new();
 	json_builder_begin_array(json);
@@ -203,7 +196,7 @@ static const struct option options[] = {
 
 static int run(char **words, GError **error)
 {
-	char *said = NULL;
+	g_autofree char *said = NULL;
 
 	if (reset && (*words || json_file))
 		return refuse_option(error, "--reset takes its one name alone, without %s",
@@ -215,7 +208,7 @@ static int run(char **words, GError **error)
 		return list(*words, json_file, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 	if (stop >= 0 ? node_stop_server(*words, (unsigned)stop, &said) : node_reset(reset, &said))
 		return NPUSIM_EXIT_OK;
-	return problem(said, error);
+	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", said);
 }
 
 VERB(node, "list the simulated servers, their processes, and who holds how much", "[NAME]",

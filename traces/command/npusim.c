@@ -140,13 +140,11 @@ const char *setting_origin(enum npu_var var)
 	return given[var] ? "option" : from_env ? "environment" : "default";
 }
 
-/* FALSE and error; takes text, which says of a variable what is to be said of the option that gave
- * it. */
-static gboolean settings_wrong(char *text, GError **error)
+/* FALSE and error; the text says of a variable what is to be said of the option that gave it. */
+static gboolean settings_wrong(const char *text, GError **error)
 {
 	g_autoptr(GString) said = g_string_new(text ? text : "a setting is not valid");
 
-	free(text);
 	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++) {
 		if (shared[i].var == NPU_VAR_COUNT || given[shared[i].var] == NULL)
 			continue;
@@ -160,14 +158,14 @@ static gboolean settings_wrong(char *text, GError **error)
 
 gboolean run_check_settings(GError **error)
 {
-	char *problem = npusim_settings_check();
+	g_autofree char *problem = npusim_settings_check();
 
 	return problem == NULL || settings_wrong(problem, error);
 }
 
 gboolean model_options_apply(const char *default_backend, GError **error)
 {
-	char *text = NULL;
+	g_autofree char *text = NULL;
 
 	if (default_backend) {
 		given[NPU_VAR_NODE] = given[NPU_VAR_NODE] ?: own_node_name();

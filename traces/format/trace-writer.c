@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -27,17 +26,13 @@ struct npu_trace_writer {
 	int failed; /* errno of the first failure, which the file did not get over */
 };
 
-/* -code, and what is wrong. */
-static G_GNUC_PRINTF(3, 4) int fail(int code, char **out_error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (out_error != NULL)
-		*out_error = g_strdup_vprintf(format, args); /* GLib's memory is malloc()'s */
-	va_end(args);
-	return -code;
-}
+/* -code, and what is wrong. GLib's memory is malloc()'s. */
+#define fail(code, out_error, ...)                                   \
+	({                                                           \
+		if ((out_error) != NULL)                             \
+			*(out_error) = g_strdup_printf(__VA_ARGS__); \
+		-(code);                                             \
+	})
 
 static int fail_file(int code, char **out_error, const char *path)
 {

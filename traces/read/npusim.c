@@ -20,8 +20,7 @@
 struct lines {
 	const char *name; /* of the file */
 	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
-	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
-	 */
+	 * 'b', the same: address of what lives; SEGMENT | device, address: size of a live one */
 	struct int_map *known;
 	guint reservations;
 	guint64 next_segment; /* its address */

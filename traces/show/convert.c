@@ -5,6 +5,7 @@
  */
 #include "show.h"
 
+#include "base/base.h"
 #include "format/out-file.h"
 
 gboolean convert_run(struct trace *trace, const struct convert_format *format, const char *target,
@@ -123,7 +124,6 @@ static void begin_trace(struct convert *to)
 	g_autoptr(GString) of_process = g_string_new(NULL);
 	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
 						 t->about ? "; " : "", t->kind);
-	g_autofree char *unit = g_strdup_printf("%u", t->block_unit);
 
 	for (guint i = 0; i < t->devices->len; i++) {
 		const struct trace_device *d = g_ptr_array_index(t->devices, i);
@@ -136,7 +136,7 @@ static void begin_trace(struct convert *to)
 	info(to, "soc", t->soc);
 	info(to, "about", about);
 	info(to, "settings", t->settings);
-	info(to, "block_unit", t->block_unit ? unit : NULL);
+	info(to, "block_unit", t->block_unit ? npu_text("%u", t->block_unit) : NULL);
 	info(to, "of_process", of_process->str);
 }
 

@@ -309,8 +309,7 @@ static const char *const names[] = { "peak", "oom", "end", "event", "time" };
 READ(char *, moment_name, moment_view, v, g_strdup(names[v->moment->what]))
 READ(char *, words, moment_view, v, moment_words(v))
 READ(gboolean, has_live, moment_view, v, replay_tells_live(v->device))
-READ(gboolean, has_losses, moment_view, v,
-     replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
+READ(gboolean, has_losses, moment_view, v, replay_tells_fragmentation(v->device))
 READ(gboolean, has_largest_free, moment_view, v, has_losses(v) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
 READ(gboolean, has_frames, moment_view, v, v->frames.ranges != NULL)
