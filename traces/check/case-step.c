@@ -71,7 +71,8 @@ uint64_t step_value(struct step *step, const char *text)
 	return 0;
 }
 
-const char *step_word(struct step *step, int index)
+/* "0" beyond the last. */
+static const char *step_word(struct step *step, int index)
 {
 	for (char **word = step->words + 1; *word != NULL; word++)
 		if (strchr(*word, '=') == NULL && --index == 0)

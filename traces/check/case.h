@@ -174,9 +174,7 @@ struct case_variable *case_variable(const char *name);
  * count as 0. */
 gboolean case_number(const char *text, uint64_t *out);
 
-/* Word `index` after the verb, from 1, options not counted; "0" beyond the last. And as a number.
- */
-const char *step_word(struct step *step, int index);
+/* Word `index` after the verb, from 1, options not counted; 0 beyond the last. */
 uint64_t step_number(struct step *step, int index);
 uint64_t step_value(struct step *step, const char *text);
 /* Option NAME=VALUE as text or number, or what it is without. */

@@ -68,7 +68,7 @@ static int show(char *const *paths, const struct differences *figures,
 		printf("%s %s: %s, %s\n", side ? "+++ B" : "--- A", paths[side],
 		       figures->kinds[side], npu_counted(figures->events[side], "event"));
 	if (prints && diff) {
-		trace_diff_print(diff, (guint)limit, stdout);
+		trace_diff_print(diff, stdout);
 	} else if (prints) {
 		differences_print(figures, stdout);
 		printf("\ndifferent: %s; the same: " U64 "\n",
@@ -107,8 +107,7 @@ static int diff_two_results(char *const *paths, GError **error)
 
 	if (b == NULL)
 		return EXIT_TROUBLE;
-	differences_init(&figures);
-	figures.limit = (guint)limit;
+	differences_init(&figures, (guint)limit);
 	diff_results(results, &figures);
 	int status = show(paths, &figures, NULL, error);
 	differences_clear(&figures);

@@ -147,7 +147,7 @@ struct trace *trace_new(const char *kind)
 	struct trace *trace = g_new0(struct trace, 1);
 
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
-	trace->kind = g_strdup(kind);
+	trace->kind = kind;
 	texts_init(&trace->notes);
 	return trace;
 }
@@ -164,7 +164,6 @@ void trace_free(struct trace *trace)
 	g_ptr_array_unref(trace->devices);
 	texts_clear(&trace->notes);
 	sites_free(trace->sites);
-	g_free(trace->kind);
 	g_free(trace->soc);
 	g_free(trace->about);
 	g_free(trace->settings);

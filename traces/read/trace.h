@@ -169,7 +169,7 @@ struct trace_device {
 };
 struct trace {
 	GPtrArray *devices;  /* struct trace_device *, those with events, memory or calls, by id */
-	char *kind;          /* "memory snapshot of ...", "npusim trace": for people */
+	const char *kind;    /* "memory snapshot of ...", "npusim trace": for people; borrowed */
 	char *soc;           /* SoC that it was recorded on, or NULL */
 	char *about;         /* what was recorded, in words, or NULL */
 	char *settings;      /* of the allocator, "name: value" a line, or NULL */

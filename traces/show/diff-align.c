@@ -43,8 +43,8 @@ struct hunk {
 struct run {
 	struct trace_diff *diff;
 	struct side sides[2];
-	guint limit, after; /* lines that belong to the last place still */
-	struct hunk hunk;   /* that place */
+	guint after;      /* lines that belong to the last place still */
+	struct hunk hunk; /* that place */
 	GError **error;
 };
 
@@ -216,7 +216,7 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 	const struct record_item *items[] = { x ? &x->line.item : NULL, y ? &y->line.item : NULL };
 	gboolean of_a = x && items[0]->record.code != 0, of_b = y && items[1]->record.code != 0;
 
-	if (of_a == of_b || run->diff->refused++ >= run->limit)
+	if (of_a == of_b || run->diff->refused++ >= run->diff->figures.limit)
 		return;
 	JsonObject *refusal = json_object_new();
 	g_autofree char *call = text_of('\0', items[of_b]);
@@ -240,7 +240,7 @@ static void differ(struct run *run, const guint count[2])
 
 	if (opens)
 		close_hunk(run);
-	if (opens && run->diff->places++ < run->limit) {
+	if (opens && run->diff->places++ < run->diff->figures.limit) {
 		run->hunk.lines = json_array_new();
 		for (int side = 0; side < 2; side++) {
 			const struct window_line *l = line_at(&run->sides[side], -(gint)before);
@@ -356,10 +356,9 @@ static gboolean part(struct run *run)
 	return TRUE;
 }
 
-gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
-		   GError **error)
+gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], GError **error)
 {
-	struct run run = { .diff = diff, .limit = limit, .error = error };
+	struct run run = { .diff = diff, .error = error };
 	struct side *sides = run.sides;
 	struct progress bar;
 	gboolean ok;

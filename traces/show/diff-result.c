@@ -12,12 +12,13 @@
 
 enum cell { CELL_GROUP, CELL_NAME, CELL_A, CELL_B, CELL_CHANGE, CELL_PERCENT, CELL_PLACE, CELLS };
 
-void differences_init(struct differences *differences)
+void differences_init(struct differences *differences, guint limit)
 {
 	*differences = (struct differences){
 		.rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev),
 		.json = json_from_string("[]", NULL),
 		.group = "",
+		.limit = limit,
 	};
 }
 

@@ -120,7 +120,7 @@ struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GE
 	g_autoptr(GTree) sizes = g_tree_new_full(tracker_size_order, NULL, g_free, NULL);
 	struct tracker *trackers[2];
 
-	differences_init(&diff->figures);
+	differences_init(&diff->figures, limit);
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = traces[side];
@@ -130,7 +130,7 @@ struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GE
 		trackers[side]->sizes = sizes;
 		trackers[side]->side = side;
 	}
-	if (align_run(diff, trackers, limit, error))
+	if (align_run(diff, trackers, error))
 		compare(diff, trackers);
 	else
 		g_clear_pointer(&diff, trace_diff_free);
@@ -150,8 +150,9 @@ void trace_diff_free(struct trace_diff *diff)
 	g_free(diff);
 }
 
-void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
+void trace_diff_print(const struct trace_diff *diff, FILE *out)
 {
+	guint limit = diff->figures.limit;
 	JsonArray *refusals = json_node_get_array(diff->refusals);
 	JsonArray *hunks = json_node_get_array(diff->hunks);
 

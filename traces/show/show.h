@@ -109,9 +109,9 @@ struct differences {
 	JsonNode *json;       /* a list of objects, as npusim-diff(1) has it */
 	guint64 equal;        /* how many do not differ */
 	const char *group;    /* of what is added: "device 0"; "": of the whole file */
-	guint limit;          /* of a list of things, so many that differ are told one by one */
+	guint limit;          /* of each list so many are told one by one */
 };
-void differences_init(struct differences *differences);
+void differences_init(struct differences *differences, guint limit);
 void differences_clear(struct differences *differences);
 /* Values of any types, which are taken over, NULL: it is not there; what is no number is compared
  * as text. `kind`: of whole numbers. `axis`: of a series, what `at` counts, where it is furthest
@@ -142,7 +142,7 @@ struct trace_diff {
 /* The traces must outlive the result. NULL and error where one cannot be read. */
 struct trace_diff *trace_diff_run(struct trace *const traces[2], guint limit, GError **error);
 void trace_diff_free(struct trace_diff *diff);
-void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out);
+void trace_diff_print(const struct trace_diff *diff, FILE *out);
 /* "sizes", "refusals", "alignment", "hunks". */
 extern const struct member trace_diff_members[];
 
@@ -150,10 +150,8 @@ extern const struct member trace_diff_members[];
 
 /* Reads both to their ends, and holds two windows of them. Things are compared by what they are to
  * each history, never by address or number: two lines are the same if they do the same to things
- * that came from the same lines. At most `limit` hunks and refusals are kept. FALSE and error where
- * one cannot be read. */
-gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], guint limit,
-		   GError **error);
+ * that came from the same lines. FALSE and error where one cannot be read. */
+gboolean align_run(struct trace_diff *diff, struct tracker *const trackers[2], GError **error);
 
 /* ---- convert.c: conversions of a trace to other kinds of file, which all read their input once,
  * line by line ---- */
