@@ -95,20 +95,11 @@ aclError model_counted(struct model_device *d, enum model_call call, aclError co
 	f->ps += ps;
 	sum->calls++;
 	sum->ps += ps;
-	if (call < MODEL_MOVES && f->latency == NULL)
-		f->latency = g_new0(struct latency, 1);
 	if (call < MODEL_MOVES)
-		latency_add(f->latency, ps);
+		latency_add(&f->latency, ps);
 	if (d->each)
 		keep(d, call, ps);
 	return code;
-}
-
-void model_device_clear(struct model_device *d)
-{
-	for (int c = 0; c < MODEL_CALL_COUNT; c++)
-		g_clear_pointer(&d->calls[c].latency, g_free);
-	g_clear_pointer(&d->each, g_array_unref);
 }
 
 G_DEFINE_QUARK(npusim - model, model_error)

@@ -173,7 +173,7 @@ static void replay_device_free(gpointer data)
 	g_array_unref(device->series.points);
 	g_array_unref(device->start);
 	g_clear_pointer(&device->runs, g_array_unref);
-	model_device_clear(&device->window);
+	g_clear_pointer(&device->window.each, g_array_unref);
 	g_free(device);
 }
 
@@ -356,12 +356,8 @@ static void note_time(struct replay *replay, const struct npu_trace_record *call
 	    call->code != 0 || ps == 0)
 		return;
 	match += call->verb;
-	if (match->recorded == NULL) {
-		match->recorded = g_new0(struct latency, 1);
-		match->predicted = g_new0(struct latency, 1);
-	}
-	latency_add(match->recorded, call->took_ns);
-	latency_add(match->predicted, ps);
+	latency_add(&match->recorded, call->took_ns);
+	latency_add(&match->predicted, ps);
 	match->logs += fabs(log((double)call->took_ns * 1e3 / (double)ps));
 }
 

@@ -61,7 +61,7 @@ guint64 latency_bin_end_ps(guint bin);
 struct call_figures {
 	guint64 calls, refused, ps; /* simulated */
 	guint64 bytes;              /* that were moved */
-	struct latency *latency;    /* NULL: of moves */
+	struct latency latency;     /* of none: of moves */
 };
 struct model_once {
 	guint64 event; /* that the call was made for */
@@ -76,7 +76,6 @@ struct model_device {
 	GArray *each;
 	const guint64 *event; /* what it is now */
 };
-void model_device_clear(struct model_device *device);
 
 /* The cause of the last failure; never NULL. */
 const char *model_message(void);
@@ -207,8 +206,8 @@ struct replay_device {
 };
 /* Recorded calls of a kind that tell what they took, and what the model took for the same. */
 struct replay_match {
-	struct latency *recorded; /* in ns, not ps, since a file may claim any; NULL: none */
-	struct latency *predicted;
+	struct latency recorded; /* in ns, not ps, since a file may claim any */
+	struct latency predicted;
 	double logs; /* the sum of |ln(recorded / predicted)| */
 };
 #define REPLAY_MATCHES (NPU_TRACE_MFREE + 1)

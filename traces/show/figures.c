@@ -55,7 +55,7 @@ static const struct member latency[] = {
 	{ 0 },
 };
 
-READ(gboolean, moves, call_figures, c, c->latency == NULL)
+READ(gboolean, moves, call_figures, c, c->latency.calls == 0)
 
 const struct member figures_calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
@@ -64,7 +64,7 @@ const struct member figures_calls[] = {
 	{ "bytes", MEMBER_BYTES, .has = moves, AT(call_figures, bytes),
 	  "Of copies and fills: what they moved." },
 	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
-	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency), .members = latency,
+	{ "latency", MEMBER_OBJECT, AT(call_figures, latency), .unless_0 = TRUE, .members = latency,
 	  .manual = "Of other calls: how long they took, refused or not, an object with the "
 		    "members below." },
 	{ 0 },
@@ -379,13 +379,13 @@ static void build_options(JsonBuilder *b, gconstpointer at)
 }
 
 READ(gint64, time_recorded, replay_match, m,
-     (gint64)MIN(latency_quantile_ps(m->recorded, 0.5) * 1e3, 9e18))
-READ(gint64, time_predicted, replay_match, m, (gint64)latency_quantile_ps(m->predicted, 0.5))
+     (gint64)MIN(latency_quantile_ps(&m->recorded, 0.5) * 1e3, 9e18))
+READ(gint64, time_predicted, replay_match, m, (gint64)latency_quantile_ps(&m->predicted, 0.5))
 READ(char *, times_apart, replay_match, m,
-     g_strdup_printf("%.2f", exp(m->logs / m->recorded->calls)))
+     g_strdup_printf("%.2f", exp(m->logs / m->recorded.calls)))
 
 const struct member figures_call_times[] = {
-	{ "calls", MEMBER_COUNT, VIA(replay_match, recorded, latency, calls) },
+	{ "calls", MEMBER_COUNT, AT(replay_match, recorded.calls) },
 	{ "recorded_ns", MEMBER_TIME, .whole = time_recorded },
 	{ "predicted_ns", MEMBER_TIME, .whole = time_predicted,
 	  .manual = "The number of calls, and their median time, recorded and on the model." },
@@ -400,7 +400,7 @@ static void build_times(JsonBuilder *b, gconstpointer at)
 	const struct replay_match *matches = ((const struct result *)at)->replay->options.matches;
 
 	for (guint v = 0; v < REPLAY_MATCHES; v++) {
-		if (matches[v].recorded == NULL)
+		if (matches[v].recorded.calls == 0)
 			continue;
 		json_builder_set_member_name(b, npu_trace_verb_name(v));
 		members_build_object(b, figures_call_times, &matches[v]);

@@ -50,11 +50,11 @@ struct member {
 	gboolean is_signed;    /* at `offset` */
 };
 
-/* Where a row's value lies, or the values of its column; VIA, THROUGH: behind a pointer. The
+/* Where a row's value lies, or the values of its column; VIA: behind a pointer. The
  * sentence follows the offset. */
-#define AT(type, member)               .offset = G_STRUCT_OFFSET(struct type, member)
-#define THROUGH(type, pointer)         .via = G_STRUCT_OFFSET(struct type, pointer) + 1
-#define VIA(type, pointer, to, member) THROUGH(type, pointer), AT(to, member)
+#define AT(type, member) .offset = G_STRUCT_OFFSET(struct type, member)
+#define VIA(type, pointer, to, member) \
+	.via = G_STRUCT_OFFSET(struct type, pointer) + 1, AT(to, member)
 #define COLUMN(type, member, element, part) \
 	.array = ARRAY_COLUMN, .field = G_STRUCT_OFFSET(struct element, part), AT(type, member)
 

@@ -240,13 +240,13 @@ void result_times_text(GString *out, const struct replay_match *matches)
 	for (guint v = 0; v < REPLAY_MATCHES; v++) {
 		const struct source of = { figures_call_times, &matches[v] };
 
-		if (matches[v].recorded == NULL)
+		if (matches[v].recorded.calls == 0)
 			continue;
 		g_autofree char *apart = member_text(find(&of, "typically_apart"), of.at);
 		g_string_append_printf(out,
 				       "recorded %s: " U64 " x, median %.3f us, predicted %.3f us; "
 				       "typically apart by a factor of %s\n",
-				       npu_trace_verb_name(v), matches[v].recorded->calls,
+				       npu_trace_verb_name(v), matches[v].recorded.calls,
 				       member_number(find(&of, "recorded_ns"), of.at) / 1e6,
 				       member_number(find(&of, "predicted_ns"), of.at) / 1e6,
 				       apart);
