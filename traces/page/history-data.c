@@ -54,10 +54,9 @@ struct lying {
 struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
-	GPtrArray *columns; /* GArray * of guint64: those of sites, then of each device */
-	struct int_map
-		*known; /* subject, device -> index + 1 of a block; subject, PLACE -> address */
-	GTree *lying;   /* struct lying */
+	GPtrArray *columns;    /* GArray * of guint64: those of sites, then of each device */
+	struct int_map *known; /* subject, device -> block + 1; subject, PLACE -> address */
+	GTree *lying;          /* struct lying */
 	struct texts texts;
 	const char *clock;
 	guint64 now_ns;

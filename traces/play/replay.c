@@ -174,6 +174,8 @@ static void replay_device_free(gpointer data)
 	g_array_unref(device->start);
 	g_clear_pointer(&device->runs, g_array_unref);
 	g_clear_pointer(&device->window.each, g_array_unref);
+	if (device->filter)
+		device->filter->close(device->filter);
 	g_free(device);
 }
 
@@ -193,10 +195,6 @@ static void replay_finish(struct replay_device *device)
 	memory->levels.event = s->last.event + 1;
 	memory_look_all(memory);
 	g_clear_pointer(&device->reads, access_free);
-	if (device->filter) {
-		device->emptied = device->filter->emptied;
-		device->filter->close(device->filter);
-	}
 	if (n > 0 && g_array_index(s->points, struct series_point, n - 1).event != s->last.event)
 		g_array_append_val(s->points, s->last);
 	if (!model_stats(device->device, &last))

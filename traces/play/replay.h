@@ -190,7 +190,6 @@ struct replay_device {
 
 	/* Under a policy: what the allocator did since the window began. */
 	guint64 policy_counts[NPU_TRACE_VERB_COUNT]; /* of its segments */
-	guint64 emptied;                             /* times that its cache was emptied */
 	guint64 lost_blocks;                         /* blocks that it had no memory for */
 	struct series series;
 	GArray *runs;         /* struct replay_run, of options.each; else NULL */

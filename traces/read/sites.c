@@ -19,8 +19,7 @@ enum frame_kind {
 struct sites {
 	struct texts texts;
 	GByteArray *kinds; /* enum frame_kind of each text */
-	GPtrArray *
-		stacks; /* GBytes *, by site: guint32, numbers of texts, its label and its frames */
+	GPtrArray *stacks; /* GBytes * by site: guint32, texts of its label and of its frames */
 	GHashTable *index; /* of the stacks */
 	GArray *adding;    /* guint32: the stack that is being added */
 	gsize frames;      /* of all stacks */

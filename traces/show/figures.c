@@ -208,7 +208,7 @@ static const struct member policy_events[] = {
 	{ "segment_map", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_MAP) },
 	{ "segment_unmap", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_UNMAP),
 	  "How often the allocator obtained and released memory." },
-	{ "empty_cache", MEMBER_COUNT, AT(replay_device, emptied),
+	{ "empty_cache", MEMBER_COUNT, VIA(replay_device, filter, filter, emptied),
 	  "How often its cache was emptied." },
 	{ 0 },
 };

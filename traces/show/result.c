@@ -107,9 +107,9 @@ static void print_segments(FILE *out, const struct replay_device *d)
 		return;
 	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
 		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
-	if (d->emptied)
+	if (d->filter->emptied)
 		g_string_append_printf(text, "%scache emptied %s", text->len ? ", " : "",
-				       npu_counted(d->emptied, "time"));
+				       npu_counted(d->filter->emptied, "time"));
 	row(out, "of the policy", text->len ? text->str : "nothing");
 }
 
