@@ -25,6 +25,7 @@ const char *__tsan_default_options(void)
 	return "handle_segv=0";
 }
 
+extern const struct case_dialect DIALECT;
 static GPtrArray *cases;
 static guint registered;
 

@@ -20,7 +20,7 @@
 #define CASE_SIGNAL  (-1000100) /* died: CASE_SIGNAL - number */
 
 struct case_dialect;
-extern const struct case_dialect case_acl, case_cuda;
+extern const struct case_dialect case_acl;
 
 /* What a library said, or what it is to say. Texts of cases are interned. */
 struct case_said {

@@ -85,6 +85,7 @@ static void use_locked(struct npu_driver *drv)
 	if (!fork_watched)
 		pthread_atfork(before_fork, after_fork, in_child);
 	fork_watched = true;
+	/* libcuda.so has no such function: what libascendcl.so has said stays */
 	if (drv != NULL && (drv->caps & NPU_CAP_MODEL) && strncmp(core_called, "cu", 2) != 0)
 		npu_call(drv, npusimDocumentedBy, is_documented);
 	atomic_store_explicit(&top, drv, memory_order_release);

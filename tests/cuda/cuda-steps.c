@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "case.h"
+#include "traces/check/case.h"
 #include "cuda/cuda.h"
 
 static const char handle_types[] = "none fd 2 3 4 5 6 7 fabric";
