@@ -28,7 +28,7 @@
 
 void pool_free(struct pool *p)
 {
-	munmap(p->owner, p->pages * sizeof(*p->owner)); /* nothing, at NULL */
+	munmap(p->owner, p->pages * sizeof(*p->owner));
 	g_free(p->frame);
 	g_free(p);
 }
@@ -63,17 +63,23 @@ static drvError_t new_pool_locked(struct bsim *bs, const char *call, const struc
 {
 	bool huge = bs->allocs->bytes[kind->use] >= WINDOW_GIB;
 	unsigned pages = 1u << (30 - kind->page_lg2);
+	struct allocation **owner;
 	struct pool *p;
-	int error;
 
 	bs->sim_lock.release(bs);
+	owner = npu_pages_new(pages * sizeof(*owner), huge);
+	if (owner == NULL) {
+		bs->sim_lock.take(bs);
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 "%s: this host has no memory for a heap: %s", call,
+				 host_map_problem(ENOMEM));
+	}
+	for (unsigned i = 0; i < (huge ? pages : 1); i += FRAME_PAGES)
+		owner[i] = NULL; /* touched */
 	p = g_malloc0(sizeof(*p) + pages / 64 * sizeof(p->bits[0]));
 	p->kind = *kind;
 	p->pages = pages;
-	p->owner = npu_pages_new(pages * sizeof(*p->owner), huge);
-	error = errno;
-	for (unsigned i = 0; p->owner != NULL && i < (huge ? pages : 1); i += FRAME_PAGES)
-		p->owner[i] = NULL; /* touched */
+	p->owner = owner;
 	if (kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE)
 		p->frame = g_new0(struct pool_frame, pages / FRAME_PAGES);
 	if (kind->page_lg2 == 21 || p->frame != NULL)
@@ -82,12 +88,9 @@ static drvError_t new_pool_locked(struct bsim *bs, const char *call, const struc
 		p->room[i] = FRAME_PAGES;
 	bs->sim_lock.take(bs);
 	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
-	if (p->owner == NULL || has_spare(bs, p))
+	if (has_spare(bs, p))
 		end_pool(bs, p);
-	if (p->owner != NULL)
-		return DRV_ERROR_RESUME;
-	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, "%s: this host has no memory for a heap: %s",
-			 call, host_map_problem(error));
+	return DRV_ERROR_RESUME;
 }
 
 static void set_room(struct pool *p, unsigned at, unsigned longest)
@@ -433,9 +436,9 @@ void memory_written_locked(struct bsim *bs)
 	const struct mapping *m;
 	const struct pool *p;
 
-	if (bs->touches)
+	if (bs->writes)
 		return;
-	bs->touches = true;
+	bs->writes = true;
 	EACH_OF(LIST, m, bs->window->mappings)
 	block_mapped_locked(bs, m->handle->block);
 	TAILQ_FOREACH(p, &bs->allocs->pools, link)

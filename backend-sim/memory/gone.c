@@ -95,13 +95,22 @@ void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t 
 		a->held--;
 }
 
+void gone_end_pools_locked(struct bsim *bs)
+{
+	GSList *pools = g_steal_pointer(&bs->allocs->gone_pools);
+
+	bs->sim_lock.release(bs);
+	g_slist_free_full(pools, (GDestroyNotify)pool_free);
+	bs->sim_lock.take(bs);
+}
+
 void gone_end_locked(struct bsim *bs)
 {
 	struct allocation_list pinned = LIST_HEAD_INITIALIZER(pinned);
 	struct alloc_table *t = bs->allocs;
 	struct mapping *mappings = LIST_FIRST(&t->gone_mappings), *m;
 	struct allocation *a, *next;
-	GSList *blocks = NULL, *pools;
+	GSList *blocks = NULL;
 	gpointer number;
 
 	LIST_INIT(&t->gone_mappings);
@@ -130,10 +139,7 @@ void gone_end_locked(struct bsim *bs)
 	/* Nobody finds these any more, nor has their frames and addresses before the end. */
 	number = GSIZE_TO_POINTER(++bs->leaves);
 	bs->leaving = g_slist_append(bs->leaving, number);
-	pools = g_steal_pointer(&t->gone_pools);
 	bs->sim_lock.release(bs);
-	if (pools != NULL)
-		g_slist_free_full(pools, (GDestroyNotify)pool_free);
 	for (const GSList *block = blocks; block != NULL; block = block->next)
 		node_block_clean(bs->node, block->data);
 	LIST_FOREACH(a, &pinned, link)

@@ -341,6 +341,8 @@ struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent
 const char *range_text(uint64_t va, uint64_t bytes);
 /* "0x12c000200000 (2 MiB into the mapping at 0x12c000000000, 4 MiB, device 0)": as npu_text(). */
 const char *place_text_locked(struct bsim *bs, uint64_t va);
+/* Bytes get into a device's memory or a handle's at va, even where copies and fills move none. */
+void place_written_locked(struct bsim *bs, uint64_t va);
 
 /* A reservation lies there, with something mapped at the address or not. */
 static inline bool place_is_reserved(const struct npu_place *place)
@@ -496,15 +498,13 @@ void pool_free(struct pool *p);
 /* Whether a copy uses pages of a heap that the allocation has. */
 bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 
-/* A block gets addresses. Where copies and fills move no bytes, it stays as untouched as it is, and
- * costs the kernel nothing when it goes, until bytes get into the memory in another way: the entry
- * that writes a value, the errors of tasks. */
+/* A block gets addresses: it counts as written, but where copies and fills move no bytes. Then it
+ * costs the kernel nothing when it goes, unless bytes get there in another way. */
 static inline void block_mapped_locked(struct bsim *bs, const struct node_block *block)
 {
-	if (bs->touches)
-		node_block_touch(bs->node, block);
+	(bs->writes ? node_block_touch : node_block_map)(bs->node, block);
 }
-/* They do, from now on: all blocks that have addresses count as touched. */
+/* They do where they cannot be told apart, from now on: all blocks that have addresses count. */
 void memory_written_locked(struct bsim *bs);
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
@@ -533,12 +533,16 @@ static inline void gone_block_locked(struct bsim *bs, struct node_block *block)
 void gone_close_locked(struct bsim *bs);
 /* Ends what nobody uses; the kernel has its pages while the lock is let go of. */
 void gone_end_locked(struct bsim *bs);
+/* The same of heaps without addresses. */
+void gone_end_pools_locked(struct bsim *bs);
 static inline void gone_locked(struct bsim *bs)
 {
 	const struct alloc_table *t = bs->allocs;
 
 	if (t->gone_blocks->len != 0 || !LIST_EMPTY(&t->held) || !LIST_EMPTY(&t->gone_mappings))
 		gone_end_locked(bs);
+	if (t->gone_pools != NULL)
+		gone_end_pools_locked(bs);
 }
 
 /* ---- fault.c ---- */

@@ -267,6 +267,15 @@ static const struct node_block *block_of(const struct bsim *bs, uint64_t va, uin
 	return allocation_frame(a, va);
 }
 
+void place_written_locked(struct bsim *bs, uint64_t va)
+{
+	uint64_t offset, bytes = UINT64_MAX;
+	const struct node_block *block = bs->writes ? NULL : block_of(bs, va, &offset, &bytes);
+
+	if (block != NULL)
+		node_block_touch(bs->node, block);
+}
+
 BSIM_QUESTION(npusimWritten, (uint64_t, va), (struct npu_written *, out))
 {
 	bool here = bs->node != NULL && !bsim_is_forked(bs);
@@ -275,7 +284,7 @@ BSIM_QUESTION(npusimWritten, (uint64_t, va), (struct npu_written *, out))
 	const struct node_extent *extent;
 
 	if (block != NULL)
-		memory_written_locked(bs);
+		node_block_touch(bs->node, block); /* with what is told of it */
 	if (out == NULL && block != NULL)
 		node_written_give_up(bs->node, block);
 	if (out == NULL)

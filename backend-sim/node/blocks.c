@@ -138,7 +138,7 @@ bool block_close(struct node *node, uint32_t id)
 	struct block_place place = block_at(node, id);
 	struct memory_state *state = place.memory->state;
 
-	if (!GET(place.record->touched)) {
+	if (GET(place.record->touched) < BLOCK_WRITTEN) {
 		block_release(node, id);
 		return false;
 	}
@@ -309,12 +309,22 @@ void node_block_drop(struct node *node, struct node_block *block)
 		node_block_clean(node, block);
 }
 
-void node_block_touch(struct node *node, const struct node_block *block)
+static void touch(const struct node *node, const struct node_block *block, uint8_t how)
 {
 	uint8_t *touched = &node->memory[block->memory]->blocks[block->extents[0].frame].touched;
 
-	if (!node_is_forked(node) && !__atomic_load_n(touched, __ATOMIC_RELAXED))
-		__atomic_store_n(touched, 1, __ATOMIC_RELEASE);
+	if (!node_is_forked(node) && __atomic_load_n(touched, __ATOMIC_RELAXED) < how)
+		__atomic_store_n(touched, how, __ATOMIC_RELEASE);
+}
+
+void node_block_map(struct node *node, const struct node_block *block)
+{
+	touch(node, block, BLOCK_MAPPED);
+}
+
+void node_block_touch(struct node *node, const struct node_block *block)
+{
+	touch(node, block, BLOCK_WRITTEN);
 }
 
 /* ---- views ---- */
@@ -376,7 +386,7 @@ static struct node_block *write_block(struct node *node, struct memory *m,
 		.frames = frames,
 		.extent_count = chain->count,
 		.giant = giant,
-		.touched = first >= m->usable, /* page tables are written at once */
+		.touched = first >= m->usable ? BLOCK_WRITTEN : 0, /* page tables are at once */
 	};
 	block = block_view(node, m->id_base + first, false);
 	PUT(m->live[first / 64], m->live[first / 64] | UINT64_C(1) << (first % 64));

@@ -143,8 +143,9 @@ void node_block_drop(struct node *node, struct node_block *block);
  * waits for the second step. */
 bool node_block_leave(struct node *node, struct node_block *block);
 void node_block_clean(struct node *node, struct node_block *block);
-/* The block has been or may be written from now on: its frames must be cleaned when they go. Cheap;
- * once per map. */
+/* The block has addresses, or has had. Cheap; once per map. */
+void node_block_map(struct node *node, const struct node_block *block);
+/* It has been or may be written, too, from now on: its frames must be cleaned when they go. */
 void node_block_touch(struct node *node, const struct node_block *block);
 
 struct node_usage {

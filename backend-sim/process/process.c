@@ -378,7 +378,7 @@ bool settings_read(struct bsim *bs, char **error)
 	bs->contract = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0 ? BSIM_DRIVER
 										  : BSIM_DOCS;
 	bs->timing = strcmp(npu_var_get(NPU_VAR_TIMING, NULL), "off") != 0;
-	bs->touches = bs->contents = strcmp(npu_var_get(NPU_VAR_CONTENTS, NULL), "off") != 0;
+	bs->writes = bs->contents = strcmp(npu_var_get(NPU_VAR_CONTENTS, NULL), "off") != 0;
 	bs->poison = (uint8_t)strtoul(npu_var_get(NPU_VAR_POISON, NULL), NULL, 0);
 	return read_shape(bs, error);
 }

@@ -47,7 +47,7 @@ struct bsim {
 	npu_ask_fn is_documented; /* npusimDocumentedBy */
 	bool timing;
 	bool contents;         /* copies and fills move bytes */
-	bool touches;          /* what is mapped counts as touched: memory_written_locked() */
+	bool writes;           /* what has addresses counts as written: block_mapped_locked() */
 	uint8_t poison;        /* what new memory of a device holds */
 	bool no_supernode;     /* also where it is a 910C */
 	uint64_t lost_noticed; /* servers whose loss a call has waited for */

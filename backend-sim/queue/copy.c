@@ -151,7 +151,7 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 	*out_run = page - (ref->va & (page - 1));
 	at = sim_memory_at(node_memory(bs->node), leaf.pa, &room);
 	if (write)
-		memory_written_locked(bs);
+		place_written_locked(bs, ref->va);
 	return (write && !(leaf.flags & PT_WRITE)) || *out_run > room ? NULL : at;
 }
 
