@@ -64,8 +64,6 @@ const struct contract_rule contract_rules[CONTRACT_ROW_COUNT] = {
 };
 /* clang-format on */
 
-static __thread bool documented; /* the calls are an aclrt function's */
-
 static void note(const struct bsim *bs, enum contract_row row, const char *call)
 {
 	static GHashTable *noted[CONTRACT_ROW_COUNT]; /* calls, literals; bsim.lock */
@@ -85,7 +83,7 @@ static void note(const struct bsim *bs, enum contract_row row, const char *call)
 
 bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call)
 {
-	if (!documented && (bs->is_documented == NULL || !bs->is_documented()))
+	if (bs->is_documented == NULL || !bs->is_documented())
 		return false;
 	note(bs, row, call);
 	return bs->contract == BSIM_DOCS;
@@ -95,13 +93,6 @@ drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *cal
 {
 	return contract_docs_apply(bs, row, call) ? contract_rules[row].docs
 						  : contract_rules[row].driver;
-}
-
-drvError_t bsim_npusimDocumented(struct npu_driver *self, bool on)
-{
-	(void)self;
-	documented = on;
-	return DRV_ERROR_NONE;
 }
 
 BSIM_QUESTION(npusimDocumentedBy, (npu_ask_fn, ask))

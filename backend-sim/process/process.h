@@ -295,8 +295,8 @@ static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)
 
 /* ---- contract.c: the two contracts, for calls that reach a case in which the documentation and
  * the driver's source differ: what each of them answers, and the query for the answer in force. The
- * documents' rules are about aclrt functions: a call that is not one's (npusimDocumented, or
- * npusimDocumentedBy) gets the driver's answer, without a note. Called with bsim.lock held. ---- */
+ * documents' rules are about aclrt functions: a call that is not one's (npusimDocumentedBy) gets
+ * the driver's answer, without a note. Called with bsim.lock held. ---- */
 
 /* One row for every case in which documentation and driver differ. contract.c has the codes, the
  * rule's id and the source. */

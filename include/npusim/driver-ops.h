@@ -355,10 +355,10 @@ NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), 
  * finds it gone, the message says so. */
 NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
 
-/* Whether the calling thread's next calls, until it says otherwise, are those of an aclrt function:
- * CANN's documents make rules for these alone, which NPUSIM_CONTRACT=docs applies. Off at first: a
- * program's own calls get the driver's answers. The thread's last message stays. */
-NPU_QUERY(npusimDocumented, (bool, on))
+/* Who says whether the calling thread is in an aclrt function: CANN's documents make rules for
+ * these alone, which NPUSIM_CONTRACT=docs applies. NULL, as at first: it never is, and a program's
+ * own calls get the driver's answers. The thread's last message stays. */
+NPU_QUERY(npusimDocumentedBy, (npu_ask_fn, ask))
 
 /* Told, as npusimOrder: the program has made a block of its own of memory at `va`; bytes 0: it
  * gives the block at `va` back. */
@@ -446,10 +446,6 @@ NPU_CALL(halShrIdSetPodPid, (const char *, name), (uint32_t, sdid), (pid_t, pid)
 
 /* The runtime does this by itself in a call of the program: it takes its simulated time. */
 NPU_QUERY(npusimSpend, (enum npu_work, work))
-
-/* Who says, where that is not NULL, whether the calling thread is in an aclrt function: then its
- * calls are as if npusimDocumented had said so. */
-NPU_QUERY(npusimDocumentedBy, (npu_ask_fn, ask))
 
 #undef NPU_OP
 #undef NPU_CALL

@@ -215,8 +215,8 @@ static bool in_aclrt(void)
 	return true;
 }
 
-/* documented: the calls are marked as an aclrt function's, or `ask` says that they are. */
-static void meet(const struct meeting *m, const char *contract, bool documented, npu_ask_fn ask)
+/* documented: the calls are an aclrt function's. */
+static void meet(const struct meeting *m, const char *contract, bool documented)
 {
 	const struct contract_rule *rule = &contract_rules[m->row];
 	bool docs = documented && strcmp(contract, "docs") == 0;
@@ -227,10 +227,9 @@ static void meet(const struct meeting *m, const char *contract, bool documented,
 	ASSERT_NO_FATAL(space_open(contract, NULL));
 	if (m->row == CONTRACT_NOUC_NEEDS_910C && !space_has_default_window())
 		SKIP("40 TiB is not free here");
-	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumentedBy, ask);
-	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, documented && ask == NULL);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumentedBy, documented ? in_aclrt : NULL);
 	EXPECT_EQ(m->meet(), want);
-	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, false);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumentedBy, NULL);
 	if (want != DRV_ERROR_NONE)
 		EXPECT_STRNE(MESSAGE(), "");
 	if (m->body != NULL)
@@ -239,22 +238,17 @@ static void meet(const struct meeting *m, const char *contract, bool documented,
 
 TEST_EACH(contract, docs_answers_as_documented, meetings, name)
 {
-	meet(param, "docs", true, NULL);
-}
-
-TEST_EACH(contract, docs_answers_who_is_in_aclrt, meetings, name)
-{
-	meet(param, "docs", true, in_aclrt);
+	meet(param, "docs", true);
 }
 
 TEST_EACH(contract, unmarked_calls_are_answered_as_the_source, meetings, name)
 {
-	meet(param, "docs", false, NULL);
+	meet(param, "docs", false);
 }
 
 TEST_EACH(contract, driver_answers_as_the_source, meetings, name)
 {
-	meet(param, "driver", true, NULL);
+	meet(param, "driver", true);
 }
 
 TEST(contract, rows_say_where_they_come_from)
