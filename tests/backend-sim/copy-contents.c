@@ -4,7 +4,6 @@
  * what they were written to is clean when the next one has it.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "memory/memory.h"
 #include "queue-rig.h"
@@ -163,6 +162,36 @@ TEST(copy_contents, told)
 		EXPECT_EQ(written.bits[written.at / 8 / 64], 0u);
 	}
 	give();
+}
+
+/* Where a program's memory lies, of which its times depend. */
+static uint64_t places(const char *contents)
+{
+	uint64_t va[32] = { 0 }, seed = 1, sum = 0, pa;
+
+	rig_end();
+	setenv("NPUSIM_CONTENTS", contents, 1);
+	rig_open();
+	for (unsigned i = 0; i < 400; i++) {
+		unsigned at = (seed = seed * 6364136223846793005u + 1442695040888963407u) >> 59;
+
+		if (va[at] != 0)
+			EXPECT_EQ(npu_call(rig, halMemFree, (void *)va[at]), DRV_ERROR_NONE);
+		va[at] = rig_alloc(0, (1 + (seed >> 40) % 3) * 2 * MIB);
+		(void)bytes_at(va[at], &pa);
+		sum = sum * 31 + pa / MIB;
+	}
+	return sum;
+}
+
+TEST(copy_contents, places_do_not_depend_on_it)
+{
+	uint64_t without;
+
+	rig_stream_close(&stream);
+	without = places("off");
+	EXPECT_EQ(places("on"), without);
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 16, 16));
 }
 
 TEST(copy_contents, copies_and_fills)

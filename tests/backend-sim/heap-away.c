@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include "memory/memory.h"
 #include "queue-rig.h"
@@ -133,6 +134,27 @@ TEST_EACH(new_heap, the_host_has_no_memory, heaps, title)
 	EXPECT_EQ(rig_free_bytes(), before);
 	EXPECT_EQ(count_heaps(false), 0u);
 	EXPECT_NOT_NULL(alloc(BYTES, heap->flag));
+	end();
+}
+
+/* Registered ranges leave nothing else behind. */
+TEST(new_heap, goes_when_what_it_had_goes)
+{
+	const uint64_t bytes = 512 * MIB;
+	unsigned char *at = mmap(NULL, 4 * bytes, PROT_NONE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *out;
+
+	rig_open();
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT_EQ(npu_call(rig, halHostRegister, at + i * bytes, bytes, HOST_MEM_MAP_DEV, 0,
+				   &out),
+			  DRV_ERROR_NONE);
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT_EQ(npu_call(rig, halHostUnregister, at + i * bytes, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(count_heaps(false), 1u);
+	EXPECT_TRUE(bsim_of(rig)->allocs->gone_pools == NULL);
+	munmap(at, 4 * bytes);
 	end();
 }
 
