@@ -194,8 +194,9 @@ typedef void (*npusim_report_fn)(void *arg, const struct npusim_report *report);
  * @arg: for @fn.
  *
  * For test harnesses: the reports of the validation (NPUSIM_VALIDATE), beside their text. @fn runs
- * in the thread whose call is reported, before that call returns, and at the end of the process; it
- * must not call the ACL. It replaces the callback before.
+ * in the thread whose call is reported, before that call returns, and at the end of the process. It
+ * should not call the ACL; what it calls leaves the reported call its name and its message. It
+ * replaces the callback before.
  *
  * Returns: an aclError: 207000 NPUSIM_VALIDATE is off; 500000 there is no driver.
  */

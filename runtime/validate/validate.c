@@ -46,8 +46,10 @@ static const char *message_of(struct validate *v)
 static const char *validate_last_message(struct npu_driver *self)
 {
 	const char *text = message_of((struct validate *)self);
+	bool replaced = said.later[0] != '\0' && strcmp(text, said.later) == 0;
 
-	return said.later[0] != '\0' && strcmp(text, said.later) == 0 ? said.why : text;
+	said.later[0] = '\0'; /* later ones are of calls that this does not see */
+	return replaced ? said.why : text;
 }
 
 drvError_t validate_leave(struct validate *v)
