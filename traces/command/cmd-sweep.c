@@ -54,7 +54,7 @@ static int run(char **words, GError **error)
 		return NPUSIM_EXIT_FAILED;
 	if (g_strcmp0(words[0], "--rows") == 0)
 		return run_rows(words[1], error);
-	g_strv_builder_add_many(program, "python3", script, self, NPUSIM_VERSION, NULL);
+	g_strv_builder_add_many(program, "python3", "-S", script, self, NPUSIM_VERSION, NULL);
 	g_strv_builder_addv(program, (const char **)words);
 	return become_program(g_strv_builder_end(program));
 }

@@ -8,12 +8,12 @@
 # seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself; on each node as many
 # ranks run rows as it has processors for.
 # usage: sweep.py NPUSIM VERSION WORD..., by `npusim sweep` alone
+#
+# What not every rank needs at its start is imported where it is needed: imports take longest of it.
 
 import argparse
 import contextlib
 import ctypes
-import csv
-import difflib
 import errno
 import fcntl
 import functools
@@ -23,17 +23,13 @@ import json
 import math
 import os
 import pathlib
-import random
 import re
 import select
 import shlex
 import signal
 import socket
-import sqlite3
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 NPUSIM, VERSION = sys.argv[1:3]
@@ -145,14 +141,16 @@ class Plan:
             if option in WRITTEN and ROW not in value:
                 raise Refused('--{0}={1}: all rows would write one file; --{0}=FILE{2} gives each '
                               'its own'.format(option, value, ROW))
-        keys = set(re.findall(r'^\S+', self.ask('profile', 'keys'), re.M))
         for key in self.axes:
             if key == 'seed' and key not in self.options:
                 raise Refused('a {} has no seed: --seeds is for bench'.format(words[0]))
             if key in self.flags and not {*self.axes[key]} <= {'yes', 'no'}:
                 raise Refused('--vary={}=...: yes, no or both are wanted'.format(key))
-            known = {*self.options, *self.flags, *keys}
-            if key == 'json' or words[0] == 'bench' and key not in {*known, 'file'}:
+            known = [*self.options, *self.flags, 'file']
+            if words[0] == 'bench' and key not in known:
+                known += re.findall(r'^\S+', self.ask('profile', 'keys'), re.M)
+            if key == 'json' or words[0] == 'bench' and key not in known:
+                import difflib
                 near = difflib.get_close_matches(key, known, 1)
                 raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys'){}".format(
@@ -161,6 +159,7 @@ class Plan:
         self.identity, self.scratch = self.identify(), None
 
     @staticmethod
+    @functools.lru_cache(None)
     def ask(*words):
         return subprocess.run([NPUSIM, *words], stdout=subprocess.PIPE, text=True).stdout
 
@@ -237,12 +236,16 @@ def flatten(name, value):
         yield name, value
 
 
+def values(columns, rows):
+    return ([row.get(column) for column in columns] for row in rows)
+
+
 @contextlib.contextmanager
 def naming(path):
     """An error of what is written says where."""
     try:
         yield
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         error.filename = str(path)
         raise
 
@@ -304,7 +307,7 @@ class Folder:
                     is_row = (row['row'] in range(self.plan.count) and row['status'] in STATES and
                               isinstance(row['reason'], str) and
                               isinstance(row['seconds'], (int, float)) and
-                              not any(isinstance(value, (dict, list)) for value in row.values()))
+                              not {dict, list} & {*map(type, row.values())})
                 except (ValueError, TypeError, KeyError, RecursionError):
                     is_row = False
                 # A machine that crashed may have left anything: what is no row runs again.
@@ -336,6 +339,8 @@ class Folder:
             self.write_tables()
 
     def write_tables(self):
+        import csv
+        import sqlite3
         rows = [self.rows[number] for number in sorted(self.rows)]
         # Rows that have failed get the options of the others, where these have one value.
         done = [row for row in rows if row['status'] == 'ok']
@@ -346,38 +351,43 @@ class Folder:
                  if key in keys and all(other.get(key) == value for other in done)}
         rows = [row if row['status'] == 'ok' else {**known, **row} for row in rows]
         names = ('row', 'status', 'reason', *self.plan.axes), *rows
-        columns = dict.fromkeys(key for each in names for key in each if key not in OF_THE_RUN)
+        columns = [key for key in dict.fromkeys(itertools.chain.from_iterable(names))
+                   if key not in OF_THE_RUN]
         tables = {'rows': (columns, rows)}
         if 'seed' in self.plan.axes:
             tables['seeds'] = self.seeds(rows)
         with self.whole('rows.sqlite') as file:
-            db = sqlite3.connect(file.name)
-            for name, (columns, lines) in tables.items():
-                db.execute('CREATE TABLE {}({})'.format(name, ', '.join(
-                    '"{}"'.format(column.replace('"', '""')) for column in columns)))
-                values = ([line.get(column) for column in columns] for line in lines)
-                db.executemany('INSERT INTO {} VALUES({})'.format(
-                    name, ', '.join('?' * len(columns))), values)
-            db.commit()
-            db.close()
+            try:
+                db = sqlite3.connect(file.name)
+                db.execute('PRAGMA journal_mode = OFF')
+                for name, (columns, lines) in tables.items():
+                    db.execute('CREATE TABLE {}({})'.format(name, ', '.join(
+                        '"{}"'.format(column.replace('"', '""')) for column in columns)))
+                    db.executemany('INSERT INTO {} VALUES({})'.format(
+                        name, ', '.join('?' * len(columns))), values(columns, lines))
+                db.commit()
+                db.close()
+            except sqlite3.Error as error:
+                raise OSError(0, str(error)) from error
         for name, (columns, lines) in tables.items():
             with self.whole(name + '.csv') as file:
-                out = csv.DictWriter(file, columns, extrasaction='ignore', lineterminator='\n')
-                out.writeheader()
-                out.writerows(lines)
+                out = csv.writer(file, lineterminator='\n')
+                out.writerow(columns)
+                out.writerows(values(columns, lines))
         self.plot(rows)
 
     def plot(self, rows):
         """A page with lines by any two columns, and heat maps."""
         page = (HERE / 'plot.html').read_text()
-        columns = list(dict.fromkeys(key for row in rows for key in row))
+        columns = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
         about = ' '.join(self.plan.words)
         if len(rows) > PLOT_ROWS:  # not every nth: an axis may turn as fast
             about += '. Of {} rows {}, chosen at random'.format(len(rows), PLOT_ROWS)
+            import random
             chosen = random.Random(0).sample(range(len(rows)), PLOT_ROWS)
             rows = [rows[i] for i in sorted(chosen)]
         data = json.dumps({'columns': columns, 'axes': list(self.plan.axes),
-                           'rows': [[row.get(key) for key in columns] for row in rows],
+                           'rows': list(values(columns, rows)),
                            'about': about}).replace('<', '\\u003c')
         with self.whole('plot.html') as file:
             file.write(page.replace('@ROWS@', data, 1))
@@ -395,10 +405,13 @@ class Folder:
             for key, value in group[0].items():
                 if isinstance(value, (int, float)) and key not in asked:
                     values = [row[key] for row in group if row.get(key) is not None]
-                    line[key] = statistics.fmean(values)
-                    line[key + '_sd'] = statistics.stdev(values) if len(values) > 1 else None
+                    line[key] = math.fsum(values) / len(values)
+                    off = [value - values[0] for value in values]
+                    mean = math.fsum(off) / len(off)
+                    line[key + '_sd'] = (math.hypot(*(each - mean for each in off)) /
+                                         math.sqrt(len(off) - 1) if off[1:] else None)
             lines.append(line)
-        return dict.fromkeys([*others, 'seeds', *(key for line in lines for key in line)]), lines
+        return list(dict.fromkeys([*others, 'seeds', *itertools.chain.from_iterable(lines)])), lines
 
 
 # ---- running ----
@@ -454,7 +467,7 @@ class Worker:
         self.plan, self.row, self.seconds, self.status = plan, None, None, None
         module = next((path for path in LIBRARIES if path.name == LOADED[plan.words[0]] and
                        path.exists()), '')  # none: the row says so
-        self.out, self.said = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        self.out, self.said = (open(os.memfd_create('row'), 'w+b') for _ in range(2))
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # A terminal's interrupt is not for it.
@@ -705,6 +718,7 @@ class Sweep:
     def estimate(self):
         """Runs the first, the middle and the last of what is to do, and keeps none."""
         self.catch_signals()
+        import tempfile
         lines, last = [], len(self.left_over) - 1
         self.folder.append = lines.append
         with tempfile.TemporaryDirectory(prefix='npusim-sweep-') as self.plan.scratch:
@@ -720,7 +734,7 @@ class Sweep:
         for line in failed:
             sys.stderr.write('npusim sweep: row {row}: {reason}\n'.format(**line))
         took = [row['seconds'] for row in (*self.folder.rows.values(), *lines)]
-        each = statistics.fmean(took or [0])
+        each = sum(took) / max(1, len(took))
         print('{}, {} done, {} failed, {} to do: about {} s, {:.2f} s a row, {} at a time'.format(
             self.plan.rows, self.folder.count('ok'), self.folder.count('failed'),
             len(self.left_over), math.ceil(each * len(self.left_over) / self.jobs), each,
@@ -830,7 +844,7 @@ def main():
         return sweep.finish()
     except Refused as error:
         p.error(error)
-    except (Failed, OSError, sqlite3.Error) as error:
+    except (Failed, OSError) as error:
         said = error.strerror or error if isinstance(error, OSError) else error
         named = '{}: '.format(error.filename) if getattr(error, 'filename', None) else ''
         sys.stderr.write('npusim sweep: {}{}\n'.format(named, said))
@@ -852,9 +866,10 @@ def end():
         sys.stdout.flush()
     except OSError as error:
         sys.stderr.write('npusim sweep: the output cannot be written: {}\n'.format(error.strerror))
+        status = 1
+    with contextlib.suppress(OSError):
         sys.stderr.flush()
-        os._exit(1)  # Python would try once more, and answer 120
-    sys.exit(status)
+    os._exit(status or 0)  # Python would write once more, and take longer to tidy up
 
 
 end()
