@@ -138,7 +138,7 @@ bool block_close(struct node *node, uint32_t id)
 	struct block_place place = block_at(node, id);
 	struct memory_state *state = place.memory->state;
 
-	if (GET(place.record->touched) < BLOCK_WRITTEN) {
+	if (!(GET(place.record->touched) & BLOCK_WRITTEN)) {
 		block_release(node, id);
 		return false;
 	}
@@ -313,8 +313,8 @@ static void touch(const struct node *node, const struct node_block *block, uint8
 {
 	uint8_t *touched = &node->memory[block->memory]->blocks[block->extents[0].frame].touched;
 
-	if (!node_is_forked(node) && __atomic_load_n(touched, __ATOMIC_RELAXED) < how)
-		__atomic_store_n(touched, how, __ATOMIC_RELEASE);
+	if (!node_is_forked(node) && !(__atomic_load_n(touched, __ATOMIC_RELAXED) & how))
+		__atomic_fetch_or(touched, how, __ATOMIC_RELEASE); /* another process may, too */
 }
 
 void node_block_map(struct node *node, const struct node_block *block)

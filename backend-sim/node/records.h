@@ -125,7 +125,7 @@ struct block_record {                        /* valid at the first frame of a bl
 	uint32_t extent_count;
 	uint32_t share; /* index + 1 */
 	uint8_t giant;
-	uint8_t touched; /* 0: not yet; had addresses; may have been written */
+	uint8_t touched; /* bits: it had addresses; it may have been written */
 	uint8_t closing; /* its holder is cleaning it, then it goes: no more imports */
 	uint8_t fd;      /* was exported as a descriptor */
 	uint8_t named;   /* a name was made for a part of it */
