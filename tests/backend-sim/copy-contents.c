@@ -9,9 +9,6 @@
 #include "queue-rig.h"
 #include "queue/queue.h"
 
-#define NORMAL_PAGES ((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM)
-#define RING_BYTES   4096u
-
 enum { IN_SMALL_PAGES, IN_HUGE_PAGES, MAPPED, KINDS };
 
 static struct rig_stream stream;
@@ -42,7 +39,7 @@ static void take(void)
 				     .mem_type = MEM_HBM_TYPE };
 	void *small = NULL, *at = NULL;
 
-	ASSERT_EQ(npu_call(rig, halMemAlloc, &small, 4096, NORMAL_PAGES), DRV_ERROR_NONE);
+	ASSERT_EQ(npu_call(rig, halMemAlloc, &small, 4096, RIG_DEVICE_FLAG), DRV_ERROR_NONE);
 	memory[IN_SMALL_PAGES].va = (uint64_t)small;
 	memory[IN_HUGE_PAGES].va = rig_alloc(0, 2 * MIB);
 	ASSERT_EQ(npu_call(rig, halMemAddressReserve, &at, 2 * MIB, 0, NULL, MEM_HUGE_PAGE_TYPE),
@@ -76,17 +73,35 @@ static const uint64_t *bytes_at(uint64_t va, uint64_t *out_pa)
 						       &room);
 }
 
-static void write_and_give(void)
+static void write_value(uint64_t va, uint64_t pa)
+{
+	(void)pa;
+	rig_write(&stream, va, 7, 3, REPORT);
+}
+
+static void set_ring(uint64_t va, uint64_t pa)
+{
+	struct stars_error_ring_sqe sqe = { .header = { .type = STARS_SQE_PLACE_HOLDER,
+							.sub_type = STARS_TASK_ERROR_RING },
+					    .elements = 1,
+					    .address = pa };
+
+	(void)va;
+	EXPECT_EQ(rig_send(&stream, &sqe, REPORT, 1000), DRV_ERROR_NONE);
+}
+
+static void write_and_give(void (*write)(uint64_t va, uint64_t pa), uint32_t first_word)
 {
 	const uint64_t *bytes[KINDS];
 	uint64_t pa;
 
+	ASSERT_NO_FATAL(take());
 	for (unsigned i = 0; i < KINDS; i++) {
 		bytes[i] = bytes_at(memory[i].va, &pa);
 		EXPECT_EQ(*bytes[i], 0u);
-		rig_write(&stream, memory[i].va, 7, 3, REPORT);
+		write(memory[i].va, pa);
 		EXPECT_EQ(rig_next(&stream).error_type, 0);
-		EXPECT_EQ(*bytes[i], 7u);
+		EXPECT_EQ((uint32_t)*bytes[i], first_word);
 	}
 	give();
 	for (unsigned i = 0; i < KINDS; i++)
@@ -95,32 +110,13 @@ static void write_and_give(void)
 
 TEST(copy_contents, values)
 {
-	ASSERT_NO_FATAL(take());
-	write_and_give();
-	ASSERT_NO_FATAL(take());
-	write_and_give();
+	write_and_give(write_value, 7);
+	write_and_give(write_value, 7);
 }
 
 TEST(copy_contents, errors_of_tasks)
 {
-	const uint64_t *bytes[KINDS];
-	uint64_t pa;
-
-	ASSERT_NO_FATAL(take());
-	for (unsigned i = 0; i < KINDS; i++) {
-		struct stars_error_ring_sqe sqe = { .header = { .type = STARS_SQE_PLACE_HOLDER,
-								.sub_type = STARS_TASK_ERROR_RING },
-						    .elements = 1 };
-
-		bytes[i] = bytes_at(memory[i].va, &pa);
-		sqe.address = pa;
-		EXPECT_EQ(rig_send(&stream, &sqe, REPORT, 1000), DRV_ERROR_NONE);
-		EXPECT_EQ(rig_next(&stream).error_type, 0);
-		EXPECT_NE(*bytes[i], 0u);
-	}
-	give();
-	for (unsigned i = 0; i < KINDS; i++)
-		EXPECT_EQ(*bytes[i], 0u);
+	write_and_give(set_ring, STARS_ERROR_RING_MAGIC);
 }
 
 TEST(copy_contents, cpu)

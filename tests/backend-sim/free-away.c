@@ -17,11 +17,6 @@
 #include "queue/queue.h"
 
 #define BYTES (4 * MIB)
-#define HOST_FLAG \
-	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
-#define DEVICE_FLAG                                             \
-	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
-	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 
 /* ---- the places: frames are cleaned, pinned pages and a mapping's at the CPU go ---- */
 
@@ -208,7 +203,7 @@ static uint64_t most;
 
 static void *take_most(void *arg)
 {
-	other = alloc(most, DEVICE_FLAG | MEM_PAGE_HUGE);
+	other = alloc(most, RIG_DEVICE_FLAG | MEM_PAGE_HUGE);
 	return arg;
 }
 
@@ -255,7 +250,7 @@ TEST(free_away, frames_that_leave_longest_are_waited_for)
 
 static void *take_pages(void *arg)
 {
-	other = alloc(2 * BYTES, DEVICE_FLAG);
+	other = alloc(2 * BYTES, RIG_DEVICE_FLAG);
 	return arg;
 }
 
@@ -265,9 +260,9 @@ TEST(free_away, pages_of_a_try_that_failed)
 	uint64_t leaves;
 
 	begin();
-	alloc(free_before - BYTES, DEVICE_FLAG | MEM_PAGE_HUGE);
+	alloc(free_before - BYTES, RIG_DEVICE_FLAG | MEM_PAGE_HUGE);
 	leaves = bsim_of(rig)->leaves;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, 4 * BYTES, DEVICE_FLAG),
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, 4 * BYTES, RIG_DEVICE_FLAG),
 		  DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_EQ(bsim_of(rig)->leaves, leaves);
 	EXPECT_EQ(rig_free_bytes(), BYTES);
@@ -506,7 +501,7 @@ TEST(free_away, pinned_freed_again)
 	unsigned char state;
 
 	begin();
-	pinned = alloc(BYTES, HOST_FLAG);
+	pinned = alloc(BYTES, RIG_HOST_FLAG);
 	memset(pinned, 7, BYTES);
 	fault = free_pinned_again;
 	CALL(halMemFree, pinned);
@@ -522,7 +517,7 @@ static uint64_t large;
 
 static void *take_pinned(void *arg)
 {
-	other = alloc(large, HOST_FLAG);
+	other = alloc(large, RIG_HOST_FLAG);
 	return arg;
 }
 
@@ -544,8 +539,8 @@ TEST_EACH(free_away, addresses_that_are_asked_for_are_waited_for, takings, title
 	begin();
 	w = bsim_of(rig)->window;
 	large = 16 * WINDOW_GIB;
-	pinned = alloc((w->end - w->normal_base) / WINDOW_GIB * WINDOW_GIB - large, HOST_FLAG);
-	EXPECT_NE(npu_call(rig, halMemAlloc, &other, large, HOST_FLAG), DRV_ERROR_NONE);
+	pinned = alloc((w->end - w->normal_base) / WINDOW_GIB * WINDOW_GIB - large, RIG_HOST_FLAG);
+	EXPECT_NE(npu_call(rig, halMemAlloc, &other, large, RIG_HOST_FLAG), DRV_ERROR_NONE);
 	other = NULL;
 	free_beside(taking->take, begin_to_take, pinned);
 	EXPECT_EQ(other, pinned);

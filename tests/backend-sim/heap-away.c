@@ -13,11 +13,6 @@
 #include "queue/queue.h"
 
 #define BYTES (4 * MIB)
-#define HOST_FLAG \
-	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
-#define DEVICE_FLAG                                             \
-	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
-	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 
 static void (*fault)(void);
 static bool no_heap;
@@ -52,9 +47,9 @@ static void end(void)
 static const struct heap_case {
 	const char *title;
 	uint64_t flag;
-} heaps[] = { { "pinned", HOST_FLAG },
-	      { "device_4k", DEVICE_FLAG },
-	      { "device_2m", DEVICE_FLAG | MEM_PAGE_HUGE } };
+} heaps[] = { { "pinned", RIG_HOST_FLAG },
+	      { "device_4k", RIG_DEVICE_FLAG },
+	      { "device_2m", RIG_DEVICE_FLAG | MEM_PAGE_HUGE } };
 static uint64_t heap_flag;
 
 static unsigned count_heaps(bool used)
@@ -167,9 +162,10 @@ TEST(new_heap, device_is_closed_meanwhile)
 {
 	rig_open();
 	fault = close_device;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, DEVICE_FLAG), DRV_ERROR_INVALID_DEVICE);
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, RIG_DEVICE_FLAG),
+		  DRV_ERROR_INVALID_DEVICE);
 	rig_device_open(0);
-	EXPECT_NOT_NULL(alloc(BYTES, DEVICE_FLAG));
+	EXPECT_NOT_NULL(alloc(BYTES, RIG_DEVICE_FLAG));
 	end();
 }
 
@@ -218,7 +214,7 @@ TEST(new_heap, driver_is_closed_meanwhile)
 {
 	rig_open();
 	fault = begin_to_close;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, DEVICE_FLAG), DRV_ERROR_NONE);
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, RIG_DEVICE_FLAG), DRV_ERROR_NONE);
 	pthread_join(closer, NULL);
 	EXPECT_NULL(rig);
 	rig_open();

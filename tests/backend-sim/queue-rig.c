@@ -108,8 +108,7 @@ void rig_run_armed(void (**armed)(void))
 uint64_t rig_alloc(unsigned device, uint64_t bytes)
 {
 	void *va = NULL;
-	uint64_t flag = device | MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE |
-			(uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT;
+	uint64_t flag = device | RIG_DEVICE_FLAG | MEM_PAGE_HUGE;
 
 	if (npu_call(rig, halMemAlloc, &va, bytes, flag) != DRV_ERROR_NONE)
 		ADD_FAILURE("halMemAlloc: %s", npu_call(rig, npusimLastMessage));
@@ -119,9 +118,8 @@ uint64_t rig_alloc(unsigned device, uint64_t bytes)
 void *rig_pinned(uint64_t bytes)
 {
 	void *va = NULL;
-	uint64_t flag = MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT;
 
-	if (npu_call(rig, halMemAlloc, &va, bytes, flag) != DRV_ERROR_NONE)
+	if (npu_call(rig, halMemAlloc, &va, bytes, RIG_HOST_FLAG) != DRV_ERROR_NONE)
 		ADD_FAILURE("halMemAlloc: %s", npu_call(rig, npusimLastMessage));
 	if (va != NULL && pinned_count < sizeof(pinned) / sizeof(pinned[0]))
 		pinned[pinned_count++] = va;

@@ -39,6 +39,12 @@ uint64_t rig_now(void);
  * rig_close(). */
 uint64_t rig_alloc(unsigned device, uint64_t bytes);
 uint64_t rig_map(unsigned device, uint64_t bytes);
+/* Flags of halMemAlloc: pinned host memory; device 0's, in 4 KiB pages. */
+#define RIG_HOST_FLAG \
+	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
+#define RIG_DEVICE_FLAG                                         \
+	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | \
+	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 /* Pinned host memory. */
 void *rig_pinned(uint64_t bytes);
 /* A reservation of `bytes` with `mapped` bytes of a handle at its start. */

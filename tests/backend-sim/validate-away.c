@@ -19,11 +19,6 @@
 #define BYTES        (4 * MIB)
 #define DEPTH        8u
 #define HANDLES_KEPT 4096u /* a record is used again when more were freed */
-#define HOST_FLAG \
-	((uint64_t)MEM_HOST_VAL << MEM_VIRT_BIT | (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
-#define DEVICE_FLAG                                                             \
-	((uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE | \
-	 (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT)
 
 static char file[] = "/tmp/validate-away-XXXXXX";
 
@@ -132,7 +127,7 @@ static uint64_t alloc(void)
 {
 	void *at = NULL;
 
-	CALL(halMemAlloc, &at, BYTES, DEVICE_FLAG);
+	CALL(halMemAlloc, &at, BYTES, RIG_DEVICE_FLAG | MEM_PAGE_HUGE);
 	return (uint64_t)at;
 }
 
@@ -140,7 +135,7 @@ static uint64_t alloc_pinned(void)
 {
 	void *at = NULL;
 
-	CALL(halMemAlloc, &at, BYTES, HOST_FLAG);
+	CALL(halMemAlloc, &at, BYTES, RIG_HOST_FLAG);
 	return (uint64_t)at;
 }
 
@@ -179,7 +174,7 @@ static uint64_t alloc_there(void)
 {
 	void *at = NULL;
 
-	CALL(halMemAlloc, &at, 2 * BYTES, DEVICE_FLAG | 1);
+	CALL(halMemAlloc, &at, 2 * BYTES, RIG_DEVICE_FLAG | MEM_PAGE_HUGE | 1);
 	return (uint64_t)at;
 }
 
@@ -366,7 +361,7 @@ static void fail_and_make_again(void)
 	void *at = NULL;
 
 	free_in_vain();
-	CALL(halMemAlloc, &at, BYTES / 2, DEVICE_FLAG);
+	CALL(halMemAlloc, &at, BYTES / 2, RIG_DEVICE_FLAG | MEM_PAGE_HUGE);
 	again = (uint64_t)at;
 }
 
