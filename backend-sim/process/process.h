@@ -64,7 +64,9 @@ struct bsim {
 	struct node_config config; /* what was asked for; the node's shape once joined */
 	uint64_t calls;            /* begun, or gone on: the idle thread looks at it */
 	uint64_t call_count[SIM_CALL_COUNT], call_ps[SIM_CALL_COUNT];
-	uint64_t call_number; /* of the call that runs, from 1: the sum of call_count, and 1 */
+	/* Of the call that runs, from 1: the sum of call_count, and 1, but for calls that were made
+	 * again when others had run. */
+	uint64_t call_number;
 	/* The rooms above, each in its own headers. */
 	struct window *window;
 	struct handle_table *handles;
@@ -104,6 +106,7 @@ struct bsim_call {
 	enum sim_call cost;
 	unsigned page_lg2; /* 21 */
 	uint64_t pages;    /* 1 */
+	uint64_t number;   /* bs->call_number */
 	bool locked;
 	bool spent;        /* its time has passed: bsim_spend_locked() */
 	bool begun;        /* the model has done a part of it, which is not done again */
@@ -172,7 +175,7 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 	call.cancel_before = cancel_hold();
 	bsim_lock(call.bs);
 	call.locked = true;
-	call.bs->call_number++;
+	call.number = ++call.bs->call_number;
 	call.bs->calls++;
 	if (open != NULL)
 		call.result = bsim_require_open_locked(call.bs, open);
@@ -184,14 +187,18 @@ static inline bool bsim_try_again_locked(struct bsim_call *c)
 {
 	const GSList *oldest = c->bs->leaving;
 
-	if (c->result == DRV_ERROR_NONE || c->result == DRV_ERROR_RESUME)
-		return c->result == DRV_ERROR_RESUME;
-	c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
-	if (c->result != DRV_ERROR_TRY_AGAIN &&
-	    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun || oldest == NULL ||
-	     GPOINTER_TO_SIZE(oldest->data) > c->until))
+	if (c->result == DRV_ERROR_NONE)
 		return false;
-	c->bs->sim_lock.wait(c->bs);
+	if (c->result != DRV_ERROR_RESUME) {
+		c->until = c->until ?: c->bs->leaves; /* later ones are not waited for */
+		if (c->result != DRV_ERROR_TRY_AGAIN &&
+		    (c->result != DRV_ERROR_OUT_OF_MEMORY || c->spent || c->begun ||
+		     oldest == NULL || GPOINTER_TO_SIZE(oldest->data) > c->until))
+			return false;
+		c->bs->sim_lock.wait(c->bs);
+	}
+	if (c->bs->call_number != c->number) /* others came between */
+		c->number = ++c->bs->call_number;
 	return true;
 }
 drvError_t bsim_end(struct bsim_call *call);

@@ -67,6 +67,12 @@ static uint64_t heap_of(const void *at)
 	return (uintptr_t)at >> 30;
 }
 
+/* The driver call that made it. */
+static uint64_t made_by(const void *at)
+{
+	return allocation_at(bsim_of(rig)->window, (uintptr_t)at)->made.number;
+}
+
 static void allocate_one(void)
 {
 	other = alloc(BYTES, heap_flag);
@@ -83,6 +89,8 @@ TEST_EACH(new_heap, two_that_need_one_share_it, heaps, title)
 	first = alloc(BYTES, heap_flag);
 	EXPECT_NE(first, other);
 	EXPECT_EQ(heap_of(first), heap_of(other));
+	EXPECT_EQ(made_by(first), made_by(other) + 1);
+	EXPECT_EQ(made_by(alloc(BYTES, heap_flag)), made_by(first) + 1);
 	EXPECT_EQ(count_heaps(true), 1u);
 	EXPECT_EQ(count_heaps(false), 2u); /* the next need not be made */
 	fault = allocate_one;
