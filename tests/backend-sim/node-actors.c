@@ -87,11 +87,16 @@ struct actor actor_start(void)
 int actor_wait(struct actor *actor)
 {
 	int status = 0;
+	void *list;
+	size_t bytes;
 
 	while (waitpid(actor->pid, &status, 0) < 0 && errno == EINTR)
 		continue;
 	close(actor->fd);
 	actor->fd = -1;
+	/* Under qemu-user the kernel tells nobody: members look for the dead every 5 ms. */
+	if (syscall(SYS_get_robust_list, 0, &list, &bytes) != 0)
+		usleep(20000);
 	return status;
 }
 
@@ -105,14 +110,8 @@ bool actor_end(struct actor *actor)
 
 void actor_kill(struct actor *actor)
 {
-	void *list;
-	size_t bytes;
-
 	kill(actor->pid, SIGKILL);
 	actor_wait(actor);
-	/* Under qemu-user the kernel tells nobody: members look for the dead every 5 ms. */
-	if (syscall(SYS_get_robust_list, 0, &list, &bytes) != 0)
-		usleep(20000);
 }
 
 void actor_tell(struct actor *actor, order_fn order, const struct order *what)
