@@ -19,9 +19,9 @@
 struct core_slot {
 	_Atomic uint64_t handle; /* 0 while nobody may find it */
 	uint32_t index, generation;
-	_Atomic npu_stack ended;      /* where it was hidden last */
-	STAILQ_ENTRY(core_slot) link; /* of free ones */
-	struct context *context;      /* of a stream or an event: context.h */
+	_Atomic npu_stack ended;         /* where it was hidden last */
+	STAILQ_ENTRY(core_slot) link;    /* of free ones */
+	struct context *_Atomic context; /* of a stream or an event: context.h */
 	LIST_ENTRY(core_slot) sibling;
 };
 

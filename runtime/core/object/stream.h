@@ -40,7 +40,8 @@ struct core_stream {
 	bool alive;       /* takes work; of the queue, not of the handle */
 	uint64_t life;    /* counts the streams that this slot has been */
 	bool is_default;
-	uint32_t device, sq, cq, logic_cq;
+	_Atomic uint32_t device;
+	uint32_t sq, cq, logic_cq;
 	int32_t id;
 	uint32_t priority, flags;
 	bool stopped;         /* lock: by aclrtStreamStop, until it is aborted */
