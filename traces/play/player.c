@@ -239,8 +239,10 @@ static gint32 play_malloc(struct replay *r, const struct npu_trace_record *c)
 	aclrtMemMallocPolicy policy = c->page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
 				      : c->page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
 							  : ACL_MEM_MALLOC_HUGE_FIRST;
-	gint32 set = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
+	gint32 set = ACL_SUCCESS, current;
 	void *at;
+	if (device >= 0 && (aclrtGetDevice(&current) != ACL_SUCCESS || current != device))
+		set = aclrtSetDevice(device);
 	gint32 code = CALL(device, MALLOC,
 			   set != ACL_SUCCESS ? set
 			   : device < 0       ? aclrtMallocHost(&at, c->size)

@@ -22,14 +22,14 @@ struct allocator {
 	gboolean in_burst;
 };
 
-enum cache_answer filter_call(struct filter *f, struct npu_trace_record c, guint64 *va)
+enum cache_answer filter_call(struct filter *f, struct npu_trace_record *c, guint64 *va)
 {
 	guint64 unused;
 
-	c.has |= f->start_bit | NPU_TRACE_HAS_DEVICE;
-	c.device = f->trace->device;
-	c.process = f->trace->device + 1;
-	return f->out.call(f->out.data, &c, va ? va : &unused, f->cause ? NULL : &f->cause);
+	c->has |= f->start_bit | NPU_TRACE_HAS_DEVICE;
+	c->device = f->trace->device;
+	c->process = f->trace->device + 1;
+	return f->out.call(f->out.data, c, va ? va : &unused, f->cause ? NULL : &f->cause);
 }
 
 enum cache_answer filter_release(struct filter *f, guint32 handle)
@@ -55,10 +55,10 @@ static enum cache_answer own(struct allocator *a, enum npu_trace_verb verb, stru
 {
 	gboolean comes = verb == NPU_TRACE_MALLOC, giant = a->options->page_1g;
 	guint64 size = MAX(held->size, 1);
-	const struct npu_trace_record c = {
+	struct npu_trace_record c = {
 		.verb = verb, .size = size, .va = held->own, .page_lg2 = giant ? 30 : 21
 	};
-	enum cache_answer answer = filter_call(&a->base, c, comes ? &held->own : NULL);
+	enum cache_answer answer = filter_call(&a->base, &c, comes ? &held->own : NULL);
 
 	if (answer == CACHE_OK || !comes)
 		filter_segments(&a->base, comes ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE,

@@ -108,11 +108,11 @@ struct filter {
 };
 /* A driver call, and a name in it. */
 #define POLICY_CALL(verb_, ...) \
-	((struct npu_trace_record){ .verb = NPU_TRACE_##verb_, __VA_ARGS__ })
+	(&(struct npu_trace_record){ .verb = NPU_TRACE_##verb_, __VA_ARGS__ })
 #define POLICY_NAME(letter, number_, ...) \
 	((struct npu_trace_name){ .kind = letter, .number = number_, __VA_ARGS__ })
 /* The call on the filter's device; `va` may be NULL. */
-enum cache_answer filter_call(struct filter *filter, struct npu_trace_record call, guint64 *va);
+enum cache_answer filter_call(struct filter *filter, struct npu_trace_record *call, guint64 *va);
 /* Gives a handle back. */
 enum cache_answer filter_release(struct filter *filter, guint32 handle);
 /* Says that `size` bytes of segments came or went, in `pages` bytes of pages. */

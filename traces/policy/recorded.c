@@ -33,13 +33,13 @@ struct recorded {
 		CACHE_FAILED;                                                                \
 	})
 
-static enum cache_answer call(struct recorded *f, struct npu_trace_record c, guint64 *va)
+static enum cache_answer call(struct recorded *f, struct npu_trace_record *c, guint64 *va)
 {
 	enum cache_answer answer = filter_call(&f->base, c, va);
 
 	if (answer == CACHE_NO_MEMORY) {
 		f->lost = TRUE;
-		f->base.out.lost(f->base.out.data, c.size, f->site);
+		f->base.out.lost(f->base.out.data, c->size, f->site);
 	}
 	return answer;
 }
@@ -196,7 +196,7 @@ static enum cache_answer segment_free(struct recorded *f, const struct record_it
 			       : bad(f,
 				     "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed",
 				     item->address);
-	const struct npu_trace_record c = POLICY_CALL(MFREE, .va = segment->va);
+	struct npu_trace_record *c = POLICY_CALL(MFREE, .va = segment->va);
 	f->moved = segment->size;
 	g_tree_remove(f->segments, &item->address);
 	return call(f, c, NULL);
