@@ -10,7 +10,7 @@
 
 #include "sim/profile.h"
 
-#define AHEAD        16u /* rows */
+#define AHEAD        32u /* rows */
 #define AHEAD_BLOCKS 4096u
 
 /* ---- a device over the events ---- */
@@ -304,6 +304,7 @@ static gboolean device_start(struct replay_device *device, GError **error)
 /* Of many blocks few are in the processor's caches: what the next rows need comes meanwhile. */
 static void look_ahead(const struct replay_device *device)
 {
+	__builtin_prefetch(trace_ahead(device->replay->trace, 2 * AHEAD));
 	for (guint stage = 0; stage < 4; stage++) {
 		const struct trace_row *row = trace_ahead(device->replay->trace, AHEAD >> stage);
 		if (row == NULL || row->device != device->device)
