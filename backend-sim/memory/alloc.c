@@ -23,6 +23,7 @@
 #define LARGEST             (UINT64_C(1) << 43)
 #define CHECKED_ADDRESS_MAX 1024u
 #define FRAME_PAGES         512u /* 4 KiB pages of a frame */
+#define RECORDS_MIN         ((size_t)8 << 10)
 
 /* ---- heaps ---- */
 
@@ -326,19 +327,56 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 	return DRV_ERROR_NONE;
 }
 
+/* As many again as there are, up to a huge page of them. Lets go of the lock, as the kernel clears
+ * their memory: the call is made again. */
+static drvError_t new_records_locked(struct bsim *bs, const char *call)
+{
+	struct alloc_table *t = bs->allocs;
+	size_t bytes = CLAMP(t->record_bytes, RECORDS_MIN, NPU_HUGE_PAGE);
+	size_t count = bytes / sizeof(struct allocation);
+	struct allocation *records;
+
+	bs->sim_lock.release(bs);
+	records = aligned_alloc(bytes, bytes);
+	if (records != NULL && bytes == NPU_HUGE_PAGE)
+		madvise(records, bytes, MADV_HUGEPAGE);
+	for (size_t i = 0; records != NULL && i < count; i++)
+		records[i].link.le_next = &records[i + 1];
+	bs->sim_lock.take(bs);
+	if (records == NULL)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 "%s: this host has no memory for records of allocations", call);
+	records[count - 1].link.le_next = t->free;
+	t->free = records;
+	t->records = g_slist_prepend(t->records, records);
+	t->record_bytes += bytes;
+	return DRV_ERROR_RESUME;
+}
+
+static void record_free(struct alloc_table *t, struct allocation *a)
+{
+	a->link.le_next = t->free;
+	t->free = a;
+}
+
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
-	struct allocation *a = g_slice_new0(struct allocation);
+	struct allocation *a = bs->allocs->free;
 
-	a->kind = kind->use;
+	if (a == NULL) {
+		*out_error = new_records_locked(bs, call);
+		return NULL;
+	}
+	bs->allocs->free = LIST_NEXT(a, link);
+	*a = (struct allocation){ .kind = kind->use };
 	a->memory = kind->memory;
 	a->page_lg2 = kind->page_lg2;
 	a->bytes = bytes;
 	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
 					  : place_in_pool(bs, call, kind, a);
 	if (*out_error != DRV_ERROR_NONE) {
-		g_slice_free(struct allocation, a);
+		record_free(bs->allocs, a);
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
@@ -373,7 +411,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
 	}
-	g_slice_free(struct allocation, a);
+	record_free(bs->allocs, a);
 }
 
 void allocation_finish(struct bsim *bs, struct allocation *a)
@@ -426,6 +464,7 @@ void alloc_table_close(struct bsim *bs)
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
 	g_slist_free_full(t->gone_pools, (GDestroyNotify)pool_free);
+	g_slist_free_full(t->records, free);
 	g_free(t);
 	bs->allocs = NULL;
 }

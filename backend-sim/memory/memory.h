@@ -195,7 +195,7 @@ struct allocation {
 	uint64_t host_va;       /* REGISTERED: of the first page */
 	uint64_t opened_offset; /* OPENED, REGISTERED: what was handed out is va + this */
 	struct bsim_made made;
-};
+} __attribute__((aligned(64)));
 
 /* A frame that 4 KiB pages of a device are parts of. */
 struct pool_frame {
@@ -242,7 +242,10 @@ struct alloc_table {
 	struct gone_range gone[2][ALLOC_GONE_MAX]; /* of devices; of the host */
 	uint64_t gone_count[2];                    /* ever */
 	uint64_t frames_taken;                     /* ever, behind 4 KiB pages */
-	TAILQ_HEAD(, pool) pools;                  /* in the order of their making */
+	struct allocation *free;                   /* records that none has; by `link` */
+	GSList *records;                           /* the memory of all */
+	size_t record_bytes;
+	TAILQ_HEAD(, pool) pools; /* in the order of their making */
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What others see while the kernel clears the memory of a new heap, with the lock released: at that
- * very place they need one, too, and a device and the driver are closed; and there is no memory.
+ * What others see while the kernel clears the memory of a new heap, or of further records, with the
+ * lock released: at that very place they need one, too, and a device and the driver are closed; and
+ * there is no memory.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,6 +26,19 @@ void *__wrap_npu_pages_new(size_t bytes, bool huge)
 	rig_run_armed(&fault);
 	errno = ENOMEM;
 	return no_heap ? NULL : __real_npu_pages_new(bytes, huge);
+}
+
+static void (*records_fault)(void);
+
+static bool no_records;
+
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+	rig_run_armed(&records_fault);
+	return no_records ? NULL : __real_aligned_alloc(alignment, bytes);
 }
 
 static void *other;
@@ -158,6 +172,62 @@ TEST(new_heap, goes_when_what_it_had_goes)
 	EXPECT_EQ(count_heaps(false), 1u);
 	EXPECT_TRUE(bsim_of(rig)->allocs->gone_pools == NULL);
 	munmap(at, 4 * bytes);
+	end();
+}
+
+static unsigned count_records(void)
+{
+	return g_slist_length(bsim_of(rig)->allocs->records);
+}
+
+TEST(new_records, two_that_need_them)
+{
+	void *first;
+
+	rig_open();
+	heap_flag = RIG_DEVICE_FLAG;
+	records_fault = allocate_one;
+	first = alloc(BYTES, heap_flag);
+	EXPECT_NULL(records_fault);
+	EXPECT_EQ(count_records(), 2u);
+	EXPECT_NE(first, other);
+	EXPECT_EQ(made_by(first), made_by(other) + 1);
+	CALL(halMemFree, first);
+	CALL(halMemFree, other);
+	end();
+}
+
+TEST(new_records, the_host_has_no_memory)
+{
+	uint64_t before;
+
+	rig_open();
+	before = rig_free_bytes();
+	no_records = true;
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, RIG_DEVICE_FLAG),
+		  DRV_ERROR_OUT_OF_MEMORY);
+	no_records = false;
+	EXPECT_STREQ(npu_call(rig, npusimLastMessage),
+		     "halMemAlloc: this host has no memory for records of allocations");
+	EXPECT_EQ(rig_free_bytes(), before);
+	EXPECT_NOT_NULL(alloc(BYTES, RIG_DEVICE_FLAG));
+	end();
+}
+
+/* And are used again. */
+TEST(new_records, follow_the_most_at_a_time)
+{
+	enum { COUNT = 300 };
+	void *at[COUNT];
+
+	rig_open();
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < COUNT; i++)
+			at[i] = alloc(4096, RIG_DEVICE_FLAG);
+		EXPECT_EQ(count_records(), 4u); /* 64, 64, 128, 256 */
+		for (unsigned i = 0; i < COUNT; i++)
+			CALL(halMemFree, at[i]);
+	}
 	end();
 }
 
