@@ -24,7 +24,7 @@ import tempfile
 import time
 
 from command import (LATER, NPUSIM, Skip, case, die_of_signals, environment, expect, main, need,
-                     npusim, same, wait_until)
+                     npusim, random_device, same, snapshot, wait_until, write)
 
 SAMPLE, HAS_MPI = pathlib.Path(sys.argv[2]), sys.argv[3] == 'true'
 MPIRUN = ['mpirun', '--oversubscribe', '--allow-run-as-root', '-n']
@@ -205,6 +205,61 @@ def replays_are_swept(folder):
 
 
 @case
+def numbers_are_numbers_and_names_are_names(folder):
+    sweep(folder / 'fractions', '--vary', 'policy=caching', '--vary',
+          'garbage_collection_threshold=0.6,0.75', 'replay', SAMPLE)
+    same([row['garbage_collection_threshold'] for row in rows(folder / 'fractions')],
+         [0.6, 0.75], 'fractions')
+    large = [str((1 << 63) - 1), str(1 << 63), '9' * 20, '9' * 5000, '8388608T', '1' * 400 + '.5']
+    sweep(folder / 'large', '--vary', 'size=64m,' + ','.join(large), 'bench', *FEW, status=1)
+    table = rows(folder / 'large')
+    same([row['size'] for row in table], [64 << 20, (1 << 63) - 1, *large[1:]], 'large')
+    same([row['status'] for row in table], ['ok'] + ['failed'] * 6, 'large')
+    files = [folder / '1k', folder / '1024']
+    for file in files:
+        file.write_text('64\n')
+    run = npusim('sweep', '--out', 'names', '--vary', 'file=1k,1024', '--seeds', '2', 'bench',
+                 '--pattern', 'trace', cwd=folder)
+    same((run.returncode, run.stderr), (0, ''), 'names')
+    same([(row['file'], row['seeds']) for row in rows(folder / 'names', 'seeds')],
+         [('1k', 2), ('1024', 2)], 'names')
+
+
+@case
+def many_devices_and_moments_have_tables(folder):
+    """More than a database takes."""
+    devices = {number: random_device(number) for number in range(16)}
+    for device in devices.values():
+        for number, event in enumerate(device.events):
+            event['frames'] = [{'filename': 'a.py', 'line': 1, 'name': 'f{}'.format(number)}] * 9
+    write(folder / 'snapshot.pickle', snapshot(devices))
+    out = folder / 'out'
+    sweep(out, '--vary', 'policy=native,caching', 'replay', '--devices=16', '--at=5', '--at=50',
+          '--at=90', '--at=150', '--at=200', '--at=end', folder / 'snapshot.pickle')
+    with open(out / 'rows.csv', newline='') as file:
+        lines = list(csv.DictReader(file))
+    columns = list(lines[0])
+    expect(len(columns) > 2000 and 'devices.15.moments.6.blocks' in columns, len(columns))
+    expect(not any('holders.' in column.replace('other_holders', '') for column in columns), columns)
+    for row, line in itertools.zip_longest(rows(out), lines):
+        same(len(row.keys() - {*columns[:2000]}), 0, 'further columns')
+        for key in columns[:2000]:
+            same(str(row.get(key, '')), line[key].replace('True', '1'), key)
+
+
+@case
+def a_python_without_a_database_writes_the_others(folder):
+    (folder / 'sqlite3.py').write_text('raise ModuleNotFoundError("No module named \'_sqlite3\'")')
+    run = npusim('sweep', '--out', folder / 'out', '--seeds', '2', 'bench', *FEW,
+                 env=environment(PYTHONPATH=str(folder)))
+    same((run.returncode, run.stdout, run.stderr),
+         (1, '', "npusim sweep: No module named '_sqlite3'\n"), 'run')
+    same(sorted(path.name for path in (folder / 'out').glob('[!r]*.[!t]*')),
+         ['plot.html', 'seeds.csv'], 'files')
+    same((folder / 'out' / 'rows.csv').read_text().count('\n'), 3, 'rows')
+
+
+@case
 def wrong_plans_are_status_2_and_named(folder):
     out = '--out', folder / 'out'
     for says, *args in [
@@ -228,7 +283,8 @@ def wrong_plans_are_status_2_and_named(folder):
             (['--profile=FILE{row}'], *out, '--vary', 'profile=a,b', 'replay', SAMPLE),
             (['replay has no option --help'], *out, '--vary', 'policy=native', 'replay', '--help'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
-            (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
+            *((['goes nowhere'], *out, '--vary', 'size=' + values, 'bench')
+              for values in ('0..9*2', '9..1', '1g..64m*2', '64m,9..1+4', '1..9+0', '1..9*1')),
             (['--vary=status', 'no axis'], *out, '--vary', 'status=1', 'replay', SAMPLE),
             (['no axis'], *out, '--vary', os.fsdecode(b'k\xe9=1'), 'replay', SAMPLE),
             (['no folder of a sweep'], *out, '--merge', '--seeds', '2', 'bench'),
@@ -241,6 +297,7 @@ def wrong_plans_are_status_2_and_named(folder):
         refused(says, *args)
     refused(['--rows is for sweep.py alone'], '--rows', SAMPLE)
     refused(['npusim sweep: nowhere: No such file'], *out, '--plan', 'nowhere', 'bench', status=1)
+    refused(['Is a directory'], *out, '--plan=', '--seeds', '2', 'bench', status=1)
     expect(not (folder / 'out').exists(), 'a folder was made')
 
 
@@ -653,6 +710,19 @@ def what_makes_no_row_has_failed(folder):
                            folder / 'full', '--seeds', '64', 'bench', *FEW], env=environment(),
                           capture_output=True, text=True)
     expect(full.returncode == 1 and 'rows.jsonl' in full.stderr, full)
+
+
+@case
+def what_cannot_be_asked_is_no_wrong_usage(folder):
+    """Where memory is short, say."""
+    fake = folder / 'npusim'
+    fake.write_text('#!/bin/sh\nkill -9 $$\n')
+    fake.chmod(0o755)
+    script = pathlib.Path(NPUSIM).with_name('sweep.py')
+    run = subprocess.run([sys.executable, script, fake, '1', '--out', folder / 'out', '--seeds=2',
+                          'bench', *FEW], env=environment(), capture_output=True, text=True)
+    same((run.returncode, run.stdout, run.stderr),
+         (1, '', 'npusim sweep: npusim bench --list-options: exit status -9\n'), 'run')
 
 
 FAKE = """#!/bin/sh

@@ -48,10 +48,13 @@ LOOK_MS = 200  # for what ranks send
 AHEAD_SECONDS = 1  # a row that takes longer holds up none that is ahead
 SYNC_SECONDS = 1
 LOG_SECONDS = 60  # without a terminal
+DATABASE_COLUMNS = 2000  # that SQLite takes at the most
 INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
 PLOT_ROWS = 10_000  # that a browser draws at once
 OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
+FRACTION = r'-?[0-9]{1,15}\.[0-9]{1,15}'
+NAMES = 'file', 'page', 'soc'  # axes that are no number though they may look like one
 WRITTEN = 'commands', 'profile', 'trace'  # options that name a file to write
 ROW = '{row}'  # in such a name: the row's number
 BY_OTHERS = {'count': {'file', 'pattern'}, 'op': {'file', 'pattern'},
@@ -77,9 +80,11 @@ class Failed(Exception):
 # ---- what is run ----
 
 def parse_size(text):
-    """A whole number, K, M, G or T behind it for powers of 1024; None: it is none."""
-    found = re.fullmatch(r'(\d+)([KMGT]?)', text, re.I)
-    return found and int(found[1]) << 10 * ' KMGT'.index(found[2].upper() or ' ')
+    """A whole number, K, M, G or T behind it for powers of 1024; None: it is none, or more than a
+    database takes."""
+    found = re.fullmatch('([0-9]{1,19})([KMGT]?)', text, re.I)
+    size = int(found[1]) << 10 * ' KMGT'.index(found[2].upper() or ' ') if found else 1 << 63
+    return size if size < 1 << 63 else None
 
 
 def values_of(text):
@@ -88,9 +93,9 @@ def values_of(text):
     first, last, step = (parse_size(ends[i] or '1') if ends else None for i in (1, 2, 4))
     if None in (first, last, step):
         return [text]
-    if ends[3] != '*' and step > 0:
+    if first <= last and ends[3] != '*' and step > 0:
         return map(str, range(first, last + 1, step))
-    if first < 1 or step < 2:
+    if first > last or first < 1 or step < 2:
         raise Refused('{}: it goes nowhere'.format(text))
     powers = (first * step ** i for i in itertools.count())
     return map(str, itertools.takewhile(lambda power: power <= last, powers))
@@ -161,7 +166,10 @@ class Plan:
     @staticmethod
     @functools.lru_cache(None)
     def ask(*words):
-        return subprocess.run([NPUSIM, *words], stdout=subprocess.PIPE, text=True).stdout
+        run = subprocess.run([NPUSIM, *words], stdout=subprocess.PIPE, encoding='utf-8')
+        if run.returncode:
+            raise Failed('npusim {}: exit status {}'.format(shlex.join(words), run.returncode))
+        return run.stdout
 
     def values(self, row):
         for key in reversed(self.axes):
@@ -191,11 +199,12 @@ class Plan:
         return command + b'\0'
 
     def columns(self, row):
-        """The values, as numbers where they are; a page's size with K, M, G or T is a name."""
+        """The values, as numbers where they are."""
         for key, value in reversed(list(self.values(row))):
-            size = parse_size(value) if value.isdigit() or key != 'page' else None
-            yield key, (value.encode('utf-8', 'backslashreplace').decode() if size is None
-                        else size)
+            number = (None if key in NAMES else float(value) if re.fullmatch(FRACTION, value)
+                      else parse_size(value))
+            yield key, (value.encode('utf-8', 'backslashreplace').decode() if number is None
+                        else number)
 
     def given(self):
         """Each option that the words have, its value, and the word that has it; a file has none."""
@@ -224,10 +233,12 @@ class Plan:
 # ---- where rows go ----
 
 def flatten(name, value):
-    """Members of objects as NAME.MEMBER, those of lists as NAME.INDEX, but no lists of numbers."""
+    """Members of objects as NAME.MEMBER, those of lists as NAME.INDEX, but no lists of numbers, nor
+    the hundreds of members of who held memory."""
     if isinstance(value, dict):
         for member, part in value.items():
-            yield from flatten(name + '.' + member if name else member, part)
+            if member != 'holders':
+                yield from flatten(name + '.' + member if name else member, part)
     elif isinstance(value, list):
         for i, part in enumerate(value):
             if isinstance(part, (dict, list, str)):
@@ -340,7 +351,6 @@ class Folder:
 
     def write_tables(self):
         import csv
-        import sqlite3
         rows = [self.rows[number] for number in sorted(self.rows)]
         # Rows that have failed get the options of the others, where these have one value.
         done = [row for row in rows if row['status'] == 'ok']
@@ -356,11 +366,19 @@ class Folder:
         tables = {'rows': (columns, rows)}
         if 'seed' in self.plan.axes:
             tables['seeds'] = self.seeds(rows)
+        for name, (columns, lines) in tables.items():
+            with self.whole(name + '.csv') as file:
+                out = csv.writer(file, lineterminator='\n')
+                out.writerow(columns)
+                out.writerows(values(columns, lines))
+        self.plot(rows)
+        import sqlite3  # not all builds of Python have it
         with self.whole('rows.sqlite') as file:
             try:
                 db = sqlite3.connect(file.name)
                 db.execute('PRAGMA journal_mode = OFF')
                 for name, (columns, lines) in tables.items():
+                    del columns[DATABASE_COLUMNS:]
                     db.execute('CREATE TABLE {}({})'.format(name, ', '.join(
                         '"{}"'.format(column.replace('"', '""')) for column in columns)))
                     db.executemany('INSERT INTO {} VALUES({})'.format(
@@ -369,16 +387,10 @@ class Folder:
                 db.close()
             except sqlite3.Error as error:
                 raise OSError(0, str(error)) from error
-        for name, (columns, lines) in tables.items():
-            with self.whole(name + '.csv') as file:
-                out = csv.writer(file, lineterminator='\n')
-                out.writerow(columns)
-                out.writerows(values(columns, lines))
-        self.plot(rows)
 
     def plot(self, rows):
         """A page with lines by any two columns, and heat maps."""
-        page = (HERE / 'plot.html').read_text()
+        page = (HERE / 'plot.html').read_text('utf-8')
         columns = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
         about = ' '.join(self.plan.words)
         if len(rows) > PLOT_ROWS:  # not every nth: an axis may turn as fast
@@ -826,7 +838,7 @@ def main():
         options = p.parse_args(sys.argv[3:])
         if not options.out and not options.dry_run:
             raise Refused('--out=DIR is wanted, before bench or replay')
-        texts = (read_plan(options.plan) if options.plan else []) + options.vary
+        texts = (read_plan(options.plan) if options.plan is not None else []) + options.vary
         if options.seeds:
             texts.append('seed=0..{}'.format(options.seeds - 1))
         plan = Plan(options.words[options.words[:1] == ['--']:], texts)
@@ -844,7 +856,7 @@ def main():
         return sweep.finish()
     except Refused as error:
         p.error(error)
-    except (Failed, OSError) as error:
+    except (Failed, ImportError, OSError) as error:
         said = error.strerror or error if isinstance(error, OSError) else error
         named = '{}: '.format(error.filename) if getattr(error, 'filename', None) else ''
         sys.stderr.write('npusim sweep: {}{}\n'.format(named, said))
