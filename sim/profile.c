@@ -133,7 +133,7 @@ static char *check_hbm(struct sim_profile *p)
 	bool single = p->hbm_refresh_per_bank;
 	uint64_t interval = single ? t->refi_sb * p->hbm_bank_groups * p->hbm_banks : t->refi;
 	uint64_t served = MAX(t->rcd_rd + t->rtp, t->rcd_wr + t->cwl + p->hbm_burst / 2 + t->wr) +
-			  1 + BUS_BURSTS * (t->ccd_l + MAX(1, t->ccd_s));
+			  1 + BUS_BURSTS * (t->ccd_l + MAX(p->hbm_burst / 2, t->ccd_s));
 	uint64_t refresh = (single ? t->rfc_sb : t->rfc) + t->rp + MAX(t->ras, served);
 	unsigned bits[HBM_FIELDS];
 	struct hbm_map map;

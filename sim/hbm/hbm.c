@@ -129,7 +129,7 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	/* An activation takes two cycles of the row bus (JESD235: R bits in two beats). */
 	t->rcd_rd++;
 	t->rcd_wr++;
-	t->ccd_s = MAX(t->ccd_s, 1);
+	t->ccd_s = MAX(t->ccd_s, p->hbm_burst / 2); /* that a burst has the data bus */
 	t->ccd_l = MAX(t->ccd_l, t->ccd_s);
 	t->rrd_l = MAX(t->rrd_l, t->rrd_s);
 	t->wtr_l = MAX(t->wtr_l, t->wtr_s);

@@ -373,6 +373,7 @@ def random_hbm(rand):
     clocks = {key + '_tck': value for key, value in
               {**some, **more, 'rc': more['ras'] + some['rp']}.items()}
     return {**clocks, 'stacks': rand.choice([1, 2]), 'channels': rand.choice([1, 2, 4]),
+            'burst_length': rand.choice([4, 8]), 'ccd_s_tck': rand.choice([2, 3, 4]),
             'pseudo_channels': rand.choice([1, 2]), 'queue_requests': 8 << rand.randint(0, 3),
             'refresh_per_bank': rand.randint(0, 1)}
 
@@ -488,6 +489,19 @@ def no_stage_lets_more_pass_than_it_can(folder):
         # 64 pseudo channels have up to 32 writes of a line in front of them.
         expect(r['hbm_read_bytes'] + r['hbm_write_bytes'] <= PEAK * 1000 * us + 64 * 32 * 128,
                asked, r)
+
+
+@case
+def bursts_of_any_length_follow_one_another_on_the_bus():
+    """Column commands as near as they may be asked for: all cores have the peak of one stack."""
+    for burst, apart, op in itertools.product((2, 4, 8, 16), (0, 1, 2), ('read', 'write')):
+        r = bench('--pattern', 'sequential', '--op', op, '--engines', 48, '--access', '4k',
+                  '--count', 6000, '--set', 'SoCInfo.l2_bytes=256K', '--set', 'HBM.map=auto',
+                  '--set', 'HBM.stacks=1', '--set', 'HBM.channels=1', '--set', 'HBM.ccd_l_tck=0',
+                  '--set', 'HBM.burst_length={}'.format(burst), '--set',
+                  'HBM.ccd_s_tck={}'.format(apart))
+        most = r['hbm_bytes_per_us'] * min(1, burst / 2 / max(1, apart)) / 1000
+        expect(0.8 * most <= r['gb_s'] <= 1.01 * most, burst, apart, op, r['gb_s'], 'of', most)
 
 
 @case

@@ -31,7 +31,8 @@ class Channel:
                 'write': [('all', 'read', t['rtw'])]}[command]
         # An activation takes two clocks of the row bus: it counts from the second.
         return turn + [('bank', 'activate', t['rcd_rd' if command == 'read' else 'rcd_wr'] + 1),
-                       ('group', command, t['ccd_l']), ('all', command, t['ccd_s'])]
+                       ('group', command, t['ccd_l']),
+                       ('all', command, max(t['ccd_s'], self.burst))]
 
     def refresh_length(self):
         return self.t['rfc_sb' if self.per_bank else 'rfc']
