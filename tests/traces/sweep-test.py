@@ -504,6 +504,16 @@ def a_row_that_dies_or_hangs_has_failed(folder):
 
 
 @case
+def python_has_nothing_to_warn_of(folder):
+    run = npusim('sweep', '--out', folder / 'out', '--timeout', 1, '--vary', 'count=1000000000',
+                 'bench', '--size', '64m',
+                 env=environment(PYTHONWARNINGS='error', PYTHONDEVMODE='1',
+                                 PYTHONWARNDEFAULTENCODING='1'))
+    same((run.returncode, run.stderr), (1, ''), 'run')
+    same(rows(folder / 'out')[0]['reason'], 'took longer than 1 s', 'reason')
+
+
+@case
 def no_row_outlives_its_sweep(folder):
     run = started('--out', folder / 'out', '--vary', 'count=1000000000', 'bench')
     processes = endless_row(run)

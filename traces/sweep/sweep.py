@@ -344,7 +344,7 @@ class Folder:
     def merge(self):
         """Writes the tables, of all processes' rows; one process at a time."""
         # Of a folder on NFS, and of a file that is not open to write, it would exclude nobody.
-        with open(self.path / 'sweep.txt', 'r+') as lock:
+        with open(self.path / 'sweep.txt', 'rb+') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.read()
             self.write_tables()
@@ -631,6 +631,8 @@ class Sweep:
             self.folder.append(worker.line())
             if worker.process.poll() is None:
                 self.idle.append(worker)
+            else:
+                worker.end()
 
     def end_workers(self):
         for worker in self.running + self.idle:
