@@ -145,11 +145,11 @@ gboolean number_scaled(const char *text, guint64 unit, gint64 *out)
 	char *end = (char *)point;
 	double part = *point ? g_ascii_strtod(point, &end) * (double)unit + 0.5 : 0;
 	/* differences of two fit into 64 bits as well */
-	gint64 most = G_MAXINT64 / 2 / (gint64)unit - 1;
+	gint64 most = G_MAXINT64 / 2 / (gint64)unit - 1, number;
 
 	if (*end != '\0' || !(part >= 0 && part <= (double)unit + 0.5) ||
-	    !number_signed(whole, out) || *out > most || *out < -most)
+	    !number_signed(whole, &number) || number > most || number < -most)
 		return FALSE;
-	*out = *out * (gint64)unit + (text[0] == '-' ? -(gint64)part : (gint64)part);
+	*out = number * (gint64)unit + (text[0] == '-' ? -(gint64)part : (gint64)part);
 	return TRUE;
 }
