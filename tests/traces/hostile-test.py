@@ -288,6 +288,28 @@ def numbers_that_json_does_not_have_are_null(folder):
 
 
 @case
+def numbers_without_a_fraction_stay_numbers(folder):
+    path, page = folder / 'a.json', folder / 'a.html'
+    text = 'x": 1e+18.0, "inf.0 \\'
+    path.write_text('{"program": "npusim replay", "schema": 2, "devices": [], "text": %s, "list": '
+                    '[1e18, -1e22, 1e999, -1e999, 1.5]}' % json.dumps(text))
+    same(npusim('report', path, '-o', page, '--json', folder / 'b.json').returncode, 0, 'report')
+    for written in ((folder / 'b.json').read_text(),
+                    re.search('id="data">([^<]*)', page.read_text())[1]):
+        got, = json.loads(written)
+        same((got['list'], got['text']), ([1e18, -1e22, None, None, 1.5], text), written)
+
+
+@case
+def what_a_profile_lacks_is_told_with_the_file(folder):
+    path = write_trace(folder / 'a.npt', '@1 alloc b1 size=512 device=0')
+    for words, says in ((['--at=end'], 'the file has no call stacks'),
+                        (['--at=7', '--since=5'], 'the file has no call stacks')):
+        refused(['replay', path, *words, '--profile', folder / 'a.folded'], 1,
+                'npusim replay: {}: {}'.format(path, says))
+
+
+@case
 def a_control_character_in_a_name_is_escaped(folder):
     path, page = folder / 'a.npt', folder / 'a.html'
     path.write_text('npusim-trace 1\n@1 segment_alloc a1 size=2097152 device=0\n'

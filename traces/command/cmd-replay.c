@@ -135,9 +135,10 @@ static int replay_file(const char *path, GError **error)
 			result_print(stdout, &result);
 		if (opt.json)
 			members_build_object(json, figures_result, &result);
-		if ((!opt.json || json_write(opt.json, json, error)) && opt.profile)
-			profile_write(opt.profile, replay, opt.profile_at, opt.profile_since,
-				      error);
+		if ((!opt.json || json_write(opt.json, json, error)) && opt.profile &&
+		    !profile_write(opt.profile, replay, opt.profile_at, opt.profile_since, error) &&
+		    (*error)->domain == TRACE_ERROR)
+			g_prefix_error(error, "%s: ", path);
 		if (replay->interrupted)
 			status = interrupt_status();
 	} else if (!g_error_matches(*error, MODEL_ERROR, MODEL_ERROR_START)) {

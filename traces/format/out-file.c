@@ -218,13 +218,34 @@ gboolean out_file_write(const char *path, const char *text, gsize length, GError
 	return out_stream_close(&out, TRUE, error);
 }
 
+/* json-glib writes 1e+18 as 1e+18.0, and what is not finite as inf.0 or nan.0. */
+static void mend_numbers(char *text)
+{
+	gboolean quoted = FALSE;
+
+	for (char *c = text; *c; c++) {
+		char *end = c + strspn(c, "e+-0123456789");
+		if (*c == '"') {
+			quoted = !quoted;
+		} else if (quoted) {
+			c += *c == '\\';
+		} else if (*c == 'e' && g_str_has_prefix(end, ".0")) {
+			memset(end, ' ', 2);
+		} else if (g_str_has_prefix(c, "inf.0") || g_str_has_prefix(c, "nan.0")) {
+			memcpy(c, "null ", 5);
+			c[-1] = c[-1] == '-' ? ' ' : c[-1];
+		}
+	}
+}
+
 void out_json(GString *out, JsonNode *value, gboolean pretty)
 {
 	g_autofree char *text = json_to_string(value, pretty);
 	g_autofree char *valid = g_utf8_make_valid(text, -1);
 	gsize at = out->len;
 
-	/* json-glib leaves this control character and what is no UTF-8 as they are */
+	/* it leaves this control character and what is no UTF-8 as they are, too */
+	mend_numbers(valid);
 	g_string_append(out, valid);
 	if (strchr(out->str + at, '\x1f'))
 		g_string_replace(out, "\x1f", "\\u001f", 0);
