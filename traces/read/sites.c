@@ -20,7 +20,7 @@ struct sites {
 	struct texts texts;
 	GByteArray *kinds; /* enum frame_kind of each text */
 	GPtrArray *stacks; /* GBytes * by site: guint32, texts of its label and of its frames */
-	GHashTable *index; /* of the stacks */
+	GTree *index;      /* of the stacks */
 	GArray *adding;    /* guint32: the stack that is being added */
 	gsize frames;      /* of all stacks */
 };
@@ -38,24 +38,24 @@ guint32 texts_add(struct texts *t, char *text)
 {
 	gpointer number;
 
-	if (g_hash_table_lookup_extended(t->index, text, NULL, &number)) {
+	if (g_tree_lookup_extended(t->index, text, NULL, &number)) {
 		g_free(text);
 		return GPOINTER_TO_UINT(number);
 	}
 	g_ptr_array_add(t->list, text);
-	g_hash_table_insert(t->index, text, GUINT_TO_POINTER(t->list->len - 1));
+	g_tree_insert(t->index, text, GUINT_TO_POINTER(t->list->len - 1));
 	return t->list->len - 1;
 }
 
 void texts_init(struct texts *t)
 {
 	t->list = g_ptr_array_new_with_free_func(g_free);
-	t->index = g_hash_table_new(g_str_hash, g_str_equal);
+	t->index = g_tree_new((GCompareFunc)strcmp);
 }
 
 void texts_clear(struct texts *t)
 {
-	g_hash_table_unref(t->index);
+	g_tree_unref(t->index);
 	g_ptr_array_unref(t->list);
 }
 
@@ -65,10 +65,10 @@ static guint32 keep_stack(struct sites *s, guint count)
 	g_autoptr(GBytes) stack = g_bytes_new(s->adding->data, count * sizeof(guint32));
 	gpointer known;
 
-	if (g_hash_table_lookup_extended(s->index, stack, NULL, &known))
+	if (g_tree_lookup_extended(s->index, stack, NULL, &known))
 		return GPOINTER_TO_UINT(known);
 	s->frames += count - 1;
-	g_hash_table_insert(s->index, stack, GUINT_TO_POINTER(s->stacks->len));
+	g_tree_insert(s->index, stack, GUINT_TO_POINTER(s->stacks->len));
 	g_ptr_array_add(s->stacks, g_steal_pointer(&stack));
 	return s->stacks->len - 1;
 }
@@ -83,7 +83,7 @@ struct sites *sites_new(void)
 	texts_init(&s->texts);
 	s->kinds = g_byte_array_new();
 	s->stacks = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-	s->index = g_hash_table_new(g_bytes_hash, g_bytes_equal);
+	s->index = g_tree_new(g_bytes_compare);
 	s->adding = g_array_new(FALSE, TRUE, sizeof(guint32));
 	g_array_set_size(s->adding, 1);
 	for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
@@ -98,7 +98,7 @@ void sites_free(struct sites *s)
 {
 	if (s == NULL)
 		return;
-	g_hash_table_unref(s->index);
+	g_tree_unref(s->index);
 	g_ptr_array_unref(s->stacks);
 	g_array_unref(s->adding);
 	g_byte_array_unref(s->kinds);

@@ -76,8 +76,9 @@ static gint by_thread(gconstpointer a, gconstpointer b)
 static guint32 site_in(struct timeline *t, const GPtrArray *open)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
+	guint past = open->len - MIN(open->len, SITE_FRAMES_READ);
 
-	for (guint s = open->len; s > 0 && text->len < NPU_TRACE_LINE_MAX; s--) {
+	for (guint s = open->len; s > past && text->len < NPU_TRACE_LINE_MAX; s--) {
 		const struct pickle_value *name = ((struct item *)open->pdata[s - 1])->name;
 		g_string_append_printf(text, "%.*s\n", (int)MIN(name->length, NPU_TRACE_LINE_MAX),
 				       name->text);

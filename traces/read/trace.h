@@ -49,7 +49,7 @@ void spans_add(GTree *spans, guint64 start, guint64 end, guint64 gap);
 /* Texts, each with a number, from 0 in the order in which they come. */
 struct texts {
 	GPtrArray *list; /* char * */
-	GHashTable *index;
+	GTree *index;    /* a file can choose texts that a hash of GLib has in one place */
 };
 void texts_init(struct texts *texts);
 void texts_clear(struct texts *texts);
