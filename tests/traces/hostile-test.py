@@ -104,6 +104,43 @@ def json_that_grows_stops_at_the_limit(folder):
            ' of what it unpacks to')
 
 
+@case
+def results_become_csv_within_the_limit(folder):
+    path, out = folder / 'a.json', folder / 'a.csv'
+
+    def write_result(*devices):
+        path.write_text(json.dumps(dict(program='npusim replay', schema=2, devices=devices)))
+
+    write_result({'x%d' % n: n for n in range(1024)})
+    same(npusim('convert', path, out).returncode, 0, 'as many as may be')
+    write_result({'x%d' % n: n for n in range(800)}, {'y%d' % n: n for n in range(225)})
+    refused(['convert', path, out], 1, 'a.json: it has more than 1024 columns')
+    refused(['report', path, '--csv', out], 1, 'a.json: it has more than 1024 columns')
+    write_result(*[dict(device=n) for n in range(1025)])
+    refused(['convert', path, out], 1, 'a.json: devices[1024] is one too many')
+    write_result(dict(series=dict({'x%d' % n: [1] for n in range(1000)}, event=[1] * 40000)))
+    beyond(['convert', '--series', path, out], 'a.json: line ', ' of its CSV')
+
+
+@case
+def names_and_stacks_take_no_more_time_than_their_size(folder):
+    # texts that GLib's hash has in one place, and slices that lie in one another
+    path = folder / 'a.npt.gz'
+    names = (''.join('FY' if n >> bit & 1 else 'Ez' for bit in range(17)) for n in range(1 << 17))
+    packed(path, b'npusim-trace 1\n', ''.join(
+        'alloc b%d size=512 device=0 site=%s\n' % (n, name)
+        for n, name in enumerate(names)).encode())
+    same(npusim('convert', path, folder / 'a.csv').returncode, 0, 'names')
+    events = [dict(ph='X', cat='cpu_op', name='', pid=1, tid=1, ts=n, dur=99999)
+              for n in range(20000)]
+    args = {'Device Type': 1, 'Device Id': 0, 'Addr': 512, 'Bytes': 512, 'Total Allocated': 0}
+    events += [dict(ph='i', name='[memory]', pid=1, tid=1, ts=n, args=dict(args, Addr=512 * n))
+               for n in range(20000, 40000)]
+    path = folder / 'a.json'
+    path.write_text(json.dumps(dict(traceEvents=events)))
+    same(npusim('convert', path, folder / 'a.csv').returncode, 0, 'slices')
+
+
 COLUMNS = ('ID', 'Event', 'Event Type', 'Timestamp(ns)', 'Process Id', 'Thread Id', 'Device Id',
            'Ptr', 'Attr', 'Call Stack(Python)', 'Call Stack(C)')
 

@@ -316,7 +316,7 @@ static void walk_nodes(struct differences *differences, enum member_kind kind,
 				continue;
 			g_ptr_array_set_size(found, (gint)before);
 			while (json_array_get_length(told) > before)
-				json_array_remove_element(told, before);
+				json_array_remove_element(told, json_array_get_length(told) - 1);
 		}
 	}
 	if (differ <= differences->limit)

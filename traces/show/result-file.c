@@ -8,6 +8,8 @@
 #include "format/out-file.h"
 #include "read/readers.h"
 
+#define COLUMNS_MAX 1024 /* results have far fewer */
+
 static gboolean check(JsonNode *root, const char *path, GError **error)
 {
 	JsonObject *object =
@@ -26,10 +28,10 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 			      path, result_int(object, "schema", 0), RESULT_SCHEMA_VERSION);
 	for (guint i = 0; i < json_array_get_length(result_array(object, "devices")); i++) {
 		JsonNode *device = json_array_get_element(result_array(object, "devices"), i);
-		if (JSON_NODE_HOLDS_OBJECT(device))
+		if (JSON_NODE_HOLDS_OBJECT(device) && i <= TRACE_DEVICE_LAST)
 			continue;
-		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-			      "%s: devices[%u] is no object", path, i);
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s: devices[%u] is %s", path,
+			      i, i > TRACE_DEVICE_LAST ? "one too many" : "no object");
 	}
 	return TRUE;
 }
@@ -132,21 +134,24 @@ static void add_columns(GPtrArray *columns, JsonObject *object, JsonNodeType typ
 	g_autoptr(GList) members = json_object_get_members(object);
 
 	for (GList *m = members; m; m = m->next) {
-		if (json_node_get_node_type(json_object_get_member(object, m->data)) == type &&
+		if (columns->len <= COLUMNS_MAX &&
+		    json_node_get_node_type(json_object_get_member(object, m->data)) == type &&
 		    !g_ptr_array_find_with_equal_func(columns, m->data, g_str_equal, NULL))
 			g_ptr_array_add(columns, g_strdup(m->data));
 	}
 }
 
 /* One line of its figures, or one a point of its series; a result without one has no line. */
-static void lines_of(GString *out, const char *name, JsonObject *result, JsonObject *device,
-		     JsonObject *of, GPtrArray *columns)
+static gboolean lines_of(GString *out, const char *name, JsonObject *result, JsonObject *device,
+			 JsonObject *of, GPtrArray *columns, GError **error)
 {
 	gboolean series = of != device;
 	JsonArray *events = series && of ? result_array(of, "event") : NULL;
 	guint count = !series ? 1 : events ? json_array_get_length(events) : 0;
 
 	for (guint i = 0; i < count; i++) {
+		if (!memory_limit_ask(columns->len, error, "%s: line %u of its CSV", name, i + 1))
+			return FALSE;
 		csv_field(out, TRUE, name);
 		if (!series)
 			csv_field(out, FALSE, result_text(result, "file", ""));
@@ -163,6 +168,7 @@ static void lines_of(GString *out, const char *name, JsonObject *result, JsonObj
 		}
 		g_string_append_c(out, '\n');
 	}
+	return TRUE;
 }
 
 gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *const *names,
@@ -189,11 +195,16 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 							 : NULL;
 				if (wanted >= 0 && result_int(device, "device", -1) != wanted)
 					continue;
-				if (pass == 1)
-					lines_of(out, names[i], result, device, of, columns);
-				else if (of)
+				if (pass == 0 && of)
 					add_columns(columns, of,
 						    series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);
+				if (columns->len > COLUMNS_MAX)
+					return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+						      "%s: it has more than %d columns", names[i],
+						      COLUMNS_MAX);
+				if (pass == 1 &&
+				    !lines_of(out, names[i], result, device, of, columns, error))
+					return FALSE;
 			}
 		}
 	}
