@@ -117,9 +117,20 @@ def results_become_csv_within_the_limit(folder):
     refused(['convert', path, out], 1, 'a.json: it has more than 1024 columns')
     refused(['report', path, '--csv', out], 1, 'a.json: it has more than 1024 columns')
     write_result(*[dict(device=n) for n in range(1025)])
-    refused(['convert', path, out], 1, 'a.json: devices[1024] is one too many')
+    refused(['convert', path, out], 1, 'a.json: devices[1024] is no object, or one too many')
     write_result(dict(series=dict({'x%d' % n: [1] for n in range(1000)}, event=[1] * 40000)))
     beyond(['convert', '--series', path, out], 'a.json: line ', ' of its CSV')
+
+
+@case
+def of_devices_with_one_number_the_first_is_compared(folder):
+    paths = [folder / 'a.json', folder / 'b.json']
+    for value, path in enumerate(paths):
+        devices = [{'x%d' % n: value for n in range(300)}] + [{}] * 999
+        path.write_text(json.dumps(dict(program='npusim replay', schema=2, devices=devices)))
+    run = npusim('diff', *paths, '--json', '-')
+    same((run.returncode, run.stderr), (1, ''), 'they differ')
+    same(len(json.loads(run.stdout)['figures']), 300, 'once')
 
 
 @case

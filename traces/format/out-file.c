@@ -225,16 +225,14 @@ static void mend_numbers(char *text)
 
 	for (char *c = text; *c; c++) {
 		char *end = c + strspn(c, "e+-0123456789");
-		if (*c == '"') {
+		if (*c == '"')
 			quoted = !quoted;
-		} else if (quoted) {
+		else if (quoted)
 			c += *c == '\\';
-		} else if (*c == 'e' && g_str_has_prefix(end, ".0")) {
+		else if (*c == 'e' && g_str_has_prefix(end, ".0"))
 			memset(end, ' ', 2);
-		} else if (g_str_has_prefix(c, "inf.0") || g_str_has_prefix(c, "nan.0")) {
-			memcpy(c, "null ", 5);
-			c[-1] = c[-1] == '-' ? ' ' : c[-1];
-		}
+		else if (g_str_has_prefix(c, "inf.0") || g_str_has_prefix(c, "nan.0"))
+			memcpy(c - (c[-1] == '-'), "null  ", 5 + (c[-1] == '-'));
 	}
 }
 

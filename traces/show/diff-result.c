@@ -342,6 +342,8 @@ void diff_results(JsonNode *const results[2], struct differences *differences)
 			JsonNode *b = result_device(results[1], number);
 			differences->group =
 				g_intern_string(npu_text("device %" G_GINT64_FORMAT, number));
+			if (json_array_get_element(list, i) != (side ? b : a))
+				continue; /* the first of a number counts */
 			if (a && b && side == 0)
 				walk_nodes(differences, MEMBER_OBJECT, figures_device, "", a, b);
 			else if (a == NULL || b == NULL)

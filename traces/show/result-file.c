@@ -30,8 +30,8 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 		JsonNode *device = json_array_get_element(result_array(object, "devices"), i);
 		if (JSON_NODE_HOLDS_OBJECT(device) && i <= TRACE_DEVICE_LAST)
 			continue;
-		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s: devices[%u] is %s", path,
-			      i, i > TRACE_DEVICE_LAST ? "one too many" : "no object");
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+			      "%s: devices[%u] is no object, or one too many", path, i);
 	}
 	return TRUE;
 }
