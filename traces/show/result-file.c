@@ -8,8 +8,6 @@
 #include "format/out-file.h"
 #include "read/readers.h"
 
-#define COLUMNS_MAX 1024 /* results have far fewer */
-
 static gboolean check(JsonNode *root, const char *path, GError **error)
 {
 	JsonObject *object =
@@ -128,29 +126,27 @@ static void field_of_node(GString *out, JsonNode *node)
 	csv_field(out, FALSE, type == G_TYPE_STRING ? json_node_get_string(node) : number);
 }
 
-/* The members of a kind that are not there yet. */
-static void add_columns(GPtrArray *columns, JsonObject *object, JsonNodeType type)
+/* The members of a kind, to those that are there already. */
+static void add_columns(JsonObject *columns, JsonObject *object, JsonNodeType type)
 {
 	g_autoptr(GList) members = json_object_get_members(object);
 
 	for (GList *m = members; m; m = m->next) {
-		if (columns->len <= COLUMNS_MAX &&
-		    json_node_get_node_type(json_object_get_member(object, m->data)) == type &&
-		    !g_ptr_array_find_with_equal_func(columns, m->data, g_str_equal, NULL))
-			g_ptr_array_add(columns, g_strdup(m->data));
+		if (json_node_get_node_type(json_object_get_member(object, m->data)) == type)
+			json_object_set_null_member(columns, m->data);
 	}
 }
 
 /* One line of its figures, or one a point of its series; a result without one has no line. */
 static gboolean lines_of(GString *out, const char *name, JsonObject *result, JsonObject *device,
-			 JsonObject *of, GPtrArray *columns, GError **error)
+			 JsonObject *of, GList *columns, GError **error)
 {
 	gboolean series = of != device;
 	JsonArray *events = series && of ? result_array(of, "event") : NULL;
 	guint count = !series ? 1 : events ? json_array_get_length(events) : 0;
 
 	for (guint i = 0; i < count; i++) {
-		if (!memory_limit_ask(columns->len, error, "%s: line %u of its CSV", name, i + 1))
+		if (!memory_limit_ask(g_list_length(columns), error, "%s: its CSV", name))
 			return FALSE;
 		csv_field(out, TRUE, name);
 		if (!series)
@@ -158,9 +154,9 @@ static gboolean lines_of(GString *out, const char *name, JsonObject *result, Jso
 		csv_field(out, FALSE, result_text(result, "policy", ""));
 		field_of_node(out, series ? json_object_get_member(device, "device")
 					  : json_object_get_member(result, "soc"));
-		for (guint c = 0; c < columns->len; c++) {
-			JsonArray *list = series ? result_array(of, columns->pdata[c]) : NULL;
-			JsonNode *node = !series ? json_object_get_member(of, columns->pdata[c])
+		for (GList *c = columns; c; c = c->next) {
+			JsonArray *list = series ? result_array(of, c->data) : NULL;
+			JsonNode *node = !series ? json_object_get_member(of, c->data)
 					 : list && i < json_array_get_length(list)
 						 ? json_array_get_element(list, i)
 						 : NULL;
@@ -174,13 +170,14 @@ static gboolean lines_of(GString *out, const char *name, JsonObject *result, Jso
 gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *const *names,
 		   gint wanted, GError **error)
 {
-	g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free);
+	g_autoptr(JsonObject) columns = json_object_new();
 	g_autoptr(GString) out =
 		g_string_new(series ? "result,policy,device" : "result,file,policy,soc");
 
 	for (guint pass = 0; pass < 2; pass++) {
-		for (guint c = 0; c < columns->len; c++)
-			csv_field(out, FALSE, columns->pdata[c]);
+		g_autoptr(GList) heads = json_object_get_members(columns);
+		for (GList *h = heads; h; h = h->next)
+			csv_field(out, FALSE, h->data);
 		if (pass == 1)
 			g_string_append_c(out, '\n');
 		for (guint i = 0; i < results->len; i++) {
@@ -198,12 +195,8 @@ gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *
 				if (pass == 0 && of)
 					add_columns(columns, of,
 						    series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);
-				if (columns->len > COLUMNS_MAX)
-					return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-						      "%s: it has more than %d columns", names[i],
-						      COLUMNS_MAX);
 				if (pass == 1 &&
-				    !lines_of(out, names[i], result, device, of, columns, error))
+				    !lines_of(out, names[i], result, device, of, heads, error))
 					return FALSE;
 			}
 		}
