@@ -109,20 +109,22 @@ static bool read_entries(const char *path, const char *all, char **error)
 	while (at < length) {
 		g_autoptr(GMatchInfo) match = NULL;
 
-		if (!g_regex_match_full(entry, text, -1, at, 0, &match, NULL)) {
+		g_regex_match_full(entry, text, length, at, 0, &match, NULL);
+		g_autofree char *rule = g_match_info_fetch(match, 1);
+		g_autofree char *frames = g_match_info_fetch(match, 2);
+		GRegex *regex = rule ? entry_new(rule, frames) : NULL;
+
+		if (regex == NULL) {
 			for (int i = 0; i < at; i++)
 				line += text[i] == '\n';
 			npu_text_add(error,
 				     "NPUSIM_VALIDATE_SUPPRESS=%s: the entry at line %u is not "
-				     "right: an entry is {, a name, npusim:RULE, then lines "
-				     "fun:NAME, src:FILE:LINE, obj:FILE or ..., }",
+				     "right, or too long: an entry is {, a name, npusim:RULE, then "
+				     "lines fun:NAME, src:FILE:LINE, obj:FILE or ..., }",
 				     path, line);
 			return false;
 		}
-		g_autofree char *rule = g_match_info_fetch(match, 1);
-		g_autofree char *frames = g_match_info_fetch(match, 2);
-
-		g_ptr_array_add(entries, entry_new(rule, frames));
+		g_ptr_array_add(entries, regex);
 		g_match_info_fetch_pos(match, 0, NULL, &at);
 	}
 	return true;

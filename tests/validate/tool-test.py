@@ -105,11 +105,15 @@ def settings_before_the_start(folder):
     touched = pathlib.Path(folder, 'started')
     bad = pathlib.Path(folder, 'bad.supp')
     bad.write_text('{\n  name\n  leak\n}\n', encoding='utf-8')
+    long = pathlib.Path(folder, 'long.supp')
+    entry = '{{\n  name\n  npusim:leak\n  fun:{}\n}}\n'
+    long.write_text(entry.format('main') + entry.format('a' * 300000), encoding='utf-8')
     other = pathlib.Path(folder, 'other.sarif')
     other.write_text('{"runs": []}', encoding='utf-8')
     os.mkfifo(pathlib.Path(folder, 'pipe.sarif'))
     for name, value, said in (('RULES', '-leaks', 'is leak meant?'),
                               ('SUPPRESS', str(bad), 'the entry at line 1'),
+                              ('SUPPRESS', str(long), 'the entry at line 6'),
                               ('SUPPRESS', 'none.supp', 'none.supp'),
                               ('FILE', 'none/reports', 'none/reports'),
                               ('FILE', str(other), 'no SARIF file of npusim'),
