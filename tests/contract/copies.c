@@ -428,6 +428,41 @@ TEST(copies, batch_is_checked)
 	EXPECT_EQ(aclrtFreeHost(p), OK);
 }
 
+/* A length that a subtraction took below 0: no pieces of it are queued. */
+TEST(copies, length_beyond_all_addresses)
+{
+	const size_t lengths[] = { (size_t)0 - 4096, SIZE_MAX / 2, (size_t)1 << 48 };
+	uint8_t *a = device_bytes(MIB), *p = pinned_bytes(4096, 1);
+	void *dsts[] = { a, a + 8 }, *srcs[] = { p, p };
+	size_t first = 0, fail = 7;
+	aclrtMemcpyBatchAttr attr = to_device();
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		const size_t n = lengths[i] & ~(size_t)3;
+		size_t sizes[] = { 8, n };
+
+		NOTE("%zu bytes", n);
+		EXPECT_EQ(aclrtMemcpyAsync(a, n, a + 4096, n, ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
+			  ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_TRUE(strstr(aclGetRecentErrMsg(), "end of the address space") != NULL);
+		EXPECT_EQ(aclrtMemcpyAsync(a, n, p, n, ACL_MEMCPY_HOST_TO_DEVICE, stream),
+			  ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_EQ(aclrtMemcpyAsync(p, n, a, n, ACL_MEMCPY_DEVICE_TO_HOST, stream),
+			  ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_EQ(aclrtMemsetAsync(a, n, 1, n, stream), ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_EQ(aclrtMemsetD32Async(a, n, 1, n / 4, stream),
+			  ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_EQ(aclrtMemcpyBatchAsync(dsts, sizes, srcs, sizes, 2, &attr, &first, 1,
+						&fail, stream),
+			  ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_EQ(aclrtSynchronizeStream(stream), OK);
+		EXPECT_TRUE(device_is(a, 8, 1)); /* the batch's first */
+		ASSERT_EQ(aclrtMemset(a, MIB, 0, MIB), OK);
+	}
+	EXPECT_EQ(aclrtFree(a), OK);
+	EXPECT_EQ(aclrtFreeHost(p), OK);
+}
+
 /* ---- between devices ---- */
 
 TEST(copies, asynchronous_between_devices)
