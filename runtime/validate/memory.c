@@ -415,7 +415,10 @@ void validate_memory_after(struct validate *v)
 	if (call->code != DRV_ERROR_NONE)
 		return;
 	if (call->op == DRIVER_OP_halMemAlloc) {
-		v->named.kind = side == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION;
+		if (side == MEM_HOST_VAL) { /* a device that is closed leaves it */
+			v->named.kind = OBJECT_PINNED;
+			v->named.dev = OBJECT_NO_DEVICE;
+		}
 		unseen = side != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0;
 	}
 	for (size_t i = 0; call->op == DRIVER_OP_halMemSetAccess && i < a->count; i++)

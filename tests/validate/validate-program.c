@@ -423,6 +423,20 @@ static void leak(void)
 	MUST(aclrtMalloc(&lost, 3 * PART, ACL_MEM_MALLOC_HUGE_FIRST));
 }
 
+static void begin(void);
+static void end(void);
+
+/* Page-locked memory is of no device, and stays when one is closed. */
+AS_WRITTEN static void lose_pinned_over_reset(void)
+{
+	void *lost;
+
+	MUST(aclrtMallocHost(&lost, PART));
+	end();
+	MUST(aclrtResetDevice(0));
+	begin();
+}
+
 AS_WRITTEN static void grows(void)
 {
 	void *kept[3];
@@ -469,6 +483,7 @@ static const struct validate_case order_cases[] = {
 	CASE(use_after_free),
 	CASE(use_handle_after_release),
 	CASE(leak),
+	CASE(lose_pinned_over_reset),
 	CASE(grows),
 	{ NULL, NULL },
 };

@@ -36,6 +36,7 @@ WRONG = [
     ('use_after_free', [('stale-address', 'aclrtMemcpy', 'aclrtFree')]),
     ('use_handle_after_release', [('stale-handle', 'aclrtMapMem', 'aclrtFreePhysical')]),
     ('leak', [('leak', None, None)] * 2),
+    ('lose_pinned_over_reset', [('leak', None, None)]),
     ('kind_wrong', [('kind', 'aclrtMemcpy', None)]),
     ('kind_wrong_queued', [('kind', 'aclrtMemcpyAsync', None)]),
     ('overlaps', [('overlap', 'aclrtMemcpy', None)]),
