@@ -587,6 +587,12 @@ def files_of_run_are_gone_afterwards(folder):
         same((run.returncode, list(folder.iterdir())), (status, []), command)
     run = npusim('run', '--', 'true', env=environment(TMPDIR=str(folder / 'none')))
     expect(run.returncode == 0 and str(folder / 'none') in run.stderr, run.stderr)
+    run = npusim('run', '--junit', str(folder / 'j.xml'), '--', 'sh', '-c', REPORT,
+                 env=environment(TMPDIR=str(folder / 'none')))
+    expect(run.stderr.count('/none/') == 1 and '/tmp is used' in run.stderr, run.stderr)
+    expect('captured:\na report\n' in run.stderr, run.stderr)
+    path = run.stdout.split()[1]
+    expect(path.startswith('/tmp/npusim-run-') and not pathlib.Path(path).exists(), path)
 
 
 @case

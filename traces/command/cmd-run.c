@@ -35,6 +35,7 @@ static struct {
  * this one are not. */
 static void listen(void)
 {
+	g_autoptr(GError) error = NULL;
 	gboolean own = g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR");
 	struct stat st;
 	const gboolean wanted[G_N_ELEMENTS(told)] = {
@@ -48,20 +49,25 @@ static void listen(void)
 		g_setenv("NPUSIM_REPORT_STDERR",
 			 npu_text("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino), TRUE);
 	for (gsize i = 0; i < G_N_ELEMENTS(told); i++) {
-		g_autoptr(GError) error = NULL;
-
 		if (!wanted[i])
 			continue;
-		int fd = g_file_open_tmp("npusim-run-XXXXXX", &told[i].path, &error);
+		int fd = g_file_open_tmp("npusim-run-XXXXXX", &told[i].path,
+					 error == NULL ? &error : NULL);
+		if (fd < 0)
+			fd = g_mkstemp(told[i].path = g_strdup("/tmp/npusim-run-XXXXXX"));
 		if (fd >= 0) {
 			close(fd);
 			g_setenv(told[i].variable, told[i].path, TRUE);
 		} else {
 			g_unsetenv(told[i].variable);
-			failure("%s; reports of processes whose stderr is captured are lost",
-				error->message);
+			g_clear_pointer(&told[i].path, g_free);
 		}
 	}
+	if (error != NULL)
+		failure("TMPDIR: %s; %s", error->message,
+			told[JOINED].path
+				? "/tmp is used instead"
+				: "reports of processes whose stderr is captured are lost");
 }
 
 /* The driver's function that NVIDIA's static CUDA runtime looks up by its name: programs that have
