@@ -87,6 +87,13 @@ def find_command():
     return shutil.which('npusim')
 
 
+def set_variables(config):
+    for word, variable, _ in SETTINGS:
+        value = setting(config, word, variable)
+        if value:
+            os.environ[variable] = value
+
+
 def become_run(config):
     """The loader reads its path when a process starts: so pytest starts again, under npusim run."""
     command = find_command()
@@ -105,10 +112,6 @@ def worker_id():
 
 
 def prepare_environment(config):
-    for word, variable, _ in SETTINGS:
-        value = setting(config, word, variable)
-        if value:
-            os.environ[variable] = value
     if switch(config, 'leaks'):
         os.environ.setdefault('NPUSIM_STACKS', 'short')
     node = os.environ.get('NPUSIM_NODE') or 'pytest-{}'.format(os.getpid())
@@ -120,6 +123,7 @@ def prepare_environment(config):
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)  # before pytest takes stdout and stderr
 def pytest_load_initial_conftests(early_config):
     if is_wanted(early_config):
+        set_variables(early_config)
         if 'NPUSIM_RUN' not in os.environ:
             become_run(early_config)
         prepare(early_config)

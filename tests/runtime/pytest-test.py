@@ -323,6 +323,18 @@ def an_option_starts_pytest_on_npusim(folder):
     expect(done.returncode == 4 and 'there is no npusim in PATH' in text, text)
 
 
+@case
+def settings_are_checked_before_the_start(folder):
+    suite = Suite(folder, 'print("loaded")\ndef test_nothing(): pass\n')
+    path = '{}:{}'.format(os.path.dirname(NPUSIM), os.environ['PATH'])
+    for option, entry, wanted in ((['--npusim-devices', '99'], '', 'NPUSIM_DEVICES=99'),
+                                  ([], 'npusim_soc = Ascend9', 'NPUSIM_SOC=Ascend9')):
+        folder.joinpath('pytest.ini').write_text('[pytest]\n{}\n'.format(entry))
+        done, text = suite.start([PYTHON, '-m', 'pytest', '-s', '-p', 'pytest_npusim', '--npusim',
+                                  *option], PATH=path, PYTHONPATH=str(site_packages()))
+        expect(done.returncode == 2 and wanted in text and 'loaded' not in text, text)
+
+
 # ---- pyACL ----
 
 @case
