@@ -683,8 +683,11 @@ static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation *
 				    place_text_locked(bs, va));
 	if (*out == NULL)
 		return bsim_invalid(FREE ": pp %s", place_text_locked(bs, va));
-	return bsim_invalid(FREE ": pp %s; this call takes the start of what halMemAlloc gave",
-			    place_text_locked(bs, va));
+	return bsim_invalid(FREE ": pp %s; %s", place_text_locked(bs, va),
+			    (*out)->kind != NPU_PLACE_OPENED
+				    ? "this call takes the start of what halMemAlloc gave"
+			    : bs->cuda != NULL ? "cuIpcCloseMemHandle closes it"
+					       : "aclrtIpcMemClose closes it");
 }
 
 BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))

@@ -347,9 +347,10 @@ static drvError_t check_descriptors(const void *ptr, const struct drv_mem_access
 				    size_t count)
 {
 	if (ptr == NULL || desc == NULL || count == 0)
-		return bsim_invalid(SET ": %s", ptr == NULL    ? "ptr is NULL"
-						: desc == NULL ? "desc is NULL"
-							       : "count is 0");
+		return bsim_invalid(SET ": %s", ptr == NULL ? "ptr is NULL"
+						: desc == NULL
+							? "desc is NULL"
+							: "count is 0; it must be at least 1");
 	for (size_t i = 0; i < count; i++) {
 		int type = (int)desc[i].type;
 		drvError_t result;

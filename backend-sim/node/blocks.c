@@ -449,9 +449,11 @@ static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, 
 				 where, npu_counted(frames / NODE_GIANT_FRAMES, "page"),
 				 frames == NODE_GIANT_FRAMES ? "is" : "are", giants, left, total,
 				 holders);
-	return node_fail(DRV_ERROR_OUT_OF_MEMORY,
-			 "out of memory: %s: %s are asked for, and %s of %s are free; %s", where,
-			 npu_size_text(frames * NODE_FRAME_BYTES), left, total, holders);
+	return node_fail(
+		DRV_ERROR_OUT_OF_MEMORY,
+		"out of memory: %s: %s are asked for, and %s of %s are free; %s", where,
+		npu_size_text(MIN(frames, UINT64_MAX / NODE_FRAME_BYTES) * NODE_FRAME_BYTES), left,
+		total, holders);
 }
 
 /* ---- creating ---- */

@@ -87,7 +87,9 @@ void *file_map(const char *name, int fd, uint64_t offset, uint64_t bytes, char *
 		munlock(base, bytes);
 	if (base == MAP_FAILED || mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
 		*error = g_strdup_printf("%s: cannot map %s (only touched pages cost memory): %s; "
-					 "is the address space limited (ulimit -v)?",
+					 "is the address space limited (ulimit -v, valgrind)? "
+					 "NPUSIM_DEVICES=1 NPUSIM_HBM=256M "
+					 "NPUSIM_HOST_MEMORY=128M ask for little",
 					 name, npu_size_text(bytes), strerror(errno));
 		if (base != MAP_FAILED)
 			munmap(base, bytes);

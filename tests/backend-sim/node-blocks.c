@@ -142,6 +142,9 @@ TEST(node_blocks, out_of_memory_says_who_holds_it)
 	EXPECT_CONTAINS(npu_message(), "holds 3145728000 (about 2.93 GiB)");
 	EXPECT_EQ(node_block_create(node, 0, 1024, true, &small), DRV_ERROR_OUT_OF_MEMORY);
 	EXPECT_CONTAINS(npu_message(), "2 pages of 1 GiB are asked for, and 0 are free");
+	EXPECT_EQ(node_block_create(node, 0, UINT64_C(1) << 43, false, &small),
+		  DRV_ERROR_OUT_OF_MEMORY); /* 2^64 bytes */
+	EXPECT_CONTAINS(npu_message(), ": 18446744073707454464 (about 16777216.00 TiB) are asked");
 	small = create(0, 500, false);
 	EXPECT_EQ(usage(0).free_frames, 0u);
 	EXPECT_EQ(usage(0).largest_free_run, 0u);

@@ -370,7 +370,7 @@ static const struct limit_case limit_cases[] = {
 	{ "file size", RLIMIT_FSIZE, 1 << 20, "ulimit -f" },
 	{ "descriptors", RLIMIT_NOFILE, 8, "Too many open files" },
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	{ "address space", RLIMIT_AS, 64 << 20, "ulimit -v" },
+	{ "address space", RLIMIT_AS, 64 << 20, "ulimit -v, valgrind)? NPUSIM_DEVICES=1 " },
 #endif
 };
 TEST_EACH(node_joining, says_what_limit_is_in_the_way, limit_cases, label)

@@ -313,6 +313,7 @@ TEST(names, another_process_opens_one)
 	EXPECT_EQ(read_byte(va), 0x66);
 	EXPECT_TRUE(space_place(va).imported);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemFree, at(va));
+	EXPECT_CONTAINS(MESSAGE(), "; aclrtIpcMemClose closes it");
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halShmemCloseHandle, va + 1);
 	EXPECT_CODE(DRV_ERROR_NONE, halShmemCloseHandle, va);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halShmemCloseHandle, va);
