@@ -609,9 +609,9 @@ static void received(struct validate *v, uint32_t dev, const struct halReportRec
 		struct order_stream *stream = order_stream(v, dev, cqe[i].sq_id);
 		uint64_t behind;
 
-		if (cqe[i].error_type & STARS_ERROR_EXCEPTION)
-			validate_why_stream(v, stream);
 		behind = (unsigned)(stream->last_task - cqe[i].task_id) & (TASK_IDS - 1);
+		if (cqe[i].error_type & STARS_ERROR_EXCEPTION)
+			validate_why_stream(v, stream, stream->sent - behind);
 		if (!stream->told && behind < stream->sent - stream->base)
 			order_seen(v, stream, stream->sent - behind, false);
 	}

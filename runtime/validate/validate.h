@@ -181,8 +181,9 @@ struct order_stream {
 	uint64_t number; /* v->made's, when it was made */
 	uint32_t dev, id;
 	unsigned index;
-	uint64_t base; /* entries of the streams that had this index before */
-	uint64_t sent; /* of all that had it */
+	uint64_t base;      /* entries of the streams that had this index before */
+	uint64_t sent;      /* of all that had it */
+	uint64_t explained; /* up to that entry, why they failed */
 	uint16_t last_task;
 	uint64_t host_version; /* of the host's clock, joined last */
 	struct clock clock;
@@ -453,7 +454,7 @@ void validate_why(struct validate *v);
 /* A copy or fill (src 0) was refused before it was made. */
 void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes);
 /* An entry of the stream failed: which of its accesses are not possible. */
-void validate_why_stream(struct validate *v, const struct order_stream *stream);
+void validate_why_stream(struct validate *v, struct order_stream *stream, uint64_t entry);
 /* The call gives back what another is to give back. */
 void validate_why_wrong(struct validate *v, const struct object *object);
 /* The call is given `key`, an address or handle of what was given back. */

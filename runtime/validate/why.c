@@ -256,19 +256,32 @@ void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t 
 		explain_use(v, &use);
 }
 
-void validate_why_stream(struct validate *v, const struct order_stream *stream)
+/* Of the entries up to `last` that are not explained. */
+static bool explain_entries(struct validate *v, const struct order_stream *stream, uint64_t last)
 {
 	struct access_search all = { .end = UINT64_MAX };
 	const struct access *access;
-	npu_stack stack = v->stack;
+	bool found = false;
 
 	while ((access = accesses_next(v, &all)) != NULL) {
-		if (access->stream != stream->index)
+		if (access->stream != stream->index || access->number <= stream->explained ||
+		    access->number > last)
 			continue;
 		v->stack = access->stack;
-		explain_use(v, &(struct use){ access->begin, access->end, stream->dev,
-					      access->write, true });
+		found |= explain_use(v, &(struct use){ access->begin, access->end, stream->dev,
+						       access->write, true });
 	}
+	return found;
+}
+
+void validate_why_stream(struct validate *v, struct order_stream *stream, uint64_t entry)
+{
+	npu_stack stack = v->stack;
+
+	/* an access of a later entry may have taken the place of its own */
+	if (!explain_entries(v, stream, entry))
+		explain_entries(v, stream, stream->sent);
+	stream->explained = MAX(stream->explained, entry);
 	v->stack = stack;
 }
 

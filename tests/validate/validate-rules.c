@@ -60,6 +60,17 @@ static void peer_without_access(void)
 	unmap(mapping);
 }
 
+/* Each row fails: the first such completion explains all that are queued. */
+static void rows_without_access(void)
+{
+	struct mapping mapping = map_far();
+
+	MUST(aclrtMemcpy2dAsync(mapping.va, 4096, device, 64, 64, 200, ACL_MEMCPY_DEVICE_TO_DEVICE,
+				one));
+	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
+	unmap(mapping);
+}
+
 static void peer_with_access(void)
 {
 	struct mapping mapping = map_far();
@@ -558,6 +569,7 @@ static void far_registered(void)
 
 const struct validate_case rules_cases[] = {
 	CASE(peer_without_access),
+	CASE(rows_without_access),
 	CASE(peer_with_access),
 	CASE(copies_after_failed_map),
 	CASE(releases_what_is_mapped),

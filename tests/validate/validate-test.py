@@ -58,6 +58,7 @@ WRONG = [
     ('block_given_back_twice', [('double-free', 'npusimBlockFree', 'npusimBlockFree')]),
     ('grows', [('growth', 'npusimMark', None)]),
     ('peer_without_access', [('access', 'aclrtMemcpyAsync', None)]),
+    ('rows_without_access', [('access', 'aclrtMemcpy2dAsync', None)]),
     ('mapped_without_access', [('access', 'cuMemsetD8_v2', None)]),
     ('copies_after_failed_map', [('follows-from', call, 'aclrtMapMem') for call in
                                  ('aclrtMemcpy', 'aclrtMemcpyAsync', 'aclrtUnmapMem')]),
@@ -267,6 +268,11 @@ def leaves_several(folder):
            done)
 
 
+def failed_rows_are_explained_once(folder):
+    done, _ = run('rows_without_access', 'on', folder)
+    expect('finding' in done.stderr and 'access 200;' in done.stderr, done.stderr)
+
+
 def exit_status(folder):
     done, _ = run('leak', 'on', folder, NPUSIM_VALIDATE_EXIT='9')
     expect(done.returncode == 9, done.returncode)
@@ -303,6 +309,7 @@ def main():
     tests += [('silent/together', together), ('strict', strict), ('closed', closed),
               ('quarantine', quarantine), ('rules', rules),
               ('leaves_several', leaves_several), ('exit_status', exit_status),
+              ('failed_rows_are_explained_once', failed_rows_are_explained_once),
               ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison)]
     if not BACKEND: # theirs does not matter
         tests += [('vendor', vendor), ('document', document)]
