@@ -111,6 +111,8 @@ def results_become_csv_within_the_limit(folder):
     def write_result(*devices):
         path.write_text(json.dumps(dict(program='npusim replay', schema=2, devices=devices)))
 
+    write_result(*[{'x%d' % n: n for n in range(20000)}] * 5)
+    same(npusim('convert', path, out).returncode, 0, 'the same columns')
     write_result({'x%d' % n: n for n in range(20000)}, dict(x3=7), dict(y=1))
     same(npusim('convert', path, out).returncode, 0, 'many columns')
     heads, *rows = (line.split(',')[4:] for line in out.read_text().splitlines())

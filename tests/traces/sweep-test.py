@@ -207,9 +207,9 @@ def replays_are_swept(folder):
 @case
 def numbers_are_numbers_and_names_are_names(folder):
     sweep(folder / 'fractions', '--vary', 'policy=caching', '--vary',
-          'garbage_collection_threshold=0.6,0.75', 'replay', SAMPLE)
+          'garbage_collection_threshold=0.6,.75,0.6000000000000001', 'replay', SAMPLE)
     same([row['garbage_collection_threshold'] for row in rows(folder / 'fractions')],
-         [0.6, 0.75], 'fractions')
+         [0.6, 0.75, 0.6000000000000001], 'fractions')
     large = [str((1 << 63) - 1), str(1 << 63), '9' * 20, '9' * 5000, '8388608T', '1' * 400 + '.5']
     sweep(folder / 'large', '--vary', 'size=64m,' + ','.join(large), 'bench', *FEW, status=1)
     table = rows(folder / 'large')
@@ -290,6 +290,7 @@ def wrong_plans_are_status_2_and_named(folder):
             (['no folder of a sweep'], *out, '--merge', '--seeds', '2', 'bench'),
             (['more than 10000000 rows'], *out, '--vary', 'seed=1..10000', '--vary',
              'count=1..1001', 'bench'),
+            (['more than 10000000 rows'], *out, '--vary', 'size=1..99999999999999999999', 'bench'),
             (['3/2', 'from 1 to N'], *out, '--shard', '3/2', 'bench'),
             (['--shard', '1: I/N'], *out, '--shard', '1', 'bench'),
             (['--vary=size', 'KEY=A,B,C'], *out, '--plan', folder / 'plan', 'bench')]:

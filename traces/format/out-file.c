@@ -224,15 +224,18 @@ static void mend_numbers(char *text)
 	gboolean quoted = FALSE;
 
 	for (char *c = text; *c; c++) {
-		char *end = c + strspn(c, "e+-0123456789");
-		if (*c == '"')
+		if (*c == '"') {
 			quoted = !quoted;
-		else if (quoted)
+		} else if (quoted) {
 			c += *c == '\\';
-		else if (*c == 'e' && g_str_has_prefix(end, ".0"))
-			memset(end, ' ', 2);
-		else if (g_str_has_prefix(c, "inf.0") || g_str_has_prefix(c, "nan.0"))
+		} else if (*c == 'e') {
+			c += strspn(c, "e+-0123456789") - 1;
+			if (strncmp(c + 1, ".0", 2) == 0)
+				memset(c + 1, ' ', 2);
+		} else if ((*c == 'i' || *c == 'n') &&
+			   (strncmp(c, "inf.0", 5) == 0 || strncmp(c, "nan.0", 5) == 0)) {
 			memcpy(c - (c[-1] == '-'), "null  ", 5 + (c[-1] == '-'));
+		}
 	}
 }
 

@@ -132,7 +132,8 @@ static void add_columns(JsonObject *columns, JsonObject *object, JsonNodeType ty
 	g_autoptr(GList) members = json_object_get_members(object);
 
 	for (GList *m = members; m; m = m->next) {
-		if (json_node_get_node_type(json_object_get_member(object, m->data)) == type)
+		if (json_node_get_node_type(json_object_get_member(object, m->data)) == type &&
+		    !json_object_has_member(columns, m->data)) /* it would look for its place */
 			json_object_set_null_member(columns, m->data);
 	}
 }

@@ -53,8 +53,8 @@ INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
 PLOT_ROWS = 10_000  # that a browser draws at once
 OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
-FRACTION = r'-?[0-9]{1,15}\.[0-9]{1,15}'
-NAMES = 'file', 'page', 'soc'  # axes that are no number though they may look like one
+FRACTION = r'-?[0-9]{0,15}\.[0-9]{1,17}|-[0-9]{1,15}'
+NAMES = 'file', 'node', 'page', 'site-rule', 'soc'  # axes that may look like numbers
 WRITTEN = 'commands', 'profile', 'trace'  # options that name a file to write
 ROW = '{row}'  # in such a name: the row's number
 BY_OTHERS = {'count': {'file', 'pattern'}, 'op': {'file', 'pattern'},
@@ -80,11 +80,9 @@ class Failed(Exception):
 # ---- what is run ----
 
 def parse_size(text):
-    """A whole number, K, M, G or T behind it for powers of 1024; None: it is none, or more than a
-    database takes."""
-    found = re.fullmatch('([0-9]{1,19})([KMGT]?)', text, re.I)
-    size = int(found[1]) << 10 * ' KMGT'.index(found[2].upper() or ' ') if found else 1 << 63
-    return size if size < 1 << 63 else None
+    """A whole number, K, M, G or T behind it for powers of 1024; None: it is none."""
+    found = re.fullmatch('([0-9]{1,20})([KMGT]?)', text, re.I)
+    return found and int(found[1]) << 10 * ' KMGT'.index(found[2].upper() or ' ')
 
 
 def values_of(text):
@@ -199,12 +197,11 @@ class Plan:
         return command + b'\0'
 
     def columns(self, row):
-        """The values, as numbers where they are."""
+        """The values, as numbers where they are, and a database takes them."""
         for key, value in reversed(list(self.values(row))):
-            number = (None if key in NAMES else float(value) if re.fullmatch(FRACTION, value)
-                      else parse_size(value))
-            yield key, (value.encode('utf-8', 'backslashreplace').decode() if number is None
-                        else number)
+            number = float(value) if re.fullmatch(FRACTION, value) else parse_size(value)
+            yield key, (value.encode('utf-8', 'backslashreplace').decode()
+                        if key in NAMES or number is None or number >= 1 << 63 else number)
 
     def given(self):
         """Each option that the words have, its value, and the word that has it; a file has none."""
