@@ -337,7 +337,7 @@ static drvError_t new_records_locked(struct bsim *bs, const char *call)
 	struct allocation *records;
 
 	bs->sim_lock.release(bs);
-	records = aligned_alloc(bytes, bytes);
+	records = aligned_alloc(bytes, bytes); /* where LeakSanitizer looks for pointers */
 	if (records != NULL && bytes == NPU_HUGE_PAGE)
 		madvise(records, bytes, MADV_HUGEPAGE);
 	for (size_t i = 0; records != NULL && i < count; i++)
