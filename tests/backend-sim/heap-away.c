@@ -29,7 +29,6 @@ void *__wrap_npu_pages_new(size_t bytes, bool huge)
 }
 
 static void (*records_fault)(void);
-
 static bool no_records;
 
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
@@ -136,22 +135,26 @@ TEST_EACH(new_heap, one_alone_is_kept, heaps, title)
 	end();
 }
 
-TEST_EACH(new_heap, the_host_has_no_memory, heaps, title)
+static void want_memory(bool *none, uint64_t flag, const char *message)
 {
-	const struct heap_case *heap = param;
 	uint64_t before;
 
 	rig_open();
 	before = rig_free_bytes();
-	no_heap = true;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, heap->flag), DRV_ERROR_OUT_OF_MEMORY);
-	no_heap = false;
-	EXPECT_STREQ(npu_call(rig, npusimLastMessage),
-		     "halMemAlloc: this host has no memory for a heap: Cannot allocate memory");
+	*none = true;
+	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, flag), DRV_ERROR_OUT_OF_MEMORY);
+	*none = false;
+	EXPECT_STREQ(npu_call(rig, npusimLastMessage), message);
 	EXPECT_EQ(rig_free_bytes(), before);
 	EXPECT_EQ(count_heaps(false), 0u);
-	EXPECT_NOT_NULL(alloc(BYTES, heap->flag));
+	EXPECT_NOT_NULL(alloc(BYTES, flag));
 	end();
+}
+
+TEST_EACH(new_heap, the_host_has_no_memory, heaps, title)
+{
+	want_memory(&no_heap, ((const struct heap_case *)param)->flag,
+		    "halMemAlloc: this host has no memory for a heap: Cannot allocate memory");
 }
 
 /* Registered ranges leave nothing else behind. */
@@ -199,19 +202,8 @@ TEST(new_records, two_that_need_them)
 
 TEST(new_records, the_host_has_no_memory)
 {
-	uint64_t before;
-
-	rig_open();
-	before = rig_free_bytes();
-	no_records = true;
-	EXPECT_EQ(npu_call(rig, halMemAlloc, &other, BYTES, RIG_DEVICE_FLAG),
-		  DRV_ERROR_OUT_OF_MEMORY);
-	no_records = false;
-	EXPECT_STREQ(npu_call(rig, npusimLastMessage),
-		     "halMemAlloc: this host has no memory for records of allocations");
-	EXPECT_EQ(rig_free_bytes(), before);
-	EXPECT_NOT_NULL(alloc(BYTES, RIG_DEVICE_FLAG));
-	end();
+	want_memory(&no_records, RIG_DEVICE_FLAG,
+		    "halMemAlloc: this host has no memory for records of allocations");
 }
 
 /* And are used again. */

@@ -60,7 +60,7 @@ static void peer_without_access(void)
 	unmap(mapping);
 }
 
-/* Each row fails: the first such completion explains all that are queued. */
+/* Each row fails, and each is explained once. */
 static void rows_without_access(void)
 {
 	struct mapping mapping = map_far();

@@ -145,9 +145,10 @@ static gboolean lines_of(GString *out, const char *name, JsonObject *result, Jso
 	gboolean series = of != device;
 	JsonArray *events = series && of ? result_array(of, "event") : NULL;
 	guint count = !series ? 1 : events ? json_array_get_length(events) : 0;
+	guint width = g_list_length(columns);
 
 	for (guint i = 0; i < count; i++) {
-		if (!memory_limit_ask(g_list_length(columns), error, "%s: its CSV", name))
+		if (!memory_limit_ask(width, error, "%s: its CSV", name))
 			return FALSE;
 		csv_field(out, TRUE, name);
 		if (!series)
