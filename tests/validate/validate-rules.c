@@ -35,14 +35,14 @@ static aclrtDrvMemHandle memory_of(uint32_t dev, aclError *code)
 
 /* ---- access ---- */
 
-static struct mapping map_far(void)
+static struct mapping map_far(uint32_t dev)
 {
 	struct mapping mapping;
 	aclError code;
 	void *va;
 
-	MUST(aclrtSetDevice(1));
-	mapping.handle = memory_of(1, &code);
+	MUST(aclrtSetDevice((int32_t)dev));
+	mapping.handle = memory_of(dev, &code);
 	MUST(code);
 	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
 	MUST(aclrtMapMem(va, 2 * MIB, 0, mapping.handle, 0));
@@ -53,7 +53,7 @@ static struct mapping map_far(void)
 
 static void peer_without_access(void)
 {
-	struct mapping mapping = map_far();
+	struct mapping mapping = map_far(1);
 
 	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
 	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
@@ -63,7 +63,7 @@ static void peer_without_access(void)
 /* Each row fails, and each is explained once. */
 static void rows_without_access(void)
 {
-	struct mapping mapping = map_far();
+	struct mapping mapping = map_far(1);
 
 	MUST(aclrtMemcpy2dAsync(mapping.va, 4096, device, 64, 64, 200, ACL_MEMCPY_DEVICE_TO_DEVICE,
 				one));
@@ -71,9 +71,33 @@ static void rows_without_access(void)
 	unmap(mapping);
 }
 
+/* The second copy was possible when the first one failed. */
+static void access_lost_later(void)
+{
+	struct mapping never = map_far(2), lost = map_far(1);
+	aclrtEvent first, second;
+
+	MUST(aclrtDeviceEnablePeerAccess(1, 0));
+	MUST(aclrtCreateEventWithFlag(&first, ACL_EVENT_SYNC));
+	MUST(aclrtCreateEventWithFlag(&second, ACL_EVENT_SYNC));
+	MUST(aclrtStreamWaitEvent(one, first));
+	MUST(aclrtMemcpyAsync(never.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtStreamWaitEvent(one, second));
+	MUST(aclrtMemcpyAsync(lost.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtRecordEvent(first, two));
+	aclrtSynchronizeStreamWithTimeout(one, 20);
+	MUST(aclrtDeviceDisablePeerAccess(1));
+	MUST(aclrtRecordEvent(second, two));
+	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
+	MUST(aclrtDestroyEvent(first));
+	MUST(aclrtDestroyEvent(second));
+	unmap(never);
+	unmap(lost);
+}
+
 static void peer_with_access(void)
 {
-	struct mapping mapping = map_far();
+	struct mapping mapping = map_far(1);
 
 	MUST(aclrtDeviceEnablePeerAccess(1, 0));
 	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
@@ -124,7 +148,7 @@ static void releases_what_is_mapped(void)
 /* Peer access fails, and nobody looks. */
 static void copies_without_peer(void)
 {
-	struct mapping mapping = map_far();
+	struct mapping mapping = map_far(1);
 
 	printf("peer %d\n", aclrtDeviceEnablePeerAccess(1, 0));
 	MUST(aclrtMemcpyAsync(mapping.va, PART, device, PART, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
@@ -570,6 +594,7 @@ static void far_registered(void)
 const struct validate_case rules_cases[] = {
 	CASE(peer_without_access),
 	CASE(rows_without_access),
+	CASE(access_lost_later),
 	CASE(peer_with_access),
 	CASE(copies_after_failed_map),
 	CASE(releases_what_is_mapped),

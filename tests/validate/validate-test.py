@@ -59,6 +59,7 @@ WRONG = [
     ('grows', [('growth', 'npusimMark', None)]),
     ('peer_without_access', [('access', 'aclrtMemcpyAsync', None)]),
     ('rows_without_access', [('access', 'aclrtMemcpy2dAsync', None)]),
+    ('access_lost_later', [('access', 'aclrtMemcpyAsync', None)]),
     ('mapped_without_access', [('access', 'cuMemsetD8_v2', None)]),
     ('copies_after_failed_map', [('follows-from', call, 'aclrtMapMem') for call in
                                  ('aclrtMemcpy', 'aclrtMemcpyAsync', 'aclrtUnmapMem')]),
@@ -100,6 +101,7 @@ CUDA = ('mapped_without_access', 'mapped_with_access', 'leaves_handle', 'asks_fo
 FAILS = ('maps_again',)  # and the runtime says so
 ENVIRONMENT = {case: {'ASCEND_RT_VISIBLE_DEVICES': '1'} for case in
                ('takes_driver_number', 'takes_own_number', 'takes_right_numbers')}
+ENVIRONMENT['access_lost_later'] = {'NPUSIM_DEVICES': '3'}
 ENVIRONMENT['near_pinned'] = ENVIRONMENT['asks_for_node'] = {'NPUSIM_DEVICES': '5'}
 ENVIRONMENT['releases_what_is_mapped'] = {'NPUSIM_FAULT': 'halMemUnmap:1:busy'}
 ENVIRONMENT['copies_without_peer'] = {'NPUSIM_FAULT': 'halDeviceEnableP2P:1:busy'}
@@ -268,9 +270,10 @@ def leaves_several(folder):
            done)
 
 
-def failed_rows_are_explained_once(folder):
-    done, _ = run('rows_without_access', 'on', folder)
-    expect('finding' in done.stderr and 'access 200;' in done.stderr, done.stderr)
+def each_failure_is_explained_once(folder):
+    for case, count in ('rows_without_access', 200), ('access_lost_later', 2):
+        done, _ = run(case, 'on', folder)
+        expect('finding' in done.stderr and 'access {};'.format(count) in done.stderr, done.stderr)
 
 
 def exit_status(folder):
@@ -309,7 +312,7 @@ def main():
     tests += [('silent/together', together), ('strict', strict), ('closed', closed),
               ('quarantine', quarantine), ('rules', rules),
               ('leaves_several', leaves_several), ('exit_status', exit_status),
-              ('failed_rows_are_explained_once', failed_rows_are_explained_once),
+              ('each_failure_is_explained_once', each_failure_is_explained_once),
               ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison)]
     if not BACKEND: # theirs does not matter
         tests += [('vendor', vendor), ('document', document)]
