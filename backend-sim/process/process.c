@@ -64,8 +64,14 @@ void bsim_lock_in_line(struct bsim *bs)
 	__atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
 }
 
+static void publish_locked(struct bsim *bs)
+{
+	__atomic_store_n(&bs->now_ps, bsim_now_locked(bs), __ATOMIC_RELAXED);
+}
+
 void bsim_unlock(struct bsim *bs)
 {
+	publish_locked(bs);
 	pthread_mutex_unlock(&bs->lock.mutex);
 }
 
@@ -76,6 +82,7 @@ bool bsim_lock_offer(void *bsim)
 
 int bsim_wait_locked(struct bsim *bs, pthread_cond_t *cond, const struct timespec *until)
 {
+	publish_locked(bs);
 	return until == NULL ? pthread_cond_wait(cond, &bs->lock.mutex)
 			     : pthread_cond_timedwait(cond, &bs->lock.mutex, until);
 }

@@ -67,6 +67,7 @@ struct bsim {
 	/* Of the call that runs, from 1: the sum of call_count, and 1, but for calls that were made
 	 * again when others had run. */
 	uint64_t call_number;
+	uint64_t now_ps; /* bsim_now_locked(), when the lock was let go of: atomic */
 	/* The rooms above, each in its own headers. */
 	struct window *window;
 	struct handle_table *handles;
