@@ -155,9 +155,13 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 	if (a == NULL && first < p->lowest_free)
 		p->lowest_free = first;
 	for (unsigned leaf = first / FRAME_PAGES;
-	     a == NULL && p->leaves != 0 && leaf <= (first + count - 1) / FRAME_PAGES; leaf++)
-		set_room(p, p->leaves + leaf, /* a run on either side may join it */
-			 MIN(2 * p->room[p->leaves + leaf] + count, FRAME_PAGES));
+	     a == NULL && p->leaves != 0 && leaf <= (first + count - 1) / FRAME_PAGES; leaf++) {
+		unsigned from = leaf * FRAME_PAGES, end = from + FRAME_PAGES;
+
+		from = bits_back(p->bits, from, MAX(first, from));
+		end = bits_next(p->bits, MIN(first + count, end), end, 0);
+		set_room(p, p->leaves + leaf, MAX(p->room[p->leaves + leaf], end - from));
+	}
 }
 
 /* ---- frames behind 4 KiB pages ---- */

@@ -45,6 +45,22 @@ static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned e
 	return end;
 }
 
+/* Where the clear bits begin that end at `end`, none of them before `from`. */
+static inline unsigned bits_back(const uint64_t *bits, unsigned from, unsigned end)
+{
+	while (end > from) {
+		unsigned last = end - 1;
+		uint64_t word = bits[last / 64] << (63 - last % 64);
+
+		if (word != 0) {
+			end -= (unsigned)__builtin_clzll(word);
+			return end > from ? end : from;
+		}
+		end = last / 64 * 64;
+	}
+	return from;
+}
+
 /* Where the first run of `count` bits that are clear begins in [from, end); `end`: there is none,
  * and *longest is the longest. */
 static inline unsigned bits_run(const uint64_t *bits, unsigned from, unsigned end, unsigned count,

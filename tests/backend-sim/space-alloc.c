@@ -55,7 +55,7 @@ static unsigned first_fit(const bool *used, unsigned count)
 	unsigned run = 0;
 
 	for (unsigned page = 0; page < HEAP_PAGES; page++) {
-		if (page % FRAME_PAGES == 0)
+		if (count <= FRAME_PAGES && page % FRAME_PAGES == 0)
 			run = 0;
 		run = used[page] ? 0 : run + 1;
 		if (run == count)
@@ -95,7 +95,7 @@ TEST(alloc, small_ones_are_first_fit)
 
 		random = random * 1664525 + 1013904223;
 		n = random >> 8 & 0xffff;
-		pages = n % 7 == 0 ? 1 + n % 512 : 1 + n % 12;
+		pages = n % 31 == 0 ? 1 + n % 2000 : n % 7 == 0 ? 1 + n % 512 : 1 + n % 12;
 		n %= LIVE;
 		if (live[n].va != 0) {
 			EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(live[n].va));
