@@ -670,11 +670,8 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 
 static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation **out)
 {
-	const struct range *heap = window_peek(bs->window, va);
 	struct npu_place p;
 
-	if (heap != NULL && heap->kind == RANGE_POOL && heap->pool->frame != NULL)
-		pt_soon(&tables_space(heap->pool->kind.memory)->pt, va); /* far from the record */
 	*out = allocation_at(bs->window, va);
 	if (*out != NULL && (*out)->va == va &&
 	    ((*out)->kind == NPU_PLACE_DEVICE || (*out)->kind == NPU_PLACE_PINNED))
@@ -704,8 +701,6 @@ BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	__builtin_prefetch(LIST_NEXT(a, link)); /* both neighbours change */
-	__builtin_prefetch(a->link.le_prev);
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
 	gone_note_locked(c->bs, a->kind == NPU_PLACE_PINNED, a->va, a->bytes,
@@ -740,11 +735,11 @@ static drvError_t check_addresses(struct bsim *bs, struct MemAddrInfo *info)
 	info->flag = 1;
 	for (unsigned i = 0; i < info->cnt; i++) {
 		struct npu_place p = place_at(bs, (uintptr_t)info->addr[i]);
-		bool reserved = place_is_reserved(&p);
-		bool device = !reserved && npu_place_is_translated(&p);
+		unsigned bit = place_is_reserved(&p)         ? 1u << 4
+			       : npu_place_is_translated(&p) ? 1u << MEM_DEV_VAL
+							     : 0;
 
-		if (!(device && info->mem_type & 1u << MEM_DEV_VAL) &&
-		    !(reserved && info->mem_type & 1u << 4))
+		if ((info->mem_type & bit) == 0)
 			info->flag = 0;
 	}
 	return DRV_ERROR_NONE;

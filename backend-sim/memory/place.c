@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers what lies at an address, for copies, queries, checks, the runtime above (npusimPlace,
- * npusimPhysical, halMemGetAddressRange, drvMemGetAttribute), for layers, and messages; and lists
- * what this process still holds, for the report at exit and for who is refused memory. Owns nothing
- * but the wording.
+ * npusimPhysical, halMemGetAddressRange, drvMemGetAttribute), for layers, and messages, or has the
+ * processor fetch the answer; and lists what this process still holds, for the report at exit and
+ * for who is refused memory. Owns nothing but the wording.
  */
 #include "memory/memory.h"
 
@@ -141,6 +141,34 @@ BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 
 		out->next_mapped = next != NULL ? next->va : end;
 	}
+	return DRV_ERROR_NONE;
+}
+
+/* Each step fetches what the one before has found. */
+static void fetch(const struct bsim *bs, uint64_t va, unsigned step)
+{
+	const struct range *r = window_peek(bs->window, va);
+	struct allocation **owner;
+
+	if (r == NULL || r->kind != RANGE_POOL)
+		return;
+	owner = &r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
+	if (step == 0) {
+		__builtin_prefetch(owner);
+		pt_soon(&tables_space(r->pool->kind.memory)->pt, va);
+	} else if (step == 1) {
+		__builtin_prefetch(*owner);
+	} else if (*owner != NULL) {
+		__builtin_prefetch(LIST_NEXT(*owner, link)); /* both neighbours change */
+		__builtin_prefetch((*owner)->link.le_prev);
+	}
+}
+
+BSIM_QUESTION(npusimFreedSoon, (const uint64_t *, va), (size_t, count))
+{
+	for (unsigned step = 0; bs->any_open && step < 3; step++)
+		for (size_t i = 0; i < count; i++)
+			fetch(bs, va[i], step);
 	return DRV_ERROR_NONE;
 }
 

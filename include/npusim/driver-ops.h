@@ -355,6 +355,9 @@ NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), 
  * finds it gone, the message says so. */
 NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
 
+/* A hint: what begins at these addresses is freed soon. */
+NPU_QUERY(npusimFreedSoon, (const uint64_t *, va), (size_t, count))
+
 /* Who says whether the calling thread is in an aclrt function: CANN's documents make rules for
  * these alone, which NPUSIM_CONTRACT=docs applies. NULL, as at first: it never is, and a program's
  * own calls get the driver's answers. The thread's last message stays. */

@@ -123,6 +123,17 @@ NPUSIM_PUBLIC int npusimHeld(npusim_line_fn fn, void *arg);
 NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
 
 /**
+ * npusim_freed_soon:
+ * @va: addresses of memory that the program is about to free; others count for nothing
+ * @count: how many; the first 64 are looked at
+ *
+ * A hint by who knows what comes, as a replay does: the model has the processor fetch its records
+ * of them, for all at once. It changes nothing and takes no simulated time; on a real device it
+ * does nothing.
+ */
+NPUSIM_PUBLIC void npusim_freed_soon(const uint64_t *va, size_t count);
+
+/**
  * npusim_driver_code:
  *
  * Of the calling thread's last call that failed. aclError codes tell less: many of the driver's

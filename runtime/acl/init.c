@@ -506,6 +506,11 @@ uint64_t npusim_now_ps(void)
 	return core_now_ps();
 }
 
+void npusim_freed_soon(const uint64_t *va, size_t count)
+{
+	core_call(npusimFreedSoon, va, count < 64 ? count : 64); /* under a lock */
+}
+
 int npusim_driver_code(void)
 {
 	return core_driver_code();

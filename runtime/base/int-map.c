@@ -124,11 +124,12 @@ void *int_map_find(const struct int_map *m, uint64_t key, uint32_t tag)
 	return number ? int_map_at(m, number) : NULL;
 }
 
-void int_map_soon(const struct int_map *m, uint64_t key, uint32_t tag, bool near)
+void int_map_soon(const struct int_map *m, const uint64_t *keys, size_t count)
 {
-	const uint32_t *list = list_of(m, key, tag);
-
-	__builtin_prefetch(near ? int_map_at(m, *list) : (const void *)list);
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(list_of(m, keys[i], 0));
+	for (size_t i = 0; i < count; i++)
+		__builtin_prefetch(int_map_at(m, *list_of(m, keys[i], 0)));
 }
 
 void *int_map_add(struct int_map *m, uint64_t key, uint32_t tag)

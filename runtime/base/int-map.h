@@ -40,9 +40,9 @@ struct int_map *int_map_new(size_t bytes, void (*drop)(void *entry));
 void int_map_free(struct int_map *map);
 /* NULL: it is not there. Valid until an entry is added. */
 void *int_map_find(const struct int_map *map, uint64_t key, uint32_t tag);
-/* A search for it comes soon: has the processor fetch the list that it is in; `near`, when that has
- * come, the first entry of it. */
-void int_map_soon(const struct int_map *map, uint64_t key, uint32_t tag, bool near);
+/* Searches for these, without a tag, come soon: has the processor fetch the lists that they are in,
+ * and the first entries of those, for all at once. */
+void int_map_soon(const struct int_map *map, const uint64_t *keys, size_t count);
 /* The same, or a new one, all 0. */
 void *int_map_add(struct int_map *map, uint64_t key, uint32_t tag);
 void int_map_remove(struct int_map *map, void *entry);

@@ -583,6 +583,8 @@ static void call_our_own(void)
 	EXPECT_EQ(HAL(npusimPhysical)(0, (uintptr_t)&pa, &pa, &bytes), DRV_ERROR_IOCRL_FAIL);
 	EXPECT_CONTAINS(HAL(npusimLastMessage)(), "no memory of device 0 is mapped at");
 	EXPECT_HAL(HAL(npusimGaveBack)(0x1000, 4096, "a test"));
+	at[0] = UINT64_MAX; /* nobody's */
+	EXPECT_HAL(HAL(npusimFreedSoon)(at, 2));
 	EXPECT_HAL(HAL(npusimDocumentedBy)(NULL));
 	(void)HAL(npusimOrder)(0, (enum npu_order)0, 0, 0); /* for layers */
 	(void)HAL(npusimTellBlock)(1, 0);

@@ -369,7 +369,8 @@ TEST(device, peers)
 TEST(device, statistics_and_time)
 {
 	struct npu_stats stats = { .size = sizeof(stats) };
-	uint64_t before = npusim_now_ps();
+	uint64_t before = npusim_now_ps(), soon[] = { 1, UINT64_MAX, (uintptr_t)&stats, 0, 0, 0 };
+	void *small, *large;
 
 	EXPECT_EQ(npusim_get_stats(0, NULL), 100000);
 	EXPECT_EQ(npusim_get_stats(0, &stats), 0);
@@ -378,6 +379,20 @@ TEST(device, statistics_and_time)
 	stats.size = 0;
 	EXPECT_EQ(npusim_get_stats(0, &stats), 100000);
 	EXPECT_GE(npusim_now_ps(), before);
+
+	/* a hint changes nothing, whatever is there */
+	ASSERT_EQ(aclrtMalloc(&small, 8, ACL_MEM_MALLOC_NORMAL_ONLY), 0);
+	ASSERT_EQ(aclrtMalloc(&large, 600 * MIB, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+	soon[3] = (uintptr_t)small;
+	soon[4] = soon[3] + 4096;
+	soon[5] = (uintptr_t)large + 300 * MIB;
+	before = npusim_now_ps();
+	npusim_freed_soon(soon, 6);
+	npusim_freed_soon(NULL, 0);
+	EXPECT_EQ(npusim_now_ps(), before);
+	EXPECT_EQ(aclrtFree(large), 0);
+	EXPECT_EQ(aclrtFree(small), 0);
+	npusim_freed_soon(soon, 6);
 }
 
 TEST(device, physical_memory_behind_an_address)

@@ -285,6 +285,8 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 TEST(usage, a_block_handed_out_twice_is_counted_once)
 {
 	struct memory a;
+	guint64 at[2];
+
 	memory_init(&a, 0);
 	memory_step(&a, &(struct record_item){
 				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
@@ -292,6 +294,9 @@ TEST(usage, a_block_handed_out_twice_is_counted_once)
 				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
+	memory_soon(&a, (guint64[]){ 2, 1 }, 2, at);
+	EXPECT_EQ(at[0], 0u);
+	EXPECT_EQ(at[1], 1u);
 	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
 	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
 	EXPECT_EQ(LEVEL_OF(a, LIVE).now, 0u);

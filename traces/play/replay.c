@@ -10,7 +10,8 @@
 
 #include "sim/profile.h"
 
-#define AHEAD        32u /* rows */
+#define AHEAD        32u  /* rows of the device, */
+#define AHEAD_ROWS   128u /* of so many */
 #define AHEAD_BLOCKS 4096u
 
 /* ---- a device over the events ---- */
@@ -301,18 +302,22 @@ static gboolean device_start(struct replay_device *device, GError **error)
 	return ok;
 }
 
-/* Of many blocks few are in the processor's caches: what the next rows need comes meanwhile. */
+/* Of many blocks few are in the processor's caches: what the next rows need comes at once, and not
+ * one after another. */
 static void look_ahead(const struct replay_device *device)
 {
-	__builtin_prefetch(trace_ahead(device->replay->trace, 2 * AHEAD));
-	for (guint stage = 0; stage < 4; stage++) {
-		const struct trace_row *row = trace_ahead(device->replay->trace, AHEAD >> stage);
-		if (row == NULL || row->device != device->device)
-			continue;
-		memory_soon(&device->memory, row->address, stage);
-		if (stage < 2 && device->filter->blocks)
-			int_map_soon(device->filter->blocks, row->address, 0, stage == 1);
+	guint64 addresses[AHEAD], at[AHEAD];
+	guint count = 0;
+
+	for (guint i = 0; count < AHEAD && i < AHEAD_ROWS; i++) {
+		const struct trace_row *row = trace_ahead(device->replay->trace, i);
+		if (row && row->device == device->device)
+			addresses[count++] = row->address;
 	}
+	memory_soon(&device->memory, addresses, count, at);
+	if (device->filter->blocks)
+		int_map_soon(device->filter->blocks, addresses, count);
+	npusim_freed_soon(at, count);
 }
 
 static gboolean device_step(struct replay_device *device, const struct record_item *item,
@@ -322,7 +327,8 @@ static gboolean device_step(struct replay_device *device, const struct record_it
 
 	device->memory.levels.event++;
 	device->line = item->record.line;
-	if (device->memory.items[ALLOCATION_BLOCK]->count >= AHEAD_BLOCKS)
+	if (device->memory.items[ALLOCATION_BLOCK]->count >= AHEAD_BLOCKS &&
+	    device->memory.levels.event % AHEAD == 0)
 		look_ahead(device);
 	memory_step_file(&device->memory, item);
 	if (!policy_is_own(device->replay->options.policy) && segment_change(verb) < 0)

@@ -80,9 +80,13 @@ static void count_item(struct memory *m, enum allocation_kind kind, const struct
 
 gboolean memory_add(struct memory *m, enum allocation_kind kind, const struct allocation *item)
 {
-	gboolean known = memory_remove(m, kind, item->key);
 	struct allocation *kept = int_map_add(m->items[kind], item->key, 0);
+	gboolean known = kept->born != 0;
 
+	if (known) {
+		memory_remove(m, kind, item->key);
+		kept = int_map_add(m->items[kind], item->key, 0);
+	}
 	*kept = *item;
 	kept->born = ++m->serial;
 	m->has_blocks |= kind == ALLOCATION_BLOCK;
@@ -262,17 +266,24 @@ struct spot {
 	guint chunk, before;
 };
 
-static struct spot spot_of(const struct memory *m, guint64 address)
+static guint chunk_of(const struct memory *m, guint64 address)
 {
 	const struct chunk *first = chunk_at(m, 0);
 	guint i = count_up_to(first + 1, m->file.chunks->len - 1, sizeof *first, address);
-	const guint64 *addresses = first[i].of->addresses;
 
-	/* their lines come at once, not one for each step */
-	for (guint k = 0; k < MEMORY_CHUNK_MAX; k += 64 / sizeof *addresses)
-		__builtin_prefetch(&addresses[k]);
-	return (struct spot){ i,
-			      count_up_to(addresses, first[i].count, sizeof *addresses, address) };
+	/* the lines come at once, not one for each step of a search */
+	for (guint k = 0; k < MEMORY_CHUNK_MAX; k += 64 / sizeof first->of->addresses[0])
+		__builtin_prefetch(&first[i].of->addresses[k]);
+	return i;
+}
+
+static struct spot spot_of(const struct memory *m, guint64 address)
+{
+	guint i = chunk_of(m, address);
+	const struct chunk *chunk = chunk_at(m, i);
+
+	return (struct spot){ i, count_up_to(chunk->of->addresses, chunk->count,
+					     sizeof chunk->of->addresses[0], address) };
 }
 
 static void blocks_move(struct chunk_blocks *to, guint at, const struct chunk_blocks *from,
@@ -326,15 +337,18 @@ static void block_drop(struct memory *m, struct spot spot)
 	chunk->head = chunk->of->addresses[0];
 }
 
-void memory_soon(const struct memory *m, guint64 address, guint stage)
+void memory_soon(const struct memory *m, const guint64 *addresses, guint count, guint64 *out)
 {
-	const struct allocation *block =
-		stage < 2 ? NULL : int_map_find(m->items[ALLOCATION_BLOCK], address, 0);
+	const struct int_map *blocks = m->items[ALLOCATION_BLOCK];
 
-	if (stage < 2)
-		int_map_soon(m->items[ALLOCATION_BLOCK], address, 0, stage == 1);
-	else if (block)
-		int_map_soon(m->items[ALLOCATION_MEMORY], block->address, 0, stage == 3);
+	for (guint i = 0; i < count; i++)
+		chunk_of(m, addresses[i]);
+	int_map_soon(blocks, addresses, count);
+	for (guint i = 0; i < count; i++) {
+		const struct allocation *block = int_map_find(blocks, addresses[i], 0);
+		out[i] = block ? block->address : 0;
+	}
+	int_map_soon(m->items[ALLOCATION_MEMORY], out, count);
 }
 
 char *history_place(guint64 line, guint64 event)

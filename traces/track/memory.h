@@ -147,9 +147,9 @@ void memory_step(struct memory *memory, const struct record_item *item);
 void memory_started(struct memory *memory);
 struct memory_sums memory_sums(const struct memory *memory);
 
-/* An event at the file's address comes soon: has the processor fetch what it will look at, in calls
- * with stage 0 to 3 while others go by. */
-void memory_soon(const struct memory *memory, guint64 address, guint stage);
+/* Events at these addresses of the file come soon: has the processor fetch what they look at, for
+ * all at once. Where the blocks lie that are there; 0: none is. */
+void memory_soon(const struct memory *memory, const guint64 *addresses, guint count, guint64 *out);
 
 /* Notes what the file says. It changes `file` alone. */
 void memory_step_file(struct memory *memory, const struct record_item *item);
