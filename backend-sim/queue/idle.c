@@ -2,8 +2,9 @@
  *
  * The idle thread, which serves a program that has sent work and then polls memory without making
  * calls. Once no driver call has been made for a millisecond and the model has work, the thread
- * runs it to completion. Without work it sleeps. It is started when the first work is sent, blocks
- * all signals, and does not exist in a forked child.
+ * runs it to completion. It waits in parts, so that a program that stood still, with its machine or
+ * by a signal, has time for a call. Without work it sleeps. It is started when the first work is
+ * sent, blocks all signals, and does not exist in a forked child.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,6 +16,8 @@
 
 #define IDLE_SLOWEST \
 	32u /* polls of memory that change nothing come this much more rarely in the end */
+
+#define IDLE_PARTS 4u
 
 static bool has_work(const struct bsim *bs)
 {
@@ -39,9 +42,12 @@ static void *idle_main(void *arg)
 			set->idle_parked = false;
 			continue;
 		}
-		until = clock_at_ns(clock_now_ns() + slowness * set->idle_ns);
-		while (!set->idle_stop && bsim_wait_locked(bs, &set->work, &until) != ETIMEDOUT)
-			continue;
+		for (unsigned part = 0; part < IDLE_PARTS && bs->calls == calls; part++) {
+			until = clock_at_ns(clock_now_ns() + slowness * set->idle_ns / IDLE_PARTS);
+			while (!set->idle_stop &&
+			       bsim_wait_locked(bs, &set->work, &until) != ETIMEDOUT)
+				continue;
+		}
 		if (set->idle_stop)
 			break;
 		if (set->away != 0 || bs->calls != calls) {

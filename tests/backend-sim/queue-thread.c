@@ -3,6 +3,7 @@
  * Threads on one driver: calls that wait for each other, the idle thread, ends, fork().
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,6 +329,32 @@ TEST(queue_thread, values_go_to_and_fro_without_a_call)
 			;
 	}
 	EXPECT_EQ(flag[1], 3u);
+}
+
+/* Stopped for longer than it must be idle, as where its machine stands still. */
+TEST(queue_thread, a_program_that_stood_still_has_time_for_a_call)
+{
+	uint64_t a = rig_alloc(0, 16 * MIB), b = rig_alloc(0, 16 * MIB);
+	struct bsim *bs = bsim_of(rig);
+	struct rig_stream stream;
+	pid_t pid, stopped = getpid();
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 64, 64));
+	bsim_lock(bs);
+	bs->queues->idle_ns = UINT64_C(400000000);
+	bsim_unlock(bs);
+	rig_sdma(&stream, b, a, 16 * MIB, QUIET);
+	pid = fork();
+	if (pid == 0) {
+		nap(500);
+		kill(stopped, SIGCONT);
+		_exit(0);
+	}
+	raise(SIGSTOP);
+	EXPECT_EQ(rig_query(&stream, DRV_SQCQ_PROP_SQ_HEAD), 0u);
+	rig_finish(&stream);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+	rig_end();
 }
 
 static unsigned long voluntary_switches(void)
