@@ -48,40 +48,34 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->pump_started = stream->pump_stop = false;
 }
 
-/* What core_stream_create() and core_stream_default() are told of a stream to be. */
-struct plan {
-	struct context *context;
-	void *owner; /* the context's handle */
-	uint32_t priority, flags;
-	bool is_default;
-};
-
-static int make_stream(const struct plan *plan, void **out_stream)
+static int make_stream(uint32_t priority, uint32_t flags, bool is_default, void **out_stream)
 {
-	const struct core_context *face = &plan->context->face;
+	void *owner, *handle = NULL;
+	struct context *context = core_context_look(&owner);
 	struct core_stream *stream;
-	void *handle;
 	int code;
 
-	if (core_stream_live(face->device) >= CORE_STREAM_MAX)
+	if (context == NULL)
+		return core_context_none();
+	if (is_default && (*out_stream = atomic_load(&context->default_stream)) != NULL)
+		return CORE_OK;
+	if (core_stream_live(context->face.device) >= CORE_STREAM_MAX)
 		return core_fail(ACL_ERROR_RT_NO_STREAM_RESOURCE,
-				 "device %d has %u streams, all that there are", face->user_device,
-				 CORE_STREAM_MAX);
+				 "device %d has %u streams, all that there are",
+				 context->face.user_device, CORE_STREAM_MAX);
 	stream = core_pool_take(&core_streams);
 	if (stream == NULL)
 		return core_no_memory("no memory for a stream");
 	pthread_mutex_lock(&stream->lock);
-	be_born_locked(stream, plan->context);
-	stream->is_default = plan->is_default;
-	stream->priority = plan->priority;
-	stream->flags = plan->flags;
+	be_born_locked(stream, context);
+	stream->is_default = is_default;
+	stream->priority = priority;
+	stream->flags = flags;
 	code = core_stream_open_queue(stream);
 	pthread_mutex_unlock(&stream->lock);
-	handle = code == CORE_OK
-			 ? core_owned_link(&core_streams, &core_stream_lists[stream->device],
-					   stream, plan->owner,
-					   plan->is_default ? &plan->context->default_stream : NULL)
-			 : NULL;
+	if (code == CORE_OK)
+		handle = core_owned_link(&core_streams, &core_stream_lists[stream->device], stream,
+					 owner, is_default ? &context->default_stream : NULL);
 	if (handle != NULL) {
 		*out_stream = handle;
 		return CORE_OK;
@@ -100,29 +94,21 @@ static int make_stream(const struct plan *plan, void **out_stream)
 
 int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream)
 {
-	struct plan plan = { .priority = priority, .flags = flags };
-
-	plan.context = core_context_look(&plan.owner);
-	if (plan.context == NULL)
-		return core_context_none();
-	return make_stream(&plan, out_stream);
+	return make_stream(priority, flags, false, out_stream);
 }
 
 /* Made at the first use: a program that only maps memory needs no queue. */
 int core_stream_default(void **out_stream)
 {
 	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-	struct plan plan = { .is_default = true };
+	void *owner;
+	struct context *context = core_context_look(&owner);
 
-	plan.context = core_context_look(&plan.owner);
-	if (plan.context == NULL)
-		return core_context_none();
-	*out_stream = atomic_load_explicit(&plan.context->default_stream, memory_order_acquire);
-	if (*out_stream != NULL)
+	if (context != NULL &&
+	    (*out_stream = atomic_load_explicit(&context->default_stream, memory_order_acquire)))
 		return CORE_OK;
 	LOCKED(&making);
-	*out_stream = atomic_load(&plan.context->default_stream);
-	return *out_stream != NULL ? CORE_OK : make_stream(&plan, out_stream);
+	return make_stream(0, 0, true, out_stream);
 }
 
 /* ---- found ---- */
