@@ -186,8 +186,6 @@ QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRe
  * time, and what the head of a stream is waiting for. It takes no report and changes nothing ----
  */
 
-#define AWAIT "npusimAwait"
-
 static void look_locked(struct bsim *bs, const struct queue_device *device, uint32_t stream,
 			struct npu_head *out)
 {
@@ -238,25 +236,20 @@ static bool is_over(void *arg)
 	return cq != await->cq || cq == NULL || cq->reports.length != 0;
 }
 
-drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stream, uint32_t cq,
-			    uint32_t wall_ms, struct npu_head *out)
+BSIM_QUESTION(npusimAwait, (uint32_t, dev), (uint32_t, stream), (uint32_t, cq), (uint32_t, wall_ms),
+	      (struct npu_head *, out))
 {
 	UNCANCELLED;
-	struct bsim *bs = bsim_of(self);
 	struct await await = { .id = cq };
-	drvError_t result;
+	drvError_t result =
+		BSIM_GIVEN(call, out) ?: queue_device_find_locked(bs, call, dev, 0, &await.device);
 
-	if (out == NULL)
-		return bsim_null(AWAIT, "out");
-	bsim_lock(bs);
-	result = queue_device_find_locked(bs, AWAIT, dev, 0, &await.device);
-	if (result == DRV_ERROR_NONE) {
-		await.cq = queue_table_find(&await.device->queues[DRV_LOGIC_TYPE], cq);
-		result = queue_wait_locked(bs, is_over, &await, -1, wall_ms);
-	}
+	if (result != DRV_ERROR_NONE)
+		return result;
+	await.cq = queue_table_find(&await.device->queues[DRV_LOGIC_TYPE], cq);
+	result = queue_wait_locked(bs, is_over, &await, -1, wall_ms);
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		look_locked(bs, await.device, stream, out);
-	bsim_unlock(bs);
 	return result;
 }
 
