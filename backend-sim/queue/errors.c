@@ -44,7 +44,7 @@ void queue_ring_set_locked(struct bsim *bs, unsigned device, const struct stars_
 static void fill_element(const struct queue_sq *sq, uint8_t error_type,
 			 struct stars_error_element *out)
 {
-	const union queue_entry *entry = &sq->ring[sq->head];
+	const union stars_sqe *entry = &sq->ring[sq->head];
 	uint16_t stream = entry->header.stream_id & (uint16_t)~STARS_SYNC_TASK_FLAG;
 	uint16_t task = entry->header.task_id, *about = out->about;
 

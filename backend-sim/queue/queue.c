@@ -69,7 +69,7 @@ static void catch_up_at_end_locked(struct bsim *bs)
  * count themselves, from halMemcpy2D's call to their end, or the end of a row that an engine has by
  * then ---- */
 
-static void find_uses(const union queue_entry *sqe, struct queue_use out[2])
+static void find_uses(const union stars_sqe *sqe, struct queue_use out[2])
 {
 	out[0] = out[1] = (struct queue_use){ 0, 0 };
 	if (sqe->header.type == STARS_SQE_SDMA) {
@@ -556,7 +556,7 @@ static struct queue_sq *send_check(struct bsim_call *c, uint32_t dev,
 static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t count)
 {
 	if (sq->ring == NULL) {
-		sq->ring = g_new0(union queue_entry, sq->depth);
+		sq->ring = g_new0(union stars_sqe, sq->depth);
 		sq->sent = g_malloc_n(sq->depth, sizeof(sq->sent[0]));
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -569,7 +569,7 @@ static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t co
 
 uint64_t queue_sent_behind_copy(const struct queue_sq *sq)
 {
-	const union queue_entry *before = &sq->ring[(sq->head + sq->depth - 1) % sq->depth];
+	const union stars_sqe *before = &sq->ring[(sq->head + sq->depth - 1) % sq->depth];
 	bool ends = sq->job.finish_ps == sq->bs->queues->now_ps;
 
 	return ends && before->header.type == STARS_SQE_SDMA ? sq->sent[sq->head].ps : 0;

@@ -41,19 +41,6 @@ static inline uint64_t queue_word(uint32_t low, uint32_t high)
 #define QUEUE_WRITE_HIGH_MASK  0x1ffffu
 #define QUEUE_WRITE_SIZE(high) ((high) >> 20 & 7u)
 
-union queue_entry {
-	struct stars_sqe_header header; /* of all */
-	struct stars_sdma_sqe sdma;
-	struct stars_pcie_dma_sqe dma;
-	struct stars_event_sqe event;
-	struct stars_write_value_sqe write;
-	struct stars_value_wait_sqe wait;
-	uint32_t words[STARS_SQE_BYTES / 4]; /* of condition code: from STARS_CONDITION_AT on */
-	struct stars_callback_sqe callback;
-	struct stars_error_ring_sqe ring;
-};
-_Static_assert(sizeof(union queue_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
-
 static inline unsigned queue_value_bytes(const struct stars_value_wait_sqe *wait)
 {
 	return wait->narrow ? sizeof(uint32_t) : sizeof(uint64_t);
@@ -117,7 +104,7 @@ struct queue_sq {
 	uint32_t id, cq_id, stream_id, depth;
 	bool only_id; /* no entries can be sent */
 	bool stopped; /* nothing of it begins any more, and what runs is not completed */
-	union queue_entry *ring;
+	union stars_sqe *ring;
 	struct {
 		uint64_t call, ps;
 	} * sent; /* by which driver call, and when, of each entry in the ring */

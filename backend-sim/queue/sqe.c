@@ -82,7 +82,7 @@ enum outcome { DONE, STARTED, BLOCKED };
 struct attempt {
 	struct bsim *bs;
 	struct queue_sq *sq;
-	const union queue_entry *entry;
+	const union stars_sqe *entry;
 	const char *what; /* it does, for messages */
 	char name[96];    /* by name_of() */
 	struct queue_error error;
@@ -134,7 +134,7 @@ static void message_restore(char *kept)
 /* ---- copies ---- */
 
 /* Each is a job of its own. */
-static uint64_t rows_of(const union queue_entry *entry)
+static uint64_t rows_of(const union stars_sqe *entry)
 {
 	return entry->header.type == STARS_SQE_PCIE_DMA &&
 			       (entry->dma.convert & STARS_DMA_DESCRIPTORS) != 0

@@ -660,6 +660,19 @@ struct stars_error_element {
 };
 enum { STARS_RING_SDMA = 2, STARS_RING_SQE = 9, STARS_RING_WAIT = 10 };
 
+/* Any entry. */
+union stars_sqe {
+	struct stars_sqe_header header; /* of all */
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe dma;
+	struct stars_event_sqe event;
+	struct stars_write_value_sqe write;
+	struct stars_value_wait_sqe wait;
+	struct stars_callback_sqe callback;
+	struct stars_error_ring_sqe ring;
+	uint32_t words[STARS_SQE_BYTES / 4]; /* of condition code: from STARS_CONDITION_AT on */
+};
+
 /* The 32-byte entry of a logic completion queue. */
 struct stars_logic_cqe {
 	uint16_t stream_id, task_id;

@@ -229,26 +229,17 @@ int core_notify_remove(void *notify, struct core_notify *out);
 /* 507000: it has one. */
 int core_notify_set_key(void *notify, const char key[CORE_KEY_BYTES]);
 
-/* An entry of a stream's queue. */
-union core_entry {
-	struct stars_sqe_header header;
-	struct stars_pcie_dma_sqe dma;
-	struct stars_sdma_sqe sdma;
-	struct stars_write_value_sqe write;
-	struct stars_value_wait_sqe wait;
-	uint8_t bytes[STARS_SQE_BYTES];
-};
 /* Collects entries of a stream, which are sent in order, as many as fit at once; the first failure
  * stays, and nothing is sent any more. */
 struct core_sender {
 	struct core_stream *stream;
 	int error; /* aclError */
 	unsigned count;
-	union core_entry entries[32];
+	union stars_sqe entries[32];
 };
 void core_sender_init(struct core_sender *sender, struct core_stream *stream);
 /* Zeros, for the caller to fill in. */
-union core_entry *core_sender_add(struct core_sender *sender);
+union stars_sqe *core_sender_add(struct core_sender *sender);
 /* A copy of any length: by SDMA between device addresses (on_device), by PCIe DMA between host and
  * device. */
 void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,

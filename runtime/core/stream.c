@@ -421,7 +421,7 @@ int core_sender_flush(struct core_sender *sender,
 	return sender->error;
 }
 
-union core_entry *core_sender_add(struct core_sender *sender)
+union stars_sqe *core_sender_add(struct core_sender *sender)
 {
 	if (sender->count == sizeof(sender->entries) / sizeof(sender->entries[0]))
 		core_sender_flush(sender, NULL, NULL);
@@ -448,7 +448,7 @@ void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, ui
 		sender->error = code;
 	for (uint64_t done = 0; done < bytes && sender->error == CORE_OK; done += PIECE_BYTES) {
 		uint64_t now = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-		union core_entry *entry = core_sender_add(sender);
+		union stars_sqe *entry = core_sender_add(sender);
 
 		entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
 		if (on_device) {
@@ -457,7 +457,7 @@ void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, ui
 		} else {
 			entry->dma.length = now;
 		}
-		driver_entry_set_copy(entry->bytes, dst + done, src + done);
+		driver_entry_set_copy(entry, dst + done, src + done);
 	}
 }
 

@@ -155,7 +155,7 @@ static CUresult take_block(CUmemoryPool pool, uint64_t bytes, unsigned long long
  * not held. */
 CUresult cuda_pool_free(uint64_t va, const CUstream *handle)
 {
-	union core_entry entry = { .header.type = STARS_SQE_PLACE_HOLDER };
+	union stars_sqe entry = { .header.type = STARS_SQE_PLACE_HOLDER };
 	struct block *block = calloc(1, sizeof(*block));
 	struct trace_name memory;
 	struct core_stream *stream;

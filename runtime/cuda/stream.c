@@ -226,7 +226,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *u
 /* ---- values ---- */
 
 /* Both kinds of operations have their words in the same places. */
-static CUresult value_entry(const CUstreamBatchMemOpParams *op, union core_entry *out)
+static CUresult value_entry(const CUstreamBatchMemOpParams *op, union stars_sqe *out)
 {
 	CUstreamBatchMemOpType type = op->operation;
 	bool narrow = type <= CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -236,7 +236,7 @@ static CUresult value_entry(const CUstreamBatchMemOpParams *op, union core_entry
 	uint64_t value = narrow ? op->waitValue.value : op->waitValue.value64;
 	unsigned bytes = narrow ? 4 : 8, flags = op->waitValue.flags;
 
-	*out = (union core_entry){ .header.type = STARS_SQE_PLACE_HOLDER };
+	*out = (union stars_sqe){ .header.type = STARS_SQE_PLACE_HOLDER };
 	if (type == CU_STREAM_MEM_OP_BARRIER) /* entries of a stream are in order as it is */
 		return CUDA_SUCCESS;
 	if (type == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES ||
@@ -275,7 +275,7 @@ static CUresult value_entry(const CUstreamBatchMemOpParams *op, union core_entry
 
 static CUresult send_values(CUstream handle, unsigned count, const CUstreamBatchMemOpParams *ops)
 {
-	union core_entry entries[VALUES_MAX];
+	union stars_sqe entries[VALUES_MAX];
 	struct core_stream *stream;
 	CUresult code = cuda_stream(handle, &stream);
 

@@ -164,45 +164,35 @@ enum driver_op driver_op_by_name(const char *name, const char **out_nearest)
 	return DRIVER_OP_COUNT;
 }
 
-bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes)
+bool driver_entry_copy(const union stars_sqe *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes)
 {
-	struct stars_sdma_sqe sdma;
-	struct stars_pcie_dma_sqe pcie;
+	const struct stars_sdma_sqe *sdma = &entry->sdma;
 
-	memcpy(&sdma, entry, sizeof(sdma));
-	memcpy(&pcie, entry, sizeof(pcie));
-	if (sdma.header.type == STARS_SQE_SDMA) {
-		*dst = (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low;
-		*src = (uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low;
-		*bytes = sdma.length;
-	} else if (sdma.header.type == STARS_SQE_PCIE_DMA &&
-		   (pcie.convert & STARS_DMA_DESCRIPTORS) == 0) {
-		*dst = pcie.dst;
-		*src = pcie.src;
-		*bytes = pcie.length;
+	if (entry->header.type == STARS_SQE_SDMA) {
+		*dst = (uint64_t)sdma->dst_addr_high << 32 | sdma->dst_addr_low;
+		*src = (uint64_t)sdma->src_addr_high << 32 | sdma->src_addr_low;
+		*bytes = sdma->length;
+	} else if (entry->header.type == STARS_SQE_PCIE_DMA &&
+		   (entry->dma.convert & STARS_DMA_DESCRIPTORS) == 0) {
+		*dst = entry->dma.dst;
+		*src = entry->dma.src;
+		*bytes = entry->dma.length;
 	} else {
 		return false;
 	}
 	return true;
 }
 
-void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src)
+void driver_entry_set_copy(union stars_sqe *entry, uint64_t dst, uint64_t src)
 {
-	struct stars_sdma_sqe sdma;
-	struct stars_pcie_dma_sqe pcie;
-
-	memcpy(&sdma, entry, sizeof(sdma));
-	memcpy(&pcie, entry, sizeof(pcie));
-	if (sdma.header.type == STARS_SQE_SDMA) {
-		sdma.dst_addr_low = (uint32_t)dst;
-		sdma.dst_addr_high = (uint32_t)(dst >> 32);
-		sdma.src_addr_low = (uint32_t)src;
-		sdma.src_addr_high = (uint32_t)(src >> 32);
-		memcpy(entry, &sdma, sizeof(sdma));
+	if (entry->header.type == STARS_SQE_SDMA) {
+		entry->sdma.dst_addr_low = (uint32_t)dst;
+		entry->sdma.dst_addr_high = (uint32_t)(dst >> 32);
+		entry->sdma.src_addr_low = (uint32_t)src;
+		entry->sdma.src_addr_high = (uint32_t)(src >> 32);
 	} else {
-		pcie.dst = dst;
-		pcie.src = src;
-		memcpy(entry, &pcie, sizeof(pcie));
+		entry->dma.dst = dst;
+		entry->dma.src = src;
 	}
 }
 

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "npusim/driver.h"
 
@@ -44,10 +45,18 @@ const char *driver_code_name(drvError_t code);
 
 /* ---- entries of queues (forward.c) ---- */
 
+/* Entry i of those that are sent, which lie anywhere. */
+static inline union stars_sqe driver_entry(const struct halTaskSendInfo *sent, uint32_t i)
+{
+	union stars_sqe entry;
+
+	memcpy(&entry, sent->sqe_addr + (size_t)i * sizeof(entry), sizeof(entry));
+	return entry;
+}
 /* The copy that an entry of a queue asks for; false: it is none, or one by descriptors. */
-bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
+bool driver_entry_copy(const union stars_sqe *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
 /* Of an entry that is one: other addresses. */
-void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src);
+void driver_entry_set_copy(union stars_sqe *entry, uint64_t dst, uint64_t src);
 
 /* ---- the forwarding driver (forward.c) ---- */
 

@@ -161,14 +161,13 @@ static void record_sent(struct trace_recorder *r, struct trace_call *c,
 			const struct halTaskSendInfo *sent)
 {
 	for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num; i++) {
-		const uint8_t *entry = sent->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-		const struct stars_sqe_header *header = (const void *)entry;
+		union stars_sqe entry = driver_entry(sent, i);
 		uint64_t dst, src, bytes;
 
-		if (driver_entry_copy(entry, &dst, &src, &bytes))
+		if (driver_entry_copy(&entry, &dst, &src, &bytes))
 			RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes);
 		else
-			RECORD(CALL, .has = NPU_TRACE_HAS_TYPE, .type = header->type);
+			RECORD(CALL, .has = NPU_TRACE_HAS_TYPE, .type = entry.header.type);
 	}
 }
 

@@ -108,20 +108,14 @@ static bool is_free(struct validate *v, const struct halTaskSendInfo *info, uint
 {
 	uint64_t dst, src, bytes;
 
-	for (uint32_t i = 0; i < index; i++)
-		if (driver_entry_copy(info->sqe_addr + (size_t)i * STARS_SQE_BYTES, &dst, &src,
-				      &bytes) &&
+	for (uint32_t i = 0; i < index; i++) {
+		union stars_sqe entry = driver_entry(info, i);
+
+		if (driver_entry_copy(&entry, &dst, &src, &bytes) &&
 		    ((dst < end && begin < dst + bytes) || (src < end && begin < src + bytes)))
 			return false;
+	}
 	return !accesses_meet(v, begin, end, false);
-}
-
-static bool waits(const uint8_t *entry)
-{
-	unsigned type = ((const struct stars_sqe_header *)(const void *)entry)->type;
-
-	return type == STARS_SQE_EVENT_WAIT || type == STARS_SQE_NOTIFY_WAIT ||
-	       type == STARS_SQE_COND;
 }
 
 static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
@@ -134,11 +128,13 @@ static GArray *fill_targets(struct validate *v, uint32_t dev, const struct halTa
 	    order_is_tainted(v, MAX(stream->clock.taint, v->host.taint)))
 		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
-		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
+		union stars_sqe entry = driver_entry(info, i);
 
-		if (waits(entry))
+		if (entry.header.type == STARS_SQE_EVENT_WAIT ||
+		    entry.header.type == STARS_SQE_NOTIFY_WAIT ||
+		    entry.header.type == STARS_SQE_COND)
 			break; /* maybe for the program */
-		if (!driver_entry_copy(entry, &dst, &src, &bytes) || bytes <= FLAG_BYTES ||
+		if (!driver_entry_copy(&entry, &dst, &src, &bytes) || bytes <= FLAG_BYTES ||
 		    pinned(v, dst, dst + bytes) == NULL || !is_free(v, info, i, dst, dst + bytes) ||
 		    (src < dst + bytes && dst < src + bytes))
 			continue;
@@ -170,15 +166,14 @@ static uint64_t second(struct validate *v, uint64_t va, uint64_t bytes)
 static uint8_t *use_seconds(struct validate *v, struct halTaskSendInfo *info)
 {
 	uint8_t *entries = info->sqe_addr;
+	union stars_sqe *changed = g_memdup2(entries, info->sqe_num * sizeof(*changed));
 	uint64_t dst, src, bytes;
 
-	info->sqe_addr = g_memdup2(entries, (gsize)info->sqe_num * STARS_SQE_BYTES);
-	for (uint32_t i = 0; i < info->sqe_num; i++) {
-		uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-
-		if (driver_entry_copy(entry, &dst, &src, &bytes))
-			driver_entry_set_copy(entry, second(v, dst, bytes), second(v, src, bytes));
-	}
+	info->sqe_addr = (uint8_t *)changed;
+	for (uint32_t i = 0; i < info->sqe_num; i++)
+		if (driver_entry_copy(&changed[i], &dst, &src, &bytes))
+			driver_entry_set_copy(&changed[i], second(v, dst, bytes),
+					      second(v, src, bytes));
 	return entries;
 }
 

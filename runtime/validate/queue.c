@@ -463,23 +463,16 @@ bool validate_pending(struct validate *v, const struct object *object, uint64_t 
 
 /* ---- entries ---- */
 
-static uint64_t event_name(uint32_t dev, const struct stars_event_sqe *sqe, bool notify)
+static void write_value(struct validate *v, struct order_stream *stream,
+			const struct stars_write_value_sqe *sqe)
 {
-	return order_event_name(dev, sqe->event_id) | (notify ? ORDER_NOTIFY : 0);
-}
-
-static void write_value(struct validate *v, struct order_stream *stream, const uint8_t *entry)
-{
-	struct stars_write_value_sqe sqe;
-
-	memcpy(&sqe, entry, sizeof(sqe));
-	if (sqe.sub_type == STARS_WRITE_EVENT_RESET)
-		order_event(v, order_event_name(stream->dev, sqe.res7))->recorded = false;
-	else if (sqe.sub_type == STARS_WRITE_NOTIFY &&
-		 !STARS_IS_PEERS(sqe.write_addr_low, sqe.write_addr_high)) /* nobody waits here */
-		order_record(v, &stream->clock,
-			     order_event_name(sqe.res3, STARS_NOTIFY_OF(sqe.write_addr_low)) |
-				     ORDER_NOTIFY);
+	if (sqe->sub_type == STARS_WRITE_EVENT_RESET)
+		order_event(v, order_event_name(stream->dev, sqe->res7, false))->recorded = false;
+	else if (sqe->sub_type == STARS_WRITE_NOTIFY &&
+		 !STARS_IS_PEERS(sqe->write_addr_low, sqe->write_addr_high)) /* nobody waits here */
+		order_record(
+			v, &stream->clock,
+			order_event_name(sqe->res3, STARS_NOTIFY_OF(sqe->write_addr_low), true));
 	else
 		order_resolve(v, &stream->clock);
 	unmark(v);
@@ -487,17 +480,13 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 
 /* Entries that write nothing, or what rows_made() has given up: calls of the host's functions, and
  * copies by descriptors. */
-static bool writes_nothing_unknown(const uint8_t *entry)
+static bool writes_nothing_unknown(const union stars_sqe *entry)
 {
-	struct stars_callback_sqe callback;
-	struct stars_pcie_dma_sqe dma;
-
-	memcpy(&callback, entry, sizeof(callback));
-	memcpy(&dma, entry, sizeof(dma));
-	return callback.header.type == STARS_SQE_AICPU
-		       ? STARS_TOPIC_OF(callback.topic) == STARS_TOPIC_CALLBACK
-		       : dma.header.type == STARS_SQE_PCIE_DMA &&
-				 (dma.convert & (STARS_DMA_DESCRIPTORS | STARS_DMA_UPDATES)) ==
+	return entry->header.type == STARS_SQE_AICPU
+		       ? STARS_TOPIC_OF(entry->callback.topic) == STARS_TOPIC_CALLBACK
+		       : entry->header.type == STARS_SQE_PCIE_DMA &&
+				 (entry->dma.convert &
+				  (STARS_DMA_DESCRIPTORS | STARS_DMA_UPDATES)) ==
 					 STARS_DMA_DESCRIPTORS;
 }
 
@@ -509,30 +498,28 @@ static void rows_made(struct validate *v, const struct drvMem2D *rows)
 				       (uintptr_t)rows->dst + i * rows->dpitch + rows->width);
 }
 
-static void enter(struct validate *v, struct order_stream *stream, const uint8_t *entry)
+static void enter(struct validate *v, struct order_stream *stream, const union stars_sqe *entry)
 {
-	const struct stars_sqe_header *header = (const void *)entry;
+	unsigned type = entry->header.type;
+	bool notify = type == STARS_SQE_NOTIFY_RECORD || type == STARS_SQE_NOTIFY_WAIT;
+	uint64_t event = order_event_name(stream->dev, entry->event.event_id, notify);
 	struct move move = { .stream = stream, .clock = &stream->clock };
-	struct stars_event_sqe event;
 
-	memcpy(&event, entry, sizeof(event));
-	move.number = order_entry(v, stream, header->task_id);
-	switch (header->type) {
+	move.number = order_entry(v, stream, entry->header.task_id);
+	switch (type) {
 	case STARS_SQE_EVENT_RECORD:
 	case STARS_SQE_NOTIFY_RECORD:
-		order_record(
-			v, &stream->clock,
-			event_name(stream->dev, &event, header->type == STARS_SQE_NOTIFY_RECORD));
+		order_record(v, &stream->clock, event);
 		break;
 	case STARS_SQE_EVENT_WAIT:
-		order_wait(v, stream, event_name(stream->dev, &event, false));
+		order_wait(v, stream, event);
 		break;
 	case STARS_SQE_NOTIFY_WAIT: /* it takes the record with it */
-		order_wait(v, stream, event_name(stream->dev, &event, true));
-		order_event(v, event_name(stream->dev, &event, true))->recorded = false;
+		order_wait(v, stream, event);
+		order_event(v, event)->recorded = false;
 		break;
 	case STARS_SQE_WRITE_VALUE:
-		write_value(v, stream, entry);
+		write_value(v, stream, &entry->write);
 		break;
 	case STARS_SQE_COND:
 		order_value_wait(v, stream);
@@ -632,17 +619,11 @@ static void asked(struct validate *v, uint32_t dev, const struct halSqCqQueryInf
 		order_seen(v, stream, sent - (sent - info->value[0]) % stream->depth, true);
 }
 
-static uint64_t id_name(uint32_t dev, const struct halResourceIdInputInfo *id)
-{
-	return order_event_name(dev, id->resourceId) |
-	       (id->type == DRV_NOTIFY_ID ? ORDER_NOTIFY : 0);
-}
-
 /* config NULL: it is given back. */
 static void configure(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id,
 		      const struct halResourceConfigInfo *config)
 {
-	uint64_t name = id_name(dev, id);
+	uint64_t name = order_event_name(dev, id->resourceId, id->type == DRV_NOTIFY_ID);
 
 	if (id->type != DRV_EVENT_ID && id->type != DRV_NOTIFY_ID)
 		return;
@@ -668,11 +649,11 @@ drvError_t validate_told(struct npu_driver *self, uint32_t dev, enum npu_order w
 		order_seen(v, order_stream(v, dev, id), value, true);
 		break;
 	case NPU_ORDER_EVENT:
-		order_seen_event(v, order_event_name(dev, id));
+		order_seen_event(v, order_event_name(dev, id, false));
 		break;
 	case NPU_ORDER_RELAY:
-		order_event(v, order_event_name(dev, id))->relay_of = value + 1;
-		order_event(v, order_event_name(dev, id))->number = ++v->made;
+		order_event(v, order_event_name(dev, id, false))->relay_of = value + 1;
+		order_event(v, order_event_name(dev, id, false))->number = ++v->made;
 		break;
 	case NPU_ORDER_OWN:
 		object = objects_find(v, OBJECT_PINNED, value);
@@ -708,14 +689,17 @@ void validate_queue_call(struct validate *v)
 	const union layer_arguments *with = &v->call->with;
 	const struct halTaskSendInfo *sent;
 	struct order_stream *stream;
+	union stars_sqe entry;
 
 	settle(v);
 	switch (v->call->op) {
 	case DRIVER_OP_halSqTaskSend:
 		sent = with->halSqTaskSend.info;
 		stream = order_stream(v, with->halSqTaskSend.dev, sent->sqId);
-		for (uint32_t i = 0; i < sent->sqe_num; i++)
-			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
+		for (uint32_t i = 0; i < sent->sqe_num; i++) {
+			entry = driver_entry(sent, i);
+			enter(v, stream, &entry);
+		}
 		break;
 	case DRIVER_OP_halSqCqAllocate:
 		if (with->halSqCqAllocate.in->type != DRV_NORMAL_TYPE)

@@ -213,12 +213,11 @@ void order_value_wait(struct validate *v, struct order_stream *stream);
 /* What has the clock may be what was waited for by anybody whose edge is not known. */
 void order_resolve(struct validate *v, const struct clock *clock);
 
-/* Events are named by device and id; a notify by its id with NOTIFY set. */
+/* Events are named by device and id, and so are notifies, which are none of the events. */
 #define EVENT_KEY(name) ((gpointer)(uintptr_t)((name) + 1))
-#define ORDER_NOTIFY    UINT64_C(0x80000000)
-static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
+static inline uint64_t order_event_name(uint32_t dev, uint32_t id, bool notify)
 {
-	return (uint64_t)dev << 32 | id;
+	return (uint64_t)dev << 32 | (uint64_t)notify << 31 | id;
 }
 /* What is known of one; made where nothing is. */
 struct order_event {
