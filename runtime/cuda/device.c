@@ -21,18 +21,7 @@ int cuda_ordinal(uint32_t logic)
 	return core_logic_to_user(logic, &user) == 0 ? user : -1;
 }
 
-CUresult cuda_keep(uint32_t logic)
-{
-	CUresult code;
-	static _Atomic uint64_t kept;
-
-	if (logic < CORE_DEVICE_MAX && kept >> logic & 1)
-		return CUDA_SUCCESS;
-	if ((code = cuda_of_core(core_device_keep(logic))) != CUDA_SUCCESS)
-		return code;
-	kept |= UINT64_C(1) << logic;
-	return CUDA_SUCCESS;
-}
+CUresult cuda_keep(uint32_t logic) CUDA_ANSWERS(cuda_of_core(core_device_keep(logic)));
 
 uint32_t cuda_logic(CUdevice device)
 {

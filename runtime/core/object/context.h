@@ -55,7 +55,7 @@ void *core_owned_take(const struct core_owned *list, const struct context *conte
 
 struct device {
 	unsigned users;          /* contexts; core_setup_lock */
-	bool kept;               /* core_device_keep() is one of the users; core_setup_lock */
+	atomic_bool kept;        /* core_device_keep() is a user, too; set under core_setup_lock */
 	unsigned set;            /* aclrtSetDevice less aclrtResetDevice; core_setup_lock */
 	_Atomic(void *) primary; /* handle of its primary context */
 };
