@@ -34,7 +34,7 @@ ACL_DOORS(ACL_INSIDE)
 		variables;                     \
 		return __VA_ARGS__;            \
 	}
-#define ACL_GIVE(out, value)    (*(out) = (value), ACL_SUCCESS)
+#define ACL_GIVE                CORE_GIVE
 #define ACL_GIVE_IF(out, value) ((out) != NULL ? ACL_GIVE(out, value) : ACL_SUCCESS)
 
 /* The codes of most refusals: the ACL's own (100000), the runtime's (107000), 207000. The text

@@ -109,16 +109,15 @@ static bool place_kind_of(uint32_t mem_type, const void *ptr, enum npu_place_kin
 		{ DV_MEM_USER_MALLOC, NPU_PLACE_PAGEABLE },
 		{ DV_MEM_UVM, NPU_PLACE_MANAGED },
 	};
-	size_t i = 0;
 
-	while (i < sizeof(kinds) / sizeof(kinds[0]) && (mem_type & kinds[i].bits) == 0)
-		i++;
-	if (i == sizeof(kinds) / sizeof(kinds[0]))
-		return false;
-	*out = kinds[i].kind;
-	if (*out == NPU_PLACE_PAGEABLE && acl_host_is_registered(ptr))
-		*out = NPU_PLACE_REGISTERED;
-	return true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if ((mem_type & kinds[i].bits) != 0) {
+			*out = kinds[i].kind;
+			if (*out == NPU_PLACE_PAGEABLE && acl_host_is_registered(ptr))
+				*out = NPU_PLACE_REGISTERED;
+			return true;
+		}
+	return false;
 }
 
 aclError acl_place_of(const char *argument, const void *ptr, struct npu_place *out)

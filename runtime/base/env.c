@@ -197,12 +197,9 @@ static size_t split_choices(const struct var_row *row, char text[64], const char
 	return count;
 }
 
-static const char *what_is_wrong(const struct var_row *row, const char *value)
+static const char *what_is_wrong(const struct var_row *row, const char *value,
+				 const char *const *choices, size_t count)
 {
-	const char *choices[CHOICES_MAX];
-	char text[64];
-	size_t count = split_choices(row, text, choices);
-
 	if (row->pattern != NULL)
 		return matches(value, row->pattern) ? NULL : row->wanted;
 	if (row->check != NULL)
@@ -252,11 +249,11 @@ bool npu_var_check_all(char **error)
 	for (int i = 0; i < NPU_VAR_COUNT; i++) {
 		bool from_env;
 		const char *value = npu_var_get((enum npu_var)i, &from_env);
-		const char *wanted = from_env ? what_is_wrong(&vars[i], value) : NULL;
-		const char *choices[CHOICES_MAX];
+		const char *choices[CHOICES_MAX], *wanted;
 		char text[64];
 		size_t count = split_choices(&vars[i], text, choices);
 
+		wanted = from_env ? what_is_wrong(&vars[i], value, choices, count) : NULL;
 		if (wanted == NULL)
 			continue;
 		if (asprintf(error, "environment: %s=%s is not valid: it takes %s%s (default: %s)",

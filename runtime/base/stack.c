@@ -427,14 +427,6 @@ static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, 
 	return kept->number = stack_count++;
 }
 
-static npu_stack keep(void *const *frames, unsigned count, const void *entry)
-{
-	uint64_t hash = hash_of(frames, count) ^ (uintptr_t)entry;
-	LOCKED(&lock);
-
-	return find_locked(hash, frames, count) ?: add_locked(hash, frames, count, entry);
-}
-
 /* The frames of C up to the interpreter's first give way to those of Python. How many there are. */
 static unsigned add_python(void **frames, unsigned count)
 {
@@ -455,8 +447,15 @@ static unsigned add_python(void **frames, unsigned count)
 static npu_stack keep_from(void **frames, int first, int got, const void *entry)
 {
 	unsigned count = got - first < (int)depth ? (unsigned)(got - first) : depth;
+	uint64_t hash;
 
-	return got <= first ? 0 : keep(frames + first, add_python(frames + first, count), entry);
+	if (got <= first)
+		return 0;
+	frames += first;
+	count = add_python(frames, count);
+	hash = hash_of(frames, count) ^ (uintptr_t)entry;
+	LOCKED(&lock);
+	return find_locked(hash, frames, count) ?: add_locked(hash, frames, count, entry);
 }
 
 npu_stack npu_stack_here(void)

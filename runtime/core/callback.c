@@ -236,7 +236,7 @@ static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *a
 	callback->sq = stream->sq;
 	count_users(callback->subscriber, 1);
 	if (block)
-		code = core_result(core_event_id_take(stream->device, &callback->event_id));
+		code = core_event_id_take(stream->device, &callback->event_id);
 	callback->blocks = block && code == CORE_OK;
 	atomic_store(&callback->users, callback->blocks ? 2 : 1);
 	code = code ?: send_locked(callback);

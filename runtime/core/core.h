@@ -60,6 +60,8 @@ static inline void core_called_back(const char *const *outer)
 {
 	core_called = *outer;
 }
+/* The end of a chain of calls that answer codes: *out = value. */
+#define CORE_GIVE(out, value) (*(out) = (value), 0)
 /* 500000, the message set, where no driver can be had. */
 int core_check_driver(void);
 /* A driver's code, other than 0, as an aclError (driver_code_acl()). It takes the driver's message

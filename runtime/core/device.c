@@ -78,6 +78,8 @@ int core_device_keep(uint32_t logic)
 
 	if (logic >= CORE_DEVICE_MAX)
 		return core_fail(ACL_ERROR_RT_INVALID_DEVICEID, "device %u does not exist", logic);
+	if (core_devices[logic].kept)
+		return CORE_OK;
 	LOCKED(&core_setup_lock);
 	if (!core_devices[logic].kept) {
 		code = core_device_hold_locked(logic);
@@ -117,11 +119,9 @@ int core_device_reset(int32_t user, bool force)
 int core_device_primary_active(int32_t user, bool *out_active)
 {
 	uint32_t logic;
-	int code = core_device_logic(user, "deviceId", &logic);
 
-	if (code == CORE_OK)
-		*out_active = core_device_primary(logic) != NULL;
-	return code;
+	return core_device_logic(user, "deviceId", &logic)
+		       ?: CORE_GIVE(out_active, core_device_primary(logic) != NULL);
 }
 
 int core_context_create(int32_t user, void **out_context)

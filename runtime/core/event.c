@@ -39,7 +39,7 @@ static struct record *record_make(uint32_t device, int *error)
 	struct record *record = calloc(1, sizeof(*record));
 
 	*error = record == NULL ? core_no_memory("no memory for an event")
-				: core_result(core_event_id_take(device, &record->id));
+				: core_event_id_take(device, &record->id);
 	if (*error != CORE_OK) {
 		free(record);
 		return NULL;
@@ -285,7 +285,7 @@ struct wait {
 	struct event *event;
 	uint32_t generation; /* of its slot then */
 	struct record *record;
-	uint32_t relay_device, relay_id;
+	uint32_t device, id; /* where it waits, and the event there: the record's, or a relay */
 	bool relayed;
 };
 
@@ -297,7 +297,7 @@ static void end_wait(const struct wait *wait)
 	       !atomic_compare_exchange_weak(&wait->event->waits, &waits, waits - 1)) {
 	}
 	if (wait->relayed)
-		record_drop_relay(wait->record, wait->relay_device, wait->relay_id);
+		record_drop_relay(wait->record, wait->device, wait->id);
 	record_unuse(wait->record);
 }
 
@@ -334,21 +334,17 @@ static void describe_wait(void *arg, struct core_stall *out)
 
 /* The id that the waiting stream's device knows. Of another device's record: one that the host
  * records when it happens. */
-static int local_id(struct wait *wait, uint32_t device, uint32_t *out_id)
+static int find_id(struct wait *wait)
 {
-	struct record *record = wait->record;
-	drvError_t code;
+	int code;
 
-	*out_id = record->id;
-	if (record->device == device)
-		return CORE_OK;
-	code = core_event_id_take(device, out_id);
-	if (code != DRV_ERROR_NONE)
-		return core_result(code);
+	if (wait->record->device == wait->device)
+		return CORE_GIVE(&wait->id, wait->record->id);
+	code = core_event_id_take(wait->device, &wait->id);
+	if (code != CORE_OK)
+		return code;
 	wait->relayed = true;
-	wait->relay_device = device;
-	wait->relay_id = *out_id;
-	return record_add_relay(record, device, *out_id);
+	return record_add_relay(wait->record, wait->device, wait->id);
 }
 
 /* Somebody must see the other stream's completion, or the relay is never run: its own thread, if
@@ -455,7 +451,6 @@ static int send_wait(const struct wait *made, struct core_stream *stream, uint32
 	struct wait *wait = malloc(sizeof(*wait));
 	struct core_done done = { .fn = wait_done, .arg = wait, .describe = describe_wait };
 	struct stars_event_sqe sqe = { .header.type = STARS_SQE_EVENT_WAIT, .timeout = timeout_s };
-	uint32_t id;
 	int code;
 
 	if (wait == NULL) {
@@ -463,11 +458,11 @@ static int send_wait(const struct wait *made, struct core_stream *stream, uint32
 		return core_no_memory("no memory to wait for an event");
 	}
 	*wait = *made;
-	code = local_id(wait, stream->device, &id);
+	code = find_id(wait);
 	if (code == CORE_OK && wait->relayed)
 		code = watch_record(wait->record);
 	if (code == CORE_OK) {
-		sqe.event_id = (uint16_t)id;
+		sqe.event_id = (uint16_t)wait->id;
 		code = core_stream_send_each(stream, &sqe, 1, &done);
 	}
 	if (code != CORE_OK)
@@ -511,6 +506,7 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s)
 		wait.record = awaited_locked(event, stream);
 	if (wait.record != NULL) {
 		wait.event = event;
+		wait.device = stream->device;
 		wait.generation = (uint32_t)(atomic_fetch_add(&event->waits, 1) >> 32);
 	}
 	pthread_mutex_unlock(&event->lock);
@@ -686,29 +682,21 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns)
 int core_event_elapsed(void *start, void *end, float *out_ms)
 {
 	uint64_t start_ns = 0, end_ns = 0;
-	int code = happened(start, "startEvent", &start_ns) ?: happened(end, "endEvent", &end_ns);
 
-	if (code == CORE_OK)
-		*out_ms = (float)(((double)end_ns - (double)start_ns) * 1e-6);
-	return code;
+	return happened(start, "startEvent", &start_ns) ?: happened(end, "endEvent", &end_ns)
+		?: CORE_GIVE(out_ms, (float)(((double)end_ns - (double)start_ns) * 1e-6));
 }
 
 int core_event_timestamp(void *handle, uint64_t *out_us)
 {
 	uint64_t ns = 0;
-	int code = happened(handle, "event", &ns);
 
-	if (code == CORE_OK)
-		*out_us = ns / 1000;
-	return code;
+	return happened(handle, "event", &ns) ?: CORE_GIVE(out_us, ns / 1000);
 }
 
 int core_event_id(void *handle, uint32_t *out_id)
 {
 	struct event *event;
-	int code = find_event(handle, &event);
 
-	if (code == CORE_OK)
-		*out_id = event->slot.index;
-	return code;
+	return find_event(handle, &event) ?: CORE_GIVE(out_id, event->slot.index);
 }

@@ -167,10 +167,6 @@ class Reports:
         except OSError:
             return 0
 
-    def take_all(self):
-        self.start = 0
-        return self.take()
-
     def take(self):
         if self.size() <= self.start:
             return ''
@@ -368,7 +364,9 @@ class Plugin:
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem, report):
         path = os.path.join(os.environ[FOLDER], report.node.gateway.id + '.report')
-        text = Reports(path, None).take_all()
+        reports = Reports(path, None)
+        reports.start = 0  # what the worker has left
+        text = reports.take()
         if text:
             report.longrepr = '{}\n{}'.format(report.longrepr, text)
 

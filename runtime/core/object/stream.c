@@ -626,14 +626,13 @@ void core_stream_reap_device(uint32_t device)
 
 /* ---- ids of events ---- */
 
-drvError_t core_event_id_take(uint32_t device, uint32_t *out_id)
+int core_event_id_take(uint32_t device, uint32_t *out_id)
 {
 	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
 	struct halResourceIdOutputInfo out = { 0 };
-	drvError_t code = core_call(halResourceIdAlloc, device, &in, &out);
 
-	*out_id = out.resourceId;
-	return code;
+	return core_result(core_call(halResourceIdAlloc, device, &in, &out))
+		       ?: CORE_GIVE(out_id, out.resourceId);
 }
 
 void core_event_id_give(uint32_t device, uint32_t id)

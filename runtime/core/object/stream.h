@@ -130,8 +130,8 @@ bool core_stream_wait_leave_locked(struct core_stream *stream);
 void core_stream_wait_abort_locked(struct core_stream *stream);
 void core_stream_close_queue(struct core_stream *stream);
 
-/* Ids of events in the driver; the host records one. */
-drvError_t core_event_id_take(uint32_t device, uint32_t *out_id);
+/* Ids of events in the driver: one is taken (aclError), given back, recorded by the host. */
+int core_event_id_take(uint32_t device, uint32_t *out_id);
 void core_event_id_give(uint32_t device, uint32_t id);
 void core_event_id_record(uint32_t device, uint32_t id);
 
