@@ -61,18 +61,11 @@ ACL_ANSWERS(aclrtCtxGetCurrentDefaultStream, ACL_IS_NULL(stream) ?: core_stream_
 
 /* ---- what a device is ---- */
 
-/* What follows Ascend910B, by the words of halGetDeviceInfo(SYSTEM, VERSION): arch << 16 | chip <<
- * 8 | bin, chip 5 the 910B and 910C. NULL: it is no such chip. */
-static const char *bin_of_version(int64_t version)
-{
-	static const char *const bins[256] = { "4", "1", "2", "3", [8] = "2C", [10] = "4-1" };
-
-	return (version >> 8 & 0xff) == 5 ? bins[version & 0xff] : NULL;
-}
-
-/* Asks the driver; false with the message set. */
+/* Asks the driver for the name, or for the version: arch << 16 | chip << 8 | bin, chip 5 the 910B
+ * and 910C. False with the message set. */
 static bool ask_soc_name(char *out, uint32_t room)
 {
+	static const char *const bins[256] = { "4", "1", "2", "3", [8] = "2C", [10] = "4-1" };
 	int64_t version = 0;
 	const char *bin;
 
@@ -84,7 +77,7 @@ static bool ask_soc_name(char *out, uint32_t room)
 	if (ACL_CALL(halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version) !=
 	    ACL_SUCCESS)
 		return false;
-	bin = bin_of_version(version);
+	bin = (version >> 8 & 0xff) == 5 ? bins[version & 0xff] : NULL;
 	if (bin == NULL)
 		acl_unsupported("the driver's hardware version %#llx is no known SoC",
 				(unsigned long long)version);
@@ -175,28 +168,20 @@ static const struct attribute {
 #define L2_BYTES (INT64_C(192) << 20)
 #define NPU_ARCH 2201
 
-static aclError memory_size(uint32_t logic, int64_t *value)
-{
-	struct MemInfo info;
-	drvError_t code = memory_info(logic, &info);
-
-	if (code == DRV_ERROR_NONE)
-		*value = (int64_t)(info.phy_info.total + info.phy_info.huge_total);
-	return core_result(code);
-}
-
 /* What has no question of its own. */
 static aclError other_attribute(uint32_t logic, aclrtDevAttr attr, int64_t *value)
 {
+	struct MemInfo info;
+
 	switch ((int)attr) {
 	case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
-		return memory_size(logic, value);
+		return core_result(memory_info(logic, &info))
+			       ?: ACL_GIVE(value, (int64_t)(info.phy_info.total +
+							    info.phy_info.huge_total));
 	case ACL_DEV_ATTR_L2_CACHE_SIZE:
-		*value = L2_BYTES;
-		return ACL_SUCCESS;
+		return ACL_GIVE(value, L2_BYTES);
 	case ACL_DEV_ATTR_NPU_ARCH:
-		*value = NPU_ARCH;
-		return ACL_SUCCESS;
+		return ACL_GIVE(value, NPU_ARCH);
 	case ACL_DEV_ATTR_SMP_ID:
 	case ACL_DEV_ATTR_CUST_OP_PRIVILEGE:
 	case ACL_DEV_ATTR_DEVICE_FORM_FACTOR:

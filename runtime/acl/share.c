@@ -35,16 +35,6 @@ static aclError check_export_flags(uint64_t flags)
 		       (unsigned long long)flags);
 }
 
-/* Any process of the server may import from now on. The export stays where this fails, as with
- * CANN. */
-static aclError disable_validation(uint64_t shareable)
-{
-	struct ShareHandleAttr attr = { .enableFlag = SHR_HANDLE_NO_WLIST_ENABLE };
-
-	return ACL_CALL(halMemShareHandleSetAttribute, shareable,
-			SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, attr);
-}
-
 /* The number behind either form, and the server it comes from (SERVER_ID_UNKNOWN for a number: this
  * one). */
 static aclError number_of(aclrtMemSharedHandleType type, void *shareable, uint32_t *out_server,
@@ -72,9 +62,11 @@ static aclError server_of(uint32_t device, int64_t *out_server)
 			       device);
 }
 
+/* It stays where the flag fails, as with CANN. */
 static aclError export(aclrtDrvMemHandle handle, uint64_t flags, aclrtMemSharedHandleType type,
 		       void *out_shareable)
 {
+	struct ShareHandleAttr to_all = { .enableFlag = SHR_HANDLE_NO_WLIST_ENABLE };
 	bool is_fabric = type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC;
 	struct core_context *context;
 	struct MemShareHandle fabric;
@@ -95,7 +87,8 @@ static aclError export(aclrtDrvMemHandle handle, uint64_t flags, aclrtMemSharedH
 	}
 	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0)
 		error = (is_fabric ? number_of(type, &fabric, &server, &number) : ACL_SUCCESS)
-				?: disable_validation(number);
+				?: ACL_CALL(halMemShareHandleSetAttribute, number,
+					    SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, to_all);
 	if (error == ACL_SUCCESS)
 		memcpy(out_shareable, is_fabric ? (void *)&fabric : &number,
 		       is_fabric ? sizeof(fabric) : sizeof(number));

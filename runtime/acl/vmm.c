@@ -15,7 +15,7 @@
 /* ---- attributes of memory ---- */
 
 enum pool { POOL_NORMAL = 1, POOL_HUGE = 2, POOL_GIANT = 4, POOL_ALL = POOL_NORMAL | POOL_HUGE };
-/* What an aclrtMemAttr stands for; beyond them the name is "unknown". */
+/* What an aclrtMemAttr stands for. */
 struct mem_attr {
 	const char *name;
 	uint8_t info_type;      /* MEM_INFO_TYPE_* */
@@ -56,13 +56,6 @@ static const struct mem_attr mem_attrs[] = {
 	ATTR(ACL_MEM_P2P_HUGE1G, HBM_P2P, GIANT, HANDLE(GIANT, P2P_DDR, P2P_HBM)),
 };
 #define ATTR_COUNT (sizeof(mem_attrs) / sizeof(mem_attrs[0]))
-
-static const struct mem_attr *mem_attr_of(uint32_t attr)
-{
-	static const struct mem_attr unknown = { .name = "unknown" };
-
-	return attr < ATTR_COUNT ? &mem_attrs[attr] : &unknown;
-}
 
 /* ---- shared with the other files (acl-internal.h) ---- */
 
@@ -300,7 +293,9 @@ static const aclrtMemAttr attr_back[MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
 /* The checks of memAttr against the location, and the driver's form with the id as it was given. */
 static aclError prop_convert(const aclrtPhysicalMemProp *prop, struct drv_mem_prop *out)
 {
-	const struct mem_attr *attr = mem_attr_of((uint32_t)prop->memAttr);
+	static const struct mem_attr unknown = { .name = "unknown" };
+	const struct mem_attr *attr =
+		(uint32_t)prop->memAttr < ATTR_COUNT ? &mem_attrs[prop->memAttr] : &unknown;
 	bool device = prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE;
 	bool host = prop->location.type == ACL_MEM_LOCATION_TYPE_HOST ||
 		    prop->location.type == ACL_MEM_LOCATION_TYPE_HOST_NUMA;

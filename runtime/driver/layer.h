@@ -45,6 +45,7 @@ const char *driver_code_name(drvError_t code);
 
 /* ---- entries of queues (forward.c) ---- */
 
+_Static_assert(sizeof(union stars_sqe) == STARS_SQE_BYTES, "entries have 64 bytes");
 /* Entry i of those that are sent, which lie anywhere. */
 static inline union stars_sqe driver_entry(const struct halTaskSendInfo *sent, uint32_t i)
 {

@@ -131,9 +131,7 @@ def pytest_load_initial_conftests(early_config):
 
 
 def prepare(config):
-    plugin = Plugin(config)
-    config.pluginmanager.register(plugin, 'npusim-session')
-    return plugin
+    config.pluginmanager.register(Plugin(config), 'npusim-session')
 
 
 def plugin_of(config):
@@ -250,9 +248,6 @@ class Plugin:
         if marker is None:
             return switch(self.config, 'leaks')
         return marker.args[0] if marker.args else marker.kwargs.get('check', True)
-
-    def keep(self):
-        self.known.update(held_objects())
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_fixture_setup(self, fixturedef):
@@ -421,7 +416,7 @@ class Server:
 
     def keep(self):
         """What is held now is no leak: an allocator's pool has grown, say."""
-        self._plugin.keep()
+        self._plugin.known.update(held_objects())
 
 
 @pytest.fixture(scope='session')
