@@ -94,18 +94,6 @@ static void hw_close(struct npu_driver *self)
 	free(hw);
 }
 
-static void take_functions(struct npu_driver *drv, const struct hw_symbols *have)
-{
-#define NPU_OP(result, missing, op, ...) drv->op = hw_##op;
-#include "npusim/driver-ops.h"
-	if (have->halDeviceOpen == NULL) {
-		drv->halDeviceOpen = old_device_open;
-		drv->halDeviceClose = old_device_close;
-	}
-	if (have->npusimLastMessage == NULL)
-		drv->npusimLastMessage = vendor_message;
-}
-
 struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t caps)
 {
 	struct hw *hw = calloc(1, sizeof(*hw));
@@ -113,12 +101,21 @@ struct npu_driver *hw_driver_new(const struct hw_library *library, uint32_t caps
 	if (hw == NULL)
 		return NULL;
 	hw->library = *library;
-	hw->driver.abi = NPU_DRIVER_ABI;
-	hw->driver.size = sizeof(struct npu_driver);
-	hw->driver.name = "hw";
-	hw->driver.caps = caps;
-	hw->driver.close = hw_close;
-	take_functions(&hw->driver, &library->symbols);
+	hw->driver = (struct npu_driver){
+		.abi = NPU_DRIVER_ABI,
+		.size = sizeof(struct npu_driver),
+		.name = "hw",
+		.caps = caps,
+		.close = hw_close,
+#define NPU_OP(result, missing, op, ...) .op = hw_##op,
+#include "npusim/driver-ops.h"
+	};
+	if (library->symbols.halDeviceOpen == NULL) {
+		hw->driver.halDeviceOpen = old_device_open;
+		hw->driver.halDeviceClose = old_device_close;
+	}
+	if (library->symbols.npusimLastMessage == NULL)
+		hw->driver.npusimLastMessage = vendor_message;
 	return &hw->driver;
 }
 
