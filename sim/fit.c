@@ -396,8 +396,7 @@ static void set_level(GArray *lines, int term, double reach, double width)
 }
 
 /* Looks for the place of a level where the others stay. Returns the error with it. A miss takes
- * what any place would make of it that is likely: at the likeliest alone it seems longer than it
- * is. */
+ * what all likely places make of it: at the likeliest alone it seems longer than it is. */
 static double search(GArray *lines, int number, int levels, struct level *out)
 {
 	static const double widths[] = { 0, 0.125, 0.5 };

@@ -213,8 +213,7 @@ struct sim_job {
 	/* Where row `row` of the job begins, from src.va or dst.va on, for patterns of other kinds;
 	 * asked some rows ahead. NULL: row x pitch_bytes. */
 	uint64_t (*row_offset)(const struct sim_job *job, uint64_t row);
-	/* SIM_JOB_READ and SIM_JOB_WRITE of a core: each request's latency is counted here; may be
-	 * NULL. */
+	/* SIM_JOB_READ, SIM_JOB_WRITE of a core: counts each request's latency; may be NULL */
 	struct sim_histogram *latency;
 	uint32_t pattern;
 	unsigned pattern_bytes;
@@ -252,8 +251,7 @@ struct sim_lock {
 	unsigned away; /* the model's own: threads that have let go of it inside the model */
 };
 
-/* Between two steps, of the model or of one event: who waits for the lock has it. NULL is allowed.
- */
+/* Between two steps, of the model or of one event: who waits for the lock has it. May be NULL. */
 static inline void sim_lock_offer(struct sim_lock *lock)
 {
 	if (lock == NULL || !lock->is_awaited(lock->arg))

@@ -32,8 +32,7 @@ extern "C" {
 #define PTE_TABLE    UINT64_C(2) /* levels 0 to 2: a table and not a block; level 3: always set */
 #define PTE_READONLY (UINT64_C(1) << 7) /* AP[2] */
 #define PTE_PA_MASK  UINT64_C(0x0000fffffffff000)
-/* Of a table descriptor bits 11:2 are ignored by the hardware: how many live entries the table has,
- * 0 .. 512. */
+/* Bits 11:2 of a table descriptor, ignored by the hardware: the table's live entries, 0 .. 512. */
 #define PTE_COUNT_LG2 2
 #define PTE_COUNT     (UINT64_C(0x3ff) << PTE_COUNT_LG2)
 
@@ -89,8 +88,7 @@ struct pt_step {
 	uint64_t descriptor_pa[PT_LEVEL_LEAF + 1];
 };
 
-/* pt_walk() from a table of `level` on (0: the root) that has va: what an MMU does which remembers
- * tables. */
+/* pt_walk() from a table of `level` on (0: the root) that has va: an MMU may remember tables. */
 static inline bool pt_walk_from(unsigned level, uint64_t table_pa, const struct sim_memory *memory,
 				uint64_t va, struct pt_leaf *out, struct pt_step *steps)
 {
@@ -132,8 +130,7 @@ struct page_table {
 	uint64_t root_pa; /* 0 until the first map */
 	uint64_t tables;  /* live tables, the root included: x 4 KiB = bytes that the page table
 			     takes */
-	/* the level 2 table used last: va >> 30, where it lies, and the descriptor that points at
-	 * it */
+	/* the level 2 table used last: va >> 30, its place, and the descriptor that points at it */
 	uint64_t cached_giant;
 	uint64_t *cached_table;
 	uint64_t *cached_parent;
@@ -152,13 +149,10 @@ bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, 
  * range cuts no leaf. */
 void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes);
 
-/* A map or an unmap of 4 KiB pages from va on comes soon: has the processor fetch their
- * descriptors.
- */
+/* A map or an unmap of 4 KiB pages from va on comes soon: has their descriptors fetched. */
 void pt_soon(const struct page_table *pt, uint64_t va);
 
-/* The translation of va. False: none; out->levels says how many descriptors were read to find out.
- */
+/* The translation of va. False: none; out->levels: how many descriptors were read to find out. */
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out);
 
 #ifdef __cplusplus

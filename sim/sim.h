@@ -27,14 +27,12 @@ extern "C" {
  * later simulation may have at most. */
 struct sim *sim_open(const struct sim_config *config, char **error);
 /* Ends it: jobs that are not done are dropped without their done call. The kernel itself stays
- * until the process ends, and a later sim_open() uses it again; time goes on from where it was.
- * NULL is allowed. */
+ * until the process ends, and a later sim_open() uses it again; time goes on. May be NULL. */
 void sim_close(struct sim *sim);
 
 /* The host's simulated time: where the calling program is. */
 uint64_t sim_host_ps(const struct sim *sim);
-/* The program spends `ps` in a driver call; does not enter the model. Returns the new
- * host time. */
+/* The program spends `ps` in a driver call; does not enter the model. Returns the new host time. */
 uint64_t sim_spend(struct sim *sim, uint64_t ps);
 
 /* Hands a job over. It begins at max(start_ps, the engine's free time), start_ps raised as said
@@ -55,17 +53,14 @@ enum sim_wait_result sim_wait(struct sim *sim, bool (*ready)(void *arg), void *a
 void sim_drain(struct sim *sim);
 /* True if jobs are pending. */
 bool sim_busy(const struct sim *sim);
-/* Runs one job to its end: submit and wait. The host's time becomes its finish time. Returns
- * job->status. */
+/* Submits a job and waits for it: the host's time becomes its finish time. Returns job->status. */
 enum sim_status sim_execute(struct sim *sim, struct sim_job *job);
 
 /* The root of the page table that translates for `space` (a device or SIM_NODE_HOST); 0: none. */
 void sim_set_root(struct sim *sim, int space, uint64_t root_pa);
 /* Descriptors in [va, va + bytes) of `space` were removed or changed: no engine translates by an
  * old one afterwards. What a job has translated before it still moves, at its end: sim_uses().
- * Costs no time of its own (the driver call's constant has it); cheap where no TLB holds a page of
- * the range.
- */
+ * Costs no time itself (the driver call's constant has it); cheap where no TLB has part of it. */
 void sim_invalidate(struct sim *sim, int space, uint64_t va, uint64_t bytes);
 /* True if a job that is not done has translated addresses to any of these bytes of a memory: they
  * must stay as they are. Cheap where no job is under way. */

@@ -48,8 +48,7 @@ static void free_table(void *ctx, uint64_t pa)
 	(void)pa;
 }
 
-/* NULL, or what is wrong, to be g_free()d; server_close() in either case. The profile is borrowed.
- */
+/* NULL, or what is wrong, to g_free(); server_close() in either case. The profile is borrowed. */
 static char *server_open(struct server *server, const struct sim_profile *profile, unsigned devices)
 {
 	const struct sim_config config = { profile, &server->memory, devices, true, NULL };
@@ -260,8 +259,7 @@ static uint64_t run_accesses(uint64_t accesses)
 
 /* --- results --- */
 
-/* The time that `percent` of the accesses did not exceed (nearest rank): the middle of its bucket.
- */
+/* The time that `percent` of the accesses did not exceed (nearest rank): its bucket's middle. */
 static uint64_t percentile(const struct sim_histogram *h, unsigned percent)
 {
 	uint64_t seen = 0, rank = (h->total * percent + 99) / 100;

@@ -38,8 +38,7 @@ struct bench_request {
 	void *data;
 };
 
-/* What passes a stage while accesses are measured, and the most that it lets pass: more is an error
- * of the model. */
+/* What passes a stage while accesses are measured, and the most that can: above, the model errs. */
 enum bench_stage { BENCH_CORES, BENCH_L2, BENCH_HBM, BENCH_STAGES };
 struct bench_flow {
 	uint64_t bytes, bytes_per_us;
@@ -79,8 +78,7 @@ struct bench_published {
 	double modelled; /* 0: nothing stands for it */
 	bool remote;     /* memory of another server */
 };
-/* Fills at most `room` rows. Returns how many there are; 0, and *error (g_free), where the model
- * cannot be built. */
+/* Fills up to `room` rows. Returns how many there are; 0, *error (g_free): there is no model. */
 typedef unsigned (*bench_published_fn)(struct bench_published *out, unsigned room, char **error);
 __attribute__((visibility("default"))) unsigned npusim_bench_published(struct bench_published *out,
 								       unsigned room, char **error);

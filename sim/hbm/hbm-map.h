@@ -29,8 +29,7 @@ enum hbm_field {
 	HBM_FIELDS
 };
 
-/* A packed place, from bit 0 on: row, column, bank, pseudo channel. Wide enough for what a profile
- * may have. */
+/* A packed place, from bit 0 on: row, column, bank, pseudo channel. Wide enough for any profile. */
 #define HBM_MAP_COLUMN_AT   32
 #define HBM_MAP_COLUMN_BITS 10
 #define HBM_MAP_BANK_AT     (HBM_MAP_COLUMN_AT + HBM_MAP_COLUMN_BITS) /* of the device */

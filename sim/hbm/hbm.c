@@ -533,8 +533,7 @@ static uint64_t behind_all(const struct hbm *hbm, const struct pseudo *pseudo, b
 	return MAX(t, pseudo->floor[write]);
 }
 
-/* A piece of a row among many of one run: the bus is full with them, so that only its length
- * counts. */
+/* A piece of a row among many of one run: they fill the bus, so that only its length counts. */
 static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool write, uint64_t t,
 			 uint64_t *out_first)
 {
@@ -559,8 +558,7 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t place, unsigned bursts, bool 
 	return end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
 
-/* `stripes` whole stripes, each of which opens its row in every bank: all pseudo channels do the
- * same. */
+/* `stripes` whole stripes, each with its row in every bank: all pseudo channels do the same. */
 static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes, bool write,
 			      uint64_t t, uint64_t *out_first)
 {
@@ -597,8 +595,7 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 
 	*out_first = UINT64_MAX;
 	do {
-		hbm->work++;
-		if (hbm->work >= OFFER_WORK) {
+		if (++hbm->work >= OFFER_WORK) {
 			sim_lock_offer(hbm->lock);
 			hbm->work = 0;
 		}

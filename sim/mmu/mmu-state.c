@@ -38,8 +38,7 @@ struct mmu_state {
 	struct sim_counters *counters;
 };
 
-/* The walker that is free first. One that is free already is as good as another: they are tried in
- * turn. */
+/* The walker that is free first. Those that are free are as good as another: tried in turn. */
 static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 {
 	unsigned next = mmu->next_walker, first = mmu->first_walker;
@@ -180,9 +179,7 @@ static inline void put_l1(const struct mmu_state *mmu, struct l1_tlb *l1, struct
 	entry->holders |= l1->holder;
 }
 
-/* A page that was found is the newest of the TLB that had it, and of the lane's; place: there, or
- * 0.
- */
+/* A found page is the newest of the TLB that had it, and of the lane's (its place there, or 0). */
 static inline void use_page(struct mmu_state *mmu, struct l1_tlb *l1, struct tlb_entry *entry,
 			    uint32_t place)
 {

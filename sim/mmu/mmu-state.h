@@ -19,13 +19,11 @@ G_BEGIN_DECLS
 
 #define MMU_SPACES 32
 
-/* What of a space any TLB of any device may have: makes an invalidation that concerns nobody
- * cheap. */
+/* What of a space any TLB of any device may have: to invalidate what nobody has is cheap. */
 #define MMU_REGIONS 4096u
 struct shootdown_filter {
 	uint32_t devices[MMU_SPACES]; /* bit d: device d has entries of the space */
-	uint32_t region[MMU_REGIONS]; /* L2 entries of up to 2 MiB by hash of space and 2 MiB region
-				       */
+	uint32_t region[MMU_REGIONS]; /* L2 entries of up to 2 MiB by hash of space and region */
 };
 
 /* What all MMUs of the simulation have in common. */
@@ -36,8 +34,7 @@ struct mmu_shared {
 };
 
 struct mmu_memory {
-	/* Reads a descriptor at at_ps; returns when it is there. The tables may change meanwhile.
-	 */
+	/* Reads a descriptor at at_ps; returns when it is there. Tables may change meanwhile. */
 	uint64_t (*read)(void *ctx, uint64_t pa, uint64_t at_ps);
 	void *ctx;
 	const struct sim_memory *tables; /* that they are in */
@@ -58,8 +55,7 @@ struct mmu_answer {
 	uint64_t done_ps;
 };
 
-/* Translates va of `space` for a lane at at_ps. *out is set in every case; out->pa only with
- * SIM_OK. */
+/* Translates va of `space` for a lane at at_ps. *out is always set; out->pa only with SIM_OK. */
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out);
 

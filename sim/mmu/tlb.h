@@ -24,8 +24,7 @@ struct tlb_entry {
 };
 
 /* An entry's neighbours by age in its set, as a ring on which every entry is always, the free ones
- * at the old end. Apart from the entries: those of a set of eight are one cache line of the host.
- */
+ * at the old end. Apart from the entries: a set of eight is one cache line of the host. */
 struct tlb_age {
 	uint32_t older, newer;
 };
@@ -187,8 +186,7 @@ static inline void tlb_unchain(struct tlb *tlb, uint32_t index)
 __attribute__((cold)) void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come);
 
 /* A new entry for a key that is not there; the oldest of the set makes room: its key (or 0) in
- * *out_evicted, its holders in *out_holders (may be NULL). NULL if the cache has no entries at all.
- */
+ * *out_evicted, its holders in *out_holders (may be NULL). NULL if the cache has no entries. */
 static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64_t *out_evicted,
 					   uint64_t *out_holders)
 {

@@ -28,15 +28,14 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 			       uint64_t *out_end_ps)
 {
 	uint64_t length = b->slice_ps, at = from_ps - b->origin_ps;
-	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first = number, end;
+	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first, end;
 
 	b->begin_ps = BANDWIDTH_NONE;
 	if (!b->slice) {
 		b->slice = g_new0(struct bandwidth_slice, b->mask + 1);
 		b->oldest = b->full_from = b->full_to = 0;
 	}
-	if (first < b->oldest)
-		first = b->oldest;
+	first = MAX(number, b->oldest);
 	if (first >= b->full_from && first < b->full_to)
 		first = b->full_to;
 	if (ps && first != number)
@@ -46,11 +45,10 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 		uint64_t stop = (number + 1) << b->slice_lg2, took;
 		struct bandwidth_slice *slice = bandwidth_slice_at(b, number);
 
-		if (at < stop - length + slice->taken_ps)
-			at = stop - length + slice->taken_ps;
+		at = MAX(at, stop - length + slice->taken_ps);
 		if (at < stop) {
-			took = ps < stop - at ? ps : stop - at;
-			start = start < at ? start : at;
+			took = MIN(ps, stop - at);
+			start = MIN(start, at);
 			slice->taken_ps += took;
 			ps -= took;
 			end = at + took;
@@ -62,5 +60,5 @@ uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_p
 		at = stop;
 	}
 	*out_end_ps = end + b->origin_ps;
-	return (start < end ? start : end) + b->origin_ps;
+	return MIN(start, end) + b->origin_ps;
 }

@@ -81,8 +81,7 @@ static inline uint64_t bandwidth_take(struct bandwidth *b, uint64_t ps, uint64_t
 	    (from_ps - b->begin_ps >= b->slice_ps && !bandwidth_find(b, from_ps)))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	/* Mostly it fits into the first slice, and leaves room there. */
-	start = b->begin_ps + b->at->taken_ps;
-	start = start > from_ps ? start : from_ps;
+	start = MAX(b->begin_ps + b->at->taken_ps, from_ps);
 	if (G_UNLIKELY(start + ps >= b->stop_ps))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	b->at->taken_ps += ps;

@@ -139,12 +139,8 @@ static uint64_t move(sim_job *job, const span_list &dst, const span_list &src, u
 
 	unsigned size = job->pattern_bytes ? job->pattern_bytes : 1;
 	uint64_t phase = begin % size;
-	unsigned char pattern[4] = {
-		static_cast<unsigned char>(job->pattern),
-		static_cast<unsigned char>(job->pattern >> 8),
-		static_cast<unsigned char>(job->pattern >> 16),
-		static_cast<unsigned char>(job->pattern >> 24),
-	};
+	const uint32_t word = GUINT32_TO_LE(job->pattern);
+	const auto *pattern = reinterpret_cast<const unsigned char *>(&word);
 
 	for (const span &d : dst.spans()) {
 		if (size == 1)

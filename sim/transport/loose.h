@@ -14,8 +14,7 @@
 extern "C" {
 #endif
 
-/* True if the kernel lets this process, whose id is pid, move its own memory: system calls may be
- * filtered. */
+/* Whether the kernel lets this process (pid) move its own memory: system calls may be filtered. */
 bool loose_is_allowed(int pid);
 
 /* Moves src to dst. A side whose pid is this process's, and not 0, may be no memory, or not to be
