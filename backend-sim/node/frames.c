@@ -32,9 +32,7 @@ static inline uint32_t giant_count(const struct memory *m)
 /* Usable frames of a giant: fewer than 512 in the last one, which then is never whole. */
 static inline uint32_t giant_capacity(const struct memory *m, uint32_t giant)
 {
-	uint32_t rest = m->usable - giant * NODE_GIANT_FRAMES;
-
-	return rest < NODE_GIANT_FRAMES ? rest : NODE_GIANT_FRAMES;
+	return MIN(m->usable - giant * NODE_GIANT_FRAMES, NODE_GIANT_FRAMES);
 }
 
 static inline uint32_t giant_free(const struct memory *m, uint32_t giant)
@@ -78,10 +76,9 @@ void frames_mark(struct memory *m, uint32_t first, uint32_t count, bool used)
 	PUT(m->state->free_frames,
 	    used ? m->state->free_frames - count : m->state->free_frames + count);
 	while (count) {
-		uint32_t giant = first / NODE_GIANT_FRAMES,
-			 n = (giant + 1) * NODE_GIANT_FRAMES - first;
+		uint32_t giant = first / NODE_GIANT_FRAMES;
+		uint32_t n = MIN((giant + 1) * NODE_GIANT_FRAMES - first, count);
 
-		n = n < count ? n : count;
 		count_giant(m, giant, n, used);
 		first += n;
 		count -= n;
@@ -211,9 +208,9 @@ static void take_whole(struct memory *m, uint32_t count, struct extent_chain *ou
 {
 	while (count) {
 		uint32_t giants = (count + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES, length;
-		uint32_t giant = run_of_giants(m, giants, &length), n = length * NODE_GIANT_FRAMES;
+		uint32_t giant = run_of_giants(m, giants, &length);
+		uint32_t n = MIN(length * NODE_GIANT_FRAMES, count);
 
-		n = n < count ? n : count;
 		take(m, giant * NODE_GIANT_FRAMES, n, out);
 		count -= n;
 	}

@@ -41,8 +41,7 @@ static uint64_t machine_room(void)
 	return (available + swap) * 1024;
 }
 
-/* Where the kernel promises no more than it has (vm.overcommit_memory 2), a page beyond that is a
- * SIGBUS. */
+/* Where the kernel promises no more than it has (vm.overcommit_memory 2), more is a SIGBUS. */
 static uint64_t commit_room(void)
 {
 	uint64_t mode, limit, used;

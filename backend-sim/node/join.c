@@ -309,8 +309,7 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 		npu_size_text(asked->hbm_bytes), npu_size_text(asked->host_bytes), node->name);
 }
 
-/* A child that was forked in an earlier membership may have its socket, and with it the name of the
- * same descriptor. */
+/* A child forked in an earlier membership may have its socket, and the name of its descriptor. */
 static bool announce(struct node *node)
 {
 	for (unsigned tries = 0; tries < 64; tries++) {
@@ -367,8 +366,7 @@ static struct node *join_locked(const struct node_config *config, char **error)
 	return NULL;
 }
 
-/* What others left is given back at once, so that the table of members never fills up with dead
- * ones. */
+/* What others left is given back at once, so that dead members never fill the table. */
 static void recover_others(struct node *node)
 {
 	if (node_enter(node) == DRV_ERROR_NONE)

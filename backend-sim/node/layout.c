@@ -188,14 +188,6 @@ void layout_set(struct node *node)
 	lay_files(node);
 }
 
-static bool name_is_valid(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length >= 1 && length <= NODE_NAME_MAX &&
-	       strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == length;
-}
-
 static bool bytes_fit(const struct node_config *config, const char *of_what, uint64_t bytes,
 		      uint64_t most, char **error)
 {
@@ -213,14 +205,16 @@ static bool bytes_fit(const struct node_config *config, const char *of_what, uin
 bool config_check(struct node_config *config, char **error)
 {
 	uint64_t frames = config->hbm_bytes / NODE_FRAME_BYTES;
+	const char *name = config->name ?: "";
+	size_t length = strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-");
 	bool alone = config->servers <= 1;
 
 	config->servers = config->servers ?: 1;
-	if (!config->name || !name_is_valid(config->name))
+	if (length < 1 || length > NODE_NAME_MAX || name[length])
 		return node_refuse(error,
 				   "NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, "
 				   "letters, digits, '.', '_' and '-'",
-				   config->name ? config->name : "", NODE_NAME_MAX);
+				   name, NODE_NAME_MAX);
 	if (config->devices < 1 || config->devices > 16)
 		return node_refuse(error, "node %s: %u devices asked for; 1 to 16 are possible",
 				   config->name, config->devices);

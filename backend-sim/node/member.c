@@ -254,8 +254,7 @@ bool member_add(struct node *node, bool visitor, char **error)
 	return true;
 }
 
-/* The end of the thread is the end of the member, as at the death of the process; the next caller
- * frees the entry. */
+/* The thread's end is the member's, as at the death of the process; the next caller frees it. */
 void member_remove(struct node *node)
 {
 	struct member *member = &node->control->members[node->slot];
@@ -526,8 +525,7 @@ bool node_is_forked(const struct node *node)
 	return getpid() != node->pid;
 }
 
-/* Waits, not long, and once for each of the dead, until no thread of it runs any more. Lock not
- * held. */
+/* Waits, not long, and once for each of the dead, until no thread of it runs. Lock not held. */
 static void wait_until_gone(struct node *node)
 {
 	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {

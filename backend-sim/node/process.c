@@ -17,8 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its
- * program. */
+/* include/linux/sched.h: set at the start of do_exit(), from which no thread returns. */
 #define FLAG_EXITING 0x4u
 
 /* The text of /proc/PID/NAME; false, NULL and errno. */

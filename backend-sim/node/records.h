@@ -206,8 +206,7 @@ struct control {
 
 /* ---- the node's memfd, with its descriptor and mappings in this process ---- */
 
-/* A descriptor of ours. Programs close descriptors that are not theirs, and open others under the
- * same number. */
+/* A descriptor of ours. Programs close what is not theirs, and open others of the same number. */
 struct own_file {
 	int fd;
 	uint64_t device, inode;
@@ -300,16 +299,14 @@ bool config_check(struct node_config *config, char **error);
  * mapped, sets the pointers. */
 void layout_set(struct node *node);
 
-/* ---- process.c: what /proc and the kernel say about a process, for code that must know whether a
- * member has ended */
+/* ---- process.c: what /proc and the kernel say about a process: whether a member has ended */
 
 struct process_stat {
 	char state;
 	uint32_t flags, threads;
 	uint64_t start_time;
 };
-/* tid 0: the process itself. False and errno: ENOENT or ESRCH, there is no such process; else it
- * cannot be seen. */
+/* tid 0: the process itself. False and errno: ENOENT or ESRCH, there is none; else it is hidden. */
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out);
 bool process_is_stopped(pid_t pid);
 uid_t process_user(pid_t pid); /* the effective one; -1 and errno */
@@ -424,8 +421,7 @@ drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id);
 /* A block of that kind from this process's cache; NULL: there is none. Lock not needed. */
 struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames,
 				    bool giant);
-/* Keeps the block in the cache; false: it is not one for the cache, or that is full. Lock not
- * needed. */
+/* Keeps the block in the cache; false: it is none for it, or that is full. Lock not needed. */
 bool frame_cache_put(struct node *node, struct node_block *block);
 void frame_cache_end(struct node *node);
 /* What lies in the cache of one member, or of all, is free. */
@@ -465,8 +461,7 @@ static inline void node_let(struct node *const *entered)
 	if (*entered)
 		node_unlock(*entered);
 }
-/* Declares `error` and enters the node, until the end of the block. Where that works, `error` is
- * what follows. */
+/* Declares `error`, and enters the node until the block ends; then `error` is what follows. */
 #define ENTERED(node, error, ...)                                               \
 	drvError_t error = node_enter(node);                                    \
 	__attribute__((cleanup(node_let), unused)) struct node *const entered = \
@@ -497,8 +492,7 @@ bool block_leave(struct node *node, uint32_t id);
 /* The socket by which others find the member, and ask it; `asks`: one from which its answer is to
  * be heard. -1 and errno: ECONNREFUSED, it is gone. */
 int node_socket(const char *name, pid_t pid, int control_fd, bool asks);
-/* Waits until somebody asks this member what it holds, and answers. A thread may be cancelled
- * there. */
+/* Waits until somebody asks this member what it holds, and answers. A cancellation point. */
 void node_answer(struct node *node);
 /* Its answer, until that moment of clock_ms(); NULL: none. g_free(). Closes the socket. */
 char *node_hear(int socket, int64_t until);

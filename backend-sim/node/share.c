@@ -376,8 +376,7 @@ bool block_has_exporter(const struct node *node, uint32_t id, const struct block
 	return false;
 }
 
-/* Within the server: the exporter lets this process in, and holds the block through a view of its
- * own. */
+/* Within the server: the exporter lets this process in, and holds the block by its own view. */
 static drvError_t check_local(const struct node *node, uint32_t share_id,
 			      const struct share_record *share, const struct block_place *place)
 {

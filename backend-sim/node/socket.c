@@ -237,8 +237,7 @@ static int connect_lock(struct own_file *wait, const struct sockaddr_un *address
 	return out_holder->uid == geteuid() ? 0 : EPERM;
 }
 
-/* 0 or an error; ETIMEDOUT: one process has had the lock for LOCK_WAIT_MS; EPERM: another user has
- * the name. */
+/* 0, or an error; ETIMEDOUT: one process had it for LOCK_WAIT_MS; EPERM: it is another user's. */
 static int take_name(struct own_file *lock, const struct sockaddr_un *address, socklen_t size,
 		     struct ucred *holder)
 {
