@@ -27,13 +27,12 @@ function svgElement(tag, attributes, ...children) {
 	e.append(...children);
 	return e;
 }
-/* Names of colours. A set is { label, colour }. */
-const names_of = (sets) => element('p', { class: 'small' }, ...sets.flatMap((s) => [swatch('var(--' + s.colour + ')'), s.label + '  ']));
 /* Steps over events. A set: { label, colour, points: [{ x, y }], dash, fill }; `show` tells a value. */
 function lines(label, sets, show, most, last) {
 	const note = element('p', { class: 'quiet small', 'aria-hidden': 'true' }, '\u00a0'), left = 72, bottom = 22, height = 240;
 	const svg = svgElement('svg', { class: 'chart', role: 'img', 'aria-label': label, height });
-	const holder = element('div', { class: 'canvas' }, names_of(sets), svg, note);
+	const names = element('p', { class: 'small' }, ...sets.flatMap((s) => [swatch('var(--' + s.colour + ')'), s.label + '  ']));
+	const holder = element('div', { class: 'canvas' }, names, svg, note);
 	onResize(holder, () => {
 		const width = holder.clientWidth, x = d3.scaleLinear([0, Math.max(1, last)], [left, width - 8]), y = d3.scaleLinear([0, most * 1.04 || 1], [height - bottom, 6]);
 		svg.replaceChildren();

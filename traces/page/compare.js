@@ -20,13 +20,10 @@ function sourceOfResult(result, index, device) {
 			return [key, { key, name: h.site, frames: h.frames || [], bytes: h.bytes, blocks: h.blocks }];
 		})) };
 }
-function sources(found) {
-	return [...found.map(sourceOfHistory), ...results.flatMap((r, i) => (r.devices || [])
-		.filter((d) => hasSeries(d) && !timelines.has(d)).map((d) => sourceOfResult(r, i, d)))];
-}
 const MOMENTS = [['peak', 'the peak of each'], ['end', 'the end of each'], ['oom', 'their failure']];
 function comparison(found) {
-	const all = sources(found), body = element('div', {}), at = element('span', {});
+	const body = element('div', {}), at = element('span', {}), all = [...found.map(sourceOfHistory), ...results.flatMap((r, i) =>
+		(r.devices || []).filter((d) => hasSeries(d) && !timelines.has(d)).map((d) => sourceOfResult(r, i, d)))];
 	if (all.length < 2)
 		return [];
 	const chosen = [0, 1], options = all.map((s, i) => [String(i), s.name]);

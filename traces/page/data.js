@@ -89,20 +89,15 @@ class History {
 		for (const of of ['address', 'size', 'site', 'stream', 'used', 'ended', 'over'])
 			this[of] = column('block.' + of);
 		this.ended = this.ended.map((bits, b) => bits && (bits - 1) ^ this.site[b]);
-		const blocks = this.size.length, life = column('block.life'), wait = column('block.wait');
 		this.made = grown(column('block.event'), Uint32Array);
-		this.gone = new Uint32Array(blocks);
-		this.asked = new Uint32Array(blocks);
-		for (let b = 0; b < blocks; b++) {
-			this.gone[b] = life[b] ? this.made[b] + life[b] : this.events + 1;
-			this.asked[b] = wait[b] ? this.gone[b] - wait[b] : 0;
-		}
+		this.gone = column('block.life').map((life, b) => life ? this.made[b] + life : this.events + 1);
+		this.asked = column('block.wait').map((wait, b) => wait && this.gone[b] - wait);
 		this.index();
 		this.physical = new Float64Array(this.events + 1);
 		const after = grown(column('row.physical'), Float64Array);
 		for (let r = 0; r < after.length; r++)
 			this.physical.fill(after[r], this.rows.event[r], r + 1 < after.length ? this.rows.event[r + 1] : undefined);
-		this.mostPhysical = this.physical.reduce((a, b) => Math.max(a, b), 0);
+		this.mostPhysical = most(this.physical);
 		this.failures = this.eventsOf('oom');
 		this.marks = this.eventsOf('note').filter((e) => this.rows.text[this.rowAt(e)] > 0);
 	}

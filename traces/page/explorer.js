@@ -130,7 +130,7 @@ class Explorer {
 	}
 	/* What the colours stand for; categories can be changed. */
 	legend() {
-		const { view, timeline } = this, named = () => [...timeline.look.names].slice(0, 24).flatMap(([name, c]) => [swatch(css(c)), name + ' ']);
+		const { view, timeline } = this, named = () => [...timeline.look.names.keys()].slice(0, 24).flatMap((name) => [swatch(ownColour(name)), name + ' ']);
 		if (view.colour === 'category') {
 			const summary = element('summary', {}, ...named());
 			return element('details', { class: 'small legend' }, summary,

@@ -57,11 +57,6 @@ class GrowthPanel {
 		return h.liveAt(this.to).filter((b) => longest.get(h.site[b]).freed >= 3 && this.to - h.made[b] > 4 * longest.get(h.site[b]).life)
 			.map((b) => [b, count(longest.get(h.site[b]).life)]);
 	}
-	/* Live at the second moment, and never read or written by what the file tells of. */
-	unused() {
-		const { history: h } = this.owner;
-		return h.liveAt(this.to).filter((b) => h.used[b] === 0).map((b) => [b]);
-	}
 	/* The largest of blocks, each with what else is told of it. */
 	blocks(list, head, name) {
 		const { history: h } = this.owner, rows = list.sort(([a], [b]) => h.size[b] - h.size[a]).slice(0, 20).map(([b, ...more]) =>
@@ -73,11 +68,13 @@ class GrowthPanel {
 		if (this.shown === key)
 			return;
 		this.shown = key;
+		/* live at the second moment, and never read or written by what the file tells of */
+		const unused = () => history.liveAt(this.to).filter((b) => history.used[b] === 0).map((b) => [b]);
 		const rows = this.rows(), change = history.total[this.to] - history.total[this.from];
 		this.words.textContent = 'From ' + history.label(this.from) + ' to ' + history.label(this.to) + ': ' + signed(change) + ' ' + history.live + '.';
 		this.table.show(rows);
 		this.old.replaceChildren(element('h3', {}, 'Blocks that live longer than others of their place'),
 			this.blocks(this.tooOld(), ['Block', 'Age (events)', 'Longest of others', 'Place'], 'blocks that live long'),
-			...(history.uses ? [element('h3', {}, 'Blocks never ' + history.uses), this.blocks(this.unused(), ['Block', 'Age (events)', 'Place'], 'blocks never used')] : []));
+			...(history.uses ? [element('h3', {}, 'Blocks never ' + history.uses), this.blocks(unused(), ['Block', 'Age (events)', 'Place'], 'blocks never used')] : []));
 	}
 }

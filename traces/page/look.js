@@ -39,7 +39,6 @@ function pixel(text) {
 	pen.fillRect(0, 0, 1, 1);
 	return new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer)[0];
 }
-const css = (p) => 'rgb(' + (p & 255) + ',' + (p >>> 8 & 255) + ',' + (p >>> 16 & 255) + ')';
 /* A colour of its own for a text, by its hash: it is the same in every view. */
 function ownColour(text) {
 	const dark = scheme.matches;

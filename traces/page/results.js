@@ -198,12 +198,8 @@ function addressMap(e, m) {
 }
 /* Owners that lie beside each other have another shade. */
 function frameMap(e, m) {
-	const map = m.frame_map;
-	let first = 0, last = map.owner.length - 1, shade = 0;
-	while (last > 0 && map.owner[last] === 0)
-		last--;
-	while (first < last && map.owner[first] === 0)
-		first++;
+	const map = m.frame_map, first = Math.max(0, map.owner.findIndex(Boolean)), last = Math.max(0, map.owner.findLastIndex(Boolean));
+	let shade = 0;
 	const used = map.used_bytes.reduce((a, b) => a + b, 0);
 	const frames = map.count.reduce((a, b) => a + b, 0), end = map.frame[last] + map.count[last];
 	const cells = map.frame.slice(first, last + 1).map((frame, at) => {

@@ -12,7 +12,6 @@ class Timeline {
 		Object.assign(this, { history, view, changed, step: 1 });
 		this.capacity = (result.devices || []).find((d) => d.device === history.device) || {};
 		this.series = this.capacity.series;
-		this.addresses = null;
 		this.build();
 		this.refresh();
 		onResize(this.stage, () => this.resize());
@@ -46,7 +45,7 @@ class Timeline {
 		this.over = canvas('over', { tabindex: 0, role: 'application',
 			'aria-label': 'Timeline: arrows pan, plus and minus zoom, comma and full stop step, Escape resets' });
 		this.lanes = canvas('lanes', { role: 'img', 'aria-label': 'Memory, fragmentation, calls and marks on the same axis' });
-		this.axes = d3.select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', 'axes').attr('aria-hidden', 'true');
+		this.axes = d3.select(svgElement('svg', { class: 'axes', 'aria-hidden': 'true' }));
 		this.tip = element('div', { class: 'tip', role: 'status', 'aria-live': 'off' });
 		this.stage = element('div', { class: 'stage' }, this.main, this.over, this.axes.node(), this.tip);
 		this.node = element('div', { class: 'timeline' }, this.map, this.stage, this.lanes);
@@ -71,12 +70,10 @@ class Timeline {
 	resize() {
 		const width = Math.max(120, this.stage.clientWidth - MARGIN.left - MARGIN.right);
 		const height = this.stage.clientHeight - 24;
-		this.width = width;
-		this.height = height;
 		const image = new ImageData(width, height);
 		this.raster = { width, height, image, rows: new Uint32Array(image.data.buffer) };
-		for (const canvas of [this.main, this.over])
-			Object.assign(canvas, { width, height });
+		for (const sized of [this, this.main, this.over])
+			Object.assign(sized, { width, height });
 		this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]])
 			.scaleExtent([1, Math.max(8, this.history.events / 4)]);
 		this.drawMap();
@@ -311,11 +308,10 @@ class Timeline {
 	/* ---- below ---- */
 
 	drawLanes() {
-		const { lanes, width, history: h, columns } = this;
+		const { lanes, width, history: h } = this;
 		const list = ['memory', ...(h.mostPhysical > 0 ? ['fragmentation', 'calls'] : []), 'marks'];
-		const all = list.reduce((n, name) => n + LANES[name] + 6, 0);
 		lanes.width = width + MARGIN.left + MARGIN.right;
-		lanes.height = all;
+		lanes.height = sum(list, (name) => LANES[name] + 6);
 		const pen = lanes.getContext('2d');
 		pen.font = '11px system-ui, sans-serif';
 		let y = 0;
