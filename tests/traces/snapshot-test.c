@@ -324,7 +324,7 @@ TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 
 static gint spans_in(guint64 gap, struct span *out_first)
 {
-	GTree *s = by_address_tree(NULL, g_free);
+	GTree *s = by_address_tree();
 
 	for (guint i = 0; i < 5000; i++) {
 		guint64 at = (guint64)(i * 7919u % 5000u) * 10;

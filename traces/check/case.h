@@ -157,8 +157,7 @@ struct case_dialect {
 	const char *message;           /* function that says why the last call failed; or NULL */
 	const char *cause; /* function that has the driver's code behind that; or NULL */
 	const char *clock; /* function that has the picoseconds that count; or NULL: the host's */
-	/* The argument that a word of the dialect stands for, such as "prop". FALSE: no such word.
-	 */
+	/* The argument that a word of the dialect stands for, such as "prop". FALSE: none. */
 	gboolean (*argument)(struct step *step, const char *word, uint64_t *out);
 };
 
@@ -170,8 +169,7 @@ char *case_step_wrong(const struct case_dialect *dialect, char **words);
 /* The variable, made (0) if it is new. */
 struct case_variable *case_variable(const char *name);
 
-/* A sum of terms, which are numbers with K, M, G, T, or variables. FALSE: some have no value, and
- * count as 0. */
+/* A sum of numbers with K, M, G, T, and variables. FALSE: some have no value, and count as 0. */
 gboolean case_number(const char *text, uint64_t *out);
 
 /* Word `index` after the verb, from 1, options not counted; 0 beyond the last. */

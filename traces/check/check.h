@@ -30,8 +30,7 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
  * they are for check_compare(). */
 void check_case_watch(struct test_case *test);
 /* Fails `result` where it answers other than `other`, or for another reason of the driver's, the
- * same case on another backend, and says how, with what the documents and the driver's source say.
- */
+ * same case on another backend, and says how, with what documents and the driver's source say. */
 void check_compare(struct case_result *result, const struct case_result *other, const char *name,
 		   const char *other_name);
 

@@ -21,8 +21,7 @@
 /* aclrtMalloc adds 32 bytes and rounds up to 32: what remains fits the pages that are meant. */
 #define MALLOC_PADDING 64
 
-/* Process A maps memory, B imports it: `d` is the device, `t` B's process as the driver knows it.
- */
+/* Process A maps memory, B imports it: `d` is the device, `t` B's process as the driver sees it. */
 enum { A, B };
 static const struct test_case pair = { .dialect = &case_acl, .processes = 2 };
 

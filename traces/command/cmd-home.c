@@ -70,8 +70,7 @@ static gboolean copy_folder(const char *from, const char *to, const char *home, 
 		g_autofree char *copy = g_build_filename(to, name, NULL), *text = NULL;
 
 		if (g_file_test(source, G_FILE_TEST_IS_SYMLINK)) {
-			/* inside of the home it stays one of the copy; others lead to npusim's own
-			 * files */
+			/* inside the home it stays one of the copy; others lead to npusim's */
 			text = g_file_read_link(source, error);
 			g_autofree char *target = text ? g_canonicalize_filename(text, from) : NULL;
 			gboolean inside =

@@ -41,8 +41,7 @@ static void add_variables(void)
 	json_builder_end_array(json);
 }
 
-/* What the backend says of itself, but for what is shown elsewhere; differences are its last lines.
- */
+/* What the backend says of itself, but for what is shown elsewhere; its differences are last. */
 static void add_backend(const char *said)
 {
 	static const char *const elsewhere[] = { "backend", "soc", "devices", "version", NULL };

@@ -172,8 +172,7 @@ gboolean model_options_apply(const char *default_backend, GError **error)
 		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
 	}
 	if (given[NPU_VAR_TRACE]) {
-		/* the program may go to another folder before it opens the file, and may be many
-		 * processes */
+		/* the program may change folders before it opens the file, or be many processes */
 		g_autofree char *path = given[NPU_VAR_TRACE];
 		given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
 		given[NPU_VAR_RUN] = own_node_name();
@@ -280,8 +279,7 @@ static gboolean read_options(int *argc, char ***argv, GError **error)
 	g_option_context_set_summary(context, running->summary);
 	g_option_context_set_strict_posix(context, (running->with & WITH_PROGRAM) != 0);
 	g_option_context_add_main_entries(context, (GOptionEntry *)(void *)entries->data, NULL);
-	/* GOption has no option that takes a word after '=' alone: it would take the program's name
-	 */
+	/* GOption has no option with a word after '=' alone: it would take the program's name */
 	for (int i = 1; running->with & WITH_VALIDATE && i < *argc && (*argv)[i][0] == '-' &&
 			strcmp((*argv)[i], "--") != 0;
 	     i++) {

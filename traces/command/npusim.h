@@ -119,8 +119,7 @@ void add_to_list(const char *variable, const char *entry, gboolean first);
 #define HAL  "libascend_hal.so"
 #define HOME "set_env.sh"
 /* The folder of a file that belongs to this command, one of those in npusim.c: the installed one
- * beside it, or the build tree's. NULL and error, naming the folders that were tried, if there is
- * none. */
+ * beside it, or the build tree's. NULL and error, naming the folders tried: there is none. */
 char *part_folder(const char *name, GError **error);
 /* The file. */
 char *part_file(const char *name, GError **error);
@@ -146,8 +145,7 @@ int become_program(char **program);
 gboolean program_run(char **program, gboolean each, int *out_status);
 /* "127.0.0.4" of server 3, as npu_text(). */
 const char *server_address(guint server);
-/* Ends this process by the program's signal, without a core of its own; the exit status if it
- * exited. */
+/* Ends this process by the program's signal, without a core; the exit status if it exited. */
 int program_end_as(int status);
 
 /* ---- junit.c: what a program did, as JUnit's XML: one test, or the tests that it tells of; or

@@ -40,8 +40,7 @@ static struct {
 	int status;                  /* waitpid()'s, of the first that failed; 0: none has */
 } programs;
 
-/* files: its stdin, stdout and stderr; NULL: this process's. FALSE: it was said why; *out_status is
- * the exit status. */
+/* files: its stdin, stdout, stderr; NULL: ours. FALSE and the exit status: it was said why. */
 static gboolean start(char **program, const int *files, int *out_status)
 {
 	pid_t self = getpid(), child;

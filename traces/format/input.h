@@ -74,8 +74,7 @@ int input_line(struct input *input, gsize most, struct input_line *out, GError *
 
 /* Sets the error, "line 7: ..." in printable characters. Always FALSE. */
 gboolean line_bad(guint64 line, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
-/* A number up to `last`: decimal, or hexadecimal with 0x. FALSE where the text as a whole is none.
- */
+/* A number up to `last`: decimal, or hexadecimal with 0x. FALSE: the text as a whole is none. */
 gboolean number_parse(const char *text, guint64 last, guint64 *out);
 /* The same; FALSE and the error, which calls it `what`. */
 gboolean line_number(guint64 line, const char *what, const char *text, guint64 last, guint64 *out,
@@ -90,8 +89,7 @@ int temp_file_open(GError **error);
 gboolean temp_file_failed(const char *what, GError **error);
 
 /* ---- memory-limit.c: the ceiling on the memory of a process that reads files: whoever keeps what
- * a file says asks here first. It does not count allocations: it compares what the process really
- * holds. ---- */
+ * a file says asks here first. It compares what the process really holds, not allocations. ---- */
 
 #define MEMORY_LIMIT_LEAST (G_GUINT64_CONSTANT(16) << 20)
 
@@ -133,8 +131,7 @@ static inline guint64 round_up(guint64 size, guint64 to)
 	return size / to * to + (size % to ? to : 0);
 }
 
-/* Bytes of the pages that an aclrtMalloc of `size` bytes takes: of 4 KiB up to 1 MiB, of 2 MiB
- * above. */
+/* Bytes of the pages that aclrtMalloc takes for `size`: of 4 KiB up to 1 MiB, of 2 MiB above. */
 static inline guint64 malloc_pages(guint64 size)
 {
 	return round_up(size, size > MIB ? 2 * MIB : 4 * KIB);

@@ -360,8 +360,7 @@ void npu_trace_reader_close(struct npu_trace_reader *reader)
 
 /* ---- the face without GLib ---- */
 
-/* Takes the error over. Those of the input name the file themselves. GLib's memory is malloc()'s.
- */
+/* Takes the error over. Those of the input name the file themselves. GLib's memory is malloc's. */
 static char *text_of(GError *error, const char *name)
 {
 	char *text = error->domain == TRACE_ERROR ? g_strdup_printf("%s: %s", name, error->message)

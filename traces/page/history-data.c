@@ -161,8 +161,7 @@ static gboolean end_block(struct gatherer *g, guint device, guint64 subject,
 	return TRUE;
 }
 
-/* Blocks that the line makes, ends or waits for: an allocator's, or what calls got. FALSE: there
- * are none. */
+/* Blocks that the line makes, ends or waits for: an allocator's, or what calls got. FALSE: none. */
 static gboolean step_blocks(struct gatherer *g, guint device, const struct tracker_line *l,
 			    guint64 address)
 {
@@ -360,7 +359,7 @@ char *history_data(const char *path, GError **error)
 	}
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
 	g.known = int_map_new(sizeof(struct int_map_entry), NULL);
-	g.lying = by_address_tree(NULL, g_free);
+	g.lying = by_address_tree();
 	texts_init(&g.texts);
 	g.columns = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 	for (guint i = 0; i < OF_DEVICE + g.trace->devices->len * (COLUMN_COUNT - OF_DEVICE); i++)

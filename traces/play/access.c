@@ -87,8 +87,6 @@ struct access *access_new(struct replay_device *device)
 
 void access_free(struct access *a)
 {
-	if (a == NULL)
-		return;
 	int_map_free(a->blocks);
 	g_array_unref(a->sums);
 	g_rand_free(a->random);

@@ -115,8 +115,7 @@ static aclrtMemLocation location_of(gint32 device)
 static gint32 play_reserve(struct replay *r, const struct npu_trace_record *c)
 {
 	void *va;
-	/* an address that was asked for is one of the recorder's; it matters where the call was
-	 * refused for it */
+	/* an address asked for is one of the recorder's; it matters where it was refused */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	/* addresses that a program reserves are of no device */
 	gint32 owner = r->recorded ? -1 : (gint32)c->device;
@@ -273,8 +272,7 @@ static gint32 play_mfree(struct replay *r, const struct npu_trace_record *c)
 	return code;
 }
 
-/* Shares cross processes; a replay is one process, so an import is one more name for the exported
- * handle. */
+/* A replay is one process, so an import is one more name for the handle that was exported. */
 static gint32 play_share(struct replay *r, const struct npu_trace_record *c)
 {
 	gboolean imports = c->verb == NPU_TRACE_IMPORT;

@@ -258,8 +258,7 @@ static enum cache_answer expand(struct cache *cache, const struct cache_block *w
 	return CACHE_OK;
 }
 
-/* Unmaps the pages that lie in the free block as a whole, and ends its stretch if nothing is left.
- */
+/* Unmaps the pages that lie in the free block as a whole; ends its stretch if nothing is left. */
 static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 {
 	struct stretch *s = b->stretch;

@@ -106,8 +106,7 @@ static gboolean is_power(guint64 n)
 	return n != 0 && (n & (n - 1)) == 0;
 }
 
-/* "256:1": for sizes of 256 MiB and more; ">": for those beyond the last. The first says of smaller
- * sizes too. */
+/* "256:1": for sizes from 256 MiB on; ">": beyond the last. The first is for smaller ones too. */
 static gboolean set_division_pair(struct policy_options *o, const char *pair, int *last)
 {
 	guint size = 1u << (POLICY_DIVISIONS - 1), n;

@@ -10,8 +10,7 @@
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */
 #define RESERVE_MAX (128 * GIB) /* one reservation of the driver */
 
-/* A classic segment; a handle mapped; or an area, addresses of whole GiB, that one reservation
- * stands for. */
+/* A classic segment; a handle mapped; or an area: whole GiB of addresses, for one reservation. */
 struct piece {
 	guint64 address; /* of the file; first: the tree's key */
 	guint64 size, va;
@@ -281,8 +280,8 @@ struct filter *filter_recorded(struct trace_device *trace, const struct filter_o
 	f->base = (struct filter){
 		start, step, find, close_filter, trace, *out, .start_bit = NPU_TRACE_HAS_START
 	};
-	f->areas = by_address_tree(NULL, g_free);
-	f->chunks = by_address_tree(NULL, g_free);
-	f->segments = by_address_tree(NULL, g_free);
+	f->areas = by_address_tree();
+	f->chunks = by_address_tree();
+	f->segments = by_address_tree();
 	return &f->base;
 }

@@ -16,9 +16,9 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 	return by_address(a, b);
 }
 
-GTree *by_address_tree(GDestroyNotify free_key, GDestroyNotify free_value)
+GTree *by_address_tree(void)
 {
-	return g_tree_new_full(compare, NULL, free_key, free_value);
+	return g_tree_new_full(compare, NULL, NULL, g_free);
 }
 
 void by_address_put(GTree *tree, gconstpointer item, gsize bytes)

@@ -226,8 +226,7 @@ static gboolean op_long(struct pickle *m, guint64 n)
 	const guint8 *digits;
 
 	if (n > 8)
-		return take(m, (gsize)n, &digits) &&
-		       push(m, (struct pickle_value){ .type = PICKLE_NONE });
+		return take(m, (gsize)n, &digits) && push_int(m, PICKLE_NONE, 0);
 	if (!take_number(m, (unsigned)n, &value))
 		return FALSE;
 	if (n > 0 && n < 8 && (value >> (8 * n - 1) & 1))
@@ -287,7 +286,7 @@ static gboolean step(struct pickle *m, guint8 op)
 	case PUSH_BOOL:
 		return push_int(m, PICKLE_BOOL, op == 0x88);
 	case PUSH_NONE:
-		return push(m, (struct pickle_value){ .type = PICKLE_NONE });
+		return push_int(m, PICKLE_NONE, 0);
 	case PUSH_FLOAT:
 		n = GUINT64_SWAP_LE_BE(n);
 		memcpy(&real.real, &n, sizeof n);

@@ -56,8 +56,7 @@ static gboolean add(struct table *t, struct trace_row *row, guint32 verb, guint8
 	return row_list_add(&t->trace->unsorted, row, t->rows->error);
 }
 
-/* Of operator_memory.csv. What has a size below zero is the release of a block that was there
- * before. */
+/* Of operator_memory.csv. A size below zero is the release of a block that was there before. */
 static gboolean add_block(struct table *t, struct trace_row *row)
 {
 	const char *name = rows_field(t->rows, NAME);

@@ -31,8 +31,7 @@ struct trace *readers_read(reader_fn *read, const char *kind, struct input *inpu
 
 /* Whether a file begins as JSON does. */
 gboolean readers_is_json(const guint8 *bytes, gsize count);
-/* Whether a file is JSON and no trace, as results of npusim replay --json are. FALSE and error: it
- * cannot be read. */
+/* Whether a file is JSON and no trace, as results of npusim are. FALSE and error: not readable. */
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error);
 
 /* ---- rows in any order, of files with addresses: they are sorted by time, and each free gets the

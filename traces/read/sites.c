@@ -211,9 +211,8 @@ guint32 sites_add(struct sites *s, const char *text)
 	for (guint i = 2; i < s->adding->len; i++)
 		if (s->kinds->data[numbers[i]] < s->kinds->data[numbers[best]])
 			best = i;
-	/* all frames as far as a trace's line has room for them, and behind those the one that
-	 * stands for the stack, if it is none of them: what a conversion writes is read as the same
-	 * stack */
+	/* all frames that a trace's line has room for, and behind those the one that stands for
+	 * the stack, if it is none of them: what a conversion writes is read as the same stack */
 	while (count < s->adding->len &&
 	       (bytes += encoded_length(sites_label_text(s, numbers[count]))) <= SITE_BYTES_MAX)
 		count++;

@@ -292,8 +292,7 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 
 /* ---- back to the start: events undone ---- */
 
-/* Takes [address, address + size) out of the tree, cutting what sticks out on either side. The pool
- * that it was of. */
+/* Takes [address, address + size) out of the tree, and cuts what sticks out. Returns its pool. */
 static guint32 remove_range(GTree *tree, guint64 address, guint64 size)
 {
 	GTreeNode *node;
@@ -409,7 +408,7 @@ gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 			    .stacks = g_hash_table_new(NULL, NULL),
 			    .error = error };
 	for (guint d = 0; d < DEVICE_MAX; d++)
-		r.segments[d] = by_address_tree(NULL, g_free);
+		r.segments[d] = by_address_tree();
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 

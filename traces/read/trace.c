@@ -214,8 +214,8 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 		return DEVICE(trace, at);
 	struct trace_device *device = g_new0(struct trace_device, 1);
 	device->device = id;
-	device->maps = by_address_tree(NULL, g_free);
-	device->cuts = by_address_tree(NULL, g_free);
+	device->maps = by_address_tree();
+	device->cuts = by_address_tree();
 	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
 	g_ptr_array_insert(trace->devices, (gint)at, device);

@@ -19,8 +19,8 @@
 #define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
 /* A GCompareFunc; what it compares may be anything that begins with its address. */
 gint by_address(gconstpointer a, gconstpointer b);
-/* An empty tree in that order, which frees its values. */
-GTree *by_address_tree(GDestroyNotify free_key, GDestroyNotify free_value);
+/* An empty tree in that order, which g_free()s its values. */
+GTree *by_address_tree(void);
 /* Keeps a copy, by g_free(), in place of what has its address. */
 void by_address_put(GTree *tree, gconstpointer item, gsize bytes);
 /* The last node whose address is not above, or NULL. */
@@ -60,8 +60,7 @@ struct sites;
 struct sites *sites_new(void);
 void sites_free(struct sites *sites);
 /* The site of a stack, innermost frame first, of which each line of a text has one: "name
- * (file:line)", "file(line): name"; SITE_NONE for no frames. Those without a letter in them are
- * left out. */
+ * (file:line)", "file(line): name"; SITE_NONE: no frames. Lines without a letter are left out. */
 guint32 sites_add(struct sites *sites, const char *text);
 /* Adds such a line to a text. Name and file need no zero behind them, and may be NULL where their
  * length is 0; `number`: of a line, 0: not known. */
@@ -242,16 +241,14 @@ void npusim_close(struct trace *trace);
 
 /* "create", "segment_map", "free_requested", .... */
 const char *record_verb_name(guint32 verb);
-/* Of a name in tables, beside its letter: shares are numbered once in a file, the rest once in a
- * process. */
+/* In tables beside a name's letter: shares are numbered once in a file, others in a process. */
 static inline guint64 record_name_key(guint32 process, const struct npu_trace_name *name)
 {
 	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
 }
 /* "r1+2097152", "host". */
 void record_name_text(const struct npu_trace_name *name, GString *out);
-/* The item as a line of a trace, without stamps, addresses and site: "alloc b12 size=512 device=0".
- */
+/* The item as a line of a trace, but stamps, addresses and site: "alloc b12 size=512 device=0". */
 void record_text(const struct record_item *item, GString *out);
 
 #endif

@@ -164,8 +164,7 @@ static void open_recorder(void)
 	npu_stack_use(0);
 }
 
-/* Begins a call, as *call. False: it is not written down: it comes from within another, or there is
- * no file. */
+/* Begins a call, as *call. False: it comes from within another, or there is no file to write to. */
 static bool enter(enum function function, struct trace_call *call)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -277,8 +276,7 @@ static int64_t current_device(const struct trace_call *call)
 }
 
 /* A function in front of the real one, with the parameters that its header gives them: `lines`
- * write down `call`, unless nothing is to be written down; `before` is done in front of the call.
- */
+ * write down `call`, unless nothing is to be; `before` is done in front of the call. */
 #define WRAP_AROUND(name, before, lines)                      \
 	EXPORTED aclError name PRELOAD_PARAMETERS_##name      \
 	{                                                     \

@@ -267,8 +267,7 @@ static JsonObject *members_of(JsonNode *node)
 	return members;
 }
 
-/* `kind`, `table`: of the nodes, as their row has them; `name`: the path to them. One of the nodes
- * may be NULL. */
+/* `kind`, `table`: of the nodes, as their row has them; `name`: their path. A node may be NULL. */
 static void walk_nodes(struct differences *differences, enum member_kind kind,
 		       const struct member *table, const char *name, JsonNode *a, JsonNode *b)
 {

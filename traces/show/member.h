@@ -84,8 +84,7 @@ char *member_text(const struct member *member, gconstpointer at);
 void json_text(JsonBuilder *builder, const char *name, const char *value);
 void json_number(JsonBuilder *builder, const char *name, guint64 value);
 void json_list(JsonBuilder *builder, const char *name);
-/* What was built as a file of several lines; "-": to standard output. FALSE and error, which names
- * the file. */
+/* What was built as a file of several lines; "-": standard output. FALSE, and error names it. */
 gboolean json_write(const char *path, JsonBuilder *builder, GError **error);
 
 #endif

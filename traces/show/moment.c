@@ -87,8 +87,7 @@ static void say_moment(GString *out, const struct moment_view *v)
 		SAY(".");
 }
 
-/* What the device had; and why it did not do, from what was live and free: what would have had
- * room. */
+/* What the device had; and why it did not do, by what was live and free: what would have fitted. */
 static void say_failure(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;

@@ -77,9 +77,8 @@ gboolean profile_check(const char *path, GError **error);
 gboolean profile_write(const char *path, const struct replay *replay, int at, int since,
 		       GError **error);
 
-/* ---- result-file.c: results as npusim replay --json writes them, read back, and as CSV (as in RFC
- * 4180, with the line ends of Unix). It knows only the members that identify the file as a result.
- * ---- */
+/* ---- result-file.c: results as npusim replay --json writes them, read back, and as CSV (RFC 4180
+ * with the line ends of Unix). It knows only the members that tell that a file is a result. ---- */
 
 /* The whole file. NULL and error, naming it: it is no result, or its schema is not known. */
 JsonNode *result_file_read(const char *path, GError **error);
