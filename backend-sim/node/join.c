@@ -167,9 +167,36 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 
 /* ---- joining one that runs ---- */
 
-/* Reads and checks the shape. False: it is gone, or cannot be used (*error). A sealed file cannot
- * shrink under the mapping. */
-static bool read_header(struct node *node, pid_t pid, char **error)
+/* Whoever has written to the segment: what is followed from there leads into its tables, and comes
+ * to an end. The lock is not needed: a block that changes meanwhile is passed over. */
+static bool tables_are_sound(const struct node *node)
+{
+	const struct control *control = node->control;
+	uint32_t shares = GET(control->share_limit), id = NODE_NONE;
+	uint32_t generation, count, share;
+	bool sound = GET(control->member_limit) <= NODE_MEMBERS && shares <= NODE_SHARES;
+	struct block_place place;
+
+	while (sound && block_next(node, &id, &place)) {
+		const struct memory *m = place.memory;
+		uint32_t left = m->frames, first = place.frame;
+
+		generation = GET(place.record->generation);
+		for (; first < m->frames; first = GET(m->extents[first].next), left -= count) {
+			count = GET(m->extents[first].count);
+			if (count == 0 || count > MIN(left, m->frames - first))
+				break;
+		}
+		share = GET(place.record->share); /* before its limit, which grows first */
+		sound = (first == NODE_NONE && share <= GET(control->share_limit)) ||
+			!block_find(node, id, generation, &place);
+	}
+	return sound;
+}
+
+/* Maps and checks the control segment. False: it is gone, or cannot be used (*error). A sealed file
+ * cannot shrink under the mapping. */
+static bool read_control(struct node *node, pid_t pid, char **error)
 {
 	const unsigned server = node->shape.server;
 	const int fd = node->file.fd, seals = fcntl(fd, F_GET_SEALS);
@@ -177,9 +204,9 @@ static bool read_header(struct node *node, pid_t pid, char **error)
 	struct stat file;
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
-	    pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.magic != NODE_MAGIC)
+	    pread(fd, &head, sizeof(head), 0) != sizeof(head))
 		return false;
-	if (head.version != NODE_VERSION)
+	if (head.magic == NODE_MAGIC && head.version != NODE_VERSION)
 		return node_refuse(
 			error,
 			"node %s is run by another version of npusim (process %d); end it "
@@ -195,12 +222,16 @@ static bool read_header(struct node *node, pid_t pid, char **error)
 			"supernode %s has servers 0 to %u, and this process is to belong "
 			"to server %u (NPUSIM_SERVER)",
 			node->name, head.shape.servers - 1, server);
-	if (config_check(&node->shape, error) &&
+	if (head.magic == NODE_MAGIC && config_check(&node->shape, error) &&
 	    (node->shape.server = head.shape.servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
 	    (layout_set(node), node->file_bytes) == head.file_bytes &&
 	    (uint64_t)file.st_size == head.file_bytes &&
-	    own_file_is(&node->file, head.device, head.inode))
-		return true;
+	    own_file_is(&node->file, head.device, head.inode)) {
+		if (!map_control(node, error))
+			return false;
+		if (tables_are_sound(node))
+			return true;
+	}
 	free(*error);
 	return node_refuse(error,
 			   "node %s: the control segment of process %d is damaged; end it with "
@@ -234,8 +265,7 @@ static bool attach_through(struct node *node, const struct candidate *candidate,
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
 			node->name, candidate->pid, strerror(cause));
 	}
-	return read_header(node, candidate->pid, error) && map_control(node, error) &&
-	       anyone_lives(node);
+	return read_control(node, candidate->pid, error) && anyone_lives(node);
 }
 
 /* A node that runs, joined as that server (a single one has no number). NULL: none (no *error), or

@@ -54,7 +54,8 @@ static void list_share(const struct node *node, const struct block_place *place,
 {
 	const struct share_record *share = &node->shares[place->record->share - 1];
 	unsigned exporter = share->exporter;
-	bool there = share->exporter_generation == node->control->members[exporter].generation;
+	bool there = exporter < NODE_MEMBERS &&
+		     share->exporter_generation == node->control->members[exporter].generation;
 
 	if (there && exporter == slot && !share->exporter_gone) {
 		member->exported++;
@@ -98,7 +99,7 @@ static void list_members(struct node *node, struct listing *listing)
 	uint32_t id = NODE_NONE;
 
 	info->members = g_new0(struct node_member_info, NODE_MEMBERS);
-	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++) {
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
 		const struct member *member = &node->control->members[slot];
 		struct node_member_info *out = &info->members[info->member_count];
 
@@ -110,7 +111,7 @@ static void list_members(struct node *node, struct listing *listing)
 		out->pid = member->pid;
 		out->start_time = member->start_time;
 		out->server = member->server;
-		memcpy(out->command, member->command, sizeof(out->command));
+		memcpy(out->command, member->command, sizeof(out->command) - 1);
 	}
 	while (block_next(node, &id, &place))
 		list_block(node, &place, listing);
@@ -131,7 +132,7 @@ static void ask_members(const char *name, struct listing *listing)
 			members[i].holds = node_hear(listing->fd[i], until);
 }
 
-/* Where the node cannot be joined: another version of npusim runs it. */
+/* Where the node cannot be joined. */
 static void list_strangers(const char *name, struct node_info *out)
 {
 	g_autofree char *error = NULL;
@@ -153,8 +154,6 @@ static void list_joined(struct node *node, bool ask, struct node_info *out)
 
 	out->shape = node->shape;
 	out->lost = GET(node->control->lost);
-	out->usage = g_realloc_n(out->usage, out->shape.servers, sizeof(*out->usage));
-	memset(out->usage, 0, out->shape.servers * sizeof(*out->usage));
 	out->shape.name = NULL; /* out->name: this structure may move */
 	if (node_enter(node) == DRV_ERROR_NONE) {
 		frame_caches_empty(node);
@@ -175,7 +174,8 @@ static bool list_node(const char *name, bool ask, struct node_info *out)
 	g_autofree char *error = NULL;
 	struct node *node;
 
-	*out = (struct node_info){ .shape.servers = 1, .usage = g_malloc0(sizeof(*out->usage)) };
+	*out = (struct node_info){ .shape.servers = 1 };
+	out->usage = g_malloc0_n(SIM_SERVERS, sizeof(*out->usage));
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	node = node_attach(name, &error);
 	if (node) {
@@ -183,6 +183,7 @@ static bool list_node(const char *name, bool ask, struct node_info *out)
 		node_leave(node);
 	} else if (error) {
 		list_strangers(name, out);
+		snprintf(out->refused, sizeof(out->refused), "%s", error);
 	}
 	if (out->member_count)
 		return true;
@@ -228,30 +229,25 @@ static bool has_ended(const struct candidate *runner)
 {
 	struct process_stat stat;
 
-	if (!process_stat(runner->pid, 0, &stat))
-		return !process_is_same(runner->pid, runner->start_time);
-	return stat.start_time != runner->start_time ||
-	       ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1);
+	return !process_is_same(runner->pid, runner->start_time) ||
+	       (process_stat(runner->pid, 0, &stat) && (stat.state == 'Z' || stat.state == 'X') &&
+		stat.threads <= 1);
 }
 
 /* Returns how many have not ended after that time. */
 static unsigned signal_all(const GArray *runners, int number, int wait_ms)
 {
+	const struct candidate *all = (const struct candidate *)(void *)runners->data;
 	const int64_t end = clock_ms() + wait_ms;
 	unsigned left = 0;
 
+	for (unsigned i = 0; i < runners->len; i++)
+		if (!has_ended(&all[i]))
+			kill(all[i].pid, number);
 	for (unsigned i = 0; i < runners->len; i++) {
-		const struct candidate *runner = &g_array_index(runners, struct candidate, i);
-
-		if (!has_ended(runner))
-			kill(runner->pid, number);
-	}
-	for (unsigned i = 0; i < runners->len; i++) {
-		const struct candidate *runner = &g_array_index(runners, struct candidate, i);
-
-		while (!has_ended(runner) && clock_ms() < end)
-			process_wait(runner->pid, LOOK_MS);
-		left += !has_ended(runner);
+		while (!has_ended(&all[i]) && clock_ms() < end)
+			process_wait(all[i].pid, LOOK_MS);
+		left += !has_ended(&all[i]);
 	}
 	return left;
 }

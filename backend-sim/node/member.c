@@ -48,7 +48,8 @@ bool member_is_dead(const struct node *node, unsigned slot)
 
 bool member_is_live(const struct node *node, unsigned slot, uint32_t generation)
 {
-	return !member_is_dead(node, slot) && node->control->members[slot].generation == generation;
+	return slot < NODE_MEMBERS && !member_is_dead(node, slot) &&
+	       node->control->members[slot].generation == generation;
 }
 
 bool server_has(const struct node *node, unsigned server, pid_t pid)
@@ -307,13 +308,19 @@ static void warn_if_stopped(const struct node *node)
  * its entry cannot be freed meanwhile: that takes the lock. */
 static void look_at_owner(struct node *node, uint32_t word, unsigned look)
 {
+	bool gone = true; /* or nobody wrote this word */
+
 	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {
-		if (GET(node->control->members[slot].service) != (word & FUTEX_TID_MASK))
-			continue;
-		member_check(node, slot);
-		if (member_is_gone(node, slot))
-			SWAP(node->control->lock, word, FUTEX_OWNER_DIED | FUTEX_WAITERS);
+		const struct member *member = &node->control->members[slot];
+
+		if (GET(member->state) == MEMBER_LIVE &&
+		    GET(member->service) == (word & FUTEX_TID_MASK)) {
+			member_check(node, slot);
+			gone &= member_is_gone(node, slot);
+		}
 	}
+	if (gone)
+		SWAP(node->control->lock, word, FUTEX_OWNER_DIED | FUTEX_WAITERS);
 	if (look % LOCK_WARN_LOOK == 0)
 		warn_if_stopped(node);
 }
@@ -462,7 +469,8 @@ static void recover(struct node *node)
 	for (uint32_t i = 0; i < node->control->share_limit; i++) {
 		uint32_t exporter = node->shares[i].exporter;
 
-		if (node->shares[i].named && (gone[exporter / 64] & holder_bit(exporter)))
+		if (node->shares[i].named && exporter < limit &&
+		    (gone[exporter / 64] & holder_bit(exporter)))
 			share_end(node, &node->shares[i]);
 	}
 	for (unsigned slot = 0; slot < limit; slot++)

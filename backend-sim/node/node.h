@@ -303,8 +303,8 @@ struct node_member_info {
 };
 struct node_info {
 	char name[64];
-	struct node_config shape; /* devices 0: it cannot be joined (another version of npusim),
-				     only its processes are known */
+	struct node_config shape; /* devices 0: it cannot be joined, only its processes are known */
+	char refused[512];        /* then: why */
 	uint64_t lost;            /* bit k: server k was stopped */
 	struct node_usage (*usage)[SIM_NODE_MAX]; /* by server */
 	unsigned member_count;

@@ -210,6 +210,7 @@ static void list(const struct order *order, struct reply *reply)
 			continue;
 		reply->value = nodes[i].member_count;
 		reply->usage = nodes[i].usage[0][0];
+		snprintf(reply->text, sizeof(reply->text), "%s", nodes[i].refused);
 		for (unsigned m = 0; m < nodes[i].member_count; m++) {
 			const struct node_member_info *member = &nodes[i].members[m];
 			size_t at = strlen(reply->text);
@@ -450,6 +451,7 @@ TEST(node_joining, another_version_is_refused)
 	reply = actor_do(&b, list, node); /* it can be seen, and ended */
 	EXPECT_EQ(reply.value, 1);
 	EXPECT_EQ(reply.usage.total_frames, 0u);
+	EXPECT_CONTAINS(reply.text, "another version");
 	EXPECT_TRUE(node_reset(node.node, &error));
 	EXPECT_TRUE(WIFSIGNALED(actor_wait(&a)));
 	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
@@ -457,6 +459,138 @@ TEST(node_joining, another_version_is_refused)
 }
 
 /* ---- npusim node ---- */
+
+struct part {
+	void *at;
+	size_t bytes;
+};
+#define PART(place)                                            \
+	(struct part)                                          \
+	{                                                      \
+		.at = (void *)&(place), .bytes = sizeof(place) \
+	}
+#define PARTS_MAX 64
+
+/* What may be spoiled: each word of the segment that says where something is, or how much, those of
+ * the block 0 of an actor and its share among them; and the tables whole. */
+static unsigned parts_of(const struct node *node, struct part *out)
+{
+	struct control *c = node->control;
+	struct member *member = &c->members[node->slot];
+	const struct memory *m = node->memory[0];
+	uint32_t frame = actor_self.blocks[0]->extents[0].frame;
+	struct block_record *block = &m->blocks[frame];
+	struct share_record *share = &node->shares[block->share - 1];
+	const struct part parts[] = {
+		{ c, node->control_bytes },
+		PART(c->lost),
+		PART(c->lock),
+		PART(c->lock_owner),
+		PART(c->frames_wanted),
+		PART(c->member_limit),
+		PART(c->share_limit),
+		PART(c->share_next),
+		PART(c->share_count),
+		PART(c->fd_kept),
+		PART(c->unvouched),
+		PART(c->told),
+		PART(c->alive),
+		PART(c->members),
+		PART(*member),
+		PART(member->state),
+		PART(member->generation),
+		PART(member->left),
+		PART(member->visitor),
+		PART(member->unvouched),
+		PART(member->pid),
+		PART(member->service),
+		PART(member->fd),
+		PART(member->server),
+		PART(member->start_time),
+		PART(member->command),
+		PART(member->frame_cache),
+		PART(*m->state),
+		PART(m->state->hint),
+		{ m->used, sizeof(*m->used) },
+		{ m->live, sizeof(*m->live) },
+		{ m->giant_used, sizeof(*m->giant_used) },
+		{ m->extents, m->frames * sizeof(*m->extents) },
+		{ m->blocks, m->frames * sizeof(*m->blocks) },
+		PART(m->extents[frame].count),
+		PART(m->extents[frame].next),
+		PART(*block),
+		PART(block->holders),
+		PART(block->generation),
+		PART(block->frames),
+		PART(block->extent_count),
+		PART(block->share),
+		PART(block->closing),
+		PART(block->fd),
+		PART(block->named),
+		PART(*share),
+		PART(share->exporter),
+		PART(share->exporter_generation),
+		PART(share->block),
+	};
+	const unsigned count = sizeof(parts) / sizeof(parts[0]);
+
+	memcpy(out, parts, sizeof(parts));
+	return count;
+}
+
+/* Part `frame` is of that byte; of the random ones of a seed behind the last. How many parts. */
+static void spoil_part(const struct order *order, struct reply *reply)
+{
+	g_autoptr(GRand) random = g_rand_new_with_seed((guint32)order->value);
+	struct part parts[PARTS_MAX];
+	const struct part *part = &parts[order->frame];
+
+	reply->value = parts_of(actor_self.node, parts);
+	if (!order->frames)
+		return;
+	for (size_t i = 0; i < part->bytes; i++)
+		__atomic_store_n((unsigned char *)part->at + i,
+				 order->value <= UINT8_MAX ? (unsigned char)order->value
+							   : (unsigned char)g_rand_int(random),
+				 __ATOMIC_RELAXED);
+}
+
+/* Who looks gets an answer. How many parts there are. */
+static unsigned look_at_spoiled(unsigned part, uint64_t byte)
+{
+	struct order node = small_node("spoiled", 64);
+	struct actor a = actor_start(), b = actor_start(), c = actor_start();
+	struct reply reply;
+	uint32_t share;
+	unsigned parts;
+
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_STREQ(actor_do(&c, do_join, node).text, "");
+	EXPECT_EQ(ACT(&a, do_create, .frames = 5).value, 0);
+	share = (uint32_t)ACT(&a, do_export).usage.total_frames;
+	EXPECT_EQ(ACT(&a, do_open, .share = share).value, 0);
+	EXPECT_EQ(ACT(&c, do_import, .share = share).value, 0);
+	parts = (unsigned)ACT(&a, spoil_part, .frame = part, .frames = 1, .value = byte).value;
+	NOTE("part %u, byte %llu", part, (unsigned long long)byte);
+	reply = actor_do(&b, list, node);
+	EXPECT_NE(reply.value, ACTOR_DIED);
+	EXPECT_NE(reply.value, ACTOR_SILENT);
+	if (part == 0 && byte != 0)
+		EXPECT_CONTAINS(reply.text, "is damaged; end it with `npusim node --reset test-");
+	actor_kill(&a);
+	actor_kill(&b);
+	actor_kill(&c);
+	return parts;
+}
+
+TEST(node_joining, a_segment_that_is_spoiled_anywhere_can_be_looked_at)
+{
+	static const uint64_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff, 256, 257 };
+
+	for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		for (unsigned part = 0, parts = 1; part < parts; part++)
+			parts = look_at_spoiled(part, bytes[i]);
+}
 
 TEST(node_joining, list_shows_who_holds_what)
 {

@@ -309,6 +309,16 @@ def nodes_are_listed_and_ended():
         every = npusim('node')
         same((every.returncode, every.stderr), (0, ''), 'all nodes')
         expect('node ' + name in every.stdout, every.stdout)
+        files = pathlib.Path('/proc/{}/fd'.format(held.pid))
+        segment, = [file for file in files.iterdir()
+                    if os.readlink(str(file)).startswith('/memfd:npusim-node:' + name)][:1]
+        with segment.open('r+b') as spoiled:
+            spoiled.write(os.urandom(65536))
+        listed = npusim('node', name)
+        same((listed.returncode, listed.stdout.splitlines()[0]),
+             (0, 'node {}: the control segment of process {} is damaged; end it with '
+                 '`npusim node --reset {}`'.format(name, held.pid, name)), listed.stderr)
+        expect(re.search(r'^ +{}  {}'.format(held.pid, command), listed.stdout, re.M), listed)
         same(npusim('node', '--reset', name).returncode, 0, 'reset')
         same(held.wait(timeout=60), -signal.SIGTERM, 'the process')
         same(npusim('node', name).returncode, 1, 'the node is gone')

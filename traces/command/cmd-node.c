@@ -89,7 +89,7 @@ static void add_process(const struct node_info *node, const struct node_member_i
 	g_string_append(text, ")\n");
 	gsize end = text->len;
 	add_holds(m);
-	if (node->shape.devices == 0) /* one of another version is not asked */
+	if (*node->refused) /* they are not asked */
 		g_string_truncate(text, end);
 	json_builder_end_object(json);
 }
@@ -130,7 +130,7 @@ static void add_place(const struct node_info *node, unsigned place)
 static void add_node(const struct node_info *node, gboolean processes)
 {
 	const char *members = npu_counted(node->member_count, "process");
-	gboolean alone = node->shape.servers == 1, known = node->shape.devices != 0;
+	gboolean alone = node->shape.servers == 1, known = !*node->refused;
 
 	json_builder_begin_object(json);
 	json_text(json, "name", node->name);
@@ -139,7 +139,7 @@ static void add_node(const struct node_info *node, gboolean processes)
 		put("%s %s: %s%u x %s, %s\n", alone ? "node" : "supernode", node->name,
 		    alone ? "" : "servers of ", node->shape.devices, node->shape.soc_name, members);
 	else /* only its processes are known */
-		put("node %s: another version of npusim, %s\n", node->name, members);
+		put("%s\n", node->refused);
 	json_list(json, alone ? "devices" : "servers");
 	for (unsigned i = 0; i < (alone ? node->shape.devices : node->shape.servers); i++)
 		add_place(node, i);
