@@ -187,8 +187,8 @@ static bool send_lock(const struct own_file *lock, int to)
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
 }
 
-/* Sleeps until the lock comes: 0. ECONNRESET: who had it died, and it is to be tried for again.
- * ETIMEDOUT: nobody sent it for LOCK_WAIT_MS. */
+/* Sleeps until the lock comes: 0. ECONNRESET: who had it died, or sent something else, and it is to
+ * be tried for again. ETIMEDOUT: nobody sent it for LOCK_WAIT_MS. */
 static int receive_lock(struct own_file *lock, int from)
 {
 	const int64_t end = clock_ms() + LOCK_WAIT_MS;
@@ -205,8 +205,8 @@ static int receive_lock(struct own_file *lock, int from)
 	if (length < 0)
 		return errno == EAGAIN || errno == EINTR ? ETIMEDOUT : errno;
 	head = CMSG_FIRSTHDR(&message);
-	if (length == 0 || !head || head->cmsg_type != SCM_RIGHTS)
-		return length == 0 ? ECONNRESET : EMFILE; /* no number is free for it */
+	if (length == 0 || !head || head->cmsg_type != SCM_RIGHTS) /* EMFILE: no number is free */
+		return message.msg_flags & MSG_CTRUNC ? EMFILE : ECONNRESET;
 	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
 	*lock = own_file(fd);
 	listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
@@ -241,11 +241,12 @@ static int connect_lock(struct own_file *wait, const struct sockaddr_un *address
 static int take_name(struct own_file *lock, const struct sockaddr_un *address, socklen_t size,
 		     struct ucred *holder)
 {
-	int64_t refused_since = 0;
+	int64_t until = 0;
 	pid_t before = 0;
 
 	for (;;) {
 		struct own_file wait;
+		bool mute;
 		int error;
 
 		if (bind_lock(lock, address, size))
@@ -255,35 +256,26 @@ static int take_name(struct own_file *lock, const struct sockaddr_un *address, s
 		if (error != EADDRINUSE)
 			return error;
 		error = connect_lock(&wait, address, size, holder);
-		if (error == 0 && before && holder->pid == before)
-			error = ETIMEDOUT;
+		/* It was just bound, or has just been closed; or it is a socket of another kind. */
+		mute = error == ECONNREFUSED || error == EPROTOTYPE;
+		if (before != (mute ? -1 : holder->pid)) {
+			before = mute ? -1 : holder->pid;
+			until = clock_ms() + (mute ? LOCK_MUTE_MS : LOCK_WAIT_MS);
+		}
+		if ((mute || error == 0) && clock_ms() >= until)
+			error = mute ? EPERM : EAGAIN;
 		else if (error == 0)
 			error = receive_lock(lock, wait.fd);
 		own_file_close(&wait);
-		switch (error) {
-		case ETIMEDOUT:
-			if (before == holder->pid)
-				return ETIMEDOUT;
-			before = holder->pid;
-			break;
-		case ECONNREFUSED: /* it was just bound, or has just been closed */
-		case EPROTOTYPE:   /* it is a socket of another kind */
-			if (!refused_since)
-				refused_since = clock_ms();
-			if (clock_ms() - refused_since > LOCK_MUTE_MS)
-				return EPERM;
-			g_usleep(200);
-			continue;
-		case ECONNRESET:
-		case EINTR:
-			before = 0;
-			break;
-		case EAGAIN:
+		if (error == EAGAIN)
 			return ETIMEDOUT;
-		default:
+		if (error == ETIMEDOUT)
+			until = 0;
+		else if (error == ECONNREFUSED || error == EPROTOTYPE || error == ECONNRESET ||
+			 error == EINTR)
+			g_usleep(200);
+		else
 			return error;
-		}
-		refused_since = 0;
 	}
 }
 
@@ -341,11 +333,14 @@ bool node_startup_lock(const char *name, char **error)
 	cause = take_lock(text, &holder);
 	if (!cause)
 		return true;
-	if (cause == ETIMEDOUT)
+	if (cause == ETIMEDOUT || (cause == EPERM && !holder.pid))
 		*error = g_strdup_printf(
-			"node %s: process %d has been joining it for %d s (it holds the abstract "
-			"socket \"@%s\"); end that process, or choose another NPUSIM_NODE",
-			name, holder.pid, LOCK_WAIT_MS / 1000, text);
+			"node %s: %s keeps others from joining it (it holds the abstract socket "
+			"\"@%s\"); end that process, or choose another NPUSIM_NODE",
+			name,
+			holder.pid ? npu_text("process %d", holder.pid)
+				   : "a process (`ss -xap` shows which)",
+			text);
 	else if (cause == EPERM)
 		*error = g_strdup_printf(
 			"node %s: another user (process %d, user %d) has bound the abstract "

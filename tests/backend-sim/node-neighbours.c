@@ -163,27 +163,37 @@ static void become(const struct order *order, struct reply *reply)
 		       prctl(PR_SET_DUMPABLE, 1); /* as after exec */
 }
 
+/* A socket of that name of the user's node; -1: it cannot be. */
+static int bind_name(uid_t user, const char *of, const char *tail)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char *text = address.sun_path + 1;
+	struct stat space = { .st_ino = 0 };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	stat("/proc/self/ns/pid", &space);
+	snprintf(text, sizeof(address.sun_path) - 1, "npusim/%x/%x/%s/%s", user,
+		 (unsigned)space.st_ino, of, tail);
+	return bind(fd, (struct sockaddr *)&address,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(text)))
+		       ? -1
+		       : fd;
+}
+
 /* Binds the victim's names of the node: one of a member, and order->frames of the start-up lock;
  * every other one listens. */
 static void squat(const struct order *order, struct reply *reply)
 {
-	struct stat space = { .st_ino = 0 };
-
-	stat("/proc/self/ns/pid", &space);
 	for (unsigned i = 0; i <= order->frames && !reply->value; i++) {
-		struct sockaddr_un address = { .sun_family = AF_UNIX };
-		int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-		char *text = address.sun_path + 1, tail[32] = "lock";
+		char tail[32] = "lock";
+		int fd;
 
 		if (i == 0)
-			snprintf(tail, sizeof(tail), "%x/%x", (unsigned)getpid(), (unsigned)fd);
+			snprintf(tail, sizeof(tail), "%x/3", (unsigned)getpid());
 		else if (i > 1)
 			snprintf(tail, sizeof(tail), "lock%u", i - 1);
-		snprintf(text, sizeof(address.sun_path) - 1, "npusim/%x/%x/%s/%s", VICTIM,
-			 (unsigned)space.st_ino, order->node, tail);
-		reply->value = bind(
-			fd, (struct sockaddr *)&address,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(text)));
+		fd = bind_name(VICTIM, order->node, tail);
+		reply->value = fd < 0;
 		if (i % 2)
 			listen(fd, 1);
 	}
@@ -235,6 +245,94 @@ TEST(node_neighbours, who_has_all_names_is_named)
 	EXPECT_TRUE(actor_end(&b));
 }
 
+/* ---- processes of this user that are no members ---- */
+
+static unsigned sockets_of(const char *name)
+{
+	FILE *list = fopen("/proc/net/unix", "re");
+	unsigned count = 0;
+	char line[512];
+
+	while (fgets(line, sizeof(line), list))
+		count += strstr(line, name) != NULL;
+	fclose(list);
+	return count;
+}
+
+/* Has the start-up lock, and never passes it on. */
+static void hold_falsely(const struct order *order, struct reply *reply)
+{
+	int lock = bind_name(geteuid(), order->node, "lock"), next;
+
+	reply->value = lock < 0 || listen(lock, 8) != 0;
+	while (order->giant && (next = accept(lock, NULL, NULL)) >= 0) {
+		send(next, order->name, strlen(order->name), MSG_NOSIGNAL);
+		close(next);
+	}
+	while (order->frames)
+		pause();
+}
+
+TEST(node_neighbours, who_holds_the_lock_falsely_is_named)
+{
+	static const struct order holders[] = {
+		{ .node = "mute", .frames = 1 },
+		{ .node = "closes", .giant = true },
+		{ .node = "says", .giant = true, .name = "x" },
+	};
+	struct actor holder[3], joiner[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct order hold = holders[i];
+
+		node = small_node(holders[i].node, 64);
+		memcpy(hold.node, node.node, sizeof(hold.node));
+		holder[i] = actor_start();
+		joiner[i] = actor_start();
+		actor_tell(&holder[i], hold_falsely, &hold);
+		for (unsigned try = 0; try < TRIES && sockets_of(node.node) == 0; try++)
+			usleep(1000);
+		actor_tell(&joiner[i], do_join, &node);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		struct reply reply = actor_hear(&joiner[i]);
+		char who[128];
+
+		NOTE("%s", holders[i].node);
+		snprintf(who, sizeof(who), ": process %d keeps others from joining it (it holds",
+			 holder[i].pid);
+		EXPECT_EQ(reply.value, 1);
+		EXPECT_CONTAINS(reply.text, who);
+		EXPECT_CONTAINS(reply.text, "end that process, or choose another NPUSIM_NODE");
+		actor_kill(&holder[i]);
+		actor_kill(&joiner[i]);
+	}
+}
+
+TEST(node_neighbours, names_that_do_not_listen_are_said)
+{
+	struct reply reply;
+	int lock[3];
+
+	begin("deaf");
+	for (unsigned i = 0; i < 3; i++) {
+		char tail[8] = "lock";
+
+		if (i)
+			snprintf(tail, sizeof(tail), "lock%u", i);
+		lock[i] = bind_name(geteuid(), node.node, tail);
+		EXPECT_GE(lock[i], 0);
+	}
+	reply = actor_do(&a, do_join, node);
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_CONTAINS(reply.text, ": a process (`ss -xap` shows which) keeps others from");
+	for (unsigned i = 0; i < 3; i++)
+		close(lock[i]);
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_TRUE(actor_end(&b));
+}
+
 /* ---- processes that are stopped ---- */
 
 static void lock(const struct order *order, struct reply *reply)
@@ -250,18 +348,6 @@ static void unlock(const struct order *order, struct reply *reply)
 	(void)order;
 	(void)reply;
 	node_startup_unlock();
-}
-
-static unsigned sockets_of(const char *name)
-{
-	FILE *list = fopen("/proc/net/unix", "re");
-	unsigned count = 0;
-	char line[512];
-
-	while (fgets(line, sizeof(line), list))
-		count += strstr(line, name) != NULL;
-	fclose(list);
-	return count;
 }
 
 /* Tells it to join, and returns when it waits for the lock. */
