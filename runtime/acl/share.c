@@ -9,6 +9,7 @@
 #include "acl-internal.h"
 
 #include "base/lock.h"
+#include "base/stack.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,9 +212,14 @@ struct import {
 	TAILQ_ENTRY(import) link;
 	char key[CORE_KEY_BYTES];
 	DVdeviceptr va;
+	npu_stack closed; /* by whom */
 };
 static TAILQ_HEAD(, import) imports = TAILQ_HEAD_INITIALIZER(imports);
 static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define CLOSED_MAX 64u
+static struct import closed[CLOSED_MAX]; /* the last, exports too: for messages */
+static unsigned closed_count;
 
 static aclError check_key(const char *key)
 {
@@ -295,6 +301,18 @@ aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 	return ACL_SUCCESS;
 }
 
+static void tell_closed(const char *key, aclError error)
+{
+	for (unsigned i = closed_count; i < closed_count + CLOSED_MAX; i++) /* the newest last */
+		if (*key && strcmp(closed[i % CLOSED_MAX].key, key) == 0) {
+			char *by = npu_stack_words(closed[i % CLOSED_MAX].closed);
+
+			core_fail(error, "this process has closed the key \"%s\" already, by %s",
+				  key, by ?: "aclrtIpcMemClose (NPUSIM_STACKS=short says where)");
+			free(by);
+		}
+}
+
 /* Closes the oldest import of the key here; a key that was not imported is taken for an export of
  * this process. */
 aclError aclrtIpcMemClose(const char *key)
@@ -311,14 +329,17 @@ aclError aclrtIpcMemClose(const char *key)
 	if (entry != NULL)
 		TAILQ_REMOVE(&imports, entry, link);
 	pthread_mutex_unlock(&imports_lock);
-	if (entry == NULL)
-		return ACL_CALL(halShmemDestroyHandle, key);
-	error = ACL_CALL(halShmemCloseHandle, entry->va);
+	error = entry != NULL ? ACL_CALL(halShmemCloseHandle, entry->va)
+			      : ACL_CALL(halShmemDestroyHandle, key);
+	LOCKED(&imports_lock);
 	if (error == ACL_SUCCESS) {
+		strcpy(closed[closed_count % CLOSED_MAX].key, key);
+		closed[closed_count++ % CLOSED_MAX].closed = npu_stack_here();
 		free(entry);
-	} else { /* it is still open: back to where it was found first */
-		LOCKED(&imports_lock);
+	} else if (entry != NULL) { /* it is still open: back to where it was found first */
 		TAILQ_INSERT_HEAD(&imports, entry, link);
+	} else {
+		tell_closed(key, error);
 	}
 	return error;
 }

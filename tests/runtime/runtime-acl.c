@@ -97,6 +97,36 @@ static void use_after_many(void *before)
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtFree, ");
 }
 
+/* Of an export, and of an import; whichever key was closed between. */
+static void close_keys_again(void)
+{
+	char key[65], other[65];
+	void *memory, *seen;
+
+	EXPECT_EQ(aclrtMalloc(&memory, 2 << 20, ACL_MEM_MALLOC_HUGE_ONLY), 0);
+	EXPECT_EQ(aclrtIpcMemGetExportKey(memory, 2 << 20, key, sizeof(key), 1), 0);
+	EXPECT_EQ(aclrtIpcMemGetExportKey(memory, 2 << 20, other, sizeof(other), 1), 0);
+	EXPECT_EQ(aclrtIpcMemImportByKey(&seen, key, 0), 0);
+	EXPECT_EQ(aclrtIpcMemClose(key), 0);
+	EXPECT_EQ(aclrtIpcMemClose(other), 0);
+	EXPECT_EQ(aclrtIpcMemClose(key), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		char told[256];
+
+		snprintf(told, sizeof(told),
+			 "this process has closed the key \"%s\" already, by aclrtIpcMemClose",
+			 i ? other : key);
+		EXPECT_EQ(aclrtIpcMemClose(i ? other : key), 507899);
+		EXPECT_CONTAINS(aclGetRecentErrMsg(), told);
+	}
+	key[40] = key[40] == '0' ? '1' : '0';
+	EXPECT_EQ(aclrtIpcMemClose(key), 507899);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "has no name \"00000");
+	EXPECT_EQ(aclrtIpcMemClose(""), 507899);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "has no name \"\"");
+	EXPECT_EQ(aclrtFree(memory), 0);
+}
+
 static void use_after_end(void *arg)
 {
 	void *memory, *va;
@@ -113,6 +143,7 @@ static void use_after_end(void *arg)
 	EXPECT_EQ(aclrtReleaseMemAddress(va), 0);
 	EXPECT_EQ(aclrtReleaseMemAddress(va), 107000);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "was given back by aclrtReleaseMemAddress, ");
+	close_keys_again();
 	use_after_many(memory);
 }
 
