@@ -533,7 +533,8 @@ static aclError check_batch_copy(struct batch *batch, size_t i, struct npu_place
 		return rt_invalid("%s[%zu] is NULL; it must point to something",
 				  batch->srcs[i] == NULL ? "srcs" : "dsts", i);
 	error = check_batch_end(i, "dst", batch->dsts[i], &attr->dstLoc, to)
-			?: check_batch_end(i, "src", batch->srcs[i], &attr->srcLoc, from);
+			?: check_batch_end(i, "src", batch->srcs[i], &attr->srcLoc, from)
+			?: core_check_length(batch->sizes[i]);
 	if (error != ACL_SUCCESS)
 		return error;
 	if ((to->kind == NPU_PLACE_DEVICE) == (from->kind == NPU_PLACE_DEVICE))

@@ -246,6 +246,8 @@ union stars_sqe *core_sender_add(struct core_sender *sender);
  * device. */
 void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
 		      bool on_device);
+/* Of a length that no memory has, such as one that went below 0, no pieces are to be queued. */
+int core_check_length(uint64_t bytes);
 /* Sends what is left; keep and arg as core_stream_send() has them. sender->error. */
 int core_sender_flush(struct core_sender *sender,
 		      void (*keep)(void *arg, const struct stars_logic_cqe *cqe), void *arg);

@@ -402,7 +402,7 @@ int core_stream_destroy(void *handle, bool force)
 
 #define PIECE_BYTES   (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
 #define PATTERN_BYTES UINT64_C(65536)
-#define ADDRESS_END   (UINT64_C(1) << 48)
+#define MEMORY_MAX    (UINT64_C(1) << 43)
 
 void core_sender_init(struct core_sender *sender, struct core_stream *stream)
 {
@@ -428,24 +428,19 @@ union stars_sqe *core_sender_add(struct core_sender *sender)
 	return memset(&sender->entries[sender->count++], 0, sizeof(sender->entries[0]));
 }
 
-/* Of a length that went below 0 the pieces would not end. */
-static int check_range(uint64_t va, uint64_t bytes)
+int core_check_length(uint64_t bytes)
 {
-	if (va <= ADDRESS_END && bytes <= ADDRESS_END - va)
+	if (bytes <= MEMORY_MAX)
 		return CORE_OK;
 	return core_fail(ACL_ERROR_RT_DRV_INTERNAL_ERROR,
-			 "0x%llx + %s runs over the end of the address space, 0x%llx",
-			 (unsigned long long)va, npu_size_text(bytes),
-			 (unsigned long long)ADDRESS_END);
+			 "%s is longer than any memory, or runs over the end of the address space",
+			 npu_size_text(bytes));
 }
 
 void core_sender_copy(struct core_sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
 		      bool on_device)
 {
-	int code = sender->error ?: check_range(dst, bytes) ?: check_range(src, bytes);
-
-	if (code != CORE_OK && core_sender_flush(sender, NULL, NULL) == CORE_OK)
-		sender->error = code;
+	sender->error = sender->error ?: core_check_length(bytes);
 	for (uint64_t done = 0; done < bytes && sender->error == CORE_OK; done += PIECE_BYTES) {
 		uint64_t now = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
 		union stars_sqe *entry = core_sender_add(sender);
@@ -494,7 +489,7 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 {
 	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
 	struct core_sender sender;
-	int code = check_range(dst, bytes);
+	int code = core_check_length(bytes);
 	uint8_t *buffer = code == CORE_OK ? core_buffer_make(piece, &code) : NULL;
 
 	if (code != CORE_OK)

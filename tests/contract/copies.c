@@ -428,10 +428,12 @@ TEST(copies, batch_is_checked)
 	EXPECT_EQ(aclrtFreeHost(p), OK);
 }
 
-/* A length that a subtraction took below 0: no pieces of it are queued. */
+/* A length that a subtraction took below 0, or that is longer than any memory: no pieces of it are
+ * queued. */
 TEST(copies, length_beyond_all_addresses)
 {
-	const size_t lengths[] = { (size_t)0 - 4096, SIZE_MAX / 2, (size_t)1 << 48 };
+	const size_t lengths[] = { (size_t)0 - 4096, SIZE_MAX / 2, (size_t)1 << 48, (size_t)1 << 44,
+				   ((size_t)1 << 43) + 4096 };
 	uint8_t *a = device_bytes(MIB), *p = pinned_bytes(4096, 1);
 	void *dsts[] = { a, a + 8 }, *srcs[] = { p, p };
 	size_t first = 0, fail = 7;
@@ -455,6 +457,7 @@ TEST(copies, length_beyond_all_addresses)
 		EXPECT_EQ(aclrtMemcpyBatchAsync(dsts, sizes, srcs, sizes, 2, &attr, &first, 1,
 						&fail, stream),
 			  ACL_ERROR_RT_DRV_INTERNAL_ERROR);
+		EXPECT_EQ(fail, 1u);
 		EXPECT_EQ(aclrtSynchronizeStream(stream), OK);
 		EXPECT_TRUE(device_is(a, 8, 1)); /* the batch's first */
 		ASSERT_EQ(aclrtMemset(a, MIB, 0, MIB), OK);

@@ -252,10 +252,10 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
  * stream comes to it, and must live until then. With ordinary memory of the process the call waits
  * for the stream, and the copy is done when it returns.
  *
- * Returns: also 107000: @kind is heard and wrong; 207000: both ends on the host; 507899: @count
- *   leads beyond all addresses. What only shows when its turn comes is in the log then, and the
- *   answer of the next synchronisation: 507001: an address of a device is not mapped, or registered
- *   host memory is gone, or protected, or its file shorter. Bytes before that are copied.
+ * Returns: also 107000: @kind is heard and wrong; 207000: both ends on the host; 507899: no memory
+ *   has @count bytes. What only shows when its turn comes is in the log then, and the answer of the
+ *   next synchronisation: 507001: an address of a device is not mapped, or registered host memory
+ *   is gone, or protected, or its file shorter. Bytes before that are copied.
  * Time: queued.
  */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
