@@ -593,6 +593,15 @@ def files_of_run_are_gone_afterwards(folder):
     expect('captured:\na report\n' in run.stderr, run.stderr)
     path = run.stdout.split()[1]
     expect(path.startswith('/tmp/npusim-run-') and not pathlib.Path(path).exists(), path)
+    alone = ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs -o ro none /tmp && exec "$@"', 'sh']
+    if subprocess.run([*alone, 'test', '-x', NPUSIM], stderr=subprocess.DEVNULL).returncode == 0:
+        for named in ([], ['TMPDIR=/tmp']):
+            run = subprocess.run([*alone, 'env', '-u', 'TMPDIR', *named, NPUSIM, 'run', '--',
+                                  'true'], env=environment(HOME='/'), stderr=subprocess.PIPE,
+                                 cwd='/', text=True)
+            same((run.returncode, run.stderr.count('/tmp/npusim-run-')), (0, 1), run.stderr)
+            expect(not run.stderr.startswith('npusim run: TMPDIR'), run.stderr)
+            expect('lost; set TMPDIR to a folder that takes files' in run.stderr, run.stderr)
 
 
 @case

@@ -64,10 +64,10 @@ static void listen(void)
 		}
 	}
 	if (error != NULL)
-		failure("TMPDIR: %s; %s", error->message,
-			told[JOINED].path
-				? "/tmp is used instead"
-				: "reports of processes whose stderr is captured are lost");
+		failure("%s; %s", error->message,
+			told[JOINED].path ? "/tmp is used instead of TMPDIR"
+					  : "reports of processes whose stderr is captured are "
+					    "lost; set TMPDIR to a folder that takes files");
 }
 
 /* The driver's function that NVIDIA's static CUDA runtime looks up by its name: programs that have
