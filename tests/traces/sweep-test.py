@@ -207,9 +207,14 @@ def replays_are_swept(folder):
 @case
 def numbers_are_numbers_and_names_are_names(folder):
     sweep(folder / 'fractions', '--vary', 'policy=caching', '--vary',
-          'garbage_collection_threshold=0.6,.75,0.6000000000000001', 'replay', SAMPLE)
+          'garbage_collection_threshold=0.6,.75,0.6000000000000001,6e-1,7.5E-01,.05e+1', 'replay',
+          SAMPLE)
     same([row['garbage_collection_threshold'] for row in rows(folder / 'fractions')],
-         [0.6, 0.75, 0.6000000000000001], 'fractions')
+         [0.6, 0.75, 0.6000000000000001, 0.6, 0.75, 0.5], 'fractions')
+    words = ['1e20', '2E-30', '-3e+2', 'e3', '1e', '1e-', '1e999', '0x1e3', '5e3K']
+    sweep(folder / 'words', '--vary', 'fault=' + ','.join(words), 'replay', SAMPLE, status=1)
+    same([row['fault'] for row in rows(folder / 'words')], [1e20, 2e-30, -300.0, *words[3:]],
+         'words')
     large = [str((1 << 63) - 1), str(1 << 63), '9' * 20, '9' * 5000, '8388608T', '1' * 400 + '.5']
     sweep(folder / 'large', '--vary', 'size=64m,' + ','.join(large), 'bench', *FEW, status=1)
     table = rows(folder / 'large')
@@ -223,6 +228,9 @@ def numbers_are_numbers_and_names_are_names(folder):
     same((run.returncode, run.stderr), (0, ''), 'names')
     same([(row['file'], row['seeds']) for row in rows(folder / 'names', 'seeds')],
          [('1k', 2), ('1024', 2)], 'names')
+    sweep(folder / 'socs', '--vary', 'SoCInfo.soc_name=1e5,100000', '--seeds', 2, 'bench', *FEW)
+    same([row['SoCInfo.soc_name'] for row in rows(folder / 'socs', 'seeds')], ['1e5', '100000'],
+         'names of SoCs')
 
 
 @case
@@ -250,10 +258,13 @@ def many_devices_and_moments_have_tables(folder):
 @case
 def a_python_without_a_database_writes_the_others(folder):
     (folder / 'sqlite3.py').write_text('raise ModuleNotFoundError("No module named \'_sqlite3\'")')
+    (folder / 'out').mkdir()
+    (folder / 'out' / 'rows.sqlite').write_text('rows of before')
     run = npusim('sweep', '--out', folder / 'out', '--seeds', '2', 'bench', *FEW,
                  env=environment(PYTHONPATH=str(folder)))
     same((run.returncode, run.stdout, run.stderr),
          (1, '', "npusim sweep: No module named '_sqlite3'\n"), 'run')
+    expect(not (folder / 'out' / 'rows.sqlite').exists(), 'it has not these rows')
     same(sorted(path.name for path in (folder / 'out').glob('[!r]*.[!t]*')),
          ['plot.html', 'seeds.csv'], 'files')
     same((folder / 'out' / 'rows.csv').read_text().count('\n'), 3, 'rows')
@@ -280,7 +291,8 @@ def wrong_plans_are_status_2_and_named(folder):
             (['bench has no option --json'], *out, '--seeds', '2', 'bench', '--json=a{row}'),
             (['--commands=a: all rows', '--commands=FILE{row}'], *out, '--seeds', '2', 'bench',
              '--commands', 'a'),
-            (['--profile=FILE{row}'], *out, '--vary', 'profile=a,b', 'replay', SAMPLE),
+            (['--vary=profile=...: all rows', '--profile=FILE{row}'], *out, '--vary',
+             'profile=a,b', 'replay', SAMPLE),
             (['replay has no option --help'], *out, '--vary', 'policy=native', 'replay', '--help'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
             *((['goes nowhere'], *out, '--vary', 'size=' + values, 'bench')
@@ -292,10 +304,21 @@ def wrong_plans_are_status_2_and_named(folder):
              'count=1..1001', 'bench'),
             (['more than 10000000 rows'], *out, '--vary', 'size=1..99999999999999999999', 'bench'),
             (['3/2', 'from 1 to N'], *out, '--shard', '3/2', 'bench'),
-            (['--shard', '1: I/N'], *out, '--shard', '1', 'bench'),
-            (['--vary=size', 'KEY=A,B,C'], *out, '--plan', folder / 'plan', 'bench')]:
-        (folder / 'plan').write_text('page=2m\nsize\n')
+            (['--shard', '1: I/N'], *out, '--shard', '1', 'bench')]:
         refused(says, *args)
+    plan = folder / 'plan'
+    for says, line in [('size: KEY=A,B,C is wanted', 'size # none'),
+                       ('size=9..1: 9..1 goes nowhere', 'size=9..1'),
+                       ('trace=...: all rows would write one file', 'trace=a'),
+                       ('page=1g: there is an axis page already', 'page=1g'),
+                       ('row=1: no axis can have this name', 'row=1'),
+                       ('colour=...: bench has no such option', 'colour=1')]:
+        plan.write_text('# two\npage=2m\n\n{}\n'.format(line))
+        refused(['npusim sweep: {}:4: {}'.format(plan, says)], *out, '--plan', plan, 'bench')
+    plan.write_text('# a\fb\u2028c\nseed=1\n')
+    refused(['{}:2: a replay has no seed'.format(plan)], *out, '--plan', plan, 'replay', SAMPLE)
+    plan.write_text('no-copies=1')
+    refused(['{}:1: no-copies=...: yes, no'.format(plan)], *out, '--plan', plan, 'replay', SAMPLE)
     refused(['--rows is for sweep.py alone'], '--rows', SAMPLE)
     refused(['npusim sweep: nowhere: No such file'], *out, '--plan', 'nowhere', 'bench', status=1)
     refused(['Is a directory'], *out, '--plan=', '--seeds', '2', 'bench', status=1)

@@ -53,9 +53,12 @@ INPUT_BYTES = 1 << 20  # that are read at a time
 STATES = 'ok', 'failed'
 PLOT_ROWS = 10_000  # that a browser draws at once
 OWN_COLUMNS = 'row', 'status', 'reason', 'seconds'
-FRACTION = r'-?[0-9]{0,15}\.[0-9]{1,17}|-[0-9]{1,15}'
-NAMES = 'file', 'node', 'page', 'site-rule', 'soc'  # axes that may look like numbers
+FRACTION = (r'-?[0-9]{0,15}\.[0-9]{1,17}(e[+-]?[0-9]{1,2})?|'
+            r'-?[0-9]{1,15}e[+-]?[0-9]{1,2}|-[0-9]{1,15}')
+NAMES = ('file', 'node', 'page', 'site-rule', 'soc', 'SoCInfo.soc_name', 'SoCInfo.short_name',
+         'SoCInfo.near_nodes', 'HBM.map')  # axes that may look like numbers
 WRITTEN = 'commands', 'profile', 'trace'  # options that name a file to write
+ONE_FILE = '{0}{1}={2}: all rows would write one file; --{1}=FILE{3} gives each its own'
 ROW = '{row}'  # in such a name: the row's number
 BY_OTHERS = {'count': {'file', 'pattern'}, 'op': {'file', 'pattern'},
              'page': {'policy'}}  # options without a value of their own: what it depends on
@@ -81,12 +84,12 @@ class Failed(Exception):
 
 def parse_size(text):
     """A whole number, K, M, G or T behind it for powers of 1024; None: it is none."""
-    found = re.fullmatch('([0-9]{1,20})([KMGT]?)', text, re.I)
+    found = re.fullmatch('([0-9]{1,20})([KMGT]?)', text, re.I | re.A)
     return found and int(found[1]) << 10 * ' KMGT'.index(found[2].upper() or ' ')
 
 
-def values_of(text):
-    """The values that one word stands for: a range, or itself."""
+def values_of(text, axis):
+    """The values that one word of an axis stands for: a range, or itself."""
     ends = re.fullmatch(r'(\w+)\.\.(\w+?)(?:([*+])(\w+))?', text)
     first, last, step = (parse_size(ends[i] or '1') if ends else None for i in (1, 2, 4))
     if None in (first, last, step):
@@ -94,7 +97,7 @@ def values_of(text):
     if first <= last and ends[3] != '*' and step > 0:
         return map(str, range(first, last + 1, step))
     if first > last or first < 1 or step < 2:
-        raise Refused('{}: it goes nowhere'.format(text))
+        raise Refused('{}: {} goes nowhere'.format(axis, text))
     powers = (first * step ** i for i in itertools.count())
     return map(str, itertools.takewhile(lambda power: power <= last, powers))
 
@@ -109,25 +112,26 @@ def contents(paths):
 
 
 class Plan:
-    """The verb and its words, and axes; a row has one value of each, the last turns fastest."""
+    """The verb and its words, and axes; a row has one value of each, the last turns fastest.
+    `texts` are the axes, each behind where it stands."""
 
     def __init__(self, words, texts):
-        self.words, self.texts, self.axes, self.count = words, texts, {}, 1
-        for text in texts:
+        self.words, self.texts, self.axes, self.where, self.count = words, texts, {}, {}, 1
+        for where, text in texts:
             key, _, values = (part.strip() for part in text.partition('='))
             listed = itertools.chain.from_iterable(
-                values_of(word.strip()) for word in values.split(',') if word.strip())
+                values_of(word.strip(), where + text) for word in values.split(',') if word.strip())
             listed = list(itertools.islice(listed, ROWS_MAX + 1))
             if not key or not listed:
-                raise Refused('--vary={}: KEY=A,B,C is wanted'.format(text))
+                raise Refused('{}{}: KEY=A,B,C is wanted'.format(where, text))
             if key in OWN_COLUMNS or not key.isprintable():
-                raise Refused('--vary={}: no axis can have this name'.format(text))
+                raise Refused('{}{}: no axis can have this name'.format(where, text))
             if key in self.axes:
-                raise Refused('--vary={}: there is an axis {} already'.format(text, key))
-            self.axes[key] = listed
+                raise Refused('{}{}: there is an axis {} already'.format(where, text, key))
+            self.axes[key], self.where[key] = listed, where
             self.count *= len(listed)
             if self.count > ROWS_MAX:
-                raise Refused('--vary={} makes it more than {} rows'.format(text, ROWS_MAX))
+                raise Refused('{}{} makes it more than {} rows'.format(where, text, ROWS_MAX))
         if not words or words[0] not in LOADED:
             raise Refused('bench or replay is wanted behind the options, not {!r}'.format(
                 words[0] if words else ''))
@@ -140,24 +144,27 @@ class Plan:
             name = word[2:].partition('=')[0]
             if word.startswith('--') and name not in {*self.options, *self.flags}:
                 raise Refused("{} has no option --{} (sweep's go first)".format(words[0], name))
-        for option, value, *_ in (*self.given(), *((key, '') for key in self.axes)):
+        for option, value, _ in self.given():
             if option in WRITTEN and ROW not in value:
-                raise Refused('--{0}={1}: all rows would write one file; --{0}=FILE{2} gives each '
-                              'its own'.format(option, value, ROW))
+                raise Refused(ONE_FILE.format('--', option, value, ROW))
         for key in self.axes:
+            if key in WRITTEN:
+                raise Refused(ONE_FILE.format(self.where[key], key, '...', ROW))
             if key == 'seed' and key not in self.options:
-                raise Refused('a {} has no seed: --seeds is for bench'.format(words[0]))
+                raise Refused('{}a {} has no seed: --seeds is for bench'.format(
+                    self.where[key], words[0]))
             if key in self.flags and not {*self.axes[key]} <= {'yes', 'no'}:
-                raise Refused('--vary={}=...: yes, no or both are wanted'.format(key))
+                raise Refused('{}{}=...: yes, no or both are wanted'.format(self.where[key], key))
             known = [*self.options, *self.flags, 'file']
             if words[0] == 'bench' and key not in known:
                 known += re.findall(r'^\S+', self.ask('profile', 'keys'), re.M)
             if key == 'json' or words[0] == 'bench' and key not in known:
                 import difflib
                 near = difflib.get_close_matches(key, known, 1)
-                raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
+                raise Refused('{}{}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys'){}".format(
-                                  key, words[0], ': is {} meant?'.format(*near) if near else ''))
+                                  self.where[key], key, words[0],
+                                  ': is {} meant?'.format(*near) if near else ''))
         self.rows = '1 row' if self.count == 1 else '{} rows'.format(self.count)
         self.identity, self.scratch = self.identify(), None
 
@@ -199,9 +206,10 @@ class Plan:
     def columns(self, row):
         """The values, as numbers where they are, and a database takes them."""
         for key, value in reversed(list(self.values(row))):
-            number = float(value) if re.fullmatch(FRACTION, value) else parse_size(value)
+            number = float(value) if re.fullmatch(FRACTION, value, re.I) else parse_size(value)
             yield key, (value.encode('utf-8', 'backslashreplace').decode()
-                        if key in NAMES or number is None or number >= 1 << 63 else number)
+                        if key in NAMES or number is None or
+                        isinstance(number, int) and number >= 1 << 63 else number)
 
     def given(self):
         """Each option that the words have, its value, and the word that has it; a file has none."""
@@ -223,7 +231,7 @@ class Plan:
         lines = [('version', VERSION), ('build', contents([NPUSIM, *LIBRARIES])),
                  *((name, os.environ[name]) for name in SHAPING if name in os.environ),
                  ('files', contents(inputs)), ('command', ' '.join(self.words)),
-                 *(('vary', text) for text in self.texts)]
+                 *(('vary', text) for _, text in self.texts)]
         return [json.dumps('{}={}'.format(*line))[1:-1] for line in lines]
 
 
@@ -369,6 +377,7 @@ class Folder:
                 out.writerow(columns)
                 out.writerows(values(columns, lines))
         self.plot(rows)
+        (self.path / 'rows.sqlite').unlink(missing_ok=True)  # of other rows
         import sqlite3  # not all builds of Python have it
         with self.whole('rows.sqlite') as file:
             try:
@@ -825,8 +834,9 @@ def list_options(p):
 
 
 def read_plan(path):
-    text = os.fsdecode(pathlib.Path(path).read_bytes())
-    return list(filter(None, (line.partition('#')[0].strip() for line in text.splitlines())))
+    lines = os.fsdecode(pathlib.Path(path).read_bytes()).split('\n')
+    texts = (line.partition('#')[0].strip() for line in lines)
+    return [('{}:{}: '.format(path, at), text) for at, text in enumerate(texts, 1) if text]
 
 
 def main():
@@ -837,9 +847,10 @@ def main():
         options = p.parse_args(sys.argv[3:])
         if not options.out and not options.dry_run:
             raise Refused('--out=DIR is wanted, before bench or replay')
-        texts = (read_plan(options.plan) if options.plan is not None else []) + options.vary
+        texts = read_plan(options.plan) if options.plan is not None else []
+        texts += (('--vary=', text) for text in options.vary)
         if options.seeds:
-            texts.append('seed=0..{}'.format(options.seeds - 1))
+            texts.append(('', 'seed=0..{}'.format(options.seeds - 1)))
         plan = Plan(options.words[options.words[:1] == ['--']:], texts)
         if options.merge and not pathlib.Path(options.out or '').is_dir():
             raise Refused('--merge: {} is no folder of a sweep'.format(options.out))
