@@ -44,15 +44,16 @@ static GArray *find_runners(const char *name, char **error)
 
 struct listing {
 	struct node_info *info;
+	unsigned slots;          /* of members: what is shared may be written over at any time */
 	int entry[NODE_MEMBERS]; /* of info->members, -1: not listed */
 	int fd[NODE_MEMBERS];    /* of info->members: of its node's file */
 };
 
 /* Adds a block that was exported to what a holder has. */
-static void list_share(const struct node *node, const struct block_place *place, unsigned slot,
+static void list_share(const struct node *node, const struct block_place *place,
+		       const struct share_record *share, unsigned slot,
 		       struct node_member_info *member)
 {
-	const struct share_record *share = &node->shares[place->record->share - 1];
 	unsigned exporter = share->exporter;
 	bool there = exporter < NODE_MEMBERS &&
 		     share->exporter_generation == node->control->members[exporter].generation;
@@ -75,7 +76,8 @@ static void list_block(const struct node *node, const struct block_place *place,
 {
 	if (place->frame >= place->memory->usable)
 		return;
-	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
+	for (unsigned slot = 0; slot < listing->slots; slot++) {
+		uint32_t share = GET(place->record->share);
 		struct node_member_info *member;
 
 		if (listing->entry[slot] < 0 || !block_is_held_by(place, slot))
@@ -86,8 +88,8 @@ static void list_block(const struct node *node, const struct block_place *place,
 		else
 			member->remote_frames += place->record->frames;
 		member->blocks++;
-		if (place->record->share)
-			list_share(node, place, slot, member);
+		if (share > 0 && share <= NODE_SHARES)
+			list_share(node, place, &node->shares[share - 1], slot, member);
 	}
 }
 
@@ -99,7 +101,8 @@ static void list_members(struct node *node, struct listing *listing)
 	uint32_t id = NODE_NONE;
 
 	info->members = g_new0(struct node_member_info, NODE_MEMBERS);
-	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
+	listing->slots = MIN(GET(node->control->member_limit), NODE_MEMBERS);
+	for (unsigned slot = 0; slot < listing->slots; slot++) {
 		const struct member *member = &node->control->members[slot];
 		struct node_member_info *out = &info->members[info->member_count];
 
