@@ -42,6 +42,7 @@ struct bsim_lock {
 
 struct bsim {
 	struct npu_driver driver; /* first: the driver's self is the bsim */
+	uint64_t now_ps;          /* bsim_now_locked(), when the lock was let go of: atomic */
 	struct bsim_lock lock;    /* of all that follows, and of the model */
 	enum bsim_contract contract;
 	npu_ask_fn is_documented; /* npusimDocumentedBy */
@@ -67,7 +68,6 @@ struct bsim {
 	/* Of the call that runs, from 1: the sum of call_count, and 1, but for calls that were made
 	 * again when others had run. */
 	uint64_t call_number;
-	uint64_t now_ps; /* bsim_now_locked(), when the lock was let go of: atomic */
 	/* The rooms above, each in its own headers. */
 	struct window *window;
 	struct handle_table *handles;

@@ -355,7 +355,7 @@ NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), 
  * finds it gone, the message says so. */
 NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
 
-/* A hint: what begins at these addresses is freed soon. */
+/* A hint: what begins at these addresses is freed soon. The first 64 are looked at. */
 NPU_QUERY(npusimFreedSoon, (const uint64_t *, va), (size_t, count))
 
 /* Who says whether the calling thread is in an aclrt function: CANN's documents make rules for

@@ -508,7 +508,7 @@ uint64_t npusim_now_ps(void)
 
 void npusim_freed_soon(const uint64_t *va, size_t count)
 {
-	core_call(npusimFreedSoon, va, count < 64 ? count : 64); /* under a lock */
+	core_call(npusimFreedSoon, va, count);
 }
 
 int npusim_driver_code(void)

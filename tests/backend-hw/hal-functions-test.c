@@ -585,6 +585,7 @@ static void call_our_own(void)
 	EXPECT_HAL(HAL(npusimGaveBack)(0x1000, 4096, "a test"));
 	at[0] = UINT64_MAX; /* nobody's */
 	EXPECT_HAL(HAL(npusimFreedSoon)(at, 2));
+	EXPECT_HAL(HAL(npusimFreedSoon)(NULL, 2));
 	EXPECT_HAL(HAL(npusimDocumentedBy)(NULL));
 	(void)HAL(npusimOrder)(0, (enum npu_order)0, 0, 0); /* for layers */
 	(void)HAL(npusimTellBlock)(1, 0);
